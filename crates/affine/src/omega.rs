@@ -1,0 +1,525 @@
+//! The Omega test: exact elimination of integer variables.
+//!
+//! Fourier-Motzkin elimination answers for the rationals: it combines each lower bound `b z >= L` with each upper
+//! bound `a z <= U` to `b U >= a L`, the *real shadow*. Between two such bounds lies an integer for certain when
+//! `b U - a L >= (a-1)(b-1)`, the *dark shadow*. Where both agree (always, if one of `a`, `b` is 1) the elimination
+//! is exact. What lies between the two shadows has `z` close to one of its bounds and is caught by *splinters*,
+//! copies of the system with `b z = L + i` for a few small `i` (Pugh, "The Omega test", 1991).
+//!
+//! Equalities are solved before, by unimodular changes of variables. An existential variable that cannot go away
+//! stays in *div form*, as a function of the visible ones: `h q = e` (a stride) or `q = floor(e / m)`.
+
+use crate::error::Result;
+use crate::int::{Int, add, floor_div, mul, nearest_quotient, neg, sub};
+use crate::system::{
+    Budget, Row, System, Verdict, combine, negate, normalize_eq, normalize_ge,
+};
+
+/// Whether no integer point satisfies the system.
+pub(crate) fn is_empty(mut sys: System, budget: &mut Budget) -> Result<bool> {
+    loop {
+        if !sys.normalize(budget)? {
+            return Ok(true);
+        }
+        if !sys.eqs.is_empty() {
+            solve_one_equality(&mut sys, budget)?;
+            continue;
+        }
+        if sys.ges.is_empty() {
+            return Ok(false);
+        }
+        let occ = sys.occurrences();
+        let mut dropped = false;
+        for (v, o) in occ.iter().enumerate() {
+            if o.is_used() && o.is_one_sided() {
+                sys.drop_inequalities_of(v);
+                dropped = true;
+            }
+        }
+        if dropped {
+            continue;
+        }
+        let unit = (0..sys.n)
+            .filter(|&v| occ[v].is_used() && (occ[v].max_lower == 1 || occ[v].max_upper == 1))
+            .min_by_key(|&v| occ[v].growth());
+        if let Some(v) = unit {
+            sys.ges = sys.shadow(v, budget)?.into_real();
+            continue;
+        }
+        let mut candidates: Vec<usize> = (0..sys.n).filter(|&v| occ[v].is_used()).collect();
+        candidates.sort_by_key(|&v| occ[v].growth());
+        let mut exact = None;
+        for &v in &candidates {
+            let shadow = sys.shadow(v, budget)?;
+            if shadow.exact {
+                exact = Some(shadow);
+                break;
+            }
+        }
+        if let Some(shadow) = exact {
+            sys.ges = shadow.into_real();
+            continue;
+        }
+        return is_empty_inexact(sys, &candidates, budget);
+    }
+}
+
+fn is_empty_inexact(sys: System, candidates: &[usize], budget: &mut Budget) -> Result<bool> {
+    let mut best: Option<(usize, Splinters)> = None;
+    for &v in candidates {
+        let s = Splinters::of(&sys, v)?;
+        if best.as_ref().is_none_or(|(_, b)| s.count < b.count) {
+            best = Some((v, s));
+        }
+    }
+    let Some((v, splinters)) = best else {
+        return Ok(false);
+    };
+    let shadow = sys.shadow(v, budget)?;
+    let with = |ges: Vec<Row>| System {
+        n: sys.n,
+        eqs: Vec::new(),
+        ges,
+    };
+    if is_empty(with(shadow.real()), budget)? {
+        return Ok(true);
+    }
+    if !is_empty(with(shadow.into_dark()), budget)? {
+        return Ok(false);
+    }
+    for (row, last) in &splinters.rows {
+        let mut i = 0;
+        while i <= *last {
+            let mut s = sys.clone();
+            let mut eq = row.clone();
+            eq[0] = sub(eq[0], i)?;
+            s.eqs.push(eq);
+            budget.spend(s.n_rows())?;
+            if !is_empty(s, budget)? {
+                return Ok(false);
+            }
+            i += 1;
+        }
+    }
+    Ok(true)
+}
+
+/// The systems with `row - i = 0` for `0 <= i <= last` cover what the dark shadow of a variable misses.
+struct Splinters {
+    rows: Vec<(Row, Int)>,
+    count: Int,
+}
+
+impl Splinters {
+    /// Splits along the side (lower or upper bounds) that needs fewer pieces.
+    fn of(sys: &System, v: usize) -> Result<Splinters> {
+        let side = |sign: Int| -> Result<Splinters> {
+            let mut opposite_max = 0;
+            for r in &sys.ges {
+                opposite_max = opposite_max.max(mul(-sign, r[v + 1])?);
+            }
+            let mut rows = Vec::new();
+            let mut count: Int = 0;
+            for r in &sys.ges {
+                let c = mul(sign, r[v + 1])?;
+                if c > 0 && opposite_max > 0 {
+                    let last =
+                        floor_div(sub(sub(mul(opposite_max, c)?, opposite_max)?, c)?, opposite_max)?;
+                    if last >= 0 {
+                        count = add(count, last + 1)?;
+                        rows.push((r.clone(), last));
+                    }
+                }
+            }
+            Ok(Splinters { rows, count })
+        };
+        let (lower, upper) = (side(1)?, side(-1)?);
+        Ok(if lower.count <= upper.count {
+            lower
+        } else {
+            upper
+        })
+    }
+}
+
+fn solve_one_equality(sys: &mut System, budget: &mut Budget) -> Result<()> {
+    for e in 0..sys.eqs.len() {
+        if let Some(v) = (0..sys.n).find(|&v| matches!(sys.eqs[e][v + 1], 1 | -1)) {
+            let row = sys.eqs.swap_remove(e);
+            return sys.substitute(v, &row, budget);
+        }
+    }
+    let vars: Vec<usize> = (0..sys.n).filter(|&v| sys.eqs[0][v + 1] != 0).collect();
+    sys.euclid_step(0, &vars, budget)
+}
+
+/// The role of a variable during a projection.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Role {
+    /// Stays.
+    Visible,
+    /// To be eliminated.
+    Free,
+    /// Was to be eliminated, but stays as a function of visible and earlier kept variables.
+    Kept,
+    /// Gone: no row mentions it.
+    Gone,
+}
+
+/// Eliminates all `Free` variables exactly. The union of the results is the projection; in each, every variable
+/// that is not visible is determined by the visible ones.
+pub(crate) fn project(
+    sys: System,
+    roles: Vec<Role>,
+    budget: &mut Budget,
+) -> Result<Vec<(System, Vec<Role>)>> {
+    let mut done = Vec::new();
+    let mut todo = vec![(sys, roles)];
+    while let Some((sys, roles)) = todo.pop() {
+        budget.spend(1 + sys.n_rows())?;
+        project_one(sys, roles, &mut todo, &mut done, budget)?;
+    }
+    Ok(done)
+}
+
+fn project_one(
+    mut sys: System,
+    mut roles: Vec<Role>,
+    todo: &mut Vec<(System, Vec<Role>)>,
+    done: &mut Vec<(System, Vec<Role>)>,
+    budget: &mut Budget,
+) -> Result<()> {
+    loop {
+        if !sys.normalize(budget)? {
+            return Ok(());
+        }
+        if solve_free_equality(&mut sys, &mut roles, budget)? {
+            continue;
+        }
+        let occ = sys.occurrences();
+        let mut dropped = false;
+        for v in 0..sys.n {
+            if roles[v] == Role::Free && occ[v].is_one_sided() {
+                sys.drop_inequalities_of(v);
+                roles[v] = Role::Gone;
+                dropped = true;
+            }
+        }
+        if dropped {
+            continue;
+        }
+        let mut free: Vec<usize> = (0..sys.n).filter(|&v| roles[v] == Role::Free).collect();
+        if free.is_empty() {
+            done.push((sys, roles));
+            return Ok(());
+        }
+        free.sort_by_key(|&v| {
+            let unit = occ[v].max_lower == 1 || occ[v].max_upper == 1;
+            (!unit, occ[v].growth())
+        });
+        let mut exact = None;
+        for &v in &free {
+            let shadow = sys.shadow(v, budget)?;
+            if shadow.exact {
+                exact = Some((v, shadow));
+                break;
+            }
+        }
+        if let Some((v, shadow)) = exact {
+            sys.ges = shadow.into_real();
+            roles[v] = Role::Gone;
+            continue;
+        }
+        let lone = |v: usize| {
+            sys.ges
+                .iter()
+                .filter(|r| r[v + 1] != 0)
+                .all(|r| free.iter().all(|&w| w == v || r[w + 1] == 0))
+        };
+        if let Some(&v) = free
+            .iter()
+            .find(|&&v| lone(v) && matches!(floor_definition(&sys.ges, v), Ok(Some(_))))
+        {
+            roles[v] = Role::Kept;
+            continue;
+        }
+        if let Some(&v) = free.iter().find(|&&v| lone(v)) {
+            split_by_active_bound(&sys, &roles, v, todo)?;
+            return Ok(());
+        }
+        let mut best: Option<(usize, Splinters)> = None;
+        for &v in &free {
+            let s = Splinters::of(&sys, v)?;
+            if best.as_ref().is_none_or(|(_, b)| s.count < b.count) {
+                best = Some((v, s));
+            }
+        }
+        let Some((v, splinters)) = best else {
+            return Ok(());
+        };
+        for (row, last) in &splinters.rows {
+            let mut i = 0;
+            while i <= *last {
+                budget.spend(1 + sys.n_rows())?;
+                let mut s = sys.clone();
+                let mut eq = row.clone();
+                eq[0] = sub(eq[0], i)?;
+                s.eqs.push(eq);
+                todo.push((s, roles.clone()));
+                i += 1;
+            }
+        }
+        sys.ges = sys.shadow(v, budget)?.into_dark();
+        roles[v] = Role::Gone;
+    }
+}
+
+/// An integer lies between the bounds of `v` exactly when the smallest integer above one of the lower bounds (or
+/// the largest below one of the upper) satisfies all of them; each such candidate is a function of the other
+/// variables.
+fn split_by_active_bound(
+    sys: &System,
+    roles: &[Role],
+    v: usize,
+    todo: &mut Vec<(System, Vec<Role>)>,
+) -> Result<()> {
+    let lower = sys.ges.iter().filter(|r| r[v + 1] > 0).count();
+    let upper = sys.ges.iter().filter(|r| r[v + 1] < 0).count();
+    let sign = if lower <= upper { 1 } else { -1 };
+    for r in sys.ges.iter().filter(|r| r[v + 1].signum() == sign) {
+        let mut tight = negate(r)?;
+        let c = r[v + 1].checked_abs().ok_or(crate::Error::Overflow)?;
+        tight[0] = add(tight[0], c - 1)?;
+        let mut s = sys.clone();
+        s.ges.push(tight);
+        todo.push((s, roles.to_vec()));
+    }
+    Ok(())
+}
+
+/// Takes one step towards a form in which every free variable is in no equality or only in a stride
+/// `h q + e = 0` of its own. Returns whether anything changed.
+fn solve_free_equality(
+    sys: &mut System,
+    roles: &mut [Role],
+    budget: &mut Budget,
+) -> Result<bool> {
+    for e in 0..sys.eqs.len() {
+        let vars: Vec<usize> = (0..sys.n)
+            .filter(|&v| roles[v] == Role::Free && sys.eqs[e][v + 1] != 0)
+            .collect();
+        if vars.is_empty() {
+            continue;
+        }
+        if let Some(&v) = vars
+            .iter()
+            .find(|&&v| matches!(sys.eqs[e][v + 1], 1 | -1))
+        {
+            let row = sys.eqs.swap_remove(e);
+            sys.substitute(v, &row, budget)?;
+            roles[v] = Role::Gone;
+            return Ok(true);
+        }
+        if vars.len() > 1 {
+            sys.euclid_step(e, &vars, budget)?;
+            return Ok(true);
+        }
+        let q = vars[0];
+        if let Some(other) = (0..sys.eqs.len()).find(|&o| o != e && sys.eqs[o][q + 1] != 0) {
+            let (big, small) = if sys.eqs[other][q + 1].unsigned_abs()
+                >= sys.eqs[e][q + 1].unsigned_abs()
+            {
+                (other, e)
+            } else {
+                (e, other)
+            };
+            let k = neg(nearest_quotient(sys.eqs[big][q + 1], sys.eqs[small][q + 1])?)?;
+            sys.eqs[big] = combine(1, &sys.eqs[big], k, &sys.eqs[small])?;
+            budget.spend(1)?;
+            return Ok(true);
+        }
+        make_stride(sys, roles, e, q, budget)?;
+        return Ok(true);
+    }
+    Ok(false)
+}
+
+fn make_stride(
+    sys: &mut System,
+    roles: &mut [Role],
+    e: usize,
+    q: usize,
+    budget: &mut Budget,
+) -> Result<()> {
+    if sys.eqs[e][q + 1] < 0 {
+        sys.eqs[e] = negate(&sys.eqs[e])?;
+    }
+    let h = sys.eqs[e][q + 1];
+    budget.spend(sys.n_rows())?;
+    for i in 0..sys.ges.len() {
+        let c = sys.ges[i][q + 1];
+        if c != 0 {
+            let g = crate::int::gcd(h, c)?;
+            sys.ges[i] = combine(h / g, &sys.ges[i], neg(c / g)?, &sys.eqs[e])?;
+        }
+    }
+    // The variable occurs nowhere else now, so it can absorb multiples of h.
+    let row = &mut sys.eqs[e];
+    for (i, c) in row.iter_mut().enumerate() {
+        if i != q + 1 {
+            let k = nearest_quotient(*c, h)?;
+            *c = sub(*c, mul(k, h)?)?;
+        }
+    }
+    roles[q] = Role::Kept;
+    if let Verdict::Keep = normalize_eq(row)? {
+        if row[q + 1] == 1 {
+            sys.eqs.swap_remove(e);
+            roles[q] = Role::Gone;
+        }
+    }
+    Ok(())
+}
+
+/// The pair `(e, m)` with `v = floor(e / m)` that follows from two of the inequalities, if there is one: the row of
+/// `e` (in which `v` has coefficient 0) and the divisor.
+pub(crate) fn floor_definition(ges: &[Row], v: usize) -> Result<Option<(Row, Int)>> {
+    for u in ges.iter().filter(|r| r[v + 1] < 0) {
+        let m = neg(u[v + 1])?;
+        for l in ges.iter().filter(|r| r[v + 1] == m) {
+            let cancels = l[1..]
+                .iter()
+                .zip(&u[1..])
+                .all(|(&x, &y)| x == y.wrapping_neg());
+            if cancels && add(l[0], u[0])? < m {
+                let mut e = u.clone();
+                e[v + 1] = 0;
+                return Ok(Some((e, m)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Removes columns without rows, and brings floors into a standard form so that equal ones become one.
+pub(crate) fn tidy(
+    mut sys: System,
+    n_visible: usize,
+    budget: &mut Budget,
+) -> Result<Option<System>> {
+    if !sys.normalize(budget)? {
+        return Ok(None);
+    }
+    merge_equal_divs(&mut sys, n_visible, budget)?;
+    if !sys.normalize(budget)? {
+        return Ok(None);
+    }
+    compact(&mut sys, n_visible);
+    Ok(Some(sys))
+}
+
+/// Drops the existential columns that no row mentions.
+pub(crate) fn compact(sys: &mut System, n_visible: usize) {
+    let used: Vec<bool> = (0..sys.n)
+        .map(|v| v < n_visible || sys.rows().any(|r| r[v + 1] != 0))
+        .collect();
+    if used.iter().all(|&u| u) {
+        return;
+    }
+    for r in sys.rows_mut() {
+        let mut i = 0;
+        r.retain(|_| {
+            i += 1;
+            i == 1 || used[i - 2]
+        });
+    }
+    sys.n = used.iter().filter(|&&u| u).count();
+}
+
+fn merge_equal_divs(sys: &mut System, n_visible: usize, budget: &mut Budget) -> Result<()> {
+    let mut seen: Vec<(usize, Row, Int)> = Vec::new();
+    for q in n_visible..sys.n {
+        if sys.eqs.iter().any(|r| r[q + 1] != 0) {
+            continue;
+        }
+        let Some((mut e, m)) = floor_definition(&sys.ges, q)? else {
+            continue;
+        };
+        // floor((e + m k x) / m) = floor(e / m) + k x: keep the coefficients of e within 0..m.
+        let mut shift = vec![0; sys.n + 1];
+        let mut any = false;
+        for (c, s) in e.iter_mut().zip(&mut shift) {
+            *s = floor_div(*c, m)?;
+            *c = sub(*c, mul(*s, m)?)?;
+            any |= *s != 0;
+        }
+        budget.spend(sys.n_rows())?;
+        if any {
+            for r in sys.rows_mut() {
+                let c = r[q + 1];
+                if c != 0 {
+                    for (x, &s) in r.iter_mut().zip(&shift) {
+                        *x = add(*x, mul(c, s)?)?;
+                    }
+                }
+            }
+        }
+        if let Some((twin, _, _)) = seen.iter().find(|(_, f, k)| *f == e && *k == m) {
+            let mut row = vec![0; sys.n + 1];
+            row[q + 1] = 1;
+            row[*twin + 1] = -1;
+            sys.substitute(q, &row, budget)?;
+        } else {
+            seen.push((q, e, m));
+        }
+    }
+    Ok(())
+}
+
+/// The inequalities of the rational projection onto the columns in `keep`, tightened to integers where that is
+/// free. It contains the exact projection.
+pub(crate) fn real_shadow(
+    mut sys: System,
+    keep: impl Fn(usize) -> bool,
+    budget: &mut Budget,
+) -> Result<Option<System>> {
+    loop {
+        if !sys.normalize(budget)? {
+            return Ok(None);
+        }
+        let eq = sys.eqs.iter().enumerate().find_map(|(i, r)| {
+            let v = (0..sys.n)
+                .filter(|&v| !keep(v) && r[v + 1] != 0)
+                .min_by_key(|&v| r[v + 1].unsigned_abs())?;
+            Some((i, v))
+        });
+        if let Some((i, v)) = eq {
+            let row = sys.eqs.swap_remove(i);
+            let row = if row[v + 1] < 0 { negate(&row)? } else { row };
+            let p = row[v + 1];
+            budget.spend(sys.n_rows())?;
+            for r in sys.rows_mut() {
+                let c = r[v + 1];
+                if c != 0 {
+                    let g = crate::int::gcd(p, c)?;
+                    *r = combine(p / g, r, neg(c / g)?, &row)?;
+                }
+            }
+            // Scaled equalities may lose divisibility facts, never gain false ones.
+            for r in &mut sys.ges {
+                if let Verdict::Never = normalize_ge(r)? {
+                    return Ok(None);
+                }
+            }
+            continue;
+        }
+        let occ = sys.occurrences();
+        let next = (0..sys.n)
+            .filter(|&v| !keep(v) && occ[v].is_used())
+            .min_by_key(|&v| occ[v].growth());
+        let Some(v) = next else {
+            return Ok(Some(sys));
+        };
+        sys.ges = sys.shadow(v, budget)?.into_real();
+    }
+}

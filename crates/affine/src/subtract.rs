@@ -1,0 +1,188 @@
+//! Exact difference of conjunctions.
+//!
+//! The complement of `{ x : exists q: C(x, q) }` is no union of negated constraints as long as `q` is free to
+//! choose. In div form it is: `q` is a function of `x`, so the definition stays and the constraint is negated.
+
+use crate::basic::{BasicSet, Div};
+use crate::error::Result;
+use crate::int::{Int, sub};
+use crate::system::{Budget, Row, System, negate_ge};
+
+/// A conjunction in div form, ready to be negated.
+pub(crate) struct Negatable {
+    n: usize,
+    n_visible: usize,
+    divs: Vec<Div>,
+    eqs: Vec<Row>,
+    ges: Vec<Row>,
+}
+
+impl Negatable {
+    /// `set` must be in div form; otherwise `None`.
+    pub(crate) fn new(set: &BasicSet) -> Result<Option<Negatable>> {
+        let Some(divs) = set.div_definitions()? else {
+            return Ok(None);
+        };
+        let mut implied = Vec::new();
+        for d in &divs {
+            implied.extend(d.rows()?);
+        }
+        let ges = set.sys.ges.iter().filter(|r| !implied.contains(r));
+        let mut ges: Vec<Row> = ges.cloned().collect();
+        let n_visible = set.space.n_vars();
+        let mut eqs = set.sys.eqs.clone();
+        let n_hidden = |r: &Row| r[1 + n_visible..].iter().filter(|&&c| c != 0).count();
+        eqs.sort_by_key(n_hidden);
+        ges.sort_by_key(n_hidden);
+        Ok(Some(Negatable {
+            n: set.sys.n,
+            n_visible,
+            divs,
+            eqs,
+            ges,
+        }))
+    }
+
+    /// The definitions that `row` needs, directly or through other definitions, as a mask over `divs`.
+    fn mark_needed(&self, row: &[Int], needed: &mut [bool]) {
+        let mut mentioned: Vec<bool> = row[1..].iter().map(|&c| c != 0).collect();
+        for (k, d) in self.divs.iter().enumerate().rev() {
+            if mentioned[d.var] {
+                needed[k] = true;
+                for (m, &c) in mentioned.iter_mut().zip(&d.numerator[1..]) {
+                    *m |= c != 0;
+                }
+            }
+        }
+    }
+}
+
+/// `base`, with the existentials of `b` appended as columns, restricted by rows over the columns of `b`.
+struct Splitter<'a> {
+    base: System,
+    columns: Vec<usize>,
+    b: &'a Negatable,
+    needed: Vec<bool>,
+    taken_eqs: Vec<Row>,
+    taken_ges: Vec<Row>,
+}
+
+impl Splitter<'_> {
+    fn moved(&self, row: &[Int]) -> Row {
+        let mut r = vec![0; self.base.n + 1];
+        r[0] = row[0];
+        for (&to, &c) in self.columns.iter().zip(&row[1..]) {
+            r[to + 1] = c;
+        }
+        r
+    }
+
+    /// The intersection of `base` with all of `b`.
+    fn whole(&self) -> Result<System> {
+        let mut sys = self.base.clone();
+        sys.eqs.extend(self.b.eqs.iter().map(|r| self.moved(r)));
+        sys.ges.extend(self.b.ges.iter().map(|r| self.moved(r)));
+        for d in &self.b.divs {
+            for r in d.rows()? {
+                sys.ges.push(self.moved(&r));
+            }
+        }
+        Ok(sys)
+    }
+
+    /// The part of `base` inside all rows taken so far and inside `extra >= 0`.
+    fn piece(&self, extra: &Row) -> Result<System> {
+        let mut sys = self.base.clone();
+        let mut needed = self.needed.clone();
+        self.b.mark_needed(extra, &mut needed);
+        sys.ges.push(self.moved(extra));
+        sys.eqs.extend(self.taken_eqs.iter().map(|r| self.moved(r)));
+        sys.ges.extend(self.taken_ges.iter().map(|r| self.moved(r)));
+        for (d, _) in self.b.divs.iter().zip(&needed).filter(|(_, n)| **n) {
+            for r in d.rows()? {
+                let r = self.moved(&r);
+                if !sys.ges.contains(&r) {
+                    sys.ges.push(r);
+                }
+            }
+        }
+        Ok(sys)
+    }
+}
+
+/// Calls `emit` with non-empty, pairwise disjoint pieces whose union is `a` minus all of `subtrahends`, until it
+/// returns `false`. Returns whether it ran to the end.
+pub(crate) fn subtract_each(
+    a: &BasicSet,
+    subtrahends: &[Negatable],
+    budget: &mut Budget,
+    emit: &mut dyn FnMut(BasicSet) -> Result<bool>,
+) -> Result<bool> {
+    let Some((b, rest)) = subtrahends.split_first() else {
+        return emit(a.clone());
+    };
+    let n_visible = a.space.n_vars();
+    let mut base = a.sys.clone();
+    base.add_vars(b.n - b.n_visible);
+    let columns = (0..b.n)
+        .map(|v| if v < n_visible { v } else { v + a.n_exists() })
+        .collect();
+    let mut split = Splitter {
+        base,
+        columns,
+        b,
+        needed: vec![false; b.divs.len()],
+        taken_eqs: Vec::new(),
+        taken_ges: Vec::new(),
+    };
+    let constraints = b.eqs.iter().map(|r| (r, true));
+    let constraints = constraints.chain(b.ges.iter().map(|r| (r, false)));
+    let constraints: Vec<(&Row, bool)> = constraints.collect();
+    if constraints.is_empty() {
+        return Ok(true);
+    }
+    if crate::omega::is_empty(split.whole()?, budget)? {
+        return subtract_each(a, rest, budget, emit);
+    }
+    let mut outside: Vec<BasicSet> = Vec::new();
+    for (row, is_eq) in constraints {
+        let mut negations = vec![negate_ge(row)?];
+        if is_eq {
+            let mut above = row.clone();
+            above[0] = sub(above[0], 1)?;
+            negations.push(above);
+        }
+        let mut any = false;
+        for negation in &negations {
+            let sys = split.piece(negation)?;
+            budget.spend(sys.n_rows())?;
+            if crate::omega::is_empty(sys.clone(), budget)? {
+                continue;
+            }
+            any = true;
+            let piece = BasicSet {
+                space: a.space,
+                sys,
+            };
+            if let Some(piece) = piece.tidied(budget)? {
+                outside.push(piece);
+            }
+        }
+        if any {
+            let mut needed = std::mem::take(&mut split.needed);
+            b.mark_needed(row, &mut needed);
+            split.needed = needed;
+            if is_eq {
+                split.taken_eqs.push(row.clone());
+            } else {
+                split.taken_ges.push(row.clone());
+            }
+        }
+    }
+    for piece in outside {
+        if !subtract_each(&piece, rest, budget, emit)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,89 @@
+//! `systola dump`: any stage of the compiler as text.
+
+use std::fmt::Write;
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use systola_driver::check_mapping;
+use systola_lower::localise::localise;
+
+use crate::source::{Outcome, Sizes, Source, Status, parse_size};
+use crate::term;
+
+const EXAMPLES: &str = "\
+Examples:
+  systola dump gallery/conv1d/core.ure                              what was parsed, printed again
+  systola dump gallery/conv1d/core.ure --map sbm --after localise   the recurrences that the mapping chose
+  systola dump gallery/conv1d/core.ure --map sbm --after array      PEs, links, registers";
+
+/// Print the program after a stage of the compiler
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A .ure file
+    file: PathBuf,
+    /// The stage
+    #[arg(long, value_enum, default_value = "parse")]
+    after: Stage,
+    /// The mapping; the first of the file if not given
+    #[arg(long = "map", value_name = "NAME")]
+    map: Option<String>,
+    /// Of which system, where a file has several
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
+    /// Fix a parameter, for instance C=16; may be repeated
+    #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
+    sizes: Vec<(String, i128)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Stage {
+    /// Systems, mappings and programs as they were understood
+    Parse,
+    /// Written-out recurrences: the mapping's choices of forwarding and summation made
+    Localise,
+    /// The systolic array
+    Array,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let source = Source::load(&args.file)?;
+    let sizes: Sizes = args.sizes.iter().cloned().collect();
+    source.check_sizes(&sizes)?;
+    let selected = || source.mapping(args.map.as_deref(), args.system.as_deref());
+    let mut text = String::new();
+    match args.after {
+        Stage::Parse if args.map.is_none() && args.system.is_none() => {
+            let _ = write!(text, "{:?}", source.module);
+        }
+        Stage::Parse => {
+            let (system, mapping) = match &args.map {
+                Some(_) => {
+                    let mapping = selected()?;
+                    (source.system(Some(&mapping.system))?, Some(mapping))
+                }
+                None => (source.system(args.system.as_deref())?, None),
+            };
+            let _ = write!(text, "{system:?}");
+            if let Some(mapping) = mapping {
+                let _ = write!(text, "\n{mapping:?}");
+            }
+        }
+        Stage::Localise => {
+            let mapping = selected()?;
+            let system = source.system(Some(&mapping.system))?;
+            let written_out = localise(system, Some(mapping)).map_err(|d| source.fail(&d))?;
+            let _ = write!(text, "{:?}", written_out.system);
+        }
+        Stage::Array => {
+            let checked =
+                check_mapping(&source.module, selected()?, &sizes).map_err(|d| source.fail(&d))?;
+            let _ = write!(text, "{:?}", checked.array);
+        }
+    }
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    term::print(text);
+    Ok(Status::Done)
+}

@@ -1,0 +1,42 @@
+//! `systola explain`: what a code means.
+
+use systola_ir::codes;
+use systola_ir::diag::Kind;
+
+use crate::source::{Failure, Outcome, Status};
+use crate::table::Table;
+use crate::term::{self, Paint};
+
+/// Explain the code of a diagnostic, with an example and the way out
+///
+/// Without a code: a list of all of them.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    /// For instance E0501
+    code: Option<String>,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let Some(id) = &args.code else {
+        let mut table = Table::left(0);
+        for code in codes::all() {
+            table.row([code.id, code.title]);
+        }
+        term::print(table.render());
+        return Ok(Status::Done);
+    };
+    let code = codes::find(id).ok_or_else(|| {
+        Failure::new(format!("there is no code `{id}`")).help("`systola explain` lists all codes")
+    })?;
+    let kind = match code.kind {
+        Kind::Mistake => "a mistake in the program",
+        Kind::Limitation => "a known limitation of this version",
+    };
+    term::print(format!(
+        "{}\n{}\n\n{}\n",
+        Paint::Bold.out(format!("{}: {}", code.id, code.title)),
+        Paint::Dim.out(kind),
+        code.explain.trim()
+    ));
+    Ok(Status::Done)
+}

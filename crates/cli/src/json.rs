@@ -1,0 +1,361 @@
+//! The stable JSON of `systola check --json`; `docs/json.md` describes it.
+
+use serde::Serialize;
+use systola_ir::diag::{Counterexample, Diagnostic, Kind};
+use systola_ir::system::System;
+use systola_lower::report::{Report, Scope};
+
+use crate::cmd::check::{Verdict, realisation_word};
+use crate::render::line_column;
+use crate::source::{Sizes, Source, Status};
+
+/// Raised when a field changes its meaning or goes; new fields do not raise it.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    file: &'a str,
+    params: Vec<ParamJson<'a>>,
+    systems: Vec<SystemJson<'a>>,
+    mappings: Vec<MappingJson<'a>>,
+    diagnostics: Vec<DiagnosticJson<'a>>,
+    status: u8,
+}
+
+#[derive(Serialize)]
+struct ParamJson<'a> {
+    name: &'a str,
+    value: i128,
+}
+
+#[derive(Serialize)]
+struct SystemJson<'a> {
+    name: &'a str,
+    well_defined: bool,
+    diagnostics: Vec<DiagnosticJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct MappingJson<'a> {
+    name: &'a str,
+    system: &'a str,
+    legal: bool,
+    report: Option<ReportJson<'a>>,
+    diagnostics: Vec<DiagnosticJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    scope: &'static str,
+    scope_reason: Option<&'a str>,
+    taxonomy: &'a str,
+    streams: Vec<StreamJson<'a>>,
+    counts: Option<CountsJson<'a>>,
+    registers: RegistersJson<'a>,
+    links: Vec<LinkJson<'a>>,
+    guards: Vec<GuardJson<'a>>,
+    injections: &'a [String],
+    drains: &'a [String],
+    transfers: &'a [String],
+    reverse: &'a [String],
+}
+
+#[derive(Serialize)]
+struct StreamJson<'a> {
+    name: &'a str,
+    letter: char,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct CountsJson<'a> {
+    params: Vec<ParamJson<'a>>,
+    points: i128,
+    expanded: i128,
+    pes: i128,
+    steps: i128,
+    outputs: i128,
+    outturn: f64,
+    utilisation: f64,
+    period: Option<i128>,
+}
+
+#[derive(Serialize)]
+struct RegistersJson<'a> {
+    per_pe: Option<i128>,
+    coalesced_per_pe: Option<i128>,
+    total: Option<i128>,
+    coalesced_total: Option<i128>,
+    cells: Vec<RegisterJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct RegisterJson<'a> {
+    name: &'a str,
+    scalars: usize,
+    depth: &'a str,
+    coalesced: &'a str,
+}
+
+#[derive(Serialize)]
+struct LinkJson<'a> {
+    source: &'a str,
+    sink: &'a str,
+    distance: &'a str,
+    displacement: &'a str,
+    delay: &'a str,
+    realisation: &'static str,
+    guard: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct GuardJson<'a> {
+    effect: &'a str,
+    kept: bool,
+    reason: &'a str,
+}
+
+#[derive(Serialize)]
+struct DiagnosticJson<'a> {
+    code: &'static str,
+    kind: &'static str,
+    message: &'a str,
+    span: Option<SpanJson>,
+    labels: Vec<LabelJson<'a>>,
+    notes: &'a [String],
+    help: Option<&'a str>,
+    counterexample: Option<CounterexampleJson<'a>>,
+}
+
+/// Lines and columns count from 1, columns in characters; the end is exclusive.
+#[derive(Serialize)]
+struct SpanJson {
+    line: usize,
+    column: usize,
+    end_line: usize,
+    end_column: usize,
+}
+
+#[derive(Serialize)]
+struct LabelJson<'a> {
+    span: SpanJson,
+    text: &'a str,
+}
+
+#[derive(Serialize)]
+struct CounterexampleJson<'a> {
+    params: Vec<ParamJson<'a>>,
+    dims: &'a [String],
+    points: Vec<PointJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct PointJson<'a> {
+    point: &'a [i128],
+    place: &'a [i128],
+    time: &'a [i128],
+}
+
+/// A file that could not be parsed.
+pub fn unreadable(path: &str, text: &str, found: &[Diagnostic], status: Status) -> String {
+    print(&Document {
+        schema: SCHEMA,
+        file: path,
+        params: Vec::new(),
+        systems: Vec::new(),
+        mappings: Vec::new(),
+        diagnostics: diagnostics(text, found),
+        status: status.code(),
+    })
+}
+
+/// A file that was checked.
+pub fn checked(
+    source: &Source,
+    sizes: &Sizes,
+    systems: &[(&System, Vec<Diagnostic>)],
+    verdicts: &[Verdict<'_>],
+    status: Status,
+) -> String {
+    let text = &source.text;
+    let systems = systems.iter().map(|(system, found)| SystemJson {
+        name: &system.name,
+        well_defined: found.is_empty(),
+        diagnostics: diagnostics(text, found),
+    });
+    let mappings = verdicts.iter().map(|verdict| MappingJson {
+        name: &verdict.mapping.name,
+        system: &verdict.mapping.system,
+        legal: verdict.result.is_ok(),
+        report: verdict.result.as_ref().ok().map(|checked| {
+            let mut json = report(&checked.report);
+            json.guards = checked.array.guards.iter().map(guard).collect();
+            json
+        }),
+        diagnostics: match &verdict.result {
+            Ok(_) => Vec::new(),
+            Err(found) => diagnostics(text, found),
+        },
+    });
+    print(&Document {
+        schema: SCHEMA,
+        file: &source.path,
+        params: params(sizes.iter()),
+        systems: systems.collect(),
+        mappings: mappings.collect(),
+        diagnostics: Vec::new(),
+        status: status.code(),
+    })
+}
+
+fn print(document: &Document<'_>) -> String {
+    let mut text = serde_json::to_string_pretty(document)
+        .expect("plain structs with string keys always serialise");
+    text.push('\n');
+    text
+}
+
+fn params<'a>(list: impl Iterator<Item = (&'a String, &'a i128)>) -> Vec<ParamJson<'a>> {
+    list.map(|(name, value)| ParamJson {
+        name,
+        value: *value,
+    })
+    .collect()
+}
+
+fn pairs(list: &[(String, i128)]) -> Vec<ParamJson<'_>> {
+    params(list.iter().map(|(name, value)| (name, value)))
+}
+
+fn guard(guard: &systola_ir::array::Guard) -> GuardJson<'_> {
+    GuardJson {
+        effect: &guard.effect,
+        kept: guard.kept,
+        reason: &guard.reason,
+    }
+}
+
+fn report(report: &Report) -> ReportJson<'_> {
+    let pes = report.counts.as_ref().map(|c| c.pes);
+    let total = |per_pe: Option<i128>| per_pe.zip(pes).and_then(|(r, n)| r.checked_mul(n));
+    ReportJson {
+        scope: match report.scope {
+            Scope::AllSizes => "all-sizes",
+            Scope::GivenSizes(_) => "given-sizes",
+        },
+        scope_reason: match &report.scope {
+            Scope::AllSizes => None,
+            Scope::GivenSizes(why) => Some(why),
+        },
+        taxonomy: &report.name,
+        streams: report
+            .streams
+            .iter()
+            .map(|s| StreamJson {
+                name: &s.name,
+                letter: s.letter,
+                reason: &s.reason,
+            })
+            .collect(),
+        counts: report.counts.as_ref().map(|c| CountsJson {
+            params: pairs(&c.params),
+            points: c.points,
+            expanded: c.expanded,
+            pes: c.pes,
+            steps: c.steps,
+            outputs: c.outputs,
+            outturn: c.outturn,
+            utilisation: c.utilisation,
+            period: c.period,
+        }),
+        registers: RegistersJson {
+            per_pe: report.registers_per_pe,
+            coalesced_per_pe: report.coalesced_per_pe,
+            total: total(report.registers_per_pe),
+            coalesced_total: total(report.coalesced_per_pe),
+            cells: report
+                .registers
+                .iter()
+                .map(|r| RegisterJson {
+                    name: &r.name,
+                    scalars: r.scalars,
+                    depth: &r.depth,
+                    coalesced: &r.coalesced,
+                })
+                .collect(),
+        },
+        links: report
+            .links
+            .iter()
+            .map(|l| LinkJson {
+                source: &l.source,
+                sink: &l.sink,
+                distance: &l.distance,
+                displacement: &l.displacement,
+                delay: &l.delay,
+                realisation: realisation_word(&l.realisation),
+                guard: l.guard.as_deref(),
+            })
+            .collect(),
+        guards: Vec::new(),
+        injections: &report.injections,
+        drains: &report.drains,
+        transfers: &report.transfers,
+        reverse: &report.reverse,
+    }
+}
+
+fn diagnostics<'a>(text: &str, found: &'a [Diagnostic]) -> Vec<DiagnosticJson<'a>> {
+    found.iter().map(|d| diagnostic(text, d)).collect()
+}
+
+fn diagnostic<'a>(text: &str, d: &'a Diagnostic) -> DiagnosticJson<'a> {
+    let span = |span: systola_ir::Span| {
+        let (line, column) = line_column(text, span.start as usize);
+        let (end_line, end_column) = line_column(text, span.end as usize);
+        SpanJson {
+            line,
+            column,
+            end_line,
+            end_column,
+        }
+    };
+    DiagnosticJson {
+        code: d.code.id,
+        kind: match d.kind() {
+            Kind::Mistake => "mistake",
+            Kind::Limitation => "limitation",
+        },
+        message: &d.message,
+        span: (!d.span().is_none()).then(|| span(d.span())),
+        labels: d
+            .labels
+            .iter()
+            .filter(|(s, _)| !s.is_none())
+            .map(|(s, text)| LabelJson {
+                span: span(*s),
+                text,
+            })
+            .collect(),
+        notes: &d.notes,
+        help: d.help.as_deref(),
+        counterexample: d.counterexample.as_ref().map(counterexample),
+    }
+}
+
+fn counterexample(example: &Counterexample) -> CounterexampleJson<'_> {
+    CounterexampleJson {
+        params: pairs(&example.params),
+        dims: &example.dims,
+        points: example
+            .points
+            .iter()
+            .map(|p| PointJson {
+                point: &p.point,
+                place: &p.place,
+                time: &p.time,
+            })
+            .collect(),
+    }
+}

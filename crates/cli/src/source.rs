@@ -1,0 +1,446 @@
+//! A source file, and what of it the command line selects.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use systola_ir::array::Array;
+use systola_ir::diag::{Diagnostic, Kind};
+use systola_ir::form::Cond;
+use systola_ir::mapping::Mapping;
+use systola_ir::system::{Axis, Module, Param, Program, System};
+
+use crate::render;
+use crate::term;
+
+/// The exit status, in ascending order of gravity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    Done,
+    Limitation,
+    Mistake,
+    Bug,
+}
+
+impl Status {
+    pub fn code(self) -> u8 {
+        match self {
+            Status::Done => 0,
+            Status::Mistake => 1,
+            Status::Limitation => 2,
+            Status::Bug => 101,
+        }
+    }
+}
+
+impl From<Kind> for Status {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Mistake => Status::Mistake,
+            Kind::Limitation => Status::Limitation,
+        }
+    }
+}
+
+/// The gravest of some diagnostics.
+pub fn worst(diagnostics: &[Diagnostic]) -> Status {
+    diagnostics
+        .iter()
+        .map(|d| Status::from(d.kind()))
+        .max()
+        .unwrap_or(Status::Done)
+}
+
+/// Why a command ends early.
+#[derive(Debug)]
+pub enum Failure {
+    /// All was said already.
+    Reported(Status),
+    /// A mistake outside of any source text: arguments and files.
+    Mistake {
+        message: String,
+        help: Option<String>,
+    },
+}
+
+impl Failure {
+    pub fn new(message: impl Into<String>) -> Self {
+        Failure::Mistake {
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    #[must_use]
+    pub fn help(self, text: impl Into<String>) -> Self {
+        match self {
+            Failure::Mistake { message, .. } => Failure::Mistake {
+                message,
+                help: Some(text.into()),
+            },
+            Failure::Reported(status) => Failure::Reported(status),
+        }
+    }
+}
+
+pub type Outcome = Result<Status, Failure>;
+
+/// Parameter values, by name.
+pub type Sizes = BTreeMap<String, i128>;
+
+/// A parsed file.
+#[derive(Debug)]
+pub struct Source {
+    pub path: String,
+    pub text: String,
+    pub module: Module,
+}
+
+pub fn read_text(path: &Path) -> Result<String, Failure> {
+    let cannot = |why: String| Failure::new(format!("cannot read {}: {why}", path.display()));
+    let bytes = std::fs::read(path).map_err(|e| cannot(e.to_string()))?;
+    String::from_utf8(bytes).map_err(|e| {
+        let line = e.as_bytes()[..e.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|b| **b == b'\n')
+            .count();
+        cannot(format!("line {} is not UTF-8 text", line + 1))
+    })
+}
+
+impl Source {
+    /// Reads and parses a file; all its errors are printed.
+    pub fn load(path: &Path) -> Result<Source, Failure> {
+        Self::parse(&path.display().to_string(), &read_text(path)?)
+    }
+
+    /// Parses a text; all its errors are printed.
+    pub fn parse(path: &str, text: &str) -> Result<Source, Failure> {
+        let mut source = Source {
+            path: path.to_string(),
+            text: text.to_string(),
+            module: Module::default(),
+        };
+        match systola_driver::load(text) {
+            Ok(module) => {
+                source.module = module;
+                Ok(source)
+            }
+            Err(diagnostics) => Err(source.fail(&diagnostics)),
+        }
+    }
+
+    /// Prints diagnostics to the standard error.
+    pub fn print(&self, diagnostics: &[Diagnostic]) {
+        for d in diagnostics {
+            let text = render::diagnostic(&self.path, &self.text, d, term::colour_err());
+            term::eprint(format!("{text}\n"));
+        }
+    }
+
+    /// Prints diagnostics and what to do next; ends the command.
+    pub fn fail(&self, diagnostics: &[Diagnostic]) -> Failure {
+        self.print(diagnostics);
+        self.print_pointer(diagnostics);
+        Failure::Reported(worst(diagnostics).max(Status::Limitation))
+    }
+
+    /// Says where the codes are explained.
+    pub fn print_pointer(&self, diagnostics: &[Diagnostic]) {
+        let mut ids: Vec<&str> = diagnostics.iter().map(|d| d.code.id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        if let Some(first) = ids.first() {
+            let what = match diagnostics.len() {
+                1 => "1 problem".to_string(),
+                n => format!("{n} problems"),
+            };
+            term::eprint(format!(
+                "{what} in {}; `systola explain {first}` tells more\n",
+                self.path
+            ));
+        }
+    }
+
+    /// The system of this name, or the only one.
+    pub fn system(&self, name: Option<&str>) -> Result<&System, Failure> {
+        let systems = &self.module.systems;
+        match name {
+            Some(name) => systems.iter().find(|s| s.name == name).ok_or_else(|| {
+                let names = systems.iter().map(|s| s.name.as_str());
+                self.no_such("system", name, names)
+            }),
+            None => match systems.as_slice() {
+                [] => Err(Failure::new(format!("{} has no system", self.path))),
+                [one] => Ok(one),
+                many => {
+                    let names: Vec<_> = many.iter().map(|s| s.name.as_str()).collect();
+                    Err(Failure::new(format!("{} has {} systems", self.path, many.len()))
+                        .help(format!("choose one with --system {}", names.join("|"))))
+                }
+            },
+        }
+    }
+
+    /// The mapping of this name, or the first (of that system, where one is given).
+    pub fn mapping(&self, name: Option<&str>, system: Option<&str>) -> Result<&Mapping, Failure> {
+        let of_system = |m: &&Mapping| system.is_none_or(|s| m.system == s);
+        let mut candidates = self.module.mappings.iter().filter(of_system);
+        match name {
+            Some(name) => candidates.find(|m| m.name == name).ok_or_else(|| {
+                let names = self.module.mappings.iter().filter(of_system);
+                self.no_such("mapping", name, names.map(|m| m.name.as_str()))
+            }),
+            None => candidates.next().ok_or_else(|| {
+                Failure::new(format!("{} has no mapping", self.path))
+                    .help("write one: mapping m of SYSTEM { lane = …; time = …; }")
+            }),
+        }
+    }
+
+    pub fn program(&self, name: &str) -> Result<&Program, Failure> {
+        let programs = &self.module.programs;
+        programs.iter().find(|p| p.name == name).ok_or_else(|| {
+            self.no_such("program", name, programs.iter().map(|p| p.name.as_str()))
+        })
+    }
+
+    fn no_such<'a>(
+        &self,
+        what: &str,
+        name: &str,
+        names: impl Iterator<Item = &'a str>,
+    ) -> Failure {
+        let names: Vec<_> = names.collect();
+        let failure = Failure::new(format!("{} has no {what} `{name}`", self.path));
+        if names.is_empty() {
+            failure.help(format!("it has no {what} at all"))
+        } else {
+            failure.help(format!("it has {}", names.join(", ")))
+        }
+    }
+
+    /// Every name in `--set` must be a parameter of something in the file.
+    pub fn check_sizes(&self, sizes: &Sizes) -> Result<(), Failure> {
+        let of_systems = self.module.systems.iter().flat_map(|s| &s.params);
+        let of_programs = self.module.programs.iter().flat_map(|p| &p.params);
+        let mut known: Vec<&str> = of_systems
+            .chain(of_programs)
+            .map(|p| p.name.as_str())
+            .collect();
+        known.sort_unstable();
+        known.dedup();
+        match sizes.keys().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(Failure::new(format!("{} has no parameter `{name}`", self.path))
+                .help(format!("its parameters: {}", known.join(", ")))),
+        }
+    }
+}
+
+/// `P=V`, for clap.
+pub fn parse_size(text: &str) -> Result<(String, i128), String> {
+    let (name, value) = text
+        .split_once('=')
+        .ok_or_else(|| "write it as NAME=VALUE, for instance C=16".to_string())?;
+    let value = value
+        .trim()
+        .replace('_', "")
+        .parse::<i64>()
+        .map_err(|_| format!("`{value}` is not a 64-bit integer"))?;
+    Ok((name.trim().to_string(), value.into()))
+}
+
+/// `NAME=FILE`, for clap.
+pub fn parse_file(text: &str) -> Result<(String, std::path::PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, file)) if !name.is_empty() && !file.is_empty() => {
+            Ok((name.to_string(), file.into()))
+        }
+        _ => Err("write it as NAME=FILE, for instance x=x.npy".to_string()),
+    }
+}
+
+/// What a set of parameters belongs to: values for it are found in one way for all.
+#[derive(Clone, Copy, Debug)]
+pub struct Parameters<'a> {
+    pub params: &'a [Param],
+    pub context: &'a [Cond],
+}
+
+impl<'a> From<&'a System> for Parameters<'a> {
+    fn from(s: &'a System) -> Self {
+        Parameters {
+            params: &s.params,
+            context: &s.context,
+        }
+    }
+}
+
+impl<'a> From<&'a Program> for Parameters<'a> {
+    fn from(p: &'a Program) -> Self {
+        Parameters {
+            params: &p.params,
+            context: &p.context,
+        }
+    }
+}
+
+impl<'a> From<&'a Array> for Parameters<'a> {
+    fn from(a: &'a Array) -> Self {
+        Parameters {
+            params: &a.params,
+            context: &a.context,
+        }
+    }
+}
+
+impl Parameters<'_> {
+    pub fn missing(&self, sizes: &Sizes) -> Vec<&str> {
+        let names = self.params.iter().map(|p| p.name.as_str());
+        names.filter(|name| !sizes.contains_key(*name)).collect()
+    }
+
+    pub fn holds(&self, values: &[i128]) -> bool {
+        self.context
+            .iter()
+            .all(|c| c.eval(values, &[]).unwrap_or(false))
+    }
+
+    /// The given sizes, and for the others small ones that satisfy the context: those that a
+    /// picture can show. `None` if no small sizes do.
+    pub fn with_small(&self, sizes: &Sizes) -> Option<Vec<i128>> {
+        let missing: Vec<usize> = (0..self.params.len())
+            .filter(|n| !sizes.contains_key(&self.params[*n].name))
+            .collect();
+        // Extents that differ tell the axes apart; what a context asks for is often more.
+        const PREFERRED: [&[i128]; 2] = [&[6, 5, 8, 4, 3, 7, 2, 1, 12, 16], &[3, 4, 2, 5, 6, 1, 8]];
+        let mut choice = vec![0; missing.len()];
+        for _ in 0..100_000 {
+            let values: Vec<i128> = self
+                .params
+                .iter()
+                .enumerate()
+                .map(|(n, p)| match sizes.get(&p.name) {
+                    Some(v) => *v,
+                    None => {
+                        let k = missing.iter().position(|m| *m == n).unwrap_or(0);
+                        PREFERRED[k.min(1)][choice[k]]
+                    }
+                })
+                .collect();
+            if self.holds(&values) {
+                return Some(values);
+            }
+            // The next choice, the last parameter fastest.
+            let mut k = choice.len();
+            loop {
+                k = k.checked_sub(1)?;
+                choice[k] += 1;
+                if choice[k] < PREFERRED[k.min(1)].len() {
+                    break;
+                }
+                choice[k] = 0;
+            }
+        }
+        None
+    }
+
+    pub fn named(&self, values: &[i128]) -> Sizes {
+        let names = self.params.iter().map(|p| p.name.clone());
+        names.zip(values.iter().copied()).collect()
+    }
+
+    /// `C = 6, Q = 3`
+    pub fn show(&self, values: &[i128]) -> String {
+        let parts: Vec<String> = self
+            .params
+            .iter()
+            .zip(values)
+            .map(|(p, v)| format!("{} = {v}", p.name))
+            .collect();
+        parts.join(", ")
+    }
+
+    /// The sizes that the shape of a given input decides: an extent with one unknown parameter.
+    pub fn infer(&self, sizes: &mut Sizes, axes: &[Axis], shape: &[usize]) {
+        for (axis, extent) in axes.iter().zip(shape) {
+            let length = axis.hi.sub(&axis.lo);
+            let Some(poly) = length.as_poly() else {
+                continue;
+            };
+            let (mut known, mut unknown) = (0i128, Vec::new());
+            for (monomial, c) in poly.terms() {
+                let name = match monomial.as_slice() {
+                    [] => None,
+                    [p] => self.params.get(p.index()).map(|p| &p.name),
+                    _ => continue,
+                };
+                match name.map(|name| (name, sizes.get(name))) {
+                    None => known += c,
+                    Some((_, Some(value))) => known += c.saturating_mul(*value),
+                    Some((name, None)) => unknown.push((name, c)),
+                }
+            }
+            if let [(name, c)] = unknown.as_slice() {
+                let rest = *extent as i128 - known;
+                if rest % c == 0 {
+                    sizes.insert((*name).clone(), rest / c);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systola_ir::form::{Form, Rel};
+    use systola_ir::id::ParamId;
+
+    use super::*;
+
+    fn params(names: &[&str]) -> Vec<Param> {
+        let param = |name: &&str| Param {
+            name: (*name).to_string(),
+            span: systola_ir::Span::NONE,
+        };
+        names.iter().map(param).collect()
+    }
+
+    #[test]
+    fn small_sizes_satisfy_the_context() {
+        let params = params(&["N", "K"]);
+        let (n, k) = (Form::from(ParamId(0)), Form::from(ParamId(1)));
+        let context = [Cond::cmp(Rel::Ge, n.clone(), 8), Cond::cmp(Rel::Lt, k, n)];
+        let parameters = Parameters {
+            params: &params,
+            context: &context,
+        };
+        assert_eq!(parameters.with_small(&Sizes::new()), Some(vec![8, 3]));
+        let given = Sizes::from([("N".to_string(), 9)]);
+        assert_eq!(parameters.with_small(&given), Some(vec![9, 3]));
+        let impossible = Sizes::from([("N".to_string(), 2)]);
+        assert_eq!(parameters.with_small(&impossible), None);
+    }
+
+    #[test]
+    fn shapes_decide_sizes() {
+        let params = params(&["C", "Q"]);
+        let parameters = Parameters {
+            params: &params,
+            context: &[],
+        };
+        let axis = |hi: Form| Axis { lo: Form::zero(), hi };
+        let (c, q) = (Form::from(ParamId(0)), Form::from(ParamId(1)));
+        let mut sizes = Sizes::new();
+        parameters.infer(&mut sizes, &[axis(q.clone())], &[3]);
+        parameters.infer(&mut sizes, &[axis(c.add(&q).plus(-1))], &[18]);
+        assert_eq!(parameters.show(&[sizes["C"], sizes["Q"]]), "C = 16, Q = 3");
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        assert_eq!(parse_size("C=1_000"), Ok(("C".to_string(), 1000)));
+        assert!(parse_size("C").is_err());
+        assert!(parse_size("C=x").is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! Where Systola's front ends and passes meet.
+//!
+//! ```
+//! let module = systola_driver::load(
+//!     "system prefix(N) where N >= 1 {
+//!        input x[N]: i32;
+//!        index i in 0..N;
+//!        var S: i32 = select(i == 0, 0, S(i-1)) + x[i];
+//!        output s[N]: i32 = S at [i] when true;
+//!      }
+//!      mapping one of prefix { time = i; }",
+//! )
+//! .unwrap();
+//! let checked = systola_driver::check_mapping(&module, &module.mappings[0], &Default::default());
+//! assert_eq!(checked.unwrap().report.registers_per_pe, Some(3));
+//! ```
+
+use std::collections::BTreeMap;
+
+use systola_ir::array::Array;
+use systola_ir::codes::{mapping as mapping_codes, run};
+use systola_ir::mapping::Mapping;
+use systola_ir::system::{Module, System};
+use systola_ir::{Diagnostic, Span};
+use systola_lower::pipeline::analyse;
+use systola_lower::report::Report;
+
+/// A legal mapping: the array, what it is in numbers, and the system as the mapping sees it.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// Written out: no sums, no forwarded inputs left to choose.
+    pub localised: System,
+    pub array: Array,
+    pub report: Report,
+}
+
+/// Reads a file's text.
+pub fn load(source: &str) -> Result<Module, Vec<Diagnostic>> {
+    systola_front::text::parse_module(source)
+}
+
+/// The system a mapping maps.
+pub fn system_of<'a>(module: &'a Module, mapping: &Mapping) -> Result<&'a System, Diagnostic> {
+    module
+        .systems
+        .iter()
+        .find(|s| s.name == mapping.system)
+        .ok_or_else(|| {
+            Diagnostic::new(
+                &mapping_codes::UNKNOWN_MAPPING,
+                mapping.span,
+                format!("there is no system `{}`", mapping.system),
+            )
+        })
+}
+
+/// Checks a system for all sizes; what multiplies parameters is decided at given sizes.
+pub fn check_system(system: &System, sizes: &BTreeMap<String, i128>) -> Vec<Diagnostic> {
+    let sizes = match by_position(system, sizes) {
+        Ok(sizes) => sizes,
+        Err(error) => return vec![error],
+    };
+    let all: Option<Vec<i128>> = sizes.into_iter().collect();
+    systola_lower::check_system::check_system(system, all.as_deref())
+}
+
+/// Checks a mapping of a system of the module, and builds its array. The system itself is taken to
+/// be checked.
+pub fn check_mapping(
+    module: &Module,
+    mapping: &Mapping,
+    sizes: &BTreeMap<String, i128>,
+) -> Result<Checked, Vec<Diagnostic>> {
+    let system = system_of(module, mapping).map_err(|d| vec![d])?;
+    let sizes = by_position(system, sizes).map_err(|d| vec![d])?;
+    let analysed = analyse(system, mapping, &sizes)?;
+    Ok(Checked {
+        localised: analysed.localised.system,
+        array: analysed.array,
+        report: analysed.report,
+    })
+}
+
+/// The sizes in the order of the system's parameters. Names that the system does not have are left
+/// to other systems of the file; sizes outside of the context are refused.
+fn by_position(
+    system: &System,
+    sizes: &BTreeMap<String, i128>,
+) -> Result<Vec<Option<i128>>, Diagnostic> {
+    let list: Vec<Option<i128>> = system
+        .params
+        .iter()
+        .map(|p| sizes.get(&p.name).copied())
+        .collect();
+    if let Some(all) = list.iter().copied().collect::<Option<Vec<i128>>>() {
+        for cond in &system.context {
+            if cond.eval(&all, &[]) == Ok(false) {
+                let names = system.param_names();
+                return Err(Diagnostic::new(
+                    &run::CONTEXT_VIOLATED,
+                    Span::NONE,
+                    format!(
+                        "the sizes do not satisfy `{}` of `{}`",
+                        cond.display(&names, &[]),
+                        system.name
+                    ),
+                )
+                .help("choose sizes that the `where` of the system allows"));
+            }
+        }
+    }
+    Ok(list)
+}

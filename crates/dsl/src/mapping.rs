@@ -1,0 +1,613 @@
+//! Mappings, one method for each directive, and the paper's Table 1 with its own names.
+
+use systola_ir::codes::syntax;
+use systola_ir::form::Rel;
+use systola_ir::mapping::{
+    Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameCond, NameExpr,
+    NameExprKind, NameOp, PlaceLevel, Residence, Store, SumOrder, TimeLevel, Transfer,
+};
+use systola_ir::{BinOp, Diagnostic, Span, Type, UnOp};
+
+use crate::expr::{Expr, List, Node};
+
+/// A mapping that is being written; its names are resolved against the system later, as those of text are.
+#[derive(Clone, Debug, Default)]
+pub struct MappingBuilder {
+    name: String,
+    system: String,
+    directives: Vec<Directive>,
+    errors: Vec<Diagnostic>,
+}
+
+/// `sum Z along (q, -p)`.
+#[derive(Clone, Debug)]
+pub struct Along(Name, Direction);
+
+/// Ascending along an iterator.
+pub fn up(iterator: impl AsName) -> Along {
+    Along(iterator.as_name(), Direction::Up)
+}
+
+/// Descending along an iterator.
+pub fn down(iterator: impl AsName) -> Along {
+    Along(iterator.as_name(), Direction::Down)
+}
+
+/// What can stand for a name: text, or a name of the expression language.
+pub trait AsName {
+    fn as_name(&self) -> Name;
+}
+
+impl AsName for &str {
+    fn as_name(&self) -> Name {
+        Name::from(*self)
+    }
+}
+
+impl AsName for &Expr {
+    fn as_name(&self) -> Name {
+        Name::from(Expr::as_name(self).unwrap_or_default())
+    }
+}
+
+fn all(names: impl IntoIterator<Item = impl AsName>) -> Vec<Name> {
+    names.into_iter().map(|name| name.as_name()).collect()
+}
+
+impl MappingBuilder {
+    pub fn new(name: impl Into<String>, system: impl Into<String>) -> Self {
+        MappingBuilder {
+            name: name.into(),
+            system: system.into(),
+            ..MappingBuilder::default()
+        }
+    }
+
+    fn push(&mut self, kind: DirectiveKind) -> &mut Self {
+        self.directives.push(kind.into());
+        self
+    }
+
+    fn form(&mut self, expr: impl Into<Expr>) -> NameExpr {
+        let expr = expr.into();
+        name_expr(&expr).unwrap_or_else(|diagnostic| {
+            self.errors.push(*diagnostic);
+            NameExpr::int(0)
+        })
+    }
+
+    fn forms(&mut self, list: impl List) -> Vec<NameExpr> {
+        list.into_list().into_iter().map(|e| self.form(e)).collect()
+    }
+
+    fn place(&mut self, level: PlaceLevel, forms: impl List) -> &mut Self {
+        let forms = self.forms(forms);
+        self.push(DirectiveKind::Place { level, forms })
+    }
+
+    fn at_time(&mut self, level: TimeLevel, forms: impl List) -> &mut Self {
+        let forms = self.forms(forms);
+        self.push(DirectiveKind::Time { level, forms })
+    }
+
+    pub fn node(&mut self, forms: impl List) -> &mut Self {
+        self.place(PlaceLevel::Node, forms)
+    }
+
+    pub fn block(&mut self, forms: impl List) -> &mut Self {
+        self.place(PlaceLevel::Block, forms)
+    }
+
+    pub fn warp(&mut self, forms: impl List) -> &mut Self {
+        self.place(PlaceLevel::Warp, forms)
+    }
+
+    pub fn lane(&mut self, forms: impl List) -> &mut Self {
+        self.place(PlaceLevel::Lane, forms)
+    }
+
+    pub fn reg(&mut self, forms: impl List) -> &mut Self {
+        self.place(PlaceLevel::Reg, forms)
+    }
+
+    pub fn launch(&mut self, forms: impl List) -> &mut Self {
+        self.at_time(TimeLevel::Launch, forms)
+    }
+
+    pub fn block_step(&mut self, forms: impl List) -> &mut Self {
+        self.at_time(TimeLevel::BlockStep, forms)
+    }
+
+    pub fn time(&mut self, forms: impl List) -> &mut Self {
+        self.at_time(TimeLevel::Step, forms)
+    }
+
+    /// `tile x by size as (outer, inner);`
+    pub fn tile(
+        &mut self,
+        dim: impl AsName,
+        size: impl Into<Expr>,
+        outer: impl AsName,
+        inner: impl AsName,
+    ) -> TileDirective<'_> {
+        let size = self.form(size);
+        self.push(DirectiveKind::Tile {
+            dim: dim.as_name(),
+            size,
+            outer: outer.as_name(),
+            inner: inner.as_name(),
+            overlap: None,
+            periodic: false,
+        });
+        TileDirective(self)
+    }
+
+    /// `when cond { … }`
+    pub fn when(
+        &mut self,
+        cond: impl Into<Expr>,
+        body: impl FnOnce(&mut MappingBuilder),
+    ) -> &mut Self {
+        let mut inner = MappingBuilder::default();
+        body(&mut inner);
+        self.errors.append(&mut inner.errors);
+        match name_cond(&cond.into()) {
+            Ok(cond) => self.push(DirectiveKind::When {
+                cond,
+                directives: inner.directives,
+            }),
+            Err(diagnostic) => {
+                self.errors.push(*diagnostic);
+                self
+            }
+        }
+    }
+
+    /// `forward x along (-1, 1);`
+    pub fn forward(&mut self, input: impl AsName, along: impl List) -> &mut Self {
+        let along = self.forms(along);
+        self.push(DirectiveKind::Forward {
+            input: input.as_name(),
+            along,
+        })
+    }
+
+    /// `read x;`
+    pub fn read(&mut self, input: impl AsName) -> &mut Self {
+        self.push(DirectiveKind::Read {
+            input: input.as_name(),
+        })
+    }
+
+    /// `sum Z along (q, -p);`, innermost first.
+    pub fn sum_along(
+        &mut self,
+        var: impl AsName,
+        order: impl IntoIterator<Item = Along>,
+    ) -> &mut Self {
+        let order = order
+            .into_iter()
+            .map(|Along(name, way)| (name, way))
+            .collect();
+        self.push(DirectiveKind::Sum {
+            var: var.as_name(),
+            order: SumOrder::Along(order),
+        })
+    }
+
+    /// `sum Z tree;`
+    pub fn sum_tree(&mut self, var: impl AsName) -> &mut Self {
+        self.push(DirectiveKind::Sum {
+            var: var.as_name(),
+            order: SumOrder::Tree,
+        })
+    }
+
+    /// `broadcast X;`
+    pub fn broadcast(&mut self, var: impl AsName) -> &mut Self {
+        self.push(DirectiveKind::Broadcast { var: var.as_name() })
+    }
+
+    /// `transfer w to shared;`
+    pub fn transfer(&mut self, source: impl AsName, store: Store) -> TransferDirective<'_> {
+        self.push(DirectiveKind::Transfer(Transfer {
+            source: source.as_name(),
+            store,
+            at: None,
+            stages: 1,
+            layout: Layout::Plain,
+            engine: Engine::Plain,
+        }));
+        TransferDirective(self)
+    }
+
+    /// `unroll q;`
+    pub fn unroll(&mut self, name: impl AsName) -> &mut Self {
+        self.push(DirectiveKind::Unroll {
+            name: name.as_name(),
+            factor: None,
+        })
+    }
+
+    /// `unroll q by 4;`
+    pub fn unroll_by(&mut self, name: impl AsName, factor: u64) -> &mut Self {
+        self.push(DirectiveKind::Unroll {
+            name: name.as_name(),
+            factor: Some(factor),
+        })
+    }
+
+    pub fn check(&mut self) -> &mut Self {
+        self.push(DirectiveKind::Check(Check::Check))
+    }
+
+    pub fn trust(&mut self) -> &mut Self {
+        self.push(DirectiveKind::Check(Check::Trust))
+    }
+
+    pub fn auto(&mut self) -> &mut Self {
+        self.push(DirectiveKind::Check(Check::Auto))
+    }
+
+    /// `reverse (c = lane - time, q = time);`
+    pub fn reverse<N: AsName, E: Into<Expr>>(
+        &mut self,
+        bindings: impl IntoIterator<Item = (N, E)>,
+    ) -> &mut Self {
+        let bindings = bindings
+            .into_iter()
+            .map(|(name, expr)| (name.as_name(), self.form(expr)))
+            .collect();
+        self.push(DirectiveKind::Reverse { bindings })
+    }
+
+    pub fn flags(&mut self) -> &mut Self {
+        self.push(DirectiveKind::Flags)
+    }
+
+    /// `func X(device);`
+    pub fn func(&mut self, name: impl AsName, residence: Residence) -> Func<'_> {
+        let name = name.as_name();
+        self.push(DirectiveKind::Func {
+            name: name.clone(),
+            ty: None,
+            args: Vec::new(),
+            residence,
+        });
+        Func {
+            mapping: self,
+            name,
+        }
+    }
+
+    /// `func X(f32, (c, q), device);`
+    pub fn func_of(
+        &mut self,
+        name: impl AsName,
+        ty: impl Into<Type>,
+        args: impl IntoIterator<Item = impl AsName>,
+        residence: Residence,
+    ) -> Func<'_> {
+        let name = name.as_name();
+        self.push(DirectiveKind::Func {
+            name: name.clone(),
+            ty: Some(ty.into()),
+            args: all(args),
+            residence,
+        });
+        Func {
+            mapping: self,
+            name,
+        }
+    }
+
+    /// Calls of Table 1 on a function, without declaring it: `X.merge_ures(…)`.
+    pub fn on(&mut self, name: impl AsName) -> Func<'_> {
+        let name = name.as_name();
+        Func {
+            mapping: self,
+            name,
+        }
+    }
+
+    pub fn build(&self) -> Result<Mapping, Vec<Diagnostic>> {
+        if !self.errors.is_empty() {
+            return Err(self.errors.clone());
+        }
+        Ok(Mapping {
+            name: self.name.clone(),
+            system: self.system.clone(),
+            directives: self.directives.clone(),
+            span: Span::NONE,
+        })
+    }
+}
+
+/// What may follow `tile x by size as (outer, inner)`.
+pub struct TileDirective<'a>(&'a mut MappingBuilder);
+
+impl TileDirective<'_> {
+    /// `overlap (lo, hi)`.
+    pub fn overlap(self, lo: impl Into<Expr>, hi: impl Into<Expr>) -> Self {
+        let bounds = (self.0.form(lo), self.0.form(hi));
+        if let Some(DirectiveKind::Tile { overlap, .. }) = last(self.0) {
+            *overlap = Some(bounds);
+        }
+        self
+    }
+
+    pub fn periodic(self) -> Self {
+        if let Some(DirectiveKind::Tile { periodic, .. }) = last(self.0) {
+            *periodic = true;
+        }
+        self
+    }
+}
+
+fn last(mapping: &mut MappingBuilder) -> Option<&mut DirectiveKind> {
+    mapping
+        .directives
+        .last_mut()
+        .map(|directive| &mut directive.kind)
+}
+
+/// What may follow `transfer w to shared`.
+pub struct TransferDirective<'a>(&'a mut MappingBuilder);
+
+impl TransferDirective<'_> {
+    fn change(self, change: impl FnOnce(&mut Transfer)) -> Self {
+        if let Some(DirectiveKind::Transfer(transfer)) = last(self.0) {
+            change(transfer);
+        }
+        self
+    }
+
+    pub fn at(self, window: impl AsName) -> Self {
+        self.change(|t| t.at = Some(window.as_name()))
+    }
+
+    pub fn stages(self, stages: u64) -> Self {
+        self.change(|t| t.stages = stages)
+    }
+
+    pub fn layout(self, layout: Layout) -> Self {
+        self.change(|t| t.layout = layout)
+    }
+
+    pub fn by(self, engine: Engine) -> Self {
+        self.change(|t| t.engine = engine)
+    }
+}
+
+/// The primitives of Table 1 on one function; each returns it for the next.
+pub struct Func<'a> {
+    mapping: &'a mut MappingBuilder,
+    name: Name,
+}
+
+impl Func<'_> {
+    fn push(self, kind: DirectiveKind) -> Self {
+        self.mapping.push(kind);
+        self
+    }
+
+    pub fn merge_ures(self, others: impl IntoIterator<Item = impl AsName>) -> Self {
+        let func = self.name.clone();
+        self.push(DirectiveKind::MergeUres {
+            func,
+            others: all(others),
+        })
+    }
+
+    /// `X.tile(v, outer, inner, factor)`: v = factor·outer + inner.
+    pub fn tile(
+        self,
+        loop_name: impl AsName,
+        outer: impl AsName,
+        inner: impl AsName,
+        factor: impl Into<Expr>,
+    ) -> Self {
+        let func = self.name.clone();
+        let factor = self.mapping.form(factor);
+        self.push(DirectiveKind::TileLoop {
+            func,
+            loop_name: loop_name.as_name(),
+            outer: outer.as_name(),
+            inner: inner.as_name(),
+            factor,
+        })
+    }
+
+    /// Innermost first.
+    pub fn reorder(self, loops: impl IntoIterator<Item = impl AsName>) -> Self {
+        let func = self.name.clone();
+        self.push(DirectiveKind::Reorder {
+            func,
+            loops: all(loops),
+        })
+    }
+
+    pub fn gpu_blocks(self, loops: impl IntoIterator<Item = impl AsName>) -> Self {
+        let func = self.name.clone();
+        self.push(DirectiveKind::GpuBlocks {
+            func,
+            loops: all(loops),
+        })
+    }
+
+    pub fn gpu_threads(self, loops: impl IntoIterator<Item = impl AsName>) -> Self {
+        let func = self.name.clone();
+        self.push(DirectiveKind::GpuThreads {
+            func,
+            loops: all(loops),
+        })
+    }
+
+    /// `w.in(X)`, with this function as the producer w.
+    pub fn in_(self, consumer: impl AsName) -> Self {
+        let producer = self.name.clone();
+        self.push(DirectiveKind::In {
+            producer,
+            consumer: consumer.as_name(),
+            compute_at: None,
+            store_in: None,
+        })
+    }
+
+    /// `.compute_at(X, oc)`, after [`Func::in_`].
+    pub fn compute_at(self, func: impl AsName, loop_name: impl AsName) -> Self {
+        match last(self.mapping) {
+            Some(DirectiveKind::In { compute_at, .. }) => {
+                *compute_at = Some((func.as_name(), loop_name.as_name()));
+            }
+            _ => self.mapping.errors.push(misplaced("compute_at")),
+        }
+        self
+    }
+
+    /// `.store_in(shared)`, after [`Func::in_`].
+    pub fn store_in(self, store: Store) -> Self {
+        match last(self.mapping) {
+            Some(DirectiveKind::In { store_in, .. }) => *store_in = Some(store),
+            _ => self.mapping.errors.push(misplaced("store_in")),
+        }
+        self
+    }
+
+    /// Loop lists innermost first; the last row of the matrix is the schedule.
+    pub fn space_time_transform<R: List>(
+        self,
+        src: impl IntoIterator<Item = impl AsName>,
+        dst: impl IntoIterator<Item = impl AsName>,
+        matrix: impl IntoIterator<Item = R>,
+    ) -> Self {
+        let func = self.name.clone();
+        let matrix = matrix
+            .into_iter()
+            .map(|row| self.mapping.forms(row))
+            .collect();
+        self.push(DirectiveKind::SpaceTimeTransform {
+            func,
+            src: all(src),
+            dst: all(dst),
+            matrix,
+            reverse: None,
+            check: None,
+        })
+    }
+
+    /// The user's own inverse, after [`Func::space_time_transform`].
+    pub fn reverse(self, forms: impl List) -> Self {
+        let forms = self.mapping.forms(forms);
+        match last(self.mapping) {
+            Some(DirectiveKind::SpaceTimeTransform { reverse, .. }) => *reverse = Some(forms),
+            _ => self.mapping.errors.push(misplaced("reverse")),
+        }
+        self
+    }
+
+    /// Whether PEs test their point, after [`Func::space_time_transform`].
+    pub fn checked(self, value: Check) -> Self {
+        match last(self.mapping) {
+            Some(DirectiveKind::SpaceTimeTransform { check, .. }) => *check = Some(value),
+            _ => self.mapping.errors.push(misplaced("checked")),
+        }
+        self
+    }
+}
+
+fn misplaced(method: &str) -> Diagnostic {
+    Diagnostic::new(
+        &syntax::NO_MAPPING_FORM,
+        Span::NONE,
+        format!("`{method}` follows nothing that it could belong to"),
+    )
+    .help("`compute_at` and `store_in` follow `in_`; `reverse` and `checked` follow `space_time_transform`")
+}
+
+type Formed<T> = Result<T, Box<Diagnostic>>;
+
+fn name_expr(expr: &Expr) -> Formed<NameExpr> {
+    let refuse = |what: &str| {
+        Err(Box::new(
+            Diagnostic::new(
+                &syntax::NO_MAPPING_FORM,
+                Span::NONE,
+                format!("{what} can not stand in an index expression of a mapping"),
+            )
+            .help("use names, integers and + - * / %"),
+        ))
+    };
+    let kind = match &*expr.node {
+        Node::Int(value, None) => NameExprKind::Int(*value),
+        Node::Name(text) => NameExprKind::Name(text.clone()),
+        Node::Unary(UnOp::Neg, inner) => NameExprKind::Neg(Box::new(name_expr(inner)?)),
+        Node::Binary(op, left, right) => {
+            let op = match op {
+                BinOp::Add => NameOp::Add,
+                BinOp::Sub => NameOp::Sub,
+                BinOp::Mul => NameOp::Mul,
+                BinOp::Div => NameOp::Div,
+                BinOp::Rem => NameOp::Mod,
+                _ => return refuse(&format!("`{}`", op.name())),
+            };
+            NameExprKind::Binary(op, Box::new(name_expr(left)?), Box::new(name_expr(right)?))
+        }
+        Node::Int(_, Some(ty)) => return refuse(&format!("a literal of type {ty}")),
+        Node::Float(..) => return refuse("a float"),
+        Node::Bool(_) => return refuse("a truth value"),
+        Node::At(text, _) => return refuse(&format!("`{text}` at an index")),
+        Node::Unary(op, _) => return refuse(&format!("`{}`", op.name())),
+        Node::Cast(ty, _) => return refuse(&format!("a cast to {ty}")),
+        Node::Select(..) => return refuse("`select`"),
+        Node::Tuple(_) => return refuse("a tuple"),
+        Node::Field(..) => return refuse("a field"),
+        Node::Let(..) => return refuse("`let`"),
+        Node::Reduce(..) => return refuse("`reduce`"),
+        Node::Scan(..) => return refuse("`scan`"),
+        Node::Mistake(message) => return refuse(message),
+    };
+    Ok(kind.into())
+}
+
+fn name_cond(expr: &Expr) -> Formed<NameCond> {
+    match &*expr.node {
+        Node::Unary(UnOp::Not, inner) => Ok(NameCond::Not(Box::new(name_cond(inner)?))),
+        Node::Binary(op @ (BinOp::And | BinOp::Or), ..) => {
+            let parts = expr
+                .operands(*op)
+                .into_iter()
+                .map(name_cond)
+                .collect::<Result<_, _>>()?;
+            Ok(if *op == BinOp::And {
+                NameCond::And(parts)
+            } else {
+                NameCond::Or(parts)
+            })
+        }
+        Node::Binary(op, left, right) if op.is_comparison() => {
+            let rel = relation(*op);
+            Ok(NameCond::Cmp(rel, name_expr(left)?, name_expr(right)?))
+        }
+        _ => Err(Box::new(
+            Diagnostic::new(
+                &syntax::NO_MAPPING_FORM,
+                Span::NONE,
+                "expected a condition: comparisons joined by `and`, `or` and `!`",
+            )
+            .help("compare it with something, such as `c.lt(4)`"),
+        )),
+    }
+}
+
+/// The relation of a comparison.
+pub(crate) fn relation(op: BinOp) -> Rel {
+    match op {
+        BinOp::Ne => Rel::Ne,
+        BinOp::Lt => Rel::Lt,
+        BinOp::Le => Rel::Le,
+        BinOp::Gt => Rel::Gt,
+        BinOp::Ge => Rel::Ge,
+        _ => Rel::Eq,
+    }
+}

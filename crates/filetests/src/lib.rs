@@ -1,0 +1,10 @@
+//! Runs Systola's test programs: the files of `gallery/`, held against facts and results that were
+//! obtained without Systola.
+//!
+//! * [`gallery`]: finds the files, and the facts about their designs in `gallery/designs.json`.
+//! * [`mod@reference`]: what each program computes, as plain loops from the mathematics.
+//! * [`tensor`]: the arrays that go in and come out.
+
+pub mod gallery;
+pub mod reference;
+pub mod tensor;

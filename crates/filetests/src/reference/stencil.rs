@@ -1,0 +1,137 @@
+//! Sweeps over a grid.
+
+use super::{DOUBLE, EXACT, Reference, SINGLE};
+use crate::tensor::{Arrays, Params, Rng, Tensor};
+
+pub fn references() -> Vec<Reference> {
+    vec![
+        Reference {
+            file: "stencil/jacobi1d.ure",
+            system: "jacobi1d",
+            sizes: &[&[1, 1], &[3, 1], &[1, 5], &[3, 2], &[5, 9]],
+            inputs: jacobi1d_inputs,
+            outputs: jacobi1d,
+            tolerance: SINGLE,
+        },
+        Reference {
+            file: "stencil/jacobi1d_overlap.ure",
+            system: "jacobi1d",
+            sizes: &[&[1, 1], &[3, 1], &[4, 24], &[5, 31], &[9, 60]],
+            inputs: jacobi1d_inputs,
+            outputs: jacobi1d,
+            tolerance: SINGLE,
+        },
+        Reference {
+            file: "stencil/heat2d.ure",
+            system: "heat2d",
+            sizes: &[&[1, 1, 1], &[2, 1, 4], &[3, 4, 1], &[4, 5, 24], &[5, 6, 33]],
+            inputs: |p, rng| {
+                let [n, m] = p.get(["N", "M"]);
+                Arrays::new().with("x0", rng.floats([n, m]))
+            },
+            outputs: heat2d,
+            tolerance: SINGLE,
+        },
+        Reference {
+            file: "stencil/life.ure",
+            system: "life",
+            sizes: &[&[1, 1, 2], &[2, 1, 5], &[3, 4, 2], &[4, 6, 7]],
+            inputs: |p, rng| {
+                let [n, m] = p.get(["N", "M"]);
+                Arrays::new().with("x", rng.ints([n, m], 0, 2))
+            },
+            outputs: life,
+            tolerance: EXACT,
+        },
+        Reference {
+            file: "stencil/gauss_seidel.ure",
+            system: "gauss_seidel",
+            sizes: &[&[1, 1, 1], &[2, 1, 5], &[3, 4, 1], &[4, 5, 3]],
+            inputs: |p, rng| {
+                let [n, m] = p.get(["N", "M"]);
+                Arrays::new()
+                    .with("b", rng.floats([n, m]))
+                    .with("x0", rng.floats([n, m]))
+            },
+            outputs: gauss_seidel,
+            tolerance: DOUBLE,
+        },
+    ]
+}
+
+fn jacobi1d_inputs(p: &Params, rng: &mut Rng) -> Arrays {
+    let [n] = p.get(["N"]);
+    Arrays::new().with("x", rng.floats([n]))
+}
+
+fn jacobi1d(p: &Params, arrays: &Arrays) -> Arrays {
+    let [times, n] = p.get(["T", "N"]);
+    let mut x = arrays.floats("x").clone();
+    for _ in 0..times {
+        let old = x.clone();
+        for i in 1..n.saturating_sub(1) {
+            x[[i]] = (old[[i - 1]] + 2.0 * old[[i]] + old[[i + 1]]) / 4.0;
+        }
+    }
+    Arrays::new().with("y", x)
+}
+
+fn heat2d(p: &Params, arrays: &Arrays) -> Arrays {
+    let [times, n, m] = p.get(["T", "N", "M"]);
+    let mut h = arrays.floats("x0").clone();
+    for _ in 0..times {
+        let old = h.clone();
+        for y in 1..n.saturating_sub(1) {
+            for x in 1..m.saturating_sub(1) {
+                let around = old[[y - 1, x]] + old[[y + 1, x]] + old[[y, x - 1]] + old[[y, x + 1]];
+                h[[y, x]] = (4.0 * old[[y, x]] + around) / 8.0;
+            }
+        }
+    }
+    Arrays::new().with("h", h)
+}
+
+fn life(p: &Params, arrays: &Arrays) -> Arrays {
+    let [times, n, m] = p.get(["T", "N", "M"]);
+    let mut board = arrays.ints("x").clone();
+    for _ in 0..times {
+        let old = board.clone();
+        board = Tensor::from_fn([n, m], |[i, j]| {
+            let mut alive = 0;
+            for a in i.saturating_sub(1)..n.min(i + 2) {
+                for b in j.saturating_sub(1)..m.min(j + 2) {
+                    alive += old[[a, b]];
+                }
+            }
+            // The cell itself was counted too.
+            i64::from(alive == 3 || (alive == 4 && old[[i, j]] == 1))
+        });
+    }
+    Arrays::new().with("y", board)
+}
+
+fn gauss_seidel(p: &Params, arrays: &Arrays) -> Arrays {
+    let [times, n, m] = p.get(["T", "N", "M"]);
+    let (b, mut x) = (arrays.floats("b"), arrays.floats("x0").clone());
+    for _ in 0..times {
+        for i in 0..n {
+            for j in 0..m {
+                let mut sum = b[[i, j]];
+                if i > 0 {
+                    sum += x[[i - 1, j]];
+                }
+                if j > 0 {
+                    sum += x[[i, j - 1]];
+                }
+                if i + 1 < n {
+                    sum += x[[i + 1, j]];
+                }
+                if j + 1 < m {
+                    sum += x[[i, j + 1]];
+                }
+                x[[i, j]] = sum / 4.0;
+            }
+        }
+    }
+    Arrays::new().with("x", x)
+}

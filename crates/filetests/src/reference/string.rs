@@ -1,0 +1,128 @@
+//! Pairs of strings.
+
+use super::{EXACT, Reference};
+use crate::tensor::{Arrays, Params, Rng, Tensor};
+
+const SIZES: &[&[i64]] = &[&[1, 1], &[1, 5], &[6, 1], &[7, 7], &[9, 4]];
+
+pub fn references() -> Vec<Reference> {
+    let strings = |file, system, outputs| Reference {
+        file,
+        system,
+        sizes: SIZES,
+        inputs: dna,
+        outputs,
+        tolerance: EXACT,
+    };
+    vec![
+        strings("string/edit_distance.ure", "edit_distance", |_, arrays| {
+            let (a, b) = (arrays.ints("a"), arrays.ints("b"));
+            scalar("d", edit_distance(&a.data, &b.data))
+        }),
+        strings("string/lcs.ure", "lcs", |p, arrays| {
+            let [n, m] = p.get(["N", "M"]);
+            let (a, b) = (arrays.ints("a"), arrays.ints("b"));
+            let l = Tensor::from_fn([n, m], |[i, j]| {
+                common_subsequence(&a.data[..=i], &b.data[..=j])
+            });
+            Arrays::new().with("l", l)
+        }),
+        strings(
+            "string/smith_waterman.ure",
+            "smith_waterman",
+            |_, arrays| {
+                let score = |a: i64, b: i64| if a == b { 3 } else { -1 };
+                scalar("score", local_alignment(arrays, score, |length| 2 * length))
+            },
+        ),
+        strings(
+            "string/smith_waterman_affine.ure",
+            "smith_waterman_affine",
+            |_, arrays| {
+                let score = |a: i64, b: i64| if a == b { 3 } else { -2 };
+                scalar(
+                    "score",
+                    local_alignment(arrays, score, |length| 3 + (length - 1)),
+                )
+            },
+        ),
+        strings(
+            "string/common_substring.ure",
+            "common_substring",
+            |_, arrays| {
+                let (a, b) = (&arrays.ints("a").data, &arrays.ints("b").data);
+                let longest = (1..=a.len().min(b.len()))
+                    .rev()
+                    .find(|len| a.windows(*len).any(|s| b.windows(*len).any(|t| s == t)));
+                scalar("len", longest.unwrap_or(0) as i64)
+            },
+        ),
+    ]
+}
+
+fn dna(p: &Params, rng: &mut Rng) -> Arrays {
+    let [n, m] = p.get(["N", "M"]);
+    Arrays::new()
+        .with("a", rng.ints([n], 0, 4))
+        .with("b", rng.ints([m], 0, 4))
+}
+
+fn scalar(name: &str, value: i64) -> Arrays {
+    Arrays::new().with(name, Tensor::filled([], value))
+}
+
+/// Wagner and Fischer, row by row, with the row and column of the empty prefixes.
+fn edit_distance(a: &[i64], b: &[i64]) -> i64 {
+    let mut row: Vec<i64> = (0..=b.len() as i64).collect();
+    for (i, x) in a.iter().enumerate() {
+        let mut next = vec![i as i64 + 1];
+        for (j, y) in b.iter().enumerate() {
+            let replaced = row[j] + i64::from(x != y);
+            next.push(replaced.min(row[j + 1] + 1).min(next[j] + 1));
+        }
+        row = next;
+    }
+    row[b.len()]
+}
+
+fn common_subsequence(a: &[i64], b: &[i64]) -> i64 {
+    let mut row = vec![0; b.len() + 1];
+    for x in a {
+        let mut next = vec![0];
+        for (j, y) in b.iter().enumerate() {
+            let longest = if x == y {
+                row[j] + 1
+            } else {
+                row[j + 1].max(next[j])
+            };
+            next.push(longest);
+        }
+        row = next;
+    }
+    row[b.len()]
+}
+
+/// Smith and Waterman as published: a gap of any length ends at each cell, at a cost `gap(length)`.
+fn local_alignment(
+    arrays: &Arrays,
+    score: impl Fn(i64, i64) -> i64,
+    gap: impl Fn(i64) -> i64,
+) -> i64 {
+    let (a, b) = (&arrays.ints("a").data, &arrays.ints("b").data);
+    let mut h = Tensor::filled([a.len() + 1, b.len() + 1], 0);
+    let mut best = 0;
+    for i in 1..=a.len() {
+        for j in 1..=b.len() {
+            let mut value = (h[[i - 1, j - 1]] + score(a[i - 1], b[j - 1])).max(0);
+            for length in 1..=i {
+                value = value.max(h[[i - length, j]] - gap(length as i64));
+            }
+            for length in 1..=j {
+                value = value.max(h[[i, j - length]] - gap(length as i64));
+            }
+            h[[i, j]] = value;
+            best = best.max(value);
+        }
+    }
+    best
+}

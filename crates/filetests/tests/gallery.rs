@@ -1,0 +1,513 @@
+//! The gallery against `gallery/designs.json` and against the references.
+//!
+//! What a design needs (points, PEs, steps), which schedules are valid and which values come out were all
+//! found without Systola. Each test below compares one stage of the compiler with them, for every file.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use systola_filetests::gallery::{self, Algorithm, Coefficient, Design, File};
+use systola_filetests::reference::{self, Reference};
+use systola_filetests::tensor::{Array, Arrays, Params, Rng, Tensor};
+use systola_front::text::parse_module;
+use systola_interp::{self as interp, run_system};
+use systola_ir::Scalar;
+use systola_ir::mapping::{
+    DirectiveKind, Mapping, NameExpr, NameExprKind, NameOp, PlaceLevel, TimeLevel,
+};
+use systola_ir::system::{Expr, Module, System, visit};
+
+fn parse(file: &File) -> Module {
+    parse_module(&file.text).unwrap_or_else(|errors| {
+        let list: Vec<String> = errors
+            .iter()
+            .map(|e| {
+                let line = file.text[..e.span().range().start].lines().count();
+                format!("{}:{line}: {e}", file.path)
+            })
+            .collect();
+        panic!("{}", list.join("\n"))
+    })
+}
+
+fn system<'m>(module: &'m Module, name: &str) -> &'m System {
+    let found = module.systems.iter().find(|s| s.name == name);
+    found.unwrap_or_else(|| panic!("no system `{name}`"))
+}
+
+fn mapping<'m>(module: &'m Module, name: &str) -> &'m Mapping {
+    let found = module.mappings.iter().find(|m| m.name == name);
+    found.unwrap_or_else(|| panic!("no mapping `{name}`"))
+}
+
+/// The fifty algorithms with their parsed files.
+fn algorithms() -> Vec<(Algorithm, File, Module)> {
+    let mut files: BTreeMap<String, File> = gallery::files()
+        .into_iter()
+        .map(|f| (f.path.clone(), f))
+        .collect();
+    gallery::algorithms()
+        .into_iter()
+        .map(|algorithm| {
+            let file = files.remove(&algorithm.file);
+            let file = file.unwrap_or_else(|| panic!("{} is missing", algorithm.file));
+            let module = parse(&file);
+            (algorithm, file, module)
+        })
+        .collect()
+}
+
+/// The parameters in the order of the system.
+fn ordered(system: &System, params: &Params) -> Vec<i128> {
+    let value = |name: &String| i128::from(params.0[name]);
+    system.param_names().iter().map(value).collect()
+}
+
+/// Every point of the domain, by trying a box that is large enough for all of the gallery.
+fn points(system: &System, params: &Params) -> Vec<Vec<i128>> {
+    let largest = params.0.values().copied().max().unwrap_or(1);
+    let (cond, values) = (system.domain_cond(), ordered(system, params));
+    let mut points = vec![Vec::new()];
+    for _ in &system.dims {
+        points = points
+            .into_iter()
+            .flat_map(|p| {
+                (0..=2 * i128::from(largest)).map(move |x| {
+                    let mut p = p.clone();
+                    p.push(x);
+                    p
+                })
+            })
+            .collect();
+    }
+    points.retain(|p| cond.eval(&values, p).expect("small numbers"));
+    points
+}
+
+fn dot(row: &[Coefficient], params: &Params, z: &[i128]) -> i128 {
+    let terms = row.iter().zip(z);
+    terms.map(|(c, x)| i128::from(c.eval(params)) * x).sum()
+}
+
+fn place(design: &Design, params: &Params, z: &[i128]) -> Vec<i128> {
+    design.p.iter().map(|row| dot(row, params, z)).collect()
+}
+
+/// For each variable, the distances other than 0 at which it is read.
+fn distances(system: &System, params: &Params) -> BTreeMap<String, BTreeSet<Vec<i128>>> {
+    let values = ordered(system, params);
+    let mut found: BTreeMap<String, BTreeSet<Vec<i128>>> = BTreeMap::new();
+    for var in &system.vars {
+        visit::walk(&var.body, &mut |expr| {
+            let Expr::Var { var, index, .. } = expr else {
+                return;
+            };
+            let e = system.distance(index).expect("uniform");
+            if e.iter().all(|c| c.is_zero()) {
+                return;
+            }
+            let e = e
+                .iter()
+                .map(|c| c.eval(&values).expect("small numbers"))
+                .collect();
+            let name = system.vars[var.index()].name.clone();
+            found.entry(name).or_default().insert(e);
+        });
+    }
+    found
+}
+
+/// A form of a mapping at a point.
+fn eval(expr: &NameExpr, names: &BTreeMap<String, i128>) -> i128 {
+    match &expr.kind {
+        NameExprKind::Int(value) => *value,
+        NameExprKind::Name(name) => names[name],
+        NameExprKind::Neg(a) => -eval(a, names),
+        NameExprKind::Binary(op, a, b) => {
+            let (a, b) = (eval(a, names), eval(b, names));
+            match op {
+                NameOp::Add => a + b,
+                NameOp::Sub => a - b,
+                NameOp::Mul => a * b,
+                NameOp::Div => a.div_euclid(b),
+                NameOp::Mod => a.rem_euclid(b),
+            }
+        }
+    }
+}
+
+/// The sizes at which a system is tried: those given, then those of `designs.json`.
+fn sizes(
+    reference: &Reference,
+    system: &System,
+    algorithm: Option<&Algorithm>,
+) -> BTreeSet<Params> {
+    let names = system.param_names();
+    let given = reference.sizes.iter().map(|values| {
+        assert_eq!(values.len(), names.len(), "{}", reference.file);
+        Params(names.iter().cloned().zip(values.iter().copied()).collect())
+    });
+    let designs = algorithm.iter().flat_map(|a| &a.designs);
+    let stated = designs.flat_map(|d| &d.checked).map(|c| c.params.clone());
+    given.chain(stated).collect()
+}
+
+fn to_interp(system: &System, arrays: &Arrays) -> interp::Arrays {
+    let convert = |(name, array): (&String, &Array)| {
+        let input = system
+            .find_input(name)
+            .unwrap_or_else(|| panic!("no input `{name}`"));
+        let data: interp::Data = match (system.inputs[input.index()].ty, array) {
+            (Scalar::F32, Array::Float(t)) => {
+                t.data.iter().map(|x| *x as f32).collect::<Vec<_>>().into()
+            }
+            (Scalar::F64, Array::Float(t)) => t.data.clone().into(),
+            (Scalar::U8, Array::Int(t)) => {
+                t.data.iter().map(|x| *x as u8).collect::<Vec<_>>().into()
+            }
+            (Scalar::I32, Array::Int(t)) => {
+                t.data.iter().map(|x| *x as i32).collect::<Vec<_>>().into()
+            }
+            (Scalar::I64, Array::Int(t)) => t.data.clone().into(),
+            (ty, _) => panic!("the reference of `{name}` is no {ty}"),
+        };
+        let tensor = interp::Tensor::new(array.shape().to_vec(), data).expect("its own shape");
+        (name.clone(), tensor)
+    };
+    arrays.0.iter().map(convert).collect()
+}
+
+fn from_interp(arrays: &interp::Arrays) -> Arrays {
+    let convert = |(name, tensor): (&String, &interp::Tensor)| {
+        let shape = tensor.shape.clone();
+        let values = (0..tensor.data.len()).map(|at| tensor.data.get(at).expect("in range"));
+        let array = if tensor.ty().is_float() {
+            let data = values.map(|v| v.as_float().expect("a float")).collect();
+            Array::Float(Tensor { shape, data })
+        } else {
+            let data = values
+                .map(|v| match v {
+                    interp::Value::Bool(b) => i64::from(b),
+                    other => other.as_int().expect("an integer") as i64,
+                })
+                .collect();
+            Array::Int(Tensor { shape, data })
+        };
+        (name.clone(), array)
+    };
+    Arrays(arrays.iter().map(convert).collect())
+}
+
+/// Integers equal, floats within the tolerance times the largest magnitude in the array.
+fn assert_close(got: &Arrays, want: &Arrays, tolerance: f64, context: &str) {
+    let names = |a: &Arrays| a.0.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(got), names(want), "{context}: the outputs");
+    for (name, want) in &want.0 {
+        let got = &got.0[name];
+        assert_eq!(
+            got.shape(),
+            want.shape(),
+            "{context}: the shape of `{name}`"
+        );
+        let (Array::Float(g), Array::Float(w)) = (got, want) else {
+            assert_eq!(got, want, "{context}: `{name}`");
+            continue;
+        };
+        let finite = w.data.iter().filter(|x| x.is_finite());
+        let scale = finite.fold(1f64, |scale, x| scale.max(x.abs()));
+        for (at, (x, y)) in g.data.iter().zip(&w.data).enumerate() {
+            let close = x == y || (x - y).abs() <= tolerance * scale;
+            assert!(close, "{context}: `{name}` at {at} is {x}, should be {y}");
+        }
+    }
+}
+
+/// Inputs that depend on the file and the sizes alone.
+fn seeded(reference: &Reference, params: &Params) -> Arrays {
+    let mut seed = 0xcbf2_9ce4_8422_2325u64;
+    for byte in format!("{} {:?}", reference.file, params).bytes() {
+        seed = (seed ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    }
+    (reference.inputs)(params, &mut Rng::new(seed))
+}
+
+#[test]
+fn every_file_parses_and_prints_itself() {
+    for file in gallery::files() {
+        let module = parse(&file);
+        let printed = format!("{module:?}");
+        let again = parse_module(&printed).unwrap_or_else(|e| {
+            panic!(
+                "{}: printed, it does not parse: {e:?}\n{printed}",
+                file.path
+            )
+        });
+        assert_eq!(again.to_string(), printed, "{}", file.path);
+        assert!(
+            !module.systems.is_empty() && !module.mappings.is_empty(),
+            "{}",
+            file.path
+        );
+    }
+}
+
+#[test]
+fn every_design_is_a_mapping_under_its_name() {
+    let normal = |text: &str| {
+        let words: Vec<String> = text.split_whitespace().map(str::to_lowercase).collect();
+        words.join(" ")
+    };
+    for (algorithm, file, module) in algorithms() {
+        assert_eq!(file.id(), Some(algorithm.id.as_str()), "{}", file.path);
+        let names: Vec<&str> = module.mappings.iter().map(|m| m.name.as_str()).collect();
+        let stated: Vec<&str> = algorithm
+            .designs
+            .iter()
+            .map(|d| d.mapping.as_str())
+            .collect();
+        assert_eq!(names, stated, "{}", file.path);
+        for design in &algorithm.designs {
+            let comment = file.comment_above(&design.mapping);
+            assert_eq!(
+                comment.first(),
+                Some(&design.name.as_str()),
+                "{}",
+                file.path
+            );
+            let text = normal(&comment.join(" "));
+            assert!(
+                text.contains(&normal(&design.note)),
+                "{}: {}",
+                file.path,
+                design.note
+            );
+        }
+    }
+}
+
+#[test]
+fn every_listed_file_has_an_algorithm() {
+    let listed: BTreeSet<String> = gallery::algorithms().into_iter().map(|a| a.id).collect();
+    let found: Vec<String> = gallery::files()
+        .iter()
+        .filter_map(|f| f.id().map(str::to_string))
+        .collect();
+    assert_eq!(found.len(), listed.len());
+    assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), listed);
+}
+
+#[test]
+fn mappings_are_the_matrices_of_their_designs() {
+    for (algorithm, file, module) in algorithms() {
+        let system = system(&module, &algorithm.system);
+        let dims: Vec<String> = system.dims.iter().map(|d| d.name.clone()).collect();
+        assert_eq!(dims, algorithm.dims, "{}", file.path);
+        for design in &algorithm.designs {
+            let mapping = mapping(&module, &design.mapping);
+            assert_eq!(mapping.system, algorithm.system);
+            let (mut lane, mut time, mut broadcast) = (Vec::new(), Vec::new(), Vec::new());
+            for directive in &mapping.directives {
+                match &directive.kind {
+                    DirectiveKind::Place {
+                        level: PlaceLevel::Lane,
+                        forms,
+                    } => lane = forms.clone(),
+                    DirectiveKind::Time {
+                        level: TimeLevel::Step,
+                        forms,
+                    } => time = forms.clone(),
+                    DirectiveKind::Broadcast { var } => broadcast.push(var.text.clone()),
+                    other => panic!("{}: {other:?}", file.path),
+                }
+            }
+            assert_eq!(
+                broadcast, design.broadcast,
+                "{}: {}",
+                file.path, design.name
+            );
+            for checked in &design.checked {
+                for z in points(system, &checked.params) {
+                    let params = checked
+                        .params
+                        .0
+                        .iter()
+                        .map(|(n, v)| (n.clone(), i128::from(*v)));
+                    let names = dims
+                        .iter()
+                        .cloned()
+                        .zip(z.iter().copied())
+                        .chain(params)
+                        .collect();
+                    let lane: Vec<i128> = lane.iter().map(|f| eval(f, &names)).collect();
+                    let time: Vec<i128> = time.iter().map(|f| eval(f, &names)).collect();
+                    assert_eq!(lane, place(design, &checked.params, &z), "{}", design.name);
+                    assert_eq!(
+                        time,
+                        [dot(&design.s, &checked.params, &z)],
+                        "{}",
+                        design.name
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// `designs.json` fits the domains of the files: counted point by point, without the checker.
+#[test]
+fn points_pes_and_steps_are_as_stated() {
+    for (algorithm, file, module) in algorithms() {
+        let system = system(&module, &algorithm.system);
+        for design in &algorithm.designs {
+            for checked in &design.checked {
+                let context = format!("{}: {} at {:?}", file.path, design.name, checked.params);
+                let points = points(system, &checked.params);
+                let time = |z: &Vec<i128>| dot(&design.s, &checked.params, z);
+                let pes: BTreeSet<_> = points
+                    .iter()
+                    .map(|z| place(design, &checked.params, z))
+                    .collect();
+                let slots: BTreeSet<_> = points
+                    .iter()
+                    .map(|z| (place(design, &checked.params, z), time(z)))
+                    .collect();
+                let first = points.iter().map(time).min().expect("points");
+                let last = points.iter().map(time).max().expect("points");
+                assert_eq!(points.len(), checked.points, "{context}: points");
+                assert_eq!(
+                    slots.len(),
+                    checked.points,
+                    "{context}: two points in one slot"
+                );
+                assert_eq!(pes.len(), checked.pes, "{context}: PEs");
+                assert_eq!(last - first + 1, checked.steps as i128, "{context}: steps");
+            }
+        }
+    }
+}
+
+#[test]
+fn dependences_are_as_stated() {
+    // Affine in the parameters: equal at these sizes means equal.
+    let sizes = [[2, 3, 5, 7], [11, 4, 9, 6], [8, 13, 10, 3]];
+    for (algorithm, file, module) in algorithms() {
+        let system = system(&module, &algorithm.system);
+        for values in sizes {
+            let params = Params(system.param_names().into_iter().zip(values).collect());
+            let at = |e: &Vec<Coefficient>| e.iter().map(|c| c.eval(&params).into()).collect();
+            let stated = algorithm.dependences.iter();
+            let stated: BTreeMap<String, BTreeSet<Vec<i128>>> = stated
+                .map(|(var, list)| (var.clone(), list.iter().map(at).collect()))
+                .collect();
+            assert_eq!(
+                distances(system, &params),
+                stated,
+                "{} at {params:?}",
+                file.path
+            );
+        }
+    }
+}
+
+/// All vectors of n coordinates in -reach..=reach.
+fn cube(n: usize, reach: i128) -> Vec<Vec<i128>> {
+    (0..n).fold(vec![Vec::new()], |vectors, _| {
+        let extend = |v: Vec<i128>| (-reach..=reach).map(move |x| [v.as_slice(), &[x]].concat());
+        vectors.into_iter().flat_map(extend).collect()
+    })
+}
+
+fn product(a: &[i128], b: &[i128]) -> i128 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+#[test]
+fn small_schedules_are_counted_as_stated() {
+    let mut n_oracles = 0;
+    for (algorithm, file, module) in algorithms() {
+        let Some(oracle) = &algorithm.oracle else {
+            continue;
+        };
+        n_oracles += 1;
+        let system = system(&module, &algorithm.system);
+        let n = system.dims.len();
+        let dependences: Vec<Vec<i128>> = distances(system, &oracle.params)
+            .into_values()
+            .flatten()
+            .collect();
+        let causal = |s: &Vec<i128>| dependences.iter().all(|e| product(s, e) >= 1);
+        let schedules: Vec<Vec<i128>> = cube(n, 3).into_iter().filter(causal).collect();
+        assert_eq!(
+            schedules.len(),
+            oracle.schedules,
+            "{}: schedules",
+            file.path
+        );
+
+        // Of d and -d one is counted: the one whose first coordinate other than 0 is positive.
+        let projections: Vec<Vec<i128>> = cube(n, 1)
+            .into_iter()
+            .filter(|d| d.iter().find(|x| **x != 0).is_some_and(|x| *x > 0))
+            .collect();
+        let pairs = schedules
+            .iter()
+            .map(|s| projections.iter().filter(|d| product(s, d) != 0).count());
+        assert_eq!(pairs.sum::<usize>(), oracle.pairs, "{}: pairs", file.path);
+
+        let points = points(system, &oracle.params);
+        let makespan = |s: &Vec<i128>| {
+            let times: Vec<i128> = points.iter().map(|z| product(s, z)).collect();
+            times.iter().max().expect("points") - times.iter().min().expect("points") + 1
+        };
+        let shortest = schedules.iter().map(makespan).min();
+        assert_eq!(
+            shortest,
+            Some(oracle.min_makespan.into()),
+            "{}: makespan",
+            file.path
+        );
+        let argmin = oracle.argmin.iter().map(|x| i128::from(*x)).collect();
+        assert_eq!(
+            makespan(&argmin),
+            oracle.min_makespan.into(),
+            "{}: argmin",
+            file.path
+        );
+    }
+    assert_eq!(n_oracles, 44);
+}
+
+#[test]
+fn every_system_has_a_reference() {
+    for file in gallery::files() {
+        for system in &parse(&file).systems {
+            let found = reference::find(&file.path, &system.name);
+            assert!(found.is_some(), "{}: {}", file.path, system.name);
+        }
+    }
+}
+
+#[test]
+fn programs_compute_their_references() {
+    let algorithms: BTreeMap<String, Algorithm> = gallery::algorithms()
+        .into_iter()
+        .map(|a| (a.file.clone(), a))
+        .collect();
+    for file in gallery::files() {
+        let module = parse(&file);
+        for system in &module.systems {
+            let reference = reference::find(&file.path, &system.name).expect("a reference");
+            for params in sizes(&reference, system, algorithms.get(&file.path)) {
+                let context = format!("{}: {} at {params:?}", file.path, system.name);
+                let inputs = seeded(&reference, &params);
+                let want = (reference.outputs)(&params, &inputs);
+                let got = run_system(
+                    system,
+                    &ordered(system, &params),
+                    &to_interp(system, &inputs),
+                )
+                .unwrap_or_else(|e| panic!("{context}: {e}\n{:?}", e.notes));
+                assert_close(&from_interp(&got), &want, reference.tolerance, &context);
+            }
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! What the names of a system stand for. All are distinct: nothing shadows anything.
+
+use std::collections::HashMap;
+
+use systola_ir::codes::types;
+use systola_ir::mapping::Name;
+use systola_ir::{ConstId, Diagnostic, DimId, FnId, InputId, LocalId, ParamId, Span, VarId};
+
+use super::Errors;
+use crate::text::suggest::suggest;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Entity {
+    Param(ParamId),
+    Const(ConstId),
+    Dim(DimId),
+    /// The index of `batch`, which nothing may use.
+    Batch,
+    Var(VarId),
+    Input(InputId),
+    Fn(FnId),
+    Output,
+    Local(LocalId),
+    /// A stage of a program.
+    Stage(usize),
+}
+
+impl Entity {
+    pub fn describe(self) -> &'static str {
+        match self {
+            Entity::Param(_) => "a parameter",
+            Entity::Const(_) => "a constant",
+            Entity::Dim(_) => "an iterator",
+            Entity::Batch => "the index of the batch",
+            Entity::Var(_) => "a variable",
+            Entity::Input(_) => "an array",
+            Entity::Fn(_) => "a function",
+            Entity::Output => "an output",
+            Entity::Local(_) => "a local value",
+            Entity::Stage(_) => "a stage",
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Names {
+    map: HashMap<String, (Entity, Span)>,
+}
+
+impl Names {
+    /// False, and a diagnostic, if the name is taken.
+    pub fn declare(&mut self, name: &Name, entity: Entity, errors: &mut Errors) -> bool {
+        if let Some((_, before)) = self.map.get(&name.text) {
+            errors.report(duplicate(&name.text, name.span, *before));
+            return false;
+        }
+        self.map.insert(name.text.clone(), (entity, name.span));
+        true
+    }
+
+    pub fn forget(&mut self, name: &str) {
+        self.map.remove(name);
+    }
+
+    pub fn get(&self, name: &str) -> Option<Entity> {
+        self.map.get(name).map(|(entity, _)| *entity)
+    }
+
+    /// Where it was declared.
+    pub fn span(&self, name: &str) -> Option<Span> {
+        self.map.get(name).map(|(_, span)| *span)
+    }
+
+    pub fn unknown(&self, name: &str, span: Span) -> Diagnostic {
+        let error = Diagnostic::new(
+            &types::UNKNOWN_NAME,
+            span,
+            format!("nothing is called `{name}` here"),
+        );
+        // In the order of names, so that a tie is always broken alike.
+        let mut known: Vec<&str> = self.map.keys().map(String::as_str).collect();
+        known.sort_unstable();
+        let builtin = ["select", "reduce", "scan", "min", "max", "abs", "sqrt", "exp", "log", "pow"];
+        match suggest(name, known.into_iter().chain(builtin)) {
+            Some(near) => {
+                let error = error.help(format!("did you mean `{near}`?"));
+                match self.span(near) {
+                    Some(span) => error.also(span, format!("`{near}` is declared here")),
+                    None => error,
+                }
+            }
+            None => error.help("declare it as a parameter, iterator, input, variable or function"),
+        }
+    }
+}
+
+pub fn duplicate(name: &str, span: Span, before: Span) -> Diagnostic {
+    Diagnostic::new(
+        &types::DUPLICATE_NAME,
+        span,
+        format!("`{name}` is already declared"),
+    )
+    .also(before, "first declared here")
+    .help("take another name; in a system all names are distinct")
+}

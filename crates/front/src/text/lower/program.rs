@@ -1,0 +1,454 @@
+//! Programs: stages connected by arrays of equal type and shape.
+
+use std::collections::HashMap;
+
+use systola_ir::codes::types;
+use systola_ir::system::{Axis, InputKind, Module, Program, Source, Stage, System};
+use systola_ir::{Diagnostic, Form, InputId, ParamId, Scalar, Span};
+
+use super::form::{instantiate, listed};
+use super::names::{Entity, duplicate};
+use super::system::{self, Builder};
+use super::{Errors, Failed, Lowered, unknown_system};
+use crate::text::ast;
+use crate::text::suggest::suggest;
+
+/// The type and shape of an array in the parameters of the program. A shape is `None` where it is
+/// too intricate to be compared here.
+struct Shape {
+    ty: Scalar,
+    rank: usize,
+    extents: Option<Vec<Form>>,
+}
+
+pub fn lower_program(ast: &ast::Program, module: &Module, errors: &mut Errors) -> Option<Program> {
+    // The head of a program is that of a system without equations.
+    let mut builder = Builder::of_sizes(errors);
+    for (n, name) in ast.params.iter().enumerate() {
+        builder
+            .names
+            .declare(name, Entity::Param(ParamId::from(n)), builder.errors);
+    }
+    let context = builder.conds(&ast.context);
+    let mut inputs = Vec::new();
+    for (n, input) in ast.inputs.iter().enumerate() {
+        builder
+            .names
+            .declare(&input.name, Entity::Input(InputId::from(n)), builder.errors);
+        inputs.push(builder.input(input));
+    }
+    for (n, stage) in ast.stages.iter().enumerate() {
+        builder
+            .names
+            .declare(&stage.name, Entity::Stage(n), builder.errors);
+    }
+    let shapes = inputs
+        .iter()
+        .map(|input| Shape {
+            ty: input.ty,
+            rank: input.axes.len(),
+            extents: Some(extents(&input.axes)),
+        })
+        .collect();
+    let mut lowering = Lowering {
+        ast,
+        module,
+        builder,
+        inputs: shapes,
+        stages: Vec::new(),
+    };
+    let stages: Vec<_> = ast
+        .stages
+        .iter()
+        .enumerate()
+        .map(|(n, stage)| {
+            let lowered = lowering.stage(n, stage);
+            let instance = lowered.as_ref().ok().map(|s| (s.system, s.args.clone()));
+            lowering.stages.push(instance);
+            lowered
+        })
+        .collect();
+    let mut outputs = Vec::new();
+    let mut seen: HashMap<&str, Span> = HashMap::new();
+    for input in &ast.inputs {
+        seen.insert(&input.name.text, input.name.span);
+    }
+    for (name, source) in &ast.outputs {
+        if let Some(before) = seen.insert(&name.text, name.span) {
+            lowering
+                .builder
+                .errors
+                .report(duplicate(&name.text, name.span, before));
+        }
+        outputs.push(
+            lowering
+                .source(source, ast.stages.len())
+                .map(|(source, _)| (name.text.clone(), source)),
+        );
+    }
+    Some(Program {
+        name: ast.name.text.clone(),
+        params: ast.params.iter().map(system::param).collect(),
+        context,
+        inputs,
+        stages: stages.into_iter().collect::<Lowered<_>>().ok()?,
+        outputs: outputs.into_iter().collect::<Lowered<_>>().ok()?,
+        span: ast.span,
+    })
+}
+
+struct Lowering<'a, 'e> {
+    ast: &'a ast::Program,
+    module: &'a Module,
+    builder: Builder<'e>,
+    inputs: Vec<Shape>,
+    /// The system and the arguments of each stage before this one; none where that failed.
+    stages: Vec<Option<(usize, Vec<Form>)>>,
+}
+
+impl Lowering<'_, '_> {
+    fn stage(&mut self, n: usize, stage: &ast::Stage) -> Lowered<Stage> {
+        let module = self.module;
+        let Some((at, system)) = module
+            .systems
+            .iter()
+            .enumerate()
+            .find(|(_, s)| s.name == stage.system.text)
+        else {
+            let error = unknown_system(&stage.system.text, stage.system.span, module);
+            return self.builder.errors.fail(error);
+        };
+        let args = self.args(stage, system);
+        let inputs = self.stage_inputs(n, stage, system, args.as_ref().ok());
+        Ok(Stage {
+            name: stage.name.text.clone(),
+            system: at,
+            args: args?,
+            inputs: inputs?,
+            span: stage.span,
+        })
+    }
+
+    /// One form for each parameter of the system, in its order.
+    fn args(&mut self, stage: &ast::Stage, system: &System) -> Lowered<Vec<Form>> {
+        let mut args: Vec<Option<Form>> = vec![None; system.params.len()];
+        let mut result = Ok(());
+        for (name, value) in &stage.args {
+            let form = self.builder.form(value);
+            let slot = system.params.iter().position(|p| p.name == name.text);
+            let known = system.param_names();
+            match slot.and_then(|slot| args.get_mut(slot)) {
+                Some(Some(_)) => {
+                    self.param_error(name.span, format!("`{}` is given twice", name.text), "give it once");
+                    result = Err(Failed);
+                }
+                Some(empty) => match form {
+                    Ok(form) => *empty = Some(form),
+                    Err(Failed) => {
+                        *empty = Some(Form::zero());
+                        result = Err(Failed);
+                    }
+                },
+                None => {
+                    let help = match suggest(&name.text, known.iter().map(String::as_str)) {
+                        Some(near) => format!("did you mean `{near}`?"),
+                        None => format!("its parameters are {}", listed(&known)),
+                    };
+                    let message =
+                        format!("the system `{}` has no parameter `{}`", system.name, name.text);
+                    self.param_error(name.span, message, &help);
+                    result = Err(Failed);
+                }
+            }
+        }
+        let missing: Vec<String> = system
+            .params
+            .iter()
+            .zip(&args)
+            .filter(|(_, arg)| arg.is_none())
+            .map(|(p, _)| p.name.clone())
+            .collect();
+        if let Some(first) = missing.first() {
+            let message = format!(
+                "the stage `{}` gives no value to {} of `{}`",
+                stage.name.text,
+                listed(&missing),
+                system.name
+            );
+            self.param_error(stage.system.span, message, &format!("add `{first} = …`"));
+            return Err(Failed);
+        }
+        result?;
+        args.into_iter().collect::<Option<_>>().ok_or(Failed)
+    }
+
+    fn param_error(&mut self, span: Span, message: String, help: &str) {
+        let error = Diagnostic::new(&types::STAGE_PARAMETERS, span, message);
+        self.builder.errors.report(error.help(help));
+    }
+
+    fn input_error(&mut self, span: Span, message: String, help: &str) {
+        let error = Diagnostic::new(&types::STAGE_INPUTS, span, message);
+        self.builder.errors.report(error.help(help));
+    }
+
+    /// One source for each input without contents, in the order of the system.
+    fn stage_inputs(
+        &mut self,
+        n: usize,
+        stage: &ast::Stage,
+        system: &System,
+        args: Option<&Vec<Form>>,
+    ) -> Lowered<Vec<(InputId, Source)>> {
+        let mut sources: Vec<Option<Source>> = vec![None; system.inputs.len()];
+        let mut result = Ok(());
+        for (name, source) in &stage.inputs {
+            let resolved = self.source(source, n);
+            let Some(input) = system.find_input(&name.text) else {
+                let known: Vec<String> = system.inputs.iter().map(|i| i.name.clone()).collect();
+                let help = match suggest(&name.text, known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("its inputs are {}", listed(&known)),
+                };
+                let message = format!("the system `{}` has no input `{}`", system.name, name.text);
+                self.input_error(name.span, message, &help);
+                result = Err(Failed);
+                continue;
+            };
+            if has_contents(system, input) {
+                let message = format!("the table `{}` has its contents already", name.text);
+                self.input_error(name.span, message, "leave it away");
+                result = Err(Failed);
+                continue;
+            }
+            let Some(slot) = sources.get_mut(input.index()) else {
+                return Err(Failed);
+            };
+            if slot.is_some() {
+                let message = format!("`{}` is given twice", name.text);
+                self.input_error(name.span, message, "give it once");
+                result = Err(Failed);
+                continue;
+            }
+            match resolved {
+                Ok((from, shape)) => {
+                    *slot = Some(from);
+                    if let (Some(shape), Some(args)) = (shape, args) {
+                        let wanted = input_shape(system, input, args);
+                        result = result.and(self.connect(name, source, &wanted, &shape));
+                    }
+                }
+                Err(Failed) => {
+                    *slot = Some(Source::Input(0));
+                    result = Err(Failed);
+                }
+            }
+        }
+        let missing: Vec<String> = (0..system.inputs.len())
+            .filter(|n| sources.get(*n) == Some(&None) && !has_contents(system, InputId::from(*n)))
+            .filter_map(|n| system.inputs.get(n).map(|i| i.name.clone()))
+            .collect();
+        if let Some(first) = missing.first() {
+            let message = format!(
+                "the stage `{}` gives no array to {} of `{}`",
+                stage.name.text,
+                listed(&missing),
+                system.name
+            );
+            self.input_error(stage.system.span, message, &format!("add `{first} = …`"));
+            return Err(Failed);
+        }
+        result?;
+        Ok(sources
+            .into_iter()
+            .enumerate()
+            .filter_map(|(n, source)| Some((InputId::from(n), source?)))
+            .collect())
+    }
+
+    /// Where an array comes from, as seen by stage `n`; its shape where it is known.
+    fn source(&mut self, source: &ast::Source, n: usize) -> Lowered<(Source, Option<Shape>)> {
+        let name = &source.base.text;
+        match (self.builder.names.get(name), &source.output) {
+            (Some(Entity::Input(input)), None) => {
+                let shape = self.inputs.get(input.index()).map(Shape::copy);
+                Ok((Source::Input(input.index()), shape))
+            }
+            (Some(Entity::Stage(stage)), Some(output)) => self.stage_output(stage, n, output, source),
+            (Some(Entity::Stage(_)), None) => self.builder.errors.fail(
+                Diagnostic::new(
+                    &types::WRONG_KIND,
+                    source.span,
+                    format!("`{name}` is a stage, not an array"),
+                )
+                .help(format!("name one of its outputs: `{name}.z`")),
+            ),
+            (Some(entity), _) => self.builder.errors.fail(
+                Diagnostic::new(
+                    &types::WRONG_KIND,
+                    source.span,
+                    format!("`{name}` is {}, not an array of the program with this part", entity.describe()),
+                )
+                .help("name an input of the program, or `stage.output`"),
+            ),
+            (None, _) => {
+                let error = self.builder.names.unknown(name, source.base.span);
+                self.builder.errors.fail(error)
+            }
+        }
+    }
+
+    fn stage_output(
+        &mut self,
+        stage: usize,
+        reader: usize,
+        output: &systola_ir::mapping::Name,
+        source: &ast::Source,
+    ) -> Lowered<(Source, Option<Shape>)> {
+        if stage >= reader {
+            let error = Diagnostic::new(
+                &types::STAGE_ORDER,
+                source.span,
+                if stage == reader {
+                    format!("the stage `{}` reads its own output", source.base.text)
+                } else {
+                    format!("the stage `{}` runs only after this one", source.base.text)
+                },
+            );
+            let error = match self.ast.stages.get(stage) {
+                Some(later) => error.also(later.name.span, "declared here"),
+                None => error,
+            };
+            return self
+                .builder
+                .errors
+                .fail(error.help("stages run in the order they are written: read earlier ones only"));
+        }
+        let system = self
+            .ast
+            .stages
+            .get(stage)
+            .and_then(|s| self.module.systems.iter().find(|y| y.name == s.system.text));
+        // An unknown system was reported where its stage is declared.
+        let Some(system) = system else {
+            return Err(Failed);
+        };
+        let Some(n) = system.outputs.iter().position(|o| o.name == output.text) else {
+            let known: Vec<String> = system.outputs.iter().map(|o| o.name.clone()).collect();
+            let error = Diagnostic::new(
+                &types::UNKNOWN_NAME,
+                output.span,
+                format!("the system `{}` has no output `{}`", system.name, output.text),
+            );
+            let help = match suggest(&output.text, known.iter().map(String::as_str)) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("its outputs are {}", listed(&known)),
+            };
+            return self.builder.errors.fail(error.help(help));
+        };
+        let shape = match self.stages.get(stage) {
+            Some(Some((_, args))) => Some(output_shape(system, n, args)),
+            _ => None,
+        };
+        Ok((Source::Output { stage, output: n }, shape))
+    }
+
+    fn connect(
+        &mut self,
+        name: &systola_ir::mapping::Name,
+        source: &ast::Source,
+        wanted: &Shape,
+        found: &Shape,
+    ) -> Lowered<()> {
+        let shown = match &source.output {
+            Some(output) => format!("{}.{}", source.base.text, output.text),
+            None => source.base.text.clone(),
+        };
+        let params: Vec<String> = self.ast.params.iter().map(|p| p.text.clone()).collect();
+        let (what, wanted, found) = if wanted.ty != found.ty {
+            ("elements of type", wanted.ty.to_string(), found.ty.to_string())
+        } else if wanted.rank != found.rank {
+            ("this many axes:", wanted.rank.to_string(), found.rank.to_string())
+        } else {
+            let differs = wanted.extents.iter().flatten().zip(found.extents.iter().flatten()).find(
+                |(a, b)| a.sub(b).as_constant().is_some_and(|difference| difference != 0),
+            );
+            match differs {
+                Some((a, b)) => (
+                    "an axis of length",
+                    a.display(&params, &[]).to_string(),
+                    b.display(&params, &[]).to_string(),
+                ),
+                None => return Ok(()),
+            }
+        };
+        self.builder.errors.fail(
+            Diagnostic::new(
+                &types::ARRAY_MISMATCH,
+                source.span,
+                format!("the input `{}` wants {what} {wanted}, but `{shown}` has {found}", name.text),
+            )
+            .help("connect another array, or change the parameters of the stage"),
+        )
+    }
+}
+
+impl Shape {
+    fn copy(&self) -> Shape {
+        Shape {
+            ty: self.ty,
+            rank: self.rank,
+            extents: self.extents.clone(),
+        }
+    }
+}
+
+fn has_contents(system: &System, input: InputId) -> bool {
+    match system.inputs.get(input.index()).map(|i| &i.kind) {
+        Some(InputKind::Table { data }) => data.is_some(),
+        Some(InputKind::Array) | None => false,
+    }
+}
+
+fn extents(axes: &[Axis]) -> Vec<Form> {
+    axes.iter().map(|axis| axis.hi.sub(&axis.lo)).collect()
+}
+
+fn input_shape(system: &System, input: InputId, args: &[Form]) -> Shape {
+    let Some(declared) = system.inputs.get(input.index()) else {
+        return shape(system, Scalar::F32, &[], false, args);
+    };
+    let batched = system
+        .batch
+        .as_ref()
+        .is_some_and(|batch| !batch.shared.contains(&input));
+    shape(system, declared.ty, &declared.axes, batched, args)
+}
+
+fn output_shape(system: &System, output: usize, args: &[Form]) -> Shape {
+    match system.outputs.get(output) {
+        Some(output) => shape(
+            system,
+            output.ty,
+            &output.axes,
+            system.batch.is_some(),
+            args,
+        ),
+        None => shape(system, Scalar::F32, &[], false, args),
+    }
+}
+
+/// With the axis of the batch in front, where there is one.
+fn shape(system: &System, ty: Scalar, axes: &[Axis], batched: bool, args: &[Form]) -> Shape {
+    let batch = system
+        .batch
+        .as_ref()
+        .filter(|_| batched)
+        .map(|batch| batch.range.1.sub(&batch.range.0));
+    let all: Vec<Form> = batch.into_iter().chain(extents(axes)).collect();
+    Shape {
+        ty,
+        rank: all.len(),
+        extents: all.iter().map(|form| instantiate(form, args)).collect(),
+    }
+}

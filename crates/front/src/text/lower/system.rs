@@ -1,0 +1,446 @@
+//! A system: first all its names, then the sizes, then the bodies.
+
+use systola_ir::codes::types;
+use systola_ir::mapping::Name;
+use systola_ir::system::{
+    Axis, Batch, Const, Dim, Expr, Function, Input, InputKind, Output, Param, System, Var, Write,
+};
+use systola_ir::{
+    Cond, ConstId, Diagnostic, DimId, FnId, Form, InputId, Literal, ParamId, Scalar, Span, Type,
+    VarId,
+};
+
+use super::form::{FormScope, Sees};
+use super::names::{Entity, Names};
+use super::types_of::fit;
+use super::value::COPIES;
+use super::{Errors, Failed, Lowered, functions, table};
+use crate::text::ast::{self, ExprKind};
+
+/// Where a value stands, which decides what it may read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    Equation,
+    Function,
+    Write,
+}
+
+/// A system under construction. Bodies are placeholders until they are lowered.
+pub struct Builder<'e> {
+    pub system: System,
+    pub names: Names,
+    pub errors: &'e mut Errors,
+    pub place: Place,
+    /// The types of the locals of the body at hand.
+    pub locals: Vec<Type>,
+    /// How many nodes may still be copied in the body at hand.
+    pub copies: usize,
+    /// The functions that the body at hand calls.
+    pub calls: Vec<(FnId, Span)>,
+    sees: Sees,
+}
+
+const PLACEHOLDER: Expr = Expr::Lit(Scalar::Bool, Literal::Bool(false));
+
+pub fn lower_system(ast: &ast::System, errors: &mut Errors) -> System {
+    let mut builder = Builder::of_sizes(errors);
+    builder.system.name.clone_from(&ast.name.text);
+    builder.system.span = ast.span;
+    builder.declare(ast);
+    builder.sizes(ast);
+    builder.bodies(ast);
+    builder.system
+}
+
+impl<'e> Builder<'e> {
+    /// An empty system, where index expressions see parameters only.
+    pub fn of_sizes(errors: &'e mut Errors) -> Self {
+        Builder {
+            system: System::default(),
+            names: Names::default(),
+            errors,
+            place: Place::Equation,
+            locals: Vec::new(),
+            copies: COPIES,
+            calls: Vec::new(),
+            sees: Sees::Parameters,
+        }
+    }
+
+    /// What index expressions can see here.
+    pub fn scope(&self) -> FormScope<'_> {
+        let sees = if self.place == Place::Function {
+            Sees::Parameters
+        } else {
+            self.sees
+        };
+        FormScope {
+            names: &self.names,
+            consts: &self.system.consts,
+            sees,
+        }
+    }
+
+    pub fn form(&mut self, ast: &ast::Expr) -> Lowered<Form> {
+        let form = self.scope().form(ast);
+        form.or_else(|error| self.errors.fail(*error))
+    }
+
+    pub fn forms(&mut self, list: &[ast::Expr]) -> Lowered<Vec<Form>> {
+        let forms: Vec<_> = list.iter().map(|e| self.form(e)).collect();
+        forms.into_iter().collect()
+    }
+
+    pub fn conds(&mut self, list: &[ast::Expr]) -> Vec<Cond> {
+        list.iter().filter_map(|e| self.cond(e).ok()).collect()
+    }
+
+    fn cond(&mut self, ast: &ast::Expr) -> Lowered<Cond> {
+        let cond = self.scope().cond(ast);
+        cond.or_else(|error| self.errors.fail(*error))
+    }
+
+    fn declare(&mut self, ast: &ast::System) {
+        for (n, name) in ast.params.iter().enumerate() {
+            self.declare_name(name, Entity::Param(ParamId::from(n)));
+            self.system.params.push(param(name));
+        }
+        for (n, constant) in ast.consts.iter().enumerate() {
+            self.declare_name(&constant.name, Entity::Const(ConstId::from(n)));
+            let ty = self.scalar(&constant.ty, "constant");
+            let value = self.declared_literal(&constant.value, ty);
+            self.system.consts.push(Const {
+                name: constant.name.text.clone(),
+                ty,
+                value: value.unwrap_or(Literal::Int(0)),
+                span: constant.span,
+            });
+        }
+        for (n, input) in ast.inputs.iter().enumerate() {
+            self.declare_name(&input.name, Entity::Input(InputId::from(n)));
+        }
+        for (n, function) in ast.functions.iter().enumerate() {
+            self.declare_name(&function.name, Entity::Fn(FnId::from(n)));
+            self.system.functions.push(Function {
+                name: function.name.text.clone(),
+                params: function
+                    .params
+                    .iter()
+                    .map(|(name, ty)| (name.text.clone(), ty.ty.clone()))
+                    .collect(),
+                result: function.result.ty.clone(),
+                law: function.law,
+                body: PLACEHOLDER,
+                span: function.span,
+            });
+        }
+        if let Some(batch) = &ast.batch {
+            self.declare_name(&batch.name, Entity::Batch);
+        }
+        for (n, dim) in ast.index.iter().flat_map(|i| &i.dims).enumerate() {
+            self.declare_name(&dim.name, Entity::Dim(DimId::from(n)));
+            self.system.dims.push(Dim {
+                name: dim.name.text.clone(),
+                range: None,
+                span: dim.span,
+            });
+        }
+        for (n, var) in ast.vars.iter().enumerate() {
+            self.declare_name(&var.name, Entity::Var(VarId::from(n)));
+            self.system.vars.push(Var {
+                name: var.name.text.clone(),
+                ty: var.ty.ty.clone(),
+                law: var.law,
+                on: Vec::new(),
+                body: PLACEHOLDER,
+                span: var.span,
+            });
+        }
+        for output in &ast.outputs {
+            self.declare_name(&output.name, Entity::Output);
+        }
+    }
+
+    fn declare_name(&mut self, name: &Name, entity: Entity) {
+        self.names.declare(name, entity, self.errors);
+    }
+
+    fn sizes(&mut self, ast: &ast::System) {
+        self.sees = Sees::Parameters;
+        self.system.context = self.conds(&ast.context);
+        for input in &ast.inputs {
+            let input = self.input(input);
+            self.system.inputs.push(input);
+        }
+        if let Some(batch) = &ast.batch {
+            self.system.batch = self.batch(batch).ok();
+        }
+        let Some(index) = &ast.index else {
+            return;
+        };
+        for (n, dim) in index.dims.iter().enumerate() {
+            self.sees = Sees::Before(n);
+            let Some((lo, hi)) = &dim.range else {
+                continue;
+            };
+            let range = (self.form(lo), self.form(hi));
+            if let ((Ok(lo), Ok(hi)), Some(dim)) = (range, self.system.dims.get_mut(n)) {
+                dim.range = Some((lo, hi));
+            }
+        }
+        self.sees = Sees::All;
+        self.system.domain = self.conds(&index.domain);
+    }
+
+    pub fn input(&mut self, input: &ast::Input) -> Input {
+        let what = match input.kind {
+            ast::InputKind::Array => "input",
+            ast::InputKind::Table(_) => "table",
+        };
+        let ty = self.scalar(&input.ty, what);
+        let axes = self.axes(&input.axes);
+        let outside = input
+            .outside
+            .as_ref()
+            .and_then(|value| self.declared_literal(value, ty).ok());
+        let kind = match &input.kind {
+            ast::InputKind::Array => InputKind::Array,
+            ast::InputKind::Table(data) => InputKind::Table {
+                data: data.as_ref().and_then(|data| {
+                    table::contents(&input.name.text, data, &axes, ty, self.errors).ok()
+                }),
+            },
+        };
+        Input {
+            name: input.name.text.clone(),
+            ty,
+            kind,
+            axes,
+            outside,
+            span: input.span,
+        }
+    }
+
+    fn axes(&mut self, axes: &[ast::Axis]) -> Vec<Axis> {
+        axes.iter()
+            .map(|axis| {
+                let lo = axis.lo.as_ref().map(|lo| self.form(lo));
+                let hi = self.form(&axis.hi);
+                Axis {
+                    lo: lo.and_then(Result::ok).unwrap_or_default(),
+                    hi: hi.unwrap_or_default(),
+                }
+            })
+            .collect()
+    }
+
+    fn batch(&mut self, batch: &ast::Batch) -> Lowered<Batch> {
+        let (lo, hi) = (self.form(&batch.range.0), self.form(&batch.range.1));
+        let mut shared: Vec<InputId> = Vec::new();
+        for name in &batch.shared {
+            match self.names.get(&name.text) {
+                Some(Entity::Input(input)) if !shared.contains(&input) => shared.push(input),
+                Some(Entity::Input(_)) => self.errors.report(
+                    Diagnostic::new(
+                        &types::DUPLICATE_NAME,
+                        name.span,
+                        format!("`{}` is shared twice", name.text),
+                    )
+                    .help("name it once"),
+                ),
+                Some(entity) => self.errors.report(
+                    Diagnostic::new(
+                        &types::WRONG_KIND,
+                        name.span,
+                        format!("`{}` is {}, not an input", name.text, entity.describe()),
+                    )
+                    .help("only inputs are shared by a batch"),
+                ),
+                None => {
+                    let error = self.names.unknown(&name.text, name.span);
+                    self.errors.report(error);
+                }
+            }
+        }
+        Ok(Batch {
+            name: batch.name.text.clone(),
+            range: (lo?, hi?),
+            shared,
+            span: batch.span,
+        })
+    }
+
+    fn bodies(&mut self, ast: &ast::System) {
+        self.sees = Sees::All;
+        let mut calls = Vec::new();
+        for (n, function) in ast.functions.iter().enumerate() {
+            self.place = Place::Function;
+            let body = self.function_body(function);
+            if let (Ok(body), Some(slot)) = (body, self.system.functions.get_mut(n)) {
+                slot.body = body;
+            }
+            calls.push(std::mem::take(&mut self.calls));
+        }
+        functions::check_calls(&self.system.functions, &calls, self.errors);
+        self.place = Place::Equation;
+        for (n, var) in ast.vars.iter().enumerate() {
+            let on = self.conds(&var.on);
+            self.start_body(Vec::new());
+            let what = format!("`{}`", var.name.text);
+            let body = self.value_of(&var.body, &var.ty.ty, &what);
+            if let Some(slot) = self.system.vars.get_mut(n) {
+                slot.on = on;
+                if let Ok(body) = body {
+                    slot.body = body;
+                }
+            }
+        }
+        self.place = Place::Write;
+        for output in &ast.outputs {
+            let output = self.output(output);
+            self.system.outputs.push(output);
+        }
+    }
+
+    fn start_body(&mut self, locals: Vec<Type>) {
+        self.locals = locals;
+        self.copies = COPIES;
+        self.calls.clear();
+    }
+
+    fn function_body(&mut self, function: &ast::Function) -> Lowered<Expr> {
+        self.start_body(function.params.iter().map(|(_, ty)| ty.ty.clone()).collect());
+        let mut declared = Vec::new();
+        let mut distinct = true;
+        for (n, (name, _)) in function.params.iter().enumerate() {
+            if self.names.declare(name, Entity::Local(n.into()), self.errors) {
+                declared.push(name);
+            } else {
+                distinct = false;
+            }
+        }
+        let what = format!("the result of `{}`", function.name.text);
+        let body = if distinct {
+            self.value_of(&function.body, &function.result.ty, &what)
+        } else {
+            Err(Failed)
+        };
+        for name in declared {
+            self.names.forget(&name.text);
+        }
+        body
+    }
+
+    fn output(&mut self, output: &ast::Output) -> Output {
+        self.sees = Sees::Parameters;
+        let axes = self.axes(&output.axes);
+        self.sees = Sees::All;
+        let ty = self.scalar(&output.ty, "output");
+        let writes = output
+            .writes
+            .iter()
+            .filter_map(|write| self.write(write, output, ty).ok())
+            .collect();
+        let fill = output
+            .fill
+            .as_ref()
+            .and_then(|value| self.declared_literal(value, ty).ok());
+        Output {
+            name: output.name.text.clone(),
+            ty,
+            axes,
+            writes,
+            fill,
+            span: output.span,
+        }
+    }
+
+    fn write(&mut self, write: &ast::Write, output: &ast::Output, ty: Scalar) -> Lowered<Write> {
+        self.start_body(Vec::new());
+        let what = format!("`{}`", output.name.text);
+        let value = self.value_of(&write.value, &Type::Scalar(ty), &what);
+        if write.index.len() != output.axes.len() {
+            let n = output.axes.len();
+            self.errors.report(
+                Diagnostic::new(
+                    &types::WRONG_COUNT,
+                    write.index_span,
+                    format!(
+                        "the output `{}` has {n} ax{}, but {} indices are given",
+                        output.name.text,
+                        if n == 1 { "is" } else { "es" },
+                        write.index.len()
+                    ),
+                )
+                .help("give one index for each axis"),
+            );
+        }
+        let index = self.forms(&write.index);
+        let when = match &write.when {
+            Some(cond) => self.cond(cond),
+            None => Ok(Cond::TRUE),
+        };
+        Ok(Write {
+            value: value?,
+            index: index?,
+            when: when?,
+            span: write.span,
+        })
+    }
+
+    /// The scalar that a declaration must have.
+    fn scalar(&mut self, declared: &ast::DeclaredType, what: &str) -> Scalar {
+        declared.ty.scalar().unwrap_or_else(|| {
+            self.errors.report(
+                Diagnostic::new(
+                    &types::NOT_SCALAR,
+                    declared.span,
+                    format!("the type of {} {what} is a scalar, not {}", article(what), declared.ty),
+                )
+                .help(format!("make it one {what} for each field; only variables and functions carry tuples")),
+            );
+            Scalar::F32
+        })
+    }
+
+    fn declared_literal(&mut self, ast: &ast::Expr, ty: Scalar) -> Lowered<Literal> {
+        literal(ast, ty, self.errors)
+    }
+}
+
+fn article(word: &str) -> &'static str {
+    if word.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        "an"
+    } else {
+        "a"
+    }
+}
+
+pub fn param(name: &Name) -> Param {
+    Param {
+        name: name.text.clone(),
+        span: name.span,
+    }
+}
+
+/// A written literal as a value of a declared type.
+pub fn literal(ast: &ast::Expr, ty: Scalar, errors: &mut Errors) -> Lowered<Literal> {
+    let (literal, suffix) = match ast.kind {
+        ExprKind::Int(value, suffix) => (Literal::Int(value), suffix),
+        ExprKind::Float(value, suffix) => (Literal::Float(value), suffix),
+        ExprKind::Bool(value) => (Literal::Bool(value), None),
+        // The parser lets nothing else through.
+        _ => return Err(Failed),
+    };
+    if let Some(suffix) = suffix.filter(|suffix| *suffix != ty) {
+        return errors.fail(
+            Diagnostic::new(
+                &types::TYPE_MISMATCH,
+                ast.span,
+                format!("expected {ty}, found a literal of type {suffix}"),
+            )
+            .help("leave the suffix away"),
+        );
+    }
+    fit(literal, ty, ast.span).or_else(|error| errors.fail(*error))
+}

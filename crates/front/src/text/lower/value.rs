@@ -1,0 +1,871 @@
+//! Right-hand sides: resolved, typed, with literals settled.
+
+use systola_ir::codes::{syntax, types};
+use systola_ir::mapping::Name;
+use systola_ir::system::{Combine, Dim, Expr, InputKind, visit};
+use systola_ir::{
+    BinOp, Diagnostic, DimId, FnId, Form, InputId, Literal, LocalId, Scalar, Span, Type, UnOp,
+    VarId,
+};
+
+use super::names::Entity;
+use super::system::{Builder, Place};
+use super::types_of::{Class, Ty, fit, no_operator, settle};
+use super::{Failed, Lowered};
+use crate::text::ast::{self, ExprKind, ReduceOpKind};
+
+/// Nodes that chained comparisons of one body may copy.
+pub const COPIES: usize = 1 << 14;
+
+/// An expression with its type and where it stands.
+#[derive(Debug)]
+pub struct Typed {
+    pub expr: Expr,
+    pub ty: Ty,
+    pub span: Span,
+}
+
+impl Builder<'_> {
+    /// A value of a declared type.
+    pub fn value_of(&mut self, ast: &ast::Expr, ty: &Type, what: &str) -> Lowered<Expr> {
+        let value = self.value(ast)?;
+        self.coerce(value, ty, what)
+    }
+
+    fn coerce(&mut self, value: Typed, ty: &Type, what: &str) -> Lowered<Expr> {
+        let Typed {
+            mut expr,
+            ty: found,
+            span,
+        } = value;
+        if found.join(&Ty::from(ty)) != Some(Ty::from(ty)) {
+            let error = Diagnostic::new(
+                &types::TYPE_MISMATCH,
+                span,
+                format!("{what} is {ty}, but this is {}", found.describe()),
+            );
+            return self.errors.fail(match (ty, &found) {
+                (Type::Scalar(s), Ty::Float) if s.is_int() => {
+                    error.help("an integer literal may become a float, never the reverse")
+                }
+                (Type::Scalar(s), Ty::Known(_) | Ty::Int | Ty::Float) => {
+                    error.help(format!("convert it: `{s}(…)`"))
+                }
+                _ => error.help("change one of the types"),
+            });
+        }
+        self.settle(&mut expr, &found, &Ty::from(ty), span)?;
+        Ok(expr)
+    }
+
+    fn settle(&mut self, expr: &mut Expr, from: &Ty, to: &Ty, span: Span) -> Lowered<()> {
+        settle(expr, from, to, span).or_else(|error| self.errors.fail(*error))
+    }
+
+    /// The value with its own type, the default one where only literals are in it.
+    fn decided(&mut self, ast: &ast::Expr) -> Lowered<(Expr, Type)> {
+        let value = self.value(ast)?;
+        self.decide(value)
+    }
+
+    fn decide(&mut self, value: Typed) -> Lowered<(Expr, Type)> {
+        let Typed { mut expr, ty, span } = value;
+        let to = ty.default();
+        self.settle(&mut expr, &ty, &Ty::from(&to), span)?;
+        Ok((expr, to))
+    }
+
+    /// Two values of one type.
+    fn join(&mut self, left: Typed, right: Typed, what: &str) -> Lowered<(Expr, Expr, Ty)> {
+        let Some(ty) = left.ty.join(&right.ty) else {
+            let error = Diagnostic::new(
+                &types::TYPE_MISMATCH,
+                right.span,
+                format!(
+                    "{what} one type, but these are {} and {}",
+                    left.ty.describe(),
+                    right.ty.describe()
+                ),
+            )
+            .here(right.ty.describe())
+            .also(left.span, left.ty.describe());
+            return self.errors.fail(match (&left.ty, &right.ty) {
+                (Ty::Tuple(_), _) | (_, Ty::Tuple(_)) => error.help("make them alike"),
+                (Ty::Known(s), _) | (_, Ty::Known(s)) => {
+                    error.help(format!("convert the other one: `{s}(…)`"))
+                }
+                _ => error.help("make them alike"),
+            });
+        };
+        let (mut a, mut b) = (left.expr, right.expr);
+        self.settle(&mut a, &left.ty, &ty, left.span)?;
+        self.settle(&mut b, &right.ty, &ty, right.span)?;
+        Ok((a, b, ty))
+    }
+
+    pub fn value(&mut self, ast: &ast::Expr) -> Lowered<Typed> {
+        let span = ast.span;
+        let (expr, ty) = match &ast.kind {
+            ExprKind::Int(value, ty) => self.literal(Literal::Int(*value), *ty, span)?,
+            ExprKind::Float(value, ty) => self.literal(Literal::Float(*value), *ty, span)?,
+            ExprKind::Bool(value) => (
+                Expr::Lit(Scalar::Bool, Literal::Bool(*value)),
+                Ty::Known(Scalar::Bool),
+            ),
+            ExprKind::Name(name) => self.named(name, span)?,
+            ExprKind::Apply(name, args) => self.apply(name, args, span)?,
+            ExprKind::Element(name, index) => self.element(name, index, span)?,
+            ExprKind::Unary(op, operand) => self.unary(*op, operand, span)?,
+            ExprKind::Binary(op, left, right) => {
+                let (left, right) = (self.value(left), self.value(right));
+                self.binary(*op, left?, right?, span)?
+            }
+            ExprKind::Chain(first, rest) => self.chain(first, rest, span)?,
+            ExprKind::Field(tuple, field) => self.field(tuple, *field, span)?,
+            ExprKind::Tuple(parts) => self.tuple(parts)?,
+            ExprKind::Paren(inner) => {
+                let inner = self.value(inner)?;
+                (inner.expr, inner.ty)
+            }
+            ExprKind::Let(bindings, body) => self.let_in(bindings, body)?,
+            ExprKind::Reduce(op, dims, body) => self.reduce(op, dims, body, span)?,
+            ExprKind::Scan(op, dim, body) => self.scan(op, dim, body, span)?,
+        };
+        Ok(Typed { expr, ty, span })
+    }
+
+    fn values(&mut self, list: &[ast::Expr]) -> Lowered<Vec<Typed>> {
+        // All of them, so that all their mistakes are found.
+        let values: Vec<_> = list.iter().map(|e| self.value(e)).collect();
+        values.into_iter().collect()
+    }
+
+    fn literal(
+        &mut self,
+        literal: Literal,
+        suffix: Option<Scalar>,
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        match (suffix, literal) {
+            (Some(ty), _) => match fit(literal, ty, span) {
+                Ok(literal) => Ok((Expr::Lit(ty, literal), Ty::Known(ty))),
+                Err(error) => self.errors.fail(*error),
+            },
+            (None, Literal::Float(_)) => Ok((Expr::Lit(Scalar::F64, literal), Ty::Float)),
+            (None, _) => Ok((Expr::Lit(Scalar::I64, literal), Ty::Int)),
+        }
+    }
+
+    fn named(&mut self, name: &str, span: Span) -> Lowered<(Expr, Ty)> {
+        let Some(entity) = self.names.get(name) else {
+            let error = self.names.unknown(name, span);
+            return self.errors.fail(error);
+        };
+        match entity {
+            Entity::Param(p) => Ok((Expr::Param(p), Ty::Known(Scalar::I64))),
+            Entity::Const(c) => match self.system.consts.get(c.index()) {
+                Some(constant) => Ok((Expr::Const(c), Ty::Known(constant.ty))),
+                None => Err(Failed),
+            },
+            Entity::Dim(d) => {
+                self.pure(name, entity, span)?;
+                Ok((Expr::Iter(d), Ty::Known(Scalar::I64)))
+            }
+            Entity::Local(local) => match self.locals.get(local.index()) {
+                Some(ty) => Ok((Expr::Local(local), Ty::from(ty))),
+                None => Err(Failed),
+            },
+            Entity::Var(var) => {
+                let index = self.system.identity_index();
+                self.var_at(name, var, index, span)
+            }
+            Entity::Input(input) if self.axes_of(input) == Some(0) => {
+                self.element_of(name, input, &[], span)
+            }
+            Entity::Input(_) => {
+                let help = format!("say which element: `{name}[…]`");
+                self.wrong_kind(name, entity, "a value", &help, span)
+            }
+            Entity::Fn(_) => {
+                let help = format!("call it: `{name}(…)`");
+                self.wrong_kind(name, entity, "a value", &help, span)
+            }
+            Entity::Output => {
+                let help = "read the variable that is written to it".to_string();
+                self.wrong_kind(name, entity, "a value", &help, span)
+            }
+            Entity::Batch => {
+                let help = "make it an iterator of `index` if equations need it".to_string();
+                self.wrong_kind(name, entity, "a value", &help, span)
+            }
+            Entity::Stage(_) => Err(Failed),
+        }
+    }
+
+    fn wrong_kind<T>(
+        &mut self,
+        name: &str,
+        entity: Entity,
+        wanted: &str,
+        help: &str,
+        span: Span,
+    ) -> Lowered<T> {
+        let error = Diagnostic::new(
+            &types::WRONG_KIND,
+            span,
+            format!("`{name}` is {}, not {wanted}", entity.describe()),
+        )
+        .help(help);
+        self.errors.fail(match self.names.span(name) {
+            Some(declared) => error.also(declared, "declared here"),
+            None => error,
+        })
+    }
+
+    fn wrong_count<T>(
+        &mut self,
+        what: &str,
+        expected: &str,
+        found: usize,
+        span: Span,
+    ) -> Lowered<T> {
+        self.errors.fail(
+            Diagnostic::new(
+                &types::WRONG_COUNT,
+                span,
+                format!("{what} takes {expected}, found {found}"),
+            )
+            .help("give exactly as many as it takes"),
+        )
+    }
+
+    /// Refuses what depends on the point inside of a function.
+    fn pure(&mut self, name: &str, entity: Entity, span: Span) -> Lowered<()> {
+        if self.place != Place::Function {
+            return Ok(());
+        }
+        self.errors.fail(
+            Diagnostic::new(
+                &types::IMPURE_FUNCTION,
+                span,
+                format!("a function can not use `{name}`, {}", entity.describe()),
+            )
+            .help("pass its value as an argument"),
+        )
+    }
+
+    fn var_at(
+        &mut self,
+        name: &str,
+        var: VarId,
+        index: Vec<Form>,
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        self.pure(name, Entity::Var(var), span)?;
+        if self.place == Place::Write && index != self.system.identity_index() {
+            return self.errors.fail(
+                Diagnostic::new(
+                    &types::READ_ELSEWHERE,
+                    span,
+                    format!("an output is written from the values of its own point, but this reads `{name}` at another one"),
+                )
+                .help(format!("write `{name}`, and choose the point with `when`")),
+            );
+        }
+        let Some(declared) = self.system.vars.get(var.index()) else {
+            return Err(Failed);
+        };
+        let ty = Ty::from(&declared.ty);
+        Ok((Expr::Var { var, index, span }, ty))
+    }
+
+    fn apply(&mut self, name: &Name, args: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
+        let text = name.text.as_str();
+        let unary = match text {
+            "abs" => Some(UnOp::Abs),
+            "sqrt" => Some(UnOp::Sqrt),
+            "exp" => Some(UnOp::Exp),
+            "log" => Some(UnOp::Log),
+            _ => None,
+        };
+        if let Some(op) = unary {
+            return match args {
+                [operand] => self.unary(op, operand, span),
+                _ => self.wrong_count(&format!("`{text}`"), "1 argument", args.len(), span),
+            };
+        }
+        if let Some(scalar) = Scalar::from_name(text) {
+            return self.cast(scalar, args, span);
+        }
+        match text {
+            "select" => return self.select(args, span),
+            "min" => return self.fold(BinOp::Min, args, span),
+            "max" => return self.fold(BinOp::Max, args, span),
+            "pow" => {
+                if args.len() != 2 {
+                    return self.wrong_count("`pow`", "2 arguments", args.len(), span);
+                }
+                return self.fold(BinOp::Pow, args, span);
+            }
+            _ => {}
+        }
+        match self.names.get(text) {
+            Some(Entity::Var(var)) => self.var_call(text, var, args, span),
+            Some(Entity::Fn(function)) => self.call(text, function, args, span),
+            Some(entity @ Entity::Input(_)) => {
+                let help = format!("elements of an array are in brackets: `{text}[…]`");
+                self.wrong_kind(text, entity, "a function or a variable", &help, name.span)
+            }
+            Some(entity) => {
+                let help = format!("write `{text}` without arguments");
+                self.wrong_kind(text, entity, "a function or a variable", &help, name.span)
+            }
+            None => {
+                let error = self.names.unknown(text, name.span);
+                self.errors.fail(error)
+            }
+        }
+    }
+
+    fn var_call(
+        &mut self,
+        name: &str,
+        var: VarId,
+        args: &[ast::Expr],
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        let dims: Vec<String> = self.system.dims.iter().map(|d| d.name.clone()).collect();
+        if args.len() != dims.len() {
+            let expected = format!("{} indices ({})", dims.len(), dims.join(", "));
+            return self.wrong_count(&format!("the variable `{name}`"), &expected, args.len(), span);
+        }
+        let index = self.forms(args)?;
+        self.var_at(name, var, index, span)
+    }
+
+    fn call(
+        &mut self,
+        name: &str,
+        function: FnId,
+        args: &[ast::Expr],
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        let Some(signature) = self.system.functions.get(function.index()) else {
+            return Err(Failed);
+        };
+        let params = signature.params.clone();
+        let result = Ty::from(&signature.result);
+        self.calls.push((function, span));
+        if args.len() != params.len() {
+            let n = params.len();
+            let expected = format!("{n} argument{}", if n == 1 { "" } else { "s" });
+            return self.wrong_count(&format!("the function `{name}`"), &expected, args.len(), span);
+        }
+        let lowered: Vec<_> = args
+            .iter()
+            .zip(&params)
+            .map(|(arg, (param, ty))| self.value_of(arg, ty, &format!("`{param}` of `{name}`")))
+            .collect();
+        let args = lowered.into_iter().collect::<Lowered<_>>()?;
+        Ok((Expr::Call(function, args), result))
+    }
+
+    fn cast(&mut self, to: Scalar, args: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
+        let [operand] = args else {
+            return self.wrong_count(&format!("the cast `{to}`"), "1 argument", args.len(), span);
+        };
+        let (expr, ty) = self.decided(operand)?;
+        if ty.scalar().is_none() {
+            return self.errors.fail(
+                Diagnostic::new(
+                    &types::TYPE_MISMATCH,
+                    operand.span,
+                    format!("only scalars are cast, and this is {ty}"),
+                )
+                .help("take a field of it first: `.0`"),
+            );
+        }
+        Ok((Expr::Cast(to, Box::new(expr)), Ty::Known(to)))
+    }
+
+    fn select(&mut self, args: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
+        let (cond, then, otherwise) = match args {
+            [cond, then] => (cond, then, None),
+            [cond, then, otherwise] => (cond, then, Some(otherwise)),
+            _ => return self.wrong_count("`select`", "2 or 3 arguments", args.len(), span),
+        };
+        let guard = self.scope().cond(cond);
+        let then = self.value(then);
+        let otherwise = otherwise.map(|e| self.value(e));
+        if let (Ok(cond), None) = (&guard, &otherwise) {
+            let then = then?;
+            let guard = Expr::Guard {
+                cond: cond.clone(),
+                then: Box::new(then.expr),
+                otherwise: None,
+            };
+            return Ok((guard, then.ty));
+        }
+        // Both branches and a computed condition are looked at before giving up on any.
+        let by_value = match &guard {
+            Ok(_) => None,
+            Err(_) => Some(self.value_of(cond, &Type::Scalar(Scalar::Bool), "a condition")),
+        };
+        let by_value = by_value.transpose()?;
+        let then = then?;
+        let Some(otherwise) = otherwise.transpose()? else {
+            let mut error = Diagnostic::new(
+                &types::SELECT_NEEDS_ELSE,
+                span,
+                "a `select` by a computed condition needs both branches",
+            )
+            .also(cond.span, "known only when the values are")
+            .help("add a third argument");
+            if let Err(reason) = guard {
+                error = error.note(format!("it is no condition on the position: {}", reason.message));
+            }
+            return self.errors.fail(error);
+        };
+        let (then, otherwise, ty) = self.join(then, otherwise, "both branches of `select` have")?;
+        let (then, otherwise) = (Box::new(then), Box::new(otherwise));
+        Ok(match (guard, by_value) {
+            (Ok(cond), _) => (
+                Expr::Guard {
+                    cond,
+                    then,
+                    otherwise: Some(otherwise),
+                },
+                ty,
+            ),
+            (Err(_), Some(cond)) => (
+                Expr::Select {
+                    cond: Box::new(cond),
+                    then,
+                    otherwise,
+                },
+                ty,
+            ),
+            (Err(_), None) => return Err(Failed),
+        })
+    }
+
+    /// `min(a, b, c)` is `min(min(a, b), c)`.
+    fn fold(&mut self, op: BinOp, args: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
+        if args.len() < 2 {
+            let what = format!("`{}`", op.name());
+            return self.wrong_count(&what, "at least 2 arguments", args.len(), span);
+        }
+        let mut values = self.values(args)?.into_iter();
+        let Some(mut folded) = values.next() else {
+            return Err(Failed);
+        };
+        for value in values {
+            let joined = folded.span.to(value.span);
+            let (expr, ty) = self.binary(op, folded, value, span)?;
+            folded = Typed {
+                expr,
+                ty,
+                span: joined,
+            };
+        }
+        Ok((folded.expr, folded.ty))
+    }
+
+    fn unary(&mut self, op: UnOp, operand: &ast::Expr, span: Span) -> Lowered<(Expr, Ty)> {
+        let operand = self.value(operand)?;
+        let class = Class::of_unary(op);
+        match class.narrow(&operand.ty) {
+            Some(ty) => Ok((Expr::Unary(op, Box::new(operand.expr)), ty)),
+            None => self
+                .errors
+                .fail(*no_operator(op.name(), class, &operand.ty, span)),
+        }
+    }
+
+    fn binary(&mut self, op: BinOp, left: Typed, right: Typed, span: Span) -> Lowered<(Expr, Ty)> {
+        let class = Class::of_binary(op);
+        for side in [&left, &right] {
+            if class.narrow(&side.ty).is_none() {
+                let error = no_operator(op.name(), class, &side.ty, span);
+                return self.errors.fail(error.also(side.span, side.ty.describe()));
+            }
+        }
+        let right_span = right.span;
+        let what = format!("the operands of `{}` have", op.name());
+        let (left, mut right, ty) = self.join(left, right, &what)?;
+        let ty = class.narrow(&ty).unwrap_or(ty);
+        let mut left = left;
+        if op.is_comparison() {
+            let decided = Ty::from(&ty.default());
+            self.settle(&mut left, &ty, &decided, span)?;
+            self.settle(&mut right, &ty, &decided, right_span)?;
+            return Ok((Expr::binary(op, left, right), Ty::Known(Scalar::Bool)));
+        }
+        let by_zero = matches!(op, BinOp::Div | BinOp::Rem)
+            && matches!(ty, Ty::Known(s) if s.is_int())
+            && matches!(right, Expr::Lit(_, Literal::Int(0)));
+        if by_zero {
+            return self.errors.fail(
+                Diagnostic::new(
+                    &types::BAD_DIVISOR,
+                    right_span,
+                    format!("`{} 0` on integers has no value", op.name()),
+                )
+                .help("divide by something else, or guard it with `select`"),
+            );
+        }
+        Ok((Expr::binary(op, left, right), ty))
+    }
+
+    /// `a <= b < c`: `a <= b && b < c`.
+    fn chain(
+        &mut self,
+        first: &ast::Expr,
+        rest: &[(BinOp, ast::Expr)],
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        let mut left = self.value(first)?;
+        let mut chain: Option<Expr> = None;
+        for (op, right) in rest {
+            let right = self.value(right)?;
+            let copy = self.copy(&right)?;
+            let (comparison, _) = self.binary(*op, left, right, span)?;
+            chain = Some(match chain {
+                None => comparison,
+                Some(before) => Expr::binary(BinOp::And, before, comparison),
+            });
+            left = copy;
+        }
+        chain
+            .map(|expr| (expr, Ty::Known(Scalar::Bool)))
+            .ok_or(Failed)
+    }
+
+    fn copy(&mut self, value: &Typed) -> Lowered<Typed> {
+        let mut nodes = 0;
+        visit::walk(&value.expr, &mut |_| nodes += 1);
+        match self.copies.checked_sub(nodes) {
+            Some(left) if !binds(&value.expr) => {
+                self.copies = left;
+                Ok(Typed {
+                    expr: value.expr.clone(),
+                    ty: value.ty.clone(),
+                    span: value.span,
+                })
+            }
+            _ => self.errors.fail(
+                Diagnostic::new(
+                    &syntax::TOO_LARGE,
+                    value.span,
+                    "the middle of a chained comparison is written out twice, and this is too large for it",
+                )
+                .help("give it a name with `let`, or write the comparisons with `&&`"),
+            ),
+        }
+    }
+
+    fn field(&mut self, tuple: &ast::Expr, field: usize, span: Span) -> Lowered<(Expr, Ty)> {
+        let (expr, ty) = self.decided(tuple)?;
+        let help = match &ty {
+            Type::Tuple(parts) => match parts.get(field) {
+                Some(part) => {
+                    let part = Ty::from(part);
+                    return Ok((Expr::Field(Box::new(expr), field), part));
+                }
+                None => format!("its fields are .0 to .{}", parts.len().saturating_sub(1)),
+            },
+            Type::Scalar(_) => "only tuples have fields".to_string(),
+        };
+        self.errors.fail(
+            Diagnostic::new(
+                &types::NO_SUCH_FIELD,
+                span,
+                format!("there is no field .{field} in {ty}"),
+            )
+            .help(help),
+        )
+    }
+
+    fn tuple(&mut self, parts: &[ast::Expr]) -> Lowered<(Expr, Ty)> {
+        let values = self.values(parts)?;
+        let (exprs, types) = values.into_iter().map(|v| (v.expr, v.ty)).unzip();
+        Ok((Expr::Tuple(exprs), Ty::Tuple(types)))
+    }
+
+    fn let_in(
+        &mut self,
+        bindings: &[(Name, ast::Expr)],
+        body: &ast::Expr,
+    ) -> Lowered<(Expr, Ty)> {
+        let mut bound = Vec::new();
+        let result = self.bind_all(bindings, &mut bound).and_then(|()| self.value(body));
+        for (_, name, _) in &bound {
+            self.names.forget(name);
+        }
+        let body = result?;
+        let expr = bound
+            .into_iter()
+            .rev()
+            .fold(body.expr, |body, (local, name, value)| Expr::Let {
+                local,
+                name,
+                value: Box::new(value),
+                body: Box::new(body),
+            });
+        Ok((expr, body.ty))
+    }
+
+    fn bind_all(
+        &mut self,
+        bindings: &[(Name, ast::Expr)],
+        bound: &mut Vec<(LocalId, String, Expr)>,
+    ) -> Lowered<()> {
+        for (name, value) in bindings {
+            // Locals are numbered in the order in which their names are written.
+            let local = LocalId::from(self.locals.len());
+            self.locals.push(Type::Scalar(Scalar::I64));
+            let (value, ty) = self.decided(value)?;
+            if let Some(slot) = self.locals.get_mut(local.index()) {
+                *slot = ty;
+            }
+            if !self.names.declare(name, Entity::Local(local), self.errors) {
+                return Err(Failed);
+            }
+            bound.push((local, name.text.clone(), value));
+        }
+        Ok(())
+    }
+
+    fn reduce(
+        &mut self,
+        op: &ast::ReduceOp,
+        dims: &[ast::Dim],
+        body: &ast::Expr,
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        self.may_reduce("reduce", span)?;
+        let mut bound = Vec::new();
+        let result = self
+            .bind_dims(dims, &mut bound)
+            .and_then(|()| self.value(body));
+        for (_, name) in &bound {
+            self.names.forget(name);
+        }
+        let (op, body, ty) = self.combine(op, result?)?;
+        let reduce = Expr::Reduce {
+            op,
+            dims: bound.into_iter().map(|(d, _)| d).collect(),
+            body: Box::new(body),
+            span,
+        };
+        Ok((reduce, ty))
+    }
+
+    fn bind_dims(
+        &mut self,
+        dims: &[ast::Dim],
+        bound: &mut Vec<(DimId, String)>,
+    ) -> Lowered<()> {
+        for dim in dims {
+            let range = match &dim.range {
+                Some((lo, hi)) => {
+                    let (lo, hi) = (self.form(lo), self.form(hi));
+                    Some((lo?, hi?))
+                }
+                None => None,
+            };
+            let id = DimId::from(self.system.dims.len() + self.system.bound.len());
+            if !self.names.declare(&dim.name, Entity::Dim(id), self.errors) {
+                return Err(Failed);
+            }
+            bound.push((id, dim.name.text.clone()));
+            self.system.bound.push(Dim {
+                name: dim.name.text.clone(),
+                range,
+                span: dim.span,
+            });
+        }
+        Ok(())
+    }
+
+    fn scan(
+        &mut self,
+        op: &ast::ReduceOp,
+        dim: &Name,
+        body: &ast::Expr,
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        self.may_reduce("scan", span)?;
+        let along = match self.names.get(&dim.text) {
+            Some(Entity::Dim(d)) if d.index() < self.system.dims.len() => d,
+            Some(entity) => {
+                let help = "a scan runs along an iterator of the index space";
+                return self.wrong_kind(
+                    &dim.text,
+                    entity,
+                    "an iterator of the index space",
+                    help,
+                    dim.span,
+                );
+            }
+            None => {
+                let error = self.names.unknown(&dim.text, dim.span);
+                return self.errors.fail(error);
+            }
+        };
+        let body = self.value(body)?;
+        let (op, body, ty) = self.combine(op, body)?;
+        let scan = Expr::Scan {
+            op,
+            dim: along,
+            body: Box::new(body),
+            span,
+        };
+        Ok((scan, ty))
+    }
+
+    fn may_reduce(&mut self, what: &str, span: Span) -> Lowered<()> {
+        let place = match self.place {
+            Place::Equation => return Ok(()),
+            Place::Function => "a function",
+            Place::Write => "an output",
+        };
+        self.errors.fail(
+            Diagnostic::new(
+                &types::MISPLACED_REDUCE,
+                span,
+                format!("`{what}` stands in equations, not in {place}"),
+            )
+            .help("give it a variable of its own and use that"),
+        )
+    }
+
+    /// What a sum combines with, checked against what it combines.
+    fn combine(&mut self, op: &ast::ReduceOp, body: Typed) -> Lowered<(Combine, Expr, Ty)> {
+        let name = match &op.kind {
+            ReduceOpKind::Op(op) => {
+                let class = Class::of_binary(*op);
+                return match class.narrow(&body.ty) {
+                    Some(ty) => Ok((Combine::Op(*op), body.expr, ty)),
+                    None => self
+                        .errors
+                        .fail(*no_operator(op.name(), class, &body.ty, body.span)),
+                };
+            }
+            ReduceOpKind::Fn(name) => name,
+        };
+        let function = match self.names.get(name) {
+            Some(Entity::Fn(function)) => function,
+            Some(entity) => {
+                return self.wrong_kind(name, entity, "a function", "use a `fn` of two arguments", op.span);
+            }
+            None => {
+                let error = self.names.unknown(name, op.span);
+                return self.errors.fail(error);
+            }
+        };
+        let Some(signature) = self.system.functions.get(function.index()) else {
+            return Err(Failed);
+        };
+        let ty = signature.result.clone();
+        let fits = signature.params.len() == 2 && signature.params.iter().all(|(_, p)| *p == ty);
+        if !fits {
+            let params: Vec<String> = signature.params.iter().map(|(_, p)| p.to_string()).collect();
+            return self.errors.fail(
+                Diagnostic::new(
+                    &types::BAD_COMBINE,
+                    op.span,
+                    format!(
+                        "a sum needs a function (T, T) -> T, and `{name}` is ({}) -> {ty}",
+                        params.join(", ")
+                    ),
+                )
+                .help(format!("give `{name}` two parameters of the type of its result")),
+            );
+        }
+        let what = format!("what `{name}` combines");
+        let body = self.coerce(body, &ty, &what)?;
+        Ok((Combine::Fn(function), body, Ty::from(&ty)))
+    }
+
+    fn axes_of(&self, input: InputId) -> Option<usize> {
+        self.system.inputs.get(input.index()).map(|i| i.axes.len())
+    }
+
+    fn element(&mut self, name: &Name, index: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
+        match self.names.get(&name.text) {
+            Some(Entity::Input(input)) => self.element_of(&name.text, input, index, span),
+            Some(entity @ Entity::Var(_)) => {
+                let help = format!("a variable at a point is in parentheses: `{}(…)`", name.text);
+                self.wrong_kind(&name.text, entity, "an array", &help, name.span)
+            }
+            Some(entity) => {
+                let help = "only inputs and tables have elements";
+                self.wrong_kind(&name.text, entity, "an array", help, name.span)
+            }
+            None => {
+                let error = self.names.unknown(&name.text, name.span);
+                self.errors.fail(error)
+            }
+        }
+    }
+
+    fn element_of(
+        &mut self,
+        name: &str,
+        input: InputId,
+        index: &[ast::Expr],
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        let Some(declared) = self.system.inputs.get(input.index()) else {
+            return Err(Failed);
+        };
+        let ty = Ty::Known(declared.ty);
+        let n_axes = declared.axes.len();
+        let is_table = match declared.kind {
+            InputKind::Array => false,
+            InputKind::Table { .. } => true,
+        };
+        if index.len() != n_axes {
+            let expected = format!("{n_axes} {}", if n_axes == 1 { "index" } else { "indices" });
+            return self.wrong_count(&format!("the array `{name}`"), &expected, index.len(), span);
+        }
+        if !is_table {
+            self.pure(name, Entity::Input(input), span)?;
+            let index = self.forms(index)?;
+            return Ok((Expr::Input { input, index, span }, ty));
+        }
+        let scope = self.scope();
+        let forms: Option<Vec<Form>> = index.iter().map(|e| scope.form(e).ok()).collect();
+        if let Some(index) = forms {
+            return Ok((Expr::Input { input, index, span }, ty));
+        }
+        let lowered: Vec<_> = index.iter().map(|e| self.lookup_index(e)).collect();
+        let index = lowered.into_iter().collect::<Lowered<_>>()?;
+        Ok((Expr::Lookup { input, index, span }, ty))
+    }
+
+    fn lookup_index(&mut self, ast: &ast::Expr) -> Lowered<Expr> {
+        let (expr, ty) = self.decided(ast)?;
+        match ty.scalar() {
+            Some(s) if s.is_int() => Ok(expr),
+            _ => self.errors.fail(
+                Diagnostic::new(
+                    &types::TYPE_MISMATCH,
+                    ast.span,
+                    format!("a table is indexed by integers, and this is {ty}"),
+                )
+                .help("convert it: `i32(…)`"),
+            ),
+        }
+    }
+}
+
+/// Does it bind anything? Then a copy would bind it twice.
+fn binds(expr: &Expr) -> bool {
+    let mut found = false;
+    visit::walk(expr, &mut |e| {
+        found |= matches!(e, Expr::Let { .. } | Expr::Reduce { .. });
+    });
+    found
+}

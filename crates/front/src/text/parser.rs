@@ -1,0 +1,590 @@
+//! Recursive descent with recovery: a mistake costs one statement, then parsing goes on.
+//!
+//! Every loop consumes a token or ends, and recursion is bounded by [`MAX_RECURSION`], so any
+//! input is read in linear time and bounded stack.
+
+use systola_ir::codes::{Code, syntax};
+use systola_ir::mapping::{Mapping, Name};
+use systola_ir::system::Law;
+use systola_ir::{Diagnostic, Scalar, Span, Type};
+
+use super::ast;
+use super::lexer::{Tok, Token, tokenize};
+use super::suggest::suggest;
+
+mod expr;
+mod mapping;
+mod number;
+mod program;
+mod system;
+
+/// The longest source that is read.
+const MAX_SOURCE: usize = 16 << 20;
+/// How many mistakes are reported.
+const MAX_ERRORS: usize = 64;
+/// How deep the parser calls itself. Larger than four times [`expr::MAX_NESTING`]: what was once
+/// accepted is accepted again after printing, which may add parentheses.
+const MAX_RECURSION: u32 = 400;
+/// The most scalars in one tuple.
+const MAX_TUPLE: usize = 64;
+
+/// The mistake is recorded; the statement can not be continued.
+#[derive(Debug)]
+struct Abort;
+
+type Parsed<T> = Result<T, Abort>;
+
+/// Words that can not name anything.
+const RESERVED: &[&str] = &[
+    "system", "mapping", "program", "where", "const", "input", "table", "fn", "batch", "index",
+    "in", "var", "on", "output", "at", "when", "else", "let", "true", "false", "inf", "nan",
+    "select", "reduce", "scan", "min", "max", "abs", "sqrt", "exp", "log", "pow",
+];
+
+/// Words that start a declaration: wherever one stands, a statement has ended.
+const DECLARATIONS: &[&str] = &[
+    "const", "input", "table", "fn", "batch", "index", "var", "output",
+];
+
+const ITEMS: &[&str] = &["system", "mapping", "program"];
+
+struct Parser<'s> {
+    source: &'s str,
+    tokens: Vec<Token>,
+    position: usize,
+    recursion: u32,
+    errors: Vec<Diagnostic>,
+}
+
+pub fn parse_file(source: &str) -> Result<ast::File, Vec<Diagnostic>> {
+    let mut parser = Parser::new(source)?;
+    let file = parser.file();
+    parser.finish(file)
+}
+
+pub fn parse_single_mapping(source: &str) -> Result<Mapping, Vec<Diagnostic>> {
+    let mut parser = Parser::new(source)?;
+    let start = parser.position;
+    let mapping = if parser.at_word("mapping") {
+        let mapping = parser.mapping();
+        if mapping.is_ok() && parser.peek() != Tok::Eof {
+            let _: Parsed<()> = parser.expected("the end: one mapping and nothing else");
+        }
+        mapping
+    } else {
+        parser.expected("`mapping`")
+    };
+    match mapping {
+        Ok(item) => parser.finish(item.mapping),
+        Err(Abort) => {
+            debug_assert!(!parser.errors.is_empty() || parser.position > start);
+            Err(parser.errors)
+        }
+    }
+}
+
+impl<'s> Parser<'s> {
+    fn new(source: &'s str) -> Result<Self, Vec<Diagnostic>> {
+        if source.len() > MAX_SOURCE {
+            let error = Diagnostic::new(
+                &syntax::SOURCE_TOO_LONG,
+                Span::new(0, 0),
+                format!(
+                    "the source has {} bytes; at most {MAX_SOURCE} are read",
+                    source.len()
+                ),
+            );
+            return Err(vec![error.help("give large tables at run time")]);
+        }
+        let (tokens, mut errors) = tokenize(source);
+        errors.truncate(MAX_ERRORS);
+        Ok(Parser {
+            source,
+            tokens,
+            position: 0,
+            recursion: 0,
+            errors,
+        })
+    }
+
+    fn finish<T>(self, value: T) -> Result<T, Vec<Diagnostic>> {
+        if self.errors.is_empty() {
+            Ok(value)
+        } else {
+            Err(self.errors)
+        }
+    }
+
+    fn file(&mut self) -> ast::File {
+        let mut file = ast::File::default();
+        while self.peek() != Tok::Eof {
+            let start = self.position;
+            let item = match self.word() {
+                Some("system") => self.system().map(|s| file.systems.push(s)),
+                Some("mapping") => self.mapping().map(|m| file.mappings.push(m)),
+                Some("program") => self.program().map(|p| file.programs.push(p)),
+                _ => self.unknown_item(),
+            };
+            if item.is_err() {
+                if self.position == start {
+                    self.advance();
+                }
+                self.skip_to_item();
+            }
+        }
+        file
+    }
+
+    fn unknown_item(&mut self) -> Parsed<()> {
+        let near = self.word().and_then(|w| suggest(w, ITEMS.iter().copied()));
+        let found = self.found();
+        let error = Diagnostic::new(
+            &syntax::UNKNOWN_DECLARATION,
+            self.span(),
+            format!("expected `system`, `mapping` or `program`, found {found}"),
+        );
+        self.fail(match near {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.help("equations stand inside of `system name(…) { … }`"),
+        })
+    }
+
+    fn peek(&self) -> Tok {
+        self.peek_at(0)
+    }
+
+    fn peek_at(&self, ahead: usize) -> Tok {
+        self.tokens
+            .get(self.position + ahead)
+            .map_or(Tok::Eof, |t| t.kind)
+    }
+
+    fn span(&self) -> Span {
+        self.tokens
+            .get(self.position)
+            .or(self.tokens.last())
+            .map_or(Span::NONE, |t| t.span)
+    }
+
+    /// Just behind the last consumed token.
+    fn gap(&self) -> Span {
+        let end = self.last_span().end;
+        Span { start: end, end }
+    }
+
+    fn last_span(&self) -> Span {
+        self.position
+            .checked_sub(1)
+            .and_then(|n| self.tokens.get(n))
+            .map_or(Span::NONE, |t| t.span)
+    }
+
+    /// From a place to the last consumed token.
+    fn since(&self, start: Span) -> Span {
+        start.to(self.last_span())
+    }
+
+    fn text(&self, span: Span) -> &'s str {
+        self.source.get(span.range()).unwrap_or_default()
+    }
+
+    fn word(&self) -> Option<&'s str> {
+        self.word_at(0)
+    }
+
+    fn word_at(&self, ahead: usize) -> Option<&'s str> {
+        let token = self.tokens.get(self.position + ahead)?;
+        (token.kind == Tok::Word).then(|| self.text(token.span))
+    }
+
+    fn at_word(&self, word: &str) -> bool {
+        self.word() == Some(word)
+    }
+
+    fn advance(&mut self) {
+        if self.peek() != Tok::Eof {
+            self.position += 1;
+        }
+    }
+
+    fn eat(&mut self, kind: Tok) -> bool {
+        let here = self.peek() == kind;
+        if here {
+            self.advance();
+        }
+        here
+    }
+
+    fn eat_word(&mut self, word: &str) -> bool {
+        let here = self.at_word(word);
+        if here {
+            self.advance();
+        }
+        here
+    }
+
+    fn expect(&mut self, kind: Tok, what: &str) -> Parsed<Span> {
+        let span = self.span();
+        if self.eat(kind) {
+            Ok(span)
+        } else {
+            self.expected(what)
+        }
+    }
+
+    fn expect_word(&mut self, word: &str) -> Parsed<()> {
+        if self.eat_word(word) {
+            Ok(())
+        } else {
+            self.expected(&format!("`{word}`"))
+        }
+    }
+
+    /// The `;` of a statement, missed where it should have stood.
+    fn end_statement(&mut self) -> Parsed<()> {
+        if self.eat(Tok::Semi) {
+            return Ok(());
+        }
+        let found = self.found();
+        let error = Diagnostic::new(
+            &syntax::UNEXPECTED_TOKEN,
+            self.gap(),
+            format!("expected `;` at the end of the statement, found {found}"),
+        );
+        self.fail(error.help("end the statement with `;`"))
+    }
+
+    /// A closing bracket; points back at the one it closes.
+    fn close(&mut self, kind: Tok, what: &str, open: Span) -> Parsed<()> {
+        if self.eat(kind) {
+            return Ok(());
+        }
+        match self.peek() {
+            Tok::Eof => return self.unclosed(open),
+            Tok::Assign => return self.assign_in_condition(),
+            _ => {}
+        }
+        let found = self.found();
+        let error = Diagnostic::new(
+            &syntax::UNEXPECTED_TOKEN,
+            self.span(),
+            format!("expected `,` or {what}, found {found}"),
+        );
+        self.fail(error.also(open, "opened here").help(format!("close it with {what}")))
+    }
+
+    fn unclosed<T>(&mut self, open: Span) -> Parsed<T> {
+        let bracket = self.text(open).to_string();
+        let end = self.span();
+        let error = Diagnostic::new(
+            &syntax::UNCLOSED,
+            open,
+            format!("`{bracket}` is never closed"),
+        );
+        self.fail(
+            error
+                .here("opened here")
+                .also(end, "the text ends or the next item begins here")
+                .help("add the closing bracket"),
+        )
+    }
+
+    /// What stands here, for a message.
+    fn found(&self) -> String {
+        match self.peek() {
+            Tok::Eof => "the end of the text".to_string(),
+            _ => {
+                let text = self.text(self.span());
+                match text.char_indices().nth(40) {
+                    Some((end, _)) => format!("`{}…`", &text[..end]),
+                    None => format!("`{text}`"),
+                }
+            }
+        }
+    }
+
+    fn expected<T>(&mut self, what: &str) -> Parsed<T> {
+        let found = self.found();
+        let error = Diagnostic::new(
+            &syntax::UNEXPECTED_TOKEN,
+            self.span(),
+            format!("expected {what}, found {found}"),
+        );
+        self.fail(error)
+    }
+
+    fn fail<T>(&mut self, error: Diagnostic) -> Parsed<T> {
+        self.report(error);
+        Err(Abort)
+    }
+
+    fn report(&mut self, error: Diagnostic) {
+        if self.errors.len() < MAX_ERRORS {
+            self.errors.push(error);
+        }
+    }
+
+    /// Runs one more level of recursion, if there is one left.
+    fn nested<T>(&mut self, what: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
+        if self.recursion >= MAX_RECURSION {
+            let error = Diagnostic::new(
+                &syntax::TOO_LARGE,
+                self.span(),
+                format!("brackets and operators are nested more than {MAX_RECURSION} deep"),
+            );
+            return self.fail(error.help("name inner parts with `let`, or give them a variable"));
+        }
+        self.recursion += 1;
+        let result = what(self);
+        self.recursion -= 1;
+        result
+    }
+
+    /// A name being declared or referred to.
+    fn name(&mut self, what: &str) -> Parsed<Name> {
+        match self.word() {
+            Some(word) if is_reserved(word) => {
+                let error = Diagnostic::new(
+                    &syntax::RESERVED_WORD,
+                    self.span(),
+                    format!("expected {what}, but `{word}` is a reserved word"),
+                );
+                self.fail(error.help(format!("take another name, such as `{word}_`")))
+            }
+            Some(word) => {
+                let name = Name {
+                    text: word.to_string(),
+                    span: self.span(),
+                };
+                self.advance();
+                Ok(name)
+            }
+            None => self.expected(what),
+        }
+    }
+
+    /// `item, item, …` up to a closing bracket, which is consumed; a trailing comma is fine.
+    fn list<T>(
+        &mut self,
+        open: Span,
+        close: Tok,
+        what: &str,
+        mut item: impl FnMut(&mut Self) -> Parsed<T>,
+    ) -> Parsed<Vec<T>> {
+        let mut items = Vec::new();
+        while self.peek() != close {
+            items.push(item(self)?);
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        self.close(close, what, open)?;
+        Ok(items)
+    }
+
+    fn scalar_or_tuple(&mut self) -> Parsed<ast::DeclaredType> {
+        let start = self.span();
+        let ty = self.ty()?;
+        let span = self.since(start);
+        if ty.n_scalars() > MAX_TUPLE {
+            let error = Diagnostic::new(
+                &syntax::TOO_LARGE,
+                span,
+                format!(
+                    "this tuple has {} scalars; at most {MAX_TUPLE} are carried as one value",
+                    ty.n_scalars()
+                ),
+            );
+            return self.fail(error.help("split it into several variables"));
+        }
+        Ok(ast::DeclaredType { ty, span })
+    }
+
+    fn ty(&mut self) -> Parsed<Type> {
+        if self.peek() == Tok::LParen {
+            let open = self.span();
+            self.advance();
+            let parts = self.nested(|p| p.list(open, Tok::RParen, "`)`", Self::ty))?;
+            if parts.len() < 2 {
+                let span = self.since(open);
+                let error = Diagnostic::new(
+                    &syntax::UNEXPECTED_TOKEN,
+                    span,
+                    format!("a tuple has at least two parts, this one has {}", parts.len()),
+                );
+                return self.fail(error.help("write a single type without parentheses"));
+            }
+            return Ok(Type::Tuple(parts));
+        }
+        let Some(word) = self.word() else {
+            return self.expected("a type, such as `f32` or `(f32, i64)`");
+        };
+        match Scalar::from_name(word) {
+            Some(scalar) => {
+                self.advance();
+                Ok(Type::Scalar(scalar))
+            }
+            None => self.unknown_type(word),
+        }
+    }
+
+    fn unknown_type<T>(&mut self, word: &str) -> Parsed<T> {
+        let error = Diagnostic::new(
+            &syntax::UNKNOWN_TYPE,
+            self.span(),
+            format!("there is no type `{word}`"),
+        );
+        let alias = match word {
+            "float" | "single" => Some("f32"),
+            "double" | "real" => Some("f64"),
+            "half" => Some("f16"),
+            "bfloat16" => Some("bf16"),
+            "int" => Some("i32"),
+            "long" => Some("i64"),
+            "char" | "byte" => Some("u8"),
+            "boolean" => Some("bool"),
+            _ => suggest(word, Scalar::ALL.iter().map(|s| s.name())),
+        };
+        self.fail(match alias {
+            Some(name) => error.help(format!("did you mean `{name}`?")),
+            None => error.help(
+                "types are bool, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, f32, f64 and tuples of them",
+            ),
+        })
+    }
+
+    fn law(&mut self) -> Law {
+        if self.eat_word("reorderable") {
+            Law::Reorderable
+        } else if self.eat_word("associative") {
+            Law::Associative
+        } else {
+            Law::Fixed
+        }
+    }
+
+    /// `{ statement … }`; `statement` is told of every one and recovery happens here.
+    fn block(&mut self, mut statement: impl FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
+        let open = self.expect(Tok::LBrace, "`{`")?;
+        loop {
+            match self.peek() {
+                Tok::RBrace => {
+                    self.advance();
+                    return Ok(());
+                }
+                Tok::Eof => return self.unclosed(open),
+                _ if self.word().is_some_and(|w| ITEMS.contains(&w)) => {
+                    return self.unclosed(open);
+                }
+                _ => {}
+            }
+            let start = self.position;
+            if statement(self).is_err() {
+                self.skip_statement(start);
+            }
+        }
+    }
+
+    /// Skips what is left of a statement that began at token `start`: behind its `;`, or before the
+    /// `}` of the block, or before a word that begins a declaration.
+    fn skip_statement(&mut self, start: usize) {
+        if self.position == start {
+            self.advance();
+        }
+        // A statement cut by a missing `;` may have ended at the very token where it failed.
+        let mut depth = 0usize;
+        loop {
+            match self.peek() {
+                Tok::Eof => return,
+                Tok::Semi if depth == 0 => {
+                    self.advance();
+                    return;
+                }
+                Tok::LBrace => depth += 1,
+                Tok::RBrace if depth == 0 => return,
+                Tok::RBrace => depth -= 1,
+                Tok::Word
+                    if self
+                        .word()
+                        .is_some_and(|w| DECLARATIONS.contains(&w) || ITEMS.contains(&w)) =>
+                {
+                    return;
+                }
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    fn skip_to_item(&mut self) {
+        while self.peek() != Tok::Eof && !self.word().is_some_and(|w| ITEMS.contains(&w)) {
+            self.advance();
+        }
+    }
+
+    fn unknown_statement(
+        &mut self,
+        code: &'static Code,
+        place: &str,
+        known: &[&str],
+    ) -> Parsed<()> {
+        let found = self.found();
+        let near = self.word().and_then(|w| suggest(w, known.iter().copied()));
+        let error = Diagnostic::new(
+            code,
+            self.span(),
+            format!("{found} does not begin a statement of a {place}"),
+        );
+        self.fail(match near {
+            Some(near) => error.help(format!("did you mean `{near}`?")),
+            None => error.help(format!("a {place} has {}", known.join(", "))),
+        })
+    }
+
+    /// `(name, name)` and `where cond, cond`: the head of a system or a program.
+    fn head(&mut self) -> Parsed<(Vec<Name>, Vec<ast::Expr>)> {
+        let open = self.expect(Tok::LParen, "`(` and the parameters")?;
+        let params = self.list(open, Tok::RParen, "`)`", |p| p.name("a parameter"))?;
+        let context = if self.eat_word("where") {
+            self.conditions()?
+        } else {
+            Vec::new()
+        };
+        Ok((params, context))
+    }
+
+    fn conditions(&mut self) -> Parsed<Vec<ast::Expr>> {
+        let mut list = vec![self.condition()?];
+        while self.eat(Tok::Comma) {
+            list.push(self.condition()?);
+        }
+        Ok(list)
+    }
+
+    fn condition(&mut self) -> Parsed<ast::Expr> {
+        let cond = self.expr()?;
+        if self.peek() == Tok::Assign {
+            return self.assign_in_condition();
+        }
+        Ok(cond)
+    }
+
+    /// A lone `=` where only a comparison makes sense.
+    fn assign_in_condition<T>(&mut self) -> Parsed<T> {
+        let error = Diagnostic::new(
+            &syntax::ASSIGN_IN_CONDITION,
+            self.span(),
+            "`=` does not compare",
+        );
+        self.fail(error.help("write `==`"))
+    }
+}
+
+fn is_reserved(word: &str) -> bool {
+    RESERVED.contains(&word)
+        || Scalar::from_name(word).is_some()
+        || word
+            .strip_prefix("inf_")
+            .or(word.strip_prefix("nan_"))
+            .is_some_and(|ty| Scalar::from_name(ty).is_some())
+}

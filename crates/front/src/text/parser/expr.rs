@@ -1,0 +1,426 @@
+//! Expressions, by precedence climbing.
+
+use systola_ir::codes::syntax;
+use systola_ir::mapping::Name;
+use systola_ir::{BinOp, Diagnostic, Scalar, Span, UnOp};
+
+use super::{Parsed, Parser, is_reserved};
+use crate::text::ast::{Dim, Expr, ExprKind, ReduceOp, ReduceOpKind, Size};
+use crate::text::lexer::Tok;
+
+/// How many nodes may lie on one path of an expression: 512 terms of one sum.
+const MAX_HEIGHT: u32 = 520;
+/// How many levels may be written inside of one another.
+pub(super) const MAX_NESTING: u32 = 96;
+
+/// The binary operator of a token, and how tightly it binds.
+fn infix(tok: Tok) -> Option<(BinOp, u8)> {
+    Some(match tok {
+        Tok::OrOr => (BinOp::Or, 1),
+        Tok::AndAnd => (BinOp::And, 2),
+        Tok::Or => (BinOp::BitOr, 3),
+        Tok::Caret => (BinOp::BitXor, 4),
+        Tok::And => (BinOp::BitAnd, 5),
+        Tok::Eq => (BinOp::Eq, 6),
+        Tok::Ne => (BinOp::Ne, 6),
+        Tok::Lt => (BinOp::Lt, RELATIONAL),
+        Tok::Le => (BinOp::Le, RELATIONAL),
+        Tok::Gt => (BinOp::Gt, RELATIONAL),
+        Tok::Ge => (BinOp::Ge, RELATIONAL),
+        Tok::Shl => (BinOp::Shl, 8),
+        Tok::Shr => (BinOp::Shr, 8),
+        Tok::Plus => (BinOp::Add, 9),
+        Tok::Minus => (BinOp::Sub, 9),
+        Tok::Star => (BinOp::Mul, 10),
+        Tok::Slash => (BinOp::Div, 10),
+        Tok::Percent => (BinOp::Rem, 10),
+        _ => return None,
+    })
+}
+
+const RELATIONAL: u8 = 7;
+
+fn precedence(op: BinOp) -> u8 {
+    match op {
+        BinOp::Or => 1,
+        BinOp::And => 2,
+        BinOp::BitOr => 3,
+        BinOp::BitXor => 4,
+        BinOp::BitAnd => 5,
+        BinOp::Eq | BinOp::Ne => 6,
+        BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge => RELATIONAL,
+        BinOp::Shl | BinOp::Shr => 8,
+        BinOp::Add | BinOp::Sub => 9,
+        BinOp::Mul | BinOp::Div | BinOp::Rem => 10,
+        BinOp::Min | BinOp::Max | BinOp::Pow => 13,
+    }
+}
+
+impl Parser<'_> {
+    /// An expression that may begin with `let`.
+    pub(super) fn body(&mut self) -> Parsed<Expr> {
+        if !self.at_word("let") {
+            return self.expr();
+        }
+        let start = self.span();
+        let mut bindings = Vec::new();
+        while self.eat_word("let") {
+            let name = self.name("a name to bind")?;
+            self.expect(Tok::Assign, "`=`")?;
+            let value = self.expr()?;
+            self.end_statement()?;
+            bindings.push((name, value));
+        }
+        let body = self.expr()?;
+        let size = bindings
+            .iter()
+            .fold(body.size, |size, (_, value)| size.max(value.size))
+            .above(bindings.len());
+        self.node(start, ExprKind::Let(bindings, Box::new(body)), size)
+    }
+
+    pub(super) fn expr(&mut self) -> Parsed<Expr> {
+        self.infix_expr(1)
+    }
+
+    /// An expression of operators that bind at least as tightly as `least`.
+    fn infix_expr(&mut self, least: u8) -> Parsed<Expr> {
+        self.nested(|p| {
+            let mut left = p.prefix_expr()?;
+            while let Some((op, binds)) = infix(p.peek()).filter(|(_, binds)| *binds >= least) {
+                p.advance();
+                let right = p.infix_expr(binds + 1)?;
+                left = if binds == RELATIONAL {
+                    p.chain(left, op, right)?
+                } else {
+                    p.binary(left, op, right)?
+                };
+            }
+            Ok(left)
+        })
+    }
+
+    fn binary(&mut self, left: Expr, op: BinOp, right: Expr) -> Parsed<Expr> {
+        let mut size = left.size.max(right.size).above(1);
+        if matches!(&left.kind, ExprKind::Binary(inner, ..) if precedence(*inner) == precedence(op))
+        {
+            size.nesting = left.size.nesting.max(right.size.nesting + 1);
+        }
+        let start = left.span;
+        let kind = ExprKind::Binary(op, Box::new(left), Box::new(right));
+        self.node(start, kind, size)
+    }
+
+    /// A comparison; a second one in a row makes a chain of both.
+    fn chain(&mut self, left: Expr, op: BinOp, right: Expr) -> Parsed<Expr> {
+        let start = left.span;
+        // Each link is one more `&&`, and a pair of parentheses may be needed around them.
+        let mut size = left.size.max(right.size.above(3));
+        size.height += 1;
+        let kind = match left.kind {
+            ExprKind::Chain(first, mut rest) => {
+                rest.push((op, right));
+                ExprKind::Chain(first, rest)
+            }
+            ExprKind::Binary(inner, a, b) if precedence(inner) == RELATIONAL => {
+                size.nesting += 3;
+                ExprKind::Chain(a, vec![(inner, *b), (op, right)])
+            }
+            kind => {
+                let left = Expr { kind, ..left };
+                return self.binary(left, op, right);
+            }
+        };
+        self.node(start, kind, size)
+    }
+
+    fn prefix_expr(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        let op = match self.peek() {
+            Tok::Minus => UnOp::Neg,
+            Tok::Bang => UnOp::Not,
+            _ => return self.postfix_expr(),
+        };
+        self.advance();
+        if op == UnOp::Neg {
+            if self.peek() == Tok::Number {
+                let span = self.span();
+                self.advance();
+                let kind = self.number(span, true)?;
+                return self.node(start, kind, Size::LEAF);
+            }
+            if let Some((value, ty)) = self.word().and_then(special_float) {
+                self.advance();
+                return self.node(start, ExprKind::Float(-value, ty), Size::LEAF);
+            }
+        }
+        let operand = self.nested(Self::prefix_expr)?;
+        let size = operand.size.above(1);
+        self.node(start, ExprKind::Unary(op, Box::new(operand)), size)
+    }
+
+    fn postfix_expr(&mut self) -> Parsed<Expr> {
+        let mut expr = self.primary_expr()?;
+        while self.peek() == Tok::Dot && self.peek_at(1) == Tok::Number {
+            self.advance();
+            let span = self.span();
+            self.advance();
+            // `t.0.1` reads as `t`, `.`, `0.1`.
+            for part in self.text(span).split('.') {
+                let Some(field) = part.parse::<usize>().ok().filter(|n| *n < 1 << 16) else {
+                    let error = Diagnostic::new(
+                        &syntax::MALFORMED_NUMBER,
+                        span,
+                        format!("`.{part}` is no field of a tuple"),
+                    );
+                    return self.fail(error.help("fields are counted from zero: `pair.0`"));
+                };
+                let (start, size) = (expr.span, expr.size);
+                let mut size = size.above(1);
+                size.nesting -= 1;
+                expr = self.node(start, ExprKind::Field(Box::new(expr), field), size)?;
+            }
+        }
+        Ok(expr)
+    }
+
+    fn primary_expr(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        match self.peek() {
+            Tok::Number => {
+                self.advance();
+                let kind = self.number(start, false)?;
+                self.node(start, kind, Size::LEAF)
+            }
+            Tok::LParen => self.parenthesis(),
+            Tok::Word => self.named_expr(),
+            Tok::LBracket => {
+                let error = Diagnostic::new(
+                    &syntax::UNEXPECTED_TOKEN,
+                    start,
+                    "expected an expression, found `[`",
+                );
+                self.fail(error.help("a list of values is only the contents of a `table`"))
+            }
+            _ => self.expected("an expression"),
+        }
+    }
+
+    fn parenthesis(&mut self) -> Parsed<Expr> {
+        let open = self.span();
+        self.advance();
+        let mut parts = self.list(open, Tok::RParen, "`)`", Self::body)?;
+        let tuple = parts.len() != 1;
+        if parts.is_empty() {
+            let span = self.since(open);
+            let error = Diagnostic::new(
+                &syntax::UNEXPECTED_TOKEN,
+                span,
+                "expected an expression between the parentheses",
+            );
+            return self.fail(error);
+        }
+        let size = Size::of(&parts);
+        match parts.pop() {
+            Some(inner) if !tuple => self.node(open, ExprKind::Paren(Box::new(inner)), size),
+            last => {
+                parts.extend(last);
+                self.node(open, ExprKind::Tuple(parts), size.above(1))
+            }
+        }
+    }
+
+    fn named_expr(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        let Some(word) = self.word() else {
+            return self.expected("an expression");
+        };
+        let literal = match word {
+            "true" => Some(ExprKind::Bool(true)),
+            "false" => Some(ExprKind::Bool(false)),
+            "reduce" => return self.reduce(),
+            "scan" => return self.scan(),
+            _ => special_float(word).map(|(value, ty)| ExprKind::Float(value, ty)),
+        };
+        if let Some(kind) = literal {
+            self.advance();
+            return self.node(start, kind, Size::LEAF);
+        }
+        let name = Name {
+            text: word.to_string(),
+            span: start,
+        };
+        match self.peek_at(1) {
+            Tok::LParen if !is_reserved(word) || is_builtin(word) => {
+                self.advance();
+                let open = self.span();
+                self.advance();
+                let args = self.list(open, Tok::RParen, "`)`", Self::body)?;
+                let folded = if matches!(word, "min" | "max") {
+                    args.len()
+                } else {
+                    1
+                };
+                let size = Size::of(&args).above(folded);
+                self.node(start, ExprKind::Apply(name, args), size)
+            }
+            _ if is_reserved(word) => {
+                let error = Diagnostic::new(
+                    &syntax::UNEXPECTED_TOKEN,
+                    start,
+                    format!("expected an expression, found the word `{word}`"),
+                );
+                self.fail(if is_builtin(word) {
+                    error.help(format!("`{word}` takes arguments: `{word}(…)`"))
+                } else {
+                    error
+                })
+            }
+            Tok::LBracket => {
+                self.advance();
+                let open = self.span();
+                self.advance();
+                let index = self.list(open, Tok::RBracket, "`]`", Self::expr)?;
+                let size = Size::of(&index).above(1);
+                self.node(start, ExprKind::Element(name, index), size)
+            }
+            _ => {
+                self.advance();
+                self.node(start, ExprKind::Name(name.text), Size::LEAF)
+            }
+        }
+    }
+
+    /// `reduce(+, q in 0..Q, p in 0..H, body)`.
+    fn reduce(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        self.advance();
+        let open = self.expect(Tok::LParen, "`(`")?;
+        let op = self.reduce_op()?;
+        self.expect(Tok::Comma, "`,` and the iterators")?;
+        let mut dims = Vec::new();
+        while self.word().is_some() && self.word_at(1) == Some("in") {
+            let name = self.name("an iterator")?;
+            self.advance();
+            let range = Some(self.range()?);
+            let span = self.since(name.span);
+            dims.push(Dim { name, range, span });
+            self.expect(Tok::Comma, "`,` and what is combined")?;
+        }
+        if dims.is_empty() {
+            return self.expected("an iterator with its range, such as `q in 0..Q`");
+        }
+        let body = self.body()?;
+        self.close(Tok::RParen, "`)`", open)?;
+        let size = dims
+            .iter()
+            .flat_map(|d| &d.range)
+            .fold(body.size, |size, (lo, hi)| size.max(lo.size).max(hi.size))
+            .above(1);
+        self.node(start, ExprKind::Reduce(op, dims, Box::new(body)), size)
+    }
+
+    /// `scan(+, i, body)`.
+    fn scan(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        self.advance();
+        let open = self.expect(Tok::LParen, "`(`")?;
+        let op = self.reduce_op()?;
+        self.expect(Tok::Comma, "`,` and an iterator")?;
+        let dim = self.name("an iterator of the index space")?;
+        self.expect(Tok::Comma, "`,` and what is summed")?;
+        let body = self.body()?;
+        self.close(Tok::RParen, "`)`", open)?;
+        let size = body.size.above(1);
+        self.node(start, ExprKind::Scan(op, dim, Box::new(body)), size)
+    }
+
+    fn reduce_op(&mut self) -> Parsed<ReduceOp> {
+        let span = self.span();
+        let op = match (self.peek(), self.word()) {
+            (_, Some("min")) => Some(BinOp::Min),
+            (_, Some("max")) => Some(BinOp::Max),
+            (_, Some("pow")) => Some(BinOp::Pow),
+            (tok, _) => infix(tok).map(|(op, _)| op),
+        };
+        let kind = match op {
+            Some(op) if op.is_reduction() => {
+                self.advance();
+                ReduceOpKind::Op(op)
+            }
+            Some(op) => {
+                let error = Diagnostic::new(
+                    &syntax::NO_REDUCTION,
+                    span,
+                    format!("`{}` does not combine a set of values: their order would matter", op.name()),
+                );
+                return self.fail(error.help(
+                    "use one of + * min max && || & | ^, or a `fn` declared associative or reorderable",
+                ));
+            }
+            None => ReduceOpKind::Fn(self.name("an operator or the name of a function")?.text),
+        };
+        Ok(ReduceOp { kind, span })
+    }
+
+    /// `lo..hi`.
+    pub(super) fn range(&mut self) -> Parsed<(Expr, Expr)> {
+        let lo = self.expr()?;
+        if self.peek() != Tok::DotDot {
+            let text = self.text(lo.span);
+            let shown = if text.len() <= 40 { text } else { "N" };
+            let error = Diagnostic::new(
+                &syntax::NO_RANGE,
+                lo.span,
+                "an iterator runs over a range `lo..hi`, half-open",
+            );
+            return self.fail(error.help(format!("write `0..{shown}`")));
+        }
+        self.advance();
+        let hi = self.expr()?;
+        Ok((lo, hi))
+    }
+
+    /// A node, unless it makes the tree too large.
+    fn node(&mut self, start: Span, kind: ExprKind, size: Size) -> Parsed<Expr> {
+        let span = self.since(start);
+        if size.height > MAX_HEIGHT {
+            let error = Diagnostic::new(
+                &syntax::TOO_LARGE,
+                span,
+                format!("more than {MAX_HEIGHT} operations hang on one another in this expression"),
+            );
+            return self.fail(error.help("split it with `reduce`, a variable, or a `fn`"));
+        }
+        if size.nesting > MAX_NESTING {
+            let error = Diagnostic::new(
+                &syntax::TOO_LARGE,
+                span,
+                format!("this expression is nested more than {MAX_NESTING} deep"),
+            );
+            return self.fail(error.help("name inner parts with `let`, or give them a variable"));
+        }
+        Ok(Expr { kind, span, size })
+    }
+}
+
+/// Words that stand before `(`.
+fn is_builtin(word: &str) -> bool {
+    matches!(
+        word,
+        "select" | "min" | "max" | "abs" | "sqrt" | "exp" | "log" | "pow"
+    ) || Scalar::from_name(word).is_some()
+}
+
+/// `inf` and `nan`, also with a type: `inf_f32`.
+pub(super) fn special_float(word: &str) -> Option<(f64, Option<Scalar>)> {
+    let (head, ty) = match word.split_once('_') {
+        Some((head, ty)) => (head, Some(Scalar::from_name(ty).filter(|s| s.is_float())?)),
+        None => (word, None),
+    };
+    match head {
+        "inf" => Some((f64::INFINITY, ty)),
+        "nan" => Some((f64::NAN, ty)),
+        _ => None,
+    }
+}

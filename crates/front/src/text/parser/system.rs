@@ -1,0 +1,363 @@
+//! The declarations of a system.
+
+use systola_ir::codes::syntax;
+use systola_ir::{Diagnostic, Span};
+
+use super::{DECLARATIONS, Parsed, Parser};
+use crate::text::ast::{
+    Axis, Batch, Const, Data, DataKind, Dim, Expr, ExprKind, Function, Index, Input, InputKind,
+    Output, Size, System, Var, Write,
+};
+use crate::text::lexer::Tok;
+
+impl Parser<'_> {
+    pub(super) fn system(&mut self) -> Parsed<System> {
+        let start = self.span();
+        self.advance();
+        let name = self.name("the name of the system")?;
+        let (params, context) = self.head()?;
+        let mut system = System {
+            name,
+            params,
+            context,
+            consts: Vec::new(),
+            inputs: Vec::new(),
+            functions: Vec::new(),
+            batch: None,
+            index: None,
+            vars: Vec::new(),
+            outputs: Vec::new(),
+            span: start,
+        };
+        self.block(|p| p.declaration(&mut system))?;
+        system.span = self.since(start);
+        Ok(system)
+    }
+
+    fn declaration(&mut self, system: &mut System) -> Parsed<()> {
+        match self.word() {
+            Some("const") => system.consts.push(self.constant()?),
+            Some("input" | "table") => system.inputs.push(self.input()?),
+            Some("fn") => system.functions.push(self.function()?),
+            Some("batch") => {
+                let batch = self.batch()?;
+                self.once(system.batch.as_ref().map(|b| b.span), batch.span, "batch");
+                system.batch = Some(batch);
+            }
+            Some("index") => {
+                let index = self.index()?;
+                self.once(system.index.as_ref().map(|i| i.span), index.span, "index");
+                system.index = Some(index);
+            }
+            Some("var") => system.vars.push(self.var()?),
+            Some("output") => system.outputs.push(self.output()?),
+            _ => {
+                return self.unknown_statement(
+                    &syntax::UNKNOWN_DECLARATION,
+                    "system",
+                    DECLARATIONS,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    fn once(&mut self, before: Option<Span>, here: Span, what: &str) {
+        if let Some(before) = before {
+            let error = Diagnostic::new(
+                &syntax::REPEATED,
+                here,
+                format!("a system has one `{what}`, this is the second"),
+            );
+            self.report(error.also(before, "the first").help("join them into one"));
+        }
+    }
+
+    fn constant(&mut self) -> Parsed<Const> {
+        let start = self.span();
+        self.advance();
+        let name = self.name("the name of the constant")?;
+        self.expect(Tok::Colon, "`:` and a type")?;
+        let ty = self.scalar_or_tuple()?;
+        self.expect(Tok::Assign, "`=` and a literal")?;
+        let value = self.literal()?;
+        self.end_statement()?;
+        Ok(Const {
+            name,
+            ty,
+            value,
+            span: self.since(start),
+        })
+    }
+
+    /// A number or a truth value, perhaps with a sign; nothing to compute.
+    fn literal(&mut self) -> Parsed<Expr> {
+        let start = self.span();
+        let negative = self.eat(Tok::Minus);
+        let span = self.span();
+        let kind = match (self.peek(), self.word()) {
+            (Tok::Number, _) => {
+                self.advance();
+                self.number(span, negative)?
+            }
+            (_, Some("true")) if !negative => {
+                self.advance();
+                ExprKind::Bool(true)
+            }
+            (_, Some("false")) if !negative => {
+                self.advance();
+                ExprKind::Bool(false)
+            }
+            (_, Some(word)) => match super::expr::special_float(word) {
+                Some((value, ty)) => {
+                    self.advance();
+                    ExprKind::Float(if negative { -value } else { value }, ty)
+                }
+                None => return self.expected("a literal"),
+            },
+            _ => return self.expected("a literal"),
+        };
+        Ok(Expr {
+            kind,
+            span: self.since(start),
+            size: Size::LEAF,
+        })
+    }
+
+    /// `input x[C]: f32 else 0;` or `table t[4, 4]: i32 = [[…], …];`.
+    pub(super) fn input(&mut self) -> Parsed<Input> {
+        let start = self.span();
+        let is_table = self.at_word("table");
+        self.advance();
+        let name = self.name("the name of the array")?;
+        let axes = self.axes()?;
+        self.expect(Tok::Colon, "`:` and the type of the elements")?;
+        let ty = self.scalar_or_tuple()?;
+        let mut outside = None;
+        let mut data = None;
+        loop {
+            if outside.is_none() && self.eat_word("else") {
+                outside = Some(self.literal()?);
+            } else if is_table && data.is_none() && self.eat(Tok::Assign) {
+                data = Some(self.data()?);
+            } else {
+                break;
+            }
+        }
+        if !is_table && self.peek() == Tok::Assign {
+            let error = Diagnostic::new(
+                &syntax::UNEXPECTED_TOKEN,
+                self.span(),
+                format!("the contents of the input `{}` come at run time", name.text),
+            );
+            return self.fail(error.help("declare it as a `table` to write them down"));
+        }
+        self.end_statement()?;
+        Ok(Input {
+            name,
+            ty,
+            axes,
+            outside,
+            kind: if is_table {
+                InputKind::Table(data)
+            } else {
+                InputKind::Array
+            },
+            span: self.since(start),
+        })
+    }
+
+    fn data(&mut self) -> Parsed<Data> {
+        let start = self.span();
+        let kind = if self.eat(Tok::LBracket) {
+            DataKind::Row(self.nested(|p| p.list(start, Tok::RBracket, "`]`", Self::data))?)
+        } else {
+            DataKind::Element(self.literal()?)
+        };
+        Ok(Data {
+            kind,
+            span: self.since(start),
+        })
+    }
+
+    fn axes(&mut self) -> Parsed<Vec<Axis>> {
+        let open = self.expect(Tok::LBracket, "`[` and the sizes of its axes")?;
+        self.list(open, Tok::RBracket, "`]`", |p| {
+            let first = p.expr()?;
+            Ok(if p.eat(Tok::DotDot) {
+                Axis {
+                    lo: Some(first),
+                    hi: p.expr()?,
+                }
+            } else {
+                Axis {
+                    lo: None,
+                    hi: first,
+                }
+            })
+        })
+    }
+
+    /// `fn f(a: f32, b: f32) -> f32 associative = body;`.
+    fn function(&mut self) -> Parsed<Function> {
+        let start = self.span();
+        self.advance();
+        let name = self.name("the name of the function")?;
+        let open = self.expect(Tok::LParen, "`(`")?;
+        let params = self.list(open, Tok::RParen, "`)`", |p| {
+            let name = p.name("a parameter")?;
+            p.expect(Tok::Colon, "`:` and a type")?;
+            Ok((name, p.scalar_or_tuple()?))
+        })?;
+        self.expect(Tok::Arrow, "`->` and the type of the result")?;
+        let result = self.scalar_or_tuple()?;
+        let law = self.law();
+        self.expect(Tok::Assign, "`=` and the value")?;
+        let body = self.body()?;
+        self.end_statement()?;
+        Ok(Function {
+            name,
+            params,
+            result,
+            law,
+            body,
+            span: self.since(start),
+        })
+    }
+
+    /// `batch n in 0..B shared(w);`.
+    fn batch(&mut self) -> Parsed<Batch> {
+        let start = self.span();
+        self.advance();
+        let name = self.name("the name of the batch index")?;
+        self.expect_word("in")?;
+        let range = self.range()?;
+        let shared = if self.eat_word("shared") {
+            let open = self.expect(Tok::LParen, "`(` and the shared inputs")?;
+            self.list(open, Tok::RParen, "`)`", |p| p.name("an input"))?
+        } else {
+            Vec::new()
+        };
+        self.end_statement()?;
+        Ok(Batch {
+            name,
+            range,
+            shared,
+            span: self.since(start),
+        })
+    }
+
+    /// `index i in 0..N, j where i <= j;`.
+    fn index(&mut self) -> Parsed<Index> {
+        let start = self.span();
+        self.advance();
+        let mut dims = Vec::new();
+        loop {
+            let name = self.name("an iterator")?;
+            let range = if self.eat_word("in") {
+                Some(self.range()?)
+            } else {
+                None
+            };
+            let span = self.since(name.span);
+            dims.push(Dim { name, range, span });
+            if !self.eat(Tok::Comma) {
+                break;
+            }
+        }
+        let domain = if self.eat_word("where") {
+            self.conditions()?
+        } else {
+            Vec::new()
+        };
+        self.end_statement()?;
+        Ok(Index {
+            dims,
+            domain,
+            span: self.since(start),
+        })
+    }
+
+    /// `var Z: f32 reorderable on q >= 1 = body;`.
+    fn var(&mut self) -> Parsed<Var> {
+        let start = self.span();
+        self.advance();
+        let name = self.name("the name of the variable")?;
+        self.expect(Tok::Colon, "`:` and the type of the variable")?;
+        let ty = self.scalar_or_tuple()?;
+        let law = self.law();
+        let mut on = Vec::new();
+        if self.eat_word("on") {
+            on.push(self.expr()?);
+            while self.eat(Tok::Comma) {
+                on.push(self.expr()?);
+            }
+        }
+        self.expect(Tok::Assign, "`=` and the equation")?;
+        let body = self.body()?;
+        if self.peek() == Tok::Assign {
+            return self.assign_in_condition();
+        }
+        self.end_statement()?;
+        Ok(Var {
+            name,
+            ty,
+            law,
+            on,
+            body,
+            span: self.since(start),
+        })
+    }
+
+    /// `output z[C]: f32 = Z at [c] when q == Q-1, … else 0;`.
+    fn output(&mut self) -> Parsed<Output> {
+        let start = self.span();
+        self.advance();
+        let name = self.name("the name of the output")?;
+        let axes = self.axes()?;
+        self.expect(Tok::Colon, "`:` and the type of the elements")?;
+        let ty = self.scalar_or_tuple()?;
+        self.expect(Tok::Assign, "`=` and what is written")?;
+        let mut writes = vec![self.write()?];
+        while self.eat(Tok::Comma) {
+            writes.push(self.write()?);
+        }
+        let fill = if self.eat_word("else") {
+            Some(self.literal()?)
+        } else {
+            None
+        };
+        self.end_statement()?;
+        Ok(Output {
+            name,
+            ty,
+            axes,
+            writes,
+            fill,
+            span: self.since(start),
+        })
+    }
+
+    fn write(&mut self) -> Parsed<Write> {
+        let start = self.span();
+        let value = self.body()?;
+        if !self.eat_word("at") {
+            return self.expected("`at [index]`: where the value is written");
+        }
+        let open = self.expect(Tok::LBracket, "`[`")?;
+        let index = self.list(open, Tok::RBracket, "`]`", Self::expr)?;
+        let index_span = self.since(open);
+        let when = if self.eat_word("when") {
+            Some(self.condition()?)
+        } else {
+            None
+        };
+        Ok(Write {
+            value,
+            index,
+            index_span,
+            when,
+            span: self.since(start),
+        })
+    }
+}

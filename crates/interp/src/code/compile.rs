@@ -1,0 +1,489 @@
+//! Names to slots, forms to numbers.
+
+use std::sync::Arc;
+
+use systola_ir::codes::run;
+use systola_ir::scalar::Type;
+use systola_ir::system::{Combine, Expr, visit};
+use systola_ir::{Diagnostic, Form, LocalId, Scalar, Span};
+
+use crate::code::{Code, Env, FnCode, Library, Node, Prefix, Reduction};
+use crate::linear::{Linear, Test};
+use crate::params::{overflow, too_large};
+use crate::value::{Value, identity, literal};
+
+/// A `scan` of an equation, to be computed step by step: its value at a point is that at the point
+/// before along `dim`, combined with the body's.
+pub(crate) struct PendingScan {
+    pub(crate) op: Combine,
+    pub(crate) dim: usize,
+    /// With the enclosing `let`s it uses, which are evaluated at every point of the scan.
+    pub(crate) body: Expr,
+    pub(crate) ty: Type,
+    pub(crate) span: Span,
+}
+
+/// The points a scan goes over.
+#[derive(Debug)]
+pub(crate) struct ScanDomain {
+    pub(crate) test: Test,
+    pub(crate) lo: Vec<i64>,
+}
+
+/// Where scans of an equation go.
+pub(crate) struct ScanPlan<'a> {
+    pub(crate) pending: &'a mut Vec<PendingScan>,
+    /// The number of the first pending scan.
+    pub(crate) first: usize,
+    pub(crate) domain: Arc<ScanDomain>,
+}
+
+impl Library {
+    /// Compiles the functions of a system.
+    pub fn compile(env: Env<'_>) -> Result<Arc<Library>, Diagnostic> {
+        let mut functions = Vec::new();
+        for function in &env.system.functions {
+            let mut compiler = Compiler::new(env, function.span);
+            for (n, (_, ty)) in function.params.iter().enumerate() {
+                compiler.bind(LocalId::from(n), Some(ty.clone()), None);
+            }
+            let body = compiler.expr(&function.body)?;
+            functions.push(FnCode {
+                body,
+                n_params: function.params.len(),
+                n_locals: compiler.n_locals,
+                reads_vars: reads_vars(&function.body),
+            });
+        }
+        Ok(Arc::new(Library { functions }))
+    }
+}
+
+fn reads_vars(expr: &Expr) -> bool {
+    let mut found = false;
+    visit::walk(expr, &mut |e| {
+        found |= matches!(e, Expr::Var { .. } | Expr::Scan { .. });
+    });
+    found
+}
+
+impl Code {
+    /// Compiles an expression; `span` is where an error of an operator is said to be.
+    pub fn compile(expr: &Expr, env: Env<'_>, span: Span) -> Result<Code, Diagnostic> {
+        Code::compile_with(expr, env, &Library::compile(env)?, span)
+    }
+
+    /// The same, with functions that were compiled before.
+    pub fn compile_with(
+        expr: &Expr,
+        env: Env<'_>,
+        library: &Arc<Library>,
+        span: Span,
+    ) -> Result<Code, Diagnostic> {
+        Compiler::new(env, span).finish(expr, library)
+    }
+
+    /// The same, where scans have a place.
+    pub(crate) fn compile_equation(
+        expr: &Expr,
+        env: Env<'_>,
+        library: &Arc<Library>,
+        span: Span,
+        scans: ScanPlan<'_>,
+    ) -> Result<Code, Diagnostic> {
+        let mut compiler = Compiler::new(env, span);
+        compiler.scans = Some(scans);
+        compiler.finish(expr, library)
+    }
+}
+
+struct Compiler<'a> {
+    env: Env<'a>,
+    span: Span,
+    scope: Vec<Local<'a>>,
+    n_locals: usize,
+    scans: Option<ScanPlan<'a>>,
+    reduce_depth: usize,
+}
+
+struct Local<'a> {
+    id: LocalId,
+    slot: usize,
+    ty: Option<Type>,
+    /// Of a `let`: its name and value.
+    definition: Option<(&'a str, &'a Expr)>,
+}
+
+impl<'a> Compiler<'a> {
+    fn new(env: Env<'a>, span: Span) -> Self {
+        Compiler {
+            env,
+            span,
+            scope: Vec::new(),
+            n_locals: 0,
+            scans: None,
+            reduce_depth: 0,
+        }
+    }
+
+    fn finish(mut self, expr: &'a Expr, library: &Arc<Library>) -> Result<Code, Diagnostic> {
+        let root = self.expr(expr)?;
+        let calls_reader = |f: &FnCode| f.reads_vars;
+        Ok(Code {
+            root,
+            n_locals: self.n_locals,
+            n_dims: self.env.system.dims.len() + self.env.system.bound.len(),
+            library: library.clone(),
+            span: self.span,
+            reads_vars: reads_vars(expr) || library.functions.iter().any(calls_reader),
+        })
+    }
+
+    fn bind(
+        &mut self,
+        id: LocalId,
+        ty: Option<Type>,
+        definition: Option<(&'a str, &'a Expr)>,
+    ) -> usize {
+        let slot = self.n_locals;
+        self.n_locals += 1;
+        self.scope.push(Local {
+            id,
+            slot,
+            ty,
+            definition,
+        });
+        slot
+    }
+
+    fn missing(&self, what: &str) -> Diagnostic {
+        let message = format!("{what} does not exist in `{}`", self.env.system.name);
+        Diagnostic::new(&run::NOT_A_VALUE, self.span, message)
+    }
+
+    fn forms(&self, forms: &[Form], span: Span) -> Result<Box<[Linear]>, Diagnostic> {
+        forms
+            .iter()
+            .map(|f| Linear::compile(f, self.env.params).map_err(|_| overflow(span)))
+            .collect()
+    }
+
+    fn boxed(&mut self, expr: &'a Expr) -> Result<Box<Node>, Diagnostic> {
+        self.expr(expr).map(Box::new)
+    }
+
+    fn all(&mut self, list: &'a [Expr]) -> Result<Box<[Node]>, Diagnostic> {
+        list.iter().map(|e| self.expr(e)).collect()
+    }
+
+    fn expr(&mut self, expr: &'a Expr) -> Result<Node, Diagnostic> {
+        let system = self.env.system;
+        Ok(match expr {
+            Expr::Lit(ty, value) => Node::Value(literal(*ty, *value)),
+            Expr::Const(c) => match system.consts.get(c.index()) {
+                Some(c) => Node::Value(literal(c.ty, c.value)),
+                None => return Err(self.missing("a constant")),
+            },
+            Expr::Iter(d) => Node::Dim(d.index()),
+            Expr::Param(p) => match self.env.params.get(p.index()) {
+                Some(value) => match i64::try_from(*value) {
+                    Ok(value) => Node::Value(Value::I64(value)),
+                    Err(_) => return Err(too_large(self.span, "a parameter leaves 64 bits")),
+                },
+                None => return Err(self.missing("a parameter")),
+            },
+            Expr::Local(id) => match self.scope.iter().rev().find(|l| l.id == *id) {
+                Some(local) => Node::Local(local.slot),
+                None => return Err(self.missing("a local value")),
+            },
+            Expr::Var { var, index, span } => {
+                if var.index() >= system.vars.len() || index.len() != system.dims.len() {
+                    return Err(self.missing("a variable with such an index"));
+                }
+                Node::Var {
+                    var: *var,
+                    index: self.forms(index, *span)?,
+                    span: *span,
+                }
+            }
+            Expr::Input { input, index, span } => {
+                self.check_input(*input, index.len())?;
+                Node::Input {
+                    input: *input,
+                    index: self.forms(index, *span)?,
+                    span: *span,
+                }
+            }
+            Expr::Lookup { input, index, span } => {
+                self.check_input(*input, index.len())?;
+                Node::Lookup {
+                    input: *input,
+                    index: self.all(index)?,
+                    span: *span,
+                }
+            }
+            Expr::Port(port) => Node::Port(*port),
+            Expr::Unary(op, a) => Node::Unary(*op, self.boxed(a)?),
+            Expr::Binary(op, a, b) => Node::Binary(*op, Box::new((self.expr(a)?, self.expr(b)?))),
+            Expr::Cast(ty, a) => Node::Cast(*ty, self.boxed(a)?),
+            Expr::Guard {
+                cond,
+                then,
+                otherwise,
+            } => Node::Guard {
+                test: Test::compile(cond, self.env.params).map_err(|_| overflow(self.span))?,
+                then: self.boxed(then)?,
+                otherwise: match otherwise {
+                    Some(otherwise) => Some(self.boxed(otherwise)?),
+                    None => None,
+                },
+            },
+            Expr::Select {
+                cond,
+                then,
+                otherwise,
+            } => Node::Select(Box::new((
+                self.expr(cond)?,
+                self.expr(then)?,
+                self.expr(otherwise)?,
+            ))),
+            Expr::Tuple(parts) => Node::Tuple(self.all(parts)?),
+            Expr::Field(tuple, n) => Node::Field(self.boxed(tuple)?, *n),
+            Expr::Call(function, args) => {
+                let declared = system.functions.get(function.index());
+                if declared.is_none_or(|f| f.params.len() != args.len()) {
+                    return Err(self.missing("a function with so many parameters"));
+                }
+                Node::Call(*function, self.all(args)?)
+            }
+            Expr::Let {
+                local,
+                name,
+                value,
+                body,
+            } => {
+                let ty = self.type_of(value);
+                let compiled = self.expr(value)?;
+                let slot = self.bind(*local, ty, Some((name, value)));
+                let body = self.expr(body)?;
+                self.scope.pop();
+                Node::Let {
+                    slot,
+                    parts: Box::new((compiled, body)),
+                }
+            }
+            Expr::Reduce {
+                op,
+                dims,
+                body,
+                span,
+            } => {
+                let mut ranges = Vec::new();
+                for d in dims {
+                    let bound = d.index().checked_sub(system.dims.len());
+                    let Some(dim) = bound.and_then(|n| system.bound.get(n)) else {
+                        return Err(self.missing("an iterator of a `reduce`"));
+                    };
+                    let Some((lo, hi)) = &dim.range else {
+                        let message = format!("the iterator `{}` has no range", dim.name);
+                        return Err(Diagnostic::new(&run::UNBOUNDED, *span, message));
+                    };
+                    let form = |f| Linear::compile(f, self.env.params).map_err(|_| overflow(*span));
+                    ranges.push((d.index(), form(lo)?, form(hi)?));
+                }
+                let identity = match (op, self.type_of(body)) {
+                    (Combine::Op(op), Some(Type::Scalar(ty))) => identity(*op, ty),
+                    (Combine::Op(_) | Combine::Fn(_), _) => None,
+                };
+                self.reduce_depth += 1;
+                let compiled = self.expr(body);
+                self.reduce_depth -= 1;
+                Node::Reduce(Box::new(Reduction {
+                    op: *op,
+                    ranges: ranges.into(),
+                    body: compiled?,
+                    identity,
+                    span: *span,
+                    // A function that reads variables is rare; taking it for granted is only slower.
+                    reads_vars: reads_vars(body) || self.calls(body),
+                }))
+            }
+            Expr::Scan {
+                op,
+                dim,
+                body,
+                span,
+            } => self.scan(*op, dim.index(), body, *span)?,
+        })
+    }
+
+    fn calls(&self, expr: &Expr) -> bool {
+        let mut found = false;
+        visit::walk(expr, &mut |e| {
+            found |= match e {
+                Expr::Call(f, _)
+                | Expr::Reduce {
+                    op: Combine::Fn(f), ..
+                } => self
+                    .env
+                    .system
+                    .functions
+                    .get(f.index())
+                    .is_some_and(|f| reads_vars(&f.body)),
+                _ => false,
+            };
+        });
+        found
+    }
+
+    fn check_input(&self, input: systola_ir::InputId, rank: usize) -> Result<(), Diagnostic> {
+        match self.env.system.inputs.get(input.index()) {
+            Some(input) if input.axes.len() == rank => Ok(()),
+            Some(_) | None => Err(self.missing("an input with so many axes")),
+        }
+    }
+
+    fn scan(
+        &mut self,
+        op: Combine,
+        dim: usize,
+        body: &'a Expr,
+        span: Span,
+    ) -> Result<Node, Diagnostic> {
+        let ty = self.type_of(body);
+        if self.reduce_depth > 0 {
+            return self.scan_in_place(op, dim, body, span);
+        }
+        let wrapped = self.with_lets(body);
+        match (&mut self.scans, ty) {
+            (Some(plan), Some(ty)) => {
+                plan.pending.push(PendingScan {
+                    op,
+                    dim,
+                    body: wrapped,
+                    ty,
+                    span,
+                });
+                Ok(Node::Scan(plan.first + plan.pending.len() - 1))
+            }
+            (Some(_), None) | (None, _) => Err(self.missing("a place for a `scan` here")),
+        }
+    }
+
+    /// Under a `reduce`, whose iterators the body may use: summed anew wherever it is needed.
+    fn scan_in_place(
+        &mut self,
+        op: Combine,
+        dim: usize,
+        body: &'a Expr,
+        span: Span,
+    ) -> Result<Node, Diagnostic> {
+        let Some(domain) = self.scans.as_ref().map(|plan| plan.domain.clone()) else {
+            return Err(self.missing("a place for a `scan` here"));
+        };
+        // The enclosing `let`s are evaluated again at every point of the scan.
+        let lets: Vec<_> = self.used_lets(body);
+        let mut slots = Vec::new();
+        for (id, ty, definition) in &lets {
+            let value = self.expr(definition.1)?;
+            slots.push((self.bind(*id, ty.clone(), Some(*definition)), value));
+        }
+        let compiled = self.expr(body);
+        self.scope.truncate(self.scope.len() - lets.len());
+        let body = slots
+            .into_iter()
+            .rev()
+            .fold(compiled?, |body, (slot, value)| Node::Let {
+                slot,
+                parts: Box::new((value, body)),
+            });
+        Ok(Node::ScanLoop(Box::new(Prefix {
+            op,
+            dim,
+            domain,
+            body,
+            span,
+        })))
+    }
+
+    /// The `let`s in scope that an expression depends on, outermost first.
+    fn used_lets(&self, body: &Expr) -> Vec<(LocalId, Option<Type>, (&'a str, &'a Expr))> {
+        let mut used = locals_of(body);
+        let mut lets = Vec::new();
+        for local in self.scope.iter().rev() {
+            if let (Some(definition), true) = (local.definition, used.contains(&local.id)) {
+                used.extend(locals_of(definition.1));
+                lets.push((local.id, local.ty.clone(), definition));
+            }
+        }
+        lets.reverse();
+        lets
+    }
+
+    fn with_lets(&self, body: &Expr) -> Expr {
+        let lets = self.used_lets(body);
+        lets.into_iter()
+            .rev()
+            .fold(body.clone(), |body, (local, _, (name, value))| Expr::Let {
+                local,
+                name: name.to_string(),
+                value: Box::new(value.clone()),
+                body: Box::new(body),
+            })
+    }
+
+    /// `None` where it depends on a port, whose type is the array's business.
+    fn type_of(&self, expr: &Expr) -> Option<Type> {
+        self.type_under(expr, &mut Vec::new())
+    }
+
+    fn type_under(&self, expr: &Expr, inner: &mut Vec<(LocalId, Option<Type>)>) -> Option<Type> {
+        let system = self.env.system;
+        match expr {
+            Expr::Lit(ty, _) | Expr::Cast(ty, _) => Some((*ty).into()),
+            Expr::Const(c) => Some(system.consts.get(c.index())?.ty.into()),
+            Expr::Iter(_) | Expr::Param(_) => Some(Scalar::I64.into()),
+            Expr::Local(id) => match inner.iter().rev().find(|(l, _)| l == id) {
+                Some((_, ty)) => ty.clone(),
+                None => self.scope.iter().rev().find(|l| l.id == *id)?.ty.clone(),
+            },
+            Expr::Var { var, .. } => Some(system.vars.get(var.index())?.ty.clone()),
+            Expr::Input { input, .. } | Expr::Lookup { input, .. } => {
+                Some(system.inputs.get(input.index())?.ty.into())
+            }
+            Expr::Binary(op, ..) if op.is_comparison() => Some(Scalar::Bool.into()),
+            Expr::Unary(_, a) | Expr::Binary(_, a, _) => self.type_under(a, inner),
+            Expr::Guard { then, .. } | Expr::Select { then, .. } => self.type_under(then, inner),
+            Expr::Tuple(parts) => {
+                let parts = parts.iter().map(|p| self.type_under(p, inner));
+                Some(Type::Tuple(parts.collect::<Option<_>>()?))
+            }
+            Expr::Field(tuple, n) => match self.type_under(tuple, inner)? {
+                Type::Tuple(parts) => parts.get(*n).cloned(),
+                Type::Scalar(_) => None,
+            },
+            Expr::Call(f, _) => Some(system.functions.get(f.index())?.result.clone()),
+            Expr::Let {
+                local, value, body, ..
+            } => {
+                let ty = self.type_under(value, inner);
+                inner.push((*local, ty));
+                let result = self.type_under(body, inner);
+                inner.pop();
+                result
+            }
+            Expr::Reduce { body, .. } | Expr::Scan { body, .. } => self.type_under(body, inner),
+            Expr::Port(_) => None,
+        }
+    }
+}
+
+fn locals_of(expr: &Expr) -> Vec<LocalId> {
+    let mut locals = Vec::new();
+    visit::walk(expr, &mut |e| {
+        if let Expr::Local(id) = e {
+            locals.push(*id);
+        }
+    });
+    locals
+}

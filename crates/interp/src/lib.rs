@@ -1,0 +1,27 @@
+//! The meaning of Systola's representations: interpreters, written for clarity.
+//!
+//! * [`system`] evaluates a recurrence system on demand, [`program`] a sequence of them.
+//! * [`code`] evaluates one expression at one point; all interpreters share it.
+//! * [`value`] is what the operators do, [`tensor`] the arrays that go in and out, [`npy`] their
+//!   form in a file. Nothing here touches a file.
+
+pub mod array;
+pub mod code;
+pub mod domain;
+pub mod inputs;
+pub mod linear;
+mod memo;
+pub mod npy;
+pub mod params;
+pub mod program;
+pub mod system;
+pub mod tensor;
+pub mod value;
+
+pub use array::{run_array, trace};
+pub use code::{Code, Env, Read, Reads, Stop, eval};
+pub use inputs::Inputs;
+pub use program::run_program;
+pub use system::{Arrays, Demand, Options, run_system, run_system_with};
+pub use tensor::{Data, Tensor};
+pub use value::{OpError, Value};

@@ -1,0 +1,613 @@
+//! The meaning of a system: its equations, evaluated on demand.
+//!
+//! Each value is computed once and remembered. What a value depends on is pushed on a stack of our
+//! own, so that a chain of dependences may be as long as memory allows, and a value that waits for
+//! itself is seen. A `scan` becomes a hidden equation that adds one term to the value before.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use systola_ir::codes::run;
+use systola_ir::system::{Combine, System};
+use systola_ir::{Cond, Diagnostic, Span, Type};
+
+use crate::code::{Code, Env, Frame, Library, Need, Read, Reads, ScanDomain, ScanPlan, Stop};
+use crate::domain::{Domain, DomainError};
+use crate::inputs::Inputs;
+use crate::linear::Test;
+use crate::memo::{Layout, Memo, State, membership};
+use crate::params::{check_params, overflow, show_point, too_large, with_params};
+use crate::tensor::Tensor;
+use crate::value::Value;
+
+mod output;
+
+/// Arrays by name.
+pub type Arrays = BTreeMap<String, Tensor>;
+
+/// Which values are computed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Demand {
+    /// Those that the outputs depend on.
+    #[default]
+    Outputs,
+    /// All variables at all points of their domains, so that no mistake hides in a value that is
+    /// never used.
+    Everything,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Bytes that remembered values may take together.
+    pub memory_limit: u64,
+    pub demand: Demand,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            memory_limit: 8 << 30,
+            demand: Demand::Outputs,
+        }
+    }
+}
+
+/// Runs a system at concrete parameters; its outputs by name.
+pub fn run_system(system: &System, params: &[i128], inputs: &Arrays) -> Result<Arrays, Diagnostic> {
+    run_system_with(system, params, inputs, &Options::default())
+}
+
+/// Like [`run_system`], with options.
+pub fn run_system_with(
+    system: &System,
+    params: &[i128],
+    inputs: &Arrays,
+    options: &Options,
+) -> Result<Arrays, Diagnostic> {
+    let system = prepare(system, params)?;
+    let inputs = Inputs::bind(&system, params, inputs)?;
+    run_bound(&system, params, &inputs, options)
+}
+
+/// The system without a batch, after a look at its parameters.
+pub(crate) fn prepare(system: &System, params: &[i128]) -> Result<System, Diagnostic> {
+    check_params(&system.param_names(), &system.context, params, system.span)?;
+    system.expand_batch().map_err(|e| too_large(system.span, e))
+}
+
+/// Runs a system that has no batch.
+pub(crate) fn run_bound(
+    system: &System,
+    params: &[i128],
+    inputs: &Inputs<'_>,
+    options: &Options,
+) -> Result<Arrays, Diagnostic> {
+    let mut machine = Machine::new(Env { system, params }, inputs, options)?;
+    if options.demand == Demand::Everything {
+        machine.settle_everything()?;
+    }
+    let mut arrays = Arrays::new();
+    for output in 0..system.outputs.len() {
+        let tensor = machine.output(output)?;
+        arrays.insert(system.outputs[output].name.clone(), tensor);
+    }
+    Ok(arrays)
+}
+
+/// One equation: of a variable, or the hidden one of a scan.
+struct Equation {
+    code: Code,
+    /// Of a scan: how and along which iterator the value before is added.
+    step: Option<(Combine, usize)>,
+    /// Whose equation it is part of, for messages.
+    owner: Owner,
+}
+
+#[derive(Clone, Copy)]
+enum Owner {
+    Var(usize),
+    Output(usize),
+}
+
+#[derive(Clone, Copy)]
+struct Task {
+    equation: u32,
+    phase: Phase,
+    slot: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// Look at what it needs.
+    Visit,
+    /// All it needs is there.
+    Finish,
+}
+
+struct Machine<'a> {
+    env: Env<'a>,
+    inputs: &'a Inputs<'a>,
+    library: Arc<Library>,
+    /// Those of the variables, then those of the scans; `memos` runs parallel.
+    equations: Vec<Equation>,
+    memos: Vec<Memo>,
+    /// The compiled values of all writes, by output and write.
+    writes: Vec<Vec<Code>>,
+    stack: Vec<Task>,
+    frame: Frame,
+    point: Vec<i64>,
+    memory_limit: u64,
+    memory_left: u64,
+}
+
+/// What an equation sees of the values computed so far.
+struct View<'a> {
+    system: &'a System,
+    memos: &'a [Memo],
+    inputs: &'a Inputs<'a>,
+}
+
+impl Reads for View<'_> {
+    #[inline]
+    fn read(&mut self, read: Read<'_>) -> Result<Value, Stop> {
+        match read {
+            Read::Var { var, point, span } => {
+                let memo = self.memos.get(var.index());
+                match memo.and_then(|memo| memo.find(point).map(|found| (memo, found))) {
+                    Some((memo, (slot, State::Known))) => memo.get(slot).ok_or(Stop::Undefined),
+                    Some((_, (_, State::Undefined))) => {
+                        Err(undefined_read(self.system, var.index(), point, span).into())
+                    }
+                    Some((_, (_, State::Outside | State::Unknown | State::Waiting))) => {
+                        let message = "a value was read before it was computed";
+                        Err(Diagnostic::new(&run::NOT_A_VALUE, span, message).into())
+                    }
+                    None => Err(outside_domain(self.system, var.index(), point, span).into()),
+                }
+            }
+            Read::Input { input, index, span } => Ok(self.inputs.read(input, index, span)?),
+            Read::Port(_) => {
+                let message = "a port has no value in a system";
+                Err(Diagnostic::new(&run::NOT_A_VALUE, Span::NONE, message).into())
+            }
+        }
+    }
+
+    fn scan(&mut self, scan: usize, point: &[i64]) -> Result<Value, Stop> {
+        let point = &point[..self.system.dims.len().min(point.len())];
+        let known = self.memos.get(scan).and_then(|memo| {
+            let (slot, state) = memo.find(point)?;
+            (state == State::Known).then(|| memo.get(slot)).flatten()
+        });
+        known.ok_or(Stop::Undefined)
+    }
+}
+
+impl<'a> Machine<'a> {
+    fn new(
+        env: Env<'a>,
+        inputs: &'a Inputs<'a>,
+        options: &Options,
+    ) -> Result<Machine<'a>, Diagnostic> {
+        let mut machine = Machine {
+            env,
+            inputs,
+            library: Library::compile(env)?,
+            equations: Vec::new(),
+            memos: Vec::new(),
+            writes: Vec::new(),
+            stack: Vec::new(),
+            frame: Frame::default(),
+            point: vec![0; env.system.dims.len()],
+            memory_limit: options.memory_limit,
+            memory_left: options.memory_limit,
+        };
+        machine.compile()?;
+        Ok(machine)
+    }
+
+    /// Compiles all equations and lays out what remembers their values.
+    fn compile(&mut self) -> Result<(), Diagnostic> {
+        let system = self.env.system;
+        let mut tables = Tables {
+            env: self.env,
+            limit: self.memory_limit,
+            known: Vec::new(),
+        };
+        let mut pending = Vec::new();
+        let mut owners = Vec::new();
+        let first = system.vars.len();
+        for (n, var) in system.vars.iter().enumerate() {
+            let table = tables.of(&var.on, var.span)?;
+            let scans = ScanPlan {
+                pending: &mut pending,
+                first,
+                domain: table.scan_domain.clone(),
+            };
+            let code = Code::compile_equation(&var.body, self.env, &self.library, var.span, scans)?;
+            owners.resize_with(pending.len(), || (Owner::Var(n), var.on.as_slice()));
+            self.equations.push(Equation {
+                code,
+                step: None,
+                owner: Owner::Var(n),
+            });
+            self.remember(&table, var.ty.clone(), var.span)?;
+        }
+        for (n, output) in system.outputs.iter().enumerate() {
+            let mut codes = Vec::new();
+            for write in &output.writes {
+                let table = tables.of(&[], output.span)?;
+                let scans = ScanPlan {
+                    pending: &mut pending,
+                    first,
+                    domain: table.scan_domain.clone(),
+                };
+                let (value, span) = (&write.value, write.span);
+                codes.push(Code::compile_equation(
+                    value,
+                    self.env,
+                    &self.library,
+                    span,
+                    scans,
+                )?);
+                owners.resize_with(pending.len(), || (Owner::Output(n), [].as_slice()));
+            }
+            self.writes.push(codes);
+        }
+        // A scan within a scan adds to the list while it is worked off.
+        let mut done = 0;
+        while done < pending.len() {
+            let mut nested = Vec::new();
+            let (owner, on) = owners[done];
+            let scan = &pending[done];
+            let table = tables.of(on, scan.span)?;
+            let scans = ScanPlan {
+                pending: &mut nested,
+                first: first + pending.len(),
+                domain: table.scan_domain.clone(),
+            };
+            let code =
+                Code::compile_equation(&scan.body, self.env, &self.library, scan.span, scans)?;
+            let step = Some((scan.op, scan.dim));
+            let (ty, span) = (scan.ty.clone(), scan.span);
+            self.equations.push(Equation { code, step, owner });
+            self.remember(&table, ty, span)?;
+            pending.append(&mut nested);
+            owners.resize_with(pending.len(), || (owner, on));
+            done += 1;
+        }
+        Ok(())
+    }
+
+    fn remember(&mut self, table: &Table, ty: Type, span: Span) -> Result<(), Diagnostic> {
+        let needed = table.layout.bytes(&ty);
+        self.memory_left = self.memory_left.checked_sub(needed).ok_or_else(|| {
+            let limit = self.memory_limit;
+            let cause = format!("the values to remember need more than the limit of {limit} bytes");
+            too_large(span, cause).note(self.sizes())
+        })?;
+        let memo = Memo::new(table.layout.clone(), table.membership.clone(), ty);
+        self.memos.push(memo);
+        Ok(())
+    }
+
+    /// Computes every variable at every point.
+    fn settle_everything(&mut self) -> Result<(), Diagnostic> {
+        for equation in 0..self.env.system.vars.len() {
+            for slot in 0..self.memos[equation].n_slots() {
+                if self.memos[equation].state(slot) == State::Unknown {
+                    self.push(equation, slot, Phase::Visit);
+                    self.settle()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, equation: usize, slot: usize, phase: Phase) {
+        self.stack.push(Task {
+            equation: equation as u32,
+            phase,
+            slot,
+        });
+    }
+
+    /// Works until nothing is left on the stack.
+    fn settle(&mut self) -> Result<(), Diagnostic> {
+        while let Some(task) = self.stack.pop() {
+            let (n, slot) = (task.equation as usize, task.slot);
+            let is_open = match (self.memos[n].state(slot), task.phase) {
+                (State::Unknown, _) | (State::Waiting, Phase::Finish) => true,
+                (State::Outside | State::Undefined | State::Known | State::Waiting, _) => false,
+            };
+            if !is_open {
+                continue;
+            }
+            self.memos[n].layout.point(slot, &mut self.point);
+            if task.phase == Phase::Visit {
+                self.memos[n].set_state(slot, State::Waiting);
+                let height = self.stack.len();
+                self.push(n, slot, Phase::Finish);
+                self.expand(n, slot)?;
+                if self.stack.len() > height + 1 {
+                    continue;
+                }
+                self.stack.pop();
+            }
+            self.compute(n, slot)?;
+        }
+        Ok(())
+    }
+
+    /// Pushes what an equation needs at `self.point` and does not have.
+    fn expand(&mut self, n: usize, slot: usize) -> Result<(), Diagnostic> {
+        let equation = &self.equations[n];
+        let (memos, stack) = (&self.memos, &mut self.stack);
+        if let Some((_, dim)) = equation.step {
+            let before = point_before(&memos[n], &mut self.point, dim);
+            memos[n].layout.point(slot, &mut self.point);
+            match before {
+                Some((before, State::Unknown)) => stack.push(Task {
+                    equation: n as u32,
+                    phase: Phase::Visit,
+                    slot: before,
+                }),
+                Some((before, State::Waiting)) => {
+                    return Err(self.cycle(n, before, equation.code.span()));
+                }
+                Some((_, State::Outside | State::Undefined | State::Known)) | None => {}
+            }
+        }
+        if !equation.code.reads_vars() {
+            return Ok(());
+        }
+        let system = self.env.system;
+        let mut cycle = None;
+        let point = std::mem::take(&mut self.point);
+        let found = equation.code.needs(&mut self.frame, &point, &mut |need| {
+            let (equation, slot, state, span) = match need {
+                Need::Var { var, point, span } => {
+                    let Some((slot, state)) = memos[var.index()].find(point) else {
+                        return Err(outside_domain(system, var.index(), point, span).into());
+                    };
+                    (var.index(), slot, state, span)
+                }
+                Need::Scan { scan, point } => {
+                    let point = &point[..system.dims.len()];
+                    match memos[scan].find(point) {
+                        Some((slot, state)) => (scan, slot, state, Span::NONE),
+                        None => return Ok(()),
+                    }
+                }
+            };
+            match state {
+                State::Unknown => stack.push(Task {
+                    equation: equation as u32,
+                    phase: Phase::Visit,
+                    slot,
+                }),
+                State::Waiting => {
+                    cycle = Some((equation, slot, span));
+                    return Err(Stop::Undefined);
+                }
+                State::Outside | State::Undefined | State::Known => {}
+            }
+            Ok(())
+        });
+        self.point = point;
+        match (found, cycle) {
+            (Ok(()), _) => Ok(()),
+            (Err(_), Some((equation, slot, span))) => Err(self.cycle(equation, slot, span)),
+            (Err(stop), None) => match stop.into_diagnostic(self.equations[n].code.span()) {
+                Some(diagnostic) => Err(self.explain(diagnostic, self.equations[n].owner)),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Evaluates an equation at `self.point`, when all it needs is there.
+    fn compute(&mut self, n: usize, slot: usize) -> Result<(), Diagnostic> {
+        let equation = &self.equations[n];
+        let mut view = View {
+            system: self.env.system,
+            memos: &self.memos,
+            inputs: self.inputs,
+        };
+        let mut value = equation.code.eval(&mut self.frame, &self.point, &mut view);
+        if let (Some((op, dim)), Ok(term)) = (equation.step, &value) {
+            let memo = &self.memos[n];
+            let before = point_before(memo, &mut self.point, dim);
+            memo.layout.point(slot, &mut self.point);
+            match before.map(|(before, state)| (memo.get(before), state)) {
+                Some((Some(sum), State::Known)) => {
+                    let term = term.clone();
+                    value = equation
+                        .code
+                        .combine(&mut self.frame, op, sum, term, &mut view);
+                }
+                Some(_) => value = Err(Stop::Undefined),
+                None => {}
+            }
+        }
+        let (span, owner) = (equation.code.span(), equation.owner);
+        match value {
+            Ok(value) => {
+                if self.memos[n].set(slot, &value) {
+                    return Ok(());
+                }
+                let message = format!("the equation gives a value of type {}", value.ty());
+                let diagnostic = Diagnostic::new(&run::ILL_TYPED, span, message);
+                Err(self.explain(diagnostic, owner))
+            }
+            Err(stop) => match stop.into_diagnostic(span) {
+                Some(diagnostic) => Err(self.explain(diagnostic, owner)),
+                None => {
+                    self.memos[n].set_state(slot, State::Undefined);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Adds whose equation failed, where, and at which sizes.
+    fn explain(&self, diagnostic: Diagnostic, owner: Owner) -> Diagnostic {
+        let system = self.env.system;
+        let point = show_point(&system.dim_names(), &self.point);
+        let (what, span) = match owner {
+            Owner::Var(n) => (format!("`{}`", system.vars[n].name), system.vars[n].span),
+            Owner::Output(n) => {
+                let output = &system.outputs[n];
+                (format!("the output `{}`", output.name), output.span)
+            }
+        };
+        let sizes = self.sizes();
+        diagnostic
+            .also(span, format!("in {what} at {point}"))
+            .note(format!("it happens in {what} at {point}, {sizes}"))
+    }
+
+    /// The values that wait for each other, from the one that is needed again.
+    fn cycle(&self, equation: usize, slot: usize, span: Span) -> Diagnostic {
+        const SHOWN: usize = 12;
+        let system = self.env.system;
+        let names = system.dim_names();
+        let waiting: Vec<&Task> = self
+            .stack
+            .iter()
+            .filter(|task| task.phase == Phase::Finish)
+            .collect();
+        let start = waiting
+            .iter()
+            .position(|task| task.equation as usize == equation && task.slot == slot)
+            .unwrap_or(0);
+        let mut steps: Vec<String> = waiting[start..]
+            .iter()
+            .map(|task| {
+                let n = task.equation as usize;
+                let mut point = vec![0; system.dims.len()];
+                self.memos[n].layout.point(task.slot, &mut point);
+                format!("{}{}", self.name_of(n), show_point(&names, &point))
+            })
+            .collect();
+        let (first, length) = (steps[0].clone(), steps.len());
+        if length > SHOWN {
+            let left_out = length - SHOWN;
+            steps.truncate(SHOWN - 1);
+            steps.push(format!("({left_out} more)"));
+        }
+        steps.push(first.clone());
+        let message = format!("{first} depends on itself");
+        Diagnostic::new(&run::CYCLE, span, message)
+            .here("this reference closes the cycle")
+            .note(format!(
+                "the cycle has {length} values: {}",
+                steps.join(" needs ")
+            ))
+            .note(self.sizes())
+    }
+
+    fn name_of(&self, equation: usize) -> String {
+        let system = self.env.system;
+        match (
+            self.equations[equation].owner,
+            self.equations[equation].step,
+        ) {
+            (Owner::Var(n), None) => system.vars[n].name.clone(),
+            (Owner::Var(n), Some(_)) => format!("scan of {}", system.vars[n].name),
+            (Owner::Output(n), _) => format!("scan of {}", system.outputs[n].name),
+        }
+    }
+}
+
+/// The nearest point of the domain before this one along an iterator. Leaves `point` changed.
+fn point_before(memo: &Memo, point: &mut [i64], dim: usize) -> Option<(usize, State)> {
+    let lo = *memo.layout.lo.get(dim)?;
+    while point[dim] > lo {
+        point[dim] -= 1;
+        if let Some(found) = memo.find(point) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// The table of one domain, shared by all variables on it.
+struct Table {
+    layout: Rc<Layout>,
+    membership: Vec<State>,
+    scan_domain: Arc<ScanDomain>,
+}
+
+struct Tables<'a> {
+    env: Env<'a>,
+    limit: u64,
+    known: Vec<(Vec<Cond>, Rc<Table>)>,
+}
+
+impl Tables<'_> {
+    fn of(&mut self, on: &[Cond], span: Span) -> Result<Rc<Table>, Diagnostic> {
+        if let Some((_, table)) = self.known.iter().find(|(known, _)| known == on) {
+            return Ok(table.clone());
+        }
+        let Env { system, params } = self.env;
+        let cond = on.iter().cloned().fold(system.domain_cond(), Cond::and);
+        let rank = system.dims.len();
+        let failed = |e| domain_error(self.env, e, span, self.limit);
+        let domain = Domain::new(&cond, rank, params).map_err(failed)?;
+        let layout = Layout::plan(&domain, rank, self.limit).map_err(failed)?;
+        let scan_domain = Arc::new(ScanDomain {
+            test: Test::compile(&cond, params).map_err(|_| overflow(span))?,
+            lo: layout.lo.clone(),
+        });
+        let table = Rc::new(Table {
+            membership: membership(&domain, &layout),
+            layout: Rc::new(layout),
+            scan_domain,
+        });
+        self.known.push((on.to_vec(), table.clone()));
+        Ok(table)
+    }
+}
+
+fn domain_error(env: Env<'_>, error: DomainError, span: Span, limit: u64) -> Diagnostic {
+    let names = env.system.dim_names();
+    let sizes = with_params(&env.system.param_names(), env.params);
+    match error {
+        DomainError::Unbounded(d) => {
+            let name = names.get(d).map_or("?", String::as_str);
+            let message = format!("nothing bounds the iterator `{name}` on both sides");
+            let span = env.system.dims.get(d).map_or(span, |dim| dim.span);
+            Diagnostic::new(&run::UNBOUNDED, span, message)
+                .note(sizes)
+                .help(format!("give it a range, `{name} in lo..hi`"))
+        }
+        DomainError::TooLarge => too_large(
+            span,
+            format!("the domain has too many points for the limit of {limit} bytes"),
+        )
+        .note(sizes),
+    }
+}
+
+fn undefined_read(system: &System, var: usize, point: &[i64], span: Span) -> Diagnostic {
+    let var = &system.vars[var];
+    let at = show_point(&system.dim_names(), point);
+    let message = format!("`{}` has no value at {at}", var.name);
+    Diagnostic::new(&run::UNDEFINED_READ, span, message)
+        .here(format!("reads `{}` at {at}", var.name))
+        .also(
+            var.span,
+            "a `select` without a third argument leaves it undefined there",
+        )
+        .help("give the `select` a third argument, or guard the read by its condition")
+}
+
+fn outside_domain(system: &System, var: usize, point: &[i64], span: Span) -> Diagnostic {
+    let var = &system.vars[var];
+    let at = show_point(&system.dim_names(), point);
+    let message = format!("`{}` is read at {at}, outside its domain", var.name);
+    Diagnostic::new(&run::OUTSIDE_DOMAIN, span, message)
+        .here(format!("reads `{}` at {at}", var.name))
+        .help("guard the read with `select`")
+}

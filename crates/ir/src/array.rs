@@ -1,0 +1,265 @@
+//! Systolic arrays: a system under a mapping.
+//!
+//! An array has processing elements (PEs), one for every value of the place coordinates, and a clock
+//! that runs through the time coordinates in lexicographic order. At each tick, every PE whose slot
+//! (place, time) belongs to a point z of the expanded domain evaluates its cells in order. A cell's
+//! value enters the PE's queue for that cell, which shifts by one at every tick of the step clock and
+//! is [`Registers::depth`] values deep. A cell takes values from other points through [`Port`]s: of
+//! the links of a port, the one whose guard holds at z delivers the value that the PE at
+//! `place - displacement` put into its queue `delay` ticks ago. A value that is not there when it is
+//! due (too few registers, a wrong delay or displacement, a guard that does not hold) is an error.
+//!
+//! **Expanded domain.** The coordinates are the tile indices of overlapped tiles, then the iterators
+//! of the system. A point with an inner coordinate in 0..size is *owned* by its tile; the others are
+//! copies. Only owners write outputs, and only owners hand values to later launches, through global
+//! memory. A copy whose source is not in its tile is don't-care: its value is a hole that may travel,
+//! but never reaches an owned point.
+//!
+//! **Clock.** Time coordinates at the level of launches and block steps order everything; the step
+//! clock ticks through the box of the remaining coordinates. A delay is a difference of time
+//! coordinates; in ticks it is that difference read in the mixed radix of the extents of the box.
+
+use crate::form::{Cond, Form, Poly};
+use crate::id::{DimId, InputId, PortId, VarId};
+use crate::mapping::{Check, PlaceLevel, TimeLevel, Transfer};
+use crate::scalar::Type;
+use crate::span::Span;
+use crate::system::{Combine, Const, Expr, Function, Input, Output, Param};
+
+pub mod print;
+pub mod verify;
+
+/// A system under a mapping.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    /// The mapping's name.
+    pub name: String,
+    pub system: String,
+    pub params: Vec<Param>,
+    pub context: Vec<Cond>,
+    pub consts: Vec<Const>,
+    pub inputs: Vec<Input>,
+    pub functions: Vec<Function>,
+    /// Names of the coordinates of the expanded domain.
+    pub dims: Vec<String>,
+    /// Overlapped tiles, one for each of the first coordinates.
+    pub tiles: Vec<OverlapTile>,
+    pub place: Vec<PlaceCoord>,
+    pub time: Vec<TimeCoord>,
+    /// Where and when, by pieces; the conditions exclude each other and cover the domain.
+    pub pieces: Vec<Piece>,
+    /// One for each variable of the written-out system.
+    pub cells: Vec<Cell>,
+    /// The order in which a PE evaluates its cells.
+    pub body: Vec<VarId>,
+    pub ports: Vec<Port>,
+    /// What the writes of an output read are the cells of the same point.
+    pub outputs: Vec<Output>,
+    pub transfers: Vec<Transfer>,
+    pub unroll: Vec<(String, Option<u64>)>,
+    pub check: Check,
+    pub guards: Vec<Guard>,
+}
+
+/// x = size·outer + inner, −lo ≤ inner < size + hi.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OverlapTile {
+    /// The coordinate of the tile index.
+    pub outer: DimId,
+    /// The coordinate that is tiled.
+    pub dim: DimId,
+    pub size: i128,
+    pub lo: i128,
+    pub hi: i128,
+}
+
+impl OverlapTile {
+    /// The inner coordinate as a form.
+    pub fn inner(&self) -> Form {
+        let outer = Form::from(self.outer)
+            .scale(&Poly::constant(-self.size))
+            .unwrap_or_default();
+        Form::from(self.dim).add(&outer)
+    }
+
+    /// 0 ≤ inner < size.
+    pub fn owned(&self) -> Cond {
+        use crate::form::Rel;
+        Cond::cmp(Rel::Le, 0, self.inner()).and(Cond::cmp(Rel::Lt, self.inner(), self.size))
+    }
+
+    /// −lo ≤ inner < size + hi.
+    pub fn covered(&self) -> Cond {
+        use crate::form::Rel;
+        Cond::cmp(Rel::Le, -self.lo, self.inner())
+            .and(Cond::cmp(Rel::Lt, self.inner(), self.size + self.hi))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlaceCoord {
+    pub level: PlaceLevel,
+    pub name: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TimeCoord {
+    pub level: TimeLevel,
+    pub name: String,
+}
+
+/// The mapping on a part of the domain.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Piece {
+    pub cond: Cond,
+    /// One form for each place coordinate.
+    pub place: Vec<Form>,
+    /// One form for each time coordinate.
+    pub time: Vec<Form>,
+    pub reverse: Reverse,
+}
+
+/// From a slot back to its point.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reverse {
+    /// One form for each coordinate of the expanded domain, over the slot: the iterators 0.. are the
+    /// place coordinates, then the time coordinates. Each form is divided by its divisor; a slot
+    /// where a division leaves a remainder has no point.
+    Forms(Vec<(Form, i128)>),
+    /// No closed form: the point is found by scanning the fibre of the slot, which has at most one.
+    Scan,
+}
+
+/// One equation in every PE.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cell {
+    pub name: String,
+    pub ty: Type,
+    /// Over the expanded domain.
+    pub domain: Cond,
+    /// No `Var`, `Reduce` or `Scan` in it: other points' values come through ports.
+    pub body: Expr,
+    pub role: Role,
+    pub registers: Registers,
+    pub span: Span,
+}
+
+/// What the compiler recognised an equation to be.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Role {
+    /// Anything else.
+    Plain,
+    /// Carries the element `index` of an input along `along`: it equals that element everywhere.
+    Propagation {
+        input: InputId,
+        index: Vec<Form>,
+        along: Vec<Poly>,
+    },
+    /// Carries a computed value along `along`.
+    Carry { along: Vec<Vec<Poly>> },
+    /// Combines one more term at every point along `along`.
+    Accumulation {
+        op: Combine,
+        along: Vec<Vec<Poly>>,
+    },
+}
+
+/// How many values a PE keeps of a cell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Registers {
+    /// Values kept: the longest delay in ticks, plus one. None: it depends on sizes that are not fixed.
+    pub depth: Option<Poly>,
+    /// The same with the paper's coalescing, where the oldest value is dead once it was read.
+    pub coalesced: Option<Poly>,
+}
+
+/// Where a cell takes the value of a variable at distance e.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Port {
+    /// The cell that reads.
+    pub sink: VarId,
+    /// The cell that is read.
+    pub source: VarId,
+    /// e, over the iterators of the system.
+    pub distance: Vec<Poly>,
+    /// Where the sink reads it: the conditions of the branches around the reference.
+    pub when: Cond,
+    /// Exclusive guards.
+    pub links: Vec<Link>,
+    pub span: Span,
+}
+
+/// One way a dependence travels.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Link {
+    /// At which points of the sink this link delivers.
+    pub guard: Cond,
+    /// For each place coordinate.
+    pub displacement: Vec<Poly>,
+    /// For each time coordinate.
+    pub delay: Vec<Poly>,
+    pub realisation: Realisation,
+}
+
+/// What a link becomes, and so what it costs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Realisation {
+    /// An earlier cell of the same slot.
+    Wire,
+    /// Kept in the PE, or renamed between the registers of one lane.
+    Register,
+    /// The same with a delay that is long or depends on sizes: a circular buffer.
+    Buffer,
+    /// Between lanes of a warp.
+    Shuffle,
+    /// Between warps of a block: shared memory and a barrier.
+    Shared,
+    /// To a later launch, through global memory.
+    Launch,
+    /// Between blocks of one launch, through global memory with flags.
+    Flags,
+    /// A propagated input at a tile's border: loaded again.
+    Reinject,
+    /// To another node: a message.
+    Message,
+    /// Arrives in the step in which it leaves.
+    Broadcast,
+    /// One level of an aggregation tree.
+    Tree,
+    /// A copy in a halo whose source is not in its tile: don't-care.
+    Hole,
+}
+
+/// A test of the point that a PE does, or was proved not to need.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Guard {
+    /// What would happen outside the domain: `x[c + q] is read`, `z[c] is written`.
+    pub effect: String,
+    pub kept: bool,
+    pub reason: String,
+}
+
+impl Array {
+    pub fn param_names(&self) -> Vec<String> {
+        self.params.iter().map(|p| p.name.clone()).collect()
+    }
+
+    pub fn port(&self, port: PortId) -> &Port {
+        &self.ports[port.index()]
+    }
+
+    /// The point of the sources for a distance over the system's iterators: tile indices stay.
+    pub fn extend_distance(&self, distance: &[Poly]) -> Vec<Poly> {
+        let mut e = vec![Poly::zero(); self.tiles.len()];
+        e.extend(distance.iter().cloned());
+        e
+    }
+
+    /// Which points are owned by their tile.
+    pub fn owned(&self) -> Cond {
+        self.tiles
+            .iter()
+            .map(OverlapTile::owned)
+            .fold(Cond::TRUE, Cond::and)
+    }
+}

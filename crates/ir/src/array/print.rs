@@ -1,0 +1,1 @@
+//! Prints arrays for people: `systola dump` and `systola check`.

@@ -1,0 +1,1 @@
+//! Verifies what every array must satisfy by construction.

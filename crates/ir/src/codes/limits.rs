@@ -1,0 +1,88 @@
+use crate::codes::codes;
+
+codes! { Limitation:
+    NEEDS_SIZES = "L0701", "decided only at given sizes",
+r#"An index or a condition multiplies a parameter with an iterator or with another parameter (`N*i`, `N*N`).
+Whether such a system is right at all sizes is not decidable in general; at given sizes it is.
+
+```text
+var X: f32 = x[N*i + j];
+```
+
+Give the sizes: `systola check file.ure --set N=64`. Or give the array two axes: `x[i, j]`."#;
+
+    TOO_COMPLEX = "L0702", "too complex to decide",
+r#"A question about the integer points of the system took more steps than allowed, or numbers larger than 128
+bits. Nothing is wrong with the system as such.
+
+Give concrete sizes with `--set`, which makes most questions easier, or split long conditions with many
+`||`, `!=`, `/` and `%`."#;
+
+    WINDOW_TOO_LARGE = "L0703", "a reduction reads a variable at too many distances",
+r#"An index inside a `reduce` uses its iterators, and their ranges have too many values to treat each as a
+dependence of its own. Write the sum as a recurrence: one more iterator of the index space, and a variable
+that accumulates along it."#;
+
+    POINTWISE_ORDER = "L0704", "the order of the equations changes from point to point",
+r#"At each point some order of the equations works, but no order works at all points, and one body order is
+what the processing elements run.
+
+```text
+var X: f32 = select(i < N/2, 1, Y);
+var Y: f32 = select(i < N/2, X, 2);
+```
+
+Split the system in two, or give the variables other names on either side of the condition."#;
+
+    NOT_SHOWN_COMPUTABLE = "L0705", "no order of the points was found",
+r#"The distances of some references add up to zero around a cycle. At the sizes tried no value depends on
+itself, because the guards never hold all along the cycle, but this is not proved for all sizes.
+
+Give the sizes with `--set`, or split the variable by its guards into several."#;
+
+    OVERFLOW = "L0710", "an index expression with huge numbers",
+r#"Coefficients of index expressions stay below 2^80. Use smaller constants, or give sizes with `--set`."#;
+
+    REDUCE_NEEDS_RANGE = "L0711", "a sum over an iterator without a range",
+r#"To put a sum into an order, its iterators need a range: `reduce(+, q in 0..Q, …)`."#;
+
+    SUM_NOT_A_BOX = "L0712", "one sum over iterators that bound each other",
+r#"A sum over several iterators is serialised as a chain through a box.
+
+```text
+reduce(+, i in 0..N, j in 0..i, f)                    // the range of j depends on i
+reduce(+, i in 0..N, reduce(+, j in 0..i, f))         // write it so
+```"#;
+
+    WINDOW_NOT_CONSTANT = "L0713", "a window of variables whose size is not constant",
+r#"A `reduce` that reads variables at its own iterators is written out term by term, which needs constant
+bounds and at most 1024 terms. Otherwise add the iterator to the index space and let a variable carry the
+value along it."#;
+
+    PERIODIC = "L0714", "periodic tiles are not supported yet",
+r#"`tile … periodic` is in the language, but not yet in the calculus. Write the wrap-around as a dependence
+with a parametric distance under a guard: `select(i == 0, X(t-1, i+N-1), X(t-1, i-1))`."#;
+
+    OVERLAP_OF_TILE = "L0715", "overlap of something that is not an iterator",
+r#"Only an iterator of the system can be tiled with overlap, and only once. Split the inner part of the tile
+by `/` and `%`, which need no overlap."#;
+
+    REVERSE_OF_PIECES = "L0716", "a user's reverse transform of a mapping by pieces",
+r#"A mapping with `when` has one reverse transform for each piece. Leave it out: the compiler derives all."#;
+
+    LINK_BETWEEN_PIECES = "L0717", "a dependence between pieces that move apart",
+r#"Between two pieces of a mapping, place and time of a dependence must change by constants.
+
+```text
+when i < 4 { lane = i; time = j; }
+lane = 2*i; time = j;                  // X(i - 1, j) at i = 4 comes from lane 3; at lane 8
+```
+
+Let the pieces differ by constants only."#;
+
+    EMPTY_SUM = "L0718", "a sum that is empty at some points",
+r#"A sum is serialised into an accumulation that starts at its first term. Where the range of the sum is
+empty there is none. Guard it: `select(lo < hi, reduce(…), 0)` still has no place to live at such points;
+split the system so that the sum is never empty."#;
+
+}

@@ -1,0 +1,84 @@
+use crate::codes::codes;
+
+codes! { Mistake:
+    UNKNOWN_NAME = "E0401", "a name in a mapping that means nothing",
+"A place or time uses a name that is neither an iterator of the system, nor a tile index made by an
+earlier `tile`, nor a parameter.
+
+    mapping m of conv1d { lane = c + r; time = q; }   // conv1d has no r
+
+Use an iterator of the system, or define the tile index before it is used.";
+    UNKNOWN_VARIABLE = "E0402", "a mapping names a variable that the system does not have",
+"`broadcast`, `sum` and the primitives of Table 1 name variables of the mapped system.
+
+    mapping m of conv1d { lane = c; time = q; broadcast Y; }
+
+Name one of the variables that the message lists.";
+    UNKNOWN_INPUT = "E0403", "a mapping names an input that the system does not have",
+"`forward`, `read` and `transfer` name inputs of the mapped system.
+
+    mapping m of conv1d { lane = c; time = q; forward y along (1, 0); }
+
+Name one of the inputs that the message lists.";
+    NOT_AFFINE = "E0404", "a place or time multiplies two iterators",
+"Places and times are quasi-affine: sums of iterators, each with a constant or a parameter before
+it, and floors and remainders by constants.
+
+    time = i*j;        // refused
+    time = N*i + j;    // a parameter times an iterator is fine";
+    BAD_DIVISOR = "E0405", "a division by something other than a positive constant",
+"`/` and `%` in a mapping round down and divide by positive constants.
+
+    lane = c / 0;
+    lane = c / q;
+
+Divide by a constant such as 4.";
+    BAD_FACTOR = "E0406", "a tile size, halo, stage or unroll count out of range",
+"Tile sizes are at least 1, halos at least 0, stages and unroll factors at least 1.
+
+    tile x by 0 as (bx, xx);";
+    NAME_TAKEN = "E0407", "a tile index with a name that is taken",
+"The names that `tile` makes must be new, and a list of loops names each once.
+
+    tile x by 4 as (y, xx);   // y is an iterator already";
+    GIVEN_TWICE = "E0408", "a level of place or time is given twice",
+"Each level is given once, with all its coordinates.
+
+    lane = i; lane = j;      // refused
+    lane = (i, j);           // two lane coordinates";
+    NO_TIME = "E0409", "a mapping without a time",
+"Every mapping says when its points run.
+
+    mapping m of conv1d { lane = c; }
+
+Add `time = …;`.";
+    NOT_IN_WHEN = "E0410", "a directive that can not stand in a `when`",
+"`when cond { … }` gives places and times of a part of the points; everything else holds for the
+whole mapping and stands outside.";
+    UNEVEN_PIECES = "E0411", "pieces of a mapping with different coordinates",
+"All pieces of a mapping have the same number of coordinates at each level, since they share one
+array and one clock.
+
+    when i < 4 { lane = (i, j); time = k; }
+    lane = i; time = k;                       // one lane coordinate, above two";
+    WRONG_DIRECTION = "E0412", "an input that can not be forwarded along this direction",
+"`forward x along e` hands an element on from z - e to z. That is the element z needs only if the
+access reads the same element at both points: A·e = 0.
+
+    forward x along (1, 0);    // x[c + q] is another element at (c - 1, q)
+    forward x along (-1, 1);   // x[c + q] again";
+    NOT_A_SUM = "E0413", "an order for a sum that is not there",
+"`sum Z along q` chooses the order of a `reduce` or `scan` in the equation of Z, over the iterators
+of that sum.";
+    FUNC_MISMATCH = "E0414", "a `func` declaration that contradicts the system",
+"`func X(f32, (c, q), device)` repeats the type and the arguments of the variable X; they must be those
+of the system.";
+    MERGE_ORDER = "E0415", "equations merged in an order they can not run in",
+"`X.merge_ures(W, Z)` makes X, W, Z the body of one loop nest, in that order. At one point an
+equation may read only what stands before it.";
+    BAD_TRANSFORM = "E0416", "a space-time transform of the wrong shape",
+"`space_time_transform(src, dst, T)` needs one row of T for each destination, the last being the
+schedule, and one column for each source loop; its entries are constants or made of parameters.";
+    UNKNOWN_MAPPING = "E0417", "a mapping that is not in the file",
+"`--map NAME` must name a mapping of the file, and a mapping must name a system of the file.";
+}

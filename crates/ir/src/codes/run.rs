@@ -1,0 +1,165 @@
+use crate::codes::codes;
+
+codes! { Mistake:
+    UNKNOWN_PARAM = "E0601", "a value was given for a parameter that does not exist",
+"A size was given under a name that the system or program does not declare.
+
+    system conv1d(C, Q) { … }        with   -p C=8 -p K=3
+
+Give a value to each of the declared parameters, here `C` and `Q`, and to nothing else.";
+
+    MISSING_PARAM = "E0602", "a parameter has no value",
+"Running needs a concrete number for every parameter.
+
+    system conv1d(C, Q) { … }        with   -p C=8
+
+Add the missing one: `-p C=8 -p Q=3`.";
+
+    CONTEXT_VIOLATED = "E0603", "the parameters do not satisfy the system's `where`",
+"A system says which sizes it is meant for, and these are not among them.
+
+    system conv1d(C, Q) where C >= 1, Q >= 1 { … }        with   C=8, Q=0
+
+Choose other sizes, or relax the condition if the equations allow it.";
+
+    MISSING_INPUT = "E0604", "an input array was not given",
+"Every `input`, and every `table` without contents, must be given at a run.
+
+    input x[N]: f32;        and no array for `x`
+
+Give an array, or write the contents of a small table in the program.";
+
+    UNKNOWN_INPUT = "E0605", "an array was given that is no input",
+"The name of the array is not that of an `input` or a `table` without contents.
+
+    input x[N]: f32;        with an array for `y`
+
+Correct the name, or leave the array out.";
+
+    WRONG_SHAPE = "E0606", "an input array has the wrong shape",
+"The shape must be that of the declaration at the given parameters; where an axis starts does not
+matter, so an axis `-1..N+1` is given by N+2 elements.
+
+    input x[C + Q - 1]: f32;        with C=8, Q=3 and an array of 8 elements: 10 are needed
+
+Give an array of the stated shape, or change the parameters.";
+
+    WRONG_TYPE = "E0607", "an input array has the wrong element type",
+"Element types never convert by themselves.
+
+    input x[N]: f32;        with an array of f64
+
+Convert the array, or change the declaration.";
+
+    TOO_LARGE = "E0608", "the sizes are too large to run",
+"At these parameters an index leaves 64 bits, an array has more elements than memory can address, or the
+values to remember need more memory than the limit, which the message states.
+
+    index i in 0..N, j in 0..N;        with   N=10000000
+
+Use smaller parameters. The interpreter remembers every value it computes; a compiled kernel does not.";
+
+    UNBOUNDED = "E0609", "a domain has infinitely many points",
+"Every iterator needs a lower and an upper bound, from its range or from the conditions of the domain.
+
+    index i, j where 0 <= i, i <= N, j <= i;        nothing bounds `j` from below
+
+Add the missing bound: `0 <= j`.";
+
+    UNDEFINED_READ = "E0610", "an undefined value was read",
+"A `select` with two arguments leaves its variable without a value where the condition does not hold,
+and an equation or an output read it there.
+
+    var X: f32 = select(i > 0, x[i]);
+    var Y: f32 = X;                        at i = 0
+
+Give the `select` a third argument, or guard the read by the same condition.";
+
+    OUTSIDE_DOMAIN = "E0611", "a variable was read outside its domain",
+"A variable has values at the points of the index space (and of its `on`) and nowhere else.
+
+    index i in 0..N;
+    var S: f32 = S(i-1) + x[i];            at i = 0 this reads S(-1)
+
+Guard the read: `select(i == 0, 0, S(i-1)) + x[i]`.";
+
+    CYCLE = "E0612", "a value depends on itself",
+"Following the references from a point leads back to the same variable at the same point, so there is no
+value that the equations give it.
+
+    var X: f32 = select(i == 0, Y, X(i-1));
+    var Y: f32 = select(i == 0, X, Y(i-1));
+
+The message lists the points of the cycle; one of its references has to go elsewhere.";
+
+    DIVISION_BY_ZERO = "E0613", "an integer was divided by zero",
+"`/` and `%` on integers have no value for a zero divisor (on floats they give an infinity or NaN). Both branches of a
+`select` by a computed value are evaluated, so it does not protect a division.
+
+    var Q: i32 = select(d[i] != 0, n[i] / d[i], 0);
+
+Divide by something that is never zero: `n[i] / select(d[i] != 0, d[i], 1)`.";
+
+    NEGATIVE_EXPONENT = "E0614", "an integer was raised to a negative power",
+"`pow` on integers multiplies, wrapping, and takes exponents from zero on.
+
+    var P: i32 = pow(a[i], i32(i) - 5);
+
+Use floats, or keep the exponent at least zero with `max(…, 0)`.";
+
+    INPUT_OUT_OF_RANGE = "E0615", "an input was read outside its axes",
+"The index, affine or computed, is not an element of the array.
+
+    input x[N]: f32;
+    index i in 0..N;
+    var D: f32 = x[i+1] - x[i];            at i = N-1 this reads x[N]
+
+Guard the read, or give the elements outside a value: `input x[N]: f32 else 0;`.";
+
+    OUTPUT_OUT_OF_RANGE = "E0616", "an output was written outside its axes",
+"A write sends a point to an element that the output does not have.
+
+    output y[N]: f32 = Y at [i+1];         at i = N-1 this writes y[N]
+
+Restrict the write with `when`, or enlarge the output.";
+
+    UNCOVERED_OUTPUT = "E0617", "an element of an output is never written",
+"Every element needs a write, or the output a fill value.
+
+    output y[N]: f32 = Y at [i] when i > 0;        nothing writes y[0]
+
+Add a write for it, or a fill: `… when i > 0 else 0`.";
+
+    DOUBLE_WRITE = "E0618", "an element of an output is written twice",
+"Two points, or two writes of one output, send a value to the same element.
+
+    index i in 0..N, k in 0..K;
+    output y[N]: f32 = Y at [i];                   written once for every k
+
+Choose one: `Y at [i] when k == K-1`.";
+
+    EMPTY_REDUCE = "E0619", "a reduction over nothing has no value",
+"The iterators of this `reduce` have no point here, and a user's function has no neutral element to
+stand for an empty sum.
+
+    reduce(argmin, k in 0..i, (d[k], k))           at i = 0
+
+Guard the empty case with `select`.";
+
+    ILL_TYPED = "E0620", "an operator met values it is not defined on",
+"Operators never convert: both operands of `+` have one type, `sqrt` takes a float, `&&` takes
+bools. The text front end refuses such a program before it runs; this one was built by hand.
+
+Insert a cast, `f32(e)`.";
+
+    MALFORMED_NPY = "E0621", "this is not a .npy file that can be read",
+"Arrays are read from NumPy's `.npy` format, versions 1 to 3, with plain element types: bool, integers of 8 to 64
+bits, floats of 16 to 64 bits, and bf16 stored as `V2`.
+
+Write the file with `numpy.save(path, array)`; convert structured or object arrays to a plain type first.";
+
+    NOT_A_VALUE = "E0622", "an expression can not be evaluated here",
+"The expression refers to something that is not there: a variable, input or function that the system does not
+declare, a function that calls itself, or a port outside an array. The text front end refuses such a
+program before it runs; this one was built by hand.";
+}

@@ -1,0 +1,706 @@
+//! Quasi-affine forms and conditions: the index expressions of systems, mappings and arrays.
+//!
+//! A [`Form`] is a sum of atoms with coefficients that are polynomials in the parameters. An atom is
+//! an iterator, or the floor or remainder of a form by a positive constant. Almost all forms have
+//! constant coefficients and are then exactly what integer sets can reason about; `N*i` or `i + N*N`
+//! is kept too, so that a schedule such as `K*j + k` can be written down and rewritten to digits later.
+//!
+//! Coefficients stay below [`LIMIT`] in magnitude: products are checked, and sums of fewer than
+//! 2^40 such terms can not overflow.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::id::{DimId, ParamId};
+
+/// The largest magnitude of a coefficient.
+pub const LIMIT: i128 = 1 << 80;
+
+/// A coefficient outgrew [`LIMIT`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Overflow;
+
+impl fmt::Display for Overflow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a coefficient is larger than 2^80")
+    }
+}
+
+impl std::error::Error for Overflow {}
+
+/// A product of parameters, sorted; the empty product is 1.
+pub type Monomial = Vec<ParamId>;
+
+/// A polynomial in the parameters. No term has coefficient zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Poly(BTreeMap<Monomial, i128>);
+
+impl Poly {
+    pub fn zero() -> Self {
+        Self::default()
+    }
+
+    pub fn constant(c: i128) -> Self {
+        Self::term(Vec::new(), c)
+    }
+
+    pub fn param(p: ParamId) -> Self {
+        Self::term(vec![p], 1)
+    }
+
+    fn term(mut monomial: Monomial, c: i128) -> Self {
+        monomial.sort_unstable();
+        let mut poly = Self::default();
+        if c != 0 {
+            poly.0.insert(monomial, c);
+        }
+        poly
+    }
+
+    pub fn terms(&self) -> impl Iterator<Item = (&Monomial, i128)> {
+        self.0.iter().map(|(m, c)| (m, *c))
+    }
+
+    pub fn is_zero(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The value, if no parameter occurs.
+    pub fn as_constant(&self) -> Option<i128> {
+        match self.0.len() {
+            0 => Some(0),
+            1 => self.0.get(&Vec::new()).copied(),
+            _ => None,
+        }
+    }
+
+    /// Highest number of parameters multiplied in one term.
+    pub fn degree(&self) -> usize {
+        self.0.keys().map(Vec::len).max().unwrap_or(0)
+    }
+
+    #[must_use]
+    pub fn add(&self, other: &Poly) -> Poly {
+        let mut sum = self.clone();
+        for (monomial, c) in &other.0 {
+            let entry = sum.0.entry(monomial.clone()).or_insert(0);
+            *entry = entry.saturating_add(*c);
+            if *entry == 0 {
+                sum.0.remove(monomial);
+            }
+        }
+        sum
+    }
+
+    #[must_use]
+    pub fn neg(&self) -> Poly {
+        Poly(self.0.iter().map(|(m, c)| (m.clone(), -c)).collect())
+    }
+
+    #[must_use]
+    pub fn sub(&self, other: &Poly) -> Poly {
+        self.add(&other.neg())
+    }
+
+    pub fn mul(&self, other: &Poly) -> Result<Poly, Overflow> {
+        let mut product = Poly::zero();
+        for (m, c) in &self.0 {
+            for (n, d) in &other.0 {
+                let coefficient = c.checked_mul(*d).filter(|x| x.abs() < LIMIT);
+                let monomial = m.iter().chain(n).copied().collect();
+                product = product.add(&Poly::term(monomial, coefficient.ok_or(Overflow)?));
+            }
+        }
+        Ok(product)
+    }
+
+    /// The value at concrete parameters.
+    pub fn eval(&self, params: &[i128]) -> Result<i128, Overflow> {
+        let mut sum = 0i128;
+        for (monomial, c) in &self.0 {
+            let mut term = *c;
+            for p in monomial {
+                let value = params.get(p.index()).copied().unwrap_or(0);
+                term = term.checked_mul(value).ok_or(Overflow)?;
+            }
+            sum = sum.checked_add(term).ok_or(Overflow)?;
+        }
+        Ok(sum)
+    }
+
+    /// Prints with the names of the parameters.
+    pub fn display<'a>(&'a self, params: &'a [String]) -> impl fmt::Display + 'a {
+        let form = Form::from(self.clone());
+        fmt::from_fn(move |f| write_form(&form, params, &[], f))
+    }
+}
+
+/// What a form is a combination of.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Atom {
+    Dim(DimId),
+    /// ⌊form / c⌋, c > 0.
+    Floor(Box<Form>, i128),
+    /// form − c·⌊form / c⌋, c > 0.
+    Mod(Box<Form>, i128),
+}
+
+/// A quasi-affine form with polynomial coefficients. No atom has coefficient zero.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Form {
+    terms: BTreeMap<Atom, Poly>,
+    constant: Poly,
+}
+
+impl From<Poly> for Form {
+    fn from(constant: Poly) -> Self {
+        Form {
+            terms: BTreeMap::new(),
+            constant,
+        }
+    }
+}
+
+impl From<i128> for Form {
+    fn from(c: i128) -> Self {
+        Poly::constant(c).into()
+    }
+}
+
+impl From<DimId> for Form {
+    fn from(d: DimId) -> Self {
+        Form::atom(Atom::Dim(d))
+    }
+}
+
+impl From<ParamId> for Form {
+    fn from(p: ParamId) -> Self {
+        Poly::param(p).into()
+    }
+}
+
+impl Form {
+    pub fn zero() -> Self {
+        Self::default()
+    }
+
+    pub fn atom(atom: Atom) -> Self {
+        Form {
+            terms: BTreeMap::from([(atom, Poly::constant(1))]),
+            constant: Poly::zero(),
+        }
+    }
+
+    pub fn terms(&self) -> impl Iterator<Item = (&Atom, &Poly)> {
+        self.terms.iter()
+    }
+
+    pub fn constant_part(&self) -> &Poly {
+        &self.constant
+    }
+
+    /// The coefficient of an iterator outside of any floor or remainder.
+    pub fn coefficient(&self, d: DimId) -> Poly {
+        self.terms.get(&Atom::Dim(d)).cloned().unwrap_or_default()
+    }
+
+    /// The polynomial this form is, if it has no atom.
+    pub fn as_poly(&self) -> Option<&Poly> {
+        self.terms.is_empty().then_some(&self.constant)
+    }
+
+    pub fn as_constant(&self) -> Option<i128> {
+        self.as_poly()?.as_constant()
+    }
+
+    /// Only iterators with constant coefficients, plus an affine form of the parameters?
+    pub fn is_affine(&self) -> bool {
+        self.constant.degree() <= 1
+            && self.terms.iter().all(|(atom, c)| {
+                matches!(atom, Atom::Dim(_)) && c.as_constant().is_some()
+            })
+    }
+
+    /// Constant coefficients everywhere, also inside floors, and parameters at most linear: what
+    /// Presburger arithmetic can decide.
+    pub fn is_quasi_affine(&self) -> bool {
+        self.constant.degree() <= 1
+            && self.terms.iter().all(|(atom, c)| {
+                c.as_constant().is_some()
+                    && match atom {
+                        Atom::Dim(_) => true,
+                        Atom::Floor(inner, _) | Atom::Mod(inner, _) => inner.is_quasi_affine(),
+                    }
+            })
+    }
+
+    /// Every iterator that occurs, also inside floors.
+    pub fn dims(&self) -> Vec<DimId> {
+        let mut dims = Vec::new();
+        self.collect_dims(&mut dims);
+        dims.sort_unstable();
+        dims.dedup();
+        dims
+    }
+
+    fn collect_dims(&self, dims: &mut Vec<DimId>) {
+        for atom in self.terms.keys() {
+            match atom {
+                Atom::Dim(d) => dims.push(*d),
+                Atom::Floor(inner, _) | Atom::Mod(inner, _) => inner.collect_dims(dims),
+            }
+        }
+    }
+
+    #[must_use]
+    pub fn add(&self, other: &Form) -> Form {
+        let mut sum = self.clone();
+        sum.constant = sum.constant.add(&other.constant);
+        for (atom, c) in &other.terms {
+            sum.add_term(atom.clone(), c);
+        }
+        sum
+    }
+
+    fn add_term(&mut self, atom: Atom, c: &Poly) {
+        let total = self.terms.remove(&atom).unwrap_or_default().add(c);
+        if !total.is_zero() {
+            self.terms.insert(atom, total);
+        }
+    }
+
+    #[must_use]
+    pub fn neg(&self) -> Form {
+        Form {
+            terms: self.terms.iter().map(|(a, c)| (a.clone(), c.neg())).collect(),
+            constant: self.constant.neg(),
+        }
+    }
+
+    #[must_use]
+    pub fn sub(&self, other: &Form) -> Form {
+        self.add(&other.neg())
+    }
+
+    /// The form plus a constant.
+    #[must_use]
+    pub fn plus(&self, c: i128) -> Form {
+        self.add(&Form::from(c))
+    }
+
+    pub fn scale(&self, factor: &Poly) -> Result<Form, Overflow> {
+        let mut scaled = Form::from(self.constant.mul(factor)?);
+        for (atom, c) in &self.terms {
+            scaled.add_term(atom.clone(), &c.mul(factor)?);
+        }
+        Ok(scaled)
+    }
+
+    /// The product, if one side has no atom. `None`: the product of two iterators.
+    pub fn mul(&self, other: &Form) -> Option<Result<Form, Overflow>> {
+        match (self.as_poly(), other.as_poly()) {
+            (Some(factor), _) => Some(other.scale(factor)),
+            (_, Some(factor)) => Some(self.scale(factor)),
+            _ => None,
+        }
+    }
+
+    /// ⌊self / c⌋ for c > 0, folded where all terms are constant or divisible.
+    #[must_use]
+    pub fn floor_div(&self, c: i128) -> Form {
+        debug_assert!(c > 0);
+        if c == 1 {
+            return self.clone();
+        }
+        if let Some(value) = self.as_constant() {
+            return Form::from(value.div_euclid(c));
+        }
+        // What is divisible by c leaves the floor, the rest stays in it.
+        let (whole, rest) = self.split_divisible(c);
+        if rest.as_constant().is_some() {
+            return whole;
+        }
+        whole.add(&Form::atom(Atom::Floor(Box::new(rest), c)))
+    }
+
+    /// self mod c for c > 0, in 0..c.
+    #[must_use]
+    pub fn modulo(&self, c: i128) -> Form {
+        debug_assert!(c > 0);
+        if let Some(value) = self.as_constant() {
+            return Form::from(value.rem_euclid(c));
+        }
+        let (_, rest) = self.split_divisible(c);
+        if let Some(value) = rest.as_constant() {
+            return Form::from(value.rem_euclid(c));
+        }
+        Form::atom(Atom::Mod(Box::new(rest), c))
+    }
+
+    /// (w, r) with self = c·w + r, all coefficients of r in 0..c.
+    fn split_divisible(&self, c: i128) -> (Form, Form) {
+        let split = |poly: &Poly| {
+            let (mut whole, mut rest) = (Poly::zero(), Poly::zero());
+            for (monomial, k) in poly.terms() {
+                whole = whole.add(&Poly::term(monomial.clone(), k.div_euclid(c)));
+                rest = rest.add(&Poly::term(monomial.clone(), k.rem_euclid(c)));
+            }
+            (whole, rest)
+        };
+        let (whole, rest) = split(&self.constant);
+        let (mut whole, mut rest) = (Form::from(whole), Form::from(rest));
+        for (atom, k) in &self.terms {
+            let (w, r) = split(k);
+            whole.add_term(atom.clone(), &w);
+            rest.add_term(atom.clone(), &r);
+        }
+        (whole, rest)
+    }
+
+    /// Replaces iterators; `None` keeps one as it is.
+    pub fn substitute(&self, by: &impl Fn(DimId) -> Option<Form>) -> Result<Form, Overflow> {
+        let mut result = Form::from(self.constant.clone());
+        for (atom, c) in &self.terms {
+            let replaced = match atom {
+                Atom::Dim(d) => by(*d).unwrap_or_else(|| Form::from(*d)),
+                Atom::Floor(inner, k) => inner.substitute(by)?.floor_div(*k),
+                Atom::Mod(inner, k) => inner.substitute(by)?.modulo(*k),
+            };
+            result = result.add(&replaced.scale(c)?);
+        }
+        Ok(result)
+    }
+
+    /// Replaces parameters by values; `None` keeps one symbolic.
+    pub fn fix_params(&self, value: &impl Fn(ParamId) -> Option<i128>) -> Result<Form, Overflow> {
+        let fix = |poly: &Poly| -> Result<Poly, Overflow> {
+            let mut fixed = Poly::zero();
+            for (monomial, c) in poly.terms() {
+                let mut term = Poly::constant(c);
+                for p in monomial {
+                    let factor = value(*p).map_or_else(|| Poly::param(*p), Poly::constant);
+                    term = term.mul(&factor)?;
+                }
+                fixed = fixed.add(&term);
+            }
+            Ok(fixed)
+        };
+        let mut result = Form::from(fix(&self.constant)?);
+        for (atom, c) in &self.terms {
+            let atom = match atom {
+                Atom::Dim(d) => Form::from(*d),
+                Atom::Floor(inner, k) => inner.fix_params(value)?.floor_div(*k),
+                Atom::Mod(inner, k) => inner.fix_params(value)?.modulo(*k),
+            };
+            result = result.add(&atom.scale(&fix(c)?)?);
+        }
+        Ok(result)
+    }
+
+    /// The value at concrete parameters and iterators.
+    pub fn eval(&self, params: &[i128], dims: &[i128]) -> Result<i128, Overflow> {
+        let mut sum = self.constant.eval(params)?;
+        for (atom, c) in &self.terms {
+            let value = match atom {
+                Atom::Dim(d) => dims.get(d.index()).copied().unwrap_or(0),
+                Atom::Floor(inner, k) => inner.eval(params, dims)?.div_euclid(*k),
+                Atom::Mod(inner, k) => inner.eval(params, dims)?.rem_euclid(*k),
+            };
+            let term = c.eval(params)?.checked_mul(value).ok_or(Overflow)?;
+            sum = sum.checked_add(term).ok_or(Overflow)?;
+        }
+        Ok(sum)
+    }
+
+    /// Prints as the text language writes it.
+    pub fn display<'a>(
+        &'a self,
+        params: &'a [String],
+        dims: &'a [String],
+    ) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| write_form(self, params, dims, f))
+    }
+}
+
+fn name(names: &[String], index: usize, fallback: &str) -> String {
+    names
+        .get(index)
+        .cloned()
+        .unwrap_or_else(|| format!("{fallback}{index}"))
+}
+
+fn write_form(
+    form: &Form,
+    params: &[String],
+    dims: &[String],
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let mut first = true;
+    let mut write_term = |negative: bool, factors: Vec<String>| -> fmt::Result {
+        match (first, negative) {
+            (true, true) => f.write_str("-")?,
+            (true, false) => {}
+            (false, true) => f.write_str(" - ")?,
+            (false, false) => f.write_str(" + ")?,
+        }
+        first = false;
+        f.write_str(&factors.join("*"))
+    };
+    let factors = |c: i128, monomial: &Monomial, atom: Option<String>| {
+        let mut factors = Vec::new();
+        if c.abs() != 1 || (monomial.is_empty() && atom.is_none()) {
+            factors.push(c.abs().to_string());
+        }
+        factors.extend(monomial.iter().map(|p| name(params, p.index(), "p")));
+        factors.extend(atom);
+        factors
+    };
+    for (atom, poly) in form.terms() {
+        let text = match atom {
+            Atom::Dim(d) => name(dims, d.index(), "i"),
+            Atom::Floor(inner, c) => format!("(({})/{c})", inner.display(params, dims)),
+            Atom::Mod(inner, c) => format!("(({}) % {c})", inner.display(params, dims)),
+        };
+        for (monomial, c) in poly.terms() {
+            write_term(c < 0, factors(c, monomial, Some(text.clone())))?;
+        }
+    }
+    // Parameters before the plain number: `C + Q - 1`.
+    for (monomial, c) in form.constant.terms().filter(|(m, _)| !m.is_empty()) {
+        write_term(c < 0, factors(c, monomial, None))?;
+    }
+    match form.constant.terms().find(|(m, _)| m.is_empty()) {
+        Some((monomial, c)) => write_term(c < 0, factors(c, monomial, None)),
+        None if first => f.write_str("0"),
+        None => Ok(()),
+    }
+}
+
+/// A comparison of two forms.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rel {
+    Eq,
+    Ne,
+    Lt,
+    Le,
+    Gt,
+    Ge,
+}
+
+impl Rel {
+    pub fn name(self) -> &'static str {
+        match self {
+            Rel::Eq => "==",
+            Rel::Ne => "!=",
+            Rel::Lt => "<",
+            Rel::Le => "<=",
+            Rel::Gt => ">",
+            Rel::Ge => ">=",
+        }
+    }
+
+    pub fn holds(self, left: i128, right: i128) -> bool {
+        match self {
+            Rel::Eq => left == right,
+            Rel::Ne => left != right,
+            Rel::Lt => left < right,
+            Rel::Le => left <= right,
+            Rel::Gt => left > right,
+            Rel::Ge => left >= right,
+        }
+    }
+}
+
+/// A condition on iterators and parameters: a guard, or a piece of a domain.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Cond {
+    Const(bool),
+    Cmp(Rel, Form, Form),
+    And(Vec<Cond>),
+    Or(Vec<Cond>),
+    Not(Box<Cond>),
+}
+
+impl Cond {
+    pub const TRUE: Cond = Cond::Const(true);
+
+    pub fn cmp(rel: Rel, left: impl Into<Form>, right: impl Into<Form>) -> Cond {
+        Cond::Cmp(rel, left.into(), right.into())
+    }
+
+    /// The conjunction, without needless nesting.
+    #[must_use]
+    pub fn and(self, other: Cond) -> Cond {
+        match (self, other) {
+            (Cond::Const(true), c) | (c, Cond::Const(true)) => c,
+            (Cond::And(mut a), Cond::And(b)) => {
+                a.extend(b);
+                Cond::And(a)
+            }
+            (Cond::And(mut a), b) => {
+                a.push(b);
+                Cond::And(a)
+            }
+            (a, Cond::And(mut b)) => {
+                b.insert(0, a);
+                Cond::And(b)
+            }
+            (a, b) => Cond::And(vec![a, b]),
+        }
+    }
+
+    #[must_use]
+    pub fn negate(self) -> Cond {
+        match self {
+            Cond::Const(b) => Cond::Const(!b),
+            Cond::Not(inner) => *inner,
+            other => Cond::Not(Box::new(other)),
+        }
+    }
+
+    pub fn eval(&self, params: &[i128], dims: &[i128]) -> Result<bool, Overflow> {
+        Ok(match self {
+            Cond::Const(b) => *b,
+            Cond::Cmp(rel, left, right) => {
+                rel.holds(left.eval(params, dims)?, right.eval(params, dims)?)
+            }
+            Cond::And(parts) => {
+                for part in parts {
+                    if !part.eval(params, dims)? {
+                        return Ok(false);
+                    }
+                }
+                true
+            }
+            Cond::Or(parts) => {
+                for part in parts {
+                    if part.eval(params, dims)? {
+                        return Ok(true);
+                    }
+                }
+                false
+            }
+            Cond::Not(inner) => !inner.eval(params, dims)?,
+        })
+    }
+
+    /// Applies a function to every form in it.
+    pub fn map(&self, f: &impl Fn(&Form) -> Result<Form, Overflow>) -> Result<Cond, Overflow> {
+        let all = |parts: &[Cond]| parts.iter().map(|p| p.map(f)).collect::<Result<_, _>>();
+        Ok(match self {
+            Cond::Const(b) => Cond::Const(*b),
+            Cond::Cmp(rel, left, right) => Cond::Cmp(*rel, f(left)?, f(right)?),
+            Cond::And(parts) => Cond::And(all(parts)?),
+            Cond::Or(parts) => Cond::Or(all(parts)?),
+            Cond::Not(inner) => Cond::Not(Box::new(inner.map(f)?)),
+        })
+    }
+
+    /// Every form in it.
+    pub fn forms(&self) -> Vec<&Form> {
+        match self {
+            Cond::Const(_) => Vec::new(),
+            Cond::Cmp(_, left, right) => vec![left, right],
+            Cond::And(parts) | Cond::Or(parts) => parts.iter().flat_map(Cond::forms).collect(),
+            Cond::Not(inner) => inner.forms(),
+        }
+    }
+
+    /// Prints as the text language writes it.
+    pub fn display<'a>(
+        &'a self,
+        params: &'a [String],
+        dims: &'a [String],
+    ) -> impl fmt::Display + 'a {
+        fmt::from_fn(move |f| write_cond(self, params, dims, f))
+    }
+}
+
+fn write_cond(
+    cond: &Cond,
+    params: &[String],
+    dims: &[String],
+    f: &mut fmt::Formatter<'_>,
+) -> fmt::Result {
+    let write_parts = |f: &mut fmt::Formatter<'_>, parts: &[Cond], op: &str| {
+        for (n, part) in parts.iter().enumerate() {
+            if n > 0 {
+                write!(f, " {op} ")?;
+            }
+            if matches!(part, Cond::And(_) | Cond::Or(_)) {
+                write!(f, "({})", part.display(params, dims))?;
+            } else {
+                write_cond(part, params, dims, f)?;
+            }
+        }
+        Ok(())
+    };
+    match cond {
+        Cond::Const(b) => write!(f, "{b}"),
+        Cond::Cmp(rel, left, right) => write!(
+            f,
+            "{} {} {}",
+            left.display(params, dims),
+            rel.name(),
+            right.display(params, dims)
+        ),
+        Cond::And(parts) => write_parts(f, parts, "&&"),
+        Cond::Or(parts) => write_parts(f, parts, "||"),
+        Cond::Not(inner) => write!(f, "!({})", inner.display(params, dims)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(list: &[&str]) -> Vec<String> {
+        list.iter().map(|s| (*s).to_string()).collect()
+    }
+
+    fn check(form: &Form, expect: &str) {
+        let shown = form.display(&names(&["N", "K"]), &names(&["i", "j"])).to_string();
+        assert_eq!(shown, expect);
+    }
+
+    #[test]
+    fn sums_cancel_and_print() {
+        let i = Form::from(DimId(0));
+        let n = Form::from(ParamId(0));
+        check(&i.add(&n).plus(-1), "i + N - 1");
+        check(&i.sub(&i), "0");
+        check(&i.neg().plus(3), "-i + 3");
+        check(&n.mul(&i).unwrap().unwrap(), "N*i");
+        assert!(i.mul(&i).is_none());
+    }
+
+    #[test]
+    fn floors_and_remainders_fold_what_divides() {
+        let i = Form::from(DimId(0));
+        let four_i = i.scale(&Poly::constant(4)).unwrap();
+        check(&four_i.plus(6).floor_div(4), "i + 1");
+        check(&four_i.add(&Form::from(DimId(1))).floor_div(4), "i + ((j)/4)");
+        check(&four_i.add(&Form::from(DimId(1))).modulo(4), "((j) % 4)");
+        check(&Form::from(-7).floor_div(2), "-4");
+        check(&Form::from(-7).modulo(2), "1");
+    }
+
+    #[test]
+    fn products_past_the_limit_are_refused() {
+        let big = Poly::constant(1 << 60);
+        assert_eq!(big.mul(&big), Err(Overflow));
+    }
+
+    #[test]
+    fn evaluation_agrees_with_substitution() {
+        let i = Form::from(DimId(0));
+        let form = i.plus(5).floor_div(3).add(&i.modulo(2)).add(&Form::from(ParamId(1)));
+        for value in -7..7 {
+            let replaced = form.substitute(&|_| Some(Form::from(value))).unwrap();
+            assert_eq!(
+                replaced.eval(&[0, 10], &[]).unwrap(),
+                form.eval(&[0, 10], &[value]).unwrap()
+            );
+        }
+    }
+}

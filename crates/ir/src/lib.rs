@@ -1,0 +1,26 @@
+//! The representations of Systola, each one file that reads as its specification.
+//!
+//! * [`system`]: *what* is computed, recurrence equations over integer domains.
+//! * [`mapping`]: *where and when*, a value beside the system and never a mutation of it.
+//! * [`array`]: a system under a mapping: processing elements, links, registers.
+//!
+//! The rest is what all three are written in: [`form`] for quasi-affine index
+//! expressions and conditions, [`scalar`] for element types and operators,
+//! [`diag`] and [`codes`] for what is said to the user.
+
+pub mod array;
+pub mod codes;
+pub mod diag;
+pub mod form;
+pub mod id;
+pub mod mapping;
+pub mod scalar;
+pub mod sets;
+pub mod span;
+pub mod system;
+
+pub use diag::{Diagnostic, Kind};
+pub use form::{Atom, Cond, Form, Poly, Rel};
+pub use id::{ConstId, DimId, FnId, InputId, LocalId, ParamId, PortId, VarId};
+pub use scalar::{BinOp, Literal, Scalar, Type, UnOp};
+pub use span::Span;

@@ -1,0 +1,1 @@
+//! Prints mappings as the text language writes them.

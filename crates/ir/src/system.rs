@@ -1,0 +1,455 @@
+//! Recurrence systems: *what* is computed.
+//!
+//! A system has integer parameters with a context they satisfy, an index space (named iterators
+//! with a domain of integer points), input arrays, and variables. Every variable has one equation,
+//! which gives its value at every point z of its domain:
+//!
+//! ```text
+//! V(z) = f( U(z - e), ..., in[A z + b], ..., iterators, parameters )
+//! ```
+//!
+//! The meaning is that of mathematics: a value is what its equation says, whatever the order of
+//! evaluation. References to variables must be uniform (e does not depend on z; it may be an
+//! expression in the parameters, `1 - N`); references to inputs are quasi-affine. A guard without an
+//! `else`, where it does not hold, leaves the value *undefined*, and to read an undefined value or
+//! one outside its variable's domain is an error, reported with the first such point.
+//!
+//! `reduce(op, dims, f)` combines f over all points of fresh iterators; the order is unspecified, and
+//! choosing it (serialisation) is the mapping's business. `scan(op, dim, f)` is the inclusive prefix
+//! along one iterator of the index space. Reading an input wherever it is needed, or forwarding it
+//! along a direction of reuse (localisation), is the mapping's business too.
+//!
+//! Several systems make a [`Program`]: the outputs of one feed the inputs of another.
+
+use crate::form::{Cond, Form, Overflow, Poly};
+use crate::id::{ConstId, DimId, FnId, InputId, LocalId, ParamId, PortId, VarId};
+use crate::mapping::Mapping;
+use crate::scalar::{BinOp, Literal, Scalar, Type, UnOp};
+use crate::span::Span;
+
+pub mod batch;
+pub mod print;
+pub mod visit;
+
+/// What one file holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Module {
+    pub systems: Vec<System>,
+    pub mappings: Vec<Mapping>,
+    pub programs: Vec<Program>,
+}
+
+/// A system of recurrence equations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct System {
+    pub name: String,
+    pub span: Span,
+    pub params: Vec<Param>,
+    /// What the parameters satisfy (`where C >= 1`); no iterator occurs in it.
+    pub context: Vec<Cond>,
+    /// A parallel outer dimension that was not expanded yet; see [`batch`].
+    pub batch: Option<Batch>,
+    /// The iterators of the index space, outermost first.
+    pub dims: Vec<Dim>,
+    /// What the points satisfy beside the ranges of `dims`.
+    pub domain: Vec<Cond>,
+    /// The iterators bound by `reduce`; the one at position n has the id `dims.len() + n`, and
+    /// each belongs to exactly one `reduce`.
+    pub bound: Vec<Dim>,
+    pub consts: Vec<Const>,
+    pub inputs: Vec<Input>,
+    pub functions: Vec<Function>,
+    /// In body order: at one point, an equation may read what an earlier one computed there.
+    pub vars: Vec<Var>,
+    pub outputs: Vec<Output>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Param {
+    pub name: String,
+    pub span: Span,
+}
+
+/// An iterator, with its half-open range where one was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dim {
+    pub name: String,
+    /// `lo..hi`; may use parameters and the iterators before this one.
+    pub range: Option<(Form, Form)>,
+    pub span: Span,
+}
+
+/// `batch n in 0..B shared(w)`: every input but the shared ones, every variable and every output
+/// gets one more, outermost axis, and nothing depends across it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Batch {
+    pub name: String,
+    /// Half-open, in the parameters.
+    pub range: (Form, Form),
+    pub shared: Vec<InputId>,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Const {
+    pub name: String,
+    pub ty: Scalar,
+    pub value: Literal,
+    pub span: Span,
+}
+
+/// One axis of an array: indices lo..hi, half-open, in the parameters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Axis {
+    pub lo: Form,
+    pub hi: Form,
+}
+
+/// An array that is read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    pub name: String,
+    pub ty: Scalar,
+    pub kind: InputKind,
+    pub axes: Vec<Axis>,
+    /// The value of every element outside the axes; without one, such a read is an error.
+    pub outside: Option<Literal>,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum InputKind {
+    /// Read at quasi-affine indices.
+    Array,
+    /// Small, and indexed by values too; its contents may be written in the program, in row-major order.
+    Table { data: Option<Vec<Literal>> },
+}
+
+/// A pure function, inlined by meaning: `fn f(a: f32) -> f32 = ...`. Never recursive.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    pub name: String,
+    /// The parameters are the locals 0..params.len() of the body.
+    pub params: Vec<(String, Type)>,
+    pub result: Type,
+    /// What the user promises of it, for `reduce` and for sums written out.
+    pub law: Law,
+    pub body: Expr,
+    pub span: Span,
+}
+
+/// What may be done to the order of a sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Law {
+    /// Keep the order as written.
+    #[default]
+    Fixed,
+    /// Regroup, keeping the order.
+    Associative,
+    /// Regroup and reorder.
+    Reorderable,
+}
+
+/// A recurrent variable and its equation.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Var {
+    pub name: String,
+    pub ty: Type,
+    /// What the user promises of the accumulation that the equation is.
+    pub law: Law,
+    /// What its points satisfy beside the domain of the system (`on k == K-1`).
+    pub on: Vec<Cond>,
+    pub body: Expr,
+    pub span: Span,
+}
+
+/// An array that is written: each write sends the points of its guard to elements.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    pub name: String,
+    pub ty: Scalar,
+    pub axes: Vec<Axis>,
+    pub writes: Vec<Write>,
+    /// The value of elements that no write reaches; without one, all must be reached.
+    pub fill: Option<Literal>,
+    pub span: Span,
+}
+
+/// `value at [index] when guard`: at each point of the domain where the guard holds, the element
+/// `index` of the output becomes the value, which may read variables at that same point only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    pub value: Expr,
+    pub index: Vec<Form>,
+    pub when: Cond,
+    pub span: Span,
+}
+
+/// What a `reduce` or `scan` combines with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Combine {
+    Op(BinOp),
+    Fn(FnId),
+}
+
+/// The right-hand side of an equation. Types are explicit: an operator never converts.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Expr {
+    Lit(Scalar, Literal),
+    Const(ConstId),
+    /// An iterator as a value, an i64.
+    Iter(DimId),
+    /// A parameter as a value, an i64.
+    Param(ParamId),
+    Local(LocalId),
+    /// The value of a variable at another point of the index space; one form per iterator.
+    Var {
+        var: VarId,
+        index: Vec<Form>,
+        span: Span,
+    },
+    /// An element of an input; one form per axis.
+    Input {
+        input: InputId,
+        index: Vec<Form>,
+        span: Span,
+    },
+    /// An element of a table at computed indices (integers of any type).
+    Lookup {
+        input: InputId,
+        index: Vec<Expr>,
+        span: Span,
+    },
+    Unary(UnOp, Box<Expr>),
+    Binary(BinOp, Box<Expr>, Box<Expr>),
+    Cast(Scalar, Box<Expr>),
+    /// A choice by the position of the point: only the chosen branch is read.
+    Guard {
+        cond: Cond,
+        then: Box<Expr>,
+        /// Without it, the value is undefined where the condition does not hold.
+        otherwise: Option<Box<Expr>>,
+    },
+    /// A choice by a computed value: both branches are read.
+    Select {
+        cond: Box<Expr>,
+        then: Box<Expr>,
+        otherwise: Box<Expr>,
+    },
+    Tuple(Vec<Expr>),
+    Field(Box<Expr>, usize),
+    Call(FnId, Vec<Expr>),
+    Let {
+        local: LocalId,
+        name: String,
+        value: Box<Expr>,
+        body: Box<Expr>,
+    },
+    /// Over all points of the iterators `dims` (ids into `System::bound`, after the index space's).
+    Reduce {
+        op: Combine,
+        dims: Vec<DimId>,
+        body: Box<Expr>,
+        span: Span,
+    },
+    /// Inclusive prefix along `dim`, within the domain.
+    Scan {
+        op: Combine,
+        dim: DimId,
+        body: Box<Expr>,
+        span: Span,
+    },
+    /// The value that arrives on a port. Only in the cells of an [`crate::array::Array`].
+    Port(PortId),
+}
+
+/// A sequence of systems with arrays between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    pub name: String,
+    pub params: Vec<Param>,
+    pub context: Vec<Cond>,
+    pub inputs: Vec<Input>,
+    pub stages: Vec<Stage>,
+    /// Name of the output, and where it comes from.
+    pub outputs: Vec<(String, Source)>,
+    pub span: Span,
+}
+
+/// One system at given parameters, reading inputs of the program or outputs of earlier stages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    pub name: String,
+    /// Position in `Module::systems`.
+    pub system: usize,
+    /// One form in the program's parameters for each parameter of the system.
+    pub args: Vec<Form>,
+    /// One source for each input of the system that has no contents of its own.
+    pub inputs: Vec<(InputId, Source)>,
+    pub span: Span,
+}
+
+/// Where an array comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The input of the program at this position.
+    Input(usize),
+    /// An output of an earlier stage.
+    Output { stage: usize, output: usize },
+}
+
+impl System {
+    pub fn param_names(&self) -> Vec<String> {
+        self.params.iter().map(|p| p.name.clone()).collect()
+    }
+
+    /// The names of the iterators, those bound by `reduce` after those of the index space.
+    pub fn dim_names(&self) -> Vec<String> {
+        self.dims
+            .iter()
+            .chain(&self.bound)
+            .map(|d| d.name.clone())
+            .collect()
+    }
+
+    pub fn dim(&self, d: DimId) -> &Dim {
+        match d.index().checked_sub(self.dims.len()) {
+            None => &self.dims[d.index()],
+            Some(n) => &self.bound[n],
+        }
+    }
+
+    pub fn find_var(&self, name: &str) -> Option<VarId> {
+        self.vars.iter().position(|v| v.name == name).map(VarId::from)
+    }
+
+    pub fn find_input(&self, name: &str) -> Option<InputId> {
+        self.inputs.iter().position(|v| v.name == name).map(InputId::from)
+    }
+
+    /// The point itself as an index list.
+    pub fn identity_index(&self) -> Vec<Form> {
+        (0..self.dims.len()).map(|n| Form::from(DimId::from(n))).collect()
+    }
+
+    /// All that a point of the index space satisfies: ranges, then `domain`. Without the context.
+    pub fn domain_cond(&self) -> Cond {
+        let ranges = self
+            .dims
+            .iter()
+            .enumerate()
+            .filter_map(|(n, dim)| range_cond(DimId::from(n), dim));
+        ranges
+            .chain(self.domain.iter().cloned())
+            .fold(Cond::TRUE, Cond::and)
+    }
+
+    /// The domain of a variable.
+    pub fn var_domain(&self, var: VarId) -> Cond {
+        self.vars[var.index()]
+            .on
+            .iter()
+            .cloned()
+            .fold(self.domain_cond(), Cond::and)
+    }
+
+    pub fn context_cond(&self) -> Cond {
+        self.context.iter().cloned().fold(Cond::TRUE, Cond::and)
+    }
+
+    /// The condition that the range of an iterator is.
+    pub fn dim_range(&self, d: DimId) -> Option<Cond> {
+        range_cond(d, self.dim(d))
+    }
+
+    /// e = z − index: the dependence vector of a reference, if it is uniform.
+    pub fn distance(&self, index: &[Form]) -> Option<Vec<Poly>> {
+        self.identity_index()
+            .iter()
+            .zip(index)
+            .map(|(here, there)| here.sub(there).as_poly().cloned())
+            .collect()
+    }
+
+    /// Replaces parameters by values, everywhere; the parameters stay declared.
+    pub fn law_of(&self, op: Combine, ty: &Type) -> Law {
+        match (op, ty) {
+            (Combine::Fn(f), _) => self.functions[f.index()].law,
+            (Combine::Op(op), Type::Scalar(s)) if op.is_exactly_reorderable(*s) => Law::Reorderable,
+            (Combine::Op(_), _) => Law::Fixed,
+        }
+    }
+}
+
+fn range_cond(d: DimId, dim: &Dim) -> Option<Cond> {
+    use crate::form::Rel;
+    let (lo, hi) = dim.range.as_ref()?;
+    Some(
+        Cond::cmp(Rel::Le, lo.clone(), d).and(Cond::cmp(Rel::Lt, d, hi.clone())),
+    )
+}
+
+/// The same index list, moved by −e.
+pub fn shifted(index: &[Form], e: &[Poly]) -> Vec<Form> {
+    index
+        .iter()
+        .zip(e)
+        .map(|(form, e)| form.sub(&Form::from(e.clone())))
+        .collect()
+}
+
+impl Expr {
+    pub fn int(ty: Scalar, value: i128) -> Expr {
+        let literal = if ty.is_float() {
+            Literal::Float(value as f64)
+        } else if ty == Scalar::Bool {
+            Literal::Bool(value != 0)
+        } else {
+            Literal::Int(value)
+        };
+        Expr::Lit(ty, literal)
+    }
+
+    pub fn binary(op: BinOp, left: Expr, right: Expr) -> Expr {
+        Expr::Binary(op, Box::new(left), Box::new(right))
+    }
+
+    pub fn guard(cond: Cond, then: Expr, otherwise: Expr) -> Expr {
+        Expr::Guard {
+            cond,
+            then: Box::new(then),
+            otherwise: Some(Box::new(otherwise)),
+        }
+    }
+}
+
+/// Rewrites every form of an expression.
+pub fn map_forms(
+    expr: &Expr,
+    f: &impl Fn(&Form) -> Result<Form, Overflow>,
+) -> Result<Expr, Overflow> {
+    visit::map_expr(expr, &mut |e| {
+        Ok(match e {
+            Expr::Var { var, index, span } => Expr::Var {
+                var,
+                index: index.iter().map(f).collect::<Result<_, _>>()?,
+                span,
+            },
+            Expr::Input { input, index, span } => Expr::Input {
+                input,
+                index: index.iter().map(f).collect::<Result<_, _>>()?,
+                span,
+            },
+            Expr::Guard {
+                cond,
+                then,
+                otherwise,
+            } => Expr::Guard {
+                cond: cond.map(f)?,
+                then,
+                otherwise,
+            },
+            other => other,
+        })
+    })
+}

@@ -1,0 +1,1 @@
+//! Prints systems as the text language writes them.

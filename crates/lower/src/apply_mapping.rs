@@ -1,0 +1,555 @@
+//! System + space-time = array: dependences become links.
+//!
+//! Before: a written-out system and a resolved mapping. After: an [`Array`] in which every reference
+//! to a variable is a port with links, one for each amount by which place and time change along the
+//! dependence. Whether the links are legal is asked afterwards, by `legality`.
+
+use std::collections::BTreeMap;
+
+use systola_ir::array::{
+    Array, Cell, Link, Piece, Port, Realisation, Registers, Reverse, Role,
+};
+use systola_ir::codes::legality as codes;
+use systola_ir::form::{Cond, Form, Overflow, Poly, Rel};
+use systola_ir::mapping::{PlaceLevel, TimeLevel};
+use systola_ir::system::{Expr, System};
+use systola_ir::{Diagnostic, DimId, PortId, Span, VarId};
+
+use crate::decide::{Decide, Undecided};
+use crate::difference::amounts;
+use crate::localise::{Localised, shift_form};
+use crate::resolve::{SpaceTime, expand_distance, expand_form};
+use crate::roles::role;
+
+/// A delay up to so many steps is kept in registers; a longer one in a circular buffer.
+const REGISTER_BUDGET: i128 = 64;
+
+/// Why no array came out.
+#[derive(Debug)]
+pub enum Failure {
+    Undecided(Undecided),
+    Refused(Vec<Diagnostic>),
+}
+
+impl<E: Into<Undecided>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Failure::Undecided(error.into())
+    }
+}
+
+/// Applies a mapping.
+pub fn apply_mapping(
+    localised: &Localised,
+    mapping: &str,
+    st: &SpaceTime,
+    decide: &Decide,
+) -> Result<Array, Failure> {
+    let system = &localised.system;
+    let n_tiles = st.tiles.len();
+    let mut build = Build {
+        system,
+        st,
+        decide,
+        n_tiles,
+        ports: Vec::new(),
+        known: BTreeMap::new(),
+    };
+    let covered = build.covered()?;
+    let mut cells = Vec::new();
+    for (n, var) in system.vars.iter().enumerate() {
+        let id = VarId::from(n);
+        let domain = build
+            .expand_cond(&system.var_domain(id))?
+            .and(covered.clone());
+        let body = build.body(id, &var.body, &Cond::TRUE)?;
+        cells.push(Cell {
+            name: var.name.clone(),
+            ty: var.ty.clone(),
+            domain,
+            body,
+            role: build.expand_role(role(system, id))?,
+            registers: Registers {
+                depth: None,
+                coalesced: None,
+            },
+            span: var.span,
+        });
+    }
+    let mut ports = std::mem::take(&mut build.ports);
+    for port in &mut ports {
+        port.links = build.links(port, &cells)?;
+    }
+    let mut outputs = system.outputs.clone();
+    for output in &mut outputs {
+        for write in &mut output.writes {
+            write.value = build.expand_expr(&write.value)?;
+            for form in &mut write.index {
+                *form = expand_form(form, n_tiles)?;
+            }
+            write.when = build.expand_cond(&write.when)?;
+        }
+    }
+    let pieces = st
+        .pieces
+        .iter()
+        .map(|(cond, place, time)| Piece {
+            cond: cond.clone(),
+            place: place.clone(),
+            time: time.clone(),
+            reverse: Reverse::Scan,
+        })
+        .collect();
+    Ok(Array {
+        name: mapping.to_string(),
+        system: system.name.clone(),
+        params: system.params.clone(),
+        context: system.context.clone(),
+        consts: system.consts.clone(),
+        inputs: system.inputs.clone(),
+        functions: system.functions.clone(),
+        dims: st.dims.clone(),
+        tiles: st.tiles.clone(),
+        place: st.place.clone(),
+        time: st.time.clone(),
+        pieces,
+        cells,
+        body: body_order(system),
+        ports,
+        outputs,
+        transfers: st.transfers.clone(),
+        unroll: st.unroll.clone(),
+        check: st.check,
+        guards: Vec::new(),
+    })
+}
+
+/// Variables after what they read at the same point.
+fn body_order(system: &System) -> Vec<VarId> {
+    let here = system.identity_index();
+    let reads = |var: VarId| {
+        let mut list = Vec::new();
+        systola_ir::system::visit::walk(&system.vars[var.index()].body, &mut |e| {
+            if let Expr::Var { var, index, .. } = e
+                && *index == here
+            {
+                list.push(*var);
+            }
+        });
+        list
+    };
+    let mut order: Vec<VarId> = Vec::new();
+    let mut open: Vec<bool> = vec![false; system.vars.len()];
+    for n in 0..system.vars.len() {
+        let mut stack = vec![(VarId::from(n), false)];
+        while let Some((var, ready)) = stack.pop() {
+            if order.contains(&var) {
+                continue;
+            }
+            if ready {
+                order.push(var);
+            } else if !open[var.index()] {
+                open[var.index()] = true;
+                stack.push((var, true));
+                for read in reads(var) {
+                    stack.push((read, false));
+                }
+            }
+        }
+    }
+    order
+}
+
+struct Build<'a> {
+    system: &'a System,
+    st: &'a SpaceTime,
+    decide: &'a Decide,
+    n_tiles: usize,
+    ports: Vec<Port>,
+    known: BTreeMap<(VarId, VarId, Vec<Poly>), PortId>,
+}
+
+impl Build<'_> {
+    fn expand_cond(&self, cond: &Cond) -> Result<Cond, Overflow> {
+        cond.map(&|f| expand_form(f, self.n_tiles))
+    }
+
+    fn expand_expr(&self, expr: &Expr) -> Result<Expr, Overflow> {
+        let forms = systola_ir::system::map_forms(expr, &|f| expand_form(f, self.n_tiles))?;
+        systola_ir::system::visit::map_expr(&forms, &mut |e| {
+            Ok(match e {
+                Expr::Iter(d) => Expr::Iter(DimId::from(d.index() + self.n_tiles)),
+                other => other,
+            })
+        })
+    }
+
+    fn expand_role(&self, role: Role) -> Result<Role, Overflow> {
+        Ok(match role {
+            Role::Propagation {
+                input,
+                index,
+                along,
+            } => Role::Propagation {
+                input,
+                index: index
+                    .iter()
+                    .map(|f| expand_form(f, self.n_tiles))
+                    .collect::<Result<_, _>>()?,
+                along,
+            },
+            other => other,
+        })
+    }
+
+    /// Points that a tile computes: in its halo or owned, in a tile that owns something.
+    fn covered(&self) -> Result<Cond, Overflow> {
+        let mut cond = Cond::TRUE;
+        for tile in &self.st.tiles {
+            cond = cond.and(tile.covered());
+            let dim = &self.system.dims[tile.dim.index() - self.n_tiles];
+            if let Some((lo, hi)) = &dim.range
+                && lo.as_poly().is_some()
+                && hi.as_poly().is_some()
+            {
+                let start = Form::from(tile.outer).scale(&Poly::constant(tile.size))?;
+                cond = cond
+                    .and(Cond::cmp(Rel::Le, lo.clone(), start.plus(tile.size - 1)))
+                    .and(Cond::cmp(Rel::Lt, start, hi.clone()));
+            }
+        }
+        Ok(cond)
+    }
+
+    /// The body with ports in place of references.
+    fn body(&mut self, sink: VarId, expr: &Expr, when: &Cond) -> Result<Expr, Failure> {
+        Ok(match expr {
+            Expr::Var { var, index, span } => {
+                let Some(distance) = self.system.distance(index) else {
+                    return Err(Failure::Refused(vec![Diagnostic::new(
+                        &systola_ir::codes::system::NOT_UNIFORM,
+                        *span,
+                        format!(
+                            "`{}` is read at a point whose distance is not constant",
+                            self.system.vars[var.index()].name
+                        ),
+                    )]));
+                };
+                let when = self.expand_cond(when)?;
+                Expr::Port(self.port(sink, *var, distance, when, *span))
+            }
+            Expr::Guard {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let inside = when.clone().and(cond.clone());
+                let outside = when.clone().and(cond.clone().negate());
+                let then = Box::new(self.body(sink, then, &inside)?);
+                let otherwise = match otherwise {
+                    Some(e) => Some(Box::new(self.body(sink, e, &outside)?)),
+                    None => None,
+                };
+                Expr::Guard {
+                    cond: self.expand_cond(cond)?,
+                    then,
+                    otherwise,
+                }
+            }
+            Expr::Lookup { input, index, span } => Expr::Lookup {
+                input: *input,
+                index: self.bodies(sink, index, when)?,
+                span: *span,
+            },
+            Expr::Unary(op, a) => Expr::Unary(*op, Box::new(self.body(sink, a, when)?)),
+            Expr::Cast(ty, a) => Expr::Cast(*ty, Box::new(self.body(sink, a, when)?)),
+            Expr::Field(a, n) => Expr::Field(Box::new(self.body(sink, a, when)?), *n),
+            Expr::Binary(op, a, b) => Expr::binary(
+                *op,
+                self.body(sink, a, when)?,
+                self.body(sink, b, when)?,
+            ),
+            Expr::Select {
+                cond,
+                then,
+                otherwise,
+            } => Expr::Select {
+                cond: Box::new(self.body(sink, cond, when)?),
+                then: Box::new(self.body(sink, then, when)?),
+                otherwise: Box::new(self.body(sink, otherwise, when)?),
+            },
+            Expr::Tuple(parts) => Expr::Tuple(self.bodies(sink, parts, when)?),
+            Expr::Call(f, parts) => Expr::Call(*f, self.bodies(sink, parts, when)?),
+            Expr::Let {
+                local,
+                name,
+                value,
+                body,
+            } => Expr::Let {
+                local: *local,
+                name: name.clone(),
+                value: Box::new(self.body(sink, value, when)?),
+                body: Box::new(self.body(sink, body, when)?),
+            },
+            Expr::Lit(..)
+            | Expr::Const(_)
+            | Expr::Iter(_)
+            | Expr::Param(_)
+            | Expr::Local(_)
+            | Expr::Input { .. }
+            | Expr::Port(_)
+            | Expr::Reduce { .. }
+            | Expr::Scan { .. } => self.expand_expr(expr)?,
+        })
+    }
+
+    fn bodies(&mut self, sink: VarId, list: &[Expr], when: &Cond) -> Result<Vec<Expr>, Failure> {
+        list.iter().map(|e| self.body(sink, e, when)).collect()
+    }
+
+    fn port(
+        &mut self,
+        sink: VarId,
+        source: VarId,
+        distance: Vec<Poly>,
+        when: Cond,
+        span: Span,
+    ) -> PortId {
+        let key = (sink, source, distance.clone());
+        if let Some(id) = self.known.get(&key) {
+            let port = &mut self.ports[id.index()];
+            port.when = match std::mem::replace(&mut port.when, Cond::TRUE) {
+                Cond::Const(true) => Cond::TRUE,
+                old if old == when => old,
+                Cond::Or(mut parts) => {
+                    parts.push(when);
+                    Cond::Or(parts)
+                }
+                old => Cond::Or(vec![old, when]),
+            };
+            return *id;
+        }
+        let id = PortId::from(self.ports.len());
+        self.ports.push(Port {
+            sink,
+            source,
+            distance,
+            when,
+            links: Vec::new(),
+            span,
+        });
+        self.known.insert(key, id);
+        id
+    }
+
+    fn links(&self, port: &Port, cells: &[Cell]) -> Result<Vec<Link>, Failure> {
+        let st = self.st;
+        if port.distance.iter().all(Poly::is_zero) {
+            return Ok(vec![Link {
+                guard: Cond::TRUE,
+                displacement: vec![Poly::zero(); st.place.len()],
+                delay: vec![Poly::zero(); st.time.len()],
+                realisation: Realisation::Wire,
+            }]);
+        }
+        let e = expand_distance(&port.distance, self.n_tiles);
+        let live = reads_at(port, cells, &e, &st.tiles)?;
+        let mut links = Vec::new();
+        for (sink_cond, sink_place, sink_time) in &st.pieces {
+            for (source_cond, source_place, source_time) in &st.pieces {
+                let forms: Vec<&Form> = source_place.iter().chain(source_time).collect();
+                let there = source_cond.map(&|f| shift_form(f, &e))?;
+                for amount in amounts(&forms, &e)? {
+                    let guard = sink_cond
+                        .clone()
+                        .and(there.clone())
+                        .and(amount.guard.clone());
+                    if guard != Cond::TRUE
+                        && self
+                            .decide
+                            .is_empty(&live.clone().and(guard.clone()), st.dims.len())?
+                    {
+                        continue;
+                    }
+                    let change = |sink: &[Form], source: &[Form]| {
+                        sink.iter()
+                            .zip(source)
+                            .map(|(here, there)| {
+                                let jump = here.sub(there);
+                                let Some(jump) = jump.as_poly() else {
+                                    return Err(Failure::Refused(vec![self.jumps(port)]));
+                                };
+                                Ok(jump.add(&amount.of(there, &e)?))
+                            })
+                            .collect::<Result<Vec<Poly>, Failure>>()
+                    };
+                    let displacement = change(sink_place, source_place)?;
+                    let delay = change(sink_time, source_time)?;
+                    self.realise(port, cells, &e, guard, displacement, delay, &mut links)?;
+                }
+            }
+        }
+        Ok(links)
+    }
+
+    fn jumps(&self, port: &Port) -> Diagnostic {
+        Diagnostic::new(
+            &systola_ir::codes::limits::LINK_BETWEEN_PIECES,
+            port.span,
+            format!(
+                "`{}` is read across two pieces of the mapping whose places or times differ by more than a constant",
+                self.system.vars[port.source.index()].name
+            ),
+        )
+        .help("let the pieces differ by constants only, or split the system")
+    }
+
+    /// Chooses how a link is realised; in overlapped tiles the source may be missing.
+    fn realise(
+        &self,
+        port: &Port,
+        cells: &[Cell],
+        e: &[Poly],
+        guard: Cond,
+        displacement: Vec<Poly>,
+        delay: Vec<Poly>,
+        links: &mut Vec<Link>,
+    ) -> Result<(), Failure> {
+        let st = self.st;
+        let at = |level: PlaceLevel| {
+            st.place
+                .iter()
+                .zip(&displacement)
+                .any(|(c, d)| c.level == level && !d.is_zero())
+        };
+        let later = |level: TimeLevel| {
+            st.time
+                .iter()
+                .zip(&delay)
+                .any(|(c, d)| c.level == level && !d.is_zero())
+        };
+        let propagated = matches!(cells[port.source.index()].role, Role::Propagation { .. });
+        let realisation = if later(TimeLevel::Launch) {
+            Realisation::Launch
+        } else if delay.iter().all(Poly::is_zero) {
+            match &cells[port.source.index()].role {
+                Role::Accumulation { .. } if port.sink == port.source => Realisation::Tree,
+                _ => Realisation::Broadcast,
+            }
+        } else if at(PlaceLevel::Node) {
+            Realisation::Message
+        } else if (at(PlaceLevel::Block) || at(PlaceLevel::Warp)) && propagated {
+            Realisation::Reinject
+        } else if at(PlaceLevel::Block) {
+            Realisation::Flags
+        } else if at(PlaceLevel::Warp) {
+            Realisation::Shared
+        } else if at(PlaceLevel::Lane) {
+            Realisation::Shuffle
+        } else {
+            let constant = delay
+                .iter()
+                .map(Poly::as_constant)
+                .try_fold(0i128, |sum, d| Some(sum + d?.abs()));
+            match constant {
+                Some(ticks) if ticks <= REGISTER_BUDGET => Realisation::Register,
+                _ => Realisation::Buffer,
+            }
+        };
+        let tiled = st.tiles.iter().any(|t| !e[t.dim.index()].is_zero());
+        if !tiled || realisation == Realisation::Launch {
+            links.push(Link {
+                guard,
+                displacement,
+                delay,
+                realisation,
+            });
+            return Ok(());
+        }
+        let covered = st
+            .tiles
+            .iter()
+            .map(|t| t.covered())
+            .fold(Cond::TRUE, Cond::and)
+            .map(&|f| shift_form(f, e))?;
+        let missing = if propagated {
+            Realisation::Reinject
+        } else {
+            Realisation::Hole
+        };
+        links.push(Link {
+            guard: guard.clone().and(covered.clone()),
+            displacement: displacement.clone(),
+            delay: delay.clone(),
+            realisation,
+        });
+        links.push(Link {
+            guard: guard.and(covered.negate()),
+            displacement,
+            delay,
+            realisation: missing,
+        });
+        Ok(())
+    }
+}
+
+/// Where a port is read: in the sink's domain, under its branch, with the source defined.
+pub(crate) fn reads_at(
+    port: &Port,
+    cells: &[Cell],
+    e: &[Poly],
+    tiles: &[systola_ir::array::OverlapTile],
+) -> Result<Cond, Overflow> {
+    let sink = cells[port.sink.index()].domain.clone();
+    let mut source = cells[port.source.index()].domain.map(&|f| shift_form(f, e))?;
+    if !tiles.is_empty() {
+        // The copy may be missing; whether the value exists at all is what matters.
+        let covered: Vec<Cond> = tiles
+            .iter()
+            .map(|t| t.covered().map(&|f| shift_form(f, e)))
+            .collect::<Result<_, _>>()?;
+        let covered: Vec<Cond> = covered
+            .into_iter()
+            .flat_map(|c| match c {
+                Cond::And(parts) => parts,
+                other => vec![other],
+            })
+            .collect();
+        if let Cond::And(parts) = &mut source {
+            parts.retain(|p| !covered.contains(p));
+        }
+    }
+    Ok(sink.and(port.when.clone()).and(source))
+}
+
+/// Refuses what no link can do: blocks of one launch that wait for each other without flags.
+pub fn realisable(array: &Array, st: &SpaceTime) -> Vec<Diagnostic> {
+    let params = array.param_names();
+    let mut errors = Vec::new();
+    for port in &array.ports {
+        for link in &port.links {
+            if link.realisation == Realisation::Flags && !st.flags {
+                let source = &array.cells[port.source.index()].name;
+                let moved: Vec<String> = array
+                    .place
+                    .iter()
+                    .zip(&link.displacement)
+                    .filter(|(c, d)| c.level == PlaceLevel::Block && !d.is_zero())
+                    .map(|(c, d)| format!("{} {}", d.display(&params), c.name))
+                    .collect();
+                errors.push(
+                    Diagnostic::new(
+                        &codes::CROSSES_BLOCKS,
+                        port.span,
+                        format!(
+                            "`{source}` crosses blocks ({}) within one launch",
+                            moved.join(", ")
+                        ),
+                    )
+                    .help("put the crossing into `launch`, recompute it with `tile … overlap`, or allow `flags`"),
+                );
+                break;
+            }
+        }
+    }
+    errors
+}

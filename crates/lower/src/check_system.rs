@@ -1,0 +1,215 @@
+//! Is the system well formed? Decided for all sizes at once, with the first offending point on refusal.
+//!
+//! Checked are: the context has a size; domain and reductions are finite; references are uniform; every
+//! value is defined where it is read; inputs are read and outputs written inside of their axes, each
+//! element of an output exactly once; the equations of one point have an order; no value depends on
+//! itself (Karp, Miller and Winograd). A question with products of parameters is no question of
+//! Presburger arithmetic; it is decided at the given sizes, or not at all, said aloud.
+
+use systola_ir::codes::limits;
+use systola_ir::diag::Diagnostic;
+use systola_ir::form::{Cond, Form, Overflow, Rel};
+use systola_ir::id::ParamId;
+use systola_ir::sets::SetError;
+use systola_ir::span::Span;
+use systola_ir::system::{Axis, Batch, Dim, System, map_forms};
+
+mod defined;
+mod domain;
+mod order;
+mod outputs;
+mod view;
+mod witness;
+
+pub use order::body_order;
+
+use crate::dependences::{dependences, overflow};
+use crate::schedulable::schedulable;
+use view::View;
+
+/// Every mistake in the system; `sizes` has one value for each parameter.
+pub fn check_system(system: &System, sizes: Option<&[i128]>) -> Vec<Diagnostic> {
+    let mut checker = match Checker::new(system, sizes) {
+        Ok(checker) => checker,
+        Err(Overflow) => return vec![overflow(system.span)],
+    };
+    checker.ask(system.span, domain::context);
+    checker.ask(system.span, domain::bounded);
+    for n in 0..checker.view.reductions.len() {
+        let span = checker.view.reductions[n].span;
+        checker.ask(span, |view| domain::reduction(view, n));
+    }
+    // Without a finite domain the questions below have no first point.
+    if !checker.found.is_empty() {
+        return checker.found;
+    }
+    let uniform = match dependences(system) {
+        Ok(_) => true,
+        Err(diagnostics) => {
+            checker.found.extend(diagnostics);
+            false
+        }
+    };
+    for n in 0..checker.view.reads.len() {
+        let span = checker.view.reads[n].span;
+        checker.ask(span, |view| defined::read(view, n));
+    }
+    for output in 0..system.outputs.len() {
+        checker.output(system, output);
+    }
+    if uniform {
+        match body_order(system) {
+            Ok(_) => match schedulable(system, sizes) {
+                Ok(found) => checker.found.extend(found),
+                Err(error) => checker.undecided(system.span, &error),
+            },
+            Err(diagnostic) => checker.found.push(*diagnostic),
+        }
+    }
+    checker.found
+}
+
+struct Checker<'a> {
+    system: &'a System,
+    view: View,
+    /// The same system at the given sizes.
+    fixed: Option<View>,
+    found: Vec<Diagnostic>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(system: &'a System, sizes: Option<&[i128]>) -> Result<Self, Overflow> {
+        let fixed = match sizes {
+            Some(sizes) => Some(View::new(at_sizes(system, sizes)?)?),
+            None => None,
+        };
+        Ok(Checker {
+            system,
+            view: View::new(system.clone())?,
+            fixed,
+            found: Vec::new(),
+        })
+    }
+
+    /// Asks for all sizes, else at the given ones.
+    fn ask(
+        &mut self,
+        span: Span,
+        question: impl Fn(&View) -> Result<Option<Diagnostic>, SetError>,
+    ) {
+        let mut answer = question(&self.view);
+        if let (Err(_), Some(fixed)) = (&answer, &self.fixed) {
+            answer = question(fixed);
+        }
+        match answer {
+            Ok(diagnostic) => self.found.extend(diagnostic),
+            Err(error) => self.undecided(span, &error),
+        }
+    }
+
+    fn undecided(&mut self, span: Span, error: &SetError) {
+        let diagnostic = limitation(self.system, span, error);
+        if !self.found.contains(&diagnostic) {
+            self.found.push(diagnostic);
+        }
+    }
+
+    fn output(&mut self, system: &System, output: usize) {
+        let n_found = self.found.len();
+        let span = system.outputs[output].span;
+        let n_writes = system.outputs[output].writes.len();
+        for write in 0..n_writes {
+            let span = system.outputs[output].writes[write].span;
+            self.ask(span, |view| outputs::value(view, output, write));
+            self.ask(span, |view| outputs::inside(view, output, write));
+        }
+        for first in 0..n_writes {
+            for second in first..n_writes {
+                let span = system.outputs[output].writes[second].span;
+                self.ask(span, |view| outputs::once(view, output, first, second));
+            }
+        }
+        // A wrong index leaves elements out as well; one message is enough.
+        if self.found.len() == n_found && system.outputs[output].fill.is_none() {
+            self.ask(span, |view| outputs::covered(view, output));
+        }
+    }
+}
+
+/// What to say where a question has no answer.
+pub(crate) fn limitation(system: &System, span: Span, error: &SetError) -> Diagnostic {
+    match error {
+        SetError::NotAffine(form) => {
+            let (params, dims) = (system.param_names(), system.dim_names());
+            let text = form.display(&params, &dims).to_string();
+            let sizes: Vec<String> = params.iter().map(|p| format!("--set {p}=…")).collect();
+            Diagnostic::new(
+                &limits::NEEDS_SIZES,
+                span,
+                format!("`{text}` multiplies parameters: not decided for all sizes"),
+            )
+            .help(format!("give the sizes: {}", sizes.join(" ")))
+        }
+        SetError::Affine(error) => {
+            Diagnostic::new(&limits::TOO_COMPLEX, span, error.to_string())
+                .help("give the sizes with `--set`, or simplify the conditions")
+        }
+    }
+}
+
+/// The system with numbers in place of its parameters, which stay declared and are fixed by the context.
+fn at_sizes(system: &System, sizes: &[i128]) -> Result<System, Overflow> {
+    let form = |form: &Form| form.fix_params(&|p| sizes.get(p.index()).copied());
+    let conds = |list: &[Cond]| list.iter().map(|c| c.map(&form)).collect::<Result<Vec<_>, _>>();
+    let range = |(lo, hi): &(Form, Form)| Ok((form(lo)?, form(hi)?));
+    let dims = |list: &[Dim]| {
+        list.iter()
+            .map(|dim| {
+                Ok(Dim {
+                    range: dim.range.as_ref().map(range).transpose()?,
+                    ..dim.clone()
+                })
+            })
+            .collect::<Result<Vec<_>, _>>()
+    };
+    let axes = |list: &mut Vec<Axis>| -> Result<(), Overflow> {
+        for axis in list {
+            axis.lo = form(&axis.lo)?;
+            axis.hi = form(&axis.hi)?;
+        }
+        Ok(())
+    };
+    let mut fixed = system.clone();
+    fixed.context = conds(&system.context)?;
+    for (n, size) in sizes.iter().enumerate().take(system.params.len()) {
+        fixed
+            .context
+            .push(Cond::cmp(Rel::Eq, ParamId::from(n), *size));
+    }
+    fixed.batch = match &system.batch {
+        Some(batch) => Some(Batch {
+            range: range(&batch.range)?,
+            ..batch.clone()
+        }),
+        None => None,
+    };
+    fixed.dims = dims(&system.dims)?;
+    fixed.bound = dims(&system.bound)?;
+    fixed.domain = conds(&system.domain)?;
+    for input in &mut fixed.inputs {
+        axes(&mut input.axes)?;
+    }
+    for var in &mut fixed.vars {
+        var.on = conds(&var.on)?;
+        var.body = map_forms(&var.body, &form)?;
+    }
+    for output in &mut fixed.outputs {
+        axes(&mut output.axes)?;
+        for write in &mut output.writes {
+            write.value = map_forms(&write.value, &form)?;
+            write.index = write.index.iter().map(form).collect::<Result<_, _>>()?;
+            write.when = write.when.map(&form)?;
+        }
+    }
+    Ok(fixed)
+}

@@ -1,0 +1,125 @@
+//! The order of the equations at one point.
+
+use systola_ir::codes::{limits, system as codes};
+use systola_ir::diag::Diagnostic;
+use systola_ir::form::Cond;
+use systola_ir::id::VarId;
+use systola_ir::sets::{SetError, set_of, system_space};
+use systola_ir::system::System;
+
+use super::limitation;
+use super::witness::{Witness, named_point};
+use crate::dependences::{Dependence, dependences};
+
+/// An order in which the equations of one point can be computed, as close to the written one as possible.
+pub fn body_order(system: &System) -> Result<Vec<VarId>, Box<Diagnostic>> {
+    let all = dependences(system).map_err(|mut list| Box::new(list.swap_remove(0)))?;
+    let here: Vec<&Dependence> = all
+        .iter()
+        .filter(|dependence| dependence.distance.iter().all(|e| e.is_zero()))
+        .collect();
+    let mut order: Vec<VarId> = Vec::with_capacity(system.vars.len());
+    while order.len() < system.vars.len() {
+        let ready = |var: VarId| {
+            !order.contains(&var)
+                && here
+                    .iter()
+                    .all(|edge| edge.sink != var || order.contains(&edge.source))
+        };
+        match (0..system.vars.len()).map(VarId::from).find(|var| ready(*var)) {
+            Some(var) => order.push(var),
+            None => {
+                let stuck: Vec<&Dependence> = here
+                    .into_iter()
+                    .filter(|edge| !order.contains(&edge.sink) && !order.contains(&edge.source))
+                    .collect();
+                return Err(Box::new(refusal(system, &stuck)));
+            }
+        }
+    }
+    Ok(order)
+}
+
+/// More cycles than this are not looked at.
+const MAX_CYCLES: usize = 256;
+
+fn refusal(system: &System, edges: &[&Dependence]) -> Diagnostic {
+    let cycles = cycles(edges);
+    for cycle in &cycles {
+        match common_point(system, cycle) {
+            Ok(None) => {}
+            Ok(Some(witness)) => return same_point_cycle(system, cycle, &witness),
+            Err(error) => return limitation(system, cycle[0].span, &error),
+        }
+    }
+    let span = cycles.first().map_or(system.span, |cycle| cycle[0].span);
+    let names: Vec<String> = cycles
+        .first()
+        .into_iter()
+        .flatten()
+        .map(|edge| format!("`{}`", system.vars[edge.sink.index()].name))
+        .collect();
+    Diagnostic::new(
+        &limits::POINTWISE_ORDER,
+        span,
+        format!("the order of {} changes from point to point", names.join(", ")),
+    )
+    .help("split the system, or one of the variables, by the condition")
+}
+
+/// The elementary cycles, each from its smallest variable.
+fn cycles<'a>(edges: &[&'a Dependence]) -> Vec<Vec<&'a Dependence>> {
+    fn extend<'a>(
+        edges: &[&'a Dependence],
+        path: &mut Vec<&'a Dependence>,
+        found: &mut Vec<Vec<&'a Dependence>>,
+    ) {
+        let (start, at) = (path[0].sink, path[path.len() - 1].source);
+        if at == start {
+            found.push(path.clone());
+            return;
+        }
+        for edge in edges.iter().filter(|edge| edge.sink == at) {
+            let fresh = edge.source >= start && path.iter().skip(1).all(|p| p.sink != edge.source);
+            if fresh && edge.source != at && found.len() < MAX_CYCLES {
+                path.push(edge);
+                extend(edges, path, found);
+                path.pop();
+            }
+        }
+    }
+    let mut found = Vec::new();
+    for edge in edges.iter().filter(|edge| edge.source >= edge.sink) {
+        extend(edges, &mut vec![edge], &mut found);
+    }
+    found
+}
+
+/// The first point at which all guards of a cycle hold.
+fn common_point(system: &System, cycle: &[&Dependence]) -> Result<Option<Witness>, SetError> {
+    let cond = cycle
+        .iter()
+        .map(|edge| system.var_domain(edge.sink).and(edge.when.clone()))
+        .fold(system.context_cond(), Cond::and);
+    Witness::first(&set_of(&cond, system_space(system))?)
+}
+
+fn same_point_cycle(system: &System, cycle: &[&Dependence], witness: &Witness) -> Diagnostic {
+    let name = |var: VarId| &system.vars[var.index()].name;
+    let names: Vec<String> = system.dims.iter().map(|d| d.name.clone()).collect();
+    let mut chain = format!("{} needs {}", name(cycle[0].sink), name(cycle[0].source));
+    for edge in &cycle[1..] {
+        chain.push_str(&format!(", which needs {}", name(edge.source)));
+    }
+    let place = named_point(&names, &witness.point);
+    let mut diagnostic = Diagnostic::new(
+        &codes::SAME_POINT_CYCLE,
+        cycle[0].span,
+        format!("at {place}{} {chain} of the same point", witness.sizes(system)),
+    )
+    .help("let one of them read the value of an earlier point");
+    for edge in &cycle[1..] {
+        diagnostic = diagnostic.also(edge.span, format!("{} reads {}", name(edge.sink), name(edge.source)));
+    }
+    diagnostic.counterexample(witness.counterexample(system, &names, vec![witness.point.clone()]))
+}

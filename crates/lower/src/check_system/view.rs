@@ -1,0 +1,215 @@
+//! All places of a system about which something is asked.
+
+use affine::{BasicSetBuilder, LinExpr, Map, Set, Space};
+use systola_ir::form::{Cond, Form, Overflow};
+use systola_ir::id::{DimId, InputId, VarId};
+use systola_ir::sets::{SetError, constrain, lin_expr, union};
+use systola_ir::span::Span;
+use systola_ir::system::{Combine, Expr, System};
+
+use crate::dependences::{Site, walk, walk_equation};
+
+/// A system with its reads, holes and reductions, in the order they are written.
+pub(super) struct View {
+    pub system: System,
+    pub reads: Vec<Read>,
+    /// Every `select` without a last branch, at the site where its condition does not hold.
+    pub holes: Vec<(Sink, Site)>,
+    pub reductions: Vec<Reduction>,
+}
+
+/// Whose right-hand side something stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sink {
+    Var(VarId),
+    Write { output: usize, write: usize },
+}
+
+pub(super) struct Read {
+    pub sink: Sink,
+    pub source: Source,
+    /// Over the point of the sink and the inner iterators of the site.
+    pub index: Vec<Form>,
+    /// As it is written.
+    pub written: Vec<Form>,
+    pub site: Site,
+    pub span: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Var(VarId),
+    Input(InputId),
+}
+
+pub(super) struct Reduction {
+    pub sink: Sink,
+    pub op: Combine,
+    pub dims: Vec<DimId>,
+    pub site: Site,
+    pub span: Span,
+}
+
+impl View {
+    pub(super) fn new(system: System) -> Result<View, Overflow> {
+        let mut view = View {
+            system: System::default(),
+            reads: Vec::new(),
+            holes: Vec::new(),
+            reductions: Vec::new(),
+        };
+        for n in 0..system.vars.len() {
+            let var = VarId::from(n);
+            walk_equation(&system, var, &mut |expr, site| {
+                view.note(Sink::Var(var), expr, site)
+            })?;
+        }
+        let domain = system.domain_cond();
+        let context = system.context_cond();
+        for (output, declared) in system.outputs.iter().enumerate() {
+            for (write, written) in declared.writes.iter().enumerate() {
+                let sink = Sink::Write { output, write };
+                let active = context.clone().and(domain.clone()).and(written.when.clone());
+                let site = Site::new(&system, active);
+                walk(&system, &domain, &written.value, &site, &mut |expr, site| {
+                    view.note(sink, expr, site)
+                })?;
+            }
+        }
+        view.system = system;
+        Ok(view)
+    }
+
+    fn note(&mut self, sink: Sink, expr: &Expr, site: &Site) -> Result<(), Overflow> {
+        let mut read = |source, index: &[Form], span| -> Result<(), Overflow> {
+            self.reads.push(Read {
+                sink,
+                source,
+                index: index.iter().map(|f| site.form(f)).collect::<Result<_, _>>()?,
+                written: index.to_vec(),
+                site: site.clone(),
+                span,
+            });
+            Ok(())
+        };
+        match expr {
+            Expr::Var { var, index, span } => read(Source::Var(*var), index, *span)?,
+            Expr::Input { input, index, span } => read(Source::Input(*input), index, *span)?,
+            Expr::Guard {
+                cond,
+                otherwise: None,
+                ..
+            } => self.holes.push((sink, site.under(&cond.clone().negate())?)),
+            Expr::Reduce { op, dims, span, .. } => self.reductions.push(Reduction {
+                sink,
+                op: *op,
+                dims: dims.clone(),
+                site: site.clone(),
+                span: *span,
+            }),
+            Expr::Guard {
+                otherwise: Some(_), ..
+            }
+            | Expr::Lit(..)
+            | Expr::Const(_)
+            | Expr::Iter(_)
+            | Expr::Param(_)
+            | Expr::Local(_)
+            | Expr::Lookup { .. }
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Cast(..)
+            | Expr::Select { .. }
+            | Expr::Tuple(_)
+            | Expr::Field(..)
+            | Expr::Call(..)
+            | Expr::Let { .. }
+            | Expr::Scan { .. }
+            | Expr::Port(_) => {}
+        }
+        Ok(())
+    }
+
+    /// The points of the index space where the right-hand side has no value.
+    pub(super) fn undefined(&self, sink: Sink) -> Result<Option<Set>, SetError> {
+        let mut all: Option<Set> = None;
+        for (_, site) in self.holes.iter().filter(|(of, _)| *of == sink) {
+            let frame = Frame::new(&self.system, &site.inner);
+            let n_dims = self.system.dims.len();
+            let points = frame.set(&site.conds)?.project_onto(0..n_dims)?;
+            all = Some(match all {
+                None => points,
+                Some(before) => before.union(&points)?,
+            });
+        }
+        Ok(all)
+    }
+
+    /// Where a site is reached, over its point and inner iterators, without points of no value.
+    pub(super) fn reached(&self, sink: Sink, site: &Site) -> Result<Set, SetError> {
+        let frame = Frame::new(&self.system, &site.inner);
+        let set = frame.set(&site.conds)?;
+        match self.undefined(sink)? {
+            None => Ok(set),
+            Some(undefined) => {
+                let undefined = undefined.insert_dims(self.system.dims.len(), site.inner.len())?;
+                Ok(set.subtract(&undefined)?)
+            }
+        }
+    }
+}
+
+/// The columns of a site: the point, then its inner iterators.
+pub(super) struct Frame {
+    pub space: Space,
+    /// The iterators in the order of the columns.
+    pub dims: Vec<DimId>,
+    places: Vec<LinExpr>,
+}
+
+impl Frame {
+    pub(super) fn new(system: &System, inner: &[DimId]) -> Frame {
+        let dims: Vec<DimId> = (0..system.dims.len())
+            .map(DimId::from)
+            .chain(inner.iter().copied())
+            .collect();
+        let n_params = system.params.len();
+        let n_ids = dims.iter().map(|d| d.index() + 1).max().unwrap_or(0);
+        // An iterator of another reduction can not occur here; any place will do for it.
+        let mut places = vec![LinExpr::zero(); n_ids];
+        for (column, d) in dims.iter().enumerate() {
+            places[d.index()] = LinExpr::var(n_params + column);
+        }
+        Frame {
+            space: Space::new(n_params, dims.len()),
+            dims,
+            places,
+        }
+    }
+
+    pub(super) fn set(&self, conds: &[Cond]) -> Result<Set, SetError> {
+        let mut pieces = vec![BasicSetBuilder::new(self.space)];
+        for cond in conds {
+            pieces = constrain(pieces, cond, &self.places)?;
+        }
+        union(self.space, pieces)
+    }
+
+    pub(super) fn map(&self, forms: &[Form]) -> Result<Map, SetError> {
+        let mut builder = BasicSetBuilder::new(self.space);
+        let outputs = forms
+            .iter()
+            .map(|form| lin_expr(form, &mut builder, &self.places))
+            .collect::<Result<_, _>>()?;
+        Ok(builder.build_map(outputs)?)
+    }
+}
+
+/// The conditions whose conjunction a condition is.
+pub(super) fn conjuncts(cond: Cond) -> Vec<Cond> {
+    match cond {
+        Cond::And(parts) => parts.into_iter().flat_map(conjuncts).collect(),
+        Cond::Const(true) => Vec::new(),
+        Cond::Const(false) | Cond::Cmp(..) | Cond::Or(_) | Cond::Not(_) => vec![cond],
+    }
+}

@@ -1,0 +1,260 @@
+//! The step clock: extents of the time coordinates, delays in ticks, registers.
+//!
+//! A cell's value stays in the PE's queue until its last reader: V[PEs][ticks + 1]. Coalesced, the
+//! oldest entry is read before the new value enters, and one register less is enough; that works
+//! where every reader at the longest delay runs no later than the cell itself.
+
+use affine::Space;
+use systola_ir::array::{Array, Realisation, Registers};
+use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::mapping::TimeLevel;
+use systola_ir::sets::{lin_expr, set_of};
+use systola_ir::{DimId, VarId};
+
+use crate::decide::{Decide, Undecided};
+use crate::legality::union_of;
+
+/// Fills in the registers of every cell; `sizes` are the parameters where all are given.
+pub fn count_registers(
+    array: &mut Array,
+    decide: &Decide,
+    sizes: Option<&[i128]>,
+) -> Result<(), Undecided> {
+    let radix = radix(array, decide, sizes)?;
+    for n in 0..array.cells.len() {
+        let cell = VarId::from(n);
+        let mut delays = Vec::new();
+        for port in array.ports.iter().filter(|p| p.source == cell) {
+            let after = position(array, port.sink) > position(array, cell);
+            for link in &port.links {
+                match link.realisation {
+                    Realisation::Launch | Realisation::Reinject | Realisation::Hole => {}
+                    Realisation::Wire
+                    | Realisation::Register
+                    | Realisation::Buffer
+                    | Realisation::Shuffle
+                    | Realisation::Shared
+                    | Realisation::Flags
+                    | Realisation::Message
+                    | Realisation::Broadcast
+                    | Realisation::Tree => {
+                        delays.push((ticks(&link.delay, radix.as_deref()), after));
+                    }
+                }
+            }
+        }
+        let longest = delays
+            .iter()
+            .map(|(d, _)| d.clone())
+            .try_fold(Poly::zero(), |max, d| larger(max, d?, decide, sizes));
+        array.cells[n].registers = Registers {
+            depth: longest.clone().map(|d| d.add(&Poly::constant(1))),
+            coalesced: longest.map(|longest| {
+                let late = delays
+                    .iter()
+                    .any(|(d, after)| *after && d.as_ref() == Some(&longest));
+                if longest.is_zero() || late {
+                    longest.add(&Poly::constant(1))
+                } else {
+                    longest
+                }
+            }),
+        };
+    }
+    Ok(())
+}
+
+fn position(array: &Array, cell: VarId) -> usize {
+    array.body.iter().position(|c| *c == cell).unwrap_or(0)
+}
+
+/// A delay in ticks; the launch components of it are zero where it is asked.
+pub fn ticks(delay: &[Poly], radix: Option<&[Poly]>) -> Option<Poly> {
+    let radix = radix?;
+    let mut sum = Poly::zero();
+    for (d, r) in delay.iter().zip(radix) {
+        sum = sum.add(&d.mul(r).ok()?);
+    }
+    Some(sum)
+}
+
+/// The worth of one step of each time coordinate in ticks; zero for launches. `None` where it
+/// depends on sizes that are not given.
+pub fn radix(
+    array: &Array,
+    decide: &Decide,
+    sizes: Option<&[i128]>,
+) -> Result<Option<Vec<Poly>>, Undecided> {
+    let inside = |k: &usize| array.time[*k].level != TimeLevel::Launch;
+    let mut worth = Poly::constant(1);
+    let mut radix = vec![Poly::zero(); array.time.len()];
+    let coordinates: Vec<usize> = (0..array.time.len()).filter(inside).collect();
+    for (at, k) in coordinates.iter().enumerate().rev() {
+        radix[*k] = worth.clone();
+        if at == 0 {
+            break;
+        }
+        let Some(extent) = extent(array, *k, decide, sizes)? else {
+            return Ok(None);
+        };
+        worth = worth.mul(&extent)?;
+    }
+    Ok(Some(radix))
+}
+
+/// How many values a time coordinate runs through.
+pub fn extent(
+    array: &Array,
+    k: usize,
+    decide: &Decide,
+    sizes: Option<&[i128]>,
+) -> Result<Option<Poly>, Undecided> {
+    if let Some(params) = sizes {
+        let bounds = time_bounds(array, k, params)?;
+        return Ok(bounds.map(|(least, most)| Poly::constant(most - least + 1)));
+    }
+    let mut range: Option<(Poly, Poly)> = None;
+    for piece in &array.pieces {
+        let domain = domain(array).and(piece.cond.clone());
+        let Some((least, most)) = interval(&piece.time[k], &domain, decide)? else {
+            return Ok(None);
+        };
+        range = match range {
+            None => Some((least, most)),
+            Some((a, b)) if a == least && b == most => Some((a, b)),
+            Some(_) => return Ok(None),
+        };
+    }
+    Ok(range.map(|(least, most)| most.sub(&least).add(&Poly::constant(1))))
+}
+
+/// Least and greatest value of a time coordinate at given sizes; `None` on an empty domain.
+pub fn time_bounds(
+    array: &Array,
+    k: usize,
+    params: &[i128],
+) -> Result<Option<(i128, i128)>, Undecided> {
+    let forms: Vec<(&Cond, &Form)> = array
+        .pieces
+        .iter()
+        .map(|p| (&p.cond, &p.time[k]))
+        .collect();
+    form_bounds(array, &forms, params)
+}
+
+fn form_bounds(
+    array: &Array,
+    forms: &[(&Cond, &Form)],
+    params: &[i128],
+) -> Result<Option<(i128, i128)>, Undecided> {
+    let n = array.dims.len();
+    let value = |p: systola_ir::ParamId| params.get(p.index()).copied();
+    let mut range: Option<(i128, i128)> = None;
+    for (cond, form) in forms {
+        // The value of the form as one more coordinate, so that floors need no special case.
+        let here = domain(array)
+            .and((*cond).clone())
+            .map(&|f| f.fix_params(&value))?;
+        let here = here.and(Cond::Cmp(
+            Rel::Eq,
+            Form::from(DimId::from(n)),
+            form.fix_params(&value)?,
+        ));
+        let set = set_of(&here, Space::new(0, n + 1))?;
+        if set.is_empty()? {
+            continue;
+        }
+        let column = Space::new(0, n + 1).dim(n)?;
+        if let (Some(least), Some(most)) = set.bounds(&column, &[])? {
+            range = Some(match range {
+                None => (least, most),
+                Some((a, b)) => (a.min(least), b.max(most)),
+            });
+        }
+    }
+    Ok(range)
+}
+
+/// Every point at which some cell computes.
+pub fn domain(array: &Array) -> Cond {
+    let domains: Vec<&Cond> = array.cells.iter().map(|c| &c.domain).collect();
+    union_of(&domains)
+}
+
+/// Least and greatest value of a quasi-affine form over a domain, where they are single
+/// polynomials of the parameters.
+pub fn interval(
+    form: &Form,
+    domain: &Cond,
+    decide: &Decide,
+) -> Result<Option<(Poly, Poly)>, Undecided> {
+    if !form.is_quasi_affine() {
+        return Ok(None);
+    }
+    let n = 1 + domain
+        .forms()
+        .into_iter()
+        .chain([form])
+        .flat_map(Form::dims)
+        .map(DimId::index)
+        .max()
+        .unwrap_or(0);
+    let space = Space::new(decide.n_params, n + 1);
+    let value = Form::from(DimId::from(n));
+    let cond = decide
+        .context
+        .clone()
+        .and(domain.clone())
+        .and(Cond::Cmp(Rel::Eq, value.clone(), form.clone()));
+    let set = set_of(&cond, space)?;
+    let mut builder = affine::BasicSetBuilder::new(space);
+    let column = lin_expr(&value, &mut builder, &systola_ir::sets::identity(space))?;
+    let mut range: Option<(Poly, Poly)> = None;
+    for bounds in set.bounds_symbolic(&column)? {
+        let (Some(least), Some(most)) = (single(&bounds.lower), single(&bounds.upper)) else {
+            return Ok(None);
+        };
+        match &range {
+            None => range = Some((least, most)),
+            Some((a, b)) if *a == least && *b == most => {}
+            Some(_) => return Ok(None),
+        }
+    }
+    Ok(range)
+}
+
+/// The one bound of a list, as a polynomial.
+fn single(bounds: &[(affine::LinExpr, affine::Int)]) -> Option<Poly> {
+    let [(expr, 1)] = bounds else { return None };
+    let mut poly = Poly::constant(expr.constant_term());
+    for (p, c) in expr.coeffs().iter().enumerate() {
+        let param = Poly::param(systola_ir::ParamId::from(p));
+        poly = poly.add(&param.mul(&Poly::constant(*c)).ok()?);
+    }
+    Some(poly)
+}
+
+/// The larger of two polynomials, where one is larger for all parameters in the context.
+fn larger(a: Poly, b: Poly, decide: &Decide, sizes: Option<&[i128]>) -> Option<Poly> {
+    if let Some(params) = sizes {
+        let (x, y) = (a.eval(params).ok()?, b.eval(params).ok()?);
+        return Some(if x >= y { a } else { b });
+    }
+    let below = |low: &Poly, high: &Poly| {
+        let gap = high.sub(low);
+        gap.as_constant().map_or_else(
+            || {
+                let negative = Cond::cmp(Rel::Lt, Form::from(gap.clone()), 0);
+                gap.degree() <= 1 && decide.is_empty(&negative, 0).unwrap_or(false)
+            },
+            |c| c >= 0,
+        )
+    };
+    if below(&a, &b) {
+        Some(b)
+    } else if below(&b, &a) {
+        Some(a)
+    } else {
+        None
+    }
+}

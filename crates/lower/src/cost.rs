@@ -1,0 +1,398 @@
+//! The array in numbers: counts at given sizes, links, registers, injections and drains.
+
+use affine::Space;
+use systola_ir::array::{Array, Realisation, Reverse, Role};
+use systola_ir::form::{Cond, Form, Poly};
+use systola_ir::mapping::TimeLevel;
+use systola_ir::sets::{map_of, set_of};
+use systola_ir::system::visit::walk;
+use systola_ir::system::{Expr, System};
+use systola_ir::{DimId, ParamId};
+
+use crate::clock::{domain, time_bounds};
+use crate::decide::Undecided;
+use crate::digits::gcd;
+use crate::report::{Counts, LinkRow, RegisterRow, Report, Scope};
+use crate::taxonomy::{name, streams};
+
+/// Reports on a legal array; `sizes` are the parameters where all are given.
+pub fn report(
+    array: &Array,
+    system: &System,
+    scope: Scope,
+    sizes: Option<&[i128]>,
+) -> Result<Report, Undecided> {
+    let streams = streams(array)?;
+    let params = array.param_names();
+    let registers = registers(array, &params, sizes);
+    let value = |poly: &Option<Poly>| {
+        let poly = poly.as_ref()?;
+        match sizes {
+            Some(sizes) => poly.eval(sizes).ok(),
+            None => poly.as_constant(),
+        }
+    };
+    let per_pe = |coalesced: bool| {
+        let mut sum = loaded(array).len() as i128;
+        for cell in &array.cells {
+            let depth = if coalesced {
+                value(&cell.registers.coalesced)?
+            } else {
+                value(&cell.registers.depth)?
+            };
+            sum += depth * cell.ty.n_scalars() as i128;
+        }
+        Some(sum)
+    };
+    Ok(Report {
+        system: array.system.clone(),
+        mapping: array.name.clone(),
+        scope,
+        name: name(&streams),
+        streams,
+        counts: sizes.map(|sizes| counts(array, system, sizes)).transpose()?,
+        links: links(array, &params),
+        registers,
+        registers_per_pe: per_pe(false),
+        coalesced_per_pe: per_pe(true),
+        reverse: reverse_lines(array, &params),
+        injections: injections(array, &params),
+        drains: drains(array, &params),
+        transfers: transfers(array),
+    })
+}
+
+/// Direct reads inside larger expressions: each holds its element in a register of its own.
+fn loaded(array: &Array) -> Vec<(String, Vec<Form>)> {
+    let mut list: Vec<(String, Vec<Form>)> = Vec::new();
+    for cell in &array.cells {
+        let mut leaves = Vec::new();
+        leaf_reads(&cell.body, true, &mut leaves);
+        for (input, index) in leaves {
+            let key = (array.inputs[input].name.clone(), index);
+            if !list.contains(&key) {
+                list.push(key);
+            }
+        }
+    }
+    list
+}
+
+/// Reads that are not simply the value of the cell.
+fn leaf_reads(expr: &Expr, is_value: bool, list: &mut Vec<(usize, Vec<Form>)>) {
+    match expr {
+        Expr::Input { input, index, .. } if !is_value => list.push((input.index(), index.clone())),
+        Expr::Guard {
+            then, otherwise, ..
+        } => {
+            leaf_reads(then, is_value, list);
+            if let Some(otherwise) = otherwise {
+                leaf_reads(otherwise, is_value, list);
+            }
+        }
+        other => {
+            for child in systola_ir::system::visit::children(other) {
+                leaf_reads(child, false, list);
+            }
+        }
+    }
+}
+
+fn registers(array: &Array, params: &[String], sizes: Option<&[i128]>) -> Vec<RegisterRow> {
+    let show = |poly: &Option<Poly>| match (poly, sizes) {
+        (Some(poly), Some(sizes)) => poly
+            .eval(sizes)
+            .map_or_else(|_| "?".into(), |v| v.to_string()),
+        (Some(poly), None) => poly.display(params).to_string(),
+        (None, _) => "depends on sizes".to_string(),
+    };
+    let mut rows: Vec<RegisterRow> = array
+        .cells
+        .iter()
+        .map(|cell| RegisterRow {
+            name: cell.name.clone(),
+            scalars: cell.ty.n_scalars(),
+            depth: show(&cell.registers.depth),
+            coalesced: show(&cell.registers.coalesced),
+        })
+        .collect();
+    for (input, index) in loaded(array) {
+        let index: Vec<String> = index
+            .iter()
+            .map(|f| f.display(params, &array.dims).to_string())
+            .collect();
+        rows.push(RegisterRow {
+            name: format!("{input}[{}]", index.join(", ")),
+            scalars: 1,
+            depth: "1".into(),
+            coalesced: "1".into(),
+        });
+    }
+    rows
+}
+
+fn vector(list: &[Poly], params: &[String]) -> String {
+    let parts: Vec<String> = list.iter().map(|p| p.display(params).to_string()).collect();
+    match parts.as_slice() {
+        [one] => one.clone(),
+        many => format!("({})", many.join(", ")),
+    }
+}
+
+fn links(array: &Array, params: &[String]) -> Vec<LinkRow> {
+    let mut rows = Vec::new();
+    for port in &array.ports {
+        for link in &port.links {
+            if link.realisation == Realisation::Wire {
+                continue;
+            }
+            let guard = (port.links.len() > 1)
+                .then(|| link.guard.display(params, &array.dims).to_string());
+            rows.push(LinkRow {
+                source: array.cells[port.source.index()].name.clone(),
+                sink: array.cells[port.sink.index()].name.clone(),
+                distance: vector(&port.distance, params),
+                displacement: vector(&link.displacement, params),
+                delay: vector(&link.delay, params),
+                realisation: link.realisation.clone(),
+                guard,
+            });
+        }
+    }
+    rows
+}
+
+fn counts(array: &Array, system: &System, sizes: &[i128]) -> Result<Counts, Undecided> {
+    let n = array.dims.len();
+    let value = |p: ParamId| sizes.get(p.index()).copied();
+    let fixed = |cond: &Cond| cond.map(&|f| f.fix_params(&value));
+    let expanded_set = set_of(&fixed(&domain(array))?, Space::new(0, n))?;
+    let expanded = expanded_set.count(&[])?.unwrap_or(0);
+    let points = if array.tiles.is_empty() {
+        expanded
+    } else {
+        let owned = fixed(&domain(array).and(array.owned()))?;
+        set_of(&owned, Space::new(0, n))?.count(&[])?.unwrap_or(0)
+    };
+    let mut places = None;
+    for piece in &array.pieces {
+        let cond = fixed(&domain(array).and(piece.cond.clone()))?;
+        let set = set_of(&cond, Space::new(0, n))?;
+        let forms = piece
+            .place
+            .iter()
+            .map(|f| f.fix_params(&value))
+            .collect::<Result<Vec<_>, _>>()?;
+        let image = set.image(&map_of(&forms, Space::new(0, n))?)?;
+        places = Some(match places {
+            None => image,
+            Some(places) => image.union(&places)?,
+        });
+    }
+    let pes = match places {
+        Some(places) if !array.place.is_empty() => places.count(&[])?.unwrap_or(0),
+        _ => i128::from(expanded > 0),
+    };
+    let mut steps = i128::from(expanded > 0);
+    for k in 0..array.time.len() {
+        if let Some((least, most)) = time_bounds(array, k, sizes)? {
+            steps = steps
+                .checked_mul(most - least + 1)
+                .ok_or(affine::Error::Overflow)?;
+        }
+    }
+    let outputs = outputs(system, sizes)?;
+    let ratio = |a: i128, b: i128| if b == 0 { 0.0 } else { a as f64 / b as f64 };
+    let slots = pes.checked_mul(steps).ok_or(affine::Error::Overflow)?;
+    Ok(Counts {
+        params: array
+            .param_names()
+            .into_iter()
+            .zip(sizes.iter().copied())
+            .collect(),
+        points,
+        expanded,
+        pes,
+        steps,
+        outputs,
+        outturn: ratio(outputs, steps),
+        utilisation: ratio(expanded, slots),
+        period: period(array, sizes)?,
+    })
+}
+
+/// Elements written.
+fn outputs(system: &System, sizes: &[i128]) -> Result<i128, Undecided> {
+    let n = system.dims.len();
+    let value = |p: ParamId| sizes.get(p.index()).copied();
+    let mut sum = 0;
+    for output in &system.outputs {
+        for write in &output.writes {
+            let mut cond = system.domain_cond().and(write.when.clone());
+            walk(&write.value, &mut |e| {
+                if let Expr::Var { var, .. } = e {
+                    for on in &system.vars[var.index()].on {
+                        cond = std::mem::replace(&mut cond, Cond::TRUE).and(on.clone());
+                    }
+                }
+            });
+            let cond = cond.map(&|f| f.fix_params(&value))?;
+            sum += set_of(&cond, Space::new(0, n))?.count(&[])?.unwrap_or(0);
+        }
+    }
+    Ok(sum)
+}
+
+/// Steps between two uses of a PE: the greatest common divisor of the time over the directions
+/// that keep the place.
+fn period(array: &Array, sizes: &[i128]) -> Result<Option<i128>, Undecided> {
+    let [piece] = array.pieces.as_slice() else {
+        return Ok(None);
+    };
+    let n = array.dims.len();
+    let row = |form: &Form| -> Result<Option<Vec<i128>>, Undecided> {
+        let fixed = form.fix_params(&|p| sizes.get(p.index()).copied())?;
+        if !fixed.is_affine() {
+            return Ok(None);
+        }
+        Ok((0..n)
+            .map(|d| fixed.coefficient(DimId::from(d)).as_constant())
+            .collect())
+    };
+    let mut rows = Vec::new();
+    for form in &piece.place {
+        match row(form)? {
+            Some(row) => rows.push(row),
+            None => return Ok(None),
+        }
+    }
+    let kernel = if rows.is_empty() {
+        affine::Matrix::identity(n).rows().map(<[i128]>::to_vec).collect()
+    } else {
+        affine::Matrix::from_rows(n, &rows)?.kernel()?
+    };
+    let steps: Vec<usize> = (0..array.time.len())
+        .filter(|k| array.time[*k].level != TimeLevel::Launch)
+        .collect();
+    let [only] = steps.as_slice() else {
+        return Ok(None);
+    };
+    let Some(schedule) = row(&piece.time[*only])? else {
+        return Ok(None);
+    };
+    let period = kernel
+        .iter()
+        .map(|d| d.iter().zip(&schedule).map(|(d, s)| d * s).sum::<i128>())
+        .fold(0, |g, t| gcd(g, t.abs()));
+    Ok((period > 0).then_some(period))
+}
+
+fn reverse_lines(array: &Array, params: &[String]) -> Vec<String> {
+    let slots: Vec<String> = array
+        .place
+        .iter()
+        .map(|c| c.name.clone())
+        .chain(array.time.iter().map(|c| c.name.clone()))
+        .collect();
+    let mut lines = Vec::new();
+    for piece in &array.pieces {
+        if array.pieces.len() > 1 {
+            lines.push(format!("when {}:", piece.cond.display(params, &array.dims)));
+        }
+        match &piece.reverse {
+            Reverse::Scan => {
+                lines.push("by scanning the fibre of the slot, at most one point".into());
+            }
+            Reverse::Forms(forms) => {
+                for (dim, (form, divisor)) in array.dims.iter().zip(forms) {
+                    let form = form.display(params, &slots);
+                    lines.push(if *divisor == 1 {
+                        format!("{dim} = {form}")
+                    } else {
+                        format!("{dim} = ({form})/{divisor}, where it divides")
+                    });
+                }
+            }
+        }
+    }
+    lines
+}
+
+fn injections(array: &Array, params: &[String]) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for cell in &array.cells {
+        walk(&cell.body, &mut |e| {
+            let line = match e {
+                Expr::Input { input, index, .. } => {
+                    let index: Vec<String> = index
+                        .iter()
+                        .map(|f| f.display(params, &array.dims).to_string())
+                        .collect();
+                    let name = &array.inputs[input.index()].name;
+                    match &cell.role {
+                        Role::Propagation { along, .. } => format!(
+                            "{name}[{}] enters `{}` and travels along {}",
+                            index.join(", "),
+                            cell.name,
+                            vector(along, params)
+                        ),
+                        _ => format!("{name}[{}] is read by `{}`", index.join(", "), cell.name),
+                    }
+                }
+                Expr::Lookup { input, .. } => format!(
+                    "{} is looked up by `{}`",
+                    array.inputs[input.index()].name,
+                    cell.name
+                ),
+                _ => return,
+            };
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        });
+    }
+    lines
+}
+
+fn drains(array: &Array, params: &[String]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for output in &array.outputs {
+        for write in &output.writes {
+            let index: Vec<String> = write
+                .index
+                .iter()
+                .map(|f| f.display(params, &array.dims).to_string())
+                .collect();
+            lines.push(format!(
+                "{}[{}] leaves when {}",
+                output.name,
+                index.join(", "),
+                write.when.display(params, &array.dims)
+            ));
+        }
+    }
+    lines
+}
+
+fn transfers(array: &Array) -> Vec<String> {
+    array
+        .transfers
+        .iter()
+        .map(|t| {
+            let at = t
+                .at
+                .as_ref()
+                .map_or("once".to_string(), |a| format!("for each {}", a.text));
+            format!(
+                "{} to {:?}, {at}, {} stage{}, layout {:?}, by {:?}",
+                t.source.text,
+                t.store,
+                t.stages,
+                if t.stages == 1 { "" } else { "s" },
+                t.layout,
+                t.engine
+            )
+            .to_lowercase()
+        })
+        .collect()
+}

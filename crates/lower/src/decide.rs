@@ -1,0 +1,64 @@
+//! Questions about conditions, answered exactly or not at all.
+
+use affine::Space;
+use systola_ir::form::Cond;
+use systola_ir::sets::{SetError, set_of};
+
+/// Why a question has no answer for all sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Undecided {
+    /// A parameter multiplies an iterator: it can be decided at given sizes.
+    NeedsSizes(String),
+    /// The arithmetic outgrew its numbers or its budget.
+    TooComplex(affine::Error),
+}
+
+impl From<SetError> for Undecided {
+    fn from(error: SetError) -> Self {
+        match error {
+            SetError::NotAffine(_) => {
+                Undecided::NeedsSizes("a parameter multiplies an iterator or a parameter".into())
+            }
+            SetError::Affine(error) => Undecided::TooComplex(error),
+        }
+    }
+}
+
+impl From<affine::Error> for Undecided {
+    fn from(error: affine::Error) -> Self {
+        Undecided::TooComplex(error)
+    }
+}
+
+impl From<systola_ir::form::Overflow> for Undecided {
+    fn from(_: systola_ir::form::Overflow) -> Self {
+        Undecided::TooComplex(affine::Error::Overflow)
+    }
+}
+
+/// Parameters and points.
+pub type Sample = (Vec<i128>, Vec<i128>);
+
+/// Asks for parameters in a context.
+#[derive(Clone, Debug)]
+pub struct Decide {
+    pub n_params: usize,
+    pub context: Cond,
+}
+
+impl Decide {
+    fn set(&self, cond: &Cond, n_dims: usize) -> Result<affine::Set, Undecided> {
+        let all = self.context.clone().and(cond.clone());
+        Ok(set_of(&all, Space::new(self.n_params, n_dims))?)
+    }
+
+    /// Does the condition hold nowhere?
+    pub fn is_empty(&self, cond: &Cond, n_dims: usize) -> Result<bool, Undecided> {
+        Ok(self.set(cond, n_dims)?.is_empty()?)
+    }
+
+    /// A place where it holds.
+    pub fn sample(&self, cond: &Cond, n_dims: usize) -> Result<Option<Sample>, Undecided> {
+        Ok(self.set(cond, n_dims)?.sample()?)
+    }
+}

@@ -1,0 +1,605 @@
+//! Is a mapping legal?
+//!
+//! * **Causality**: along every link, time grows lexicographically. It may stand still only between
+//!   equations of one point, for values marked `broadcast`, and for sums whose operator may be regrouped.
+//! * **No conflict**: no two points of the expanded domain share a slot (place, time).
+//! * **Halos are wide enough**: what an owned point needs within a launch is in its tile.
+//! * **Realisable**: every link can be built.
+//!
+//! All is decided exactly, for all sizes in the context, wherever the question is Presburger. A
+//! refusal carries a counterexample: concrete points that anyone can put into the mapping.
+
+use std::collections::VecDeque;
+
+use systola_ir::array::{Array, Link, Port, Realisation, Role};
+use systola_ir::codes::legality as codes;
+use systola_ir::diag::{Counterexample, MappedPoint};
+use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::mapping::TimeLevel;
+use systola_ir::system::{Combine, Law, System};
+use systola_ir::{Diagnostic, DimId, ParamId, VarId};
+
+use crate::apply_mapping::{Failure, realisable, reads_at};
+use crate::decide::{Decide, Undecided};
+use crate::digits::{at_second, digits};
+use crate::localise::Localised;
+use crate::resolve::SpaceTime;
+
+/// Refuses an illegal mapping.
+pub fn check_legality(
+    array: &Array,
+    localised: &Localised,
+    st: &SpaceTime,
+    decide: &Decide,
+) -> Result<(), Failure> {
+    let mut errors = Vec::new();
+    let checker = Checker {
+        array,
+        localised,
+        st,
+        decide,
+        params: array.param_names(),
+    };
+    for port in &array.ports {
+        for link in &port.links {
+            errors.extend(checker.causality(port, link)?);
+        }
+    }
+    errors.extend(checker.conflict()?);
+    errors.extend(checker.user_reverse()?);
+    if errors.is_empty() {
+        errors.extend(realisable(array, st));
+    }
+    if errors.is_empty() && !array.tiles.is_empty() {
+        errors.extend(checker.halos()?);
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Failure::Refused(errors))
+    }
+}
+
+struct Checker<'a> {
+    array: &'a Array,
+    localised: &'a Localised,
+    st: &'a SpaceTime,
+    decide: &'a Decide,
+    params: Vec<String>,
+}
+
+/// What standing still in time would mean for a link.
+enum Standing {
+    Allowed,
+    Forbidden(&'static str),
+}
+
+impl Checker<'_> {
+    fn n(&self) -> usize {
+        self.array.dims.len()
+    }
+
+    fn standing(&self, port: &Port) -> Standing {
+        if self.st.broadcast.contains(&port.source) {
+            return Standing::Allowed;
+        }
+        if port.sink == port.source
+            && let Role::Accumulation { op, .. } = &self.array.cells[port.source.index()].role
+        {
+            if self.may_regroup(port.source, *op) {
+                return Standing::Allowed;
+            }
+            return Standing::Forbidden(
+                "declare the sum `associative` or `reorderable` to let it become a tree",
+            );
+        }
+        match self.array.cells[port.source.index()].role {
+            Role::Propagation { .. } | Role::Carry { .. } => Standing::Forbidden(
+                "mark the value `broadcast` if it may arrive in the step in which it leaves",
+            ),
+            Role::Accumulation { .. } | Role::Plain => Standing::Forbidden(""),
+        }
+    }
+
+    fn may_regroup(&self, var: VarId, op: Combine) -> bool {
+        let system: &System = &self.localised.system;
+        let declared = &system.vars[var.index()];
+        self.localised.sums.contains(&var)
+            || declared.law >= Law::Associative
+            || system.law_of(op, &declared.ty) >= Law::Associative
+    }
+
+    fn causality(&self, port: &Port, link: &Link) -> Result<Option<Diagnostic>, Failure> {
+        if matches!(
+            link.realisation,
+            Realisation::Wire | Realisation::Hole | Realisation::Reinject
+        ) {
+            return Ok(None);
+        }
+        let standing = self.standing(port);
+        let allowed = matches!(standing, Standing::Allowed);
+        if let Some(delay) = link
+            .delay
+            .iter()
+            .map(Poly::as_constant)
+            .collect::<Option<Vec<_>>>()
+        {
+            let zero = vec![0; delay.len()];
+            if delay > zero || (allowed && delay == zero) {
+                return Ok(None);
+            }
+        }
+        let wrong = match not_later(&link.delay, allowed, &self.decide.context)? {
+            Some(wrong) => wrong,
+            None => return Ok(None),
+        };
+        let e = self.array.extend_distance(&port.distance);
+        let live = reads_at(port, &self.array.cells, &e, &self.array.tiles)?;
+        let question = live.and(link.guard.clone()).and(wrong);
+        let Some((params, point)) = self.decide.sample(&question, self.n())? else {
+            return Ok(None);
+        };
+        let source: Vec<i128> = point
+            .iter()
+            .zip(&e)
+            .map(|(z, e)| Ok(z - e.eval(&params)?))
+            .collect::<Result<_, systola_ir::form::Overflow>>()?;
+        let cell = &self.array.cells[port.source.index()].name;
+        let sink = &self.array.cells[port.sink.index()].name;
+        let shown = |list: &[Poly]| tuple(list.iter().map(|p| p.display(&self.params).to_string()));
+        let e_text = shown(&port.distance);
+        let delay_text = shown(&link.delay);
+        let values: Vec<i128> = link
+            .delay
+            .iter()
+            .map(|d| d.eval(&params))
+            .collect::<Result<_, _>>()?;
+        let stands = values.iter().all(|v| *v == 0);
+        let message = if stands {
+            format!("dependence {e_text} of `{cell}` takes no time: `{sink}` would use it in the step in which it is made")
+        } else {
+            format!("dependence {e_text} of `{cell}` goes back in time: it takes {delay_text} steps")
+        };
+        let help = match standing {
+            Standing::Forbidden(hint) if stands && !hint.is_empty() => hint.to_string(),
+            _ => format!(
+                "choose a schedule whose product with {e_text} is positive{}",
+                self.suggest(port)
+            ),
+        };
+        Ok(Some(
+            Diagnostic::new(&codes::NOT_CAUSAL, self.st.time_span, message)
+                .here(format!("gives {e_text} a delay of {delay_text}"))
+                .also(port.span, format!("`{cell}` is read here"))
+                .help(help)
+                .counterexample(self.example(&params, &[source, point])?),
+        ))
+    }
+
+    /// Which iterators want which sign.
+    fn suggest(&self, port: &Port) -> String {
+        let wants: Vec<String> = port
+            .distance
+            .iter()
+            .zip(&self.localised.system.dims)
+            .filter_map(|(e, dim)| match e.as_constant() {
+                Some(c) if c > 0 => Some(format!("a larger coefficient of `{}`", dim.name)),
+                Some(c) if c < 0 => Some(format!("a smaller coefficient of `{}`", dim.name)),
+                _ => None,
+            })
+            .collect();
+        if wants.is_empty() {
+            String::new()
+        } else {
+            format!(": {} helps", wants.join(" or "))
+        }
+    }
+
+    fn conflict(&self) -> Result<Option<Diagnostic>, Failure> {
+        let n = self.n();
+        let pieces = &self.array.pieces;
+        let domain = self.domain();
+        for (i, first) in pieces.iter().enumerate() {
+            for (j, second) in pieces.iter().enumerate().skip(i) {
+                let here: Vec<Form> = first.place.iter().chain(&first.time).cloned().collect();
+                let there: Vec<Form> = second.place.iter().chain(&second.time).cloned().collect();
+                if i == j && is_injective_everywhere(&here, n)? {
+                    continue;
+                }
+                let second_domain = domain
+                    .clone()
+                    .and(second.cond.clone())
+                    .map(&|f| at_second(f, n).map_err(|_| systola_ir::form::Overflow))?;
+                let pair = domain.clone().and(first.cond.clone()).and(second_domain);
+                let mut question = pair.clone();
+                if i == j {
+                    for form in digits(&here, n, &pair, self.decide)? {
+                        let other = at_second(&form, n)?;
+                        question = question.and(Cond::Cmp(Rel::Eq, form, other));
+                    }
+                    question = question.and(lex_less(n));
+                } else {
+                    for (a, b) in here.iter().zip(&there) {
+                        question = question.and(Cond::Cmp(Rel::Eq, a.clone(), at_second(b, n)?));
+                    }
+                }
+                if let Some((params, point)) = self.decide.sample(&question, 2 * n)? {
+                    let (a, b) = point.split_at(n);
+                    let example = self.example(&params, &[a.to_vec(), b.to_vec()])?;
+                    let slot = &example.points[0];
+                    let message = format!(
+                        "points {} and {} share the slot place {}, time {}",
+                        numbers(a),
+                        numbers(b),
+                        numbers(&slot.place),
+                        numbers(&slot.time)
+                    );
+                    let apart: Vec<i128> = b.iter().zip(a).map(|(b, a)| b - a).collect();
+                    return Ok(Some(
+                        Diagnostic::new(&codes::CONFLICT, self.st.place_span, message)
+                            .here("two points on one PE at one time")
+                            .help(format!(
+                                "the mapping does not tell points apart that differ by {}: give it another place, or a time with a coefficient along it",
+                                numbers(&apart)
+                            ))
+                            .counterexample(example),
+                    ));
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    /// Every point at which some cell computes.
+    fn domain(&self) -> Cond {
+        let domains: Vec<&Cond> = self.array.cells.iter().map(|c| &c.domain).collect();
+        union_of(&domains)
+    }
+
+    fn user_reverse(&self) -> Result<Vec<Diagnostic>, Failure> {
+        let mut errors = Vec::new();
+        for binding in &self.st.reverse {
+            let question = self.domain().and(Cond::Cmp(
+                Rel::Ne,
+                binding.given.clone(),
+                binding.expected.clone(),
+            ));
+            let Some((params, point)) = self.decide.sample(&question, self.n())? else {
+                continue;
+            };
+            let given = binding.given.eval(&params, &point)?;
+            let expected = binding.expected.eval(&params, &point)?;
+            errors.push(
+                Diagnostic::new(
+                    &codes::WRONG_REVERSE,
+                    binding.span,
+                    format!(
+                        "the reverse transform gives {} = {given} for the slot of a point with {} = {expected}",
+                        binding.name, binding.name
+                    ),
+                )
+                .help("leave it out: the compiler derives one")
+                .counterexample(self.example(&params, &[point])?),
+            );
+        }
+        Ok(errors)
+    }
+
+    /// Does a hole reach an owned point of its tile within a launch?
+    fn halos(&self) -> Result<Option<Diagnostic>, Failure> {
+        let array = self.array;
+        let n = self.n();
+        let mut steps: Vec<Vec<i128>> = Vec::new();
+        for port in &array.ports {
+            let within = port.links.iter().any(|l| {
+                !matches!(
+                    l.realisation,
+                    Realisation::Launch | Realisation::Reinject | Realisation::Wire
+                )
+            });
+            if !within {
+                continue;
+            }
+            let e: Option<Vec<i128>> = array
+                .extend_distance(&port.distance)
+                .iter()
+                .map(Poly::as_constant)
+                .collect();
+            let Some(e) = e else {
+                return Err(Undecided::NeedsSizes(
+                    "a distance with a parameter inside an overlapped tile".into(),
+                )
+                .into());
+            };
+            if !steps.contains(&e) {
+                steps.push(e);
+            }
+        }
+        let launches: Vec<usize> = (0..array.time.len())
+            .filter(|k| array.time[*k].level == TimeLevel::Launch)
+            .collect();
+        for port in &array.ports {
+            for link in &port.links {
+                if link.realisation != Realisation::Hole {
+                    continue;
+                }
+                let e = array.extend_distance(&port.distance);
+                let live = reads_at(port, &array.cells, &e, &array.tiles)?;
+                // z + Σ nₖ·eₖ is owned, in the same launch.
+                let total = n + steps.len();
+                let mut cond = live.and(link.guard.clone());
+                for k in 0..steps.len() {
+                    cond = cond.and(Cond::cmp(Rel::Ge, DimId::from(n + k), 0));
+                }
+                let reached = |d: DimId| {
+                    let mut form = Form::from(d);
+                    for (k, step) in steps.iter().enumerate() {
+                        let c = Poly::constant(step[d.index()]);
+                        form = form.add(&Form::from(DimId::from(n + k)).scale(&c).ok()?);
+                    }
+                    Some(form)
+                };
+                let there = self.domain().and(array.owned());
+                cond = cond.and(there.map(&|f| f.substitute(&reached))?);
+                for piece in &array.pieces {
+                    for k in &launches {
+                        let form = &piece.time[*k];
+                        cond = cond.and(Cond::Cmp(Rel::Eq, form.substitute(&reached)?, form.clone()));
+                    }
+                }
+                let Some((params, point)) = self.decide.sample(&cond, total)? else {
+                    continue;
+                };
+                if !self.hole_is_needed(&params, &point[..n])? {
+                    return Err(Undecided::NeedsSizes(
+                        "a halo may be too narrow only along paths that leave the domain".into(),
+                    )
+                    .into());
+                }
+                let z = point[..n].to_vec();
+                let source: Vec<i128> = z
+                    .iter()
+                    .zip(&e)
+                    .map(|(z, e)| Ok(z - e.eval(&params)?))
+                    .collect::<Result<_, systola_ir::form::Overflow>>()?;
+                let cell = &array.cells[port.source.index()].name;
+                return Ok(Some(
+                    Diagnostic::new(
+                        &codes::HALO_TOO_NARROW,
+                        self.st.place_span,
+                        format!(
+                            "the halo is too narrow: the copy at {} needs `{cell}` at {}, which is not in its tile",
+                            numbers(&z),
+                            numbers(&source)
+                        ),
+                    )
+                    .also(port.span, format!("`{cell}` is read here"))
+                    .help("widen the overlap, or let fewer steps share a launch")
+                    .counterexample(self.example(&params, &[source, z])?),
+                ));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Walks forward from a copy through the links of its tile: is an owned point reached?
+    fn hole_is_needed(&self, params: &[i128], from: &[i128]) -> Result<bool, Failure> {
+        /// A walk longer than this is left to the answer of the sets.
+        const MOST: usize = 200_000;
+        let array = self.array;
+        let owned = array.owned();
+        let launch = |z: &[i128]| -> Result<Vec<i128>, Failure> {
+            let (_, time) = self.slot(params, z)?;
+            Ok(array
+                .time
+                .iter()
+                .zip(time)
+                .filter(|(c, _)| c.level == TimeLevel::Launch)
+                .map(|(_, t)| t)
+                .collect())
+        };
+        let start = launch(from)?;
+        let mut seen = std::collections::BTreeSet::from([from.to_vec()]);
+        let mut open = VecDeque::from([from.to_vec()]);
+        while let Some(z) = open.pop_front() {
+            if owned.eval(params, &z)? {
+                return Ok(true);
+            }
+            if seen.len() > MOST {
+                return Ok(true);
+            }
+            for port in &array.ports {
+                let e = array.extend_distance(&port.distance);
+                let next: Vec<i128> = z
+                    .iter()
+                    .zip(&e)
+                    .map(|(z, e)| Ok(z + e.eval(params)?))
+                    .collect::<Result<_, systola_ir::form::Overflow>>()?;
+                let sink = &array.cells[port.sink.index()];
+                if !sink.domain.eval(params, &next)? || !port.when.eval(params, &next)? {
+                    continue;
+                }
+                if launch(&next)? == start && seen.insert(next.clone()) {
+                    open.push_back(next);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn slot(&self, params: &[i128], z: &[i128]) -> Result<(Vec<i128>, Vec<i128>), Failure> {
+        for piece in &self.array.pieces {
+            if piece.cond.eval(params, z)? {
+                let eval = |forms: &[Form]| {
+                    forms
+                        .iter()
+                        .map(|f| f.eval(params, z))
+                        .collect::<Result<Vec<_>, _>>()
+                };
+                return Ok((eval(&piece.place)?, eval(&piece.time)?));
+            }
+        }
+        Ok((Vec::new(), Vec::new()))
+    }
+
+    fn example(&self, params: &[i128], points: &[Vec<i128>]) -> Result<Counterexample, Failure> {
+        let points = points
+            .iter()
+            .map(|z| {
+                let (place, time) = self.slot(params, z)?;
+                Ok(MappedPoint {
+                    point: z.clone(),
+                    place,
+                    time,
+                })
+            })
+            .collect::<Result<_, Failure>>()?;
+        Ok(Counterexample {
+            params: self
+                .params
+                .iter()
+                .cloned()
+                .zip(params.iter().copied())
+                .collect(),
+            dims: self.array.dims.clone(),
+            points,
+        })
+    }
+}
+
+/// The disjunction of conditions, without those that another implies word for word.
+pub(crate) fn union_of(conds: &[&Cond]) -> Cond {
+    let parts = |c: &Cond| match c {
+        Cond::And(parts) => parts.clone(),
+        other => vec![other.clone()],
+    };
+    let mut kept: Vec<&Cond> = Vec::new();
+    for cond in conds {
+        let own = parts(cond);
+        let implied = conds.iter().any(|other| {
+            let there = parts(other);
+            there.len() < own.len() && there.iter().all(|p| own.contains(p))
+        });
+        if !implied && !kept.contains(cond) {
+            kept.push(cond);
+        }
+    }
+    match kept.as_slice() {
+        [one] => (*one).clone(),
+        many => Cond::Or(many.iter().map(|c| (*c).clone()).collect()),
+    }
+}
+
+/// z before z' in lexicographic order, on pairs.
+fn lex_less(n: usize) -> Cond {
+    let mut cases = Vec::new();
+    for k in 0..n {
+        let mut case = Cond::TRUE;
+        for j in 0..k {
+            case = case.and(Cond::cmp(Rel::Eq, DimId::from(j), DimId::from(n + j)));
+        }
+        cases.push(case.and(Cond::cmp(Rel::Lt, DimId::from(k), DimId::from(n + k))));
+    }
+    Cond::Or(cases)
+}
+
+/// Linear forms of full rank tell all points apart, whatever the domain.
+fn is_injective_everywhere(forms: &[Form], n: usize) -> Result<bool, Undecided> {
+    let mut rows = Vec::new();
+    for form in forms.iter().filter(|f| f.is_affine()) {
+        let row: Option<Vec<i128>> = (0..n)
+            .map(|d| form.coefficient(DimId::from(d)).as_constant())
+            .collect();
+        rows.extend(row);
+    }
+    if rows.len() < n {
+        return Ok(false);
+    }
+    Ok(affine::Matrix::from_rows(n, &rows)?.rank()? == n)
+}
+
+/// The condition under which a delay is not positive (or, where standing is allowed, negative);
+/// `None` where that is impossible for parameters in the context.
+fn not_later(delay: &[Poly], allowed: bool, context: &Cond) -> Result<Option<Cond>, Undecided> {
+    let mut cases = Vec::new();
+    let mut equal = Cond::TRUE;
+    for d in delay {
+        if d.degree() <= 1 {
+            let form = Form::from(d.clone());
+            cases.push(equal.clone().and(Cond::cmp(Rel::Lt, form.clone(), 0)));
+            equal = equal.and(Cond::cmp(Rel::Eq, form, 0));
+        } else if is_positive(d, context)? {
+            equal = Cond::Const(false);
+            break;
+        } else {
+            return Err(Undecided::NeedsSizes(
+                "a delay multiplies parameters, and its sign depends on them".into(),
+            ));
+        }
+    }
+    if !allowed {
+        cases.push(equal);
+    }
+    cases.retain(|c| *c != Cond::Const(false));
+    Ok((!cases.is_empty()).then_some(Cond::Or(cases)))
+}
+
+/// Sufficient: with every parameter replaced by its lower bound plus a natural number, all
+/// coefficients are natural and the constant is positive.
+fn is_positive(poly: &Poly, context: &Cond) -> Result<bool, Undecided> {
+    let mut shifted = Poly::zero();
+    for (monomial, c) in poly.terms() {
+        let mut term = Poly::constant(c);
+        for p in monomial {
+            let bound = lower_bound(*p, context);
+            let Some(bound) = bound else { return Ok(false) };
+            term = term.mul(&Poly::param(*p).add(&Poly::constant(bound)))?;
+        }
+        shifted = shifted.add(&term);
+    }
+    let constant = shifted
+        .terms()
+        .find(|(m, _)| m.is_empty())
+        .map_or(0, |(_, c)| c);
+    Ok(constant > 0 && shifted.terms().all(|(_, c)| c >= 0))
+}
+
+fn lower_bound(p: ParamId, context: &Cond) -> Option<i128> {
+    let parts: Vec<&Cond> = match context {
+        Cond::And(parts) => parts.iter().collect(),
+        other => vec![other],
+    };
+    parts
+        .into_iter()
+        .filter_map(|part| match part {
+            Cond::Cmp(rel, left, right) if *left == Form::from(p) => {
+                let bound = right.as_constant()?;
+                match rel {
+                    Rel::Ge | Rel::Eq => Some(bound),
+                    Rel::Gt => Some(bound + 1),
+                    Rel::Ne | Rel::Lt | Rel::Le => None,
+                }
+            }
+            _ => None,
+        })
+        .max()
+}
+
+fn tuple(parts: impl Iterator<Item = String>) -> String {
+    let parts: Vec<String> = parts.collect();
+    match parts.as_slice() {
+        [one] => one.clone(),
+        many => format!("({})", many.join(", ")),
+    }
+}
+
+/// A vector of numbers as people write it.
+pub(crate) fn numbers(list: &[i128]) -> String {
+    format!(
+        "({})",
+        list.iter()
+            .map(i128::to_string)
+            .collect::<Vec<_>>()
+            .join(", ")
+    )
+}

@@ -1,0 +1,24 @@
+//! Checks and lowering: systems under mappings become arrays.
+//!
+//! [`pipeline`] reads top to bottom as the order of things.
+
+pub mod apply_mapping;
+pub mod check_system;
+pub mod clock;
+pub mod cost;
+pub mod decide;
+pub mod dependences;
+pub mod difference;
+pub mod digits;
+pub mod guards;
+pub mod legality;
+pub mod localise;
+pub mod names;
+pub mod pipeline;
+pub mod report;
+pub mod resolve;
+pub mod reverse;
+pub mod roles;
+pub mod schedulable;
+pub mod specialise;
+pub mod taxonomy;

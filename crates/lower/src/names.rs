@@ -1,0 +1,132 @@
+//! What the names in a mapping mean: index expressions over names become forms.
+
+use std::collections::BTreeMap;
+
+use systola_ir::codes::{limits, mapping as codes};
+use systola_ir::form::{Cond, Form};
+use systola_ir::mapping::{NameCond, NameExpr, NameExprKind, NameOp};
+use systola_ir::system::System;
+use systola_ir::{Diagnostic, DimId, ParamId, Span};
+
+/// Names in scope, each a form over the expanded domain.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    forms: BTreeMap<String, Form>,
+    /// Names that have a meaning elsewhere, for better messages.
+    params: Vec<String>,
+}
+
+impl Names {
+    /// The iterators and parameters of a system.
+    pub fn of_system(system: &System) -> Names {
+        Names::with_tiles(system, 0)
+    }
+
+    /// The same with `n_tiles` tile indices before the iterators.
+    pub fn with_tiles(system: &System, n_tiles: usize) -> Names {
+        let mut names = Names::default();
+        for (n, dim) in system.dims.iter().enumerate() {
+            names.define(&dim.name, Form::from(DimId::from(n_tiles + n)));
+        }
+        for (n, param) in system.params.iter().enumerate() {
+            names.define(&param.name, Form::from(ParamId::from(n)));
+            names.params.push(param.name.clone());
+        }
+        names
+    }
+
+    pub fn define(&mut self, name: &str, form: Form) {
+        self.forms.insert(name.to_string(), form);
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Form> {
+        self.forms.get(name)
+    }
+
+    pub fn is_param(&self, name: &str) -> bool {
+        self.params.iter().any(|p| p == name)
+    }
+
+    /// The form of an expression.
+    pub fn form(&self, expr: &NameExpr) -> Result<Form, Diagnostic> {
+        match &expr.kind {
+            NameExprKind::Int(value) => Ok(Form::from(*value)),
+            NameExprKind::Name(name) => self.get(name).cloned().ok_or_else(|| {
+                let known: Vec<String> = self.forms.keys().map(|n| format!("`{n}`")).collect();
+                Diagnostic::new(
+                    &codes::UNKNOWN_NAME,
+                    expr.span,
+                    format!("`{name}` is not an iterator, tile index or parameter here"),
+                )
+                .help(format!("in scope are {}", known.join(", ")))
+            }),
+            NameExprKind::Neg(inner) => Ok(self.form(inner)?.neg()),
+            NameExprKind::Binary(op, left, right) => {
+                let (a, b) = (self.form(left)?, self.form(right)?);
+                match op {
+                    NameOp::Add => Ok(a.add(&b)),
+                    NameOp::Sub => Ok(a.sub(&b)),
+                    NameOp::Mul => match a.mul(&b) {
+                        Some(product) => {
+                            product.map_err(|o| crate::localise::overflow(o, expr.span))
+                        }
+                        None => Err(Diagnostic::new(
+                            &codes::NOT_AFFINE,
+                            expr.span,
+                            "two iterators are multiplied",
+                        )
+                        .help("places and times are sums of iterators with constants or parameters before them")),
+                    },
+                    NameOp::Div | NameOp::Mod => {
+                        let divisor = self.divisor(&b, right.span)?;
+                        Ok(if *op == NameOp::Div {
+                            a.floor_div(divisor)
+                        } else {
+                            a.modulo(divisor)
+                        })
+                    }
+                }
+            }
+        }
+    }
+
+    fn divisor(&self, form: &Form, span: Span) -> Result<i128, Diagnostic> {
+        match (form.as_constant(), form.as_poly()) {
+            (Some(c), _) if c > 0 => Ok(c),
+            (Some(c), _) => Err(Diagnostic::new(
+                &codes::BAD_DIVISOR,
+                span,
+                format!("a division by {c}: the divisor must be positive"),
+            )),
+            (None, Some(_)) => Err(Diagnostic::new(
+                &limits::NEEDS_SIZES,
+                span,
+                "a division by a parameter can be decided at given sizes only",
+            )
+            .help("give the sizes with --set")),
+            (None, None) => Err(Diagnostic::new(
+                &codes::BAD_DIVISOR,
+                span,
+                "a division by an iterator",
+            )
+            .help("divide by a positive constant")),
+        }
+    }
+
+    pub fn cond(&self, cond: &NameCond) -> Result<Cond, Diagnostic> {
+        let all = |parts: &[NameCond]| {
+            parts
+                .iter()
+                .map(|p| self.cond(p))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        Ok(match cond {
+            NameCond::Cmp(rel, left, right) => {
+                Cond::Cmp(*rel, self.form(left)?, self.form(right)?)
+            }
+            NameCond::And(parts) => Cond::And(all(parts)?),
+            NameCond::Or(parts) => Cond::Or(all(parts)?),
+            NameCond::Not(inner) => self.cond(inner)?.negate(),
+        })
+    }
+}

@@ -1,0 +1,287 @@
+//! The reverse transform: from a slot (place, time) back to its point.
+//!
+//! Every coordinate of a slot is an equation for the point. Floors and remainders of one form are
+//! unknowns of their own, tied by form = m·floor + remainder. A coordinate whose equation has more
+//! unknowns than its neighbours can solve is split into digits, as in [`crate::digits`]: with
+//! F = K·A + B and B within K consecutive values from b on, A = ⌊(F − b)/K⌋ and B = F − K·A. What
+//! is left is a linear system over the rationals; the divisions it needs come out even exactly at
+//! the slots that have a point.
+
+use std::collections::BTreeMap;
+
+use systola_ir::DimId;
+use systola_ir::array::{Array, Piece, Reverse};
+use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
+
+use crate::clock::interval;
+use crate::decide::{Decide, Undecided};
+use crate::digits::gcd;
+
+/// The reverse transform of a piece; a scan of the fibre where there is no closed form.
+pub fn reverse(array: &Array, piece: &Piece, domain: &Cond, decide: &Decide) -> Reverse {
+    solve(array, piece, domain, decide)
+        .ok()
+        .flatten()
+        .map_or(Reverse::Scan, Reverse::Forms)
+}
+
+/// Unknowns: the coordinates of the point, then floors and remainders.
+struct System {
+    n: usize,
+    /// (inner form, m) → the columns of its floor and its remainder.
+    atoms: BTreeMap<(Form, i128), (usize, usize)>,
+    columns: usize,
+    rows: Vec<Row>,
+}
+
+/// Σ coefficients·unknowns = value, the value a form over the slot.
+#[derive(Clone, Debug)]
+struct Row {
+    coefficients: Vec<i128>,
+    value: Form,
+}
+
+fn solve(
+    array: &Array,
+    piece: &Piece,
+    domain: &Cond,
+    decide: &Decide,
+) -> Result<Option<Vec<(Form, i128)>>, Undecided> {
+    let n = array.dims.len();
+    let mut system = System {
+        n,
+        atoms: BTreeMap::new(),
+        columns: n,
+        rows: Vec::new(),
+    };
+    let forms: Vec<&Form> = piece.place.iter().chain(&piece.time).collect();
+    for (k, form) in forms.iter().enumerate() {
+        if !form.is_quasi_affine() {
+            return Ok(None);
+        }
+        let value = Form::from(DimId::from(k));
+        system.add(form, value)?;
+    }
+    system.tie()?;
+    loop {
+        let solved = system.eliminate()?;
+        if let Some(result) = solved {
+            return Ok(Some(result));
+        }
+        if !system.split_a_digit(domain, decide)? {
+            return Ok(None);
+        }
+    }
+}
+
+impl System {
+    /// form = value as a row; the constant part goes to the value.
+    fn add(&mut self, form: &Form, value: Form) -> Result<(), Undecided> {
+        let mut coefficients = vec![0; self.columns];
+        for (atom, c) in form.terms() {
+            let c = c.as_constant().unwrap_or(0);
+            let column = match atom {
+                Atom::Dim(d) => d.index(),
+                Atom::Floor(inner, m) => self.atom(inner, *m).0,
+                Atom::Mod(inner, m) => self.atom(inner, *m).1,
+            };
+            if coefficients.len() <= column {
+                coefficients.resize(column + 1, 0);
+            }
+            coefficients[column] += c;
+        }
+        let value = value.sub(&Form::from(form.constant_part().clone()));
+        self.rows.push(Row {
+            coefficients,
+            value,
+        });
+        Ok(())
+    }
+
+    fn atom(&mut self, inner: &Form, m: i128) -> (usize, usize) {
+        let key = (inner.clone(), m);
+        if let Some(columns) = self.atoms.get(&key) {
+            return *columns;
+        }
+        let columns = (self.columns, self.columns + 1);
+        self.columns += 2;
+        self.atoms.insert(key, columns);
+        columns
+    }
+
+    /// inner − m·floor − remainder = 0, for every floor.
+    fn tie(&mut self) -> Result<(), Undecided> {
+        let mut done: Vec<(Form, i128)> = Vec::new();
+        loop {
+            let next = self.atoms.keys().find(|k| !done.contains(k)).cloned();
+            let Some((inner, m)) = next else { break };
+            let (floor, remainder) = self.atoms[&(inner.clone(), m)];
+            self.add(&inner, Form::zero())?;
+            if let Some(row) = self.rows.last_mut() {
+                row.coefficients.resize(row.coefficients.len().max(remainder + 1), 0);
+                row.coefficients[floor] -= m;
+                row.coefficients[remainder] -= 1;
+            }
+            done.push((inner, m));
+        }
+        for row in &mut self.rows {
+            row.coefficients.resize(self.columns, 0);
+        }
+        Ok(())
+    }
+
+    /// Gauss–Jordan without fractions; the coordinates of the point if all are determined.
+    fn eliminate(&mut self) -> Result<Option<Vec<(Form, i128)>>, Undecided> {
+        let mut rows = self.rows.clone();
+        let mut used = vec![false; rows.len()];
+        let mut pivot_of: BTreeMap<usize, usize> = BTreeMap::new();
+        // Auxiliary unknowns first, so that they leave the rows of the coordinates.
+        let order: Vec<usize> = (self.n..self.columns).chain(0..self.n).collect();
+        for column in order {
+            let candidate = (0..rows.len())
+                .filter(|r| !used[*r] && rows[*r].coefficients[column] != 0)
+                .min_by_key(|r| rows[*r].coefficients[column].abs());
+            let Some(pivot) = candidate else { continue };
+            used[pivot] = true;
+            pivot_of.insert(column, pivot);
+            let row = rows[pivot].clone();
+            for (r, other) in rows.iter_mut().enumerate() {
+                if r != pivot && other.coefficients[column] != 0 {
+                    combine(other, &row, column)?;
+                }
+            }
+        }
+        let mut result = Vec::new();
+        for d in 0..self.n {
+            let Some(pivot) = pivot_of.get(&d) else {
+                return Ok(None);
+            };
+            let row = &rows[*pivot];
+            let alone = row
+                .coefficients
+                .iter()
+                .enumerate()
+                .all(|(c, k)| c == d || *k == 0);
+            if !alone {
+                return Ok(None);
+            }
+            let k = row.coefficients[d];
+            let value = if k < 0 { row.value.neg() } else { row.value.clone() };
+            result.push((value, k.abs()));
+        }
+        Ok(Some(result))
+    }
+
+    /// Splits one row K·A + B into two where B stays within K consecutive values.
+    fn split_a_digit(&mut self, domain: &Cond, decide: &Decide) -> Result<bool, Undecided> {
+        let reduced = self.reduced()?;
+        for row in reduced {
+            if row.coefficients[self.n..].iter().any(|c| *c != 0) {
+                continue;
+            }
+            let mut bases: Vec<i128> = row
+                .coefficients
+                .iter()
+                .map(|c| c.abs())
+                .filter(|c| *c > 1)
+                .collect();
+            bases.sort_unstable();
+            bases.dedup();
+            for base in bases {
+                let (mut high, mut low) = (vec![0; self.columns], vec![0; self.columns]);
+                for (c, k) in row.coefficients.iter().enumerate() {
+                    if k % base == 0 {
+                        high[c] = k / base;
+                    } else {
+                        low[c] = *k;
+                    }
+                }
+                let n_high = high.iter().filter(|c| **c != 0).count();
+                let n_low = low.iter().filter(|c| **c != 0).count();
+                if n_high == 0 || n_low == 0 {
+                    continue;
+                }
+                let form = low.iter().enumerate().try_fold(Form::zero(), |sum, (d, k)| {
+                    Ok::<_, Undecided>(
+                        sum.add(&Form::from(DimId::from(d)).scale(&Poly::constant(*k))?),
+                    )
+                })?;
+                let Some((least, _)) = interval(&form, domain, decide)? else {
+                    continue;
+                };
+                let reach = form.sub(&Form::from(least.clone()));
+                let far = domain.clone().and(Cond::cmp(Rel::Ge, reach, base));
+                if !decide.is_empty(&far, self.n)? {
+                    continue;
+                }
+                let above = row.value.sub(&Form::from(least.clone()));
+                self.rows.push(Row {
+                    coefficients: high,
+                    value: above.floor_div(base),
+                });
+                self.rows.push(Row {
+                    coefficients: low,
+                    value: above.modulo(base).add(&Form::from(least)),
+                });
+                // The digits replace the row they came from.
+                self.forget(&row);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The rows with what rows of one unknown determine taken out, and common factors divided out.
+    fn reduced(&self) -> Result<Vec<Row>, Undecided> {
+        let mut rows = self.rows.clone();
+        let mut used = vec![false; rows.len()];
+        for column in (self.n..self.columns).chain(0..self.n) {
+            let unit = (0..rows.len()).find(|r| {
+                let row = &rows[*r].coefficients;
+                !used[*r]
+                    && row[column].abs() == 1
+                    && (column >= self.n || row.iter().filter(|c| **c != 0).count() == 1)
+            });
+            let Some(pivot) = unit else { continue };
+            used[pivot] = true;
+            let row = rows[pivot].clone();
+            for (r, other) in rows.iter_mut().enumerate() {
+                if r != pivot && other.coefficients[column] != 0 {
+                    combine(other, &row, column)?;
+                }
+            }
+        }
+        let mut result = Vec::new();
+        for (row, used) in rows.into_iter().zip(used) {
+            if used || row.coefficients.iter().filter(|c| **c != 0).count() < 2 {
+                continue;
+            }
+            result.push(row);
+        }
+        Ok(result)
+    }
+
+    fn forget(&mut self, row: &Row) {
+        self.rows.retain(|r| r.coefficients != row.coefficients);
+    }
+}
+
+/// other := other·a − row·b, so that the column vanishes from it.
+fn combine(other: &mut Row, row: &Row, column: usize) -> Result<(), Undecided> {
+    let (p, q) = (row.coefficients[column], other.coefficients[column]);
+    let g = gcd(p.abs(), q.abs());
+    let (a, b) = (p / g, q / g);
+    for (x, y) in other.coefficients.iter_mut().zip(&row.coefficients) {
+        let left = x.checked_mul(a);
+        let right = y.checked_mul(b);
+        *x = left
+            .zip(right)
+            .and_then(|(l, r)| l.checked_sub(r))
+            .ok_or(affine::Error::Overflow)?;
+    }
+    other.value = other
+        .value
+        .scale(&Poly::constant(a))?
+        .sub(&row.value.scale(&Poly::constant(b))?);
+    Ok(())
+}

@@ -1,0 +1,1 @@
+//! Recurrences and space-time mappings as software systolic arrays.

@@ -1,0 +1,53 @@
+//! The project's own commands: `cargo xtask help`.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+#[cfg(test)]
+mod arrows;
+#[cfg(test)]
+mod docs;
+mod errors;
+mod fuzz;
+mod steps;
+
+const HELP: &str = "\
+cargo xtask test           all that is checked before a change is merged; sets itself up
+cargo xtask errors         write docs/errors.md from the codes in crates/ir
+cargo xtask fuzz [N]       N damaged programs through the command line (default 2000)
+cargo xtask deny           licences and advisories, where cargo-deny is installed
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args.as_slice() {
+        ["test"] => steps::test(),
+        ["errors"] => errors::write(),
+        ["fuzz"] => fuzz::run(2000),
+        ["fuzz", n] => match n.parse() {
+            Ok(n) => fuzz::run(n),
+            Err(_) => Err(format!("`{n}` is not a number")),
+        },
+        ["deny"] => steps::deny(),
+        ["help" | "--help" | "-h"] => {
+            print!("{HELP}");
+            Ok(())
+        }
+        _ => Err(format!("unknown command\n\n{HELP}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("xtask: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The root of the repository.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .map_or_else(PathBuf::new, Path::to_path_buf)
+}

@@ -1,0 +1,275 @@
+//! What is checked before a change is merged, step by step.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use crate::{fuzz, root};
+
+/// One step: its name, and what it does.
+struct Step {
+    name: &'static str,
+    run: fn() -> Result<Tally, String>,
+}
+
+/// Tests that a step ran; a step without tests of its own counts as one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Tally {
+    passed: usize,
+    failed: usize,
+    ignored: usize,
+}
+
+const ONE: Tally = Tally {
+    passed: 1,
+    failed: 0,
+    ignored: 0,
+};
+
+const STEPS: &[Step] = &[
+    Step {
+        name: "format",
+        run: || cargo(&["fmt", "--all", "--check"]),
+    },
+    Step {
+        name: "clippy",
+        run: || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+    },
+    Step {
+        name: "tests, doc tests, documentation's claims",
+        run: || cargo_test(&["test", "--workspace"]),
+    },
+    Step {
+        name: "documentation builds, no broken link",
+        run: || {
+            run(Command::new(env!("CARGO"))
+                .args(["doc", "--workspace", "--no-deps", "--document-private-items"])
+                .env("RUSTDOCFLAGS", "-D warnings"))
+        },
+    },
+    Step {
+        name: "tools to build isl",
+        run: autotools,
+    },
+    Step {
+        name: "sets against isl",
+        run: || {
+            cargo_test(&[
+                "test", "-p", "affine", "--release", "--features", "isl-oracle", "--test", "isl",
+            ])
+        },
+    },
+    Step {
+        name: "the tour",
+        run: || cargo(&["run", "--release", "--", "tour"]),
+    },
+    Step {
+        name: "lessons",
+        run: lessons,
+    },
+    Step {
+        name: "every program of the gallery is checked",
+        run: || cargo(&["run", "--release", "--", "bench", "check", "--repeat", "1"]),
+    },
+    Step {
+        name: "damaged programs are answered",
+        run: || fuzz::run(400).map(|()| ONE),
+    },
+];
+
+pub fn test() -> Result<(), String> {
+    let mut total = Tally::default();
+    let mut broken = Vec::new();
+    let begin = Instant::now();
+    for (n, step) in STEPS.iter().enumerate() {
+        print!("[{:>2}/{}] {} ... ", n + 1, STEPS.len(), step.name);
+        let _ = std::io::stdout().flush();
+        let start = Instant::now();
+        let result = (step.run)();
+        let seconds = start.elapsed().as_secs_f64();
+        match result {
+            Ok(tally) => {
+                let ignored = match tally.ignored {
+                    0 => String::new(),
+                    n => format!(", {n} ignored"),
+                };
+                println!("ok, {} passed{ignored}, {seconds:.1} s", tally.passed);
+                total.passed += tally.passed;
+                total.ignored += tally.ignored;
+            }
+            Err(output) => {
+                println!("FAILED, {seconds:.1} s\n{output}");
+                let tally = tally(&output);
+                total.passed += tally.passed;
+                total.failed += tally.failed.max(1);
+                broken.push(step.name);
+            }
+        }
+    }
+    println!("{:.0} s in all", begin.elapsed().as_secs_f64());
+    for name in &broken {
+        println!("failed: {name}");
+    }
+    println!("{} passed, {} failed", total.passed, total.failed);
+    if broken.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("{} of {} steps failed", broken.len(), STEPS.len()))
+    }
+}
+
+pub fn deny() -> Result<(), String> {
+    run(Command::new(env!("CARGO")).args(["deny", "check"]))
+        .map(|_| ())
+        .map_err(|e| format!("{e}\ncargo-deny is installed with `cargo install cargo-deny`"))
+}
+
+fn cargo(args: &[&str]) -> Result<Tally, String> {
+    run(Command::new(env!("CARGO")).args(args))
+}
+
+fn cargo_test(args: &[&str]) -> Result<Tally, String> {
+    let output = output(Command::new(env!("CARGO")).args(args))?;
+    let tally = tally(&output);
+    if tally.passed == 0 {
+        return Err(format!("no test ran\n{output}"));
+    }
+    Ok(tally)
+}
+
+fn run(command: &mut Command) -> Result<Tally, String> {
+    output(command).map(|_| ONE)
+}
+
+/// What the command printed; `Err` with the same where it failed.
+fn output(command: &mut Command) -> Result<String, String> {
+    let result = command
+        .current_dir(root())
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|e| format!("{command:?}: {e}"))?;
+    let text = format!(
+        "{}{}",
+        String::from_utf8_lossy(&result.stdout),
+        String::from_utf8_lossy(&result.stderr)
+    );
+    if result.status.success() {
+        Ok(text)
+    } else {
+        Err(format!("{command:?}: {}\n{text}", result.status))
+    }
+}
+
+/// Sums over the lines `test result: ok. 3 passed; 0 failed; 1 ignored; …`.
+fn tally(output: &str) -> Tally {
+    let mut sum = Tally::default();
+    for line in output.lines().filter(|l| l.starts_with("test result:")) {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        for pair in words.windows(2) {
+            let Ok(n) = pair[0].parse::<usize>() else {
+                continue;
+            };
+            match pair[1] {
+                "passed;" => sum.passed += n,
+                "failed;" => sum.failed += n,
+                "ignored;" => sum.ignored += n,
+                _ => {}
+            }
+        }
+    }
+    sum
+}
+
+/// isl, which the set library is held against, is built from source with these.
+fn autotools() -> Result<Tally, String> {
+    const TOOLS: [(&str, &str); 3] = [
+        ("autoconf", "autoconf"),
+        ("automake", "automake"),
+        ("libtoolize", "libtool"),
+    ];
+    let missing = || -> Vec<&str> {
+        TOOLS
+            .iter()
+            .filter(|(tool, _)| !answers(tool, &["--version"]))
+            .map(|(_, package)| *package)
+            .collect()
+    };
+    let packages = missing();
+    if packages.is_empty() {
+        return Ok(ONE);
+    }
+    let by_hand = format!(
+        "{} are needed to build isl, which the integer sets are tested against, and could not be \
+         installed; install them by hand",
+        packages.join(", ")
+    );
+    let prefix: &[&str] = if answers("sh", &["-c", "test $(id -u) = 0"]) {
+        &[]
+    } else if answers("sudo", &["-n", "true"]) {
+        &["sudo", "-n"]
+    } else {
+        return Err(by_hand);
+    };
+    let apt = |args: &[&str]| {
+        let words: Vec<&str> = [prefix, &["apt-get"], args].concat();
+        run(Command::new(words[0])
+            .args(&words[1..])
+            .env("DEBIAN_FRONTEND", "noninteractive"))
+    };
+    let install: Vec<&str> = [&["install", "-y", "--no-install-recommends"], packages.as_slice()].concat();
+    apt(&["update"])
+        .and_then(|_| apt(&install))
+        .map_err(|e| format!("{e}\n{by_hand}"))?;
+    if missing().is_empty() {
+        Ok(ONE)
+    } else {
+        Err(by_hand)
+    }
+}
+
+fn answers(tool: &str, args: &[&str]) -> bool {
+    Command::new(tool)
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|s| s.success())
+}
+
+/// Every example of the library runs.
+fn lessons() -> Result<Tally, String> {
+    let folder = root().join("crates/systola/examples");
+    let mut names: Vec<String> = std::fs::read_dir(&folder)
+        .map_err(|e| format!("{}: {e}", folder.display()))?
+        .filter_map(|entry| entry.ok().map(|e| e.path()))
+        .filter(|path| path.extension().is_some_and(|e| e == "rs"))
+        .filter_map(|path| path.file_stem().map(|s| s.to_string_lossy().into_owned()))
+        .collect();
+    names.sort();
+    for name in &names {
+        cargo(&["run", "--release", "-p", "systola", "--example", name])?;
+    }
+    Ok(Tally {
+        passed: names.len(),
+        ..Tally::default()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn test_results_add_up() {
+        let output = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out\n\
+                      noise 7 passed;\n\
+                      test result: FAILED. 10 passed; 2 failed; 0 ignored; 0 measured;\n";
+        let expect = Tally {
+            passed: 13,
+            failed: 2,
+            ignored: 1,
+        };
+        assert_eq!(tally(output), expect);
+    }
+}
