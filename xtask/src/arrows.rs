@@ -15,7 +15,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("systola-lower", &["affine", "systola-ir"]),
     (
         "systola-driver",
-        &["affine", "systola-ir", "systola-front", "systola-dsl", "systola-lower"],
+        &[
+            "affine",
+            "systola-ir",
+            "systola-front",
+            "systola-dsl",
+            "systola-lower",
+        ],
     ),
     (
         "systola",

@@ -44,7 +44,10 @@ fn the_readme_shows_the_two_commands_and_a_picture() {
     let readme = read("README.md");
     let commands = commands(&readme);
     for wanted in ["cargo run --release -- tour", "cargo xtask test"] {
-        assert!(commands.iter().any(|c| c == wanted), "README.md lacks `{wanted}`");
+        assert!(
+            commands.iter().any(|c| c == wanted),
+            "README.md lacks `{wanted}`"
+        );
     }
     assert!(readme.contains("docs/img/conv1d-sbm.svg"));
 }
@@ -74,7 +77,10 @@ fn commands_in_the_documentation_exist() {
                 "{}: `{command}`: there is no `systola {sub}`",
                 page.display()
             );
-            for word in arguments.split_whitespace().filter(|w| w.starts_with("gallery/")) {
+            for word in arguments
+                .split_whitespace()
+                .filter(|w| w.starts_with("gallery/"))
+            {
                 assert!(root().join(word).exists(), "{}: no {word}", page.display());
             }
         }
@@ -86,7 +92,11 @@ fn links_between_pages_lead_somewhere() {
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
         let folder = page.parent().unwrap_or(Path::new("."));
-        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        for target in text
+            .split("](")
+            .skip(1)
+            .filter_map(|rest| rest.split(')').next())
+        {
             let path = target.split('#').next().unwrap_or_default();
             if path.is_empty() || path.contains("://") || path.contains(' ') {
                 continue;
@@ -99,7 +109,10 @@ fn links_between_pages_lead_somewhere() {
 #[test]
 fn every_folder_of_the_code_map_exists() {
     for line in read("ARCHITECTURE.md").lines() {
-        if let Some(path) = line.strip_prefix("- `crates/").and_then(|l| l.split('`').next()) {
+        if let Some(path) = line
+            .strip_prefix("- `crates/")
+            .and_then(|l| l.split('`').next())
+        {
             let path = root().join("crates").join(path);
             assert!(path.exists(), "ARCHITECTURE.md names {}", path.display());
         }

@@ -63,12 +63,20 @@ mod tests {
         for code in codes::all() {
             assert!(seen.insert(code.id), "{} is there twice", code.id);
             assert!(code.explain.len() > 60, "{} is hardly explained", code.id);
-            assert!(!code.title.ends_with('.'), "{}: a title is no sentence", code.id);
+            assert!(
+                !code.title.ends_with('.'),
+                "{}: a title is no sentence",
+                code.id
+            );
             let prefix = match code.kind {
                 Kind::Mistake => 'E',
                 Kind::Limitation => 'L',
             };
-            assert!(code.id.starts_with(prefix), "{} is of another kind", code.id);
+            assert!(
+                code.id.starts_with(prefix),
+                "{} is of another kind",
+                code.id
+            );
         }
     }
 }

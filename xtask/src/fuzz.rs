@@ -63,8 +63,11 @@ pub fn build() -> Result<PathBuf, String> {
     if !status.success() {
         return Err("the command line does not build".into());
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target.join("release").join(format!("systola{}", std::env::consts::EXE_SUFFIX)))
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    Ok(target
+        .join("release")
+        .join(format!("systola{}", std::env::consts::EXE_SUFFIX)))
 }
 
 fn attempt(binary: &Path, texts: &[String], folder: &Path, n: usize) -> Result<(), String> {
@@ -101,7 +104,9 @@ fn attempt(binary: &Path, texts: &[String], folder: &Path, n: usize) -> Result<(
 fn damage(texts: &[String], random: &mut Random) -> String {
     let mut tokens = tokens(&texts[random.below(texts.len())]);
     for _ in 0..=random.below(3) {
-        let at = random.below(tokens.len().max(1)).min(tokens.len().saturating_sub(1));
+        let at = random
+            .below(tokens.len().max(1))
+            .min(tokens.len().saturating_sub(1));
         let other = random.below(tokens.len().max(1));
         match random.below(7) {
             0 => {
@@ -123,8 +128,30 @@ fn damage(texts: &[String], random: &mut Random) -> String {
 
 /// Pieces that have broken compilers before.
 const SPARKS: [&str; 24] = [
-    "(", ")", "{", "}", "[", "]", ";", ",", "-", "0", "1", "-1", "99999999999999999999999999999999999999999",
-    "9223372036854775807", "1e400", "\u{0}", "é", "select", "reduce", "/ 0", "% 0", "else", "..", "==",
+    "(",
+    ")",
+    "{",
+    "}",
+    "[",
+    "]",
+    ";",
+    ",",
+    "-",
+    "0",
+    "1",
+    "-1",
+    "99999999999999999999999999999999999999999",
+    "9223372036854775807",
+    "1e400",
+    "\u{0}",
+    "é",
+    "select",
+    "reduce",
+    "/ 0",
+    "% 0",
+    "else",
+    "..",
+    "==",
 ];
 
 /// Words, blanks and single characters.
@@ -189,7 +216,12 @@ mod tests {
     #[test]
     fn damage_is_reproducible() {
         let texts = vec!["system s(N) { index i in 0..N; }".to_string()];
-        let twice = |n| (damage(&texts, &mut Random(n)), damage(&texts, &mut Random(n)));
+        let twice = |n| {
+            (
+                damage(&texts, &mut Random(n)),
+                damage(&texts, &mut Random(n)),
+            )
+        };
         for n in 0..200 {
             let (a, b) = twice(n);
             assert_eq!(a, b);

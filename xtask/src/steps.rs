@@ -33,7 +33,16 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "clippy",
-        run: || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]),
+        run: || {
+            cargo(&[
+                "clippy",
+                "--workspace",
+                "--all-targets",
+                "--",
+                "-D",
+                "warnings",
+            ])
+        },
     },
     Step {
         name: "tests, doc tests, documentation's claims",
@@ -43,7 +52,12 @@ const STEPS: &[Step] = &[
         name: "documentation builds, no broken link",
         run: || {
             run(Command::new(env!("CARGO"))
-                .args(["doc", "--workspace", "--no-deps", "--document-private-items"])
+                .args([
+                    "doc",
+                    "--workspace",
+                    "--no-deps",
+                    "--document-private-items",
+                ])
                 .env("RUSTDOCFLAGS", "-D warnings"))
         },
     },
@@ -55,7 +69,14 @@ const STEPS: &[Step] = &[
         name: "sets against isl",
         run: || {
             cargo_test(&[
-                "test", "-p", "affine", "--release", "--features", "isl-oracle", "--test", "isl",
+                "test",
+                "-p",
+                "affine",
+                "--release",
+                "--features",
+                "isl-oracle",
+                "--test",
+                "isl",
             ])
         },
     },
@@ -216,7 +237,11 @@ fn autotools() -> Result<Tally, String> {
             .args(&words[1..])
             .env("DEBIAN_FRONTEND", "noninteractive"))
     };
-    let install: Vec<&str> = [&["install", "-y", "--no-install-recommends"], packages.as_slice()].concat();
+    let install: Vec<&str> = [
+        &["install", "-y", "--no-install-recommends"],
+        packages.as_slice(),
+    ]
+    .concat();
     apt(&["update"])
         .and_then(|_| apt(&install))
         .map_err(|e| format!("{e}\n{by_hand}"))?;

@@ -5,7 +5,8 @@ use crate::expr::{Constraint, LinExpr, Space};
 use crate::int::{Int, add, neg, sub};
 use crate::map::Map;
 use crate::omega::{self, Role, floor_definition};
-use crate::system::{Budget, Row, System, negate, negate_ge};
+use crate::simplex;
+use crate::system::{Budget, Row, System, negate};
 
 /// The integer points that satisfy a conjunction of equalities and inequalities.
 ///
@@ -177,7 +178,7 @@ impl BasicSet {
         if set.is_empty_in(budget)? {
             return Ok(BasicSet::empty(self.space));
         }
-        set.remove_redundant(None, budget)?;
+        set.remove_redundant(budget)?;
         Ok(set)
     }
 
@@ -238,53 +239,14 @@ impl BasicSet {
         Ok(true)
     }
 
-    /// Drops inequalities that follow from the others and from `context`, a system over the same columns. Rows
-    /// that define a floor stay, so that the set keeps its div form.
-    pub(crate) fn remove_redundant(
-        &mut self,
-        context: Option<&System>,
-        budget: &mut Budget,
-    ) -> Result<()> {
+    /// Drops inequalities that follow from the others. Rows that define a floor stay, so that the set keeps its
+    /// div form.
+    fn remove_redundant(&mut self, budget: &mut Budget) -> Result<()> {
         let visible = self.space.n_vars();
-        let mut i = self.sys.ges.len();
-        while i > 0 {
-            i -= 1;
-            let row = self.sys.ges[i].clone();
-            let defines = (visible..self.sys.n).any(|q| row[q + 1] != 0)
-                && self.is_div_row(i)?;
-            if defines {
-                continue;
-            }
-            let mut outside = self.sys.clone();
-            outside.ges[i] = negate_ge(&row)?;
-            if let Some(c) = context {
-                outside.eqs.extend(c.eqs.iter().cloned());
-                outside.ges.extend(c.ges.iter().cloned());
-            }
-            if omega::is_empty(outside, budget)? {
-                self.sys.ges.remove(i);
-            }
-        }
+        let hidden: Vec<usize> = (visible..self.sys.n).collect();
+        let needed = omega::definition_rows(&self.sys.ges, &hidden);
+        simplex::remove_redundant(&mut self.sys, |r| needed.contains(r), budget)?;
         Ok(())
-    }
-
-    /// Whether removing inequality `i` would leave one of its existentials without a definition.
-    fn is_div_row(&self, i: usize) -> Result<bool> {
-        let visible = self.space.n_vars();
-        let row = &self.sys.ges[i];
-        for q in visible..self.sys.n {
-            if row[q + 1] == 0 || self.sys.eqs.iter().any(|r| r[q + 1] != 0) {
-                continue;
-            }
-            if floor_definition(&self.sys.ges, q)?.is_some() {
-                let mut others = self.sys.ges.clone();
-                others.remove(i);
-                if floor_definition(&others, q)?.is_none() {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
     }
 
     /// Definitions of all existentials, each using visible columns and earlier definitions only.

@@ -17,6 +17,7 @@ mod optimum;
 mod polynomial;
 mod scan;
 mod set;
+mod simplex;
 mod smith;
 mod subtract;
 mod system;

@@ -11,9 +11,18 @@
 
 use crate::error::Result;
 use crate::int::{Int, add, floor_div, mul, nearest_quotient, neg, sub};
+use crate::simplex;
 use crate::system::{
     Budget, Row, System, Verdict, combine, negate, normalize_eq, normalize_ge,
 };
+
+/// Relaxations tried before a system is splintered.
+const SEARCH_NODES: usize = 8;
+
+/// Inequalities beyond which redundant ones are looked for after an elimination.
+fn is_crowded(sys: &System) -> bool {
+    sys.ges.len() > 12 + sys.n
+}
 
 /// Whether no integer point satisfies the system.
 pub(crate) fn is_empty(mut sys: System, budget: &mut Budget) -> Result<bool> {
@@ -42,6 +51,9 @@ pub(crate) fn is_empty(mut sys: System, budget: &mut Budget) -> Result<bool> {
         let unit = (0..sys.n)
             .filter(|&v| occ[v].is_used() && (occ[v].max_lower == 1 || occ[v].max_upper == 1))
             .min_by_key(|&v| occ[v].growth());
+        if is_crowded(&sys) && !simplex::remove_redundant(&mut sys, |_| false, budget)? {
+            return Ok(true);
+        }
         if let Some(v) = unit {
             sys.ges = sys.shadow(v, budget)?.into_real();
             continue;
@@ -64,7 +76,13 @@ pub(crate) fn is_empty(mut sys: System, budget: &mut Budget) -> Result<bool> {
     }
 }
 
-fn is_empty_inexact(sys: System, candidates: &[usize], budget: &mut Budget) -> Result<bool> {
+fn is_empty_inexact(mut sys: System, candidates: &[usize], budget: &mut Budget) -> Result<bool> {
+    if let Some(answer) = simplex::search(&sys, SEARCH_NODES, budget)? {
+        return Ok(answer);
+    }
+    if sys.ges.len() > 8 {
+        simplex::remove_redundant(&mut sys, |_| false, budget)?;
+    }
     let mut best: Option<(usize, Splinters)> = None;
     for &v in candidates {
         let s = Splinters::of(&sys, v)?;
@@ -217,6 +235,9 @@ fn project_one(
             let unit = occ[v].max_lower == 1 || occ[v].max_upper == 1;
             (!unit, occ[v].growth())
         });
+        if is_crowded(&sys) && !drop_redundant(&mut sys, &roles, budget)? {
+            return Ok(());
+        }
         let mut exact = None;
         for &v in &free {
             let shadow = sys.shadow(v, budget)?;
@@ -228,6 +249,14 @@ fn project_one(
         if let Some((v, shadow)) = exact {
             sys.ges = shadow.into_real();
             roles[v] = Role::Gone;
+            continue;
+        }
+        if is_empty(sys.clone(), budget)? {
+            return Ok(());
+        }
+        let n_rows = sys.ges.len();
+        drop_redundant(&mut sys, &roles, budget)?;
+        if sys.ges.len() < n_rows {
             continue;
         }
         let lone = |v: usize| {
@@ -274,6 +303,12 @@ fn project_one(
     }
 }
 
+fn drop_redundant(sys: &mut System, roles: &[Role], budget: &mut Budget) -> Result<bool> {
+    let kept: Vec<usize> = (0..sys.n).filter(|&v| roles[v] == Role::Kept).collect();
+    let needed = definition_rows(&sys.ges, &kept);
+    simplex::remove_redundant(sys, |r| needed.contains(r), budget)
+}
+
 /// An integer lies between the bounds of `v` exactly when the smallest integer above one of the lower bounds (or
 /// the largest below one of the upper) satisfies all of them; each such candidate is a function of the other
 /// variables.
@@ -292,56 +327,53 @@ fn split_by_active_bound(
         tight[0] = add(tight[0], c - 1)?;
         let mut s = sys.clone();
         s.ges.push(tight);
-        todo.push((s, roles.to_vec()));
+        let mut roles = roles.to_vec();
+        if c > 1 {
+            roles[v] = Role::Kept;
+        }
+        todo.push((s, roles));
     }
     Ok(())
 }
 
 /// Takes one step towards a form in which every free variable is in no equality or only in a stride
 /// `h q + e = 0` of its own. Returns whether anything changed.
-fn solve_free_equality(
-    sys: &mut System,
-    roles: &mut [Role],
-    budget: &mut Budget,
-) -> Result<bool> {
-    for e in 0..sys.eqs.len() {
-        let vars: Vec<usize> = (0..sys.n)
-            .filter(|&v| roles[v] == Role::Free && sys.eqs[e][v + 1] != 0)
-            .collect();
-        if vars.is_empty() {
-            continue;
-        }
-        if let Some(&v) = vars
-            .iter()
-            .find(|&&v| matches!(sys.eqs[e][v + 1], 1 | -1))
-        {
-            let row = sys.eqs.swap_remove(e);
-            sys.substitute(v, &row, budget)?;
-            roles[v] = Role::Gone;
-            return Ok(true);
-        }
-        if vars.len() > 1 {
-            sys.euclid_step(e, &vars, budget)?;
-            return Ok(true);
-        }
-        let q = vars[0];
-        if let Some(other) = (0..sys.eqs.len()).find(|&o| o != e && sys.eqs[o][q + 1] != 0) {
-            let (big, small) = if sys.eqs[other][q + 1].unsigned_abs()
-                >= sys.eqs[e][q + 1].unsigned_abs()
-            {
-                (other, e)
-            } else {
-                (e, other)
-            };
-            let k = neg(nearest_quotient(sys.eqs[big][q + 1], sys.eqs[small][q + 1])?)?;
-            sys.eqs[big] = combine(1, &sys.eqs[big], k, &sys.eqs[small])?;
-            budget.spend(1)?;
-            return Ok(true);
-        }
-        make_stride(sys, roles, e, q, budget)?;
+///
+/// As for Smith's normal form, the pivot is the smallest coefficient of a free variable in any equality; remainders
+/// left in its row or column are smaller still, so this comes to an end.
+fn solve_free_equality(sys: &mut System, roles: &mut [Role], budget: &mut Budget) -> Result<bool> {
+    let free: Vec<usize> = (0..sys.n).filter(|&v| roles[v] == Role::Free).collect();
+    let pivot = (0..sys.eqs.len())
+        .flat_map(|e| free.iter().map(move |&v| (e, v)))
+        .filter(|&(e, v)| sys.eqs[e][v + 1] != 0)
+        .min_by_key(|&(e, v)| sys.eqs[e][v + 1].unsigned_abs());
+    let Some((e, q)) = pivot else {
+        return Ok(false);
+    };
+    if matches!(sys.eqs[e][q + 1], 1 | -1) {
+        let row = sys.eqs.swap_remove(e);
+        sys.substitute(q, &row, budget)?;
+        roles[q] = Role::Gone;
         return Ok(true);
     }
-    Ok(false)
+    let vars: Vec<usize> = free.into_iter().filter(|&v| sys.eqs[e][v + 1] != 0).collect();
+    if vars.len() > 1 {
+        sys.euclid_step(e, &vars, budget)?;
+        return Ok(true);
+    }
+    let mut alone = true;
+    for o in 0..sys.eqs.len() {
+        if o != e && sys.eqs[o][q + 1] != 0 {
+            alone = false;
+            let k = neg(nearest_quotient(sys.eqs[o][q + 1], sys.eqs[e][q + 1])?)?;
+            sys.eqs[o] = combine(1, &sys.eqs[o], k, &sys.eqs[e])?;
+            budget.spend(1)?;
+        }
+    }
+    if alone {
+        make_stride(sys, roles, e, q, budget)?;
+    }
+    Ok(true)
 }
 
 fn make_stride(
@@ -385,20 +417,35 @@ fn make_stride(
 /// `e` (in which `v` has coefficient 0) and the divisor.
 pub(crate) fn floor_definition(ges: &[Row], v: usize) -> Result<Option<(Row, Int)>> {
     for u in ges.iter().filter(|r| r[v + 1] < 0) {
-        let m = neg(u[v + 1])?;
-        for l in ges.iter().filter(|r| r[v + 1] == m) {
-            let cancels = l[1..]
-                .iter()
-                .zip(&u[1..])
-                .all(|(&x, &y)| x == y.wrapping_neg());
-            if cancels && add(l[0], u[0])? < m {
-                let mut e = u.clone();
-                e[v + 1] = 0;
-                return Ok(Some((e, m)));
-            }
+        if ges.iter().any(|l| leaves_one_integer(l, u, v)) {
+            let mut e = u.clone();
+            e[v + 1] = 0;
+            return Ok(Some((e, neg(u[v + 1])?)));
         }
     }
     Ok(None)
+}
+
+/// Whether the lower bound `l` and the upper bound `u` are parallel and so close that at most one integer `v` fits.
+fn leaves_one_integer(l: &Row, u: &Row, v: usize) -> bool {
+    l[v + 1] > 0
+        && l[1..].iter().zip(&u[1..]).all(|(&x, &y)| x == y.wrapping_neg())
+        && l[0].checked_add(u[0]).is_some_and(|width| width < l[v + 1])
+}
+
+/// The inequalities that determine one of the variables: they must not be dropped as redundant, or the variable
+/// would have to be eliminated anew.
+pub(crate) fn definition_rows(ges: &[Row], vars: &[usize]) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for &v in vars {
+        for u in ges.iter().filter(|r| r[v + 1] < 0) {
+            for l in ges.iter().filter(|l| leaves_one_integer(l, u, v)) {
+                rows.push(u.clone());
+                rows.push(l.clone());
+            }
+        }
+    }
+    rows
 }
 
 /// Removes columns without rows, and brings floors into a standard form so that equal ones become one.
@@ -514,6 +561,9 @@ pub(crate) fn real_shadow(
             continue;
         }
         let occ = sys.occurrences();
+        if is_crowded(&sys) && !simplex::remove_redundant(&mut sys, |_| false, budget)? {
+            return Ok(None);
+        }
         let next = (0..sys.n)
             .filter(|&v| !keep(v) && occ[v].is_used())
             .min_by_key(|&v| occ[v].growth());

@@ -9,6 +9,7 @@ use crate::expr::LinExpr;
 use crate::int::{Int, add, ceil_div, floor_div, mul, neg, sub};
 use crate::omega;
 use crate::set::Set;
+use crate::simplex::{self, Tableau};
 use crate::system::{Budget, Row, System};
 
 /// Bounds of an affine form over one piece: `lower` holds pairs `(e, m)` for `form >= ceil(e / m)`, `upper` for
@@ -150,7 +151,7 @@ impl Set {
             let Some(mut shadow) = omega::real_shadow(sys, |v| v < k || v == t, budget)? else {
                 continue;
             };
-            drop_redundant_rows(&mut shadow, budget)?;
+            simplex::remove_redundant(&mut shadow, |_| false, budget)?;
             for r in &shadow.eqs {
                 bounds.push(r, t, k)?;
                 bounds.push(&crate::system::negate(r)?, t, k)?;
@@ -175,19 +176,6 @@ impl SymbolicBounds {
         }
         Ok(())
     }
-}
-
-pub(crate) fn drop_redundant_rows(sys: &mut System, budget: &mut Budget) -> Result<()> {
-    let mut i = sys.ges.len();
-    while i > 0 {
-        i -= 1;
-        let mut outside = sys.clone();
-        outside.ges[i] = crate::system::negate_ge(&sys.ges[i])?;
-        if omega::is_empty(outside, budget)? {
-            sys.ges.remove(i);
-        }
-    }
-    Ok(())
 }
 
 /// The sum of absolute values, parameters first, to choose the plainest of several samples.
@@ -268,31 +256,12 @@ fn first_true(start: Int, mut holds: impl FnMut(Int) -> Result<bool>) -> Result<
 
 /// The smallest value of a row over a system that is not empty; `None` when there is none.
 pub(crate) fn minimum(sys: &System, row: &[Int], budget: &mut Budget) -> Result<Option<Int>> {
-    let mut s = sys.clone();
-    s.add_vars(1);
-    let t = s.n - 1;
-    let mut eq = row.to_vec();
-    eq.push(-1);
-    s.eqs.push(eq);
-    let Some(shadow) = omega::real_shadow(s, |v| v == t, budget)? else {
+    let Some(tableau) = Tableau::new(sys, budget)? else {
         return Ok(None);
     };
-    let mut low: Option<Int> = None;
-    let mut consider = |r: &Row| -> Result<()> {
-        if r[t + 1] > 0 {
-            let b = ceil_div(neg(r[0])?, r[t + 1])?;
-            low = Some(low.map_or(b, |l| l.max(b)));
-        }
-        Ok(())
+    let Some(low) = tableau.minimum_of(row, budget)? else {
+        return Ok(None);
     };
-    for r in &shadow.ges {
-        consider(r)?;
-    }
-    for r in &shadow.eqs {
-        consider(r)?;
-        consider(&crate::system::negate(r)?)?;
-    }
-    let Some(low) = low else { return Ok(None) };
     let value = first_true(low, |k| {
         let mut s = sys.clone();
         let mut at_most = crate::system::negate(row)?;

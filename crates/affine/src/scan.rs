@@ -11,8 +11,8 @@ use crate::error::{Error, Result};
 use crate::expr::{Constraint, LinExpr, Space};
 use crate::int::{Int, add, ceil_div, extended_gcd, floor_div, gcd, modulo, mul, neg};
 use crate::omega;
-use crate::optimum::drop_redundant_rows;
 use crate::set::Set;
+use crate::simplex;
 use crate::system::{Budget, Row, negate};
 
 /// The loop over one dimension.
@@ -112,7 +112,7 @@ fn nest_of(piece: &BasicSet, minimal: bool, budget: &mut Budget) -> Result<Optio
             return Ok(None);
         };
         if minimal {
-            drop_redundant_rows(&mut shadow, budget)?;
+            simplex::remove_redundant(&mut shadow, |_| false, budget)?;
         }
         let mut this = Loop {
             lower: Vec::new(),

@@ -4,9 +4,11 @@
 //! emptiness before any integer reasoning: no rational point means no integer point, and a vertex with integer
 //! coordinates is one.
 
+use std::cmp::Ordering;
+
 use crate::error::{Error, Result};
 use crate::int::{Int, add, ceil_div, floor_div, gcd, mul, neg, sub};
-use crate::system::{Budget, Row, System};
+use crate::system::{Budget, Row, System, negate};
 
 /// What a tableau line or column stands for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,33 +41,41 @@ enum Minimum {
 }
 
 impl Tableau {
-    /// `None` when the inequalities have no rational solution. The system must be free of equalities.
+    /// `None` when the system has no rational solution. Inequality `i` gets number `2 * eqs.len() + i`.
     pub(crate) fn new(sys: &System, budget: &mut Budget) -> Result<Option<Tableau>> {
         let mut tableau = Tableau {
             lines: Vec::with_capacity(sys.ges.len() + sys.n),
             columns: (0..sys.n).map(Unknown::Var).collect(),
         };
-        for row in &sys.ges {
-            if !tableau.push(row, budget)? {
+        let mut id = 0;
+        for row in &sys.eqs {
+            let opposite = negate(row)?;
+            if !tableau.insert(row, id, budget)? || !tableau.insert(&opposite, id + 1, budget)? {
                 return Ok(None);
             }
+            id += 2;
+        }
+        for row in &sys.ges {
+            if !tableau.insert(row, id, budget)? {
+                return Ok(None);
+            }
+            id += 1;
         }
         Ok(Some(tableau))
     }
 
-    /// Adds `row >= 0`; `false` when that leaves no rational point.
-    pub(crate) fn push(&mut self, row: &[Int], budget: &mut Budget) -> Result<bool> {
-        let id = self
-            .lines
-            .iter()
-            .map(|l| l.unknown)
-            .chain(self.columns.iter().copied())
-            .filter_map(|u| match u {
-                Unknown::Slack(i) => Some(i + 1),
-                Unknown::Var(_) => None,
-            })
-            .max()
-            .unwrap_or(0);
+    /// Adds `row >= 0` after all others; `false` when that leaves no rational point.
+    fn push(&mut self, row: &[Int], budget: &mut Budget) -> Result<bool> {
+        let unknowns = self.lines.iter().map(|l| l.unknown).chain(self.columns.iter().copied());
+        let id = unknowns.filter_map(|u| match u {
+            Unknown::Slack(i) => Some(i + 1),
+            Unknown::Var(_) => None,
+        });
+        let id = id.max().unwrap_or(0);
+        self.insert(row, id, budget)
+    }
+
+    fn insert(&mut self, row: &[Int], id: usize, budget: &mut Budget) -> Result<bool> {
         let line = self.express(row, Unknown::Slack(id))?;
         self.lines.push(line);
         let at = self.lines.len() - 1;
@@ -74,17 +84,16 @@ impl Tableau {
             let Some((column, up)) = self.improving_column(at, false) else {
                 return Ok(false);
             };
-            let limit = self.limiting_line(column, up, Some(at));
-            match limit {
-                None => self.pivot(at, column, budget)?,
-                Some(other) => {
-                    // The new line itself may reach zero first.
-                    if self.reaches_zero_before(at, other, column)? {
-                        self.pivot(at, column, budget)?;
-                    } else {
-                        self.pivot(other, column, budget)?;
-                    }
+            let mut first = at;
+            if let Some(other) = self.limiting_line(column, up, at)? {
+                if compare_ratio(&self.lines[at], &self.lines[other], column)? == Ordering::Greater {
+                    first = other;
                 }
+            }
+            self.pivot(first, column, budget)?;
+            if first == at {
+                // Its slack is a column now, at zero.
+                break;
             }
         }
         Ok(true)
@@ -143,10 +152,10 @@ impl Tableau {
     }
 
     /// The slack line that first reaches zero when the column moves; ties go to the least unknown (Bland).
-    fn limiting_line(&self, column: usize, up: bool, except: Option<usize>) -> Option<usize> {
+    fn limiting_line(&self, column: usize, up: bool, except: usize) -> Result<Option<usize>> {
         let mut best: Option<usize> = None;
         for (i, l) in self.lines.iter().enumerate() {
-            if Some(i) == except || matches!(l.unknown, Unknown::Var(_)) {
+            if i == except || matches!(l.unknown, Unknown::Var(_)) {
                 continue;
             }
             let c = l.entries[column + 1];
@@ -158,21 +167,16 @@ impl Tableau {
                 None => i,
                 Some(b) => {
                     let other = &self.lines[b];
-                    match compare_ratio(l, other, column) {
-                        std::cmp::Ordering::Less => i,
-                        std::cmp::Ordering::Greater => b,
-                        std::cmp::Ordering::Equal if order(l.unknown) < order(other.unknown) => i,
-                        std::cmp::Ordering::Equal => b,
+                    match compare_ratio(l, other, column)? {
+                        Ordering::Less => i,
+                        Ordering::Greater => b,
+                        Ordering::Equal if order(l.unknown) < order(other.unknown) => i,
+                        Ordering::Equal => b,
                     }
                 }
             });
         }
-        best
-    }
-
-    fn reaches_zero_before(&self, at: usize, other: usize, column: usize) -> Result<bool> {
-        let ratio = compare_ratio(&self.lines[at], &self.lines[other], column);
-        Ok(ratio != std::cmp::Ordering::Greater)
+        Ok(best)
     }
 
     fn pivot(&mut self, at: usize, column: usize, budget: &mut Budget) -> Result<()> {
@@ -214,20 +218,18 @@ impl Tableau {
         Ok(())
     }
 
-    /// Lowers line `at`, whose own sign does not matter, as far as it goes, or until it is at most -1.
-    fn minimize(&mut self, at: usize, budget: &mut Budget) -> Result<Minimum> {
+    /// Lowers line `at`, whose own sign does not matter, as far as it goes; with `stop`, until it is at most -1.
+    fn minimize(&mut self, at: usize, stop: bool, budget: &mut Budget) -> Result<Minimum> {
         loop {
             let l = &self.lines[at];
-            if let Unknown::Slack(_) = l.unknown {
-                if add(l.entries[0], l.den)? <= 0 {
-                    return Ok(Minimum::Finite(l.entries[0], l.den));
-                }
+            if stop && add(l.entries[0], l.den)? <= 0 {
+                return Ok(Minimum::Finite(l.entries[0], l.den));
             }
             let Some((column, up)) = self.improving_column(at, true) else {
                 let l = &self.lines[at];
                 return Ok(Minimum::Finite(l.entries[0], l.den));
             };
-            match self.limiting_line(column, up, Some(at)) {
+            match self.limiting_line(column, up, at)? {
                 None => return Ok(Minimum::Unbounded),
                 Some(other) => self.pivot(other, column, budget)?,
             }
@@ -239,7 +241,7 @@ impl Tableau {
         let line = self.express(row, Unknown::Var(usize::MAX))?;
         self.lines.push(line);
         let at = self.lines.len() - 1;
-        match self.minimize(at, budget)? {
+        match self.minimize(at, false, budget)? {
             Minimum::Unbounded => Ok(None),
             Minimum::Finite(n, d) => Ok(Some(ceil_div(n, d)?)),
         }
@@ -255,48 +257,32 @@ impl Tableau {
                 let Some(column) = t.columns.iter().position(|&u| u == slack) else {
                     return Ok(false);
                 };
-                match t.limiting_line(column, false, None) {
-                    None => {
-                        // Nothing but free variables stands in the way of lowering it.
-                        return Ok(false);
-                    }
-                    Some(at) => {
-                        t.pivot(at, column, budget)?;
-                        at
-                    }
-                }
+                t.columns[column] = released(id);
+                let mut entries = vec![0; t.columns.len() + 1];
+                entries[column + 1] = 1;
+                t.lines.push(Line {
+                    unknown: slack,
+                    den: 1,
+                    entries,
+                });
+                t.lines.len() - 1
             }
         };
-        Ok(match t.minimize(at, budget)? {
+        Ok(match t.minimize(at, true, budget)? {
             Minimum::Unbounded => false,
             Minimum::Finite(n, d) => add(n, d)? > 0,
         })
     }
 
-    /// Forgets an inequality that was found redundant.
-    fn forget(&mut self, id: usize, budget: &mut Budget) -> Result<bool> {
+    /// Lets the value of inequality `id` have any sign.
+    fn forget(&mut self, id: usize) {
         let slack = Unknown::Slack(id);
-        if let Some(at) = self.lines.iter().position(|l| l.unknown == slack) {
-            self.lines.swap_remove(at);
-            return Ok(true);
+        self.lines.retain(|l| l.unknown != slack);
+        for u in &mut self.columns {
+            if *u == slack {
+                *u = released(id);
+            }
         }
-        let Some(column) = self.columns.iter().position(|&u| u == slack) else {
-            return Ok(true);
-        };
-        // Bring it onto a line first; moving it upwards keeps every slack as it should be.
-        let at = match self.limiting_line(column, true, None) {
-            Some(at) => at,
-            None => match self.limiting_line(column, false, None) {
-                Some(at) => at,
-                None => return Ok(false),
-            },
-        };
-        self.pivot(at, column, budget)?;
-        if self.lines[at].entries[0] < 0 && false {
-            return Ok(false);
-        }
-        self.lines.swap_remove(at);
-        Ok(true)
     }
 
     /// The coordinates of the current vertex, as numerator and denominator.
@@ -334,6 +320,11 @@ impl Line {
     }
 }
 
+/// An unknown of any sign in place of a slack.
+fn released(id: usize) -> Unknown {
+    Unknown::Var(usize::MAX - 1 - id)
+}
+
 fn order(u: Unknown) -> (u8, usize) {
     match u {
         Unknown::Var(v) => (0, v),
@@ -341,8 +332,8 @@ fn order(u: Unknown) -> (u8, usize) {
     }
 }
 
-/// Compares `value / |coefficient of column|` of two lines; an overflow counts as equal, which only costs speed.
-fn compare_ratio(a: &Line, b: &Line, column: usize) -> std::cmp::Ordering {
+/// Compares `value / |coefficient of column|` of two lines.
+fn compare_ratio(a: &Line, b: &Line, column: usize) -> Result<Ordering> {
     let (ca, cb) = (
         a.entries[column + 1].unsigned_abs(),
         b.entries[column + 1].unsigned_abs(),
@@ -350,7 +341,82 @@ fn compare_ratio(a: &Line, b: &Line, column: usize) -> std::cmp::Ordering {
     let left = a.entries[0].unsigned_abs().checked_mul(cb);
     let right = b.entries[0].unsigned_abs().checked_mul(ca);
     match (left, right) {
-        (Some(l), Some(r)) => l.cmp(&r),
-        _ => std::cmp::Ordering::Equal,
+        (Some(l), Some(r)) => Ok(l.cmp(&r)),
+        _ => Err(Error::Overflow),
+    }
+}
+
+/// Drops inequalities that follow from the rest over the rationals (or nearly, for integer points), latest first.
+/// Rows for which `keep` holds stay. Returns `false` when the system has no rational point.
+pub(crate) fn remove_redundant(
+    sys: &mut System,
+    keep: impl Fn(&Row) -> bool,
+    budget: &mut Budget,
+) -> Result<bool> {
+    let Some(mut tableau) = Tableau::new(sys, budget)? else {
+        return Ok(false);
+    };
+    let first = 2 * sys.eqs.len();
+    for i in (0..sys.ges.len()).rev() {
+        if !keep(&sys.ges[i]) && tableau.is_redundant(first + i, budget)? {
+            tableau.forget(first + i);
+            sys.ges.remove(i);
+        }
+    }
+    Ok(true)
+}
+
+/// Branch and bound with at most `nodes` relaxations: `Some(true)` for empty, `Some(false)` for a point found.
+pub(crate) fn search(sys: &System, nodes: usize, budget: &mut Budget) -> Result<Option<bool>> {
+    let Some(tableau) = Tableau::new(sys, budget)? else {
+        return Ok(Some(true));
+    };
+    let mut todo = vec![tableau];
+    let mut left = nodes;
+    while let Some(t) = todo.pop() {
+        let x = t.vertex(sys.n);
+        let Some(v) = x.iter().position(|&(_, d)| d != 1) else {
+            return Ok(Some(false));
+        };
+        if left == 0 {
+            return Ok(None);
+        }
+        left -= 1;
+        let floor = floor_div(x[v].0, x[v].1)?;
+        let mut row = vec![0; sys.n + 1];
+        let mut above = t.clone();
+        row[v + 1] = 1;
+        row[0] = sub(neg(floor)?, 1)?;
+        if above.push(&row, budget)? {
+            todo.push(above);
+        }
+        let mut below = t;
+        row[v + 1] = -1;
+        row[0] = floor;
+        if below.push(&row, budget)? {
+            todo.push(below);
+        }
+    }
+    Ok(Some(true))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn branch_and_bound_ends_on_a_small_box() {
+        let sys = System {
+            n: 2,
+            eqs: vec![],
+            ges: vec![
+                vec![3, 1, 0],
+                vec![3, -1, 0],
+                vec![-1, -3, -4],
+                vec![2, 3, 4],
+            ],
+        };
+        let mut budget = Budget::new(10_000);
+        assert_eq!(search(&sys, 60, &mut budget), Ok(Some(false)));
     }
 }

@@ -66,11 +66,31 @@ mod tests {
 
     #[test]
     fn integers_are_exact_and_floats_are_close() {
-        check(Tensor::vector(vec![1i32, 2]), Tensor::vector(vec![1i32, 2]), true);
-        check(Tensor::vector(vec![1i32, 2]), Tensor::vector(vec![1i32, 3]), false);
-        check(Tensor::vector(vec![1.0f32]), Tensor::vector(vec![1.000_001f32]), true);
-        check(Tensor::vector(vec![1.0f32]), Tensor::vector(vec![1.001f32]), false);
-        check(Tensor::vector(vec![1.0f64]), Tensor::vector(vec![1.000_001f64]), false);
+        check(
+            Tensor::vector(vec![1i32, 2]),
+            Tensor::vector(vec![1i32, 2]),
+            true,
+        );
+        check(
+            Tensor::vector(vec![1i32, 2]),
+            Tensor::vector(vec![1i32, 3]),
+            false,
+        );
+        check(
+            Tensor::vector(vec![1.0f32]),
+            Tensor::vector(vec![1.000_001f32]),
+            true,
+        );
+        check(
+            Tensor::vector(vec![1.0f32]),
+            Tensor::vector(vec![1.001f32]),
+            false,
+        );
+        check(
+            Tensor::vector(vec![1.0f64]),
+            Tensor::vector(vec![1.000_001f64]),
+            false,
+        );
         check(Tensor::vector(vec![1u8]), Tensor::vector(vec![1u16]), false);
     }
 }

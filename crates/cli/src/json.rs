@@ -1,9 +1,12 @@
 //! The stable JSON of `systola check --json`; `docs/json.md` describes it.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
+use systola_driver::Checked;
 use systola_ir::diag::{Counterexample, Diagnostic, Kind};
 use systola_ir::system::System;
-use systola_lower::report::{Report, Scope};
+use systola_lower::report::Scope;
 
 use crate::cmd::check::{Verdict, realisation_word};
 use crate::render::line_column;
@@ -16,18 +19,14 @@ const SCHEMA: u32 = 1;
 struct Document<'a> {
     schema: u32,
     file: &'a str,
-    params: Vec<ParamJson<'a>>,
+    params: ParamsJson<'a>,
     systems: Vec<SystemJson<'a>>,
     mappings: Vec<MappingJson<'a>>,
     diagnostics: Vec<DiagnosticJson<'a>>,
     status: u8,
 }
 
-#[derive(Serialize)]
-struct ParamJson<'a> {
-    name: &'a str,
-    value: i128,
-}
+type ParamsJson<'a> = BTreeMap<&'a str, i128>;
 
 #[derive(Serialize)]
 struct SystemJson<'a> {
@@ -36,22 +35,24 @@ struct SystemJson<'a> {
     diagnostics: Vec<DiagnosticJson<'a>>,
 }
 
-#[derive(Serialize)]
+/// All fields are there for every mapping; for an illegal one they are null or empty.
+#[derive(Default, Serialize)]
 struct MappingJson<'a> {
     name: &'a str,
     system: &'a str,
     legal: bool,
-    report: Option<ReportJson<'a>>,
-    diagnostics: Vec<DiagnosticJson<'a>>,
-}
-
-#[derive(Serialize)]
-struct ReportJson<'a> {
-    scope: &'static str,
+    scope: Option<&'static str>,
     scope_reason: Option<&'a str>,
-    taxonomy: &'a str,
+    taxonomy: Option<&'a str>,
     streams: Vec<StreamJson<'a>>,
-    counts: Option<CountsJson<'a>>,
+    points: Option<i128>,
+    expanded: Option<i128>,
+    pes: Option<i128>,
+    steps: Option<i128>,
+    outputs: Option<i128>,
+    outturn: Option<f64>,
+    utilisation: Option<f64>,
+    period: Option<i128>,
     registers: RegistersJson<'a>,
     links: Vec<LinkJson<'a>>,
     guards: Vec<GuardJson<'a>>,
@@ -59,6 +60,7 @@ struct ReportJson<'a> {
     drains: &'a [String],
     transfers: &'a [String],
     reverse: &'a [String],
+    diagnostics: Vec<DiagnosticJson<'a>>,
 }
 
 #[derive(Serialize)]
@@ -68,20 +70,7 @@ struct StreamJson<'a> {
     reason: &'a str,
 }
 
-#[derive(Serialize)]
-struct CountsJson<'a> {
-    params: Vec<ParamJson<'a>>,
-    points: i128,
-    expanded: i128,
-    pes: i128,
-    steps: i128,
-    outputs: i128,
-    outturn: f64,
-    utilisation: f64,
-    period: Option<i128>,
-}
-
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct RegistersJson<'a> {
     per_pe: Option<i128>,
     coalesced_per_pe: Option<i128>,
@@ -145,7 +134,7 @@ struct LabelJson<'a> {
 
 #[derive(Serialize)]
 struct CounterexampleJson<'a> {
-    params: Vec<ParamJson<'a>>,
+    params: ParamsJson<'a>,
     dims: &'a [String],
     points: Vec<PointJson<'a>>,
 }
@@ -162,7 +151,7 @@ pub fn unreadable(path: &str, text: &str, found: &[Diagnostic], status: Status) 
     print(&Document {
         schema: SCHEMA,
         file: path,
-        params: Vec::new(),
+        params: ParamsJson::new(),
         systems: Vec::new(),
         mappings: Vec::new(),
         diagnostics: diagnostics(text, found),
@@ -184,19 +173,17 @@ pub fn checked(
         well_defined: found.is_empty(),
         diagnostics: diagnostics(text, found),
     });
-    let mappings = verdicts.iter().map(|verdict| MappingJson {
-        name: &verdict.mapping.name,
-        system: &verdict.mapping.system,
-        legal: verdict.result.is_ok(),
-        report: verdict.result.as_ref().ok().map(|checked| {
-            let mut json = report(&checked.report);
-            json.guards = checked.array.guards.iter().map(guard).collect();
-            json
-        }),
-        diagnostics: match &verdict.result {
-            Ok(_) => Vec::new(),
-            Err(found) => diagnostics(text, found),
-        },
+    let mappings = verdicts.iter().map(|verdict| {
+        let mut json = match &verdict.result {
+            Ok(checked) => legal(checked),
+            Err(found) => MappingJson {
+                diagnostics: diagnostics(text, found),
+                ..MappingJson::default()
+            },
+        };
+        json.name = &verdict.mapping.name;
+        json.system = &verdict.mapping.system;
+        json
     });
     print(&Document {
         schema: SCHEMA,
@@ -216,16 +203,8 @@ fn print(document: &Document<'_>) -> String {
     text
 }
 
-fn params<'a>(list: impl Iterator<Item = (&'a String, &'a i128)>) -> Vec<ParamJson<'a>> {
-    list.map(|(name, value)| ParamJson {
-        name,
-        value: *value,
-    })
-    .collect()
-}
-
-fn pairs(list: &[(String, i128)]) -> Vec<ParamJson<'_>> {
-    params(list.iter().map(|(name, value)| (name, value)))
+fn params<'a>(list: impl Iterator<Item = (&'a String, &'a i128)>) -> ParamsJson<'a> {
+    list.map(|(name, value)| (name.as_str(), *value)).collect()
 }
 
 fn guard(guard: &systola_ir::array::Guard) -> GuardJson<'_> {
@@ -236,19 +215,20 @@ fn guard(guard: &systola_ir::array::Guard) -> GuardJson<'_> {
     }
 }
 
-fn report(report: &Report) -> ReportJson<'_> {
-    let pes = report.counts.as_ref().map(|c| c.pes);
+fn legal(checked: &Checked) -> MappingJson<'_> {
+    let report = &checked.report;
+    let counts = report.counts.as_ref();
+    let pes = counts.map(|c| c.pes);
     let total = |per_pe: Option<i128>| per_pe.zip(pes).and_then(|(r, n)| r.checked_mul(n));
-    ReportJson {
-        scope: match report.scope {
-            Scope::AllSizes => "all-sizes",
-            Scope::GivenSizes(_) => "given-sizes",
-        },
-        scope_reason: match &report.scope {
-            Scope::AllSizes => None,
-            Scope::GivenSizes(why) => Some(why),
-        },
-        taxonomy: &report.name,
+    let (scope, scope_reason) = match &report.scope {
+        Scope::AllSizes => ("all-sizes", None),
+        Scope::GivenSizes(why) => ("given-sizes", Some(why.as_str())),
+    };
+    MappingJson {
+        legal: true,
+        scope: Some(scope),
+        scope_reason,
+        taxonomy: Some(&report.name),
         streams: report
             .streams
             .iter()
@@ -258,17 +238,14 @@ fn report(report: &Report) -> ReportJson<'_> {
                 reason: &s.reason,
             })
             .collect(),
-        counts: report.counts.as_ref().map(|c| CountsJson {
-            params: pairs(&c.params),
-            points: c.points,
-            expanded: c.expanded,
-            pes: c.pes,
-            steps: c.steps,
-            outputs: c.outputs,
-            outturn: c.outturn,
-            utilisation: c.utilisation,
-            period: c.period,
-        }),
+        points: counts.map(|c| c.points),
+        expanded: counts.map(|c| c.expanded),
+        pes,
+        steps: counts.map(|c| c.steps),
+        outputs: counts.map(|c| c.outputs),
+        outturn: counts.map(|c| c.outturn),
+        utilisation: counts.map(|c| c.utilisation),
+        period: counts.and_then(|c| c.period),
         registers: RegistersJson {
             per_pe: report.registers_per_pe,
             coalesced_per_pe: report.coalesced_per_pe,
@@ -298,11 +275,12 @@ fn report(report: &Report) -> ReportJson<'_> {
                 guard: l.guard.as_deref(),
             })
             .collect(),
-        guards: Vec::new(),
+        guards: checked.array.guards.iter().map(guard).collect(),
         injections: &report.injections,
         drains: &report.drains,
         transfers: &report.transfers,
         reverse: &report.reverse,
+        ..MappingJson::default()
     }
 }
 
@@ -346,7 +324,7 @@ fn diagnostic<'a>(text: &str, d: &'a Diagnostic) -> DiagnosticJson<'a> {
 
 fn counterexample(example: &Counterexample) -> CounterexampleJson<'_> {
     CounterexampleJson {
-        params: pairs(&example.params),
+        params: params(example.params.iter().map(|(name, value)| (name, value))),
         dims: &example.dims,
         points: example
             .points

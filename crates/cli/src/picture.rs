@@ -133,6 +133,16 @@ struct Layout {
 }
 
 impl Scene {
+    /// `t=3`, unless an iterator is called t.
+    fn step_label(&self, time: &[i128]) -> String {
+        let prefix = if self.dims.iter().any(|d| d == "t") {
+            "step "
+        } else {
+            "t="
+        };
+        format!("{prefix}{}", vector(time))
+    }
+
     /// The class of a shape for this slot: copies are dashed, the followed value is outlined.
     fn class(&self, slot: &Slot, shape: &str) -> String {
         let copy = if slot.copy { " copy" } else { "" };
@@ -207,7 +217,12 @@ fn index_space(
 ) -> (f64, f64) {
     const STEP: f64 = 54.0;
     const RADIUS: f64 = 8.0;
-    svg.text("head", Anchor::Start, (left, top), "1  The recurrence: points and dependences");
+    svg.text(
+        "head",
+        Anchor::Start,
+        (left, top),
+        "The recurrence: points and dependences",
+    );
     svg.text(
         "small faint",
         Anchor::Start,
@@ -219,10 +234,7 @@ fn index_space(
         (values.clone().min().unwrap_or(0), values.max().unwrap_or(0))
     };
     let ((a_min, a_max), (b_min, b_max)) = (range(a), range(b));
-    let origin = (
-        left + 74.0,
-        top + 72.0 + STEP * (b_max - b_min) as f64,
-    );
+    let origin = (left + 88.0, top + 72.0 + STEP * (b_max - b_min) as f64);
     let at = |p: &[i128]| {
         (
             origin.0 + STEP * (p[a] - a_min) as f64,
@@ -230,12 +242,23 @@ fn index_space(
         )
     };
 
+    let frame = (
+        (
+            origin.0 - 20.0,
+            origin.1 - STEP * (b_max - b_min) as f64 - 20.0,
+        ),
+        (
+            origin.0 + STEP * (a_max - a_min) as f64 + 20.0,
+            origin.1 + 20.0,
+        ),
+    );
     let by_place = groups(scene, |s| &s.place);
     let by_time = groups(scene, |s| &s.time);
     for (class, label, sets) in [("band", "PE", &by_place), ("wave", "t", &by_time)] {
         let along = direction(scene, sets);
         for (key, members) in sets {
-            let mut ends: Vec<(f64, f64)> = members.iter().map(|n| at(&scene.slots[*n].point)).collect();
+            let mut ends: Vec<(f64, f64)> =
+                members.iter().map(|n| at(&scene.slots[*n].point)).collect();
             let u = {
                 let v = (along[a] as f64, -along[b] as f64);
                 let length = v.0.hypot(v.1).max(1e-6);
@@ -245,7 +268,15 @@ fn index_space(
             let (Some(first), Some(last)) = (ends.first(), ends.last()) else {
                 continue;
             };
-            let (before, after) = if label == "PE" { (4.0, 12.0) } else { (16.0, 24.0) };
+            // A wavefront runs across the whole picture, so that its label stands clear of it.
+            let (before, after) = if label == "PE" {
+                (4.0, 12.0)
+            } else {
+                (
+                    way_out(*first, (-u.0, -u.1), frame),
+                    way_out(*last, u, frame),
+                )
+            };
             let from = (first.0 - u.0 * before, first.1 - u.1 * before);
             let to = (last.0 + u.0 * after, last.1 + u.1 * after);
             svg.line(class, from, to);
@@ -254,7 +285,7 @@ fn index_space(
             let text = if label == "PE" {
                 format!("PE {}", vector(key))
             } else {
-                format!("t={}", vector(key))
+                scene.step_label(key)
             };
             svg.text("small faint", Anchor::Middle, text_at, &text);
         }
@@ -275,7 +306,10 @@ fn index_space(
             hop.stream,
             "dep",
             (from.0 + ux * RADIUS + nx, from.1 + uy * RADIUS + ny),
-            (to.0 - ux * (RADIUS + 1.5) + nx, to.1 - uy * (RADIUS + 1.5) + ny),
+            (
+                to.0 - ux * (RADIUS + 1.5) + nx,
+                to.1 - uy * (RADIUS + 1.5) + ny,
+            ),
         );
     }
     for slot in &scene.slots {
@@ -284,21 +318,44 @@ fn index_space(
     let axis_y = origin.1 + 62.0;
     for v in a_min..=a_max {
         let x = origin.0 + STEP * (v - a_min) as f64;
-        svg.text("small", Anchor::Middle, (x, axis_y), &format!("{}={v}", scene.dims[a]));
+        svg.text(
+            "small",
+            Anchor::Middle,
+            (x, axis_y),
+            &format!("{}={v}", scene.dims[a]),
+        );
     }
     for v in b_min..=b_max {
         let y = origin.1 - STEP * (v - b_min) as f64 + 4.0;
-        svg.text("small", Anchor::End, (left + 30.0, y), &format!("{}={v}", scene.dims[b]));
+        svg.text(
+            "small",
+            Anchor::End,
+            (left + 26.0, y),
+            &format!("{}={v}", scene.dims[b]),
+        );
     }
     let mut y = axis_y + 22.0;
     for line in &scene.mapping {
         svg.text("small", Anchor::Start, (left, y), line);
         y += 15.0;
     }
-    (
-        origin.0 + STEP * (a_max - a_min) as f64 + 84.0,
-        y,
-    )
+    (origin.0 + STEP * (a_max - a_min) as f64 + 84.0, y)
+}
+
+/// How far it is from a point in a direction to the frame.
+fn way_out(from: (f64, f64), u: (f64, f64), frame: ((f64, f64), (f64, f64))) -> f64 {
+    let along = |at: f64, step: f64, low: f64, high: f64| {
+        if step > 1e-9 {
+            (high - at) / step
+        } else if step < -1e-9 {
+            (low - at) / step
+        } else {
+            f64::INFINITY
+        }
+    };
+    let (low, high) = frame;
+    let out = along(from.0, u.0, low.0, high.0).min(along(from.1, u.1, low.1, high.1));
+    if out.is_finite() { out } else { 20.0 }
 }
 
 fn lane_offset(scene: &Scene, stream: usize, by: f64) -> f64 {
@@ -343,10 +400,15 @@ fn direction(scene: &Scene, groups: &BTreeMap<&Vec<i128>, Vec<usize>>) -> Vec<i1
 
 /// Panel 2 for a linear array: boxes with registers, links between them.
 fn pe_row(svg: &mut Svg, scene: &Scene, layout: &Layout, left: f64, top: f64) -> f64 {
-    const BOX: f64 = 84.0;
+    const BOX: f64 = 100.0;
     const GAP: f64 = 58.0;
     const ROW: f64 = 22.0;
-    svg.text("head", Anchor::Start, (left, top), "2  The array: PEs, registers, links");
+    svg.text(
+        "head",
+        Anchor::Start,
+        (left, top),
+        "The array: PEs, registers, links",
+    );
     svg.text(
         "small faint",
         Anchor::Start,
@@ -356,82 +418,115 @@ fn pe_row(svg: &mut Svg, scene: &Scene, layout: &Layout, left: f64, top: f64) ->
     let cells: Vec<usize> = (0..scene.streams.len())
         .filter(|n| scene.streams[*n].registers.is_some())
         .collect();
-    let shown = layout.pes.len().min(5);
+    // Of a long array the first PEs and the last one.
+    let n_pes = layout.pes.len();
+    let shown: Vec<usize> = if n_pes <= 5 {
+        (0..n_pes).collect()
+    } else {
+        vec![0, 1, 2, 3, n_pes - 1]
+    };
     let box_top = top + 104.0;
     let box_height = 30.0 + ROW * cells.len() as f64;
-    let x_of = |n: usize| left + 16.0 + n as f64 * (BOX + GAP);
+    let x_of = |k: usize| left + 16.0 + k as f64 * (BOX + GAP);
     let row_y = |stream: usize| {
         let row = cells.iter().position(|c| *c == stream).unwrap_or(0);
         box_top + 34.0 + ROW * row as f64
     };
-    for (n, pe) in layout.pes.iter().take(shown).enumerate() {
-        let x = x_of(n);
+    for (k, pe) in shown.iter().enumerate() {
+        let x = x_of(k);
+        let pe = &layout.pes[*pe];
         svg.rect("pe", x, box_top, BOX, box_height);
-        svg.text("", Anchor::Middle, (x + BOX / 2.0, box_top + 16.0), &format!("PE {}", vector(pe)));
+        let name = format!("PE {}", vector(pe));
+        svg.text("", Anchor::Middle, (x + BOX / 2.0, box_top + 16.0), &name);
         for cell in &cells {
             let y = row_y(*cell);
             let stream = &scene.streams[*cell];
-            svg.text(&format!("small t{cell}"), Anchor::Start, (x + 8.0, y + 4.0), &short(&stream.name, 4));
+            let label = short(&stream.name, 4);
+            svg.text(
+                &format!("small t{cell}"),
+                Anchor::Start,
+                (x + 8.0, y + 4.0),
+                &label,
+            );
             let depth = stream.registers.unwrap_or(0);
             for r in 0..depth.min(3) {
                 let class = format!("reg s{}", cell % N_COLOURS);
                 svg.rect(&class, x + 36.0 + 13.0 * r as f64, y - 6.0, 11.0, 11.0);
             }
             if depth > 3 {
-                svg.text("small", Anchor::Start, (x + 36.0 + 40.0, y + 4.0), "…");
+                svg.text("small", Anchor::Start, (x + 75.0, y + 4.0), "…");
             }
         }
         memory_ports(svg, scene, pe, (x, BOX), box_top, box_height);
     }
-    if layout.pes.len() > shown {
-        let more = format!("… and {} more", layout.pes.len() - shown);
-        svg.text("faint", Anchor::Start, (x_of(shown) - GAP + 66.0, box_top + box_height / 2.0), &more);
+    if n_pes > shown.len() {
+        let x = x_of(4) - GAP / 2.0;
+        svg.text("", Anchor::Middle, (x, box_top + 14.0), "…");
     }
     let busses = (0..scene.streams.len()).filter(|n| scene.streams[*n].broadcast);
     for (k, stream) in busses.enumerate() {
         let y = box_top - 46.0 - 16.0 * k as f64;
-        let colour = format!("bus s{}", stream % N_COLOURS);
         let tap = |n: usize| x_of(n) + BOX - 12.0 - 9.0 * k as f64;
-        let end = tap(shown.saturating_sub(1));
-        let more = if layout.pes.len() > shown { GAP } else { 0.0 };
-        svg.line(&colour, (x_of(0), y), (end + more, y));
+        let end = tap(shown.len().saturating_sub(1));
+        svg.line(
+            &format!("bus s{}", stream % N_COLOURS),
+            (x_of(0), y),
+            (end, y),
+        );
+        let name = &scene.streams[stream].name;
         svg.text(
             &format!("small t{stream}"),
             Anchor::End,
             (x_of(0) - 4.0, y + 4.0),
-            &scene.streams[stream].name,
+            name,
         );
-        for n in 0..shown {
+        for n in 0..shown.len() {
             svg.arrow(stream, "dep", (tap(n), y), (tap(n), box_top - 1.0));
         }
     }
-    let varying = varying(&layout.pes);
-    let mut bottom = box_top + box_height;
-    let mut n_jumps = 0.0;
+
+    let axis = varying(&layout.pes).first().copied();
+    let mut ways: BTreeMap<(usize, i128), Vec<String>> = BTreeMap::new();
     for link in &scene.links {
-        let d = varying.first().map_or(0, |k| link.displacement[*k]);
-        let y = row_y(link.stream);
+        let d = axis.map_or(0, |k| link.displacement[k]);
+        ways.entry((link.stream, d))
+            .or_default()
+            .push(delay_of(&link.label));
+    }
+    let mut n_jumps = 0.0;
+    for ((stream, d), delays) in &ways {
+        let y = row_y(*stream);
         match d {
             1 | -1 => {
-                for n in 0..shown {
-                    let (from, to) = (x_of(n) + BOX, x_of(n + 1));
-                    let last = n + 1 == shown;
-                    if last && layout.pes.len() == shown {
-                        continue;
-                    }
-                    let (from, to) = if d == 1 { (from, to - 1.0) } else { (to, from + 1.0) };
-                    svg.arrow(link.stream, "dep", (from, y), (to, y));
+                // Links in both directions lie one above the other.
+                let y = if ways.contains_key(&(*stream, -d)) {
+                    y + 4.0 * *d as f64
+                } else {
+                    y
+                };
+                for n in 1..shown.len() {
+                    let (low, high) = (x_of(n - 1) + BOX, x_of(n));
+                    let ends = if *d == 1 {
+                        (low, high - 1.0)
+                    } else {
+                        (high, low + 1.0)
+                    };
+                    svg.arrow(*stream, "dep", (ends.0, y), (ends.1, y));
                 }
-                if shown > 1 {
-                    let mid = x_of(0) + BOX + GAP / 2.0;
-                    svg.text(&format!("small t{}", link.stream), Anchor::Middle, (mid, y - 4.0), &delay_of(&link.label));
+                if shown.len() > 1 {
+                    let at = (
+                        x_of(0) + BOX + GAP / 2.0,
+                        if *d == 1 { y + 11.0 } else { y - 4.0 },
+                    );
+                    let text = delays.join(" or ");
+                    svg.text(&format!("small t{stream}"), Anchor::Middle, at, &text);
                 }
             }
             0 => {
-                for n in 0..shown {
+                for n in 0..shown.len() {
                     let x = x_of(n) + BOX - 14.0;
                     svg.curve(
-                        link.stream,
+                        *stream,
                         "dep",
                         (x, y + 3.0),
                         ((x + 18.0, y + 12.0), (x + 18.0, y - 12.0)),
@@ -441,30 +536,49 @@ fn pe_row(svg: &mut Svg, scene: &Scene, layout: &Layout, left: f64, top: f64) ->
             }
             _ => {
                 // A jump: below the boxes, one level for each such link.
-                let level = bottom + 30.0 + 20.0 * n_jumps;
                 n_jumps += 1.0;
-                let hop = d.unsigned_abs() as usize;
-                for n in 0..shown.saturating_sub(hop) {
-                    let (i, j) = if d > 0 { (n, n + hop) } else { (n + hop, n) };
+                let level = box_top + box_height + 18.0 + 20.0 * n_jumps;
+                let hop = usize::try_from(d.unsigned_abs()).unwrap_or(usize::MAX);
+                for (i, pe) in shown.iter().enumerate() {
+                    let Some(j) = shown.iter().position(|p| Some(*p) == pe.checked_add(hop)) else {
+                        continue;
+                    };
+                    let (i, j) = if *d > 0 { (i, j) } else { (j, i) };
                     let side = 8.0 * n_jumps;
                     let (from, to) = (x_of(i) + BOX / 2.0 + side, x_of(j) + BOX / 2.0 - side);
+                    let floor = box_top + box_height;
                     svg.curve(
-                        link.stream,
+                        *stream,
                         "dep",
-                        (from, box_top + box_height),
+                        (from, floor),
                         ((from, level + 8.0), (to, level + 8.0)),
-                        (to, box_top + box_height + 1.0),
+                        (to, floor + 1.0),
                     );
                 }
             }
         }
     }
-    bottom += 34.0 + 20.0 * n_jumps;
-    let mut y = bottom + 18.0;
+    let y = box_top + box_height + 52.0 + 20.0 * n_jumps;
+    link_list(svg, scene, left + 16.0, y)
+}
+
+/// Every link in words.
+fn link_list(svg: &mut Svg, scene: &Scene, left: f64, top: f64) -> f64 {
+    let mut y = top;
     for link in &scene.links {
         let stream = &scene.streams[link.stream];
-        let text = format!("{}: {}, {}", stream.name, way(&link.displacement), link.label);
-        svg.text(&format!("small t{}", link.stream), Anchor::Start, (left + 16.0, y), &text);
+        let text = format!(
+            "{}: {}, {}",
+            stream.name,
+            way(&link.displacement),
+            link.label
+        );
+        svg.text(
+            &format!("small t{}", link.stream),
+            Anchor::Start,
+            (left, y),
+            &text,
+        );
         y += 15.0;
     }
     y
@@ -491,13 +605,23 @@ fn memory_ports(
     for (k, (stream, name)) in reads.iter().enumerate() {
         let px = place(k, reads.len());
         svg.arrow(*stream, "dep", (px, top - 22.0), (px, top - 1.0));
-        svg.text(&format!("small t{stream}"), Anchor::Middle, (px, top - 27.0), name);
+        svg.text(
+            &format!("small t{stream}"),
+            Anchor::Middle,
+            (px, top - 27.0),
+            name,
+        );
     }
     for (k, (stream, name)) in outs.iter().enumerate() {
         let px = place(k, outs.len());
         let bottom = top + height;
         svg.arrow(*stream, "dep", (px, bottom + 1.0), (px, bottom + 20.0));
-        svg.text(&format!("small t{stream}"), Anchor::Start, (px + 6.0, bottom + 18.0), name);
+        svg.text(
+            &format!("small t{stream}"),
+            Anchor::Start,
+            (px + 6.0, bottom + 18.0),
+            name,
+        );
     }
 }
 
@@ -505,7 +629,12 @@ fn memory_ports(
 fn pe_grid(svg: &mut Svg, scene: &Scene, layout: &Layout, left: f64, top: f64) -> f64 {
     const BOX: f64 = 46.0;
     const PITCH: f64 = 84.0;
-    svg.text("head", Anchor::Start, (left, top), "2  The array: PEs and links");
+    svg.text(
+        "head",
+        Anchor::Start,
+        (left, top),
+        "The array: PEs and links",
+    );
     let axes = varying(&layout.pes);
     let (row, column) = (axes[axes.len() - 2], axes[axes.len() - 1]);
     let min = |k: usize| layout.pes.iter().map(|p| p[k]).min().unwrap_or(0);
@@ -530,7 +659,11 @@ fn pe_grid(svg: &mut Svg, scene: &Scene, layout: &Layout, left: f64, top: f64) -
     for pe in &drawn {
         let (x, y) = at(pe);
         for (n, link) in scene.links.iter().enumerate() {
-            let target: Vec<i128> = pe.iter().zip(&link.displacement).map(|(p, d)| p + d).collect();
+            let target: Vec<i128> = pe
+                .iter()
+                .zip(&link.displacement)
+                .map(|(p, d)| p + d)
+                .collect();
             if target == **pe || !drawn.contains(&&target) {
                 continue;
             }
@@ -554,27 +687,30 @@ fn pe_grid(svg: &mut Svg, scene: &Scene, layout: &Layout, left: f64, top: f64) -
         let (x, y) = at(pe);
         svg.rect("pe", x, y, BOX, BOX);
         let label = vector(&[pe[row], pe[column]]);
-        svg.text("small", Anchor::Middle, (x + BOX / 2.0, y + BOX / 2.0 + 4.0), &label);
+        svg.text(
+            "small",
+            Anchor::Middle,
+            (x + BOX / 2.0, y + BOX / 2.0 + 4.0),
+            &label,
+        );
     }
     if drawn.len() < layout.pes.len() {
         let more = format!("… {} of {} PEs", drawn.len(), layout.pes.len());
         svg.text("faint", Anchor::Start, (left + 16.0, bottom + 18.0), &more);
         bottom += 18.0;
     }
-    let mut y = bottom + 24.0;
-    for link in &scene.links {
-        let stream = &scene.streams[link.stream];
-        let text = format!("{}: {}, {}", stream.name, way(&link.displacement), link.label);
-        svg.text(&format!("small t{}", link.stream), Anchor::Start, (left + 16.0, y), &text);
-        y += 15.0;
-    }
-    y
+    link_list(svg, scene, left + 16.0, bottom + 24.0)
 }
 
 /// Panel 3: time down, PEs across; a slot shows the values it holds.
 fn space_time(svg: &mut Svg, scene: &Scene, layout: &Layout, left: f64, top: f64) {
     const LINE: f64 = 14.0;
-    svg.text("head", Anchor::Start, (left, top), "3  Space and time: what each PE holds at each step");
+    svg.text(
+        "head",
+        Anchor::Start,
+        (left, top),
+        "Space and time: what each PE holds at each step",
+    );
     svg.text(
         "small faint",
         Anchor::Start,
@@ -590,7 +726,13 @@ fn space_time(svg: &mut Svg, scene: &Scene, layout: &Layout, left: f64, top: f64
     );
     let pes = &layout.pes[..layout.pes.len().min(MAX_PES)];
     let steps = &layout.steps[..layout.steps.len().min(MAX_STEPS)];
-    let lines = scene.slots.iter().map(|s| s.values.len()).max().unwrap_or(1).max(1);
+    let lines = scene
+        .slots
+        .iter()
+        .map(|s| s.values.len())
+        .max()
+        .unwrap_or(1)
+        .max(1);
     let longest = scene
         .slots
         .iter()
@@ -602,7 +744,13 @@ fn space_time(svg: &mut Svg, scene: &Scene, layout: &Layout, left: f64, top: f64
         8.0 + LINE * lines as f64,
     );
     let (pitch_x, pitch_y) = (box_width + 22.0, box_height + 24.0);
-    let time_width = steps.iter().map(|t| vector(t).len()).max().unwrap_or(1) as f64 * 6.6 + 30.0;
+    let time_width = steps
+        .iter()
+        .map(|t| scene.step_label(t).chars().count())
+        .max()
+        .unwrap_or(1) as f64
+        * 6.6
+        + 18.0;
     let corner = |pe: usize, step: usize| {
         (
             left + time_width + pitch_x * pe as f64,
@@ -610,24 +758,36 @@ fn space_time(svg: &mut Svg, scene: &Scene, layout: &Layout, left: f64, top: f64
         )
     };
     let pe_at: BTreeMap<&Vec<i128>, usize> = pes.iter().enumerate().map(|(n, p)| (p, n)).collect();
-    let step_at: BTreeMap<&Vec<i128>, usize> = steps.iter().enumerate().map(|(n, t)| (t, n)).collect();
-    let cell_of = |slot: &Slot| {
-        Some((*pe_at.get(&slot.place)?, *step_at.get(&slot.time)?))
-    };
+    let step_at: BTreeMap<&Vec<i128>, usize> =
+        steps.iter().enumerate().map(|(n, t)| (t, n)).collect();
+    let cell_of = |slot: &Slot| Some((*pe_at.get(&slot.place)?, *step_at.get(&slot.time)?));
     for (n, pe) in pes.iter().enumerate() {
         let (x, y) = corner(n, 0);
-        svg.text("small", Anchor::Middle, (x + box_width / 2.0, y - 8.0), &format!("PE {}", vector(pe)));
+        svg.text(
+            "small",
+            Anchor::Middle,
+            (x + box_width / 2.0, y - 8.0),
+            &format!("PE {}", vector(pe)),
+        );
     }
     for (n, t) in steps.iter().enumerate() {
         let (_, y) = corner(0, n);
-        svg.text("small", Anchor::Start, (left, y + box_height / 2.0 + 4.0), &format!("t={}", vector(t)));
+        svg.text(
+            "small",
+            Anchor::Start,
+            (left, y + box_height / 2.0 + 4.0),
+            &scene.step_label(t),
+        );
         for pe in 0..pes.len() {
             let (x, y) = corner(pe, n);
             svg.rect("idle", x, y, box_width, box_height);
         }
     }
     for hop in &scene.hops {
-        let (from, to) = (cell_of(&scene.slots[hop.from]), cell_of(&scene.slots[hop.to]));
+        let (from, to) = (
+            cell_of(&scene.slots[hop.from]),
+            cell_of(&scene.slots[hop.to]),
+        );
         let (Some(from), Some(to)) = (from, to) else {
             continue;
         };

@@ -56,12 +56,7 @@ impl miette::Diagnostic for Shown<'_> {
 }
 
 /// One diagnostic, with its snippet, counterexample, notes and help.
-pub fn diagnostic(
-    path: &str,
-    text: &str,
-    diagnostic: &Diagnostic,
-    colour: bool,
-) -> String {
+pub fn diagnostic(path: &str, text: &str, diagnostic: &Diagnostic, colour: bool) -> String {
     let labels = diagnostic
         .labels
         .iter()
@@ -101,10 +96,18 @@ pub fn diagnostic(
         report.push_str(&counterexample(example, colour));
     }
     for note in &diagnostic.notes {
-        report.push_str(&remark(&Paint::Blue.when(colour, "note"), "note".len(), note));
+        report.push_str(&remark(
+            &Paint::Blue.when(colour, "note"),
+            "note".len(),
+            note,
+        ));
     }
     if let Some(help) = &diagnostic.help {
-        report.push_str(&remark(&Paint::Cyan.when(colour, "help"), "help".len(), help));
+        report.push_str(&remark(
+            &Paint::Cyan.when(colour, "help"),
+            "help".len(),
+            help,
+        ));
     }
     report
 }
@@ -139,8 +142,8 @@ pub fn counterexample(example: &Counterexample, colour: bool) -> String {
     let mut table = Table::new(4, align);
     let mut head = vec![String::new()];
     head.extend(example.dims.iter().cloned());
-    head.extend(with_place.then(|| "   place".to_string()));
-    head.extend(with_time.then(|| "   time".to_string()));
+    head.extend(with_place.then(|| " place".to_string()));
+    head.extend(with_time.then(|| " time".to_string()));
     table.row(head);
     for (n, mapped) in example.points.iter().enumerate() {
         let mut row = vec![if example.points.len() == 1 {
@@ -208,9 +211,9 @@ mod tests {
             points: vec![point([10, 0], 10, 0), point([9, 1], 10, 0)],
         };
         let expect = "  counterexample at C = 16, Q = 5:
-              c  q     place     time
-    point 1  10  0        10        0
-    point 2   9  1        10        0
+              c  q   place   time
+    point 1  10  0      10      0
+    point 2   9  1      10      0
 ";
         assert_eq!(counterexample(&example, false), expect);
     }

@@ -21,7 +21,12 @@ pub fn scene(array: &Array, report: &Report, params: &[i128], slots: &[MappedPoi
         direct: direct_reads(array),
     };
     let mut scene = Scene {
-        title: format!("{}: {} as an {} array", array.system, array.name, report.name),
+        title: format!(
+            "{} under {}: {}",
+            array.system,
+            array.name,
+            array_name(report)
+        ),
         subtitle: subtitle(array, report, params, slots),
         dims: array.dims.clone(),
         mapping: builder.mapping_lines(),
@@ -34,7 +39,52 @@ pub fn scene(array: &Array, report: &Report, params: &[i128], slots: &[MappedPoi
     builder.add_links(&mut scene);
     mark_broadcasts(&mut scene, array.cells.len());
     scene.followed = followed(&scene);
+    let order = (0..scene.streams.len())
+        .map(|n| builder.reading_order(n))
+        .collect::<Vec<_>>();
+    reorder_streams(&mut scene, &order);
     scene
+}
+
+/// `array SBM`, where the streams give it a name.
+pub fn array_name(report: &Report) -> String {
+    if report.name.is_empty() {
+        "an array".to_string()
+    } else {
+        format!("array {}", report.name)
+    }
+}
+
+/// Streams in the order in which a person reads them.
+fn reorder_streams(scene: &mut Scene, order: &[(bool, usize)]) {
+    let mut by_order: Vec<usize> = (0..order.len()).collect();
+    by_order.sort_by_key(|n| order[*n]);
+    let mut new = vec![0; order.len()];
+    for (position, n) in by_order.iter().enumerate() {
+        new[*n] = position;
+    }
+    scene.streams = by_order.iter().map(|n| scene.streams[*n].clone()).collect();
+    for slot in &mut scene.slots {
+        for (n, _) in slot
+            .values
+            .iter_mut()
+            .chain(&mut slot.injects)
+            .chain(&mut slot.drains)
+        {
+            *n = new[*n];
+        }
+        slot.values.sort_by_key(|(n, _)| *n);
+    }
+    for hop in &mut scene.hops {
+        hop.stream = new[hop.stream];
+    }
+    for link in &mut scene.links {
+        link.stream = new[link.stream];
+    }
+    scene.links.sort_by_key(|link| link.stream);
+    if let Some((n, _)) = &mut scene.followed {
+        *n = new[*n];
+    }
 }
 
 fn subtitle(array: &Array, report: &Report, params: &[i128], slots: &[MappedPoint]) -> String {
@@ -98,6 +148,23 @@ impl Builder<'_> {
     fn input_stream(&self, input: InputId) -> Option<usize> {
         let at = self.direct.iter().position(|i| *i == input)?;
         Some(self.array.cells.len() + at)
+    }
+
+    /// Operands before results, operands as the inputs are declared.
+    fn reading_order(&self, stream: usize) -> (bool, usize) {
+        let input = match self.array.cells.get(stream) {
+            Some(cell) => match (&cell.role, &cell.body) {
+                (Role::Propagation { input, .. }, _) | (_, Expr::Input { input, .. }) => {
+                    Some(*input)
+                }
+                _ => None,
+            },
+            None => self.direct.get(stream - self.array.cells.len()).copied(),
+        };
+        match input {
+            Some(input) => (false, input.index()),
+            None => (true, stream),
+        }
     }
 
     fn mapping_lines(&self) -> Vec<String> {
@@ -261,8 +328,10 @@ impl Builder<'_> {
                 eval(index).map_or_else(plain, |index| element(name, &index))
             }
             (Role::Accumulation { along, .. } | Role::Carry { along }, _) => {
-                let along: Vec<Vec<Poly>> =
-                    along.iter().map(|e| self.array.extend_distance(e)).collect();
+                let along: Vec<Vec<Poly>> = along
+                    .iter()
+                    .map(|e| self.array.extend_distance(e))
+                    .collect();
                 self.output_label(n, &along, z).unwrap_or_else(|| {
                     let kept: Vec<i128> = (0..z.len())
                         .filter(|d| along.iter().all(|e| e[*d].is_zero()))
@@ -294,7 +363,9 @@ impl Builder<'_> {
                     let Ok(e) = e else { return false };
                     let there: Vec<i128> = z.iter().zip(&e).map(|(z, e)| z - e).collect();
                     let moved = write.index.iter().map(|f| f.eval(self.params, &there));
-                    moved.collect::<Result<Vec<_>, _>>().is_ok_and(|m| m == here)
+                    moved
+                        .collect::<Result<Vec<_>, _>>()
+                        .is_ok_and(|m| m == here)
                 });
                 if unchanged {
                     return Some(element(&output.name, &here));
@@ -330,7 +401,10 @@ impl Builder<'_> {
                 for to in 0..scene.slots.len() {
                     let slot = &scene.slots[to];
                     let z = &slot.point;
-                    if ![&sink.domain, &port.when, &link.guard].iter().all(|c| self.holds(c, z)) {
+                    if ![&sink.domain, &port.when, &link.guard]
+                        .iter()
+                        .all(|c| self.holds(c, z))
+                    {
                         continue;
                     }
                     let minus = |a: &[i128], b: &[i128]| -> Vec<i128> {
@@ -398,7 +472,11 @@ fn followed(scene: &Scene) -> Option<(usize, String)> {
         .iter()
         .filter(|((stream, _), _)| drained.contains(stream))
         .collect();
-    let most = candidates.iter().map(|(_, n)| **n).max().filter(|n| *n > 1)?;
+    let most = candidates
+        .iter()
+        .map(|(_, n)| **n)
+        .max()
+        .filter(|n| *n > 1)?;
     let longest: Vec<_> = candidates.iter().filter(|(_, n)| **n == most).collect();
     let ((stream, value), _) = longest.get((longest.len() - 1) / 2)?;
     Some((*stream, (*value).to_string()))

@@ -174,8 +174,10 @@ impl Source {
                 [one] => Ok(one),
                 many => {
                     let names: Vec<_> = many.iter().map(|s| s.name.as_str()).collect();
-                    Err(Failure::new(format!("{} has {} systems", self.path, many.len()))
-                        .help(format!("choose one with --system {}", names.join("|"))))
+                    Err(
+                        Failure::new(format!("{} has {} systems", self.path, many.len()))
+                            .help(format!("choose one with --system {}", names.join("|"))),
+                    )
                 }
             },
         }
@@ -199,17 +201,13 @@ impl Source {
 
     pub fn program(&self, name: &str) -> Result<&Program, Failure> {
         let programs = &self.module.programs;
-        programs.iter().find(|p| p.name == name).ok_or_else(|| {
-            self.no_such("program", name, programs.iter().map(|p| p.name.as_str()))
-        })
+        programs
+            .iter()
+            .find(|p| p.name == name)
+            .ok_or_else(|| self.no_such("program", name, programs.iter().map(|p| p.name.as_str())))
     }
 
-    fn no_such<'a>(
-        &self,
-        what: &str,
-        name: &str,
-        names: impl Iterator<Item = &'a str>,
-    ) -> Failure {
+    fn no_such<'a>(&self, what: &str, name: &str, names: impl Iterator<Item = &'a str>) -> Failure {
         let names: Vec<_> = names.collect();
         let failure = Failure::new(format!("{} has no {what} `{name}`", self.path));
         if names.is_empty() {
@@ -231,8 +229,10 @@ impl Source {
         known.dedup();
         match sizes.keys().find(|name| !known.contains(&name.as_str())) {
             None => Ok(()),
-            Some(name) => Err(Failure::new(format!("{} has no parameter `{name}`", self.path))
-                .help(format!("its parameters: {}", known.join(", ")))),
+            Some(name) => Err(
+                Failure::new(format!("{} has no parameter `{name}`", self.path))
+                    .help(format!("its parameters: {}", known.join(", "))),
+            ),
         }
     }
 }
@@ -258,6 +258,15 @@ pub fn parse_file(text: &str) -> Result<(String, std::path::PathBuf), String> {
         }
         _ => Err("write it as NAME=FILE, for instance x=x.npy".to_string()),
     }
+}
+
+/// Which small sizes to try first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Small {
+    /// Extents that differ tell the axes apart.
+    Distinct,
+    /// As small as the third dimension of a picture asks for.
+    Equal,
 }
 
 /// What a set of parameters belongs to: values for it are found in one way for all.
@@ -308,12 +317,14 @@ impl Parameters<'_> {
 
     /// The given sizes, and for the others small ones that satisfy the context: those that a
     /// picture can show. `None` if no small sizes do.
-    pub fn with_small(&self, sizes: &Sizes) -> Option<Vec<i128>> {
+    pub fn with_small(&self, sizes: &Sizes, small: Small) -> Option<Vec<i128>> {
         let missing: Vec<usize> = (0..self.params.len())
             .filter(|n| !sizes.contains_key(&self.params[*n].name))
             .collect();
-        // Extents that differ tell the axes apart; what a context asks for is often more.
-        const PREFERRED: [&[i128]; 2] = [&[6, 5, 8, 4, 3, 7, 2, 1, 12, 16], &[3, 4, 2, 5, 6, 1, 8]];
+        let preferred: [&[i128]; 2] = match small {
+            Small::Distinct => [&[6, 5, 8, 4, 3, 7, 2, 1, 12, 16], &[3, 4, 2, 5, 6, 1, 8]],
+            Small::Equal => [&[3, 4, 2, 5, 6, 1, 8, 12, 16], &[3, 4, 2, 5, 6, 1, 8]],
+        };
         let mut choice = vec![0; missing.len()];
         for _ in 0..100_000 {
             let values: Vec<i128> = self
@@ -324,7 +335,7 @@ impl Parameters<'_> {
                     Some(v) => *v,
                     None => {
                         let k = missing.iter().position(|m| *m == n).unwrap_or(0);
-                        PREFERRED[k.min(1)][choice[k]]
+                        preferred[n.min(1)][choice[k]]
                     }
                 })
                 .collect();
@@ -336,7 +347,7 @@ impl Parameters<'_> {
             loop {
                 k = k.checked_sub(1)?;
                 choice[k] += 1;
-                if choice[k] < PREFERRED[k.min(1)].len() {
+                if choice[k] < preferred[missing[k].min(1)].len() {
                     break;
                 }
                 choice[k] = 0;
@@ -415,11 +426,17 @@ mod tests {
             params: &params,
             context: &context,
         };
-        assert_eq!(parameters.with_small(&Sizes::new()), Some(vec![8, 3]));
+        assert_eq!(
+            parameters.with_small(&Sizes::new(), Small::Distinct),
+            Some(vec![8, 3])
+        );
         let given = Sizes::from([("N".to_string(), 9)]);
-        assert_eq!(parameters.with_small(&given), Some(vec![9, 3]));
+        assert_eq!(
+            parameters.with_small(&given, Small::Distinct),
+            Some(vec![9, 3])
+        );
         let impossible = Sizes::from([("N".to_string(), 2)]);
-        assert_eq!(parameters.with_small(&impossible), None);
+        assert_eq!(parameters.with_small(&impossible, Small::Distinct), None);
     }
 
     #[test]
@@ -429,7 +446,10 @@ mod tests {
             params: &params,
             context: &[],
         };
-        let axis = |hi: Form| Axis { lo: Form::zero(), hi };
+        let axis = |hi: Form| Axis {
+            lo: Form::zero(),
+            hi,
+        };
         let (c, q) = (Form::from(ParamId(0)), Form::from(ParamId(1)));
         let mut sizes = Sizes::new();
         parameters.infer(&mut sizes, &[axis(q.clone())], &[3]);

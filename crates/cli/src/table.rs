@@ -37,11 +37,8 @@ impl Table {
     }
 
     pub fn row<S: ToString>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.rows.push(cells.into_iter().map(|c| c.to_string()).collect());
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+        self.rows
+            .push(cells.into_iter().map(|c| c.to_string()).collect());
     }
 
     pub fn render(&self) -> String {

@@ -73,7 +73,9 @@ impl Paint {
 /// as quietly as it would end any other.
 pub fn print(text: impl AsRef<str>) {
     let mut out = io::stdout().lock();
-    let written = out.write_all(text.as_ref().as_bytes()).and_then(|()| out.flush());
+    let written = out
+        .write_all(text.as_ref().as_bytes())
+        .and_then(|()| out.flush());
     if written.is_err() {
         std::process::exit(0);
     }

@@ -331,7 +331,7 @@ impl<E: Into<Expr>> List for Vec<E> {
 macro_rules! tuple_lists {
     ($(($($part:ident),*))*) => {$(
         impl<$($part: Into<Expr>),*> List for ($($part,)*) {
-            #[allow(non_snake_case, reason = "the type parameters name the fields")]
+            #[expect(non_snake_case, reason = "the type parameters name the fields")]
             fn into_list(self) -> Vec<Expr> {
                 let ($($part,)*) = self;
                 vec![$($part.into()),*]

@@ -63,6 +63,10 @@ impl MappingBuilder {
         }
     }
 
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     fn push(&mut self, kind: DirectiveKind) -> &mut Self {
         self.directives.push(kind.into());
         self

@@ -1,7 +1,9 @@
 //! Programs: systems in sequence, with arrays between them.
 
+use std::collections::HashSet;
+
 use systola_ir::codes::types as codes;
-use systola_ir::system::{InputKind, Module, Program, Source, Stage, System};
+use systola_ir::system::{Input, InputKind, Module, Program, Source, Stage, System};
 use systola_ir::{Diagnostic, Form, InputId, Scalar, Span};
 
 use crate::builder::{Axis, SystemBuilder};
@@ -40,7 +42,7 @@ impl ModuleBuilder {
     /// The module, or everything that is wrong in it.
     pub fn build(&self) -> Result<Module, Vec<Diagnostic>> {
         let mut module = Module::default();
-        let mut errors = Vec::new();
+        let mut errors = self.duplicates();
         for system in &self.systems {
             match system.build() {
                 Ok(system) => module.systems.push(system),
@@ -49,7 +51,12 @@ impl ModuleBuilder {
         }
         for mapping in &self.mappings {
             match mapping.build() {
-                Ok(mapping) => module.mappings.push(mapping),
+                Ok(mapping) => {
+                    if !self.systems.iter().any(|s| s.name == mapping.system) {
+                        errors.push(unknown_system(&mapping.system));
+                    }
+                    module.mappings.push(mapping);
+                }
                 Err(found) => errors.extend(found),
             }
         }
@@ -68,6 +75,39 @@ impl ModuleBuilder {
             Err(errors)
         }
     }
+
+    /// Systems and programs share their names, since both can be run; mappings have their own.
+    fn duplicates(&self) -> Vec<Diagnostic> {
+        let systems = self.systems.iter().map(|s| s.name.as_str());
+        let runnable = systems.chain(self.programs.iter().map(|p| p.head.name.as_str()));
+        let mut errors = repeated(runnable);
+        errors.extend(repeated(self.mappings.iter().map(MappingBuilder::name)));
+        errors
+    }
+}
+
+fn repeated<'a>(names: impl Iterator<Item = &'a str>) -> Vec<Diagnostic> {
+    let mut seen = HashSet::new();
+    let again = names.filter(|text| !seen.insert(*text));
+    again.map(duplicate).collect()
+}
+
+fn duplicate(text: &str) -> Diagnostic {
+    Diagnostic::new(
+        &codes::DUPLICATE_NAME,
+        Span::NONE,
+        format!("`{text}` is already declared"),
+    )
+    .help("take another name")
+}
+
+fn unknown_system(text: &str) -> Diagnostic {
+    Diagnostic::new(
+        &codes::UNKNOWN_SYSTEM,
+        Span::NONE,
+        format!("there is no system `{text}` in this module"),
+    )
+    .help("add it with `ModuleBuilder::system`")
 }
 
 /// A program that is being written.
@@ -144,12 +184,12 @@ impl ProgramBuilder {
     }
 
     /// `first = conv1d(C = N - 2, Q = 3)(x = x, w = w);`
-    pub fn stage<E: Into<Expr>, R: Into<ArrayRef>>(
+    pub fn stage<'a, E: Into<Expr>, R: Into<ArrayRef>>(
         &mut self,
         text: &str,
         system: &str,
-        args: impl IntoIterator<Item = (&'static str, E)>,
-        inputs: impl IntoIterator<Item = (&'static str, R)>,
+        args: impl IntoIterator<Item = (&'a str, E)>,
+        inputs: impl IntoIterator<Item = (&'a str, R)>,
     ) -> StageRef {
         self.stages.push(StageDecl {
             name: text.to_string(),
@@ -183,7 +223,14 @@ impl ProgramBuilder {
             outputs: Vec::new(),
             span: Span::NONE,
         };
-        let mut errors = Vec::new();
+        let inputs = || program.inputs.iter().map(|input| input.name.as_str());
+        let stages = self.stages.iter().map(|stage| stage.name.as_str());
+        let params = program.params.iter().map(|param| param.name.as_str());
+        // Parameters and inputs were told apart with the head.
+        let mut errors: Vec<Diagnostic> = repeated(params.chain(inputs()).chain(stages));
+        errors.extend(repeated(
+            inputs().chain(self.outputs.iter().map(|(text, _)| text.as_str())),
+        ));
         for declared in &self.stages {
             match self.lower_stage(&program, systems, declared) {
                 Ok(stage) => program.stages.push(stage),
@@ -210,7 +257,7 @@ impl ProgramBuilder {
         declared: &StageDecl,
     ) -> Result<Stage, Vec<Diagnostic>> {
         let Some(position) = systems.iter().position(|s| s.name == declared.system) else {
-            return Err(vec![unknown("system", &declared.system)]);
+            return Err(vec![unknown_system(&declared.system)]);
         };
         let system = &systems[position];
         let mut errors = Vec::new();
@@ -241,7 +288,10 @@ impl ProgramBuilder {
             }
             match declared.inputs.iter().find(|(text, _)| *text == input.name) {
                 Some((_, source)) => match self.resolve(program, systems, source) {
-                    Ok(source) => inputs.push((InputId::from(n), source)),
+                    Ok(source) => {
+                        errors.extend(unlike(program, systems, source, input));
+                        inputs.push((InputId::from(n), source));
+                    }
                     Err(error) => errors.push(*error),
                 },
                 None => errors.push(missing(&declared.name, "input", &input.name)),
@@ -301,6 +351,35 @@ impl ProgramBuilder {
     }
 }
 
+/// Do the type and the number of axes of an array differ from what an input takes?
+fn unlike(
+    program: &Program,
+    systems: &[System],
+    source: Source,
+    input: &Input,
+) -> Option<Diagnostic> {
+    let (ty, rank) = match source {
+        Source::Input(n) => (program.inputs[n].ty, program.inputs[n].axes.len()),
+        Source::Output { stage, output } => {
+            let output = &systems[program.stages[stage].system].outputs[output];
+            (output.ty, output.axes.len())
+        }
+    };
+    if (ty, rank) == (input.ty, input.axes.len()) {
+        return None;
+    }
+    let name = &input.name;
+    let message = format!(
+        "`{name}` takes {} axes of {}, but is given {rank} axes of {ty}",
+        input.axes.len(),
+        input.ty
+    );
+    Some(
+        Diagnostic::new(&codes::ARRAY_MISMATCH, Span::NONE, message)
+            .help("connect arrays of the same type and shape"),
+    )
+}
+
 fn unknown(what: &str, text: &str) -> Diagnostic {
     Diagnostic::new(
         &codes::UNKNOWN_NAME,
@@ -312,7 +391,7 @@ fn unknown(what: &str, text: &str) -> Diagnostic {
 
 fn missing(stage: &str, what: &str, text: &str) -> Diagnostic {
     Diagnostic::new(
-        &codes::UNKNOWN_NAME,
+        &codes::STAGE_INPUTS,
         Span::NONE,
         format!("the stage `{stage}` says nothing of the {what} `{text}`"),
     )

@@ -4,7 +4,11 @@
 //! * [`gallery`]: finds the files, and the facts about their designs in `gallery/designs.json`.
 //! * [`mod@reference`]: what each program computes, as plain loops from the mathematics.
 //! * [`tensor`]: the arrays that go in and come out.
+//! * [`draw`]: small systems and mappings, drawn from a seed.
+//! * [`brute`]: legality by trying every point.
 
+pub mod brute;
+pub mod draw;
 pub mod gallery;
 pub mod reference;
 pub mod tensor;

@@ -13,7 +13,7 @@ use systola_ir::array::{Array, Link, Port, Realisation, Reverse, Role};
 use systola_ir::codes::{array as codes, run};
 use systola_ir::form::Overflow;
 use systola_ir::mapping::TimeLevel;
-use systola_ir::system::{Dim, System, Var};
+use systola_ir::system::System;
 use systola_ir::{Cond, Diagnostic, PortId, Span, VarId};
 
 use crate::code::{Code, Env, Frame, Read, Stop};
@@ -37,7 +37,7 @@ const MOST_POINTS: u64 = 50_000_000;
 
 /// Runs an array on inputs and returns its outputs.
 pub fn run_array(array: &Array, params: &[i128], inputs: &Arrays) -> Result<Arrays, Diagnostic> {
-    let shell = declarations(array);
+    let shell = array.declarations();
     let inputs = Inputs::bind(&shell, params, inputs)?;
     let machine = Machine::new(array, &shell, params, inputs)?;
     machine.run()
@@ -111,41 +111,6 @@ fn too_large(_: Overflow) -> Diagnostic {
         Span::NONE,
         "an index or time leaves 64 bits at these sizes",
     )
-}
-
-/// What the expressions of the cells refer to.
-fn declarations(array: &Array) -> System {
-    System {
-        name: array.system.clone(),
-        params: array.params.clone(),
-        context: array.context.clone(),
-        consts: array.consts.clone(),
-        inputs: array.inputs.clone(),
-        functions: array.functions.clone(),
-        dims: array
-            .dims
-            .iter()
-            .map(|name| Dim {
-                name: name.clone(),
-                range: None,
-                span: Span::NONE,
-            })
-            .collect(),
-        vars: array
-            .cells
-            .iter()
-            .map(|cell| Var {
-                name: cell.name.clone(),
-                ty: cell.ty.clone(),
-                law: systola_ir::system::Law::Fixed,
-                on: Vec::new(),
-                body: cell.body.clone(),
-                span: cell.span,
-            })
-            .collect(),
-        outputs: array.outputs.clone(),
-        ..System::default()
-    }
 }
 
 /// Place and time at concrete parameters.

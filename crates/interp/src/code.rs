@@ -142,7 +142,6 @@ struct FnCode {
     body: Node,
     n_params: usize,
     n_locals: usize,
-    reads_vars: bool,
 }
 
 #[derive(Clone, Debug)]

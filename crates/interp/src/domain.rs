@@ -18,7 +18,7 @@ const ROW_LIMIT: i128 = 1 << 56;
 /// Derived rows beyond this many are dropped: they only make the walk faster.
 const MAX_ROWS: usize = 2_000;
 /// More candidates than this are not walked.
-const MAX_VISITS: u64 = 1 << 33;
+const MAX_VISITS: u64 = 1 << 32;
 /// Coordinates beyond this are refused.
 const COORDINATE_LIMIT: i128 = 1 << 62;
 
@@ -174,10 +174,10 @@ impl Domain {
             }
             if n > 0 {
                 census.count = census.count.saturating_add(n);
-                for d in 0..self.rank {
+                for (d, x) in point.iter().enumerate() {
                     let (low, high) = match d + 1 == self.rank {
                         true => (first, last),
-                        false => (point[d], point[d]),
+                        false => (*x, *x),
                     };
                     census.lo[d] = census.lo[d].min(low);
                     census.hi[d] = census.hi[d].max(high);
@@ -493,7 +493,7 @@ fn eliminate(rows: Vec<Row>, column: usize) -> (Vec<Row>, Vec<Row>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use systola_ir::DimId;
+    use systola_ir::{DimId, Poly};
 
     fn dim(d: u32) -> Form {
         Form::from(DimId(d))
@@ -570,6 +570,45 @@ mod tests {
         check(&Cond::Const(false), 0);
         let nowhere = Cond::Or(vec![between(3, dim(0), 2), Cond::Const(false)]);
         check(&nowhere, 1);
+    }
+
+    #[test]
+    fn random_conditions() {
+        let mut state = 1u64;
+        let mut random = move |n: i128| {
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            i128::from(state >> 40) % n
+        };
+        let rels = [Rel::Eq, Rel::Ne, Rel::Lt, Rel::Le, Rel::Gt, Rel::Ge];
+        for round in 0..400 {
+            let rank = 1 + round % 3;
+            let mut atom = || {
+                let mut form = Form::from(random(9) - 4);
+                for d in 0..rank {
+                    let c = Poly::constant(random(7) - 3);
+                    form = form.add(&dim(d as u32).scale(&c).unwrap());
+                }
+                let form = match random(6) {
+                    0 => form.floor_div(3),
+                    1 => form.modulo(4).plus(-2),
+                    _ => form,
+                };
+                let cond = Cond::cmp(rels[random(6) as usize], form, 0);
+                if random(4) == 0 { cond.negate() } else { cond }
+            };
+            let (a, b, c, d) = (atom(), atom(), atom(), atom());
+            let cond = match round % 5 {
+                0 => a.and(b),
+                1 => Cond::Or(vec![a.and(b), c]).and(d),
+                2 => Cond::And(vec![a, Cond::Or(vec![b, c])]).negate(),
+                3 => a,
+                _ => Cond::Or(vec![a, b]).negate().and(c),
+            };
+            let walls = (0..rank).fold(Cond::TRUE, |all, d| all.and(between(-5, dim(d as u32), 6)));
+            check(&walls.and(cond), rank);
+        }
     }
 
     #[test]

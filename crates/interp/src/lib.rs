@@ -5,6 +5,11 @@
 //! * [`value`] is what the operators do, [`tensor`] the arrays that go in and out, [`npy`] their
 //!   form in a file. Nothing here touches a file.
 
+#![allow(
+    clippy::result_large_err,
+    reason = "a diagnostic is made once, where a run ends"
+)]
+
 pub mod array;
 pub mod code;
 pub mod domain;
@@ -19,8 +24,9 @@ pub mod tensor;
 pub mod value;
 
 pub use array::{run_array, trace};
-pub use code::{Code, Env, Read, Reads, Stop, eval};
+pub use code::{Code, Env, Frame, Library, Read, Reads, Stop, eval};
 pub use inputs::Inputs;
+pub use params::bind_params;
 pub use program::run_program;
 pub use system::{Arrays, Demand, Options, run_system, run_system_with};
 pub use tensor::{Data, Tensor};

@@ -35,9 +35,12 @@ pub(crate) struct Layout {
     pub(crate) lo: Vec<i64>,
     extent: Vec<i64>,
     n_slots: usize,
-    /// Slot of each point, and the points by slot; without it, slots are positions in the box.
-    hashed: Option<(HashMap<Box<[i64]>, usize>, Vec<i64>)>,
+    /// Without it, slots are positions in the box.
+    hashed: Option<Hashed>,
 }
+
+/// Slot of each point, and the points by slot, one after another.
+type Hashed = (HashMap<Box<[i64]>, usize>, Vec<i64>);
 
 impl Layout {
     /// Plans the table of a domain; `Err(needed)` where it takes more than `bytes`.

@@ -5,23 +5,25 @@
 //! itself is seen. A `scan` becomes a hidden equation that adds one term to the value before.
 
 use std::collections::BTreeMap;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use systola_ir::codes::run;
 use systola_ir::system::{Combine, System};
-use systola_ir::{Cond, Diagnostic, Span, Type};
+use systola_ir::{Diagnostic, Span, Type};
 
-use crate::code::{Code, Env, Frame, Library, Need, Read, Reads, ScanDomain, ScanPlan, Stop};
-use crate::domain::{Domain, DomainError};
+use crate::code::{Code, Env, Frame, Library, Need, Read, Reads, ScanPlan, Stop};
 use crate::inputs::Inputs;
-use crate::linear::Test;
-use crate::memo::{Layout, Memo, State, membership};
-use crate::params::{check_params, overflow, show_point, too_large, with_params};
+use crate::memo::{Memo, State};
+use crate::params::{check_params, too_large};
 use crate::tensor::Tensor;
 use crate::value::Value;
 
 mod output;
+mod report;
+mod table;
+
+use report::{outside_domain, undefined_read};
+use table::{Table, Tables};
 
 /// Arrays by name.
 pub type Arrays = BTreeMap<String, Tensor>;
@@ -47,7 +49,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Options {
-            memory_limit: 8 << 30,
+            memory_limit: 4 << 30,
             demand: Demand::Outputs,
         }
     }
@@ -449,75 +451,6 @@ impl<'a> Machine<'a> {
             },
         }
     }
-
-    /// Adds whose equation failed, where, and at which sizes.
-    fn explain(&self, diagnostic: Diagnostic, owner: Owner) -> Diagnostic {
-        let system = self.env.system;
-        let point = show_point(&system.dim_names(), &self.point);
-        let (what, span) = match owner {
-            Owner::Var(n) => (format!("`{}`", system.vars[n].name), system.vars[n].span),
-            Owner::Output(n) => {
-                let output = &system.outputs[n];
-                (format!("the output `{}`", output.name), output.span)
-            }
-        };
-        let sizes = self.sizes();
-        diagnostic
-            .also(span, format!("in {what} at {point}"))
-            .note(format!("it happens in {what} at {point}, {sizes}"))
-    }
-
-    /// The values that wait for each other, from the one that is needed again.
-    fn cycle(&self, equation: usize, slot: usize, span: Span) -> Diagnostic {
-        const SHOWN: usize = 12;
-        let system = self.env.system;
-        let names = system.dim_names();
-        let waiting: Vec<&Task> = self
-            .stack
-            .iter()
-            .filter(|task| task.phase == Phase::Finish)
-            .collect();
-        let start = waiting
-            .iter()
-            .position(|task| task.equation as usize == equation && task.slot == slot)
-            .unwrap_or(0);
-        let mut steps: Vec<String> = waiting[start..]
-            .iter()
-            .map(|task| {
-                let n = task.equation as usize;
-                let mut point = vec![0; system.dims.len()];
-                self.memos[n].layout.point(task.slot, &mut point);
-                format!("{}{}", self.name_of(n), show_point(&names, &point))
-            })
-            .collect();
-        let (first, length) = (steps[0].clone(), steps.len());
-        if length > SHOWN {
-            let left_out = length - SHOWN;
-            steps.truncate(SHOWN - 1);
-            steps.push(format!("({left_out} more)"));
-        }
-        steps.push(first.clone());
-        let message = format!("{first} depends on itself");
-        Diagnostic::new(&run::CYCLE, span, message)
-            .here("this reference closes the cycle")
-            .note(format!(
-                "the cycle has {length} values: {}",
-                steps.join(" needs ")
-            ))
-            .note(self.sizes())
-    }
-
-    fn name_of(&self, equation: usize) -> String {
-        let system = self.env.system;
-        match (
-            self.equations[equation].owner,
-            self.equations[equation].step,
-        ) {
-            (Owner::Var(n), None) => system.vars[n].name.clone(),
-            (Owner::Var(n), Some(_)) => format!("scan of {}", system.vars[n].name),
-            (Owner::Output(n), _) => format!("scan of {}", system.outputs[n].name),
-        }
-    }
 }
 
 /// The nearest point of the domain before this one along an iterator. Leaves `point` changed.
@@ -530,84 +463,4 @@ fn point_before(memo: &Memo, point: &mut [i64], dim: usize) -> Option<(usize, St
         }
     }
     None
-}
-
-/// The table of one domain, shared by all variables on it.
-struct Table {
-    layout: Rc<Layout>,
-    membership: Vec<State>,
-    scan_domain: Arc<ScanDomain>,
-}
-
-struct Tables<'a> {
-    env: Env<'a>,
-    limit: u64,
-    known: Vec<(Vec<Cond>, Rc<Table>)>,
-}
-
-impl Tables<'_> {
-    fn of(&mut self, on: &[Cond], span: Span) -> Result<Rc<Table>, Diagnostic> {
-        if let Some((_, table)) = self.known.iter().find(|(known, _)| known == on) {
-            return Ok(table.clone());
-        }
-        let Env { system, params } = self.env;
-        let cond = on.iter().cloned().fold(system.domain_cond(), Cond::and);
-        let rank = system.dims.len();
-        let failed = |e| domain_error(self.env, e, span, self.limit);
-        let domain = Domain::new(&cond, rank, params).map_err(failed)?;
-        let layout = Layout::plan(&domain, rank, self.limit).map_err(failed)?;
-        let scan_domain = Arc::new(ScanDomain {
-            test: Test::compile(&cond, params).map_err(|_| overflow(span))?,
-            lo: layout.lo.clone(),
-        });
-        let table = Rc::new(Table {
-            membership: membership(&domain, &layout),
-            layout: Rc::new(layout),
-            scan_domain,
-        });
-        self.known.push((on.to_vec(), table.clone()));
-        Ok(table)
-    }
-}
-
-fn domain_error(env: Env<'_>, error: DomainError, span: Span, limit: u64) -> Diagnostic {
-    let names = env.system.dim_names();
-    let sizes = with_params(&env.system.param_names(), env.params);
-    match error {
-        DomainError::Unbounded(d) => {
-            let name = names.get(d).map_or("?", String::as_str);
-            let message = format!("nothing bounds the iterator `{name}` on both sides");
-            let span = env.system.dims.get(d).map_or(span, |dim| dim.span);
-            Diagnostic::new(&run::UNBOUNDED, span, message)
-                .note(sizes)
-                .help(format!("give it a range, `{name} in lo..hi`"))
-        }
-        DomainError::TooLarge => too_large(
-            span,
-            format!("the domain has too many points for the limit of {limit} bytes"),
-        )
-        .note(sizes),
-    }
-}
-
-fn undefined_read(system: &System, var: usize, point: &[i64], span: Span) -> Diagnostic {
-    let var = &system.vars[var];
-    let at = show_point(&system.dim_names(), point);
-    let message = format!("`{}` has no value at {at}", var.name);
-    Diagnostic::new(&run::UNDEFINED_READ, span, message)
-        .here(format!("reads `{}` at {at}", var.name))
-        .also(
-            var.span,
-            "a `select` without a third argument leaves it undefined there",
-        )
-        .help("give the `select` a third argument, or guard the read by its condition")
-}
-
-fn outside_domain(system: &System, var: usize, point: &[i64], span: Span) -> Diagnostic {
-    let var = &system.vars[var];
-    let at = show_point(&system.dim_names(), point);
-    let message = format!("`{}` is read at {at}, outside its domain", var.name);
-    Diagnostic::new(&run::OUTSIDE_DOMAIN, span, message)
-        .here(format!("reads `{}` at {at}", var.name))
-        .help("guard the read with `select`")
 }

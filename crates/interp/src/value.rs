@@ -481,7 +481,7 @@ mod tests {
                 let un = |op| unary(op, &Value::$variant(x)).unwrap();
                 assert_eq!(un(UnOp::Neg), Value::$variant(x.wrapping_neg()));
                 assert_eq!(un(UnOp::Not), Value::$variant(!x));
-                assert_eq!(un(UnOp::Abs), Value::$variant((x as i128).abs() as $t));
+                assert_eq!(un(UnOp::Abs), Value::$variant((x as i128).unsigned_abs() as $t));
             }
         })*};
     }

@@ -1,5 +1,11 @@
 //! Outputs of one system feed inputs of another.
 
+#![allow(
+    clippy::result_large_err,
+    clippy::cloned_ref_to_slice_refs,
+    reason = "an index list of one form reads like the others"
+)]
+
 mod common;
 
 use common::*;

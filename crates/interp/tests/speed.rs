@@ -1,5 +1,11 @@
 //! Points per second, for people: `cargo test --release -p systola-interp --test speed -- --ignored --nocapture`.
 
+#![allow(
+    clippy::result_large_err,
+    clippy::cloned_ref_to_slice_refs,
+    reason = "an index list of one form reads like the others"
+)]
+
 mod common;
 
 use std::time::Instant;

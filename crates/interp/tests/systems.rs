@@ -1,5 +1,11 @@
 //! Systems built by hand, against plain Rust.
 
+#![allow(
+    clippy::result_large_err,
+    clippy::cloned_ref_to_slice_refs,
+    reason = "an index list of one form reads like the others"
+)]
+
 mod common;
 
 use common::*;
@@ -263,7 +269,7 @@ fn lu_on_a_pyramid() {
     }
 
     let n = 7;
-    let mut dense = b.random(a, &[n as i128]);
+    let mut dense = b.random(a, &[n]);
     for d in 0..n {
         dense.set(&[d, d], &(10.0 + d as f64).into());
     }

@@ -24,7 +24,7 @@ use crate::id::{DimId, InputId, PortId, VarId};
 use crate::mapping::{Check, PlaceLevel, TimeLevel, Transfer};
 use crate::scalar::Type;
 use crate::span::Span;
-use crate::system::{Combine, Const, Expr, Function, Input, Output, Param};
+use crate::system::{Combine, Const, Dim, Expr, Function, Input, Law, Output, Param, System, Var};
 
 pub mod print;
 pub mod verify;
@@ -91,8 +91,11 @@ impl OverlapTile {
     /// −lo ≤ inner < size + hi.
     pub fn covered(&self) -> Cond {
         use crate::form::Rel;
-        Cond::cmp(Rel::Le, -self.lo, self.inner())
-            .and(Cond::cmp(Rel::Lt, self.inner(), self.size + self.hi))
+        Cond::cmp(Rel::Le, -self.lo, self.inner()).and(Cond::cmp(
+            Rel::Lt,
+            self.inner(),
+            self.size + self.hi,
+        ))
     }
 }
 
@@ -158,10 +161,7 @@ pub enum Role {
     /// Carries a computed value along `along`.
     Carry { along: Vec<Vec<Poly>> },
     /// Combines one more term at every point along `along`.
-    Accumulation {
-        op: Combine,
-        along: Vec<Vec<Poly>>,
-    },
+    Accumulation { op: Combine, along: Vec<Vec<Poly>> },
 }
 
 /// How many values a PE keeps of a cell.
@@ -253,6 +253,41 @@ impl Array {
         let mut e = vec![Poly::zero(); self.tiles.len()];
         e.extend(distance.iter().cloned());
         e
+    }
+
+    /// A system that declares what the expressions of the cells refer to; its equations are the cells.
+    pub fn declarations(&self) -> System {
+        System {
+            name: self.system.clone(),
+            params: self.params.clone(),
+            context: self.context.clone(),
+            consts: self.consts.clone(),
+            inputs: self.inputs.clone(),
+            functions: self.functions.clone(),
+            dims: self
+                .dims
+                .iter()
+                .map(|name| Dim {
+                    name: name.clone(),
+                    range: None,
+                    span: Span::NONE,
+                })
+                .collect(),
+            vars: self
+                .cells
+                .iter()
+                .map(|cell| Var {
+                    name: cell.name.clone(),
+                    ty: cell.ty.clone(),
+                    law: Law::Fixed,
+                    on: Vec::new(),
+                    body: cell.body.clone(),
+                    span: cell.span,
+                })
+                .collect(),
+            outputs: self.outputs.clone(),
+            ..System::default()
+        }
     }
 
     /// Which points are owned by their tile.

@@ -216,9 +216,10 @@ impl Form {
     /// Only iterators with constant coefficients, plus an affine form of the parameters?
     pub fn is_affine(&self) -> bool {
         self.constant.degree() <= 1
-            && self.terms.iter().all(|(atom, c)| {
-                matches!(atom, Atom::Dim(_)) && c.as_constant().is_some()
-            })
+            && self
+                .terms
+                .iter()
+                .all(|(atom, c)| matches!(atom, Atom::Dim(_)) && c.as_constant().is_some())
     }
 
     /// Constant coefficients everywhere, also inside floors, and parameters at most linear: what
@@ -272,7 +273,11 @@ impl Form {
     #[must_use]
     pub fn neg(&self) -> Form {
         Form {
-            terms: self.terms.iter().map(|(a, c)| (a.clone(), c.neg())).collect(),
+            terms: self
+                .terms
+                .iter()
+                .map(|(a, c)| (a.clone(), c.neg()))
+                .collect(),
             constant: self.constant.neg(),
         }
     }
@@ -337,20 +342,26 @@ impl Form {
         Form::atom(Atom::Mod(Box::new(rest), c))
     }
 
-    /// (w, r) with self = c·w + r, all coefficients of r in 0..c.
+    /// (w, r) with self = c·w + r: the constant of r in 0..c, its other coefficients smaller than c
+    /// in magnitude and of the sign they had, which reads better than `3*i` for `-i` mod 4.
     fn split_divisible(&self, c: i128) -> (Form, Form) {
-        let split = |poly: &Poly| {
+        let split = |poly: &Poly, constant: bool| {
             let (mut whole, mut rest) = (Poly::zero(), Poly::zero());
             for (monomial, k) in poly.terms() {
-                whole = whole.add(&Poly::term(monomial.clone(), k.div_euclid(c)));
-                rest = rest.add(&Poly::term(monomial.clone(), k.rem_euclid(c)));
+                let (w, r) = if constant && monomial.is_empty() {
+                    (k.div_euclid(c), k.rem_euclid(c))
+                } else {
+                    (k / c, k % c)
+                };
+                whole = whole.add(&Poly::term(monomial.clone(), w));
+                rest = rest.add(&Poly::term(monomial.clone(), r));
             }
             (whole, rest)
         };
-        let (whole, rest) = split(&self.constant);
+        let (whole, rest) = split(&self.constant, true);
         let (mut whole, mut rest) = (Form::from(whole), Form::from(rest));
         for (atom, k) in &self.terms {
-            let (w, r) = split(k);
+            let (w, r) = split(k, false);
             whole.add_term(atom.clone(), &w);
             rest.add_term(atom.clone(), &r);
         }
@@ -456,13 +467,19 @@ fn write_form(
         factors
     };
     for (atom, poly) in form.terms() {
-        let text = match atom {
-            Atom::Dim(d) => name(dims, d.index(), "i"),
-            Atom::Floor(inner, c) => format!("(({})/{c})", inner.display(params, dims)),
-            Atom::Mod(inner, c) => format!("(({}) % {c})", inner.display(params, dims)),
-        };
         for (monomial, c) in poly.terms() {
-            write_term(c < 0, factors(c, monomial, Some(text.clone())))?;
+            // `2*(i/4)` and `-(i/4)`: both would bind before the division.
+            let alone = c == 1 && monomial.is_empty();
+            let text = match atom {
+                Atom::Dim(d) => name(dims, d.index(), "i"),
+                Atom::Floor(inner, k) => division(inner, &format!("/{k}"), params, dims),
+                Atom::Mod(inner, k) => division(inner, &format!(" % {k}"), params, dims),
+            };
+            let text = match atom {
+                Atom::Floor(..) | Atom::Mod(..) if !alone => format!("({text})"),
+                Atom::Dim(_) | Atom::Floor(..) | Atom::Mod(..) => text,
+            };
+            write_term(c < 0, factors(c, monomial, Some(text)))?;
         }
     }
     // Parameters before the plain number: `C + Q - 1`.
@@ -473,6 +490,24 @@ fn write_form(
         Some((monomial, c)) => write_term(c < 0, factors(c, monomial, None)),
         None if first => f.write_str("0"),
         None => Ok(()),
+    }
+}
+
+/// `i/4`, `2*i/4` or `(i + 1)/4`.
+fn division(inner: &Form, by: &str, params: &[String], dims: &[String]) -> String {
+    let text = inner.display(params, dims);
+    let mut polys = inner
+        .terms
+        .values()
+        .chain([&inner.constant])
+        .flat_map(Poly::terms);
+    let is_product = polys.next().is_some_and(|(_, c)| c > 0)
+        && polys.next().is_none()
+        && inner.terms.keys().all(|atom| matches!(atom, Atom::Dim(_)));
+    if is_product {
+        format!("{text}{by}")
+    } else {
+        format!("({text}){by}")
     }
 }
 
@@ -622,12 +657,21 @@ fn write_cond(
     dims: &[String],
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
-    let write_parts = |f: &mut fmt::Formatter<'_>, parts: &[Cond], op: &str| {
+    // `&&` binds tighter than `||`; a run of one operator inside of the same one was grouped.
+    let write_parts = |f: &mut fmt::Formatter<'_>, parts: &[Cond], op: &str, none: &str| {
+        if parts.is_empty() {
+            return f.write_str(none);
+        }
         for (n, part) in parts.iter().enumerate() {
             if n > 0 {
                 write!(f, " {op} ")?;
             }
-            if matches!(part, Cond::And(_) | Cond::Or(_)) {
+            let grouped = match (cond, part) {
+                (Cond::Or(_), Cond::And(inner)) => inner.len() < 2,
+                (_, Cond::And(_) | Cond::Or(_)) => true,
+                (_, Cond::Const(_) | Cond::Cmp(..) | Cond::Not(_)) => false,
+            };
+            if grouped && parts.len() > 1 {
                 write!(f, "({})", part.display(params, dims))?;
             } else {
                 write_cond(part, params, dims, f)?;
@@ -644,8 +688,8 @@ fn write_cond(
             rel.name(),
             right.display(params, dims)
         ),
-        Cond::And(parts) => write_parts(f, parts, "&&"),
-        Cond::Or(parts) => write_parts(f, parts, "||"),
+        Cond::And(parts) => write_parts(f, parts, "&&", "true"),
+        Cond::Or(parts) => write_parts(f, parts, "||", "false"),
         Cond::Not(inner) => write!(f, "!({})", inner.display(params, dims)),
     }
 }
@@ -659,7 +703,9 @@ mod tests {
     }
 
     fn check(form: &Form, expect: &str) {
-        let shown = form.display(&names(&["N", "K"]), &names(&["i", "j"])).to_string();
+        let shown = form
+            .display(&names(&["N", "K"]), &names(&["i", "j"]))
+            .to_string();
         assert_eq!(shown, expect);
     }
 
@@ -679,8 +725,16 @@ mod tests {
         let i = Form::from(DimId(0));
         let four_i = i.scale(&Poly::constant(4)).unwrap();
         check(&four_i.plus(6).floor_div(4), "i + 1");
-        check(&four_i.add(&Form::from(DimId(1))).floor_div(4), "i + ((j)/4)");
-        check(&four_i.add(&Form::from(DimId(1))).modulo(4), "((j) % 4)");
+        check(&four_i.add(&Form::from(DimId(1))).floor_div(4), "i + j/4");
+        check(&four_i.add(&Form::from(DimId(1))).modulo(4), "j % 4");
+        let half = i.plus(1).floor_div(2);
+        check(&half, "(i + 1)/2");
+        check(&half.neg(), "-((i + 1)/2)");
+        check(&half.add(&half), "2*((i + 1)/2)");
+        check(
+            &i.scale(&Poly::constant(3)).unwrap().modulo(4).plus(1),
+            "3*i % 4 + 1",
+        );
         check(&Form::from(-7).floor_div(2), "-4");
         check(&Form::from(-7).modulo(2), "1");
     }
@@ -694,7 +748,11 @@ mod tests {
     #[test]
     fn evaluation_agrees_with_substitution() {
         let i = Form::from(DimId(0));
-        let form = i.plus(5).floor_div(3).add(&i.modulo(2)).add(&Form::from(ParamId(1)));
+        let form = i
+            .plus(5)
+            .floor_div(3)
+            .add(&i.modulo(2))
+            .add(&Form::from(ParamId(1)));
         for value in -7..7 {
             let replaced = form.substitute(&|_| Some(Form::from(value))).unwrap();
             assert_eq!(

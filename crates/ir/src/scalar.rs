@@ -66,10 +66,7 @@ impl Scalar {
     }
 
     pub fn is_float(self) -> bool {
-        matches!(
-            self,
-            Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64
-        )
+        matches!(self, Scalar::F16 | Scalar::BF16 | Scalar::F32 | Scalar::F64)
     }
 
     pub fn is_int(self) -> bool {
@@ -77,10 +74,7 @@ impl Scalar {
     }
 
     pub fn is_signed_int(self) -> bool {
-        matches!(
-            self,
-            Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64
-        )
+        matches!(self, Scalar::I8 | Scalar::I16 | Scalar::I32 | Scalar::I64)
     }
 
     /// Width in bits; a `bool` is stored in a byte.
@@ -317,6 +311,7 @@ impl BinOp {
     pub fn identity(self, ty: Scalar) -> Option<Literal> {
         let (least, greatest) = match ty.int_range() {
             Some((least, greatest)) => (Literal::Int(least), Literal::Int(greatest)),
+            None if ty == Scalar::Bool => (Literal::Bool(false), Literal::Bool(true)),
             None => (
                 Literal::Float(f64::NEG_INFINITY),
                 Literal::Float(f64::INFINITY),

@@ -113,10 +113,13 @@ pub fn lin_expr(
     for (atom, coefficient) in form.terms() {
         let coefficient = coefficient.as_constant().ok_or_else(refuse)?;
         let atom = match atom {
-            Atom::Dim(d) => places.get(d.index()).cloned().ok_or(affine::Error::OutOfRange {
-                index: d.index(),
-                len: places.len(),
-            })?,
+            Atom::Dim(d) => places
+                .get(d.index())
+                .cloned()
+                .ok_or(affine::Error::OutOfRange {
+                    index: d.index(),
+                    len: places.len(),
+                })?,
             Atom::Floor(inner, c) => {
                 let inner = lin_expr(inner, builder, places)?;
                 builder.floor_div(&inner, *c)?
@@ -261,7 +264,10 @@ mod tests {
         check(&even.clone().and(half.clone()).and(apart.clone()));
         check(&Cond::Or(vec![even.clone(), half.clone(), apart.clone()]));
         check(&Cond::And(vec![even.clone(), half.clone()]).negate());
-        check(&Cond::Not(Box::new(Cond::Or(vec![apart, Cond::Not(Box::new(half))]))));
+        check(&Cond::Not(Box::new(Cond::Or(vec![
+            apart,
+            Cond::Not(Box::new(half)),
+        ]))));
         check(&Cond::TRUE);
         check(&Cond::Const(false));
     }

@@ -320,16 +320,24 @@ impl System {
     }
 
     pub fn find_var(&self, name: &str) -> Option<VarId> {
-        self.vars.iter().position(|v| v.name == name).map(VarId::from)
+        self.vars
+            .iter()
+            .position(|v| v.name == name)
+            .map(VarId::from)
     }
 
     pub fn find_input(&self, name: &str) -> Option<InputId> {
-        self.inputs.iter().position(|v| v.name == name).map(InputId::from)
+        self.inputs
+            .iter()
+            .position(|v| v.name == name)
+            .map(InputId::from)
     }
 
     /// The point itself as an index list.
     pub fn identity_index(&self) -> Vec<Form> {
-        (0..self.dims.len()).map(|n| Form::from(DimId::from(n))).collect()
+        (0..self.dims.len())
+            .map(|n| Form::from(DimId::from(n)))
+            .collect()
     }
 
     /// All that a point of the index space satisfies: ranges, then `domain`. Without the context.
@@ -384,9 +392,7 @@ impl System {
 fn range_cond(d: DimId, dim: &Dim) -> Option<Cond> {
     use crate::form::Rel;
     let (lo, hi) = dim.range.as_ref()?;
-    Some(
-        Cond::cmp(Rel::Le, lo.clone(), d).and(Cond::cmp(Rel::Lt, d, hi.clone())),
-    )
+    Some(Cond::cmp(Rel::Le, lo.clone(), d).and(Cond::cmp(Rel::Lt, d, hi.clone())))
 }
 
 /// The same index list, moved by −e.

@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use systola_ir::array::{
     Array, Cell, Link, Piece, Port, Realisation, Registers, Reverse, Role,
 };
-use systola_ir::codes::legality as codes;
 use systola_ir::form::{Cond, Form, Overflow, Poly, Rel};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::system::{Expr, System};
@@ -178,6 +177,12 @@ impl Build<'_> {
         systola_ir::system::visit::map_expr(&forms, &mut |e| {
             Ok(match e {
                 Expr::Iter(d) => Expr::Iter(DimId::from(d.index() + self.n_tiles)),
+                // An output reads the copy of its own tile.
+                Expr::Var { var, index, span } => {
+                    let tiles = (0..self.n_tiles).map(|t| Form::from(DimId::from(t)));
+                    let index = tiles.chain(index).collect();
+                    Expr::Var { var, index, span }
+                }
                 other => other,
             })
         })
@@ -519,37 +524,4 @@ pub(crate) fn reads_at(
         }
     }
     Ok(sink.and(port.when.clone()).and(source))
-}
-
-/// Refuses what no link can do: blocks of one launch that wait for each other without flags.
-pub fn realisable(array: &Array, st: &SpaceTime) -> Vec<Diagnostic> {
-    let params = array.param_names();
-    let mut errors = Vec::new();
-    for port in &array.ports {
-        for link in &port.links {
-            if link.realisation == Realisation::Flags && !st.flags {
-                let source = &array.cells[port.source.index()].name;
-                let moved: Vec<String> = array
-                    .place
-                    .iter()
-                    .zip(&link.displacement)
-                    .filter(|(c, d)| c.level == PlaceLevel::Block && !d.is_zero())
-                    .map(|(c, d)| format!("{} {}", d.display(&params), c.name))
-                    .collect();
-                errors.push(
-                    Diagnostic::new(
-                        &codes::CROSSES_BLOCKS,
-                        port.span,
-                        format!(
-                            "`{source}` crosses blocks ({}) within one launch",
-                            moved.join(", ")
-                        ),
-                    )
-                    .help("put the crossing into `launch`, recompute it with `tile … overlap`, or allow `flags`"),
-                );
-                break;
-            }
-        }
-    }
-    errors
 }

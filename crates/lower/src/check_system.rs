@@ -7,7 +7,7 @@
 //! Presburger arithmetic; it is decided at the given sizes, or not at all, said aloud.
 
 use systola_ir::codes::limits;
-use systola_ir::diag::Diagnostic;
+use systola_ir::diag::{Diagnostic, Kind};
 use systola_ir::form::{Cond, Form, Overflow, Rel};
 use systola_ir::id::ParamId;
 use systola_ir::sets::SetError;
@@ -58,13 +58,7 @@ pub fn check_system(system: &System, sizes: Option<&[i128]>) -> Vec<Diagnostic> 
         checker.output(system, output);
     }
     if uniform {
-        match body_order(system) {
-            Ok(_) => match schedulable(system, sizes) {
-                Ok(found) => checker.found.extend(found),
-                Err(error) => checker.undecided(system.span, &error),
-            },
-            Err(diagnostic) => checker.found.push(*diagnostic),
-        }
+        checker.computable(sizes);
     }
     checker.found
 }
@@ -79,13 +73,21 @@ struct Checker<'a> {
 
 impl<'a> Checker<'a> {
     fn new(system: &'a System, sizes: Option<&[i128]>) -> Result<Self, Overflow> {
+        let view = View::new(system.clone())?;
         let fixed = match sizes {
-            Some(sizes) => Some(View::new(at_sizes(system, sizes)?)?),
             None => None,
+            Some(sizes) => {
+                let mut fixed = View::new(at_sizes(system, sizes)?)?;
+                // The user wrote `x[N*i + j]`, not `x[7*i + j]`.
+                for (read, original) in fixed.reads.iter_mut().zip(&view.reads) {
+                    read.written.clone_from(&original.written);
+                }
+                Some(fixed)
+            }
         };
         Ok(Checker {
             system,
-            view: View::new(system.clone())?,
+            view,
             fixed,
             found: Vec::new(),
         })
@@ -104,6 +106,29 @@ impl<'a> Checker<'a> {
         match answer {
             Ok(diagnostic) => self.found.extend(diagnostic),
             Err(error) => self.undecided(span, &error),
+        }
+    }
+
+    /// The equations of a point, and the points, have an order.
+    fn computable(&mut self, sizes: Option<&[i128]>) {
+        let fixed = self.fixed.as_ref().map(|view| &view.system);
+        let mut order = body_order(self.system);
+        if let (Err(diagnostic), Some(fixed)) = (&order, fixed)
+            && diagnostic.kind() == Kind::Limitation
+        {
+            order = body_order(fixed);
+        }
+        if let Err(diagnostic) = order {
+            self.found.push(*diagnostic);
+            return;
+        }
+        let mut answer = schedulable(self.system, sizes);
+        if let (Err(_), Some(fixed)) = (&answer, fixed) {
+            answer = schedulable(fixed, sizes);
+        }
+        match answer {
+            Ok(found) => self.found.extend(found),
+            Err(error) => self.undecided(self.system.span, &error),
         }
     }
 
@@ -150,17 +175,19 @@ pub(crate) fn limitation(system: &System, span: Span, error: &SetError) -> Diagn
             )
             .help(format!("give the sizes: {}", sizes.join(" ")))
         }
-        SetError::Affine(error) => {
-            Diagnostic::new(&limits::TOO_COMPLEX, span, error.to_string())
-                .help("give the sizes with `--set`, or simplify the conditions")
-        }
+        SetError::Affine(error) => Diagnostic::new(&limits::TOO_COMPLEX, span, error.to_string())
+            .help("give the sizes with `--set`, or simplify the conditions"),
     }
 }
 
 /// The system with numbers in place of its parameters, which stay declared and are fixed by the context.
 fn at_sizes(system: &System, sizes: &[i128]) -> Result<System, Overflow> {
     let form = |form: &Form| form.fix_params(&|p| sizes.get(p.index()).copied());
-    let conds = |list: &[Cond]| list.iter().map(|c| c.map(&form)).collect::<Result<Vec<_>, _>>();
+    let conds = |list: &[Cond]| {
+        list.iter()
+            .map(|c| c.map(&form))
+            .collect::<Result<Vec<_>, _>>()
+    };
     let range = |(lo, hi): &(Form, Form)| Ok((form(lo)?, form(hi)?));
     let dims = |list: &[Dim]| {
         list.iter()

@@ -111,7 +111,9 @@ pub fn extent(
 ) -> Result<Option<Poly>, Undecided> {
     if let Some(params) = sizes {
         let bounds = time_bounds(array, k, params)?;
-        return Ok(bounds.map(|(least, most)| Poly::constant(most - least + 1)));
+        // Where no point is, the clock stands.
+        let extent = bounds.map_or(1, |(least, most)| most - least + 1);
+        return Ok(Some(Poly::constant(extent)));
     }
     let mut range: Option<(Poly, Poly)> = None;
     for piece in &array.pieces {

@@ -1,5 +1,7 @@
 //! The array in numbers: counts at given sizes, links, registers, injections and drains.
 
+use std::collections::BTreeSet;
+
 use affine::Space;
 use systola_ir::array::{Array, Realisation, Reverse, Role};
 use systola_ir::form::{Cond, Form, Poly};
@@ -162,7 +164,64 @@ fn links(array: &Array, params: &[String]) -> Vec<LinkRow> {
     rows
 }
 
-fn counts(array: &Array, system: &System, sizes: &[i128]) -> Result<Counts, Undecided> {
+/// What is counted in points.
+struct Size {
+    points: i128,
+    expanded: i128,
+    pes: i128,
+    steps: i128,
+}
+
+/// Visits the points, where they are few: floors in the places make symbolic counts slow.
+fn visited(array: &Array, sizes: &[i128]) -> Option<Size> {
+    /// More points than this are counted without visiting them.
+    const MOST: usize = 4096;
+    let value = |p: ParamId| sizes.get(p.index()).copied();
+    let fixed = domain(array).map(&|f| f.fix_params(&value)).ok()?;
+    let set = set_of(&fixed, Space::new(0, array.dims.len())).ok()?;
+    let owned = array.owned();
+    let (mut points, mut n_owned) = (BTreeSet::new(), 0);
+    let mut places = BTreeSet::new();
+    let mut bounds: Vec<Option<(i128, i128)>> = vec![None; array.time.len()];
+    for point in set.points(&[]).ok()? {
+        let point = point.ok()?;
+        if points.contains(&point) {
+            continue;
+        }
+        n_owned += i128::from(owned.eval(sizes, &point).ok()?);
+        let mut piece = None;
+        for candidate in &array.pieces {
+            if candidate.cond.eval(sizes, &point).ok()? {
+                piece = Some(candidate);
+                break;
+            }
+        }
+        let piece = piece?;
+        let eval = |f: &Form| f.eval(sizes, &point).ok();
+        places.insert(piece.place.iter().map(eval).collect::<Option<Vec<_>>>()?);
+        for (range, form) in bounds.iter_mut().zip(&piece.time) {
+            let t = eval(form)?;
+            let (least, most) = range.unwrap_or((t, t));
+            *range = Some((least.min(t), most.max(t)));
+        }
+        points.insert(point);
+        if points.len() > MOST {
+            return None;
+        }
+    }
+    let mut steps = i128::from(!points.is_empty());
+    for (least, most) in bounds.into_iter().flatten() {
+        steps = steps.checked_mul(most - least + 1)?;
+    }
+    Some(Size {
+        points: n_owned,
+        expanded: points.len() as i128,
+        pes: places.len() as i128,
+        steps,
+    })
+}
+
+fn derived(array: &Array, sizes: &[i128]) -> Result<Size, Undecided> {
     let n = array.dims.len();
     let value = |p: ParamId| sizes.get(p.index()).copied();
     let fixed = |cond: &Cond| cond.map(&|f| f.fix_params(&value));
@@ -201,6 +260,24 @@ fn counts(array: &Array, system: &System, sizes: &[i128]) -> Result<Counts, Unde
                 .ok_or(affine::Error::Overflow)?;
         }
     }
+    Ok(Size {
+        points,
+        expanded,
+        pes,
+        steps,
+    })
+}
+
+fn counts(array: &Array, system: &System, sizes: &[i128]) -> Result<Counts, Undecided> {
+    let Size {
+        points,
+        expanded,
+        pes,
+        steps,
+    } = match visited(array, sizes) {
+        Some(size) => size,
+        None => derived(array, sizes)?,
+    };
     let outputs = outputs(system, sizes)?;
     let ratio = |a: i128, b: i128| if b == 0 { 0.0 } else { a as f64 / b as f64 };
     let slots = pes.checked_mul(steps).ok_or(affine::Error::Overflow)?;
@@ -271,15 +348,26 @@ fn period(array: &Array, sizes: &[i128]) -> Result<Option<i128>, Undecided> {
     } else {
         affine::Matrix::from_rows(n, &rows)?.kernel()?
     };
-    let steps: Vec<usize> = (0..array.time.len())
-        .filter(|k| array.time[*k].level != TimeLevel::Launch)
-        .collect();
-    let [only] = steps.as_slice() else {
-        return Ok(None);
-    };
-    let Some(schedule) = row(&piece.time[*only])? else {
-        return Ok(None);
-    };
+    // The step clock as one row: each coordinate by its worth in ticks.
+    let mut schedule = vec![0i128; n];
+    let mut worth = 1i128;
+    for k in (0..array.time.len()).rev() {
+        if array.time[k].level == TimeLevel::Launch {
+            continue;
+        }
+        let Some(row) = row(&piece.time[k])? else {
+            return Ok(None);
+        };
+        for (sum, c) in schedule.iter_mut().zip(row) {
+            *sum += c.checked_mul(worth).ok_or(affine::Error::Overflow)?;
+        }
+        let Some((least, most)) = time_bounds(array, k, sizes)? else {
+            return Ok(None);
+        };
+        worth = worth
+            .checked_mul(most - least + 1)
+            .ok_or(affine::Error::Overflow)?;
+    }
     let period = kernel
         .iter()
         .map(|d| d.iter().zip(&schedule).map(|(d, s)| d * s).sum::<i128>())

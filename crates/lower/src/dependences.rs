@@ -50,16 +50,16 @@ pub fn dependences(system: &System) -> Result<Vec<Dependence>, Vec<Diagnostic>> 
             if let Expr::Var { var, index, span } = expr {
                 let distances = distances(system, site, *var, index, *span);
                 match distances {
-                    Ok(list) => all.extend(list.into_iter().map(|(distance, when, window)| {
-                        Dependence {
+                    Ok(list) => {
+                        all.extend(list.into_iter().map(|(distance, when, window)| Dependence {
                             sink,
                             source: *var,
                             distance,
                             when,
                             window,
                             span: *span,
-                        }
-                    })),
+                        }))
+                    }
                     Err(diagnostic) => errors.push(*diagnostic),
                 }
             }
@@ -69,7 +69,11 @@ pub fn dependences(system: &System) -> Result<Vec<Dependence>, Vec<Diagnostic>> 
             errors.push(overflow(system.vars[n].span));
         }
     }
-    if errors.is_empty() { Ok(all) } else { Err(errors) }
+    if errors.is_empty() {
+        Ok(all)
+    } else {
+        Err(errors)
+    }
 }
 
 pub fn input_reads(system: &System) -> Vec<InputRead> {
@@ -222,7 +226,13 @@ pub(crate) fn walk(
             walk(system, domain, body, &site.in_reduce(system, dims)?, f)?;
         }
         Expr::Scan { dim, body, .. } => {
-            walk(system, domain, body, &site.in_scan(system, domain, *dim)?, f)?;
+            walk(
+                system,
+                domain,
+                body,
+                &site.in_scan(system, domain, *dim)?,
+                f,
+            )?;
         }
         Expr::Lit(..)
         | Expr::Const(_)
@@ -287,13 +297,24 @@ fn distances(
         };
         let mut guards = Vec::with_capacity(site.local.len());
         for guard in &site.local {
-            guards.push(guard.map(&at).map_err(|Overflow| Box::new(overflow(span)))?);
+            guards.push(
+                guard
+                    .map(&at)
+                    .map_err(|Overflow| Box::new(overflow(span)))?,
+            );
         }
-        if guards.iter().any(|guard| constant_value(guard) == Some(false)) {
+        if guards
+            .iter()
+            .any(|guard| constant_value(guard) == Some(false))
+        {
             continue;
         }
         guards.retain(|guard| constant_value(guard).is_none());
-        all.push((distance, conjunction_of_point(&guards, n_dims), !used.is_empty()));
+        all.push((
+            distance,
+            conjunction_of_point(&guards, n_dims),
+            !used.is_empty(),
+        ));
     }
     Ok(all)
 }
@@ -301,7 +322,11 @@ fn distances(
 /// The truth of a condition that asks for neither iterators nor parameters.
 fn constant_value(cond: &Cond) -> Option<bool> {
     let constant = cond.forms().iter().all(|form| form.as_constant().is_some());
-    if constant { cond.eval(&[], &[]).ok() } else { None }
+    if constant {
+        cond.eval(&[], &[]).ok()
+    } else {
+        None
+    }
 }
 
 enum NoWindow {
@@ -311,13 +336,7 @@ enum NoWindow {
 }
 
 impl NoWindow {
-    fn diagnostic(
-        &self,
-        system: &System,
-        source: VarId,
-        index: &[Form],
-        span: Span,
-    ) -> Diagnostic {
+    fn diagnostic(&self, system: &System, source: VarId, index: &[Form], span: Span) -> Diagnostic {
         match self {
             NoWindow::Symbolic(d) => {
                 let name = &system.dim(*d).name;
@@ -419,5 +438,9 @@ fn conjunction_of_point(conds: &[Cond], n_dims: usize) -> Cond {
             .iter()
             .all(|form| form.dims().iter().all(|d| d.index() < n_dims))
     };
-    conds.iter().filter(of_point).cloned().fold(Cond::TRUE, Cond::and)
+    conds
+        .iter()
+        .filter(of_point)
+        .cloned()
+        .fold(Cond::TRUE, Cond::and)
 }

@@ -6,16 +6,18 @@
 //! output: points of the domain read only points of the domain, at the time they are due. For every
 //! such effect it is asked, for all sizes at once, whether an empty slot could have it.
 
+use affine::{Set, Space};
 use systola_ir::array::{Array, Guard, Reverse};
 use systola_ir::codes::legality as codes;
-use systola_ir::form::{Cond, Form, Rel};
+use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
 use systola_ir::mapping::Check;
+use systola_ir::sets::{map_of, set_of};
 use systola_ir::system::visit::children;
 use systola_ir::system::{Axis, Expr};
 use systola_ir::{BinOp, Diagnostic, Span};
 
-use crate::clock::{domain, interval};
-use crate::decide::{Decide, Undecided};
+use crate::clock::domain;
+use crate::decide::{Decide, Sample, Undecided};
 
 /// An effect of a cell or an output on memory.
 struct Effect {
@@ -25,21 +27,20 @@ struct Effect {
 }
 
 /// Finds the guards that stay and those that are proved away.
-pub fn find_guards(array: &Array, decide: &Decide) -> Result<Vec<Guard>, Undecided> {
-    let mut guards = Vec::new();
+pub fn find_guards(array: &Array, decide: &Decide) -> Vec<Guard> {
+    let mut guards: Vec<Guard> = off_lattice(array).into_iter().collect();
     let effects = effects(array);
     if effects.is_empty() {
-        return Ok(guards);
+        return guards;
     }
-    let slots = empty_slots(array, decide)?;
+    let slots = empty_slots(array, decide);
     for effect in effects {
         let (kept, reason) = match (&slots, array.check) {
             (_, Check::Check) => (true, "`check` asks every PE to test".to_string()),
             (Slots::Filled, _) => (false, "every slot of the array has a point".to_string()),
             (Slots::Unknown(why), _) => (true, why.clone()),
-            (Slots::Empty(cond), _) => {
-                let question = cond.clone().and(effect.when.clone());
-                match decide.sample(&question, array.dims.len()) {
+            (Slots::Empty(slots), _) => {
+                match happens(array, decide, slots, &effect.when) {
                     Ok(None) => (false, "no empty slot can have this effect".to_string()),
                     Ok(Some((params, point))) => {
                         let names = array.param_names();
@@ -73,7 +74,24 @@ pub fn find_guards(array: &Array, decide: &Decide) -> Result<Vec<Guard>, Undecid
             reason,
         });
     }
-    Ok(guards)
+    guards
+}
+
+/// A mapping with a determinant other than 1 leaves slots between its points.
+fn off_lattice(array: &Array) -> Option<Guard> {
+    let widest = array
+        .pieces
+        .iter()
+        .filter_map(|piece| match &piece.reverse {
+            Reverse::Forms(forms) => forms.iter().map(|(_, divisor)| *divisor).max(),
+            Reverse::Scan => None,
+        })
+        .max()?;
+    (widest > 1).then(|| Guard {
+        effect: "a slot between the points computes".into(),
+        kept: true,
+        reason: format!("a point needs a division by {widest} that comes out even"),
+    })
 }
 
 /// `trust` is refused where a test is needed.
@@ -97,39 +115,128 @@ enum Slots {
     /// No slot of the box is empty.
     Filled,
     /// The points outside of the domain that the empty slots belong to.
-    Empty(Cond),
+    Empty(Set),
     Unknown(String),
 }
 
-fn empty_slots(array: &Array, decide: &Decide) -> Result<Slots, Undecided> {
-    let [piece] = array.pieces.as_slice() else {
-        return Ok(Slots::Unknown("the mapping has several pieces".into()));
-    };
-    if piece.reverse == Reverse::Scan {
-        return Ok(Slots::Unknown(
-            "the reverse transform has no closed form at these sizes".into(),
-        ));
-    }
-    let domain = domain(array);
-    let mut cond = domain.clone().negate();
-    for form in piece.place.iter().chain(&piece.time) {
-        match interval(form, &domain, decide)? {
-            Some((least, most)) => {
-                cond = cond
-                    .and(Cond::Cmp(Rel::Ge, form.clone(), Form::from(least)))
-                    .and(Cond::Cmp(Rel::Le, form.clone(), Form::from(most)));
-            }
-            None => {
-                return Ok(Slots::Unknown(
-                    "the box of the array has no simple bounds for all sizes".into(),
-                ));
+fn happens(
+    array: &Array,
+    decide: &Decide,
+    slots: &Set,
+    when: &Cond,
+) -> Result<Option<Sample>, Undecided> {
+    let space = Space::new(decide.n_params, array.dims.len());
+    let effect = set_of(when, space)?;
+    // Pair by pair: most effects that need a test show it in the first pieces.
+    for slots in slots.pieces() {
+        for effect in effect.pieces() {
+            let both = slots.intersect(effect)?;
+            if !both.is_empty()? {
+                return Ok(Set::from(both).sample()?);
             }
         }
     }
-    if decide.is_empty(&cond, array.dims.len())? {
-        return Ok(Slots::Filled);
+    Ok(None)
+}
+
+fn empty_slots(array: &Array, decide: &Decide) -> Slots {
+    let [piece] = array.pieces.as_slice() else {
+        return Slots::Unknown("the mapping has several pieces".into());
+    };
+    let forms: Vec<&Form> = piece.place.iter().chain(&piece.time).collect();
+    match box_around(array, &forms, decide) {
+        Ok(slots) => match slots.is_empty() {
+            Ok(true) => Slots::Filled,
+            Ok(false) => Slots::Empty(slots),
+            Err(error) => Slots::Unknown(error.to_string()),
+        },
+        Err(Undecided::NeedsSizes(_)) => Slots::Unknown(
+            "the schedule multiplies a parameter with an iterator: decided at given sizes only".into(),
+        ),
+        Err(Undecided::TooComplex(error)) => Slots::Unknown(error.to_string()),
     }
-    Ok(Slots::Empty(cond))
+}
+
+/// The points outside of the domain whose coordinates lie between those of points inside.
+fn box_around(array: &Array, forms: &[&Form], decide: &Decide) -> Result<Set, Undecided> {
+    let space = Space::new(decide.n_params, array.dims.len());
+    let cond = decide.context.clone().and(domain(array));
+    let inside = set_of(&cond, space)?;
+    let mut slots = inside.complement_in(&set_of(&decide.context, space)?)?;
+    for form in forms {
+        if let Some((least, most)) = declared_bounds(form, &cond) {
+            let between = Cond::Cmp(Rel::Ge, (*form).clone(), Form::from(least))
+                .and(Cond::Cmp(Rel::Le, (*form).clone(), Form::from(most)));
+            slots = slots.intersect(&set_of(&between, space)?)?;
+            continue;
+        }
+        let map = map_of(std::slice::from_ref(*form), space)?;
+        let values = inside.image(&map)?;
+        let n = decide.n_params;
+        // Not below the least value, not above the greatest.
+        let above = values.product(&Set::universe(Space::new(n, 1)))?;
+        let above = above.intersect(&Set::lex_le(n, 1)?)?.range_of(1)?;
+        let below = values.product(&Set::universe(Space::new(n, 1)))?;
+        let below = below.intersect(&Set::lex_ge(n, 1)?)?.range_of(1)?;
+        let between = above.intersect(&below)?.coalesce()?;
+        slots = slots.intersect(&between.preimage(&map)?)?;
+    }
+    Ok(slots)
+}
+
+/// The bounds of a form where the domain states them in so many words: an iterator with a range, or
+/// the inner coordinate of a tile, plain or split by a constant.
+fn declared_bounds(form: &Form, domain: &Cond) -> Option<(Poly, Poly)> {
+    let Cond::And(parts) = domain else { return None };
+    let stated = |form: &Form| {
+        let (mut least, mut most) = (None, None);
+        for part in parts {
+            let Cond::Cmp(rel, left, right) = part else {
+                continue;
+            };
+            // gap >= 0
+            let gap = match rel {
+                Rel::Le => right.sub(left),
+                Rel::Lt => right.sub(left).plus(-1),
+                Rel::Ge => left.sub(right),
+                Rel::Gt => left.sub(right).plus(-1),
+                Rel::Eq | Rel::Ne => continue,
+            };
+            if let Some(below) = form.sub(&gap).as_poly() {
+                least = Some(below.clone());
+            } else if let Some(above) = form.add(&gap).as_poly() {
+                most = Some(above.clone());
+            }
+        }
+        Some((least?, most?))
+    };
+    if let Some(bounds) = stated(form) {
+        return Some(bounds);
+    }
+    let mut terms = form.terms();
+    let (atom, coefficient) = terms.next()?;
+    if terms.next().is_some() || coefficient.as_constant() != Some(1) {
+        return None;
+    }
+    let shift = form.constant_part();
+    let (inner, m, is_floor) = match atom {
+        Atom::Dim(_) => return None,
+        Atom::Floor(inner, m) => (inner, *m, true),
+        Atom::Mod(inner, m) => (inner, *m, false),
+    };
+    let (least, most) = stated(inner)?;
+    let (least, most) = (least.as_constant()?, most.as_constant()?);
+    let (least, most) = if is_floor {
+        (least.div_euclid(m), most.div_euclid(m))
+    } else if most - least + 1 >= m {
+        (0, m - 1)
+    } else {
+        return None;
+    };
+    Some((
+        Poly::constant(least).add(shift),
+        Poly::constant(most).add(shift),
+    ))
 }
 
 fn effects(array: &Array) -> Vec<Effect> {

@@ -15,12 +15,12 @@ use systola_ir::array::{Array, Link, Port, Realisation, Role};
 use systola_ir::codes::legality as codes;
 use systola_ir::diag::{Counterexample, MappedPoint};
 use systola_ir::form::{Cond, Form, Poly, Rel};
-use systola_ir::mapping::TimeLevel;
+use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::system::{Combine, Law, System};
 use systola_ir::{Diagnostic, DimId, ParamId, VarId};
 
-use crate::apply_mapping::{Failure, realisable, reads_at};
-use crate::decide::{Decide, Undecided};
+use crate::apply_mapping::{Failure, reads_at};
+use crate::decide::{Decide, Sample, Undecided};
 use crate::digits::{at_second, digits};
 use crate::localise::Localised;
 use crate::resolve::SpaceTime;
@@ -48,7 +48,7 @@ pub fn check_legality(
     errors.extend(checker.conflict()?);
     errors.extend(checker.user_reverse()?);
     if errors.is_empty() {
-        errors.extend(realisable(array, st));
+        errors.extend(checker.crossings()?);
     }
     if errors.is_empty() && !array.tiles.is_empty() {
         errors.extend(checker.halos()?);
@@ -285,6 +285,62 @@ impl Checker<'_> {
         Ok(errors)
     }
 
+    /// Refuses what no link can do: blocks of one launch that wait for each other without flags.
+    /// A tree may cross blocks, by look-back or in two launches.
+    fn crossings(&self) -> Result<Vec<Diagnostic>, Failure> {
+        let array = self.array;
+        let mut errors = Vec::new();
+        for port in array.ports.iter().filter(|_| !self.st.flags) {
+            let propagated = matches!(
+                array.cells[port.source.index()].role,
+                Role::Propagation { .. }
+            );
+            for link in &port.links {
+                let moved: Vec<String> = array
+                    .place
+                    .iter()
+                    .zip(&link.displacement)
+                    .filter(|(c, d)| c.level == PlaceLevel::Block && !d.is_zero())
+                    .map(|(c, d)| format!("{} {}", d.display(&self.params), c.name))
+                    .collect();
+                let crosses = match link.realisation {
+                    Realisation::Flags => true,
+                    Realisation::Broadcast => !propagated && !moved.is_empty(),
+                    _ => false,
+                };
+                if !crosses {
+                    continue;
+                }
+                let e = array.extend_distance(&port.distance);
+                let live = reads_at(port, &array.cells, &e, &array.tiles)?;
+                let used = live.and(link.guard.clone());
+                let Some((params, point)) = self.decide.sample(&used, self.n())? else {
+                    continue;
+                };
+                let source: Vec<i128> = point
+                    .iter()
+                    .zip(&e)
+                    .map(|(z, e)| Ok(z - e.eval(&params)?))
+                    .collect::<Result<_, systola_ir::form::Overflow>>()?;
+                errors.push(
+                    Diagnostic::new(
+                        &codes::CROSSES_BLOCKS,
+                        port.span,
+                        format!(
+                            "`{}` crosses blocks ({}) within one launch",
+                            array.cells[port.source.index()].name,
+                            moved.join(", ")
+                        ),
+                    )
+                    .help("put the crossing into `launch`, recompute it with `tile … overlap`, or allow `flags`")
+                    .counterexample(self.example(&params, &[source, point])?),
+                );
+                break;
+            }
+        }
+        Ok(errors)
+    }
+
     /// Does a hole reach an owned point of its tile within a launch?
     fn halos(&self) -> Result<Option<Diagnostic>, Failure> {
         let array = self.array;
@@ -347,15 +403,9 @@ impl Checker<'_> {
                         cond = cond.and(Cond::Cmp(Rel::Eq, form.substitute(&reached)?, form.clone()));
                     }
                 }
-                let Some((params, point)) = self.decide.sample(&cond, total)? else {
+                let Some((params, point)) = self.needed_hole(&cond, n, total)? else {
                     continue;
                 };
-                if !self.hole_is_needed(&params, &point[..n])? {
-                    return Err(Undecided::NeedsSizes(
-                        "a halo may be too narrow only along paths that leave the domain".into(),
-                    )
-                    .into());
-                }
                 let z = point[..n].to_vec();
                 let source: Vec<i128> = z
                     .iter()
@@ -380,6 +430,61 @@ impl Checker<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// A hole that an owned point really needs, among the candidates of a condition whose paths may
+    /// leave the domain or ignore a guard. `None`: there is no candidate.
+    fn needed_hole(&self, cond: &Cond, n: usize, total: usize) -> Result<Option<Sample>, Failure> {
+        /// More candidates than this are not tried one by one.
+        const MOST: usize = 20_000;
+        let reach = self.array.tiles.iter().map(|t| 2 * (t.size + t.lo + t.hi));
+        let roomy = (0..self.params.len())
+            .map(|p| Cond::cmp(Rel::Ge, ParamId::from(p), reach.clone().max().unwrap_or(0)))
+            .fold(cond.clone(), Cond::and);
+        // Small sizes first, then sizes at which whole tiles lie inside the domain.
+        for question in [cond, &roomy] {
+            match self.decide.sample(question, total)? {
+                Some((params, point)) => {
+                    if self.hole_is_needed(&params, &point[..n])? {
+                        return Ok(Some((params, point)));
+                    }
+                }
+                None if question == cond => return Ok(None),
+                None => {}
+            }
+        }
+        // At fixed sizes every candidate can be tried.
+        let fixed: Option<Vec<i128>> = (0..self.params.len())
+            .map(|p| fixed_value(ParamId::from(p), &self.decide.context))
+            .collect();
+        if let Some(params) = fixed {
+            let value = |p: ParamId| params.get(p.index()).copied();
+            let set = systola_ir::sets::set_of(
+                &cond.map(&|f| f.fix_params(&value))?,
+                affine::Space::new(0, total),
+            )
+            .map_err(Undecided::from)?
+            .domain_of(n)
+            .map_err(Undecided::from)?;
+            let mut tried = 0;
+            for point in set.points(&[]).map_err(Undecided::from)? {
+                let point = point.map_err(Undecided::from)?;
+                tried += 1;
+                if tried > MOST {
+                    break;
+                }
+                if self.hole_is_needed(&params, &point)? {
+                    return Ok(Some((params, point)));
+                }
+            }
+            if tried <= MOST {
+                return Ok(None);
+            }
+        }
+        Err(Undecided::NeedsSizes(
+            "a halo may be too narrow only along paths that leave the domain".into(),
+        )
+        .into())
     }
 
     /// Walks forward from a copy through the links of its tile: is an owned point reached?
@@ -562,6 +667,18 @@ fn is_positive(poly: &Poly, context: &Cond) -> Result<bool, Undecided> {
         .find(|(m, _)| m.is_empty())
         .map_or(0, |(_, c)| c);
     Ok(constant > 0 && shifted.terms().all(|(_, c)| c >= 0))
+}
+
+/// The value that a context fixes a parameter to.
+fn fixed_value(p: ParamId, context: &Cond) -> Option<i128> {
+    let parts: Vec<&Cond> = match context {
+        Cond::And(parts) => parts.iter().collect(),
+        other => vec![other],
+    };
+    parts.into_iter().find_map(|part| match part {
+        Cond::Cmp(Rel::Eq, left, right) if *left == Form::from(p) => right.as_constant(),
+        _ => None,
+    })
 }
 
 fn lower_bound(p: ParamId, context: &Cond) -> Option<i128> {

@@ -473,7 +473,8 @@ impl Pass {
                     dims.join(", "),
                     dims.len()
                 ),
-            ));
+            )
+            .help("give one component for each iterator, those of sums last"));
         }
         let mut e = vec![Poly::zero(); missing];
         for component in along {
@@ -492,7 +493,8 @@ impl Pass {
                 &codes::WRONG_DIRECTION,
                 span,
                 "a value can not be forwarded along the zero vector",
-            ));
+            )
+            .help("choose e with A·e = 0 and e ≠ 0, where A is the access of the input"));
         }
         let identity = self.system.identity_index();
         // One travelling variable for every pattern of access.
@@ -699,6 +701,7 @@ pub(crate) fn overflow(_: Overflow, span: Span) -> Diagnostic {
         span,
         "a coefficient of an index expression is larger than 2^80",
     )
+    .help("use smaller constants")
 }
 
 /// Variable references over the grown index space: the iterators of the sums stay where they are.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use systola_ir::codes::{limits, mapping as codes};
-use systola_ir::form::{Cond, Form};
+use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::mapping::{NameCond, NameExpr, NameExprKind, NameOp};
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, DimId, ParamId, Span};
@@ -29,7 +29,13 @@ impl Names {
             names.define(&dim.name, Form::from(DimId::from(n_tiles + n)));
         }
         for (n, param) in system.params.iter().enumerate() {
-            names.define(&param.name, Form::from(ParamId::from(n)));
+            let symbol = Form::from(ParamId::from(n));
+            // A size that the context fixes is a number.
+            let fixed = system.context.iter().find_map(|cond| match cond {
+                Cond::Cmp(Rel::Eq, left, right) if *left == symbol => right.as_constant(),
+                _ => None,
+            });
+            names.define(&param.name, fixed.map_or(symbol, Form::from));
             names.params.push(param.name.clone());
         }
         names
@@ -97,7 +103,8 @@ impl Names {
                 &codes::BAD_DIVISOR,
                 span,
                 format!("a division by {c}: the divisor must be positive"),
-            )),
+            )
+            .help("divide by a positive constant")),
             (None, Some(_)) => Err(Diagnostic::new(
                 &limits::NEEDS_SIZES,
                 span,

@@ -1,7 +1,8 @@
 //! From a system and a mapping to a checked array, top to bottom.
 
-use systola_ir::Diagnostic;
-use systola_ir::array::Array;
+use systola_ir::form::{Cond, Rel};
+use systola_ir::{Diagnostic, DimId};
+use systola_ir::array::{Array, Reverse};
 use systola_ir::codes::limits;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
@@ -28,15 +29,30 @@ pub struct Analysed {
 }
 
 /// Checks a mapping for all sizes where that can be decided, and otherwise at the given ones.
+///
+/// Where all sizes are given the array is for these sizes: registers are counted, guards are proved
+/// away and the reverse transform is derived with them.
 pub fn analyse(
     system: &System,
     mapping: &Mapping,
     sizes: &[Option<i128>],
 ) -> Result<Analysed, Vec<Diagnostic>> {
     match analyse_once(system, mapping, sizes, Scope::AllSizes) {
-        Ok(analysed) => Ok(analysed),
+        Ok(mut analysed) => {
+            if all_given(sizes) && is_open(&analysed.array) {
+                close(system, mapping, sizes, &mut analysed);
+            }
+            Ok(analysed)
+        }
         Err(Failure::Refused(errors)) if needs_sizes(&errors) && all_given(sizes) => {
             at_sizes(system, mapping, sizes, "a size stands where a constant must")
+        }
+        Err(Failure::Refused(errors)) if all_given(sizes) => {
+            // Illegal at some size; what was asked is this one.
+            let why = errors.first().map_or(String::new(), |e| {
+                format!("refused at other sizes, {e}")
+            });
+            at_sizes(system, mapping, sizes, &why)
         }
         Err(Failure::Refused(errors)) => Err(errors),
         Err(Failure::Undecided(Undecided::NeedsSizes(why))) if all_given(sizes) => {
@@ -47,6 +63,25 @@ pub fn analyse(
         }
         Err(Failure::Undecided(undecided)) => Err(vec![undecided_diagnostic(mapping, undecided)]),
     }
+}
+
+/// Is the reverse transform without a closed form for all sizes?
+fn is_open(array: &Array) -> bool {
+    array.pieces.iter().any(|p| p.reverse == Reverse::Scan)
+}
+
+/// Legal for all sizes, but with parameters in the schedule: reverse transform and guards are then
+/// those at the given sizes.
+fn close(system: &System, mapping: &Mapping, sizes: &[Option<i128>], analysed: &mut Analysed) {
+    let why = "the reverse transform divides by parameters";
+    let Ok(fixed) = at_sizes(system, mapping, sizes, why) else {
+        return;
+    };
+    for (piece, at_sizes) in analysed.array.pieces.iter_mut().zip(fixed.array.pieces) {
+        piece.reverse = at_sizes.reverse;
+    }
+    analysed.array.guards = fixed.array.guards;
+    analysed.report.reverse = fixed.report.reverse;
 }
 
 fn needs_sizes(errors: &[Diagnostic]) -> bool {
@@ -89,6 +124,48 @@ fn undecided_diagnostic(mapping: &Mapping, undecided: Undecided) -> Diagnostic {
     }
 }
 
+/// A sum that is put into an order has a first term at every point.
+fn empty_sum(system: &System) -> Result<Option<Diagnostic>, Undecided> {
+    let decide = Decide {
+        n_params: system.params.len(),
+        context: system.context_cond(),
+    };
+    let n = system.dims.len();
+    for (k, dim) in system.bound.iter().enumerate() {
+        let Some((lo, hi)) = &dim.range else { continue };
+        // Ranges of the sums around it.
+        let around = (0..k)
+            .filter_map(|j| system.dim_range(DimId::from(n + j)))
+            .fold(system.domain_cond(), Cond::and);
+        let empty = around.and(Cond::Cmp(Rel::Ge, lo.clone(), hi.clone()));
+        let Some((params, point)) = decide.sample(&empty, n + system.bound.len())? else {
+            continue;
+        };
+        let named = |names: Vec<String>, values: &[i128]| {
+            let list: Vec<String> = names
+                .iter()
+                .zip(values)
+                .map(|(name, value)| format!("{name} = {value}"))
+                .collect();
+            list.join(", ")
+        };
+        return Ok(Some(
+            Diagnostic::new(
+                &limits::EMPTY_SUM,
+                dim.span,
+                format!(
+                    "the sum over `{}` is empty at {} with {}",
+                    dim.name,
+                    named(system.dim_names(), &point[..n]),
+                    named(system.param_names(), &params)
+                ),
+            )
+            .help("restrict the domain to the points where the sum has terms"),
+        ));
+    }
+    Ok(None)
+}
+
 fn analyse_once(
     system: &System,
     mapping: &Mapping,
@@ -102,6 +179,9 @@ fn analyse_once(
         n_params: localised.system.params.len(),
         context: localised.system.context_cond(),
     };
+    if let Some(error) = empty_sum(system)? {
+        return Err(Failure::Refused(vec![error]));
+    }
     let batch = system.batch.as_ref().map(|b| b.name.as_str());
     let st = resolve(&localised.system, mapping, batch).map_err(Failure::Refused)?;
     let mut array = apply_mapping(&localised, &mapping.name, &st, &decide)?;
@@ -112,10 +192,11 @@ fn analyse_once(
         array.pieces[n].reverse = reverse(&array, &array.pieces[n], &points, &decide);
     }
     count_registers(&mut array, &decide, values.as_deref())?;
-    array.guards = find_guards(&array, &decide)?;
+    array.guards = find_guards(&array, &decide);
     if let Some(error) = verify_trust(&array, st.check_span) {
         return Err(Failure::Refused(vec![error]));
     }
+    debug_assert_eq!(array.verify(), Vec::<String>::new(), "{array}");
     let report = report(&array, &localised.system, scope, values.as_deref())?;
     Ok(Analysed {
         localised,

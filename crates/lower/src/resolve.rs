@@ -91,6 +91,7 @@ pub fn resolve(
     for directive in &mapping.directives {
         if let Err(error) = pass.directive(directive) {
             pass.errors.push(error);
+            pass.forgive(directive);
         }
     }
     pass.finish(mapping)
@@ -246,7 +247,8 @@ impl Pass<'_> {
                         &codes::FUNC_MISMATCH,
                         span,
                         format!("`{}` is declared {ty} here and {} in the system", name.text, declared.ty),
-                    ));
+                    )
+                    .help("leave the type out, or repeat that of the system"));
                 }
                 let mut written: Vec<&str> = args.iter().map(|a| a.text.as_str()).collect();
                 let mut dims: Vec<&str> = self.system.dims.iter().map(|d| d.name.as_str()).collect();
@@ -262,7 +264,8 @@ impl Pass<'_> {
                             written.join(", "),
                             dims.join(", ")
                         ),
-                    ));
+                    )
+                    .help("leave the arguments out, or list the iterators of the system"));
                 }
                 Ok(())
             }
@@ -343,6 +346,20 @@ impl Pass<'_> {
                     self.result.check_span = span;
                 }
                 Ok(())
+            }
+        }
+    }
+
+    /// The tile indices of a refused `tile` are known all the same: one mistake, one message.
+    fn forgive(&mut self, directive: &Directive) {
+        let (DirectiveKind::Tile { outer, inner, .. }
+        | DirectiveKind::TileLoop { outer, inner, .. }) = &directive.kind
+        else {
+            return;
+        };
+        for name in [outer, inner] {
+            if self.names.get(&name.text).is_none() {
+                self.names.define(&name.text, Form::zero());
             }
         }
     }
@@ -491,7 +508,8 @@ impl Pass<'_> {
                 &limits::OVERLAP_OF_TILE,
                 dim.span,
                 format!("`{}` is tiled with overlap twice", dim.text),
-            ));
+            )
+            .help("split the inner part of the first tile by / and %"));
         }
         let halo = |pass: &Self, expr: &NameExpr| {
             let value = pass.names.form(expr)?.as_constant();
@@ -503,6 +521,7 @@ impl Pass<'_> {
                         expr.span,
                         "a halo is a constant number of points, not negative",
                     )
+                    .help("write `overlap (lo, hi)` with constants of at least 0")
                 })
         };
         let tile = OverlapTile {
@@ -529,7 +548,8 @@ impl Pass<'_> {
                 &codes::UNKNOWN_INPUT,
                 transfer.source.span,
                 format!("`{}` has no input or variable `{}`", self.system.name, transfer.source.text),
-            ));
+            )
+            .help("name an input or a variable of the system"));
         }
         if let Some(at) = &transfer.at {
             self.known(at)?;
@@ -596,7 +616,8 @@ impl Pass<'_> {
                     &codes::NAME_TAKEN,
                     name.span,
                     format!("`{}` is listed twice", name.text),
-                ));
+                )
+                .help("list each loop once"));
             }
         }
         // The listed loops take the positions they hold together; written innermost first.

@@ -175,7 +175,7 @@ impl System {
     /// Splits one row K·A + B into two where B stays within K consecutive values.
     fn split_a_digit(&mut self, domain: &Cond, decide: &Decide) -> Result<bool, Undecided> {
         let reduced = self.reduced()?;
-        for row in reduced {
+        for (origin, row) in reduced {
             if row.coefficients[self.n..].iter().any(|c| *c != 0) {
                 continue;
             }
@@ -224,7 +224,7 @@ impl System {
                     value: above.modulo(base).add(&Form::from(least)),
                 });
                 // The digits replace the row they came from.
-                self.forget(&row);
+                self.rows.remove(origin);
                 return Ok(true);
             }
         }
@@ -232,7 +232,7 @@ impl System {
     }
 
     /// The rows with what rows of one unknown determine taken out, and common factors divided out.
-    fn reduced(&self) -> Result<Vec<Row>, Undecided> {
+    fn reduced(&self) -> Result<Vec<(usize, Row)>, Undecided> {
         let mut rows = self.rows.clone();
         let mut used = vec![false; rows.len()];
         for column in (self.n..self.columns).chain(0..self.n) {
@@ -252,17 +252,13 @@ impl System {
             }
         }
         let mut result = Vec::new();
-        for (row, used) in rows.into_iter().zip(used) {
+        for (origin, (row, used)) in rows.into_iter().zip(used).enumerate() {
             if used || row.coefficients.iter().filter(|c| **c != 0).count() < 2 {
                 continue;
             }
-            result.push(row);
+            result.push((origin, row));
         }
         Ok(result)
-    }
-
-    fn forget(&mut self, row: &Row) {
-        self.rows.retain(|r| r.coefficients != row.coefficients);
     }
 }
 

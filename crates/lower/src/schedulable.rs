@@ -28,10 +28,7 @@ use points::{PointCycle, cycle_at};
 use simplex::nonnegative_solution;
 
 /// What keeps the system from having a schedule; empty if nothing does. The references must be uniform.
-pub fn schedulable(
-    system: &System,
-    sizes: Option<&[i128]>,
-) -> Result<Vec<Diagnostic>, SetError> {
+pub fn schedulable(system: &System, sizes: Option<&[i128]>) -> Result<Vec<Diagnostic>, SetError> {
     let Ok(mut edges) = dependences(system) else {
         return Ok(Vec::new());
     };
@@ -91,20 +88,23 @@ fn prefix_steps(system: &System) -> Vec<Dependence> {
 fn weights(edges: &[Dependence], params: &[i128]) -> Result<Vec<Vec<i128>>, SetError> {
     edges
         .iter()
-        .map(|edge| Ok(edge.distance.iter().map(|e| e.eval(params)).collect::<Result<_, _>>()?))
+        .map(|edge| {
+            Ok(edge
+                .distance
+                .iter()
+                .map(|e| e.eval(params))
+                .collect::<Result<_, _>>()?)
+        })
         .collect()
 }
 
-/// Sizes to try: the given ones, or the smallest, some larger ones, and those at which a cycle of
+/// Sizes to try: the given ones, small ones, and those at which a cycle of
 /// parametric distances adds up to zero.
 fn samples(
     system: &System,
     edges: &[Dependence],
     sizes: Option<&[i128]>,
 ) -> Result<Vec<Vec<i128>>, SetError> {
-    if let Some(sizes) = sizes {
-        return Ok(vec![sizes.to_vec()]);
-    }
     let context = match context_set(system) {
         Ok(context) => context,
         Err(SetError::NotAffine(_)) => Set::universe(affine::Space::new(system.params.len(), 0)),
@@ -113,7 +113,7 @@ fn samples(
     let Some((least, _)) = context.sample()? else {
         return Ok(Vec::new());
     };
-    let mut all: Vec<Vec<i128>> = Vec::new();
+    let mut all: Vec<Vec<i128>> = sizes.into_iter().map(<[i128]>::to_vec).collect();
     for edge in edges.iter().filter(|edge| edge.sink == edge.source) {
         let zero = edge
             .distance
@@ -215,7 +215,11 @@ fn finely_computable(
         let back = shifted(&system.identity_index(), &edge.distance);
         let map = systola_ir::sets::map_of(&back, space)?;
         let when = set_of(&edge.when, space)?;
-        for (source, _) in vertices.iter().enumerate().filter(|(_, v)| v.0 == edge.source) {
+        for (source, _) in vertices
+            .iter()
+            .enumerate()
+            .filter(|(_, v)| v.0 == edge.source)
+        {
             let from = vertices[source].1.preimage(&map)?.intersect(&when)?;
             for (sink, (var, piece)) in vertices.iter().enumerate() {
                 if *var == edge.sink && !piece.is_disjoint(&from)? {
@@ -257,7 +261,12 @@ fn closed_walk(graph: &Graph) -> Result<Option<Walk>, SetError> {
         let n_parts = components(graph.n_vertices, &kept).len();
         if n_parts == 1 {
             let times = on_circulation.iter().filter(|times| **times > 0);
-            return Ok(Some(kept.iter().map(|e| e.dependence).zip(times.copied()).collect()));
+            return Ok(Some(
+                kept.iter()
+                    .map(|e| e.dependence)
+                    .zip(times.copied())
+                    .collect(),
+            ));
         }
         if n_parts > 1 {
             let rest = Graph {
@@ -289,7 +298,10 @@ fn circulation(
     for dim in 0..n_dims {
         rows.push((edges.iter().map(|e| e.weight[dim]).collect(), 0));
     }
-    let fresh = covered.iter().map(|times| i128::from(*times == 0)).collect();
+    let fresh = covered
+        .iter()
+        .map(|times| i128::from(*times == 0))
+        .collect();
     rows.push((fresh, 1));
     Ok(nonnegative_solution(rows)?)
 }
@@ -310,9 +322,8 @@ fn components(n_vertices: usize, edges: &[Edge]) -> Vec<Vec<Edge>> {
     }
     let mut groups: Vec<(usize, Vec<Edge>)> = Vec::new();
     for edge in edges.iter().filter(|edge| reach[edge.source][edge.sink]) {
-        let root = (0..n_vertices).find(|v| {
-            *v == edge.sink || (reach[*v][edge.sink] && reach[edge.sink][*v])
-        });
+        let root = (0..n_vertices)
+            .find(|v| *v == edge.sink || (reach[*v][edge.sink] && reach[edge.sink][*v]));
         let root = root.unwrap_or(edge.sink);
         match groups.iter_mut().find(|(vertex, _)| *vertex == root) {
             Some((_, list)) => list.push(edge.clone()),
@@ -324,7 +335,11 @@ fn components(n_vertices: usize, edges: &[Edge]) -> Vec<Vec<Edge>> {
 
 fn distance_text(system: &System, edge: &Dependence) -> String {
     let names = system.param_names();
-    let parts: Vec<String> = edge.distance.iter().map(|e| e.display(&names).to_string()).collect();
+    let parts: Vec<String> = edge
+        .distance
+        .iter()
+        .map(|e| e.display(&names).to_string())
+        .collect();
     format!("({})", parts.join(", "))
 }
 
@@ -340,7 +355,13 @@ fn refusal(
         format!("{name}({})", parts.join(", "))
     };
     let mut chain = value(&cycle.values[0]);
-    for (n, next) in cycle.values.iter().skip(1).chain(&cycle.values[..1]).enumerate() {
+    for (n, next) in cycle
+        .values
+        .iter()
+        .skip(1)
+        .chain(&cycle.values[..1])
+        .enumerate()
+    {
         chain.push_str(if n == 0 { " needs " } else { ", which needs " });
         chain.push_str(&value(next));
     }
@@ -356,7 +377,11 @@ fn refusal(
         format!("with {} ", sizes.join(", "))
     };
     let first = &edges[cycle.edges[0]];
-    let sum: Vec<String> = cycle.edges.iter().map(|n| distance_text(system, &edges[*n])).collect();
+    let sum: Vec<String> = cycle
+        .edges
+        .iter()
+        .map(|n| distance_text(system, &edges[*n]))
+        .collect();
     let mut diagnostic = Diagnostic::new(
         &codes::NOT_COMPUTABLE,
         first.span,
@@ -380,14 +405,21 @@ fn doubt(system: &System, edges: &[Dependence], walk: &Walk) -> Diagnostic {
         .iter()
         .map(|(n, times)| {
             let text = distance_text(system, &edges[*n]);
-            if *times == 1 { text } else { format!("{times}·{text}") }
+            if *times == 1 {
+                text
+            } else {
+                format!("{times}·{text}")
+            }
         })
         .collect();
     let span = walk.first().map_or(system.span, |(n, _)| edges[*n].span);
     Diagnostic::new(
         &limits::NOT_SHOWN_COMPUTABLE,
         span,
-        format!("the distances {} add up to zero; no order of the points was found", terms.join(" + ")),
+        format!(
+            "the distances {} add up to zero; no order of the points was found",
+            terms.join(" + ")
+        ),
     )
     .help("give the sizes with `--set`, or split the variable by its guards")
 }

@@ -31,7 +31,16 @@ pub fn streams(array: &Array) -> Result<Vec<Stream>, Undecided> {
         .filter(|(c, _)| c.level != TimeLevel::Launch)
         .map(|(_, f)| f)
         .collect();
-    let place: Vec<&Form> = piece.place.iter().collect();
+    let inner = |c: &systola_ir::array::PlaceCoord| {
+        matches!(c.level, PlaceLevel::Lane | PlaceLevel::Reg)
+    };
+    let place: Vec<&Form> = array
+        .place
+        .iter()
+        .zip(&piece.place)
+        .filter(|(c, _)| inner(c))
+        .map(|(_, f)| f)
+        .collect();
     let classify = |directions: &[Vec<Poly>], is_sum: bool| -> Result<(char, String), Undecided> {
         let mut letter = None;
         let mut reasons = Vec::new();

@@ -59,13 +59,22 @@ pub fn run(args: &Args) -> Outcome {
     collect(&args.folder, &mut files)
         .map_err(|e| Failure::new(format!("cannot read {}: {e}", args.folder.display())))?;
     if files.is_empty() {
-        return Err(Failure::new(format!("no .ure file in {}", args.folder.display()))
-            .help("run it in the root of the repository, or name a folder"));
+        return Err(
+            Failure::new(format!("no .ure file in {}", args.folder.display()))
+                .help("run it in the root of the repository, or name a folder"),
+        );
     }
     files.sort();
     let mut table = Table::new(
         0,
-        [Align::Left, Align::Right, Align::Right, Align::Right, Align::Right, Align::Left],
+        [
+            Align::Left,
+            Align::Right,
+            Align::Right,
+            Align::Right,
+            Align::Right,
+            Align::Left,
+        ],
     );
     table.header(["program", "mappings", "legal", "parse ms", "check ms", ""]);
     let (mut total, mut slowest, mut missed) = (0.0, 0.0_f64, 0);
@@ -78,7 +87,10 @@ pub fn run(args: &Args) -> Outcome {
         let over = ms > GOAL_MS;
         missed += u32::from(over);
         table.row([
-            file.strip_prefix(&args.folder).unwrap_or(file).display().to_string(),
+            file.strip_prefix(&args.folder)
+                .unwrap_or(file)
+                .display()
+                .to_string(),
             row.mappings.to_string(),
             row.legal.to_string(),
             format!("{:.2}", row.parse),
@@ -138,7 +150,11 @@ fn measure(file: &Path, args: &CheckArgs) -> Result<Row, Failure> {
         best.mappings = module.mappings.len();
         for system in &module.systems {
             let found = check_system(system, &sizes(system.into(), args.huge));
-            best.refused.extend(found.first().map(|d| format!("{} ({})", system.name, d.code.id)));
+            best.refused.extend(
+                found
+                    .first()
+                    .map(|d| format!("{} ({})", system.name, d.code.id)),
+            );
         }
         for mapping in &module.mappings {
             let system = module.systems.iter().find(|s| s.name == mapping.system);

@@ -99,16 +99,20 @@ fn check_all(args: &Args, source: &Source, sizes: &Sizes) -> Outcome {
         term::print(json::checked(source, sizes, &systems, &verdicts, status));
         return Ok(status);
     }
+    term::print(headline(source, &verdicts, mappings.len(), status));
     for (system, found) in &systems {
         let name = Paint::Bold.out(&system.name);
         if found.is_empty() {
             term::print(format!(
-                "system {name}: {} {}\n",
+                "system {name}: {}{}\n",
                 Paint::Green.out("well-defined"),
-                Paint::Dim.out(at_sizes(sizes))
+                at_sizes(sizes)
             ));
         } else {
-            term::print(format!("system {name}: {}\n", Paint::Red.out("not well-defined")));
+            term::print(format!(
+                "system {name}: {}\n",
+                Paint::Red.out("not well-defined")
+            ));
             source.print(found);
             for mapping in mappings.iter().filter(|m| m.system == system.name) {
                 term::print(format!(
@@ -142,6 +146,27 @@ fn check_all(args: &Args, source: &Source, sizes: &Sizes) -> Outcome {
     Ok(status)
 }
 
+/// The verdict on the whole, in one line.
+fn headline(
+    source: &Source,
+    verdicts: &[Verdict<'_>],
+    n_mappings: usize,
+    status: Status,
+) -> String {
+    let legal = verdicts.iter().filter(|v| v.result.is_ok()).count();
+    let word = match status {
+        Status::Done => Paint::Green.out("legal"),
+        Status::Limitation => Paint::Yellow.out("not supported"),
+        Status::Mistake | Status::Bug => Paint::Red.out("illegal"),
+    };
+    let count = match n_mappings {
+        0 => "no mapping".to_string(),
+        1 => format!("{legal} of 1 mapping is legal"),
+        n => format!("{legal} of {n} mappings are legal"),
+    };
+    format!("{}: {word}, {count}\n", source.path)
+}
+
 fn selected<'a>(source: &'a Source, names: &[String]) -> Result<Vec<&'a Mapping>, Failure> {
     if names.is_empty() {
         return Ok(source.module.mappings.iter().collect());
@@ -157,7 +182,7 @@ fn at_sizes(sizes: &Sizes) -> String {
         return String::new();
     }
     let parts: Vec<String> = sizes.iter().map(|(p, v)| format!("{p} = {v}")).collect();
-    format!("at {}", parts.join(", "))
+    format!(" at {}", parts.join(", "))
 }
 
 /// All that there is to say of a legal mapping; the verdict comes first.
@@ -190,7 +215,14 @@ pub fn summary(report: &Report, array: &Array) -> String {
     if !report.links.is_empty() {
         heading(&mut out, "links");
         let mut links = Table::left(4);
-        links.header(["dependence", "distance", "displacement", "delay", "realisation", ""]);
+        links.header([
+            "dependence",
+            "distance",
+            "displacement",
+            "delay",
+            "realisation",
+            "",
+        ]);
         for row in &report.links {
             let dependence = if row.source == row.sink {
                 row.source.clone()

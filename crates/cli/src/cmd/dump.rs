@@ -54,7 +54,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut text = String::new();
     match args.after {
         Stage::Parse if args.map.is_none() && args.system.is_none() => {
-            let _ = write!(text, "{:?}", source.module);
+            let _ = write!(text, "{}", source.module);
         }
         Stage::Parse => {
             let (system, mapping) = match &args.map {
@@ -64,21 +64,21 @@ pub fn run(args: &Args) -> Outcome {
                 }
                 None => (source.system(args.system.as_deref())?, None),
             };
-            let _ = write!(text, "{system:?}");
+            let _ = write!(text, "{system}");
             if let Some(mapping) = mapping {
-                let _ = write!(text, "\n{mapping:?}");
+                let _ = write!(text, "\n{mapping}");
             }
         }
         Stage::Localise => {
             let mapping = selected()?;
             let system = source.system(Some(&mapping.system))?;
             let written_out = localise(system, Some(mapping)).map_err(|d| source.fail(&d))?;
-            let _ = write!(text, "{:?}", written_out.system);
+            let _ = write!(text, "{}", written_out.system);
         }
         Stage::Array => {
             let checked =
                 check_mapping(&source.module, selected()?, &sizes).map_err(|d| source.fail(&d))?;
-            let _ = write!(text, "{:?}", checked.array);
+            let _ = write!(text, "{}", checked.array);
         }
     }
     if !text.ends_with('\n') {

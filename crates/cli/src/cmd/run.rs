@@ -13,8 +13,9 @@ use systola_ir::array::Array;
 use systola_ir::system::{Input, InputKind, Program, Source as Origin, System};
 
 use crate::compare::compare;
+use crate::scene::array_name;
 use crate::source::{
-    Failure, Outcome, Parameters, Sizes, Source, Status, parse_file, parse_size,
+    Failure, Outcome, Parameters, Sizes, Small, Source, Status, parse_file, parse_size,
 };
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
@@ -115,7 +116,8 @@ pub fn run(args: &Args) -> Outcome {
     for _ in 0..2 {
         for input in job.inputs() {
             if let Some(tensor) = inputs.get(&input.name) {
-                job.parameters().infer(&mut sizes, &input.axes, &tensor.shape);
+                job.parameters()
+                    .infer(&mut sizes, &input.axes, &tensor.shape);
             }
         }
     }
@@ -185,7 +187,9 @@ fn select<'a>(source: &'a Source, args: &Args) -> Result<Job<'a>, Failure> {
         }
         (None, None) => source.system(None)?,
     };
-    let expanded = system.expand_batch().map_err(|e| Failure::new(e.to_string()))?;
+    let expanded = system
+        .expand_batch()
+        .map_err(|e| Failure::new(e.to_string()))?;
     Ok(Job::System(system, Box::new(expanded)))
 }
 
@@ -210,15 +214,21 @@ fn read_inputs(source: &Source, job: &Job<'_>, args: &Args) -> Result<Arrays, Fa
 fn choose_sizes(job: &Job<'_>, sizes: &Sizes) -> Result<Vec<i128>, Failure> {
     let parameters = job.parameters();
     let missing = parameters.missing(sizes).join(", ");
-    let values = parameters.with_small(sizes).ok_or_else(|| {
-        let given: Vec<String> = sizes.iter().map(|(p, v)| format!("{p} = {v}")).collect();
-        Failure::new(format!(
-            "no sizes with {} satisfy what {} asks of its parameters",
-            if given.is_empty() { "small values".to_string() } else { given.join(", ") },
-            job.name()
-        ))
-        .help("see the `where` of the system; give all sizes with --set")
-    })?;
+    let values = parameters
+        .with_small(sizes, Small::Distinct)
+        .ok_or_else(|| {
+            let given: Vec<String> = sizes.iter().map(|(p, v)| format!("{p} = {v}")).collect();
+            Failure::new(format!(
+                "no sizes with {} satisfy what {} asks of its parameters",
+                if given.is_empty() {
+                    "small values".to_string()
+                } else {
+                    given.join(", ")
+                },
+                job.name()
+            ))
+            .help("see the `where` of the system; give all sizes with --set")
+        })?;
     if !missing.is_empty() {
         term::print(format!(
             "sizes not given ({missing}); taking {}\n",
@@ -331,14 +341,18 @@ fn array_of(
     let mapping = source.mapping(chosen.map(String::as_str), Some(&system.name))?;
     let sizes = Parameters::from(system).named(params);
     let checked = check_mapping(&source.module, mapping, &sizes).map_err(|d| source.fail(&d))?;
-    let counts = checked.report.counts.as_ref().map_or_else(String::new, |c| {
-        format!(": {} PEs, {} steps", c.pes, c.steps)
-    });
+    let counts = checked
+        .report
+        .counts
+        .as_ref()
+        .map_or_else(String::new, |c| {
+            format!(": {} PEs, {} steps", c.pes, c.steps)
+        });
     term::print(format!(
-        "mapping {} of {}, an {} array{counts}\n",
+        "mapping {} of {}, {}{counts}\n",
         Paint::Bold.out(&mapping.name),
         system.name,
-        checked.report.name
+        array_name(&checked.report)
     ));
     Ok(checked.array)
 }

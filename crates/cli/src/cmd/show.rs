@@ -8,7 +8,7 @@ use systola_ir::diag::MappedPoint;
 
 use crate::picture;
 use crate::scene::scene;
-use crate::source::{Failure, Outcome, Parameters, Sizes, Source, Status, parse_size};
+use crate::source::{Failure, Outcome, Parameters, Sizes, Small, Source, Status, parse_size};
 use crate::term;
 
 const EXAMPLES: &str = "\
@@ -49,9 +49,18 @@ pub fn run(args: &Args) -> Outcome {
     let mapping = source.mapping(args.map.as_deref(), args.system.as_deref())?;
     let system = source.system(Some(&mapping.system))?;
     let parameters = Parameters::from(system);
-    let values = parameters.with_small(&given).ok_or_else(|| {
-        Failure::new(format!("no small sizes satisfy the context of {}", system.name))
-            .help("give all sizes with --set")
+    let dims = system.dims.len() + system.bound.len();
+    let preferred = if dims > 2 {
+        Small::Equal
+    } else {
+        Small::Distinct
+    };
+    let values = parameters.with_small(&given, preferred).ok_or_else(|| {
+        Failure::new(format!(
+            "no small sizes satisfy the context of {}",
+            system.name
+        ))
+        .help("give all sizes with --set")
     })?;
     let sizes = parameters.named(&values);
     let checked = check_mapping(&source.module, mapping, &sizes).map_err(|d| source.fail(&d))?;

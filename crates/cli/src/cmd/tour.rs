@@ -65,6 +65,7 @@ pub fn run(args: &Args) -> Outcome {
         Paint::Green.out("legal"),
         Paint::Bold.out(&sbm.report.name)
     ));
+    term::print("\n");
     let mut streams = Table::left(4);
     for s in &sbm.report.streams {
         streams.row([Paint::Bold.out(s.letter), s.name.clone(), s.reason.clone()]);
@@ -80,26 +81,41 @@ pub fn run(args: &Args) -> Outcome {
             percent(c.utilisation)
         ));
     }
+    term::print("\n");
     term::print(diagram(&sbm_scene));
     guide.say("Read a column down: x stays. Read along a diagonal: z moves one PE a step. Every row has one w.");
 
-    guide.chapter("3", "Another mapping of the same recurrence is another array");
+    guide.chapter(
+        "3",
+        "Another mapping of the same recurrence is another array",
+    );
     guide.listing("mapping fbs");
     let fbs = legal("fbs")?;
     let trace = slots(&fbs.array, &PARAMS).map_err(|d| source.fail(&[d]))?;
+    term::print("\n");
     term::print(diagram(&scene(&fbs.array, &fbs.report, &PARAMS, &trace)));
     guide.say(&format!(
         "Now z stays and x travels: an {} array. Fewer PEs, all of them busy.",
         Paint::Bold.out(&fbs.report.name)
     ));
 
-    guide.chapter("4", "An illegal mapping is refused, with two points that show why");
+    guide.chapter(
+        "4",
+        "An illegal mapping is refused, with two points that show why",
+    );
     for name in ["crowded", "hasty"] {
         guide.listing(&format!("mapping {name}"));
         let mapping = source.mapping(Some(name), None)?;
         match check_mapping(&source.module, mapping, &sizes) {
-            Ok(_) => return Err(Failure::new(format!("the tour is out of date: {name} is legal"))),
-            Err(found) => guide.refusal(&source, &found),
+            Ok(_) => {
+                return Err(Failure::new(format!(
+                    "the tour is out of date: {name} is legal"
+                )));
+            }
+            Err(found) => {
+                term::print("\n");
+                guide.refusal(&source, &found);
+            }
         }
     }
 
@@ -112,6 +128,7 @@ pub fn run(args: &Args) -> Outcome {
     let by_equations = run_system(system, &PARAMS, &inputs).map_err(|d| source.fail(&[d]))?;
     let by_array = run_array(&sbm.array, &PARAMS, &inputs).map_err(|d| source.fail(&[d]))?;
     let by_loop = Arrays::from([("z".to_string(), Tensor::vector(plain_loop(&x, &w)))]);
+    term::print("\n");
     print_results(&[
         ("a plain loop", &by_loop),
         ("the equations", &by_equations),
@@ -161,7 +178,10 @@ impl Guide {
 
     fn chapter(&self, number: &str, title: &str) {
         self.rest(900);
-        term::print(format!("\n{}\n\n", Paint::Bold.out(format!("{number}. {title}"))));
+        term::print(format!(
+            "\n{}\n",
+            Paint::Bold.out(format!("{number}. {title}"))
+        ));
     }
 
     fn say(&self, text: &str) {
@@ -179,7 +199,12 @@ impl Guide {
         let Some(at) = lines.iter().position(|l| l.starts_with(begin)) else {
             return;
         };
-        let comments = lines[..at].iter().rev().take_while(|l| l.starts_with("//")).count();
+        let comments = lines[..at]
+            .iter()
+            .rev()
+            .take_while(|l| l.starts_with("//"))
+            .count();
+        term::print("\n");
         for line in &lines[at - comments..] {
             term::print(format!("    {}\n", highlight(line)));
             if *line == "}" {
@@ -191,14 +216,9 @@ impl Guide {
 
     fn refusal(&self, source: &Source, found: &[Diagnostic]) {
         for d in found {
-            let text = render::diagnostic(
-                &source.path,
-                &source.text,
-                d,
-                term::colour_out(),
-            );
+            let text = render::diagnostic(&source.path, &source.text, d, term::colour_out());
             for line in text.lines() {
-                term::print(format!("  {line}\n"));
+                term::print(format!("{}\n", format!("  {line}").trim_end()));
             }
             term::print("\n");
         }
@@ -209,8 +229,22 @@ impl Guide {
 /// Keywords in colour, comments faint.
 fn highlight(line: &str) -> String {
     const KEYWORDS: [&str; 16] = [
-        "system", "mapping", "of", "where", "input", "index", "in", "var", "output", "at",
-        "reduce", "reorderable", "lane", "time", "forward", "along",
+        "system",
+        "mapping",
+        "of",
+        "where",
+        "input",
+        "index",
+        "in",
+        "var",
+        "output",
+        "at",
+        "reduce",
+        "reorderable",
+        "lane",
+        "time",
+        "forward",
+        "along",
     ];
     if line.trim_start().starts_with("//") {
         return Paint::Dim.out(line);
@@ -241,17 +275,21 @@ fn diagram(scene: &Scene) -> String {
     const COLOURS: [Paint; 4] = [Paint::Cyan, Paint::Yellow, Paint::Green, Paint::Magenta];
     for step in steps {
         let cells = pes.iter().map(|pe| {
-            let slot = scene.slots.iter().find(|s| s.place == **pe && s.time == *step);
+            let slot = scene
+                .slots
+                .iter()
+                .find(|s| s.place == **pe && s.time == *step);
             slot.map_or("·".to_string(), |slot| {
-                let mut values = slot.values.clone();
-                values.sort();
-                let values = values
+                let values = slot
+                    .values
                     .iter()
                     .map(|(n, value)| COLOURS[n % COLOURS.len()].out(value));
                 values.collect::<Vec<_>>().join(" ")
             })
         });
-        let row: Vec<String> = std::iter::once(format!("t={}", vector(step))).chain(cells).collect();
+        let row: Vec<String> = std::iter::once(format!("t={}", vector(step)))
+            .chain(cells)
+            .collect();
         table.row(row);
     }
     table.render()
@@ -259,7 +297,9 @@ fn diagram(scene: &Scene) -> String {
 
 fn signal() -> (Vec<f32>, Vec<f32>) {
     let n = (PARAMS[0] + PARAMS[1] - 1) as usize;
-    let x = (0..n).map(|i| [1.0, 2.0, 0.0, -1.0, 3.0, 0.5, 1.0, -2.0][i % 8]).collect();
+    let x = (0..n)
+        .map(|i| [1.0, 2.0, 0.0, -1.0, 3.0, 0.5, 1.0, -2.0][i % 8])
+        .collect();
     (x, vec![0.25, 0.5, 0.25])
 }
 
@@ -288,8 +328,14 @@ fn print_results(results: &[(&str, &Arrays)]) {
 }
 
 fn write(args: &Args, name: &str, text: &str) -> Result<PathBuf, Failure> {
-    let path = args.dir.clone().unwrap_or_else(std::env::temp_dir).join(name);
-    std::fs::write(&path, text)
-        .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())).help("choose a folder with --dir"))?;
+    let path = args
+        .dir
+        .clone()
+        .unwrap_or_else(std::env::temp_dir)
+        .join(name);
+    std::fs::write(&path, text).map_err(|e| {
+        Failure::new(format!("cannot write {}: {e}", path.display()))
+            .help("choose a folder with --dir")
+    })?;
     Ok(path)
 }

@@ -110,7 +110,9 @@ fn number(lexer: &mut Lexer<'_, Tok>) {
             n = skip(n + 1 + sign, u8::is_ascii_digit);
         }
     }
-    n = skip(n, |b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'\''));
+    n = skip(n, |b| {
+        b.is_ascii_alphanumeric() || matches!(b, b'_' | b'\'')
+    });
     lexer.bump(n);
 }
 
@@ -124,10 +126,19 @@ pub fn tokenize(source: &str) -> (Vec<Token>, Vec<Diagnostic>) {
                 kind,
                 span: Span::new(range.start, range.end),
             }),
-            Err(()) => match unknown.last_mut() {
-                Some(last) if last.end == range.start => last.end = range.end,
-                _ => unknown.push(range),
-            },
+            Err(()) => {
+                // Parsing goes on with what was meant, so that nothing else is blamed for it.
+                if let Some((kind, _)) = lookalike(source.get(range.clone()).unwrap_or_default()) {
+                    tokens.push(Token {
+                        kind,
+                        span: Span::new(range.start, range.end),
+                    });
+                }
+                match unknown.last_mut() {
+                    Some(last) if last.end == range.start => last.end = range.end,
+                    _ => unknown.push(range),
+                }
+            }
         }
     }
     tokens.push(Token {
@@ -149,16 +160,29 @@ fn unexpected_character(source: &str, range: std::ops::Range<usize>) -> Diagnost
         Span::new(range.start, range.end),
         format!("`{shown}` has no meaning in this language"),
     );
-    match text.chars().next() {
-        Some('"') => error.help("there are no strings; names are written bare"),
-        Some('#') => error.help("a comment starts with `//`"),
-        Some('≤') => error.help("write `<=`"),
-        Some('≥') => error.help("write `>=`"),
-        Some('≠') => error.help("write `!=`"),
-        Some('∧') => error.help("write `&&`"),
-        Some('∨') => error.help("write `||`"),
-        Some('−' | '–') => error.help("write a plain `-`"),
-        Some('·' | '×') => error.help("write `*`"),
+    match (text.chars().next(), lookalike(text)) {
+        (_, Some((_, plain))) => error.help(format!("write `{plain}`")),
+        (Some('"'), _) => error.help("there are no strings; names are written bare"),
+        (Some('#'), _) => error.help("a comment starts with `//`"),
         _ => error.help("remove it"),
     }
+}
+
+/// What a character of mathematics or of a word processor stands for.
+fn lookalike(text: &str) -> Option<(Tok, &'static str)> {
+    let mut chars = text.chars();
+    let only = chars.next().filter(|_| chars.next().is_none())?;
+    Some(match only {
+        '≤' => (Tok::Le, "<="),
+        '≥' => (Tok::Ge, ">="),
+        '≠' => (Tok::Ne, "!="),
+        '∧' => (Tok::AndAnd, "&&"),
+        '∨' => (Tok::OrOr, "||"),
+        '¬' => (Tok::Bang, "!"),
+        '−' | '–' => (Tok::Minus, "-"),
+        '·' | '×' => (Tok::Star, "*"),
+        '→' => (Tok::Arrow, "->"),
+        '…' => (Tok::DotDot, ".."),
+        _ => return None,
+    })
 }

@@ -13,6 +13,7 @@ mod form;
 mod functions;
 mod names;
 mod program;
+mod size;
 mod system;
 mod table;
 mod types_of;
@@ -48,7 +49,9 @@ pub fn lower_module(file: ast::File) -> Result<Module, Vec<Diagnostic>> {
     distinct_items(&file, &mut errors);
     let mut module = Module::default();
     for system in &file.systems {
-        module.systems.push(system::lower_system(system, &mut errors));
+        module
+            .systems
+            .push(system::lower_system(system, &mut errors));
     }
     for item in file.mappings {
         if !module.systems.iter().any(|s| s.name == item.mapping.system) {
@@ -107,7 +110,11 @@ fn unknown_system(name: &str, span: Span, module: &Module) -> Diagnostic {
 /// A list of names that fits on a line.
 fn shorten(names: &[&str]) -> String {
     const SHOWN: usize = 8;
-    let mut text = names.iter().take(SHOWN).map(|n| format!("`{n}`")).collect::<Vec<_>>();
+    let mut text = names
+        .iter()
+        .take(SHOWN)
+        .map(|n| format!("`{n}`"))
+        .collect::<Vec<_>>();
     if names.len() > SHOWN {
         text.push(format!("… ({} in all)", names.len()));
     }

@@ -22,8 +22,8 @@ mod system;
 const MAX_SOURCE: usize = 16 << 20;
 /// How many mistakes are reported.
 const MAX_ERRORS: usize = 64;
-/// How deep the parser calls itself. Larger than four times [`expr::MAX_NESTING`]: what was once
-/// accepted is accepted again after printing, which may add parentheses.
+/// How deep the parser calls itself: twice for each level that [`expr::MAX_NESTING`] allows, once
+/// for its parentheses and once for its operator, and some more for parentheses without need.
 const MAX_RECURSION: u32 = 400;
 /// The most scalars in one tuple.
 const MAX_TUPLE: usize = 64;
@@ -64,7 +64,6 @@ pub fn parse_file(source: &str) -> Result<ast::File, Vec<Diagnostic>> {
 
 pub fn parse_single_mapping(source: &str) -> Result<Mapping, Vec<Diagnostic>> {
     let mut parser = Parser::new(source)?;
-    let start = parser.position;
     let mapping = if parser.at_word("mapping") {
         let mapping = parser.mapping();
         if mapping.is_ok() && parser.peek() != Tok::Eof {
@@ -76,10 +75,7 @@ pub fn parse_single_mapping(source: &str) -> Result<Mapping, Vec<Diagnostic>> {
     };
     match mapping {
         Ok(item) => parser.finish(item.mapping),
-        Err(Abort) => {
-            debug_assert!(!parser.errors.is_empty() || parser.position > start);
-            Err(parser.errors)
-        }
+        Err(Abort) => Err(parser.told()),
     }
 }
 
@@ -111,8 +107,28 @@ impl<'s> Parser<'s> {
         if self.errors.is_empty() {
             Ok(value)
         } else {
-            Err(self.errors)
+            Err(self.told())
         }
+    }
+
+    /// The mistakes in the order of the text, without those on the line of a character that has no
+    /// meaning: they follow from it.
+    fn told(self) -> Vec<Diagnostic> {
+        let line = |error: &Diagnostic| {
+            let before = self.source.get(..error.span().start as usize);
+            before.and_then(|text| text.rfind('\n'))
+        };
+        let is_character = |error: &Diagnostic| *error.code == syntax::UNEXPECTED_CHARACTER;
+        let characters: Vec<_> = self
+            .errors
+            .iter()
+            .filter(|e| is_character(e))
+            .map(line)
+            .collect();
+        let mut told = self.errors;
+        told.retain(|e| is_character(e) || !characters.contains(&line(e)));
+        told.sort_by_key(|e| e.span().start);
+        told
     }
 
     fn file(&mut self) -> ast::File {
@@ -270,10 +286,22 @@ impl<'s> Parser<'s> {
             self.span(),
             format!("expected `,` or {what}, found {found}"),
         );
-        self.fail(error.also(open, "opened here").help(format!("close it with {what}")))
+        self.fail(
+            error
+                .also(open, "opened here")
+                .help(format!("close it with {what}")),
+        )
     }
 
     fn unclosed<T>(&mut self, open: Span) -> Parsed<T> {
+        // What is around an unclosed bracket is not closed either; one is enough to tell.
+        if self
+            .errors
+            .last()
+            .is_some_and(|e| *e.code == syntax::UNCLOSED)
+        {
+            return Err(Abort);
+        }
         let bracket = self.text(open).to_string();
         let end = self.span();
         let error = Diagnostic::new(
@@ -310,7 +338,7 @@ impl<'s> Parser<'s> {
             self.span(),
             format!("expected {what}, found {found}"),
         );
-        self.fail(error)
+        self.fail(error.help(format!("write {what} here")))
     }
 
     fn fail<T>(&mut self, error: Diagnostic) -> Parsed<T> {
@@ -410,7 +438,10 @@ impl<'s> Parser<'s> {
                 let error = Diagnostic::new(
                     &syntax::UNEXPECTED_TOKEN,
                     span,
-                    format!("a tuple has at least two parts, this one has {}", parts.len()),
+                    format!(
+                        "a tuple has at least two parts, this one has {}",
+                        parts.len()
+                    ),
                 );
                 return self.fail(error.help("write a single type without parentheses"));
             }

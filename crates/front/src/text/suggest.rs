@@ -13,7 +13,7 @@ pub fn suggest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         _ => 3,
     };
     candidates
-        .filter(|c| c.len() <= LONGEST && *c != word)
+        .filter(|c| c.len().abs_diff(word.len()) <= allowed && *c != word)
         .map(|c| (distance(word, c), c))
         .filter(|(d, c)| *d <= allowed && *d < word.len().max(c.len()))
         .min_by_key(|(d, _)| *d)

@@ -43,6 +43,11 @@ impl Library {
     pub fn compile(env: Env<'_>) -> Result<Arc<Library>, Diagnostic> {
         let mut functions = Vec::new();
         for function in &env.system.functions {
+            if reads_point(&function.body) {
+                let message = format!("the function `{}` is not pure", function.name);
+                return Err(Diagnostic::new(&run::NOT_A_VALUE, function.span, message)
+                    .help("hand it the values of variables as arguments"));
+            }
             let mut compiler = Compiler::new(env, function.span);
             for (n, (_, ty)) in function.params.iter().enumerate() {
                 compiler.bind(LocalId::from(n), Some(ty.clone()), None);
@@ -52,18 +57,25 @@ impl Library {
                 body,
                 n_params: function.params.len(),
                 n_locals: compiler.n_locals,
-                reads_vars: reads_vars(&function.body),
             });
         }
         Ok(Arc::new(Library { functions }))
     }
 }
 
+/// Does it read values that may have to be computed first?
 fn reads_vars(expr: &Expr) -> bool {
     let mut found = false;
     visit::walk(expr, &mut |e| {
         found |= matches!(e, Expr::Var { .. } | Expr::Scan { .. });
     });
+    found
+}
+
+/// Does it read what belongs to a point of an equation or to a cell?
+fn reads_point(expr: &Expr) -> bool {
+    let mut found = reads_vars(expr);
+    visit::walk(expr, &mut |e| found |= matches!(e, Expr::Port(_)));
     found
 }
 
@@ -128,14 +140,13 @@ impl<'a> Compiler<'a> {
 
     fn finish(mut self, expr: &'a Expr, library: &Arc<Library>) -> Result<Code, Diagnostic> {
         let root = self.expr(expr)?;
-        let calls_reader = |f: &FnCode| f.reads_vars;
         Ok(Code {
             root,
             n_locals: self.n_locals,
             n_dims: self.env.system.dims.len() + self.env.system.bound.len(),
             library: library.clone(),
             span: self.span,
-            reads_vars: reads_vars(expr) || library.functions.iter().any(calls_reader),
+            reads_vars: reads_vars(expr),
         })
     }
 
@@ -304,8 +315,7 @@ impl<'a> Compiler<'a> {
                     body: compiled?,
                     identity,
                     span: *span,
-                    // A function that reads variables is rare; taking it for granted is only slower.
-                    reads_vars: reads_vars(body) || self.calls(body),
+                    reads_vars: reads_vars(body),
                 }))
             }
             Expr::Scan {
@@ -315,25 +325,6 @@ impl<'a> Compiler<'a> {
                 span,
             } => self.scan(*op, dim.index(), body, *span)?,
         })
-    }
-
-    fn calls(&self, expr: &Expr) -> bool {
-        let mut found = false;
-        visit::walk(expr, &mut |e| {
-            found |= match e {
-                Expr::Call(f, _)
-                | Expr::Reduce {
-                    op: Combine::Fn(f), ..
-                } => self
-                    .env
-                    .system
-                    .functions
-                    .get(f.index())
-                    .is_some_and(|f| reads_vars(&f.body)),
-                _ => false,
-            };
-        });
-        found
     }
 
     fn check_input(&self, input: systola_ir::InputId, rank: usize) -> Result<(), Diagnostic> {

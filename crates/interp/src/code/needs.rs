@@ -1,11 +1,11 @@
 //! Which values an expression will read at a point, without computing any.
 //!
 //! Guards ask for the point and nothing else, and both branches of a `select` are read, so what is
-//! read does not depend on values.
+//! read does not depend on values. Functions read no variables.
 
 use systola_ir::{Span, VarId};
 
-use crate::code::{Code, Frame, Library, Node, Prefix, Reduction, Stop};
+use crate::code::{Code, Frame, Node, Prefix, Reduction, Stop};
 use crate::linear::{Linear, Test};
 use crate::params::overflow;
 
@@ -29,13 +29,11 @@ impl Code {
         f: &mut impl FnMut(Need<'_>) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
         frame.start(point, self);
-        let library = &*self.library;
-        Walk { library, frame, f }.node(&self.root)
+        Walk { frame, f }.node(&self.root)
     }
 }
 
 struct Walk<'a, F> {
-    library: &'a Library,
     frame: &'a mut Frame,
     f: &'a mut F,
 }
@@ -81,14 +79,8 @@ impl<F: FnMut(Need<'_>) -> Result<(), Stop>> Walk<'_, F> {
                 self.node(&parts.1)?;
                 self.node(&parts.2)
             }
-            Node::Tuple(parts) | Node::Lookup { index: parts, .. } => self.all(parts),
-            Node::Call(function, args) => {
-                self.all(args)?;
-                match self.library.functions.get(function.index()) {
-                    // The body sees the same point; its locals play no part here.
-                    Some(code) if code.reads_vars => self.node(&code.body),
-                    Some(_) | None => Ok(()),
-                }
+            Node::Tuple(parts) | Node::Lookup { index: parts, .. } | Node::Call(_, parts) => {
+                parts.iter().try_for_each(|node| self.node(node))
             }
             Node::Reduce(reduction) if reduction.reads_vars => self.reduce(reduction, 0),
             Node::Reduce(_) => Ok(()),
@@ -98,10 +90,6 @@ impl<F: FnMut(Need<'_>) -> Result<(), Stop>> Walk<'_, F> {
             }),
             Node::ScanLoop(prefix) => self.scan_loop(prefix),
         }
-    }
-
-    fn all(&mut self, nodes: &[Node]) -> Result<(), Stop> {
-        nodes.iter().try_for_each(|node| self.node(node))
     }
 
     fn test(&self, test: &Test) -> Result<bool, Stop> {

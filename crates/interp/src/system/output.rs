@@ -7,8 +7,9 @@ use systola_ir::{Diagnostic, Form, Span};
 use crate::code::{Code, Need};
 use crate::domain::Domain;
 use crate::linear::Linear;
-use crate::params::{overflow, show_index, show_point, too_large, with_params};
-use crate::system::{Machine, Owner, Phase, View, domain_error, outside_domain};
+use crate::params::{overflow, show_index, show_point, too_large};
+use crate::system::report::{domain_error, outside_domain};
+use crate::system::{Machine, Owner, Phase, View};
 use crate::tensor::{Data, Tensor, extents, n_elements};
 use crate::value::{Value, literal};
 
@@ -147,10 +148,6 @@ impl Machine<'_> {
         let compile = |form: &Form| Linear::compile(form, self.env.params);
         let forms: Result<Vec<Linear>, _> = write.index.iter().map(compile).collect();
         forms.map_err(|_| overflow(write.span))
-    }
-
-    pub(super) fn sizes(&self) -> String {
-        with_params(&self.env.system.param_names(), self.env.params)
     }
 
     fn out_of_range(

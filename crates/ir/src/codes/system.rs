@@ -128,7 +128,13 @@ output z[C]: f32 = Z(c, Q - 1) at [c] when q == 0;
 Write from the point where the value is: `Z at [c] when q == Q - 1`."#;
 
     REDUCE_UNBOUNDED = "E0313", "a reduction has infinitely many terms",
-r#"Every iterator of a `reduce` needs a range, `k in lo..hi`."#;
+r#"Every iterator of a `reduce` needs a range; otherwise the sum has no end.
+
+```text
+var Z: f32 = reduce(+, k, x[k]);
+```
+
+Give the range: `k in 0..K`."#;
 
     REDUCE_EMPTY = "E0314", "a reduction over nothing has no value",
 r#"A function of the user has no neutral element, so that a `reduce` with it needs at least one term at
@@ -142,6 +148,12 @@ Guard it (`select(i > 0, reduce(...), ...)`), or make the range non-empty."#;
 
     WRITE_UNDEFINED = "E0315", "an output is written with an undefined value",
 r#"The value of a write contains a `select` without a last argument, whose condition does not hold at some
-point where the write takes place. Move the condition to the `when` of the write, or give the `select` a
+point where the write takes place.
+
+```text
+output z[C]: f32 = select(q == 0, Z) at [c] when q <= 1;
+```
+
+Move the condition to the `when` of the write, or give the `select` a
 third argument."#;
 }

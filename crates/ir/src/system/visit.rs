@@ -24,7 +24,9 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
         Expr::Lookup { index, .. } => index.iter().collect(),
         Expr::Unary(_, a) | Expr::Cast(_, a) | Expr::Field(a, _) => vec![a],
         Expr::Binary(_, a, b) => vec![a, b],
-        Expr::Guard { then, otherwise, .. } => {
+        Expr::Guard {
+            then, otherwise, ..
+        } => {
             let mut list: Vec<&Expr> = vec![then];
             list.extend(otherwise.as_deref());
             list
@@ -118,9 +120,6 @@ pub fn map_expr<E>(expr: &Expr, f: &mut impl FnMut(Expr) -> Result<Expr, E>) -> 
     f(rebuilt)
 }
 
-fn map_all<E>(
-    list: &[Expr],
-    f: &mut impl FnMut(Expr) -> Result<Expr, E>,
-) -> Result<Vec<Expr>, E> {
+fn map_all<E>(list: &[Expr], f: &mut impl FnMut(Expr) -> Result<Expr, E>) -> Result<Vec<Expr>, E> {
     list.iter().map(|e| map_expr(e, f)).collect()
 }

@@ -64,11 +64,13 @@ fn variable(view: &View, read: &Read, var: VarId) -> Result<Option<Diagnostic>, 
         .also(system.vars[var.index()].span, format!("`{name}` is defined here"))
         .help("give the `select` a third argument, or guard this reference"),
     };
-    Ok(Some(diagnostic.counterexample(offence.witness.counterexample(
-        system,
-        &offence.names,
-        vec![offence.witness.point.clone()],
-    ))))
+    Ok(Some(
+        diagnostic.counterexample(offence.witness.counterexample(
+            system,
+            &offence.names,
+            vec![offence.witness.point.clone()],
+        )),
+    ))
 }
 
 fn elsewhere(view: &View, read: &Read, var: VarId) -> Diagnostic {
@@ -80,7 +82,9 @@ fn elsewhere(view: &View, read: &Read, var: VarId) -> Diagnostic {
         read.span,
         format!("an output reads {text}, which is not the value at the point itself"),
     )
-    .help(format!("write `{name}` from the point where it is computed, with `when`"))
+    .help(format!(
+        "write `{name}` from the point where it is computed, with `when`"
+    ))
 }
 
 fn element(view: &View, read: &Read, input: InputId) -> Result<Option<Diagnostic>, SetError> {
@@ -196,7 +200,13 @@ fn first_offence(
     undefined: Option<&affine::Set>,
 ) -> Result<Option<Offence>, SetError> {
     let system = &view.system;
-    let given: Vec<Cond> = read.site.conds.iter().cloned().flat_map(conjuncts).collect();
+    let given: Vec<Cond> = read
+        .site
+        .conds
+        .iter()
+        .cloned()
+        .flat_map(conjuncts)
+        .collect();
     let open: Vec<&Cond> = needed.iter().filter(|cond| !given.contains(cond)).collect();
     if open.is_empty() && undefined.is_none() {
         return Ok(None);

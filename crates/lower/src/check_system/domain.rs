@@ -47,7 +47,9 @@ pub(super) fn bounded(view: &View) -> Result<Option<Diagnostic>, SetError> {
                         declared.span,
                         format!("the domain has no {side} bound for `{name}`"),
                     )
-                    .help(format!("add a condition `{name} {example} …` or a range, `{name} in lo..hi`")),
+                    .help(format!(
+                        "add a condition `{name} {example} …` or a range, `{name} in lo..hi`"
+                    )),
                 ));
             }
         }
@@ -77,7 +79,11 @@ fn recedes(piece: &BasicSet, dim: usize, sign: i128) -> Result<bool, SetError> {
 pub(super) fn reduction(view: &View, n: usize) -> Result<Option<Diagnostic>, SetError> {
     let system = &view.system;
     let reduction = &view.reductions[n];
-    if let Some(d) = reduction.dims.iter().find(|d| system.dim(**d).range.is_none()) {
+    if let Some(d) = reduction
+        .dims
+        .iter()
+        .find(|d| system.dim(**d).range.is_none())
+    {
         let name = &system.dim(*d).name;
         return Ok(Some(
             Diagnostic::new(
@@ -125,6 +131,10 @@ pub(super) fn reduction(view: &View, n: usize) -> Result<Option<Diagnostic>, Set
             ),
         )
         .help("guard it with `select`, or make the range non-empty at every size")
-        .counterexample(witness.counterexample(system, &names, vec![witness.point.clone()])),
+        .counterexample(witness.counterexample(
+            system,
+            &names,
+            vec![witness.point.clone()],
+        )),
     ))
 }

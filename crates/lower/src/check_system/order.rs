@@ -26,7 +26,10 @@ pub fn body_order(system: &System) -> Result<Vec<VarId>, Box<Diagnostic>> {
                     .iter()
                     .all(|edge| edge.sink != var || order.contains(&edge.source))
         };
-        match (0..system.vars.len()).map(VarId::from).find(|var| ready(*var)) {
+        match (0..system.vars.len())
+            .map(VarId::from)
+            .find(|var| ready(*var))
+        {
             Some(var) => order.push(var),
             None => {
                 let stuck: Vec<&Dependence> = here
@@ -62,7 +65,10 @@ fn refusal(system: &System, edges: &[&Dependence]) -> Diagnostic {
     Diagnostic::new(
         &limits::POINTWISE_ORDER,
         span,
-        format!("the order of {} changes from point to point", names.join(", ")),
+        format!(
+            "the order of {} changes from point to point",
+            names.join(", ")
+        ),
     )
     .help("split the system, or one of the variables, by the condition")
 }
@@ -115,11 +121,17 @@ fn same_point_cycle(system: &System, cycle: &[&Dependence], witness: &Witness) -
     let mut diagnostic = Diagnostic::new(
         &codes::SAME_POINT_CYCLE,
         cycle[0].span,
-        format!("at {place}{} {chain} of the same point", witness.sizes(system)),
+        format!(
+            "at {place}{} {chain} of the same point",
+            witness.sizes(system)
+        ),
     )
     .help("let one of them read the value of an earlier point");
     for edge in &cycle[1..] {
-        diagnostic = diagnostic.also(edge.span, format!("{} reads {}", name(edge.sink), name(edge.source)));
+        diagnostic = diagnostic.also(
+            edge.span,
+            format!("{} reads {}", name(edge.sink), name(edge.source)),
+        );
     }
     diagnostic.counterexample(witness.counterexample(system, &names, vec![witness.point.clone()]))
 }

@@ -46,9 +46,19 @@ pub(super) fn value(
         witness.sizes(system)
     );
     Ok(Some(
-        Diagnostic::new(&codes::WRITE_UNDEFINED, declared.writes[write].span, message)
-            .help("move the condition to the `when` of the write, or give the `select` a third argument")
-            .counterexample(witness.counterexample(system, &names, vec![witness.point.clone()])),
+        Diagnostic::new(
+            &codes::WRITE_UNDEFINED,
+            declared.writes[write].span,
+            message,
+        )
+        .help(
+            "move the condition to the `when` of the write, or give the `select` a third argument",
+        )
+        .counterexample(witness.counterexample(
+            system,
+            &names,
+            vec![witness.point.clone()],
+        )),
     ))
 }
 
@@ -146,7 +156,11 @@ pub(super) fn once(
     let places = if z == y {
         format!("by both writes at {}", named_point(&names, z))
     } else {
-        format!("at {} and at {}", named_point(&names, z), named_point(&names, y))
+        format!(
+            "at {} and at {}",
+            named_point(&names, z),
+            named_point(&names, y)
+        )
     };
     let message = format!(
         "{}[{}] is written twice, {places}{}",
@@ -191,8 +205,7 @@ pub(super) fn covered(view: &View, output: usize) -> Result<Option<Diagnostic>, 
         witness.sizes(system)
     );
     Ok(Some(
-        Diagnostic::new(&codes::NEVER_WRITTEN, declared.span, message).help(
-            "extend a write, shorten the axes, or say what the rest holds with `else`",
-        ),
+        Diagnostic::new(&codes::NEVER_WRITTEN, declared.span, message)
+            .help("extend a write, shorten the axes, or say what the rest holds with `else`"),
     ))
 }

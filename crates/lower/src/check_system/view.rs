@@ -69,11 +69,18 @@ impl View {
         for (output, declared) in system.outputs.iter().enumerate() {
             for (write, written) in declared.writes.iter().enumerate() {
                 let sink = Sink::Write { output, write };
-                let active = context.clone().and(domain.clone()).and(written.when.clone());
+                let active = context
+                    .clone()
+                    .and(domain.clone())
+                    .and(written.when.clone());
                 let site = Site::new(&system, active);
-                walk(&system, &domain, &written.value, &site, &mut |expr, site| {
-                    view.note(sink, expr, site)
-                })?;
+                walk(
+                    &system,
+                    &domain,
+                    &written.value,
+                    &site,
+                    &mut |expr, site| view.note(sink, expr, site),
+                )?;
             }
         }
         view.system = system;
@@ -85,7 +92,10 @@ impl View {
             self.reads.push(Read {
                 sink,
                 source,
-                index: index.iter().map(|f| site.form(f)).collect::<Result<_, _>>()?,
+                index: index
+                    .iter()
+                    .map(|f| site.form(f))
+                    .collect::<Result<_, _>>()?,
                 written: index.to_vec(),
                 site: site.clone(),
                 span,
@@ -135,8 +145,10 @@ impl View {
         let mut all: Option<Set> = None;
         for (_, site) in self.holes.iter().filter(|(of, _)| *of == sink) {
             let frame = Frame::new(&self.system, &site.inner);
-            let n_dims = self.system.dims.len();
-            let points = frame.set(&site.conds)?.project_onto(0..n_dims)?;
+            let mut points = frame.set(&site.conds)?;
+            if !site.inner.is_empty() {
+                points = points.project_onto(0..self.system.dims.len())?;
+            }
             all = Some(match all {
                 None => points,
                 Some(before) => before.union(&points)?,

@@ -15,7 +15,17 @@ pub(crate) struct Witness {
 impl Witness {
     /// At the smallest sizes for which there is a point, the lexicographically first.
     pub(crate) fn first(set: &Set) -> Result<Option<Witness>, SetError> {
-        let Some((params, sampled)) = set.sample()? else {
+        let mut first: Option<(Vec<i128>, Vec<i128>)> = None;
+        for piece in set.pieces() {
+            let sampled = Set::from(piece.clone()).sample()?;
+            first = match (first, sampled) {
+                (Some(before), Some(point)) => {
+                    Some(if point.0 < before.0 { point } else { before })
+                }
+                (before, sampled) => before.or(sampled),
+            };
+        }
+        let Some((params, sampled)) = first else {
             return Ok(None);
         };
         // A set without a first point still has some point.

@@ -30,8 +30,11 @@ pub(super) fn cycle_at(
     let Some(values) = values(system, params)? else {
         return Ok(None);
     };
-    let position: HashMap<&Value, usize> =
-        values.iter().enumerate().map(|(n, value)| (value, n)).collect();
+    let position: HashMap<&Value, usize> = values
+        .iter()
+        .enumerate()
+        .map(|(n, value)| (value, n))
+        .collect();
     let mut needs: Vec<Vec<(usize, usize)>> = vec![Vec::new(); values.len()];
     for (e, edge) in edges.iter().enumerate() {
         let distance = edge
@@ -48,9 +51,13 @@ pub(super) fn cycle_at(
             }
         }
     }
-    Ok(find_cycle(&needs).map(|path| PointCycle {
-        values: path.iter().map(|(n, _)| values[*n].clone()).collect(),
-        edges: path.into_iter().map(|(_, e)| e).collect(),
+    Ok(find_cycle(&needs).map(|mut path| {
+        let first = (0..path.len()).min_by_key(|n| path[*n].0).unwrap_or(0);
+        path.rotate_left(first);
+        PointCycle {
+            values: path.iter().map(|(n, _)| values[*n].clone()).collect(),
+            edges: path.into_iter().map(|(_, e)| e).collect(),
+        }
     }))
 }
 

@@ -35,7 +35,11 @@ pub(super) fn nonnegative_solution(rows: Vec<(Vec<i128>, i128)>) -> Result<Optio
         }
         let Some(entering) = entering else { break };
         let mut leaving: Option<usize> = None;
-        for (n, row) in tableau.iter().enumerate().filter(|(_, row)| row[entering] > 0) {
+        for (n, row) in tableau
+            .iter()
+            .enumerate()
+            .filter(|(_, row)| row[entering] > 0)
+        {
             let better = match leaving {
                 None => true,
                 Some(best) => {

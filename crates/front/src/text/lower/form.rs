@@ -2,12 +2,10 @@
 
 use systola_ir::codes::{syntax, types};
 use systola_ir::form::LIMIT;
-use systola_ir::{
-    BinOp, Cond, Diagnostic, DimId, Form, Literal, ParamId, Poly, Span, UnOp,
-};
+use systola_ir::{BinOp, Cond, Diagnostic, DimId, Form, Literal, ParamId, Poly, Span, UnOp};
 
 use super::names::{Entity, Names};
-use super::shorten;
+use super::{shorten, size};
 use crate::text::ast::{Expr, ExprKind, relation};
 
 /// Terms that a form may have, in it and in its floors; every operation on forms copies them.
@@ -50,7 +48,12 @@ impl FormScope<'_> {
                 BinOp::Mul => self.product(left, right, expr.span)?,
                 BinOp::Div => self.form(left)?.floor_div(self.divisor(right, "/")?),
                 BinOp::Rem => self.form(left)?.modulo(self.divisor(right, "%")?),
-                _ => return Err(no_index(expr.span, &format!("the operator `{}`", op.name()))),
+                _ => {
+                    return Err(no_index(
+                        expr.span,
+                        &format!("the operator `{}`", op.name()),
+                    ));
+                }
             },
             ExprKind::Float(..) => return Err(no_index(expr.span, "a float")),
             ExprKind::Bool(_) | ExprKind::Chain(..) => {
@@ -67,7 +70,10 @@ impl FormScope<'_> {
                 )));
             }
             ExprKind::Unary(op, _) => {
-                return Err(no_index(expr.span, &format!("the operator `{}`", op.name())));
+                return Err(no_index(
+                    expr.span,
+                    &format!("the operator `{}`", op.name()),
+                ));
             }
             ExprKind::Field(..) => return Err(no_index(expr.span, "a field of a tuple")),
             ExprKind::Tuple(_) => return Err(no_index(expr.span, "a tuple")),
@@ -85,7 +91,10 @@ impl FormScope<'_> {
             Some(Entity::Dim(_)) => Err(Box::new(self.hidden(name, span))),
             Some(Entity::Const(c)) => match self.consts.get(c.index()).map(|c| (c.value, c.ty)) {
                 Some((Literal::Int(value), _)) => Ok(Form::from(value)),
-                Some((_, ty)) => Err(no_index(span, &format!("`{name}`, a constant of type {ty},"))),
+                Some((_, ty)) => Err(no_index(
+                    span,
+                    &format!("`{name}`, a constant of type {ty},"),
+                )),
                 None => Err(no_index(span, &format!("the constant `{name}`"))),
             },
             Some(other) => {
@@ -111,7 +120,9 @@ impl FormScope<'_> {
                 span,
                 format!("a range uses the iterators before it only, and `{name}` is not one"),
             )
-            .help(format!("reorder the iterators, or say it with `where`: `index …, {name} where …`")),
+            .help(format!(
+                "reorder the iterators, or say it with `where`: `index …, {name} where …`"
+            )),
             Sees::Parameters | Sees::All => Diagnostic::new(
                 &types::ITERATOR_NOT_SEEN,
                 span,
@@ -161,7 +172,10 @@ impl FormScope<'_> {
                 .help(if c == 0 {
                     "nothing can be divided by zero".to_string()
                 } else {
-                    format!("divide by {} and negate the result as needed; / rounds down", c.unsigned_abs())
+                    format!(
+                        "divide by {} and negate the result as needed; / rounds down",
+                        c.unsigned_abs()
+                    )
                 }),
             )),
             None => Err(Box::new(
@@ -275,6 +289,9 @@ fn too_many_terms(span: Span) -> Box<Diagnostic> {
 fn measured(form: Form, span: Span) -> Formed<Form> {
     if n_terms(&form) > MAX_TERMS {
         return Err(too_many_terms(span));
+    }
+    if size::of_form(&form) > size::MAX_NESTING {
+        return Err(Box::new(size::too_deep(span)));
     }
     let fits = |poly: &Poly| poly.terms().all(|(_, c)| c.abs() < LIMIT);
     if fits(form.constant_part()) && form.terms().all(|(_, c)| fits(c)) {

@@ -63,7 +63,9 @@ pub fn check_calls(functions: &[Function], calls: &[Vec<(FnId, Span)>], errors: 
                             Diagnostic::new(
                                 &syntax::TOO_LARGE,
                                 span,
-                                format!("more than {MAX_CALLS} functions call one another in a row"),
+                                format!(
+                                    "more than {MAX_CALLS} functions call one another in a row"
+                                ),
                             )
                             .help("join some of them"),
                         );
@@ -74,15 +76,19 @@ pub fn check_calls(functions: &[Function], calls: &[Vec<(FnId, Span)>], errors: 
         }
     }
     // Chains that were followed down are measured here, those that met a done function above.
-    let deep = marks.iter().zip(functions).find(|(mark, _)| {
-        matches!(mark, Mark::Done(longest) if *longest > MAX_CALLS)
-    });
+    let deep = marks
+        .iter()
+        .zip(functions)
+        .find(|(mark, _)| matches!(mark, Mark::Done(longest) if *longest > MAX_CALLS));
     if let Some((_, function)) = deep {
         errors.report(
             Diagnostic::new(
                 &syntax::TOO_LARGE,
                 function.span,
-                format!("more than {MAX_CALLS} functions call one another in a row below `{}`", function.name),
+                format!(
+                    "more than {MAX_CALLS} functions call one another in a row below `{}`",
+                    function.name
+                ),
             )
             .help("join some of them"),
         );
@@ -93,7 +99,11 @@ fn recursive(cycle: &[&str], span: Span) -> Diagnostic {
     let shown = if cycle.len() <= 8 {
         cycle.join(" → ")
     } else {
-        format!("{} → … → {}", cycle[..4].join(" → "), cycle[cycle.len() - 1])
+        format!(
+            "{} → … → {}",
+            cycle[..4].join(" → "),
+            cycle[cycle.len() - 1]
+        )
     };
     Diagnostic::new(
         &types::RECURSIVE_FUNCTION,

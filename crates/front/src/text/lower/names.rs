@@ -1,5 +1,6 @@
 //! What the names of a system stand for. All are distinct: nothing shadows anything.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 
 use systola_ir::codes::types;
@@ -45,7 +46,12 @@ impl Entity {
 #[derive(Default)]
 pub struct Names {
     map: HashMap<String, (Entity, Span)>,
+    /// How often all names were searched for a similar one.
+    n_searches: Cell<usize>,
 }
+
+/// Beyond this nobody reads on, and the search takes time.
+const MAX_SEARCHES: usize = 100;
 
 impl Names {
     /// False, and a diagnostic, if the name is taken.
@@ -77,10 +83,15 @@ impl Names {
             span,
             format!("nothing is called `{name}` here"),
         );
+        if self.n_searches.replace(self.n_searches.get() + 1) >= MAX_SEARCHES {
+            return error.help("declare it");
+        }
         // In the order of names, so that a tie is always broken alike.
         let mut known: Vec<&str> = self.map.keys().map(String::as_str).collect();
         known.sort_unstable();
-        let builtin = ["select", "reduce", "scan", "min", "max", "abs", "sqrt", "exp", "log", "pow"];
+        let builtin = [
+            "select", "reduce", "scan", "min", "max", "abs", "sqrt", "exp", "log", "pow",
+        ];
         match suggest(name, known.into_iter().chain(builtin)) {
             Some(near) => {
                 let error = error.help(format!("did you mean `{near}`?"));

@@ -139,7 +139,11 @@ impl Lowering<'_, '_> {
             let known = system.param_names();
             match slot.and_then(|slot| args.get_mut(slot)) {
                 Some(Some(_)) => {
-                    self.param_error(name.span, format!("`{}` is given twice", name.text), "give it once");
+                    self.param_error(
+                        name.span,
+                        format!("`{}` is given twice", name.text),
+                        "give it once",
+                    );
                     result = Err(Failed);
                 }
                 Some(empty) => match form {
@@ -154,8 +158,10 @@ impl Lowering<'_, '_> {
                         Some(near) => format!("did you mean `{near}`?"),
                         None => format!("its parameters are {}", listed(&known)),
                     };
-                    let message =
-                        format!("the system `{}` has no parameter `{}`", system.name, name.text);
+                    let message = format!(
+                        "the system `{}` has no parameter `{}`",
+                        system.name, name.text
+                    );
                     self.param_error(name.span, message, &help);
                     result = Err(Failed);
                 }
@@ -274,7 +280,9 @@ impl Lowering<'_, '_> {
                 let shape = self.inputs.get(input.index()).map(Shape::copy);
                 Ok((Source::Input(input.index()), shape))
             }
-            (Some(Entity::Stage(stage)), Some(output)) => self.stage_output(stage, n, output, source),
+            (Some(Entity::Stage(stage)), Some(output)) => {
+                self.stage_output(stage, n, output, source)
+            }
             (Some(Entity::Stage(_)), None) => self.builder.errors.fail(
                 Diagnostic::new(
                     &types::WRONG_KIND,
@@ -287,7 +295,10 @@ impl Lowering<'_, '_> {
                 Diagnostic::new(
                     &types::WRONG_KIND,
                     source.span,
-                    format!("`{name}` is {}, not an array of the program with this part", entity.describe()),
+                    format!(
+                        "`{name}` is {}, not an array of the program with this part",
+                        entity.describe()
+                    ),
                 )
                 .help("name an input of the program, or `stage.output`"),
             ),
@@ -319,10 +330,9 @@ impl Lowering<'_, '_> {
                 Some(later) => error.also(later.name.span, "declared here"),
                 None => error,
             };
-            return self
-                .builder
-                .errors
-                .fail(error.help("stages run in the order they are written: read earlier ones only"));
+            return self.builder.errors.fail(
+                error.help("stages run in the order they are written: read earlier ones only"),
+            );
         }
         let system = self
             .ast
@@ -338,7 +348,10 @@ impl Lowering<'_, '_> {
             let error = Diagnostic::new(
                 &types::UNKNOWN_NAME,
                 output.span,
-                format!("the system `{}` has no output `{}`", system.name, output.text),
+                format!(
+                    "the system `{}` has no output `{}`",
+                    system.name, output.text
+                ),
             );
             let help = match suggest(&output.text, known.iter().map(String::as_str)) {
                 Some(near) => format!("did you mean `{near}`?"),
@@ -366,13 +379,28 @@ impl Lowering<'_, '_> {
         };
         let params: Vec<String> = self.ast.params.iter().map(|p| p.text.clone()).collect();
         let (what, wanted, found) = if wanted.ty != found.ty {
-            ("elements of type", wanted.ty.to_string(), found.ty.to_string())
+            (
+                "elements of type",
+                wanted.ty.to_string(),
+                found.ty.to_string(),
+            )
         } else if wanted.rank != found.rank {
-            ("this many axes:", wanted.rank.to_string(), found.rank.to_string())
+            (
+                "this many axes:",
+                wanted.rank.to_string(),
+                found.rank.to_string(),
+            )
         } else {
-            let differs = wanted.extents.iter().flatten().zip(found.extents.iter().flatten()).find(
-                |(a, b)| a.sub(b).as_constant().is_some_and(|difference| difference != 0),
-            );
+            let differs = wanted
+                .extents
+                .iter()
+                .flatten()
+                .zip(found.extents.iter().flatten())
+                .find(|(a, b)| {
+                    a.sub(b)
+                        .as_constant()
+                        .is_some_and(|difference| difference != 0)
+                });
             match differs {
                 Some((a, b)) => (
                     "an axis of length",
@@ -386,7 +414,10 @@ impl Lowering<'_, '_> {
             Diagnostic::new(
                 &types::ARRAY_MISMATCH,
                 source.span,
-                format!("the input `{}` wants {what} {wanted}, but `{shown}` has {found}", name.text),
+                format!(
+                    "the input `{}` wants {what} {wanted}, but `{shown}` has {found}",
+                    name.text
+                ),
             )
             .help("connect another array, or change the parameters of the stage"),
         )

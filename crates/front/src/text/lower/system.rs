@@ -14,7 +14,7 @@ use super::form::{FormScope, Sees};
 use super::names::{Entity, Names};
 use super::types_of::fit;
 use super::value::COPIES;
-use super::{Errors, Failed, Lowered, functions, table};
+use super::{Errors, Failed, Lowered, functions, size, table};
 use crate::text::ast::{self, ExprKind};
 
 /// Where a value stands, which decides what it may read.
@@ -96,8 +96,13 @@ impl<'e> Builder<'e> {
     }
 
     fn cond(&mut self, ast: &ast::Expr) -> Lowered<Cond> {
-        let cond = self.scope().cond(ast);
-        cond.or_else(|error| self.errors.fail(*error))
+        match self.scope().cond(ast) {
+            Ok(cond) if size::of_cond(&cond) > size::MAX_NESTING => {
+                self.errors.fail(size::too_deep(ast.span))
+            }
+            Ok(cond) => Ok(cond),
+            Err(error) => self.errors.fail(*error),
+        }
     }
 
     fn declare(&mut self, ast: &ast::System) {
@@ -287,7 +292,7 @@ impl<'e> Builder<'e> {
             let on = self.conds(&var.on);
             self.start_body(Vec::new());
             let what = format!("`{}`", var.name.text);
-            let body = self.value_of(&var.body, &var.ty.ty, &what);
+            let body = self.body(&var.body, &var.ty.ty, &what);
             if let Some(slot) = self.system.vars.get_mut(n) {
                 slot.on = on;
                 if let Ok(body) = body {
@@ -308,12 +313,33 @@ impl<'e> Builder<'e> {
         self.calls.clear();
     }
 
+    /// A whole right-hand side.
+    fn body(&mut self, ast: &ast::Expr, ty: &Type, what: &str) -> Lowered<Expr> {
+        let body = self.value_of(ast, ty, what)?;
+        if size::of_expr(&body) > size::MAX_NESTING {
+            return self.errors.fail(size::too_deep(ast.span));
+        }
+        if size::height(&body) > size::MAX_HEIGHT {
+            return self.errors.fail(size::too_high(ast.span));
+        }
+        Ok(body)
+    }
+
     fn function_body(&mut self, function: &ast::Function) -> Lowered<Expr> {
-        self.start_body(function.params.iter().map(|(_, ty)| ty.ty.clone()).collect());
+        self.start_body(
+            function
+                .params
+                .iter()
+                .map(|(_, ty)| ty.ty.clone())
+                .collect(),
+        );
         let mut declared = Vec::new();
         let mut distinct = true;
         for (n, (name, _)) in function.params.iter().enumerate() {
-            if self.names.declare(name, Entity::Local(n.into()), self.errors) {
+            if self
+                .names
+                .declare(name, Entity::Local(n.into()), self.errors)
+            {
                 declared.push(name);
             } else {
                 distinct = false;
@@ -321,7 +347,7 @@ impl<'e> Builder<'e> {
         }
         let what = format!("the result of `{}`", function.name.text);
         let body = if distinct {
-            self.value_of(&function.body, &function.result.ty, &what)
+            self.body(&function.body, &function.result.ty, &what)
         } else {
             Err(Failed)
         };
@@ -358,7 +384,7 @@ impl<'e> Builder<'e> {
     fn write(&mut self, write: &ast::Write, output: &ast::Output, ty: Scalar) -> Lowered<Write> {
         self.start_body(Vec::new());
         let what = format!("`{}`", output.name.text);
-        let value = self.value_of(&write.value, &Type::Scalar(ty), &what);
+        let value = self.body(&write.value, &Type::Scalar(ty), &what);
         if write.index.len() != output.axes.len() {
             let n = output.axes.len();
             self.errors.report(
@@ -395,9 +421,15 @@ impl<'e> Builder<'e> {
                 Diagnostic::new(
                     &types::NOT_SCALAR,
                     declared.span,
-                    format!("the type of {} {what} is a scalar, not {}", article(what), declared.ty),
+                    format!(
+                        "the type of {} {what} is a scalar, not {}",
+                        article(what),
+                        declared.ty
+                    ),
                 )
-                .help(format!("make it one {what} for each field; only variables and functions carry tuples")),
+                .help(format!(
+                    "make it one {what} for each field; only variables and functions carry tuples"
+                )),
             );
             Scalar::F32
         })

@@ -55,7 +55,10 @@ fn flatten(
                     Diagnostic::new(
                         &types::TABLE_SHAPE,
                         data.span,
-                        format!("this row of `{name}` has {} entries, its axis {extent}", row.len()),
+                        format!(
+                            "this row of `{name}` has {} entries, its axis {extent}",
+                            row.len()
+                        ),
                     )
                     .help("make them equal"),
                 );

@@ -334,10 +334,11 @@ impl Builder<'_> {
         args: &[ast::Expr],
         span: Span,
     ) -> Lowered<(Expr, Ty)> {
-        let dims: Vec<String> = self.system.dims.iter().map(|d| d.name.clone()).collect();
-        if args.len() != dims.len() {
+        if args.len() != self.system.dims.len() {
+            let dims: Vec<&str> = self.system.dims.iter().map(|d| d.name.as_str()).collect();
             let expected = format!("{} indices ({})", dims.len(), dims.join(", "));
-            return self.wrong_count(&format!("the variable `{name}`"), &expected, args.len(), span);
+            let what = format!("the variable `{name}`");
+            return self.wrong_count(&what, &expected, args.len(), span);
         }
         let index = self.forms(args)?;
         self.var_at(name, var, index, span)
@@ -359,7 +360,12 @@ impl Builder<'_> {
         if args.len() != params.len() {
             let n = params.len();
             let expected = format!("{n} argument{}", if n == 1 { "" } else { "s" });
-            return self.wrong_count(&format!("the function `{name}`"), &expected, args.len(), span);
+            return self.wrong_count(
+                &format!("the function `{name}`"),
+                &expected,
+                args.len(),
+                span,
+            );
         }
         let lowered: Vec<_> = args
             .iter()
@@ -395,6 +401,11 @@ impl Builder<'_> {
             _ => return self.wrong_count("`select`", "2 or 3 arguments", args.len(), span),
         };
         let guard = self.scope().cond(cond);
+        // In the order they are written: that numbers locals and bound iterators.
+        let by_value = match &guard {
+            Ok(_) => None,
+            Err(_) => Some(self.value_of(cond, &Type::Scalar(Scalar::Bool), "a condition")),
+        };
         let then = self.value(then);
         let otherwise = otherwise.map(|e| self.value(e));
         if let (Ok(cond), None) = (&guard, &otherwise) {
@@ -406,11 +417,6 @@ impl Builder<'_> {
             };
             return Ok((guard, then.ty));
         }
-        // Both branches and a computed condition are looked at before giving up on any.
-        let by_value = match &guard {
-            Ok(_) => None,
-            Err(_) => Some(self.value_of(cond, &Type::Scalar(Scalar::Bool), "a condition")),
-        };
         let by_value = by_value.transpose()?;
         let then = then?;
         let Some(otherwise) = otherwise.transpose()? else {
@@ -422,7 +428,10 @@ impl Builder<'_> {
             .also(cond.span, "known only when the values are")
             .help("add a third argument");
             if let Err(reason) = guard {
-                error = error.note(format!("it is no condition on the position: {}", reason.message));
+                error = error.note(format!(
+                    "it is no condition on the position: {}",
+                    reason.message
+                ));
             }
             return self.errors.fail(error);
         };
@@ -592,13 +601,11 @@ impl Builder<'_> {
         Ok((Expr::Tuple(exprs), Ty::Tuple(types)))
     }
 
-    fn let_in(
-        &mut self,
-        bindings: &[(Name, ast::Expr)],
-        body: &ast::Expr,
-    ) -> Lowered<(Expr, Ty)> {
+    fn let_in(&mut self, bindings: &[(Name, ast::Expr)], body: &ast::Expr) -> Lowered<(Expr, Ty)> {
         let mut bound = Vec::new();
-        let result = self.bind_all(bindings, &mut bound).and_then(|()| self.value(body));
+        let result = self
+            .bind_all(bindings, &mut bound)
+            .and_then(|()| self.value(body));
         for (_, name, _) in &bound {
             self.names.forget(name);
         }
@@ -661,11 +668,7 @@ impl Builder<'_> {
         Ok((reduce, ty))
     }
 
-    fn bind_dims(
-        &mut self,
-        dims: &[ast::Dim],
-        bound: &mut Vec<(DimId, String)>,
-    ) -> Lowered<()> {
+    fn bind_dims(&mut self, dims: &[ast::Dim], bound: &mut Vec<(DimId, String)>) -> Lowered<()> {
         for dim in dims {
             let range = match &dim.range {
                 Some((lo, hi)) => {
@@ -757,7 +760,13 @@ impl Builder<'_> {
         let function = match self.names.get(name) {
             Some(Entity::Fn(function)) => function,
             Some(entity) => {
-                return self.wrong_kind(name, entity, "a function", "use a `fn` of two arguments", op.span);
+                return self.wrong_kind(
+                    name,
+                    entity,
+                    "a function",
+                    "use a `fn` of two arguments",
+                    op.span,
+                );
             }
             None => {
                 let error = self.names.unknown(name, op.span);
@@ -770,7 +779,11 @@ impl Builder<'_> {
         let ty = signature.result.clone();
         let fits = signature.params.len() == 2 && signature.params.iter().all(|(_, p)| *p == ty);
         if !fits {
-            let params: Vec<String> = signature.params.iter().map(|(_, p)| p.to_string()).collect();
+            let params: Vec<String> = signature
+                .params
+                .iter()
+                .map(|(_, p)| p.to_string())
+                .collect();
             return self.errors.fail(
                 Diagnostic::new(
                     &types::BAD_COMBINE,
@@ -780,7 +793,9 @@ impl Builder<'_> {
                         params.join(", ")
                     ),
                 )
-                .help(format!("give `{name}` two parameters of the type of its result")),
+                .help(format!(
+                    "give `{name}` two parameters of the type of its result"
+                )),
             );
         }
         let what = format!("what `{name}` combines");
@@ -796,7 +811,10 @@ impl Builder<'_> {
         match self.names.get(&name.text) {
             Some(Entity::Input(input)) => self.element_of(&name.text, input, index, span),
             Some(entity @ Entity::Var(_)) => {
-                let help = format!("a variable at a point is in parentheses: `{}(…)`", name.text);
+                let help = format!(
+                    "a variable at a point is in parentheses: `{}(…)`",
+                    name.text
+                );
                 self.wrong_kind(&name.text, entity, "an array", &help, name.span)
             }
             Some(entity) => {

@@ -8,10 +8,10 @@ use super::{Parsed, Parser, is_reserved};
 use crate::text::ast::{Dim, Expr, ExprKind, ReduceOp, ReduceOpKind, Size};
 use crate::text::lexer::Tok;
 
-/// How many nodes may lie on one path of an expression: 512 terms of one sum.
-const MAX_HEIGHT: u32 = 520;
-/// How many levels may be written inside of one another.
-pub(super) const MAX_NESTING: u32 = 96;
+/// How many nodes may lie on one path of an expression; lowering takes fewer too.
+const MAX_HEIGHT: u32 = 800;
+/// How many levels may be written inside of one another; lowering takes fewer, see its `size`.
+pub(super) const MAX_NESTING: u32 = 160;
 
 /// The binary operator of a token, and how tightly it binds.
 fn infix(tok: Tok) -> Option<(BinOp, u8)> {
@@ -218,7 +218,7 @@ impl Parser<'_> {
                 span,
                 "expected an expression between the parentheses",
             );
-            return self.fail(error);
+            return self.fail(error.help("write one, or remove the parentheses"));
         }
         let size = Size::of(&parts);
         match parts.pop() {
@@ -273,7 +273,7 @@ impl Parser<'_> {
                 self.fail(if is_builtin(word) {
                     error.help(format!("`{word}` takes arguments: `{word}(…)`"))
                 } else {
-                    error
+                    error.help("write an expression here")
                 })
             }
             Tok::LBracket => {
@@ -352,7 +352,10 @@ impl Parser<'_> {
                 let error = Diagnostic::new(
                     &syntax::NO_REDUCTION,
                     span,
-                    format!("`{}` does not combine a set of values: their order would matter", op.name()),
+                    format!(
+                        "`{}` does not combine a set of values: their order would matter",
+                        op.name()
+                    ),
                 );
                 return self.fail(error.help(
                     "use one of + * min max && || & | ^, or a `fn` declared associative or reorderable",

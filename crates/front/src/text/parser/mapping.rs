@@ -1,11 +1,11 @@
 //! Mappings: placements, directives, and the calls of the paper's Table 1.
 
+use systola_ir::Diagnostic;
 use systola_ir::codes::syntax;
 use systola_ir::mapping::{
-    Check, Directive, DirectiveKind, Direction, Engine, Layout, Mapping, Name, NameExpr,
+    Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameExpr,
     PlaceLevel, Residence, Store, SumOrder, TimeLevel, Transfer,
 };
-use systola_ir::Diagnostic;
 
 use super::{Parsed, Parser};
 use crate::text::ast::{ExprKind, MappingItem};
@@ -16,9 +16,28 @@ mod name_expr;
 
 /// What begins a directive.
 const DIRECTIVES: &[&str] = &[
-    "node", "block", "warp", "lane", "reg", "launch", "block_step", "time", "tile", "when",
-    "forward", "read", "sum", "broadcast", "transfer", "unroll", "check", "trust", "auto",
-    "reverse", "flags", "func",
+    "node",
+    "block",
+    "warp",
+    "lane",
+    "reg",
+    "launch",
+    "block_step",
+    "time",
+    "tile",
+    "when",
+    "forward",
+    "read",
+    "sum",
+    "broadcast",
+    "transfer",
+    "unroll",
+    "check",
+    "trust",
+    "auto",
+    "reverse",
+    "flags",
+    "func",
 ];
 
 /// The primitives of Table 1.

@@ -10,10 +10,10 @@ impl Parser<'_> {
     /// The value of the number token under `span`.
     pub(super) fn number(&mut self, span: Span, negative: bool) -> Parsed<ExprKind> {
         let text = self.text(span);
-        read_number(text, negative).or_else(|(message, help)| {
+        read_number(text, negative).map_err(|(message, help)| {
             let error = Diagnostic::new(&syntax::MALFORMED_NUMBER, span, message);
             self.report(error.help(help));
-            Err(Abort)
+            Abort
         })
     }
 }

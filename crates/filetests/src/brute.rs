@@ -1,0 +1,1028 @@
+//! Is a mapping legal? Answered by trying every point.
+//!
+//! Written from the definitions of the calculus, and sharing nothing with the checker but the
+//! written-out system: the text of the mapping is evaluated number by number, every point of a small
+//! domain is visited, and every reference is followed to the point it reads.
+//!
+//! * **Time grows** along every reference from one point to another. It may stand still for a value
+//!   marked `broadcast` and for a sum that may be regrouped.
+//! * **Slots are unique**: no two points of the expanded domain have the same place and time.
+//! * **Launches** hand values on through memory, where their owners leave them.
+//! * **Blocks** of one launch do not wait for each other, unless the mapping says `flags`. A
+//!   propagated input can be loaded again wherever a block, a warp or a tile begins.
+//! * **Halos**: no owned point needs, within its launch, a value from outside of its tile.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use systola_ir::diag::Counterexample;
+use systola_ir::form::{Cond, Form};
+use systola_ir::mapping::{
+    Directive, DirectiveKind, Mapping, NameCond, NameExpr, NameExprKind, NameOp, PlaceLevel,
+    TimeLevel,
+};
+use systola_ir::system::{Combine, Expr, Law, System, visit};
+use systola_ir::{DimId, VarId};
+
+/// More points than this are not tried.
+pub const MOST_POINTS: usize = 20_000;
+
+type Point = Vec<i128>;
+
+/// What can be wrong with a mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Fault {
+    NotCausal,
+    Conflict,
+    Reverse,
+    CrossesBlocks,
+    Halo,
+}
+
+impl Fault {
+    /// The code with which the checker refuses it.
+    pub fn code(self) -> &'static str {
+        match self {
+            Fault::NotCausal => "E0501",
+            Fault::Conflict => "E0502",
+            Fault::Reverse => "E0503",
+            Fault::CrossesBlocks => "E0504",
+            Fault::Halo => "E0505",
+        }
+    }
+
+    pub fn of_code(code: &str) -> Option<Fault> {
+        [
+            Fault::NotCausal,
+            Fault::Conflict,
+            Fault::Reverse,
+            Fault::CrossesBlocks,
+            Fault::Halo,
+        ]
+        .into_iter()
+        .find(|fault| fault.code() == code)
+    }
+}
+
+/// All there is to say about a mapping at given sizes.
+#[derive(Clone, Debug, Default)]
+pub struct Verdict {
+    /// The first witness of every fault.
+    pub faults: BTreeMap<Fault, String>,
+    pub points: usize,
+    pub expanded: usize,
+    pub pes: usize,
+    pub steps: i128,
+    /// Elements written.
+    pub outputs: usize,
+    /// For every PE, the times at which it works.
+    pub busy: BTreeMap<Point, BTreeSet<Point>>,
+}
+
+impl Verdict {
+    pub fn is_legal(&self) -> bool {
+        self.faults.is_empty()
+    }
+}
+
+/// A mapping of a written-out system at given sizes.
+pub struct Brute<'a> {
+    system: &'a System,
+    /// Sums whose order the program left open.
+    sums: &'a [VarId],
+    params: Vec<i128>,
+    map: Map<'a>,
+    propagated: Vec<bool>,
+    regroupable: Vec<bool>,
+}
+
+/// Where and when.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Slot {
+    pub place: Point,
+    pub time: Point,
+}
+
+impl<'a> Brute<'a> {
+    /// `system` is written out; an error names a directive that this does not know.
+    pub fn new(
+        system: &'a System,
+        sums: &'a [VarId],
+        mapping: &'a Mapping,
+        params: &[i128],
+    ) -> Result<Brute<'a>, String> {
+        let vars = 0..system.vars.len();
+        let mut brute = Brute {
+            system,
+            sums,
+            params: params.to_vec(),
+            map: Map::new(system, mapping, params)?,
+            propagated: Vec::new(),
+            regroupable: Vec::new(),
+        };
+        brute.propagated = vars
+            .clone()
+            .map(|v| brute.is_propagated(v.into()))
+            .collect();
+        brute.regroupable = vars.map(|v| brute.is_regroupable(v.into())).collect();
+        Ok(brute)
+    }
+
+    /// Tries every point.
+    pub fn verdict(&self) -> Result<Verdict, String> {
+        let mut verdict = Verdict::default();
+        let points = self.points()?;
+        let mut slots: BTreeMap<Slot, Point> = BTreeMap::new();
+        let mut computed: HashMap<Point, Slot> = HashMap::new();
+        let mut reads: HashMap<&Point, Vec<Read>> = HashMap::new();
+        for z in &points {
+            let alive = self.alive(z);
+            if !alive.contains(&true) {
+                continue;
+            }
+            verdict.points += 1;
+            let mut list = Vec::new();
+            for (sink, _) in alive.iter().enumerate().filter(|(_, alive)| **alive) {
+                self.reads(&self.system.vars[sink].body, z, &mut |source, from| {
+                    list.push(Read { sink, source, from });
+                });
+            }
+            for read in &list {
+                if !self.alive(&read.from)[read.source] {
+                    return Err(format!("{z:?} reads {:?}, which has no value", read.from));
+                }
+            }
+            reads.insert(z, list);
+            verdict.outputs += self.writes(z, &alive);
+            for copy in self.map.copies(z) {
+                let slot = self.map.slot(&copy);
+                verdict.expanded += 1;
+                if verdict.expanded > MOST_POINTS {
+                    return Err("too many points".into());
+                }
+                verdict
+                    .busy
+                    .entry(slot.place.clone())
+                    .or_default()
+                    .insert(slot.time.clone());
+                if let Some(other) = slots.insert(slot.clone(), copy.clone()) {
+                    let text = format!("{other:?} and {copy:?} share {slot:?}");
+                    verdict.faults.entry(Fault::Conflict).or_insert(text);
+                }
+                if let Some(text) = self.wrong_reverse(&copy) {
+                    verdict.faults.entry(Fault::Reverse).or_insert(text);
+                }
+                computed.insert(copy, slot);
+            }
+        }
+        verdict.pes = verdict.busy.len();
+        verdict.steps = self.steps(computed.values());
+
+        let n_tiles = self.map.tiles.len();
+        let mut holes: BTreeSet<(Point, usize)> = BTreeSet::new();
+        for copy in computed.keys() {
+            for read in &reads[&copy[n_tiles..].to_vec()] {
+                match self.judge(copy, read) {
+                    Judgement::Fine => {}
+                    Judgement::Hole => {
+                        holes.insert((copy.clone(), read.sink));
+                    }
+                    Judgement::Fault(fault) => {
+                        let text = self.describe(copy, read);
+                        verdict.faults.entry(fault).or_insert(text);
+                    }
+                }
+            }
+        }
+        if let Some(text) = self.needed_hole(holes, &computed, &reads) {
+            verdict.faults.entry(Fault::Halo).or_insert(text);
+        }
+        Ok(verdict)
+    }
+
+    /// Does a counterexample of the checker show the fault it claims?
+    pub fn confirm(&self, fault: Fault, example: &Counterexample) -> Result<(), String> {
+        let mut dims: Vec<&str> = self.map.tiles.iter().map(|t| t.outer.as_str()).collect();
+        dims.extend(self.system.dims.iter().map(|d| d.name.as_str()));
+        if example.dims != dims {
+            return Err(format!("coordinates {:?}, not {dims:?}", example.dims));
+        }
+        let context = self.system.context_cond();
+        if !holds(&context, &self.params, &[]) {
+            return Err("the sizes are outside of the context".into());
+        }
+        for mapped in &example.points {
+            let slot = self.map.slot(&mapped.point);
+            if slot.place != mapped.place || slot.time != mapped.time {
+                return Err(format!("{:?} is mapped to {slot:?}", mapped.point));
+            }
+        }
+        let points: Vec<&Point> = example.points.iter().map(|p| &p.point).collect();
+        match (fault, points.as_slice()) {
+            (Fault::NotCausal, [source, sink]) => {
+                self.is_point(sink)?;
+                let found = self.reads_of(sink).iter().any(|read| {
+                    self.source(sink, read) == **source
+                        && self.judge(sink, read) == Judgement::Fault(Fault::NotCausal)
+                });
+                found
+                    .then_some(())
+                    .ok_or_else(|| format!("{sink:?} does not read {source:?} too early"))
+            }
+            (Fault::Conflict, [a, b]) => {
+                self.is_point(a)?;
+                self.is_point(b)?;
+                if a == b || self.map.slot(a) != self.map.slot(b) {
+                    return Err(format!("{a:?} and {b:?} do not share a slot"));
+                }
+                Ok(())
+            }
+            (Fault::Reverse, [z]) => {
+                self.is_point(z)?;
+                self.wrong_reverse(z)
+                    .map(|_| ())
+                    .ok_or_else(|| format!("the reverse transform is right at {z:?}"))
+            }
+            (Fault::Halo, [source, sink]) => {
+                self.is_point(sink)?;
+                let hole = self.reads_of(sink).iter().any(|read| {
+                    self.source(sink, read) == **source && self.judge(sink, read) == Judgement::Hole
+                });
+                if !hole {
+                    return Err(format!("{sink:?} does not miss {source:?}"));
+                }
+                let verdict = self.verdict()?;
+                verdict
+                    .faults
+                    .contains_key(&Fault::Halo)
+                    .then_some(())
+                    .ok_or_else(|| "no owned point needs a hole at these sizes".into())
+            }
+            (_, points) => Err(format!("{} points for {fault:?}", points.len())),
+        }
+    }
+
+    fn is_point(&self, copy: &Point) -> Result<(), String> {
+        let z = &copy[self.map.tiles.len()..];
+        if self.alive(z).contains(&true) && self.map.exists(copy) {
+            Ok(())
+        } else {
+            Err(format!("{copy:?} is no point of the expanded domain"))
+        }
+    }
+
+    fn reads_of(&self, copy: &Point) -> Vec<Read> {
+        let z = copy[self.map.tiles.len()..].to_vec();
+        let mut list = Vec::new();
+        for (sink, _) in self.alive(&z).iter().enumerate().filter(|(_, a)| **a) {
+            self.reads(&self.system.vars[sink].body, &z, &mut |source, from| {
+                list.push(Read { sink, source, from });
+            });
+        }
+        list
+    }
+
+    /// The copy of the source in the tile of the sink.
+    fn source(&self, sink: &Point, read: &Read) -> Point {
+        let n_tiles = self.map.tiles.len();
+        let mut source = sink[..n_tiles].to_vec();
+        source.extend(&read.from);
+        source
+    }
+
+    fn describe(&self, copy: &Point, read: &Read) -> String {
+        let source = self.source(copy, read);
+        let name = |v: usize| &self.system.vars[v].name;
+        format!(
+            "{} at {copy:?} {:?} reads {} at {source:?} {:?}",
+            name(read.sink),
+            self.map.slot(copy),
+            name(read.source),
+            self.map.slot(&source)
+        )
+    }
+
+    fn judge(&self, copy: &Point, read: &Read) -> Judgement {
+        let source = self.source(copy, read);
+        if source == *copy {
+            return Judgement::Fine;
+        }
+        let (here, there) = (self.map.slot(copy), self.map.slot(&source));
+        let delay = difference(&here.time, &there.time);
+        let zero = vec![0; delay.len()];
+        if self.map.launch(&here) != self.map.launch(&there) {
+            let owner = self.map.slot(&self.map.owner(&read.from));
+            let made = delay > zero && self.map.launch(&owner) < self.map.launch(&here);
+            return if made {
+                Judgement::Fine
+            } else {
+                Judgement::Fault(Fault::NotCausal)
+            };
+        }
+        let propagated = self.propagated[read.source];
+        if !self.map.exists(&source) {
+            return if propagated {
+                Judgement::Fine
+            } else {
+                Judgement::Hole
+            };
+        }
+        let displaced = |level: PlaceLevel| {
+            let places = here.place.iter().zip(&there.place);
+            places
+                .zip(&self.map.place_levels)
+                .any(|((a, b), l)| *l == level && a != b)
+        };
+        if delay == zero {
+            let broadcast = self
+                .map
+                .broadcast
+                .contains(&self.system.vars[read.source].name);
+            let tree = read.sink == read.source && self.regroupable[read.sink];
+            let realisable = tree || propagated || self.map.flags || !displaced(PlaceLevel::Block);
+            return match (broadcast || tree, realisable) {
+                (true, true) => Judgement::Fine,
+                (true, false) => Judgement::Fault(Fault::CrossesBlocks),
+                (false, _) => Judgement::Fault(Fault::NotCausal),
+            };
+        }
+        if propagated && (displaced(PlaceLevel::Block) || displaced(PlaceLevel::Warp)) {
+            return Judgement::Fine;
+        }
+        if delay < zero {
+            return Judgement::Fault(Fault::NotCausal);
+        }
+        if displaced(PlaceLevel::Block) && !displaced(PlaceLevel::Node) && !self.map.flags {
+            return Judgement::Fault(Fault::CrossesBlocks);
+        }
+        Judgement::Fine
+    }
+
+    /// Follows holes to the values made of them: does one belong to an owned point?
+    fn needed_hole(
+        &self,
+        mut holes: BTreeSet<(Point, usize)>,
+        computed: &HashMap<Point, Slot>,
+        reads: &HashMap<&Point, Vec<Read>>,
+    ) -> Option<String> {
+        let n_tiles = self.map.tiles.len();
+        if n_tiles == 0 || holes.is_empty() {
+            return None;
+        }
+        loop {
+            let before = holes.len();
+            for (copy, slot) in computed {
+                for read in &reads[&copy[n_tiles..].to_vec()] {
+                    let source = self.source(copy, read);
+                    let Some(made) = computed.get(&source) else {
+                        continue;
+                    };
+                    if self.map.launch(made) == self.map.launch(slot)
+                        && holes.contains(&(source, read.source))
+                    {
+                        holes.insert((copy.clone(), read.sink));
+                    }
+                }
+            }
+            if holes.len() == before {
+                break;
+            }
+        }
+        let owned = |copy: &Point| {
+            let z = &copy[n_tiles..];
+            self.map.owner(z) == *copy
+        };
+        holes
+            .iter()
+            .find(|(copy, _)| owned(copy))
+            .map(|(copy, var)| format!("{} is a hole at {copy:?}", self.system.vars[*var].name))
+    }
+
+    fn steps<'s>(&self, slots: impl Iterator<Item = &'s Slot>) -> i128 {
+        let mut bounds: Option<Vec<(i128, i128)>> = None;
+        for slot in slots {
+            match &mut bounds {
+                None => bounds = Some(slot.time.iter().map(|t| (*t, *t)).collect()),
+                Some(bounds) => {
+                    for ((least, most), t) in bounds.iter_mut().zip(&slot.time) {
+                        *least = (*least).min(*t);
+                        *most = (*most).max(*t);
+                    }
+                }
+            }
+        }
+        bounds.map_or(0, |b| {
+            b.iter().map(|(least, most)| most - least + 1).product()
+        })
+    }
+
+    /// The bindings of a user's reverse transform, put to the slot of the point.
+    fn wrong_reverse(&self, copy: &Point) -> Option<String> {
+        let slot = self.map.slot(copy);
+        let names = self.map.names(copy);
+        let mut with_slot = names.clone();
+        with_slot.extend(
+            self.map
+                .coordinate_names()
+                .into_iter()
+                .zip(slot.place.iter().chain(&slot.time).copied()),
+        );
+        for (name, expr) in &self.map.reverse {
+            let given = eval(expr, &with_slot)?;
+            let expected = lookup(&names, name)?;
+            if given != expected {
+                return Some(format!(
+                    "{name} = {given} instead of {expected} at {copy:?}"
+                ));
+            }
+        }
+        None
+    }
+
+    /// All points of the index space, by trying the ranges, or a box where there is none.
+    fn points(&self) -> Result<Vec<Point>, String> {
+        let reach = self.params.iter().copied().max().unwrap_or(0) + 8;
+        let conds: Vec<(usize, &Cond)> = self
+            .system
+            .domain
+            .iter()
+            .map(|cond| {
+                let dims = cond.forms().into_iter().flat_map(Form::dims);
+                (dims.map(DimId::index).max().map_or(0, |d| d + 1), cond)
+            })
+            .collect();
+        let mut points: Vec<Point> = vec![Vec::new()];
+        for (n, dim) in self.system.dims.iter().enumerate() {
+            let mut next = Vec::new();
+            for point in points {
+                let (lo, hi) = match &dim.range {
+                    Some((lo, hi)) => (
+                        value(lo, &self.params, &point),
+                        value(hi, &self.params, &point),
+                    ),
+                    None => (-reach, reach),
+                };
+                for x in lo..hi {
+                    let mut z = point.clone();
+                    z.push(x);
+                    let decided = conds.iter().filter(|(rank, _)| *rank == n + 1);
+                    if decided.clone().all(|(_, c)| holds(c, &self.params, &z)) {
+                        next.push(z);
+                    }
+                }
+                if next.len() > MOST_POINTS {
+                    return Err("too many points".into());
+                }
+            }
+            points = next;
+        }
+        points.retain(|z| {
+            let free = conds.iter().filter(|(rank, _)| *rank == 0);
+            free.clone().all(|(_, c)| holds(c, &self.params, z))
+        });
+        Ok(points)
+    }
+
+    /// Which variables have a value at a point.
+    fn alive(&self, z: &[i128]) -> Vec<bool> {
+        let inside = self.system.dims.iter().enumerate().all(|(n, dim)| {
+            dim.range.as_ref().is_none_or(|(lo, hi)| {
+                value(lo, &self.params, z) <= z[n] && z[n] < value(hi, &self.params, z)
+            })
+        }) && self.system.domain.iter().all(|c| holds(c, &self.params, z));
+        self.system
+            .vars
+            .iter()
+            .map(|v| inside && v.on.iter().all(|c| holds(c, &self.params, z)))
+            .collect()
+    }
+
+    fn writes(&self, z: &Point, alive: &[bool]) -> usize {
+        let writes = self.system.outputs.iter().flat_map(|o| &o.writes);
+        writes
+            .filter(|write| {
+                let mut there = true;
+                visit::walk(&write.value, &mut |e| {
+                    if let Expr::Var { var, .. } = e {
+                        there &= alive[var.index()];
+                    }
+                });
+                there && holds(&write.when, &self.params, z)
+            })
+            .count()
+    }
+
+    /// What an expression reads at a point: of a guard, the branch that is taken.
+    fn reads(&self, expr: &Expr, z: &[i128], f: &mut impl FnMut(usize, Point)) {
+        match expr {
+            Expr::Var { var, index, .. } => {
+                let from = index
+                    .iter()
+                    .map(|form| value(form, &self.params, z))
+                    .collect();
+                f(var.index(), from);
+            }
+            Expr::Guard {
+                cond,
+                then,
+                otherwise,
+            } => {
+                if holds(cond, &self.params, z) {
+                    self.reads(then, z, f);
+                } else if let Some(otherwise) = otherwise {
+                    self.reads(otherwise, z, f);
+                }
+            }
+            other => {
+                for child in visit::children(other) {
+                    self.reads(child, z, f);
+                }
+            }
+        }
+    }
+
+    /// Is it `select(…, in[A z + b], X(z - e))` with A e = 0?
+    fn is_propagated(&self, var: VarId) -> bool {
+        let mut leaves = Vec::new();
+        leaves_of(&self.system.vars[var.index()].body, &mut leaves);
+        let mut distances = Vec::new();
+        let mut inputs = Vec::new();
+        for leaf in leaves {
+            match leaf {
+                Expr::Var { var: v, index, .. } if *v == var => match self.system.distance(index) {
+                    Some(e) => distances.push(e),
+                    None => return false,
+                },
+                Expr::Input { input, index, .. } => inputs.push((input, index)),
+                _ => return false,
+            }
+        }
+        let ([e], [first, rest @ ..]) = (distances.as_slice(), inputs.as_slice()) else {
+            return false;
+        };
+        let unchanged = |form: &Form| {
+            let moved = form.substitute(&|d| {
+                let e = e.get(d.index())?;
+                Some(Form::from(d).sub(&Form::from(e.clone())))
+            });
+            moved.as_ref() == Ok(form)
+        };
+        rest.iter().all(|r| r == first) && first.1.iter().all(unchanged)
+    }
+
+    /// Is it Z(z) = Z(z - e) ⊕ f with an operator that may be regrouped?
+    fn is_regroupable(&self, var: VarId) -> bool {
+        let declared = &self.system.vars[var.index()];
+        let Some(op) = sum_operator(var, &declared.body) else {
+            return false;
+        };
+        self.sums.contains(&var)
+            || declared.law != Law::Fixed
+            || match op {
+                Combine::Fn(f) => self.system.functions[f.index()].law != Law::Fixed,
+                Combine::Op(op) => declared
+                    .ty
+                    .scalar()
+                    .is_some_and(|ty| op.is_exactly_reorderable(ty)),
+            }
+    }
+}
+
+struct Read {
+    sink: usize,
+    source: usize,
+    from: Point,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judgement {
+    Fine,
+    /// The source is not in the tile.
+    Hole,
+    Fault(Fault),
+}
+
+fn difference(a: &[i128], b: &[i128]) -> Point {
+    a.iter().zip(b).map(|(a, b)| a - b).collect()
+}
+
+fn holds(cond: &Cond, params: &[i128], z: &[i128]) -> bool {
+    cond.eval(params, z).expect("small numbers")
+}
+
+fn value(form: &Form, params: &[i128], z: &[i128]) -> i128 {
+    form.eval(params, z).expect("small numbers")
+}
+
+/// The values between which guards choose.
+fn leaves_of<'e>(expr: &'e Expr, leaves: &mut Vec<&'e Expr>) {
+    match expr {
+        Expr::Guard {
+            then, otherwise, ..
+        } => {
+            leaves_of(then, leaves);
+            if let Some(otherwise) = otherwise {
+                leaves_of(otherwise, leaves);
+            }
+        }
+        other => leaves.push(other),
+    }
+}
+
+fn mentions(expr: &Expr, var: VarId) -> bool {
+    let mut found = false;
+    visit::walk(expr, &mut |e| {
+        found |= matches!(e, Expr::Var { var: v, .. } if *v == var);
+    });
+    found
+}
+
+/// The ⊕ of a sum: every branch that reads the variable is one self-reference ⊕ terms without it.
+fn sum_operator(var: VarId, expr: &Expr) -> Option<Combine> {
+    let is_so_far = |e: &Expr| {
+        let mut leaves = Vec::new();
+        leaves_of(e, &mut leaves);
+        leaves
+            .iter()
+            .all(|l| matches!(l, Expr::Var { var: v, .. } if *v == var) || !mentions(l, var))
+    };
+    match expr {
+        Expr::Guard {
+            then, otherwise, ..
+        } => {
+            let branches = std::iter::once(&**then).chain(otherwise.as_deref());
+            let reading: Vec<&Expr> = branches.filter(|b| mentions(b, var)).collect();
+            let found: Option<Vec<Combine>> =
+                reading.iter().map(|b| sum_operator(var, b)).collect();
+            let found = found?;
+            let first = *found.first()?;
+            found.iter().all(|op| *op == first).then_some(first)
+        }
+        Expr::Binary(op, ..) if op.is_reduction() => {
+            let mut operands = vec![expr];
+            while let Some(at) = operands
+                .iter()
+                .position(|e| matches!(e, Expr::Binary(o, ..) if o == op))
+            {
+                let Expr::Binary(_, a, b) = operands.remove(at) else {
+                    return None;
+                };
+                operands.push(a);
+                operands.push(b);
+            }
+            operands.retain(|e| mentions(e, var));
+            match operands.as_slice() {
+                [one] if is_so_far(one) => Some(Combine::Op(*op)),
+                _ => None,
+            }
+        }
+        Expr::Call(f, args) => match args.as_slice() {
+            [sum, term] if !mentions(term, var) && mentions(sum, var) && is_so_far(sum) => {
+                Some(Combine::Fn(*f))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+struct Tile {
+    outer: String,
+    inner: String,
+    dim: usize,
+    size: i128,
+    lo: i128,
+    hi: i128,
+    /// Tiles that own a point of the range of the iterator.
+    tiles: Option<(i128, i128)>,
+}
+
+/// The text of a mapping, evaluated.
+struct Map<'a> {
+    system: &'a System,
+    mapping: &'a Mapping,
+    params: Vec<i128>,
+    tiles: Vec<Tile>,
+    place_levels: Vec<PlaceLevel>,
+    time_levels: Vec<TimeLevel>,
+    pieces: Vec<(Option<&'a NameCond>, Forms<'a>)>,
+    broadcast: BTreeSet<String>,
+    flags: bool,
+    reverse: Vec<(String, &'a NameExpr)>,
+}
+
+/// Forms by level.
+#[derive(Default, Clone)]
+struct Forms<'a> {
+    place: BTreeMap<PlaceLevel, Vec<Entry<'a>>>,
+    time: BTreeMap<TimeLevel, Vec<Entry<'a>>>,
+}
+
+#[derive(Clone)]
+enum Entry<'a> {
+    Expr(&'a NameExpr),
+    /// A row of a matrix over loops.
+    Row(&'a [NameExpr], Vec<&'a str>),
+}
+
+type Names<'a> = Vec<(String, i128)>;
+
+impl<'a> Map<'a> {
+    fn new(system: &'a System, mapping: &'a Mapping, params: &[i128]) -> Result<Map<'a>, String> {
+        let mut map = Map {
+            system,
+            mapping,
+            params: params.to_vec(),
+            tiles: Vec::new(),
+            place_levels: Vec::new(),
+            time_levels: Vec::new(),
+            pieces: Vec::new(),
+            broadcast: BTreeSet::new(),
+            flags: false,
+            reverse: Vec::new(),
+        };
+        let sizes: Names<'_> = system
+            .param_names()
+            .into_iter()
+            .zip(params.iter().copied())
+            .collect();
+        let constant = |e: &NameExpr| eval(e, &sizes).ok_or("a tile of unknown size".to_string());
+        let mut outside = Forms::default();
+        let mut whens = Vec::new();
+        for directive in &mapping.directives {
+            match &directive.kind {
+                DirectiveKind::Tile {
+                    dim,
+                    size,
+                    outer,
+                    inner,
+                    overlap: Some((lo, hi)),
+                    ..
+                } => {
+                    let d = system.dims.iter().position(|d| d.name == dim.text);
+                    let d = d.ok_or("overlap of something that is not an iterator")?;
+                    let size = constant(size)?;
+                    let range = system.dims[d].range.as_ref();
+                    let range =
+                        range.filter(|(lo, hi)| lo.as_poly().is_some() && hi.as_poly().is_some());
+                    map.tiles.push(Tile {
+                        outer: outer.text.clone(),
+                        inner: inner.text.clone(),
+                        dim: d,
+                        size,
+                        lo: constant(lo)?,
+                        hi: constant(hi)?,
+                        tiles: range.map(|(lo, hi)| {
+                            let first = value(lo, params, &[]).div_euclid(size);
+                            (first, (value(hi, params, &[]) - 1).div_euclid(size))
+                        }),
+                    });
+                }
+                DirectiveKind::When { cond, directives } => {
+                    let mut forms = Forms::default();
+                    for directive in directives {
+                        forms.add(directive);
+                    }
+                    whens.push((Some(cond), forms));
+                }
+                DirectiveKind::Broadcast { var } => {
+                    map.broadcast.insert(var.text.clone());
+                }
+                DirectiveKind::Flags => map.flags = true,
+                DirectiveKind::Reverse { bindings } => {
+                    map.reverse
+                        .extend(bindings.iter().map(|(name, e)| (name.text.clone(), e)));
+                }
+                DirectiveKind::SpaceTimeTransform {
+                    src,
+                    matrix,
+                    reverse: None,
+                    ..
+                } if src.len() == system.dims.len() => {
+                    let names: Vec<&str> = src.iter().map(|n| n.text.as_str()).collect();
+                    let mut rows: Vec<Entry<'_>> = matrix
+                        .iter()
+                        .map(|r| Entry::Row(r, names.clone()))
+                        .collect();
+                    let schedule = rows.pop().ok_or("an empty matrix")?;
+                    outside.place.insert(PlaceLevel::Lane, rows);
+                    outside.time.insert(TimeLevel::Step, vec![schedule]);
+                }
+                DirectiveKind::Tile { overlap: None, .. }
+                | DirectiveKind::Place { .. }
+                | DirectiveKind::Time { .. } => outside.add(directive),
+                DirectiveKind::Forward { .. }
+                | DirectiveKind::Read { .. }
+                | DirectiveKind::Sum { .. }
+                | DirectiveKind::Transfer(_)
+                | DirectiveKind::Unroll { .. }
+                | DirectiveKind::Func { .. }
+                | DirectiveKind::MergeUres { .. }
+                | DirectiveKind::Check(_) => {}
+                DirectiveKind::TileLoop { .. }
+                | DirectiveKind::Reorder { .. }
+                | DirectiveKind::GpuBlocks { .. }
+                | DirectiveKind::GpuThreads { .. }
+                | DirectiveKind::In { .. }
+                | DirectiveKind::SpaceTimeTransform { .. } => {
+                    return Err("loops of Table 1".into());
+                }
+            }
+        }
+        for (_, forms) in &mut whens {
+            for (level, list) in &outside.place {
+                forms.place.entry(*level).or_insert_with(|| list.clone());
+            }
+            for (level, list) in &outside.time {
+                forms.time.entry(*level).or_insert_with(|| list.clone());
+            }
+        }
+        for (level, list) in &outside.place {
+            map.place_levels.extend(list.iter().map(|_| *level));
+        }
+        for (level, list) in &outside.time {
+            map.time_levels.extend(list.iter().map(|_| *level));
+        }
+        map.pieces = whens;
+        map.pieces.push((None, outside));
+        Ok(map)
+    }
+
+    /// What the names of a mapping stand for at a point of the expanded domain.
+    fn names(&self, copy: &[i128]) -> Names<'_> {
+        let n_tiles = self.tiles.len();
+        let mut names: Names<'_> = vec![("L".into(), 32)];
+        let sizes = self.system.params.iter().map(|p| p.name.clone());
+        names.extend(sizes.zip(self.params.iter().copied()));
+        let dims = self.system.dims.iter().map(|d| d.name.clone());
+        names.extend(dims.zip(copy[n_tiles..].iter().copied()));
+        let mut overlapped = self.tiles.iter().zip(copy);
+        for directive in &self.mapping.directives {
+            let DirectiveKind::Tile {
+                dim,
+                size,
+                outer,
+                inner,
+                overlap,
+                ..
+            } = &directive.kind
+            else {
+                continue;
+            };
+            if overlap.is_some() {
+                if let Some((tile, index)) = overlapped.next() {
+                    names.push((tile.outer.clone(), *index));
+                    let x = copy[n_tiles + tile.dim];
+                    names.push((tile.inner.clone(), x - tile.size * index));
+                }
+            } else if let (Some(x), Some(size)) = (lookup(&names, &dim.text), eval(size, &names)) {
+                names.push((outer.text.clone(), x.div_euclid(size)));
+                names.push((inner.text.clone(), x.rem_euclid(size)));
+            }
+        }
+        names
+    }
+
+    fn slot(&self, copy: &[i128]) -> Slot {
+        let names = self.names(copy);
+        let holds = |cond: &Option<&NameCond>| cond.is_none_or(|c| truth(c, &names));
+        let piece = self.pieces.iter().find(|(cond, _)| holds(cond));
+        let forms = &piece.expect("the last piece has no condition").1;
+        let entry = |entry: &Entry<'_>| entry.eval(&names).expect("a mapping over known names");
+        Slot {
+            place: forms.place.values().flatten().map(entry).collect(),
+            time: forms.time.values().flatten().map(entry).collect(),
+        }
+    }
+
+    /// `lane`, `lane1`, …, `time`, …: as a user's reverse transform names the coordinates.
+    fn coordinate_names(&self) -> Vec<String> {
+        let places = self.place_levels.iter().map(|l| l.name());
+        let all: Vec<&str> = places
+            .chain(self.time_levels.iter().map(|l| l.name()))
+            .collect();
+        all.iter()
+            .enumerate()
+            .map(
+                |(n, name)| match all[..n].iter().filter(|a| *a == name).count() {
+                    0 => (*name).to_string(),
+                    k => format!("{name}{k}"),
+                },
+            )
+            .collect()
+    }
+
+    fn launch(&self, slot: &Slot) -> Point {
+        let launches = self.time_levels.iter().zip(&slot.time);
+        launches
+            .filter(|(level, _)| **level == TimeLevel::Launch)
+            .map(|(_, t)| *t)
+            .collect()
+    }
+
+    /// The copies of a point in all tiles.
+    fn copies(&self, z: &[i128]) -> Vec<Point> {
+        let mut copies = vec![Vec::new()];
+        for tile in &self.tiles {
+            let x = z[tile.dim];
+            let least = (x - tile.size - tile.hi).div_euclid(tile.size);
+            let most = (x + tile.lo).div_euclid(tile.size);
+            copies = copies
+                .into_iter()
+                .flat_map(|c: Point| {
+                    (least..=most).filter(|b| tile.holds(x, *b)).map(move |b| {
+                        let mut c = c.clone();
+                        c.push(b);
+                        c
+                    })
+                })
+                .collect();
+        }
+        for copy in &mut copies {
+            copy.extend(z);
+        }
+        copies
+    }
+
+    fn exists(&self, copy: &[i128]) -> bool {
+        let z = &copy[self.tiles.len()..];
+        let mut tiles = self.tiles.iter().zip(copy);
+        tiles.all(|(tile, index)| tile.holds(z[tile.dim], *index))
+    }
+
+    /// The copy that is owned.
+    fn owner(&self, z: &[i128]) -> Point {
+        let owners = self.tiles.iter().map(|t| z[t.dim].div_euclid(t.size));
+        owners.chain(z.iter().copied()).collect()
+    }
+}
+
+impl Tile {
+    fn holds(&self, x: i128, index: i128) -> bool {
+        let inner = x - self.size * index;
+        let owns = self
+            .tiles
+            .is_none_or(|(first, last)| first <= index && index <= last);
+        owns && -self.lo <= inner && inner < self.size + self.hi
+    }
+}
+
+impl<'a> Forms<'a> {
+    fn add(&mut self, directive: &'a Directive) {
+        match &directive.kind {
+            DirectiveKind::Place { level, forms } => {
+                self.place
+                    .insert(*level, forms.iter().map(Entry::Expr).collect());
+            }
+            DirectiveKind::Time { level, forms } => {
+                self.time
+                    .insert(*level, forms.iter().map(Entry::Expr).collect());
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Entry<'_> {
+    fn eval(&self, names: &Names<'_>) -> Option<i128> {
+        match self {
+            Entry::Expr(expr) => eval(expr, names),
+            Entry::Row(row, loops) => row.iter().zip(loops).try_fold(0, |sum, (c, name)| {
+                Some(sum + eval(c, names)? * lookup(names, name)?)
+            }),
+        }
+    }
+}
+
+fn lookup(names: &Names<'_>, name: &str) -> Option<i128> {
+    names.iter().rev().find(|(n, _)| n == name).map(|(_, v)| *v)
+}
+
+fn eval(expr: &NameExpr, names: &Names<'_>) -> Option<i128> {
+    Some(match &expr.kind {
+        NameExprKind::Int(value) => *value,
+        NameExprKind::Name(name) => lookup(names, name)?,
+        NameExprKind::Neg(a) => -eval(a, names)?,
+        NameExprKind::Binary(op, a, b) => {
+            let (a, b) = (eval(a, names)?, eval(b, names)?);
+            match op {
+                NameOp::Add => a + b,
+                NameOp::Sub => a - b,
+                NameOp::Mul => a * b,
+                NameOp::Div => a.div_euclid(b),
+                NameOp::Mod => a.rem_euclid(b),
+            }
+        }
+    })
+}
+
+fn truth(cond: &NameCond, names: &Names<'_>) -> bool {
+    match cond {
+        NameCond::Cmp(rel, a, b) => {
+            let value = |e| eval(e, names).expect("a condition over known names");
+            rel.holds(value(a), value(b))
+        }
+        NameCond::And(parts) => parts.iter().all(|p| truth(p, names)),
+        NameCond::Or(parts) => parts.iter().any(|p| truth(p, names)),
+        NameCond::Not(inner) => !truth(inner, names),
+    }
+}

@@ -1,0 +1,364 @@
+//! Programs of the gallery with something wrong in them, through every check and, where they are
+//! legal, through a run at tiny sizes: no panic, no hang, no flood of memory.
+//!
+//! The same programs come in every run. `SYSTOLA_SEED=n` runs one, `SYSTOLA_CASES=n` so many.
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use systola_driver::{check_mapping, check_system, load};
+use systola_filetests::gallery;
+use systola_filetests::tensor::Rng;
+use systola_interp::{Arrays, Tensor, run_array, run_system};
+use systola_ir::system::{InputKind, System};
+
+const CASES: u64 = 1500;
+
+/// Processor time that one program may take.
+const LIMIT: Duration = Duration::from_secs(2);
+
+/// After this it counts as a hang; on a busy machine it is far from [`LIMIT`].
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Arrays with more points than this are checked and not run.
+const MOST_POINTS: i128 = 5_000;
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Reached {
+    parsed: usize,
+    sound: usize,
+    legal: usize,
+    run: usize,
+}
+
+#[test]
+fn no_program_makes_the_checker_panic_or_hang() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    let seeds = match (number("SYSTOLA_SEED"), number("SYSTOLA_CASES")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, cases) => 0..cases.unwrap_or(CASES),
+    };
+    let one = seeds.end - seeds.start == 1;
+    let full = seeds == (0..CASES);
+    let texts: Vec<String> = gallery::files().into_iter().map(|f| f.text).collect();
+    let (send, receive) = channel();
+    let worker = std::thread::Builder::new().stack_size(16 << 20);
+    let start = Instant::now();
+    let inputs: Vec<(u64, String)> = seeds.map(|seed| (seed, corrupted(&texts, seed))).collect();
+    let programs: BTreeMap<u64, String> = inputs.iter().cloned().collect();
+    let handle = worker
+        .spawn(move || {
+            for (seed, text) in inputs {
+                let start = processor_time();
+                let result = catch_unwind(AssertUnwindSafe(|| examine(&text)));
+                let time = processor_time() - start;
+                if send.send((seed, result.map_err(|_| ()), time)).is_err() {
+                    return;
+                }
+            }
+        })
+        .expect("a thread");
+    let mut total = Reached::default();
+    let mut failures = Vec::new();
+    let mut slowest = (Duration::ZERO, 0);
+    let mut next = programs.keys().copied();
+    while let Some(due) = next.next() {
+        let Ok((seed, result, time)) = receive.recv_timeout(PATIENCE) else {
+            failures.push(format!("seed {due} does not end\n{}", programs[&due]));
+            break;
+        };
+        slowest = slowest.max((time, seed));
+        match result {
+            Ok(reached) => {
+                total.parsed += reached.parsed;
+                total.sound += reached.sound;
+                total.legal += reached.legal;
+                total.run += reached.run;
+            }
+            Err(()) => failures.push(format!("seed {seed} panics\n{}", programs[&seed])),
+        }
+        if time > LIMIT {
+            failures.push(format!("seed {seed} takes {time:.1?}\n{}", programs[&seed]));
+        }
+        if one {
+            println!("{}", programs[&seed]);
+        }
+    }
+    println!(
+        "{} programs: {} parsed, {} systems sound, {} mappings legal, {} arrays run; {:.1?}; \
+         slowest seed {} {:.1?}; {} MiB at most",
+        programs.len(),
+        total.parsed,
+        total.sound,
+        total.legal,
+        total.run,
+        start.elapsed(),
+        slowest.1,
+        slowest.0,
+        most_memory().unwrap_or(0) >> 20
+    );
+    for failure in &failures {
+        println!("{}", failure.lines().next().unwrap_or_default());
+    }
+    assert!(failures.is_empty(), "{}", failures[0]);
+    handle.join().expect("the worker ends");
+    if let Some(bytes) = most_memory() {
+        assert!(bytes < 2 << 30, "{} MiB", bytes >> 20);
+    }
+    if full {
+        // Otherwise the corruptions are too rough to reach what is to be tested.
+        assert!(total.parsed >= 700, "{} parsed", total.parsed);
+        assert!(total.sound >= 300, "{} sound", total.sound);
+        assert!(total.legal >= 300, "{} legal", total.legal);
+        assert!(total.run >= 200, "{} run", total.run);
+    }
+}
+
+/// Processor time of this thread; where the system does not tell, time.
+fn processor_time() -> Duration {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = stat.and_then(|s| s.split_whitespace().next().and_then(|n| n.parse().ok()));
+    nanos.map_or_else(
+        || START.get_or_init(Instant::now).elapsed(),
+        Duration::from_nanos,
+    )
+}
+
+/// The most memory this process ever had, where the system tells.
+fn most_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib << 10)
+}
+
+fn examine(text: &str) -> Reached {
+    let mut reached = Reached::default();
+    let Ok(module) = load(text) else {
+        return reached;
+    };
+    reached.parsed += 1;
+    for system in &module.systems {
+        let sizes = tiny(system);
+        let wrong =
+            check_system(system, &BTreeMap::new()).len() + check_system(system, &sizes).len();
+        if wrong == 0 {
+            reached.sound += 1;
+        }
+        let mappings = module.mappings.iter().filter(|m| m.system == system.name);
+        // One mapping without sizes and one with is enough for one file.
+        for (n, mapping) in mappings.enumerate().take(3) {
+            if n == 0 {
+                let _ = check_mapping(&module, mapping, &BTreeMap::new());
+            }
+            let Ok(checked) = check_mapping(&module, mapping, &sizes) else {
+                continue;
+            };
+            reached.legal += 1;
+            let points = checked.report.counts.map_or(0, |c| c.expanded);
+            if wrong > 0 || points > MOST_POINTS {
+                continue;
+            }
+            let params: Vec<i128> = system.params.iter().map(|p| sizes[&p.name]).collect();
+            let Some(inputs) = inputs(system, &params) else {
+                continue;
+            };
+            let Ok(expected) = run_system(system, &params, &inputs) else {
+                continue;
+            };
+            match run_array(&checked.array, &params, &inputs) {
+                Ok(outputs) => {
+                    reached.run += 1;
+                    for (name, want) in &expected {
+                        let difference = want.first_difference(&outputs[name], 1e-3);
+                        assert!(difference.is_none(), "`{name}` differs: {difference:?}");
+                    }
+                }
+                Err(error) => panic!("`{}` is legal and does not run: {error}", mapping.name),
+            }
+        }
+    }
+    reached
+}
+
+/// The least sizes in the context, from 3 on.
+fn tiny(system: &System) -> BTreeMap<String, i128> {
+    let names = system.param_names();
+    let context = system.context_cond();
+    for value in [3, 4, 2, 1, 8, 16] {
+        if context.eval(&vec![value; names.len()], &[]) == Ok(true) {
+            return names.into_iter().map(|name| (name, value)).collect();
+        }
+    }
+    names.into_iter().map(|name| (name, 3)).collect()
+}
+
+fn inputs(system: &System, params: &[i128]) -> Option<Arrays> {
+    let mut arrays = Arrays::new();
+    for input in &system.inputs {
+        if matches!(&input.kind, InputKind::Table { data: Some(_) }) {
+            continue;
+        }
+        let mut size = 1i128;
+        for axis in &input.axes {
+            let extent = axis.hi.eval(params, &[]).ok()? - axis.lo.eval(params, &[]).ok()?;
+            size = size.checked_mul(extent.max(0))?;
+        }
+        if size > 100_000 {
+            return None;
+        }
+        let tensor = Tensor::random(input.ty, &input.axes, params, 3).ok()?;
+        arrays.insert(input.name.clone(), tensor);
+    }
+    Some(arrays)
+}
+
+/// A gallery program with one to three corruptions; one in four hits the system too.
+fn corrupted(texts: &[String], seed: u64) -> String {
+    let mut rng = Rng::new(seed.wrapping_mul(0x9e37_79b9));
+    let pick = |rng: &mut Rng, n: usize| rng.int(0, n.max(1) as i64) as usize;
+    let text = &texts[pick(&mut rng, texts.len())];
+    let mut tokens = tokens(text);
+    let head = tokens.iter().position(|t| t == "mapping").unwrap_or(0);
+    let from = if rng.int(0, 3) == 0 { 0 } else { head };
+    for _ in 0..rng.int(1, 4) {
+        let visible: Vec<usize> = (from..tokens.len())
+            .filter(|n| !tokens[*n].starts_with("//") && !tokens[*n].trim().is_empty())
+            .collect();
+        if visible.is_empty() {
+            break;
+        }
+        let at = visible[pick(&mut rng, visible.len())];
+        let is_number = |t: &String| t.starts_with(|c: char| c.is_ascii_digit());
+        let is_name = |t: &String| t.starts_with(|c: char| c.is_alphabetic() || c == '_');
+        let of = |kind: &dyn Fn(&String) -> bool| -> Vec<usize> {
+            visible
+                .iter()
+                .copied()
+                .filter(|n| kind(&tokens[*n]))
+                .collect()
+        };
+        match rng.int(0, 10) {
+            0 => {
+                let other = visible[pick(&mut rng, visible.len())];
+                tokens.swap(at, other);
+            }
+            1 | 2 => {
+                let numbers = of(&is_number);
+                if !numbers.is_empty() {
+                    let at = numbers[pick(&mut rng, numbers.len())];
+                    tokens[at] = number(&mut rng);
+                }
+            }
+            3 | 4 => {
+                let names = of(&is_name);
+                if !names.is_empty() {
+                    let at = names[pick(&mut rng, names.len())];
+                    let other = names[pick(&mut rng, names.len())];
+                    tokens[at] = tokens[other].clone();
+                }
+            }
+            5 | 6 => {
+                let signs = of(&|t| t == "+" || t == "-");
+                if signs.is_empty() {
+                    tokens.insert(at, "-".into());
+                } else {
+                    let at = signs[pick(&mut rng, signs.len())];
+                    tokens[at] = if tokens[at] == "+" {
+                        "-".into()
+                    } else {
+                        "+".into()
+                    };
+                }
+            }
+            7 => {
+                let names = of(&is_name);
+                if !names.is_empty() {
+                    let at = names[pick(&mut rng, names.len())];
+                    let factor = number(&mut rng);
+                    tokens[at] = format!("{factor}*{}", tokens[at]);
+                }
+            }
+            8 => {
+                // A guard that always holds.
+                let guards = of(&|t| t == "==" || t == "<" || t == ">=");
+                if !guards.is_empty() {
+                    let at = guards[pick(&mut rng, guards.len())];
+                    let other = ["<=", ">=", "!=", "<", "=="][pick(&mut rng, 5)];
+                    tokens[at] = other.into();
+                }
+            }
+            _ => {
+                // A whole directive or declaration is left out, or comes twice.
+                let ends = of(&|t| t == ";");
+                if ends.len() > 1 {
+                    let n = pick(&mut rng, ends.len() - 1);
+                    let (first, last) = (ends[n] + 1, ends[n + 1] + 1);
+                    let line: Vec<String> = tokens[first..last].to_vec();
+                    if rng.int(0, 2) == 0 {
+                        tokens.drain(first..last);
+                    } else {
+                        tokens.splice(last..last, line);
+                    }
+                }
+            }
+        }
+    }
+    tokens.concat()
+}
+
+fn number(rng: &mut Rng) -> String {
+    let list = [
+        "0",
+        "1",
+        "2",
+        "3",
+        "5",
+        "7",
+        "100",
+        "65536",
+        "1000003",
+        "2147483647",
+        "4294967296",
+        "4611686018427387904",
+        "9223372036854775807",
+        "9223372036854775808",
+        "99999999999999999999999999",
+    ];
+    let at = if rng.int(0, 2) == 0 {
+        rng.int(0, 7)
+    } else {
+        rng.int(0, list.len() as i64)
+    };
+    list[at as usize].into()
+}
+
+/// Names, numbers, operators, comments and what is between them; together they are the text.
+fn tokens(text: &str) -> Vec<String> {
+    let mut tokens: Vec<String> = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let run = |f: &dyn Fn(char) -> bool| rest.find(|c| !f(c)).unwrap_or(rest.len());
+        let length = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if first.is_alphanumeric() || first == '_' {
+            run(&|c| c.is_alphanumeric() || c == '_')
+        } else if first.is_whitespace() {
+            run(&char::is_whitespace)
+        } else {
+            let double = ["==", "!=", "<=", ">=", "&&", "||", "..", "->", "<<", ">>"];
+            if double.iter().any(|d| rest.starts_with(d)) {
+                2
+            } else {
+                first.len_utf8()
+            }
+        };
+        let (token, after) = rest.split_at(length);
+        tokens.push(token.to_string());
+        rest = after;
+    }
+    tokens
+}

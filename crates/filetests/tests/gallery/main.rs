@@ -1,0 +1,8 @@
+//! The gallery against `gallery/designs.json` and against the references.
+//!
+//! What a design needs (points, PEs, steps), which schedules are valid and which values come out were all
+//! found without Systola. Each test compares one stage of the compiler with them, for every file.
+
+mod designs;
+mod programs;
+mod support;

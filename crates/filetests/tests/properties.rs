@@ -1,0 +1,529 @@
+//! Random small systems and mappings: the checker against every point tried, the array against the
+//! system.
+//!
+//! For every draw:
+//!
+//! * "legal for all sizes" holds at every size that is tried, "legal at these sizes" at these;
+//! * a refusal is confirmed: its counterexample is put into the mapping and shows what it claims; one
+//!   without a counterexample is found again by trying all points;
+//! * the array of a legal mapping computes what the system computes: the same bits, or, where sums of
+//!   floats were declared reorderable, the same up to [`tolerance`];
+//! * the counts of the report are those of the points that were tried.
+//!
+//! The same draws come in every run. `SYSTOLA_SEED=n` runs one seed, `SYSTOLA_CASES=n` so many systems.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
+
+use systola_driver::{Checked, check_mapping, check_system, load};
+use systola_filetests::brute::{Brute, Fault, Verdict};
+use systola_filetests::draw::{Drawn, draw};
+use systola_interp::{Arrays, Tensor, run_array, run_system};
+use systola_ir::diag::Kind;
+use systola_ir::mapping::Mapping;
+use systola_ir::system::{InputKind, Module, System};
+use systola_ir::{Diagnostic, Scalar};
+use systola_lower::localise::localise;
+use systola_lower::report::Scope;
+
+/// Systems, and mappings of each.
+const SYSTEMS: u64 = 340;
+const MAPPINGS: usize = 5;
+
+/// What must have been drawn, and how often at least.
+const REQUIRED: &[(&str, usize)] = &[
+    ("1 dim", 20),
+    ("2 dims", 100),
+    ("3 dims", 100),
+    ("4 dims", 20),
+    ("box", 100),
+    ("triangle", 50),
+    ("band", 50),
+    ("domain with mod", 20),
+    ("domain by conditions", 50),
+    ("negative bound", 100),
+    ("bound other than 0", 100),
+    ("no parameter", 50),
+    ("1 parameter", 100),
+    ("2 parameters", 100),
+    ("several variables", 100),
+    ("restricted variable", 50),
+    ("constant distance", 200),
+    ("parametric distance", 50),
+    ("same point", 50),
+    ("guard with mod", 50),
+    ("propagation", 100),
+    ("accumulation", 100),
+    ("carry", 10),
+    ("tuple", 20),
+    ("function", 10),
+    ("choice by value", 10),
+    ("reduce", 100),
+    ("triangular sum", 5),
+    ("sum inside an expression", 10),
+    ("scan", 30),
+    ("sum along", 50),
+    ("descending sum", 20),
+    ("sum tree", 10),
+    ("forward", 100),
+    ("several place coordinates", 200),
+    ("several time coordinates", 200),
+    ("several projections", 200),
+    ("no place", 20),
+    ("not unimodular", 30),
+    ("reverse given", 20),
+    ("wrong reverse given", 5),
+    ("tile", 100),
+    ("tile of a tile", 20),
+    ("overlap", 50),
+    ("V > 1", 50),
+    ("launch", 100),
+    ("block step", 10),
+    ("flags", 20),
+    ("pieces", 50),
+    ("broadcast", 100),
+    ("schedule with a parameter", 20),
+    ("table 1", 20),
+    ("i8", 20),
+    ("i16", 20),
+    ("i32", 20),
+    ("i64", 20),
+    ("u8", 20),
+    ("u16", 20),
+    ("u32", 20),
+    ("u64", 20),
+    ("f32", 50),
+    ("f64", 50),
+    ("bool", 50),
+    ("verdict: legal for all sizes", 300),
+    ("verdict: legal at given sizes", 10),
+    ("verdict: refused", 300),
+    ("refused: E0501", 100),
+    ("refused: E0502", 100),
+    ("refused: E0503", 5),
+    ("refused: E0504", 10),
+    ("refused: E0505", 5),
+    ("refused by a counterexample", 300),
+    ("array run: same bits", 300),
+    ("array run: within the tolerance", 20),
+    ("array run: overlapped", 10),
+    ("array run: pieces", 5),
+    ("array run: launches", 20),
+    ("array run: V > 1", 20),
+];
+
+#[derive(Default)]
+struct Tally {
+    counts: BTreeMap<String, usize>,
+    failures: Vec<String>,
+    slowest: (Duration, String),
+}
+
+impl Tally {
+    fn count(&mut self, what: impl Into<String>) {
+        *self.counts.entry(what.into()).or_default() += 1;
+    }
+
+    fn get(&self, what: &str) -> usize {
+        self.counts.get(what).copied().unwrap_or(0)
+    }
+
+    fn table(&self) -> String {
+        let rows = self
+            .counts
+            .iter()
+            .map(|(what, n)| format!("{n:>7}  {what}"));
+        rows.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[test]
+fn the_checker_agrees_with_every_point_tried_and_arrays_with_their_systems() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    let start = Instant::now();
+    let seeds = match (number("SYSTOLA_SEED"), number("SYSTOLA_CASES")) {
+        (Some(seed), _) => seed..seed + 1,
+        (None, cases) => 0..cases.unwrap_or(SYSTEMS),
+    };
+    let complete = seeds.end >= SYSTEMS && seeds.start == 0;
+    let mut tally = Tally::default();
+    for seed in seeds {
+        let drawn = draw(seed, MAPPINGS);
+        examine(seed, &drawn, &mut tally);
+    }
+    println!("{}", tally.table());
+    println!(
+        "{:.1?}; slowest mapping {:.1?}: {}",
+        start.elapsed(),
+        tally.slowest.0,
+        tally.slowest.1
+    );
+    for failure in &tally.failures {
+        println!("{}", failure.lines().next().unwrap_or_default());
+    }
+    for failure in tally.failures.iter().take(5) {
+        println!("\n{failure}");
+    }
+    assert!(
+        tally.failures.is_empty(),
+        "{} draws failed",
+        tally.failures.len()
+    );
+    if complete {
+        for (what, least) in REQUIRED {
+            let seen = tally.get(what);
+            assert!(seen >= *least, "{what}: seen {seen} times, {least} wanted");
+        }
+        let all = tally.get("mappings");
+        assert!(all >= 1500, "{all} mappings");
+        let legal =
+            tally.get("verdict: legal for all sizes") + tally.get("verdict: legal at given sizes");
+        assert!(legal * 10 >= all * 3, "{legal} legal of {all}");
+        let refused = tally.get("verdict: refused");
+        assert!(refused * 10 >= all * 3, "{refused} refused of {all}");
+    }
+}
+
+fn examine(seed: u64, drawn: &Drawn, tally: &mut Tally) {
+    let text = drawn.text();
+    let module = match load(&text) {
+        Ok(module) => module,
+        Err(errors) => {
+            let list: Vec<String> = errors.iter().map(located(&text)).collect();
+            tally.failures.push(format!(
+                "seed {seed} does not parse: {}\n{text}",
+                list.join("; ")
+            ));
+            return;
+        }
+    };
+    tally.count("systems");
+    let system = &module.systems[0];
+    let sizes = sizes(drawn);
+    let errors = check_system(system, &BTreeMap::new());
+    if let Some(error) = errors.iter().find(|e| e.kind() == Kind::Mistake) {
+        let system = &drawn.system;
+        tally.failures.push(format!(
+            "seed {seed}: the system is called wrong: {error}\n{system}"
+        ));
+        return;
+    }
+    for error in &errors {
+        tally.count(format!("system limited: {}", error.code.id));
+    }
+    for (n, mapping) in module.mappings.iter().enumerate() {
+        tally.count("mappings");
+        let traits: BTreeSet<&str> = drawn
+            .traits
+            .union(&drawn.mappings[n].traits)
+            .copied()
+            .collect();
+        for one in &traits {
+            tally.count(*one);
+        }
+        let case = Case {
+            module: &module,
+            system,
+            mapping,
+            sizes: &sizes,
+            traits: &traits,
+            regroups: drawn.regroups_floats,
+        };
+        let start = Instant::now();
+        if let Err(failure) = case.examine(tally) {
+            tally.failures.push(format!(
+                "seed {seed}, mapping {n}: {failure}\n{}",
+                drawn.text_with(n)
+            ));
+        }
+        if start.elapsed() > tally.slowest.0 {
+            tally.slowest = (start.elapsed(), format!("seed {seed}, mapping {n}"));
+        }
+    }
+}
+
+fn located(text: &str) -> impl Fn(&Diagnostic) -> String + '_ {
+    |error| {
+        let line = text[..error.span().range().start].lines().count();
+        format!("line {line}: {error}")
+    }
+}
+
+/// A few small sizes, the least one among them.
+fn sizes(drawn: &Drawn) -> Vec<BTreeMap<String, i128>> {
+    let steps: &[[i64; 2]] = match drawn.params.len() {
+        0 => &[[0, 0]],
+        1 => &[[0, 0], [1, 0], [3, 0]],
+        _ => &[[0, 0], [1, 3], [3, 1]],
+    };
+    let at = |step: &[i64; 2]| {
+        let values = drawn.params.iter().zip(step);
+        values
+            .map(|((name, least), more)| (name.clone(), i128::from(least + more)))
+            .collect()
+    };
+    steps.iter().map(at).collect()
+}
+
+struct Case<'a> {
+    module: &'a Module,
+    system: &'a System,
+    mapping: &'a Mapping,
+    sizes: &'a [BTreeMap<String, i128>],
+    traits: &'a BTreeSet<&'a str>,
+    /// Sums of floats may be regrouped.
+    regroups: bool,
+}
+
+impl Case<'_> {
+    fn examine(&self, tally: &mut Tally) -> Result<(), String> {
+        match check_mapping(self.module, self.mapping, &BTreeMap::new()) {
+            Ok(checked) => {
+                if checked.report.scope != Scope::AllSizes {
+                    return Err("decided at sizes that were not given".into());
+                }
+                tally.count("verdict: legal for all sizes");
+                for size in self.sizes {
+                    self.legal_at(size, Some(&checked), tally)?;
+                }
+                Ok(())
+            }
+            Err(errors) if errors.iter().any(|e| e.kind() == Kind::Mistake) => {
+                tally.count("verdict: refused");
+                self.refused(&errors, self.sizes, tally)
+            }
+            Err(errors) => self.limited(&errors, tally),
+        }
+    }
+
+    fn params(&self, size: &BTreeMap<String, i128>) -> Vec<i128> {
+        let names = self.system.param_names();
+        names.iter().map(|name| size[name]).collect()
+    }
+
+    fn tried(&self, params: &[i128]) -> Result<Verdict, String> {
+        let localised = localise(self.system, Some(self.mapping))
+            .map_err(|errors| format!("not localised: {}", errors[0]))?;
+        let brute = Brute::new(&localised.system, &localised.sums, self.mapping, params)?;
+        brute.verdict()
+    }
+
+    /// The checker says it is legal: is it, and does the array compute what the system says?
+    fn legal_at(
+        &self,
+        size: &BTreeMap<String, i128>,
+        symbolic: Option<&Checked>,
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        let params = self.params(size);
+        let verdict = self.tried(&params)?;
+        if let Some((fault, witness)) = verdict.faults.first_key_value() {
+            return Err(format!(
+                "called legal, but at {size:?} {fault:?}: {witness}"
+            ));
+        }
+        let checked = check_mapping(self.module, self.mapping, size)
+            .map_err(|e| format!("legal for all sizes, refused at {size:?}: {}", e[0]))?;
+        self.counts(&checked, &verdict)?;
+        self.run(&checked, &params, tally)
+            .map_err(|e| format!("at {size:?}: {e}"))?;
+        // What was derived for all sizes runs at each, where it states its registers.
+        if let Some(symbolic) = symbolic {
+            let stated = symbolic
+                .array
+                .cells
+                .iter()
+                .all(|c| c.registers.depth.is_some());
+            if stated && !self.system.params.is_empty() {
+                tally.count("array run: derived for all sizes");
+                self.run(symbolic, &params, tally)
+                    .map_err(|e| format!("derived for all sizes, at {size:?}: {e}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn counts(&self, checked: &Checked, verdict: &Verdict) -> Result<(), String> {
+        let counts = checked.report.counts.as_ref().ok_or("no counts")?;
+        let stated = (
+            counts.points,
+            counts.expanded,
+            counts.pes,
+            counts.steps,
+            counts.outputs,
+        );
+        let tried = (
+            verdict.points as i128,
+            verdict.expanded as i128,
+            verdict.pes as i128,
+            verdict.steps,
+            verdict.outputs as i128,
+        );
+        if stated != tried {
+            return Err(format!(
+                "(points, expanded, PEs, steps, outputs) are reported as {stated:?}, tried {tried:?}"
+            ));
+        }
+        if let Some(period) = counts.period {
+            for (place, times) in &verdict.busy {
+                let times: Vec<i128> = times.iter().filter_map(|t| t.last().copied()).collect();
+                let all = times.windows(2).all(|w| (w[1] - w[0]) % period == 0);
+                if !all && checked.array.time.len() == 1 {
+                    return Err(format!("period {period}, but {place:?} works at {times:?}"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn run(&self, checked: &Checked, params: &[i128], tally: &mut Tally) -> Result<(), String> {
+        let inputs = inputs(self.system, params)?;
+        let expected =
+            run_system(self.system, params, &inputs).map_err(|e| format!("the system: {e}"))?;
+        let outputs =
+            run_array(&checked.array, params, &inputs).map_err(|e| format!("the array: {e}"))?;
+        compare(&expected, &outputs, self.regroups)?;
+        tally.count(if self.regroups {
+            "array run: within the tolerance"
+        } else {
+            "array run: same bits"
+        });
+        for (one, label) in [
+            ("overlap", "array run: overlapped"),
+            ("pieces", "array run: pieces"),
+            ("launch", "array run: launches"),
+            ("V > 1", "array run: V > 1"),
+        ] {
+            if self.traits.contains(one) {
+                tally.count(label);
+            }
+        }
+        Ok(())
+    }
+
+    /// Every error that claims a fault must show it.
+    fn refused(
+        &self,
+        errors: &[Diagnostic],
+        sizes: &[BTreeMap<String, i128>],
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        let localised = localise(self.system, Some(self.mapping))
+            .map_err(|errors| format!("not localised: {}", errors[0]))?;
+        for error in errors {
+            let Some(fault) = Fault::of_code(error.code.id) else {
+                return Err(format!("refused for no reason of legality: {error}"));
+            };
+            tally.count(format!("refused: {}", error.code.id));
+            if let Some(example) = &error.counterexample {
+                let params: Vec<i128> = example.params.iter().map(|p| p.1).collect();
+                Brute::new(&localised.system, &localised.sums, self.mapping, &params)?
+                    .confirm(fault, example)
+                    .map_err(|why| format!("{error}\n{example:?} does not show it: {why}"))?;
+                tally.count("refused by a counterexample");
+                continue;
+            }
+            let mut found = false;
+            let larger = self.larger();
+            for size in sizes.iter().chain(&larger) {
+                let verdict = self.tried(&self.params(size))?;
+                found |= verdict.faults.contains_key(&fault);
+                if found {
+                    break;
+                }
+            }
+            if !found {
+                return Err(format!("{error}\nnot seen at {sizes:?} nor {larger:?}"));
+            }
+        }
+        Ok(())
+    }
+
+    fn larger(&self) -> Vec<BTreeMap<String, i128>> {
+        let first = &self.sizes[0];
+        [5, 7]
+            .iter()
+            .filter(|_| !first.is_empty())
+            .map(|more| first.iter().map(|(n, v)| (n.clone(), v + more)).collect())
+            .collect()
+    }
+
+    /// A limitation for all sizes: at given ones there is a verdict, and it is the right one.
+    fn limited(&self, errors: &[Diagnostic], tally: &mut Tally) -> Result<(), String> {
+        tally.count(format!("limited: {}", errors[0].code.id));
+        let mut decided = None;
+        for size in self.sizes {
+            match check_mapping(self.module, self.mapping, size) {
+                Ok(_) => {
+                    decided = decided.or(Some("verdict: legal at given sizes"));
+                    self.legal_at(size, None, tally)?;
+                }
+                Err(errors) if errors.iter().any(|e| e.kind() == Kind::Mistake) => {
+                    decided = Some("verdict: refused");
+                    self.refused(&errors, std::slice::from_ref(size), tally)?;
+                    let verdict = self.tried(&self.params(size))?;
+                    if verdict.is_legal() {
+                        return Err(format!("legal at {size:?}, but refused: {}", errors[0]));
+                    }
+                }
+                Err(errors) => {
+                    tally.count(format!("limited at given sizes: {}", errors[0].code.id));
+                }
+            }
+        }
+        tally.count(decided.unwrap_or("verdict: none"));
+        Ok(())
+    }
+}
+
+fn inputs(system: &System, params: &[i128]) -> Result<Arrays, String> {
+    let mut arrays = Arrays::new();
+    for (n, input) in system.inputs.iter().enumerate() {
+        if matches!(&input.kind, InputKind::Table { data: Some(_) }) {
+            continue;
+        }
+        let seed = 17 + n as u64;
+        let tensor = Tensor::random(input.ty, &input.axes, params, seed)
+            .map_err(|e| format!("input {}: {e}", input.name))?;
+        arrays.insert(input.name.clone(), tensor);
+    }
+    Ok(arrays)
+}
+
+/// How far apart two orders of one sum may end, relative to the larger value (and at least 1): sums of
+/// a few hundred terms of at most 8, each addition rounding once.
+fn tolerance(ty: Scalar) -> f64 {
+    match ty {
+        Scalar::F32 => 1e-3,
+        _ => 1e-11,
+    }
+}
+
+fn compare(expected: &Arrays, outputs: &Arrays, regroups: bool) -> Result<(), String> {
+    if expected.keys().ne(outputs.keys()) {
+        return Err("other outputs".into());
+    }
+    for (name, want) in expected {
+        let got = &outputs[name];
+        if want.ty() != got.ty() || want.shape != got.shape {
+            return Err(format!("`{name}` has another type or shape"));
+        }
+        if want.ty().is_float() && regroups {
+            if let Some(difference) = want.first_difference(got, tolerance(want.ty())) {
+                return Err(format!("`{name}` differs: {difference:?}"));
+            }
+            continue;
+        }
+        for at in 0..want.data.len() {
+            let (a, b) = (want.data.get(at), got.data.get(at));
+            let same = match (&a, &b) {
+                (Some(a), Some(b)) => a.is_identical(b),
+                _ => false,
+            };
+            if !same {
+                return Err(format!("`{name}` differs at {at}: {a:?} and {b:?}"));
+            }
+        }
+    }
+    Ok(())
+}

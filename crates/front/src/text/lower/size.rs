@@ -1,0 +1,163 @@
+//! How deep what was lowered is nested when it is written out again.
+//!
+//! Lowering normalises index expressions and writes chains of comparisons out, so a text may grow
+//! deeper by being read and printed. The limit is therefore on what comes out, and lies below that of
+//! the parser: what is accepted once is accepted again after printing.
+
+use systola_ir::codes::syntax;
+use systola_ir::system::{Expr, visit};
+use systola_ir::{Atom, BinOp, Cond, Diagnostic, Form, Span};
+
+/// Levels that a printed expression may have; the parser takes more.
+pub const MAX_NESTING: usize = 96;
+/// Operations that may hang on one another in it; the parser takes more.
+pub const MAX_HEIGHT: usize = 520;
+
+pub fn too_deep(span: Span) -> Diagnostic {
+    Diagnostic::new(
+        &syntax::TOO_LARGE,
+        span,
+        format!("this is nested more than {MAX_NESTING} deep"),
+    )
+    .help("name inner parts with `let`, or give them a variable")
+}
+
+pub fn too_high(span: Span) -> Diagnostic {
+    Diagnostic::new(
+        &syntax::TOO_LARGE,
+        span,
+        format!("more than {MAX_HEIGHT} operations hang on one another in this expression"),
+    )
+    .help("split it with `reduce`, a variable, or a `fn`")
+}
+
+/// A sum of products of floors: three levels, and what is below the floors.
+pub fn of_form(form: &Form) -> usize {
+    let inner = form.terms().map(|(atom, _)| match atom {
+        Atom::Dim(_) => 0,
+        Atom::Floor(inner, _) | Atom::Mod(inner, _) => of_form(inner),
+    });
+    3 + inner.max().unwrap_or(0)
+}
+
+pub fn of_cond(cond: &Cond) -> usize {
+    1 + match cond {
+        Cond::Const(_) => 0,
+        Cond::Cmp(_, left, right) => of_form(left).max(of_form(right)),
+        Cond::And(parts) | Cond::Or(parts) => parts.iter().map(of_cond).max().unwrap_or(0),
+        Cond::Not(inner) => of_cond(inner),
+    }
+}
+
+pub fn of_expr(expr: &Expr) -> usize {
+    let children = visit::children(expr);
+    let below = match expr {
+        Expr::Var { index, .. } | Expr::Input { index, .. } => {
+            index.iter().map(of_form).max().unwrap_or(0)
+        }
+        Expr::Guard { cond, .. } => of_cond(cond),
+        Expr::Lit(..)
+        | Expr::Const(_)
+        | Expr::Iter(_)
+        | Expr::Param(_)
+        | Expr::Local(_)
+        | Expr::Lookup { .. }
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Cast(..)
+        | Expr::Select { .. }
+        | Expr::Tuple(_)
+        | Expr::Field(..)
+        | Expr::Call(..)
+        | Expr::Let { .. }
+        | Expr::Reduce { .. }
+        | Expr::Scan { .. }
+        | Expr::Port(_) => 0,
+    };
+    // A run of one operator, or of `let`s, is written side by side.
+    let side_by_side = match (expr, children.as_slice()) {
+        (Expr::Binary(op, ..), [left, _]) => {
+            matches!(left, Expr::Binary(inner, ..) if alike(*op, *inner))
+        }
+        (Expr::Let { .. }, [_, body]) => matches!(body, Expr::Let { .. }),
+        _ => false,
+    };
+    let mut levels = children.iter().map(|child| of_expr(child));
+    match (expr, side_by_side) {
+        (Expr::Binary(..), true) => {
+            let left = levels.next().unwrap_or(0);
+            left.max(1 + levels.max().unwrap_or(0))
+        }
+        (Expr::Let { .. }, true) => {
+            let value = levels.next().unwrap_or(0);
+            (1 + value).max(levels.max().unwrap_or(0))
+        }
+        _ => 1 + levels.max().unwrap_or(0).max(below),
+    }
+}
+
+/// Do the operators bind alike, so that one may stand left of the other without parentheses?
+fn alike(a: BinOp, b: BinOp) -> bool {
+    let is_sum = |op| matches!(op, BinOp::Add | BinOp::Sub);
+    let is_product = |op| matches!(op, BinOp::Mul | BinOp::Div | BinOp::Rem);
+    let is_comparison = |op: BinOp| op.is_comparison() || op == BinOp::Pow;
+    (a == b && !is_comparison(a)) || (is_sum(a) && is_sum(b)) || (is_product(a) && is_product(b))
+}
+
+/// Nodes on the longest path of the expression, with its index expressions written out.
+pub fn height(expr: &Expr) -> usize {
+    let below = match expr {
+        Expr::Var { index, .. } | Expr::Input { index, .. } => {
+            index.iter().map(form_height).max().unwrap_or(0)
+        }
+        Expr::Guard { cond, .. } => cond_height(cond),
+        Expr::Lit(..)
+        | Expr::Const(_)
+        | Expr::Iter(_)
+        | Expr::Param(_)
+        | Expr::Local(_)
+        | Expr::Lookup { .. }
+        | Expr::Unary(..)
+        | Expr::Binary(..)
+        | Expr::Cast(..)
+        | Expr::Select { .. }
+        | Expr::Tuple(_)
+        | Expr::Field(..)
+        | Expr::Call(..)
+        | Expr::Let { .. }
+        | Expr::Reduce { .. }
+        | Expr::Scan { .. }
+        | Expr::Port(_) => 0,
+    };
+    let children = visit::children(expr).into_iter().map(height);
+    1 + children.max().unwrap_or(0).max(below)
+}
+
+fn cond_height(cond: &Cond) -> usize {
+    1 + match cond {
+        Cond::Const(_) => 0,
+        Cond::Cmp(_, left, right) => form_height(left).max(form_height(right)),
+        Cond::And(parts) | Cond::Or(parts) => {
+            parts.len() + parts.iter().map(cond_height).max().unwrap_or(0)
+        }
+        Cond::Not(inner) => cond_height(inner),
+    }
+}
+
+fn form_height(form: &Form) -> usize {
+    let terms = form.terms().map(|(atom, c)| {
+        let inner = match atom {
+            Atom::Dim(_) => 0,
+            Atom::Floor(inner, _) | Atom::Mod(inner, _) => 1 + form_height(inner),
+        };
+        (c, inner)
+    });
+    terms
+        .chain([(form.constant_part(), 0)])
+        .map(|(c, inner)| {
+            c.terms()
+                .map(|(factors, _)| 2 + factors.len() + inner)
+                .sum::<usize>()
+        })
+        .sum::<usize>()
+}

@@ -1,0 +1,39 @@
+//! Every explanation of a syntax or type error shows a program that provokes it.
+
+use systola_front::parse_module;
+use systola_ir::codes;
+
+#[test]
+fn examples_provoke_their_codes() {
+    for code in codes::all().filter(|c| c.id.starts_with("E01") || c.id.starts_with("E02")) {
+        // A file of 16 MiB is no example.
+        if code.id == codes::syntax::SOURCE_TOO_LONG.id {
+            continue;
+        }
+        let example = code
+            .explain
+            .split_once("```ure\n")
+            .and_then(|(_, rest)| rest.split_once("```"))
+            .map(|(example, _)| example)
+            .unwrap_or_else(|| panic!("{} has no example", code.id));
+        let errors = parse_module(example).expect_err(code.id);
+        let found: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        assert!(
+            errors.iter().all(|e| e.code == code),
+            "{}: {found:?}",
+            code.id
+        );
+        assert!(
+            errors.iter().all(|e| e.help.is_some()),
+            "{}: {found:?}",
+            code.id
+        );
+    }
+}
+
+#[test]
+fn a_long_source_is_refused() {
+    let source = " ".repeat((16 << 20) + 1);
+    let errors = parse_module(&source).expect_err("too long");
+    assert_eq!(errors[0].code, &codes::syntax::SOURCE_TOO_LONG);
+}
