@@ -11,7 +11,7 @@
 
 use crate::error::Result;
 use crate::int::{Int, add, floor_div, mul, nearest_quotient, neg, sub};
-use crate::simplex;
+use crate::simplex::{self, Tableau};
 use crate::system::{
     Budget, Row, System, Verdict, combine, negate, normalize_eq, normalize_ge,
 };
@@ -462,6 +462,7 @@ pub(crate) fn tidy(
         return Ok(None);
     }
     compact(&mut sys, n_visible);
+    fix_constants(&mut sys, n_visible, budget)?;
     Ok(Some(sys))
 }
 
@@ -492,11 +493,12 @@ fn merge_equal_divs(sys: &mut System, n_visible: usize, budget: &mut Budget) -> 
         let Some((mut e, m)) = floor_definition(&sys.ges, q)? else {
             continue;
         };
-        // floor((e + m k x) / m) = floor(e / m) + k x: keep the coefficients of e within 0..m.
+        // floor((e + m k x) / m) = floor(e / m) + k x: keep the coefficients of e close to zero, its constant within
+        // 0..m.
         let mut shift = vec![0; sys.n + 1];
         let mut any = false;
-        for (c, s) in e.iter_mut().zip(&mut shift) {
-            *s = floor_div(*c, m)?;
+        for (i, (c, s)) in e.iter_mut().zip(&mut shift).enumerate() {
+            *s = if i == 0 { floor_div(*c, m)? } else { nearest_quotient(*c, m)? };
             *c = sub(*c, mul(*s, m)?)?;
             any |= *s != 0;
         }
@@ -519,6 +521,36 @@ fn merge_equal_divs(sys: &mut System, n_visible: usize, budget: &mut Budget) -> 
         } else {
             seen.push((q, e, m));
         }
+    }
+    Ok(())
+}
+
+/// Replaces existentials that can take only one value by that value.
+pub(crate) fn fix_constants(sys: &mut System, n_visible: usize, budget: &mut Budget) -> Result<()> {
+    if sys.n == n_visible {
+        return Ok(());
+    }
+    let Some(tableau) = Tableau::new(sys, budget)? else {
+        return Ok(());
+    };
+    let mut any = false;
+    for q in n_visible..sys.n {
+        let mut row = vec![0; sys.n + 1];
+        row[q + 1] = 1;
+        let Some(low) = tableau.clone().minimum_of(&row, budget)? else {
+            continue;
+        };
+        row[q + 1] = -1;
+        let Some(high) = tableau.clone().minimum_of(&row, budget)? else {
+            continue;
+        };
+        if low == neg(high)? {
+            sys.fix(q, low)?;
+            any = true;
+        }
+    }
+    if any && sys.normalize(budget)? {
+        compact(sys, n_visible);
     }
     Ok(())
 }

@@ -52,7 +52,7 @@ system conv1d(C, Q) where C >= 1, Q >= 1 {
   output z[C]: i32 = Z at [c] when q == Q - 1;
 }
 mapping sbm of conv1d { lane = c + q; time = q; }
-mapping crowded of conv1d { lane = c + q; time = c + q; }
+mapping crowded of conv1d { lane = q; time = q; }
 mapping hasty of conv1d { lane = c; time = -q; }
 program twice(N) where N >= 8 {
   input x[N]: i32;
@@ -104,7 +104,7 @@ fn an_illegal_mapping_is_status_1_with_a_counterexample() {
 
 #[test]
 fn several_errors_are_told_at_once() {
-    let broken = "system s(N) {\n  input x[N]: f31;\n  index i in 0..N;\n  var X: f32 = y[i];\n}\n";
+    let broken = "system s(N) {\n  input x[N]: f32;\n  index i in 0..N;\n  var X: f32 = y[i];\n  var Y: f32 = u[i];\n}\n";
     let (_, err) = check(&["check", &file("broken.ure", broken)], 1);
     assert!(err.matches("error E0").count() >= 2, "{err}");
     assert!(err.contains("systola explain"), "{err}");

@@ -218,15 +218,15 @@ impl<'a> Brute<'a> {
         }
         let points: Vec<&Point> = example.points.iter().map(|p| &p.point).collect();
         match (fault, points.as_slice()) {
-            (Fault::NotCausal, [source, sink]) => {
+            (Fault::NotCausal | Fault::CrossesBlocks, [source, sink]) => {
                 self.is_point(sink)?;
                 let found = self.reads_of(sink).iter().any(|read| {
                     self.source(sink, read) == **source
-                        && self.judge(sink, read) == Judgement::Fault(Fault::NotCausal)
+                        && self.judge(sink, read) == Judgement::Fault(fault)
                 });
                 found
                     .then_some(())
-                    .ok_or_else(|| format!("{sink:?} does not read {source:?} too early"))
+                    .ok_or_else(|| format!("no read of {source:?} at {sink:?} is wrong so"))
             }
             (Fault::Conflict, [a, b]) => {
                 self.is_point(a)?;
@@ -345,7 +345,8 @@ impl<'a> Brute<'a> {
                 (false, _) => Judgement::Fault(Fault::NotCausal),
             };
         }
-        if propagated && (displaced(PlaceLevel::Block) || displaced(PlaceLevel::Warp)) {
+        let border = displaced(PlaceLevel::Block) || displaced(PlaceLevel::Warp);
+        if propagated && border && !displaced(PlaceLevel::Node) {
             return Judgement::Fine;
         }
         if delay < zero {

@@ -529,7 +529,11 @@ impl Sketch {
 
     fn read(&mut self, ty: &'static str, reach: usize, source: &mut Source) -> String {
         let same: Vec<usize> = (0..self.arrays.len())
-            .filter(|n| self.arrays[*n].ty == ty)
+            .filter(|n| {
+                let array = &self.arrays[*n];
+                let fits = |dims: &Vec<usize>| dims.iter().all(|d| *d < reach);
+                array.ty == ty && array.exact.as_ref().is_none_or(fits)
+            })
             .collect();
         let n = if same.is_empty() || (self.arrays.len() < 4 && source.chance(40)) {
             self.declare(ty, reach, source)
@@ -939,7 +943,7 @@ impl Sketch {
             if !self.params.is_empty() && source.chance(50) {
                 hi = self.constant(lo.max(0));
                 hi.params[source.below(self.params.len())] = 1;
-            } else if k == 0 && self.is_box && source.chance(20) {
+            } else if k == 0 && self.is_box && source.chance(60) {
                 // As many terms as the first iterator says, at least one.
                 self.traits.insert("triangular sum");
                 hi = self.dim(0).add(&self.bounds[0].0.clone(), -1).plus(lo + 1);
@@ -1667,7 +1671,9 @@ impl Task<'_> {
         }
         // Something to go wrong.
         if source.chance(16) && !reversed {
-            match source.below(4) {
+            // Pieces have the same coordinates.
+            let kind = if plan.whens.is_empty() { source.below(4) } else { 2 };
+            match kind {
                 0 if plan.place.len() > 1 => {
                     let at = source.below(plan.place.len());
                     plan.place.remove(at);

@@ -21,7 +21,12 @@ use systola_ir::{Diagnostic, codes};
 const HEADER: &str = "//~ ";
 
 /// Codes that no text provokes, with the reason.
-const NOT_FROM_TEXT: &[(&str, &str)] = &[];
+const NOT_FROM_TEXT: &[(&str, &str)] = &[
+    ("E0312", "the parser refuses it first, as E0214"),
+    ("E0313", "the grammar asks for a range, E0102"),
+    ("E0417", "the parser refuses a mapping of no system, E0219; `--map` is the command line's"),
+    ("L0711", "the grammar asks for a range, E0102"),
+];
 
 fn diagnostics(source: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let module = load(source)?;

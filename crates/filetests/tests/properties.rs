@@ -290,7 +290,8 @@ impl Case<'_> {
             }
             Err(errors) if errors.iter().any(|e| e.kind() == Kind::Mistake) => {
                 tally.count("verdict: refused");
-                self.refused(&errors, self.sizes, tally)
+                self.refused(&errors, self.sizes, tally)?;
+                self.refused_at(tally)
             }
             Err(errors) => self.limited(&errors, tally),
         }
@@ -439,6 +440,44 @@ impl Case<'_> {
         Ok(())
     }
 
+    /// What is refused for all sizes may be legal at the least one.
+    fn refused_at(&self, tally: &mut Tally) -> Result<(), String> {
+        let Some(size) = self.sizes.first().filter(|s| !s.is_empty()) else {
+            return Ok(());
+        };
+        match check_mapping(self.module, self.mapping, size) {
+            Ok(checked) => {
+                if !matches!(checked.report.scope, Scope::GivenSizes(_)) {
+                    return Err(format!("refused, but legal for all sizes when asked for {size:?}"));
+                }
+                tally.count("refused, but legal at given sizes");
+                self.legal_at(size, None, tally)
+            }
+            Err(errors) if errors.iter().any(|e| e.kind() == Kind::Mistake) => {
+                self.wrong_at(&errors, size, tally)
+            }
+            Err(errors) => {
+                tally.count(format!("limited at given sizes: {}", errors[0].code.id));
+                Ok(())
+            }
+        }
+    }
+
+    /// Refused at given sizes: it must be illegal at these.
+    fn wrong_at(
+        &self,
+        errors: &[Diagnostic],
+        size: &BTreeMap<String, i128>,
+        tally: &mut Tally,
+    ) -> Result<(), String> {
+        self.refused(errors, std::slice::from_ref(size), tally)?;
+        let verdict = self.tried(&self.params(size))?;
+        if verdict.is_legal() {
+            return Err(format!("legal at {size:?}, but refused: {}", errors[0]));
+        }
+        Ok(())
+    }
+
     fn larger(&self) -> Vec<BTreeMap<String, i128>> {
         let first = &self.sizes[0];
         [5, 7]
@@ -460,11 +499,7 @@ impl Case<'_> {
                 }
                 Err(errors) if errors.iter().any(|e| e.kind() == Kind::Mistake) => {
                     decided = Some("verdict: refused");
-                    self.refused(&errors, std::slice::from_ref(size), tally)?;
-                    let verdict = self.tried(&self.params(size))?;
-                    if verdict.is_legal() {
-                        return Err(format!("legal at {size:?}, but refused: {}", errors[0]));
-                    }
+                    self.wrong_at(&errors, size, tally)?;
                 }
                 Err(errors) => {
                     tally.count(format!("limited at given sizes: {}", errors[0].code.id));

@@ -4,6 +4,7 @@ mod arbitrary;
 mod rng;
 
 use proptest::prelude::*;
+use proptest::test_runner::FileFailurePersistence;
 use systola_front::{parse_mapping, parse_module};
 use systola_ir::system::Module;
 
@@ -29,7 +30,11 @@ fn first_difference(found: &Module, expected: &Module) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig {
+        cases: 2000,
+        failure_persistence: Some(Box::new(FileFailurePersistence::WithSource("proptest-regressions"))),
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn printed_modules_read_back(seed: u64) {

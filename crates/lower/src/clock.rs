@@ -144,7 +144,8 @@ pub fn time_bounds(
     form_bounds(array, &forms, params)
 }
 
-fn form_bounds(
+/// Least and greatest value at given sizes of forms, each on its piece of the domain.
+pub fn form_bounds(
     array: &Array,
     forms: &[(&Cond, &Form)],
     params: &[i128],

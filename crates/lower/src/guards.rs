@@ -6,6 +6,8 @@
 //! output: points of the domain read only points of the domain, at the time they are due. For every
 //! such effect it is asked, for all sizes at once, whether an empty slot could have it.
 
+use std::cell::OnceCell;
+
 use affine::{Set, Space};
 use systola_ir::array::{Array, Guard, Reverse};
 use systola_ir::codes::legality as codes;
@@ -16,7 +18,7 @@ use systola_ir::system::visit::children;
 use systola_ir::system::{Axis, Expr};
 use systola_ir::{BinOp, Diagnostic, Span};
 
-use crate::clock::domain;
+use crate::clock::{domain, form_bounds};
 use crate::decide::{Decide, Sample, Undecided};
 
 /// An effect of a cell or an output on memory.
@@ -39,8 +41,8 @@ pub fn find_guards(array: &Array, decide: &Decide) -> Vec<Guard> {
             (_, Check::Check) => (true, "`check` asks every PE to test".to_string()),
             (Slots::Filled, _) => (false, "every slot of the array has a point".to_string()),
             (Slots::Unknown(why), _) => (true, why.clone()),
-            (Slots::Empty(slots), _) => {
-                match happens(array, decide, slots, &effect.when) {
+            (Slots::Empty(boxes), _) => {
+                match happens(array, decide, boxes, &effect.when) {
                     Ok(None) => (false, "no empty slot can have this effect".to_string()),
                     Ok(Some((params, point))) => {
                         let names = array.param_names();
@@ -114,20 +116,38 @@ pub fn verify_trust(array: &Array, span: Span) -> Option<Diagnostic> {
 enum Slots {
     /// No slot of the box is empty.
     Filled,
-    /// The points outside of the domain that the empty slots belong to.
-    Empty(Set),
+    Empty(Boxes),
     Unknown(String),
+}
+
+/// The points outside of the domain that the empty slots belong to.
+struct Boxes {
+    /// In a box that is at least as large as the array's, found without projections.
+    loose: Set,
+    /// In the box itself, found when it is needed.
+    tight: OnceCell<Result<Set, Undecided>>,
 }
 
 fn happens(
     array: &Array,
     decide: &Decide,
-    slots: &Set,
+    boxes: &Boxes,
     when: &Cond,
 ) -> Result<Option<Sample>, Undecided> {
     let space = Space::new(decide.n_params, array.dims.len());
     let effect = set_of(when, space)?;
-    // Pair by pair: most effects that need a test show it in the first pieces.
+    match first_common(&boxes.loose, &effect)? {
+        None => Ok(None),
+        Some(sample) if is_in_box(array, &sample)? => Ok(Some(sample)),
+        Some(_) => {
+            let tight = boxes.tight.get_or_init(|| box_around(array, decide, Bounds::Tight));
+            first_common(tight.as_ref().map_err(Clone::clone)?, &effect)
+        }
+    }
+}
+
+/// A point of both. Pair by pair: most effects that need a test show it in the first pieces.
+fn first_common(slots: &Set, effect: &Set) -> Result<Option<Sample>, Undecided> {
     for slots in slots.pieces() {
         for effect in effect.pieces() {
             let both = slots.intersect(effect)?;
@@ -139,17 +159,32 @@ fn happens(
     Ok(None)
 }
 
-fn empty_slots(array: &Array, decide: &Decide) -> Slots {
-    let [piece] = array.pieces.as_slice() else {
-        return Slots::Unknown("the mapping has several pieces".into());
+/// Do the coordinates of a point lie between those of points of the domain, at its sizes?
+fn is_in_box(array: &Array, (params, point): &Sample) -> Result<bool, Undecided> {
+    let Some(piece) = array.pieces.first() else {
+        return Ok(false);
     };
-    let forms: Vec<&Form> = piece.place.iter().chain(&piece.time).collect();
-    match box_around(array, &forms, decide) {
-        Ok(slots) => match slots.is_empty() {
-            Ok(true) => Slots::Filled,
-            Ok(false) => Slots::Empty(slots),
-            Err(error) => Slots::Unknown(error.to_string()),
-        },
+    for form in piece.place.iter().chain(&piece.time) {
+        let value = form.eval(params, point)?;
+        match form_bounds(array, &[(&piece.cond, form)], params)? {
+            Some((least, most)) if (least..=most).contains(&value) => {}
+            _ => return Ok(false),
+        }
+    }
+    Ok(true)
+}
+
+fn empty_slots(array: &Array, decide: &Decide) -> Slots {
+    if array.pieces.len() != 1 {
+        return Slots::Unknown("the mapping has several pieces".into());
+    }
+    let slots = box_around(array, decide, Bounds::Loose);
+    match slots.and_then(|slots| Ok((slots.is_empty()?, slots))) {
+        Ok((true, _)) => Slots::Filled,
+        Ok((false, loose)) => Slots::Empty(Boxes {
+            loose,
+            tight: OnceCell::new(),
+        }),
         Err(Undecided::NeedsSizes(_)) => Slots::Unknown(
             "the schedule multiplies a parameter with an iterator: decided at given sizes only".into(),
         ),
@@ -157,20 +192,32 @@ fn empty_slots(array: &Array, decide: &Decide) -> Slots {
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Bounds {
+    Loose,
+    Tight,
+}
+
 /// The points outside of the domain whose coordinates lie between those of points inside.
-fn box_around(array: &Array, forms: &[&Form], decide: &Decide) -> Result<Set, Undecided> {
+fn box_around(array: &Array, decide: &Decide, bounds: Bounds) -> Result<Set, Undecided> {
     let space = Space::new(decide.n_params, array.dims.len());
     let cond = decide.context.clone().and(domain(array));
     let inside = set_of(&cond, space)?;
     let mut slots = inside.complement_in(&set_of(&decide.context, space)?)?;
+    let forms = array.pieces.iter().flat_map(|p| p.place.iter().chain(&p.time));
     for form in forms {
-        if let Some((least, most)) = declared_bounds(form, &cond) {
-            let between = Cond::Cmp(Rel::Ge, (*form).clone(), Form::from(least))
-                .and(Cond::Cmp(Rel::Le, (*form).clone(), Form::from(most)));
+        let stated = declared_bounds(form, &cond);
+        let stated = match bounds {
+            Bounds::Loose => stated.or_else(|| sum_of_bounds(form, &cond)),
+            Bounds::Tight => stated,
+        };
+        if let Some((least, most)) = stated {
+            let between = Cond::Cmp(Rel::Ge, form.clone(), Form::from(least))
+                .and(Cond::Cmp(Rel::Le, form.clone(), Form::from(most)));
             slots = slots.intersect(&set_of(&between, space)?)?;
             continue;
         }
-        let map = map_of(std::slice::from_ref(*form), space)?;
+        let map = map_of(std::slice::from_ref(form), space)?;
         let values = inside.image(&map)?;
         let n = decide.n_params;
         // Not below the least value, not above the greatest.
@@ -182,6 +229,21 @@ fn box_around(array: &Array, forms: &[&Form], decide: &Decide) -> Result<Set, Un
         slots = slots.intersect(&between.preimage(&map)?)?;
     }
     Ok(slots)
+}
+
+/// An affine form between the sums of the bounds of its iterators.
+fn sum_of_bounds(form: &Form, domain: &Cond) -> Option<(Poly, Poly)> {
+    let mut least = form.constant_part().clone();
+    let mut most = least.clone();
+    for (atom, coefficient) in form.terms() {
+        let Atom::Dim(d) = atom else { return None };
+        let c = coefficient.as_constant()?;
+        let (lo, hi) = declared_bounds(&Form::from(*d), domain)?;
+        let (lo, hi) = if c > 0 { (lo, hi) } else { (hi, lo) };
+        least = least.add(&lo.mul(&Poly::constant(c)).ok()?);
+        most = most.add(&hi.mul(&Poly::constant(c)).ok()?);
+    }
+    Some((least, most))
 }
 
 /// The bounds of a form where the domain states them in so many words: an iterator with a range, or

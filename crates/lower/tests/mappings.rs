@@ -158,7 +158,7 @@ fn a_reverse_transform_is_derived_and_a_users_one_verified() {
 fn a_halo_must_reach_as_far_as_the_steps_of_a_launch() {
     let with = |halo: i128| {
         format!(
-            "tile t by 4 as (l, u); tile x by 16 as (bx, xx) overlap ({halo}, {halo});
+            "tile t by 4 as (l, u); tile x by 16 overlap ({halo}, {halo}) as (bx, xx);
              block = bx; lane = xx + {halo}; launch = l; time = u;"
         )
     };

@@ -2,17 +2,17 @@
 
 use systola_ir::codes::{syntax, types};
 use systola_ir::mapping::Name;
-use systola_ir::system::{Combine, Dim, Expr, InputKind, visit};
-use systola_ir::{
-    BinOp, Diagnostic, DimId, FnId, Form, InputId, Literal, LocalId, Scalar, Span, Type, UnOp,
-    VarId,
-};
+use systola_ir::system::{Expr, visit};
+use systola_ir::{BinOp, Diagnostic, FnId, Literal, LocalId, Scalar, Span, Type, UnOp};
 
 use super::names::Entity;
-use super::system::{Builder, Place};
+use super::system::Builder;
 use super::types_of::{Class, Ty, fit, no_operator, settle};
 use super::{Failed, Lowered};
-use crate::text::ast::{self, ExprKind, ReduceOpKind};
+use crate::text::ast::{self, ExprKind};
+
+mod reads;
+mod sums;
 
 /// Nodes that chained comparisons of one body may copy.
 pub const COPIES: usize = 1 << 14;
@@ -156,52 +156,6 @@ impl Builder<'_> {
         }
     }
 
-    fn named(&mut self, name: &str, span: Span) -> Lowered<(Expr, Ty)> {
-        let Some(entity) = self.names.get(name) else {
-            let error = self.names.unknown(name, span);
-            return self.errors.fail(error);
-        };
-        match entity {
-            Entity::Param(p) => Ok((Expr::Param(p), Ty::Known(Scalar::I64))),
-            Entity::Const(c) => match self.system.consts.get(c.index()) {
-                Some(constant) => Ok((Expr::Const(c), Ty::Known(constant.ty))),
-                None => Err(Failed),
-            },
-            Entity::Dim(d) => {
-                self.pure(name, entity, span)?;
-                Ok((Expr::Iter(d), Ty::Known(Scalar::I64)))
-            }
-            Entity::Local(local) => match self.locals.get(local.index()) {
-                Some(ty) => Ok((Expr::Local(local), Ty::from(ty))),
-                None => Err(Failed),
-            },
-            Entity::Var(var) => {
-                let index = self.system.identity_index();
-                self.var_at(name, var, index, span)
-            }
-            Entity::Input(input) if self.axes_of(input) == Some(0) => {
-                self.element_of(name, input, &[], span)
-            }
-            Entity::Input(_) => {
-                let help = format!("say which element: `{name}[…]`");
-                self.wrong_kind(name, entity, "a value", &help, span)
-            }
-            Entity::Fn(_) => {
-                let help = format!("call it: `{name}(…)`");
-                self.wrong_kind(name, entity, "a value", &help, span)
-            }
-            Entity::Output => {
-                let help = "read the variable that is written to it".to_string();
-                self.wrong_kind(name, entity, "a value", &help, span)
-            }
-            Entity::Batch => {
-                let help = "make it an iterator of `index` if equations need it".to_string();
-                self.wrong_kind(name, entity, "a value", &help, span)
-            }
-            Entity::Stage(_) => Err(Failed),
-        }
-    }
-
     fn wrong_kind<T>(
         &mut self,
         name: &str,
@@ -237,46 +191,6 @@ impl Builder<'_> {
             )
             .help("give exactly as many as it takes"),
         )
-    }
-
-    /// Refuses what depends on the point inside of a function.
-    fn pure(&mut self, name: &str, entity: Entity, span: Span) -> Lowered<()> {
-        if self.place != Place::Function {
-            return Ok(());
-        }
-        self.errors.fail(
-            Diagnostic::new(
-                &types::IMPURE_FUNCTION,
-                span,
-                format!("a function can not use `{name}`, {}", entity.describe()),
-            )
-            .help("pass its value as an argument"),
-        )
-    }
-
-    fn var_at(
-        &mut self,
-        name: &str,
-        var: VarId,
-        index: Vec<Form>,
-        span: Span,
-    ) -> Lowered<(Expr, Ty)> {
-        self.pure(name, Entity::Var(var), span)?;
-        if self.place == Place::Write && index != self.system.identity_index() {
-            return self.errors.fail(
-                Diagnostic::new(
-                    &types::READ_ELSEWHERE,
-                    span,
-                    format!("an output is written from the values of its own point, but this reads `{name}` at another one"),
-                )
-                .help(format!("write `{name}`, and choose the point with `when`")),
-            );
-        }
-        let Some(declared) = self.system.vars.get(var.index()) else {
-            return Err(Failed);
-        };
-        let ty = Ty::from(&declared.ty);
-        Ok((Expr::Var { var, index, span }, ty))
     }
 
     fn apply(&mut self, name: &Name, args: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
@@ -325,23 +239,6 @@ impl Builder<'_> {
                 self.errors.fail(error)
             }
         }
-    }
-
-    fn var_call(
-        &mut self,
-        name: &str,
-        var: VarId,
-        args: &[ast::Expr],
-        span: Span,
-    ) -> Lowered<(Expr, Ty)> {
-        if args.len() != self.system.dims.len() {
-            let dims: Vec<&str> = self.system.dims.iter().map(|d| d.name.as_str()).collect();
-            let expected = format!("{} indices ({})", dims.len(), dims.join(", "));
-            let what = format!("the variable `{name}`");
-            return self.wrong_count(&what, &expected, args.len(), span);
-        }
-        let index = self.forms(args)?;
-        self.var_at(name, var, index, span)
     }
 
     fn call(
@@ -641,241 +538,6 @@ impl Builder<'_> {
             bound.push((local, name.text.clone(), value));
         }
         Ok(())
-    }
-
-    fn reduce(
-        &mut self,
-        op: &ast::ReduceOp,
-        dims: &[ast::Dim],
-        body: &ast::Expr,
-        span: Span,
-    ) -> Lowered<(Expr, Ty)> {
-        self.may_reduce("reduce", span)?;
-        let mut bound = Vec::new();
-        let result = self
-            .bind_dims(dims, &mut bound)
-            .and_then(|()| self.value(body));
-        for (_, name) in &bound {
-            self.names.forget(name);
-        }
-        let (op, body, ty) = self.combine(op, result?)?;
-        let reduce = Expr::Reduce {
-            op,
-            dims: bound.into_iter().map(|(d, _)| d).collect(),
-            body: Box::new(body),
-            span,
-        };
-        Ok((reduce, ty))
-    }
-
-    fn bind_dims(&mut self, dims: &[ast::Dim], bound: &mut Vec<(DimId, String)>) -> Lowered<()> {
-        for dim in dims {
-            let range = match &dim.range {
-                Some((lo, hi)) => {
-                    let (lo, hi) = (self.form(lo), self.form(hi));
-                    Some((lo?, hi?))
-                }
-                None => None,
-            };
-            let id = DimId::from(self.system.dims.len() + self.system.bound.len());
-            if !self.names.declare(&dim.name, Entity::Dim(id), self.errors) {
-                return Err(Failed);
-            }
-            bound.push((id, dim.name.text.clone()));
-            self.system.bound.push(Dim {
-                name: dim.name.text.clone(),
-                range,
-                span: dim.span,
-            });
-        }
-        Ok(())
-    }
-
-    fn scan(
-        &mut self,
-        op: &ast::ReduceOp,
-        dim: &Name,
-        body: &ast::Expr,
-        span: Span,
-    ) -> Lowered<(Expr, Ty)> {
-        self.may_reduce("scan", span)?;
-        let along = match self.names.get(&dim.text) {
-            Some(Entity::Dim(d)) if d.index() < self.system.dims.len() => d,
-            Some(entity) => {
-                let help = "a scan runs along an iterator of the index space";
-                return self.wrong_kind(
-                    &dim.text,
-                    entity,
-                    "an iterator of the index space",
-                    help,
-                    dim.span,
-                );
-            }
-            None => {
-                let error = self.names.unknown(&dim.text, dim.span);
-                return self.errors.fail(error);
-            }
-        };
-        let body = self.value(body)?;
-        let (op, body, ty) = self.combine(op, body)?;
-        let scan = Expr::Scan {
-            op,
-            dim: along,
-            body: Box::new(body),
-            span,
-        };
-        Ok((scan, ty))
-    }
-
-    fn may_reduce(&mut self, what: &str, span: Span) -> Lowered<()> {
-        let place = match self.place {
-            Place::Equation => return Ok(()),
-            Place::Function => "a function",
-            Place::Write => "an output",
-        };
-        self.errors.fail(
-            Diagnostic::new(
-                &types::MISPLACED_REDUCE,
-                span,
-                format!("`{what}` stands in equations, not in {place}"),
-            )
-            .help("give it a variable of its own and use that"),
-        )
-    }
-
-    /// What a sum combines with, checked against what it combines.
-    fn combine(&mut self, op: &ast::ReduceOp, body: Typed) -> Lowered<(Combine, Expr, Ty)> {
-        let name = match &op.kind {
-            ReduceOpKind::Op(op) => {
-                let class = Class::of_binary(*op);
-                return match class.narrow(&body.ty) {
-                    Some(ty) => Ok((Combine::Op(*op), body.expr, ty)),
-                    None => self
-                        .errors
-                        .fail(*no_operator(op.name(), class, &body.ty, body.span)),
-                };
-            }
-            ReduceOpKind::Fn(name) => name,
-        };
-        let function = match self.names.get(name) {
-            Some(Entity::Fn(function)) => function,
-            Some(entity) => {
-                return self.wrong_kind(
-                    name,
-                    entity,
-                    "a function",
-                    "use a `fn` of two arguments",
-                    op.span,
-                );
-            }
-            None => {
-                let error = self.names.unknown(name, op.span);
-                return self.errors.fail(error);
-            }
-        };
-        let Some(signature) = self.system.functions.get(function.index()) else {
-            return Err(Failed);
-        };
-        let ty = signature.result.clone();
-        let fits = signature.params.len() == 2 && signature.params.iter().all(|(_, p)| *p == ty);
-        if !fits {
-            let params: Vec<String> = signature
-                .params
-                .iter()
-                .map(|(_, p)| p.to_string())
-                .collect();
-            return self.errors.fail(
-                Diagnostic::new(
-                    &types::BAD_COMBINE,
-                    op.span,
-                    format!(
-                        "a sum needs a function (T, T) -> T, and `{name}` is ({}) -> {ty}",
-                        params.join(", ")
-                    ),
-                )
-                .help(format!(
-                    "give `{name}` two parameters of the type of its result"
-                )),
-            );
-        }
-        let what = format!("what `{name}` combines");
-        let body = self.coerce(body, &ty, &what)?;
-        Ok((Combine::Fn(function), body, Ty::from(&ty)))
-    }
-
-    fn axes_of(&self, input: InputId) -> Option<usize> {
-        self.system.inputs.get(input.index()).map(|i| i.axes.len())
-    }
-
-    fn element(&mut self, name: &Name, index: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
-        match self.names.get(&name.text) {
-            Some(Entity::Input(input)) => self.element_of(&name.text, input, index, span),
-            Some(entity @ Entity::Var(_)) => {
-                let help = format!(
-                    "a variable at a point is in parentheses: `{}(…)`",
-                    name.text
-                );
-                self.wrong_kind(&name.text, entity, "an array", &help, name.span)
-            }
-            Some(entity) => {
-                let help = "only inputs and tables have elements";
-                self.wrong_kind(&name.text, entity, "an array", help, name.span)
-            }
-            None => {
-                let error = self.names.unknown(&name.text, name.span);
-                self.errors.fail(error)
-            }
-        }
-    }
-
-    fn element_of(
-        &mut self,
-        name: &str,
-        input: InputId,
-        index: &[ast::Expr],
-        span: Span,
-    ) -> Lowered<(Expr, Ty)> {
-        let Some(declared) = self.system.inputs.get(input.index()) else {
-            return Err(Failed);
-        };
-        let ty = Ty::Known(declared.ty);
-        let n_axes = declared.axes.len();
-        let is_table = match declared.kind {
-            InputKind::Array => false,
-            InputKind::Table { .. } => true,
-        };
-        if index.len() != n_axes {
-            let expected = format!("{n_axes} {}", if n_axes == 1 { "index" } else { "indices" });
-            return self.wrong_count(&format!("the array `{name}`"), &expected, index.len(), span);
-        }
-        if !is_table {
-            self.pure(name, Entity::Input(input), span)?;
-            let index = self.forms(index)?;
-            return Ok((Expr::Input { input, index, span }, ty));
-        }
-        let scope = self.scope();
-        let forms: Option<Vec<Form>> = index.iter().map(|e| scope.form(e).ok()).collect();
-        if let Some(index) = forms {
-            return Ok((Expr::Input { input, index, span }, ty));
-        }
-        let lowered: Vec<_> = index.iter().map(|e| self.lookup_index(e)).collect();
-        let index = lowered.into_iter().collect::<Lowered<_>>()?;
-        Ok((Expr::Lookup { input, index, span }, ty))
-    }
-
-    fn lookup_index(&mut self, ast: &ast::Expr) -> Lowered<Expr> {
-        let (expr, ty) = self.decided(ast)?;
-        match ty.scalar() {
-            Some(s) if s.is_int() => Ok(expr),
-            _ => self.errors.fail(
-                Diagnostic::new(
-                    &types::TYPE_MISMATCH,
-                    ast.span,
-                    format!("a table is indexed by integers, and this is {ty}"),
-                )
-                .help("convert it: `i32(…)`"),
-            ),
-        }
     }
 }
 

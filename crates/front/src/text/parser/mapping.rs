@@ -208,27 +208,22 @@ impl Parser<'_> {
         self.name_expr(&expr)
     }
 
-    /// `tile x by 128 as (bx, xx) overlap (4, 4) periodic`.
+    /// `tile x by 128 as (bx, xx) overlap (4, 4) periodic`; the overlap may stand before `as` too.
     fn tile(&mut self) -> Parsed<DirectiveKind> {
         self.advance();
         let dim = self.name("an iterator")?;
         self.expect_word("by")?;
         let size = self.form()?;
+        let early = self.overlap()?;
         self.expect_word("as")?;
         let open = self.expect(Tok::LParen, "`(` and the names of tile and offset")?;
         let outer = self.name("the name of the tile index")?;
         self.expect(Tok::Comma, "`,`")?;
         let inner = self.name("the name of the offset in a tile")?;
         self.close(Tok::RParen, "`)`", open)?;
-        let overlap = if self.eat_word("overlap") {
-            let open = self.expect(Tok::LParen, "`(` and two widths")?;
-            let lo = self.form()?;
-            self.expect(Tok::Comma, "`,` and the width above")?;
-            let hi = self.form()?;
-            self.close(Tok::RParen, "`)`", open)?;
-            Some((lo, hi))
-        } else {
-            None
+        let overlap = match early {
+            Some(_) => early,
+            None => self.overlap()?,
         };
         let periodic = self.eat_word("periodic");
         Ok(DirectiveKind::Tile {
@@ -239,6 +234,19 @@ impl Parser<'_> {
             overlap,
             periodic,
         })
+    }
+
+    /// `overlap (lo, hi)`, where it stands.
+    fn overlap(&mut self) -> Parsed<Option<(NameExpr, NameExpr)>> {
+        if !self.eat_word("overlap") {
+            return Ok(None);
+        }
+        let open = self.expect(Tok::LParen, "`(` and two widths")?;
+        let lo = self.form()?;
+        self.expect(Tok::Comma, "`,` and the width above")?;
+        let hi = self.form()?;
+        self.close(Tok::RParen, "`)`", open)?;
+        Ok(Some((lo, hi)))
     }
 
     /// `sum Z along (q, -p)`, `sum Z along q` or `sum Z tree`.

@@ -1,0 +1,197 @@
+//! What a name stands for in a value: iterators, variables at points, elements of arrays and tables.
+
+use systola_ir::codes::types;
+use systola_ir::mapping::Name;
+use systola_ir::system::{Expr, InputKind};
+use systola_ir::{Diagnostic, Form, InputId, Scalar, Span, VarId};
+
+use crate::text::ast;
+use crate::text::lower::names::Entity;
+use crate::text::lower::system::{Builder, Place};
+use crate::text::lower::types_of::Ty;
+use crate::text::lower::{Failed, Lowered};
+
+impl Builder<'_> {
+    pub(super) fn named(&mut self, name: &str, span: Span) -> Lowered<(Expr, Ty)> {
+        let Some(entity) = self.names.get(name) else {
+            let error = self.names.unknown(name, span);
+            return self.errors.fail(error);
+        };
+        match entity {
+            Entity::Param(p) => Ok((Expr::Param(p), Ty::Known(Scalar::I64))),
+            Entity::Const(c) => match self.system.consts.get(c.index()) {
+                Some(constant) => Ok((Expr::Const(c), Ty::Known(constant.ty))),
+                None => Err(Failed),
+            },
+            Entity::Dim(d) => {
+                self.pure(name, entity, span)?;
+                Ok((Expr::Iter(d), Ty::Known(Scalar::I64)))
+            }
+            Entity::Local(local) => match self.locals.get(local.index()) {
+                Some(ty) => Ok((Expr::Local(local), Ty::from(ty))),
+                None => Err(Failed),
+            },
+            Entity::Var(var) => {
+                let index = self.system.identity_index();
+                self.var_at(name, var, index, span)
+            }
+            Entity::Input(input) if self.axes_of(input) == Some(0) => {
+                self.element_of(name, input, &[], span)
+            }
+            Entity::Input(_) => {
+                let help = format!("say which element: `{name}[…]`");
+                self.wrong_kind(name, entity, "a value", &help, span)
+            }
+            Entity::Fn(_) => {
+                let help = format!("call it: `{name}(…)`");
+                self.wrong_kind(name, entity, "a value", &help, span)
+            }
+            Entity::Output => {
+                let help = "read the variable that is written to it".to_string();
+                self.wrong_kind(name, entity, "a value", &help, span)
+            }
+            Entity::Batch => {
+                let help = "make it an iterator of `index` if equations need it".to_string();
+                self.wrong_kind(name, entity, "a value", &help, span)
+            }
+            Entity::Stage(_) => Err(Failed),
+        }
+    }
+
+    /// Refuses what depends on the point inside of a function.
+    fn pure(&mut self, name: &str, entity: Entity, span: Span) -> Lowered<()> {
+        if self.place != Place::Function {
+            return Ok(());
+        }
+        self.errors.fail(
+            Diagnostic::new(
+                &types::IMPURE_FUNCTION,
+                span,
+                format!("a function can not use `{name}`, {}", entity.describe()),
+            )
+            .help("pass its value as an argument"),
+        )
+    }
+
+    fn var_at(
+        &mut self,
+        name: &str,
+        var: VarId,
+        index: Vec<Form>,
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        self.pure(name, Entity::Var(var), span)?;
+        if self.place == Place::Write && index != self.system.identity_index() {
+            return self.errors.fail(
+                Diagnostic::new(
+                    &types::READ_ELSEWHERE,
+                    span,
+                    format!("an output is written from the values of its own point, but this reads `{name}` at another one"),
+                )
+                .help(format!("write `{name}`, and choose the point with `when`")),
+            );
+        }
+        let Some(declared) = self.system.vars.get(var.index()) else {
+            return Err(Failed);
+        };
+        let ty = Ty::from(&declared.ty);
+        Ok((Expr::Var { var, index, span }, ty))
+    }
+
+    pub(super) fn var_call(
+        &mut self,
+        name: &str,
+        var: VarId,
+        args: &[ast::Expr],
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        if args.len() != self.system.dims.len() {
+            let dims: Vec<&str> = self.system.dims.iter().map(|d| d.name.as_str()).collect();
+            let expected = format!("{} indices ({})", dims.len(), dims.join(", "));
+            let what = format!("the variable `{name}`");
+            return self.wrong_count(&what, &expected, args.len(), span);
+        }
+        let index = self.forms(args)?;
+        self.var_at(name, var, index, span)
+    }
+
+    fn axes_of(&self, input: InputId) -> Option<usize> {
+        self.system.inputs.get(input.index()).map(|i| i.axes.len())
+    }
+
+    pub(super) fn element(
+        &mut self,
+        name: &Name,
+        index: &[ast::Expr],
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        match self.names.get(&name.text) {
+            Some(Entity::Input(input)) => self.element_of(&name.text, input, index, span),
+            Some(entity @ Entity::Var(_)) => {
+                let help = format!(
+                    "a variable at a point is in parentheses: `{}(…)`",
+                    name.text
+                );
+                self.wrong_kind(&name.text, entity, "an array", &help, name.span)
+            }
+            Some(entity) => {
+                let help = "only inputs and tables have elements";
+                self.wrong_kind(&name.text, entity, "an array", help, name.span)
+            }
+            None => {
+                let error = self.names.unknown(&name.text, name.span);
+                self.errors.fail(error)
+            }
+        }
+    }
+
+    fn element_of(
+        &mut self,
+        name: &str,
+        input: InputId,
+        index: &[ast::Expr],
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        let Some(declared) = self.system.inputs.get(input.index()) else {
+            return Err(Failed);
+        };
+        let ty = Ty::Known(declared.ty);
+        let n_axes = declared.axes.len();
+        let is_table = match declared.kind {
+            InputKind::Array => false,
+            InputKind::Table { .. } => true,
+        };
+        if index.len() != n_axes {
+            let expected = format!("{n_axes} {}", if n_axes == 1 { "index" } else { "indices" });
+            return self.wrong_count(&format!("the array `{name}`"), &expected, index.len(), span);
+        }
+        if !is_table {
+            self.pure(name, Entity::Input(input), span)?;
+            let index = self.forms(index)?;
+            return Ok((Expr::Input { input, index, span }, ty));
+        }
+        let scope = self.scope();
+        let forms: Option<Vec<Form>> = index.iter().map(|e| scope.form(e).ok()).collect();
+        if let Some(index) = forms {
+            return Ok((Expr::Input { input, index, span }, ty));
+        }
+        let lowered: Vec<_> = index.iter().map(|e| self.lookup_index(e)).collect();
+        let index = lowered.into_iter().collect::<Lowered<_>>()?;
+        Ok((Expr::Lookup { input, index, span }, ty))
+    }
+
+    fn lookup_index(&mut self, ast: &ast::Expr) -> Lowered<Expr> {
+        let (expr, ty) = self.decided(ast)?;
+        match ty.scalar() {
+            Some(s) if s.is_int() => Ok(expr),
+            _ => self.errors.fail(
+                Diagnostic::new(
+                    &types::TYPE_MISMATCH,
+                    ast.span,
+                    format!("a table is indexed by integers, and this is {ty}"),
+                )
+                .help("convert it: `i32(…)`"),
+            ),
+        }
+    }
+}

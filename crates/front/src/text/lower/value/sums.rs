@@ -1,0 +1,175 @@
+//! `reduce` and `scan`.
+
+use systola_ir::codes::types;
+use systola_ir::mapping::Name;
+use systola_ir::system::{Combine, Dim, Expr};
+use systola_ir::{Diagnostic, DimId, Span};
+
+use super::Typed;
+use crate::text::ast::{self, ReduceOpKind};
+use crate::text::lower::names::Entity;
+use crate::text::lower::system::{Builder, Place};
+use crate::text::lower::types_of::{Class, Ty, no_operator};
+use crate::text::lower::{Failed, Lowered};
+
+impl Builder<'_> {
+    pub(super) fn reduce(
+        &mut self,
+        op: &ast::ReduceOp,
+        dims: &[ast::Dim],
+        body: &ast::Expr,
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        self.may_reduce("reduce", span)?;
+        let mut bound = Vec::new();
+        let result = self
+            .bind_dims(dims, &mut bound)
+            .and_then(|()| self.value(body));
+        for (_, name) in &bound {
+            self.names.forget(name);
+        }
+        let (op, body, ty) = self.combine(op, result?)?;
+        let reduce = Expr::Reduce {
+            op,
+            dims: bound.into_iter().map(|(d, _)| d).collect(),
+            body: Box::new(body),
+            span,
+        };
+        Ok((reduce, ty))
+    }
+
+    fn bind_dims(&mut self, dims: &[ast::Dim], bound: &mut Vec<(DimId, String)>) -> Lowered<()> {
+        for dim in dims {
+            let range = match &dim.range {
+                Some((lo, hi)) => {
+                    let (lo, hi) = (self.form(lo), self.form(hi));
+                    Some((lo?, hi?))
+                }
+                None => None,
+            };
+            let id = DimId::from(self.system.dims.len() + self.system.bound.len());
+            if !self.names.declare(&dim.name, Entity::Dim(id), self.errors) {
+                return Err(Failed);
+            }
+            bound.push((id, dim.name.text.clone()));
+            self.system.bound.push(Dim {
+                name: dim.name.text.clone(),
+                range,
+                span: dim.span,
+            });
+        }
+        Ok(())
+    }
+
+    pub(super) fn scan(
+        &mut self,
+        op: &ast::ReduceOp,
+        dim: &Name,
+        body: &ast::Expr,
+        span: Span,
+    ) -> Lowered<(Expr, Ty)> {
+        self.may_reduce("scan", span)?;
+        let along = match self.names.get(&dim.text) {
+            Some(Entity::Dim(d)) if d.index() < self.system.dims.len() => d,
+            Some(entity) => {
+                let help = "a scan runs along an iterator of the index space";
+                return self.wrong_kind(
+                    &dim.text,
+                    entity,
+                    "an iterator of the index space",
+                    help,
+                    dim.span,
+                );
+            }
+            None => {
+                let error = self.names.unknown(&dim.text, dim.span);
+                return self.errors.fail(error);
+            }
+        };
+        let body = self.value(body)?;
+        let (op, body, ty) = self.combine(op, body)?;
+        let scan = Expr::Scan {
+            op,
+            dim: along,
+            body: Box::new(body),
+            span,
+        };
+        Ok((scan, ty))
+    }
+
+    fn may_reduce(&mut self, what: &str, span: Span) -> Lowered<()> {
+        let place = match self.place {
+            Place::Equation => return Ok(()),
+            Place::Function => "a function",
+            Place::Write => "an output",
+        };
+        self.errors.fail(
+            Diagnostic::new(
+                &types::MISPLACED_REDUCE,
+                span,
+                format!("`{what}` stands in equations, not in {place}"),
+            )
+            .help("give it a variable of its own and use that"),
+        )
+    }
+
+    /// What a sum combines with, checked against what it combines.
+    fn combine(&mut self, op: &ast::ReduceOp, body: Typed) -> Lowered<(Combine, Expr, Ty)> {
+        let name = match &op.kind {
+            ReduceOpKind::Op(op) => {
+                let class = Class::of_binary(*op);
+                return match class.narrow(&body.ty) {
+                    Some(ty) => Ok((Combine::Op(*op), body.expr, ty)),
+                    None => self
+                        .errors
+                        .fail(*no_operator(op.name(), class, &body.ty, body.span)),
+                };
+            }
+            ReduceOpKind::Fn(name) => name,
+        };
+        let function = match self.names.get(name) {
+            Some(Entity::Fn(function)) => function,
+            Some(entity) => {
+                return self.wrong_kind(
+                    name,
+                    entity,
+                    "a function",
+                    "use a `fn` of two arguments",
+                    op.span,
+                );
+            }
+            None => {
+                let error = self.names.unknown(name, op.span);
+                return self.errors.fail(error);
+            }
+        };
+        let Some(signature) = self.system.functions.get(function.index()) else {
+            return Err(Failed);
+        };
+        let ty = signature.result.clone();
+        let fits = signature.params.len() == 2 && signature.params.iter().all(|(_, p)| *p == ty);
+        if !fits {
+            let params: Vec<String> = signature
+                .params
+                .iter()
+                .map(|(_, p)| p.to_string())
+                .collect();
+            return self.errors.fail(
+                Diagnostic::new(
+                    &types::BAD_COMBINE,
+                    op.span,
+                    format!(
+                        "a sum needs a function (T, T) -> T, and `{name}` is ({}) -> {ty}",
+                        params.join(", ")
+                    ),
+                )
+                .help(format!(
+                    "give `{name}` two parameters of the type of its result"
+                )),
+            );
+        }
+        let what = format!("what `{name}` combines");
+        let body = self.coerce(body, &ty, &what)?;
+        Ok((Combine::Fn(function), body, Ty::from(&ty)))
+    }
+}
