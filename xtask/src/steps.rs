@@ -262,9 +262,12 @@ fn answers(tool: &str, args: &[&str]) -> bool {
         .is_ok_and(|s| s.success())
 }
 
-/// Every example of the library runs.
+/// Every example of the library runs, where it has any.
 fn lessons() -> Result<Tally, String> {
     let folder = root().join("crates/systola/examples");
+    if !folder.exists() {
+        return Ok(Tally::default());
+    }
     let mut names: Vec<String> = std::fs::read_dir(&folder)
         .map_err(|e| format!("{}: {e}", folder.display()))?
         .filter_map(|entry| entry.ok().map(|e| e.path()))

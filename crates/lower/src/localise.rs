@@ -783,7 +783,7 @@ impl Build<'_> {
                 .cloned()
                 .chain(self.faces(id, dims))
                 .collect::<Vec<_>>();
-            let body = self.accumulate(id, *op, dims, body, *span, id)?;
+            let body = self.accumulate(id, *op, dims, body, *span, id, dims)?;
             self.sums.insert(id);
             self.vars.push((
                 id,
@@ -811,6 +811,7 @@ impl Build<'_> {
         body: &Expr,
         span: Span,
         acc: VarId,
+        free: &[DimId],
     ) -> Result<Expr, Diagnostic> {
         let term = self.expr(home, body, dims)?;
         // Innermost first: as the mapping says, or else the last listed iterator runs fastest.
@@ -853,6 +854,7 @@ impl Build<'_> {
                 let back = inner.last.sub(&inner.first);
                 index[inner.dim.index()] = Form::from(inner.dim).add(&back);
             }
+            self.stay_on_faces(home, free, &mut index).map_err(|o| overflow(o, span))?;
             let earlier = Expr::Var {
                 var: acc,
                 index,
@@ -888,7 +890,7 @@ impl Build<'_> {
                 self.vars.push((acc, Var { name: name.clone(), ..like.clone() }));
                 let free: Vec<DimId> = inside.iter().chain(dims).copied().collect();
                 let ty = self.type_of_sum(&like.ty, *op, body);
-                let body = self.accumulate(home, *op, dims, body, *span, acc)?;
+                let body = self.accumulate(home, *op, dims, body, *span, acc, &free)?;
                 let on = like
                     .on
                     .iter()
@@ -933,6 +935,21 @@ impl Build<'_> {
         })
     }
 
+    /// A face may lie at a bound that depends on other iterators: where those move, it moves along.
+    fn stay_on_faces(
+        &self,
+        var: VarId,
+        free: &[DimId],
+        index: &mut [Form],
+    ) -> Result<(), Overflow> {
+        for run in self.runs.iter().filter(|run| !free.contains(&run.dim)) {
+            let face = run.at(self.face[&(var, run.dim)]);
+            let moved = face.substitute(&|d| index.get(d.index()).cloned())?;
+            index[run.dim.index()] = Form::from(run.dim).sub(&face.sub(&moved));
+        }
+        Ok(())
+    }
+
     fn identity(&self) -> Vec<Form> {
         (0..self.n_outer + self.original.bound.len())
             .map(|n| Form::from(DimId::from(n)))
@@ -948,15 +965,7 @@ impl Build<'_> {
         span: Span,
         inside: &[DimId],
     ) -> Result<Expr, Diagnostic> {
-        // The faces as seen from a reader on its own faces.
-        let at = |run: &Run, reader: Form| {
-            let source = run.at(self.face[&(var, run.dim)]);
-            if reader == source {
-                Form::from(run.dim)
-            } else {
-                Form::from(run.dim).sub(&reader.sub(&source))
-            }
-        };
+        // The faces of the variable at the point it is read from, as seen from a reader on its own.
         let mut direct: Vec<Form> = index.to_vec();
         for run in self.runs {
             let reader = if inside.contains(&run.dim) {
@@ -964,7 +973,11 @@ impl Build<'_> {
             } else {
                 run.at(self.face[&(home, run.dim)])
             };
-            direct.push(at(run, reader));
+            let source = run
+                .at(self.face[&(var, run.dim)])
+                .substitute(&|d| direct.get(d.index()).cloned())
+                .map_err(|o| overflow(o, span))?;
+            direct.push(Form::from(run.dim).sub(&reader.sub(&source)));
         }
         if inside.is_empty() {
             return Ok(Expr::Var {
@@ -994,6 +1007,8 @@ impl Build<'_> {
                     };
                     let mut from = identity.clone();
                     from[dim.index()] = Form::from(*dim).plus(-run.step());
+                    self.stay_on_faces(home, inside, &mut from)
+                        .map_err(|o| overflow(o, span))?;
                     body = Expr::guard(
                         run.is_first(),
                         body,

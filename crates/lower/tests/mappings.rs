@@ -86,6 +86,27 @@ fn a_written_out_system_comes_back_unchanged() {
 }
 
 #[test]
+fn a_sum_inside_a_sum_stays_on_its_moving_face() {
+    let text = "
+system nested(N) where N >= 1 {
+  input x[N]: i32;
+  index i in 0..N;
+  var S: i32 = reduce(+, j in 0..i + 1, reduce(max, k in 0..j + 1, x[k] - x[j]));
+  output s[N]: i32 = S at [i];
+}";
+    let analysed = legal(text, "lane = i; time = (j, k);", &[]);
+    // S is on the face k = j, so its step along j goes along k too.
+    let rows: Vec<&str> = analysed
+        .report
+        .links
+        .iter()
+        .filter(|l| l.source == "S")
+        .map(|l| l.distance.as_str())
+        .collect();
+    assert_eq!(rows, ["(0, 1, 1)"]);
+}
+
+#[test]
 fn the_six_designs_and_the_tree_have_the_names_of_the_literature() {
     let xs = "forward x along (-1, 1);";
     let xf = "forward x along (1, -1);";
