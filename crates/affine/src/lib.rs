@@ -14,6 +14,7 @@ mod map;
 mod matrix;
 mod omega;
 mod optimum;
+mod pip;
 mod polynomial;
 mod scan;
 mod set;

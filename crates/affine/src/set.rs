@@ -301,6 +301,9 @@ impl Set {
                     continue;
                 }
                 let (a, b) = (&set.pieces[i], &set.pieces[j]);
+                if budget.is_spent() {
+                    return Ok(set);
+                }
                 let joined = budget.try_within(200_000, |b2| join(a, b, b2))?;
                 if let Some(Some(p)) = joined {
                     let (low, high) = (i.min(j), i.max(j));

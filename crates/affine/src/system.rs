@@ -36,6 +36,10 @@ impl Budget {
         }
     }
 
+    pub(crate) fn is_spent(&self) -> bool {
+        self.left == 0
+    }
+
     /// A smaller purse for an optional improvement; what it uses is charged here too.
     pub(crate) fn try_within<T>(
         &mut self,

@@ -180,14 +180,21 @@ fn agrees_with_isl() {
             eprintln!("{i} {:?} {text}", start.elapsed());
         }
 
-        let mut check = |name: &str, ours: affine::Result<Set>, theirs: isl::Set| match ours {
+        let mut clock = std::time::Instant::now();
+        let mut check = |name: &str, ours: affine::Result<Set>, theirs: isl::Set| { 
+            if clock.elapsed().as_millis() > 30 { eprintln!("SLOW {name} {:?} {:?}", ours.as_ref().map(|o| o.pieces().len()), clock.elapsed()); } 
+            let t = std::time::Instant::now();
+            if let Ok(o) = &ours { same(&ctx, o, &theirs); }
+            if t.elapsed().as_millis() > 30 { eprintln!("SLOW isl compare {name} {:?}", t.elapsed()); }
+            clock = std::time::Instant::now();
+            match ours {
             Ok(ours) => {
                 pieces += ours.pieces().len();
                 assert!(same(&ctx, &ours, &theirs), "{name} of {text}\n gives {}", to_isl(&ours));
             }
             Err(affine::Error::TooComplex { .. }) => too_complex += 1,
             Err(e) => panic!("{name} of {text}: {e}"),
-        };
+        } };
         let copy = || theirs.copy().unwrap();
         let out = isl::DimType::Set;
         check("projection", set.project_out(1..2), copy().project_out(out, 1, 1).unwrap());

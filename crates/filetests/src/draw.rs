@@ -240,6 +240,8 @@ struct Sketch {
     order: Vec<(usize, i64)>,
     arrays: Vec<Array>,
     functions: Vec<String>,
+    /// Constants and tables.
+    declarations: Vec<String>,
     vars: Vec<Variable>,
     /// Distances of references, over the index space.
     distances: Vec<Vec<Lin>>,
@@ -307,6 +309,7 @@ impl Sketch {
             order,
             arrays: Vec::new(),
             functions: Vec::new(),
+            declarations: Vec::new(),
             vars: Vec::new(),
             distances: Vec::new(),
             sums: Vec::new(),
@@ -512,8 +515,10 @@ impl Sketch {
 
     /// `reach`: how many iterators may occur, those of `reduce` after the others.
     fn leaf(&mut self, ty: &'static str, reach: usize, source: &mut Source) -> String {
-        match source.below(10) {
+        match source.below(14) {
             0 => self.literal(ty, source),
+            2 => self.constant_value(ty, source),
+            3 if ty != "bool" => self.lookup(ty, reach, source),
             1 => {
                 let all: Vec<String> = self.dims.iter().chain(&self.bound).cloned().collect();
                 let d = &all[source.below(reach)];
@@ -525,6 +530,29 @@ impl Sketch {
             }
             _ => self.read(ty, reach, source),
         }
+    }
+
+    fn constant_value(&mut self, ty: &'static str, source: &mut Source) -> String {
+        let name = format!("c_{ty}");
+        let declared = self.declarations.iter().any(|d| d.contains(&name));
+        if !declared {
+            self.traits.insert("constant");
+            let value = self.literal(ty, source);
+            self.declarations.push(format!("const {name}: {ty} = {value};"));
+        }
+        name
+    }
+
+    /// An element of a table at a computed index.
+    fn lookup(&mut self, ty: &'static str, reach: usize, source: &mut Source) -> String {
+        self.traits.insert("table");
+        let name = format!("t{}", self.declarations.len());
+        let values: Vec<String> = (0..4).map(|_| source.int(0, 9).to_string()).collect();
+        let list = values.join(", ");
+        self.declarations.push(format!("table {name}[4]: {ty} = [{list}];"));
+        let all: Vec<String> = self.dims.iter().chain(&self.bound).cloned().collect();
+        let (a, b) = (&all[source.below(reach)], &all[source.below(reach)]);
+        format!("{name}[({a} + 2*{b}) & 3]")
     }
 
     fn read(&mut self, ty: &'static str, reach: usize, source: &mut Source) -> String {
@@ -679,12 +707,18 @@ impl Sketch {
 
     fn variables(&mut self, source: &mut Source) {
         let ty = draw_type(source);
-        if self.dims.len() <= 3 && source.chance(30) {
+        if self.dims.len() <= 3 && source.chance(32) {
+            if source.chance(35) {
+                self.variable(ty, source);
+            }
             self.core_form(ty, source);
+            if source.chance(25) {
+                self.core_form(ty, source);
+            }
         }
         let n = source.pick(&[1, 1, 2, 2, 3]);
-        for k in 0..n {
-            if k > 0 && self.vars.len() >= 3 {
+        for _ in 0..n {
+            if self.vars.len() >= 3 {
                 break;
             }
             if !self.sums.is_empty() && source.chance(60) {
@@ -783,13 +817,8 @@ impl Sketch {
                 let pair = format!("({ty}({read}), {d})");
                 let start = self.literal(ty, source);
                 if source.chance(50) {
-                    let f = format!("f{}", self.functions.len());
-                    let law = source.pick(&["", " associative", " reorderable"]);
-                    self.functions.push(format!(
-                        "fn {f}(a: ({ty}, i64), b: ({ty}, i64)) -> ({ty}, i64){law} = \
-                         select(b.0 < a.0 || (b.0 == a.0 && b.1 < a.1), b, a);"
-                    ));
-                    self.traits.insert("function");
+                    let law = source.pick(&["", "associative", "reorderable"]);
+                    let f = self.argmin(ty, law);
                     format!(
                         "select({}, {f}({earlier}, {pair}), {pair})",
                         self.show_rules(&inside)
@@ -827,6 +856,42 @@ impl Sketch {
                     self.reference(&name, &e)
                 )
             }
+            8 if self.dims.len() > 1 && self.is_box && this.on.is_empty() => {
+                self.traits.insert("window");
+                let (lead, sign) = self.order[0];
+                let others: Vec<usize> = (0..reach).filter(|d| *d != lead).collect();
+                let d = source.pick(&others);
+                let (least, most) = (source.int(-2, 1), source.int(0, 3));
+                let at = |shift: i64| {
+                    let mut e = vec![self.constant(0); reach];
+                    e[lead].c = sign;
+                    e[d].c = -shift;
+                    e
+                };
+                let mut rules = self.inside(&at(least), &[], &[]);
+                rules.extend(self.inside(&at(most), &[], &[]));
+                let index: Vec<String> = at(0)
+                    .iter()
+                    .enumerate()
+                    .map(|(k, e)| {
+                        let text = self.show(&self.dim(k).add(e, -1));
+                        if k == d { format!("{text} + w") } else { text }
+                    })
+                    .collect();
+                let op = match ty {
+                    "bool" => source.pick(&["&&", "||"]),
+                    _ => source.pick(&["+", "max"]),
+                };
+                let distances: Vec<Vec<Lin>> = (least..=most).map(at).collect();
+                self.distances.extend(distances);
+                let otherwise = self.leaf(ty, reach, source);
+                format!(
+                    "select({}, reduce({op}, w in {least}..{}, {name}({})), {otherwise})",
+                    self.show_rules(&rules),
+                    most + 1,
+                    index.join(", ")
+                )
+            }
             _ => {
                 let mut body = self.term(ty, &this, source);
                 for _ in 0..source.pick(&[0, 1, 1, 2]) {
@@ -836,6 +901,14 @@ impl Sketch {
                         self.leaf(ty, reach, source)
                     };
                     body = self.combine(ty, &body, &term, source);
+                }
+                if source.chance(10) {
+                    self.traits.insert("let");
+                    let value = self.leaf(ty, reach, source);
+                    let h = format!("h{}", self.vars.len());
+                    let sum = self.combine(ty, &body, &h, source);
+                    let value = if ty == "bool" { value } else { format!("{ty}({value})") };
+                    body = format!("(let {h} = {value}; {sum})");
                 }
                 if source.chance(10) {
                     self.traits.insert("choice by value");
@@ -935,7 +1008,12 @@ impl Sketch {
             return;
         }
         self.traits.insert("reduce");
-        let n_bound = if n < 3 { source.pick(&[1, 1, 2]) } else { 1 };
+        let room = 4usize.saturating_sub(n + self.bound.len());
+        if room == 0 {
+            return;
+        }
+        let n_bound = source.pick(&[1, 1, 2]).min(room);
+        let first = n + self.bound.len();
         let mut ranges = Vec::new();
         for k in 0..n_bound {
             let lo = source.pick(&[0, 0, 1, -1]);
@@ -954,18 +1032,22 @@ impl Sketch {
             } else {
                 hi.clone()
             };
-            let name = ["q", "p"][k];
+            let name = ["q", "p", "r"][self.bound.len()];
             ranges.push(format!("{name} in {lo}..{}", self.show(&hi)));
             self.bounds.push((self.constant(lo), bounding));
             self.bound.push(name.into());
         }
-        let total = n + n_bound;
+        let total = n + self.bound.len();
+        if n + n_bound == total && ty != "bool" && source.chance(20) {
+            return self.best(&name, ty, &ranges, first, source);
+        }
         let mut body = self.read(ty, total, source);
         if source.chance(60) {
             let other = self.leaf(ty, total, source);
             body = self.combine(ty, &body, &other, source);
         }
-        let with_var = self.vars.last().filter(|_| source.chance(40)).cloned();
+        let whole = self.vars.last().filter(|v| v.on.is_empty());
+        let with_var = whole.filter(|_| source.chance(50)).cloned();
         if let Some(var) = with_var {
             self.traits.insert("variable inside a sum");
             let value = self.convert(var.name.clone(), &var, ty, source);
@@ -982,7 +1064,7 @@ impl Sketch {
                 self.combine(ty, &sum, &other, source)
             )
         };
-        self.sums.push((name.clone(), (n..total).collect()));
+        self.sums.push((name.clone(), (first..total).collect()));
         self.vars.push(Variable {
             name,
             ty,
@@ -990,6 +1072,46 @@ impl Sketch {
             on: Vec::new(),
             text,
         });
+    }
+
+    /// The least element of a sum and where it is.
+    fn best(
+        &mut self,
+        name: &str,
+        ty: &'static str,
+        ranges: &[String],
+        first: usize,
+        source: &mut Source,
+    ) {
+        self.traits.insert("tuple");
+        self.traits.insert("reduce with a function");
+        let total = self.dims.len() + self.bound.len();
+        let f = self.argmin(ty, "reorderable");
+        let value = self.leaf(ty, total, source);
+        let at = &self.bound[first - self.dims.len()];
+        let text = format!(
+            "var {name}: ({ty}, i64) = reduce({f}, {}, ({ty}({value}), {at}));",
+            ranges.join(", ")
+        );
+        self.sums.push((name.to_string(), (first..total).collect()));
+        self.vars.push(Variable {
+            name: name.to_string(),
+            ty,
+            tuple: true,
+            on: Vec::new(),
+            text,
+        });
+    }
+
+    fn argmin(&mut self, ty: &str, law: &str) -> String {
+        let f = format!("f{}", self.functions.len());
+        let law = if law.is_empty() { String::new() } else { format!(" {law}") };
+        self.functions.push(format!(
+            "fn {f}(a: ({ty}, i64), b: ({ty}, i64)) -> ({ty}, i64){law} = \
+             select(b.0 < a.0 || (b.0 == a.0 && b.1 < a.1), b, a);"
+        ));
+        self.traits.insert("function");
+        f
     }
 
     fn text(&self) -> String {
@@ -1007,8 +1129,8 @@ impl Sketch {
         for array in &self.arrays {
             let _ = writeln!(text, "  input {}[{};", array.name, array.axes);
         }
-        for function in &self.functions {
-            let _ = writeln!(text, "  {function}");
+        for line in self.declarations.iter().chain(&self.functions) {
+            let _ = writeln!(text, "  {line}");
         }
         let _ = writeln!(text, "  index {};", self.index);
         for var in &self.vars {
@@ -1409,9 +1531,14 @@ impl Task<'_> {
         for (at, (d, sign)) in self.order.iter().enumerate() {
             let name = &self.dims[*d];
             if at == cut {
-                let size = source.int(2, 5);
-                plan.head
-                    .push(format!("tile {name} by {size} as (b{name}, {name}{name})"));
+                let mut size = source.int(2, 5).to_string();
+                if source.chance(6)
+                    && let Some((param, _)) = self.sketch.params.first()
+                {
+                    plan.traits.insert("tile of a parameter");
+                    size.clone_from(param);
+                }
+                plan.head.push(format!("tile {name} by {size} as (b{name}, {name}{name})"));
                 steps.push(self.signed(*d, *sign, &format!("b{name}")));
                 let inner = format!("{name}{name}");
                 if source.chance(25) {
@@ -1488,6 +1615,10 @@ impl Task<'_> {
         plan.head.push(format!(
             "tile {x_name} by {size} as (bx, xx) overlap ({lo}, {hi})"
         ));
+        if source.chance(6) {
+            plan.traits.insert("tiles in launches");
+            plan.time.push(("launch", source.pick(&["bx", "-bx"]).into()));
+        }
         plan.traits.insert(if lo + hi > 0 {
             "overlap"
         } else {
@@ -1521,8 +1652,30 @@ impl Task<'_> {
             0 => plan.time.push(("time", "xx".into())),
             _ => plan.place.push(("lane", format!("xx + {lo}"))),
         }
+        let mut second = source.chance(25);
         for (d, sign) in self.order.iter().skip(1) {
             if *d == x {
+                continue;
+            }
+            if second && *d < self.sketch.dims.len() {
+                second = false;
+                plan.traits.insert("two overlapped tiles");
+                let reach = |sign: i64| {
+                    let most = self.numbers().iter().map(|e| sign * e[*d]).max();
+                    most.unwrap_or(0).clamp(0, 2) * sweeps
+                };
+                let (lo, hi) = (spoil(reach(1), source), spoil(reach(-1), source));
+                let size = source.int(2, 5);
+                plan.head.push(format!(
+                    "tile {} by {size} as (by, yy) overlap ({lo}, {hi})",
+                    self.dims[*d]
+                ));
+                plan.place.push(("block", "by".into()));
+                if source.chance(50) {
+                    plan.place.push(("lane", format!("yy + {lo}")));
+                } else {
+                    plan.time.push(("time", self.signed(*d, *sign, "yy")));
+                }
                 continue;
             }
             let form = self.signed(*d, *sign, &self.dims[*d]);
@@ -1658,8 +1811,22 @@ impl Task<'_> {
                 plan.traits.insert("flags");
             }
         }
+        if source.chance(8) && !reversed && !plan.place.is_empty() {
+            let at = source.below(plan.place.len());
+            let param = self.sketch.params.first().map_or("7", |p| p.0.as_str());
+            plan.traits.insert("place with an offset");
+            plan.place[at].1 = match source.below(3) {
+                0 => format!("{} - 3", plan.place[at].1),
+                1 => format!("{param} - 1 - ({})", plan.place[at].1),
+                _ => format!("{} + {param}", plan.place[at].1),
+            };
+        }
         if source.chance(12) && !reversed {
             self.pieces(plan, source);
+            if source.chance(25) {
+                plan.traits.insert("several pieces");
+                self.pieces(plan, source);
+            }
         }
         if source.chance(18) {
             let var = source.pick(&self.sketch.vars).name;

@@ -608,14 +608,17 @@ fn linear_time(time: &[i64], radix: &[i64]) -> i64 {
     time.iter().zip(radix).map(|(t, r)| t * r).sum()
 }
 
+/// A cell and a point of the system.
+type Made = (usize, Vec<i64>);
+
 #[derive(Default)]
 struct State {
     launch: Option<Vec<i64>>,
     places: HashMap<Vec<i64>, usize>,
     queues: HashMap<(usize, usize), VecDeque<Entry>>,
     /// Global memory: what owners made in earlier launches.
-    memory: HashMap<(usize, Vec<i64>), Option<Value>>,
-    leaving: Vec<((usize, Vec<i64>), Option<Value>)>,
+    memory: HashMap<Made, Option<Value>>,
+    leaving: Vec<(Made, Option<Value>)>,
 }
 
 impl State {
@@ -720,13 +723,13 @@ impl StepReads<'_> {
                     .zip(&link.displacement)
                     .map(|(p, d)| p - d)
                     .collect();
-                self.from_queue(source, &place, link.ticks, &wanted)?
+                self.take_from_queue(source, &place, link.ticks, &wanted)?
             }
         };
         value.ok_or(Stop::Undefined)
     }
 
-    fn from_queue(
+    fn take_from_queue(
         &mut self,
         source: VarId,
         place: &[i64],

@@ -6,11 +6,10 @@
 
 use std::collections::BTreeMap;
 
-use systola_ir::array::{
-    Array, Cell, Link, Piece, Port, Realisation, Registers, Reverse, Role,
-};
+use systola_ir::array::{Array, Cell, Link, Piece, Port, Realisation, Registers, Reverse, Role};
 use systola_ir::form::{Cond, Form, Overflow, Poly, Rel};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
+use systola_ir::system::visit::map_children;
 use systola_ir::system::{Expr, System};
 use systola_ir::{Diagnostic, DimId, PortId, Span, VarId};
 
@@ -260,55 +259,10 @@ impl Build<'_> {
                     otherwise,
                 }
             }
-            Expr::Lookup { input, index, span } => Expr::Lookup {
-                input: *input,
-                index: self.bodies(sink, index, when)?,
-                span: *span,
-            },
-            Expr::Unary(op, a) => Expr::Unary(*op, Box::new(self.body(sink, a, when)?)),
-            Expr::Cast(ty, a) => Expr::Cast(*ty, Box::new(self.body(sink, a, when)?)),
-            Expr::Field(a, n) => Expr::Field(Box::new(self.body(sink, a, when)?), *n),
-            Expr::Binary(op, a, b) => Expr::binary(
-                *op,
-                self.body(sink, a, when)?,
-                self.body(sink, b, when)?,
-            ),
-            Expr::Select {
-                cond,
-                then,
-                otherwise,
-            } => Expr::Select {
-                cond: Box::new(self.body(sink, cond, when)?),
-                then: Box::new(self.body(sink, then, when)?),
-                otherwise: Box::new(self.body(sink, otherwise, when)?),
-            },
-            Expr::Tuple(parts) => Expr::Tuple(self.bodies(sink, parts, when)?),
-            Expr::Call(f, parts) => Expr::Call(*f, self.bodies(sink, parts, when)?),
-            Expr::Let {
-                local,
-                name,
-                value,
-                body,
-            } => Expr::Let {
-                local: *local,
-                name: name.clone(),
-                value: Box::new(self.body(sink, value, when)?),
-                body: Box::new(self.body(sink, body, when)?),
-            },
-            Expr::Lit(..)
-            | Expr::Const(_)
-            | Expr::Iter(_)
-            | Expr::Param(_)
-            | Expr::Local(_)
-            | Expr::Input { .. }
-            | Expr::Port(_)
-            | Expr::Reduce { .. }
-            | Expr::Scan { .. } => self.expand_expr(expr)?,
+            // Leaves have forms of their own, operators only operands.
+            leaf @ (Expr::Input { .. } | Expr::Iter(_)) => self.expand_expr(leaf)?,
+            other => return map_children(other, &mut |child| self.body(sink, child, when)),
         })
-    }
-
-    fn bodies(&mut self, sink: VarId, list: &[Expr], when: &Cond) -> Result<Vec<Expr>, Failure> {
-        list.iter().map(|e| self.body(sink, e, when)).collect()
     }
 
     fn port(
@@ -505,7 +459,9 @@ pub(crate) fn reads_at(
     tiles: &[systola_ir::array::OverlapTile],
 ) -> Result<Cond, Overflow> {
     let sink = cells[port.sink.index()].domain.clone();
-    let mut source = cells[port.source.index()].domain.map(&|f| shift_form(f, e))?;
+    let mut source = cells[port.source.index()]
+        .domain
+        .map(&|f| shift_form(f, e))?;
     if !tiles.is_empty() {
         // The copy may be missing; whether the value exists at all is what matters.
         let covered: Vec<Cond> = tiles

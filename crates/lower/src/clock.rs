@@ -136,11 +136,7 @@ pub fn time_bounds(
     k: usize,
     params: &[i128],
 ) -> Result<Option<(i128, i128)>, Undecided> {
-    let forms: Vec<(&Cond, &Form)> = array
-        .pieces
-        .iter()
-        .map(|p| (&p.cond, &p.time[k]))
-        .collect();
+    let forms: Vec<(&Cond, &Form)> = array.pieces.iter().map(|p| (&p.cond, &p.time[k])).collect();
     form_bounds(array, &forms, params)
 }
 
@@ -204,11 +200,11 @@ pub fn interval(
         .unwrap_or(0);
     let space = Space::new(decide.n_params, n + 1);
     let value = Form::from(DimId::from(n));
-    let cond = decide
-        .context
-        .clone()
-        .and(domain.clone())
-        .and(Cond::Cmp(Rel::Eq, value.clone(), form.clone()));
+    let cond = decide.context.clone().and(domain.clone()).and(Cond::Cmp(
+        Rel::Eq,
+        value.clone(),
+        form.clone(),
+    ));
     let set = set_of(&cond, space)?;
     let mut builder = affine::BasicSetBuilder::new(space);
     let column = lin_expr(&value, &mut builder, &systola_ir::sets::identity(space))?;

@@ -52,7 +52,9 @@ pub fn report(
         scope,
         name: name(&streams),
         streams,
-        counts: sizes.map(|sizes| counts(array, system, sizes)).transpose()?,
+        counts: sizes
+            .map(|sizes| counts(array, system, sizes))
+            .transpose()?,
         links: links(array, &params),
         registers,
         registers_per_pe: per_pe(false),
@@ -148,8 +150,8 @@ fn links(array: &Array, params: &[String]) -> Vec<LinkRow> {
             if link.realisation == Realisation::Wire {
                 continue;
             }
-            let guard = (port.links.len() > 1)
-                .then(|| link.guard.display(params, &array.dims).to_string());
+            let guard =
+                (port.links.len() > 1).then(|| link.guard.display(params, &array.dims).to_string());
             rows.push(LinkRow {
                 source: array.cells[port.source.index()].name.clone(),
                 sink: array.cells[port.sink.index()].name.clone(),
@@ -344,7 +346,10 @@ fn period(array: &Array, sizes: &[i128]) -> Result<Option<i128>, Undecided> {
         }
     }
     let kernel = if rows.is_empty() {
-        affine::Matrix::identity(n).rows().map(<[i128]>::to_vec).collect()
+        affine::Matrix::identity(n)
+            .rows()
+            .map(<[i128]>::to_vec)
+            .collect()
     } else {
         affine::Matrix::from_rows(n, &rows)?.kernel()?
     };
@@ -467,10 +472,9 @@ fn transfers(array: &Array) -> Vec<String> {
         .transfers
         .iter()
         .map(|t| {
-            let at = t
-                .at
-                .as_ref()
-                .map_or("once".to_string(), |a| format!("for each {}", a.text));
+            let at =
+                t.at.as_ref()
+                    .map_or("once".to_string(), |a| format!("for each {}", a.text));
             format!(
                 "{} to {:?}, {at}, {} stage{}, layout {:?}, by {:?}",
                 t.source.text,

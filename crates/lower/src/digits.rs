@@ -39,7 +39,9 @@ pub fn digits(
     }
     for form in parametric {
         let row = linear(form, n).ok_or_else(|| {
-            Undecided::NeedsSizes("a floor or remainder stands inside a schedule with parameters".into())
+            Undecided::NeedsSizes(
+                "a floor or remainder stands inside a schedule with parameters".into(),
+            )
         })?;
         let before = pass.known.len();
         pass.split(row)?;

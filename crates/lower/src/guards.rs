@@ -41,34 +41,32 @@ pub fn find_guards(array: &Array, decide: &Decide) -> Vec<Guard> {
             (_, Check::Check) => (true, "`check` asks every PE to test".to_string()),
             (Slots::Filled, _) => (false, "every slot of the array has a point".to_string()),
             (Slots::Unknown(why), _) => (true, why.clone()),
-            (Slots::Empty(boxes), _) => {
-                match happens(array, decide, boxes, &effect.when) {
-                    Ok(None) => (false, "no empty slot can have this effect".to_string()),
-                    Ok(Some((params, point))) => {
-                        let names = array.param_names();
-                        let at: Vec<String> = array
-                            .dims
-                            .iter()
-                            .zip(&point)
-                            .map(|(d, v)| format!("{d} = {v}"))
-                            .collect();
-                        let sizes: Vec<String> = names
-                            .iter()
-                            .zip(&params)
-                            .map(|(p, v)| format!("{p} = {v}"))
-                            .collect();
-                        (
-                            true,
-                            format!(
-                                "an empty slot would, at {} with {}",
-                                at.join(", "),
-                                sizes.join(", ")
-                            ),
-                        )
-                    }
-                    Err(_) => (true, "not proved unnecessary".to_string()),
+            (Slots::Empty(boxes), _) => match happens(array, decide, boxes, &effect.when) {
+                Ok(None) => (false, "no empty slot can have this effect".to_string()),
+                Ok(Some((params, point))) => {
+                    let names = array.param_names();
+                    let at: Vec<String> = array
+                        .dims
+                        .iter()
+                        .zip(&point)
+                        .map(|(d, v)| format!("{d} = {v}"))
+                        .collect();
+                    let sizes: Vec<String> = names
+                        .iter()
+                        .zip(&params)
+                        .map(|(p, v)| format!("{p} = {v}"))
+                        .collect();
+                    (
+                        true,
+                        format!(
+                            "an empty slot would, at {} with {}",
+                            at.join(", "),
+                            sizes.join(", ")
+                        ),
+                    )
                 }
-            }
+                Err(_) => (true, "not proved unnecessary".to_string()),
+            },
         };
         guards.push(Guard {
             effect: effect.what,
@@ -140,7 +138,9 @@ fn happens(
         None => Ok(None),
         Some(sample) if is_in_box(array, &sample)? => Ok(Some(sample)),
         Some(_) => {
-            let tight = boxes.tight.get_or_init(|| box_around(array, decide, Bounds::Tight));
+            let tight = boxes
+                .tight
+                .get_or_init(|| box_around(array, decide, Bounds::Tight));
             first_common(tight.as_ref().map_err(Clone::clone)?, &effect)
         }
     }
@@ -185,9 +185,9 @@ fn empty_slots(array: &Array, decide: &Decide) -> Slots {
             loose,
             tight: OnceCell::new(),
         }),
-        Err(Undecided::NeedsSizes(_)) => Slots::Unknown(
-            "the schedule multiplies a parameter with an iterator: decided at given sizes only".into(),
-        ),
+        Err(Undecided::NeedsSizes(why)) => {
+            Slots::Unknown(format!("not decided for all sizes: {why}"))
+        }
         Err(Undecided::TooComplex(error)) => Slots::Unknown(error.to_string()),
     }
 }
@@ -204,7 +204,10 @@ fn box_around(array: &Array, decide: &Decide, bounds: Bounds) -> Result<Set, Und
     let cond = decide.context.clone().and(domain(array));
     let inside = set_of(&cond, space)?;
     let mut slots = inside.complement_in(&set_of(&decide.context, space)?)?;
-    let forms = array.pieces.iter().flat_map(|p| p.place.iter().chain(&p.time));
+    let forms = array
+        .pieces
+        .iter()
+        .flat_map(|p| p.place.iter().chain(&p.time));
     for form in forms {
         let stated = declared_bounds(form, &cond);
         let stated = match bounds {
@@ -212,10 +215,18 @@ fn box_around(array: &Array, decide: &Decide, bounds: Bounds) -> Result<Set, Und
             Bounds::Tight => stated,
         };
         if let Some((least, most)) = stated {
-            let between = Cond::Cmp(Rel::Ge, form.clone(), Form::from(least))
-                .and(Cond::Cmp(Rel::Le, form.clone(), Form::from(most)));
+            let between = Cond::Cmp(Rel::Ge, form.clone(), Form::from(least)).and(Cond::Cmp(
+                Rel::Le,
+                form.clone(),
+                Form::from(most),
+            ));
             slots = slots.intersect(&set_of(&between, space)?)?;
             continue;
+        }
+        if !has_small_coefficients(form) {
+            return Err(Undecided::NeedsSizes(
+                "a coordinate with large coefficients".into(),
+            ));
         }
         let map = map_of(std::slice::from_ref(form), space)?;
         let values = inside.image(&map)?;
@@ -229,6 +240,19 @@ fn box_around(array: &Array, decide: &Decide, bounds: Bounds) -> Result<Set, Und
         slots = slots.intersect(&between.preimage(&map)?)?;
     }
     Ok(slots)
+}
+
+/// The image of a form with large coefficients is full of gaps, one piece each.
+fn has_small_coefficients(form: &Form) -> bool {
+    const LARGEST: i128 = 8;
+    form.terms().all(|(atom, c)| {
+        let small = c.as_constant().is_some_and(|c| c.abs() <= LARGEST);
+        small
+            && match atom {
+                Atom::Dim(_) => true,
+                Atom::Floor(inner, _) | Atom::Mod(inner, _) => has_small_coefficients(inner),
+            }
+    })
 }
 
 /// An affine form between the sums of the bounds of its iterators.
@@ -249,7 +273,9 @@ fn sum_of_bounds(form: &Form, domain: &Cond) -> Option<(Poly, Poly)> {
 /// The bounds of a form where the domain states them in so many words: an iterator with a range, or
 /// the inner coordinate of a tile, plain or split by a constant.
 fn declared_bounds(form: &Form, domain: &Cond) -> Option<(Poly, Poly)> {
-    let Cond::And(parts) = domain else { return None };
+    let Cond::And(parts) = domain else {
+        return None;
+    };
     let stated = |form: &Form| {
         let (mut least, mut most) = (None, None);
         for part in parts {
@@ -304,16 +330,21 @@ fn declared_bounds(form: &Form, domain: &Cond) -> Option<(Poly, Poly)> {
 fn effects(array: &Array) -> Vec<Effect> {
     let params = array.param_names();
     let mut effects: Vec<Effect> = Vec::new();
-    let mut add = |effect: Effect| {
-        match effects.iter_mut().find(|e| e.what == effect.what) {
-            Some(known) => {
-                known.when = Cond::Or(vec![known.when.clone(), effect.when]);
-            }
-            None => effects.push(effect),
+    let mut add = |effect: Effect| match effects.iter_mut().find(|e| e.what == effect.what) {
+        Some(known) => {
+            known.when = Cond::Or(vec![known.when.clone(), effect.when]);
         }
+        None => effects.push(effect),
     };
     for cell in &array.cells {
-        cell_effects(array, &cell.body, &Cond::TRUE, &params, &cell.name, &mut add);
+        cell_effects(
+            array,
+            &cell.body,
+            &Cond::TRUE,
+            &params,
+            &cell.name,
+            &mut add,
+        );
     }
     for output in &array.outputs {
         for write in &output.writes {
@@ -378,7 +409,11 @@ fn cell_effects(
             let input = &array.inputs[input.index()];
             if input.outside.is_none() {
                 add(Effect {
-                    what: format!("`{}[{}]` is read", input.name, shown(index, params, &array.dims)),
+                    what: format!(
+                        "`{}[{}]` is read",
+                        input.name,
+                        shown(index, params, &array.dims)
+                    ),
                     when: when.clone().and(outside(index, &input.axes)),
                 });
             }

@@ -133,6 +133,10 @@ impl Checker<'_> {
             Some(wrong) => wrong,
             None => return Ok(None),
         };
+        // A delay depends on parameters only; most are positive for all of them.
+        if self.decide.is_empty(&wrong, 0)? {
+            return Ok(None);
+        }
         let e = self.array.extend_distance(&port.distance);
         let live = reads_at(port, &self.array.cells, &e, &self.array.tiles)?;
         let question = live.and(link.guard.clone()).and(wrong);
@@ -156,9 +160,13 @@ impl Checker<'_> {
             .collect::<Result<_, _>>()?;
         let stands = values.iter().all(|v| *v == 0);
         let message = if stands {
-            format!("dependence {e_text} of `{cell}` takes no time: `{sink}` would use it in the step in which it is made")
+            format!(
+                "dependence {e_text} of `{cell}` takes no time: `{sink}` would use it in the step in which it is made"
+            )
         } else {
-            format!("dependence {e_text} of `{cell}` goes back in time: it takes {delay_text} steps")
+            format!(
+                "dependence {e_text} of `{cell}` goes back in time: it takes {delay_text} steps"
+            )
         };
         let help = match standing {
             Standing::Forbidden(hint) if stands && !hint.is_empty() => hint.to_string(),
@@ -400,7 +408,8 @@ impl Checker<'_> {
                 for piece in &array.pieces {
                     for k in &launches {
                         let form = &piece.time[*k];
-                        cond = cond.and(Cond::Cmp(Rel::Eq, form.substitute(&reached)?, form.clone()));
+                        cond =
+                            cond.and(Cond::Cmp(Rel::Eq, form.substitute(&reached)?, form.clone()));
                     }
                 }
                 let Some((params, point)) = self.needed_hole(&cond, n, total)? else {
@@ -443,14 +452,14 @@ impl Checker<'_> {
             .fold(cond.clone(), Cond::and);
         // Small sizes first, then sizes at which whole tiles lie inside the domain.
         for question in [cond, &roomy] {
-            match self.decide.sample(question, total)? {
-                Some((params, point)) => {
-                    if self.hole_is_needed(&params, &point[..n])? {
-                        return Ok(Some((params, point)));
-                    }
+            let Some((params, point)) = self.decide.sample(question, total)? else {
+                if question == cond {
+                    return Ok(None);
                 }
-                None if question == cond => return Ok(None),
-                None => {}
+                continue;
+            };
+            if self.hole_is_needed(&params, &point[..n])? {
+                return Ok(Some((params, point)));
             }
         }
         // At fixed sizes every candidate can be tried.

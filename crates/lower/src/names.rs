@@ -111,12 +111,12 @@ impl Names {
                 "a division by a parameter can be decided at given sizes only",
             )
             .help("give the sizes with --set")),
-            (None, None) => Err(Diagnostic::new(
-                &codes::BAD_DIVISOR,
-                span,
-                "a division by an iterator",
-            )
-            .help("divide by a positive constant")),
+            (None, None) => {
+                Err(
+                    Diagnostic::new(&codes::BAD_DIVISOR, span, "a division by an iterator")
+                        .help("divide by a positive constant"),
+                )
+            }
         }
     }
 
@@ -128,9 +128,7 @@ impl Names {
                 .collect::<Result<Vec<_>, _>>()
         };
         Ok(match cond {
-            NameCond::Cmp(rel, left, right) => {
-                Cond::Cmp(*rel, self.form(left)?, self.form(right)?)
-            }
+            NameCond::Cmp(rel, left, right) => Cond::Cmp(*rel, self.form(left)?, self.form(right)?),
             NameCond::And(parts) => Cond::And(all(parts)?),
             NameCond::Or(parts) => Cond::Or(all(parts)?),
             NameCond::Not(inner) => self.cond(inner)?.negate(),

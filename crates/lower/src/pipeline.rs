@@ -1,11 +1,11 @@
 //! From a system and a mapping to a checked array, top to bottom.
 
-use systola_ir::form::{Cond, Rel};
-use systola_ir::{Diagnostic, DimId};
 use systola_ir::array::{Array, Reverse};
 use systola_ir::codes::limits;
+use systola_ir::form::{Cond, Rel};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
+use systola_ir::{Diagnostic, DimId};
 
 use crate::apply_mapping::{Failure, apply_mapping};
 use crate::clock::{count_registers, domain};
@@ -44,14 +44,17 @@ pub fn analyse(
             }
             Ok(analysed)
         }
-        Err(Failure::Refused(errors)) if needs_sizes(&errors) && all_given(sizes) => {
-            at_sizes(system, mapping, sizes, "a size stands where a constant must")
-        }
+        Err(Failure::Refused(errors)) if needs_sizes(&errors) && all_given(sizes) => at_sizes(
+            system,
+            mapping,
+            sizes,
+            "a size stands where a constant must",
+        ),
         Err(Failure::Refused(errors)) if all_given(sizes) => {
             // Illegal at some size; what was asked is this one.
-            let why = errors.first().map_or(String::new(), |e| {
-                format!("refused at other sizes, {e}")
-            });
+            let why = errors
+                .first()
+                .map_or(String::new(), |e| format!("refused at other sizes, {e}"));
             at_sizes(system, mapping, sizes, &why)
         }
         Err(Failure::Refused(errors)) => Err(errors),

@@ -17,6 +17,11 @@ use systola_ir::{Diagnostic, DimId, Span, VarId};
 
 use crate::names::Names;
 
+mod pieces;
+mod table1;
+
+use table1::Table1;
+
 /// Lanes of the target that `L` stands for, until a target says otherwise.
 pub const LANES: i128 = 32;
 
@@ -102,16 +107,6 @@ pub fn resolve(
 struct Coords {
     place: Vec<(PlaceLevel, Vec<Form>, Span)>,
     time: Vec<(TimeLevel, Vec<Form>, Span)>,
-}
-
-/// What the primitives of Table 1 said.
-#[derive(Clone, Debug, Default)]
-struct Table1 {
-    used: bool,
-    blocks: Vec<String>,
-    threads: Vec<String>,
-    /// Source loops, names and forms of the lanes, the schedule.
-    transform: Option<(Vec<String>, Vec<(String, Form)>, (String, Form), Span)>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -246,12 +241,16 @@ impl Pass<'_> {
                     return Err(Diagnostic::new(
                         &codes::FUNC_MISMATCH,
                         span,
-                        format!("`{}` is declared {ty} here and {} in the system", name.text, declared.ty),
+                        format!(
+                            "`{}` is declared {ty} here and {} in the system",
+                            name.text, declared.ty
+                        ),
                     )
                     .help("leave the type out, or repeat that of the system"));
                 }
                 let mut written: Vec<&str> = args.iter().map(|a| a.text.as_str()).collect();
-                let mut dims: Vec<&str> = self.system.dims.iter().map(|d| d.name.as_str()).collect();
+                let mut dims: Vec<&str> =
+                    self.system.dims.iter().map(|d| d.name.as_str()).collect();
                 written.sort_unstable();
                 dims.sort_unstable();
                 if !args.is_empty() && written != dims {
@@ -411,7 +410,10 @@ impl Pass<'_> {
             name.span,
             format!("`{}` is not a loop here", name.text),
         )
-        .help(format!("the loops are {}, outermost first", self.loops.join(", ")))
+        .help(format!(
+            "the loops are {}, outermost first",
+            self.loops.join(", ")
+        ))
     }
 
     /// A tile index must be a new name.
@@ -498,7 +500,10 @@ impl Pass<'_> {
             return Err(Diagnostic::new(
                 &limits::OVERLAP_OF_TILE,
                 dim.span,
-                format!("`{}` is not an iterator of the system: only those can be tiled with overlap", dim.text),
+                format!(
+                    "`{}` is not an iterator of the system: only those can be tiled with overlap",
+                    dim.text
+                ),
             )
             .help("tile the iterator itself with overlap, and split the inner part by / and %"));
         };
@@ -513,16 +518,14 @@ impl Pass<'_> {
         }
         let halo = |pass: &Self, expr: &NameExpr| {
             let value = pass.names.form(expr)?.as_constant();
-            value
-                .filter(|v| (0..=1 << 40).contains(v))
-                .ok_or_else(|| {
-                    Diagnostic::new(
-                        &codes::BAD_FACTOR,
-                        expr.span,
-                        "a halo is a constant number of points, not negative",
-                    )
-                    .help("write `overlap (lo, hi)` with constants of at least 0")
-                })
+            value.filter(|v| (0..=1 << 40).contains(v)).ok_or_else(|| {
+                Diagnostic::new(
+                    &codes::BAD_FACTOR,
+                    expr.span,
+                    "a halo is a constant number of points, not negative",
+                )
+                .help("write `overlap (lo, hi)` with constants of at least 0")
+            })
         };
         let tile = OverlapTile {
             outer: DimId::from(self.tiles.len()),
@@ -547,7 +550,10 @@ impl Pass<'_> {
             return Err(Diagnostic::new(
                 &codes::UNKNOWN_INPUT,
                 transfer.source.span,
-                format!("`{}` has no input or variable `{}`", self.system.name, transfer.source.text),
+                format!(
+                    "`{}` has no input or variable `{}`",
+                    self.system.name, transfer.source.text
+                ),
             )
             .help("name an input or a variable of the system"));
         }
@@ -562,213 +568,6 @@ impl Pass<'_> {
             ));
         }
         self.result.transfers.push(transfer);
-        Ok(())
-    }
-
-    /// The listed order must let every equation read what an earlier one computed at the same point.
-    fn merge(&mut self, func: &Name, others: &[Name]) -> Result<(), Diagnostic> {
-        self.table1.used = true;
-        let mut order = Vec::new();
-        for name in std::iter::once(func).chain(others) {
-            let var = self.var(name)?;
-            if order.contains(&var) {
-                return Err(Diagnostic::new(
-                    &codes::MERGE_ORDER,
-                    name.span,
-                    format!("`{}` is merged twice", name.text),
-                ));
-            }
-            order.push(var);
-        }
-        let here = self.system.identity_index();
-        for (n, sink) in order.iter().enumerate() {
-            let mut wrong = None;
-            systola_ir::system::visit::walk(&self.system.vars[sink.index()].body, &mut |e| {
-                if let systola_ir::system::Expr::Var { var, index, .. } = e
-                    && *index == here
-                    && order[n..].contains(var)
-                {
-                    wrong = Some(*var);
-                }
-            });
-            if let Some(source) = wrong {
-                let name = |v: VarId| &self.system.vars[v.index()].name;
-                return Err(Diagnostic::new(
-                    &codes::MERGE_ORDER,
-                    func.span,
-                    format!(
-                        "`{}` reads `{}` at the same point, but comes before it in the body",
-                        name(*sink),
-                        name(source)
-                    ),
-                )
-                .help(format!("list `{}` before `{}`", name(source), name(*sink))));
-            }
-        }
-        Ok(())
-    }
-
-    fn reorder(&mut self, loops: &[Name]) -> Result<(), Diagnostic> {
-        for (n, name) in loops.iter().enumerate() {
-            self.is_loop(name)?;
-            if loops[..n].iter().any(|l| l.text == name.text) {
-                return Err(Diagnostic::new(
-                    &codes::NAME_TAKEN,
-                    name.span,
-                    format!("`{}` is listed twice", name.text),
-                )
-                .help("list each loop once"));
-            }
-        }
-        // The listed loops take the positions they hold together; written innermost first.
-        let mut listed = loops.iter().rev().map(|l| l.text.clone());
-        for slot in &mut self.loops {
-            if loops.iter().any(|l| l.text == *slot)
-                && let Some(next) = listed.next()
-            {
-                *slot = next;
-            }
-        }
-        Ok(())
-    }
-
-    fn transform(
-        &mut self,
-        src: &[Name],
-        dst: &[Name],
-        matrix: &[Vec<NameExpr>],
-        reverse: Option<&[NameExpr]>,
-        span: Span,
-    ) -> Result<(), Diagnostic> {
-        for name in src {
-            self.is_loop(name)?;
-        }
-        if self.table1.transform.is_some() {
-            return Err(Diagnostic::new(
-                &codes::BAD_TRANSFORM,
-                span,
-                "a second space-time transform",
-            ));
-        }
-        let shape = matrix.len() == dst.len() && matrix.iter().all(|row| row.len() == src.len());
-        if !shape || dst.is_empty() {
-            return Err(Diagnostic::new(
-                &codes::BAD_TRANSFORM,
-                span,
-                format!(
-                    "the matrix has {} rows of {} entries; {} destinations and {} sources need {} rows of {}",
-                    matrix.len(),
-                    matrix.first().map_or(0, Vec::len),
-                    dst.len(),
-                    src.len(),
-                    dst.len(),
-                    src.len()
-                ),
-            )
-            .help("one row for each destination (the last is the schedule), one column for each source"));
-        }
-        let mut rows = Vec::new();
-        for row in matrix {
-            let mut form = Form::zero();
-            for (entry, name) in row.iter().zip(src) {
-                let coefficient = self.names.form(entry)?;
-                let Some(factor) = coefficient.as_poly() else {
-                    return Err(Diagnostic::new(
-                        &codes::BAD_TRANSFORM,
-                        entry.span,
-                        "an entry of the matrix is a constant or made of parameters",
-                    ));
-                };
-                let source = self.names.get(&name.text).cloned().unwrap_or_default();
-                let term = source
-                    .scale(factor)
-                    .map_err(|o: Overflow| crate::localise::overflow(o, entry.span))?;
-                form = form.add(&term);
-            }
-            rows.push(form);
-        }
-        let Some(schedule) = rows.pop() else {
-            return Ok(());
-        };
-        if let Some(reverse) = reverse {
-            if reverse.len() != src.len() {
-                return Err(Diagnostic::new(
-                    &codes::BAD_TRANSFORM,
-                    span,
-                    format!("the reverse transform has {} expressions for {} loops", reverse.len(), src.len()),
-                ));
-            }
-            let mut names = self.names.clone();
-            for (name, form) in dst.iter().zip(rows.iter().chain([&schedule])) {
-                names.define(&name.text, form.clone());
-            }
-            for (expr, name) in reverse.iter().zip(src) {
-                self.result.reverse.push(UserReverse {
-                    name: name.text.clone(),
-                    expected: self.names.get(&name.text).cloned().unwrap_or_default(),
-                    given: names.form(expr)?,
-                    span: expr.span,
-                });
-            }
-        }
-        let lanes = dst
-            .iter()
-            .map(|d| d.text.clone())
-            .zip(rows)
-            .collect::<Vec<_>>();
-        let time_name = dst.last().map(|d| d.text.clone()).unwrap_or_default();
-        let src = src.iter().map(|s| s.text.clone()).collect();
-        self.table1.transform = Some((src, lanes, (time_name, schedule), span));
-        Ok(())
-    }
-
-    /// The loop nest of Table 1 as places and times.
-    fn finish_table1(&mut self) -> Result<(), Diagnostic> {
-        if !self.table1.used {
-            return Ok(());
-        }
-        let table = self.table1.clone();
-        let form = |name: &String| self.names.get(name).cloned().unwrap_or_default();
-        let mut outside = std::mem::take(&mut self.outside);
-        let span = table.transform.as_ref().map_or(Span::NONE, |t| t.3);
-        if !table.blocks.is_empty() {
-            let forms = table.blocks.iter().map(form).collect();
-            add_place(&mut outside, PlaceLevel::Block, forms, span)?;
-        }
-        if !table.threads.is_empty() {
-            let forms = table.threads.iter().map(form).collect();
-            add_place(&mut outside, PlaceLevel::Warp, forms, span)?;
-        }
-        if outside.time.iter().any(|(level, ..)| *level == TimeLevel::Step) {
-            self.outside = outside;
-            return Ok(());
-        }
-        let placed =
-            |name: &String| table.blocks.contains(name) || table.threads.contains(name);
-        let mut steps = Vec::new();
-        let mut scheduled = false;
-        for name in &self.loops {
-            if placed(name) {
-                continue;
-            }
-            match &table.transform {
-                Some((src, _, (_, schedule), _)) if src.contains(name) => {
-                    // The schedule stands where the innermost of its loops stood.
-                    let last = self.loops.iter().rev().find(|l| src.contains(l));
-                    if last == Some(name) && !scheduled {
-                        steps.push(schedule.clone());
-                        scheduled = true;
-                    }
-                }
-                _ => steps.push(form(name)),
-            }
-        }
-        if let Some((_, lanes, ..)) = &table.transform {
-            let forms = lanes.iter().map(|(_, f)| f.clone()).collect();
-            add_place(&mut outside, PlaceLevel::Lane, forms, span)?;
-        }
-        add_time(&mut outside, TimeLevel::Step, steps, span)?;
-        self.outside = outside;
         Ok(())
     }
 
@@ -813,181 +612,6 @@ impl Pass<'_> {
             time_span: first_span(self.outside.time.iter().map(|t| t.2).collect()),
         })
     }
-
-    /// A batch that no place or time mentions runs on blocks of its own.
-    fn place_batch(&mut self) {
-        let position = |name| self.system.dims.iter().position(|d| d.name == name);
-        let Some(position) = self.batch.and_then(position) else {
-            return;
-        };
-        let id = DimId::from(self.n_tiles + position);
-        let coords = std::iter::once(&self.outside).chain(self.whens.iter().map(|(_, c)| c));
-        let mentioned = coords
-            .flat_map(|c| {
-                let place = c.place.iter().flat_map(|(_, forms, _)| forms);
-                place.chain(c.time.iter().flat_map(|(_, forms, _)| forms))
-            })
-            .any(|f| f.dims().contains(&id));
-        if mentioned {
-            return;
-        }
-        let form = Form::from(id);
-        match self
-            .outside
-            .place
-            .iter_mut()
-            .find(|(level, ..)| *level == PlaceLevel::Block)
-        {
-            Some((_, forms, _)) => forms.insert(0, form),
-            None => self
-                .outside
-                .place
-                .push((PlaceLevel::Block, vec![form], Span::NONE)),
-        }
-    }
-
-    /// The coordinates of slots: for each level as many as the longest list of forms.
-    fn coordinates(&self) -> (Vec<PlaceCoord>, Vec<TimeCoord>) {
-        let all = || std::iter::once(&self.outside).chain(self.whens.iter().map(|(_, c)| c));
-        let numbered = |name: &str, count: usize| {
-            (0..count)
-                .map(|n| {
-                    if n == 0 {
-                        name.to_string()
-                    } else {
-                        format!("{name}{n}")
-                    }
-                })
-                .collect::<Vec<_>>()
-        };
-        let mut place = Vec::new();
-        for level in PlaceLevel::ALL {
-            let count = all()
-                .flat_map(|c| &c.place)
-                .filter(|(l, ..)| *l == level)
-                .map(|(_, forms, _)| forms.len())
-                .max()
-                .unwrap_or(0);
-            place.extend(
-                numbered(level.name(), count)
-                    .into_iter()
-                    .map(|name| PlaceCoord { level, name }),
-            );
-        }
-        let mut time = Vec::new();
-        for level in TimeLevel::ALL {
-            let count = all()
-                .flat_map(|c| &c.time)
-                .filter(|(l, ..)| *l == level)
-                .map(|(_, forms, _)| forms.len())
-                .max()
-                .unwrap_or(0);
-            time.extend(
-                numbered(level.name(), count)
-                    .into_iter()
-                    .map(|name| TimeCoord { level, name }),
-            );
-        }
-        (place, time)
-    }
-
-    fn pieces(
-        &mut self,
-        place: &[PlaceCoord],
-        time: &[TimeCoord],
-    ) -> Vec<(Cond, Vec<Form>, Vec<Form>)> {
-        let mut errors = Vec::new();
-        let mut build = |coords: &Coords, outside: &Coords| {
-            let mut places = Vec::new();
-            for level in PlaceLevel::ALL {
-                let wanted = place.iter().filter(|c| c.level == level).count();
-                let own = coords.place.iter().find(|(l, ..)| *l == level);
-                let forms = own.or_else(|| outside.place.iter().find(|(l, ..)| *l == level));
-                let found = forms.map_or(0, |(_, f, _)| f.len());
-                if found == wanted {
-                    places.extend(forms.into_iter().flat_map(|(_, f, _)| f.iter().cloned()));
-                } else {
-                    errors.push(uneven(level.name(), wanted, found, forms.map(|f| f.2)));
-                }
-            }
-            let mut times = Vec::new();
-            for level in TimeLevel::ALL {
-                let wanted = time.iter().filter(|c| c.level == level).count();
-                let own = coords.time.iter().find(|(l, ..)| *l == level);
-                let forms = own.or_else(|| outside.time.iter().find(|(l, ..)| *l == level));
-                let found = forms.map_or(0, |(_, f, _)| f.len());
-                if found == wanted {
-                    times.extend(forms.into_iter().flat_map(|(_, f, _)| f.iter().cloned()));
-                } else {
-                    errors.push(uneven(level.name(), wanted, found, forms.map(|f| f.2)));
-                }
-            }
-            (places, times)
-        };
-        let mut earlier = Cond::TRUE;
-        let mut pieces = Vec::new();
-        for (cond, coords) in &self.whens {
-            let (places, times) = build(coords, &self.outside);
-            pieces.push((earlier.clone().and(cond.clone()), places, times));
-            earlier = earlier.and(cond.clone().negate());
-        }
-        let (places, times) = build(&self.outside, &self.outside);
-        pieces.push((earlier, places, times));
-        self.errors.extend(errors);
-        pieces
-    }
-
-    /// `reverse (c = lane - time, …)`: the coordinates stand for what the mapping computes.
-    fn user_reverse(
-        &mut self,
-        place: &[PlaceCoord],
-        time: &[TimeCoord],
-        pieces: &[(Cond, Vec<Form>, Vec<Form>)],
-    ) {
-        let written = std::mem::take(&mut self.result.user_reverse);
-        if written.is_empty() {
-            return;
-        }
-        let [(_, places, times)] = pieces else {
-            self.errors.push(Diagnostic::new(
-                &limits::REVERSE_OF_PIECES,
-                written[0].0.span,
-                "a reverse transform is given for a mapping by pieces",
-            ).help("leave it out: the compiler derives one for each piece"));
-            return;
-        };
-        let mut names = self.names.clone();
-        for (coord, form) in place.iter().zip(places) {
-            names.define(&coord.name, form.clone());
-        }
-        for (coord, form) in time.iter().zip(times) {
-            names.define(&coord.name, form.clone());
-        }
-        for (name, expr) in written {
-            let Some(expected) = self.names.get(&name.text).cloned() else {
-                self.errors.push(self.unknown_loop(&name));
-                continue;
-            };
-            match names.form(&expr) {
-                Ok(given) => self.result.reverse.push(UserReverse {
-                    name: name.text.clone(),
-                    expected,
-                    given,
-                    span: expr.span,
-                }),
-                Err(error) => self.errors.push(error),
-            }
-        }
-    }
-}
-
-fn uneven(level: &str, wanted: usize, found: usize, span: Option<Span>) -> Diagnostic {
-    Diagnostic::new(
-        &codes::UNEVEN_PIECES,
-        span.unwrap_or(Span::NONE),
-        format!("a piece of the mapping has {found} `{level}` coordinates, another has {wanted}"),
-    )
-    .help("give every piece the same coordinates, with 0 where one does not matter")
 }
 
 fn add_place(
@@ -1022,7 +646,9 @@ fn given_twice(level: &str, span: Span) -> Diagnostic {
         span,
         format!("`{level}` is given twice"),
     )
-    .help(format!("give all coordinates of `{level}` at once: `{level} = (a, b);`"))
+    .help(format!(
+        "give all coordinates of `{level}` at once: `{level} = (a, b);`"
+    ))
 }
 
 /// A form of the system over the expanded domain: iterators move behind the tile indices.

@@ -118,7 +118,8 @@ impl System {
             let (floor, remainder) = self.atoms[&(inner.clone(), m)];
             self.add(&inner, Form::zero())?;
             if let Some(row) = self.rows.last_mut() {
-                row.coefficients.resize(row.coefficients.len().max(remainder + 1), 0);
+                row.coefficients
+                    .resize(row.coefficients.len().max(remainder + 1), 0);
                 row.coefficients[floor] -= m;
                 row.coefficients[remainder] -= 1;
             }
@@ -166,7 +167,11 @@ impl System {
                 return Ok(None);
             }
             let k = row.coefficients[d];
-            let value = if k < 0 { row.value.neg() } else { row.value.clone() };
+            let value = if k < 0 {
+                row.value.neg()
+            } else {
+                row.value.clone()
+            };
             result.push((value, k.abs()));
         }
         Ok(Some(result))
@@ -201,11 +206,14 @@ impl System {
                 if n_high == 0 || n_low == 0 {
                     continue;
                 }
-                let form = low.iter().enumerate().try_fold(Form::zero(), |sum, (d, k)| {
-                    Ok::<_, Undecided>(
-                        sum.add(&Form::from(DimId::from(d)).scale(&Poly::constant(*k))?),
-                    )
-                })?;
+                let form = low
+                    .iter()
+                    .enumerate()
+                    .try_fold(Form::zero(), |sum, (d, k)| {
+                        Ok::<_, Undecided>(
+                            sum.add(&Form::from(DimId::from(d)).scale(&Poly::constant(*k))?),
+                        )
+                    })?;
                 let Some((least, _)) = interval(&form, domain, decide)? else {
                     continue;
                 };

@@ -6,12 +6,12 @@
 //! Migrates). Only what happens within one array counts, so directions that leave the block, the warp
 //! or the launch are left out.
 
+use systola_ir::InputId;
 use systola_ir::array::{Array, Role};
 use systola_ir::form::{Atom, Form, Poly};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Expr, InputKind};
-use systola_ir::InputId;
 
 use crate::decide::Undecided;
 use crate::report::Stream;
@@ -31,9 +31,8 @@ pub fn streams(array: &Array) -> Result<Vec<Stream>, Undecided> {
         .filter(|(c, _)| c.level != TimeLevel::Launch)
         .map(|(_, f)| f)
         .collect();
-    let inner = |c: &systola_ir::array::PlaceCoord| {
-        matches!(c.level, PlaceLevel::Lane | PlaceLevel::Reg)
-    };
+    let inner =
+        |c: &systola_ir::array::PlaceCoord| matches!(c.level, PlaceLevel::Lane | PlaceLevel::Reg);
     let place: Vec<&Form> = array
         .place
         .iter()
@@ -57,8 +56,10 @@ pub fn streams(array: &Array) -> Result<Vec<Stream>, Undecided> {
                 'F'
             };
             let show = |list: &[Poly]| {
-                let list: Vec<String> =
-                    list.iter().map(|p| p.display(&params).to_string()).collect();
+                let list: Vec<String> = list
+                    .iter()
+                    .map(|p| p.display(&params).to_string())
+                    .collect();
                 match list.as_slice() {
                     [one] => one.clone(),
                     many => format!("({})", many.join(", ")),

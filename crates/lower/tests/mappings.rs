@@ -70,19 +70,31 @@ fn a_sum_is_written_out_in_the_order_of_the_mapping() {
         localised.system.to_string()
     };
     let up = text("lane = c; time = q;");
-    assert!(up.contains("select(q == 0, x[c + q] * w[q], Z(c, q - 1) + x[c + q] * w[q])"), "{up}");
+    assert!(
+        up.contains("select(q == 0, x[c + q] * w[q], Z(c, q - 1) + x[c + q] * w[q])"),
+        "{up}"
+    );
     assert!(up.contains("when q == Q - 1"), "{up}");
     let down = text("lane = c; time = -q; sum Z along -q;");
-    assert!(down.contains("select(q == Q - 1, x[c + q] * w[q], Z(c, q + 1) + x[c + q] * w[q])"), "{down}");
+    assert!(
+        down.contains("select(q == Q - 1, x[c + q] * w[q], Z(c, q + 1) + x[c + q] * w[q])"),
+        "{down}"
+    );
     assert!(down.contains("when q == 0"), "{down}");
     let forwarded = text("lane = c; time = q; forward x along (-1, 1);");
-    assert!(forwarded.contains("X(c + 1, q - 1), x[c + q])"), "{forwarded}");
+    assert!(
+        forwarded.contains("X(c + 1, q - 1), x[c + q])"),
+        "{forwarded}"
+    );
 }
 
 #[test]
 fn a_written_out_system_comes_back_unchanged() {
     let module = parse_module(MATMUL).unwrap();
-    assert_eq!(localise(&module.systems[0], None).unwrap().system, module.systems[0]);
+    assert_eq!(
+        localise(&module.systems[0], None).unwrap().system,
+        module.systems[0]
+    );
 }
 
 #[test]
@@ -114,7 +126,10 @@ fn the_six_designs_and_the_tree_have_the_names_of_the_literature() {
     for (mapping, name) in [
         (format!("{xs} lane = c + q; time = q;"), "SBM"),
         (format!("{wf} lane = q; time = c + q;"), "BSM"),
-        (format!("{xf} {wf} sum Z along -q; lane = q; time = c - q;"), "FSM"),
+        (
+            format!("{xf} {wf} sum Z along -q; lane = q; time = c - q;"),
+            "FSM",
+        ),
         (format!("{wf} lane = c; time = c + q;"), "BFS"),
         (format!("{xf} {wf} lane = c; time = 2*c + q;"), "FFS"),
         (format!("{xs} lane = c; time = q;"), "FBS"),
@@ -138,7 +153,11 @@ fn causality_and_conflicts_come_with_concrete_points() {
     assert_eq!(example.points[0].place, example.points[1].place);
     assert_eq!(example.points[0].time, example.points[1].time);
     refused(MATMUL, "lane = (i, j); time = k;", "E0501");
-    legal(MATMUL, "lane = (i, j); time = k; broadcast A; broadcast B;", &[]);
+    legal(
+        MATMUL,
+        "lane = (i, j); time = k; broadcast A; broadcast B;",
+        &[],
+    );
 }
 
 #[test]
@@ -164,10 +183,22 @@ fn a_reverse_transform_is_derived_and_a_users_one_verified() {
     let sbm = "forward x along (-1, 1); lane = c + q; time = q;";
     let analysed = legal(CORE, sbm, &[]);
     assert_eq!(analysed.report.reverse, ["c = lane - time", "q = time"]);
-    legal(CORE, &format!("{sbm} reverse (c = lane - time, q = time);"), &[]);
-    refused(CORE, &format!("{sbm} reverse (c = lane + time, q = time);"), "E0503");
+    legal(
+        CORE,
+        &format!("{sbm} reverse (c = lane - time, q = time);"),
+        &[],
+    );
+    refused(
+        CORE,
+        &format!("{sbm} reverse (c = lane + time, q = time);"),
+        "E0503",
+    );
     let hexagonal = legal(MATMUL, "lane = (i - k, j - k); time = i + j + k;", &[]);
-    assert!(hexagonal.report.reverse[0].contains("/3"), "{:?}", hexagonal.report.reverse);
+    assert!(
+        hexagonal.report.reverse[0].contains("/3"),
+        "{:?}",
+        hexagonal.report.reverse
+    );
     let linear = legal(MATMUL, "lane = i; time = i + K*j + k;", &[2, 3, 4]);
     assert_eq!(
         linear.report.reverse,
@@ -198,7 +229,11 @@ fn without_overlap_a_dependence_must_not_cross_blocks_in_a_launch() {
     let crossing = "tile x by 16 as (bx, xx); block = bx; lane = xx; time = t;";
     refused(HEAT, crossing, "E0504");
     legal(HEAT, &format!("{crossing} flags;"), &[]);
-    legal(HEAT, "tile x by 16 as (bx, xx); block = bx; lane = xx; launch = t; time = 0;", &[]);
+    legal(
+        HEAT,
+        "tile x by 16 as (bx, xx); block = bx; lane = xx; launch = t; time = 0;",
+        &[],
+    );
 }
 
 #[test]
@@ -275,7 +310,11 @@ fn tests_are_proved_away_or_kept_with_a_reason() {
     // w[q] and x[lane] are always there; z[c] is not written for c < 0.
     assert_eq!(kept, [false, false, true], "{guards:#?}");
     refused(CORE, &format!("{sbm} trust;"), "E0506");
-    let full = legal(CORE, "forward x along (-1, 1); lane = c; time = q; trust;", &[]);
+    let full = legal(
+        CORE,
+        "forward x along (-1, 1); lane = c; time = q; trust;",
+        &[],
+    );
     assert!(full.array.guards.iter().all(|g| !g.kept));
     let checked = legal(CORE, &format!("{sbm} check;"), &[]);
     assert!(checked.array.guards.iter().all(|g| g.kept));
@@ -290,5 +329,9 @@ fn pieces_that_differ_by_constants_are_linked() {
     );
     assert_eq!(analysed.array.pieces.len(), 2);
     assert_eq!(analysed.report.counts.unwrap().pes, 6);
-    refused(HEAT, "when x < 2 { lane = 2*x; time = t; } lane = x; time = t;", "L0717");
+    refused(
+        HEAT,
+        "when x < 2 { lane = 2*x; time = t; } lane = x; time = t;",
+        "L0717",
+    );
 }

@@ -44,8 +44,17 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
 
 /// Rebuilds an expression bottom-up: `f` sees each node after its operands were rebuilt.
 pub fn map_expr<E>(expr: &Expr, f: &mut impl FnMut(Expr) -> Result<Expr, E>) -> Result<Expr, E> {
-    let mut again = |e: &Expr| map_expr(e, f).map(Box::new);
-    let rebuilt = match expr {
+    let rebuilt = map_children(expr, &mut |child| map_expr(child, f))?;
+    f(rebuilt)
+}
+
+/// The expression with each operand replaced.
+pub fn map_children<E>(
+    expr: &Expr,
+    f: &mut dyn FnMut(&Expr) -> Result<Expr, E>,
+) -> Result<Expr, E> {
+    let mut boxed = |e: &Expr| f(e).map(Box::new);
+    Ok(match expr {
         Expr::Lit(..)
         | Expr::Const(_)
         | Expr::Iter(_)
@@ -56,33 +65,33 @@ pub fn map_expr<E>(expr: &Expr, f: &mut impl FnMut(Expr) -> Result<Expr, E>) -> 
         | Expr::Port(_) => expr.clone(),
         Expr::Lookup { input, index, span } => Expr::Lookup {
             input: *input,
-            index: map_all(index, f)?,
+            index: index.iter().map(f).collect::<Result<_, _>>()?,
             span: *span,
         },
-        Expr::Unary(op, a) => Expr::Unary(*op, again(a)?),
-        Expr::Cast(ty, a) => Expr::Cast(*ty, again(a)?),
-        Expr::Field(a, n) => Expr::Field(again(a)?, *n),
-        Expr::Binary(op, a, b) => Expr::Binary(*op, again(a)?, again(b)?),
+        Expr::Unary(op, a) => Expr::Unary(*op, boxed(a)?),
+        Expr::Cast(ty, a) => Expr::Cast(*ty, boxed(a)?),
+        Expr::Field(a, n) => Expr::Field(boxed(a)?, *n),
+        Expr::Binary(op, a, b) => Expr::Binary(*op, boxed(a)?, boxed(b)?),
         Expr::Guard {
             cond,
             then,
             otherwise,
         } => Expr::Guard {
             cond: cond.clone(),
-            then: again(then)?,
-            otherwise: otherwise.as_deref().map(again).transpose()?,
+            then: boxed(then)?,
+            otherwise: otherwise.as_deref().map(boxed).transpose()?,
         },
         Expr::Select {
             cond,
             then,
             otherwise,
         } => Expr::Select {
-            cond: again(cond)?,
-            then: again(then)?,
-            otherwise: again(otherwise)?,
+            cond: boxed(cond)?,
+            then: boxed(then)?,
+            otherwise: boxed(otherwise)?,
         },
-        Expr::Tuple(parts) => Expr::Tuple(map_all(parts, f)?),
-        Expr::Call(function, parts) => Expr::Call(*function, map_all(parts, f)?),
+        Expr::Tuple(parts) => Expr::Tuple(parts.iter().map(f).collect::<Result<_, _>>()?),
+        Expr::Call(function, parts) => Expr::Call(*function, parts.iter().map(f).collect::<Result<_, _>>()?),
         Expr::Let {
             local,
             name,
@@ -91,8 +100,8 @@ pub fn map_expr<E>(expr: &Expr, f: &mut impl FnMut(Expr) -> Result<Expr, E>) -> 
         } => Expr::Let {
             local: *local,
             name: name.clone(),
-            value: again(value)?,
-            body: again(body)?,
+            value: boxed(value)?,
+            body: boxed(body)?,
         },
         Expr::Reduce {
             op,
@@ -102,7 +111,7 @@ pub fn map_expr<E>(expr: &Expr, f: &mut impl FnMut(Expr) -> Result<Expr, E>) -> 
         } => Expr::Reduce {
             op: *op,
             dims: dims.clone(),
-            body: again(body)?,
+            body: boxed(body)?,
             span: *span,
         },
         Expr::Scan {
@@ -113,13 +122,8 @@ pub fn map_expr<E>(expr: &Expr, f: &mut impl FnMut(Expr) -> Result<Expr, E>) -> 
         } => Expr::Scan {
             op: *op,
             dim: *dim,
-            body: again(body)?,
+            body: boxed(body)?,
             span: *span,
         },
-    };
-    f(rebuilt)
-}
-
-fn map_all<E>(list: &[Expr], f: &mut impl FnMut(Expr) -> Result<Expr, E>) -> Result<Vec<Expr>, E> {
-    list.iter().map(|e| map_expr(e, f)).collect()
+    })
 }
