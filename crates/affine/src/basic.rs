@@ -80,8 +80,16 @@ impl BasicSet {
 
     /// The constraints, over the columns `[params | dims | exists]`.
     pub fn constraints(&self) -> Vec<Constraint> {
-        let eqs = self.sys.eqs.iter().map(|r| Constraint::Eq(LinExpr::from_row(r)));
-        let ges = self.sys.ges.iter().map(|r| Constraint::Ge(LinExpr::from_row(r)));
+        let eqs = self
+            .sys
+            .eqs
+            .iter()
+            .map(|r| Constraint::Eq(LinExpr::from_row(r)));
+        let ges = self
+            .sys
+            .ges
+            .iter()
+            .map(|r| Constraint::Ge(LinExpr::from_row(r)));
         eqs.chain(ges).collect()
     }
 
@@ -333,7 +341,13 @@ impl BasicSet {
             sys = sys.remap(n, &columns);
         }
         let roles = (0..sys.n)
-            .map(|v| if v < visible { Role::Visible } else { Role::Free })
+            .map(|v| {
+                if v < visible {
+                    Role::Visible
+                } else {
+                    Role::Free
+                }
+            })
             .collect();
         let mut pieces = Vec::new();
         for (sys, _) in omega::project(sys, roles, budget)? {

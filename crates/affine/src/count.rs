@@ -21,9 +21,9 @@ impl Set {
     pub fn count(&self, params: &[Int]) -> Result<Option<Int>> {
         check_len(params, self.space.n_params)?;
         match self.count_symbolic(params) {
-            Err(e @ (Error::TooComplex { .. } | Error::Overflow)) => {
-                self.count_by_visiting(params)?.map_or(Err(e), |n| Ok(Some(n)))
-            }
+            Err(e @ (Error::TooComplex { .. } | Error::Overflow)) => self
+                .count_by_visiting(params)?
+                .map_or(Err(e), |n| Ok(Some(n))),
             other => other,
         }
     }
@@ -287,7 +287,10 @@ fn solve_equality(
         }
     }
     let vars: Vec<usize> = (0..sys.n).filter(|&v| sys.eqs[0][v + 1] != 0).collect();
-    let Some(&pivot) = vars.iter().min_by_key(|&&v| sys.eqs[0][v + 1].unsigned_abs()) else {
+    let Some(&pivot) = vars
+        .iter()
+        .min_by_key(|&&v| sys.eqs[0][v + 1].unsigned_abs())
+    else {
         return Ok(());
     };
     let p = sys.eqs[0][pivot + 1];

@@ -208,7 +208,9 @@ impl<'a> Printer<'a> {
     /// The term that a constraint is about: a remainder, else the last dimension, else whatever comes last.
     fn subject(&self, terms: &[Term]) -> Option<usize> {
         let k = self.set.space.n_params;
-        let remainder = terms.iter().rposition(|t| t.column.is_none() && t.text.starts_with('('));
+        let remainder = terms
+            .iter()
+            .rposition(|t| t.column.is_none() && t.text.starts_with('('));
         let dim = |unit: bool| {
             terms.iter().rposition(|t| {
                 t.column.is_some_and(|c| c >= k) && (!unit || t.coeff.unsigned_abs() == 1)
@@ -224,20 +226,34 @@ impl<'a> Printer<'a> {
         let visible = self.set.space.n_vars();
         let mut out: Vec<(usize, String)> = Vec::new();
         for row in &self.set.sys.eqs {
-            let hidden: Vec<usize> = (visible..self.set.sys.n).filter(|&v| row[v + 1] != 0).collect();
+            let hidden: Vec<usize> = (visible..self.set.sys.n)
+                .filter(|&v| row[v + 1] != 0)
+                .collect();
             let place = last_column(row, visible);
-            let by_div = self.divs.iter().find(|d| hidden == [d.var] && is_stride(d, row));
+            let by_div = self
+                .divs
+                .iter()
+                .find(|d| hidden == [d.var] && is_stride(d, row));
             if let Some(d) = by_div {
                 // The sign is free: choose the one that makes the last coefficient positive.
                 let mut e: Row = row.clone();
                 e[d.var + 1] = 0;
-                if e[1..].iter().rev().find(|&&c| c != 0).is_some_and(|&c| c < 0) {
+                if e[1..]
+                    .iter()
+                    .rev()
+                    .find(|&&c| c != 0)
+                    .is_some_and(|&c| c < 0)
+                {
                     e = e.iter().map(|&c| c.wrapping_neg()).collect();
                 }
                 let r = e[0].wrapping_neg().rem_euclid(d.divisor);
                 e[0] = 0;
                 let lhs = self.text(&e);
-                let lhs = if lhs.contains(' ') { format!("({lhs})") } else { lhs };
+                let lhs = if lhs.contains(' ') {
+                    format!("({lhs})")
+                } else {
+                    lhs
+                };
                 out.push((place, format!("{lhs} mod {} = {r}", d.divisor)));
                 continue;
             }
@@ -274,10 +290,21 @@ impl<'a> Printer<'a> {
                 .enumerate()
                 .filter(|&(i, _)| i != s)
                 .map(|(_, t)| {
-                    (if c > 0 { t.coeff.wrapping_neg() } else { t.coeff }, t.text.as_str())
+                    (
+                        if c > 0 {
+                            t.coeff.wrapping_neg()
+                        } else {
+                            t.coeff
+                        },
+                        t.text.as_str(),
+                    )
                 })
                 .collect();
-            let constant = if c > 0 { constant.wrapping_neg() } else { constant };
+            let constant = if c > 0 {
+                constant.wrapping_neg()
+            } else {
+                constant
+            };
             let place = last_column(row, visible);
             let entry = match ranges.iter_mut().find(|r| r.1 == subject) {
                 Some(r) => r,
@@ -337,7 +364,10 @@ fn positive_first(mut terms: Vec<(Int, &str)>) -> Vec<(Int, &str)> {
 }
 
 fn last_column(row: &[Int], visible: usize) -> usize {
-    row[1..=visible].iter().rposition(|&c| c != 0).map_or(0, |i| i + 1)
+    row[1..=visible]
+        .iter()
+        .rposition(|&c| c != 0)
+        .map_or(0, |i| i + 1)
 }
 
 /// Whether the definition comes from this very equality.
@@ -348,14 +378,24 @@ fn is_stride(d: &Div, row: &[Int]) -> bool {
 impl BasicSet {
     /// The set as text, such as `{ (i, j) : 0 <= i < N and j = i + 1 }`.
     pub fn display<S: AsRef<str>, T: AsRef<str>>(&self, params: &[S], dims: &[T]) -> Text {
-        Text(show(self.space.n_dims, std::slice::from_ref(self), &owned(params), &owned(dims)))
+        Text(show(
+            self.space.n_dims,
+            std::slice::from_ref(self),
+            &owned(params),
+            &owned(dims),
+        ))
     }
 }
 
 impl Set {
     /// The set as text, such as `{ (i, j) : 0 <= i < N and j = i + 1 or i = N and j = 0 }`.
     pub fn display<S: AsRef<str>, T: AsRef<str>>(&self, params: &[S], dims: &[T]) -> Text {
-        Text(show(self.space.n_dims, &self.pieces, &owned(params), &owned(dims)))
+        Text(show(
+            self.space.n_dims,
+            &self.pieces,
+            &owned(params),
+            &owned(dims),
+        ))
     }
 }
 

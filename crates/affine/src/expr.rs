@@ -186,7 +186,11 @@ impl LinExpr {
 
     /// `factor * self`
     pub fn scale(&self, factor: Int) -> Result<LinExpr> {
-        let row = self.row.iter().map(|&c| mul(factor, c)).collect::<Result<_>>()?;
+        let row = self
+            .row
+            .iter()
+            .map(|&c| mul(factor, c))
+            .collect::<Result<_>>()?;
         Ok(LinExpr { row })
     }
 

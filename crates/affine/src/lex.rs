@@ -1,10 +1,8 @@
 //! Lexicographic order on pairs of points, and parametric lexicographic optima.
 
-use crate::basic::{BasicSet, BasicSetBuilder};
+use crate::basic::BasicSetBuilder;
 use crate::error::Result;
 use crate::expr::Space;
-use crate::int::{Int, mul, neg};
-use crate::pip;
 use crate::set::Set;
 use crate::system::Budget;
 
@@ -56,78 +54,32 @@ impl Set {
         self.lex_optimum(true)
     }
 
+    /// The set minus all points that another one precedes. For each level, those are the points `x` for which some
+    /// `y < x[level]` (or `>`) exists with `(x[..level], y)` in the projection onto the first dimensions.
     fn lex_optimum(&self, largest: bool) -> Result<Set> {
         let budget = &mut Budget::default();
-        let mut optima = Vec::new();
-        for p in &self.pieces {
-            let optimum = piece_optimum(p, largest, budget)?;
-            if !optimum.is_empty() {
-                optima.push(Set::from_pieces(self.space, optimum)?);
-            }
-        }
-        // With several pieces, an optimum counts where no other piece has a better one.
         let d = self.space.n_dims;
-        let mut best = Set::empty(self.space);
-        for (i, candidate) in optima.iter().enumerate() {
-            let mut rest = candidate.clone();
-            for (j, other) in optima.iter().enumerate() {
-                if i == j {
-                    continue;
-                }
-                let n_params = self.space.n_params;
-                let order = match largest {
-                    false => Set::lex_gt(n_params, d)?,
-                    true => Set::lex_lt(n_params, d)?,
-                };
-                let beaten = other
-                    .insert_dims(0, d)?
-                    .intersect_in(&order, budget)?
-                    .project_out_in(d..2 * d, budget)?;
-                rest = rest.subtract_in(&beaten, budget)?;
+        let k = self.space.n_params;
+        let mut best = self.simplify_in(budget)?;
+        let mut prefix = best.clone();
+        for level in (0..d).rev() {
+            // prefix: over the dimensions 0..=level. Dimension level becomes y, a fresh one takes its place.
+            let pairs = prefix.insert_dims(level, 1)?;
+            let space = Space::new(k, level + 2);
+            let mut b = BasicSetBuilder::new(space);
+            let (x, y) = (space.dim(level)?, space.dim(level + 1)?);
+            if largest {
+                b.gt(&y, &x)?;
+            } else {
+                b.lt(&y, &x)?;
             }
-            best.pieces.extend(rest.pieces);
+            let preceded = pairs
+                .intersect_in(&b.build().into(), budget)?
+                .project_out_in(level + 1..level + 2, budget)?
+                .insert_dims(level + 1, d - level - 1)?;
+            best = best.subtract_in(&preceded, budget)?;
+            prefix = prefix.project_out_in(level..level + 1, budget)?;
         }
         best.simplify_in(budget)
     }
-}
-
-/// The optimum of one piece: the existentials come last in the order, so they do not matter.
-fn piece_optimum(p: &BasicSet, largest: bool, budget: &mut Budget) -> Result<Vec<BasicSet>> {
-    let (k, d) = (p.space.n_params, p.space.n_dims);
-    let mut sys = p.sys.clone();
-    if !sys.normalize(budget)? {
-        return Ok(Vec::new());
-    }
-    let sign: Int = if largest { -1 } else { 1 };
-    for row in sys.rows_mut() {
-        for c in &mut row[1 + k..1 + k + d] {
-            *c = mul(sign, *c)?;
-        }
-    }
-    let mut pieces = Vec::new();
-    for leaf in pip::lexmin(&sys, k, budget)? {
-        // Columns: params, dims, then the new parameters as existentials.
-        let n_new = leaf.context.n - k;
-        let n = k + d + n_new;
-        let columns: Vec<usize> = (0..k).chain(k + d..n).collect();
-        let mut sys = leaf.context.remap(n, &columns);
-        let bounded = leaf.minimum[..d].iter().all(Option::is_some);
-        if !bounded {
-            continue;
-        }
-        for (i, (row, m)) in leaf.minimum[..d].iter().flatten().enumerate() {
-            let mut eq = vec![0; n + 1];
-            eq[0] = row[0];
-            for (&to, &c) in columns.iter().zip(&row[1..]) {
-                eq[to + 1] = c;
-            }
-            eq[k + i + 1] = mul(neg(*m)?, sign)?;
-            sys.eqs.push(eq);
-        }
-        pieces.push(BasicSet {
-            space: p.space,
-            sys,
-        });
-    }
-    Ok(pieces)
 }

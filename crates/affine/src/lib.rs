@@ -14,7 +14,6 @@ mod map;
 mod matrix;
 mod omega;
 mod optimum;
-mod pip;
 mod polynomial;
 mod scan;
 mod set;

@@ -322,7 +322,12 @@ impl Matrix {
     }
 }
 
-fn bareiss_step(m: &mut Matrix, k: usize, rows: std::ops::Range<usize>, previous: Int) -> Result<()> {
+fn bareiss_step(
+    m: &mut Matrix,
+    k: usize,
+    rows: std::ops::Range<usize>,
+    previous: Int,
+) -> Result<()> {
     let p = m.at(k, k);
     for i in rows {
         if i == k {

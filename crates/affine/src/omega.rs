@@ -13,7 +13,8 @@ use crate::error::Result;
 use crate::int::{Int, add, floor_div, mul, nearest_quotient, neg, sub};
 use crate::simplex::{self, Tableau};
 use crate::system::{
-    Budget, Row, System, Verdict, combine, negate, normalize_eq, normalize_ge,
+    Budget, Pair, Row, Shadow, System, Verdict, combine, negate, negate_ge, normalize_eq,
+    normalize_ge,
 };
 
 /// Relaxations tried before a system is splintered.
@@ -83,17 +84,9 @@ fn is_empty_inexact(mut sys: System, candidates: &[usize], budget: &mut Budget) 
     if sys.ges.len() > 8 {
         simplex::remove_redundant(&mut sys, |_| false, budget)?;
     }
-    let mut best: Option<(usize, Splinters)> = None;
-    for &v in candidates {
-        let s = Splinters::of(&sys, v)?;
-        if best.as_ref().is_none_or(|(_, b)| s.count < b.count) {
-            best = Some((v, s));
-        }
-    }
-    let Some((v, splinters)) = best else {
+    let Some((v, shadow)) = fewest_splinters(&sys, candidates, budget)? else {
         return Ok(false);
     };
-    let shadow = sys.shadow(v, budget)?;
     let with = |ges: Vec<Row>| System {
         n: sys.n,
         eqs: Vec::new(),
@@ -102,62 +95,81 @@ fn is_empty_inexact(mut sys: System, candidates: &[usize], budget: &mut Budget) 
     if is_empty(with(shadow.real()), budget)? {
         return Ok(true);
     }
-    if !is_empty(with(shadow.into_dark()), budget)? {
+    if !is_empty(with(shadow.dark()), budget)? {
         return Ok(false);
     }
-    for (row, last) in &splinters.rows {
+    let mut empty = true;
+    each_splinter(&sys, v, &shadow, budget, &mut |s, budget| {
+        empty = is_empty(s, budget)?;
+        Ok(empty)
+    })?;
+    Ok(empty)
+}
+
+/// The variable whose elimination leaves the fewest splinters.
+fn fewest_splinters(
+    sys: &System,
+    candidates: &[usize],
+    budget: &mut Budget,
+) -> Result<Option<(usize, Shadow)>> {
+    let mut best: Option<(Int, usize, Shadow)> = None;
+    for &v in candidates {
+        let shadow = sys.shadow(v, budget)?;
+        let mut count: Int = 0;
+        for p in shadow.pairs.iter().filter(|p| !p.is_exact()) {
+            count = add(count, add(last_splinter(sys, v, p)?.1, 1)?)?;
+        }
+        if best.as_ref().is_none_or(|b| count < b.0) {
+            best = Some((count, v, shadow));
+        }
+    }
+    Ok(best.map(|(_, v, shadow)| (v, shadow)))
+}
+
+/// Outside the dark shadow of a pair, `v` lies within a few steps of its bounds: the bound (an inequality) to start
+/// from and the last step.
+fn last_splinter(sys: &System, v: usize, pair: &Pair) -> Result<(usize, Int)> {
+    let b = sys.ges[pair.lower][v + 1];
+    let a = neg(sys.ges[pair.upper][v + 1])?;
+    let spread = sub(sub(mul(a, b)?, a)?, b)?;
+    Ok(if a >= b {
+        (pair.lower, floor_div(spread, a)?)
+    } else {
+        (pair.upper, floor_div(spread, b)?)
+    })
+}
+
+/// Calls `visit` with systems that cover the points outside the dark shadow of `v`, and only those, until it
+/// returns `false`. In each of them an equality holds `v` close to a bound.
+fn each_splinter(
+    sys: &System,
+    v: usize,
+    shadow: &Shadow,
+    budget: &mut Budget,
+    visit: &mut dyn FnMut(System, &mut Budget) -> Result<bool>,
+) -> Result<()> {
+    let mut inside: Vec<Row> = Vec::new();
+    for pair in shadow.pairs.iter().filter(|p| !p.is_exact()) {
+        let (bound, last) = last_splinter(sys, v, pair)?;
+        let dark = pair.dark_row();
+        let outside = negate_ge(&dark)?;
         let mut i = 0;
-        while i <= *last {
+        while i <= last {
             let mut s = sys.clone();
-            let mut eq = row.clone();
+            s.ges.push(outside.clone());
+            s.ges.extend(inside.iter().cloned());
+            let mut eq = sys.ges[bound].clone();
             eq[0] = sub(eq[0], i)?;
             s.eqs.push(eq);
             budget.spend(s.n_rows())?;
-            if !is_empty(s, budget)? {
-                return Ok(false);
+            if !visit(s, budget)? {
+                return Ok(());
             }
             i += 1;
         }
+        inside.push(dark);
     }
-    Ok(true)
-}
-
-/// The systems with `row - i = 0` for `0 <= i <= last` cover what the dark shadow of a variable misses.
-struct Splinters {
-    rows: Vec<(Row, Int)>,
-    count: Int,
-}
-
-impl Splinters {
-    /// Splits along the side (lower or upper bounds) that needs fewer pieces.
-    fn of(sys: &System, v: usize) -> Result<Splinters> {
-        let side = |sign: Int| -> Result<Splinters> {
-            let mut opposite_max = 0;
-            for r in &sys.ges {
-                opposite_max = opposite_max.max(mul(-sign, r[v + 1])?);
-            }
-            let mut rows = Vec::new();
-            let mut count: Int = 0;
-            for r in &sys.ges {
-                let c = mul(sign, r[v + 1])?;
-                if c > 0 && opposite_max > 0 {
-                    let last =
-                        floor_div(sub(sub(mul(opposite_max, c)?, opposite_max)?, c)?, opposite_max)?;
-                    if last >= 0 {
-                        count = add(count, last + 1)?;
-                        rows.push((r.clone(), last));
-                    }
-                }
-            }
-            Ok(Splinters { rows, count })
-        };
-        let (lower, upper) = (side(1)?, side(-1)?);
-        Ok(if lower.count <= upper.count {
-            lower
-        } else {
-            upper
-        })
-    }
+    Ok(())
 }
 
 fn solve_one_equality(sys: &mut System, budget: &mut Budget) -> Result<()> {
@@ -276,29 +288,14 @@ fn project_one(
             split_by_active_bound(&sys, &roles, v, todo)?;
             return Ok(());
         }
-        let mut best: Option<(usize, Splinters)> = None;
-        for &v in &free {
-            let s = Splinters::of(&sys, v)?;
-            if best.as_ref().is_none_or(|(_, b)| s.count < b.count) {
-                best = Some((v, s));
-            }
-        }
-        let Some((v, splinters)) = best else {
+        let Some((v, shadow)) = fewest_splinters(&sys, &free, budget)? else {
             return Ok(());
         };
-        for (row, last) in &splinters.rows {
-            let mut i = 0;
-            while i <= *last {
-                budget.spend(1 + sys.n_rows())?;
-                let mut s = sys.clone();
-                let mut eq = row.clone();
-                eq[0] = sub(eq[0], i)?;
-                s.eqs.push(eq);
-                todo.push((s, roles.clone()));
-                i += 1;
-            }
-        }
-        sys.ges = sys.shadow(v, budget)?.into_dark();
+        each_splinter(&sys, v, &shadow, budget, &mut |s, _| {
+            todo.push((s, roles.clone()));
+            Ok(true)
+        })?;
+        sys.ges = shadow.dark();
         roles[v] = Role::Gone;
     }
 }
@@ -356,7 +353,10 @@ fn solve_free_equality(sys: &mut System, roles: &mut [Role], budget: &mut Budget
         roles[q] = Role::Gone;
         return Ok(true);
     }
-    let vars: Vec<usize> = free.into_iter().filter(|&v| sys.eqs[e][v + 1] != 0).collect();
+    let vars: Vec<usize> = free
+        .into_iter()
+        .filter(|&v| sys.eqs[e][v + 1] != 0)
+        .collect();
     if vars.len() > 1 {
         sys.euclid_step(e, &vars, budget)?;
         return Ok(true);
@@ -429,7 +429,10 @@ pub(crate) fn floor_definition(ges: &[Row], v: usize) -> Result<Option<(Row, Int
 /// Whether the lower bound `l` and the upper bound `u` are parallel and so close that at most one integer `v` fits.
 fn leaves_one_integer(l: &Row, u: &Row, v: usize) -> bool {
     l[v + 1] > 0
-        && l[1..].iter().zip(&u[1..]).all(|(&x, &y)| x == y.wrapping_neg())
+        && l[1..]
+            .iter()
+            .zip(&u[1..])
+            .all(|(&x, &y)| x == y.wrapping_neg())
         && l[0].checked_add(u[0]).is_some_and(|width| width < l[v + 1])
 }
 
@@ -498,7 +501,11 @@ fn merge_equal_divs(sys: &mut System, n_visible: usize, budget: &mut Budget) -> 
         let mut shift = vec![0; sys.n + 1];
         let mut any = false;
         for (i, (c, s)) in e.iter_mut().zip(&mut shift).enumerate() {
-            *s = if i == 0 { floor_div(*c, m)? } else { nearest_quotient(*c, m)? };
+            *s = if i == 0 {
+                floor_div(*c, m)?
+            } else {
+                nearest_quotient(*c, m)?
+            };
             *c = sub(*c, mul(*s, m)?)?;
             any |= *s != 0;
         }

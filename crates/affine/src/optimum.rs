@@ -172,7 +172,8 @@ impl SymbolicBounds {
             let e = LinExpr::from_row(&row[..=n_params]).neg()?;
             self.lower.push((e, c));
         } else if c < 0 {
-            self.upper.push((LinExpr::from_row(&row[..=n_params]), neg(c)?));
+            self.upper
+                .push((LinExpr::from_row(&row[..=n_params]), neg(c)?));
         }
         Ok(())
     }
@@ -180,7 +181,9 @@ impl SymbolicBounds {
 
 /// The sum of absolute values, parameters first, to choose the plainest of several samples.
 fn magnitude(point: &[Int]) -> (Int, Vec<Int>) {
-    let sum = point.iter().fold(0, |s: Int, v| s.saturating_add(v.saturating_abs()));
+    let sum = point
+        .iter()
+        .fold(0, |s: Int, v| s.saturating_add(v.saturating_abs()));
     (sum, point.to_vec())
 }
 

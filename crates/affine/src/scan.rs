@@ -51,7 +51,11 @@ impl Set {
             self.clone()
         };
         let mut nests = Vec::new();
-        for p in &disjoint.div_form_in(budget)?.make_disjoint_in(budget)?.pieces {
+        for p in &disjoint
+            .div_form_in(budget)?
+            .make_disjoint_in(budget)?
+            .pieces
+        {
             let p = p.simplify_in(budget)?;
             if let Some(nest) = nest_of(&p, true, budget)? {
                 nests.push(nest);
@@ -133,10 +137,20 @@ fn nest_of(piece: &BasicSet, minimal: bool, budget: &mut Budget) -> Result<Optio
     let Some(shadow) = omega::real_shadow(sys, |v| v < k, budget)? else {
         return Ok(None);
     };
-    let eqs = shadow.eqs.iter().map(|r| Constraint::Eq(LinExpr::from_row(&r[..=k])));
-    let ges = shadow.ges.iter().map(|r| Constraint::Ge(LinExpr::from_row(&r[..=k])));
+    let eqs = shadow
+        .eqs
+        .iter()
+        .map(|r| Constraint::Eq(LinExpr::from_row(&r[..=k])));
+    let ges = shadow
+        .ges
+        .iter()
+        .map(|r| Constraint::Ge(LinExpr::from_row(&r[..=k])));
     let context = eqs.chain(ges).collect();
-    let used = guards.iter().map(|g| g.expr().n_columns()).max().unwrap_or(0);
+    let used = guards
+        .iter()
+        .map(|g| g.expr().n_columns())
+        .max()
+        .unwrap_or(0);
     let divs = divs
         .iter()
         .take(used.saturating_sub(visible))
@@ -165,7 +179,9 @@ fn push_bound(to: &mut Loop, row: &Row, v: usize) -> Result<()> {
 /// dimension.
 fn stride_of(piece: &BasicSet, row: &Row) -> Result<Option<(usize, (Int, LinExpr))>> {
     let (k, visible) = (piece.space.n_params, piece.space.n_vars());
-    let hidden: Vec<usize> = (visible..piece.sys.n).filter(|&v| row[v + 1] != 0).collect();
+    let hidden: Vec<usize> = (visible..piece.sys.n)
+        .filter(|&v| row[v + 1] != 0)
+        .collect();
     let [q] = hidden.as_slice() else {
         return Ok(None);
     };
@@ -194,10 +210,17 @@ impl LoopNest {
     pub fn display<S: AsRef<str>, T: AsRef<str>>(&self, params: &[S], dims: &[T]) -> Text {
         let mut names: Vec<String> = Vec::new();
         for i in 0..self.space.n_params {
-            names.push(params.get(i).map_or_else(|| format!("p{i}"), |s| s.as_ref().to_string()));
+            names.push(
+                params
+                    .get(i)
+                    .map_or_else(|| format!("p{i}"), |s| s.as_ref().to_string()),
+            );
         }
         for i in 0..self.space.n_dims {
-            names.push(dims.get(i).map_or_else(|| format!("x{i}"), |s| s.as_ref().to_string()));
+            names.push(
+                dims.get(i)
+                    .map_or_else(|| format!("x{i}"), |s| s.as_ref().to_string()),
+            );
         }
         for (e, m) in &self.divs {
             let text = quotient(e, *m, "floor", &names);
@@ -276,7 +299,10 @@ fn extreme(
     none: &str,
     names: &[String],
 ) -> String {
-    let texts: Vec<String> = bounds.iter().map(|(e, m)| quotient(e, *m, round, names)).collect();
+    let texts: Vec<String> = bounds
+        .iter()
+        .map(|(e, m)| quotient(e, *m, round, names))
+        .collect();
     match texts.as_slice() {
         [] => none.to_string(),
         [one] => one.clone(),
@@ -322,7 +348,10 @@ impl Walk {
             return Ok(None);
         };
         let rows = |bounds: &[(LinExpr, Int)], dim: usize| -> Result<Vec<(Row, Int)>> {
-            bounds.iter().map(|(e, m)| Ok((e.to_row(dim)?, *m))).collect()
+            bounds
+                .iter()
+                .map(|(e, m)| Ok((e.to_row(dim)?, *m)))
+                .collect()
         };
         let mut levels = Vec::new();
         for (dim, l) in nest.loops.iter().enumerate() {
@@ -443,7 +472,11 @@ impl Walk {
                     dim += 1;
                     continue;
                 }
-                let moved = if dim == 0 { None } else { self.advance(dim - 1)? };
+                let moved = if dim == 0 {
+                    None
+                } else {
+                    self.advance(dim - 1)?
+                };
                 match moved {
                     Some(m) => dim = m + 1,
                     None => {
@@ -566,4 +599,3 @@ impl Set {
         Ok(())
     }
 }
-

@@ -274,7 +274,11 @@ impl Set {
         let mut pieces: Vec<BasicSet> = Vec::new();
         for p in &self.pieces {
             let p = p.simplify_in(budget)?;
-            let trivial = p.sys.ges.first().is_some_and(|r| r[1..].iter().all(|&c| c == 0));
+            let trivial = p
+                .sys
+                .ges
+                .first()
+                .is_some_and(|r| r[1..].iter().all(|&c| c == 0));
             if !trivial && !pieces.contains(&p) {
                 pieces.push(p);
             }
@@ -343,7 +347,12 @@ impl Set {
                 }
                 let mut rest = set.clone();
                 rest.sys.eqs.remove(i);
-                if implied(&rest, &context, &Constraint::Eq(LinExpr::from_row(&row)), budget)? {
+                if implied(
+                    &rest,
+                    &context,
+                    &Constraint::Eq(LinExpr::from_row(&row)),
+                    budget,
+                )? {
                     set = rest;
                 }
             }
@@ -356,15 +365,26 @@ impl Set {
                 }
                 let mut rest = set.clone();
                 rest.sys.ges.remove(i);
-                if implied(&rest, &context, &Constraint::Ge(LinExpr::from_row(&row)), budget)? {
+                if implied(
+                    &rest,
+                    &context,
+                    &Constraint::Ge(LinExpr::from_row(&row)),
+                    budget,
+                )? {
                     set = rest;
                 }
             }
             // Strides and floors go together when the context implies all that they say.
             if set.n_exists() > 0 {
                 let mut plain = set.clone();
-                plain.sys.eqs.retain(|r| r[1 + visible..].iter().all(|&c| c == 0));
-                plain.sys.ges.retain(|r| r[1 + visible..].iter().all(|&c| c == 0));
+                plain
+                    .sys
+                    .eqs
+                    .retain(|r| r[1 + visible..].iter().all(|&c| c == 0));
+                plain
+                    .sys
+                    .ges
+                    .retain(|r| r[1 + visible..].iter().all(|&c| c == 0));
                 omega::compact(&mut plain.sys, visible);
                 let there = Set::from(plain.clone()).intersect_in(&context, budget)?;
                 if there.is_subset_in(&set.clone().into(), budget)? {
@@ -408,12 +428,24 @@ impl Set {
         let space = Space::new(self.space.n_params, self.space.n_dims - range.len());
         let mut pieces: Vec<BasicSet> = Vec::new();
         for p in &self.pieces {
+            let mut parts = Vec::new();
             for q in p.eliminate(gone, budget)? {
                 let q = q.delete_columns(space, gone);
-                if pieces.contains(&q) || q.is_empty_in(budget)? {
-                    continue;
+                if !q.is_empty_in(budget)? {
+                    parts.push(q);
                 }
-                pieces.push(q);
+            }
+            if parts.len() > 1 {
+                let joined =
+                    budget.try_within(100_000, |b| whole_shadow(p, space, gone, &parts, b))?;
+                if let Some(Some(shadow)) = joined {
+                    parts = vec![shadow];
+                }
+            }
+            for q in parts {
+                if !pieces.contains(&q) {
+                    pieces.push(q);
+                }
             }
         }
         Ok(Set { space, pieces })
@@ -422,7 +454,8 @@ impl Set {
     /// The projection onto the dimensions in `range`.
     pub fn project_onto(&self, range: std::ops::Range<usize>) -> Result<Set> {
         let budget = &mut Budget::default();
-        let after = self.project_out_in(range.end.min(self.space.n_dims)..self.space.n_dims, budget)?;
+        let after =
+            self.project_out_in(range.end.min(self.space.n_dims)..self.space.n_dims, budget)?;
         if range.end > self.space.n_dims {
             return Err(Error::OutOfRange {
                 index: range.end,
@@ -456,13 +489,17 @@ impl Set {
     /// The points whose dimension `dim` has the given value; the dimension stays.
     pub fn fix_dim(&self, dim: usize, value: Int) -> Result<Set> {
         let e = self.space.dim(dim)?.sub(&value.into())?;
-        self.map_pieces(self.space, |p| p.with_constraint(&Constraint::Eq(e.clone())))
+        self.map_pieces(self.space, |p| {
+            p.with_constraint(&Constraint::Eq(e.clone()))
+        })
     }
 
     /// The points whose parameter `param` has the given value; the parameter stays.
     pub fn fix_param(&self, param: usize, value: Int) -> Result<Set> {
         let e = self.space.param(param)?.sub(&value.into())?;
-        self.map_pieces(self.space, |p| p.with_constraint(&Constraint::Eq(e.clone())))
+        self.map_pieces(self.space, |p| {
+            p.with_constraint(&Constraint::Eq(e.clone()))
+        })
     }
 
     /// All parameters become leading dimensions.
@@ -499,7 +536,9 @@ impl Set {
         let first = self.space.n_params + at;
         let space = Space::new(self.space.n_params, self.space.n_dims + n);
         self.map_pieces(space, |p| {
-            let columns: Vec<usize> = (0..p.sys.n).map(|v| if v < first { v } else { v + n }).collect();
+            let columns: Vec<usize> = (0..p.sys.n)
+                .map(|v| if v < first { v } else { v + n })
+                .collect();
             Ok(BasicSet {
                 space,
                 sys: p.sys.remap(p.sys.n + n, &columns),
@@ -517,7 +556,9 @@ impl Set {
         }
         let space = Space::new(self.space.n_params + n, self.space.n_dims);
         self.map_pieces(space, |p| {
-            let columns: Vec<usize> = (0..p.sys.n).map(|v| if v < at { v } else { v + n }).collect();
+            let columns: Vec<usize> = (0..p.sys.n)
+                .map(|v| if v < at { v } else { v + n })
+                .collect();
             Ok(BasicSet {
                 space,
                 sys: p.sys.remap(p.sys.n + n, &columns),
@@ -544,7 +585,13 @@ impl Set {
         let k = self.space.n_params;
         self.map_pieces(self.space, |p| {
             let columns: Vec<usize> = (0..p.sys.n)
-                .map(|v| if v >= k && v < k + d { k + place[v - k] } else { v })
+                .map(|v| {
+                    if v >= k && v < k + d {
+                        k + place[v - k]
+                    } else {
+                        v
+                    }
+                })
                 .collect();
             Ok(BasicSet {
                 space: self.space,
@@ -580,8 +627,9 @@ impl Set {
                 // The domain goes first, so that the columns of the outputs stay what they are.
                 let both = f.intersect(p)?;
                 let n = both.sys.n + m;
-                let columns: Vec<usize> =
-                    (0..both.sys.n).map(|v| if v < k + d { v } else { v + m }).collect();
+                let columns: Vec<usize> = (0..both.sys.n)
+                    .map(|v| if v < k + d { v } else { v + m })
+                    .collect();
                 let mut sys = both.sys.remap(n, &columns);
                 for (i, e) in map.outputs.iter().enumerate() {
                     let row = e.to_row(both.sys.n)?;
@@ -637,6 +685,37 @@ impl Set {
             pieces,
         })
     }
+}
+
+/// The rational projection of `p`, if the exact projection in `parts` fills it.
+fn whole_shadow(
+    p: &BasicSet,
+    space: Space,
+    gone: impl Fn(usize) -> bool,
+    parts: &[BasicSet],
+    budget: &mut Budget,
+) -> Result<Option<BasicSet>> {
+    let visible = p.space.n_vars();
+    let Some(mut sys) = omega::real_shadow(p.sys.clone(), |v| v < visible && !gone(v), budget)?
+    else {
+        return Ok(None);
+    };
+    omega::compact(&mut sys, visible);
+    let shadow = BasicSet {
+        space: p.space,
+        sys,
+    }
+    .delete_columns(space, gone);
+    let parts = Set {
+        space,
+        pieces: parts.to_vec(),
+    };
+    let fills = Set::from(shadow.clone()).is_subset_in(&parts, budget)?;
+    Ok(if fills {
+        Some(shadow.simplify_in(budget)?)
+    } else {
+        None
+    })
 }
 
 fn implied(

@@ -66,7 +66,11 @@ impl Tableau {
 
     /// Adds `row >= 0` after all others; `false` when that leaves no rational point.
     fn push(&mut self, row: &[Int], budget: &mut Budget) -> Result<bool> {
-        let unknowns = self.lines.iter().map(|l| l.unknown).chain(self.columns.iter().copied());
+        let unknowns = self
+            .lines
+            .iter()
+            .map(|l| l.unknown)
+            .chain(self.columns.iter().copied());
         let id = unknowns.filter_map(|u| match u {
             Unknown::Slack(i) => Some(i + 1),
             Unknown::Var(_) => None,
@@ -86,7 +90,8 @@ impl Tableau {
             };
             let mut first = at;
             if let Some(other) = self.limiting_line(column, up, at)? {
-                if compare_ratio(&self.lines[at], &self.lines[other], column)? == Ordering::Greater {
+                if compare_ratio(&self.lines[at], &self.lines[other], column)? == Ordering::Greater
+                {
                     first = other;
                 }
             }

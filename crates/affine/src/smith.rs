@@ -46,7 +46,8 @@ pub fn smith(a: &Matrix) -> Result<(Matrix, Matrix, Matrix)> {
                 continue;
             }
             // The pivot must divide the rest; if not, fold an offending row in and go on with a smaller pivot.
-            let offending = (k + 1..n).find(|&i| (k + 1..m).any(|j| s.at(i, j).wrapping_rem(s.at(k, k)) != 0));
+            let offending =
+                (k + 1..n).find(|&i| (k + 1..m).any(|j| s.at(i, j).wrapping_rem(s.at(k, k)) != 0));
             match offending {
                 Some(i) => {
                     s.add_row(k, 1, i)?;

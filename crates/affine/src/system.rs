@@ -96,10 +96,33 @@ impl Occurrence {
     }
 }
 
+/// A lower and an upper bound of one variable, combined.
+pub(crate) struct Pair {
+    /// The row of the real shadow.
+    pub row: Row,
+    /// Its smaller constant in the dark shadow.
+    pub dark: Int,
+    /// The inequalities that were combined.
+    pub lower: usize,
+    pub upper: usize,
+}
+
+impl Pair {
+    pub(crate) fn is_exact(&self) -> bool {
+        self.row[0] == self.dark
+    }
+
+    pub(crate) fn dark_row(&self) -> Row {
+        let mut row = self.row.clone();
+        row[0] = self.dark;
+        row
+    }
+}
+
 /// The pairs of lower and upper bounds of one variable, combined.
 pub(crate) struct Shadow {
-    /// Each combined row with the smaller constant that it has in the dark shadow.
-    pub pairs: Vec<(Row, Int)>,
+    /// All pairs that say something.
+    pub pairs: Vec<Pair>,
     /// Rows that do not mention the variable.
     pub rest: Vec<Row>,
     /// Whether the real and the dark shadow coincide, so that the elimination loses nothing.
@@ -368,7 +391,10 @@ impl System {
         vars: &[usize],
         budget: &mut Budget,
     ) -> Result<()> {
-        let Some(&pivot) = vars.iter().min_by_key(|&&v| self.eqs[eq][v + 1].unsigned_abs()) else {
+        let Some(&pivot) = vars
+            .iter()
+            .min_by_key(|&&v| self.eqs[eq][v + 1].unsigned_abs())
+        else {
             return Ok(());
         };
         let p = self.eqs[eq][pivot + 1];
@@ -415,19 +441,19 @@ impl System {
         let mut lower = Vec::new();
         let mut upper = Vec::new();
         let mut rest = Vec::new();
-        for row in &self.ges {
+        for (i, row) in self.ges.iter().enumerate() {
             match row[v + 1].signum() {
-                1 => lower.push(row),
-                -1 => upper.push(row),
+                1 => lower.push((i, row)),
+                -1 => upper.push((i, row)),
                 _ => rest.push(row.clone()),
             }
         }
         budget.spend(lower.len() * upper.len())?;
         let mut pairs = Vec::with_capacity(lower.len() * upper.len());
         let mut exact = true;
-        for l in &lower {
+        for &(i, l) in &lower {
             let b = l[v + 1];
-            for u in &upper {
+            for &(j, u) in &upper {
                 let a = neg(u[v + 1])?;
                 let g = gcd(a, b)?;
                 let mut row = combine(a / g, l, b / g, u)?;
@@ -451,10 +477,16 @@ impl System {
                     dark = floor_div(dark, content)?;
                 }
                 // A pair that is never satisfied leaves nothing to lose.
-                if dark != row[0] && !(content == 0 && row[0] < 0) {
-                    exact = false;
+                if content == 0 && row[0] < 0 {
+                    dark = row[0];
                 }
-                pairs.push((row, dark));
+                exact &= dark == row[0];
+                pairs.push(Pair {
+                    row,
+                    dark,
+                    lower: i,
+                    upper: j,
+                });
             }
         }
         Ok(Shadow { pairs, rest, exact })
@@ -468,22 +500,19 @@ impl System {
 impl Shadow {
     pub(crate) fn real(&self) -> Vec<Row> {
         let mut rows = self.rest.clone();
-        rows.extend(self.pairs.iter().map(|(r, _)| r.clone()));
+        rows.extend(self.pairs.iter().map(|p| p.row.clone()));
         rows
     }
 
     pub(crate) fn into_real(self) -> Vec<Row> {
         let mut rows = self.rest;
-        rows.extend(self.pairs.into_iter().map(|(r, _)| r));
+        rows.extend(self.pairs.into_iter().map(|p| p.row));
         rows
     }
 
-    pub(crate) fn into_dark(self) -> Vec<Row> {
-        let mut rows = self.rest;
-        rows.extend(self.pairs.into_iter().map(|(mut r, dark)| {
-            r[0] = dark;
-            r
-        }));
+    pub(crate) fn dark(&self) -> Vec<Row> {
+        let mut rows = self.rest.clone();
+        rows.extend(self.pairs.iter().map(Pair::dark_row));
         rows
     }
 }

@@ -1,7 +1,8 @@
 //! Every operation against enumeration of small boxes.
 
 use affine::{
-    BasicSet, BasicSetBuilder, Int, LinExpr, Map, Matrix, Set, Space, complete_unimodular, hermite, smith,
+    BasicSet, BasicSetBuilder, Int, LinExpr, Map, Matrix, Set, Space, complete_unimodular, hermite,
+    smith,
 };
 use proptest::prelude::*;
 
@@ -97,32 +98,35 @@ impl Recipe {
 
 fn recipe(n: usize, max_hidden: usize) -> impl Strategy<Value = Recipe> {
     let small = -3..=3 as Int;
-    (0usize..=max_hidden, 0usize..=1, 0usize..=3, 1..=4 as Int).prop_flat_map(move |(h, e, g, half)| {
-        let small = small.clone();
-        let hidden: Vec<_> = (0..h)
-            .map(|k| {
-                let c = prop::collection::vec(small.clone(), n + k);
-                prop_oneof![
-                    (c.clone(), -4..=4 as Int, 2..=4 as Int).prop_map(|(c, k, m)| Hidden::Floor(c, k, m)),
-                    (c, -4..=4 as Int, 2..=4 as Int, 0..=6 as Int)
-                        .prop_map(|(c, k, a, w)| Hidden::Free(c, k, a, w)),
-                ]
-            })
-            .collect();
-        let row = (prop::collection::vec(small, n + h), -6..=6 as Int);
-        (
-            hidden,
-            prop::collection::vec(row.clone(), e),
-            prop::collection::vec(row, g),
-        )
-            .prop_map(move |(hidden, eqs, ges)| Recipe {
-                n,
+    (0usize..=max_hidden, 0usize..=1, 0usize..=3, 1..=4 as Int).prop_flat_map(
+        move |(h, e, g, half)| {
+            let small = small.clone();
+            let hidden: Vec<_> = (0..h)
+                .map(|k| {
+                    let c = prop::collection::vec(small.clone(), n + k);
+                    prop_oneof![
+                        (c.clone(), -4..=4 as Int, 2..=4 as Int)
+                            .prop_map(|(c, k, m)| Hidden::Floor(c, k, m)),
+                        (c, -4..=4 as Int, 2..=4 as Int, 0..=6 as Int)
+                            .prop_map(|(c, k, a, w)| Hidden::Free(c, k, a, w)),
+                    ]
+                })
+                .collect();
+            let row = (prop::collection::vec(small, n + h), -6..=6 as Int);
+            (
                 hidden,
-                eqs,
-                ges,
-                half,
-            })
-    })
+                prop::collection::vec(row.clone(), e),
+                prop::collection::vec(row, g),
+            )
+                .prop_map(move |(hidden, eqs, ges)| Recipe {
+                    n,
+                    hidden,
+                    eqs,
+                    ges,
+                    half,
+                })
+        },
+    )
 }
 
 fn union(n: usize) -> impl Strategy<Value = Vec<Recipe>> {
@@ -380,7 +384,9 @@ fn visits(nest: &affine::LoopNest, x: &[Int]) -> bool {
         let v = x[k + i];
         let ok = l.lower.iter().all(|(e, m)| m * v >= e.eval(outer).unwrap())
             && l.upper.iter().all(|(e, m)| m * v <= e.eval(outer).unwrap())
-            && l.stride.as_ref().is_none_or(|(m, e)| (v - e.eval(outer).unwrap()) % m == 0);
+            && l.stride
+                .as_ref()
+                .is_none_or(|(m, e)| (v - e.eval(outer).unwrap()) % m == 0);
         if !ok {
             return false;
         }

@@ -220,9 +220,13 @@ impl<'a> Brute<'a> {
         match (fault, points.as_slice()) {
             (Fault::NotCausal | Fault::CrossesBlocks, [source, sink]) => {
                 self.is_point(sink)?;
+                // What comes from memory is named at its owner.
+                let from = |read: &Read| {
+                    let owner = self.map.owner(&read.from);
+                    **source == self.source(sink, read) || **source == owner
+                };
                 let found = self.reads_of(sink).iter().any(|read| {
-                    self.source(sink, read) == **source
-                        && self.judge(sink, read) == Judgement::Fault(fault)
+                    from(read) && self.judge(sink, read) == Judgement::Fault(fault)
                 });
                 found
                     .then_some(())

@@ -513,15 +513,20 @@ impl Sketch {
         }
     }
 
-    /// `reach`: how many iterators may occur, those of `reduce` after the others.
-    fn leaf(&mut self, ty: &'static str, reach: usize, source: &mut Source) -> String {
+    /// The iterators of the index space.
+    fn plain(&self) -> Vec<usize> {
+        (0..self.dims.len()).collect()
+    }
+
+    /// `reach`: which iterators may occur, those of `reduce` after the others.
+    fn leaf(&mut self, ty: &'static str, reach: &[usize], source: &mut Source) -> String {
         match source.below(14) {
             0 => self.literal(ty, source),
             2 => self.constant_value(ty, source),
             3 if ty != "bool" => self.lookup(ty, reach, source),
             1 => {
                 let all: Vec<String> = self.dims.iter().chain(&self.bound).cloned().collect();
-                let d = &all[source.below(reach)];
+                let d = &all[source.pick(reach)];
                 match ty {
                     "bool" => format!("({d} > {})", source.int(-1, 3)),
                     "i64" => d.clone(),
@@ -538,28 +543,30 @@ impl Sketch {
         if !declared {
             self.traits.insert("constant");
             let value = self.literal(ty, source);
-            self.declarations.push(format!("const {name}: {ty} = {value};"));
+            self.declarations
+                .push(format!("const {name}: {ty} = {value};"));
         }
         name
     }
 
     /// An element of a table at a computed index.
-    fn lookup(&mut self, ty: &'static str, reach: usize, source: &mut Source) -> String {
+    fn lookup(&mut self, ty: &'static str, reach: &[usize], source: &mut Source) -> String {
         self.traits.insert("table");
         let name = format!("t{}", self.declarations.len());
         let values: Vec<String> = (0..4).map(|_| source.int(0, 9).to_string()).collect();
         let list = values.join(", ");
-        self.declarations.push(format!("table {name}[4]: {ty} = [{list}];"));
+        self.declarations
+            .push(format!("table {name}[4]: {ty} = [{list}];"));
         let all: Vec<String> = self.dims.iter().chain(&self.bound).cloned().collect();
-        let (a, b) = (&all[source.below(reach)], &all[source.below(reach)]);
+        let (a, b) = (&all[source.pick(reach)], &all[source.pick(reach)]);
         format!("{name}[({a} + 2*{b}) & 3]")
     }
 
-    fn read(&mut self, ty: &'static str, reach: usize, source: &mut Source) -> String {
+    fn read(&mut self, ty: &'static str, reach: &[usize], source: &mut Source) -> String {
         let same: Vec<usize> = (0..self.arrays.len())
             .filter(|n| {
                 let array = &self.arrays[*n];
-                let fits = |dims: &Vec<usize>| dims.iter().all(|d| *d < reach);
+                let fits = |dims: &Vec<usize>| dims.iter().all(|d| reach.contains(d));
                 array.ty == ty && array.exact.as_ref().is_none_or(fits)
             })
             .collect();
@@ -580,7 +587,7 @@ impl Sketch {
         for _ in 0..rank {
             let mut lin = Lin::constant(source.pick(&[0, 0, 0, 1, -1]), total, self.params.len());
             for _ in 0..source.pick(&[1, 1, 2]) {
-                lin.dims[source.below(reach)] = source.pick(&[1, 1, 1, -1, 2]);
+                lin.dims[source.pick(reach)] = source.pick(&[1, 1, 1, -1, 2]);
             }
             let text = self.show(&lin);
             match source.below(12) {
@@ -605,11 +612,11 @@ impl Sketch {
         format!("{}[{}]", array.name, index.join(", "))
     }
 
-    fn declare(&mut self, ty: &'static str, reach: usize, source: &mut Source) -> usize {
+    fn declare(&mut self, ty: &'static str, reach: &[usize], source: &mut Source) -> usize {
         let name = format!("x{}", self.arrays.len());
         let exact = self.is_box && source.chance(40);
-        let rank = source.pick(&[1, 1, 2]).min(reach);
-        let mut dims: Vec<usize> = (0..reach).collect();
+        let rank = source.pick(&[1, 1, 2]).min(reach.len());
+        let mut dims: Vec<usize> = reach.to_vec();
         source.shuffle(&mut dims);
         dims.truncate(rank);
         let axes: Vec<String> = dims
@@ -701,7 +708,7 @@ impl Sketch {
         if rules.is_empty() {
             return value;
         }
-        let otherwise = self.leaf(ty, self.dims.len(), source);
+        let otherwise = self.leaf(ty, &self.plain(), source);
         format!("select({}, {value}, {otherwise})", self.show_rules(&rules))
     }
 
@@ -757,6 +764,7 @@ impl Sketch {
             });
         }
         let reach = self.dims.len();
+        let all: Vec<usize> = (0..reach).collect();
         let mut law = "";
         let body = match source.below(12) {
             0..=2 => {
@@ -777,7 +785,7 @@ impl Sketch {
                 let inside = self.inside(&e, &this.on, &this.on);
                 let start = self.literal(ty, source);
                 let term = if self.vars.is_empty() || source.chance(50) {
-                    self.leaf(ty, reach, source)
+                    self.leaf(ty, &all, source)
                 } else {
                     let other = source.pick(&self.vars);
                     let zero = vec![self.constant(0); reach];
@@ -786,7 +794,7 @@ impl Sketch {
                     if rules.is_empty() {
                         value
                     } else {
-                        let otherwise = self.leaf(ty, reach, source);
+                        let otherwise = self.leaf(ty, &all, source);
                         format!("select({}, {value}, {otherwise})", self.show_rules(&rules))
                     }
                 };
@@ -812,7 +820,7 @@ impl Sketch {
                 let e = self.draw_distance(source);
                 let inside = self.inside(&e, &this.on, &this.on);
                 let earlier = self.reference(&name, &e);
-                let read = self.leaf(ty, reach, source);
+                let read = self.leaf(ty, &all, source);
                 let d = self.dims[source.below(reach)].clone();
                 let pair = format!("({ty}({read}), {d})");
                 let start = self.literal(ty, source);
@@ -884,7 +892,7 @@ impl Sketch {
                 };
                 let distances: Vec<Vec<Lin>> = (least..=most).map(at).collect();
                 self.distances.extend(distances);
-                let otherwise = self.leaf(ty, reach, source);
+                let otherwise = self.leaf(ty, &all, source);
                 format!(
                     "select({}, reduce({op}, w in {least}..{}, {name}({})), {otherwise})",
                     self.show_rules(&rules),
@@ -898,21 +906,25 @@ impl Sketch {
                     let term = if source.chance(60) {
                         self.term(ty, &this, source)
                     } else {
-                        self.leaf(ty, reach, source)
+                        self.leaf(ty, &all, source)
                     };
                     body = self.combine(ty, &body, &term, source);
                 }
                 if source.chance(10) {
                     self.traits.insert("let");
-                    let value = self.leaf(ty, reach, source);
+                    let value = self.leaf(ty, &all, source);
                     let h = format!("h{}", self.vars.len());
                     let sum = self.combine(ty, &body, &h, source);
-                    let value = if ty == "bool" { value } else { format!("{ty}({value})") };
+                    let value = if ty == "bool" {
+                        value
+                    } else {
+                        format!("{ty}({value})")
+                    };
                     body = format!("(let {h} = {value}; {sum})");
                 }
                 if source.chance(10) {
                     self.traits.insert("choice by value");
-                    let (a, b) = (self.leaf(ty, reach, source), self.leaf(ty, reach, source));
+                    let (a, b) = (self.leaf(ty, &all, source), self.leaf(ty, &all, source));
                     body = if ty == "bool" {
                         format!("select({a} || {b}, {body}, {b})")
                     } else {
@@ -977,14 +989,14 @@ impl Sketch {
         if source.chance(30) {
             self.traits.insert("scan");
             let d = source.below(n);
-            let body = self.leaf(ty, n, source);
+            let body = self.leaf(ty, &self.plain(), source);
             let text = if source.chance(60) {
                 format!(
                     "var {name}: {ty}{law} = scan({op}, {}, {body});",
                     self.dims[d]
                 )
             } else {
-                let other = self.leaf(ty, n, source);
+                let other = self.leaf(ty, &self.plain(), source);
                 let sum = format!("scan({op}, {}, {body})", self.dims[d]);
                 format!(
                     "var {name}: {ty}{law} = {};",
@@ -1038,12 +1050,13 @@ impl Sketch {
             self.bound.push(name.into());
         }
         let total = n + self.bound.len();
+        let reach: Vec<usize> = (0..n).chain(first..total).collect();
         if n + n_bound == total && ty != "bool" && source.chance(20) {
             return self.best(&name, ty, &ranges, first, source);
         }
-        let mut body = self.read(ty, total, source);
+        let mut body = self.read(ty, &reach, source);
         if source.chance(60) {
-            let other = self.leaf(ty, total, source);
+            let other = self.leaf(ty, &reach, source);
             body = self.combine(ty, &body, &other, source);
         }
         let whole = self.vars.last().filter(|v| v.on.is_empty());
@@ -1058,7 +1071,7 @@ impl Sketch {
             format!("var {name}: {ty}{law} = {sum};")
         } else {
             self.traits.insert("sum inside an expression");
-            let other = self.leaf(ty, n, source);
+            let other = self.leaf(ty, &self.plain(), source);
             format!(
                 "var {name}: {ty}{law} = {};",
                 self.combine(ty, &sum, &other, source)
@@ -1087,7 +1100,8 @@ impl Sketch {
         self.traits.insert("reduce with a function");
         let total = self.dims.len() + self.bound.len();
         let f = self.argmin(ty, "reorderable");
-        let value = self.leaf(ty, total, source);
+        let reach: Vec<usize> = (0..total).collect();
+        let value = self.leaf(ty, &reach, source);
         let at = &self.bound[first - self.dims.len()];
         let text = format!(
             "var {name}: ({ty}, i64) = reduce({f}, {}, ({ty}({value}), {at}));",
@@ -1105,7 +1119,11 @@ impl Sketch {
 
     fn argmin(&mut self, ty: &str, law: &str) -> String {
         let f = format!("f{}", self.functions.len());
-        let law = if law.is_empty() { String::new() } else { format!(" {law}") };
+        let law = if law.is_empty() {
+            String::new()
+        } else {
+            format!(" {law}")
+        };
         self.functions.push(format!(
             "fn {f}(a: ({ty}, i64), b: ({ty}, i64)) -> ({ty}, i64){law} = \
              select(b.0 < a.0 || (b.0 == a.0 && b.1 < a.1), b, a);"
@@ -1538,7 +1556,8 @@ impl Task<'_> {
                     plan.traits.insert("tile of a parameter");
                     size.clone_from(param);
                 }
-                plan.head.push(format!("tile {name} by {size} as (b{name}, {name}{name})"));
+                plan.head
+                    .push(format!("tile {name} by {size} as (b{name}, {name}{name})"));
                 steps.push(self.signed(*d, *sign, &format!("b{name}")));
                 let inner = format!("{name}{name}");
                 if source.chance(25) {
@@ -1617,7 +1636,8 @@ impl Task<'_> {
         ));
         if source.chance(6) {
             plan.traits.insert("tiles in launches");
-            plan.time.push(("launch", source.pick(&["bx", "-bx"]).into()));
+            plan.time
+                .push(("launch", source.pick(&["bx", "-bx"]).into()));
         }
         plan.traits.insert(if lo + hi > 0 {
             "overlap"
@@ -1839,7 +1859,11 @@ impl Task<'_> {
         // Something to go wrong.
         if source.chance(16) && !reversed {
             // Pieces have the same coordinates.
-            let kind = if plan.whens.is_empty() { source.below(4) } else { 2 };
+            let kind = if plan.whens.is_empty() {
+                source.below(4)
+            } else {
+                2
+            };
             match kind {
                 0 if plan.place.len() > 1 => {
                     let at = source.below(plan.place.len());

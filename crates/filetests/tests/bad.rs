@@ -24,7 +24,10 @@ const HEADER: &str = "//~ ";
 const NOT_FROM_TEXT: &[(&str, &str)] = &[
     ("E0312", "the parser refuses it first, as E0214"),
     ("E0313", "the grammar asks for a range, E0102"),
-    ("E0417", "the parser refuses a mapping of no system, E0219; `--map` is the command line's"),
+    (
+        "E0417",
+        "the parser refuses a mapping of no system, E0219; `--map` is the command line's",
+    ),
     ("L0711", "the grammar asks for a range, E0102"),
 ];
 

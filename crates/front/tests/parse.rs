@@ -216,7 +216,8 @@ fn long_sums_are_fine_on_a_small_stack() {
          }}",
         terms.join(" + ")
     );
-    let small = std::thread::Builder::new().stack_size(1 << 20);
+    // What a thread of Rust's standard library has.
+    let small = std::thread::Builder::new().stack_size(2 << 20);
     let thread = small
         .spawn(move || {
             round_trip(&source);

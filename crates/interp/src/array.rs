@@ -7,33 +7,28 @@
 //! put into its queue `delay` ticks ago. That value carries the point it was made at, and must be the
 //! one the port asks for; whatever is missing, too old or somebody else's is an error.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 
-use systola_ir::array::{Array, Link, Port, Realisation, Reverse, Role};
+use systola_ir::array::{Array, Link, Port, Realisation, Role};
 use systola_ir::codes::{array as codes, run};
 use systola_ir::form::Overflow;
 use systola_ir::mapping::TimeLevel;
 use systola_ir::system::System;
-use systola_ir::{Cond, Diagnostic, PortId, Span, VarId};
+use systola_ir::{Diagnostic, Span, VarId};
 
-use crate::code::{Code, Env, Frame, Read, Stop};
-use crate::domain::{Domain, DomainError};
+use crate::code::{Code, Env, Frame, Read};
 use crate::inputs::Inputs;
 use crate::linear::{Linear, Test};
 use crate::system::Arrays;
-use crate::tensor::Tensor;
-use crate::value::{Value, literal};
+use crate::value::Value;
 
-/// A point with the place and time the array gives it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Slot {
-    pub time: Vec<i64>,
-    pub place: Vec<i64>,
-    pub point: Vec<i64>,
-}
+mod reads;
+mod slots;
+mod targets;
 
-/// More points than this are not run.
-const MOST_POINTS: u64 = 50_000_000;
+use reads::StepReads;
+pub use slots::{Slot, trace};
+use targets::Targets;
 
 /// Runs an array on inputs and returns its outputs.
 pub fn run_array(array: &Array, params: &[i128], inputs: &Arrays) -> Result<Arrays, Diagnostic> {
@@ -43,163 +38,12 @@ pub fn run_array(array: &Array, params: &[i128], inputs: &Arrays) -> Result<Arra
     machine.run()
 }
 
-/// The slots of an array in the order of time, then place.
-pub fn trace(array: &Array, params: &[i128]) -> Result<Vec<Slot>, Diagnostic> {
-    let mapper = Mapper::new(array, params)?;
-    let mut slots = Vec::new();
-    let mut failed = None;
-    let domain = any_of(array);
-    let points =
-        Domain::new(&domain, array.dims.len(), params).map_err(|e| not_walked(array, e))?;
-    let mut count = 0u64;
-    let walked = points.visit(&mut |point: &[i64]| {
-        count += 1;
-        if count > MOST_POINTS {
-            return Err(DomainError::TooLarge);
-        }
-        match mapper.slot(point) {
-            Ok(slot) => slots.push(slot),
-            Err(error) => {
-                failed = Some(error);
-                return Err(DomainError::TooLarge);
-            }
-        }
-        Ok(())
-    });
-    if let Some(failed) = failed {
-        return Err(failed);
-    }
-    walked.map_err(|e: DomainError| not_walked(array, e))?;
-    slots.sort_unstable();
-    for pair in slots.windows(2) {
-        if pair[0].time == pair[1].time && pair[0].place == pair[1].place {
-            return Err(Diagnostic::new(
-                &codes::SLOT_TAKEN,
-                Span::NONE,
-                format!(
-                    "points {:?} and {:?} share place {:?} and time {:?}",
-                    pair[0].point, pair[1].point, pair[0].place, pair[0].time
-                ),
-            ));
-        }
-    }
-    Ok(slots)
-}
-
-/// Every point at which some cell computes.
-fn any_of(array: &Array) -> Cond {
-    let mut domains: Vec<Cond> = array.cells.iter().map(|c| c.domain.clone()).collect();
-    domains.dedup();
-    if domains.len() == 1 {
-        domains.remove(0)
-    } else {
-        Cond::Or(domains)
-    }
-}
-
-fn not_walked(array: &Array, error: DomainError) -> Diagnostic {
-    let code = match error {
-        DomainError::Unbounded(_) => &run::UNBOUNDED,
-        DomainError::TooLarge => &run::TOO_LARGE,
-    };
-    Diagnostic::new(code, Span::NONE, format!("`{}`: {error}", array.system))
-}
-
 fn too_large(_: Overflow) -> Diagnostic {
     Diagnostic::new(
         &run::TOO_LARGE,
         Span::NONE,
         "an index or time leaves 64 bits at these sizes",
     )
-}
-
-/// Place and time at concrete parameters.
-struct Mapper {
-    pieces: Vec<MapperPiece>,
-}
-
-struct MapperPiece {
-    test: Test,
-    place: Vec<Linear>,
-    time: Vec<Linear>,
-    reverse: Option<Vec<(Linear, i64)>>,
-}
-
-impl Mapper {
-    fn new(array: &Array, params: &[i128]) -> Result<Mapper, Diagnostic> {
-        let pieces = array
-            .pieces
-            .iter()
-            .map(|piece| {
-                let all = |forms: &[systola_ir::Form]| {
-                    forms
-                        .iter()
-                        .map(|f| Linear::compile(f, params))
-                        .collect::<Result<Vec<_>, _>>()
-                };
-                let reverse = match &piece.reverse {
-                    Reverse::Scan => None,
-                    Reverse::Forms(forms) => Some(
-                        forms
-                            .iter()
-                            .map(|(form, divisor)| {
-                                let divisor = i64::try_from(*divisor).map_err(|_| Overflow)?;
-                                Ok((Linear::compile(form, params)?, divisor.max(1)))
-                            })
-                            .collect::<Result<Vec<_>, Overflow>>()?,
-                    ),
-                };
-                Ok(MapperPiece {
-                    test: Test::compile(&piece.cond, params)?,
-                    place: all(&piece.place)?,
-                    time: all(&piece.time)?,
-                    reverse,
-                })
-            })
-            .collect::<Result<_, Overflow>>()
-            .map_err(too_large)?;
-        Ok(Mapper { pieces })
-    }
-
-    fn slot(&self, point: &[i64]) -> Result<Slot, Diagnostic> {
-        let values = |forms: &[Linear], at: &[i64]| {
-            forms
-                .iter()
-                .map(|f| f.eval(at).ok_or_else(|| too_large(Overflow)))
-                .collect::<Result<Vec<i64>, Diagnostic>>()
-        };
-        for piece in &self.pieces {
-            if !piece.test.eval(point).ok_or_else(|| too_large(Overflow))? {
-                continue;
-            }
-            let slot = Slot {
-                place: values(&piece.place, point)?,
-                time: values(&piece.time, point)?,
-                point: point.to_vec(),
-            };
-            if let Some(reverse) = &piece.reverse {
-                let coordinates: Vec<i64> = slot.place.iter().chain(&slot.time).copied().collect();
-                for ((form, divisor), z) in reverse.iter().zip(point) {
-                    let value = form.eval(&coordinates).ok_or_else(|| too_large(Overflow))?;
-                    if value % divisor != 0 || value / divisor != *z {
-                        return Err(Diagnostic::new(
-                            &codes::WRONG_SLOT,
-                            Span::NONE,
-                            format!(
-                                "the reverse transform sends the slot of {point:?} to another point"
-                            ),
-                        ));
-                    }
-                }
-            }
-            return Ok(slot);
-        }
-        Err(Diagnostic::new(
-            &codes::NO_LINK,
-            Span::NONE,
-            format!("no piece of the mapping holds at {point:?}"),
-        ))
-    }
 }
 
 /// A value in a queue; a hole has none.
@@ -635,239 +479,5 @@ impl State {
     fn commit(&mut self) {
         self.queues.clear();
         self.memory.extend(self.leaving.drain(..));
-    }
-}
-
-/// Answers what one cell reads in one step.
-struct StepReads<'a> {
-    machine: &'a Machine<'a>,
-    state: &'a State,
-    here: &'a HashMap<&'a [i64], usize>,
-    now: &'a [Option<Option<Value>>],
-    start: usize,
-    slot: usize,
-    cell: VarId,
-    /// A value of this very step that is not made yet.
-    needs: Option<(usize, VarId)>,
-}
-
-impl StepReads<'_> {
-    fn port(&mut self, port: PortId) -> Result<Value, Stop> {
-        let machine = self.machine;
-        let code = &machine.ports[port.index()];
-        let source = machine.array.ports[port.index()].source;
-        let slot = &machine.slots[self.slot];
-        let mut holding = code
-            .links
-            .iter()
-            .filter(|l| l.test.eval(&slot.point) == Some(true));
-        let (Some(link), None) = (holding.next(), holding.next()) else {
-            let name = &machine.array.cells[source.index()].name;
-            return Err(Diagnostic::new(
-                &codes::NO_LINK,
-                machine.array.ports[port.index()].span,
-                format!("no single link delivers `{name}` at {:?}", slot.point),
-            )
-            .into());
-        };
-        let wanted: Vec<i64> = slot
-            .point
-            .iter()
-            .zip(&code.distance)
-            .map(|(z, e)| z - e)
-            .collect();
-        let value = match link.realisation {
-            Realisation::Hole => return Err(Stop::Undefined),
-            Realisation::Reinject => {
-                let Some((input, index)) = &machine.cells[source.index()].propagated else {
-                    return Err(machine
-                        .not_there(
-                            self.cell,
-                            self.slot,
-                            "only a propagated input is injected again",
-                        )
-                        .into());
-                };
-                let index: Option<Vec<i64>> = index.iter().map(|f| f.eval(&slot.point)).collect();
-                let index = index.ok_or_else(|| too_large(Overflow))?;
-                let span = machine.array.cells[source.index()].span;
-                return Ok(machine.inputs.read(*input, &index, span)?);
-            }
-            Realisation::Launch => {
-                let point = wanted[machine.array.tiles.len()..].to_vec();
-                match self.state.memory.get(&(source.index(), point)) {
-                    Some(value) => value.clone(),
-                    None => {
-                        return Err(machine
-                            .not_there(
-                                self.cell,
-                                self.slot,
-                                "no earlier launch left the value in memory",
-                            )
-                            .into());
-                    }
-                }
-            }
-            Realisation::Wire
-            | Realisation::Register
-            | Realisation::Buffer
-            | Realisation::Shuffle
-            | Realisation::Shared
-            | Realisation::Flags
-            | Realisation::Message
-            | Realisation::Broadcast
-            | Realisation::Tree => {
-                let place: Vec<i64> = slot
-                    .place
-                    .iter()
-                    .zip(&link.displacement)
-                    .map(|(p, d)| p - d)
-                    .collect();
-                self.take_from_queue(source, &place, link.ticks, &wanted)?
-            }
-        };
-        value.ok_or(Stop::Undefined)
-    }
-
-    fn take_from_queue(
-        &mut self,
-        source: VarId,
-        place: &[i64],
-        ticks: i64,
-        wanted: &[i64],
-    ) -> Result<Option<Value>, Stop> {
-        let machine = self.machine;
-        let fail = |why: &str| -> Result<Option<Value>, Stop> {
-            Err(machine.not_there(self.cell, self.slot, why).into())
-        };
-        if ticks == 0 {
-            let Some(slot) = self.here.get(place).copied() else {
-                return fail("the PE it comes from has no point in this step");
-            };
-            if machine.slots[slot].point != wanted {
-                return fail("the PE it comes from works on another point");
-            }
-            let at = (slot - self.start) * machine.cells.len() + source.index();
-            return match &self.now[at] {
-                Some(value) => Ok(value.clone()),
-                None => {
-                    self.needs = Some((slot, source));
-                    Err(Stop::Undefined)
-                }
-            };
-        }
-        if ticks >= machine.cells[source.index()].depth {
-            return fail("the queue is shorter than the delay");
-        }
-        let due = machine.ticks[self.slot] - ticks;
-        let queue = self
-            .state
-            .places
-            .get(place)
-            .and_then(|id| self.state.queues.get(&(*id, source.index())));
-        let entry = queue.and_then(|q| q.iter().rev().find(|e| e.tick == due));
-        match entry {
-            None => fail("nothing was put into the queue at the step it is due from"),
-            Some(entry) if machine.slots[entry.slot].point != wanted => {
-                fail("another point's value stands in the queue")
-            }
-            Some(entry) => Ok(entry.value.clone()),
-        }
-    }
-}
-
-impl crate::code::Reads for StepReads<'_> {
-    fn read(&mut self, read: Read<'_>) -> Result<Value, Stop> {
-        match read {
-            Read::Port(port) => self.port(port),
-            Read::Input { input, index, span } => {
-                Ok(self.machine.inputs.read(input, index, span)?)
-            }
-            Read::Var { .. } => Err(Diagnostic::new(
-                &run::NOT_A_VALUE,
-                Span::NONE,
-                "a cell reads a variable and not a port",
-            )
-            .into()),
-        }
-    }
-}
-
-/// The outputs while they are written.
-struct Targets {
-    tensors: Vec<Tensor>,
-    written: Vec<Vec<bool>>,
-}
-
-impl Targets {
-    fn new(array: &Array, params: &[i128]) -> Result<Targets, Diagnostic> {
-        let mut tensors = Vec::new();
-        let mut written = Vec::new();
-        for output in &array.outputs {
-            let fill = output
-                .fill
-                .map_or_else(|| Value::zero(output.ty), |fill| literal(output.ty, fill));
-            let tensor = Tensor::filled(output.ty, &output.axes, params, &fill)
-                .map_err(|e| Diagnostic::new(&run::TOO_LARGE, output.span, e.to_string()))?;
-            written.push(vec![false; tensor.data.len()]);
-            tensors.push(tensor);
-        }
-        Ok(Targets { tensors, written })
-    }
-
-    fn write(
-        &mut self,
-        array: &Array,
-        output: usize,
-        index: &[i128],
-        value: &Value,
-        span: Span,
-    ) -> Result<(), Diagnostic> {
-        let name = &array.outputs[output].name;
-        let tensor = &mut self.tensors[output];
-        let Some(position) = tensor.position(index) else {
-            return Err(Diagnostic::new(
-                &run::OUTPUT_OUT_OF_RANGE,
-                span,
-                format!("`{name}` is written at {index:?}, outside of its axes"),
-            ));
-        };
-        if std::mem::replace(&mut self.written[output][position], true) {
-            return Err(Diagnostic::new(
-                &run::DOUBLE_WRITE,
-                span,
-                format!("`{name}` is written twice at {index:?}"),
-            ));
-        }
-        if !tensor.set(index, value) {
-            return Err(Diagnostic::new(
-                &run::ILL_TYPED,
-                span,
-                format!("`{name}` is written with a value of another type"),
-            ));
-        }
-        Ok(())
-    }
-
-    fn finish(self, array: &Array) -> Result<Arrays, Diagnostic> {
-        let mut result = BTreeMap::new();
-        for ((output, tensor), written) in array.outputs.iter().zip(self.tensors).zip(self.written)
-        {
-            if output.fill.is_none()
-                && let Some(position) = written.iter().position(|w| !w)
-            {
-                return Err(Diagnostic::new(
-                    &run::UNCOVERED_OUTPUT,
-                    output.span,
-                    format!(
-                        "`{}` has no value at {:?}",
-                        output.name,
-                        tensor.index_of(position)
-                    ),
-                ));
-            }
-            result.insert(output.name.clone(), tensor);
-        }
-        Ok(result)
     }
 }

@@ -165,9 +165,17 @@ fn add(
     match (cond, holds) {
         (Cond::Const(value), _) => Ok(if *value == holds { pieces } else { Vec::new() }),
         (Cond::Not(inner), _) => add(pieces, inner, !holds, places),
-        (Cond::And(parts), true) | (Cond::Or(parts), false) => parts
-            .iter()
-            .try_fold(pieces, |pieces, part| add(pieces, part, holds, places)),
+        (Cond::And(parts), true) | (Cond::Or(parts), false) => {
+            // What splits comes last, when most of what it splits into is empty.
+            let (split, plain): (Vec<&Cond>, Vec<&Cond>) =
+                parts.iter().partition(|part| splits(part, holds));
+            let pieces = plain
+                .into_iter()
+                .try_fold(pieces, |pieces, part| add(pieces, part, holds, places))?;
+            split.into_iter().try_fold(pieces, |pieces, part| {
+                without_empty(add(pieces, part, holds, places)?)
+            })
+        }
         (Cond::Or(parts), true) | (Cond::And(parts), false) => {
             let mut all = Vec::new();
             for part in parts {
@@ -186,6 +194,46 @@ fn add(
             Ok(all)
         }
     }
+}
+
+/// Does a condition give more than one piece?
+fn splits(cond: &Cond, holds: bool) -> bool {
+    match (cond, holds) {
+        (Cond::Const(_), _) => false,
+        (Cond::Cmp(rel, ..), true) => *rel == Rel::Ne,
+        (Cond::Cmp(rel, ..), false) => *rel == Rel::Eq,
+        (Cond::Not(inner), _) => splits(inner, !holds),
+        (Cond::And(parts), true) | (Cond::Or(parts), false) => {
+            parts.iter().any(|part| splits(part, holds))
+        }
+        (Cond::Or(_), true) | (Cond::And(_), false) => true,
+    }
+}
+
+/// Conjunctions of disjunctions multiply: the empty pieces go as soon as there are a few.
+fn without_empty(pieces: Vec<BasicSetBuilder>) -> Result<Vec<BasicSetBuilder>, SetError> {
+    /// Fewer pieces are left alone.
+    const FEW: usize = 8;
+    /// More are not handled.
+    const MOST: usize = 10_000;
+    if pieces.len() <= FEW {
+        return Ok(pieces);
+    }
+    let mut kept = Vec::new();
+    for piece in pieces {
+        match piece.clone().build().is_empty() {
+            Ok(true) => {}
+            Ok(false) | Err(affine::Error::TooComplex { .. }) => kept.push(piece),
+            Err(error) => return Err(error.into()),
+        }
+        if kept.len() > MOST {
+            return Err(affine::Error::TooComplex {
+                budget: MOST as u64,
+            }
+            .into());
+        }
+    }
+    Ok(kept)
 }
 
 fn opposite(rel: Rel) -> Rel {

@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-use systola_ir::array::{Array, Link, Port, Realisation, Role};
+use systola_ir::array::{Array, Link, Piece, Port, Realisation, Role};
 use systola_ir::codes::legality as codes;
 use systola_ir::diag::{Counterexample, MappedPoint};
 use systola_ir::form::{Cond, Form, Poly, Rel};
@@ -44,6 +44,9 @@ pub fn check_legality(
         for link in &port.links {
             errors.extend(checker.causality(port, link)?);
         }
+    }
+    if errors.is_empty() {
+        errors.extend(checker.memory()?);
     }
     errors.extend(checker.conflict()?);
     errors.extend(checker.user_reverse()?);
@@ -182,6 +185,76 @@ impl Checker<'_> {
                 .help(help)
                 .counterexample(self.example(&params, &[source, point])?),
         ))
+    }
+
+    /// What a later launch reads, its owner has left in memory by then. Where launches do not depend
+    /// on tile indices, the owner runs in the launch of every other copy.
+    fn memory(&self) -> Result<Option<Diagnostic>, Failure> {
+        let array = self.array;
+        let (n, n_tiles) = (self.n(), array.tiles.len());
+        let launches: Vec<usize> = (0..array.time.len())
+            .filter(|k| array.time[*k].level == TimeLevel::Launch)
+            .collect();
+        let by_tile = array.pieces.iter().any(|piece| {
+            let forms = launches.iter().map(|k| &piece.time[*k]);
+            let mut dims = forms.flat_map(Form::dims);
+            dims.any(|d| d.index() < n_tiles)
+        });
+        if !by_tile {
+            return Ok(None);
+        }
+        for port in &array.ports {
+            let e = array.extend_distance(&port.distance);
+            // The owner's tile indices are further coordinates.
+            let owner = |d: DimId| {
+                if d.index() < n_tiles {
+                    return Some(Form::from(DimId::from(n + d.index())));
+                }
+                Some(Form::from(d).sub(&Form::from(e[d.index()].clone())))
+            };
+            let live = reads_at(port, &array.cells, &e, &array.tiles)?
+                .and(array.owned().map(&|f| f.substitute(&owner))?);
+            let through_memory = |l: &&Link| l.realisation == Realisation::Launch;
+            for link in port.links.iter().filter(through_memory) {
+                for (sink, source) in pairs(&array.pieces) {
+                    let mut late = Vec::new();
+                    let mut equal = Cond::TRUE;
+                    for k in &launches {
+                        let (here, there) = (&sink.time[*k], source.time[*k].substitute(&owner)?);
+                        let after = Cond::Cmp(Rel::Gt, there.clone(), here.clone());
+                        late.push(equal.clone().and(after));
+                        equal = equal.and(Cond::Cmp(Rel::Eq, there, here.clone()));
+                    }
+                    late.push(equal);
+                    let question = live
+                        .clone()
+                        .and(link.guard.clone())
+                        .and(sink.cond.clone())
+                        .and(source.cond.map(&|f| f.substitute(&owner))?)
+                        .and(Cond::Or(late));
+                    let Some((params, point)) = self.decide.sample(&question, n + n_tiles)? else {
+                        continue;
+                    };
+                    let (z, owners) = point.split_at(n);
+                    let mut from = owners.to_vec();
+                    for (z, e) in z.iter().zip(&e).skip(n_tiles) {
+                        from.push(z - e.eval(&params)?);
+                    }
+                    let cell = &array.cells[port.source.index()].name;
+                    return Ok(Some(
+                        Diagnostic::new(
+                            &codes::NOT_CAUSAL,
+                            self.st.time_span,
+                            format!("`{cell}` is read from memory before the launch of its owner is over"),
+                        )
+                        .also(port.span, format!("`{cell}` is read here"))
+                        .help("let `launch` not depend on the index of an overlapped tile")
+                        .counterexample(self.example(&params, &[from, z.to_vec()])?),
+                    ));
+                }
+            }
+        }
+        Ok(None)
     }
 
     /// Which iterators want which sign.
@@ -412,7 +485,7 @@ impl Checker<'_> {
                             cond.and(Cond::Cmp(Rel::Eq, form.substitute(&reached)?, form.clone()));
                     }
                 }
-                let Some((params, point)) = self.needed_hole(&cond, n, total)? else {
+                let Some((params, point)) = self.needed_hole(port.sink, &cond, n, total)? else {
                     continue;
                 };
                 let z = point[..n].to_vec();
@@ -443,7 +516,13 @@ impl Checker<'_> {
 
     /// A hole that an owned point really needs, among the candidates of a condition whose paths may
     /// leave the domain or ignore a guard. `None`: there is no candidate.
-    fn needed_hole(&self, cond: &Cond, n: usize, total: usize) -> Result<Option<Sample>, Failure> {
+    fn needed_hole(
+        &self,
+        cell: VarId,
+        cond: &Cond,
+        n: usize,
+        total: usize,
+    ) -> Result<Option<Sample>, Failure> {
         /// More candidates than this are not tried one by one.
         const MOST: usize = 20_000;
         let reach = self.array.tiles.iter().map(|t| 2 * (t.size + t.lo + t.hi));
@@ -458,7 +537,7 @@ impl Checker<'_> {
                 }
                 continue;
             };
-            if self.hole_is_needed(&params, &point[..n])? {
+            if self.hole_is_needed(&params, cell, &point[..n])? {
                 return Ok(Some((params, point)));
             }
         }
@@ -482,7 +561,7 @@ impl Checker<'_> {
                 if tried > MOST {
                     break;
                 }
-                if self.hole_is_needed(&params, &point)? {
+                if self.hole_is_needed(&params, cell, &point)? {
                     return Ok(Some((params, point)));
                 }
             }
@@ -496,8 +575,14 @@ impl Checker<'_> {
         .into())
     }
 
-    /// Walks forward from a copy through the links of its tile: is an owned point reached?
-    fn hole_is_needed(&self, params: &[i128], from: &[i128]) -> Result<bool, Failure> {
+    /// Walks forward from a cell of a copy to what is made of its value in the tile: is an owned
+    /// point reached?
+    fn hole_is_needed(
+        &self,
+        params: &[i128],
+        cell: VarId,
+        from: &[i128],
+    ) -> Result<bool, Failure> {
         /// A walk longer than this is left to the answer of the sets.
         const MOST: usize = 200_000;
         let array = self.array;
@@ -513,16 +598,16 @@ impl Checker<'_> {
                 .collect())
         };
         let start = launch(from)?;
-        let mut seen = std::collections::BTreeSet::from([from.to_vec()]);
-        let mut open = VecDeque::from([from.to_vec()]);
-        while let Some(z) = open.pop_front() {
+        let mut seen = std::collections::BTreeSet::from([(cell, from.to_vec())]);
+        let mut open = VecDeque::from([(cell, from.to_vec())]);
+        while let Some((cell, z)) = open.pop_front() {
             if owned.eval(params, &z)? {
                 return Ok(true);
             }
             if seen.len() > MOST {
                 return Ok(true);
             }
-            for port in &array.ports {
+            for port in array.ports.iter().filter(|p| p.source == cell) {
                 let e = array.extend_distance(&port.distance);
                 let next: Vec<i128> = z
                     .iter()
@@ -533,8 +618,9 @@ impl Checker<'_> {
                 if !sink.domain.eval(params, &next)? || !port.when.eval(params, &next)? {
                     continue;
                 }
-                if launch(&next)? == start && seen.insert(next.clone()) {
-                    open.push_back(next);
+                let state = (port.sink, next);
+                if launch(&state.1)? == start && seen.insert(state.clone()) {
+                    open.push_back(state);
                 }
             }
         }
@@ -579,6 +665,13 @@ impl Checker<'_> {
             points,
         })
     }
+}
+
+/// Every piece with every piece.
+fn pairs(pieces: &[Piece]) -> impl Iterator<Item = (&Piece, &Piece)> {
+    pieces
+        .iter()
+        .flat_map(move |a| pieces.iter().map(move |b| (a, b)))
 }
 
 /// The disjunction of conditions, without those that another implies word for word.

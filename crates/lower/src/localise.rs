@@ -47,6 +47,7 @@ pub fn localise(system: &System, mapping: Option<&Mapping>) -> Result<Localised,
     let unrolled = unroll_windows(&system).map_err(|d| vec![d])?;
     let choices = Choices::of(&unrolled, mapping)?;
     let mut pass = Pass {
+        n_outer: unrolled.dims.len(),
         system: unrolled.clone(),
         batched,
         sums: BTreeSet::new(),
@@ -190,6 +191,8 @@ fn sum_order(
 
 struct Pass {
     system: System,
+    /// Iterators before those of the sums.
+    n_outer: usize,
     batched: bool,
     sums: BTreeSet<VarId>,
 }

@@ -2,17 +2,18 @@
 
 use systola_ir::array::{Array, Reverse};
 use systola_ir::codes::limits;
-use systola_ir::form::{Cond, Rel};
+use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::mapping::Mapping;
-use systola_ir::system::System;
-use systola_ir::{Diagnostic, DimId};
+use systola_ir::system::visit::walk;
+use systola_ir::system::{Expr, System};
+use systola_ir::{Diagnostic, DimId, VarId};
 
 use crate::apply_mapping::{Failure, apply_mapping};
 use crate::clock::{count_registers, domain};
 use crate::cost::report;
 use crate::decide::{Decide, Undecided};
 use crate::guards::{find_guards, verify_trust};
-use crate::legality::check_legality;
+use crate::legality::{check_legality, numbers};
 use crate::localise::{Localised, localise};
 use crate::report::{Report, Scope};
 use crate::resolve::resolve;
@@ -127,6 +128,55 @@ fn undecided_diagnostic(mapping: &Mapping, undecided: Undecided) -> Diagnostic {
     }
 }
 
+/// A prefix is handed on from each point to the next one, which must be there.
+fn gapped_scan(system: &System) -> Result<Option<Diagnostic>, Undecided> {
+    let decide = Decide {
+        n_params: system.params.len(),
+        context: system.context_cond(),
+    };
+    let n = system.dims.len();
+    for (v, var) in system.vars.iter().enumerate() {
+        let mut scans = Vec::new();
+        walk(&var.body, &mut |e| {
+            if let Expr::Scan { dim, span, .. } = e {
+                scans.push((*dim, *span));
+            }
+        });
+        for (dim, span) in scans {
+            let domain = system.var_domain(VarId::from(v));
+            let back = |by: Form| {
+                domain.map(&|f| f.substitute(&|d| (d == dim).then(|| Form::from(d).sub(&by))))
+            };
+            let far = Form::from(DimId::from(n));
+            let question = domain
+                .clone()
+                .and(back(Form::from(1))?.negate())
+                .and(back(far.clone())?)
+                .and(Cond::Cmp(Rel::Ge, far, Form::from(2)));
+            let Some((params, point)) = decide.sample(&question, n + 1)? else {
+                continue;
+            };
+            let mut before = point[..n].to_vec();
+            before[dim.index()] -= point[n];
+            return Ok(Some(
+                Diagnostic::new(
+                    &limits::SCAN_WITH_GAPS,
+                    span,
+                    format!(
+                        "the prefix along `{}` jumps from {} to {} with {}",
+                        system.dim(dim).name,
+                        numbers(&before),
+                        numbers(&point[..n]),
+                        named(system.param_names(), &params)
+                    ),
+                )
+                .help("count the points that are there: a new iterator without gaps"),
+            ));
+        }
+    }
+    Ok(None)
+}
+
 /// A sum that is put into an order has a first term at every point.
 fn empty_sum(system: &System) -> Result<Option<Diagnostic>, Undecided> {
     let decide = Decide {
@@ -143,14 +193,6 @@ fn empty_sum(system: &System) -> Result<Option<Diagnostic>, Undecided> {
         let empty = around.and(Cond::Cmp(Rel::Ge, lo.clone(), hi.clone()));
         let Some((params, point)) = decide.sample(&empty, n + system.bound.len())? else {
             continue;
-        };
-        let named = |names: Vec<String>, values: &[i128]| {
-            let list: Vec<String> = names
-                .iter()
-                .zip(values)
-                .map(|(name, value)| format!("{name} = {value}"))
-                .collect();
-            list.join(", ")
         };
         return Ok(Some(
             Diagnostic::new(
@@ -182,6 +224,9 @@ fn analyse_once(
         n_params: localised.system.params.len(),
         context: localised.system.context_cond(),
     };
+    if let Some(error) = gapped_scan(system)? {
+        return Err(Failure::Refused(vec![error]));
+    }
     if let Some(error) = empty_sum(system)? {
         return Err(Failure::Refused(vec![error]));
     }
@@ -206,4 +251,14 @@ fn analyse_once(
         array,
         report,
     })
+}
+
+/// `i = 3, j = 0`.
+fn named(names: Vec<String>, values: &[i128]) -> String {
+    let list: Vec<String> = names
+        .iter()
+        .zip(values)
+        .map(|(name, value)| format!("{name} = {value}"))
+        .collect();
+    list.join(", ")
 }

@@ -351,14 +351,23 @@ impl Pass<'_> {
 
     /// The tile indices of a refused `tile` are known all the same: one mistake, one message.
     fn forgive(&mut self, directive: &Directive) {
-        let (DirectiveKind::Tile { outer, inner, .. }
-        | DirectiveKind::TileLoop { outer, inner, .. }) = &directive.kind
-        else {
-            return;
+        let (tiled, outer, inner) = match &directive.kind {
+            DirectiveKind::Tile {
+                dim, outer, inner, ..
+            } => (dim, outer, inner),
+            DirectiveKind::TileLoop {
+                loop_name,
+                outer,
+                inner,
+                ..
+            } => (loop_name, outer, inner),
+            _ => return,
         };
+        let tiled = self.names.get(&tiled.text).cloned();
+        let tiled = tiled.unwrap_or_else(|| Form::from(DimId::from(self.n_tiles)));
         for name in [outer, inner] {
             if self.names.get(&name.text).is_none() {
-                self.names.define(&name.text, Form::zero());
+                self.names.define(&name.text, tiled.clone());
             }
         }
     }
@@ -468,7 +477,7 @@ impl Pass<'_> {
         let Some(form) = self.names.get(&dim.text).cloned() else {
             return Err(self.unknown_loop(dim));
         };
-        if self.names.is_param(&dim.text) || form.as_poly().is_some() {
+        if self.names.is_param(&dim.text) || dim.text == "L" {
             return Err(self.unknown_loop(dim));
         }
         self.names.define(&outer.text, form.floor_div(size));

@@ -45,7 +45,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         match systola::check_mapping(&module, mapping, &sizes) {
             Ok(checked) => {
                 let counts = checked.report.counts.ok_or("sizes were given")?;
-                println!("{}: {}, {} steps", mapping.name, checked.report.name, counts.steps);
+                println!(
+                    "{}: {}, {} steps",
+                    mapping.name, checked.report.name, counts.steps
+                );
             }
             Err(refused) => println!("{}: {}", mapping.name, refused[0].code.title),
         }

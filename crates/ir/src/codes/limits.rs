@@ -85,4 +85,15 @@ r#"A sum is serialised into an accumulation that starts at its first term. Where
 empty there is none. Guard it: `select(lo < hi, reduce(…), 0)` still has no place to live at such points;
 split the system so that the sum is never empty."#;
 
+    SCAN_WITH_GAPS = "L0719", "a prefix sum along a line with gaps",
+r#"A `scan` hands its value on from each point to the next one of its iterator. Where the domain has gaps
+along it, the next point is not there.
+
+```text
+index i in 0..N where i % 2 == 0;
+var S: i32 = scan(+, i, x[i]);
+```
+
+Let the iterator count the points that are there: `index k in 0..(N + 1)/2` and `x[2*k]`."#;
+
 }

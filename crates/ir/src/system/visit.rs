@@ -91,7 +91,9 @@ pub fn map_children<E>(
             otherwise: boxed(otherwise)?,
         },
         Expr::Tuple(parts) => Expr::Tuple(parts.iter().map(f).collect::<Result<_, _>>()?),
-        Expr::Call(function, parts) => Expr::Call(*function, parts.iter().map(f).collect::<Result<_, _>>()?),
+        Expr::Call(function, parts) => {
+            Expr::Call(*function, parts.iter().map(f).collect::<Result<_, _>>()?)
+        }
         Expr::Let {
             local,
             name,

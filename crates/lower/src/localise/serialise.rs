@@ -14,7 +14,7 @@ use systola_ir::system::{Combine, Dim, Expr, Law, System, Var, shifted};
 use systola_ir::{Diagnostic, DimId, Span, Type, VarId};
 
 use super::typing::type_of;
-use super::{Choices, Pass, combine, fresh, moved_domain, overflow};
+use super::{Choices, Pass, combine, fresh, moved_domain, overflow, shift_form};
 
 /// Where a variable lives along an iterator that only a sum runs over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -73,6 +73,8 @@ impl Pass {
         // A variable is on the last face of q if its value needs the finished sum over q.
         let mut face: BTreeMap<(VarId, DimId), Face> = BTreeMap::new();
         for run in &runs {
+            // Between faces whose distance changes from point to point nothing can be handed on.
+            let varying = run.last.sub(&run.first).as_poly().is_none();
             for (n, var) in original.vars.iter().enumerate() {
                 let own = if uses(&var.body, run.dim) {
                     Face::Last
@@ -91,7 +93,7 @@ impl Pass {
                     let mut last = false;
                     walk(&var.body, &mut |e| {
                         if let Expr::Var { var, index, .. } = e
-                            && *index == original.identity_index()
+                            && (varying || *index == original.identity_index())
                         {
                             last |= face[&(*var, run.dim)] == Face::Last;
                         }
@@ -231,7 +233,9 @@ impl Pass {
                 for scan in extracted {
                     let id = VarId::from(self.system.vars.len());
                     let like = self.system.vars[n].clone();
+                    let ty = type_of(&self.system, &scan).unwrap_or(like.ty.clone());
                     self.system.vars.push(Var {
+                        ty,
                         name: fresh(&format!("{}_scan", like.name), |name| {
                             self.system.vars.iter().any(|v| v.name == name)
                         }),
@@ -263,6 +267,20 @@ impl Pass {
         };
         let mut e = vec![Poly::zero(); identity.len()];
         e[dim.index()] = Poly::constant(1);
+        // The face of another variable's sum may move along with the iterator.
+        for cond in &this.on {
+            let Cond::Cmp(Rel::Eq, left, face) = cond else {
+                continue;
+            };
+            let is_left = |d: &DimId| *left == Form::from(*d);
+            let Some(d) = (self.n_outer..identity.len()).map(DimId::from).find(is_left) else {
+                continue;
+            };
+            let there = shift_form(face, &e).map_err(|o| overflow(o, span))?;
+            if let Some(moved) = face.sub(&there).as_poly() {
+                e[d.index()] = moved.clone();
+            }
+        }
         let earlier = Expr::Var {
             var,
             index: shifted(&identity, &e),
@@ -562,7 +580,20 @@ impl Build<'_> {
                 .at(self.face[&(var, run.dim)])
                 .substitute(&|d| direct.get(d.index()).cloned())
                 .map_err(|o| overflow(o, span))?;
-            direct.push(Form::from(run.dim).sub(&reader.sub(&source)));
+            let jump = reader.sub(&source);
+            if jump.as_poly().is_none() {
+                return Err(Diagnostic::new(
+                    &limits::SUM_NOT_A_BOX,
+                    span,
+                    format!(
+                        "`{}` is at one end of the sum over `{}` and is read at the other, and their distance changes from point to point",
+                        self.original.vars[var.index()].name,
+                        self.original.dim(run.dim).name
+                    ),
+                )
+                .help("give the sum a range of constant or parametric length, with a guard inside"));
+            }
+            direct.push(Form::from(run.dim).sub(&jump));
         }
         if inside.is_empty() {
             return Ok(Expr::Var {
