@@ -354,11 +354,11 @@ impl<'a> Printer<'a> {
 }
 
 fn positive_first(mut terms: Vec<(Int, &str)>) -> Vec<(Int, &str)> {
-    if terms.first().is_some_and(|t| t.0 < 0) {
-        if let Some(i) = terms.iter().position(|t| t.0 > 0) {
-            let t = terms.remove(i);
-            terms.insert(0, t);
-        }
+    if terms.first().is_some_and(|t| t.0 < 0)
+        && let Some(i) = terms.iter().position(|t| t.0 > 0)
+    {
+        let t = terms.remove(i);
+        terms.insert(0, t);
     }
     terms
 }

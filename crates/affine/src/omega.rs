@@ -404,11 +404,11 @@ fn make_stride(
         }
     }
     roles[q] = Role::Kept;
-    if let Verdict::Keep = normalize_eq(row)? {
-        if row[q + 1] == 1 {
-            sys.eqs.swap_remove(e);
-            roles[q] = Role::Gone;
-        }
+    if let Verdict::Keep = normalize_eq(row)?
+        && row[q + 1] == 1
+    {
+        sys.eqs.swap_remove(e);
+        roles[q] = Role::Gone;
     }
     Ok(())
 }
@@ -520,7 +520,9 @@ fn merge_equal_divs(sys: &mut System, n_visible: usize, budget: &mut Budget) -> 
                 }
             }
         }
-        if let Some((twin, _, _)) = seen.iter().find(|(_, f, k)| *f == e && *k == m) {
+        if let Some(row) = floor_by_stride(sys, n_visible, q, &e, m)? {
+            sys.substitute(q, &row, budget)?;
+        } else if let Some((twin, _, _)) = seen.iter().find(|(_, f, k)| *f == e && *k == m) {
             let mut row = vec![0; sys.n + 1];
             row[q + 1] = 1;
             row[*twin + 1] = -1;
@@ -530,6 +532,39 @@ fn merge_equal_divs(sys: &mut System, n_visible: usize, budget: &mut Budget) -> 
         }
     }
     Ok(())
+}
+
+/// Where a stride `h s + f = 0` says that `m` divides `f`, floors of `f` plus a constant are affine: the equality
+/// for `q = floor(e / m)`, with coefficient 1 for `q`, if some stride gives one.
+fn floor_by_stride(
+    sys: &System,
+    n_visible: usize,
+    q: usize,
+    e: &Row,
+    m: Int,
+) -> Result<Option<Row>> {
+    for f in &sys.eqs {
+        let hidden: Vec<usize> = (n_visible..sys.n).filter(|&v| f[v + 1] != 0).collect();
+        let [s] = hidden.as_slice() else { continue };
+        if *s == q || f[s + 1] % m != 0 {
+            continue;
+        }
+        for sign in [1, -1] {
+            // e + sign * (h s + f): the same value as e, and without s a multiple of m up to its constant.
+            let sum = combine(1, e, sign, f)?;
+            if sum[1..].iter().any(|c| c % m != 0) {
+                continue;
+            }
+            let mut row = Vec::with_capacity(sum.len());
+            for (i, &c) in sum.iter().enumerate() {
+                let quotient = if i == 0 { floor_div(c, m)? } else { c / m };
+                row.push(neg(quotient)?);
+            }
+            row[q + 1] = 1;
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
 }
 
 /// Replaces existentials that can take only one value by that value.

@@ -228,7 +228,7 @@ fn closest_to_zero(sys: &System, v: usize, budget: &mut Budget) -> Result<Int> {
     if between(1, None, budget)? {
         return first_true(1, |k| between(1, Some(k), budget));
     }
-    Ok(neg(first_true(1, |k| between(neg(k)?, Some(-1), budget))?)?)
+    neg(first_true(1, |k| between(neg(k)?, Some(-1), budget))?)
 }
 
 /// The smallest `k >= start` for which a monotone predicate holds, which some `k` must satisfy.

@@ -91,11 +91,11 @@ fn nest_of(piece: &BasicSet, minimal: bool, budget: &mut Budget) -> Result<Optio
         if row[1 + visible..].iter().all(|&c| c == 0) {
             continue;
         }
-        if let Some((dim, stride)) = stride_of(piece, row)? {
-            if strides[dim].is_none() {
-                strides[dim] = Some(stride);
-                continue;
-            }
+        if let Some((dim, stride)) = stride_of(piece, row)?
+            && strides[dim].is_none()
+        {
+            strides[dim] = Some(stride);
+            continue;
         }
         guards.push(Constraint::Eq(LinExpr::from_row(&moved(row))));
     }

@@ -92,10 +92,10 @@ impl Set {
         for a in &self.pieces {
             for b in &other.pieces {
                 budget.spend(a.sys.n_rows() + b.sys.n_rows())?;
-                if let Some(p) = a.intersect(b)?.tidied(budget)? {
-                    if !many || !p.is_empty_in(budget)? {
-                        pieces.push(p);
-                    }
+                if let Some(p) = a.intersect(b)?.tidied(budget)?
+                    && (!many || !p.is_empty_in(budget)?)
+                {
+                    pieces.push(p);
                 }
             }
         }

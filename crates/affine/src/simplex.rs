@@ -89,11 +89,10 @@ impl Tableau {
                 return Ok(false);
             };
             let mut first = at;
-            if let Some(other) = self.limiting_line(column, up, at)? {
-                if compare_ratio(&self.lines[at], &self.lines[other], column)? == Ordering::Greater
-                {
-                    first = other;
-                }
+            if let Some(other) = self.limiting_line(column, up, at)?
+                && compare_ratio(&self.lines[at], &self.lines[other], column)? == Ordering::Greater
+            {
+                first = other;
             }
             self.pivot(first, column, budget)?;
             if first == at {
@@ -294,10 +293,10 @@ impl Tableau {
     fn vertex(&self, n: usize) -> Vec<(Int, Int)> {
         let mut x = vec![(0, 1); n];
         for l in &self.lines {
-            if let Unknown::Var(v) = l.unknown {
-                if let Some(c) = x.get_mut(v) {
-                    *c = (l.entries[0], l.den);
-                }
+            if let Unknown::Var(v) = l.unknown
+                && let Some(c) = x.get_mut(v)
+            {
+                *c = (l.entries[0], l.den);
             }
         }
         x

@@ -373,6 +373,39 @@ proptest! {
     }
 }
 
+/// Found by the comparison with isl: isl 0.27 has no minimum for this set at `p0 <= -8`.
+#[test]
+fn a_minimum_that_isl_loses() {
+    let space = Space::new(2, 2);
+    let (p0, x0, x1) = (
+        space.param(0).unwrap(),
+        space.dim(0).unwrap(),
+        space.dim(1).unwrap(),
+    );
+    let mut b = BasicSetBuilder::new(space);
+    b.ge(&x0, &p0.neg().unwrap().plus(-5).unwrap()).unwrap();
+    b.ge(&x1, &p0.neg().unwrap().plus(-4).unwrap()).unwrap();
+    b.ge(&x0, &0.into()).unwrap();
+    let r = b.modulo(&x0.plus(-4).unwrap(), 3).unwrap();
+    b.le(&r, &1.into()).unwrap();
+    let r = b.modulo(&x0.sub(&p0).unwrap(), 3).unwrap();
+    b.eq(&r, &0.into()).unwrap();
+    let set = Set::from(b.build());
+    let lexmin = set.lexmin().unwrap();
+    for p in -30..30 {
+        let here: Vec<_> = lexmin
+            .points(&[p, 0])
+            .unwrap()
+            .map(|x| x.unwrap())
+            .collect();
+        let first = (0..40).find(|x| {
+            *x >= -p - 5 && (x - 4 as Int).rem_euclid(3) <= 1 && (x - p).rem_euclid(3) == 0
+        });
+        let expect: Vec<Vec<Int>> = first.map(|x| vec![x, -p - 4]).into_iter().collect();
+        assert_eq!(here, expect);
+    }
+}
+
 /// Whether a loop nest visits a point of `[params | dims]`.
 fn visits(nest: &affine::LoopNest, x: &[Int]) -> bool {
     let k = nest.space.n_params;

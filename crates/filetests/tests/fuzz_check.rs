@@ -64,10 +64,9 @@ fn no_program_makes_the_checker_panic_or_hang() {
     let mut total = Reached::default();
     let mut failures = Vec::new();
     let mut slowest = (Duration::ZERO, 0);
-    let mut next = programs.keys().copied();
-    while let Some(due) = next.next() {
+    for due in programs.keys() {
         let Ok((seed, result, time)) = receive.recv_timeout(PATIENCE) else {
-            failures.push(format!("seed {due} does not end\n{}", programs[&due]));
+            failures.push(format!("seed {due} does not end\n{}", programs[due]));
             break;
         };
         slowest = slowest.max((time, seed));
@@ -114,6 +113,74 @@ fn no_program_makes_the_checker_panic_or_hang() {
         assert!(total.sound >= 300, "{} sound", total.sound);
         assert!(total.legal >= 300, "{} legal", total.legal);
         assert!(total.run >= 200, "{} run", total.run);
+    }
+}
+
+/// Programs that are small to write and large to multiply out.
+#[test]
+fn long_conditions_and_many_equations_take_bounded_time() {
+    let program = |guard: &str, mapping: &str| {
+        format!(
+            "system s(N) where N >= 1 {{\n  input x[N]: i32;\n  index i in 0..N, j in 0..N;\n  \
+             var X: i32 = select({guard}, X(i - 1, j), x[j]);\n  \
+             output y[N, N]: i32 = X at [i, j];\n}}\nmapping m of s {{ {mapping} }}\n"
+        )
+    };
+    let list = |n: i128, joint: &str, f: &dyn Fn(i128) -> String| {
+        (0..n).map(f).collect::<Vec<_>>().join(joint)
+    };
+    let plain = "lane = j; time = i;";
+    let either = list(24, " && ", &|k| format!("(i != {k} || j != {})", k + 1));
+    let unequal = list(20, " && ", &|k| {
+        format!("i != {} && j != {}", 3 * k + 2, 2 * k + 1)
+    });
+    let periods = list(24, " || ", &|k| {
+        format!("i % {} == 1 && j % {} == 0", k + 2, k + 3)
+    });
+    let pieces = list(20, " ", &|k| {
+        format!("when i == {k} {{ lane = j + {k}; time = i; }}")
+    });
+    let remainders = list(30, ", ", &|k| format!("j % {}", k + 2));
+    let equations = list(60, "\n", &|k| {
+        let (e, from) = (k % 3 + 1, (k - 1).max(0));
+        format!("  var V{k}: i32 = select(i >= {e} && j >= 1, V{from}(i - {e}, j - 1), x[j]);")
+    });
+    let programs = [
+        ("choices", program(&format!("i >= 1 && {either}"), plain)),
+        (
+            "inequalities",
+            program(&format!("i >= 1 && {unequal}"), plain),
+        ),
+        ("periods", program(&format!("i >= 1 && ({periods})"), plain)),
+        ("pieces", program("i >= 1", &format!("{pieces} {plain}"))),
+        (
+            "coordinates",
+            program("i >= 1", &format!("lane = j; time = (i, {remainders});")),
+        ),
+        (
+            "primes",
+            program(
+                "i >= 1",
+                "lane = (97*i + 89*j)/50; reg = 3*i % 5; time = (83*i + 79*j, 71*j % 67);",
+            ),
+        ),
+        (
+            "equations",
+            format!(
+                "system s(N) where N >= 1 {{\n  input x[N]: i32;\n  index i in 0..N, j in 0..N;\n\
+                 {equations}\n  output y[N, N]: i32 = V59 at [i, j];\n}}\n\
+                 mapping m of s {{ tile j by 4 as (bx, xx) overlap (4, 4); block = bx; \
+                 lane = xx + 4; launch = i; time = 0; }}\n"
+            ),
+        ),
+    ];
+    for (name, text) in programs {
+        let start = processor_time();
+        let reached = examine(&text);
+        let time = processor_time() - start;
+        println!("{name}: {time:.1?}, {reached:?}");
+        assert_eq!(reached.parsed, 1, "{name} does not parse\n{text}");
+        assert!(time < 2 * LIMIT, "{name} takes {time:.1?}");
     }
 }
 

@@ -15,8 +15,10 @@ use systola_ir::mapping::TimeLevel;
 use systola_ir::system::InputKind;
 use systola_ir::{DimId, VarId};
 
+type Sizes = &'static [(&'static str, i128)];
+
 /// File, mapping, sizes: large enough that links of every kind are used.
-const ARRAYS: &[(&str, &str, &[(&str, i128)])] = &[
+const ARRAYS: &[(&str, &str, Sizes)] = &[
     ("conv1d/core.ure", "sbm", &[("C", 6), ("Q", 3)]),
     ("conv1d/core.ure", "fsm", &[("C", 6), ("Q", 3)]),
     ("conv1d/core.ure", "fsa", &[("C", 6), ("Q", 3)]),

@@ -577,12 +577,7 @@ impl Checker<'_> {
 
     /// Walks forward from a cell of a copy to what is made of its value in the tile: is an owned
     /// point reached?
-    fn hole_is_needed(
-        &self,
-        params: &[i128],
-        cell: VarId,
-        from: &[i128],
-    ) -> Result<bool, Failure> {
+    fn hole_is_needed(&self, params: &[i128], cell: VarId, from: &[i128]) -> Result<bool, Failure> {
         /// A walk longer than this is left to the answer of the sets.
         const MOST: usize = 200_000;
         let array = self.array;

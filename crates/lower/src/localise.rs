@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use systola_ir::codes::{limits, mapping as codes};
 use systola_ir::form::{Cond, Form, Overflow, Poly};
 use systola_ir::mapping::{Direction, DirectiveKind, Mapping, SumOrder};
-use systola_ir::system::visit::walk;
+use systola_ir::system::visit::{map_expr, walk};
 use systola_ir::system::{Combine, Expr, System};
 use systola_ir::{Diagnostic, DimId, InputId, Span, VarId};
 
@@ -45,6 +45,7 @@ pub fn localise(system: &System, mapping: Option<&Mapping>) -> Result<Localised,
         .expand_batch()
         .map_err(|o| vec![overflow(o, system.span)])?;
     let unrolled = unroll_windows(&system).map_err(|d| vec![d])?;
+    let unrolled = inline_lets(unrolled).map_err(|d| vec![d])?;
     let choices = Choices::of(&unrolled, mapping)?;
     let mut pass = Pass {
         n_outer: unrolled.dims.len(),
@@ -58,6 +59,56 @@ pub fn localise(system: &System, mapping: Option<&Mapping>) -> Result<Localised,
         system: pass.system,
         sums: pass.sums.into_iter().collect(),
     })
+}
+
+/// A sum gets a variable of its own, which does not see the `let`s around it: their values move in.
+fn inline_lets(mut system: System) -> Result<System, Diagnostic> {
+    let sum_in = |expr: &Expr| {
+        let mut found = None;
+        walk(expr, &mut |e| {
+            if let Expr::Reduce { span, .. } | Expr::Scan { span, .. } = e {
+                found.get_or_insert(*span);
+            }
+        });
+        found
+    };
+    for var in &mut system.vars {
+        var.body = map_expr(&var.body, &mut |e| {
+            let Expr::Let {
+                local,
+                name,
+                value,
+                body,
+            } = &e
+            else {
+                return Ok(e);
+            };
+            let Some(span) = sum_in(body) else {
+                return Ok(e);
+            };
+            let mut uses = 0;
+            walk(body, &mut |e| {
+                uses += usize::from(matches!(e, Expr::Local(l) if l == local));
+            });
+            if uses > 1 && sum_in(value).is_some() {
+                return Err(Diagnostic::new(
+                    &limits::LET_OF_A_SUM,
+                    span,
+                    format!(
+                        "`{name}` is a sum, and is used more than once beside or inside another sum"
+                    ),
+                )
+                .help(format!("make `{name}` a variable of its own")));
+            }
+            map_expr(body, &mut |inner| {
+                Ok(match inner {
+                    Expr::Local(l) if l == *local => (**value).clone(),
+                    other => other,
+                })
+            })
+        })?;
+    }
+    Ok(system)
 }
 
 /// What the mapping says of inputs and sums.

@@ -96,4 +96,14 @@ var S: i32 = scan(+, i, x[i]);
 
 Let the iterator count the points that are there: `index k in 0..(N + 1)/2` and `x[2*k]`."#;
 
+    LET_OF_A_SUM = "L0720", "a `let` of a sum that is used beside another sum",
+r#"Each sum becomes a recurrence of its own. A sum named by `let` and used more than once in an expression
+with further sums would become several.
+
+```text
+var U: f32 = (let s = reduce(+, p in 0..N, x[p]); reduce(max, q in 0..N, s * s * w[q]));
+```
+
+Give it a variable: `var S: f32 = reduce(+, p in 0..N, x[p]);`."#;
+
 }

@@ -207,49 +207,83 @@ impl Pass {
 
     fn serialise_scans(&mut self) -> Result<(), Vec<Diagnostic>> {
         for n in 0..self.system.vars.len() {
-            let var = VarId::from(n);
             let body = self.system.vars[n].body.clone();
-            let Expr::Scan { .. } = &body else {
-                // A scan inside a larger expression gets a variable of its own.
-                let mut extracted = Vec::new();
-                let rebuilt = map_expr::<std::convert::Infallible>(&body, &mut |e| {
-                    Ok(match e {
-                        Expr::Scan { .. } => {
-                            let id = VarId::from(self.system.vars.len() + extracted.len());
-                            extracted.push(e);
-                            Expr::Var {
-                                var: id,
-                                index: self.system.identity_index(),
-                                span: Span::NONE,
-                            }
-                        }
-                        other => other,
-                    })
-                });
-                if extracted.is_empty() {
-                    continue;
-                }
-                let Ok(rebuilt) = rebuilt;
-                for scan in extracted {
-                    let id = VarId::from(self.system.vars.len());
-                    let like = self.system.vars[n].clone();
-                    let ty = type_of(&self.system, &scan).unwrap_or(like.ty.clone());
-                    self.system.vars.push(Var {
-                        ty,
-                        name: fresh(&format!("{}_scan", like.name), |name| {
-                            self.system.vars.iter().any(|v| v.name == name)
-                        }),
-                        body: scan,
-                        ..like
-                    });
-                    self.serialise_scan(id).map_err(|d| vec![d])?;
-                }
-                self.system.vars[n].body = rebuilt;
-                continue;
+            let body = match &body {
+                Expr::Scan {
+                    op,
+                    dim,
+                    body,
+                    span,
+                } => self.extract(n, body, &Cond::TRUE).map(|inner| Expr::Scan {
+                    op: *op,
+                    dim: *dim,
+                    body: Box::new(inner),
+                    span: *span,
+                }),
+                other => self.extract(n, other, &Cond::TRUE),
             };
-            self.serialise_scan(var).map_err(|d| vec![d])?;
+            self.system.vars[n].body = body.map_err(|d| vec![d])?;
+            self.serialise_scan(VarId::from(n)).map_err(|d| vec![d])?;
         }
         Ok(())
+    }
+
+    /// A scan inside a larger expression gets a variable of its own, which exists where it is read.
+    fn extract(&mut self, home: usize, expr: &Expr, when: &Cond) -> Result<Expr, Diagnostic> {
+        match expr {
+            Expr::Scan {
+                op,
+                dim,
+                body,
+                span,
+            } => {
+                // A prefix needs all earlier points: a guard along its own line does not restrict it.
+                let apart = |c: &Cond| !c.forms().iter().any(|f| f.dims().contains(dim));
+                let when: Vec<Cond> = parts(when).into_iter().filter(apart).collect();
+                let inner = when.iter().cloned().fold(Cond::TRUE, Cond::and);
+                let body = self.extract(home, body, &inner)?;
+                let like = self.system.vars[home].clone();
+                let ty = type_of(&self.system, &body).unwrap_or(like.ty.clone());
+                let id = VarId::from(self.system.vars.len());
+                self.system.vars.push(Var {
+                    name: fresh(&format!("{}_scan", like.name), |name| {
+                        self.system.vars.iter().any(|v| v.name == name)
+                    }),
+                    ty,
+                    on: like.on.iter().cloned().chain(when).collect(),
+                    body: Expr::Scan {
+                        op: *op,
+                        dim: *dim,
+                        body: Box::new(body),
+                        span: *span,
+                    },
+                    ..like
+                });
+                self.serialise_scan(id)?;
+                Ok(Expr::Var {
+                    var: id,
+                    index: self.system.identity_index(),
+                    span: *span,
+                })
+            }
+            Expr::Guard {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let holds = when.clone().and(cond.clone());
+                let fails = when.clone().and(cond.clone().negate());
+                Ok(Expr::Guard {
+                    cond: cond.clone(),
+                    then: Box::new(self.extract(home, then, &holds)?),
+                    otherwise: match otherwise {
+                        Some(e) => Some(Box::new(self.extract(home, e, &fails)?)),
+                        None => None,
+                    },
+                })
+            }
+            other => map_children(other, &mut |child| self.extract(home, child, when)),
+        }
     }
 
     fn serialise_scan(&mut self, var: VarId) -> Result<(), Diagnostic> {
@@ -273,7 +307,10 @@ impl Pass {
                 continue;
             };
             let is_left = |d: &DimId| *left == Form::from(*d);
-            let Some(d) = (self.n_outer..identity.len()).map(DimId::from).find(is_left) else {
+            let Some(d) = (self.n_outer..identity.len())
+                .map(DimId::from)
+                .find(is_left)
+            else {
                 continue;
             };
             let there = shift_form(face, &e).map_err(|o| overflow(o, span))?;
@@ -291,6 +328,15 @@ impl Pass {
         this.law = Law::Reorderable;
         self.sums.insert(var);
         Ok(())
+    }
+}
+
+/// The conjuncts of a condition.
+fn parts(cond: &Cond) -> Vec<Cond> {
+    match cond {
+        Cond::Const(true) => Vec::new(),
+        Cond::And(parts) => parts.clone(),
+        other => vec![other.clone()],
     }
 }
 
@@ -373,7 +419,7 @@ impl Build<'_> {
                 .cloned()
                 .chain(self.faces(id, dims))
                 .collect::<Vec<_>>();
-            let body = self.accumulate(id, *op, dims, body, *span, id, dims)?;
+            let body = self.accumulate(id, *op, dims, body, *span, id, dims, &Cond::TRUE)?;
             self.sums.insert(id);
             self.vars.push((
                 id,
@@ -386,7 +432,7 @@ impl Build<'_> {
             ));
             return Ok(());
         }
-        let body = self.expr(id, &var.body, &[])?;
+        let body = self.expr(id, &var.body, &[], &Cond::TRUE)?;
         let on = var.on.iter().cloned().chain(self.faces(id, &[])).collect();
         self.vars.push((id, Var { on, body, ..var }));
         Ok(())
@@ -402,8 +448,9 @@ impl Build<'_> {
         span: Span,
         acc: VarId,
         free: &[DimId],
+        when: &Cond,
     ) -> Result<Expr, Diagnostic> {
-        let term = self.expr(home, body, dims)?;
+        let term = self.expr(home, body, free, when)?;
         // Innermost first: as the mapping says, or else the last listed iterator runs fastest.
         let order = self.order.get(&home);
         let mut listed: Vec<DimId> = dims.iter().rev().copied().collect();
@@ -484,8 +531,14 @@ impl Build<'_> {
     }
 
     /// An expression of the variable `home`, seen over the grown index space; `inside` are the
-    /// iterators of the sums around it.
-    fn expr(&mut self, home: VarId, expr: &Expr, inside: &[DimId]) -> Result<Expr, Diagnostic> {
+    /// iterators of the sums around it, `when` the guards.
+    fn expr(
+        &mut self,
+        home: VarId,
+        expr: &Expr,
+        inside: &[DimId],
+        when: &Cond,
+    ) -> Result<Expr, Diagnostic> {
         Ok(match expr {
             Expr::Reduce {
                 op,
@@ -506,12 +559,13 @@ impl Build<'_> {
                 ));
                 let free: Vec<DimId> = inside.iter().chain(dims).copied().collect();
                 let ty = self.type_of_sum(&like.ty, *op, body);
-                let body = self.accumulate(home, *op, dims, body, *span, acc, &free)?;
+                let body = self.accumulate(home, *op, dims, body, *span, acc, &free, when)?;
                 let on = like
                     .on
                     .iter()
                     .cloned()
                     .chain(self.faces(home, &free))
+                    .chain(parts(when))
                     .collect();
                 if let Some((_, var)) = self.vars.iter_mut().find(|(id, _)| *id == acc) {
                     *var = Var {
@@ -532,8 +586,25 @@ impl Build<'_> {
                 }
             }
             Expr::Var { var, index, span } => self.reference(home, *var, index, *span, inside)?,
+            // A sum under a guard exists where the guard lets it be read.
+            Expr::Guard {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let holds = when.clone().and(cond.clone());
+                let fails = when.clone().and(cond.clone().negate());
+                Expr::Guard {
+                    cond: cond.clone(),
+                    then: Box::new(self.expr(home, then, inside, &holds)?),
+                    otherwise: match otherwise {
+                        Some(e) => Some(Box::new(self.expr(home, e, inside, &fails)?)),
+                        None => None,
+                    },
+                }
+            }
             other => {
-                return map_children(other, &mut |child| self.expr(home, child, inside));
+                return map_children(other, &mut |child| self.expr(home, child, inside, when));
             }
         })
     }
@@ -551,6 +622,19 @@ impl Build<'_> {
             index[run.dim.index()] = Form::from(run.dim).sub(&face.sub(&moved));
         }
         Ok(())
+    }
+
+    /// Where a variable has a value at an index, given that `home` has one here.
+    fn exists(&self, home: VarId, var: VarId, index: &[Form]) -> Result<Vec<Cond>, Overflow> {
+        let known = parts(&self.original.var_domain(home));
+        let mut conds = Vec::new();
+        for part in parts(&self.original.var_domain(var)) {
+            let there = part.map(&|f| f.substitute(&|d| index.get(d.index()).cloned()))?;
+            if !known.contains(&there) {
+                conds.push(there);
+            }
+        }
+        Ok(conds)
     }
 
     fn identity(&self) -> Vec<Form> {
@@ -635,11 +719,15 @@ impl Build<'_> {
                         },
                     );
                 }
+                let there = self
+                    .exists(home, var, index)
+                    .map_err(|o| overflow(o, span))?;
                 let on = like
                     .on
                     .iter()
                     .cloned()
                     .chain(self.faces(home, inside))
+                    .chain(there)
                     .collect();
                 self.vars.push((
                     carry,

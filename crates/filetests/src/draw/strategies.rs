@@ -1,0 +1,462 @@
+//! Strategies: places and times, most of them with legality in mind.
+
+use super::Source;
+use super::lin::Lin;
+use super::mapping::{Plan, Task};
+use super::matrix::{determinant, dot, inverse, rank};
+
+impl Task<'_> {
+    pub(super) fn form(&self, row: &[i64]) -> String {
+        let lin = Lin {
+            dims: row.to_vec(),
+            params: Vec::new(),
+            c: 0,
+        };
+        lin.text(&self.dims, &[])
+    }
+
+    /// The distances at two sizes.
+    pub(super) fn numbers(&self) -> Vec<Vec<i64>> {
+        let mut list = Vec::new();
+        for extra in [1, 4] {
+            let params: Vec<i64> = self.sketch.params.iter().map(|p| p.1 + extra).collect();
+            for e in &self.distances {
+                list.push(e.iter().map(|lin| lin.at(&params)).collect());
+            }
+        }
+        list
+    }
+
+    /// A linear schedule along which all dependences take time, if a few tries find one.
+    pub(super) fn schedule(&self, source: &mut Source) -> Option<Vec<i64>> {
+        let numbers = self.numbers();
+        for attempt in 0..60 {
+            let wide = if attempt < 30 { 2 } else { 4 };
+            let h: Vec<i64> = self
+                .dims
+                .iter()
+                .map(|_| source.int(-wide + 1, wide + 1))
+                .collect();
+            if numbers.iter().all(|e| dot(&h, e) >= 1) && h.iter().any(|c| *c != 0) {
+                return Some(h);
+            }
+        }
+        None
+    }
+
+    pub(super) fn row(&self, source: &mut Source) -> Vec<i64> {
+        let mut row = vec![0; self.dims.len()];
+        for _ in 0..source.pick(&[1, 1, 1, 2]) {
+            let d = source.below(row.len());
+            row[d] = source.pick(&[1, 1, 1, -1, 2]);
+        }
+        row
+    }
+
+    /// Rows independent of what is there, up to full rank.
+    pub(super) fn complete(
+        &self,
+        rows: &[Vec<i64>],
+        upto: usize,
+        source: &mut Source,
+    ) -> Vec<Vec<i64>> {
+        let mut all = rows.to_vec();
+        for _ in 0..60 {
+            if all.len() >= upto {
+                break;
+            }
+            let row = self.row(source);
+            all.push(row);
+            if rank(&all) < all.len() {
+                all.pop();
+            }
+        }
+        all.split_off(rows.len())
+    }
+
+    /// PE = P z, time = s·z, and the rest of the coordinates behind s.
+    pub(super) fn linear(&self, plan: &mut Plan, source: &mut Source) {
+        let Some(h) = self.schedule(source) else {
+            return self.lexicographic(plan, source);
+        };
+        let n = self.dims.len();
+        let places = self.complete(std::slice::from_ref(&h), n, source);
+        let n_places = match source.below(10) {
+            0..=6 => places.len(),
+            _ => source.below(places.len() + 1),
+        };
+        if n_places + 1 < n {
+            plan.traits.insert("several projections");
+        }
+        plan.time.push(("time", self.form(&h)));
+        for (k, row) in places.iter().enumerate() {
+            if k < n_places {
+                plan.place.push(("lane", self.form(row)));
+            } else if source.chance(90) {
+                plan.time.push(("time", self.form(row)));
+            }
+        }
+        let mut rows = places[..n_places].to_vec();
+        rows.push(h);
+        if rows.len() == n {
+            match determinant(&rows).abs() {
+                0 => {}
+                1 => self.reverse(plan, &rows, source),
+                _ => {
+                    plan.traits.insert("not unimodular");
+                }
+            }
+        }
+    }
+
+    /// The inverse of a unimodular mapping, sometimes spoilt.
+    pub(super) fn reverse(&self, plan: &mut Plan, rows: &[Vec<i64>], source: &mut Source) {
+        if !source.chance(20) {
+            return;
+        }
+        let n = rows.len();
+        let mut inverse = inverse(rows);
+        plan.traits.insert("reverse given");
+        if source.chance(30) {
+            plan.traits.insert("wrong reverse given");
+            let (d, k) = (source.below(n), source.below(n));
+            inverse[d][k] += 1;
+        }
+        let mut names: Vec<String> = (0..n - 1)
+            .map(|k| {
+                if k == 0 {
+                    "lane".into()
+                } else {
+                    format!("lane{k}")
+                }
+            })
+            .collect();
+        names.push("time".into());
+        let bindings: Vec<String> = inverse
+            .iter()
+            .zip(&self.dims)
+            .map(|(row, dim)| {
+                let lin = Lin {
+                    dims: row.clone(),
+                    params: Vec::new(),
+                    c: 0,
+                };
+                format!("{dim} = {}", lin.text(&names, &[]))
+            })
+            .collect();
+        plan.tail.push(format!("reverse ({})", bindings.join(", ")));
+    }
+
+    pub(super) fn signed(&self, d: usize, sign: i64, name: &str) -> String {
+        let _ = d;
+        if sign < 0 {
+            format!("-{name}")
+        } else {
+            name.to_string()
+        }
+    }
+
+    /// The hidden order as time, some of it as place.
+    pub(super) fn lexicographic(&self, plan: &mut Plan, source: &mut Source) {
+        let n = self.order.len();
+        let placed = match source.below(4) {
+            0 => 0,
+            _ => source.below(n),
+        };
+        if placed == 0 {
+            plan.traits.insert("no place");
+        }
+        let mut chosen: Vec<usize> = (0..n).collect();
+        source.shuffle(&mut chosen);
+        chosen.truncate(placed);
+        let mut skew = Vec::new();
+        for (at, (d, sign)) in self.order.iter().enumerate() {
+            let form = self.signed(*d, *sign, &self.dims[*d]);
+            if chosen.contains(&at) {
+                plan.place.push(("lane", self.dims[*d].clone()));
+                skew.push(form);
+            } else {
+                plan.time.push(("time", form));
+            }
+        }
+        if plan.time.is_empty() {
+            plan.time.push(("time", "0".into()));
+        }
+        if source.chance(70) {
+            let at = source.below(plan.time.len());
+            for form in skew {
+                plan.time[at].1 = format!("{} + ({form})", plan.time[at].1);
+            }
+        }
+        if placed + 1 < n {
+            plan.traits.insert("several projections");
+        }
+    }
+
+    /// The hidden order with an iterator cut in two; outer parts become launches, blocks or steps.
+    pub(super) fn tiled(&self, plan: &mut Plan, source: &mut Source) {
+        plan.traits.insert("tile");
+        let mut steps: Vec<String> = Vec::new();
+        let cut = source.below(self.order.len());
+        for (at, (d, sign)) in self.order.iter().enumerate() {
+            let name = &self.dims[*d];
+            if at == cut {
+                let mut size = source.int(2, 5).to_string();
+                if source.chance(6)
+                    && let Some((param, _)) = self.sketch.params.first()
+                {
+                    plan.traits.insert("tile of a parameter");
+                    size.clone_from(param);
+                }
+                plan.head
+                    .push(format!("tile {name} by {size} as (b{name}, {name}{name})"));
+                steps.push(self.signed(*d, *sign, &format!("b{name}")));
+                let inner = format!("{name}{name}");
+                if source.chance(25) {
+                    plan.traits.insert("tile of a tile");
+                    plan.head
+                        .push(format!("tile {inner} by 2 as (c{name}, d{name})"));
+                    steps.push(self.signed(*d, *sign, &format!("c{name}")));
+                    steps.push(self.signed(*d, *sign, &format!("d{name}")));
+                } else {
+                    steps.push(self.signed(*d, *sign, &inner));
+                }
+            } else {
+                steps.push(self.signed(*d, *sign, name));
+            }
+        }
+        if source.chance(30) {
+            let (a, b) = (source.below(steps.len()), source.below(steps.len()));
+            steps.swap(a, b);
+        }
+        let n_launches = if source.chance(40) {
+            source.pick(&[1, 1, 2])
+        } else {
+            0
+        };
+        for (at, form) in steps.iter().enumerate() {
+            let last = at + 1 == steps.len() && plan.time.is_empty();
+            if at < n_launches && !last {
+                plan.traits.insert("launch");
+                plan.time.push(("launch", form.clone()));
+            } else if source.chance(25) && !last {
+                let level = source.pick(&["block", "warp", "lane", "lane", "node"]);
+                plan.place
+                    .push((level, form.trim_start_matches('-').to_string()));
+                if source.chance(50)
+                    && let Some(step) = plan.time.iter_mut().rev().find(|t| t.0 == "time")
+                {
+                    step.1 = format!("{} + ({form})", step.1);
+                }
+            } else if source.chance(10) && plan.time.iter().all(|t| t.0 != "time") {
+                plan.traits.insert("block step");
+                plan.time.push(("block_step", form.clone()));
+            } else {
+                plan.time.push(("time", form.clone()));
+            }
+        }
+        if plan.time.is_empty() {
+            plan.time.push(("time", "0".into()));
+        }
+        if source.chance(20) {
+            plan.tail.push("flags".into());
+            plan.traits.insert("flags");
+        }
+    }
+
+    /// Sweeps in overlapped tiles: the first of the hidden order runs, another iterator is tiled.
+    pub(super) fn overlapped(&self, plan: &mut Plan, source: &mut Source) {
+        let candidates: Vec<usize> = (0..self.sketch.dims.len())
+            .filter(|d| *d != self.order[0].0)
+            .collect();
+        if candidates.is_empty() || !self.sketch.is_box {
+            return self.tiled(plan, source);
+        }
+        let (t, sign) = self.order[0];
+        let x = source.pick(&candidates);
+        let sweeps = source.int(1, 4);
+        let reach = |sign: i64| {
+            let most = self.numbers().iter().map(|e| sign * e[x]).max();
+            most.unwrap_or(0).clamp(0, 3) * sweeps
+        };
+        let spoil = |halo: i64, source: &mut Source| (halo + source.pick(&[0, 0, 0, 1, -1])).max(0);
+        let (lo, hi) = (spoil(reach(1), source), spoil(reach(-1), source));
+        let (x_name, t_name) = (&self.dims[x], &self.dims[t]);
+        let size = source.int(2, 6);
+        plan.head.push(format!(
+            "tile {x_name} by {size} as (bx, xx) overlap ({lo}, {hi})"
+        ));
+        if source.chance(6) {
+            plan.traits.insert("tiles in launches");
+            plan.time
+                .push(("launch", source.pick(&["bx", "-bx"]).into()));
+        }
+        plan.traits.insert(if lo + hi > 0 {
+            "overlap"
+        } else {
+            "overlap of 0"
+        });
+        let run = if sign < 0 {
+            format!("-{t_name}")
+        } else {
+            t_name.clone()
+        };
+        match source.below(6) {
+            0 => plan.time.push(("time", run)),
+            1 => {
+                plan.time.push(("launch", run));
+                plan.traits.insert("launch");
+            }
+            _ => {
+                plan.head
+                    .push(format!("tile {t_name} by {sweeps} as (tl, u)"));
+                plan.time.push(("launch", self.signed(t, sign, "tl")));
+                plan.time.push(("time", self.signed(t, sign, "u")));
+                plan.traits.insert("launch");
+                plan.traits.insert("tile");
+            }
+        }
+        plan.place.push((
+            source.pick(&["block", "block", "block", "warp", "lane"]),
+            "bx".into(),
+        ));
+        match source.below(4) {
+            0 => plan.time.push(("time", "xx".into())),
+            _ => plan.place.push(("lane", format!("xx + {lo}"))),
+        }
+        let mut second = source.chance(25);
+        for (d, sign) in self.order.iter().skip(1) {
+            if *d == x {
+                continue;
+            }
+            if second && *d < self.sketch.dims.len() {
+                second = false;
+                plan.traits.insert("two overlapped tiles");
+                let reach = |sign: i64| {
+                    let most = self.numbers().iter().map(|e| sign * e[*d]).max();
+                    most.unwrap_or(0).clamp(0, 2) * sweeps
+                };
+                let (lo, hi) = (spoil(reach(1), source), spoil(reach(-1), source));
+                let size = source.int(2, 5);
+                plan.head.push(format!(
+                    "tile {} by {size} as (by, yy) overlap ({lo}, {hi})",
+                    self.dims[*d]
+                ));
+                plan.place.push(("block", "by".into()));
+                if source.chance(50) {
+                    plan.place.push(("lane", format!("yy + {lo}")));
+                } else {
+                    plan.time.push(("time", self.signed(*d, *sign, "yy")));
+                }
+                continue;
+            }
+            let form = self.signed(*d, *sign, &self.dims[*d]);
+            if source.chance(20) {
+                plan.place.push(("lane", self.dims[*d].clone()));
+            } else {
+                plan.time.push(("time", form));
+            }
+        }
+        if plan.time.iter().all(|(level, _)| *level == "launch") && source.chance(70) {
+            plan.time.push(("time", "0".into()));
+        }
+    }
+
+    /// A linear time with parameters in it.
+    pub(super) fn digits(&self, plan: &mut Plan, source: &mut Source) {
+        if self.sketch.params.is_empty() {
+            return self.linear(plan, source);
+        }
+        plan.traits.insert("schedule with a parameter");
+        let param = self.sketch.params[source.below(self.sketch.params.len())]
+            .0
+            .clone();
+        let n = self.order.len();
+        let mut forms: Vec<String> = Vec::new();
+        let split = source.below(n);
+        for (at, (d, sign)) in self.order.iter().enumerate() {
+            let name = &self.dims[*d];
+            let sign = if *sign < 0 { "-" } else { "" };
+            let factor = match (at < split, source.below(4)) {
+                (false, 0..=2) => String::new(),
+                (false, _) => "2*".into(),
+                (true, 0) => format!("({param} + 1)*"),
+                (true, _) => format!("{param}*"),
+            };
+            forms.push(format!("{sign}{factor}{name}"));
+        }
+        plan.time
+            .push(("time", forms.join(" + ").replace("+ -", "- ")));
+        for row in self.complete(&[], source.below(n), source) {
+            plan.place.push(("lane", self.form(&row)));
+        }
+    }
+
+    /// The same as `linear`, in the words of the paper.
+    pub(super) fn table1(&self, plan: &mut Plan, source: &mut Source) {
+        let n = self.dims.len();
+        let Some(h) = self
+            .schedule(source)
+            .filter(|_| n == self.sketch.dims.len())
+        else {
+            return self.linear(plan, source);
+        };
+        let mut rows = self.complete(std::slice::from_ref(&h), n, source);
+        rows.push(h);
+        let mut columns: Vec<usize> = (0..n).collect();
+        source.shuffle(&mut columns);
+        let src: Vec<&str> = columns.iter().map(|d| self.dims[*d].as_str()).collect();
+        let dst: Vec<String> = (0..rows.len() - 1)
+            .map(|k| format!("s{k}"))
+            .chain(["t".to_string()])
+            .collect();
+        let matrix: Vec<String> = rows
+            .iter()
+            .map(|row| {
+                let row: Vec<String> = columns.iter().map(|d| row[*d].to_string()).collect();
+                format!("({})", row.join(", "))
+            })
+            .collect();
+        plan.traits.insert("table 1");
+        let tuple = |list: &[String]| format!("({})", list.join(", "));
+        let src: Vec<String> = src.iter().map(|s| (*s).to_string()).collect();
+        plan.tail.push(format!(
+            "{}.space_time_transform({}, {}, {})",
+            self.sketch.vars[0].name,
+            tuple(&src),
+            tuple(&dst),
+            tuple(&matrix)
+        ));
+    }
+
+    /// Forms without any plan.
+    pub(super) fn anything(&self, plan: &mut Plan, source: &mut Source) {
+        let n = self.dims.len();
+        for _ in 0..source.below(n + 1) {
+            let level = source.pick(&["lane", "lane", "lane", "warp", "block", "node", "reg"]);
+            let mut form = self.form(&self.row(source));
+            if source.chance(20) {
+                form = format!("({form}) {} {}", source.pick(&["/", "%"]), source.int(2, 4));
+            }
+            plan.place.push((level, form));
+        }
+        for k in 0..source.pick(&[1, 1, 2, 3]) {
+            let row: Vec<i64> = (0..n).map(|_| source.int(-1, 3)).collect();
+            let level = match (k, source.below(8)) {
+                (0, 0) => "launch",
+                (0, 1) => "block_step",
+                _ => "time",
+            };
+            match level {
+                "launch" => {
+                    plan.traits.insert("launch");
+                }
+                "block_step" => {
+                    plan.traits.insert("block step");
+                }
+                _ => {}
+            }
+            plan.time.push((level, self.form(&row)));
+        }
+    }
+}
