@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use systola_ir::diag::Counterexample;
-use systola_ir::form::{Cond, Form};
+use systola_ir::form::{Cond, Form, Poly};
 use systola_ir::mapping::{Mapping, PlaceLevel};
 use systola_ir::system::{Combine, Expr, Law, System, visit};
 use systola_ir::{DimId, VarId};
@@ -250,21 +250,70 @@ impl<'a> Brute<'a> {
             }
             (Fault::Halo, [source, sink]) => {
                 self.is_point(sink)?;
-                let hole = self.reads_of(sink).iter().any(|read| {
+                let reads = self.reads_of(sink);
+                let misses = |read: &&Read| {
                     self.source(sink, read) == **source && self.judge(sink, read) == Judgement::Hole
-                });
-                if !hole {
+                };
+                let mut holes = reads.iter().filter(misses).peekable();
+                if holes.peek().is_none() {
                     return Err(format!("{sink:?} does not miss {source:?}"));
                 }
-                let verdict = self.verdict()?;
-                verdict
-                    .faults
-                    .contains_key(&Fault::Halo)
-                    .then_some(())
-                    .ok_or_else(|| "no owned point needs a hole at these sizes".into())
+                for hole in holes {
+                    if self.reaches_owner(sink, hole.sink)? {
+                        return Ok(());
+                    }
+                }
+                Err("no owned point needs the hole".into())
             }
             (_, points) => Err(format!("{} points for {fault:?}", points.len())),
         }
+    }
+
+    /// Walks from a value to what is made of it in its tile and launch: is an owned point reached?
+    fn reaches_owner(&self, copy: &Point, var: usize) -> Result<bool, String> {
+        let n_tiles = self.map.tiles.len();
+        let mut steps: Vec<(usize, Point)> = Vec::new();
+        for declared in &self.system.vars {
+            visit::walk(&declared.body, &mut |e| {
+                if let Expr::Var { var, index, .. } = e
+                    && let Some(e) = self.system.distance(index)
+                {
+                    let at = |p: &Poly| p.eval(&self.params).expect("small numbers");
+                    steps.push((var.index(), e.iter().map(at).collect()));
+                }
+            });
+        }
+        let launch = self.map.launch(&self.map.slot(copy));
+        let mut seen = BTreeSet::from([(copy.clone(), var)]);
+        let mut open = vec![(copy.clone(), var)];
+        while let Some((copy, var)) = open.pop() {
+            if self.map.owner(&copy[n_tiles..]) == copy {
+                return Ok(true);
+            }
+            if seen.len() > MOST_POINTS {
+                return Err("too many points".into());
+            }
+            for (_, e) in steps.iter().filter(|(source, _)| *source == var) {
+                let mut next = copy.clone();
+                for (z, e) in next[n_tiles..].iter_mut().zip(e) {
+                    *z += e;
+                }
+                if self.is_point(&next).is_err() || self.map.launch(&self.map.slot(&next)) != launch
+                {
+                    continue;
+                }
+                for read in self.reads_of(&next) {
+                    let state = (next.clone(), read.sink);
+                    if read.source == var
+                        && self.source(&next, &read) == copy
+                        && seen.insert(state.clone())
+                    {
+                        open.push(state);
+                    }
+                }
+            }
+        }
+        Ok(false)
     }
 
     fn is_point(&self, copy: &Point) -> Result<(), String> {

@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     for along_c in -1..=1i64 {
         for along_q in -1..=1i64 {
-            let mut m = MappingBuilder::new(&format!("m{}", module.mappings.len()), "conv1d");
+            let mut m = MappingBuilder::new(format!("m{}", module.mappings.len()), "conv1d");
             m.lane([&c]).time([&c * along_c + &q * along_q]);
             module.mappings.push(m.build().map_err(first)?);
         }
