@@ -7,7 +7,7 @@
 
 use crate::basic::{BasicSet, check_len};
 use crate::error::{Error, Result};
-use crate::int::{Int, add, mul, nearest_quotient, neg};
+use crate::int::{Int, add, mul, nearest_quotient, neg, sub};
 use crate::omega;
 use crate::polynomial::{Polynomial, Rational};
 use crate::set::Set;
@@ -60,7 +60,7 @@ impl Set {
                 }
                 match crate::optimum::range_of_rows(&rows, v)? {
                     (Some(l), Some(h)) => {
-                        volume = mul(volume, add(h, neg(l)?)?.max(-1) + 1)?;
+                        volume = mul(volume, add(sub(h, l)?.max(-1), 1)?)?;
                     }
                     _ => return Ok(None),
                 }

@@ -145,7 +145,7 @@ impl<'a> Printer<'a> {
             if c == 0 || c % d.divisor != 0 {
                 continue;
             }
-            let factor = -(c / d.divisor);
+            let factor = (c / d.divisor).wrapping_neg();
             let fits = d.numerator[1..]
                 .iter()
                 .zip(&row[1..])

@@ -2,43 +2,49 @@
 #![warn(missing_docs)]
 //! Exact integer linear algebra and integer sets in pure Rust.
 //!
-//! * [`Matrix`], [`hermite`], [`smith`], [`complete_unimodular`]: integer matrices and their normal forms.
-//! * [`BasicSet`]: a conjunction of linear constraints over parameters, dimensions and existential
-//!   variables; [`Set`]: a finite union of them. That is Presburger arithmetic: floors and remainders
-//!   by constants are existentials, made by [`BasicSetBuilder::floor_div`] and
-//!   [`BasicSetBuilder::modulo`].
-//! * Sets are intersected, subtracted, projected (the Omega test, exact over the integers), compared,
-//!   sampled, counted without enumeration, minimised lexicographically for all parameters at once, and
-//!   scanned by loops.
-//!
-//! Every answer is exact. Arithmetic is checked and in 128 bits: a question whose numbers grow too
-//! large is an [`Error::Overflow`], and one that takes too many steps an [`Error::TooComplex`], never a
-//! wrong answer, a panic or a hang.
+//! A [`Set`] is a finite union of conjunctions of affine constraints over integers: the sets of Presburger
+//! arithmetic. Its points have dimensions, its constraints may use parameters (symbolic constants) and existential
+//! variables, so that strides, floors and remainders by constants can be said. Every operation is exact over the
+//! integers and holds for all values of the parameters.
 //!
 //! ```
-//! use affine::{Constraint, LinExpr, Set, Space};
+//! use affine::{BasicSetBuilder, Set, Space};
 //!
-//! // { (i, j) : 0 <= i < N and 0 <= j <= i }, for all N.
+//! # fn main() -> Result<(), affine::Error> {
+//! // { (i, j) : 0 <= i < N and i <= j < N and (i + j) mod 2 = 0 }
 //! let space = Space::new(1, 2);
 //! let (n, i, j) = (space.param(0)?, space.dim(0)?, space.dim(1)?);
-//! let triangle = Set::from_constraints(
-//!     space,
-//!     [
-//!         Constraint::ge(&i, &LinExpr::zero())?,
-//!         Constraint::lt(&i, &n)?,
-//!         Constraint::ge(&j, &LinExpr::zero())?,
-//!         Constraint::le(&j, &i)?,
-//!     ],
-//! )?;
-//! assert_eq!(triangle.count(&[4])?, Some(10));
-//! assert_eq!(triangle.count(&[1_000_000])?, Some(500_000_500_000));
+//! let mut b = BasicSetBuilder::new(space);
+//! b.range(&0.into(), &i, &n)?;
+//! b.range(&i, &j, &n)?;
+//! let parity = b.modulo(&i.add(&j)?, 2)?;
+//! b.eq(&parity, &0.into())?;
+//! let set = Set::from(b.build());
 //!
-//! // Columns whose top is below the diagonal: for which N are there any?
-//! let inner = triangle.with_constraint(&Constraint::ge(&j, &LinExpr::constant(1))?)?;
-//! assert!(inner.fix_params(&[1])?.is_empty()?);
-//! assert_eq!(inner.lexmin_point(&[5])?, Some(vec![1, 1]));
-//! # Ok::<(), affine::Error>(())
+//! assert!(!set.is_empty()?);
+//! assert_eq!(set.count(&[1_000_000])?, Some(250_000_500_000));
+//! assert_eq!(set.sample()?, Some((vec![1], vec![0, 0])));
+//! assert_eq!(set.lexmax_point(&[10])?, Some(vec![9, 9]));
+//!
+//! // For which i is there a j? The projection is exact.
+//! let rows = set.project_out(1..2)?.coalesce()?;
+//! assert_eq!(rows.display(&["N"], &["i"]).to_string(), "{ (i) : 0 <= i < N }");
+//! # Ok(())
+//! # }
 //! ```
+//!
+//! # What is inside
+//!
+//! - [`Matrix`], [`hermite`], [`smith`], [`complete_unimodular`]: linear algebra over the integers.
+//! - [`Space`], [`LinExpr`], [`Constraint`], [`BasicSetBuilder`], [`Map`]: saying what is meant.
+//! - [`Set`]: Boolean operations, projection by the Omega test, emptiness, subset and equality, images and preimages,
+//!   lexicographic minima, sample points, bounds, counting, and loops that visit the points in order.
+//!
+//! # Limits, stated
+//!
+//! Arithmetic is on checked 128-bit integers: [`Error::Overflow`] instead of a wrapped value. Work is counted in
+//! elementary steps, and [`Error::TooComplex`] ends an operation after a fixed number of them, the same on every
+//! machine. Nothing panics, and there is no `unsafe` code.
 
 mod basic;
 mod count;

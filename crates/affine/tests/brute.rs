@@ -406,6 +406,56 @@ fn a_minimum_that_isl_loses() {
     }
 }
 
+fn wild() -> impl Strategy<Value = Int> {
+    prop_oneof![
+        4 => -3..=3 as Int,
+        1 => any::<i64>().prop_map(Int::from),
+        1 => any::<Int>(),
+        1 => prop_oneof![Just(Int::MAX), Just(Int::MIN), Just(Int::MIN + 1)],
+    ]
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Any answer will do, but an answer or an error it must be.
+    #[test]
+    fn extreme_coefficients_never_panic(
+        rows in prop::collection::vec((prop::collection::vec(wild(), 4), wild(), any::<bool>()), 1..5),
+        at in prop::collection::vec(wild(), 1),
+        m in wild(),
+    ) {
+        let space = Space::new(1, 2);
+        let mut b = BasicSetBuilder::new(space);
+        b.exists();
+        for (c, k, eq) in &rows {
+            let e = LinExpr::new(c, *k);
+            let _ = if *eq { b.eq(&e, &0.into()) } else { b.ge(&e, &0.into()) };
+        }
+        let _ = b.floor_div(&LinExpr::new(&rows[0].0, rows[0].1), m);
+        let set = Set::from(b.build());
+        let _ = set.is_empty();
+        let _ = set.sample();
+        let _ = set.project_out(0..1);
+        let _ = set.complement();
+        let _ = set.coalesce();
+        let _ = set.count(&at);
+        let _ = set.lexmin_point(&at);
+        let _ = set.bounds(&LinExpr::new(&rows[0].0[..3], 0), &at);
+        let _ = set.display(&["N"], &["i", "j"]).to_string();
+        if let Ok(points) = set.points(&at) {
+            let _ = points.take(10).count();
+        }
+        let a = Matrix::from_rows(4, &rows.iter().map(|r| r.0.clone()).collect::<Vec<_>>()).unwrap();
+        let _ = hermite(&a);
+        let _ = smith(&a);
+        let _ = a.kernel();
+        let _ = a.determinant();
+        let _ = a.inverse_rational();
+        let _ = a.solve_integer(&rows.iter().map(|r| r.1).collect::<Vec<_>>());
+    }
+}
+
 /// Whether a loop nest visits a point of `[params | dims]`.
 fn visits(nest: &affine::LoopNest, x: &[Int]) -> bool {
     let k = nest.space.n_params;

@@ -27,7 +27,7 @@ use systola_lower::localise::localise;
 use systola_lower::report::Scope;
 
 /// Systems, and mappings of each.
-const SYSTEMS: u64 = 340;
+const SYSTEMS: u64 = 400;
 const MAPPINGS: usize = 5;
 
 /// What must have been drawn, and how often at least.

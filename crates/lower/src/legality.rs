@@ -367,15 +367,19 @@ impl Checker<'_> {
     }
 
     /// Refuses what no link can do: blocks of one launch that wait for each other without flags.
-    /// A tree may cross blocks, by look-back or in two launches.
+    /// A tree may cross them, by look-back or in two launches.
     fn crossings(&self) -> Result<Vec<Diagnostic>, Failure> {
         let array = self.array;
         let mut errors = Vec::new();
         for port in array.ports.iter().filter(|_| !self.st.flags) {
-            let propagated = matches!(
-                array.cells[port.source.index()].role,
-                Role::Propagation { .. }
-            );
+            // A tree can be cut at the borders of blocks, a chain of steps in one tick can not.
+            let free = match &array.cells[port.source.index()].role {
+                Role::Propagation { .. } => true,
+                Role::Accumulation { op, .. } => {
+                    port.sink == port.source && self.may_regroup(port.source, *op)
+                }
+                Role::Carry { .. } | Role::Plain => false,
+            };
             for link in &port.links {
                 let moved: Vec<String> = array
                     .place
@@ -386,8 +390,16 @@ impl Checker<'_> {
                     .collect();
                 let crosses = match link.realisation {
                     Realisation::Flags => true,
-                    Realisation::Broadcast => !propagated && !moved.is_empty(),
-                    _ => false,
+                    Realisation::Broadcast | Realisation::Tree => !free && !moved.is_empty(),
+                    Realisation::Wire
+                    | Realisation::Register
+                    | Realisation::Buffer
+                    | Realisation::Shuffle
+                    | Realisation::Shared
+                    | Realisation::Launch
+                    | Realisation::Reinject
+                    | Realisation::Message
+                    | Realisation::Hole => false,
                 };
                 if !crosses {
                     continue;
