@@ -1,4 +1,4 @@
-//! What can go wrong: every fallible operation returns one [`Error`].
+//! What can go wrong: every fallible operation returns one [`enum@Error`].
 
 use thiserror::Error;
 

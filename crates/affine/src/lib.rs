@@ -35,7 +35,7 @@
 //!
 //! # What is inside
 //!
-//! - [`Matrix`], [`hermite`], [`smith`], [`complete_unimodular`]: linear algebra over the integers.
+//! - [`Matrix`], [`hermite()`], [`smith()`], [`complete_unimodular`]: linear algebra over the integers.
 //! - [`Space`], [`LinExpr`], [`Constraint`], [`BasicSetBuilder`], [`Map`]: saying what is meant.
 //! - [`Set`]: Boolean operations, projection by the Omega test, emptiness, subset and equality, images and preimages,
 //!   lexicographic minima, sample points, bounds, counting, and loops that visit the points in order.

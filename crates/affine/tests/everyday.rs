@@ -164,8 +164,8 @@ fn tiles_of_lanes_and_registers() -> Result<()> {
         let lane = b.modulo(&lane, 32)?;
         places.push([warp, lane, b.modulo(&x, 4)?]);
     }
-    for c in 0..3 {
-        b.eq(&places[0][c], &places[1][c])?;
+    for (a, c) in places[0].iter().zip(&places[1]) {
+        b.eq(a, c)?;
     }
     let clash = Set::from(b.build()).intersect(&Set::lex_lt(1, 1)?)?;
     assert!(clash.is_empty()?);

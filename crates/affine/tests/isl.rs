@@ -291,7 +291,7 @@ fn agrees_pointwise(ctx: &isl::Context, ours: &Set, theirs: &isl::Set) -> bool {
 #[test]
 fn agrees_with_isl() {
     let ctx = isl::Context::alloc();
-    let mut random = Random(0x5EED_0F_5E7);
+    let mut random = Random(0x5_EED0_F5E7);
     let mut previous: Option<Set> = None;
     let (mut empty, mut gap, mut with_two, mut equal_pairs, mut pieces) = (0, 0, 0, 0, 0);
     let (mut inconsistent, mut too_complex, mut skipped) = (0, 0, 0);

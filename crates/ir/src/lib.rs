@@ -2,7 +2,7 @@
 //!
 //! * [`system`]: *what* is computed, recurrence equations over integer domains.
 //! * [`mapping`]: *where and when*, a value beside the system and never a mutation of it.
-//! * [`array`]: a system under a mapping: processing elements, links, registers.
+//! * [`mod@array`]: a system under a mapping: processing elements, links, registers.
 //!
 //! The rest is what all three are written in: [`form`] for quasi-affine index
 //! expressions and conditions, [`scalar`] for element types and operators,

@@ -49,7 +49,7 @@ pub(super) enum Entry<'a> {
     Row(&'a [NameExpr], Vec<&'a str>),
 }
 
-pub(super) type Names<'a> = Vec<(String, i128)>;
+pub(super) type Names = Vec<(String, i128)>;
 
 impl<'a> Map<'a> {
     pub(super) fn new(
@@ -69,7 +69,7 @@ impl<'a> Map<'a> {
             flags: false,
             reverse: Vec::new(),
         };
-        let sizes: Names<'_> = system
+        let sizes: Names = system
             .param_names()
             .into_iter()
             .zip(params.iter().copied())
@@ -177,9 +177,9 @@ impl<'a> Map<'a> {
     }
 
     /// What the names of a mapping stand for at a point of the expanded domain.
-    pub(super) fn names(&self, copy: &[i128]) -> Names<'_> {
+    pub(super) fn names(&self, copy: &[i128]) -> Names {
         let n_tiles = self.tiles.len();
-        let mut names: Names<'_> = vec![("L".into(), 32)];
+        let mut names: Names = vec![("L".into(), 32)];
         let sizes = self.system.params.iter().map(|p| p.name.clone());
         names.extend(sizes.zip(self.params.iter().copied()));
         let dims = self.system.dims.iter().map(|d| d.name.clone());
@@ -312,7 +312,7 @@ impl<'a> Forms<'a> {
 }
 
 impl Entry<'_> {
-    pub(super) fn eval(&self, names: &Names<'_>) -> Option<i128> {
+    pub(super) fn eval(&self, names: &Names) -> Option<i128> {
         match self {
             Entry::Expr(expr) => eval(expr, names),
             Entry::Row(row, loops) => row.iter().zip(loops).try_fold(0, |sum, (c, name)| {
@@ -322,11 +322,11 @@ impl Entry<'_> {
     }
 }
 
-pub(super) fn lookup(names: &Names<'_>, name: &str) -> Option<i128> {
+pub(super) fn lookup(names: &Names, name: &str) -> Option<i128> {
     names.iter().rev().find(|(n, _)| n == name).map(|(_, v)| *v)
 }
 
-pub(super) fn eval(expr: &NameExpr, names: &Names<'_>) -> Option<i128> {
+pub(super) fn eval(expr: &NameExpr, names: &Names) -> Option<i128> {
     Some(match &expr.kind {
         NameExprKind::Int(value) => *value,
         NameExprKind::Name(name) => lookup(names, name)?,
@@ -344,7 +344,7 @@ pub(super) fn eval(expr: &NameExpr, names: &Names<'_>) -> Option<i128> {
     })
 }
 
-pub(super) fn truth(cond: &NameCond, names: &Names<'_>) -> bool {
+pub(super) fn truth(cond: &NameCond, names: &Names) -> bool {
     match cond {
         NameCond::Cmp(rel, a, b) => {
             let value = |e| eval(e, names).expect("a condition over known names");

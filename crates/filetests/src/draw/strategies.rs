@@ -147,15 +147,6 @@ impl Task<'_> {
         plan.tail.push(format!("reverse ({})", bindings.join(", ")));
     }
 
-    pub(super) fn signed(&self, d: usize, sign: i64, name: &str) -> String {
-        let _ = d;
-        if sign < 0 {
-            format!("-{name}")
-        } else {
-            name.to_string()
-        }
-    }
-
     /// The hidden order as time, some of it as place.
     pub(super) fn lexicographic(&self, plan: &mut Plan, source: &mut Source) {
         let n = self.order.len();
@@ -171,7 +162,7 @@ impl Task<'_> {
         chosen.truncate(placed);
         let mut skew = Vec::new();
         for (at, (d, sign)) in self.order.iter().enumerate() {
-            let form = self.signed(*d, *sign, &self.dims[*d]);
+            let form = signed(*sign, &self.dims[*d]);
             if chosen.contains(&at) {
                 plan.place.push(("lane", self.dims[*d].clone()));
                 skew.push(form);
@@ -210,19 +201,19 @@ impl Task<'_> {
                 }
                 plan.head
                     .push(format!("tile {name} by {size} as (b{name}, {name}{name})"));
-                steps.push(self.signed(*d, *sign, &format!("b{name}")));
+                steps.push(signed(*sign, &format!("b{name}")));
                 let inner = format!("{name}{name}");
                 if source.chance(25) {
                     plan.traits.insert("tile of a tile");
                     plan.head
                         .push(format!("tile {inner} by 2 as (c{name}, d{name})"));
-                    steps.push(self.signed(*d, *sign, &format!("c{name}")));
-                    steps.push(self.signed(*d, *sign, &format!("d{name}")));
+                    steps.push(signed(*sign, &format!("c{name}")));
+                    steps.push(signed(*sign, &format!("d{name}")));
                 } else {
-                    steps.push(self.signed(*d, *sign, &inner));
+                    steps.push(signed(*sign, &inner));
                 }
             } else {
-                steps.push(self.signed(*d, *sign, name));
+                steps.push(signed(*sign, name));
             }
         }
         if source.chance(30) {
@@ -310,8 +301,8 @@ impl Task<'_> {
             _ => {
                 plan.head
                     .push(format!("tile {t_name} by {sweeps} as (tl, u)"));
-                plan.time.push(("launch", self.signed(t, sign, "tl")));
-                plan.time.push(("time", self.signed(t, sign, "u")));
+                plan.time.push(("launch", signed(sign, "tl")));
+                plan.time.push(("time", signed(sign, "u")));
                 plan.traits.insert("launch");
                 plan.traits.insert("tile");
             }
@@ -346,11 +337,11 @@ impl Task<'_> {
                 if source.chance(50) {
                     plan.place.push(("lane", format!("yy + {lo}")));
                 } else {
-                    plan.time.push(("time", self.signed(*d, *sign, "yy")));
+                    plan.time.push(("time", signed(*sign, "yy")));
                 }
                 continue;
             }
-            let form = self.signed(*d, *sign, &self.dims[*d]);
+            let form = signed(*sign, &self.dims[*d]);
             if source.chance(20) {
                 plan.place.push(("lane", self.dims[*d].clone()));
             } else {
@@ -458,5 +449,13 @@ impl Task<'_> {
             }
             plan.time.push((level, self.form(&row)));
         }
+    }
+}
+
+fn signed(sign: i64, name: &str) -> String {
+    if sign < 0 {
+        format!("-{name}")
+    } else {
+        name.to_string()
     }
 }

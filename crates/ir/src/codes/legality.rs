@@ -27,7 +27,7 @@ advance `launch`, recompute the border with `tile … overlap (lo, hi)`, or allo
 "A tile with overlap recomputes a halo. Every copy that an owned point depends on within the launch
 must find its own sources in the tile.
 
-    tile t by 4 as (l, u); tile x by 64 overlap (1, 1) as (bx, xx);   // four steps of radius 1 need 4
+    tile t by 4 as (l, u); tile x by 64 overlap (1, 1) as (bx, xx);   // after the first, three steps of radius 1 need 3
 
 Widen the overlap, or put fewer steps into a launch.";
     TRUST_IS_WRONG = "E0506", "`trust` where a test is needed",
