@@ -12,7 +12,7 @@ const N_DIMS: usize = 2;
 const N_SETS: usize = 4200;
 
 /// Comparisons that take isl longer than this are skipped, and counted.
-const ISL_OPERATIONS: u64 = 100_000;
+const ISL_OPERATIONS: u64 = 300_000;
 
 /// A small generator with a fixed seed (xorshift64*), so that every run sees the same sets.
 struct Random(u64);
