@@ -19,10 +19,12 @@ use std::collections::BTreeMap;
 
 use systola_ir::array::Array;
 use systola_ir::codes::{mapping as mapping_codes, run};
+use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 use systola_ir::{Diagnostic, Span};
-use systola_lower::pipeline::analyse;
+pub use systola_lower::kernel::Machine;
+use systola_lower::pipeline::{analyse, compile};
 use systola_lower::report::Report;
 
 /// A legal mapping: the array, what it is in numbers, and the system as the mapping sees it.
@@ -78,6 +80,55 @@ pub fn check_mapping(
         localised: analysed.localised.system,
         array: analysed.array,
         report: analysed.report,
+    })
+}
+
+/// A legal mapping, and the program of kernels that runs it.
+#[derive(Clone, Debug)]
+pub struct Lowered {
+    pub checked: Checked,
+    pub program: Program,
+}
+
+/// Which sizes become numbers in a kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Fix {
+    /// None that need not: one kernel for all sizes.
+    #[default]
+    Nothing,
+    Everything,
+    /// These parameters.
+    Names(Vec<String>),
+}
+
+/// Lowers a mapping to a program of kernels for a machine. Where that can not be done for all sizes,
+/// it is done for the given ones.
+pub fn lower(
+    module: &Module,
+    mapping: &Mapping,
+    sizes: &BTreeMap<String, i128>,
+    fix: &Fix,
+    machine: &Machine,
+) -> Result<Lowered, Vec<Diagnostic>> {
+    let system = system_of(module, mapping).map_err(|d| vec![d])?;
+    let sizes = by_position(system, sizes).map_err(|d| vec![d])?;
+    let fixed: Vec<bool> = system
+        .params
+        .iter()
+        .map(|p| match fix {
+            Fix::Nothing => false,
+            Fix::Everything => true,
+            Fix::Names(names) => names.contains(&p.name),
+        })
+        .collect();
+    let compiled = compile(system, mapping, &sizes, &fixed, machine)?;
+    Ok(Lowered {
+        checked: Checked {
+            localised: compiled.analysed.localised.system,
+            array: compiled.analysed.array,
+            report: compiled.analysed.report,
+        },
+        program: compiled.program,
     })
 }
 

@@ -38,4 +38,14 @@ ids! {
     LocalId,
     /// A place where a cell of an array takes a value from its links.
     PortId,
+    /// A value of a kernel, assigned once.
+    ValueId,
+    /// A register of a kernel, set more than once.
+    RegId,
+    /// An array in global memory.
+    BufferId,
+    /// An array of a block.
+    SharedId,
+    /// A kernel of a program of launches.
+    KernelId,
 }

@@ -3,8 +3,9 @@
 //! * [`system`]: *what* is computed, recurrence equations over integer domains.
 //! * [`mapping`]: *where and when*, a value beside the system and never a mutation of it.
 //! * [`mod@array`]: a system under a mapping: processing elements, links, registers.
+//! * [`kernel`]: what a machine with lanes runs, before any target's syntax.
 //!
-//! The rest is what all three are written in: [`form`] for quasi-affine index
+//! The rest is what they all are written in: [`form`] for quasi-affine index
 //! expressions and conditions, [`scalar`] for element types and operators,
 //! [`diag`] and [`codes`] for what is said to the user.
 
@@ -13,6 +14,7 @@ pub mod codes;
 pub mod diag;
 pub mod form;
 pub mod id;
+pub mod kernel;
 pub mod mapping;
 pub mod scalar;
 pub mod sets;
@@ -21,6 +23,9 @@ pub mod system;
 
 pub use diag::{Diagnostic, Kind};
 pub use form::{Atom, Cond, Form, Poly, Rel};
-pub use id::{ConstId, DimId, FnId, InputId, LocalId, ParamId, PortId, VarId};
+pub use id::{
+    BufferId, ConstId, DimId, FnId, InputId, KernelId, LocalId, ParamId, PortId, RegId, SharedId,
+    ValueId, VarId,
+};
 pub use scalar::{BinOp, Literal, Scalar, Type, UnOp};
 pub use span::Span;

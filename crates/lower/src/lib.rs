@@ -11,6 +11,7 @@ pub mod dependences;
 pub mod difference;
 pub mod digits;
 pub mod guards;
+pub mod kernel;
 pub mod legality;
 pub mod localise;
 pub mod names;

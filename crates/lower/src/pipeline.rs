@@ -3,20 +3,23 @@
 use systola_ir::array::{Array, Reverse};
 use systola_ir::codes::limits;
 use systola_ir::form::{Cond, Form, Rel};
+use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Expr, System};
-use systola_ir::{Diagnostic, DimId, VarId};
+use systola_ir::{Diagnostic, DimId, Scalar, VarId};
 
 use crate::apply_mapping::{Failure, apply_mapping};
 use crate::clock::{count_registers, domain};
 use crate::cost::report;
 use crate::decide::{Decide, Undecided};
 use crate::guards::{find_guards, verify_trust};
+use crate::kernel::state::scalars;
+use crate::kernel::{Machine, lower_kernel};
 use crate::legality::{check_legality, numbers};
 use crate::localise::{Localised, localise};
 use crate::report::{Report, Scope};
-use crate::resolve::resolve;
+use crate::resolve::{LANES, resolve};
 use crate::reverse::reverse;
 use crate::specialise::specialise;
 
@@ -38,7 +41,7 @@ pub fn analyse(
     mapping: &Mapping,
     sizes: &[Option<i128>],
 ) -> Result<Analysed, Vec<Diagnostic>> {
-    match analyse_once(system, mapping, sizes, Scope::AllSizes) {
+    match analyse_once(system, mapping, sizes, Scope::AllSizes, LANES) {
         Ok(mut analysed) => {
             if all_given(sizes) && is_open(&analysed.array) {
                 close(system, mapping, sizes, &mut analysed);
@@ -67,6 +70,66 @@ pub fn analyse(
         }
         Err(Failure::Undecided(undecided)) => Err(vec![undecided_diagnostic(mapping, undecided)]),
     }
+}
+
+/// A legal mapping and the program that runs it.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    pub analysed: Analysed,
+    pub program: Program,
+}
+
+/// Lowers a mapping to kernels: for all sizes where that can be done, and else for the given ones. The parameters
+/// of `fix` are taken as numbers anyhow.
+pub fn compile(
+    system: &System,
+    mapping: &Mapping,
+    sizes: &[Option<i128>],
+    fix: &[bool],
+    machine: &Machine,
+) -> Result<Compiled, Vec<Diagnostic>> {
+    let lanes = i128::from(machine.lanes(widest(system)));
+    let chosen: Vec<Option<i128>> = sizes
+        .iter()
+        .zip(fix)
+        .map(|(size, fix)| size.filter(|_| *fix))
+        .collect();
+    let open = vec![None; sizes.len()];
+    let attempt = |chosen: &[Option<i128>], scope: Scope| -> Result<Compiled, Failure> {
+        let fixed = specialise(system, chosen).map_err(|d| Failure::Refused(vec![d]))?;
+        // Registers are counted for all sizes that are left open.
+        let analysed = analyse_once(&fixed, mapping, &open, scope, lanes)?;
+        let decide = Decide {
+            n_params: analysed.localised.system.params.len(),
+            context: analysed.localised.system.context_cond(),
+        };
+        let program = lower_kernel(&analysed.array, &decide, machine)?;
+        Ok(Compiled { analysed, program })
+    };
+    let why = match attempt(&chosen, Scope::AllSizes) {
+        Ok(compiled) => return Ok(compiled),
+        Err(failure) if chosen == sizes || !all_given(sizes) => {
+            return Err(match failure {
+                Failure::Refused(errors) => errors,
+                Failure::Undecided(undecided) => vec![undecided_diagnostic(mapping, undecided)],
+            });
+        }
+        Err(Failure::Undecided(Undecided::NeedsSizes(why))) => why,
+        Err(Failure::Undecided(Undecided::TooComplex(error))) => error.to_string(),
+        Err(Failure::Refused(errors)) => errors
+            .first()
+            .map_or(String::new(), |e| format!("refused at other sizes, {e}")),
+    };
+    attempt(sizes, Scope::GivenSizes(why)).map_err(|failure| match failure {
+        Failure::Refused(errors) => errors,
+        Failure::Undecided(undecided) => vec![undecided_diagnostic(mapping, undecided)],
+    })
+}
+
+/// Bits of the widest scalar that a system computes with.
+fn widest(system: &System) -> u32 {
+    let bits = system.vars.iter().flat_map(|v| scalars(&v.ty));
+    bits.map(Scalar::bits).max().unwrap_or(32)
 }
 
 /// Is the reverse transform without a closed form for all sizes?
@@ -104,7 +167,7 @@ fn at_sizes(
 ) -> Result<Analysed, Vec<Diagnostic>> {
     let fixed = specialise(system, sizes).map_err(|d| vec![d])?;
     let scope = Scope::GivenSizes(why.to_string());
-    analyse_once(&fixed, mapping, sizes, scope).map_err(|failure| match failure {
+    analyse_once(&fixed, mapping, sizes, scope, LANES).map_err(|failure| match failure {
         Failure::Refused(errors) => errors,
         Failure::Undecided(undecided) => vec![undecided_diagnostic(mapping, undecided)],
     })
@@ -216,6 +279,7 @@ fn analyse_once(
     mapping: &Mapping,
     sizes: &[Option<i128>],
     scope: Scope,
+    lanes: i128,
 ) -> Result<Analysed, Failure> {
     let values: Option<Vec<i128>> = sizes.iter().copied().collect();
     // The choices of localisation come first: all that follows sees uniform references only.
@@ -231,7 +295,7 @@ fn analyse_once(
         return Err(Failure::Refused(vec![error]));
     }
     let batch = system.batch.as_ref().map(|b| b.name.as_str());
-    let st = resolve(&localised.system, mapping, batch).map_err(Failure::Refused)?;
+    let st = resolve(&localised.system, mapping, batch, lanes).map_err(Failure::Refused)?;
     let mut array = apply_mapping(&localised, &mapping.name, &st, &decide)?;
     check_legality(&array, &localised, &st, &decide)?;
     // Only an injective mapping has a reverse transform.

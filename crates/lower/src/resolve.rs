@@ -61,6 +61,7 @@ pub fn resolve(
     system: &System,
     mapping: &Mapping,
     batch: Option<&str>,
+    lanes: i128,
 ) -> Result<SpaceTime, Vec<Diagnostic>> {
     let n_tiles = mapping
         .directives
@@ -77,7 +78,7 @@ pub fn resolve(
         .count();
     let mut names = Names::with_tiles(system, n_tiles);
     if names.get("L").is_none() {
-        names.define("L", Form::from(LANES));
+        names.define("L", Form::from(lanes));
     }
     let mut pass = Pass {
         system,

@@ -63,12 +63,16 @@ fn solve(
         system.add(form, value)?;
     }
     system.tie()?;
+    let mut pinned = false;
     loop {
         let solved = system.eliminate()?;
         if let Some(result) = solved {
             return Ok(Some(result));
         }
-        if !system.split_a_digit(domain, decide)? {
+        if !pinned {
+            system.pin(domain, decide)?;
+            pinned = true;
+        } else if !system.split_a_digit(domain, decide)? {
             return Ok(None);
         }
     }
@@ -127,6 +131,24 @@ impl System {
         }
         for row in &mut self.rows {
             row.coefficients.resize(self.columns, 0);
+        }
+        Ok(())
+    }
+
+    /// A coordinate with one value only is that value: a filter of one row, say.
+    fn pin(&mut self, domain: &Cond, decide: &Decide) -> Result<(), Undecided> {
+        for d in 0..self.n {
+            let form = Form::from(DimId::from(d));
+            if let Some((least, most)) = interval(&form, domain, decide)?
+                && least == most
+            {
+                let mut coefficients = vec![0; self.columns];
+                coefficients[d] = 1;
+                self.rows.push(Row {
+                    coefficients,
+                    value: Form::from(least),
+                });
+            }
         }
         Ok(())
     }

@@ -4,5 +4,6 @@
 //! found without Systola. Each test compares one stage of the compiler with them, for every file.
 
 mod designs;
+mod kernels;
 mod programs;
 mod support;

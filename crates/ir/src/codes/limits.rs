@@ -106,4 +106,20 @@ var U: f32 = (let s = reduce(+, p in 0..N, x[p]); reduce(max, q in 0..N, s * s *
 
 Give it a variable: `var S: f32 = reduce(+, p in 0..N, x[p]);`."#;
 
+    LINK_NOT_COMPILED = "L0721", "a link that is not compiled yet",
+r#"The array is legal and the interpreters run it, but no kernel is made of it yet: a value travels
+between blocks of one launch (`flags`) or between nodes. Let a launch separate the blocks, or
+recompute a halo:
+
+```text
+tile x by 64 as (bx, xx) overlap (1, 1);
+launch = t;
+block = bx;
+```"#;
+
+    NOT_COMPILED = "L0722", "an array that is not compiled yet",
+r#"The array is legal and the interpreters run it, but no kernel is made of it yet: values arrive
+within one step from PEs on both sides, or from a distance that depends on the sizes. Give the
+dependence a delay of at least one step."#;
+
 }

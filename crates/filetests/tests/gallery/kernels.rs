@@ -1,0 +1,109 @@
+//! Every mapping of the gallery as a program of kernels, against the equations of its system.
+
+use std::collections::BTreeMap;
+
+use systola_driver::{Fix, Lowered, Machine, lower};
+use systola_filetests::gallery::{self, Algorithm};
+use systola_filetests::reference;
+use systola_interp::kernel::{Options, Order, run_kernel_program};
+use systola_interp::run_system;
+use systola_ir::Diagnostic;
+
+use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
+
+/// Machines with vectors of 64 and 16 bytes, and one without any.
+fn machines() -> [Machine; 3] {
+    [64, 16, 1].map(|vector_bytes| Machine {
+        vector_bytes,
+        most_lanes: 64,
+        registers: 32,
+        code_budget: 400,
+    })
+}
+
+/// Arrays that are legal at some sizes only: D11 asks N² ≥ 2M − 1.
+const AT_SOME_SIZES: &[(&str, &str)] = &[("vision/motion_estimation.ure", "linear_n")];
+
+#[test]
+fn kernels_compute_what_their_systems_compute() {
+    let algorithms: BTreeMap<String, Algorithm> = gallery::algorithms()
+        .into_iter()
+        .map(|a| (a.file.clone(), a))
+        .collect();
+    let mut failures = Vec::new();
+    let (mut runs, mut for_all_sizes, mut mappings) = (0, 0, 0);
+    for file in gallery::files() {
+        let module = parse(&file);
+        let algorithm = algorithms.get(&file.path);
+        for mapping in &module.mappings {
+            mappings += 1;
+            let system = system(&module, &mapping.system);
+            let reference = reference::find(&file.path, &system.name).expect("a reference");
+            // A program for all sizes is made once for each machine.
+            let mut made: [Option<Lowered>; 3] = [None, None, None];
+            for (n, params) in sizes(&reference, system, algorithm).iter().enumerate() {
+                let values = ordered(system, params);
+                let inputs = to_interp(system, &seeded(&reference, params));
+                let want = run_system(system, &values, &inputs).expect("a legal system");
+                for (at, machine) in machines().iter().enumerate() {
+                    let context =
+                        format!("{}: {} at {params:?}, {machine:?}", file.path, mapping.name);
+                    if made[at].as_ref().is_none_or(is_fixed) {
+                        let by_name = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
+                        match lower(&module, mapping, &by_name.collect(), &Fix::Nothing, machine) {
+                            Ok(lowered) => made[at] = Some(lowered),
+                            Err(_)
+                                if AT_SOME_SIZES
+                                    .contains(&(file.path.as_str(), mapping.name.as_str())) =>
+                            {
+                                continue;
+                            }
+                            Err(errors) => {
+                                failures.push(format!("{context}: {}", list(&errors)));
+                                continue;
+                            }
+                        }
+                        if n == 0 && at == 0 && made[at].as_ref().is_some_and(|l| !is_fixed(l)) {
+                            for_all_sizes += 1;
+                        }
+                    }
+                    let program = &made[at].as_ref().expect("made above").program;
+                    let order = [Order::InOrder, Order::Reversed, Order::Shuffled(n as u64)][n % 3];
+                    let options = Options {
+                        order,
+                        ..Options::default()
+                    };
+                    runs += 1;
+                    match run_kernel_program(program, &values, &inputs, &options) {
+                        Err(error) => failures.push(format!("{context}: {error}\n{program}")),
+                        Ok(got) if got.outputs != want => failures.push(format!(
+                            "{context}: {:?}, should be {want:?}\n{program}",
+                            got.outputs
+                        )),
+                        Ok(_) => {}
+                    }
+                }
+            }
+        }
+    }
+    println!("{mappings} mappings, {for_all_sizes} of them one kernel for all sizes; {runs} runs");
+    assert!(
+        failures.is_empty(),
+        "{} failures\n{}",
+        failures.len(),
+        failures.join("\n\n")
+    );
+    assert!(
+        for_all_sizes * 2 > mappings,
+        "{for_all_sizes} of {mappings}"
+    );
+}
+
+fn is_fixed(lowered: &Lowered) -> bool {
+    lowered.program.params.iter().any(|p| p.fixed.is_some())
+}
+
+fn list(errors: &[Diagnostic]) -> String {
+    let all: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    all.join("; ")
+}

@@ -1,0 +1,184 @@
+//! What a run costs: instructions, memory transactions, bank conflicts.
+//!
+//! One instruction is one statement executed by one warp, whatever the number of its lanes.
+
+use std::ops::AddAssign;
+
+/// Bytes that global memory moves at once.
+pub const SECTOR: u64 = 32;
+/// Shared memory has so many banks of [`BANK_BYTES`] each.
+pub const BANKS: u64 = 32;
+pub const BANK_BYTES: u64 = 4;
+/// A lane gets at most so many bytes of shared memory at once; wider accesses take turns.
+const LANE_BYTES: u64 = 16;
+
+/// Sums over the warps of all launches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub launches: u64,
+    pub blocks: u64,
+    /// Operators and casts, and selections by a value.
+    pub arithmetic: u64,
+    /// Those of them that multiply floats for one addition and may be fused with it.
+    pub fusible: u64,
+    /// Positions taken as values, and choices by position.
+    pub index: u64,
+    pub shuffles: u64,
+    pub slides: u64,
+    pub loads: u64,
+    pub stores: u64,
+    pub lookups: u64,
+    pub copies: u64,
+    pub barriers: u64,
+    /// Signals, waits for flags, tickets.
+    pub flags: u64,
+    /// 32-byte sectors that warps touch in global memory, access by access.
+    pub global_sectors: u64,
+    /// Bytes that the lanes ask for there.
+    pub global_bytes: u64,
+    /// Passes through the banks of shared memory.
+    pub shared_wavefronts: u64,
+    /// Those of them that are there only because lanes meet in a bank.
+    pub bank_conflicts: u64,
+}
+
+impl AddAssign<&Counts> for Counts {
+    fn add_assign(&mut self, other: &Counts) {
+        let Counts {
+            launches,
+            blocks,
+            arithmetic,
+            fusible,
+            index,
+            shuffles,
+            slides,
+            loads,
+            stores,
+            lookups,
+            copies,
+            barriers,
+            flags,
+            global_sectors,
+            global_bytes,
+            shared_wavefronts,
+            bank_conflicts,
+        } = other;
+        self.launches += launches;
+        self.blocks += blocks;
+        self.arithmetic += arithmetic;
+        self.fusible += fusible;
+        self.index += index;
+        self.shuffles += shuffles;
+        self.slides += slides;
+        self.loads += loads;
+        self.stores += stores;
+        self.lookups += lookups;
+        self.copies += copies;
+        self.barriers += barriers;
+        self.flags += flags;
+        self.global_sectors += global_sectors;
+        self.global_bytes += global_bytes;
+        self.shared_wavefronts += shared_wavefronts;
+        self.bank_conflicts += bank_conflicts;
+    }
+}
+
+impl Counts {
+    /// One access of a warp to global memory: `bytes` from each offset on.
+    pub(super) fn global(
+        &mut self,
+        offsets: impl Iterator<Item = u64>,
+        bytes: u64,
+        seen: &mut Vec<u64>,
+    ) {
+        seen.clear();
+        for offset in offsets {
+            self.global_bytes += bytes;
+            seen.extend(offset / SECTOR..=(offset + bytes.max(1) - 1) / SECTOR);
+        }
+        seen.sort_unstable();
+        seen.dedup();
+        self.global_sectors += seen.len() as u64;
+    }
+
+    /// One access of a warp to shared memory: each active lane with its offset. Lanes take turns so that
+    /// no turn moves more than the banks can; in a turn, different words of one bank need a pass each.
+    pub(super) fn shared(
+        &mut self,
+        lanes: impl Iterator<Item = (usize, u64)> + Clone,
+        bytes: u64,
+        seen: &mut Vec<u64>,
+    ) {
+        let mut part = 0;
+        while part < bytes {
+            let width = (bytes - part).min(LANE_BYTES);
+            let lanes_at_once =
+                (BANKS * BANK_BYTES / width.next_power_of_two().max(BANK_BYTES)) as usize;
+            let mut turn = lanes.clone().peekable();
+            while let Some((first, _)) = turn.peek().copied() {
+                let end = (first / lanes_at_once + 1) * lanes_at_once;
+                seen.clear();
+                while let Some((_, offset)) = turn.next_if(|(lane, _)| *lane < end) {
+                    let from = (offset + part) / BANK_BYTES;
+                    seen.extend(from..=(offset + part + width - 1) / BANK_BYTES);
+                }
+                seen.sort_unstable();
+                seen.dedup();
+                let mut words = [0u64; BANKS as usize];
+                for word in &*seen {
+                    words[(word % BANKS) as usize] += 1;
+                }
+                let passes = words.into_iter().max().unwrap_or(0);
+                self.shared_wavefronts += passes;
+                self.bank_conflicts += passes.saturating_sub(1);
+            }
+            part += width;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared(stride: u64, bytes: u64) -> (u64, u64) {
+        let mut counts = Counts::default();
+        counts.shared(
+            (0..32).map(|l| (l, l as u64 * stride)),
+            bytes,
+            &mut Vec::new(),
+        );
+        (counts.shared_wavefronts, counts.bank_conflicts)
+    }
+
+    #[test]
+    fn banks_conflict_as_on_the_hardware() {
+        assert_eq!(shared(4, 4), (1, 0));
+        assert_eq!(shared(0, 4), (1, 0), "a broadcast");
+        assert_eq!(shared(8, 4), (2, 1));
+        assert_eq!(shared(128, 4), (32, 31));
+        assert_eq!(shared(132, 4), (1, 0), "padded");
+        assert_eq!(shared(1, 1), (1, 0), "bytes of one word");
+        assert_eq!(shared(8, 8), (2, 0), "two turns");
+        assert_eq!(shared(16, 16), (4, 0), "four turns");
+        assert_eq!(shared(32, 16), (8, 4));
+        assert_eq!(
+            shared(32, 32),
+            (16, 8),
+            "two accesses of 16 bytes, each two-way"
+        );
+    }
+
+    #[test]
+    fn sectors_are_counted_once() {
+        let sectors = |stride: u64, bytes: u64| {
+            let mut counts = Counts::default();
+            counts.global((0..32).map(|l| l * stride), bytes, &mut Vec::new());
+            (counts.global_sectors, counts.global_bytes)
+        };
+        assert_eq!(sectors(4, 4), (4, 128));
+        assert_eq!(sectors(0, 4), (1, 128));
+        assert_eq!(sectors(32, 4), (32, 128));
+        assert_eq!(sectors(16, 16), (16, 512));
+    }
+}

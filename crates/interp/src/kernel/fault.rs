@@ -1,0 +1,267 @@
+//! What a run of kernels can find wrong.
+
+use std::fmt;
+
+use systola_ir::Diagnostic;
+
+use crate::value::OpError;
+
+use super::undefined::Why;
+
+/// Why a program of kernels has no result.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum RunError {
+    /// The sizes or inputs do not fit; the codes are those of the other interpreters.
+    #[error("{0}")]
+    Setup(Box<Diagnostic>),
+    /// The program is not well-formed: what its verifier says.
+    #[error("the program is not well-formed: {}", .0.join("; "))]
+    Invalid(Vec<String>),
+    /// A lane did what kernels must not do.
+    #[error("{0}")]
+    Fault(Box<Fault>),
+    /// No launch writes this element, and the output has no fill.
+    #[error("no launch writes {output}{}", show(index))]
+    Unwritten { output: String, index: Vec<i64> },
+}
+
+impl From<Diagnostic> for RunError {
+    fn from(diagnostic: Diagnostic) -> Self {
+        RunError::Setup(Box::new(diagnostic))
+    }
+}
+
+impl RunError {
+    /// What a lane did wrong, if that is why the run ended.
+    pub fn fault(&self) -> Option<&FaultKind> {
+        match self {
+            RunError::Fault(fault) => Some(&fault.kind),
+            RunError::Setup(_) | RunError::Invalid(_) | RunError::Unwritten { .. } => None,
+        }
+    }
+}
+
+/// What went wrong, and who did it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fault {
+    pub kernel: String,
+    /// Which launch it was, from 0.
+    pub launch: u32,
+    pub by: Actor,
+    /// A statement may concern the warp as one.
+    pub lane: Option<usize>,
+    /// The statement, printed.
+    pub stmt: String,
+    /// The index variables in scope of the warp, as assignments.
+    pub vars: String,
+    pub kind: FaultKind,
+    /// Where the undefined value came up, if it is about one.
+    pub origin: Option<Origin>,
+}
+
+/// The statement that made an undefined value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    pub kernel: String,
+    pub stmt: String,
+    pub why: Why,
+}
+
+/// A warp of a block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Actor {
+    /// Coordinates in the grid.
+    pub block: Vec<i64>,
+    pub warp: usize,
+}
+
+impl fmt::Display for Actor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "block {}, warp {}", show(&self.block), self.warp)
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum FaultKind {
+    OutOfBounds {
+        array: String,
+        index: Vec<i64>,
+        /// lo..hi of each axis.
+        axes: Vec<(i64, i64)>,
+    },
+    /// An undefined value reaches the memory that the caller sees.
+    UndefinedStored {
+        array: String,
+        index: Vec<i64>,
+    },
+    UndefinedDivisor,
+    Operator(OpError),
+    /// Nothing orders this access and an earlier one, and one of them writes.
+    Race {
+        array: String,
+        index: Vec<i64>,
+        writes: bool,
+        other: Actor,
+        other_writes: bool,
+    },
+    /// Two lanes store different values to one element in one statement.
+    LanesDisagree {
+        array: String,
+        index: Vec<i64>,
+        other_lane: usize,
+    },
+    /// The element is touched before the copy into it was waited for.
+    CopyUnderWay {
+        array: String,
+        index: Vec<i64>,
+        by: Actor,
+    },
+    /// The element was written between a copy of it and the wait for that copy.
+    CopySourceWritten {
+        array: String,
+        index: Vec<i64>,
+    },
+    /// A warp ends while its copies are under way.
+    CopiesLeft {
+        groups: usize,
+    },
+    /// In one launch a flag is counted up or waited for, and also loaded or stored.
+    FlagTouched {
+        array: String,
+        index: Vec<i64>,
+    },
+    /// Not all warps of the block come to this barrier.
+    DivergentBarrier {
+        other: usize,
+        at: Option<String>,
+    },
+    /// Everyone waits; this is the first.
+    Deadlock {
+        array: String,
+        index: Vec<i64>,
+        value: i64,
+        at_least: i64,
+    },
+    /// An index, bound or condition leaves 64 bits.
+    IndexOverflow,
+    /// More statements than the options allow.
+    StepLimit {
+        limit: u64,
+    },
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault {
+            kernel,
+            launch,
+            by,
+            lane,
+            stmt,
+            vars,
+            kind,
+            origin,
+        } = self;
+        write!(
+            f,
+            "{kind}\n  in `{stmt}`\n  kernel {kernel} (launch {launch}), {by}"
+        )?;
+        if let Some(lane) = lane {
+            write!(f, ", lane {lane}")?;
+        }
+        if !vars.is_empty() {
+            write!(f, "\n  with {vars}")?;
+        }
+        if let Some(Origin { kernel, stmt, why }) = origin {
+            write!(f, "\n  undefined since `{stmt}` in {kernel}, which {why}")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for FaultKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let verb = |writes: &bool| if *writes { "writes" } else { "reads" };
+        match self {
+            FaultKind::OutOfBounds { array, index, axes } => {
+                let axes: Vec<String> = axes.iter().map(|(lo, hi)| format!("{lo}..{hi}")).collect();
+                let (index, axes) = (show(index), axes.join(", "));
+                write!(f, "{array}{index} does not exist: its axes are [{axes}]")
+            }
+            FaultKind::UndefinedStored { array, index } => {
+                write!(f, "an undefined value is stored to {array}{}", show(index))
+            }
+            FaultKind::UndefinedDivisor => {
+                f.write_str("an integer is divided by an undefined value")
+            }
+            FaultKind::Operator(error) => error.fmt(f),
+            FaultKind::Race {
+                array,
+                index,
+                writes,
+                other,
+                other_writes,
+            } => write!(
+                f,
+                "a race on {array}{}: this {} it, {other} {} it, and nothing orders the two",
+                show(index),
+                verb(writes),
+                verb(other_writes)
+            ),
+            FaultKind::LanesDisagree {
+                array,
+                index,
+                other_lane,
+            } => write!(
+                f,
+                "lane {other_lane} stores another value to {array}{} in the same statement",
+                show(index)
+            ),
+            FaultKind::CopyUnderWay { array, index, by } => write!(
+                f,
+                "{by} copies into {array}{}, and that was not waited for",
+                show(index)
+            ),
+            FaultKind::CopySourceWritten { array, index } => {
+                let index = show(index);
+                write!(
+                    f,
+                    "{array}{index} was written while a copy of it was under way"
+                )
+            }
+            FaultKind::CopiesLeft { groups } => {
+                write!(f, "the warp ends with {groups} groups of copies under way")
+            }
+            FaultKind::FlagTouched { array, index } => {
+                let index = show(index);
+                write!(
+                    f,
+                    "the flag {array}{index} is also loaded or stored in this launch"
+                )
+            }
+            FaultKind::DivergentBarrier { other, at } => match at {
+                Some(at) => write!(f, "a divergent barrier: warp {other} is at `{at}`"),
+                None => write!(f, "a divergent barrier: warp {other} has ended"),
+            },
+            FaultKind::Deadlock {
+                array,
+                index,
+                value,
+                at_least,
+            } => write!(
+                f,
+                "a deadlock: {array}{} is {value}, awaited is {at_least}, and nobody else can go on",
+                show(index)
+            ),
+            FaultKind::IndexOverflow => f.write_str("an index leaves 64 bits"),
+            FaultKind::StepLimit { limit } => {
+                write!(f, "more than {limit} statements were executed")
+            }
+        }
+    }
+}
+
+/// `[3, 2]`.
+fn show(index: &[i64]) -> String {
+    crate::params::show_index(index)
+}

@@ -1,0 +1,176 @@
+//! Who may see what: the order of accesses.
+//!
+//! Two accesses to one element, one of which writes, must be ordered. They are when one warp does both;
+//! when the warps of a block met at a barrier in between; when a launch ended in between; or when one
+//! block signalled after its access and the other one, directly or by way of others, waited for that
+//! signal before its own. The latter is what vector clocks say. Each element remembers its last
+//! writer and the readers since (as in FastTrack, Flanagan and Freund 2009), so that a race is found
+//! in whatever order the accesses are executed here.
+
+use std::rc::Rc;
+
+/// When and by whom an element was touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub launch: u32,
+    /// The number of the block in the grid.
+    pub block: u32,
+    pub warp: u32,
+    /// How many barriers the block had passed.
+    pub epoch: u32,
+    /// How many signals it had given.
+    pub signals: u32,
+}
+
+/// For each block, how many of its signals are known to have happened before.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Clock(Option<Rc<Vec<u32>>>);
+
+impl Clock {
+    fn of(&self, block: u32) -> u32 {
+        let known = self.0.as_ref().and_then(|c| c.get(block as usize));
+        known.copied().unwrap_or(0)
+    }
+
+    pub fn join(&mut self, other: &Clock) {
+        let Some(theirs) = &other.0 else {
+            return;
+        };
+        match &mut self.0 {
+            None => self.0 = Some(theirs.clone()),
+            Some(ours) if Rc::ptr_eq(ours, theirs) => {}
+            Some(ours) => {
+                let ours = Rc::make_mut(ours);
+                if ours.len() < theirs.len() {
+                    ours.resize(theirs.len(), 0);
+                }
+                for (a, b) in ours.iter_mut().zip(theirs.iter()) {
+                    *a = (*a).max(*b);
+                }
+            }
+        }
+    }
+
+    /// This block has given so many signals.
+    pub fn set(&mut self, block: u32, signals: u32) {
+        let clock = Rc::make_mut(self.0.get_or_insert_default());
+        let at = block as usize;
+        if clock.len() <= at {
+            clock.resize(at + 1, 0);
+        }
+        clock[at] = signals;
+    }
+}
+
+/// The one who touches an element now.
+#[derive(Clone, Copy)]
+pub(super) struct Me<'a> {
+    pub mark: Mark,
+    pub clock: &'a Clock,
+}
+
+impl Me<'_> {
+    /// Was the other access before this one in every execution?
+    fn comes_after(&self, other: &Mark) -> bool {
+        let me = &self.mark;
+        if other.launch != me.launch {
+            true
+        } else if other.block == me.block {
+            other.warp == me.warp || other.epoch < me.epoch
+        } else {
+            self.clock.of(other.block) > other.signals
+        }
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+enum Readers {
+    #[default]
+    None,
+    One(Mark),
+    Many(Vec<Mark>),
+}
+
+/// The history of one element.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shadow {
+    write: Option<Mark>,
+    readers: Readers,
+    /// The statement that wrote it last, by the number of its execution.
+    pub stamp: u64,
+    /// Is a copy into it under way?
+    pub is_copying: bool,
+}
+
+/// The access that this one races with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Raced {
+    pub other: Mark,
+    pub other_writes: bool,
+}
+
+impl Shadow {
+    #[inline]
+    pub fn read(&mut self, me: Me<'_>) -> Result<(), Raced> {
+        if let Some(write) = self.write
+            && !me.comes_after(&write)
+        {
+            return Err(Raced {
+                other: write,
+                other_writes: true,
+            });
+        }
+        match &mut self.readers {
+            Readers::None => self.readers = Readers::One(me.mark),
+            Readers::One(mark) if me.comes_after(mark) => *mark = me.mark,
+            Readers::One(mark) => self.readers = Readers::Many(vec![*mark, me.mark]),
+            // Whoever comes after this read comes after those before it.
+            Readers::Many(marks) => match marks.iter_mut().find(|m| me.comes_after(m)) {
+                Some(mark) => *mark = me.mark,
+                None => marks.push(me.mark),
+            },
+        }
+        Ok(())
+    }
+
+    #[inline]
+    pub fn write(&mut self, me: Me<'_>) -> Result<(), Raced> {
+        if let Some(write) = self.write
+            && !me.comes_after(&write)
+        {
+            return Err(Raced {
+                other: write,
+                other_writes: true,
+            });
+        }
+        let readers = match &self.readers {
+            Readers::None => &[][..],
+            Readers::One(mark) => std::slice::from_ref(mark),
+            Readers::Many(marks) => marks,
+        };
+        if let Some(other) = readers.iter().find(|mark| !me.comes_after(mark)) {
+            return Err(Raced {
+                other: *other,
+                other_writes: false,
+            });
+        }
+        self.readers = Readers::None;
+        self.write = Some(me.mark);
+        Ok(())
+    }
+
+    /// Who began the copy that is under way.
+    pub fn copier(&self) -> Option<Mark> {
+        self.write.filter(|_| self.is_copying)
+    }
+
+    /// Was it touched in this launch?
+    pub fn is_touched_in(&self, launch: u32) -> bool {
+        let read = match &self.readers {
+            Readers::None => false,
+            Readers::One(mark) => mark.launch == launch,
+            Readers::Many(marks) => marks.iter().any(|mark| mark.launch == launch),
+        };
+        read || self.write.is_some_and(|mark| mark.launch == launch)
+    }
+}

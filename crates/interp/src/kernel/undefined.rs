@@ -1,0 +1,66 @@
+//! Values that nobody may look at, and where they come from.
+
+use std::fmt;
+
+use crate::value::Value;
+
+/// What a lane, a register or an element of memory holds.
+pub(super) type Cell = Result<Value, Undefined>;
+
+/// Why a value is undefined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Why {
+    /// The register was never set.
+    Unset,
+    /// The element was never written.
+    Unwritten,
+    /// The predicate of the load does not hold, and nothing is said for that case.
+    Predicate,
+    /// There is no lane, or no operand, that the value could come from.
+    NoLane,
+    /// The index is outside of the axes.
+    NoElement,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Why::Unset => "reads a register that was never set",
+            Why::Unwritten => "reads an element that was never written",
+            Why::Predicate => "loads nothing where its predicate does not hold",
+            Why::NoLane => "takes the value of a lane that there is not",
+            Why::NoElement => "looks up an element that there is not",
+        })
+    }
+}
+
+/// The statement where an undefined value came up; it keeps it on its way through registers and memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Undefined {
+    pub why: Why,
+    /// The kernel and the instruction that first saw it; not known of what nobody has read.
+    pub at: Option<(u32, u32)>,
+}
+
+impl Undefined {
+    pub fn new(why: Why) -> Undefined {
+        Undefined { why, at: None }
+    }
+
+    /// Read by this instruction, perhaps as the first one.
+    pub fn seen_at(self, kernel: usize, pc: usize) -> Undefined {
+        Undefined {
+            why: self.why,
+            at: self.at.or(Some((kernel as u32, pc as u32))),
+        }
+    }
+}
+
+/// To the last bit, or both undefined.
+pub(super) fn is_same(a: &Cell, b: &Cell) -> bool {
+    match (a, b) {
+        (Ok(a), Ok(b)) => a.is_identical(b),
+        (Err(_), Err(_)) => true,
+        (Ok(_), Err(_)) | (Err(_), Ok(_)) => false,
+    }
+}

@@ -1,0 +1,227 @@
+//! Kernels give the right results in every order, and cost what the hardware would ask for.
+
+mod kernel_programs;
+
+use kernel_programs::*;
+use systola_interp::kernel::{Counts, Options, Order, run_kernel_program};
+use systola_interp::value::{binary, cast};
+use systola_interp::{Arrays, Data, Tensor};
+use systola_ir::kernel::{Op, Stmt};
+use systola_ir::{BinOp, Form, Literal, Scalar};
+
+pub const ORDERS: [Order; 6] = [
+    Order::InOrder,
+    Order::Reversed,
+    Order::Shuffled(1),
+    Order::Shuffled(2),
+    Order::Shuffled(3),
+    Order::Shuffled(4),
+];
+
+/// Runs in every order, and with few and many blocks at once; the results are the stated ones.
+fn check(case: &Case) -> Counts {
+    let mut all: Vec<Counts> = Vec::new();
+    for order in ORDERS {
+        for resident in [1, 2, usize::MAX] {
+            let options = Options {
+                order,
+                resident,
+                ..Options::default()
+            };
+            let outcome = run_kernel_program(&case.program, &case.sizes, &case.inputs, &options);
+            let outcome = match outcome {
+                Ok(outcome) => outcome,
+                Err(error) => panic!("{error}\n\n{}", case.program),
+            };
+            assert_eq!(outcome.outputs, case.outputs, "{order:?}\n{}", case.program);
+            all.push(outcome.counts);
+        }
+    }
+    assert!(all.iter().all(|counts| *counts == all[0]), "{all:?}");
+    all.swap_remove(0)
+}
+
+#[test]
+fn a_tail_is_predicated() {
+    for n in [0, 1, 31, 64, 65, 150] {
+        check(&saxpy(n));
+    }
+    let counts = check(&saxpy(150));
+    assert_eq!(counts.launches, 1);
+    assert_eq!(counts.blocks, 3);
+    // Six warps, each one load of `a` and two of vectors, one store, one product and one sum.
+    assert_eq!(counts.loads, 18);
+    assert_eq!(counts.stores, 6);
+    assert_eq!(counts.arithmetic, 12);
+    assert_eq!(counts.fusible, 6);
+    // `a` is one sector for each warp; the last vector has 22 of 32 elements, in three sectors.
+    assert_eq!(counts.global_sectors, 6 + 3 * (4 * 4 + 3));
+    assert_eq!(counts.global_bytes, 4 * (6 + 3 * 150));
+}
+
+#[test]
+fn lanes_slide() {
+    for n in [3, 8, 9, 21, 64] {
+        check(&stencil(n));
+    }
+    assert_eq!(check(&stencil(21)).slides, 6);
+}
+
+#[test]
+fn padding_avoids_bank_conflicts() {
+    let (plain, padded) = (check(&transpose(2, 0)), check(&transpose(2, 1)));
+    assert_eq!(plain.barriers, 4 * 4);
+    // 4 blocks read 32 columns each, all lanes in one bank.
+    assert_eq!(plain.bank_conflicts, 4 * 32 * 31);
+    assert_eq!(padded.bank_conflicts, 0);
+    assert_eq!(padded.shared_wavefronts, 4 * 64);
+    assert_eq!(plain.global_sectors, 2 * 64 * 64 * 4 / 32);
+}
+
+#[test]
+fn launches_follow_each_other() {
+    for (n, steps) in [(1, 0), (4, 1), (13, 5), (13, 6)] {
+        let counts = check(&ping_pong(n, steps));
+        assert_eq!(counts.launches, steps as u64 + 2);
+    }
+}
+
+#[test]
+fn counts_are_told_by_kernel() {
+    let case = ping_pong(13, 5);
+    let options = Options::default();
+    let outcome = run_kernel_program(&case.program, &case.sizes, &case.inputs, &options).unwrap();
+    let launches: Vec<u64> = outcome.kernels.iter().map(|c| c.launches).collect();
+    assert_eq!(launches, [1, 5, 1]);
+    assert_eq!(outcome.kernels[1].blocks, 20);
+}
+
+#[test]
+fn copies_are_staged() {
+    for tiles in [1, 2, 5] {
+        check(&staged(tiles));
+    }
+    assert_eq!(check(&staged(5)).copies, 10);
+}
+
+#[test]
+fn flags_order_blocks() {
+    for rows in [1, 2, 6, 17] {
+        check(&pipeline(rows));
+    }
+}
+
+#[test]
+fn lanes_look_up_and_shuffle() {
+    let counts = check(&lookup());
+    assert_eq!((counts.lookups, counts.shuffles), (1, 1));
+}
+
+#[test]
+fn wide_accesses_move_consecutive_elements() {
+    let mut b = Builder::new("wide", &[]);
+    let x = b.input("x", Scalar::F32, &[2.into(), 16.into()]);
+    let y = b.output("y", Scalar::F32, &[2.into(), 16.into()]);
+    b.begin("wide", 1, 8);
+    let l = b.lane();
+    let l = Form::from(l);
+    let (row, column) = (l.floor_div(4), l.modulo(4));
+    let column = column.scale(&systola_ir::Poly::constant(4)).unwrap();
+    let to: Vec<_> = (0..4).map(|_| b.value("v", Scalar::F32)).collect();
+    let at = |buffer| global(buffer, &[row.clone(), column.clone()]);
+    b.stmt(Stmt::LoadWide {
+        to: to.clone(),
+        from: at(x),
+        otherwise: None,
+    });
+    let values = to.into_iter().rev().collect();
+    b.stmt(Stmt::StoreWide { to: at(y), values });
+    b.end_and_launch();
+    let dx: Vec<f32> = (0..32).map(|k| k as f32).collect();
+    let dy: Vec<f32> = dx.chunks(4).flat_map(|c| c.iter().rev().copied()).collect();
+    let tensor = |data: Vec<f32>| Tensor::new(vec![2, 16], data).unwrap();
+    let counts = check(&Case {
+        program: b.program,
+        sizes: vec![],
+        inputs: Arrays::from([("x".into(), tensor(dx))]),
+        outputs: Arrays::from([("y".into(), tensor(dy))]),
+    });
+    assert_eq!((counts.loads, counts.stores), (1, 1));
+    assert_eq!(counts.global_sectors, 8);
+}
+
+/// z = select(x < y, min(x, y), max(x, y)), by way of shared memory, and y cast to f64.
+#[test]
+fn every_scalar_runs() {
+    for ty in Scalar::ALL {
+        let mut b = Builder::new("scalars", &[]);
+        let x = b.input("x", ty, &[8.into()]);
+        let y = b.input("y", ty, &[8.into()]);
+        let z = b.output("z", ty, &[8.into()]);
+        let wide = b.output("wide", Scalar::F64, &[8.into()]);
+        b.begin("scalars", 2, 4);
+        let (w, l) = (b.warp(), b.lane());
+        let here = lin(&[(4, w), (1, l)], 0);
+        let across = lin(&[(-4, w), (-1, l)], 7);
+        let stage = b.shared("stage", ty, &[8]);
+        let given = b.load("given", ty, global(y, std::slice::from_ref(&here)));
+        b.store(shared(stage, std::slice::from_ref(&across)), given);
+        b.stmt(Stmt::Barrier);
+        let vx = b.load("vx", ty, global(x, std::slice::from_ref(&across)));
+        let vy = b.load("vy", ty, shared(stage, std::slice::from_ref(&here)));
+        let cond = b.binary(BinOp::Lt, vx, vy);
+        let then = b.binary(BinOp::Min, vx, vy);
+        let otherwise = b.binary(BinOp::Max, vx, vy);
+        let select = Op::Select {
+            cond,
+            then,
+            otherwise,
+        };
+        let chosen = b.op("chosen", ty, select);
+        b.store(global(z, std::slice::from_ref(&across)), chosen);
+        let cast_up = b.op("cast", Scalar::F64, Op::Cast(vy));
+        b.store(global(wide, std::slice::from_ref(&across)), cast_up);
+        b.end_and_launch();
+        let axes = &b.program.buffers[0].axes.clone();
+        let (dx, dy) = (
+            Tensor::random(ty, axes, &[], 1).unwrap(),
+            Tensor::random(ty, axes, &[], 2).unwrap(),
+        );
+        let mut dz = Tensor::zeros(ty, axes, &[]).unwrap();
+        let mut dw = Vec::new();
+        for k in 0..8 {
+            let (x, y) = (dx.data.get(k).unwrap(), dy.data.get(k).unwrap());
+            let less = binary(BinOp::Lt, &x, &y).unwrap().as_int() == Some(1);
+            let op = if less { BinOp::Min } else { BinOp::Max };
+            assert!(dz.data.set(k, &binary(op, &x, &y).unwrap()));
+            dw.push(cast(Scalar::F64, &y).unwrap().as_float().unwrap());
+        }
+        check(&Case {
+            program: b.program,
+            sizes: vec![],
+            inputs: Arrays::from([("x".into(), dx), ("y".into(), dy)]),
+            outputs: Arrays::from([
+                ("z".into(), dz),
+                ("wide".into(), Tensor::vector(Data::from(dw))),
+            ]),
+        });
+    }
+}
+
+/// A flag counts on from launch to launch, and a fill is what nobody overwrites.
+#[test]
+fn outputs_are_filled() {
+    let mut case = saxpy(10);
+    let z = case.program.buffers.len() - 1;
+    case.program.buffers[z].kind = systola_ir::kernel::BufferKind::Output {
+        fill: Some(Literal::Int(7)),
+    };
+    case.program.buffers[z].axes[0].hi = Form::from(12);
+    let mut expect: Vec<f32> = match &case.outputs["z"].data {
+        Data::F32(list) => list.clone(),
+        other => panic!("{other:?}"),
+    };
+    expect.extend([7.0, 7.0]);
+    case.outputs.insert("z".into(), Tensor::vector(expect));
+    check(&case);
+}

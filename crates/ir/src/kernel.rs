@@ -1,0 +1,372 @@
+//! Kernels: what a machine with lanes runs, before any target's syntax.
+//!
+//! A [`Program`] is what the host does: it fills buffers, runs loops and launches kernels one after
+//! another; a launch ends before the next begins, and everything it wrote is then visible.
+//!
+//! A [`Kernel`] is one program that every lane of every warp of every block of a grid executes.
+//!
+//! **Blocks** run in any order and at the same time; without flags they do not see each other's
+//! writes. **Warps** of a block share its shared memory and meet at [`Stmt::Barrier`]. **Lanes** of a
+//! warp run in lockstep: a statement is done by all of them before the next begins, and within one
+//! statement all lanes read before any lane writes.
+//!
+//! **Positions.** Loops, addresses and guards are quasi-affine [`Form`]s and [`Cond`]s over the
+//! parameters and the index variables [`Kernel::vars`] (a `DimId` in a form points into that list).
+//! A form in which the lane variable does not occur is *uniform*: the same in all lanes. Loop
+//! bounds and the conditions of `If` are uniform, so control never diverges within a warp, and only
+//! loads, stores and choices are predicated lane by lane.
+//!
+//! **Values** are assigned once ([`Stmt::Let`]) and used in the block of statements that follows,
+//! also inside of it, never before or beside it. What survives a turn of a loop is in a [`Reg`],
+//! which is set and read. A value or register is [`Shape::Uniform`] or [`Shape::Varying`]; an operation on uniform values
+//! is uniform. An undefined value (a register never set, memory never written, a lane beyond the sources
+//! of a shuffle, a load whose predicate does not hold and that has no `otherwise`) may be computed with
+//! and kept in shared or temporary memory: the result is undefined again, and so is a lookup by it. It must
+//! not reach an output, a flag or the divisor of an integer division.
+//!
+//! **Memory.** A buffer is an array in global memory with one range of indices per axis, stored row
+//! by row. Shared arrays live as long as the block, one for each block. All accesses whose predicate
+//! holds must be inside of the axes.
+//!
+//! The operators mean what `scalar.rs` says; a float multiply feeding an add may be fused.
+
+use crate::form::{Cond, Form, Poly};
+use crate::id::{BufferId, DimId, KernelId, RegId, SharedId, ValueId};
+use crate::mapping::Engine;
+use crate::scalar::{BinOp, Literal, Scalar, UnOp};
+use crate::system::Axis;
+
+pub mod print;
+pub mod verify;
+pub mod visit;
+
+/// What the host does with a mapped system.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    pub name: String,
+    /// Names of the sizes; a `ParamId` in a form points into this list. Sizes that were fixed at
+    /// compile time stay listed, with their value.
+    pub params: Vec<Size>,
+    /// What the sizes satisfy.
+    pub context: Vec<Cond>,
+    pub buffers: Vec<Buffer>,
+    pub kernels: Vec<Kernel>,
+    /// Names of the variables of host loops; a `DimId` in a form of a [`Host`] points into this list.
+    pub host_vars: Vec<String>,
+    pub body: Vec<Host>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Size {
+    pub name: String,
+    /// The one value this program is for.
+    pub fixed: Option<i128>,
+}
+
+/// An array in global memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Buffer {
+    pub name: String,
+    pub ty: Scalar,
+    pub kind: BufferKind,
+    /// In the parameters.
+    pub axes: Vec<Axis>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum BufferKind {
+    /// Given by the caller, never written. `data`: the contents, where the program states them.
+    Input { data: Option<Vec<Literal>> },
+    /// Handed to the caller; every element is `fill` before the first launch.
+    Output { fill: Option<Literal> },
+    /// Made for the run, undefined before it is written: values that cross launches, flags, and
+    /// what does not fit into registers or shared memory.
+    Temporary,
+    /// The same, zero before the first launch: flags and tickets.
+    Flags,
+}
+
+/// A step of the host.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Host {
+    Launch {
+        kernel: KernelId,
+        /// One form over the host's variables for each [`VarKind::Host`] of the kernel, in order.
+        args: Vec<Form>,
+    },
+    /// var = max(lo), …, min(hi) − 1.
+    For {
+        var: DimId,
+        lo: Vec<Form>,
+        hi: Vec<Form>,
+        body: Vec<Host>,
+    },
+}
+
+/// One program for all lanes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    pub name: String,
+    /// Lanes of a warp.
+    pub lanes: u32,
+    /// Warps of a block.
+    pub warps: u32,
+    /// Index variables. Each is bound once: by the host, by the grid, by the position in the block,
+    /// or by one `For`.
+    pub vars: Vec<Var>,
+    pub shared: Vec<Shared>,
+    pub regs: Vec<Reg>,
+    /// What each value is; its operation stands in the one `Let` that assigns it.
+    pub values: Vec<Value>,
+    pub body: Vec<Stmt>,
+}
+
+/// An index variable.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Var {
+    pub name: String,
+    pub kind: VarKind,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum VarKind {
+    /// An argument of the launch.
+    Host,
+    /// A coordinate of the block: max(lo) … min(hi) − 1, over parameters and the host's variables. The grid is
+    /// the product of all of them, the last one fastest.
+    Block { lo: Vec<Form>, hi: Vec<Form> },
+    /// 0 … warps − 1.
+    Warp,
+    /// 0 … lanes − 1.
+    Lane,
+    /// Bound by a `For`.
+    Loop,
+    /// Bound by a [`Stmt::Ticket`]: a number that no other block gets, drawn in the order of arrival.
+    Ticket,
+}
+
+/// An array of a block.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Shared {
+    pub name: String,
+    pub ty: Scalar,
+    /// Extents in the parameters; indices start at 0.
+    pub extents: Vec<Poly>,
+}
+
+/// A register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reg {
+    pub name: String,
+    pub ty: Scalar,
+    pub shape: Shape,
+}
+
+/// A value that is assigned once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// After the equation it comes from; a printer makes it unique.
+    pub name: String,
+    pub ty: Scalar,
+    pub shape: Shape,
+}
+
+/// Is it the same in all lanes?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Shape {
+    /// Yes: one scalar for a warp.
+    Uniform,
+    /// One for each lane.
+    Varying,
+}
+
+/// Where an access goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Memory {
+    Global(BufferId),
+    Shared(SharedId),
+}
+
+/// An access by position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Access {
+    pub memory: Memory,
+    /// One form for each axis.
+    pub index: Vec<Form>,
+    /// Lanes where it does not hold do nothing.
+    pub when: Cond,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stmt {
+    Let(ValueId, Op),
+    /// All lanes.
+    Set(RegId, ValueId),
+    /// Consecutive elements along the last axis become consecutive values. Global memory or shared.
+    LoadWide {
+        to: Vec<ValueId>,
+        from: Access,
+        otherwise: Option<Literal>,
+    },
+    /// Two lanes that store to one element in one statement must store the same value.
+    Store {
+        to: Access,
+        value: ValueId,
+    },
+    /// Values to consecutive elements along the last axis.
+    StoreWide {
+        to: Access,
+        values: Vec<ValueId>,
+    },
+    /// From global into shared memory, not there before a `WaitCopies`. `width` consecutive elements, in lanes where
+    /// both predicates hold. Until then nobody touches the target or writes the source.
+    Copy {
+        to: Access,
+        from: Access,
+        width: u32,
+        engine: Engine,
+    },
+    /// Ends the group of the copies since the last `CommitCopies`.
+    CommitCopies,
+    /// Waits until at most so many groups of this warp are under way. Other warps see the data after a barrier.
+    WaitCopies {
+        pending: u32,
+    },
+    /// var = max(lo), max(lo) + step, … < min(hi); uniform.
+    For {
+        var: DimId,
+        lo: Vec<Form>,
+        hi: Vec<Form>,
+        step: i128,
+        body: Vec<Stmt>,
+    },
+    /// Uniform.
+    If {
+        cond: Cond,
+        then: Vec<Stmt>,
+        otherwise: Vec<Stmt>,
+    },
+    /// All warps of the block arrive before any leaves; shared memory is then up to date. Every warp
+    /// comes to the same barriers: none stands where the conditions and bounds around it depend on the warp.
+    Barrier,
+    /// Releases: after everything that this block wrote, adds one to an element of a `Flags` buffer (i32), once for
+    /// the block. All its warps come here, as to a barrier.
+    Signal {
+        flag: Access,
+    },
+    /// Acquires: waits until the element is at least this; what was written before the signals is then visible. Uniform.
+    /// All warps come here, each waits for itself: it is no barrier.
+    Await {
+        flag: Access,
+        at_least: Form,
+    },
+    /// Draws the block's number from an element of a `Flags` buffer (i32), once, for the whole block.
+    Ticket {
+        var: DimId,
+        counter: Access,
+    },
+    /// For people.
+    Comment(String),
+}
+
+/// What a value is computed from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    Lit(Literal),
+    /// A position as a number, an i64.
+    Index(Form),
+    /// The register as it is now.
+    Get(RegId),
+    Unary(UnOp, ValueId),
+    Binary(BinOp, ValueId, ValueId),
+    Cast(ValueId),
+    /// By a bool.
+    Select {
+        cond: ValueId,
+        then: ValueId,
+        otherwise: ValueId,
+    },
+    /// By position.
+    Choose {
+        cond: Cond,
+        then: ValueId,
+        otherwise: ValueId,
+    },
+    /// `otherwise`: the value where the predicate does not hold.
+    Load {
+        from: Access,
+        otherwise: Option<Literal>,
+    },
+    /// From computed indices, one integer for each axis, numbered from 0. Outside of the axes the value
+    /// is undefined.
+    Lookup {
+        memory: Memory,
+        index: Vec<ValueId>,
+    },
+    /// The value of the lane that the form names; undefined where there is no such lane.
+    Shuffle {
+        value: ValueId,
+        from: Form,
+    },
+    /// Lane l gets element l + lanes − by of `low` followed by `high`, 0 ≤ by ≤ lanes: `high` moved up by so many
+    /// lanes, filled from the top of `low`. Without `low` those lanes are undefined; likewise `high`.
+    Slide {
+        low: Option<ValueId>,
+        high: Option<ValueId>,
+        by: u32,
+    },
+}
+
+impl Kernel {
+    /// The variables of a kind, in order.
+    pub fn vars_where(&self, is: impl Fn(&VarKind) -> bool) -> impl Iterator<Item = DimId> {
+        self.vars
+            .iter()
+            .enumerate()
+            .filter(move |(_, v)| is(&v.kind))
+            .map(|(n, _)| DimId::from(n))
+    }
+
+    pub fn lane(&self) -> Option<DimId> {
+        self.vars_where(|k| matches!(k, VarKind::Lane)).next()
+    }
+
+    /// Is the lane variable absent?
+    pub fn is_uniform(&self, form: &Form) -> bool {
+        self.lane().is_none_or(|lane| !form.dims().contains(&lane))
+    }
+
+    pub fn shape_of(&self, form: &Form) -> Shape {
+        if self.is_uniform(form) {
+            Shape::Uniform
+        } else {
+            Shape::Varying
+        }
+    }
+
+    pub fn cond_is_uniform(&self, cond: &Cond) -> bool {
+        cond.forms().into_iter().all(|f| self.is_uniform(f))
+    }
+}
+
+impl Access {
+    pub fn new(memory: Memory, index: Vec<Form>) -> Access {
+        Access {
+            memory,
+            index,
+            when: Cond::TRUE,
+        }
+    }
+}
+
+impl Program {
+    pub fn param_names(&self) -> Vec<String> {
+        self.params.iter().map(|p| p.name.clone()).collect()
+    }
+
+    /// Extents of a buffer's axes.
+    pub fn extents(&self, buffer: BufferId) -> Vec<Form> {
+        let axes = &self.buffers[buffer.index()].axes;
+        axes.iter().map(|a| a.hi.sub(&a.lo)).collect()
+    }
+}

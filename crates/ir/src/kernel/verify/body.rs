@@ -1,0 +1,461 @@
+//! Scopes, control and accesses of one kernel.
+
+use crate::form::{Cond, Form};
+use crate::id::{DimId, KernelId, ValueId};
+use crate::kernel::print::KernelText;
+use crate::kernel::visit::walk;
+use crate::kernel::{
+    Access, BufferKind, Kernel, Memory, Program, Shape, Stmt, Value, Var, VarKind,
+};
+use crate::scalar::{Literal, Scalar};
+
+use super::is_literal_of;
+use super::ops::{OpType, type_of};
+
+pub(super) fn verify_kernel(program: &Program, id: KernelId, wrong: &mut Vec<String>) {
+    let Some(text) = KernelText::new(program, id) else {
+        return;
+    };
+    let kernel = &program.kernels[id.index()];
+    let mut checker = Checker {
+        program,
+        kernel,
+        text,
+        here: None,
+        wrong,
+        defined: vec![false; kernel.values.len()],
+        bound: vec![false; kernel.vars.len()],
+        scope: Scope {
+            values: vec![false; kernel.values.len()],
+            vars: kernel.vars.iter().map(is_given).collect(),
+            in_loop: false,
+            by_warp: false,
+        },
+    };
+    checker.declarations();
+    checker.body(&kernel.body);
+    checker.copies();
+}
+
+/// Has it a value from the first statement on?
+fn is_given(var: &Var) -> bool {
+    match var.kind {
+        VarKind::Host | VarKind::Block { .. } | VarKind::Warp | VarKind::Lane => true,
+        VarKind::Loop | VarKind::Ticket => false,
+    }
+}
+
+/// What holds at a statement.
+#[derive(Clone)]
+struct Scope {
+    values: Vec<bool>,
+    vars: Vec<bool>,
+    in_loop: bool,
+    /// Does it depend on the warp whether or how often this is executed?
+    by_warp: bool,
+}
+
+/// The name, element type and number of axes of a memory.
+pub(super) struct Array<'a> {
+    name: &'a str,
+    pub ty: Scalar,
+    pub rank: usize,
+}
+
+struct Checker<'a, 'w> {
+    program: &'a Program,
+    kernel: &'a Kernel,
+    text: KernelText<'a>,
+    /// The statement that is looked at.
+    here: Option<&'a Stmt>,
+    wrong: &'w mut Vec<String>,
+    defined: Vec<bool>,
+    bound: Vec<bool>,
+    scope: Scope,
+}
+
+impl<'a> Checker<'a, '_> {
+    fn report(&mut self, what: impl Into<String>) {
+        let (name, what) = (&self.kernel.name, what.into());
+        self.wrong.push(match self.here {
+            Some(stmt) => format!("{name}: {what}: `{}`", self.text.stmt(stmt)),
+            None => format!("{name}: {what}"),
+        });
+    }
+
+    fn check(&mut self, holds: bool, what: &str) {
+        if !holds {
+            self.report(what);
+        }
+    }
+
+    fn declarations(&mut self) {
+        let kernel = self.kernel;
+        self.check(kernel.lanes > 0 && kernel.warps > 0, "no lanes or no warps");
+        let count = |is: fn(&VarKind) -> bool| kernel.vars_where(is).count();
+        let (lanes, warps) = (
+            count(|k| matches!(k, VarKind::Lane)),
+            count(|k| matches!(k, VarKind::Warp)),
+        );
+        self.check(lanes <= 1, "more than one lane variable");
+        self.check(warps <= 1, "more than one warp variable");
+        for var in &kernel.vars {
+            let VarKind::Block { lo, hi } = &var.kind else {
+                continue;
+            };
+            let is_host = |d: DimId| {
+                let var = kernel.vars.get(d.index());
+                var.is_some_and(|v| v.kind == VarKind::Host)
+            };
+            let known = |form: &Form| self.program.knows(form, &is_host);
+            let (bounded, known) = (
+                !lo.is_empty() && !hi.is_empty(),
+                lo.iter().chain(hi).all(known),
+            );
+            let name = &var.name;
+            self.check(bounded, &format!("the block variable {name} has no bound"));
+            self.check(
+                known,
+                &format!("the range of {name} uses more than sizes and the host's variables"),
+            );
+        }
+        for shared in &kernel.shared {
+            let known = shared.extents.iter().all(|e| self.program.knows_poly(e));
+            let name = &shared.name;
+            self.check(known, &format!("the extents of {name} use an unknown size"));
+        }
+    }
+
+    fn body(&mut self, body: &'a [Stmt]) {
+        for stmt in body {
+            self.here = Some(stmt);
+            self.stmt(stmt);
+        }
+    }
+
+    fn inner(&mut self, body: &'a [Stmt], change: impl FnOnce(&mut Scope)) {
+        let outer = self.scope.clone();
+        change(&mut self.scope);
+        self.body(body);
+        self.scope = outer;
+    }
+
+    fn stmt(&mut self, stmt: &'a Stmt) {
+        for form in stmt.forms() {
+            let in_scope = |d: DimId| self.scope.vars.get(d.index()).copied().unwrap_or(false);
+            let known = self.program.knows(form, &in_scope);
+            self.check(
+                known,
+                "a position uses an unknown variable or one out of scope",
+            );
+        }
+        for value in stmt.uses() {
+            match self.scope.values.get(value.index()) {
+                None => self.report(format!("there is no value {}", value.index())),
+                Some(true) => {}
+                Some(false) => {
+                    let name = self.text.value(value);
+                    self.report(format!(
+                        "{name} is used before it is assigned or out of its scope"
+                    ));
+                }
+            }
+        }
+        match stmt {
+            Stmt::Let(value, op) => {
+                match type_of(self.program, self.kernel, op, self.value(*value)) {
+                    Ok(found) => self.assigned(*value, found),
+                    Err(why) => self.report(why),
+                }
+                if let Some(access) = op.access() {
+                    self.access(access, 1);
+                }
+                self.define(*value);
+            }
+            Stmt::Set(reg, value) => {
+                let (Some(to), Some(from)) =
+                    (self.kernel.regs.get(reg.index()), self.value(*value))
+                else {
+                    return self.report("there is no such register or value");
+                };
+                let (types, shapes) = (to.ty == from.ty, to.shape >= from.shape);
+                self.check(types, "the register has another type than the value");
+                self.check(shapes, "a uniform register is set to a varying value");
+            }
+            Stmt::LoadWide {
+                to,
+                from,
+                otherwise,
+            } => {
+                self.check(!to.is_empty(), "nothing is loaded");
+                if let Some(array) = self.access(from, to.len()) {
+                    let (ty, shape) = (array.ty, access_shape(self.kernel, from));
+                    self.literal(*otherwise, ty);
+                    for value in to {
+                        self.assigned(*value, OpType { ty, shape });
+                    }
+                }
+                to.iter().for_each(|value| self.define(*value));
+            }
+            Stmt::Store { to, value } => self.store(to, std::slice::from_ref(value)),
+            Stmt::StoreWide { to, values } => self.store(to, values),
+            Stmt::Copy {
+                to, from, width, ..
+            } => {
+                self.check(*width > 0, "nothing is copied");
+                let into_shared = matches!(to.memory, Memory::Shared(_));
+                let from_global = matches!(from.memory, Memory::Global(_));
+                self.check(
+                    into_shared && from_global,
+                    "a copy goes from global to shared memory",
+                );
+                let width = *width as usize;
+                let (to, from) = (self.access(to, width), self.access(from, width));
+                if let (Some(to), Some(from)) = (to, from) {
+                    self.check(to.ty == from.ty, "the copy changes the type");
+                }
+            }
+            Stmt::For {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => {
+                let bounds: Vec<&Form> = lo.iter().chain(hi).collect();
+                self.check(!lo.is_empty() && !hi.is_empty(), "the loop has no bound");
+                self.check(*step > 0, "the step is not positive");
+                let uniform = bounds.iter().all(|form| self.kernel.is_uniform(form));
+                self.check(uniform, "the bounds depend on the lane");
+                self.bind(*var, |kind| matches!(kind, VarKind::Loop), "loop");
+                let by_warp = self.is_by_warp(&bounds);
+                self.inner(body, |scope| {
+                    if let Some(slot) = scope.vars.get_mut(var.index()) {
+                        *slot = true;
+                    }
+                    scope.in_loop = true;
+                    scope.by_warp |= by_warp;
+                });
+            }
+            Stmt::If {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let uniform = self.kernel.cond_is_uniform(cond);
+                self.check(uniform, "the condition depends on the lane");
+                let by_warp = self.is_by_warp(&cond.forms());
+                self.inner(then, |scope| scope.by_warp |= by_warp);
+                self.inner(otherwise, |scope| scope.by_warp |= by_warp);
+            }
+            Stmt::Barrier => {
+                let everyone = !self.scope.by_warp;
+                self.check(everyone, "not every warp comes to this barrier");
+            }
+            Stmt::Signal { flag } => self.flag(flag, &[]),
+            Stmt::Await { flag, at_least } => self.flag(flag, &[at_least]),
+            Stmt::Ticket { var, counter } => {
+                let once = !self.scope.in_loop;
+                self.check(once, "a ticket is drawn in a loop");
+                let always = counter.when == Cond::TRUE;
+                self.check(always, "a ticket is drawn on a condition");
+                self.flag(counter, &[]);
+                self.bind(*var, |kind| matches!(kind, VarKind::Ticket), "ticket");
+                if let Some(slot) = self.scope.vars.get_mut(var.index()) {
+                    *slot = true;
+                }
+            }
+            Stmt::CommitCopies | Stmt::WaitCopies { .. } | Stmt::Comment(_) => {}
+        }
+    }
+
+    fn value(&self, value: ValueId) -> Option<&'a Value> {
+        self.kernel.values.get(value.index())
+    }
+
+    fn define(&mut self, value: ValueId) {
+        let at = value.index();
+        match self.defined.get_mut(at) {
+            None => self.report(format!("there is no value {at}")),
+            Some(slot) if !*slot => {
+                *slot = true;
+                self.scope.values[at] = true;
+            }
+            Some(_) => {
+                let name = self.text.value(value);
+                self.report(format!("{name} is assigned twice"));
+            }
+        }
+    }
+
+    fn bind(&mut self, var: DimId, is: fn(&VarKind) -> bool, kind: &str) {
+        let at = var.index();
+        match self.kernel.vars.get(at) {
+            None => self.report(format!("there is no variable {at}")),
+            Some(var) if !is(&var.kind) => {
+                self.report(format!("{} is no {kind} variable", var.name));
+            }
+            Some(var) => {
+                if std::mem::replace(&mut self.bound[at], true) {
+                    self.report(format!("{} is bound twice", var.name));
+                }
+            }
+        }
+    }
+
+    /// May a value of this declaration hold what was found?
+    fn assigned(&mut self, value: ValueId, found: OpType) {
+        let Some(declared) = self.value(value) else {
+            return;
+        };
+        if declared.ty != found.ty {
+            let (ty, found) = (declared.ty, found.ty);
+            self.report(format!("a {ty} is assigned a {found}"));
+        }
+        let fits = declared.shape >= found.shape;
+        self.check(fits, "a uniform value depends on the lane");
+    }
+
+    fn literal(&mut self, value: Option<Literal>, ty: Scalar) {
+        if let Some(value) = value
+            && !is_literal_of(value, ty)
+        {
+            self.report(format!("{value} is no {ty}"));
+        }
+    }
+
+    fn access(&mut self, access: &Access, width: usize) -> Option<Array<'a>> {
+        let Some(array) = array_of(self.program, self.kernel, access.memory) else {
+            self.report("there is no such array");
+            return None;
+        };
+        if access.index.len() != array.rank {
+            let (name, rank, given) = (array.name, array.rank, access.index.len());
+            self.report(format!("{given} indices for the {rank} axes of {name}"));
+        }
+        let has_axis = width == 1 || array.rank > 0;
+        self.check(has_axis, "a wide access to a single element");
+        Some(array)
+    }
+
+    fn store(&mut self, to: &Access, values: &[ValueId]) {
+        self.check(!values.is_empty(), "nothing is stored");
+        self.check(!self.is_input(to.memory), "an input is written");
+        let Some(array) = self.access(to, values.len()) else {
+            return;
+        };
+        for value in values {
+            let Some(stored) = self.value(*value) else {
+                continue;
+            };
+            if stored.ty != array.ty {
+                let (found, ty) = (stored.ty, array.ty);
+                self.report(format!("a {found} is stored among {ty}"));
+            }
+        }
+    }
+
+    fn is_input(&self, memory: Memory) -> bool {
+        match memory {
+            Memory::Global(id) => {
+                let buffer = self.program.buffers.get(id.index());
+                buffer.is_some_and(|b| matches!(b.kind, BufferKind::Input { .. }))
+            }
+            Memory::Shared(_) => false,
+        }
+    }
+
+    /// What the block does as one, with all its warps, on one element of a `Flags` buffer.
+    fn flag(&mut self, flag: &Access, others: &[&Form]) {
+        self.access(flag, 1);
+        let is_flags = match flag.memory {
+            Memory::Global(id) => {
+                let buffer = self.program.buffers.get(id.index());
+                buffer.is_some_and(|b| b.kind == BufferKind::Flags)
+            }
+            Memory::Shared(_) => false,
+        };
+        self.check(is_flags, "this is not in a buffer of flags");
+        let mut forms = flag.forms();
+        forms.extend(others);
+        let uniform = forms.iter().all(|form| self.kernel.is_uniform(form));
+        self.check(uniform, "it depends on the lane");
+        let one = !self.is_by_warp(&forms) && !self.scope.by_warp;
+        self.check(
+            one,
+            "it depends on the warp, and is done by the whole block",
+        );
+    }
+
+    /// Does the warp variable occur, where there is more than one warp?
+    fn is_by_warp(&self, forms: &[&Form]) -> bool {
+        let is_warp = |d: &DimId| {
+            let var = self.kernel.vars.get(d.index());
+            var.is_some_and(|v| v.kind == VarKind::Warp)
+        };
+        self.kernel.warps > 1 && forms.iter().any(|form| form.dims().iter().any(is_warp))
+    }
+
+    /// Copies are committed and waited for, and nothing else is.
+    fn copies(&mut self) {
+        let (mut copies, mut commits, mut waits) = (0, 0, 0);
+        walk(&self.kernel.body, &mut |stmt| match stmt {
+            Stmt::Copy { .. } => copies += 1,
+            Stmt::CommitCopies => commits += 1,
+            Stmt::WaitCopies { .. } => waits += 1,
+            Stmt::Let(..)
+            | Stmt::Set(..)
+            | Stmt::LoadWide { .. }
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::For { .. }
+            | Stmt::If { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => {}
+        });
+        self.here = None;
+        if copies > 0 {
+            self.check(commits > 0, "copies are never committed");
+            self.check(waits > 0, "copies are never waited for");
+        } else {
+            self.check(
+                commits == 0 && waits == 0,
+                "there are no copies to wait for",
+            );
+        }
+    }
+}
+
+/// The shape of what is loaded.
+pub(super) fn access_shape(kernel: &Kernel, access: &Access) -> Shape {
+    let shapes = access.forms().into_iter().map(|form| kernel.shape_of(form));
+    shapes.max().unwrap_or(Shape::Uniform)
+}
+
+pub(super) fn array_of<'a>(
+    program: &'a Program,
+    kernel: &'a Kernel,
+    memory: Memory,
+) -> Option<Array<'a>> {
+    Some(match memory {
+        Memory::Global(id) => {
+            let buffer = program.buffers.get(id.index())?;
+            Array {
+                name: &buffer.name,
+                ty: buffer.ty,
+                rank: buffer.axes.len(),
+            }
+        }
+        Memory::Shared(id) => {
+            let shared = kernel.shared.get(id.index())?;
+            Array {
+                name: &shared.name,
+                ty: shared.ty,
+                rank: shared.extents.len(),
+            }
+        }
+    })
+}

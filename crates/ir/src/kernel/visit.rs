@@ -1,0 +1,472 @@
+//! Walking and rewriting kernels.
+
+use crate::form::{Cond, Form, Overflow};
+use crate::id::{DimId, RegId, ValueId};
+use crate::kernel::{Access, Host, Kernel, Op, Stmt, VarKind};
+
+/// Calls `f` on every statement, outermost first, in the order they are written.
+pub fn walk<'a>(body: &'a [Stmt], f: &mut impl FnMut(&'a Stmt)) {
+    for stmt in body {
+        f(stmt);
+        for inner in stmt.bodies() {
+            walk(inner, f);
+        }
+    }
+}
+
+/// Calls `f` on every statement, innermost first, so that `f` may replace what is in a body.
+pub fn walk_mut(body: &mut [Stmt], f: &mut impl FnMut(&mut Stmt)) {
+    for stmt in body {
+        for inner in stmt.bodies_mut() {
+            walk_mut(inner, f);
+        }
+        f(stmt);
+    }
+}
+
+/// Calls `f` on every step of the host, outermost first.
+pub fn walk_host<'a>(body: &'a [Host], f: &mut impl FnMut(&'a Host)) {
+    for step in body {
+        f(step);
+        match step {
+            Host::Launch { .. } => {}
+            Host::For { body, .. } => walk_host(body, f),
+        }
+    }
+}
+
+/// The bounds of a loop, the lower ones first.
+fn bounds<'a>(lo: &'a [Form], hi: &'a [Form]) -> Vec<&'a Form> {
+    lo.iter().chain(hi).collect()
+}
+
+impl Access {
+    /// Those of the index and of the predicate.
+    pub fn forms(&self) -> Vec<&Form> {
+        let mut forms: Vec<&Form> = self.index.iter().collect();
+        forms.extend(self.when.forms());
+        forms
+    }
+}
+
+impl Op {
+    /// The values it is computed from, in the order they are written.
+    pub fn values(&self) -> Vec<ValueId> {
+        match self {
+            Op::Lit(_) | Op::Index(_) | Op::Get(_) | Op::Load { .. } => Vec::new(),
+            Op::Unary(_, a) | Op::Cast(a) | Op::Shuffle { value: a, .. } => vec![*a],
+            Op::Binary(_, a, b) => vec![*a, *b],
+            Op::Select {
+                cond,
+                then,
+                otherwise,
+            } => vec![*cond, *then, *otherwise],
+            Op::Choose {
+                then, otherwise, ..
+            } => vec![*then, *otherwise],
+            Op::Lookup { index, .. } => index.clone(),
+            Op::Slide { low, high, .. } => low.iter().chain(high).copied().collect(),
+        }
+    }
+
+    /// The access by position, if it is one.
+    pub fn access(&self) -> Option<&Access> {
+        match self {
+            Op::Load { from, .. } => Some(from),
+            Op::Lit(_)
+            | Op::Index(_)
+            | Op::Get(_)
+            | Op::Unary(..)
+            | Op::Binary(..)
+            | Op::Cast(_)
+            | Op::Select { .. }
+            | Op::Choose { .. }
+            | Op::Lookup { .. }
+            | Op::Shuffle { .. }
+            | Op::Slide { .. } => None,
+        }
+    }
+
+    /// Every form in it.
+    pub fn forms(&self) -> Vec<&Form> {
+        match self {
+            Op::Index(form) | Op::Shuffle { from: form, .. } => vec![form],
+            Op::Choose { cond, .. } => cond.forms(),
+            Op::Load { from, .. } => from.forms(),
+            Op::Lit(_)
+            | Op::Get(_)
+            | Op::Unary(..)
+            | Op::Binary(..)
+            | Op::Cast(_)
+            | Op::Select { .. }
+            | Op::Lookup { .. }
+            | Op::Slide { .. } => Vec::new(),
+        }
+    }
+}
+
+impl Stmt {
+    /// The statements inside of it, one list for each branch.
+    pub fn bodies(&self) -> Vec<&[Stmt]> {
+        match self {
+            Stmt::For { body, .. } => vec![body],
+            Stmt::If {
+                then, otherwise, ..
+            } => vec![then, otherwise],
+            Stmt::Let(..)
+            | Stmt::Set(..)
+            | Stmt::LoadWide { .. }
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::Copy { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => Vec::new(),
+        }
+    }
+
+    /// Like [`Stmt::bodies`].
+    pub fn bodies_mut(&mut self) -> Vec<&mut Vec<Stmt>> {
+        match self {
+            Stmt::For { body, .. } => vec![body],
+            Stmt::If {
+                then, otherwise, ..
+            } => vec![then, otherwise],
+            Stmt::Let(..)
+            | Stmt::Set(..)
+            | Stmt::LoadWide { .. }
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::Copy { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => Vec::new(),
+        }
+    }
+
+    /// The values it reads itself; what is inside of its bodies is not counted.
+    pub fn uses(&self) -> Vec<ValueId> {
+        match self {
+            Stmt::Let(_, op) => op.values(),
+            Stmt::Set(_, value) | Stmt::Store { value, .. } => vec![*value],
+            Stmt::StoreWide { values, .. } => values.clone(),
+            Stmt::LoadWide { .. }
+            | Stmt::Copy { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::For { .. }
+            | Stmt::If { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => Vec::new(),
+        }
+    }
+
+    /// The values it assigns itself.
+    pub fn defs(&self) -> Vec<ValueId> {
+        match self {
+            Stmt::Let(value, _) => vec![*value],
+            Stmt::LoadWide { to, .. } => to.clone(),
+            Stmt::Set(..)
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::Copy { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::For { .. }
+            | Stmt::If { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => Vec::new(),
+        }
+    }
+
+    /// The index variable it binds.
+    pub fn binds(&self) -> Option<DimId> {
+        match self {
+            Stmt::For { var, .. } | Stmt::Ticket { var, .. } => Some(*var),
+            Stmt::Let(..)
+            | Stmt::Set(..)
+            | Stmt::LoadWide { .. }
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::Copy { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::If { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Comment(_) => None,
+        }
+    }
+
+    /// Its own accesses, what it reads before what it writes.
+    pub fn accesses(&self) -> Vec<&Access> {
+        match self {
+            Stmt::Let(_, op) => op.access().into_iter().collect(),
+            Stmt::LoadWide { from, .. } => vec![from],
+            Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => vec![to],
+            Stmt::Copy { to, from, .. } => vec![from, to],
+            Stmt::Signal { flag } | Stmt::Await { flag, .. } => vec![flag],
+            Stmt::Ticket { counter, .. } => vec![counter],
+            Stmt::Set(..)
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::For { .. }
+            | Stmt::If { .. }
+            | Stmt::Barrier
+            | Stmt::Comment(_) => Vec::new(),
+        }
+    }
+
+    /// Its own forms: indices, predicates, bounds and conditions.
+    pub fn forms(&self) -> Vec<&Form> {
+        match self {
+            Stmt::Let(_, op) => op.forms(),
+            Stmt::For { lo, hi, .. } => bounds(lo, hi),
+            Stmt::If { cond, .. } => cond.forms(),
+            Stmt::Await { flag, at_least } => {
+                let mut forms = flag.forms();
+                forms.push(at_least);
+                forms
+            }
+            Stmt::LoadWide { .. }
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::Copy { .. }
+            | Stmt::Signal { .. }
+            | Stmt::Ticket { .. } => self
+                .accesses()
+                .into_iter()
+                .flat_map(Access::forms)
+                .collect(),
+            Stmt::Set(..)
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::Barrier
+            | Stmt::Comment(_) => Vec::new(),
+        }
+    }
+}
+
+/// What [`rewrite`] puts in the place of the parts of a statement; each method keeps its part
+/// unless it is overridden. A bound variable is asked for where it is bound only: its uses are forms.
+pub trait Rewrite {
+    fn form(&self, form: &Form) -> Result<Form, Overflow> {
+        Ok(form.clone())
+    }
+
+    fn value(&self, value: ValueId) -> ValueId {
+        value
+    }
+
+    fn reg(&self, reg: RegId) -> RegId {
+        reg
+    }
+
+    fn bound(&self, var: DimId) -> DimId {
+        var
+    }
+}
+
+/// Every form through a function.
+pub struct MapForms<F>(pub F);
+
+impl<F: Fn(&Form) -> Result<Form, Overflow>> Rewrite for MapForms<F> {
+    fn form(&self, form: &Form) -> Result<Form, Overflow> {
+        (self.0)(form)
+    }
+}
+
+/// A copy of the statements with their forms, values, registers and bound variables replaced.
+pub fn rewrite(body: &[Stmt], by: &impl Rewrite) -> Result<Vec<Stmt>, Overflow> {
+    body.iter().map(|stmt| rewrite_stmt(stmt, by)).collect()
+}
+
+/// A copy of the statements, every form through a function.
+pub fn map_forms(
+    body: &[Stmt],
+    f: &impl Fn(&Form) -> Result<Form, Overflow>,
+) -> Result<Vec<Stmt>, Overflow> {
+    rewrite(body, &MapForms(f))
+}
+
+fn rewrite_forms(list: &[Form], by: &impl Rewrite) -> Result<Vec<Form>, Overflow> {
+    list.iter().map(|form| by.form(form)).collect()
+}
+
+fn rewrite_cond(cond: &Cond, by: &impl Rewrite) -> Result<Cond, Overflow> {
+    cond.map(&|form| by.form(form))
+}
+
+fn rewrite_values(list: &[ValueId], by: &impl Rewrite) -> Vec<ValueId> {
+    list.iter().map(|value| by.value(*value)).collect()
+}
+
+fn rewrite_access(access: &Access, by: &impl Rewrite) -> Result<Access, Overflow> {
+    Ok(Access {
+        memory: access.memory,
+        index: rewrite_forms(&access.index, by)?,
+        when: rewrite_cond(&access.when, by)?,
+    })
+}
+
+fn rewrite_stmt(stmt: &Stmt, by: &impl Rewrite) -> Result<Stmt, Overflow> {
+    Ok(match stmt {
+        Stmt::Let(value, op) => Stmt::Let(by.value(*value), rewrite_op(op, by)?),
+        Stmt::Set(reg, value) => Stmt::Set(by.reg(*reg), by.value(*value)),
+        Stmt::LoadWide {
+            to,
+            from,
+            otherwise,
+        } => Stmt::LoadWide {
+            to: rewrite_values(to, by),
+            from: rewrite_access(from, by)?,
+            otherwise: *otherwise,
+        },
+        Stmt::Store { to, value } => Stmt::Store {
+            to: rewrite_access(to, by)?,
+            value: by.value(*value),
+        },
+        Stmt::StoreWide { to, values } => Stmt::StoreWide {
+            to: rewrite_access(to, by)?,
+            values: rewrite_values(values, by),
+        },
+        Stmt::Copy {
+            to,
+            from,
+            width,
+            engine,
+        } => Stmt::Copy {
+            to: rewrite_access(to, by)?,
+            from: rewrite_access(from, by)?,
+            width: *width,
+            engine: *engine,
+        },
+        Stmt::CommitCopies => Stmt::CommitCopies,
+        Stmt::WaitCopies { pending } => Stmt::WaitCopies { pending: *pending },
+        Stmt::For {
+            var,
+            lo,
+            hi,
+            step,
+            body,
+        } => Stmt::For {
+            var: by.bound(*var),
+            lo: rewrite_forms(lo, by)?,
+            hi: rewrite_forms(hi, by)?,
+            step: *step,
+            body: rewrite(body, by)?,
+        },
+        Stmt::If {
+            cond,
+            then,
+            otherwise,
+        } => Stmt::If {
+            cond: rewrite_cond(cond, by)?,
+            then: rewrite(then, by)?,
+            otherwise: rewrite(otherwise, by)?,
+        },
+        Stmt::Barrier => Stmt::Barrier,
+        Stmt::Signal { flag } => Stmt::Signal {
+            flag: rewrite_access(flag, by)?,
+        },
+        Stmt::Await { flag, at_least } => Stmt::Await {
+            flag: rewrite_access(flag, by)?,
+            at_least: by.form(at_least)?,
+        },
+        Stmt::Ticket { var, counter } => Stmt::Ticket {
+            var: by.bound(*var),
+            counter: rewrite_access(counter, by)?,
+        },
+        Stmt::Comment(text) => Stmt::Comment(text.clone()),
+    })
+}
+
+/// A copy of the operation with its forms, values and registers replaced.
+pub fn rewrite_op(op: &Op, by: &impl Rewrite) -> Result<Op, Overflow> {
+    Ok(match op {
+        Op::Lit(value) => Op::Lit(*value),
+        Op::Index(form) => Op::Index(by.form(form)?),
+        Op::Get(reg) => Op::Get(by.reg(*reg)),
+        Op::Unary(op, a) => Op::Unary(*op, by.value(*a)),
+        Op::Binary(op, a, b) => Op::Binary(*op, by.value(*a), by.value(*b)),
+        Op::Cast(a) => Op::Cast(by.value(*a)),
+        Op::Select {
+            cond,
+            then,
+            otherwise,
+        } => Op::Select {
+            cond: by.value(*cond),
+            then: by.value(*then),
+            otherwise: by.value(*otherwise),
+        },
+        Op::Choose {
+            cond,
+            then,
+            otherwise,
+        } => Op::Choose {
+            cond: rewrite_cond(cond, by)?,
+            then: by.value(*then),
+            otherwise: by.value(*otherwise),
+        },
+        Op::Load { from, otherwise } => Op::Load {
+            from: rewrite_access(from, by)?,
+            otherwise: *otherwise,
+        },
+        Op::Lookup { memory, index } => Op::Lookup {
+            memory: *memory,
+            index: rewrite_values(index, by),
+        },
+        Op::Shuffle { value, from } => Op::Shuffle {
+            value: by.value(*value),
+            from: by.form(from)?,
+        },
+        Op::Slide { low, high, by: k } => Op::Slide {
+            low: low.map(|v| by.value(v)),
+            high: high.map(|v| by.value(v)),
+            by: *k,
+        },
+    })
+}
+
+impl Kernel {
+    /// The kernel with every form through a function: those of its body and of its grid.
+    pub fn map_forms(
+        &self,
+        f: &impl Fn(&Form) -> Result<Form, Overflow>,
+    ) -> Result<Kernel, Overflow> {
+        let mut kernel = self.clone();
+        let all = |list: &mut Vec<Form>| -> Result<(), Overflow> {
+            for form in list {
+                *form = f(form)?;
+            }
+            Ok(())
+        };
+        for var in &mut kernel.vars {
+            match &mut var.kind {
+                VarKind::Block { lo, hi } => {
+                    all(lo)?;
+                    all(hi)?;
+                }
+                VarKind::Host | VarKind::Warp | VarKind::Lane | VarKind::Loop | VarKind::Ticket => {
+                }
+            }
+        }
+        kernel.body = map_forms(&self.body, f)?;
+        Ok(kernel)
+    }
+}

@@ -1,0 +1,193 @@
+//! From a checked array to a program of kernels.
+//!
+//! A kernel walks the slots of a block: loops over the time coordinates in lexicographic order, and in
+//! every tick the PEs of the block, one lane for each value of the last lane coordinate. At each slot
+//! the cells are evaluated in body order, whether or not the slot has a point: a value made outside of
+//! the domain is never read by a point inside, so only what touches memory is guarded, loads by the
+//! axes of the input and stores by the domain. What can be known when the kernel is made is decided then
+//! ([`facts`]): unrolled coordinates are numbers, guards that hold everywhere in a block disappear,
+//! and blocks whose every access is inside of all axes take a path without any test ([`interior`]).
+//!
+//! The passes, in order:
+//!
+//! 1. [`slots`]: the point of a slot, and the ranges of its coordinates;
+//! 2. [`partition`]: which coordinates are blocks, loops, lanes or unrolled, and whether queues are
+//!    in registers or in memory ([`state`]);
+//! 3. [`launches`]: storage of the values that cross launches;
+//! 4. [`loops`] with [`cells`] and [`ports`]: the statements, through a [`builder`] that names equal
+//!    values once;
+//! 5. [`tidy`]: what nobody uses is removed.
+
+use systola_ir::array::{Array, Realisation};
+use systola_ir::codes::limits;
+use systola_ir::kernel::{Buffer, BufferKind, Host, Program, Size};
+use systola_ir::mapping::TimeLevel;
+use systola_ir::system::InputKind;
+use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
+
+use crate::apply_mapping::Failure;
+use crate::decide::Decide;
+use crate::kernel::launches::Launches;
+use crate::kernel::loops::emit;
+use crate::kernel::partition::Partition;
+use crate::kernel::slots::Slots;
+use crate::kernel::tidy::tidy;
+
+pub mod builder;
+pub mod cells;
+pub mod facts;
+pub mod interior;
+pub mod launches;
+pub mod loops;
+pub mod partition;
+pub mod ports;
+pub mod slots;
+pub mod state;
+pub mod tidy;
+
+/// What a target offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Bytes of a vector: a warp has as many lanes as values of the widest type fit into it.
+    pub vector_bytes: u32,
+    /// At most so many lanes.
+    pub most_lanes: u32,
+    /// Registers of a lane; queues that need more than a few times that live in memory.
+    pub registers: usize,
+    /// At most so many values computed in straight-line code of one kernel.
+    pub code_budget: usize,
+}
+
+impl Machine {
+    /// Lanes for a widest element of so many bits.
+    pub fn lanes(&self, bits: u32) -> u32 {
+        (self.vector_bytes * 8 / bits.max(8)).clamp(1, self.most_lanes.max(1))
+    }
+}
+
+/// A program that computes what the array does.
+pub fn lower_kernel(array: &Array, decide: &Decide, machine: &Machine) -> Result<Program, Failure> {
+    refuse(array)?;
+    let slots = Slots::new(array, decide)?;
+    let partition = Partition::new(array, decide, &slots, machine)?;
+    let mut program = declare(array);
+    let launches = Launches::declare(array, decide, &mut program)?;
+    let kernel = tidy(emit(
+        array, decide, machine, &slots, &partition, &launches, &program,
+    )?);
+    program.kernels.push(kernel);
+    program.body = host(array, &slots, &mut program.host_vars);
+    debug_assert_eq!(program.verify(), Vec::<String>::new(), "{program}");
+    Ok(program)
+}
+
+/// What this lowering can not do, said before any work.
+fn refuse(array: &Array) -> Result<(), Failure> {
+    for port in &array.ports {
+        for link in &port.links {
+            let what = match link.realisation {
+                Realisation::Flags => "between blocks of one launch",
+                Realisation::Message => "between nodes",
+                Realisation::Wire
+                | Realisation::Register
+                | Realisation::Buffer
+                | Realisation::Shuffle
+                | Realisation::Shared
+                | Realisation::Launch
+                | Realisation::Reinject
+                | Realisation::Broadcast
+                | Realisation::Tree
+                | Realisation::Hole => continue,
+            };
+            let source = &array.cells[port.source.index()].name;
+            return Err(Failure::Refused(vec![
+                Diagnostic::new(
+                    &limits::LINK_NOT_COMPILED,
+                    port.span,
+                    format!("`{source}` travels {what}, which is not compiled yet"),
+                )
+                .help("let a launch, or an overlap, separate the blocks"),
+            ]));
+        }
+    }
+    Ok(())
+}
+
+fn declare(array: &Array) -> Program {
+    let params = array
+        .params
+        .iter()
+        .enumerate()
+        .map(|(n, p)| Size {
+            name: p.name.clone(),
+            fixed: fixed_value(array, ParamId::from(n)),
+        })
+        .collect();
+    let inputs = array.inputs.iter().map(|input| Buffer {
+        name: input.name.clone(),
+        ty: input.ty,
+        kind: BufferKind::Input {
+            data: match &input.kind {
+                InputKind::Array => None,
+                InputKind::Table { data } => data.clone(),
+            },
+        },
+        axes: input.axes.clone(),
+    });
+    let outputs = array.outputs.iter().map(|output| Buffer {
+        name: output.name.clone(),
+        ty: output.ty,
+        kind: BufferKind::Output {
+            fill: output.fill.clone(),
+        },
+        axes: output.axes.clone(),
+    });
+    Program {
+        name: array.system.clone(),
+        params,
+        context: array.context.clone(),
+        buffers: inputs.chain(outputs).collect(),
+        kernels: Vec::new(),
+        host_vars: Vec::new(),
+        body: Vec::new(),
+    }
+}
+
+/// The value that the context gives a parameter, where a system was specialised.
+fn fixed_value(array: &Array, param: ParamId) -> Option<i128> {
+    array.context.iter().find_map(|cond| match cond {
+        Cond::Cmp(Rel::Eq, left, right) if *left == Form::from(param) => right.as_constant(),
+        _ => None,
+    })
+}
+
+/// A loop for every launch coordinate around the launch.
+fn host(array: &Array, slots: &Slots, names: &mut Vec<String>) -> Vec<Host> {
+    let n_place = array.place.len();
+    let coordinates: Vec<usize> = (0..array.time.len())
+        .filter(|t| array.time[*t].level == TimeLevel::Launch)
+        .collect();
+    let args = (0..coordinates.len())
+        .map(|n| Form::from(DimId::from(n)))
+        .collect();
+    let mut body = vec![Host::Launch {
+        kernel: KernelId::from(0),
+        args,
+    }];
+    names.extend(coordinates.iter().map(|t| array.time[*t].name.clone()));
+    for (n, t) in coordinates.iter().enumerate().rev() {
+        let range = &slots.ranges[n_place + t];
+        body = vec![Host::For {
+            var: DimId::from(n),
+            lo: range.lo.clone(),
+            hi: range.hi.clone(),
+            body,
+        }];
+    }
+    body
+}
+
+/// A limitation of the lowering, as a diagnostic.
+pub(crate) fn limitation(span: Span, message: String) -> Failure {
+    Failure::Refused(vec![Diagnostic::new(&limits::NOT_COMPILED, span, message)])
+}

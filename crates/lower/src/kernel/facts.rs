@@ -1,0 +1,431 @@
+//! What is known at a place of a kernel: the ranges of its variables and the conditions around it.
+//!
+//! A guard is proved away by bounding its form: every variable is replaced, innermost first, by the
+//! end of its range that makes the form smallest, and what is left must hold for all parameters in
+//! the context. Where that is not enough the question goes to the integer sets, which are exact.
+//! Most questions are not true, and a sample shows it: a few assignments of parameters and variables
+//! for which all facts hold are kept, and a form that is negative at one of them is not asked about.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use systola_ir::DimId;
+use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
+
+use crate::decide::Decide;
+
+/// max(lo) ≤ v < min(hi).
+#[derive(Clone, Debug, Default)]
+pub struct Range {
+    pub lo: Vec<Form>,
+    pub hi: Vec<Form>,
+}
+
+impl Range {
+    pub fn new(lo: impl Into<Form>, hi: impl Into<Form>) -> Range {
+        Range {
+            lo: vec![lo.into()],
+            hi: vec![hi.into()],
+        }
+    }
+
+    /// Both ends as one form each.
+    pub fn single(&self) -> Option<(&Form, &Form)> {
+        match (self.lo.as_slice(), self.hi.as_slice()) {
+            ([lo], [hi]) => Some((lo, hi)),
+            _ => None,
+        }
+    }
+
+    /// A least and a greatest value that are numbers, whatever the sizes; the range may be smaller.
+    pub fn constant(&self) -> Option<(i128, i128)> {
+        let lo = self.lo.iter().filter_map(Form::as_constant).max()?;
+        let hi = self.hi.iter().filter_map(Form::as_constant).min()?;
+        Some((lo, hi))
+    }
+
+    /// lo ≤ v < hi, for all ends.
+    pub fn holds(&self, v: &Form) -> Cond {
+        let lo = self
+            .lo
+            .iter()
+            .map(|lo| Cond::cmp(Rel::Ge, v.clone(), lo.clone()));
+        let hi = self
+            .hi
+            .iter()
+            .map(|hi| Cond::cmp(Rel::Lt, v.clone(), hi.clone()));
+        lo.chain(hi).fold(Cond::TRUE, Cond::and)
+    }
+}
+
+/// What is known.
+#[derive(Clone, Debug)]
+pub struct Facts<'a> {
+    decide: &'a Decide,
+    /// By variable; a later one may be bounded by earlier ones.
+    ranges: Vec<Range>,
+    known: Vec<Cond>,
+    samples: Vec<Sample>,
+    answers: RefCell<HashMap<Form, bool>>,
+}
+
+/// Parameters and variables for which all facts hold.
+#[derive(Clone, Debug)]
+struct Sample {
+    params: Vec<i128>,
+    vars: Vec<i128>,
+}
+
+/// Assignments that are tried.
+const SAMPLES: u64 = 96;
+
+/// Bounds of lists are tried in all combinations up to so many.
+const MOST_BOUNDS: usize = 16;
+
+impl<'a> Facts<'a> {
+    pub fn new(decide: &'a Decide) -> Facts<'a> {
+        Facts {
+            decide,
+            ranges: Vec::new(),
+            known: Vec::new(),
+            samples: samples(decide),
+            answers: RefCell::default(),
+        }
+    }
+
+    pub fn set_range(&mut self, v: DimId, range: Range) {
+        if self.ranges.len() <= v.index() {
+            self.ranges.resize(v.index() + 1, Range::default());
+        }
+        let mut pick = Pick(v.index() as u64);
+        self.samples.retain_mut(|sample| {
+            let ends = |forms: &[Form], vars: &[i128]| -> Option<Vec<i128>> {
+                let values = forms.iter().map(|f| f.eval(&sample.params, vars));
+                values.collect::<Result<_, _>>().ok()
+            };
+            let lo = ends(&range.lo, &sample.vars).and_then(|e| e.into_iter().max());
+            let hi = ends(&range.hi, &sample.vars).and_then(|e| e.into_iter().min());
+            let (Some(lo), Some(hi)) = (lo, hi) else {
+                return false;
+            };
+            if lo >= hi {
+                return false;
+            }
+            let value = match pick.below(4) {
+                0 => lo,
+                1 => hi - 1,
+                _ => lo + pick.below(hi - lo),
+            };
+            sample.vars.resize(v.index() + 1, 0);
+            sample.vars[v.index()] = value;
+            true
+        });
+        self.ranges[v.index()] = range;
+        self.answers.borrow_mut().clear();
+    }
+
+    pub fn range(&self, v: DimId) -> Option<&Range> {
+        self.ranges.get(v.index())
+    }
+
+    #[must_use]
+    pub fn with(&self, cond: Cond) -> Facts<'a> {
+        let mut more = self.clone();
+        more.answers.borrow_mut().clear();
+        more.samples
+            .retain(|s| cond.eval(&s.params, &s.vars) == Ok(true));
+        more.known.push(cond);
+        more
+    }
+
+    /// The condition with all that is known taken out of it.
+    pub fn simplify(&self, cond: &Cond) -> Cond {
+        match cond {
+            Cond::Const(b) => Cond::Const(*b),
+            Cond::Cmp(rel, left, right) => self.compare(*rel, &left.sub(right)),
+            Cond::And(parts) => {
+                let mut kept: Vec<Cond> = Vec::new();
+                for part in parts {
+                    match self.beside(&kept, true, part) {
+                        Cond::Const(true) => {}
+                        Cond::Const(false) => return Cond::Const(false),
+                        Cond::And(inner) => kept.extend(inner),
+                        other => kept.push(other),
+                    }
+                }
+                kept.dedup();
+                match kept.len() {
+                    0 => Cond::TRUE,
+                    1 => kept.remove(0),
+                    _ => Cond::And(kept),
+                }
+            }
+            Cond::Or(parts) => {
+                let mut kept: Vec<Cond> = Vec::new();
+                for part in parts {
+                    match self.beside(&kept, false, part) {
+                        Cond::Const(false) => {}
+                        Cond::Const(true) => return Cond::TRUE,
+                        Cond::Or(inner) => kept.extend(inner),
+                        other => kept.push(other),
+                    }
+                }
+                kept.dedup();
+                match kept.len() {
+                    0 => Cond::Const(false),
+                    1 => kept.remove(0),
+                    _ => Cond::Or(kept),
+                }
+            }
+            Cond::Not(inner) => match self.simplify(inner) {
+                Cond::Cmp(rel, left, right) => Cond::Cmp(opposite(rel), left, right),
+                other => other.negate(),
+            },
+        }
+    }
+
+    /// A part of a conjunction (or disjunction) where the parts before it hold (or do not). Plain
+    /// comparisons are left as they are: to make one of them shorter is not worth the question.
+    fn beside(&self, before: &[Cond], hold: bool, part: &Cond) -> Cond {
+        let plain = |c: &Cond| matches!(c, Cond::Cmp(..) | Cond::Const(_));
+        if before.is_empty() || (before.iter().all(plain) && plain(part)) {
+            return self.simplify(part);
+        }
+        let mut facts = self.clone();
+        for cond in before {
+            let fact = if hold {
+                cond.clone()
+            } else {
+                cond.clone().negate()
+            };
+            facts = facts.with(fact);
+        }
+        facts.simplify(part)
+    }
+
+    /// `form rel 0`, decided or normalised.
+    fn compare(&self, rel: Rel, form: &Form) -> Cond {
+        let positive = |f: Form| -> Cond {
+            if self.is_nonnegative(&f) {
+                Cond::TRUE
+            } else if self.is_nonnegative(&f.neg().plus(-1)) {
+                Cond::Const(false)
+            } else {
+                Cond::cmp(Rel::Ge, f, 0)
+            }
+        };
+        match rel {
+            Rel::Ge => positive(form.clone()),
+            Rel::Gt => positive(form.plus(-1)),
+            Rel::Le => positive(form.neg()),
+            Rel::Lt => positive(form.neg().plus(-1)),
+            Rel::Eq | Rel::Ne => {
+                let below = self.is_nonnegative(&form.neg());
+                let above = self.is_nonnegative(form);
+                let equal = if below && above {
+                    Some(true)
+                } else if self.is_nonnegative(&form.plus(-1))
+                    || self.is_nonnegative(&form.neg().plus(-1))
+                    || self.never_zero(form)
+                {
+                    Some(false)
+                } else {
+                    None
+                };
+                match (equal, rel) {
+                    (Some(equal), Rel::Eq) => Cond::Const(equal),
+                    (Some(equal), _) => Cond::Const(!equal),
+                    // One side is known: a comparison of order is cheaper to hoist and to combine.
+                    (None, Rel::Eq) if above => Cond::cmp(Rel::Ge, form.neg(), 0),
+                    (None, Rel::Eq) if below => Cond::cmp(Rel::Ge, form.clone(), 0),
+                    (None, _) if above => Cond::cmp(Rel::Ge, form.plus(-1), 0),
+                    (None, _) if below => Cond::cmp(Rel::Ge, form.neg().plus(-1), 0),
+                    (None, rel) => Cond::cmp(rel, form.clone(), 0),
+                }
+            }
+        }
+    }
+
+    /// Is the form at least zero wherever the facts hold?
+    pub fn is_nonnegative(&self, form: &Form) -> bool {
+        if let Some(value) = form.as_constant() {
+            return value >= 0;
+        }
+        if let Some(answer) = self.answers.borrow().get(form) {
+            return *answer;
+        }
+        let refuted = |s: &Sample| form.eval(&s.params, &s.vars).is_ok_and(|v| v < 0);
+        let answer = !self.samples.iter().any(refuted)
+            && (self.least(form).iter().any(|poly| self.param_holds(poly))
+                || self.impossible(&Cond::cmp(Rel::Lt, form.clone(), 0)));
+        self.answers.borrow_mut().insert(form.clone(), answer);
+        answer
+    }
+
+    fn never_zero(&self, form: &Form) -> bool {
+        // Only remainders can leave a hole between both signs.
+        form.terms().any(|(atom, _)| !matches!(atom, Atom::Dim(_)))
+            && self.impossible(&Cond::cmp(Rel::Eq, form.clone(), 0))
+    }
+
+    /// Polynomials of the parameters that the form is never below.
+    pub fn least(&self, form: &Form) -> Vec<Poly> {
+        let mut open = vec![form.clone()];
+        let mut done = Vec::new();
+        while let Some(form) = open.pop() {
+            if let Some(poly) = form.as_poly() {
+                done.push(poly.clone());
+                continue;
+            }
+            // The innermost variable first: its range may use the others.
+            let Some((atom, coefficient)) = form
+                .terms()
+                .max_by_key(|(atom, _)| match atom {
+                    Atom::Dim(d) => (1, d.index()),
+                    Atom::Floor(..) | Atom::Mod(..) => (2, 0),
+                })
+                .map(|(a, c)| (a.clone(), c.clone()))
+            else {
+                continue;
+            };
+            let Some(sign) = coefficient.as_constant() else {
+                continue;
+            };
+            let rest = match Form::atom(atom.clone()).scale(&coefficient) {
+                Ok(term) => form.sub(&term),
+                Err(_) => continue,
+            };
+            let ends: Vec<Form> = match &atom {
+                Atom::Dim(d) => match self.range(*d) {
+                    Some(range) if sign > 0 => range.lo.clone(),
+                    Some(range) => range.hi.iter().map(|hi| hi.plus(-1)).collect(),
+                    None => continue,
+                },
+                Atom::Mod(_, c) => vec![Form::from(if sign > 0 { 0 } else { c - 1 })],
+                Atom::Floor(..) => continue,
+            };
+            for end in ends {
+                if open.len() + done.len() < MOST_BOUNDS
+                    && let Ok(term) = end.scale(&coefficient)
+                {
+                    open.push(rest.add(&term));
+                }
+            }
+        }
+        done
+    }
+
+    /// Is a polynomial of the parameters at least zero in the context?
+    fn param_holds(&self, poly: &Poly) -> bool {
+        if let Some(value) = poly.as_constant() {
+            return value >= 0;
+        }
+        poly.degree() <= 1
+            && self
+                .decide
+                .is_empty(&Cond::cmp(Rel::Lt, Form::from(poly.clone()), 0), 0)
+                .unwrap_or(false)
+    }
+
+    /// Does a condition hold nowhere, by the exact sets? Unknown counts as no.
+    pub fn impossible(&self, cond: &Cond) -> bool {
+        let shown = |s: &Sample| cond.eval(&s.params, &s.vars) == Ok(true);
+        if self.samples.iter().any(shown) {
+            return false;
+        }
+        let mut used: Vec<DimId> = cond.forms().into_iter().flat_map(Form::dims).collect();
+        let mut all = cond.clone();
+        for known in &self.known {
+            used.extend(known.forms().into_iter().flat_map(Form::dims));
+            all = all.and(known.clone());
+        }
+        let mut at = 0;
+        while at < used.len() {
+            let v = used[at];
+            at += 1;
+            if used[..at - 1].contains(&v) {
+                continue;
+            }
+            if let Some(range) = self.range(v) {
+                let holds = range.holds(&Form::from(v));
+                used.extend(holds.forms().into_iter().flat_map(Form::dims));
+                all = all.and(holds);
+            }
+        }
+        if !all.forms().into_iter().all(Form::is_quasi_affine) {
+            return false;
+        }
+        let n = used.iter().map(|d| d.index() + 1).max().unwrap_or(0);
+        self.decide.is_empty(&all, n).unwrap_or(false)
+    }
+}
+
+/// Parameters of the context: small ones, where edges meet, and large ones.
+fn samples(decide: &Decide) -> Vec<Sample> {
+    const VALUES: [i128; 12] = [1, 2, 3, 4, 5, 7, 16, 33, 64, 150, 1000, 4099];
+    let mut fixed: HashMap<usize, i128> = HashMap::new();
+    equations(&decide.context, &mut fixed);
+    let mut all = Vec::new();
+    for n in 0..SAMPLES {
+        let mut pick = Pick(n);
+        let params: Vec<i128> = (0..decide.n_params)
+            .map(|p| {
+                let value = VALUES[pick.below(VALUES.len() as i128) as usize];
+                fixed.get(&p).copied().unwrap_or(value)
+            })
+            .collect();
+        if decide.context.eval(&params, &[]) == Ok(true) {
+            all.push(Sample {
+                params,
+                vars: Vec::new(),
+            });
+        }
+    }
+    all
+}
+
+/// Parameters that the context makes numbers.
+fn equations(context: &Cond, fixed: &mut HashMap<usize, i128>) {
+    match context {
+        Cond::And(parts) => parts.iter().for_each(|p| equations(p, fixed)),
+        Cond::Cmp(Rel::Eq, left, right) => {
+            let param = left.as_poly().and_then(|poly| {
+                let mut terms = poly.terms();
+                match (terms.next(), terms.next()) {
+                    (Some((monomial, 1)), None) if monomial.len() == 1 => Some(monomial[0]),
+                    _ => None,
+                }
+            });
+            if let (Some(param), Some(value)) = (param, right.as_constant()) {
+                fixed.insert(param.index(), value);
+            }
+        }
+        Cond::Const(_) | Cond::Cmp(..) | Cond::Or(_) | Cond::Not(_) => {}
+    }
+}
+
+/// Numbers that look random and are always the same.
+struct Pick(u64);
+
+impl Pick {
+    fn below(&mut self, n: i128) -> i128 {
+        // Knuth's multiplier for a linear congruential generator modulo 2^64.
+        self.0 = self
+            .0
+            .wrapping_add(1)
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        i128::from(self.0 >> 33) % n.max(1)
+    }
+}
+
+fn opposite(rel: Rel) -> Rel {
+    match rel {
+        Rel::Eq => Rel::Ne,
+        Rel::Ne => Rel::Eq,
+        Rel::Lt => Rel::Ge,
+        Rel::Le => Rel::Gt,
+        Rel::Gt => Rel::Le,
+        Rel::Ge => Rel::Lt,
+    }
+}

@@ -1,0 +1,160 @@
+//! Where no test is needed.
+//!
+//! Most blocks of a large problem lie inside of every array they touch. For each test that the cells
+//! would do, its form is taken at the worst lane, PE and tick; what is left speaks of the block only,
+//! and where all of these hold, the block runs without any test.
+
+use systola_ir::DimId;
+use systola_ir::array::{Array, Realisation, Role};
+use systola_ir::form::{Atom, Cond, Form, Overflow, Rel};
+use systola_ir::system::Expr;
+use systola_ir::system::visit::walk;
+
+use crate::kernel::cells::inside;
+use crate::kernel::facts::Facts;
+use crate::kernel::slots::{SlotPiece, Slots};
+
+/// Every comparison that decides about memory or between branches, over the slot.
+pub fn tests(array: &Array, slots: &Slots) -> Result<Vec<Cond>, Overflow> {
+    let mut all = Vec::new();
+    for piece in &slots.pieces {
+        collect(array, piece, &mut all)?;
+    }
+    let mut atoms = Vec::new();
+    for cond in &all {
+        flatten(cond, &mut atoms);
+    }
+    let mut unique: Vec<Cond> = Vec::new();
+    for atom in atoms {
+        if !unique.contains(&atom) {
+            unique.push(atom);
+        }
+    }
+    Ok(unique)
+}
+
+fn collect(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<(), Overflow> {
+    let at = |f: &Form| f.substitute(&|d| piece.point.get(d.index()).cloned());
+    let read = |input: usize, index: &[Form]| -> Result<Cond, Overflow> {
+        let index = index.iter().map(at).collect::<Result<Vec<_>, _>>()?;
+        Ok(inside(&array.inputs[input].axes, &index))
+    };
+    let mut exprs: Vec<&Expr> = array.cells.iter().map(|c| &c.body).collect();
+    exprs.extend(
+        array
+            .outputs
+            .iter()
+            .flat_map(|o| o.writes.iter().map(|w| &w.value)),
+    );
+    for expr in exprs {
+        let mut found = Vec::new();
+        walk(expr, &mut |e| match e {
+            Expr::Input { input, index, .. } => found.push(read(input.index(), index)),
+            Expr::Guard { cond, .. } => found.push(cond.map(&at)),
+            _ => {}
+        });
+        for cond in found {
+            all.push(cond?);
+        }
+    }
+    for port in &array.ports {
+        let links: Vec<_> = port
+            .links
+            .iter()
+            .filter(|l| l.realisation != Realisation::Hole)
+            .collect();
+        for link in &links {
+            if links.len() > 1 {
+                all.push(link.guard.map(&at)?);
+            }
+            if let Role::Propagation { input, index, .. } = &array.cells[port.source.index()].role
+                && matches!(
+                    link.realisation,
+                    Realisation::Reinject | Realisation::Broadcast
+                )
+            {
+                all.push(read(input.index(), index)?);
+            }
+        }
+    }
+    all.push(piece.valid.clone());
+    all.push(array.owned().map(&at)?);
+    for write in array.outputs.iter().flat_map(|o| &o.writes) {
+        all.push(write.when.map(&at)?);
+    }
+    Ok(())
+}
+
+fn flatten(cond: &Cond, atoms: &mut Vec<Cond>) {
+    match cond {
+        Cond::Const(_) => {}
+        Cond::Cmp(..) => atoms.push(cond.clone()),
+        Cond::And(parts) | Cond::Or(parts) => parts.iter().for_each(|p| flatten(p, atoms)),
+        Cond::Not(inner) => flatten(inner, atoms),
+    }
+}
+
+/// A condition without the variables `inner` under which the tests have one outcome for all of their
+/// values; true if there is nothing to gain.
+pub fn interior(tests: &[Cond], facts: &Facts<'_>, inner: &impl Fn(DimId) -> bool) -> Cond {
+    let mut found = Cond::TRUE;
+    for test in tests {
+        let Cond::Cmp(rel, left, right) = test else {
+            continue;
+        };
+        let gap = left.sub(right);
+        if !gap.dims().into_iter().any(inner) {
+            continue;
+        }
+        // Either outcome will do, the true one first.
+        let outcomes = match rel {
+            Rel::Ge => [gap.clone(), gap.neg().plus(-1)],
+            Rel::Gt => [gap.plus(-1), gap.neg()],
+            Rel::Le => [gap.neg(), gap.plus(-1)],
+            Rel::Lt => [gap.neg().plus(-1), gap.clone()],
+            Rel::Eq | Rel::Ne => [gap.plus(-1), gap.neg().plus(-1)],
+        };
+        if outcomes.iter().any(|f| facts.is_nonnegative(f)) {
+            continue;
+        }
+        let known = facts.with(found.clone());
+        for outcome in &outcomes {
+            let Some(worst) = worst(outcome, facts, inner) else {
+                continue;
+            };
+            let holds = Cond::cmp(Rel::Ge, worst.clone(), 0);
+            if known.is_nonnegative(&worst) {
+                break;
+            }
+            if !known.impossible(&holds) {
+                found = found.and(holds);
+                break;
+            }
+        }
+    }
+    found
+}
+
+/// The form at the values of the inner variables that make it smallest.
+fn worst(form: &Form, facts: &Facts<'_>, inner: &impl Fn(DimId) -> bool) -> Option<Form> {
+    let mut form = form.clone();
+    loop {
+        let next = form
+            .terms()
+            .filter_map(|(atom, c)| match atom {
+                Atom::Dim(d) if inner(*d) => Some((*d, c.clone())),
+                Atom::Dim(_) | Atom::Floor(..) | Atom::Mod(..) => None,
+            })
+            .max_by_key(|(d, _)| d.index());
+        let Some((d, coefficient)) = next else { break };
+        let sign = coefficient.as_constant()?;
+        let range = facts.range(d)?;
+        let ends = if sign > 0 { &range.lo } else { &range.hi };
+        let number = ends.iter().find(|e| e.as_constant().is_some());
+        let end = number.or(ends.first())?;
+        let end = if sign > 0 { end.clone() } else { end.plus(-1) };
+        let gone = Form::from(d).scale(&coefficient).ok()?;
+        form = form.sub(&gone).add(&end.scale(&coefficient).ok()?);
+    }
+    (!form.dims().into_iter().any(inner)).then_some(form)
+}

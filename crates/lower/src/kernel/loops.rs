@@ -1,0 +1,649 @@
+//! The statements of a kernel: loops over time, PEs of a tick, cells of a slot.
+//!
+//! A time coordinate is unrolled if the mapping says so or the code stays within its budget, the
+//! innermost first. A loop that stays is peeled where the tests of the cells change at its first or
+//! last turns, so that its body has none of them.
+
+use std::collections::HashMap;
+
+use systola_ir::array::{Array, Link};
+use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
+use systola_ir::kernel::{Kernel, Program, Shape, Stmt, VarKind};
+use systola_ir::{DimId, ValueId, VarId};
+
+use crate::apply_mapping::Failure;
+use crate::decide::Decide;
+use crate::kernel::Machine;
+use crate::kernel::builder::Builder;
+use crate::kernel::cells::{Bundle, Evaluated, Here};
+use crate::kernel::facts::{Facts, Range};
+use crate::kernel::interior::{interior, tests};
+use crate::kernel::launches::Launches;
+use crate::kernel::partition::{Partition, Pes, queued};
+use crate::kernel::slots::{Slots, range};
+use crate::kernel::state::{Circular, PeKey, Registers};
+
+/// A kernel under construction, with all that its statements are made from.
+pub struct Emitter<'a> {
+    pub array: &'a Array,
+    pub partition: &'a Partition,
+    pub launches: &'a Launches,
+    pub b: Builder,
+    pub facts: Facts<'a>,
+    pub registers: Registers,
+    pub memories: HashMap<VarId, Circular>,
+    /// Values of this tick, where PEs are known.
+    pub now: HashMap<(VarId, PeKey), Vec<ValueId>>,
+    decide: &'a Decide,
+    slots: &'a Slots,
+    machine: &'a Machine,
+    lane: Option<DimId>,
+    /// Comparisons that cells do, over the slot.
+    tests: Vec<Cond>,
+    /// How each of the steps is walked.
+    walk: Vec<Walk>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Walk {
+    Unrolled,
+    Rolled,
+}
+
+/// The kernel of an array.
+pub fn emit(
+    array: &Array,
+    decide: &Decide,
+    machine: &Machine,
+    slots: &Slots,
+    partition: &Partition,
+    launches: &Launches,
+    program: &Program,
+) -> Result<Kernel, Failure> {
+    let written: Vec<bool> = program
+        .buffers
+        .iter()
+        .map(|b| matches!(b.kind, systola_ir::kernel::BufferKind::Input { .. }))
+        .collect();
+    let mut emitter = Emitter {
+        array,
+        partition,
+        launches,
+        b: Builder::new(
+            &format!("{}_{}", array.system, array.name),
+            partition.lanes,
+            written,
+        ),
+        facts: Facts::new(decide),
+        registers: Registers::default(),
+        memories: HashMap::new(),
+        now: HashMap::new(),
+        decide,
+        slots,
+        machine,
+        lane: None,
+        tests: tests(array, slots)?,
+        walk: Vec::new(),
+    };
+    let slot = emitter.prologue()?;
+    emitter.walk = emitter.choose_unrolling();
+    emitter.block(slot)?;
+    Ok(emitter.b.finish())
+}
+
+impl Emitter<'_> {
+    fn coordinate_name(&self, k: usize) -> String {
+        match k.checked_sub(self.array.place.len()) {
+            None => self.array.place[k].name.clone(),
+            Some(t) => self.array.time[t].name.clone(),
+        }
+    }
+
+    /// Declares what the launch, the grid and the lanes bind, and the queues.
+    fn prologue(&mut self) -> Result<Vec<Form>, Failure> {
+        let n = self.array.place.len() + self.array.time.len();
+        let mut slot = vec![Form::zero(); n];
+        let partition = self.partition;
+        for k in &partition.launches {
+            let v = self.b.var(&self.coordinate_name(*k), VarKind::Host);
+            self.facts.set_range(v, self.slots.ranges[*k].clone());
+            slot[*k] = Form::from(v);
+        }
+        for k in &partition.blocks {
+            let Range { lo, hi } = self.slots.ranges[*k].clone();
+            let v = self
+                .b
+                .var(&self.coordinate_name(*k), VarKind::Block { lo, hi });
+            self.facts.set_range(v, self.slots.ranges[*k].clone());
+            slot[*k] = Form::from(v);
+        }
+        if partition.lanes > 1 {
+            let v = self.b.var("l", VarKind::Lane);
+            self.facts
+                .set_range(v, Range::new(0, i128::from(partition.lanes)));
+            self.lane = Some(v);
+        }
+        if let Pes::Known { depth } = &partition.walk {
+            let shape = if partition.lanes > 1 {
+                Shape::Varying
+            } else {
+                Shape::Uniform
+            };
+            for pe in self.known_pes() {
+                for (n, depth) in depth.iter().enumerate().filter(|(_, d)| **d > 0) {
+                    let cell = &self.array.cells[n];
+                    self.registers.declare(
+                        &mut self.b,
+                        VarId::from(n),
+                        &cell.name,
+                        &cell.ty,
+                        pe.clone(),
+                        *depth,
+                        shape,
+                    );
+                }
+            }
+        }
+        let places = partition.with_ranges(self.slots, &partition.pes);
+        let times = partition.with_ranges(self.slots, &partition.steps);
+        for n in 0..self.array.cells.len() {
+            let cell = VarId::from(n);
+            let links: Vec<&Link> = queued(self.array, cell)
+                .filter(|l| partition.is_in_memory(self.array, l))
+                .collect();
+            if !links.is_empty() {
+                let memory = Circular::declare(
+                    &mut self.b,
+                    self.array,
+                    cell,
+                    &links,
+                    &places,
+                    &times,
+                    partition.lanes,
+                )?;
+                self.memories.insert(cell, memory);
+            }
+        }
+        Ok(slot)
+    }
+
+    /// The PEs of a block in the order of their walk, where they are known.
+    fn known_pes(&self) -> Vec<PeKey> {
+        let mut keys: Vec<PeKey> = vec![Vec::new()];
+        for p in &self.partition.pes {
+            let (lo, hi) = self.slots.ranges[*p].constant().unwrap_or((0, 0));
+            let mut values: Vec<i128> = if Some(*p) == self.partition.vector {
+                let width = i128::from(self.partition.lanes);
+                (0..(hi - lo + width - 1) / width).collect()
+            } else {
+                (lo..hi).collect()
+            };
+            if self.partition.descending.contains(p) {
+                values.reverse();
+            }
+            keys = keys
+                .iter()
+                .flat_map(|key| {
+                    values.iter().map(move |v| {
+                        let mut key = key.clone();
+                        key.push(*v);
+                        key
+                    })
+                })
+                .collect();
+        }
+        keys
+    }
+
+    /// One block: with tests, and without where it lies inside.
+    fn block(&mut self, slot: Vec<Form>) -> Result<(), Failure> {
+        if !matches!(self.partition.walk, Pes::Known { .. }) {
+            return self.steps(0, &mut slot.clone());
+        }
+        let outer: Vec<usize> = [&self.partition.launches[..], &self.partition.blocks[..]].concat();
+        let mut facts = Facts::new(self.decide);
+        for (k, range) in self.slots.ranges.iter().enumerate() {
+            facts.set_range(DimId::from(k), range.clone());
+        }
+        let inner = |d: DimId| !outer.contains(&d.index());
+        let inside = interior(&self.tests, &facts, &inner)
+            .map(&|f| f.substitute(&|d| slot.get(d.index()).cloned()))?;
+        let inside = self.facts.simplify(&inside);
+        self.either(inside, &mut |e| e.steps(0, &mut slot.clone()))
+    }
+
+    /// The same statements twice: where a condition is known to hold, and where it is not.
+    fn either(
+        &mut self,
+        cond: Cond,
+        f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if matches!(cond, Cond::Const(_)) {
+            return f(self);
+        }
+        self.registers.flush(&mut self.b);
+        let around = self.facts.clone();
+        self.facts = around.with(cond.clone());
+        self.b.begin();
+        let then = f(self);
+        self.registers.flush(&mut self.b);
+        let then_stmts = self.b.end();
+        then?;
+        self.facts = around;
+        self.b.begin();
+        let otherwise = f(self);
+        self.registers.flush(&mut self.b);
+        let otherwise_stmts = self.b.end();
+        otherwise?;
+        self.b.push(Stmt::If {
+            cond,
+            then: then_stmts,
+            otherwise: otherwise_stmts,
+        });
+        Ok(())
+    }
+
+    /// Values that one tick computes, roughly.
+    fn tick_cost(&self) -> usize {
+        let mut ops = 0;
+        for cell in &self.array.cells {
+            systola_ir::system::visit::walk(&cell.body, &mut |_| ops += 1);
+        }
+        (ops * self.known_pes().len()).max(1)
+    }
+
+    fn choose_unrolling(&self) -> Vec<Walk> {
+        let steps = &self.partition.steps;
+        let mut walk = vec![Walk::Rolled; steps.len()];
+        if !matches!(self.partition.walk, Pes::Known { .. }) {
+            return walk;
+        }
+        let mut cost = self.tick_cost();
+        let mut open = true;
+        for (at, k) in steps.iter().enumerate().rev() {
+            let t = k - self.array.place.len();
+            let asked = self.asked_to_unroll(t);
+            let Some((lo, hi)) = self.slots.ranges[*k].constant() else {
+                open = false;
+                continue;
+            };
+            let extent = usize::try_from(hi - lo).unwrap_or(usize::MAX).max(1);
+            let more = cost.saturating_mul(extent);
+            if asked || (open && more <= self.machine.code_budget) {
+                walk[at] = Walk::Unrolled;
+                cost = more;
+            } else {
+                open = false;
+            }
+        }
+        walk
+    }
+
+    /// Does the mapping name this time coordinate, or the iterator it is, in `unroll`?
+    fn asked_to_unroll(&self, t: usize) -> bool {
+        self.array.unroll.iter().any(|(name, _)| {
+            *name == self.array.time[t].name
+                || self.array.pieces.iter().all(|piece| {
+                    let dims = piece.time[t].dims();
+                    matches!(dims.as_slice(), [d] if self.array.dims.get(d.index()) == Some(name))
+                })
+        })
+    }
+
+    /// The loops over the time coordinates from `at` on.
+    fn steps(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        let Some(k) = self.partition.steps.get(at).copied() else {
+            return self.tick(slot);
+        };
+        match (self.walk[at], self.slots.ranges[k].constant()) {
+            (Walk::Unrolled, Some((lo, hi))) => {
+                for value in lo..hi {
+                    slot[k] = Form::from(value);
+                    self.steps(at + 1, slot)?;
+                }
+                Ok(())
+            }
+            (Walk::Unrolled | Walk::Rolled, _) => self.rolled(at, k, slot),
+        }
+    }
+
+    fn rolled(&mut self, at: usize, k: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        let range = self.slots.ranges[k].clone();
+        let (first, last) = self.peel(at, k, &range, slot)?;
+        let Some((lo, hi)) = range.single().map(|(lo, hi)| (lo.clone(), hi.clone())) else {
+            return self.turn(at, k, range, slot);
+        };
+        for n in 0..first {
+            self.single(at, k, lo.plus(n), &range, slot)?;
+        }
+        let middle = Range::new(lo.plus(first), hi.plus(-last));
+        if !self.facts.is_nonnegative(&middle.lo[0].sub(&middle.hi[0])) {
+            self.turn(at, k, middle, slot)?;
+        }
+        for n in (1..=last).rev() {
+            // A short range has had this turn among the first.
+            let late = Range::new(lo.plus(first), hi.clone());
+            self.single(at, k, hi.plus(-n), &late, slot)?;
+        }
+        Ok(())
+    }
+
+    /// One turn of a loop, if it is in the range at all.
+    fn single(
+        &mut self,
+        at: usize,
+        k: usize,
+        value: Form,
+        range: &Range,
+        slot: &mut Vec<Form>,
+    ) -> Result<(), Failure> {
+        let there = self.facts.simplify(&range.holds(&value));
+        match there {
+            Cond::Const(true) => {
+                slot[k] = value;
+                self.steps(at + 1, slot)
+            }
+            Cond::Const(false) => Ok(()),
+            there => {
+                self.registers.flush(&mut self.b);
+                let around = self.facts.clone();
+                self.facts = around.with(there.clone());
+                self.b.begin();
+                slot[k] = value;
+                let result = self.steps(at + 1, slot);
+                self.registers.flush(&mut self.b);
+                let then = self.b.end();
+                self.facts = around;
+                result?;
+                self.b.push(Stmt::If {
+                    cond: there,
+                    then,
+                    otherwise: Vec::new(),
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// A loop.
+    fn turn(
+        &mut self,
+        at: usize,
+        k: usize,
+        range: Range,
+        slot: &mut Vec<Form>,
+    ) -> Result<(), Failure> {
+        let name = self.coordinate_name(k);
+        self.looped(&name, range, 1, &mut |e, v| {
+            slot[k] = Form::from(v);
+            e.steps(at + 1, slot)
+        })
+    }
+
+    fn looped(
+        &mut self,
+        name: &str,
+        range: Range,
+        step: i128,
+        f: &mut impl FnMut(&mut Self, DimId) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.registers.flush(&mut self.b);
+        let var = self.b.var(name, VarKind::Loop);
+        let around = self.facts.clone();
+        self.facts.set_range(var, range.clone());
+        self.b.begin();
+        let result = f(self, var);
+        self.registers.flush(&mut self.b);
+        let body = self.b.end();
+        self.facts = around;
+        result?;
+        self.b.push(Stmt::For {
+            var,
+            lo: range.lo,
+            hi: range.hi,
+            step,
+            body,
+        });
+        Ok(())
+    }
+
+    /// How many first and last turns of a loop have tests that the others do not have.
+    fn peel(
+        &self,
+        at: usize,
+        k: usize,
+        range: &Range,
+        slot: &[Form],
+    ) -> Result<(i128, i128), Failure> {
+        const MOST: i128 = 2;
+        let Some((lo, hi)) = range.single() else {
+            return Ok((0, 0));
+        };
+        if !matches!(self.partition.walk, Pes::Known { .. }) {
+            return Ok((0, 0));
+        }
+        let inner: Vec<usize> = self.partition.steps[at + 1..]
+            .iter()
+            .chain(&self.partition.pes)
+            .copied()
+            .collect();
+        let (mut first, mut last) = (0, 0);
+        for test in &self.tests {
+            let Cond::Cmp(rel, left, right) = test else {
+                continue;
+            };
+            let gap = left.sub(right);
+            let sign = match gap.coefficient(DimId::from(k)).as_constant() {
+                Some(s @ (1 | -1)) => s,
+                _ => continue,
+            };
+            let plain = gap.terms().all(|(atom, _)| matches!(atom, Atom::Dim(_)));
+            if !plain || gap.dims().iter().any(|d| inner.contains(&d.index())) {
+                continue;
+            }
+            // gap = sign·t + rest: zero at t = −sign·rest.
+            let rest = gap.sub(&Form::from(DimId::from(k)).scale(&Poly::constant(sign))?);
+            let zero = rest
+                .scale(&Poly::constant(-sign))?
+                .substitute(&|d| slot.get(d.index()).cloned())?;
+            let changes = match rel {
+                Rel::Eq | Rel::Ne => vec![zero.clone(), zero.plus(1)],
+                Rel::Ge | Rel::Lt => vec![if sign > 0 { zero } else { zero.plus(1) }],
+                Rel::Gt | Rel::Le => vec![if sign > 0 { zero.plus(1) } else { zero }],
+            };
+            for change in changes {
+                if let Some(n) = change.sub(lo).as_constant()
+                    && (1..=MOST).contains(&n)
+                {
+                    first = first.max(n);
+                }
+                if let Some(n) = hi.sub(&change).as_constant()
+                    && (1..=MOST).contains(&n)
+                {
+                    last = last.max(n);
+                }
+            }
+        }
+        let inside: usize = self.partition.steps[at + 1..]
+            .iter()
+            .zip(&self.walk[at + 1..])
+            .filter(|(_, walk)| **walk == Walk::Unrolled)
+            .filter_map(|(k, _)| self.slots.ranges[*k].constant())
+            .map(|(lo, hi)| usize::try_from(hi - lo).unwrap_or(1).max(1))
+            .product();
+        let copies = usize::try_from(1 + first + last).unwrap_or(1);
+        let cost = self
+            .tick_cost()
+            .saturating_mul(inside)
+            .saturating_mul(copies);
+        if cost > 2 * self.machine.code_budget {
+            return Ok((0, 0));
+        }
+        Ok((first, last))
+    }
+
+    /// All PEs of a block at one time.
+    fn tick(&mut self, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        match self.partition.walk {
+            Pes::Known { .. } => {
+                self.now.clear();
+                for pe in self.known_pes() {
+                    for (p, value) in self.partition.pes.iter().zip(&pe) {
+                        slot[*p] = if Some(*p) == self.partition.vector {
+                            let (lo, _) = self.slots.ranges[*p].constant().unwrap_or((0, 0));
+                            self.lanes_from(lo + value * i128::from(self.partition.lanes))
+                        } else {
+                            Form::from(*value)
+                        };
+                    }
+                    let values = self.pe(slot, &pe)?;
+                    for (cell, value) in values {
+                        self.now.insert((cell, pe.clone()), value);
+                    }
+                }
+                let now = std::mem::take(&mut self.now);
+                self.registers.shift(&mut self.b, &now);
+                Ok(())
+            }
+            Pes::Looped => self.pes(0, slot),
+        }
+    }
+
+    fn lanes_from(&self, first: impl Into<Form>) -> Form {
+        let first = first.into();
+        match self.lane {
+            Some(lane) => first.add(&Form::from(lane)),
+            None => first,
+        }
+    }
+
+    /// Loops over the PEs of a block, the coordinates from `at` on.
+    fn pes(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        let Some(p) = self.partition.pes.get(at).copied() else {
+            return self.memory_pe(slot);
+        };
+        let given: Vec<usize> = [
+            &self.partition.launches[..],
+            &self.partition.blocks[..],
+            &self.partition.steps[..],
+            &self.partition.pes[..at],
+        ]
+        .concat();
+        // Only PEs that have a point at this time are walked, where that is easily said.
+        let tight = range(self.array, self.decide, p, &given)
+            .ok()
+            .and_then(|r| self.at_slot(&r, slot).ok())
+            .filter(|r| r.lo.len() + r.hi.len() <= 6);
+        let range = tight.unwrap_or_else(|| self.slots.ranges[p].clone());
+        let name = self.coordinate_name(p);
+        if Some(p) == self.partition.vector {
+            let step = i128::from(self.partition.lanes);
+            return self.looped(&name, range, step, &mut |e, v| {
+                slot[p] = e.lanes_from(Form::from(v));
+                let tests = e
+                    .tests
+                    .iter()
+                    .map(|t| t.map(&|f| f.substitute(&|d| slot.get(d.index()).cloned())))
+                    .collect::<Result<Vec<_>, _>>()?;
+                let inside = interior(&tests, &e.facts, &|d| Some(d) == e.lane);
+                e.either(inside, &mut |e| e.memory_pe(slot))
+            });
+        }
+        if self.partition.descending.contains(&p) {
+            let Some((lo, hi)) = self.slots.ranges[p]
+                .single()
+                .map(|(lo, hi)| (lo.clone(), hi.clone()))
+            else {
+                return Err(crate::decide::Undecided::NeedsSizes(
+                    "PEs are walked downwards from a bound with several forms".into(),
+                )
+                .into());
+            };
+            let range = Range::new(lo.clone(), hi.clone());
+            return self.looped(&name, range, 1, &mut |e, v| {
+                slot[p] = lo.add(&hi).plus(-1).sub(&Form::from(v));
+                e.pes(at + 1, slot)
+            });
+        }
+        self.looped(&name, range, 1, &mut |e, v| {
+            slot[p] = Form::from(v);
+            e.pes(at + 1, slot)
+        })
+    }
+
+    fn at_slot(&self, range: &Range, slot: &[Form]) -> Result<Range, Failure> {
+        let at = |forms: &[Form]| {
+            forms
+                .iter()
+                .map(|f| f.substitute(&|d| slot.get(d.index()).cloned()))
+                .collect::<Result<Vec<_>, _>>()
+        };
+        Ok(Range {
+            lo: at(&range.lo)?,
+            hi: at(&range.hi)?,
+        })
+    }
+
+    fn memory_pe(&mut self, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        self.pe(slot, &Vec::new()).map(drop)
+    }
+
+    /// The cells of one slot, its stores, and what its queues take.
+    fn pe(&mut self, slot: &[Form], pe: &PeKey) -> Result<Vec<(VarId, Vec<ValueId>)>, Failure> {
+        let array = self.array;
+        let mut result: HashMap<VarId, Bundle> = HashMap::new();
+        for piece in &self.slots.pieces {
+            let at = |f: &Form| f.substitute(&|d| slot.get(d.index()).cloned());
+            let valid = piece.valid.map(&at)?;
+            let here = Here {
+                slot,
+                pe,
+                point: piece.point.iter().map(at).collect::<Result<_, _>>()?,
+            };
+            let valid = if self.slots.pieces.len() > 1 {
+                self.facts.simplify(&valid)
+            } else {
+                valid
+            };
+            if valid == Cond::Const(false) {
+                continue;
+            }
+            let mut done = Evaluated::default();
+            for cell in &array.body {
+                let declared = &array.cells[cell.index()];
+                let value = self.expr(&declared.body, &declared.name, &here, &mut done)?;
+                done.cells.insert(*cell, value);
+            }
+            self.drain(&valid, &here, &mut done)?;
+            let owned = valid.clone().and(here.cond(&array.owned())?);
+            for cell in &array.body {
+                let values = done.cells[cell].flat();
+                self.launches
+                    .write(&mut self.b, &self.facts, *cell, &owned, &here, &values)?;
+            }
+            for cell in &array.body {
+                let value = done.cells[cell].clone();
+                let value = match result.remove(cell) {
+                    Some(other) => {
+                        let name = &array.cells[cell.index()].name;
+                        value.zip(&other, &mut |a, b| self.b.choose(name, valid.clone(), a, b))
+                    }
+                    None => value,
+                };
+                result.insert(*cell, value);
+            }
+        }
+        let mut values = Vec::new();
+        for cell in &array.body {
+            let Some(value) = result.get(cell) else {
+                continue;
+            };
+            let flat = value.flat();
+            if let Some(memory) = self.memories.get(cell).cloned() {
+                memory.write(&mut self.b, slot, &flat);
+            }
+            values.push((*cell, flat));
+        }
+        Ok(values)
+    }
+}

@@ -1,0 +1,251 @@
+//! Which coordinates of a slot are blocks, loops, lanes, or known when the kernel is made.
+//!
+//! Node and block coordinates make the grid, launch coordinates the host's loops. The last lane
+//! coordinate becomes the lanes of a warp, in as many vectors as it takes; the last vector may reach
+//! beyond the array. All other place coordinates of a block, warps among them, are PEs that one
+//! lane runs one after the other: their registers are the lane's.
+//!
+//! A value that arrives in the tick in which it leaves orders the PEs of a tick. Then PEs run one by
+//! one, in an order in which sources come first.
+
+use systola_ir::array::{Array, Link, Realisation, Role};
+use systola_ir::form::Poly;
+use systola_ir::mapping::{PlaceLevel, TimeLevel};
+use systola_ir::{Span, VarId};
+
+use crate::apply_mapping::Failure;
+use crate::clock::{radix, ticks};
+use crate::decide::Decide;
+use crate::kernel::facts::Range;
+use crate::kernel::slots::Slots;
+use crate::kernel::state::{is_queued, scalars};
+use crate::kernel::{Machine, limitation};
+
+/// The plan of a kernel. Coordinates are those of the slots.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    pub lanes: u32,
+    pub launches: Vec<usize>,
+    pub blocks: Vec<usize>,
+    /// Time coordinates inside of a launch, outermost first.
+    pub steps: Vec<usize>,
+    /// Place coordinates inside of a block, in the order in which they are walked.
+    pub pes: Vec<usize>,
+    /// The one of `pes`, its last, that is spread over the lanes.
+    pub vector: Option<usize>,
+    /// PEs are walked downwards along these, so that sources come first.
+    pub descending: Vec<usize>,
+    pub walk: Pes,
+    radix: Option<Vec<Poly>>,
+}
+
+/// How the PEs of a block are walked, which decides where their queues can live.
+#[derive(Clone, Debug)]
+pub enum Pes {
+    /// Written out one by one: a queue is in registers, so many ages of each cell, unless a link's
+    /// delay is long or depends on the sizes.
+    Known { depth: Vec<usize> },
+    /// In loops, with all queues in memory.
+    Looped,
+}
+
+/// No more PEs than this are written out one by one.
+const MOST_VECTORS: i128 = 96;
+
+/// Values older than this many ticks wait in memory.
+const OLDEST: usize = 24;
+
+impl Partition {
+    pub fn new(
+        array: &Array,
+        decide: &Decide,
+        slots: &Slots,
+        machine: &Machine,
+    ) -> Result<Partition, Failure> {
+        let n_place = array.place.len();
+        let places = |is: &dyn Fn(PlaceLevel) -> bool| -> Vec<usize> {
+            (0..n_place).filter(|p| is(array.place[*p].level)).collect()
+        };
+        let times = |is: &dyn Fn(TimeLevel) -> bool| -> Vec<usize> {
+            (0..array.time.len())
+                .filter(|t| is(array.time[*t].level))
+                .map(|t| n_place + t)
+                .collect()
+        };
+        let blocks = places(&|l| matches!(l, PlaceLevel::Node | PlaceLevel::Block));
+        let mut pes = places(&|l| matches!(l, PlaceLevel::Warp));
+        let lane_coordinates = places(&|l| l == PlaceLevel::Lane);
+        let regs = places(&|l| l == PlaceLevel::Reg);
+        let immediate = immediate(array);
+        let vector = lane_coordinates.last().copied();
+        let bits = array
+            .cells
+            .iter()
+            .flat_map(|c| scalars(&c.ty))
+            .map(systola_ir::Scalar::bits)
+            .max()
+            .unwrap_or(32);
+        let lanes = if immediate.is_empty() && vector.is_some() {
+            machine.lanes(bits)
+        } else {
+            1
+        };
+        let vector = vector.filter(|_| lanes > 1);
+        pes.extend(lane_coordinates.iter().filter(|p| Some(**p) != vector));
+        pes.extend(&regs);
+        pes.extend(vector);
+        let descending = order(array, &immediate, &pes)?;
+        let mut partition = Partition {
+            lanes,
+            launches: times(&|l| l == TimeLevel::Launch),
+            blocks,
+            steps: times(&|l| matches!(l, TimeLevel::BlockStep | TimeLevel::Step)),
+            pes,
+            vector,
+            descending,
+            walk: Pes::Looped,
+            radix: radix(array, decide, None)?,
+        };
+        if let Some(depth) = partition.depths(array, slots, machine) {
+            partition.walk = Pes::Known { depth };
+        }
+        Ok(partition)
+    }
+
+    /// The ages of every cell that are kept in registers, if the PEs can be written out.
+    fn depths(&self, array: &Array, slots: &Slots, machine: &Machine) -> Option<Vec<usize>> {
+        let vectors = self.vectors(slots)?;
+        if vectors > MOST_VECTORS {
+            return None;
+        }
+        let mut depths = Vec::new();
+        let mut registers = 0;
+        for (n, cell) in array.cells.iter().enumerate() {
+            let mut depth = 0;
+            for link in queued(array, VarId::from(n)) {
+                if !link.displacement.iter().all(|d| d.as_constant().is_some()) {
+                    return None;
+                }
+                if let Some(age) = self.age(array, link) {
+                    depth = depth.max(age);
+                }
+            }
+            registers += depth * scalars(&cell.ty).len();
+            depths.push(depth);
+        }
+        let needed = usize::try_from(vectors).ok()?.saturating_mul(registers);
+        // A few spilled registers cost less than queues in memory with their addresses.
+        (needed <= machine.registers * 8).then_some(depths)
+    }
+
+    /// The delay of a link in ticks, if a register queue of that length is sensible.
+    pub fn age(&self, array: &Array, link: &Link) -> Option<usize> {
+        let ticks = link_ticks(array, link, self.radix.as_deref())?;
+        usize::try_from(ticks).ok().filter(|age| *age <= OLDEST)
+    }
+
+    /// Does the link read a queue that is in memory?
+    pub fn is_in_memory(&self, array: &Array, link: &Link) -> bool {
+        is_queued(&link.realisation)
+            && match self.walk {
+                Pes::Known { .. } => self.age(array, link).is_none(),
+                Pes::Looped => true,
+            }
+    }
+
+    /// How many vectors of PEs a block has, where that is a number.
+    fn vectors(&self, slots: &Slots) -> Option<i128> {
+        let mut count = 1i128;
+        for p in &self.pes {
+            let (lo, hi) = slots.ranges[*p].constant()?;
+            let mut extent = (hi - lo).max(0);
+            if Some(*p) == self.vector {
+                extent = (extent + i128::from(self.lanes) - 1) / i128::from(self.lanes);
+            }
+            count = count.checked_mul(extent)?;
+        }
+        Some(count)
+    }
+
+    /// Ranges of some coordinates.
+    pub fn with_ranges(&self, slots: &Slots, coordinates: &[usize]) -> Vec<(usize, Range)> {
+        coordinates
+            .iter()
+            .map(|k| (*k, slots.ranges[*k].clone()))
+            .collect()
+    }
+}
+
+/// The links that read a cell's queue.
+pub fn queued(array: &Array, cell: VarId) -> impl Iterator<Item = &Link> {
+    array
+        .ports
+        .iter()
+        .filter(move |p| p.source == cell)
+        .flat_map(|p| &p.links)
+        .filter(|l| is_queued(&l.realisation))
+}
+
+/// The delay of a link in ticks of the loops of a block.
+fn link_ticks(array: &Array, link: &Link, radix: Option<&[Poly]>) -> Option<i128> {
+    let inside: Vec<usize> = (0..array.time.len())
+        .filter(|t| array.time[*t].level != TimeLevel::Launch)
+        .collect();
+    let last = inside.last();
+    if inside
+        .iter()
+        .all(|t| Some(t) == last || link.delay[*t].is_zero())
+    {
+        return last.map_or(Some(0), |t| link.delay[*t].as_constant());
+    }
+    ticks(&link.delay, radix)?.as_constant()
+}
+
+/// Displacements of values that arrive in the tick in which they leave. A propagated input is not among
+/// them: it is loaded where it is wanted.
+fn immediate(array: &Array) -> Vec<(&Link, Span)> {
+    array
+        .ports
+        .iter()
+        .filter(|p| !matches!(array.cells[p.source.index()].role, Role::Propagation { .. }))
+        .flat_map(|p| p.links.iter().map(move |l| (l, p.span)))
+        .filter(|(l, _)| matches!(l.realisation, Realisation::Broadcast | Realisation::Tree))
+        .collect()
+}
+
+/// Directions along `pes` in which every immediate value comes from a PE that was walked before.
+fn order(array: &Array, immediate: &[(&Link, Span)], pes: &[usize]) -> Result<Vec<usize>, Failure> {
+    let mut descending = Vec::new();
+    let mut open: Vec<&(&Link, Span)> = immediate.iter().collect();
+    for p in pes {
+        let sign =
+            |link: &Link| -> Option<i128> { link.displacement[*p].as_constant().map(i128::signum) };
+        let mut signs: Vec<i128> = Vec::new();
+        for (link, span) in open.iter().copied() {
+            let Some(sign) = sign(link) else {
+                return Err(limitation(
+                    *span,
+                    format!(
+                        "a value of `{}` arrives at once from a PE whose distance depends on the sizes",
+                        array.system
+                    ),
+                ));
+            };
+            signs.push(sign);
+        }
+        if signs.contains(&1) && signs.contains(&-1) {
+            return Err(limitation(
+                open[0].1,
+                format!(
+                    "values of `{}` arrive at once from PEs on both sides",
+                    array.system
+                ),
+            ));
+        }
+        if signs.contains(&-1) {
+            descending.push(*p);
+        }
+        open.retain(|(link, _)| sign(link) == Some(0));
+    }
+    Ok(descending)
+}

@@ -1,0 +1,238 @@
+//! The slots of an array as loops see them: which point a slot holds, and how far each coordinate runs.
+//!
+//! A *slot* is a place and a time; its coordinates are numbered as in a reverse transform, places
+//! first. The point of a slot is a list of quasi-affine forms, right wherever the slot has a point; the
+//! condition `valid` says where that is.
+
+use affine::{BasicSetBuilder, Int, LinExpr, Space};
+use systola_ir::array::{Array, Piece, Reverse};
+use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::sets::{identity, lin_expr, set_of};
+use systola_ir::{DimId, ParamId};
+
+use crate::clock::domain;
+use crate::decide::{Decide, Undecided};
+use crate::kernel::facts::Range;
+
+/// The points of the slots of one piece of a mapping.
+#[derive(Clone, Debug)]
+pub struct SlotPiece {
+    /// One form over the slot for each coordinate of the expanded domain.
+    pub point: Vec<Form>,
+    /// Over the slot.
+    pub valid: Cond,
+}
+
+#[derive(Clone, Debug)]
+pub struct Slots {
+    pub pieces: Vec<SlotPiece>,
+    /// For each coordinate of a slot, in the parameters.
+    pub ranges: Vec<Range>,
+}
+
+impl Slots {
+    pub fn new(array: &Array, decide: &Decide) -> Result<Slots, Undecided> {
+        let pieces = array
+            .pieces
+            .iter()
+            .map(|piece| slot_piece(array, piece))
+            .collect::<Result<Vec<_>, _>>()?;
+        let n = array.place.len() + array.time.len();
+        let ranges = (0..n)
+            .map(|k| range(array, decide, k, &[]))
+            .collect::<Result<_, _>>()?;
+        Ok(Slots { pieces, ranges })
+    }
+}
+
+fn slot_piece(array: &Array, piece: &Piece) -> Result<SlotPiece, Undecided> {
+    let Reverse::Forms(forms) = &piece.reverse else {
+        return Err(Undecided::NeedsSizes(
+            "the reverse transform has a closed form at given sizes only".into(),
+        ));
+    };
+    let mut valid = Cond::TRUE;
+    let mut point = Vec::new();
+    for (form, divisor) in forms {
+        if *divisor > 1 {
+            valid = valid.and(Cond::cmp(Rel::Eq, form.modulo(*divisor), 0));
+        }
+        point.push(form.floor_div(*divisor));
+    }
+    let at = |form: &Form| form.substitute(&|d| point.get(d.index()).cloned());
+    for (k, form) in piece.place.iter().chain(&piece.time).enumerate() {
+        // A slot that is the image of no point may still be sent to one.
+        valid = valid.and(Cond::cmp(Rel::Eq, at(form)?, DimId::from(k)));
+    }
+    valid = valid.and(domain(array).map(&at)?).and(piece.cond.map(&at)?);
+    Ok(SlotPiece { point, valid })
+}
+
+/// How far coordinate `k` of the slots runs where the coordinates `given` are known: the forms are over
+/// the parameters and, as iterators, the coordinates of the slot.
+pub fn range(
+    array: &Array,
+    decide: &Decide,
+    k: usize,
+    given: &[usize],
+) -> Result<Range, Undecided> {
+    let parts = array
+        .pieces
+        .iter()
+        .map(|piece| {
+            let coordinate = |k: usize| match k.checked_sub(piece.place.len()) {
+                None => piece.place[k].clone(),
+                Some(t) => piece.time[t].clone(),
+            };
+            Part {
+                cond: domain(array).and(piece.cond.clone()),
+                value: coordinate(k),
+                given: given.iter().map(|g| coordinate(*g)).collect(),
+            }
+        })
+        .collect();
+    bounds(decide, array.dims.len(), parts, given)
+}
+
+/// A form over a part of a domain, with forms whose values are known.
+pub struct Part {
+    pub cond: Cond,
+    pub value: Form,
+    pub given: Vec<Form>,
+}
+
+/// Bounds of a form over all its parts. In the result the n-th known form is the iterator `names[n]`.
+pub fn bounds(
+    decide: &Decide,
+    n: usize,
+    parts: Vec<Part>,
+    names: &[usize],
+) -> Result<Range, Undecided> {
+    let g = names.len();
+    // Known forms, then the point, then the value that is asked for.
+    let space = Space::new(decide.n_params, g + n + 1);
+    let shift = |form: &Form| form.substitute(&|d| Some(Form::from(DimId::from(d.index() + g))));
+    let value = Form::from(DimId::from(g + n));
+    let mut pieces = Vec::new();
+    for part in &parts {
+        let mut cond = decide
+            .context
+            .clone()
+            .and(part.cond.map(&shift)?)
+            .and(Cond::cmp(Rel::Eq, value.clone(), shift(&part.value)?));
+        for (at, known) in part.given.iter().enumerate() {
+            cond = cond.and(Cond::cmp(Rel::Eq, DimId::from(at), shift(known)?));
+        }
+        let set = set_of(&cond, space)?.dims_to_params(g)?;
+        if !set.is_empty()? {
+            pieces.push(set);
+        }
+    }
+    let space = Space::new(decide.n_params + g, n + 1);
+    let column = lin_expr(
+        &Form::from(DimId::from(n)),
+        &mut BasicSetBuilder::new(space),
+        &identity(space),
+    )?;
+    let (mut lows, mut highs): (Vec<Vec<Bound>>, Vec<Vec<Bound>>) = (Vec::new(), Vec::new());
+    for set in &pieces {
+        for bounds in set.bounds_symbolic(&column)? {
+            lows.push(bounds.lower);
+            highs.push(bounds.upper);
+        }
+    }
+    let missing = || Undecided::NeedsSizes("a coordinate has no bound".into());
+    if lows.is_empty() {
+        return Ok(Range::new(0, 0));
+    }
+    // A bound of one part is a bound of the whole if no other part passes it.
+    let passes = |e: &LinExpr, m: Int, low: bool| -> Result<bool, Undecided> {
+        for set in &pieces {
+            let gap = if low {
+                // m·value < e
+                e.sub(&column.scale(m)?)?
+            } else {
+                column.scale(m)?.sub(e)?
+            };
+            let beyond = affine::Constraint::Ge(gap.add(&LinExpr::from(-1))?);
+            if !set.with_constraint(&beyond)?.is_empty()? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    let common = |parts: &[Vec<Bound>], low: bool| -> Result<Vec<Form>, Undecided> {
+        let mut forms: Vec<Form> = Vec::new();
+        for (e, m) in parts.iter().flatten() {
+            let form = bound_form(e, *m, low, decide.n_params, names)?;
+            if !forms.contains(&form) && (parts.len() == 1 || !passes(e, *m, low)?) {
+                forms.push(form);
+            }
+        }
+        if forms.is_empty()
+            && let Some(value) = farthest(parts, low)
+        {
+            forms.push(Form::from(value));
+        }
+        Ok(forms)
+    };
+    let lo = common(&lows, true)?;
+    let hi: Vec<Form> = common(&highs, false)?.iter().map(|f| f.plus(1)).collect();
+    if lo.is_empty() || hi.is_empty() {
+        return Err(missing());
+    }
+    Ok(Range { lo, hi })
+}
+
+type Bound = (LinExpr, Int);
+
+/// Where all bounds are numbers: the least of the lower ones, the greatest of the upper ones.
+fn farthest(parts: &[Vec<Bound>], low: bool) -> Option<i128> {
+    let values: Option<Vec<i128>> = parts
+        .iter()
+        .map(|part| {
+            let ends = part.iter().map(|(e, m)| {
+                let constant = e.coeffs().iter().all(|c| *c == 0);
+                constant.then(|| {
+                    let value = e.constant_term();
+                    if low {
+                        -(-value).div_euclid(*m)
+                    } else {
+                        value.div_euclid(*m)
+                    }
+                })
+            });
+            let known = ends.flatten();
+            if low { known.max() } else { known.min() }
+        })
+        .collect();
+    let values = values?;
+    if low {
+        values.into_iter().min()
+    } else {
+        values.into_iter().max()
+    }
+}
+
+/// ⌈e / m⌉ or ⌊e / m⌋.
+fn bound_form(
+    e: &LinExpr,
+    m: Int,
+    low: bool,
+    n_params: usize,
+    names: &[usize],
+) -> Result<Form, Undecided> {
+    let mut form = Form::from(e.constant_term());
+    for (c, k) in e.coeffs().iter().enumerate() {
+        let variable = match c.checked_sub(n_params) {
+            None => Form::from(ParamId::from(c)),
+            Some(at) => Form::from(DimId::from(names[at])),
+        };
+        form = form.add(&variable.scale(&Poly::constant(*k))?);
+    }
+    Ok(if low {
+        form.plus(m - 1).floor_div(m)
+    } else {
+        form.floor_div(m)
+    })
+}

@@ -1,0 +1,191 @@
+//! Removes what nobody uses: values, registers that are never read, arrays, loops without effect.
+
+use systola_ir::kernel::{Kernel, Memory, Op, Stmt};
+use systola_ir::{RegId, SharedId, ValueId};
+
+/// The kernel without dead code.
+pub fn tidy(mut kernel: Kernel) -> Kernel {
+    loop {
+        let live = Live::of(&kernel);
+        let before = count(&kernel.body);
+        let body = std::mem::take(&mut kernel.body);
+        kernel.body = keep(body, &live);
+        if count(&kernel.body) == before {
+            return kernel;
+        }
+    }
+}
+
+struct Live {
+    values: Vec<bool>,
+    regs: Vec<bool>,
+    shared: Vec<bool>,
+}
+
+impl Live {
+    fn of(kernel: &Kernel) -> Live {
+        let mut live = Live {
+            values: vec![false; kernel.values.len()],
+            regs: vec![false; kernel.regs.len()],
+            shared: vec![false; kernel.shared.len()],
+        };
+        live.block(&kernel.body);
+        live
+    }
+
+    fn value(&mut self, value: ValueId) {
+        self.values[value.index()] = true;
+    }
+
+    fn memory(&mut self, memory: Memory) {
+        if let Memory::Shared(id) = memory {
+            self.shared[id.index()] = true;
+        }
+    }
+
+    fn block(&mut self, stmts: &[Stmt]) {
+        for stmt in stmts {
+            match stmt {
+                Stmt::Let(_, op) => self.op(op),
+                Stmt::Set(_, value) => self.value(*value),
+                Stmt::LoadWide { from, .. } => self.memory(from.memory),
+                Stmt::Store { value, .. } => self.value(*value),
+                Stmt::StoreWide { values, .. } => values.iter().for_each(|v| self.value(*v)),
+                Stmt::For { body, .. } => self.block(body),
+                Stmt::If {
+                    then, otherwise, ..
+                } => {
+                    self.block(then);
+                    self.block(otherwise);
+                }
+                Stmt::Copy { .. }
+                | Stmt::CommitCopies
+                | Stmt::WaitCopies { .. }
+                | Stmt::Barrier
+                | Stmt::Signal { .. }
+                | Stmt::Await { .. }
+                | Stmt::Ticket { .. }
+                | Stmt::Comment(_) => {}
+            }
+        }
+    }
+
+    fn op(&mut self, op: &Op) {
+        match op {
+            Op::Lit(_) | Op::Index(_) => {}
+            Op::Get(reg) => self.regs[reg.index()] = true,
+            Op::Unary(_, a) | Op::Cast(a) | Op::Shuffle { value: a, .. } => self.value(*a),
+            Op::Binary(_, a, b) => {
+                self.value(*a);
+                self.value(*b);
+            }
+            Op::Select {
+                cond,
+                then,
+                otherwise,
+            } => {
+                self.value(*cond);
+                self.value(*then);
+                self.value(*otherwise);
+            }
+            Op::Choose {
+                then, otherwise, ..
+            } => {
+                self.value(*then);
+                self.value(*otherwise);
+            }
+            Op::Load { from, .. } => self.memory(from.memory),
+            Op::Lookup { memory, index } => {
+                self.memory(*memory);
+                index.iter().for_each(|v| self.value(*v));
+            }
+            Op::Slide { low, high, .. } => {
+                low.iter().chain(high).for_each(|v| self.value(*v));
+            }
+        }
+    }
+
+    fn has(&self, value: &ValueId) -> bool {
+        self.values[value.index()]
+    }
+
+    fn reads(&self, reg: &RegId) -> bool {
+        self.regs[reg.index()]
+    }
+
+    fn loads(&self, id: SharedId) -> bool {
+        self.shared[id.index()]
+    }
+}
+
+fn keep(stmts: Vec<Stmt>, live: &Live) -> Vec<Stmt> {
+    let mut kept = Vec::new();
+    for stmt in stmts {
+        match stmt {
+            Stmt::Let(value, _) if !live.has(&value) => {}
+            Stmt::Set(reg, _) if !live.reads(&reg) => {}
+            Stmt::LoadWide { ref to, .. } if !to.iter().any(|v| live.has(v)) => {}
+            Stmt::Store { ref to, .. } | Stmt::StoreWide { ref to, .. } if matches!(to.memory, Memory::Shared(id) if !live.loads(id)) =>
+                {}
+            Stmt::For {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => {
+                let body = keep(body, live);
+                if !body.is_empty() {
+                    kept.push(Stmt::For {
+                        var,
+                        lo,
+                        hi,
+                        step,
+                        body,
+                    });
+                }
+            }
+            Stmt::If {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let (then, otherwise) = (keep(then, live), keep(otherwise, live));
+                if !then.is_empty() || !otherwise.is_empty() {
+                    kept.push(Stmt::If {
+                        cond,
+                        then,
+                        otherwise,
+                    });
+                }
+            }
+            other => kept.push(other),
+        }
+    }
+    kept
+}
+
+fn count(stmts: &[Stmt]) -> usize {
+    stmts
+        .iter()
+        .map(|stmt| match stmt {
+            Stmt::For { body, .. } => 1 + count(body),
+            Stmt::If {
+                then, otherwise, ..
+            } => 1 + count(then) + count(otherwise),
+            Stmt::Let(..)
+            | Stmt::Set(..)
+            | Stmt::LoadWide { .. }
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::Copy { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => 1,
+        })
+        .sum()
+}
