@@ -13,6 +13,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("systola-front", &["affine", "systola-ir"]),
     ("systola-dsl", &["affine", "systola-ir"]),
     ("systola-lower", &["affine", "systola-ir"]),
+    ("systola-back", &["affine", "systola-ir"]),
+    ("systola-rt", &["affine", "systola-ir"]),
     (
         "systola-driver",
         &[
@@ -21,6 +23,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "systola-front",
             "systola-dsl",
             "systola-lower",
+            "systola-back",
         ],
     ),
     (
@@ -32,6 +35,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "systola-dsl",
             "systola-lower",
             "systola-interp",
+            "systola-rt",
             "systola-driver",
         ],
     ),
@@ -43,7 +47,9 @@ const ARROWS: &[(&str, &[&str])] = &[
             "systola-front",
             "systola-lower",
             "systola-interp",
+            "systola-rt",
             "systola-driver",
+            "systola",
         ],
     ),
     (

@@ -18,7 +18,8 @@
 use std::collections::BTreeMap;
 
 use systola_ir::array::Array;
-use systola_ir::codes::{mapping as mapping_codes, run};
+pub use systola_back::{Artifact, Entry, Isa};
+use systola_ir::codes::{limits, mapping as mapping_codes, run};
 use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
@@ -88,6 +89,14 @@ pub fn check_mapping(
 pub struct Lowered {
     pub checked: Checked,
     pub program: Program,
+}
+
+/// Prints the C of a program for processors with vectors of so many bytes.
+pub fn emit_c(program: &Program, isa: &Isa) -> Result<Artifact, Diagnostic> {
+    systola_back::cpu::emit(program, isa).map_err(|error| {
+        Diagnostic::new(&limits::NOT_COMPILED, Span::NONE, error.to_string())
+            .help("the interpreters run it: --target kernel")
+    })
 }
 
 /// Which sizes become numbers in a kernel.

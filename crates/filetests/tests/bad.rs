@@ -1,37 +1,75 @@
-//! Wrong systems, illegal mappings and known limitations, and what is said of them.
+//! Malformed programs, wrong systems, illegal mappings and known limitations, and what is said of
+//! them.
 //!
-//! Each file of `tests/bad` begins with one line for each diagnostic, in order:
+//! Each file of a corpus begins with one line for each diagnostic, in order:
 //!
 //! ```text
 //! //~ E0501 13:3 dependence (0, 1) of `Z` goes back in time: it takes -1 steps
 //! ```
 //!
-//! the code, the line and column of the primary span in this file, and the message. Systems are
-//! checked first; the mappings of a wrong system are not looked at. With `SYSTOLA_BLESS=1` the lines
-//! are written anew.
+//! the code, the line and column of the primary span in this file, and the message. With
+//! `SYSTOLA_BLESS=1` the lines are written anew. There are two corpora: `crates/front/tests/bad` has
+//! what the parser refuses, `tests/bad` what parses and is refused by a check.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use systola_driver::{check_mapping, check_system, load};
+use systola_front::parse_module;
 use systola_ir::{Diagnostic, codes};
 
 const HEADER: &str = "//~ ";
 
-/// Codes that no text provokes, with the reason.
-const NOT_FROM_TEXT: &[(&str, &str)] = &[
-    ("E0312", "the parser refuses it first, as E0214"),
-    ("E0313", "the grammar asks for a range, E0102"),
-    (
-        "E0417",
-        "the parser refuses a mapping of no system, E0219; `--map` is the command line's",
-    ),
-    ("L0711", "the grammar asks for a range, E0102"),
-];
+struct Corpus {
+    /// Beside the manifest of this crate.
+    folder: &'static str,
+    /// Programs that must be there.
+    least: usize,
+    /// The diagnostics of a program; an error where it is none of this corpus.
+    diagnostics: fn(&str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>>,
+    shows_way_out: fn(&Diagnostic) -> bool,
+    /// Beginnings of the codes that the programs provoke, all of them.
+    ranges: &'static [&'static str],
+    /// Codes that no program provokes, with the reason.
+    excused: &'static [(&'static str, &'static str)],
+}
 
-fn diagnostics(source: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+#[test]
+fn what_does_not_parse_is_told() {
+    run(&Corpus {
+        folder: "../front/tests/bad",
+        least: 45,
+        diagnostics: |source| Ok(parse_module(source).err().unwrap_or_default()),
+        shows_way_out: |error| error.help.is_some(),
+        ranges: &["E01", "E02"],
+        excused: &[("E0109", "a file of 16 MiB is tested elsewhere")],
+    });
+}
+
+#[test]
+fn mistakes_and_limitations_are_told() {
+    run(&Corpus {
+        folder: "tests/bad",
+        least: 30,
+        diagnostics: checked,
+        shows_way_out: |error| error.help.is_some() || !error.notes.is_empty(),
+        ranges: &["E03", "E04", "E05", "L07"],
+        excused: &[
+            ("E0312", "the parser refuses it first, as E0214"),
+            ("E0313", "the grammar asks for a range, E0102"),
+            (
+                "E0417",
+                "the parser refuses a mapping of no system, E0219; `--map` is the command line's",
+            ),
+            ("L0711", "the grammar asks for a range, E0102"),
+        ],
+    });
+}
+
+/// Systems are checked first; the mappings of a wrong system are not looked at.
+fn checked(source: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let module = load(source)?;
     let sizes = BTreeMap::new();
     let mut errors: Vec<Diagnostic> = module
@@ -52,11 +90,73 @@ fn diagnostics(source: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     Ok(errors)
 }
 
-fn position(source: &str, offset: usize) -> (usize, usize) {
-    let before = &source[..offset];
-    let line = before.matches('\n').count() + 1;
-    let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
-    (line, column)
+fn run(corpus: &Corpus) {
+    let bless = std::env::var_os("SYSTOLA_BLESS").is_some();
+    let files = programs(corpus.folder);
+    assert!(files.len() >= corpus.least, "only {} programs", files.len());
+    let mut failures = String::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    let mut fail = |what: String| writeln!(failures, "{what}").expect("to a string");
+    for path in files {
+        let name = path.file_name().expect("a name").to_string_lossy();
+        let mut source = fs::read_to_string(&path).expect("a text");
+        if bless {
+            // The header moves what is below it, so its length comes first.
+            let body = without_header(&source).to_string();
+            let n_errors = (corpus.diagnostics)(&body).map_or(0, |errors| errors.len());
+            source = format!("{}{body}", format!("{HEADER}\n").repeat(n_errors));
+        }
+        let errors = match (corpus.diagnostics)(&source) {
+            Ok(errors) if errors.is_empty() => {
+                fail(format!("{name}: is accepted"));
+                continue;
+            }
+            Ok(errors) => errors,
+            Err(errors) => {
+                let list = header(&source, &errors);
+                fail(format!("{name}: does not parse:\n{list}"));
+                continue;
+            }
+        };
+        for error in &errors {
+            seen.insert(error.code.id);
+            if error.span().is_none() {
+                fail(format!("{name}: {error}: it has no place in the text"));
+            }
+            if !(corpus.shows_way_out)(error) {
+                fail(format!("{name}: {error}: it shows no way out"));
+            }
+        }
+        let body = without_header(&source);
+        let found = header(&source, &errors);
+        if bless {
+            fs::write(&path, format!("{found}{body}")).expect("to write");
+        } else if format!("{found}{body}") != source {
+            let expected = &source[..source.len() - body.len()];
+            fail(format!("{name}: expected\n{expected}found\n{found}"));
+        }
+    }
+    let ours = |id: &str| corpus.ranges.iter().any(|range| id.starts_with(range));
+    for code in codes::all().filter(|code| ours(code.id)) {
+        let excused = corpus.excused.iter().any(|(id, _)| *id == code.id);
+        match (seen.contains(code.id), excused) {
+            (false, false) => fail(format!("{}: no program provokes it", code.id)),
+            (true, true) => fail(format!("{}: a program provokes it after all", code.id)),
+            (true, false) | (false, true) => {}
+        }
+    }
+    assert!(failures.is_empty(), "{failures}");
+}
+
+fn programs(folder: &str) -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join(folder);
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .expect("a folder of programs")
+        .map(|entry| entry.expect("an entry").path())
+        .filter(|path| path.extension().is_some_and(|e| e == "ure"))
+        .collect();
+    files.sort();
+    files
 }
 
 fn header(source: &str, errors: &[Diagnostic]) -> String {
@@ -69,84 +169,17 @@ fn header(source: &str, errors: &[Diagnostic]) -> String {
     text
 }
 
+fn position(source: &str, offset: usize) -> (usize, usize) {
+    let before = &source[..offset];
+    let line = before.matches('\n').count() + 1;
+    let column = before.rsplit('\n').next().map_or(0, |l| l.chars().count()) + 1;
+    (line, column)
+}
+
 fn without_header(source: &str) -> &str {
     let mut rest = source;
     while rest.starts_with(HEADER) {
         rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
     }
     rest
-}
-
-#[test]
-fn mistakes_and_limitations_are_told() {
-    let bless = std::env::var_os("SYSTOLA_BLESS").is_some();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
-    let mut files: Vec<_> = fs::read_dir(folder)
-        .expect("tests/bad")
-        .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|e| e == "ure"))
-        .collect();
-    files.sort();
-    assert!(files.len() >= 30, "only {} programs", files.len());
-    let mut failures = String::new();
-    let mut seen: BTreeSet<String> = BTreeSet::new();
-    for path in files {
-        let name = path
-            .file_name()
-            .expect("a name")
-            .to_string_lossy()
-            .into_owned();
-        let mut source = fs::read_to_string(&path).expect("a text");
-        if bless {
-            // The header moves what is below it, so its length comes first.
-            let body = without_header(&source).to_string();
-            let n_errors = diagnostics(&body).map_or(0, |errors| errors.len());
-            source = format!("{}{body}", format!("{HEADER}\n").repeat(n_errors));
-        }
-        let errors = match diagnostics(&source) {
-            Ok(errors) if errors.is_empty() => {
-                writeln!(failures, "{name}: is accepted").expect("to a string");
-                continue;
-            }
-            Ok(errors) => errors,
-            Err(errors) => {
-                let list = header(&source, &errors);
-                writeln!(failures, "{name}: does not parse:\n{list}").expect("to a string");
-                continue;
-            }
-        };
-        seen.extend(errors.iter().map(|e| e.code.id.to_string()));
-        for error in &errors {
-            if error.span().is_none() {
-                writeln!(failures, "{name}: {error}: it has no place in the text")
-                    .expect("to a string");
-            }
-            if error.help.is_none() && error.notes.is_empty() {
-                writeln!(failures, "{name}: {error}: it shows no way out").expect("to a string");
-            }
-        }
-        let body = without_header(&source);
-        let found = header(&source, &errors);
-        if bless {
-            fs::write(&path, format!("{found}{body}")).expect("to write");
-        } else if format!("{found}{body}") != source {
-            let expected = &source[..source.len() - body.len()];
-            writeln!(failures, "{name}: expected\n{expected}found\n{found}").expect("to a string");
-        }
-    }
-    let ranges = ["E03", "E04", "E05", "L07"];
-    for code in codes::all().filter(|c| ranges.iter().any(|r| c.id.starts_with(r))) {
-        let excused = NOT_FROM_TEXT.iter().any(|(id, _)| *id == code.id);
-        match (seen.contains(code.id), excused) {
-            (false, false) => {
-                writeln!(failures, "{}: no program provokes it", code.id).expect("to a string");
-            }
-            (true, true) => {
-                writeln!(failures, "{}: a program provokes it after all", code.id)
-                    .expect("to a string");
-            }
-            _ => {}
-        }
-    }
-    assert!(failures.is_empty(), "{failures}");
 }

@@ -8,12 +8,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
-use systola_driver::{check_mapping, check_system, load};
+use systola_filetests::examine::{Reached, examine};
 use systola_filetests::gallery;
 use systola_filetests::tensor::Rng;
-use systola_interp::{Arrays, Tensor, run_array, run_system};
-use systola_ir::codes;
-use systola_ir::system::{InputKind, System};
 
 const CASES: u64 = 1500;
 
@@ -25,14 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Arrays with more points than this are checked and not run.
 const MOST_POINTS: i128 = 5_000;
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Reached {
-    parsed: usize,
-    sound: usize,
-    legal: usize,
-    run: usize,
-}
 
 #[test]
 fn no_program_makes_the_checker_panic_or_hang() {
@@ -53,7 +42,7 @@ fn no_program_makes_the_checker_panic_or_hang() {
         .spawn(move || {
             for (seed, text) in inputs {
                 let start = processor_time();
-                let result = catch_unwind(AssertUnwindSafe(|| examine(&text)));
+                let result = catch_unwind(AssertUnwindSafe(|| examine(&text, MOST_POINTS)));
                 let time = processor_time() - start;
                 if send.send((seed, result.map_err(|_| ()), time)).is_err() {
                     return;
@@ -176,7 +165,7 @@ fn long_conditions_and_many_equations_take_bounded_time() {
     ];
     for (name, text) in programs {
         let start = processor_time();
-        let reached = examine(&text);
+        let reached = examine(&text, MOST_POINTS);
         let time = processor_time() - start;
         println!("{name}: {time:.1?}, {reached:?}");
         assert_eq!(reached.parsed, 1, "{name} does not parse\n{text}");
@@ -201,89 +190,6 @@ fn most_memory() -> Option<u64> {
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;
     let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib << 10)
-}
-
-fn examine(text: &str) -> Reached {
-    let mut reached = Reached::default();
-    let Ok(module) = load(text) else {
-        return reached;
-    };
-    reached.parsed += 1;
-    for system in &module.systems {
-        let sizes = tiny(system);
-        let wrong =
-            check_system(system, &BTreeMap::new()).len() + check_system(system, &sizes).len();
-        if wrong == 0 {
-            reached.sound += 1;
-        }
-        let mappings = module.mappings.iter().filter(|m| m.system == system.name);
-        // One mapping without sizes and one with is enough for one file.
-        for (n, mapping) in mappings.enumerate().take(3) {
-            if n == 0 {
-                let _ = check_mapping(&module, mapping, &BTreeMap::new());
-            }
-            let Ok(checked) = check_mapping(&module, mapping, &sizes) else {
-                continue;
-            };
-            reached.legal += 1;
-            let points = checked.report.counts.map_or(0, |c| c.expanded);
-            if wrong > 0 || points > MOST_POINTS {
-                continue;
-            }
-            let params: Vec<i128> = system.params.iter().map(|p| sizes[&p.name]).collect();
-            let Some(inputs) = inputs(system, &params) else {
-                continue;
-            };
-            let Ok(expected) = run_system(system, &params, &inputs) else {
-                continue;
-            };
-            match run_array(&checked.array, &params, &inputs) {
-                Ok(outputs) => {
-                    reached.run += 1;
-                    for (name, want) in &expected {
-                        let difference = want.first_difference(&outputs[name], 1e-3);
-                        assert!(difference.is_none(), "`{name}` differs: {difference:?}");
-                    }
-                }
-                // Huge numbers may leave the integers of the interpreter.
-                Err(error) if error.code == &codes::run::TOO_LARGE => {}
-                Err(error) => panic!("`{}` is legal and does not run: {error}", mapping.name),
-            }
-        }
-    }
-    reached
-}
-
-/// The least sizes in the context, from 3 on.
-fn tiny(system: &System) -> BTreeMap<String, i128> {
-    let names = system.param_names();
-    let context = system.context_cond();
-    for value in [3, 4, 2, 1, 8, 16] {
-        if context.eval(&vec![value; names.len()], &[]) == Ok(true) {
-            return names.into_iter().map(|name| (name, value)).collect();
-        }
-    }
-    names.into_iter().map(|name| (name, 3)).collect()
-}
-
-fn inputs(system: &System, params: &[i128]) -> Option<Arrays> {
-    let mut arrays = Arrays::new();
-    for input in &system.inputs {
-        if matches!(&input.kind, InputKind::Table { data: Some(_) }) {
-            continue;
-        }
-        let mut size = 1i128;
-        for axis in &input.axes {
-            let extent = axis.hi.eval(params, &[]).ok()? - axis.lo.eval(params, &[]).ok()?;
-            size = size.checked_mul(extent.max(0))?;
-        }
-        if size > 100_000 {
-            return None;
-        }
-        let tensor = Tensor::random(input.ty, &input.axes, params, 3).ok()?;
-        arrays.insert(input.name.clone(), tensor);
-    }
-    Some(arrays)
 }
 
 /// A gallery program with one to three corruptions; one in four hits the system too.

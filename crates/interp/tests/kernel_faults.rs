@@ -285,6 +285,13 @@ fn a_missing_or_weaker_wait_is_a_race() {
         body.insert(body.len() - 1, signal);
     };
     check(pipeline(4), mutate, too_early);
+    // Nor of another store of the same value behind it.
+    let mutate = |p: &mut Program| {
+        let body = &mut p.kernels[0].body;
+        let store = body[body.len() - 2].clone();
+        body.push(store);
+    };
+    check(pipeline(4), mutate, race);
 }
 
 /// Blocks that count on the order of their numbers need all of them to run at once.

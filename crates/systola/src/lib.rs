@@ -32,8 +32,16 @@
 //! The language embedded in Rust is [`dsl`]; the representations are [`ir`]; [`interp`] runs systems
 //! and arrays.
 
-pub use systola_driver::{Checked, check_mapping, check_system, load, system_of};
+pub mod cpu;
+pub mod tensors;
+
+pub use cpu::{Compiled, CpuOptions, compile};
+pub use systola_driver::{
+    Checked, Fix, Lowered, Machine, check_mapping, check_system, load, lower, system_of,
+};
 pub use systola_dsl as dsl;
 pub use systola_interp as interp;
 pub use systola_ir as ir;
 pub use systola_lower::report;
+pub use systola_rt as rt;
+pub use systola_rt::{RunOptions, View, ViewMut};

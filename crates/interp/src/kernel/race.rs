@@ -174,3 +174,84 @@ impl Shadow {
         read || self.write.is_some_and(|mark| mark.launch == launch)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mark(block: u32, warp: u32, epoch: u32, signals: u32) -> Mark {
+        Mark {
+            launch: 0,
+            block,
+            warp,
+            epoch,
+            signals,
+        }
+    }
+
+    /// Accesses in this order, each with what it knows; the last one races or not.
+    fn last_races(accesses: &[(char, Mark, &Clock)]) -> bool {
+        let mut shadow = Shadow::default();
+        let results = accesses.iter().map(|(what, mark, clock)| {
+            let me = Me { mark: *mark, clock };
+            match what {
+                'r' => shadow.read(me),
+                _ => shadow.write(me),
+            }
+        });
+        let mut results: Vec<_> = results.collect();
+        let last = results.pop();
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+        last.is_some_and(|result| result.is_err())
+    }
+
+    #[test]
+    fn barriers_order_the_warps_of_a_block() {
+        let none = &Clock::default();
+        let (a, b, c) = (mark(0, 0, 0, 0), mark(0, 1, 0, 0), mark(0, 2, 0, 0));
+        let later = mark(0, 1, 1, 0);
+        assert!(!last_races(&[('w', a, none), ('r', a, none)]));
+        assert!(!last_races(&[('r', a, none), ('r', b, none)]));
+        assert!(last_races(&[('w', a, none), ('r', b, none)]));
+        assert!(last_races(&[('w', a, none), ('w', b, none)]));
+        assert!(last_races(&[('r', a, none), ('w', b, none)]));
+        assert!(!last_races(&[('w', a, none), ('w', later, none)]));
+        // Every reader counts, not the last one only.
+        assert!(last_races(&[
+            ('r', a, none),
+            ('r', b, none),
+            ('w', b, none)
+        ]));
+        let three = [('r', a, none), ('r', b, none), ('r', c, none)];
+        assert!(!last_races(&[
+            three[0],
+            three[1],
+            three[2],
+            ('w', later, none)
+        ]));
+        let next = Mark { launch: 1, ..c };
+        assert!(!last_races(&[
+            three[0],
+            three[1],
+            three[2],
+            ('w', next, none)
+        ]));
+    }
+
+    #[test]
+    fn signals_order_blocks() {
+        let none = &Clock::default();
+        let mut one = Clock::default();
+        one.set(0, 1);
+        let (early, late, other) = (mark(0, 0, 0, 0), mark(0, 0, 1, 1), mark(1, 0, 0, 0));
+        assert!(last_races(&[('w', early, none), ('r', other, none)]));
+        assert!(!last_races(&[('w', early, none), ('r', other, &one)]));
+        assert!(last_races(&[('w', late, none), ('r', other, &one)]));
+        // What one block knows, the next one learns from it.
+        let mut two = Clock::default();
+        two.join(&one);
+        two.set(1, 1);
+        let third = mark(2, 0, 0, 0);
+        assert!(!last_races(&[('w', early, none), ('w', third, &two)]));
+    }
+}

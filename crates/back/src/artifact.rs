@@ -1,0 +1,77 @@
+//! What is handed to a runtime: source text, and how its kernels are called.
+
+use systola_ir::form::Poly;
+
+/// Every shared array starts at a multiple of so many bytes, and as many follow it, so that a vector which
+/// begins inside of it can be read whole.
+pub const SHARED_ALIGN: u64 = 64;
+
+/// The printed program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Artifact {
+    pub source: String,
+    /// One for each kernel of the program, in order.
+    pub kernels: Vec<Entry>,
+}
+
+/// A function of the source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    pub symbol: String,
+    /// What the shared arrays of one block take, in order.
+    pub shared: Vec<SharedArray>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedArray {
+    pub extents: Vec<Poly>,
+    pub element_bytes: u64,
+}
+
+impl Entry {
+    /// Bytes of scratch memory that each thread needs at these sizes, one for every parameter. `None`: an
+    /// extent is negative, or the sum leaves 64 bits.
+    pub fn scratch_bytes(&self, sizes: &[i128]) -> Option<u64> {
+        let mut total = 0u64;
+        for array in &self.shared {
+            let mut bytes = array.element_bytes;
+            for extent in &array.extents {
+                let extent = u64::try_from(extent.eval(sizes).ok()?).ok()?;
+                bytes = bytes.checked_mul(extent)?;
+            }
+            let padded = bytes
+                .checked_add(SHARED_ALIGN)?
+                .checked_next_multiple_of(SHARED_ALIGN)?;
+            total = total.checked_add(padded)?;
+        }
+        Some(total)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use systola_ir::ParamId;
+
+    #[test]
+    fn scratch_is_padded_and_refuses_what_is_too_large() {
+        let n = Poly::param(ParamId(0));
+        let entry = Entry {
+            symbol: "k".to_string(),
+            shared: vec![
+                SharedArray {
+                    extents: vec![Poly::constant(3), n],
+                    element_bytes: 4,
+                },
+                SharedArray {
+                    extents: vec![],
+                    element_bytes: 8,
+                },
+            ],
+        };
+        assert_eq!(entry.scratch_bytes(&[1]), Some(128 + 128));
+        assert_eq!(entry.scratch_bytes(&[16]), Some(256 + 128));
+        assert_eq!(entry.scratch_bytes(&[-1]), None);
+        assert_eq!(entry.scratch_bytes(&[1 << 62]), None);
+    }
+}

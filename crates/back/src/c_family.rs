@@ -1,0 +1,494 @@
+//! The part of printing that all targets with a C-like language share: statements, declarations, and the
+//! decision which values get a name.
+//!
+//! A value that is read once is printed inside of its reader, as long as nothing between the two changes
+//! what it is computed from: it *waits* until it is read, or until a statement is about to change a place that it
+//! reads, or until its reader turns out to stand inside of a loop. Then it is declared.
+
+use std::collections::BTreeMap;
+
+use systola_ir::kernel::{Kernel, Memory, Op, Program, Stmt};
+use systola_ir::{DimId, RegId, ValueId};
+
+use crate::dialect::{Action, Dialect};
+use crate::error::Fault;
+use crate::expr::{Expr, Level, Lines};
+use crate::names::Names;
+use crate::prelude::Prelude;
+use crate::usage::{self, Places, Usage};
+
+/// An expression longer than this gets a name.
+const LONG: usize = 56;
+
+/// A name, and whether anything printed says it.
+#[derive(Clone, Debug)]
+pub struct Named {
+    pub name: String,
+    pub used: bool,
+}
+
+impl Named {
+    pub fn mention(&mut self) -> String {
+        self.used = true;
+        self.name.clone()
+    }
+}
+
+/// How a value can be read.
+#[derive(Clone, Debug)]
+enum Slot {
+    /// Before its `Let`, or after its last reader.
+    Absent,
+    /// Printed where it is read, so often.
+    Waiting {
+        expr: Expr,
+        reads: Places,
+        left: u32,
+    },
+    /// A name or a number.
+    Ready(Expr),
+}
+
+/// What is known while a kernel is printed.
+pub struct Context<'a> {
+    pub program: &'a Program,
+    pub kernel: &'a Kernel,
+    pub prelude: &'a mut Prelude,
+    pub usage: Usage,
+    pub names: Names,
+    pub params: Vec<Named>,
+    pub dims: Vec<Named>,
+    pub buffers: Vec<Named>,
+    pub shared: Vec<Named>,
+    pub regs: Vec<String>,
+    /// Declarations at the top of the function: strides.
+    pub constants: Vec<String>,
+    pub(crate) strides: BTreeMap<(Memory, usize), String>,
+    pub lines: Lines,
+    slots: Vec<Slot>,
+    /// The values that wait, by the list of statements they stand in, in order.
+    waiting: Vec<Vec<ValueId>>,
+    /// What the expressions read that were taken since the last statement began.
+    taken: Places,
+    /// Expressions of index variables that have a name, by the list of statements they were declared in.
+    shared_names: Vec<BTreeMap<String, String>>,
+}
+
+impl<'a> Context<'a> {
+    pub fn new(
+        program: &'a Program,
+        kernel: &'a Kernel,
+        prelude: &'a mut Prelude,
+        depth: usize,
+    ) -> Context<'a> {
+        let mut names = Names::default();
+        let mut named = |wanted: &str| Named {
+            name: names.claim(wanted),
+            used: false,
+        };
+        let params = program.params.iter().map(|p| named(&p.name)).collect();
+        let buffers = program.buffers.iter().map(|b| named(&b.name)).collect();
+        let dims = kernel.vars.iter().map(|v| named(&v.name)).collect();
+        let shared = kernel.shared.iter().map(|s| named(&s.name)).collect();
+        let regs = kernel.regs.iter().map(|r| names.claim(&r.name)).collect();
+        Context {
+            program,
+            kernel,
+            prelude,
+            usage: Usage::new(kernel),
+            names,
+            params,
+            dims,
+            buffers,
+            shared,
+            regs,
+            constants: Vec::new(),
+            strides: BTreeMap::new(),
+            lines: Lines::at_depth(depth),
+            slots: vec![Slot::Absent; kernel.values.len()],
+            waiting: Vec::new(),
+            taken: Places::default(),
+            shared_names: vec![BTreeMap::new()],
+        }
+    }
+
+    /// A name for an expression of index variables, declared here unless it has one already.
+    pub fn name_once(&mut self, ty: &str, wanted: &str, e: &Expr) -> Expr {
+        let known = self.shared_names.iter().find_map(|names| names.get(&e.text));
+        if let Some(name) = known {
+            return Expr::atom(name);
+        }
+        let name = self.names.claim(wanted);
+        self.lines.push(&format!("const {ty} {name} = {};", e.text));
+        if let Some(names) = self.shared_names.last_mut() {
+            names.insert(e.text.clone(), name.clone());
+        }
+        Expr::atom(name)
+    }
+
+    /// The expression of a value, for one reader.
+    pub fn take(&mut self, value: ValueId) -> Expr {
+        match &mut self.slots[value.index()] {
+            Slot::Ready(expr) => expr.clone(),
+            Slot::Waiting { expr, reads, left } => {
+                self.taken.extend(reads);
+                *left = left.saturating_sub(1);
+                let expr = expr.clone();
+                if *left == 0 {
+                    self.slots[value.index()] = Slot::Absent;
+                }
+                expr
+            }
+            Slot::Absent => unreachable!("value {} is read where it is not", value.index()),
+        }
+    }
+
+    pub fn memory_name(&self, memory: Memory) -> &str {
+        match memory {
+            Memory::Global(b) => &self.buffers[b.index()].name,
+            Memory::Shared(s) => &self.shared[s.index()].name,
+        }
+    }
+
+    /// The pointer to a memory's first element.
+    pub fn pointer(&mut self, memory: Memory) -> String {
+        match memory {
+            Memory::Global(b) => self.buffers[b.index()].mention(),
+            Memory::Shared(s) => self.shared[s.index()].mention(),
+        }
+    }
+}
+
+/// Prints the statements of a kernel.
+pub struct Printer<'c, 'a, D> {
+    pub cx: &'c mut Context<'a>,
+    pub dialect: &'c mut D,
+    declaring: Vec<Option<usize>>,
+    /// How many `Set` have been passed.
+    sets: usize,
+}
+
+impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
+    pub fn new(cx: &'c mut Context<'a>, dialect: &'c mut D) -> Self {
+        let declaring = usage::declaring_sets(cx.kernel);
+        Printer {
+            cx,
+            dialect,
+            declaring,
+            sets: 0,
+        }
+    }
+
+    /// The body of the kernel, with the registers that no `Set` can declare in front.
+    pub fn body(&mut self) -> Result<(), Fault> {
+        for n in 0..self.cx.kernel.regs.len() {
+            if self.cx.usage.live_regs[n] && self.declaring[n].is_none() {
+                let (ty, undefined) = self.dialect.reg_type(self.cx, RegId::from(n))?;
+                let line = format!("{ty} {} = {undefined};", self.cx.regs[n]);
+                self.cx.lines.push(&line);
+            }
+        }
+        let kernel = self.cx.kernel;
+        self.stmts(&kernel.body)
+    }
+
+    fn stmts(&mut self, stmts: &[Stmt]) -> Result<(), Fault> {
+        self.cx.waiting.push(Vec::new());
+        self.cx.shared_names.push(BTreeMap::new());
+        for stmt in stmts {
+            self.cx.taken = Places::default();
+            self.stmt(stmt)?;
+        }
+        self.cx.waiting.pop();
+        self.cx.shared_names.pop();
+        Ok(())
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) -> Result<(), Fault> {
+        match stmt {
+            Stmt::Let(value, op) => self.let_value(*value, op),
+            Stmt::Set(reg, value) => self.set(stmt, *reg, *value),
+            Stmt::LoadWide {
+                to,
+                from,
+                otherwise,
+            } => {
+                let loaded = self.dialect.load_wide(self.cx, to, from, *otherwise)?;
+                for (value, expr) in to.iter().zip(loaded) {
+                    let mut reads = Places::default();
+                    reads.memories.insert(from.memory);
+                    self.bind(*value, expr, reads, false)?;
+                }
+                Ok(())
+            }
+            Stmt::Store { to, value } => {
+                let action = self.dialect.store(self.cx, to, *value)?;
+                self.act(stmt, action)
+            }
+            Stmt::StoreWide { to, values } => {
+                // The first element must not be written before the last value is read.
+                self.declare_readers_of(&usage::writes(stmt))?;
+                let action = self.dialect.store_wide(self.cx, to, values)?;
+                self.act(stmt, action)
+            }
+            Stmt::Copy {
+                to,
+                from,
+                width,
+                engine: _,
+            } => {
+                let action = self.dialect.copy(self.cx, to, from, *width)?;
+                self.act(stmt, action)
+            }
+            Stmt::CommitCopies => {
+                let action = self.dialect.commit_copies(self.cx)?;
+                self.act(stmt, action)
+            }
+            Stmt::WaitCopies { pending } => {
+                let action = self.dialect.wait_copies(self.cx, *pending)?;
+                self.act(stmt, action)
+            }
+            Stmt::For {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => {
+                let lo = self.cx.extremum(lo, true)?;
+                let hi = self.cx.extremum(hi, false)?;
+                self.for_loop(stmt, *var, &lo, &hi, *step, body)
+            }
+            Stmt::If {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let cond = self.cx.cond(cond)?;
+                self.branch(stmt, &cond, then, otherwise)
+            }
+            Stmt::Barrier => {
+                let action = self.dialect.barrier(self.cx)?;
+                self.act(stmt, action)
+            }
+            Stmt::Signal { flag } => {
+                let action = self.dialect.signal(self.cx, flag)?;
+                self.act(stmt, action)
+            }
+            Stmt::Await { flag, at_least } => {
+                let at_least = self.cx.form(at_least)?;
+                let action = self.dialect.await_flag(self.cx, flag, &at_least)?;
+                self.act(stmt, action)
+            }
+            Stmt::Ticket { var, counter } => {
+                let action = self.dialect.ticket(self.cx, *var, counter)?;
+                self.act(stmt, action)
+            }
+            Stmt::Comment(text) => {
+                for line in text.lines() {
+                    // A backslash at the end would take the next line into the comment.
+                    let line = format!("// {}", line.trim_end().trim_end_matches('\\'));
+                    self.cx.lines.push(line.trim_end());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn let_value(&mut self, value: ValueId, op: &Op) -> Result<(), Fault> {
+        if self.cx.usage.reads[value.index()] == 0 {
+            return Ok(());
+        }
+        let expr = self.dialect.operation(self.cx, value, op)?;
+        let mut reads = std::mem::take(&mut self.cx.taken);
+        reads.extend(&usage::reads(op));
+        self.bind(value, expr, reads, matches!(op, Op::Lit(_)))
+    }
+
+    /// Decides whether a value waits or is declared. `literal`: it may be repeated.
+    fn bind(
+        &mut self,
+        value: ValueId,
+        expr: Expr,
+        reads: Places,
+        literal: bool,
+    ) -> Result<(), Fault> {
+        let left = self.cx.usage.reads[value.index()];
+        if left == 0 {
+            return Ok(());
+        }
+        let is_name = expr.level == Level::Primary
+            && expr
+                .text
+                .bytes()
+                .all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if literal || (is_name && reads.is_empty()) {
+            self.cx.slots[value.index()] = Slot::Ready(expr);
+        } else if is_name || (left == 1 && expr.text.len() <= LONG) {
+            self.cx.slots[value.index()] = Slot::Waiting { expr, reads, left };
+            if let Some(scope) = self.cx.waiting.last_mut() {
+                scope.push(value);
+            }
+        } else {
+            self.declare(value, &expr)?;
+        }
+        Ok(())
+    }
+
+    fn declare(&mut self, value: ValueId, expr: &Expr) -> Result<(), Fault> {
+        let name = self
+            .cx
+            .names
+            .claim(&self.cx.kernel.values[value.index()].name);
+        let ty = self.dialect.value_type(self.cx, value)?;
+        self.cx
+            .lines
+            .push(&format!("const {ty} {name} = {};", expr.text));
+        self.cx.slots[value.index()] = Slot::Ready(Expr::atom(name));
+        Ok(())
+    }
+
+    /// Declares the waiting values for which `must` holds.
+    fn declare_where(&mut self, must: impl Fn(ValueId, &Places) -> bool) -> Result<(), Fault> {
+        let scope = self.cx.waiting.last().cloned().unwrap_or_default();
+        let mut kept = Vec::new();
+        for value in scope {
+            match &self.cx.slots[value.index()] {
+                Slot::Waiting { expr, reads, .. } if must(value, reads) => {
+                    let expr = expr.clone();
+                    self.declare(value, &expr)?;
+                }
+                Slot::Waiting { .. } => kept.push(value),
+                Slot::Absent | Slot::Ready(_) => {}
+            }
+        }
+        if let Some(scope) = self.cx.waiting.last_mut() {
+            *scope = kept;
+        }
+        Ok(())
+    }
+
+    fn declare_readers_of(&mut self, places: &Places) -> Result<(), Fault> {
+        self.declare_where(|_, reads| reads.meets(places))
+    }
+
+    /// Before the statements inside of one are printed: what they read must have a name, and what they change
+    /// must have been read.
+    fn declare_for(&mut self, stmt: &Stmt) -> Result<(), Fault> {
+        let places = usage::writes(stmt);
+        let mut inside = std::collections::BTreeSet::new();
+        for list in usage::children(stmt) {
+            usage::walk(list, &mut |s| inside.extend(usage::stmt_operands(s)));
+        }
+        self.declare_where(|value, reads| inside.contains(&value) || reads.meets(&places))
+    }
+
+    fn set(&mut self, stmt: &Stmt, reg: RegId, value: ValueId) -> Result<(), Fault> {
+        let number = self.sets;
+        self.sets += 1;
+        if !self.cx.usage.live_regs[reg.index()] {
+            return Ok(());
+        }
+        let expr = self.dialect.set(self.cx, reg, value)?;
+        self.declare_readers_of(&usage::writes(stmt))?;
+        let name = self.cx.regs[reg.index()].clone();
+        let line = if self.declaring[reg.index()] == Some(number) {
+            let (ty, _) = self.dialect.reg_type(self.cx, reg)?;
+            format!("{ty} {name} = {};", expr.text)
+        } else {
+            format!("{name} = {};", expr.text)
+        };
+        self.cx.lines.push(&line);
+        Ok(())
+    }
+
+    /// Prints a statement with an effect, after everything that has to be read before it.
+    fn act(&mut self, stmt: &Stmt, action: Action) -> Result<(), Fault> {
+        self.declare_readers_of(&usage::writes(stmt))?;
+        if action.lines.is_empty() {
+            return Ok(());
+        }
+        if let Some(guard) = &action.guard {
+            self.cx.lines.open(&format!("if ({})", guard.text));
+        }
+        for line in &action.lines {
+            self.cx.lines.push(line);
+        }
+        if action.guard.is_some() {
+            self.cx.lines.close();
+        }
+        Ok(())
+    }
+
+    fn for_loop(
+        &mut self,
+        stmt: &Stmt,
+        var: DimId,
+        lo: &Expr,
+        hi: &Expr,
+        step: i128,
+        body: &[Stmt],
+    ) -> Result<(), Fault> {
+        if !usage::does_something(body, &self.cx.usage) {
+            self.skip(body);
+            return Ok(());
+        }
+        self.declare_for(stmt)?;
+        let i = self.cx.dims[var.index()].mention();
+        let next = if step == 1 {
+            format!("{i}++")
+        } else {
+            format!("{i} += {}", crate::index::number(step)?.text)
+        };
+        self.cx.lines.open(&format!(
+            "for (int64_t {i} = {}; {i} < {}; {next})",
+            lo.text,
+            hi.at(Level::Sum)
+        ));
+        self.stmts(body)?;
+        self.cx.lines.close();
+        Ok(())
+    }
+
+    fn branch(
+        &mut self,
+        stmt: &Stmt,
+        cond: &Expr,
+        then: &[Stmt],
+        otherwise: &[Stmt],
+    ) -> Result<(), Fault> {
+        let has_then = usage::does_something(then, &self.cx.usage);
+        let has_otherwise = usage::does_something(otherwise, &self.cx.usage);
+        if !has_then && !has_otherwise {
+            self.skip(then);
+            self.skip(otherwise);
+            return Ok(());
+        }
+        self.declare_for(stmt)?;
+        if has_then {
+            self.cx.lines.open(&format!("if ({})", cond.text));
+            self.stmts(then)?;
+        } else {
+            self.skip(then);
+            let cond = Expr::unary("!", cond);
+            self.cx.lines.open(&format!("if ({})", cond.text));
+        }
+        if has_then && has_otherwise {
+            self.cx.lines.otherwise();
+        }
+        if has_otherwise {
+            self.stmts(otherwise)?;
+        } else {
+            self.skip(otherwise);
+        }
+        self.cx.lines.close();
+        Ok(())
+    }
+
+    /// Passes statements that are not printed.
+    fn skip(&mut self, stmts: &[Stmt]) {
+        usage::walk(stmts, &mut |s| {
+            self.sets += usize::from(matches!(s, Stmt::Set(..)));
+        });
+    }
+}

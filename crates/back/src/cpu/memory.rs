@@ -1,0 +1,677 @@
+//! Loads and stores, by how the lane enters the address.
+
+use systola_ir::form::{Cond, Form, Poly};
+use systola_ir::kernel::{Access, Memory};
+use systola_ir::{Literal, Scalar, ValueId};
+
+use super::lanes::{Vector, all_lanes};
+use super::vector::Operand;
+use super::{Cpu, Rep};
+use crate::c_family::Context;
+use crate::dialect::Action;
+use crate::error::Fault;
+use crate::expr::Expr;
+use crate::index::{Stride, Sum, number};
+use crate::prelude::File;
+use crate::scalar;
+
+/// Where the lanes of an access go.
+#[derive(Clone, Debug, PartialEq)]
+enum Pattern {
+    /// All to one element.
+    Same,
+    /// To elements in a row.
+    Row,
+    /// To elements in a row, the last lane to the first.
+    Reversed,
+    /// So many elements apart.
+    Strided(Expr),
+    /// To these elements from the start of the array.
+    Anywhere(Expr),
+}
+
+/// The elements of an access.
+struct Place {
+    array: String,
+    /// Of lane 0, from the start of the array; 0 for `Anywhere`.
+    offset: Expr,
+    pattern: Pattern,
+}
+
+impl Place {
+    /// The address of lane 0.
+    fn pointer(&self) -> Expr {
+        if self.offset.text == "0" {
+            Expr::atom(&self.array)
+        } else {
+            Expr::unary("&", &Expr::index(&self.array, &self.offset))
+        }
+    }
+}
+
+/// The type of a memory's elements as they lie there.
+fn stored(ty: Scalar) -> Scalar {
+    if ty == Scalar::Bool { Scalar::U8 } else { ty }
+}
+
+impl Cpu {
+    pub(super) fn memory_type(cx: &Context<'_>, memory: Memory) -> Scalar {
+        stored(match memory {
+            Memory::Global(b) => cx.program.buffers[b.index()].ty,
+            Memory::Shared(s) => cx.kernel.shared[s.index()].ty,
+        })
+    }
+
+    /// Where an access goes, moved by so many elements along the last axis.
+    fn place(&self, cx: &mut Context<'_>, access: &Access, moved: i128) -> Result<Place, Fault> {
+        let array = cx.pointer(access.memory);
+        let mut index = self.counted_from_zero(cx, access);
+        if let Some(last) = index.last_mut() {
+            *last = last.plus(moved);
+        }
+        let occurs = |form: &Form| self.lane.is_some_and(|lane| form.dims().contains(&lane));
+        let linear = |form: &Form| match self.lane {
+            Some(lane) => {
+                let rest = form.substitute(&|d| (d == lane).then(Form::zero));
+                let steady = Form::from(lane).scale(&form.coefficient(lane));
+                rest.and_then(|rest| Ok(rest.add(&steady?) == *form))
+                    .unwrap_or(false)
+            }
+            None => true,
+        };
+        if index.iter().any(|form| occurs(form) && !linear(form)) {
+            let offset = self.offset_vector(cx, access.memory, &index)?;
+            return Ok(Place {
+                array,
+                offset: Expr::atom("0"),
+                pattern: Pattern::Anywhere(offset),
+            });
+        }
+        let mut first = Vec::new();
+        let mut steps = Vec::new();
+        for form in &index {
+            let step = self
+                .lane
+                .map_or_else(Poly::zero, |lane| form.coefficient(lane));
+            first.push(form.substitute(&|d| (Some(d) == self.lane).then(Form::zero))?);
+            steps.push(Form::from(step));
+        }
+        let step = self.offset(cx, access.memory, &steps)?;
+        let pattern = match step.text.as_str() {
+            "0" => Pattern::Same,
+            "1" => Pattern::Row,
+            "-1" => Pattern::Reversed,
+            _ => Pattern::Strided(step),
+        };
+        if pattern == Pattern::Reversed
+            && let Some(last) = first.last_mut()
+        {
+            // The row begins where the last lane goes.
+            *last = last.plus(1 - i128::from(self.lanes));
+        }
+        let offset = self.offset(cx, access.memory, &first)?;
+        Ok(Place {
+            array,
+            offset,
+            pattern,
+        })
+    }
+
+    /// The index of an access, counted from the first element of each axis.
+    fn counted_from_zero(&self, cx: &Context<'_>, access: &Access) -> Vec<Form> {
+        match access.memory {
+            Memory::Global(b) => {
+                let axes = &cx.program.buffers[b.index()].axes;
+                let counted_from_zero = access.index.iter().zip(axes);
+                counted_from_zero
+                    .map(|(form, axis)| form.sub(&axis.lo))
+                    .collect()
+            }
+            Memory::Shared(_) => access.index.clone(),
+        }
+    }
+
+    /// The offset of a uniform index: axes with constant strides become one form.
+    fn offset(&self, cx: &mut Context<'_>, memory: Memory, index: &[Form]) -> Result<Expr, Fault> {
+        let mut flat = Form::zero();
+        let mut sum: Option<Expr> = None;
+        for (axis, form) in index.iter().enumerate() {
+            if *form == Form::zero() {
+                continue;
+            }
+            match cx.stride(memory, axis)? {
+                Stride::Const(c) => flat = flat.add(&form.scale(&Poly::constant(c))?),
+                Stride::Named(stride) => {
+                    let form = cx.form(form)?;
+                    let term = if form.text == "1" {
+                        Expr::atom(stride)
+                    } else {
+                        Expr::binary("*", &form, &Expr::atom(stride))
+                    };
+                    sum = Some(match sum {
+                        None => term,
+                        Some(so_far) => Expr::binary("+", &so_far, &term),
+                    });
+                }
+            }
+        }
+        let Some(sum) = sum else {
+            return cx.form(&flat);
+        };
+        if flat == Form::zero() {
+            return Ok(sum);
+        }
+        if let Some(c) = flat.as_constant() {
+            let mut whole = Sum::default();
+            whole.add(1, &sum)?;
+            whole.add_number(c)?;
+            return Ok(whole.finish());
+        }
+        let flat = cx.form(&flat)?;
+        // Terms of a sum can follow as they are, with their signs.
+        Ok(match flat.text.strip_prefix('-') {
+            Some(rest) => Expr {
+                text: format!("{} - {rest}", sum.text),
+                level: crate::expr::Level::Sum,
+            },
+            None => Expr {
+                text: format!("{} + {}", sum.text, flat.text),
+                level: crate::expr::Level::Sum,
+            },
+        })
+    }
+
+    /// The offset of an index in which the lane occurs anyhow, as a vector of `int64_t`.
+    fn offset_vector(
+        &self,
+        cx: &mut Context<'_>,
+        memory: Memory,
+        index: &[Form],
+    ) -> Result<Expr, Fault> {
+        let mut uniform = index.to_vec();
+        let mut sum: Option<Expr> = None;
+        for (axis, form) in index.iter().enumerate() {
+            if self.lane.is_none_or(|lane| !form.dims().contains(&lane)) {
+                continue;
+            }
+            uniform[axis] = Form::zero();
+            let lanes = self.index_vector(cx, form)?;
+            let term = match cx.stride(memory, axis)? {
+                Stride::Const(1) => lanes,
+                Stride::Const(c) => Expr::binary("*", &number(c)?, &lanes),
+                Stride::Named(stride) => Expr::binary("*", &Expr::atom(stride), &lanes),
+            };
+            sum = Some(match sum {
+                None => term,
+                Some(so_far) => Expr::binary("+", &so_far, &term),
+            });
+        }
+        let Some(sum) = sum else {
+            unreachable!("the lane occurs in the index")
+        };
+        let rest = self.offset(cx, memory, &uniform)?;
+        Ok(if rest.text == "0" {
+            sum
+        } else {
+            Expr::binary("+", &sum, &rest)
+        })
+    }
+
+    /// A helper of `memory.h` for vectors of a type.
+    fn memory_helper(&self, cx: &mut Context<'_>, what: &str, ty: Scalar) -> Result<String, Fault> {
+        let vector = Vector::new(ty, self.lanes);
+        let v = vector.name(cx.prelude)?;
+        let (c, bytes, align) = (scalar::c_type(ty)?, vector.bytes(), ty.bits() / 8);
+        let name = format!("{what}_{v}");
+        match what {
+            "load" | "store" => cx.prelude.add_type(&format!("{v}_mem"), || {
+                format!(
+                    "typedef {c} {v}_mem __attribute__((vector_size({bytes}), aligned({align}), may_alias));"
+                )
+            }),
+            "load_if" => {
+                self.memory_helper(cx, "load", ty)?;
+                return self.masked_helper(cx, what, "mask_loadu", vector);
+            }
+            "store_if" => {
+                self.memory_helper(cx, "store", ty)?;
+                return self.masked_helper(cx, what, "mask_storeu", vector);
+            }
+            _ => {
+                Vector::new(Scalar::I64, self.lanes).name(cx.prelude)?;
+            }
+        }
+        vector.add_from(cx.prelude, File::Memory, &name, what, &[])?;
+        Ok(name)
+    }
+
+    /// `load_if` and `store_if`, with mask instructions where registers are large enough for them.
+    fn masked_helper(
+        &self,
+        cx: &mut Context<'_>,
+        what: &str,
+        intrinsic: &str,
+        vector: Vector,
+    ) -> Result<String, Fault> {
+        let name = format!("{what}_{}", vector.name(cx.prelude)?);
+        let all = all_lanes(self.lanes);
+        let Some(parts) = vector.parts() else {
+            let letters = [('I', all.as_str())];
+            let section = format!("{what}_lanes");
+            vector.add_from(cx.prelude, File::Memory, &name, &section, &letters)?;
+            return Ok(name);
+        };
+        cx.prelude.include("immintrin.h");
+        let bits = vector.ty.bits();
+        let mut letters = parts.letters(if bits >= 32 { "F" } else { "BW" });
+        letters.push(('D', format!("{}_{intrinsic}_epi{bits}", parts.prefix)));
+        letters.push(('I', all));
+        let letters: Vec<(char, &str)> = letters.iter().map(|(c, s)| (*c, s.as_str())).collect();
+        vector.add_from(cx.prelude, File::Memory, &name, what, &letters)?;
+        Ok(name)
+    }
+
+    /// A load, moved by so many elements along the last axis.
+    pub(super) fn load(
+        &self,
+        cx: &mut Context<'_>,
+        from: &Access,
+        moved: i128,
+        ty: Scalar,
+        otherwise: Option<Literal>,
+    ) -> Result<(Expr, Rep), Fault> {
+        let element = Self::memory_type(cx, from.memory);
+        let absent = otherwise.unwrap_or(Literal::Int(0));
+        let absent = scalar::literal(cx.prelude, ty, absent)?;
+        let absent = Operand {
+            expr: if ty == Scalar::Bool {
+                Expr::atom(if absent.text == "true" { "1" } else { "0" })
+            } else {
+                absent
+            },
+            ty: element,
+            rep: Rep::Scalar,
+            literal: None,
+        };
+        if from.when == Cond::Const(false) {
+            return Ok(self.as_value(absent.expr, Rep::Scalar, ty));
+        }
+        let (uniform, varying) = self.by_uniformity(&from.when);
+        let place = self.place(cx, from, moved)?;
+        let (mut e, rep) = match (&place.pattern, varying) {
+            (Pattern::Same, None) => (Expr::index(&place.array, &place.offset), Rep::Scalar),
+            (Pattern::Same, Some(cond)) => {
+                let any = Expr::binary("!=", &self.on(cx, &cond)?, &Expr::atom("0"));
+                let there = Expr::index(&place.array, &place.offset);
+                let one = Expr::ternary(&any, &there, &absent.expr);
+                if otherwise.is_none() {
+                    (one, Rep::Scalar)
+                } else {
+                    let vector = Vector::new(element, self.lanes);
+                    let (select, splat) = (vector.select(cx.prelude)?, vector.splat(cx.prelude)?);
+                    let mask = self.mask(cx, &cond, element.bits())?;
+                    let args = [mask, Expr::call(&splat, &[one]), self.vector(cx, &absent)?];
+                    (Expr::call(&select, &args), Rep::Vector)
+                }
+            }
+            (pattern, varying) => {
+                let (name, mut args) = match (pattern, varying.is_some()) {
+                    (Pattern::Same, _) => unreachable!("handled above"),
+                    (Pattern::Row | Pattern::Reversed, false) => ("load", vec![place.pointer()]),
+                    (Pattern::Row, true) => ("load_if", vec![place.pointer()]),
+                    (Pattern::Reversed, true) => {
+                        ("gather_if", vec![self.last_first(&place)?, number(-1)?])
+                    }
+                    (Pattern::Strided(by), false) => ("gather", vec![place.pointer(), by.clone()]),
+                    (Pattern::Strided(by), true) => {
+                        ("gather_if", vec![place.pointer(), by.clone()])
+                    }
+                    (Pattern::Anywhere(at), false) => {
+                        ("gather_at", vec![place.pointer(), at.clone()])
+                    }
+                    (Pattern::Anywhere(at), true) => {
+                        ("gather_at_if", vec![place.pointer(), at.clone()])
+                    }
+                };
+                if let Some(cond) = &varying {
+                    args.push(self.on(cx, cond)?);
+                    args.push(self.vector(cx, &absent)?);
+                }
+                let helper = self.memory_helper(cx, name, element)?;
+                let mut e = Expr::call(&helper, &args);
+                if *pattern == Pattern::Reversed && varying.is_none() {
+                    let vector = Vector::new(element, self.lanes);
+                    let backwards: Vec<u32> = (0..self.lanes).rev().collect();
+                    e = Expr::call(&vector.permute(cx.prelude, &backwards)?, &[e]);
+                }
+                (e, Rep::Vector)
+            }
+        };
+        if let Some(cond) = uniform {
+            let cond = cx.cond(&cond)?;
+            let absent = if rep == Rep::Scalar {
+                absent.expr
+            } else {
+                self.vector(cx, &absent)?
+            };
+            e = Expr::ternary(&cond, &e, &absent);
+        }
+        Ok(self.as_value(e, rep, ty))
+    }
+
+    /// The address of lane 0 of a reversed row.
+    fn last_first(&self, place: &Place) -> Result<Expr, Fault> {
+        let last = number(i128::from(self.lanes) - 1)?;
+        Ok(Expr::binary("+", &place.pointer(), &last))
+    }
+
+    /// What lies in memory, as a value of the type: a `bool` is a byte there.
+    fn as_value(&self, e: Expr, rep: Rep, ty: Scalar) -> (Expr, Rep) {
+        if ty != Scalar::Bool {
+            return (e, rep);
+        }
+        let rep = if rep == Rep::Vector {
+            Rep::Mask(8)
+        } else {
+            rep
+        };
+        (Expr::binary("!=", &e, &Expr::atom("0")), rep)
+    }
+
+    /// A store, moved by so many elements along the last axis.
+    pub(super) fn store_at(
+        &self,
+        cx: &mut Context<'_>,
+        to: &Access,
+        moved: i128,
+        value: ValueId,
+    ) -> Result<Action, Fault> {
+        if to.when == Cond::Const(false) {
+            cx.take(value);
+            return Ok(Action::default());
+        }
+        let element = Self::memory_type(cx, to.memory);
+        let (uniform, varying) = self.by_uniformity(&to.when);
+        let place = self.place(cx, to, moved)?;
+        let mut guard = match uniform {
+            Some(cond) => Some(cx.cond(&cond)?),
+            None => None,
+        };
+        let line = if place.pattern == Pattern::Same {
+            // Lanes that store to one element store the same value: the first that is on will do.
+            let lane = match &varying {
+                None => Expr::atom("0"),
+                Some(cond) => {
+                    let (on, lane) = self.first_lane(cx, cond)?;
+                    guard = on.map(|on| both(guard.take(), on)).or(guard);
+                    lane
+                }
+            };
+            let e = if self.reps[value.index()] == Rep::Scalar {
+                cx.take(value)
+            } else {
+                let name = self.named(cx, value)?;
+                self.element(cx, value, Expr::index(&name, &lane))
+            };
+            let there = Expr::index(&place.array, &place.offset);
+            format!("{} = {};", there.text, e.text)
+        } else {
+            let a = self.read(cx, value);
+            let v = self.as_stored(cx, &a, element)?;
+            let (name, mut args) = match (&place.pattern, varying.is_some()) {
+                (Pattern::Same, _) => unreachable!("handled above"),
+                (Pattern::Row | Pattern::Reversed, false) => ("store", vec![place.pointer()]),
+                (Pattern::Row, true) => ("store_if", vec![place.pointer()]),
+                (Pattern::Reversed, true) => {
+                    ("scatter_if", vec![self.last_first(&place)?, number(-1)?])
+                }
+                (Pattern::Strided(by), false) => ("scatter", vec![place.pointer(), by.clone()]),
+                (Pattern::Strided(by), true) => ("scatter_if", vec![place.pointer(), by.clone()]),
+                (Pattern::Anywhere(at), false) => ("scatter_at", vec![place.pointer(), at.clone()]),
+                (Pattern::Anywhere(at), true) => {
+                    ("scatter_at_if", vec![place.pointer(), at.clone()])
+                }
+            };
+            if let Some(cond) = &varying {
+                args.push(self.on(cx, cond)?);
+            }
+            let v = if place.pattern == Pattern::Reversed && varying.is_none() {
+                let backwards: Vec<u32> = (0..self.lanes).rev().collect();
+                let vector = Vector::new(element, self.lanes);
+                Expr::call(&vector.permute(cx.prelude, &backwards)?, &[v])
+            } else {
+                v
+            };
+            args.push(v);
+            let helper = self.memory_helper(cx, name, element)?;
+            format!("{};", Expr::call(&helper, &args).text)
+        };
+        Ok(Action {
+            guard,
+            lines: vec![line],
+        })
+    }
+
+    /// Whether the condition holds in any lane, unless it surely does, and the first lane in which it holds.
+    fn first_lane(
+        &self,
+        cx: &mut Context<'_>,
+        cond: &Cond,
+    ) -> Result<(Option<Expr>, Expr), Fault> {
+        let lanes = i128::from(self.lanes);
+        if let Some(n) = self.only_lane(cond) {
+            let lane = cx.form(&n)?;
+            let inside = match n.as_constant() {
+                Some(c) if (0..lanes).contains(&c) => None,
+                Some(_) => Some(Expr::atom("false")),
+                None => {
+                    let least = Expr::binary(">=", &lane, &Expr::atom("0"));
+                    let greatest = Expr::binary("<", &lane, &number(lanes)?);
+                    Some(Expr::binary("&&", &least, &greatest))
+                }
+            };
+            return Ok((inside, lane));
+        }
+        let on = self.on(cx, cond)?;
+        let any = Expr::binary("!=", &on, &Expr::atom("0"));
+        Ok((Some(any), Expr::call("__builtin_ctzll", &[on])))
+    }
+
+    /// A value as a vector of what lies in memory.
+    fn as_stored(&self, cx: &mut Context<'_>, a: &Operand, element: Scalar) -> Result<Expr, Fault> {
+        if a.ty != Scalar::Bool {
+            return self.vector(cx, a);
+        }
+        let vector = Vector::new(element, self.lanes);
+        let mask = self.mask_value(cx, a, 8)?;
+        let one = Expr::binary("&", &mask, &Expr::atom("1"));
+        Ok(Expr::cast(&vector.name(cx.prelude)?, &one))
+    }
+
+    /// From computed indices, each brought into its axis.
+    pub(super) fn lookup(
+        &self,
+        cx: &mut Context<'_>,
+        memory: Memory,
+        index: &[Operand],
+        ty: Scalar,
+    ) -> Result<(Expr, Rep), Fault> {
+        let array = cx.pointer(memory);
+        let element = Self::memory_type(cx, memory);
+        let varying = index.iter().any(|i| i.rep == Rep::Vector);
+        cx.prelude
+            .add("clamp_index", File::Scalar, "clamp_index", &[]);
+        let wide = Vector::new(Scalar::I64, self.lanes);
+        let mut sum: Option<Expr> = None;
+        let extents = cx.extents(memory);
+        for (axis, (i, extent)) in index.iter().zip(&extents).enumerate() {
+            let extent_expr = cx.form(extent)?;
+            let inside = if i.rep == Rep::Vector {
+                let name = format!("clamp_index_{}", wide.name(cx.prelude)?);
+                wide.add_from(cx.prelude, File::Memory, &name, "clamp_index", &[])?;
+                let i = if i.ty == Scalar::I64 {
+                    i.expr.clone()
+                } else {
+                    let ty = Expr::atom(wide.name(cx.prelude)?);
+                    Expr::call("__builtin_convertvector", &[i.expr.clone(), ty])
+                };
+                Expr::call(&name, &[i, extent_expr])
+            } else {
+                Expr::call("clamp_index", &[i.expr.clone(), extent_expr])
+            };
+            let term = match cx.stride(memory, axis)? {
+                Stride::Const(1) => inside,
+                Stride::Const(c) => Expr::binary("*", &number(c)?, &inside),
+                Stride::Named(stride) => Expr::binary("*", &Expr::atom(stride), &inside),
+            };
+            sum = Some(match sum {
+                None => term,
+                Some(so_far) => Expr::binary("+", &so_far, &term),
+            });
+        }
+        let at = sum.unwrap_or_else(|| Expr::atom("0"));
+        let (mut e, rep) = if varying {
+            let helper = self.memory_helper(cx, "gather_at", element)?;
+            (Expr::call(&helper, &[Expr::atom(&array), at]), Rep::Vector)
+        } else {
+            (Expr::index(&array, &at), Rep::Scalar)
+        };
+        // An array without elements has nothing to read, not even its first.
+        let certain = extents
+            .iter()
+            .all(|x| x.as_constant().is_some_and(|c| c > 0));
+        if !certain {
+            let mut some: Option<Expr> = None;
+            for extent in extents
+                .iter()
+                .filter(|x| x.as_constant().is_none_or(|c| c <= 0))
+            {
+                let positive = Expr::binary(">", &cx.form(extent)?, &Expr::atom("0"));
+                some = Some(both(some, positive));
+            }
+            let zero = Operand {
+                expr: scalar::literal(cx.prelude, element, Literal::Int(0))?,
+                ty: element,
+                rep: Rep::Scalar,
+                literal: None,
+            };
+            let zero = if rep == Rep::Scalar {
+                zero.expr
+            } else {
+                self.vector(cx, &zero)?
+            };
+            let some = some.unwrap_or_else(|| Expr::atom("true"));
+            e = Expr::ternary(&some, &e, &zero);
+        }
+        Ok(self.as_value(e, rep, ty))
+    }
+
+    /// So many consecutive elements for each lane.
+    pub(super) fn copy_elements(
+        &self,
+        cx: &mut Context<'_>,
+        to: &Access,
+        from: &Access,
+        width: u32,
+    ) -> Result<Action, Fault> {
+        let when = to.when.clone().and(from.when.clone());
+        if when == Cond::Const(false) || width == 0 {
+            return Ok(Action::default());
+        }
+        let (uniform, varying) = self.by_uniformity(&when);
+        let guard = match uniform {
+            Some(cond) => Some(cx.cond(&cond)?),
+            None => None,
+        };
+        let (target, source) = (self.place(cx, to, 0)?, self.place(cx, from, 0)?);
+        let bytes = Self::memory_type(cx, to.memory).bits() / 8;
+        cx.prelude.include("string.h");
+        let memcpy = |to: &Expr, from: &Expr, elements: u32| {
+            format!("memcpy({}, {}, {});", to.text, from.text, elements * bytes)
+        };
+        let in_a_row = |place: &Place| match &place.pattern {
+            Pattern::Row => width == 1,
+            Pattern::Strided(by) => by.text == width.to_string(),
+            Pattern::Same | Pattern::Reversed | Pattern::Anywhere(_) => false,
+        };
+        let one = target.pattern == Pattern::Same && source.pattern == Pattern::Same;
+        let lines = match &varying {
+            None if one => vec![memcpy(&target.pointer(), &source.pointer(), width)],
+            None if in_a_row(&target) && in_a_row(&source) => {
+                vec![memcpy(
+                    &target.pointer(),
+                    &source.pointer(),
+                    width * self.lanes,
+                )]
+            }
+            Some(_) | None => {
+                let mut lines = Vec::new();
+                let on = match &varying {
+                    None => None,
+                    Some(cond) => Some(self.on(cx, cond)?),
+                };
+                let lane = cx.names.claim("l");
+                lines.push(format!(
+                    "for (int {lane} = 0; {lane} < {}; {lane}++)",
+                    self.lanes
+                ));
+                let mut indent = "    ".to_string();
+                if let Some(on) = on {
+                    lines.push(format!("{indent}if ({} >> {lane} & 1)", on.text));
+                    indent.push_str("    ");
+                }
+                let (target, source) = (
+                    self.lane_pointer(&target, &lane)?,
+                    self.lane_pointer(&source, &lane)?,
+                );
+                lines.push(format!("{indent}{}", memcpy(&target, &source, width)));
+                lines
+            }
+        };
+        Ok(Action { guard, lines })
+    }
+
+    /// The address of a lane whose number is a variable.
+    fn lane_pointer(&self, place: &Place, lane: &str) -> Result<Expr, Fault> {
+        let lane = Expr::atom(lane);
+        let (start, moved) = match &place.pattern {
+            Pattern::Same => return Ok(place.pointer()),
+            Pattern::Row => (place.pointer(), lane),
+            Pattern::Reversed => {
+                let last = self.last_first(place)?;
+                return Ok(Expr::binary("-", &last, &lane));
+            }
+            Pattern::Strided(by) => (place.pointer(), Expr::binary("*", &lane, by)),
+            Pattern::Anywhere(at) => {
+                let element = format!("({})[{}]", at.text, lane.text);
+                (place.pointer(), Expr::atom(element))
+            }
+        };
+        Ok(Expr::binary("+", &start, &moved))
+    }
+
+    /// The one element of a flag.
+    pub(super) fn flag(
+        &self,
+        cx: &mut Context<'_>,
+        access: &Access,
+    ) -> Result<(Expr, Option<Expr>), Fault> {
+        let (uniform, varying) = self.by_uniformity(&access.when);
+        let place = self.place(cx, access, 0)?;
+        if varying.is_some() || place.pattern != Pattern::Same {
+            return Err(Fault::unsupported("a flag depends on the lane"));
+        }
+        let guard = match uniform {
+            Some(cond) => Some(cx.cond(&cond)?),
+            None => None,
+        };
+        Ok((place.pointer(), guard))
+    }
+}
+
+fn both(a: Option<Expr>, b: Expr) -> Expr {
+    match a {
+        None => b,
+        Some(a) => Expr::binary("&&", &a, &b),
+    }
+}

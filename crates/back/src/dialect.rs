@@ -1,0 +1,90 @@
+//! What differs between targets that speak C.
+//!
+//! [`c_family`](crate::c_family) decides what is printed and where; a dialect decides how operations on lanes and
+//! accesses to memory look. It keeps for itself how it represents each value.
+
+use systola_ir::kernel::{Access, Op};
+use systola_ir::{DimId, Literal, RegId, ValueId};
+
+use crate::c_family::Context;
+use crate::error::Fault;
+use crate::expr::Expr;
+
+/// A statement with an effect: lines of C, under a condition if there is one.
+#[derive(Clone, Debug, Default)]
+pub struct Action {
+    pub guard: Option<Expr>,
+    pub lines: Vec<String>,
+}
+
+impl Action {
+    pub fn line(text: impl Into<String>) -> Action {
+        Action {
+            guard: None,
+            lines: vec![text.into()],
+        }
+    }
+}
+
+pub trait Dialect {
+    /// The type a value is declared with. Its operation was printed before.
+    fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault>;
+
+    /// The type of a register, and what it holds before it is set.
+    fn reg_type(&mut self, cx: &mut Context<'_>, reg: RegId) -> Result<(String, String), Fault>;
+
+    fn operation(&mut self, cx: &mut Context<'_>, value: ValueId, op: &Op) -> Result<Expr, Fault>;
+
+    /// A value as the register holds it.
+    fn set(&mut self, cx: &mut Context<'_>, reg: RegId, value: ValueId) -> Result<Expr, Fault>;
+
+    /// One expression for each value.
+    fn load_wide(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &[ValueId],
+        from: &Access,
+        otherwise: Option<Literal>,
+    ) -> Result<Vec<Expr>, Fault>;
+
+    fn store(&mut self, cx: &mut Context<'_>, to: &Access, value: ValueId)
+    -> Result<Action, Fault>;
+
+    fn store_wide(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &Access,
+        values: &[ValueId],
+    ) -> Result<Action, Fault>;
+
+    fn copy(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &Access,
+        from: &Access,
+        width: u32,
+    ) -> Result<Action, Fault>;
+
+    fn commit_copies(&mut self, cx: &mut Context<'_>) -> Result<Action, Fault>;
+
+    fn wait_copies(&mut self, cx: &mut Context<'_>, pending: u32) -> Result<Action, Fault>;
+
+    fn barrier(&mut self, cx: &mut Context<'_>) -> Result<Action, Fault>;
+
+    fn signal(&mut self, cx: &mut Context<'_>, flag: &Access) -> Result<Action, Fault>;
+
+    fn await_flag(
+        &mut self,
+        cx: &mut Context<'_>,
+        flag: &Access,
+        at_least: &Expr,
+    ) -> Result<Action, Fault>;
+
+    /// Binds the variable.
+    fn ticket(
+        &mut self,
+        cx: &mut Context<'_>,
+        var: DimId,
+        counter: &Access,
+    ) -> Result<Action, Fault>;
+}

@@ -1,0 +1,41 @@
+//! Why a program can not be printed for a target.
+
+use systola_ir::form::Overflow;
+
+/// A known limitation of a target; a verified program has no other errors.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The target has no such thing, or this printer can not say it yet.
+    #[error("kernel `{kernel}`: {what}")]
+    Unsupported { kernel: String, what: String },
+    /// An index expression does not fit into 64 bits.
+    #[error("kernel `{kernel}`: an index expression does not fit into 64 bits")]
+    Overflow { kernel: String },
+}
+
+/// What went wrong, before it is known in which kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    Unsupported(String),
+    Overflow,
+}
+
+impl Fault {
+    pub fn unsupported(what: impl Into<String>) -> Fault {
+        Fault::Unsupported(what.into())
+    }
+
+    pub(crate) fn of_kernel(self, kernel: &str) -> Error {
+        let kernel = kernel.to_string();
+        match self {
+            Fault::Unsupported(what) => Error::Unsupported { kernel, what },
+            Fault::Overflow => Error::Overflow { kernel },
+        }
+    }
+}
+
+impl From<Overflow> for Fault {
+    fn from(_: Overflow) -> Self {
+        Fault::Overflow
+    }
+}

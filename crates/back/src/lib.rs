@@ -1,0 +1,26 @@
+//! Printers: a verified [`Program`](systola_ir::kernel::Program) becomes the text of a target's language.
+//!
+//! All targets speak a dialect of C. [`c_family`] walks a kernel and prints what they have in common: control,
+//! declarations, scalar arithmetic, index expressions. A [`dialect`] prints what differs. [`cpu`] is C with vector
+//! types, where a warp is a vector and a lane an element of it.
+//!
+//! Nothing here touches files or devices; what is printed is a function of the program alone, so the
+//! same program gives the same bytes.
+
+pub mod artifact;
+pub mod c_family;
+pub mod cpu;
+pub mod dialect;
+mod error;
+pub mod expr;
+pub mod index;
+pub mod isa;
+pub mod names;
+pub mod prelude;
+pub mod scalar;
+mod specialise;
+mod usage;
+
+pub use artifact::{Artifact, Entry};
+pub use error::Error;
+pub use isa::Isa;

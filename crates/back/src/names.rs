@@ -1,0 +1,236 @@
+//! Legal, stable identifiers: the names people chose, changed only where C or another name forbids them.
+
+use std::collections::BTreeSet;
+
+use systola_ir::Scalar;
+
+/// Words that mean something already: keywords of C, its dialects and C++, macros of the headers that are
+/// included or of the compiler, and names that every printed function uses.
+const RESERVED: &[&str] = &[
+    "alignas",
+    "alignof",
+    "and",
+    "asm",
+    "auto",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "class",
+    "const",
+    "constexpr",
+    "continue",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "else",
+    "enum",
+    "explicit",
+    "export",
+    "extern",
+    "false",
+    "float",
+    "for",
+    "friend",
+    "goto",
+    "half",
+    "i386",
+    "if",
+    "inline",
+    "int",
+    "kernel",
+    "global",
+    "local",
+    "constant",
+    "linux",
+    "long",
+    "mod",
+    "mutable",
+    "namespace",
+    "new",
+    "not",
+    "nullptr",
+    "operator",
+    "or",
+    "private",
+    "protected",
+    "public",
+    "register",
+    "restrict",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "struct",
+    "switch",
+    "template",
+    "this",
+    "throw",
+    "true",
+    "try",
+    "typedef",
+    "typeid",
+    "typename",
+    "typeof",
+    "union",
+    "unix",
+    "unsigned",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "while",
+    "xor",
+    "NULL",
+    "INFINITY",
+    "NAN",
+    "I",
+    "DOMAIN",
+    "SING",
+    "OVERFLOW",
+    "UNDERFLOW",
+    "TLOSS",
+    "PLOSS",
+    "EOF",
+    "errno",
+    "memcpy",
+    "sizes",
+    "args",
+    "buffers",
+    "scratch",
+    "first",
+    "last",
+    "block",
+    "floordiv",
+    "signal_flag",
+    "await_flag",
+    "draw_ticket",
+    "shared_bytes",
+    "clamp_index",
+    "INLINE",
+];
+
+/// Beginnings of macros and types of the standard headers, and of helper functions.
+const RESERVED_PREFIXES: &[&str] = &[
+    "INT8_", "INT16_", "INT32_", "INT64_", "INTMAX_", "INTPTR_", "UINT8_", "UINT16_", "UINT32_",
+    "UINT64_", "M_", "FP_", "HUGE_VAL", "SCHED_", "CPU_", "CLONE_", "MATH_ERR",
+];
+
+/// The names of one scope.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    taken: BTreeSet<String>,
+}
+
+impl Names {
+    /// A legal name like `wanted` that nothing else in this scope has: `h`, then `h_2`, `h_3`, …
+    pub fn claim(&mut self, wanted: &str) -> String {
+        let base = legal(wanted);
+        let mut name = base.clone();
+        let mut n = 1u32;
+        while !self.taken.insert(name.clone()) {
+            n += 1;
+            name = format!("{base}_{n}");
+        }
+        name
+    }
+}
+
+/// A C identifier like `wanted` that means nothing yet.
+pub fn legal(wanted: &str) -> String {
+    let mut name = String::with_capacity(wanted.len());
+    for c in wanted.chars() {
+        match c {
+            '\'' | '′' => name.push_str("_prime"),
+            c if c.is_ascii_alphanumeric() || c == '_' => name.push(c),
+            // Other letters are spelled by their number, which keeps different names different.
+            c if c.is_alphanumeric() => name.push_str(&format!("u{:x}", u32::from(c))),
+            _ => name.push('_'),
+        }
+    }
+    // Leading underscores belong to the implementation.
+    if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
+        name.insert(0, 'v');
+    }
+    if is_reserved(&name) {
+        name.push('_');
+    }
+    name
+}
+
+/// The symbol of a kernel. No function of the C library ends like this.
+pub fn symbol(kernel: &str) -> String {
+    format!("{}_kernel", legal(kernel).trim_end_matches('_'))
+}
+
+fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name)
+        || RESERVED_PREFIXES.iter().any(|p| name.starts_with(p))
+        || (name.ends_with("_t") && name.contains("int"))
+        || is_helper(name)
+}
+
+/// Types and helper functions are called `f32x16`, `load_f32x16`, `min_i64`, `lanes16_below`.
+fn is_helper(name: &str) -> bool {
+    let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
+    let last = name.rsplit('_').next().unwrap_or(name);
+    let (scalar, lanes) = last.split_once('x').unwrap_or((last, "1"));
+    let typed = Scalar::from_name(scalar).is_some() && digits(lanes);
+    let of_lanes = name
+        .strip_prefix("lanes")
+        .and_then(|rest| rest.split('_').next())
+        .is_some_and(digits);
+    typed || of_lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(wanted: &str, expect: &str) {
+        assert_eq!(legal(wanted), expect, "{wanted}");
+    }
+
+    #[test]
+    fn names_stay_where_they_can() {
+        check("acc", "acc");
+        check("H", "H");
+        check("x_tile", "x_tile");
+        check("while", "while_");
+        check("linux", "linux_");
+        check("h'", "h_prime");
+        check("h.left", "h_left");
+        check("σ", "u3c3");
+        check("2x", "v2x");
+        check("_t", "v_t");
+        check("", "v");
+        check("f32x16", "f32x16_");
+        check("load_i8x4", "load_i8x4_");
+        check("min_i64", "min_i64_");
+        check("lanes16_below", "lanes16_below_");
+        check("lanes", "lanes");
+        check("uint8_t", "uint8_t_");
+        check("M_PI", "M_PI_");
+    }
+
+    #[test]
+    fn names_differ() {
+        let mut names = Names::default();
+        assert_eq!(names.claim("h"), "h");
+        assert_eq!(names.claim("h"), "h_2");
+        assert_eq!(names.claim("h_2"), "h_2_2");
+        assert_eq!(names.claim("h"), "h_3");
+        assert_eq!(names.claim("for"), "for_");
+    }
+
+    #[test]
+    fn symbols_end_in_kernel() {
+        assert_eq!(symbol("saxpy"), "saxpy_kernel");
+        assert_eq!(symbol("exp"), "exp_kernel");
+        assert_eq!(symbol("for"), "for_kernel");
+        assert_eq!(symbol("a-b"), "a_b_kernel");
+    }
+}

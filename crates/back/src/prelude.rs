@@ -1,0 +1,162 @@
+//! Helper functions and types of printed code: only those that are used, each once, callees first.
+//!
+//! Their text lies in `prelude/*.h`, a section for each, with letters after a `$` for what varies:
+//! `$T` an element type, `$V` a vector type, `$L` its lanes, `$M` the mask of that shape, `$N` the name of the element
+//! type, `$Q` the target's words for a function that is private and inlined; others are said by the caller.
+
+use std::collections::BTreeSet;
+
+const FILES: &[&str] = &[
+    include_str!("prelude/scalar.h"),
+    include_str!("prelude/vector.h"),
+    include_str!("prelude/memory.h"),
+];
+
+/// The files, by their position in the list above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum File {
+    Scalar,
+    Vector,
+    Memory,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Prelude {
+    qualifiers: &'static str,
+    includes: BTreeSet<&'static str>,
+    names: BTreeSet<String>,
+    types: Vec<String>,
+    functions: Vec<String>,
+}
+
+impl Prelude {
+    pub fn new(qualifiers: &'static str) -> Prelude {
+        Prelude {
+            qualifiers,
+            ..Prelude::default()
+        }
+    }
+
+    pub fn include(&mut self, header: &'static str) {
+        self.includes.insert(header);
+    }
+
+    /// Is it there? If not, the caller adds what it needs and then itself.
+    pub fn has(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    pub fn add_type(&mut self, name: &str, text: impl FnOnce() -> String) {
+        if self.names.insert(name.to_string()) {
+            self.types.push(text());
+        }
+    }
+
+    /// Does a section use a letter?
+    pub fn says(file: File, section: &str, letter: char) -> bool {
+        find_section(FILES[file as usize], section).contains(&format!("${letter}"))
+    }
+
+    /// Adds a section under a name, once. What it calls has to be added before.
+    pub fn add(&mut self, name: &str, file: File, section: &str, letters: &[(char, &str)]) {
+        if self.names.insert(name.to_string()) {
+            let template = find_section(FILES[file as usize], section);
+            let text = expand(template, self.qualifiers, letters);
+            self.functions.push(text);
+        }
+    }
+
+    /// The top of a source file.
+    pub fn finish(&self) -> String {
+        let mut text = String::new();
+        for header in &self.includes {
+            let line = format!("#include <{header}>\n");
+            text.push_str(&match *header {
+                // It takes long to read, and all that is used of it is behind the same condition.
+                "immintrin.h" => format!("#ifdef __AVX512F__\n{line}#endif\n"),
+                _ => line,
+            });
+        }
+        for (n, line) in self.types.iter().enumerate() {
+            if n == 0 && !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(line);
+            text.push('\n');
+        }
+        for function in &self.functions {
+            text.push('\n');
+            text.push_str(function.trim_end());
+            text.push('\n');
+        }
+        text
+    }
+}
+
+fn find_section(file: &'static str, section: &str) -> &'static str {
+    let heading = format!("#: {section}\n");
+    // A name can end another one: `min` and `lane_min` begin on their own lines.
+    let start = file
+        .match_indices(&heading)
+        .find(|(at, _)| *at == 0 || file.as_bytes()[at - 1] == b'\n')
+        .map(|(at, _)| at + heading.len());
+    let Some(start) = start else {
+        unreachable!("no section `{section}` in the prelude")
+    };
+    let rest = &file[start..];
+    &rest[..rest.find("\n#: ").map_or(rest.len(), |end| end + 1)]
+}
+
+fn expand(template: &str, qualifiers: &str, letters: &[(char, &str)]) -> String {
+    let mut text = String::with_capacity(template.len());
+    let mut chars = template.chars();
+    while let Some(c) = chars.next() {
+        if c != '$' {
+            text.push(c);
+            continue;
+        }
+        match chars.next() {
+            Some('Q') => text.push_str(qualifiers),
+            Some(letter) => match letters.iter().find(|(l, _)| *l == letter) {
+                Some((_, by)) => text.push_str(by),
+                None => unreachable!("`${letter}` has no value in the prelude"),
+            },
+            None => unreachable!("the prelude ends in `$`"),
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn helpers_appear_once_and_filled_in() {
+        let mut prelude = Prelude::new("static");
+        for _ in 0..2 {
+            prelude.add(
+                "min_i32",
+                File::Scalar,
+                "min",
+                &[('T', "int32_t"), ('N', "i32")],
+            );
+        }
+        prelude.include("stdint.h");
+        assert_eq!(
+            prelude.finish(),
+            "#include <stdint.h>\n\nstatic int32_t min_i32(int32_t a, int32_t b)\n{\n    return a < b ? a : b;\n}\n"
+        );
+        assert!(prelude.has("min_i32"));
+    }
+
+    #[test]
+    fn headings_are_unique() {
+        for file in FILES {
+            let mut seen = BTreeSet::new();
+            for line in file.lines().filter(|l| l.starts_with("#: ")) {
+                assert!(seen.insert(line), "{line}");
+            }
+        }
+    }
+}

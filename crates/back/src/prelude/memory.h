@@ -1,0 +1,193 @@
+#: load
+$Q $V load_$V(const $T *p)
+{
+    return *(const $V_mem *)p;
+}
+
+#: store
+$Q void store_$V($T *p, $V v)
+{
+    *($V_mem *)p = v;
+}
+
+#: load_if
+// Lanes that are off do not touch memory.
+$Q $V load_if_$V(const $T *p, uint64_t on, $V otherwise)
+{
+#if $C
+    union {
+        $V v;
+        $G part[$K];
+    } r = {.v = otherwise};
+    for (int n = 0; n < $K; n++)
+        r.part[n] = $D(r.part[n], ($B)(on >> (n * $A)), p + n * $A);
+    return r.v;
+#else
+    if (on == $I)
+        return load_$V(p);
+    for (int l = 0; l < $L; l++)
+        if (on >> l & 1)
+            otherwise[l] = p[l];
+    return otherwise;
+#endif
+}
+
+#: load_if_lanes
+// Lanes that are off do not touch memory.
+$Q $V load_if_$V(const $T *p, uint64_t on, $V otherwise)
+{
+    if (on == $I)
+        return load_$V(p);
+    for (int l = 0; l < $L; l++)
+        if (on >> l & 1)
+            otherwise[l] = p[l];
+    return otherwise;
+}
+
+#: store_if
+// Lanes that are off do not touch memory.
+$Q void store_if_$V($T *p, uint64_t on, $V v)
+{
+#if $C
+    const union {
+        $V v;
+        $G part[$K];
+    } r = {.v = v};
+    for (int n = 0; n < $K; n++)
+        $D(p + n * $A, ($B)(on >> (n * $A)), r.part[n]);
+#else
+    if (on == $I) {
+        store_$V(p, v);
+        return;
+    }
+    for (int l = 0; l < $L; l++)
+        if (on >> l & 1)
+            p[l] = v[l];
+#endif
+}
+
+#: store_if_lanes
+// Lanes that are off do not touch memory.
+$Q void store_if_$V($T *p, uint64_t on, $V v)
+{
+    if (on == $I) {
+        store_$V(p, v);
+        return;
+    }
+    for (int l = 0; l < $L; l++)
+        if (on >> l & 1)
+            p[l] = v[l];
+}
+
+#: gather
+$Q $V gather_$V(const $T *p, int64_t stride)
+{
+    $V r = {0};
+    for (int l = 0; l < $L; l++)
+        r[l] = p[l * stride];
+    return r;
+}
+
+#: gather_if
+// Lanes that are off do not touch memory.
+$Q $V gather_if_$V(const $T *p, int64_t stride, uint64_t on, $V otherwise)
+{
+    for (int l = 0; l < $L; l++)
+        if (on >> l & 1)
+            otherwise[l] = p[l * stride];
+    return otherwise;
+}
+
+#: scatter
+$Q void scatter_$V($T *p, int64_t stride, $V v)
+{
+    for (int l = 0; l < $L; l++)
+        p[l * stride] = v[l];
+}
+
+#: scatter_if
+// Lanes that are off do not touch memory.
+$Q void scatter_if_$V($T *p, int64_t stride, uint64_t on, $V v)
+{
+    for (int l = 0; l < $L; l++)
+        if (on >> l & 1)
+            p[l * stride] = v[l];
+}
+
+#: gather_at
+$Q $V gather_at_$V(const $T *p, i64x$L at)
+{
+    $V r = {0};
+    for (int l = 0; l < $L; l++)
+        r[l] = p[at[l]];
+    return r;
+}
+
+#: gather_at_if
+// Lanes that are off do not touch memory.
+$Q $V gather_at_if_$V(const $T *p, i64x$L at, uint64_t on, $V otherwise)
+{
+    for (int l = 0; l < $L; l++)
+        if (on >> l & 1)
+            otherwise[l] = p[at[l]];
+    return otherwise;
+}
+
+#: scatter_at
+$Q void scatter_at_$V($T *p, i64x$L at, $V v)
+{
+    for (int l = 0; l < $L; l++)
+        p[at[l]] = v[l];
+}
+
+#: scatter_at_if
+// Lanes that are off do not touch memory.
+$Q void scatter_at_if_$V($T *p, i64x$L at, uint64_t on, $V v)
+{
+    for (int l = 0; l < $L; l++)
+        if (on >> l & 1)
+            p[at[l]] = v[l];
+}
+
+#: clamp_index
+// Into 0 … n - 1.
+$Q i64x$L clamp_index_i64x$L(i64x$L i, int64_t n)
+{
+    for (int l = 0; l < $L; l++)
+        i[l] = clamp_index(i[l], n);
+    return i;
+}
+
+#: shared_bytes
+// An array of a block is followed by room for one vector and begins at a multiple of 64.
+$Q int64_t shared_bytes(int64_t bytes)
+{
+    return (bytes + 127) & ~INT64_C(63);
+}
+
+#: signal_flag
+$Q void signal_flag(int32_t *flag)
+{
+    __atomic_fetch_add(flag, 1, __ATOMIC_RELEASE);
+}
+
+#: await_flag
+// Spins, and lets others run when it takes long.
+$Q void await_flag(const int32_t *flag, int64_t at_least)
+{
+    for (int64_t turn = 0; __atomic_load_n(flag, __ATOMIC_ACQUIRE) < at_least; turn++) {
+        if (turn > 1000)
+            sched_yield();
+#if defined(__x86_64__) || defined(__i386__)
+        else
+            __builtin_ia32_pause();
+#endif
+    }
+}
+
+#: draw_ticket
+$Q int64_t draw_ticket(int32_t *counter)
+{
+    return __atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL);
+}
+

@@ -1,0 +1,7 @@
+//! Kernels built by hand, and a C program that runs what is printed of them.
+
+// Each test file uses a part of this.
+#![allow(dead_code)]
+
+pub mod build;
+pub mod run;

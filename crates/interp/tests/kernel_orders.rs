@@ -1,0 +1,205 @@
+//! Random kernels that talk through shared and global memory: what is accepted in one order is accepted in
+//! every order and gives the same results, and what is refused in one is refused in all.
+
+mod kernel_programs;
+
+use kernel_programs::*;
+use systola_interp::Arrays;
+use systola_interp::kernel::{FaultKind, Options, Order, RunError, run_kernel_program};
+use systola_ir::kernel::{BufferKind, Host, Op, Program, Stmt};
+use systola_ir::{BinOp, BufferId, Cond, DimId, Form, KernelId, Literal, Rel, Scalar, SharedId};
+
+const WARPS: i128 = 3;
+const LANES: i128 = 4;
+const BLOCKS: i128 = 3;
+
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, n: i128) -> i128 {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1);
+        i128::from(self.0 >> 33) % n
+    }
+
+    fn one_in(&mut self, n: i128) -> bool {
+        self.below(n) == 0
+    }
+}
+
+struct Places {
+    block: DimId,
+    warp: DimId,
+    lane: DimId,
+    shared: SharedId,
+    global: BufferId,
+    flags: BufferId,
+}
+
+impl Places {
+    /// An element of the block's own part: mostly the lane's own, else one of another warp.
+    fn within(&self, dice: &mut Dice) -> Form {
+        let hop = if dice.one_in(3) { 1 } else { 0 };
+        let warp = Form::from(self.warp).plus(hop).modulo(WARPS);
+        let lane = match dice.below(4) {
+            0 => lin(&[(-1, self.lane)], LANES - 1),
+            _ => Form::from(self.lane),
+        };
+        let warp = warp.scale(&systola_ir::Poly::constant(LANES)).unwrap();
+        warp.add(&lane)
+    }
+
+    /// The same, of this block or, rarely, the one before it.
+    fn anywhere(&self, dice: &mut Dice) -> (Form, Cond) {
+        let back = if dice.one_in(4) { 1 } else { 0 };
+        let block = lin(&[(WARPS * LANES, self.block)], -back * WARPS * LANES);
+        let exists = Cond::cmp(Rel::Ge, self.block, back);
+        (block.add(&self.within(dice)), exists)
+    }
+}
+
+/// A kernel of random steps, launched twice.
+fn draw(seed: u64, with_flags: bool) -> Program {
+    let mut dice = Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) + 1);
+    let mut b = Builder::new("random", &[]);
+    let all = Form::from(BLOCKS * WARPS * LANES);
+    let y = b.output("y", Scalar::I32, std::slice::from_ref(&all));
+    let global_buffer = b.buffer("g", Scalar::I32, BufferKind::Temporary, &[all]);
+    let flags = b.buffer("ready", Scalar::I32, BufferKind::Flags, &[BLOCKS.into()]);
+    b.begin("random", WARPS as u32, LANES as u32);
+    let places = Places {
+        block: b.block("b", BLOCKS),
+        warp: b.warp(),
+        lane: b.lane(),
+        shared: b.shared("s", Scalar::I32, &[WARPS * LANES]),
+        global: global_buffer,
+        flags,
+    };
+    let (block, warp, lane) = (places.block, places.warp, places.lane);
+    let own = lin(&[(WARPS * LANES, block), (LANES, warp), (1, lane)], 0);
+    let reg = b.reg("r", Scalar::I32);
+    let position = b.op("p", Scalar::I64, Op::Index(own.clone()));
+    let first = b.op("f", Scalar::I32, Op::Cast(position));
+    b.stmt(Stmt::Set(reg, first));
+    b.store(
+        shared(places.shared, &[lin(&[(LANES, warp), (1, lane)], 0)]),
+        first,
+    );
+    b.store(global(places.global, std::slice::from_ref(&own)), first);
+    for _ in 0..2 + dice.below(5) {
+        step(&mut b, &mut dice, &places, reg, with_flags);
+    }
+    let last = b.get(reg);
+    b.store(global(y, &[own]), last);
+    b.end();
+    let kernel = KernelId(0);
+    let args = vec![];
+    b.program.body = vec![Host::Launch { kernel, args }; if with_flags { 1 } else { 2 }];
+    b.program
+}
+
+fn step(
+    b: &mut Builder,
+    dice: &mut Dice,
+    places: &Places,
+    reg: systola_ir::RegId,
+    with_flags: bool,
+) {
+    match dice.below(if with_flags { 10 } else { 8 }) {
+        0..3 => b.stmt(Stmt::Barrier),
+        3 => {
+            let value = b.get(reg);
+            b.store(shared(places.shared, &[places.within(dice)]), value);
+        }
+        4 => {
+            let (index, when) = places.anywhere(dice);
+            let value = b.get(reg);
+            b.store(given(global(places.global, &[index]), when), value);
+        }
+        n @ 5..8 => {
+            let from = match n {
+                5 | 6 => shared(places.shared, &[places.within(dice)]),
+                _ => {
+                    let (index, when) = places.anywhere(dice);
+                    given(global(places.global, &[index]), when)
+                }
+            };
+            let otherwise = Some(Literal::Int(5));
+            let loaded = b.op("v", Scalar::I32, Op::Load { from, otherwise });
+            let three = b.lit(Scalar::I32, Literal::Int(3));
+            let old = b.get(reg);
+            let old = b.binary(BinOp::Mul, old, three);
+            let sum = b.binary(BinOp::Add, old, loaded);
+            b.stmt(Stmt::Set(reg, sum));
+        }
+        8 => {
+            let flag = global(places.flags, &[places.block.into()]);
+            b.stmt(Stmt::Signal { flag });
+        }
+        _ => {
+            let flag = global(places.flags, &[lin(&[(1, places.block)], -1)]);
+            let flag = given(flag, Cond::cmp(Rel::Ge, places.block, 1));
+            let at_least = Form::from(dice.below(3));
+            b.stmt(Stmt::Await { flag, at_least });
+        }
+    }
+}
+
+#[derive(Default, Debug)]
+struct Tally {
+    accepted: usize,
+    raced: usize,
+    stuck: usize,
+}
+
+fn check(with_flags: bool) -> Tally {
+    let mut tally = Tally::default();
+    for seed in 0..1500 {
+        let program = draw(seed, with_flags);
+        assert_eq!(program.verify(), [""; 0], "{program}");
+        let orders = [Order::InOrder, Order::Reversed];
+        let orders = orders.into_iter().chain((1..6).map(Order::Shuffled));
+        let results: Vec<Result<_, RunError>> = orders
+            .map(|order| {
+                let options = Options {
+                    order,
+                    ..Options::default()
+                };
+                run_kernel_program(&program, &[], &Arrays::new(), &options)
+            })
+            .collect();
+        for result in &results[1..] {
+            match (&results[0], result) {
+                (Ok(a), Ok(b)) => assert_eq!(a, b, "seed {seed}\n{program}"),
+                (Err(_), Err(_)) => {}
+                (Ok(_), Err(e)) | (Err(e), Ok(_)) => {
+                    panic!("seed {seed}: only one order finds {e}\n{program}")
+                }
+            }
+        }
+        match &results[0] {
+            Ok(_) => tally.accepted += 1,
+            Err(error) => match error.fault() {
+                Some(FaultKind::Race { .. }) => tally.raced += 1,
+                Some(FaultKind::Deadlock { .. }) => tally.stuck += 1,
+                Some(FaultKind::UndefinedStored { .. }) => {}
+                other => panic!("seed {seed}: {other:?}\n{program}"),
+            },
+        }
+    }
+    tally
+}
+
+#[test]
+fn barriers_order_or_nothing_is_accepted() {
+    let tally = check(false);
+    assert!(tally.accepted > 100 && tally.raced > 100, "{tally:?}");
+}
+
+#[test]
+fn flags_order_or_nothing_is_accepted() {
+    let tally = check(true);
+    assert!(
+        tally.accepted > 100 && tally.raced > 100 && tally.stuck > 20,
+        "{tally:?}"
+    );
+}

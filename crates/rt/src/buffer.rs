@@ -1,0 +1,270 @@
+//! Arrays of the caller, seen without copying them.
+//!
+//! A [`View`] is read, a [`ViewMut`] is written. Both come from slices, from arrays of the crate `ndarray`
+//! in any layout, or from a [`HostArray`](crate::HostArray). An array that is not dense and row by row is
+//! packed into memory of the run's own; an output of that kind is scattered back after it.
+
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use half::{bf16, f16};
+use ndarray::{ArrayBase, ArrayView, ArrayViewMut, Data, DataMut, Dimension};
+use systola_ir::Scalar;
+
+use crate::error::Error;
+use crate::layout::{Layout, Placed, element_count};
+use crate::literal::size;
+use crate::raw::Address;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// A Rust type that is an element type.
+pub trait Element: sealed::Sealed + Copy + Send + Sync + 'static {
+    const SCALAR: Scalar;
+}
+
+macro_rules! elements {
+    ($($rust:ty: $scalar:ident,)*) => {$(
+        impl sealed::Sealed for $rust {}
+        impl Element for $rust {
+            const SCALAR: Scalar = Scalar::$scalar;
+        }
+    )*};
+}
+
+elements! {
+    bool: Bool,
+    i8: I8,
+    i16: I16,
+    i32: I32,
+    i64: I64,
+    u8: U8,
+    u16: U16,
+    u32: U32,
+    u64: U64,
+    f16: F16,
+    bf16: BF16,
+    f32: F32,
+    f64: F64,
+}
+
+/// An array that is read.
+#[derive(Clone, Debug)]
+pub struct View<'a> {
+    pub(crate) data: Address,
+    pub(crate) ty: Scalar,
+    pub(crate) layout: Layout,
+    pub(crate) life: PhantomData<&'a [u8]>,
+}
+
+/// An array that is written, and not seen by anybody else meanwhile.
+#[derive(Debug)]
+pub struct ViewMut<'a> {
+    pub(crate) data: Address,
+    pub(crate) ty: Scalar,
+    pub(crate) layout: Layout,
+    pub(crate) life: PhantomData<&'a mut [u8]>,
+}
+
+impl<'a> View<'a> {
+    /// A slice as an array of this shape, row by row.
+    pub fn new<T: Element>(data: &'a [T], shape: &[usize]) -> Result<View<'a>, Error> {
+        Ok(View {
+            data: Address::new(NonNull::from(data).cast()),
+            ty: T::SCALAR,
+            layout: layout_of(data.len(), shape)?,
+            life: PhantomData,
+        })
+    }
+
+    pub fn ty(&self) -> Scalar {
+        self.ty
+    }
+
+    pub fn shape(&self) -> &[usize] {
+        &self.layout.shape
+    }
+
+    /// Can it be used where it is?
+    pub fn is_dense(&self) -> bool {
+        self.layout.is_row_major() && self.data.is_aligned(size(self.ty))
+    }
+
+    pub(crate) fn placed(&self) -> Placed<'_> {
+        placed(self.data, self.ty, &self.layout)
+    }
+}
+
+impl<'a> ViewMut<'a> {
+    /// A slice as an array of this shape, row by row.
+    pub fn new<T: Element>(data: &'a mut [T], shape: &[usize]) -> Result<ViewMut<'a>, Error> {
+        let layout = layout_of(data.len(), shape)?;
+        Ok(ViewMut {
+            data: Address::new(NonNull::from(data).cast()),
+            ty: T::SCALAR,
+            layout,
+            life: PhantomData,
+        })
+    }
+
+    pub fn ty(&self) -> Scalar {
+        self.ty
+    }
+
+    pub fn shape(&self) -> &[usize] {
+        &self.layout.shape
+    }
+
+    /// Can it be used where it is?
+    pub fn is_dense(&self) -> bool {
+        self.layout.is_row_major() && self.data.is_aligned(size(self.ty))
+    }
+
+    /// The same array, to be read for a while.
+    pub fn as_view(&self) -> View<'_> {
+        View {
+            data: self.data,
+            ty: self.ty,
+            layout: self.layout.clone(),
+            life: PhantomData,
+        }
+    }
+
+    pub(crate) fn placed(&self) -> Placed<'_> {
+        placed(self.data, self.ty, &self.layout)
+    }
+}
+
+fn placed(data: Address, ty: Scalar, layout: &Layout) -> Placed<'_> {
+    Placed {
+        base: data.number(),
+        layout,
+        size: size(ty),
+    }
+}
+
+fn layout_of(len: usize, shape: &[usize]) -> Result<Layout, Error> {
+    let too_large = || Error::overflow(format!("an array of shape {shape:?}"));
+    let expected = element_count(shape).ok_or_else(too_large)?;
+    if expected != len {
+        return Err(Error::WrongLength {
+            shape: shape.to_vec(),
+            expected,
+            got: len,
+        });
+    }
+    Layout::row_major(shape).ok_or_else(too_large)
+}
+
+impl<'a, T: Element> From<&'a [T]> for View<'a> {
+    /// One axis.
+    fn from(data: &'a [T]) -> Self {
+        View {
+            data: Address::new(NonNull::from(data).cast()),
+            ty: T::SCALAR,
+            layout: Layout {
+                shape: vec![data.len()],
+                strides: vec![1],
+            },
+            life: PhantomData,
+        }
+    }
+}
+
+impl<'a, T: Element> From<&'a mut [T]> for ViewMut<'a> {
+    /// One axis.
+    fn from(data: &'a mut [T]) -> Self {
+        let layout = Layout {
+            shape: vec![data.len()],
+            strides: vec![1],
+        };
+        ViewMut {
+            data: Address::new(NonNull::from(data).cast()),
+            ty: T::SCALAR,
+            layout,
+            life: PhantomData,
+        }
+    }
+}
+
+impl<'a, T: Element, D: Dimension> From<ArrayView<'a, T, D>> for View<'a> {
+    fn from(array: ArrayView<'a, T, D>) -> Self {
+        View {
+            data: Address::of(array.as_ptr()),
+            ty: T::SCALAR,
+            layout: Layout {
+                shape: array.shape().to_vec(),
+                strides: array.strides().to_vec(),
+            },
+            life: PhantomData,
+        }
+    }
+}
+
+impl<'a, T: Element, D: Dimension> From<ArrayViewMut<'a, T, D>> for ViewMut<'a> {
+    fn from(mut array: ArrayViewMut<'a, T, D>) -> Self {
+        ViewMut {
+            data: Address::of(array.as_mut_ptr()),
+            ty: T::SCALAR,
+            layout: Layout {
+                shape: array.shape().to_vec(),
+                strides: array.strides().to_vec(),
+            },
+            life: PhantomData,
+        }
+    }
+}
+
+impl<'a, T: Element, S: Data<Elem = T>, D: Dimension> From<&'a ArrayBase<S, D>> for View<'a> {
+    fn from(array: &'a ArrayBase<S, D>) -> Self {
+        array.view().into()
+    }
+}
+
+impl<'a, T: Element, S: DataMut<Elem = T>, D: Dimension> From<&'a mut ArrayBase<S, D>>
+    for ViewMut<'a>
+{
+    fn from(array: &'a mut ArrayBase<S, D>) -> Self {
+        array.view_mut().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ndarray::{Array2, s};
+
+    use super::*;
+
+    #[test]
+    fn a_shape_must_fit_its_slice() {
+        let data = [1i32, 2, 3, 4, 5, 6];
+        assert_eq!(View::new(&data, &[2, 3]).unwrap().shape(), [2, 3]);
+        assert!(matches!(
+            View::new(&data, &[2, 2]),
+            Err(Error::WrongLength {
+                expected: 4,
+                got: 6,
+                ..
+            })
+        ));
+        assert!(matches!(
+            View::new(&data, &[usize::MAX, 2]),
+            Err(Error::Overflow { .. })
+        ));
+        assert!(View::new::<f32>(&[], &[0, 7]).unwrap().is_dense());
+    }
+
+    #[test]
+    fn layouts_come_from_ndarray() {
+        let array = Array2::<f64>::zeros((3, 5));
+        assert!(View::from(&array).is_dense());
+        assert!(!View::from(array.t()).is_dense());
+        let backwards = View::from(array.slice(s![.., ..;-1]));
+        assert_eq!(backwards.layout.strides, [5, -1]);
+        assert_eq!(backwards.ty(), Scalar::F64);
+        assert!(!View::from(array.slice(s![.., 1..3])).is_dense());
+        assert!(View::from(array.slice(s![1..2, 1..3])).is_dense());
+    }
+}

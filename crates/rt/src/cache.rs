@@ -1,0 +1,356 @@
+//! Compiled libraries, kept from one process to the next.
+//!
+//! An entry is one file, `KEY/SUM.so`: KEY is the hash of everything the code was made from, SUM that of
+//! the file's own bytes. A file gets its name by a rename when it is complete, and is not changed
+//! afterwards; one that a crash or a bad disk left torn does not have the sum in its name and counts as
+//! absent. Processes that store the same entry at once each store a whole file. Using an entry renews its
+//! time, and the least recently used go first when the cache outgrows its limit; a library that is loaded
+//! stays loaded when its file goes.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use sha2::{Digest, Sha256};
+use tempfile::TempDir;
+
+use crate::error::Error;
+
+/// Where compiled code is kept, and how much of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CacheOptions {
+    pub dir: PathBuf,
+    /// Bytes. The entry in use is kept even if it alone is larger.
+    pub limit: u64,
+}
+
+impl CacheOptions {
+    pub const DEFAULT_MB: u64 = 512;
+
+    pub fn new(dir: impl Into<PathBuf>) -> CacheOptions {
+        CacheOptions {
+            dir: dir.into(),
+            limit: Self::DEFAULT_MB << 20,
+        }
+    }
+
+    /// `SYSTOLA_CACHE`, else `systola` in `XDG_CACHE_HOME` or in `~/.cache`; `SYSTOLA_CACHE_MB` is the limit.
+    /// `None`: the limit is 0, or there is no place.
+    pub fn from_env() -> Result<Option<CacheOptions>, Error> {
+        let path = |name| {
+            env::var_os(name)
+                .filter(|v| !v.is_empty())
+                .map(PathBuf::from)
+        };
+        // A relative path in `XDG_CACHE_HOME` is to be ignored, as its specification says.
+        let standard = || path("XDG_CACHE_HOME").filter(|p| p.is_absolute());
+        let home = || path("HOME").map(|home| home.join(".cache"));
+        let dir = path("SYSTOLA_CACHE").or_else(|| Some(standard().or_else(home)?.join("systola")));
+        let megabytes = match env::var("SYSTOLA_CACHE_MB") {
+            Ok(text) => text.trim().parse().map_err(|_| Error::BadVariable {
+                name: "SYSTOLA_CACHE_MB",
+                value: text,
+                expected: "a number of megabytes",
+            })?,
+            Err(_) => Self::DEFAULT_MB,
+        };
+        Ok(dir.filter(|_| megabytes > 0).map(|dir| CacheOptions {
+            dir,
+            limit: megabytes.saturating_mul(1 << 20),
+        }))
+    }
+}
+
+/// A hash of several texts; no two lists of texts run together.
+pub(crate) fn hash_of(parts: &[&[u8]]) -> String {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hex(&hash.finalize())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|b| format!("{b:02x}")).collect()
+}
+
+const LOCKS: &str = "locks";
+const WORK: &str = "work-";
+/// Nothing takes so long that a directory of this age is still worked in.
+const STALE: Duration = Duration::from_secs(24 * 3600);
+
+pub(crate) struct Cache {
+    dir: PathBuf,
+    limit: u64,
+}
+
+impl Cache {
+    pub(crate) fn new(options: &CacheOptions) -> Cache {
+        Cache {
+            dir: options.dir.clone(),
+            limit: options.limit,
+        }
+    }
+
+    /// A whole library for the key.
+    pub(crate) fn find(&self, key: &str) -> Option<PathBuf> {
+        let entries = fs::read_dir(self.dir.join(key)).ok()?;
+        for path in entries.flatten().map(|e| e.path()) {
+            let Some(sum) = sum_in(&path) else { continue };
+            if fs::read(&path).is_ok_and(|bytes| hash_of(&[&bytes]) == sum) {
+                // Without the right to write it stays as old as it was.
+                let _ = File::options()
+                    .append(true)
+                    .open(&path)
+                    .and_then(|file| file.set_modified(SystemTime::now()));
+                return Some(path);
+            }
+            let _ = fs::remove_file(&path);
+        }
+        None
+    }
+
+    /// A directory to build in, on the same file system. It goes when it is dropped.
+    pub(crate) fn workplace(&self) -> io::Result<TempDir> {
+        make_dir(&self.dir)?;
+        tempfile::Builder::new().prefix(WORK).tempdir_in(&self.dir)
+    }
+
+    /// Waits for another process that builds the same, at most so long. Whoever gets the lock should look
+    /// again before building. Locks are there to save work: without one, as on some network file systems,
+    /// two may build and both are right.
+    pub(crate) fn lock(&self, key: &str, patience: Duration) -> Option<File> {
+        let dir = self.dir.join(LOCKS);
+        make_dir(&dir).ok()?;
+        // A few lock files that stay, shared by all keys, since removing one that another process waits for
+        // would part the two.
+        let file = File::create(dir.join(&key[..2])).ok()?;
+        let start = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Some(file),
+                Err(fs::TryLockError::WouldBlock) if start.elapsed() < patience => {
+                    thread::sleep(Duration::from_millis(5));
+                }
+                Err(fs::TryLockError::WouldBlock | fs::TryLockError::Error(_)) => return None,
+            }
+        }
+    }
+
+    /// Moves a finished library in. What this makes too much is removed.
+    pub(crate) fn store(&self, key: &str, library: &Path) -> io::Result<PathBuf> {
+        File::open(library)?.sync_all()?;
+        let sum = hash_of(&[&fs::read(library)?]);
+        let dir = self.dir.join(key);
+        let path = dir.join(sum).with_extension(env::consts::DLL_EXTENSION);
+        make_dir(&dir)?;
+        if let Err(error) = fs::rename(library, &path) {
+            if error.kind() != io::ErrorKind::NotFound {
+                return Err(error);
+            }
+            // Another process removed the directory, which was empty, between the two steps.
+            make_dir(&dir)?;
+            fs::rename(library, &path)?;
+        }
+        self.evict(&path);
+        Ok(path)
+    }
+
+    /// Removes the least recently used until the limit holds. Errors mean that another process was faster.
+    fn evict(&self, keep: &Path) {
+        let Ok(listing) = fs::read_dir(&self.dir) else {
+            return;
+        };
+        let mut entries = Vec::new();
+        for place in listing.flatten() {
+            let path = place.path();
+            let name = place.file_name();
+            if is_hash(&name) {
+                entries.extend(libraries_in(&path));
+            } else if name.to_string_lossy().starts_with(WORK) && is_stale(&path) {
+                let _ = fs::remove_dir_all(&path);
+            }
+        }
+        entries.sort_by_key(|entry| entry.used);
+        let mut total: u64 = entries.iter().map(|entry| entry.bytes).sum();
+        for entry in entries {
+            if total <= self.limit {
+                break;
+            }
+            if entry.path != keep && fs::remove_file(&entry.path).is_ok() {
+                total -= entry.bytes;
+                // Fails if there is another library for the same key.
+                if let Some(dir) = entry.path.parent() {
+                    let _ = fs::remove_dir(dir);
+                }
+            }
+        }
+    }
+}
+
+struct Entry {
+    path: PathBuf,
+    bytes: u64,
+    used: SystemTime,
+}
+
+/// Only what has the names of entries: the directory may be one that the user keeps other things in.
+fn libraries_in(dir: &Path) -> Vec<Entry> {
+    let Ok(files) = fs::read_dir(dir) else {
+        return Vec::new();
+    };
+    let entry = |file: fs::DirEntry| {
+        let data = file.metadata().ok()?;
+        sum_in(&file.path())?;
+        Some(Entry {
+            path: file.path(),
+            bytes: data.len(),
+            used: data.modified().ok()?,
+        })
+    };
+    files.flatten().filter_map(entry).collect()
+}
+
+fn sum_in(path: &Path) -> Option<String> {
+    let stem = path.file_stem()?;
+    let is_library = path.extension() == Some(OsStr::new(env::consts::DLL_EXTENSION));
+    (is_library && is_hash(stem)).then(|| stem.to_string_lossy().into_owned())
+}
+
+fn is_hash(name: &OsStr) -> bool {
+    let name = name.to_string_lossy();
+    name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit())
+}
+
+fn is_stale(path: &Path) -> bool {
+    let modified = fs::metadata(path).and_then(|data| data.modified());
+    modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > STALE))
+}
+
+/// Code that runs with the user's rights lies here: nobody else may write to what we make.
+fn make_dir(dir: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Fixture {
+        root: TempDir,
+        cache: Cache,
+    }
+
+    fn fixture(limit: u64) -> Fixture {
+        let root = tempfile::tempdir().unwrap();
+        let cache = Cache {
+            dir: root.path().join("a/b"),
+            limit,
+        };
+        Fixture { root, cache }
+    }
+
+    fn store(cache: &Cache, key: &str, contents: &[u8]) -> PathBuf {
+        let work = cache.workplace().unwrap();
+        let built = work.path().join("built");
+        fs::write(&built, contents).unwrap();
+        cache.store(key, &built).unwrap()
+    }
+
+    fn age(path: &Path, seconds: u64) {
+        let time = SystemTime::now() - Duration::from_secs(seconds);
+        let file = File::options().append(true).open(path).unwrap();
+        file.set_modified(time).unwrap();
+    }
+
+    fn key(n: u8) -> String {
+        hash_of(&[&[n]])
+    }
+
+    #[test]
+    fn parts_do_not_run_together() {
+        assert_ne!(hash_of(&[b"ab", b"c"]), hash_of(&[b"a", b"bc"]));
+        assert_ne!(hash_of(&[b"ab"]), hash_of(&[b"ab", b""]));
+        assert_eq!(hash_of(&[b"ab"]).len(), 64);
+    }
+
+    #[test]
+    fn what_is_stored_is_found() {
+        let Fixture { root: _root, cache } = fixture(1 << 20);
+        assert_eq!(cache.find(&key(1)), None);
+        let path = store(&cache, &key(1), b"one");
+        assert_eq!(cache.find(&key(1)), Some(path.clone()));
+        assert_eq!(cache.find(&key(2)), None);
+        assert_eq!(store(&cache, &key(1), b"one"), path);
+    }
+
+    #[test]
+    fn a_torn_file_is_absent_and_goes() {
+        let Fixture { root: _root, cache } = fixture(1 << 20);
+        let path = store(&cache, &key(1), b"some contents");
+        fs::write(&path, b"some con").unwrap();
+        assert_eq!(cache.find(&key(1)), None);
+        assert!(!path.exists());
+        assert_eq!(store(&cache, &key(1), b"some contents"), path);
+        assert_eq!(cache.find(&key(1)), Some(path));
+    }
+
+    #[test]
+    fn the_least_recently_used_goes_first() {
+        let Fixture { root: _root, cache } = fixture(250);
+        let paths: Vec<PathBuf> = (0..2).map(|n| store(&cache, &key(n), &[n; 100])).collect();
+        age(&paths[0], 2000);
+        age(&paths[1], 1000);
+        cache.find(&key(0)).unwrap();
+        let third = store(&cache, &key(2), &[2; 100]);
+        assert!(paths[0].exists() && third.exists());
+        assert!(!paths[1].exists() && !paths[1].parent().unwrap().exists());
+        let huge = store(&cache, &key(3), &[3; 1000]);
+        assert!(huge.exists() && !third.exists());
+    }
+
+    #[test]
+    fn the_users_files_are_left_alone() {
+        let Fixture { root: _root, cache } = fixture(10);
+        store(&cache, &key(0), &[0; 100]);
+        let own = cache.dir.join("thesis");
+        fs::create_dir(&own).unwrap();
+        fs::write(own.join("chapter.so"), [0; 5000]).unwrap();
+        fs::write(cache.dir.join(key(0)).join("notes"), [0; 5000]).unwrap();
+        store(&cache, &key(1), &[1; 100]);
+        assert!(own.join("chapter.so").exists());
+        assert!(cache.dir.join(key(0)).join("notes").exists());
+        assert_eq!(cache.find(&key(0)), None);
+    }
+
+    #[test]
+    fn what_a_crash_left_behind_is_swept() {
+        let Fixture { root: _root, cache } = fixture(1 << 20);
+        let left = cache.workplace().unwrap().keep();
+        store(&cache, &key(0), b"zero");
+        assert!(left.exists());
+        let old = SystemTime::now() - 2 * STALE;
+        File::open(&left).unwrap().set_modified(old).unwrap();
+        store(&cache, &key(1), b"one");
+        assert!(!left.exists());
+    }
+
+    #[test]
+    fn a_lock_is_waited_for_only_so_long() {
+        let Fixture { root: _root, cache } = fixture(1 << 20);
+        let held = cache.lock(&key(1), Duration::ZERO);
+        assert!(held.is_some());
+        assert!(cache.lock(&key(1), Duration::from_millis(20)).is_none());
+        drop(held);
+        assert!(cache.lock(&key(1), Duration::ZERO).is_some());
+    }
+}

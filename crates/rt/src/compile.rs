@@ -1,0 +1,206 @@
+//! From C to a loaded library: out of the cache, or through the compiler.
+
+use std::env;
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::cache::{Cache, CacheOptions, hash_of};
+use crate::compiler::Compiler;
+use crate::error::Error;
+use crate::library::Library;
+use crate::simd::processor;
+use crate::source::Source;
+
+/// How code is compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompileOptions {
+    /// Compilers to look for, the first that is there is used; each is a name or path, perhaps followed by
+    /// arguments.
+    pub compilers: Vec<String>,
+    /// After so long a compiler is stopped.
+    pub time_limit: Duration,
+    /// `None`: nothing is kept.
+    pub cache: Option<CacheOptions>,
+}
+
+impl CompileOptions {
+    pub const TIME_LIMIT: Duration = Duration::from_secs(120);
+
+    /// The usual compilers, and no cache; nothing is read from the environment but where programs are.
+    pub fn new() -> CompileOptions {
+        CompileOptions {
+            compilers: ["cc", "gcc", "clang"].map(str::to_string).to_vec(),
+            time_limit: Self::TIME_LIMIT,
+            cache: None,
+        }
+    }
+
+    /// As the environment says: the compiler `SYSTOLA_CC` and no other, if that is set; else `CC` or the
+    /// usual ones. For the cache see [`CacheOptions::from_env`].
+    pub fn from_env() -> Result<CompileOptions, Error> {
+        let mut options = CompileOptions::new();
+        let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
+        if let Some(compiler) = variable("SYSTOLA_CC") {
+            options.compilers = vec![compiler];
+        } else if let Some(compiler) = variable("CC") {
+            options.compilers.insert(0, compiler);
+        }
+        options.cache = CacheOptions::from_env()?;
+        Ok(options)
+    }
+}
+
+impl Default for CompileOptions {
+    fn default() -> Self {
+        CompileOptions::new()
+    }
+}
+
+/// Where the loaded code came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    Cache,
+    Compiler,
+}
+
+/// Something the user may want to know, though all went well.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// The code was compiled but not kept.
+    CacheUnusable { dir: PathBuf, reason: String },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::CacheUnusable { dir, reason } => write!(
+                f,
+                "compiled code is not kept, because the cache {} cannot be written: {reason}",
+                dir.display()
+            ),
+        }
+    }
+}
+
+pub(crate) struct Loaded {
+    pub(crate) library: Library,
+    pub(crate) origin: Origin,
+    pub(crate) notes: Vec<Note>,
+}
+
+const SOURCE: &str = "kernel.c";
+const LIBRARY: &str = "kernel.lib";
+
+pub(crate) fn load(source: &Source, options: &CompileOptions) -> Result<Loaded, Error> {
+    let compiler = Compiler::find(&options.compilers, options.time_limit)?;
+    let build = Build {
+        source,
+        compiler,
+        limit: options.time_limit,
+    };
+    match &options.cache {
+        Some(cache) => build.cached(cache),
+        None => build.uncached(Vec::new()),
+    }
+}
+
+struct Build<'a> {
+    source: &'a Source,
+    compiler: Compiler,
+    limit: Duration,
+}
+
+impl Build<'_> {
+    fn key(&self) -> String {
+        let mut parts = vec![
+            env!("CARGO_PKG_VERSION").as_bytes(),
+            self.source.code.as_bytes(),
+            self.compiler.identity.as_bytes(),
+            processor().as_bytes(),
+        ];
+        parts.extend(self.source.flags.iter().map(|flag| flag.as_bytes()));
+        hash_of(&parts)
+    }
+
+    fn cached(&self, options: &CacheOptions) -> Result<Loaded, Error> {
+        let (cache, key) = (Cache::new(options), self.key());
+        let find = || {
+            // A file that is whole and yet does not load was removed meanwhile, or is of another system: it
+            // is made anew.
+            let library = cache
+                .find(&key)
+                .and_then(|path| Library::open(&path).ok())?;
+            Some(Loaded {
+                library,
+                origin: Origin::Cache,
+                notes: Vec::new(),
+            })
+        };
+        if let Some(found) = find() {
+            return Ok(found);
+        }
+        let unusable = |error: io::Error| Note::CacheUnusable {
+            dir: options.dir.clone(),
+            reason: error.to_string(),
+        };
+        let work = match cache.workplace() {
+            Ok(work) => work,
+            Err(error) => return self.uncached(vec![unusable(error)]),
+        };
+        let _lock = cache.lock(&key, self.limit);
+        if let Some(found) = find() {
+            return Ok(found);
+        }
+        let built = match self.build_in(work.path()) {
+            Ok(built) => built,
+            // Such as a full disk.
+            Err(Error::Io { source, .. }) => return self.uncached(vec![unusable(source)]),
+            Err(error) => return Err(error),
+        };
+        let (path, notes) = match cache.store(&key, &built) {
+            Ok(path) => (path, Vec::new()),
+            Err(error) => (built, vec![unusable(error)]),
+        };
+        let library = match Library::open(&path) {
+            Ok(library) => library,
+            // A process with a smaller limit may have removed it in between.
+            Err(_) if !path.exists() => return self.uncached(notes),
+            Err(error) => return Err(error),
+        };
+        Ok(Loaded {
+            library,
+            origin: Origin::Compiler,
+            notes,
+        })
+    }
+
+    fn uncached(&self, notes: Vec<Note>) -> Result<Loaded, Error> {
+        let work = tempfile::tempdir().map_err(|source| Error::Io {
+            action: "make a directory in",
+            path: env::temp_dir(),
+            source,
+        })?;
+        let library = Library::open(&self.build_in(work.path())?)?;
+        Ok(Loaded {
+            library,
+            origin: Origin::Compiler,
+            notes,
+        })
+    }
+
+    fn build_in(&self, dir: &Path) -> Result<PathBuf, Error> {
+        let path = dir.join(SOURCE);
+        fs::write(&path, &self.source.code).map_err(|source| Error::Io {
+            action: "write",
+            path,
+            source,
+        })?;
+        let flags = &self.source.flags;
+        self.compiler
+            .build(flags, dir, SOURCE, LIBRARY, self.limit)?;
+        Ok(dir.join(LIBRARY))
+    }
+}

@@ -1,0 +1,207 @@
+//! The C compiler of this system.
+
+use std::collections::HashMap;
+use std::env;
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::error::Error;
+use crate::process::run_within;
+
+/// A compiler that was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Compiler {
+    program: PathBuf,
+    /// As in `ccache gcc`.
+    args: Vec<String>,
+    /// Everything that tells it from another, also from an older one in the same place.
+    pub(crate) identity: String,
+}
+
+impl Compiler {
+    /// The first of the candidates that is there; each is a program and perhaps arguments, as `CC` may have.
+    pub(crate) fn find(candidates: &[String], limit: Duration) -> Result<Compiler, Error> {
+        for candidate in candidates {
+            if let Some((program, args)) = resolve(candidate) {
+                let identity = identify(&program, &args, limit)?;
+                return Ok(Compiler {
+                    program,
+                    args,
+                    identity,
+                });
+            }
+        }
+        Err(Error::NoCompiler {
+            tried: candidates.to_vec(),
+        })
+    }
+
+    /// Compiles `dir/source` into the shared library `dir/library`. Both names are relative, so that where
+    /// they lie leaves no trace in the result.
+    pub(crate) fn build(
+        &self,
+        flags: &[String],
+        dir: &Path,
+        source: &str,
+        library: &str,
+        limit: Duration,
+    ) -> Result<(), Error> {
+        let mut command = self.command();
+        command
+            .current_dir(dir)
+            .args(flags)
+            .args(["-shared", "-fPIC", "-o", library, source, "-lm"]);
+        let said = spell(&command);
+        let done = run_within(&mut command, limit)
+            .map_err(|error| self.cannot_run(error))?
+            .ok_or_else(|| hung(&command, limit))?;
+        if done.status.success() && dir.join(library).is_file() {
+            return Ok(());
+        }
+        let mut stderr = done.stderr;
+        if stderr.is_empty() {
+            stderr = format!("it said nothing and ended with {}", done.status);
+        }
+        Err(Error::CompilerFailed {
+            command: said,
+            stderr,
+        })
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.args).env("LC_ALL", "C");
+        command
+    }
+
+    fn cannot_run(&self, source: io::Error) -> Error {
+        Error::Io {
+            action: "run the C compiler",
+            path: self.program.clone(),
+            source,
+        }
+    }
+}
+
+fn hung(command: &Command, limit: Duration) -> Error {
+    Error::CompilerHung {
+        command: spell(command),
+        seconds: limit.as_secs_f64(),
+    }
+}
+
+fn spell(command: &Command) -> String {
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<_> = words.map(|w| w.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+/// A path with spaces is a path; otherwise what follows the first space are arguments.
+fn resolve(candidate: &str) -> Option<(PathBuf, Vec<String>)> {
+    if let Some(program) = locate(candidate) {
+        return Some((program, Vec::new()));
+    }
+    let mut words = candidate.split_whitespace();
+    let program = locate(words.next()?)?;
+    Some((program, words.map(str::to_string).collect()))
+}
+
+fn locate(program: &str) -> Option<PathBuf> {
+    if program.is_empty() {
+        return None;
+    }
+    if program.contains(std::path::MAIN_SEPARATOR) || program.contains('/') {
+        let path = std::path::absolute(program).ok()?;
+        return is_executable(&path).then_some(path);
+    }
+    let name = format!("{program}{}", env::consts::EXE_SUFFIX);
+    env::split_paths(&env::var_os("PATH")?)
+        .filter(|dir| dir.is_absolute())
+        .map(|dir| dir.join(&name))
+        .find(|path| is_executable(path))
+}
+
+fn is_executable(path: &Path) -> bool {
+    let Ok(data) = fs::metadata(path) else {
+        return false;
+    };
+    #[cfg(unix)]
+    let may_run = std::os::unix::fs::PermissionsExt::mode(&data.permissions()) & 0o111 != 0;
+    #[cfg(not(unix))]
+    let may_run = true;
+    data.is_file() && may_run
+}
+
+/// Path, arguments, version, age and size. The version is asked for once in a process.
+fn identify(program: &Path, args: &[String], limit: Duration) -> Result<String, Error> {
+    static KNOWN: LazyLock<Mutex<HashMap<String, String>>> = LazyLock::new(Mutex::default);
+    let data = fs::metadata(program).map_err(|source| Error::Io {
+        action: "look at the C compiler",
+        path: program.to_path_buf(),
+        source,
+    })?;
+    let file = format!(
+        "{} {args:?} {} {}",
+        program.display(),
+        data.len(),
+        modified(&data).as_nanos()
+    );
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(identity) = known().get(&file) {
+        return Ok(identity.clone());
+    }
+    let mut command = Command::new(program);
+    command.args(args).arg("--version").env("LC_ALL", "C");
+    let done = run_within(&mut command, limit)
+        .map_err(|source| Error::Io {
+            action: "run the C compiler",
+            path: program.to_path_buf(),
+            source,
+        })?
+        .ok_or_else(|| hung(&command, limit))?;
+    let version = done.stdout.lines().next().unwrap_or_default();
+    let identity = format!("{file} {version}");
+    known().insert(file, identity.clone());
+    Ok(identity)
+}
+
+fn modified(data: &Metadata) -> Duration {
+    let time = data.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    time.duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn programs_are_found_on_the_path_and_by_path() {
+        assert!(resolve("sh").unwrap().0.is_absolute());
+        assert_eq!(resolve("sh -e  -u").unwrap().1, ["-e", "-u"]);
+        assert!(resolve("/bin/sh").is_some());
+        assert!(resolve("/bin").is_none());
+        assert!(resolve("no-such-compiler-here").is_none());
+        assert!(resolve("").is_none());
+    }
+
+    #[test]
+    fn without_a_compiler_the_candidates_are_named() {
+        let candidates = ["no-such-cc".to_string(), "/no/such/cc".to_string()];
+        match Compiler::find(&candidates, LIMIT) {
+            Err(Error::NoCompiler { tried }) => assert_eq!(tried, candidates),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn identity_holds_the_version() {
+        let compiler = Compiler::find(&["sh".to_string(), "cc".to_string()], LIMIT).unwrap();
+        assert!(compiler.identity.contains("/sh"));
+    }
+}

@@ -1,0 +1,168 @@
+//! A program that runs on this machine's processor.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use systola_ir::kernel::{Buffer, BufferKind, Program};
+
+use crate::aligned::AlignedBytes;
+use crate::bind::bind;
+use crate::buffer::{View, ViewMut};
+use crate::compile::{CompileOptions, Note, Origin, load};
+use crate::error::Error;
+use crate::library::Kernel;
+use crate::literal::{encode, size};
+use crate::plan::{check_sizes, check_source, layout};
+use crate::pool::{MOST_THREADS, Order, available_threads};
+use crate::raw::bytes_of_mut;
+use crate::run::{Run, Workspace};
+use crate::source::{ScratchPart, Source};
+
+/// A compiled program. It can be run any number of times, also from several threads at once.
+pub struct CpuProgram {
+    pub(crate) program: Program,
+    pub(crate) kernels: Vec<Kernel>,
+    pub(crate) scratch: Vec<Vec<ScratchPart>>,
+    /// Contents that the program states, for each buffer that has some.
+    pub(crate) tables: Vec<Option<AlignedBytes>>,
+    pub(crate) order: Order,
+    origin: Origin,
+    notes: Vec<Note>,
+    /// Memory of earlier runs: fresh pages cost more than many a kernel takes.
+    spare: Mutex<Vec<Workspace>>,
+}
+
+/// How to run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RunOptions {
+    /// 0: one for each processor that this process may use. More than 1024 count as so many.
+    pub threads: usize,
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Stats {
+    /// From the first launch to the end of the last.
+    pub kernel_seconds: f64,
+    /// With checks, memory, filling and packing.
+    pub total_seconds: f64,
+    pub launches: u64,
+    /// Blocks of all launches.
+    pub blocks: u64,
+    /// Bytes that were copied because an array was not dense.
+    pub packed_bytes: u64,
+}
+
+impl CpuProgram {
+    /// Compiles and loads the source of a program, or finds it in the cache.
+    pub fn compile(
+        program: Program,
+        source: Source,
+        options: &CompileOptions,
+    ) -> Result<CpuProgram, Error> {
+        check_source(&program, &source)?;
+        let tables = program.buffers.iter().map(table);
+        let tables = tables.collect::<Result<Vec<_>, Error>>()?;
+        let loaded = load(&source, options)?;
+        let kernels = source.symbols.iter().map(|s| loaded.library.kernel(s));
+        let kernels = kernels.collect::<Result<Vec<_>, Error>>()?;
+        let flagged = |buffer: &Buffer| matches!(buffer.kind, BufferKind::Flags);
+        let order = if program.buffers.iter().any(flagged) {
+            Order::Increasing
+        } else {
+            Order::Chunks
+        };
+        Ok(CpuProgram {
+            program,
+            kernels,
+            scratch: source.scratch,
+            tables,
+            order,
+            origin: loaded.origin,
+            notes: loaded.notes,
+            spare: Mutex::default(),
+        })
+    }
+
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    /// Was it compiled just now?
+    pub fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// What the user may want to know about the compilation.
+    pub fn notes(&self) -> &[Note] {
+        &self.notes
+    }
+
+    /// Gives back the memory that runs left for later ones.
+    pub fn release_memory(&self) {
+        self.spare().clear();
+    }
+
+    /// Runs the program at the given sizes. Inputs that the program does not state itself, and all outputs,
+    /// are given by name.
+    pub fn run(
+        &self,
+        sizes: &[i64],
+        inputs: &[(&str, View<'_>)],
+        outputs: &mut [(&str, ViewMut<'_>)],
+        options: &RunOptions,
+    ) -> Result<Stats, Error> {
+        let start = Instant::now();
+        let params = check_sizes(&self.program, sizes)?;
+        let layouts = self.program.buffers.iter().map(|b| layout(b, &params));
+        let layouts = layouts.collect::<Result<Vec<_>, Error>>()?;
+        let bound = bind(&self.program, &layouts, inputs, outputs)?;
+        let threads = match options.threads {
+            0 => available_threads(),
+            n => n.min(MOST_THREADS),
+        };
+        let run = Run {
+            owner: self,
+            sizes,
+            params,
+            layouts,
+            bound,
+            threads,
+        };
+        let mut workspace = self.spare().pop().unwrap_or_default();
+        let result = run.execute(inputs, outputs, &mut workspace);
+        self.spare().push(workspace);
+        let mut stats = result?;
+        stats.total_seconds = start.elapsed().as_secs_f64();
+        Ok(stats)
+    }
+
+    fn spare(&self) -> MutexGuard<'_, Vec<Workspace>> {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for CpuProgram {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CpuProgram({})", self.program.name)
+    }
+}
+
+/// The contents of an input that the program states.
+fn table(buffer: &Buffer) -> Result<Option<AlignedBytes>, Error> {
+    let data = match &buffer.kind {
+        BufferKind::Input { data: Some(data) } => data,
+        BufferKind::Input { data: None }
+        | BufferKind::Output { .. }
+        | BufferKind::Temporary
+        | BufferKind::Flags => return Ok(None),
+    };
+    let size = size(buffer.ty);
+    let mut memory = AlignedBytes::zeroed(data.len() * size, &buffer.name)?;
+    let elements = bytes_of_mut(&mut memory).chunks_exact_mut(size);
+    for (to, literal) in elements.zip(data) {
+        to.copy_from_slice(&encode(buffer.ty, *literal)[..size]);
+    }
+    Ok(Some(memory))
+}

@@ -1,0 +1,101 @@
+//! What can go wrong between a program and its result.
+
+use std::path::PathBuf;
+
+use systola_ir::Scalar;
+
+/// Why code could not be compiled, loaded or run. Variants carry facts; the text is made from them.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    #[error("no C compiler found (tried {}); install one or name it in SYSTOLA_CC", .tried.join(", "))]
+    NoCompiler { tried: Vec<String> },
+    #[error("the C compiler failed: {command}\n{stderr}")]
+    CompilerFailed { command: String, stderr: String },
+    #[error("the C compiler was still running after {seconds} s and was stopped: {command}")]
+    CompilerHung { command: String, seconds: f64 },
+    #[error("the compiled library {} cannot be loaded: {reason}", .path.display())]
+    LoadFailed { path: PathBuf, reason: String },
+    #[error("cannot {action} {}: {source}", .path.display())]
+    Io {
+        action: &'static str,
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("the environment variable {name} is `{value}`; it must be {expected}")]
+    BadVariable {
+        name: &'static str,
+        value: String,
+        expected: &'static str,
+    },
+    #[error("this processor has no {asked}; the widest it has is {has}")]
+    NoSuchSimd {
+        asked: &'static str,
+        has: &'static str,
+    },
+    #[error("the source does not fit the program: {reason}")]
+    SourceMismatch { reason: String },
+
+    #[error("the program has {expected} sizes, {got} were given")]
+    SizeCount { expected: usize, got: usize },
+    #[error("the program was compiled for {name} = {fixed}, not {got}")]
+    SizeMismatchFixed { name: String, fixed: i128, got: i64 },
+    #[error("the sizes {sizes} do not satisfy {condition}")]
+    SizesViolateContext { condition: String, sizes: String },
+
+    #[error("input `{name}` is missing")]
+    MissingInput { name: String },
+    #[error("output `{name}` is missing")]
+    MissingOutput { name: String },
+    #[error("the program has no {role} `{name}`; it has {}", list(.known))]
+    UnknownName {
+        role: &'static str,
+        name: String,
+        known: Vec<String>,
+    },
+    #[error("`{name}` is given twice")]
+    GivenTwice { name: String },
+    #[error("the contents of `{name}` are stated by the program and cannot be given")]
+    StatedByProgram { name: String },
+    #[error("`{name}` must have shape {expected:?}, got {got:?}")]
+    WrongShape {
+        name: String,
+        expected: Vec<usize>,
+        got: Vec<usize>,
+    },
+    #[error("`{name}` must hold {expected}, got {got}")]
+    WrongType {
+        name: String,
+        expected: Scalar,
+        got: Scalar,
+    },
+    #[error("output `{output}` shares memory with `{other}`")]
+    Aliasing { output: String, other: String },
+
+    #[error("shape {shape:?} has {expected} elements, the data has {got}")]
+    WrongLength {
+        shape: Vec<usize>,
+        expected: usize,
+        got: usize,
+    },
+    #[error("byte {at} is {value}; a bool is 0 or 1")]
+    BadBool { at: usize, value: u8 },
+    #[error("{what} is too large for this machine")]
+    Overflow { what: String },
+    #[error("no memory for {what} ({bytes} bytes)")]
+    OutOfMemory { what: String, bytes: usize },
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() {
+        return "none".to_string();
+    }
+    let quoted: Vec<String> = names.iter().map(|n| format!("`{n}`")).collect();
+    quoted.join(", ")
+}
+
+impl Error {
+    pub(crate) fn overflow(what: impl Into<String>) -> Error {
+        Error::Overflow { what: what.into() }
+    }
+}

@@ -1,0 +1,54 @@
+//! Runs generated code on this machine's processor.
+//!
+//! [`CpuProgram::compile`] takes a program of kernels and the C that was written for it, compiles that
+//! with the system's compiler, or finds it in the [`cache`], and loads it. [`CpuProgram::run`] then
+//! launches it as often as wanted, on arrays that stay where they are.
+//!
+//! The C is trusted: it is what a back end wrote for the program beside it, and it runs in this process.
+//! Everything else is checked, and every refusal is an [`Error`] that carries the facts.
+//!
+//! # The calling convention
+//!
+//! Each kernel is one exported function,
+//!
+//! ```c
+//! void symbol(const int64_t *sizes, const int64_t *args, void *const *buffers, void *scratch,
+//!             int64_t first, int64_t last);
+//! ```
+//!
+//! which runs the blocks first, …, last − 1, numbered row by row over the grid: the last block variable
+//! runs fastest. `sizes` are the program's parameters in order, `args` the kernel's host variables in
+//! order, `buffers` the first elements of the program's buffers in order, each dense, row by row and
+//! aligned to its elements. `scratch` is this thread's own memory, aligned to 64 bytes and as large as
+//! [`Source::scratch`] says; it holds what the last block of any launch left in it.
+
+mod aligned;
+mod bind;
+pub mod buffer;
+pub mod cache;
+mod compile;
+mod compiler;
+mod cpu;
+mod error;
+mod host_array;
+mod layout;
+mod library;
+mod literal;
+mod pack;
+mod plan;
+mod pool;
+mod process;
+mod raw;
+mod run;
+mod simd;
+mod source;
+pub mod timing;
+
+pub use buffer::{Element, View, ViewMut};
+pub use cache::CacheOptions;
+pub use compile::{CompileOptions, Note, Origin};
+pub use cpu::{CpuProgram, RunOptions, Stats};
+pub use error::Error;
+pub use host_array::HostArray;
+pub use simd::Simd;
+pub use source::{ScratchPart, Source};

@@ -1,0 +1,227 @@
+//! One run of a program: memory, host loops and launches.
+
+use std::time::Instant;
+
+use systola_ir::kernel::{BufferKind, Host};
+
+use crate::aligned::AlignedBytes;
+use crate::bind::Bound;
+use crate::buffer::{View, ViewMut};
+use crate::cpu::{CpuProgram, Stats};
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::library::Arguments;
+use crate::literal::{encode, size};
+use crate::plan::{arguments, block_count, bounds};
+use crate::pool::Pool;
+use crate::raw::{Address, fill, fill_memory, gather, scatter};
+use crate::source::scratch_bytes;
+
+/// The memory of a run, kept for the next.
+#[derive(Default)]
+pub(crate) struct Workspace {
+    /// For each buffer what the run must have of its own: temporaries, flags and packed arrays.
+    buffers: Vec<AlignedBytes>,
+    /// For each thread.
+    scratch: Vec<AlignedBytes>,
+}
+
+/// A run whose sizes and arrays were checked.
+pub(crate) struct Run<'a> {
+    pub(crate) owner: &'a CpuProgram,
+    pub(crate) sizes: &'a [i64],
+    /// The same, for forms.
+    pub(crate) params: Vec<i128>,
+    /// Of each buffer.
+    pub(crate) layouts: Vec<Layout>,
+    pub(crate) bound: Vec<Bound>,
+    pub(crate) threads: usize,
+}
+
+impl Run<'_> {
+    pub(crate) fn execute(
+        &self,
+        inputs: &[(&str, View<'_>)],
+        outputs: &mut [(&str, ViewMut<'_>)],
+        workspace: &mut Workspace,
+    ) -> Result<Stats, Error> {
+        let mut stats = Stats::default();
+        let own = &mut workspace.buffers;
+        let buffers = self.prepare(inputs, outputs, own, &mut stats)?;
+        let start = Instant::now();
+        let mut host = HostState {
+            run: self,
+            buffers: &buffers,
+            scratch: &mut workspace.scratch,
+            vars: vec![0; self.owner.program.host_vars.len()],
+            args: Vec::new(),
+            addresses: Vec::new(),
+            stats: &mut stats,
+        };
+        host.steps(&self.owner.program.body)?;
+        stats.kernel_seconds = start.elapsed().as_secs_f64();
+        for (memory, bound) in workspace.buffers.iter().zip(&self.bound) {
+            if let Bound::Output(n) = bound
+                && !outputs[*n].1.is_dense()
+            {
+                scatter(memory, &mut outputs[*n].1);
+            }
+        }
+        Ok(stats)
+    }
+
+    /// Makes every buffer what it is before the first launch, and says where it is.
+    fn prepare(
+        &self,
+        inputs: &[(&str, View<'_>)],
+        outputs: &mut [(&str, ViewMut<'_>)],
+        own: &mut Vec<AlignedBytes>,
+        stats: &mut Stats,
+    ) -> Result<Vec<Address>, Error> {
+        let program = &self.owner.program;
+        own.resize_with(program.buffers.len(), || AlignedBytes::EMPTY);
+        let mut addresses = Vec::with_capacity(program.buffers.len());
+        for (at, buffer) in program.buffers.iter().enumerate() {
+            let bytes = self.layouts[at].len() * size(buffer.ty);
+            let memory = &mut own[at];
+            let address = match (&buffer.kind, self.bound[at]) {
+                (BufferKind::Input { .. }, Bound::Input(n)) => {
+                    let view = &inputs[n].1;
+                    if view.is_dense() {
+                        view.data
+                    } else {
+                        memory.ensure(bytes, &buffer.name)?;
+                        gather(view, memory);
+                        stats.packed_bytes += bytes as u64;
+                        Address::new(memory.start())
+                    }
+                }
+                (BufferKind::Output { fill: with }, Bound::Output(n)) => {
+                    let view = &mut outputs[n].1;
+                    let with = with.map(|literal| encode(buffer.ty, literal));
+                    if view.is_dense() {
+                        if let Some(element) = with {
+                            fill(view, element, self.threads);
+                        }
+                        view.data
+                    } else {
+                        memory.ensure(bytes, &buffer.name)?;
+                        match with {
+                            Some(element) => {
+                                fill_memory(memory, size(buffer.ty), element, self.threads);
+                            }
+                            // An element that no launch writes keeps its value, as it does in a dense array.
+                            None => gather(&view.as_view(), memory),
+                        }
+                        stats.packed_bytes += bytes as u64;
+                        Address::new(memory.start_mut())
+                    }
+                }
+                (BufferKind::Temporary, _) => {
+                    memory.ensure(bytes, &buffer.name)?;
+                    Address::new(memory.start_mut())
+                }
+                (BufferKind::Flags, _) => {
+                    memory.ensure(bytes, &buffer.name)?;
+                    fill_memory(memory, 1, [0; 8], self.threads);
+                    Address::new(memory.start_mut())
+                }
+                (BufferKind::Input { .. }, Bound::Own | Bound::Output(_)) => {
+                    self.table(at, bytes)?
+                }
+                (BufferKind::Output { .. }, Bound::Own | Bound::Input(_)) => {
+                    unreachable!("a missing output was refused")
+                }
+            };
+            addresses.push(address);
+        }
+        Ok(addresses)
+    }
+
+    /// Where the contents are that the program states for a buffer.
+    fn table(&self, at: usize, bytes: usize) -> Result<Address, Error> {
+        let Some(table) = &self.owner.tables[at] else {
+            unreachable!("a missing input was refused")
+        };
+        if table.len() != bytes {
+            let size = size(self.owner.program.buffers[at].ty);
+            return Err(Error::WrongLength {
+                shape: self.layouts[at].shape.clone(),
+                expected: bytes / size,
+                got: table.len() / size,
+            });
+        }
+        Ok(Address::new(table.start()))
+    }
+}
+
+/// The host in the course of a run.
+struct HostState<'a> {
+    run: &'a Run<'a>,
+    buffers: &'a [Address],
+    scratch: &'a mut Vec<AlignedBytes>,
+    /// The variables of host loops.
+    vars: Vec<i128>,
+    /// Of the current launch, as are the addresses of scratch memory.
+    args: Vec<i64>,
+    addresses: Vec<Address>,
+    stats: &'a mut Stats,
+}
+
+impl HostState<'_> {
+    fn steps(&mut self, steps: &[Host]) -> Result<(), Error> {
+        let params = &self.run.params;
+        for step in steps {
+            match step {
+                Host::Launch { kernel, args } => {
+                    arguments(args, params, &self.vars, &mut self.args)?;
+                    self.launch(kernel.index())?;
+                }
+                Host::For { var, lo, hi, body } => {
+                    let (first, last) = bounds(lo, hi, params, &self.vars)?;
+                    let mut value = first;
+                    while value < last {
+                        self.vars[var.index()] = value;
+                        self.steps(body)?;
+                        value += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn launch(&mut self, kernel: usize) -> Result<(), Error> {
+        let Run {
+            owner,
+            params,
+            sizes,
+            ..
+        } = self.run;
+        let blocks = block_count(&owner.program.kernels[kernel], params, &self.args)?;
+        self.stats.launches += 1;
+        if blocks == 0 {
+            return Ok(());
+        }
+        self.stats.blocks = self.stats.blocks.saturating_add(blocks.unsigned_abs());
+        let most = usize::try_from(blocks).unwrap_or(usize::MAX);
+        let threads = self.run.threads.min(most);
+        let bytes = scratch_bytes(&owner.scratch[kernel], params)?;
+        if self.scratch.len() < threads {
+            self.scratch.resize_with(threads, || AlignedBytes::EMPTY);
+        }
+        self.addresses.clear();
+        for memory in &mut self.scratch[..threads] {
+            memory.ensure(bytes, "the memory of a block")?;
+            self.addresses.push(Address::new(memory.start_mut()));
+        }
+        let arguments = Arguments {
+            sizes,
+            args: &self.args,
+            buffers: self.buffers,
+            scratch: &self.addresses,
+        };
+        owner.kernels[kernel].launch(Pool::global(), blocks, owner.order, &arguments);
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Measuring how long something takes.
+
+use std::convert::Infallible;
+use std::time::Instant;
+
+/// How often to do it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Repeats {
+    /// Before the first that counts: memory is then mapped, caches are warm, threads awake.
+    pub warm_up: usize,
+    /// At least one is done.
+    pub timed: usize,
+}
+
+impl Default for Repeats {
+    fn default() -> Self {
+        Repeats {
+            warm_up: 2,
+            timed: 7,
+        }
+    }
+}
+
+/// Seconds, in the order they were taken.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Timing {
+    pub samples: Vec<f64>,
+}
+
+impl Timing {
+    /// The middle one, or the mean of the two in the middle.
+    pub fn median(&self) -> f64 {
+        let mut sorted = self.samples.clone();
+        sorted.sort_by(f64::total_cmp);
+        let n = sorted.len();
+        match n {
+            0 => f64::NAN,
+            _ if n % 2 == 1 => sorted[n / 2],
+            _ => f64::midpoint(sorted[n / 2 - 1], sorted[n / 2]),
+        }
+    }
+
+    /// The fastest: the time that is least disturbed by others.
+    pub fn min(&self) -> f64 {
+        self.samples
+            .iter()
+            .copied()
+            .reduce(f64::min)
+            .unwrap_or(f64::NAN)
+    }
+}
+
+/// Times a function by the clock.
+pub fn measure(repeats: Repeats, mut f: impl FnMut()) -> Timing {
+    let timed = || {
+        let start = Instant::now();
+        f();
+        Ok::<f64, Infallible>(start.elapsed().as_secs_f64())
+    };
+    match measure_reported(repeats, timed) {
+        Ok(timing) => timing,
+        Err(never) => match never {},
+    }
+}
+
+/// Collects the seconds that a function reports of itself, such as
+/// [`Stats::kernel_seconds`](crate::Stats::kernel_seconds). Stops at its first error.
+pub fn measure_reported<E>(
+    repeats: Repeats,
+    mut f: impl FnMut() -> Result<f64, E>,
+) -> Result<Timing, E> {
+    for _ in 0..repeats.warm_up {
+        f()?;
+    }
+    let samples = (0..repeats.timed.max(1))
+        .map(|_| f())
+        .collect::<Result<_, E>>()?;
+    Ok(Timing { samples })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_median_ignores_outliers() {
+        let timing = |samples: &[f64]| Timing {
+            samples: samples.to_vec(),
+        };
+        assert_eq!(timing(&[3.0, 100.0, 1.0]).median(), 3.0);
+        assert_eq!(timing(&[4.0, 1.0, 2.0, 100.0]).median(), 3.0);
+        assert_eq!(timing(&[3.0, 100.0, 1.0]).min(), 1.0);
+        assert!(timing(&[]).median().is_nan());
+    }
+
+    #[test]
+    fn warm_up_does_not_count() {
+        let mut calls = 0;
+        let repeats = Repeats {
+            warm_up: 3,
+            timed: 5,
+        };
+        let timing = measure_reported(repeats, || {
+            calls += 1;
+            Ok::<f64, ()>(f64::from(calls))
+        });
+        assert_eq!(timing.unwrap().samples, [4.0, 5.0, 6.0, 7.0, 8.0]);
+        let failed = measure_reported(repeats, || Err::<f64, _>("no"));
+        assert_eq!(failed, Err("no"));
+        assert_eq!(
+            measure(
+                Repeats {
+                    warm_up: 0,
+                    timed: 0
+                },
+                || {}
+            )
+            .samples
+            .len(),
+            1
+        );
+    }
+}

@@ -1,0 +1,227 @@
+//! Mappings compiled for the processor of this machine.
+
+use std::collections::BTreeMap;
+
+use systola_driver::{Entry, Fix, Isa, Lowered, Machine, emit_c, lower};
+use systola_ir::codes::mapping as codes;
+use systola_ir::kernel::Program;
+use systola_ir::system::Module;
+use systola_ir::{Diagnostic, Poly, Span};
+use systola_rt::{
+    CompileOptions, CpuProgram, RunOptions, ScratchPart, Simd, Source, Stats, View, ViewMut,
+};
+
+/// How a mapping is compiled.
+#[derive(Clone, Debug)]
+pub struct CpuOptions {
+    pub simd: Simd,
+    /// Which sizes become numbers in the kernel.
+    pub fix: Fix,
+    pub effort: Effort,
+    pub compile: CompileOptions,
+}
+
+/// How long the C compiler may think.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effort {
+    /// For kernels that run for long.
+    #[default]
+    Full,
+    /// For kernels that run once.
+    Little,
+}
+
+impl CpuOptions {
+    /// For this machine, without a cache.
+    pub fn new() -> CpuOptions {
+        CpuOptions {
+            simd: Simd::detect(),
+            fix: Fix::Nothing,
+            effort: Effort::Full,
+            compile: CompileOptions::new(),
+        }
+    }
+
+    /// For this machine, as the environment says: `SYSTOLA_CC`, `SYSTOLA_SIMD`, `SYSTOLA_CACHE`.
+    pub fn from_env() -> Result<CpuOptions, Error> {
+        Ok(CpuOptions {
+            simd: Simd::from_env()?,
+            fix: Fix::Nothing,
+            effort: Effort::Full,
+            compile: CompileOptions::from_env()?,
+        })
+    }
+
+    /// What the lowering is to know of the processor.
+    pub fn machine(&self) -> Machine {
+        Machine {
+            // Without vector units the compiler still makes the best of short vectors.
+            vector_bytes: self.simd.bytes().max(16),
+            most_lanes: 64,
+            registers: if self.simd.bytes() >= 64 { 32 } else { 16 },
+            code_budget: 4000,
+        }
+    }
+}
+
+impl Default for CpuOptions {
+    fn default() -> Self {
+        CpuOptions::new()
+    }
+}
+
+/// Why a mapping is not compiled, or does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The program, its mapping or its sizes.
+    #[error("{}", list(.0))]
+    Refused(Vec<Diagnostic>),
+    /// The compiler, the memory, the arrays.
+    #[error(transparent)]
+    Runtime(#[from] systola_rt::Error),
+}
+
+fn list(diagnostics: &[Diagnostic]) -> String {
+    let all: Vec<String> = diagnostics.iter().map(ToString::to_string).collect();
+    all.join("; ")
+}
+
+impl From<Diagnostic> for Error {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Error::Refused(vec![diagnostic])
+    }
+}
+
+/// A mapping as machine code. It can be run any number of times.
+#[derive(Debug)]
+pub struct Compiled {
+    pub lowered: Lowered,
+    /// The C it was compiled from.
+    pub source: String,
+    program: CpuProgram,
+}
+
+/// Compiles a mapping of a module. Where no kernel for all sizes can be made, it is made for the given ones.
+pub fn compile(
+    module: &Module,
+    mapping: &str,
+    sizes: &[(&str, i64)],
+    options: &CpuOptions,
+) -> Result<Compiled, Error> {
+    let found = module.mappings.iter().find(|m| m.name == mapping);
+    let Some(found) = found else {
+        let names: Vec<&str> = module.mappings.iter().map(|m| m.name.as_str()).collect();
+        return Err(Diagnostic::new(
+            &codes::UNKNOWN_MAPPING,
+            Span::NONE,
+            format!("there is no mapping `{mapping}`"),
+        )
+        .help(format!("there are: {}", names.join(", ")))
+        .into());
+    };
+    let sizes: BTreeMap<String, i128> = sizes
+        .iter()
+        .map(|(name, value)| ((*name).to_string(), i128::from(*value)))
+        .collect();
+    let lowered =
+        lower(module, found, &sizes, &options.fix, &options.machine()).map_err(Error::Refused)?;
+    compile_lowered(lowered, options)
+}
+
+/// Compiles a program of kernels that was lowered for the machine of these options.
+pub fn compile_lowered(lowered: Lowered, options: &CpuOptions) -> Result<Compiled, Error> {
+    let isa = isa(options.simd);
+    let artifact = emit_c(&lowered.program, &isa)?;
+    let source = Source {
+        code: artifact.source.clone(),
+        symbols: artifact.kernels.iter().map(|k| k.symbol.clone()).collect(),
+        scratch: artifact.kernels.iter().map(scratch).collect(),
+        flags: flags(&isa, options),
+    };
+    let program = CpuProgram::compile(lowered.program.clone(), source, &options.compile)?;
+    Ok(Compiled {
+        lowered,
+        source: artifact.source,
+        program,
+    })
+}
+
+/// The instruction set that a SIMD unit is.
+pub fn isa(simd: Simd) -> Isa {
+    match simd.bytes() {
+        64 => Isa::AVX512,
+        32 => Isa::AVX2,
+        16 => Isa::V128,
+        _ => Isa::PORTABLE,
+    }
+}
+
+/// What the compiler is told: what the meaning of kernels allows, and which machine it is for.
+fn flags(isa: &Isa, options: &CpuOptions) -> Vec<String> {
+    let machine = |flag: &&str| flag.starts_with("-m") || matches!(*flag, "-shared" | "-fPIC");
+    let meaning = isa.flags().into_iter().filter(|flag| !machine(flag));
+    let effort = match options.effort {
+        Effort::Full => None,
+        Effort::Little => Some("-O1".to_string()),
+    };
+    meaning
+        .map(str::to_string)
+        .chain(options.simd.flags())
+        .chain(effort)
+        .collect()
+}
+
+/// Shared arrays, each followed by as much as a vector may reach beyond it.
+fn scratch(entry: &Entry) -> Vec<ScratchPart> {
+    let beyond = || ScratchPart {
+        extents: vec![Poly::constant(1)],
+        bytes: ScratchPart::ALIGN,
+    };
+    entry
+        .shared
+        .iter()
+        .flat_map(|array| {
+            let array = ScratchPart {
+                extents: array.extents.clone(),
+                bytes: array.element_bytes,
+            };
+            [array, beyond()]
+        })
+        .collect()
+}
+
+impl Compiled {
+    /// Runs it: sizes by name, every input that the program does not state, and every output.
+    pub fn run(
+        &self,
+        sizes: &[(&str, i64)],
+        inputs: &[(&str, View<'_>)],
+        outputs: &mut [(&str, ViewMut<'_>)],
+        options: &RunOptions,
+    ) -> Result<Stats, Error> {
+        let params = &self.program().params;
+        let mut values = Vec::new();
+        for param in params {
+            let given = sizes.iter().find(|(name, _)| *name == param.name);
+            let Some((_, value)) = given else {
+                return Err(Diagnostic::new(
+                    &systola_ir::codes::run::MISSING_PARAM,
+                    Span::NONE,
+                    format!("the size `{}` is not given", param.name),
+                )
+                .into());
+            };
+            values.push(*value);
+        }
+        Ok(self.program.run(&values, inputs, outputs, options)?)
+    }
+
+    pub fn program(&self) -> &Program {
+        self.program.program()
+    }
+
+    /// The loaded library.
+    pub fn loaded(&self) -> &CpuProgram {
+        &self.program
+    }
+}

@@ -1,0 +1,88 @@
+//! Compiled programs on the arrays of the interpreters, so that one can be compared with the other.
+
+use systola_interp::{Arrays, Data, Tensor};
+use systola_ir::codes::limits;
+use systola_ir::kernel::BufferKind;
+use systola_ir::{Diagnostic, Span};
+use systola_rt::{RunOptions, Stats, View, ViewMut};
+
+use crate::cpu::{Compiled, Error};
+
+macro_rules! each_type {
+    ($data:expr, $v:ident => $body:expr) => {
+        match $data {
+            Data::Bool($v) => Ok($body),
+            Data::I8($v) => Ok($body),
+            Data::I16($v) => Ok($body),
+            Data::I32($v) => Ok($body),
+            Data::I64($v) => Ok($body),
+            Data::U8($v) => Ok($body),
+            Data::U16($v) => Ok($body),
+            Data::U32($v) => Ok($body),
+            Data::U64($v) => Ok($body),
+            Data::F32($v) => Ok($body),
+            Data::F64($v) => Ok($body),
+            Data::F16(_) | Data::BF16(_) => Err(half_precision()),
+        }
+    };
+}
+
+fn half_precision() -> Error {
+    Diagnostic::new(
+        &limits::NOT_COMPILED,
+        Span::NONE,
+        "arrays of f16 and bf16 are not compiled yet",
+    )
+    .help("the interpreters run them: --target kernel")
+    .into()
+}
+
+/// A tensor's elements where they are.
+pub fn view(tensor: &Tensor) -> Result<View<'_>, Error> {
+    Ok(each_type!(&tensor.data, v => View::new(v, &tensor.shape))??)
+}
+
+/// The same, to be written.
+pub fn view_mut(tensor: &mut Tensor) -> Result<ViewMut<'_>, Error> {
+    let shape = tensor.shape.clone();
+    Ok(each_type!(&mut tensor.data, v => ViewMut::new(v, &shape))??)
+}
+
+impl Compiled {
+    /// Runs on tensors, and makes those of the outputs. `params`: one for each parameter, in order.
+    pub fn run_tensors(
+        &self,
+        params: &[i128],
+        inputs: &Arrays,
+        options: &RunOptions,
+    ) -> Result<(Arrays, Stats), Error> {
+        let program = self.program();
+        let mut outputs = Arrays::new();
+        for buffer in &program.buffers {
+            if let BufferKind::Output { .. } = buffer.kind {
+                let tensor = Tensor::zeros(buffer.ty, &buffer.axes, params);
+                let tensor = tensor.map_err(|error| {
+                    let message = format!("`{}`: {error}", buffer.name);
+                    Diagnostic::new(&systola_ir::codes::run::TOO_LARGE, Span::NONE, message)
+                })?;
+                outputs.insert(buffer.name.clone(), tensor);
+            }
+        }
+        let given: Vec<(&str, View<'_>)> = inputs
+            .iter()
+            .map(|(name, tensor)| Ok((name.as_str(), view(tensor)?)))
+            .collect::<Result<_, Error>>()?;
+        let mut made: Vec<(&str, ViewMut<'_>)> = outputs
+            .iter_mut()
+            .map(|(name, tensor)| Ok((name.as_str(), view_mut(tensor)?)))
+            .collect::<Result<_, Error>>()?;
+        let names: Vec<(&str, i64)> = program
+            .params
+            .iter()
+            .zip(params)
+            .map(|(p, v)| (p.name.as_str(), i64::try_from(*v).unwrap_or(i64::MAX)))
+            .collect();
+        let stats = self.run(&names, &given, &mut made, options)?;
+        Ok((outputs, stats))
+    }
+}
