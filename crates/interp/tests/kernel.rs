@@ -6,10 +6,11 @@ use kernel_programs::*;
 use systola_interp::kernel::{Counts, Options, Order, run_kernel_program};
 use systola_interp::value::{binary, cast};
 use systola_interp::{Arrays, Data, Tensor};
-use systola_ir::kernel::{Op, Stmt};
-use systola_ir::{BinOp, Form, Literal, Scalar};
+use systola_ir::kernel::visit::{map_forms, walk_mut};
+use systola_ir::kernel::{BufferKind, Host, Op, Stmt, Var, VarKind};
+use systola_ir::{BinOp, DimId, Form, KernelId, Literal, Poly, Scalar};
 
-pub const ORDERS: [Order; 6] = [
+const ORDERS: [Order; 6] = [
     Order::InOrder,
     Order::Reversed,
     Order::Shuffled(1),
@@ -126,7 +127,7 @@ fn wide_accesses_move_consecutive_elements() {
     let l = b.lane();
     let l = Form::from(l);
     let (row, column) = (l.floor_div(4), l.modulo(4));
-    let column = column.scale(&systola_ir::Poly::constant(4)).unwrap();
+    let column = column.scale(&Poly::constant(4)).unwrap();
     let to: Vec<_> = (0..4).map(|_| b.value("v", Scalar::F32)).collect();
     let at = |buffer| global(buffer, &[row.clone(), column.clone()]);
     b.stmt(Stmt::LoadWide {
@@ -208,12 +209,12 @@ fn every_scalar_runs() {
     }
 }
 
-/// A flag counts on from launch to launch, and a fill is what nobody overwrites.
+/// What no lane writes is the fill.
 #[test]
 fn outputs_are_filled() {
     let mut case = saxpy(10);
     let z = case.program.buffers.len() - 1;
-    case.program.buffers[z].kind = systola_ir::kernel::BufferKind::Output {
+    case.program.buffers[z].kind = BufferKind::Output {
         fill: Some(Literal::Int(7)),
     };
     case.program.buffers[z].axes[0].hi = Form::from(12);
@@ -223,5 +224,34 @@ fn outputs_are_filled() {
     };
     expect.extend([7.0, 7.0]);
     case.outputs.insert("z".into(), Tensor::vector(expect));
+    check(&case);
+}
+
+/// A flag counts on from launch to launch: the second one waits for more.
+#[test]
+fn flags_outlive_a_launch() {
+    let mut case = pipeline(4);
+    let kernel = &mut case.program.kernels[0];
+    let h = DimId::from(kernel.vars.len());
+    kernel.vars.push(Var {
+        name: "h".into(),
+        kind: VarKind::Host,
+    });
+    let ticket = kernel.vars_where(|k| matches!(k, VarKind::Ticket)).last();
+    let ticket = ticket.unwrap();
+    // The second launch draws 4 … 7.
+    let number = Form::from(ticket).sub(&lin(&[(4, h)], 0));
+    let renumber = |form: &Form| form.substitute(&|d| (d == ticket).then(|| number.clone()));
+    kernel.body = map_forms(&kernel.body, &renumber).unwrap();
+    walk_mut(&mut kernel.body, &mut |stmt| {
+        if let Stmt::Await { at_least, .. } = stmt {
+            *at_least = Form::from(h).plus(1);
+        }
+    });
+    let launch = |turn: i128| Host::Launch {
+        kernel: KernelId(0),
+        args: vec![turn.into()],
+    };
+    case.program.body = vec![launch(0), launch(1)];
     check(&case);
 }

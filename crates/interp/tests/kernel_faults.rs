@@ -6,13 +6,9 @@ use kernel_programs::*;
 use systola_interp::kernel::{
     FaultKind, Options, Order, Outcome, RunError, Why, run_kernel_program,
 };
-use systola_interp::{Arrays, OpError, Tensor};
-use systola_ir::kernel::visit::{Rewrite, rewrite, walk, walk_mut};
+use systola_ir::kernel::visit::{Rewrite, rewrite, walk_mut};
 use systola_ir::kernel::{Access, BufferKind, Memory, Op, Program, Stmt, VarKind};
-use systola_ir::mapping::Engine;
-use systola_ir::{
-    BinOp, BufferId, Cond, DimId, Form, Literal, Poly, Rel, Scalar, SharedId, ValueId,
-};
+use systola_ir::{BinOp, BufferId, Cond, DimId, Form, Rel, Scalar, SharedId, ValueId};
 
 const ORDERS: [Order; 6] = [
     Order::InOrder,
@@ -27,18 +23,21 @@ fn run(case: &Case, options: &Options) -> Result<Outcome, RunError> {
     run_kernel_program(&case.program, &case.sizes, &case.inputs, options)
 }
 
-/// The mutated program is refused in every order, for this reason.
+/// The mutated program is refused in every order, with one block at a time and with all, for this reason.
 fn check(mut case: Case, mutate: impl Fn(&mut Program), reason: impl Fn(&RunError) -> bool) {
     run(&case, &Options::default()).unwrap();
     mutate(&mut case.program);
     for order in ORDERS {
-        let options = Options {
-            order,
-            ..Options::default()
-        };
-        match run(&case, &options) {
-            Ok(_) => panic!("nothing was found with {order:?} in\n{}", case.program),
-            Err(error) => assert!(reason(&error), "{order:?}: {error}\n{}", case.program),
+        for resident in [1, usize::MAX] {
+            let options = Options {
+                order,
+                resident,
+                ..Options::default()
+            };
+            match run(&case, &options) {
+                Ok(_) => panic!("nothing was found with {options:?} in\n{}", case.program),
+                Err(error) => assert!(reason(&error), "{options:?}: {error}\n{}", case.program),
+            }
         }
     }
 }
@@ -461,180 +460,6 @@ fn no_statement_is_dropped_unseen() {
     assert_eq!(drop_all(&orders, false), 12);
 }
 
-/// The source of a copy stays as it is until the copy has arrived, whoever writes it.
-#[test]
-fn the_source_of_a_copy_is_left_alone() {
-    let build = |early: bool| {
-        let mut b = Builder::new("source", &[]);
-        let v = b.buffer("v", Scalar::I32, BufferKind::Temporary, &[4.into()]);
-        let y = b.output("y", Scalar::I32, &[4.into()]);
-        b.begin("source", 2, 4);
-        let (w, l) = (b.warp(), b.lane());
-        let stage = b.shared("stage", Scalar::I32, &[4]);
-        let at = [Form::from(l)];
-        let write = |b: &mut Builder, value: i128, warp: i128| {
-            let value = b.lit(Scalar::I32, Literal::Int(value));
-            let when = Cond::cmp(Rel::Eq, w, warp);
-            b.store(given(global(v, &at), when), value);
-        };
-        write(&mut b, 1, 0);
-        let one = Cond::cmp(Rel::Eq, w, 0);
-        b.stmt(Stmt::Copy {
-            to: given(shared(stage, &at), one.clone()),
-            from: global(v, &at),
-            width: 1,
-            engine: Engine::Plain,
-        });
-        b.stmt(Stmt::CommitCopies);
-        let wait = Stmt::WaitCopies { pending: 0 };
-        if !early {
-            b.stmt(wait.clone());
-        }
-        b.stmt(Stmt::Barrier);
-        write(&mut b, 2, 1);
-        b.stmt(Stmt::Barrier);
-        if early {
-            b.stmt(wait);
-        }
-        let from = given(shared(stage, &at), one.clone());
-        let value = b.load("u", Scalar::I32, from);
-        b.store(given(global(y, &at), one), value);
-        b.end_and_launch();
-        Case {
-            program: b.program,
-            sizes: vec![],
-            inputs: Arrays::new(),
-            outputs: Arrays::from([("y".into(), Tensor::vector(vec![1i32; 4]))]),
-        }
-    };
-    let late = build(false);
-    let outcome = run(&late, &Options::default()).unwrap();
-    assert_eq!(outcome.outputs, late.outputs);
-    expect_fault(&build(true), &Options::default(), |kind| {
-        matches!(kind, FaultKind::CopySourceWritten { .. })
-    });
-}
-
-/// One block, one warp of four lanes that stores to y what a body computes from x.
-fn small(ty: Scalar, body: impl Fn(&mut Builder, ValueId, DimId) -> ValueId) -> Case {
-    let mut b = Builder::new("small", &[]);
-    let x = b.input("x", ty, &[4.into()]);
-    let y = b.output("y", ty, &[4.into()]);
-    b.begin("small", 1, 4);
-    let l = b.lane();
-    let value = b.load("v", ty, global(x, &[l.into()]));
-    let result = body(&mut b, value, l);
-    b.store(global(y, &[l.into()]), result);
-    b.end_and_launch();
-    let axes = b.program.buffers[x.index()].axes.clone();
-    let mut inputs = Arrays::new();
-    inputs.insert("x".into(), Tensor::zeros(ty, &axes, &[]).unwrap());
-    Case {
-        program: b.program,
-        sizes: vec![],
-        inputs,
-        outputs: Arrays::new(),
-    }
-}
-
-fn expect_fault(case: &Case, options: &Options, is: impl Fn(&FaultKind) -> bool) {
-    let error = run(case, options).unwrap_err();
-    assert!(error.fault().is_some_and(is), "{error}");
-}
-
-#[test]
-fn integers_are_not_divided_by_nothing() {
-    let options = Options::default();
-    let zero = small(Scalar::I32, |b, v, _| b.binary(BinOp::Div, v, v));
-    expect_fault(&zero, &options, |kind| {
-        *kind == FaultKind::Operator(OpError::DivisionByZero("/"))
-    });
-    // The result is not used, but a machine may trap.
-    let undefined = small(Scalar::I32, |b, v, _| {
-        let reg = b.reg("never", Scalar::I32);
-        let never = b.get(reg);
-        b.binary(BinOp::Rem, v, never);
-        v
-    });
-    expect_fault(&undefined, &options, |kind| {
-        *kind == FaultKind::UndefinedDivisor
-    });
-    let floats = small(Scalar::F32, |b, v, _| {
-        let reg = b.reg("never", Scalar::F32);
-        let never = b.get(reg);
-        b.binary(BinOp::Div, v, never);
-        v
-    });
-    run(&floats, &options).unwrap();
-}
-
-#[test]
-fn undefined_values_may_be_computed_and_kept() {
-    let case = small(Scalar::I32, |b, v, l| {
-        let reg = b.reg("never", Scalar::I32);
-        let never = b.get(reg);
-        let sum = b.binary(BinOp::Add, v, never);
-        let stage = b.shared("stage", Scalar::I32, &[4]);
-        b.store(shared(stage, &[l.into()]), sum);
-        let back = b.load("back", Scalar::I32, shared(stage, &[l.into()]));
-        // By position the defined one is chosen.
-        let choose = Op::Choose {
-            cond: less(l, 4),
-            then: v,
-            otherwise: back,
-        };
-        b.op("chosen", Scalar::I32, choose)
-    });
-    run(&case, &Options::default()).unwrap();
-}
-
-#[test]
-fn indices_do_not_wrap() {
-    let case = small(Scalar::I64, |b, _, l| {
-        let huge = Form::from(l).scale(&Poly::constant(1 << 62)).unwrap();
-        b.op("huge", Scalar::I64, Op::Index(huge))
-    });
-    expect_fault(&case, &Options::default(), |kind| {
-        *kind == FaultKind::IndexOverflow
-    });
-}
-
-#[test]
-fn a_wide_access_stays_on_its_row() {
-    let mut case = small(Scalar::I32, |_, v, _| v);
-    let kernel = &mut case.program.kernels[0];
-    let (from, value) = match &kernel.body[0] {
-        Stmt::Let(value, Op::Load { from, .. }) => (from.clone(), *value),
-        other => panic!("{other:?}"),
-    };
-    let second = ValueId::from(kernel.values.len());
-    kernel.values.push(kernel.values[0].clone());
-    kernel.body[0] = Stmt::LoadWide {
-        to: vec![value, second],
-        from,
-        otherwise: None,
-    };
-    expect_fault(&case, &Options::default(), |kind| {
-        matches!(kind, FaultKind::OutOfBounds { index, axes, .. }
-            if index == &[4] && axes == &[(0, 4)])
-    });
-}
-
-#[test]
-fn steps_are_limited() {
-    let case = small(Scalar::I32, |b, v, _| {
-        b.repeat("t", 0, 1 << 40, |_, _| {});
-        v
-    });
-    let options = Options {
-        step_limit: 1000,
-        ..Options::default()
-    };
-    expect_fault(&case, &options, |kind| {
-        *kind == FaultKind::StepLimit { limit: 1000 }
-    });
-}
-
 #[test]
 fn a_flag_is_nothing_else() {
     let mutate = |p: &mut Program| {
@@ -656,33 +481,6 @@ fn a_flag_is_nothing_else() {
         mutate,
         fault(|kind| matches!(kind, FaultKind::FlagTouched { .. })),
     );
-}
-
-#[test]
-fn what_does_not_fit_is_said_as_elsewhere() {
-    let code = |result: Result<Outcome, RunError>| match result.unwrap_err() {
-        RunError::Setup(diagnostic) => diagnostic.code.id,
-        other => panic!("{other}"),
-    };
-    let options = Options::default();
-    let mut case = saxpy(10);
-    case.sizes = vec![];
-    assert_eq!(code(run(&case, &options)), "E0602");
-    case.sizes = vec![11];
-    assert_eq!(code(run(&case, &options)), "E0606");
-    case.sizes = vec![10];
-    case.program.params[0].fixed = Some(12);
-    assert_eq!(code(run(&case, &options)), "E0603");
-    case.program.params[0].fixed = Some(10);
-    run(&case, &options).unwrap();
-    let x = case.inputs.remove("x").unwrap();
-    assert_eq!(code(run(&case, &options)), "E0604");
-    case.inputs
-        .insert("x".into(), Tensor::vector(vec![0f64; 10]));
-    assert_eq!(code(run(&case, &options)), "E0607");
-    case.inputs.insert("x".into(), x.clone());
-    case.inputs.insert("a".into(), x);
-    assert_eq!(code(run(&case, &options)), "E0605");
 }
 
 /// A fault names the place, the statement and the values.
@@ -736,22 +534,4 @@ fn faults_are_told_in_full() {
          kernel saxpy (launch 0), block [0], warp 1, lane 0\n  \
          with b = 0, w = 1"
     );
-}
-
-/// The statement is told from the program itself: the walk sees what runs.
-#[test]
-fn literals_outside_of_their_type_are_refused() {
-    let mut case = lookup();
-    let mut seen = 0;
-    walk(&case.program.kernels[0].body, &mut |stmt| {
-        seen += usize::from(matches!(stmt, Stmt::Let(_, Op::Lit(_))));
-    });
-    assert_eq!(seen, 2);
-    walk_mut(&mut case.program.kernels[0].body, &mut |stmt| {
-        if let Stmt::Let(_, Op::Lit(value)) = stmt {
-            *value = Literal::Float(0.5);
-        }
-    });
-    let error = run(&case, &Options::default()).unwrap_err();
-    assert!(invalid("0.5 is no i16")(&error), "{error}");
 }

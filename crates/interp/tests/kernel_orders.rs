@@ -7,7 +7,9 @@ use kernel_programs::*;
 use systola_interp::Arrays;
 use systola_interp::kernel::{FaultKind, Options, Order, RunError, run_kernel_program};
 use systola_ir::kernel::{BufferKind, Host, Op, Program, Stmt};
-use systola_ir::{BinOp, BufferId, Cond, DimId, Form, KernelId, Literal, Rel, Scalar, SharedId};
+use systola_ir::{
+    BinOp, BufferId, Cond, DimId, Form, KernelId, Literal, Poly, RegId, Rel, Scalar, SharedId,
+};
 
 const WARPS: i128 = 3;
 const LANES: i128 = 4;
@@ -44,7 +46,7 @@ impl Places {
             0 => lin(&[(-1, self.lane)], LANES - 1),
             _ => Form::from(self.lane),
         };
-        let warp = warp.scale(&systola_ir::Poly::constant(LANES)).unwrap();
+        let warp = warp.scale(&Poly::constant(LANES)).unwrap();
         warp.add(&lane)
     }
 
@@ -97,13 +99,7 @@ fn draw(seed: u64, with_flags: bool) -> Program {
     b.program
 }
 
-fn step(
-    b: &mut Builder,
-    dice: &mut Dice,
-    places: &Places,
-    reg: systola_ir::RegId,
-    with_flags: bool,
-) {
+fn step(b: &mut Builder, dice: &mut Dice, places: &Places, reg: RegId, with_flags: bool) {
     match dice.below(if with_flags { 10 } else { 8 }) {
         0..3 => b.stmt(Stmt::Barrier),
         3 => {

@@ -162,4 +162,88 @@ Write the file with `numpy.save(path, array)`; convert structured or object arra
 "The expression refers to something that is not there: a variable, input or function that the system does not
 declare, a function that calls itself, or a port outside an array. The text front end refuses such a
 program before it runs; this one was built by hand.";
+
+    NO_COMPILER = "E0630", "there is no C compiler",
+"Kernels for the processor are written as C and compiled by the C compiler of the system: the one that
+`SYSTOLA_CC` names, else that of `CC`, else `cc`, `gcc` or `clang`. None of them was found.
+
+    SYSTOLA_CC=/no/such/cc systola run gallery/conv1d/core.ure --map sbm --target cpu
+
+Install gcc or clang, or say where it is: `SYSTOLA_CC=/opt/llvm/bin/clang`. Until then `systola run` says so and
+lets the interpreter run the kernel, which gives the same values, slowly.";
+
+    COMPILER_FAILED = "E0631", "the C compiler failed",
+"The compiler was found and started, and made no library. What it said follows the message.
+
+    SYSTOLA_CC=/bin/false systola run gallery/conv1d/core.ure --map sbm --target cpu
+
+Generated C uses the vector extensions of gcc and clang, which other compilers and very old ones lack. Name another compiler
+in `SYSTOLA_CC`. If a recent gcc or clang refuses the code that `systola emit` prints, that is a bug of Systola.";
+
+    COMPILER_HUNG = "E0632", "the C compiler did not end",
+"The compiler was stopped because it was still running after the time that the message states.
+
+Large unrolled kernels take long to compile: unroll less in the mapping, fix fewer sizes with `--fix`, or name another
+compiler in `SYSTOLA_CC`.";
+
+    CACHE_UNUSABLE = "E0633", "compiled kernels can not be kept",
+"The kernel was compiled and runs, but the folder for compiled kernels can not be written, so that the next run
+compiles it again. This is a note, not an error.
+
+    SYSTOLA_CACHE=/proc systola run gallery/conv1d/core.ure --map sbm --target cpu
+
+The folder is the one that `SYSTOLA_CACHE` names, else `systola` in `XDG_CACHE_HOME` or in `~/.cache`. Name one that can be
+written, or switch the cache off with `SYSTOLA_CACHE_MB=0`.";
+
+    LOAD_FAILED = "E0634", "a compiled kernel can not be loaded",
+"The compiler made a library, and the system does not load it: the compiler works for another machine, or files
+in that folder must not be executed.
+
+    SYSTOLA_CC=aarch64-linux-gnu-gcc systola run gallery/conv1d/core.ure --map sbm --target cpu      on x86-64
+
+Name a compiler for this machine in `SYSTOLA_CC`, or another folder in `SYSTOLA_CACHE`.";
+
+    BAD_ENVIRONMENT = "E0635", "an environment variable has a value that can not be used",
+"Some settings come from the environment. `SYSTOLA_SIMD` names vector instructions: `avx512`, `avx2`, `sse`, `neon` or
+`portable`, and this processor must have them; `SYSTOLA_CACHE_MB` is a number of megabytes.
+
+    SYSTOLA_SIMD=avx1024 systola run gallery/conv1d/core.ure --map sbm --target cpu
+
+Correct the variable, or remove it.";
+
+    ALIASING = "E0636", "an output shares memory with another array",
+"A kernel writes its outputs in any order while it reads its inputs, so that no output may overlap an input or another
+output, not even in part.
+
+    kernel.run(&sizes, &[(\"x\", view(&buffer))], &mut [(\"z\", view_mut(&mut buffer))], …)
+
+Give the output an array of its own.";
+
+    OTHER_SIZES = "E0637", "a kernel was compiled for other sizes",
+"Some kernels are for certain sizes only: those that were fixed at compile time, by request or because no kernel for all
+sizes could be made.
+
+    a kernel compiled with Q = 5, run with Q = 7
+
+Compile it again for the new sizes. `systola run` always does.";
+
+    MISSING_OUTPUT = "E0638", "an output array was not given",
+"Compiled kernels write into arrays of the caller, one for each `output` of the system.
+
+    output z[N]: f32;        and no array for `z`
+
+Give an array of the stated shape and type.";
+
+    GIVEN_TWICE = "E0639", "an array was given twice",
+"Each input and each output is given once, by name.
+
+    --in x=a.npy --in x=b.npy
+
+Leave one of them out.";
+
+    CANNOT_TOUCH_FILE = "E0640", "a file could not be read, written or run",
+"Compiling a kernel writes its C to a folder for temporary files and runs the compiler there; the message says which step
+failed, on which file, and what the system said.
+
+Make room or give rights there, or choose another folder with `TMPDIR` and `SYSTOLA_CACHE`.";
 }
