@@ -2,7 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use crate::basic::{BasicSet, Div};
+use crate::basic::BasicSet;
+use crate::div::Div;
 use crate::expr::LinExpr;
 use crate::int::Int;
 use crate::set::Set;

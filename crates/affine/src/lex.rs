@@ -1,6 +1,6 @@
 //! Lexicographic order on pairs of points, and parametric lexicographic optima.
 
-use crate::basic::BasicSetBuilder;
+use crate::builder::BasicSetBuilder;
 use crate::error::Result;
 use crate::expr::Space;
 use crate::set::Set;

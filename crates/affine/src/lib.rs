@@ -47,11 +47,17 @@
 //! machine. Nothing panics, and there is no `unsafe` code.
 
 mod basic;
+mod builder;
+mod coalesce;
+mod columns;
 mod count;
 mod display;
+mod div;
 mod error;
 mod expr;
+mod gist;
 mod hermite;
+mod image;
 mod int;
 mod lex;
 mod map;
@@ -59,14 +65,17 @@ mod matrix;
 mod omega;
 mod optimum;
 mod polynomial;
+mod project;
 mod scan;
 mod set;
 mod simplex;
+mod simplify;
 mod smith;
 mod subtract;
 mod system;
 
-pub use basic::{BasicSet, BasicSetBuilder};
+pub use basic::BasicSet;
+pub use builder::BasicSetBuilder;
 pub use display::Text;
 pub use error::{Error, Result};
 pub use expr::{Constraint, LinExpr, Space};

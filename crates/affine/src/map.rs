@@ -1,6 +1,7 @@
 //! Quasi-affine maps between spaces.
 
-use crate::basic::{BasicSet, BasicSetBuilder};
+use crate::basic::BasicSet;
+use crate::builder::BasicSetBuilder;
 use crate::error::{Error, Result};
 use crate::expr::{LinExpr, Space};
 

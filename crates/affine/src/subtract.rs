@@ -1,15 +1,131 @@
-//! Exact difference of conjunctions.
+//! Exact differences, and what follows from them: complements, disjoint pieces, subsets, equality.
 //!
 //! The complement of `{ x : exists q: C(x, q) }` is no union of negated constraints as long as `q` is free to
 //! choose. In div form it is: `q` is a function of `x`, so the definition stays and the constraint is negated.
 
-use crate::basic::{BasicSet, Div};
+use crate::basic::BasicSet;
+use crate::div::Div;
 use crate::error::Result;
 use crate::int::{Int, sub};
+use crate::set::Set;
 use crate::system::{Budget, Row, System, negate_ge};
 
+impl Set {
+    /// The points of this set that are not in `other`, in disjoint pieces for each piece of this set.
+    pub fn subtract(&self, other: &Set) -> Result<Set> {
+        self.subtract_in(other, &mut Budget::default())
+    }
+
+    pub(crate) fn subtract_in(&self, other: &Set, budget: &mut Budget) -> Result<Set> {
+        self.space.require_same(other.space)?;
+        let subtrahends = other.negatable(budget)?;
+        let mut pieces = Vec::new();
+        for a in &self.pieces {
+            if a.is_empty_in(budget)? {
+                continue;
+            }
+            subtract_each(a, &subtrahends, budget, &mut |p| {
+                pieces.push(p);
+                Ok(true)
+            })?;
+        }
+        Ok(Set {
+            space: self.space,
+            pieces,
+        })
+    }
+
+    fn negatable(&self, budget: &mut Budget) -> Result<Vec<Negatable>> {
+        let mut all = Vec::new();
+        for p in &self.pieces {
+            for q in p.div_form(budget)? {
+                let Some(q) = q.tidied(budget)? else { continue };
+                match Negatable::new(&q)? {
+                    Some(n) => all.push(n),
+                    // Tidying can hide a definition; then solve for the existentials again.
+                    None => {
+                        for r in q.eliminate(|_| false, budget)? {
+                            if let Some(n) = Negatable::new(&r)? {
+                                all.push(n);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// The points of the space that are not in the set.
+    pub fn complement(&self) -> Result<Set> {
+        Set::universe(self.space).subtract(self)
+    }
+
+    /// The points of `universe` that are not in the set.
+    pub fn complement_in(&self, universe: &Set) -> Result<Set> {
+        universe.subtract(self)
+    }
+
+    /// The same set in pairwise disjoint pieces, none of them empty.
+    pub fn make_disjoint(&self) -> Result<Set> {
+        self.make_disjoint_in(&mut Budget::default())
+    }
+
+    pub(crate) fn make_disjoint_in(&self, budget: &mut Budget) -> Result<Set> {
+        let mut done = Set::empty(self.space);
+        for p in &self.pieces {
+            let rest = Set::from(p.clone()).subtract_in(&done, budget)?;
+            done.pieces.extend(rest.pieces);
+        }
+        Ok(done)
+    }
+
+    /// Whether every point of this set is in `other`.
+    pub fn is_subset(&self, other: &Set) -> Result<bool> {
+        self.is_subset_in(other, &mut Budget::default())
+    }
+
+    pub(crate) fn is_subset_in(&self, other: &Set, budget: &mut Budget) -> Result<bool> {
+        self.space.require_same(other.space)?;
+        let mut subtrahends = None;
+        for a in &self.pieces {
+            if other.pieces.contains(a) || a.is_empty_in(budget)? {
+                continue;
+            }
+            if subtrahends.is_none() {
+                subtrahends = Some(other.negatable(budget)?);
+            }
+            let all = subtrahends.as_deref().unwrap_or_default();
+            if !subtract_each(a, all, budget, &mut |_| Ok(false))? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether both sets have the same points.
+    pub fn is_equal(&self, other: &Set) -> Result<bool> {
+        let budget = &mut Budget::default();
+        Ok(self.is_subset_in(other, budget)? && other.is_subset_in(self, budget)?)
+    }
+
+    /// Whether no point is in both sets.
+    pub fn is_disjoint(&self, other: &Set) -> Result<bool> {
+        self.space.require_same(other.space)?;
+        let budget = &mut Budget::default();
+        for a in &self.pieces {
+            for b in &other.pieces {
+                if !a.intersect(b)?.is_empty_in(budget)? {
+                    return Ok(false);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
 /// A conjunction in div form, ready to be negated.
-pub(crate) struct Negatable {
+struct Negatable {
     n: usize,
     n_visible: usize,
     divs: Vec<Div>,
@@ -19,7 +135,7 @@ pub(crate) struct Negatable {
 
 impl Negatable {
     /// `set` must be in div form; otherwise `None`.
-    pub(crate) fn new(set: &BasicSet) -> Result<Option<Negatable>> {
+    fn new(set: &BasicSet) -> Result<Option<Negatable>> {
         let Some(divs) = set.div_definitions()? else {
             return Ok(None);
         };
@@ -112,7 +228,7 @@ impl Splitter<'_> {
 
 /// Calls `emit` with non-empty, pairwise disjoint pieces whose union is `a` minus all of `subtrahends`, until it
 /// returns `false`. Returns whether it ran to the end.
-pub(crate) fn subtract_each(
+fn subtract_each(
     a: &BasicSet,
     subtrahends: &[Negatable],
     budget: &mut Budget,

@@ -114,7 +114,10 @@ impl<'a> Context<'a> {
 
     /// A name for an expression of index variables, declared here unless it has one already.
     pub fn name_once(&mut self, ty: &str, wanted: &str, e: &Expr) -> Expr {
-        let known = self.shared_names.iter().find_map(|names| names.get(&e.text));
+        let known = self
+            .shared_names
+            .iter()
+            .find_map(|names| names.get(&e.text));
         if let Some(name) = known {
             return Expr::atom(name);
         }

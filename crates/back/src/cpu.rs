@@ -14,8 +14,12 @@
 mod lanes;
 mod mask;
 mod memory;
+mod moves;
+mod place;
 mod small;
+mod transfer;
 mod vector;
+mod warps;
 
 use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, VarKind};
 use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, SharedId, ValueId};
@@ -25,6 +29,7 @@ use crate::c_family::{Context, Printer};
 use crate::dialect::{Action, Dialect};
 use crate::error::{Error, Fault};
 use crate::expr::{Expr, Level, Lines};
+use crate::index::{Sum, number};
 use crate::isa::Isa;
 use crate::names::{self, Names};
 use crate::prelude::{File, Prelude};
@@ -33,7 +38,14 @@ use crate::specialise::specialise;
 use lanes::Vector;
 
 const QUALIFIERS: &str = "INLINE";
-const DEFINITIONS: &str = "#define INLINE static inline __attribute__((always_inline))";
+const INLINE: &str = "#define INLINE static inline __attribute__((always_inline, unused))";
+/// Calls of functions gain nothing when their loop is unrolled, and compilers take long over it.
+const ONE_BY_ONE: &str = "\
+#ifdef __clang__
+#define ONE_BY_ONE _Pragma(\"clang loop unroll(disable)\")
+#else
+#define ONE_BY_ONE _Pragma(\"GCC unroll 1\")
+#endif";
 
 /// How a value is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +72,7 @@ pub fn emit(program: &Program, isa: &Isa) -> Result<Artifact, Error> {
     let mut prelude = Prelude::new(QUALIFIERS);
     prelude.include("stdbool.h");
     prelude.include("stdint.h");
-    prelude.add_type("INLINE", || DEFINITIONS.to_string());
+    prelude.add_type("INLINE", || INLINE.to_string());
     let mut symbols = Names::default();
     let mut kernels = Vec::new();
     let mut functions = String::new();
@@ -103,12 +115,13 @@ fn emit_kernel(
             kernel.lanes
         )));
     }
-    if kernel.warps != 1 {
-        return Err(Fault::unsupported(format!(
-            "blocks of {} warps on a CPU",
-            kernel.warps
-        )));
-    }
+    let one_warp;
+    let kernel = if kernel.warps > 1 {
+        one_warp = warps::fission(kernel)?;
+        &one_warp
+    } else {
+        kernel
+    };
     let shared = kernel.shared.iter().map(|s| SharedArray {
         extents: s.extents.clone(),
         element_bytes: u64::from(s.ty.bits() / 8),
@@ -216,31 +229,45 @@ impl Cpu {
             return Ok(Vec::new());
         };
         let mut lines = Vec::new();
-        let mut before: Option<Expr> = None;
+        // Bytes before the next array: a number, and what is not one.
+        let mut known = 0i128;
+        let mut symbolic: Option<Expr> = None;
         for n in 0..=last {
             let memory = Memory::Shared(SharedId::from(n));
             let ty = Self::memory_type(cx, memory);
-            let c = c_type(ty)?;
             if cx.shared[n].used {
-                let start = match &before {
-                    None => "scratch".to_string(),
-                    Some(before) => {
-                        format!("(void *)((char *)scratch + {})", before.at(Level::Product))
-                    }
+                let mut offset = Sum::default();
+                if let Some(bytes) = &symbolic {
+                    offset.add(1, bytes)?;
+                }
+                offset.add_number(known)?;
+                let offset = offset.finish();
+                let start = if offset.text == "0" {
+                    "scratch".to_string()
+                } else {
+                    format!("(void *)((char *)scratch + {})", offset.text)
                 };
-                let name = &cx.shared[n].name;
+                let (c, name) = (c_type(ty)?, &cx.shared[n].name);
                 lines.push(format!("{c} *restrict {name} = {start};"));
             }
-            if n < last {
-                cx.prelude
-                    .add("shared_bytes", File::Memory, "shared_bytes", &[]);
-                let volume = cx.volume(memory)?;
-                let size = Expr::atom((ty.bits() / 8).to_string());
-                let bytes = Expr::call("shared_bytes", &[Expr::binary("*", &volume, &size)]);
-                before = Some(match before {
-                    None => bytes,
-                    Some(before) => Expr::binary("+", &before, &bytes),
-                });
+            let size = i128::from(ty.bits() / 8);
+            let extents = cx.extents(memory);
+            let constant = extents
+                .iter()
+                .try_fold(size, |product, e| product.checked_mul(e.as_constant()?));
+            match constant {
+                Some(bytes) => known += (bytes + 127) & !63,
+                None if n == last => {}
+                None => {
+                    cx.prelude
+                        .add("shared_bytes", File::Memory, "shared_bytes", &[]);
+                    let bytes = Expr::binary("*", &cx.volume(memory)?, &number(size)?);
+                    let bytes = Expr::call("shared_bytes", &[bytes]);
+                    symbolic = Some(match symbolic {
+                        None => bytes,
+                        Some(before) => Expr::binary("+", &before, &bytes),
+                    });
+                }
             }
         }
         Ok(lines)

@@ -111,6 +111,7 @@ const RESERVED: &[&str] = &[
     "shared_bytes",
     "clamp_index",
     "INLINE",
+    "ONE_BY_ONE",
 ];
 
 /// Beginnings of macros and types of the standard headers, and of helper functions.

@@ -17,8 +17,8 @@ fn saxpy() -> Program {
     let mut p = program("saxpy", &["N"]);
     let n = param(0);
     let a = input(&mut p, "a", Scalar::F32, &[]);
-    let x = input(&mut p, "x", Scalar::F32, &[n.clone()]);
-    let y = output(&mut p, "y", Scalar::F32, &[n.clone()]);
+    let x = input(&mut p, "x", Scalar::F32, std::slice::from_ref(&n));
+    let y = output(&mut p, "y", Scalar::F32, std::slice::from_ref(&n));
     let mut k = Build::new("saxpy", 16, 1);
     let lane = k.lane();
     let b = k.block("b", n.plus(15).floor_div(16));
@@ -30,7 +30,7 @@ fn saxpy() -> Program {
         "x",
         Scalar::F32,
         Memory::Global(x),
-        &[i.clone()],
+        std::slice::from_ref(&i),
         inside.clone(),
         None,
     );
@@ -38,7 +38,7 @@ fn saxpy() -> Program {
         "y",
         Scalar::F32,
         Memory::Global(y),
-        &[i.clone()],
+        std::slice::from_ref(&i),
         inside.clone(),
         None,
     );
@@ -114,14 +114,14 @@ fn three_points_by_slides() {
 fn a_table_and_a_choice() {
     let mut p = program("score", &["N"]);
     let n = param(0);
-    let s = input(&mut p, "s", Scalar::U8, &[n.clone()]);
+    let s = input(&mut p, "s", Scalar::U8, std::slice::from_ref(&n));
     let t = input(&mut p, "table", Scalar::I16, &[num(4), num(4)]);
-    let r = output(&mut p, "r", Scalar::I16, &[n.clone()]);
+    let r = output(&mut p, "r", Scalar::I16, std::slice::from_ref(&n));
     let mut k = Build::new("score", 16, 1);
     let lane = k.lane();
     let b = k.block("b", n.floor_div(16));
     let i = times(16, &b).add(&lane);
-    let x = k.load("x", Scalar::U8, Memory::Global(s), &[i.clone()]);
+    let x = k.load("x", Scalar::U8, Memory::Global(s), std::slice::from_ref(&i));
     let three = k.int(Scalar::U8, 3);
     let low = k.binary("low", BinOp::BitAnd, x, three);
     let two = k.int(Scalar::U8, 2);
@@ -148,7 +148,7 @@ fn a_sum_through_shared_memory() {
     let mut p = program("total", &["N", "K"]);
     let (n, kk) = (param(0), param(1));
     let x = input(&mut p, "x", Scalar::F64, &[n.clone(), kk.clone(), num(8)]);
-    let y = output(&mut p, "y", Scalar::F64, &[n.clone()]);
+    let y = output(&mut p, "y", Scalar::F64, std::slice::from_ref(&n));
     let mut k = Build::new("total", 8, 1);
     let lane = k.lane();
     let i = k.block("i", n);

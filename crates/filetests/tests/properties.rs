@@ -8,6 +8,7 @@
 //!   without a counterexample is found again by trying all points;
 //! * the array of a legal mapping computes what the system computes: the same bits, or, where sums of
 //!   floats were declared reorderable, the same up to [`tolerance`];
+//! * so do its kernels, on machines with vectors of several widths and with blocks in several orders;
 //! * the counts of the report are those of the points that were tried.
 //!
 //! The same draws come in every run. `SYSTOLA_SEED=n` runs one system, `SYSTOLA_CASES=n` so many.
@@ -15,9 +16,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use systola_driver::{Checked, check_mapping, check_system, load};
+use systola_driver::{Checked, Fix, Lowered, Machine, check_mapping, check_system, load, lower};
 use systola_filetests::brute::{Brute, Fault, Verdict};
 use systola_filetests::draw::{Drawn, draw};
+use systola_interp::kernel::{Options, Order, run_kernel_program};
 use systola_interp::{Arrays, Tensor, run_array, run_system};
 use systola_ir::diag::Kind;
 use systola_ir::mapping::Mapping;
@@ -121,6 +123,8 @@ const REQUIRED: &[(&str, usize)] = &[
     ("array run: pieces", 5),
     ("array run: launches", 20),
     ("array run: V > 1", 20),
+    ("kernel run: made for all sizes", 500),
+    ("kernel run: made for its size", 50),
 ];
 
 #[derive(Default)]
@@ -238,6 +242,7 @@ fn examine(seed: u64, drawn: &Drawn, tally: &mut Tally) {
             tally.count(*one);
         }
         let case = Case {
+            seed,
             module: &module,
             system,
             mapping,
@@ -294,6 +299,7 @@ fn sizes(drawn: &Drawn) -> Vec<BTreeMap<String, i128>> {
 }
 
 struct Case<'a> {
+    seed: u64,
     module: &'a Module,
     system: &'a System,
     mapping: &'a Mapping,
@@ -314,7 +320,7 @@ impl Case<'_> {
                 for size in self.sizes {
                     self.legal_at(size, Some(&checked), tally)?;
                 }
-                Ok(())
+                self.kernels(tally)
             }
             Err(errors) if errors.iter().any(|e| e.kind() == Kind::Mistake) => {
                 tally.count("verdict: refused");
@@ -368,6 +374,49 @@ impl Case<'_> {
                 self.run(symbolic, &params, tally)
                     .map_err(|e| format!("derived for all sizes, at {size:?}: {e}"))?;
             }
+        }
+        Ok(())
+    }
+
+    /// The mapping as kernels at all sizes: one program where it can be made for all, else one for each.
+    fn kernels(&self, tally: &mut Tally) -> Result<(), String> {
+        let machine = Machine {
+            vector_bytes: [64, 16, 1, 32][(self.seed % 4) as usize],
+            most_lanes: 64,
+            registers: 32,
+            code_budget: 300,
+        };
+        let mut made: Option<Lowered> = None;
+        for (n, size) in self.sizes.iter().enumerate() {
+            let is_fixed = |l: &Lowered| l.program.params.iter().any(|p| p.fixed.is_some());
+            if made.as_ref().is_none_or(is_fixed) {
+                match lower(self.module, self.mapping, size, &Fix::Nothing, &machine) {
+                    Ok(lowered) => made = Some(lowered),
+                    Err(errors) if errors.iter().all(|e| e.kind() == Kind::Limitation) => {
+                        tally.count(format!("kernels limited: {}", errors[0].code.id));
+                        return Ok(());
+                    }
+                    Err(errors) => return Err(format!("not lowered at {size:?}: {}", errors[0])),
+                }
+            }
+            let Some(lowered) = &made else { continue };
+            tally.count(if is_fixed(lowered) {
+                "kernel run: made for its size"
+            } else {
+                "kernel run: made for all sizes"
+            });
+            let params = self.params(size);
+            let inputs = inputs(self.system, &params)?;
+            let expected = run_system(self.system, &params, &inputs)
+                .map_err(|e| format!("the system: {e}"))?;
+            let options = Options {
+                order: [Order::InOrder, Order::Reversed, Order::Shuffled(self.seed)][n % 3],
+                ..Options::default()
+            };
+            let got = run_kernel_program(&lowered.program, &params, &inputs, &options)
+                .map_err(|e| format!("the kernel at {size:?}: {e}\n{}", lowered.program))?;
+            compare(&expected, &got.outputs, self.regroups)
+                .map_err(|e| format!("the kernel at {size:?}: {e}\n{}", lowered.program))?;
         }
         Ok(())
     }

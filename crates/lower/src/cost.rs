@@ -181,15 +181,20 @@ fn visited(array: &Array, sizes: &[i128]) -> Option<Size> {
     let value = |p: ParamId| sizes.get(p.index()).copied();
     let fixed = domain(array).map(&|f| f.fix_params(&value)).ok()?;
     let set = set_of(&fixed, Space::new(0, array.dims.len())).ok()?;
+    let mut ahead = set.points(&[]).ok()?;
+    let mut expanded = 0;
+    while ahead.next_point().ok()?.is_some() {
+        expanded += 1;
+        if expanded > MOST {
+            return None;
+        }
+    }
     let owned = array.owned();
-    let (mut points, mut n_owned) = (BTreeSet::new(), 0);
+    let mut n_owned = 0;
     let mut places = BTreeSet::new();
     let mut bounds: Vec<Option<(i128, i128)>> = vec![None; array.time.len()];
     for point in set.points(&[]).ok()? {
         let point = point.ok()?;
-        if points.contains(&point) {
-            continue;
-        }
         n_owned += i128::from(owned.eval(sizes, &point).ok()?);
         let mut piece = None;
         for candidate in &array.pieces {
@@ -206,18 +211,14 @@ fn visited(array: &Array, sizes: &[i128]) -> Option<Size> {
             let (least, most) = range.unwrap_or((t, t));
             *range = Some((least.min(t), most.max(t)));
         }
-        points.insert(point);
-        if points.len() > MOST {
-            return None;
-        }
     }
-    let mut steps = i128::from(!points.is_empty());
+    let mut steps = i128::from(expanded > 0);
     for (least, most) in bounds.into_iter().flatten() {
         steps = steps.checked_mul(most - least + 1)?;
     }
     Some(Size {
         points: n_owned,
-        expanded: points.len() as i128,
+        expanded: expanded as i128,
         pes: places.len() as i128,
         steps,
     })

@@ -18,10 +18,10 @@
 //!    values once;
 //! 5. [`tidy`]: what nobody uses is removed.
 
-use systola_ir::array::{Array, Realisation};
+use systola_ir::array::{Array, Realisation, Role};
 use systola_ir::codes::limits;
 use systola_ir::kernel::{Buffer, BufferKind, Host, Program, Size};
-use systola_ir::mapping::TimeLevel;
+use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::system::InputKind;
 use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
 
@@ -85,9 +85,18 @@ pub fn lower_kernel(array: &Array, decide: &Decide, machine: &Machine) -> Result
 fn refuse(array: &Array) -> Result<(), Failure> {
     for port in &array.ports {
         for link in &port.links {
+            let cell = &array.cells[port.source.index()];
+            let crosses = array.place.iter().zip(&link.displacement).any(|(c, d)| {
+                matches!(c.level, PlaceLevel::Node | PlaceLevel::Block) && !d.is_zero()
+            });
             let what = match link.realisation {
                 Realisation::Flags => "between blocks of one launch",
                 Realisation::Message => "between nodes",
+                Realisation::Broadcast | Realisation::Tree
+                    if crosses && !matches!(cell.role, Role::Propagation { .. }) =>
+                {
+                    "between blocks of one launch"
+                }
                 Realisation::Wire
                 | Realisation::Register
                 | Realisation::Buffer
@@ -99,7 +108,7 @@ fn refuse(array: &Array) -> Result<(), Failure> {
                 | Realisation::Tree
                 | Realisation::Hole => continue,
             };
-            let source = &array.cells[port.source.index()].name;
+            let source = &cell.name;
             return Err(Failure::Refused(vec![
                 Diagnostic::new(
                     &limits::LINK_NOT_COMPILED,
@@ -137,9 +146,7 @@ fn declare(array: &Array) -> Program {
     let outputs = array.outputs.iter().map(|output| Buffer {
         name: output.name.clone(),
         ty: output.ty,
-        kind: BufferKind::Output {
-            fill: output.fill.clone(),
-        },
+        kind: BufferKind::Output { fill: output.fill },
         axes: output.axes.clone(),
     });
     Program {

@@ -37,6 +37,16 @@ impl Vector {
         Ok(name)
     }
 
+    /// The type of such vectors in memory, where they are aligned like their elements.
+    pub fn memory_name(self, prelude: &mut Prelude) -> Result<String, Fault> {
+        let name = format!("{}_mem", self.name(prelude)?);
+        let (c, bytes, align) = (c_type(self.ty)?, self.bytes(), self.ty.bits() / 8);
+        prelude.add_type(&name, || {
+            format!("typedef {c} {name} __attribute__((vector_size({bytes}), aligned({align}), may_alias));")
+        });
+        Ok(name)
+    }
+
     /// Adds a section of `vector.h` under a name, once. `$T`, `$V`, `$L`, `$M`, `$N` are known here.
     pub fn add(
         self,

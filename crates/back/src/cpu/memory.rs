@@ -15,40 +15,6 @@ use crate::index::{Stride, Sum, number};
 use crate::prelude::File;
 use crate::scalar;
 
-/// Where the lanes of an access go.
-#[derive(Clone, Debug, PartialEq)]
-enum Pattern {
-    /// All to one element.
-    Same,
-    /// To elements in a row.
-    Row,
-    /// To elements in a row, the last lane to the first.
-    Reversed,
-    /// So many elements apart.
-    Strided(Expr),
-    /// To these elements from the start of the array.
-    Anywhere(Expr),
-}
-
-/// The elements of an access.
-struct Place {
-    array: String,
-    /// Of lane 0, from the start of the array; 0 for `Anywhere`.
-    offset: Expr,
-    pattern: Pattern,
-}
-
-impl Place {
-    /// The address of lane 0.
-    fn pointer(&self) -> Expr {
-        if self.offset.text == "0" {
-            Expr::atom(&self.array)
-        } else {
-            Expr::unary("&", &Expr::index(&self.array, &self.offset))
-        }
-    }
-}
-
 /// The type of a memory's elements as they lie there.
 fn stored(ty: Scalar) -> Scalar {
     if ty == Scalar::Bool { Scalar::U8 } else { ty }
@@ -60,215 +26,6 @@ impl Cpu {
             Memory::Global(b) => cx.program.buffers[b.index()].ty,
             Memory::Shared(s) => cx.kernel.shared[s.index()].ty,
         })
-    }
-
-    /// Where an access goes, moved by so many elements along the last axis.
-    fn place(&self, cx: &mut Context<'_>, access: &Access, moved: i128) -> Result<Place, Fault> {
-        let array = cx.pointer(access.memory);
-        let mut index = self.counted_from_zero(cx, access);
-        if let Some(last) = index.last_mut() {
-            *last = last.plus(moved);
-        }
-        let occurs = |form: &Form| self.lane.is_some_and(|lane| form.dims().contains(&lane));
-        let linear = |form: &Form| match self.lane {
-            Some(lane) => {
-                let rest = form.substitute(&|d| (d == lane).then(Form::zero));
-                let steady = Form::from(lane).scale(&form.coefficient(lane));
-                rest.and_then(|rest| Ok(rest.add(&steady?) == *form))
-                    .unwrap_or(false)
-            }
-            None => true,
-        };
-        if index.iter().any(|form| occurs(form) && !linear(form)) {
-            let offset = self.offset_vector(cx, access.memory, &index)?;
-            return Ok(Place {
-                array,
-                offset: Expr::atom("0"),
-                pattern: Pattern::Anywhere(offset),
-            });
-        }
-        let mut first = Vec::new();
-        let mut steps = Vec::new();
-        for form in &index {
-            let step = self
-                .lane
-                .map_or_else(Poly::zero, |lane| form.coefficient(lane));
-            first.push(form.substitute(&|d| (Some(d) == self.lane).then(Form::zero))?);
-            steps.push(Form::from(step));
-        }
-        let step = self.offset(cx, access.memory, &steps)?;
-        let pattern = match step.text.as_str() {
-            "0" => Pattern::Same,
-            "1" => Pattern::Row,
-            "-1" => Pattern::Reversed,
-            _ => Pattern::Strided(step),
-        };
-        if pattern == Pattern::Reversed
-            && let Some(last) = first.last_mut()
-        {
-            // The row begins where the last lane goes.
-            *last = last.plus(1 - i128::from(self.lanes));
-        }
-        let offset = self.offset(cx, access.memory, &first)?;
-        Ok(Place {
-            array,
-            offset,
-            pattern,
-        })
-    }
-
-    /// The index of an access, counted from the first element of each axis.
-    fn counted_from_zero(&self, cx: &Context<'_>, access: &Access) -> Vec<Form> {
-        match access.memory {
-            Memory::Global(b) => {
-                let axes = &cx.program.buffers[b.index()].axes;
-                let counted_from_zero = access.index.iter().zip(axes);
-                counted_from_zero
-                    .map(|(form, axis)| form.sub(&axis.lo))
-                    .collect()
-            }
-            Memory::Shared(_) => access.index.clone(),
-        }
-    }
-
-    /// The offset of a uniform index: axes with constant strides become one form.
-    fn offset(&self, cx: &mut Context<'_>, memory: Memory, index: &[Form]) -> Result<Expr, Fault> {
-        let mut flat = Form::zero();
-        let mut sum: Option<Expr> = None;
-        for (axis, form) in index.iter().enumerate() {
-            if *form == Form::zero() {
-                continue;
-            }
-            match cx.stride(memory, axis)? {
-                Stride::Const(c) => flat = flat.add(&form.scale(&Poly::constant(c))?),
-                Stride::Named(stride) => {
-                    let form = cx.form(form)?;
-                    let term = if form.text == "1" {
-                        Expr::atom(stride)
-                    } else {
-                        Expr::binary("*", &form, &Expr::atom(stride))
-                    };
-                    sum = Some(match sum {
-                        None => term,
-                        Some(so_far) => Expr::binary("+", &so_far, &term),
-                    });
-                }
-            }
-        }
-        let Some(sum) = sum else {
-            return cx.form(&flat);
-        };
-        if flat == Form::zero() {
-            return Ok(sum);
-        }
-        if let Some(c) = flat.as_constant() {
-            let mut whole = Sum::default();
-            whole.add(1, &sum)?;
-            whole.add_number(c)?;
-            return Ok(whole.finish());
-        }
-        let flat = cx.form(&flat)?;
-        // Terms of a sum can follow as they are, with their signs.
-        Ok(match flat.text.strip_prefix('-') {
-            Some(rest) => Expr {
-                text: format!("{} - {rest}", sum.text),
-                level: crate::expr::Level::Sum,
-            },
-            None => Expr {
-                text: format!("{} + {}", sum.text, flat.text),
-                level: crate::expr::Level::Sum,
-            },
-        })
-    }
-
-    /// The offset of an index in which the lane occurs anyhow, as a vector of `int64_t`.
-    fn offset_vector(
-        &self,
-        cx: &mut Context<'_>,
-        memory: Memory,
-        index: &[Form],
-    ) -> Result<Expr, Fault> {
-        let mut uniform = index.to_vec();
-        let mut sum: Option<Expr> = None;
-        for (axis, form) in index.iter().enumerate() {
-            if self.lane.is_none_or(|lane| !form.dims().contains(&lane)) {
-                continue;
-            }
-            uniform[axis] = Form::zero();
-            let lanes = self.index_vector(cx, form)?;
-            let term = match cx.stride(memory, axis)? {
-                Stride::Const(1) => lanes,
-                Stride::Const(c) => Expr::binary("*", &number(c)?, &lanes),
-                Stride::Named(stride) => Expr::binary("*", &Expr::atom(stride), &lanes),
-            };
-            sum = Some(match sum {
-                None => term,
-                Some(so_far) => Expr::binary("+", &so_far, &term),
-            });
-        }
-        let Some(sum) = sum else {
-            unreachable!("the lane occurs in the index")
-        };
-        let rest = self.offset(cx, memory, &uniform)?;
-        Ok(if rest.text == "0" {
-            sum
-        } else {
-            Expr::binary("+", &sum, &rest)
-        })
-    }
-
-    /// A helper of `memory.h` for vectors of a type.
-    fn memory_helper(&self, cx: &mut Context<'_>, what: &str, ty: Scalar) -> Result<String, Fault> {
-        let vector = Vector::new(ty, self.lanes);
-        let v = vector.name(cx.prelude)?;
-        let (c, bytes, align) = (scalar::c_type(ty)?, vector.bytes(), ty.bits() / 8);
-        let name = format!("{what}_{v}");
-        match what {
-            "load" | "store" => cx.prelude.add_type(&format!("{v}_mem"), || {
-                format!(
-                    "typedef {c} {v}_mem __attribute__((vector_size({bytes}), aligned({align}), may_alias));"
-                )
-            }),
-            "load_if" => {
-                self.memory_helper(cx, "load", ty)?;
-                return self.masked_helper(cx, what, "mask_loadu", vector);
-            }
-            "store_if" => {
-                self.memory_helper(cx, "store", ty)?;
-                return self.masked_helper(cx, what, "mask_storeu", vector);
-            }
-            _ => {
-                Vector::new(Scalar::I64, self.lanes).name(cx.prelude)?;
-            }
-        }
-        vector.add_from(cx.prelude, File::Memory, &name, what, &[])?;
-        Ok(name)
-    }
-
-    /// `load_if` and `store_if`, with mask instructions where registers are large enough for them.
-    fn masked_helper(
-        &self,
-        cx: &mut Context<'_>,
-        what: &str,
-        intrinsic: &str,
-        vector: Vector,
-    ) -> Result<String, Fault> {
-        let name = format!("{what}_{}", vector.name(cx.prelude)?);
-        let all = all_lanes(self.lanes);
-        let Some(parts) = vector.parts() else {
-            let letters = [('I', all.as_str())];
-            let section = format!("{what}_lanes");
-            vector.add_from(cx.prelude, File::Memory, &name, &section, &letters)?;
-            return Ok(name);
-        };
-        cx.prelude.include("immintrin.h");
-        let bits = vector.ty.bits();
-        let mut letters = parts.letters(if bits >= 32 { "F" } else { "BW" });
-        letters.push(('D', format!("{}_{intrinsic}_epi{bits}", parts.prefix)));
-        letters.push(('I', all));
-        let letters: Vec<(char, &str)> = letters.iter().map(|(c, s)| (*c, s.as_str())).collect();
-        vector.add_from(cx.prelude, File::Memory, &name, what, &letters)?;
-        Ok(name)
     }
 
     /// A load, moved by so many elements along the last axis.
@@ -359,12 +116,6 @@ impl Cpu {
         Ok(self.as_value(e, rep, ty))
     }
 
-    /// The address of lane 0 of a reversed row.
-    fn last_first(&self, place: &Place) -> Result<Expr, Fault> {
-        let last = number(i128::from(self.lanes) - 1)?;
-        Ok(Expr::binary("+", &place.pointer(), &last))
-    }
-
     /// What lies in memory, as a value of the type: a `bool` is a byte there.
     fn as_value(&self, e: Expr, rep: Rep, ty: Scalar) -> (Expr, Rep) {
         if ty != Scalar::Bool {
@@ -453,11 +204,7 @@ impl Cpu {
     }
 
     /// Whether the condition holds in any lane, unless it surely does, and the first lane in which it holds.
-    fn first_lane(
-        &self,
-        cx: &mut Context<'_>,
-        cond: &Cond,
-    ) -> Result<(Option<Expr>, Expr), Fault> {
+    fn first_lane(&self, cx: &mut Context<'_>, cond: &Cond) -> Result<(Option<Expr>, Expr), Fault> {
         let lanes = i128::from(self.lanes);
         if let Some(n) = self.only_lane(cond) {
             let lane = cx.form(&n)?;
@@ -629,25 +376,6 @@ impl Cpu {
             }
         };
         Ok(Action { guard, lines })
-    }
-
-    /// The address of a lane whose number is a variable.
-    fn lane_pointer(&self, place: &Place, lane: &str) -> Result<Expr, Fault> {
-        let lane = Expr::atom(lane);
-        let (start, moved) = match &place.pattern {
-            Pattern::Same => return Ok(place.pointer()),
-            Pattern::Row => (place.pointer(), lane),
-            Pattern::Reversed => {
-                let last = self.last_first(place)?;
-                return Ok(Expr::binary("-", &last, &lane));
-            }
-            Pattern::Strided(by) => (place.pointer(), Expr::binary("*", &lane, by)),
-            Pattern::Anywhere(at) => {
-                let element = format!("({})[{}]", at.text, lane.text);
-                (place.pointer(), Expr::atom(element))
-            }
-        };
-        Ok(Expr::binary("+", &start, &moved))
     }
 
     /// The one element of a flag.

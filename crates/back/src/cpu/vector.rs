@@ -10,7 +10,7 @@ use systola_ir::{BinOp, DimId, Literal, Scalar, UnOp, ValueId};
 
 use super::lanes::Vector;
 use super::small::split;
-use super::{Cpu, Rep};
+use super::{Cpu, ONE_BY_ONE, Rep};
 use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
@@ -206,7 +206,9 @@ impl Cpu {
                 scalar::unary_helper(cx.prelude, op, a.ty)?;
                 let vector = Vector::new(a.ty, self.lanes);
                 let name = format!("{}_{}", op.name(), vector.name(cx.prelude)?);
-                vector.add(cx.prelude, &name, "map1", &[('F', op.name())])?;
+                let section = if op == UnOp::Sqrt { "sqrt" } else { "map1" };
+                self.one_by_one(cx, vector)?;
+                vector.add(cx.prelude, &name, section, &[('F', op.name())])?;
                 Ok((
                     Expr::call(&name, std::slice::from_ref(&a.expr)),
                     Rep::Vector,
@@ -255,6 +257,7 @@ impl Cpu {
                 let what = if op == BinOp::Pow { "pow" } else { "rem" };
                 let vector = Vector::new(a.ty, self.lanes);
                 let name = format!("{what}_{}", vector.name(cx.prelude)?);
+                self.one_by_one(cx, vector)?;
                 vector.add(cx.prelude, &name, "map2", &[('F', what)])?;
                 let args = [self.vector(cx, a)?, self.vector(cx, b)?];
                 Ok((Expr::call(&name, &args), Rep::Vector))
@@ -270,16 +273,41 @@ impl Cpu {
         what: &str,
         vector: Vector,
     ) -> Result<String, Fault> {
+        let name = format!("{what}_{}", vector.name(cx.prelude)?);
+        let float = match vector.ty.bits() {
+            8 | 16 => Scalar::F32,
+            32 => Scalar::F64,
+            _ => {
+                let op = if what == "div" {
+                    BinOp::Div
+                } else {
+                    BinOp::Rem
+                };
+                scalar::binary_helper(cx.prelude, op, vector.ty)?;
+                self.one_by_one(cx, vector)?;
+                vector.add(cx.prelude, &name, "map2", &[('F', what)])?;
+                return Ok(name);
+            }
+        };
         vector.splat(cx.prelude)?;
         vector.select(cx.prelude)?;
-        let name = format!("{what}_{}", vector.name(cx.prelude)?);
+        let float = Vector::new(float, vector.lanes).name(cx.prelude)?;
         let sign = if vector.ty.is_signed_int() {
             "signed"
         } else {
             "unsigned"
         };
-        vector.add(cx.prelude, &name, &format!("{what}_{sign}"), &[])?;
+        let section = format!("{what}_{sign}");
+        vector.add(cx.prelude, &name, &section, &[('F', &float)])?;
         Ok(name)
+    }
+
+    /// What the sections `map1` and `map2` need.
+    fn one_by_one(&self, cx: &mut Context<'_>, vector: Vector) -> Result<(), Fault> {
+        cx.prelude.include("string.h");
+        cx.prelude.add_type("ONE_BY_ONE", || ONE_BY_ONE.to_string());
+        vector.memory_name(cx.prelude)?;
+        Ok(())
     }
 
     fn extreme(&self, cx: &mut Context<'_>, op: BinOp, a: &Operand, b: &Operand) -> Printed {
@@ -302,7 +330,9 @@ impl Cpu {
             (true, false) => ("min", "min", a, b),
             (false, false) => ("max", "max", a, b),
         };
-        vector.select(cx.prelude)?;
+        if section.ends_with("_float") {
+            vector.select(cx.prelude)?;
+        }
         let name = format!("{what}_{ty}");
         vector.add(cx.prelude, &name, section, &[])?;
         let args = [self.vector(cx, a)?, self.vector(cx, b)?];
@@ -392,114 +422,6 @@ impl Cpu {
         Ok(name)
     }
 
-    /// A value as the vector that moves between lanes, and its type: masks move as they are.
-    fn movable(&self, cx: &mut Context<'_>, a: &Operand) -> Result<(Expr, Vector), Fault> {
-        match a.rep {
-            Rep::Mask(bits) => Ok((a.expr.clone(), Vector::new(signed(bits), self.lanes))),
-            Rep::Scalar | Rep::Vector => Ok((self.vector(cx, a)?, Vector::new(a.ty, self.lanes))),
-        }
-    }
-
-    fn shuffle(&mut self, cx: &mut Context<'_>, value: ValueId, from: &Form) -> Printed {
-        if self.reps[value.index()] == Rep::Scalar {
-            return Ok((self.read(cx, value).expr, Rep::Scalar));
-        }
-        let lanes = i128::from(self.lanes);
-        let Some(lane) = self.lane.filter(|lane| from.dims().contains(lane)) else {
-            let name = self.named(cx, value)?;
-            let at = cx.form(from)?;
-            let at = modulo(cx.prelude, &at, lanes)?;
-            let element = Expr::index(&name, &at);
-            return Ok((self.element(cx, value, element), Rep::Scalar));
-        };
-        let a = self.read(cx, value);
-        let (e, vector) = self.movable(cx, &a)?;
-        if let Some(places) = self.known_places(from, lane) {
-            let identity = places.iter().copied().eq(0..self.lanes);
-            if identity {
-                return Ok((e, a.rep));
-            }
-            let permute = vector.permute(cx.prelude, &places)?;
-            return Ok((Expr::call(&permute, &[e]), a.rep));
-        }
-        let bits = vector.ty.bits();
-        let places = match split(from, lane, self.lanes) {
-            Some((uniform, small)) => {
-                let rest = uniform.modulo(lanes);
-                let width = small
-                    .bits(self.lanes)
-                    .unwrap_or(32)
-                    .max(bits.min(32))
-                    .max(16);
-                let small = self.small(cx, &small, width)?;
-                let narrow = c_type(signed(width))?;
-                let rest = Expr::cast(narrow, &cx.form(&rest)?);
-                self.resized(cx, Expr::binary("+", &small, &rest), width, bits)?
-            }
-            None => {
-                let wide = self.index_vector(cx, from)?;
-                self.resized(cx, wide, 64, bits)?
-            }
-        };
-        let pick = vector.pick(cx.prelude)?;
-        Ok((Expr::call(&pick, &[e, places]), a.rep))
-    }
-
-    /// Where each lane reads, if that is known here; a place past the lanes wraps around.
-    fn known_places(&self, from: &Form, lane: DimId) -> Option<Vec<u32>> {
-        if from.dims() != [lane] || has_params(from) {
-            return None;
-        }
-        let mut dims = vec![0i128; lane.index() + 1];
-        (0..self.lanes)
-            .map(|l| {
-                dims[lane.index()] = l.into();
-                let place = from.eval(&[], &dims).ok()?.rem_euclid(self.lanes.into());
-                u32::try_from(place).ok()
-            })
-            .collect()
-    }
-
-    fn slide(
-        &mut self,
-        cx: &mut Context<'_>,
-        low: Option<ValueId>,
-        high: Option<ValueId>,
-        by: u32,
-    ) -> Printed {
-        let (low, high) = (
-            low.map(|v| self.read(cx, v)),
-            high.map(|v| self.read(cx, v)),
-        );
-        let (low, high) = match (low, high) {
-            (Some(low), Some(high)) => (low, high),
-            (Some(only), None) | (None, Some(only)) => (only.clone(), only),
-            (None, None) => return Err(Fault::unsupported("a slide of nothing")),
-        };
-        if by == 0 {
-            return Ok((high.expr, high.rep));
-        }
-        if by >= self.lanes {
-            return Ok((low.expr, low.rep));
-        }
-        if low.rep == Rep::Scalar && high.rep == Rep::Scalar && low.expr == high.expr {
-            return Ok((low.expr, Rep::Scalar));
-        }
-        let bits = self.choice_width(&low, &high, 8);
-        if low.ty == Scalar::Bool {
-            let vector = Vector::new(signed(bits), self.lanes);
-            let slide = vector.slide(cx.prelude, by)?;
-            let args = [
-                self.mask_value(cx, &low, bits)?,
-                self.mask_value(cx, &high, bits)?,
-            ];
-            return Ok((Expr::call(&slide, &args), Rep::Mask(bits)));
-        }
-        let slide = Vector::new(low.ty, self.lanes).slide(cx.prelude, by)?;
-        let args = [self.vector(cx, &low)?, self.vector(cx, &high)?];
-        Ok((Expr::call(&slide, &args), Rep::Vector))
-    }
-
     /// The value's vector under a name, so that an element of it can be taken.
     pub fn named(&self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault> {
         let e = cx.take(value).text;
@@ -524,15 +446,4 @@ impl Cpu {
     pub fn is_varying(&self, shape: Shape) -> bool {
         shape == Shape::Varying && self.lanes > 1
     }
-}
-
-fn has_params(form: &Form) -> bool {
-    form.constant_part().as_constant().is_none()
-        || form.terms().any(|(atom, coefficient)| {
-            coefficient.as_constant().is_none()
-                || match atom {
-                    Atom::Dim(_) => false,
-                    Atom::Floor(inner, _) | Atom::Mod(inner, _) => has_params(inner),
-                }
-        })
 }

@@ -149,6 +149,72 @@ $Q void scatter_at_if_$V($T *p, i64x$L at, uint64_t on, $V v)
             p[at[l]] = v[l];
 }
 
+#: gather_at_wide
+$Q $V gather_at_$V(const $T *p, i64x$L at)
+{
+    return gather_at_if_$V(p, at, $I, ($V){0});
+}
+
+#: gather_at_if_wide
+// Lanes that are off do not touch memory.
+$Q $V gather_at_if_$V(const $T *p, i64x$L at, uint64_t on, $V otherwise)
+{
+#ifdef __AVX512F__
+    union {
+        $V v;
+        $G part[$K];
+    } r = {.v = otherwise};
+    const union {
+        i64x$L v;
+        __m512i part[$K];
+    } i = {.v = at};
+    for (int n = 0; n < $K; n++)
+        r.part[n] = _mm512_mask_i64gather_epi$B(r.part[n], (__mmask8)(on >> (n * 8)), i.part[n], p, $A);
+    return r.v;
+#else
+    for (int l = 0; l < $L; l++)
+        if (on >> l & 1)
+            otherwise[l] = p[at[l]];
+    return otherwise;
+#endif
+}
+
+#: gather_if_wide
+// Lanes that are off do not touch memory.
+$Q $V gather_if_$V(const $T *p, int64_t stride, uint64_t on, $V otherwise)
+{
+    return gather_at_if_$V(p, stride * iota_i64x$L(), on, otherwise);
+}
+
+#: scatter_at_if_wide
+// Lanes that are off do not touch memory.
+$Q void scatter_at_if_$V($T *p, i64x$L at, uint64_t on, $V v)
+{
+#ifdef __AVX512F__
+    const union {
+        $V v;
+        $G part[$K];
+    } r = {.v = v};
+    const union {
+        i64x$L v;
+        __m512i part[$K];
+    } i = {.v = at};
+    for (int n = 0; n < $K; n++)
+        _mm512_mask_i64scatter_epi$B(p, (__mmask8)(on >> (n * 8)), i.part[n], r.part[n], $A);
+#else
+    for (int l = 0; l < $L; l++)
+        if (on >> l & 1)
+            p[at[l]] = v[l];
+#endif
+}
+
+#: scatter_if_wide
+// Lanes that are off do not touch memory.
+$Q void scatter_if_$V($T *p, int64_t stride, uint64_t on, $V v)
+{
+    scatter_at_if_$V(p, stride * iota_i64x$L(), on, v);
+}
+
 #: clamp_index
 // Into 0 … n - 1.
 $Q i64x$L clamp_index_i64x$L(i64x$L i, int64_t n)

@@ -91,11 +91,13 @@ $Q $V abs_$V($V a)
 
 #: div_signed
 // Rounds down. A zero divisor gives no meaning but no trap either, nor does -1 under the least number.
+// A quotient of $F that is rounded never reaches the next integer, since $N has fewer digits.
 $Q $V div_$V($V a, $V b)
 {
     const $V minus = b == -1;
     const $V d = select_$V((b == 0) | minus, splat_$V(1), b);
-    const $V q = a / d, r = a - q * d;
+    const $V q = __builtin_convertvector(__builtin_convertvector(a, $F) / __builtin_convertvector(d, $F), $V);
+    const $V r = a - q * d;
     return select_$V(minus, -a, q + ((r != 0) & ((r ^ d) < 0)));
 }
 
@@ -104,15 +106,18 @@ $Q $V div_$V($V a, $V b)
 $Q $V rem_$V($V a, $V b)
 {
     const $V d = select_$V((b == 0) | (b == -1), splat_$V(1), b);
-    const $V r = a - a / d * d;
+    const $V q = __builtin_convertvector(__builtin_convertvector(a, $F) / __builtin_convertvector(d, $F), $V);
+    const $V r = a - q * d;
     return r + (d & (r != 0) & ((r ^ d) < 0));
 }
 
 #: div_unsigned
 // A zero divisor gives no meaning but no trap either.
+// A quotient of $F that is rounded never reaches the next integer, since $N has fewer digits.
 $Q $V div_$V($V a, $V b)
 {
-    return a / select_$V(b == 0, splat_$V(1), b);
+    const $V d = select_$V(b == 0, splat_$V(1), b);
+    return __builtin_convertvector(__builtin_convertvector(a, $F) / __builtin_convertvector(d, $F), $V);
 }
 
 #: rem_unsigned
@@ -120,25 +125,40 @@ $Q $V div_$V($V a, $V b)
 $Q $V rem_$V($V a, $V b)
 {
     const $V d = select_$V(b == 0, splat_$V(1), b);
-    return a - a / d * d;
+    const $V q = __builtin_convertvector(__builtin_convertvector(a, $F) / __builtin_convertvector(d, $F), $V);
+    return a - q * d;
+}
+
+#: sqrt
+$Q $V sqrt_$V($V a)
+{
+    $V r = a;
+    for (int l = 0; l < $L; l++)
+        r[l] = sqrt_$N(a[l]);
+    return r;
 }
 
 #: map1
 $Q $V $F_$V($V a)
 {
-    $V r = a;
+    $T r[$L];
+    memcpy(r, &a, sizeof a);
+    ONE_BY_ONE
     for (int l = 0; l < $L; l++)
-        r[l] = $F_$N(a[l]);
-    return r;
+        r[l] = $F_$N(r[l]);
+    return *($V_mem *)r;
 }
 
 #: map2
 $Q $V $F_$V($V a, $V b)
 {
-    $V r = a;
+    $T r[$L], s[$L];
+    memcpy(r, &a, sizeof a);
+    memcpy(s, &b, sizeof b);
+    ONE_BY_ONE
     for (int l = 0; l < $L; l++)
-        r[l] = $F_$N(a[l], b[l]);
-    return r;
+        r[l] = $F_$N(r[l], s[l]);
+    return *($V_mem *)r;
 }
 
 #: saturate

@@ -106,10 +106,10 @@ impl Emitter<'_> {
         done: &mut Evaluated,
     ) -> Result<Bundle, Failure> {
         Ok(match expr {
-            Expr::Lit(ty, literal) => Bundle::Scalar(self.b.literal(*ty, literal.clone())),
+            Expr::Lit(ty, literal) => Bundle::Scalar(self.b.literal(*ty, *literal)),
             Expr::Const(id) => {
                 let Const { ty, value, .. } = &self.array.consts[id.index()];
-                Bundle::Scalar(self.b.literal(*ty, value.clone()))
+                Bundle::Scalar(self.b.literal(*ty, *value))
             }
             Expr::Iter(d) => {
                 let form = here.at(&Form::from(*d))?;
@@ -273,7 +273,7 @@ impl Emitter<'_> {
         let when = self.facts.simplify(&inside(&declared.axes, &index));
         if when == Cond::Const(false) {
             return match &declared.outside {
-                Some(literal) => self.b.literal(declared.ty, literal.clone()),
+                Some(literal) => self.b.literal(declared.ty, *literal),
                 None => self.b.hole(declared.ty),
             };
         }
@@ -283,7 +283,7 @@ impl Emitter<'_> {
             when,
         };
         self.b
-            .load(&declared.name, declared.ty, from, declared.outside.clone())
+            .load(&declared.name, declared.ty, from, declared.outside)
     }
 
     /// A table at computed indices, numbered from 0.

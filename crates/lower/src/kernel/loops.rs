@@ -534,7 +534,7 @@ impl Emitter<'_> {
             .ok()
             .and_then(|r| self.at_slot(&r, slot).ok())
             .filter(|r| r.lo.len() + r.hi.len() <= 6);
-        let range = tight.unwrap_or_else(|| self.slots.ranges[p].clone());
+        let range = self.within(tight.unwrap_or_default(), &self.slots.ranges[p]);
         let name = self.coordinate_name(p);
         if Some(p) == self.partition.vector {
             let step = i128::from(self.partition.lanes);
@@ -584,7 +584,30 @@ impl Emitter<'_> {
         })
     }
 
-    fn memory_pe(&mut self, slot: &mut Vec<Form>) -> Result<(), Failure> {
+    /// Both ranges at once: bounds of the second that the first does not imply are added to it.
+    fn within(&self, mut range: Range, outer: &Range) -> Range {
+        for lo in &outer.lo {
+            if !range
+                .lo
+                .iter()
+                .any(|l| self.facts.is_nonnegative(&l.sub(lo)))
+            {
+                range.lo.push(lo.clone());
+            }
+        }
+        for hi in &outer.hi {
+            if !range
+                .hi
+                .iter()
+                .any(|h| self.facts.is_nonnegative(&hi.sub(h)))
+            {
+                range.hi.push(hi.clone());
+            }
+        }
+        range
+    }
+
+    fn memory_pe(&mut self, slot: &[Form]) -> Result<(), Failure> {
         self.pe(slot, &Vec::new()).map(drop)
     }
 

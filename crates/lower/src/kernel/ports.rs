@@ -125,7 +125,7 @@ impl Emitter<'_> {
         if let Pes::Known { .. } = self.partition.walk
             && let Some(age) = self.partition.age(self.array, link)
         {
-            return Ok(self.from_registers(source, link, age, name, here.pe));
+            return Ok(self.register_queue(source, link, age, name, here.pe));
         }
         let n_place = self.array.place.len();
         let there: Vec<Form> = here
@@ -146,7 +146,7 @@ impl Emitter<'_> {
         })
     }
 
-    fn from_registers(
+    fn register_queue(
         &mut self,
         source: VarId,
         link: &Link,

@@ -233,6 +233,7 @@ impl Circular {
             } else {
                 longest + 1
             };
+            let length = length.max(1);
             circle = Some((k, length));
             extents.push(Poly::constant(length));
             for (k, range) in &times[first + 1..] {

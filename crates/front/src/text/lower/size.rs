@@ -51,29 +51,9 @@ pub fn of_cond(cond: &Cond) -> usize {
 
 pub fn of_expr(expr: &Expr) -> usize {
     let children = visit::children(expr);
-    let below = match expr {
-        Expr::Var { index, .. } | Expr::Input { index, .. } => {
-            index.iter().map(of_form).max().unwrap_or(0)
-        }
-        Expr::Guard { cond, .. } => of_cond(cond),
-        Expr::Lit(..)
-        | Expr::Const(_)
-        | Expr::Iter(_)
-        | Expr::Param(_)
-        | Expr::Local(_)
-        | Expr::Lookup { .. }
-        | Expr::Unary(..)
-        | Expr::Binary(..)
-        | Expr::Cast(..)
-        | Expr::Select { .. }
-        | Expr::Tuple(_)
-        | Expr::Field(..)
-        | Expr::Call(..)
-        | Expr::Let { .. }
-        | Expr::Reduce { .. }
-        | Expr::Scan { .. }
-        | Expr::Port(_) => 0,
-    };
+    let (forms, cond) = positions(expr);
+    let below = forms.iter().map(of_form).chain(cond.map(of_cond));
+    let below = below.max().unwrap_or(0);
     // A run of one operator, or of `let`s, is written side by side.
     let side_by_side = match (expr, children.as_slice()) {
         (Expr::Binary(op, ..), [left, _]) => {
@@ -96,21 +76,11 @@ pub fn of_expr(expr: &Expr) -> usize {
     }
 }
 
-/// Do the operators bind alike, so that one may stand left of the other without parentheses?
-fn alike(a: BinOp, b: BinOp) -> bool {
-    let is_sum = |op| matches!(op, BinOp::Add | BinOp::Sub);
-    let is_product = |op| matches!(op, BinOp::Mul | BinOp::Div | BinOp::Rem);
-    let is_comparison = |op: BinOp| op.is_comparison() || op == BinOp::Pow;
-    (a == b && !is_comparison(a)) || (is_sum(a) && is_sum(b)) || (is_product(a) && is_product(b))
-}
-
-/// Nodes on the longest path of the expression, with its index expressions written out.
-pub fn height(expr: &Expr) -> usize {
-    let below = match expr {
-        Expr::Var { index, .. } | Expr::Input { index, .. } => {
-            index.iter().map(form_height).max().unwrap_or(0)
-        }
-        Expr::Guard { cond, .. } => cond_height(cond),
+/// The index expressions and the condition that stand in an expression beside its operands.
+fn positions(expr: &Expr) -> (&[Form], Option<&Cond>) {
+    match expr {
+        Expr::Var { index, .. } | Expr::Input { index, .. } => (index, None),
+        Expr::Guard { cond, .. } => (&[], Some(cond)),
         Expr::Lit(..)
         | Expr::Const(_)
         | Expr::Iter(_)
@@ -127,10 +97,24 @@ pub fn height(expr: &Expr) -> usize {
         | Expr::Let { .. }
         | Expr::Reduce { .. }
         | Expr::Scan { .. }
-        | Expr::Port(_) => 0,
-    };
+        | Expr::Port(_) => (&[], None),
+    }
+}
+
+/// Do the operators bind alike, so that one may stand left of the other without parentheses?
+fn alike(a: BinOp, b: BinOp) -> bool {
+    let is_sum = |op| matches!(op, BinOp::Add | BinOp::Sub);
+    let is_product = |op| matches!(op, BinOp::Mul | BinOp::Div | BinOp::Rem);
+    let is_comparison = |op: BinOp| op.is_comparison() || op == BinOp::Pow;
+    (a == b && !is_comparison(a)) || (is_sum(a) && is_sum(b)) || (is_product(a) && is_product(b))
+}
+
+/// Nodes on the longest path of the expression, with its index expressions written out.
+pub fn height(expr: &Expr) -> usize {
+    let (forms, cond) = positions(expr);
+    let below = forms.iter().map(form_height).chain(cond.map(cond_height));
     let children = visit::children(expr).into_iter().map(height);
-    1 + children.max().unwrap_or(0).max(below)
+    1 + children.chain(below).max().unwrap_or(0)
 }
 
 fn cond_height(cond: &Cond) -> usize {

@@ -1,0 +1,140 @@
+//! How conjunctions are written down: constraints, floors and remainders, one after the other.
+
+use crate::basic::BasicSet;
+use crate::div::Div;
+use crate::error::{Error, Result};
+use crate::expr::{Constraint, LinExpr, Space};
+use crate::int::{Int, neg, sub};
+use crate::map::Map;
+use crate::system::System;
+/// Builds a [`BasicSet`] or a [`Map`], adding existential variables as it goes.
+///
+/// ```
+/// use affine::{BasicSetBuilder, Space};
+/// # fn main() -> Result<(), affine::Error> {
+/// let space = Space::new(0, 1);
+/// let i = space.dim(0)?;
+/// let mut b = BasicSetBuilder::new(space);
+/// let r = b.modulo(&i, 3)?; // i mod 3
+/// b.eq(&r, &2.into())?;
+/// let set = b.build();
+/// assert!(set.contains(&[], &[5])? && !set.contains(&[], &[6])?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct BasicSetBuilder {
+    pub(crate) space: Space,
+    pub(crate) sys: System,
+}
+
+impl BasicSetBuilder {
+    /// Starts with all points of the space.
+    pub fn new(space: Space) -> Self {
+        BasicSetBuilder {
+            space,
+            sys: System::new(space.n_vars()),
+        }
+    }
+
+    /// The space of the points.
+    pub fn space(&self) -> Space {
+        self.space
+    }
+
+    /// A new existential variable.
+    pub fn exists(&mut self) -> LinExpr {
+        self.sys.add_vars(1);
+        LinExpr::var(self.sys.n - 1)
+    }
+
+    /// `floor(e / divisor)` for a positive divisor.
+    pub fn floor_div(&mut self, e: &LinExpr, divisor: Int) -> Result<LinExpr> {
+        if divisor <= 0 {
+            return Err(Error::Divisor(divisor));
+        }
+        if divisor == 1 {
+            return Ok(e.clone());
+        }
+        let row = e.to_row(self.sys.n)?;
+        if e.is_constant() {
+            return Ok(LinExpr::constant(crate::int::floor_div(row[0], divisor)?));
+        }
+        self.sys.add_vars(1);
+        let q = self.sys.n - 1;
+        let mut numerator = row;
+        numerator.push(0);
+        let div = Div {
+            var: q,
+            numerator,
+            divisor,
+        };
+        self.sys.ges.extend(div.rows()?);
+        Ok(LinExpr::var(q))
+    }
+
+    /// `ceil(e / divisor)` for a positive divisor.
+    pub fn ceil_div(&mut self, e: &LinExpr, divisor: Int) -> Result<LinExpr> {
+        self.floor_div(&e.plus(sub(divisor, 1)?)?, divisor)
+    }
+
+    /// `e mod modulus`, in `0..modulus`, for a positive modulus.
+    pub fn modulo(&mut self, e: &LinExpr, modulus: Int) -> Result<LinExpr> {
+        let q = self.floor_div(e, modulus)?;
+        e.add_scaled(neg(modulus)?, &q)
+    }
+
+    /// Adds a constraint over the columns made so far.
+    pub fn constrain(&mut self, constraint: &Constraint) -> Result<()> {
+        let row = constraint.expr().to_row(self.sys.n)?;
+        match constraint {
+            Constraint::Eq(_) => self.sys.eqs.push(row),
+            Constraint::Ge(_) => self.sys.ges.push(row),
+        }
+        Ok(())
+    }
+
+    /// Adds `a = b`.
+    pub fn eq(&mut self, a: &LinExpr, b: &LinExpr) -> Result<()> {
+        self.constrain(&Constraint::eq(a, b)?)
+    }
+
+    /// Adds `a >= b`.
+    pub fn ge(&mut self, a: &LinExpr, b: &LinExpr) -> Result<()> {
+        self.constrain(&Constraint::ge(a, b)?)
+    }
+
+    /// Adds `a <= b`.
+    pub fn le(&mut self, a: &LinExpr, b: &LinExpr) -> Result<()> {
+        self.constrain(&Constraint::le(a, b)?)
+    }
+
+    /// Adds `a < b`.
+    pub fn lt(&mut self, a: &LinExpr, b: &LinExpr) -> Result<()> {
+        self.constrain(&Constraint::lt(a, b)?)
+    }
+
+    /// Adds `a > b`.
+    pub fn gt(&mut self, a: &LinExpr, b: &LinExpr) -> Result<()> {
+        self.constrain(&Constraint::gt(a, b)?)
+    }
+
+    /// Adds `low <= e < high`.
+    pub fn range(&mut self, low: &LinExpr, e: &LinExpr, high: &LinExpr) -> Result<()> {
+        self.le(low, e)?;
+        self.lt(e, high)
+    }
+
+    /// The set of points that satisfy what was added.
+    pub fn build(self) -> BasicSet {
+        BasicSet {
+            space: self.space,
+            sys: self.sys,
+        }
+    }
+
+    /// The map that sends the points satisfying what was added to the values of `outputs`.
+    pub fn build_map(self, outputs: Vec<LinExpr>) -> Result<Map> {
+        Map::new(self.build(), outputs)
+    }
+}

@@ -1,0 +1,485 @@
+//! Blocks of several warps on one thread.
+//!
+//! Between two barriers the warps do not depend on each other, so they run one after another: every stretch of
+//! statements without a barrier becomes a loop over the warps. A loop or branch with a barrier inside stays outside of
+//! those loops, which is sound because all warps take it in the same way. What a warp carries from one stretch to
+//! another, values and registers, is kept for it in arrays of the block.
+//!
+//! `Signal`, `Await` and `Ticket` are done once for a block, so they end a stretch too: what all warps wrote before a
+//! signal is written when it is given.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use systola_ir::form::{Cond, Form, Poly};
+use systola_ir::kernel::{Access, Kernel, Memory, Op, Shape, Shared, Stmt, Value, Var, VarKind};
+use systola_ir::{DimId, RegId, Scalar, SharedId, ValueId};
+
+use crate::error::Fault;
+use crate::usage::{children, stmt_operands, walk};
+
+/// The kernel as one warp executes it for all of them. The variable of the warp is bound by loops then.
+pub fn fission(kernel: &Kernel) -> Result<Kernel, Fault> {
+    let warp = kernel
+        .vars_where(|k| matches!(k, VarKind::Warp))
+        .next()
+        .unwrap_or_else(|| DimId::from(kernel.vars.len()));
+    let mut parts = Vec::new();
+    let mut regions = 0;
+    cut(&kernel.body, warp, &mut regions, &mut parts)?;
+    let mut split = Split {
+        kernel: kernel.clone(),
+        warp,
+        lane: DimId(0),
+        homes: BTreeMap::new(),
+        kept_values: BTreeMap::new(),
+        kept_regs: BTreeMap::new(),
+    };
+    let var = |name: &str, kind| Var {
+        name: name.to_string(),
+        kind,
+    };
+    if warp.index() == split.kernel.vars.len() {
+        split.kernel.vars.push(var("warp", VarKind::Loop));
+    }
+    split.kernel.vars[warp.index()].kind = VarKind::Loop;
+    split.lane = kernel.lane().unwrap_or_else(|| {
+        split.kernel.vars.push(var("lane", VarKind::Lane));
+        DimId::from(split.kernel.vars.len() - 1)
+    });
+    let mut found = Found::default();
+    look(&parts, false, &mut found);
+    split.keep(&found);
+    split.kernel.body = split.join(&parts)?;
+    split.kernel.warps = 1;
+    Ok(split.kernel)
+}
+
+/// A kernel, cut at what its warps do together.
+enum Part {
+    /// Statements that each warp does for itself.
+    Region(usize, Vec<Stmt>),
+    /// Once for the block.
+    Once(Stmt),
+    /// A loop or branch around parts: the statement without what is inside of it, and the parts.
+    Around(Stmt, Vec<Vec<Part>>),
+}
+
+fn is_common(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Barrier | Stmt::Signal { .. } | Stmt::Await { .. } | Stmt::Ticket { .. } => true,
+        Stmt::Let(..)
+        | Stmt::Set(..)
+        | Stmt::LoadWide { .. }
+        | Stmt::Store { .. }
+        | Stmt::StoreWide { .. }
+        | Stmt::Copy { .. }
+        | Stmt::CommitCopies
+        | Stmt::WaitCopies { .. }
+        | Stmt::For { .. }
+        | Stmt::If { .. }
+        | Stmt::Comment(_) => false,
+    }
+}
+
+fn cut(
+    stmts: &[Stmt],
+    warp: DimId,
+    regions: &mut usize,
+    parts: &mut Vec<Part>,
+) -> Result<(), Fault> {
+    let mut own: Vec<Stmt> = Vec::new();
+    let close = |own: &mut Vec<Stmt>, parts: &mut Vec<Part>, regions: &mut usize| {
+        if !own.is_empty() {
+            parts.push(Part::Region(*regions, std::mem::take(own)));
+            *regions += 1;
+        }
+    };
+    for stmt in stmts {
+        let mut common = false;
+        walk(std::slice::from_ref(stmt), &mut |s| common |= is_common(s));
+        if !common {
+            own.push(stmt.clone());
+            continue;
+        }
+        close(&mut own, parts, regions);
+        if forms_of(stmt).iter().any(|f| f.dims().contains(&warp)) {
+            return Err(Fault::unsupported(
+                "a barrier or flag under a condition that differs between warps",
+            ));
+        }
+        if is_common(stmt) {
+            parts.push(Part::Once(stmt.clone()));
+            continue;
+        }
+        let mut inside = Vec::new();
+        for list in children(stmt) {
+            let mut inner = Vec::new();
+            cut(list, warp, regions, &mut inner)?;
+            inside.push(inner);
+        }
+        parts.push(Part::Around(with_children(stmt, Vec::new()), inside));
+    }
+    close(&mut own, parts, regions);
+    Ok(())
+}
+
+/// The forms that all warps must agree on: bounds, conditions and flags of a statement.
+fn forms_of(stmt: &Stmt) -> Vec<&Form> {
+    let access = |a| -> Vec<&Form> {
+        let a: &Access = a;
+        a.index.iter().chain(a.when.forms()).collect()
+    };
+    match stmt {
+        Stmt::For { lo, hi, .. } => lo.iter().chain(hi).collect(),
+        Stmt::If { cond, .. } => cond.forms(),
+        Stmt::Signal { flag } => access(flag),
+        Stmt::Await { flag, at_least } => {
+            let mut forms = access(flag);
+            forms.push(at_least);
+            forms
+        }
+        Stmt::Ticket { counter, .. } => access(counter),
+        Stmt::Let(..)
+        | Stmt::Set(..)
+        | Stmt::LoadWide { .. }
+        | Stmt::Store { .. }
+        | Stmt::StoreWide { .. }
+        | Stmt::Copy { .. }
+        | Stmt::CommitCopies
+        | Stmt::WaitCopies { .. }
+        | Stmt::Barrier
+        | Stmt::Comment(_) => Vec::new(),
+    }
+}
+
+/// The statement with other lists inside of it.
+fn with_children(stmt: &Stmt, lists: Vec<Vec<Stmt>>) -> Stmt {
+    let mut lists = lists.into_iter();
+    let mut stmt = stmt.clone();
+    match &mut stmt {
+        Stmt::For { body, .. } => *body = lists.next().unwrap_or_default(),
+        Stmt::If {
+            then, otherwise, ..
+        } => {
+            *then = lists.next().unwrap_or_default();
+            *otherwise = lists.next().unwrap_or_default();
+        }
+        Stmt::Let(..)
+        | Stmt::Set(..)
+        | Stmt::LoadWide { .. }
+        | Stmt::Store { .. }
+        | Stmt::StoreWide { .. }
+        | Stmt::Copy { .. }
+        | Stmt::CommitCopies
+        | Stmt::WaitCopies { .. }
+        | Stmt::Barrier
+        | Stmt::Signal { .. }
+        | Stmt::Await { .. }
+        | Stmt::Ticket { .. }
+        | Stmt::Comment(_) => {}
+    }
+    stmt
+}
+
+/// The values that a statement assigns.
+fn assigned(stmt: &Stmt) -> Vec<ValueId> {
+    match stmt {
+        Stmt::Let(v, _) => vec![*v],
+        Stmt::LoadWide { to, .. } => to.clone(),
+        Stmt::Set(..)
+        | Stmt::Store { .. }
+        | Stmt::StoreWide { .. }
+        | Stmt::Copy { .. }
+        | Stmt::CommitCopies
+        | Stmt::WaitCopies { .. }
+        | Stmt::For { .. }
+        | Stmt::If { .. }
+        | Stmt::Barrier
+        | Stmt::Signal { .. }
+        | Stmt::Await { .. }
+        | Stmt::Ticket { .. }
+        | Stmt::Comment(_) => Vec::new(),
+    }
+}
+
+/// Which regions assign, read and touch what.
+#[derive(Default)]
+struct Found {
+    assigned_in: BTreeMap<ValueId, usize>,
+    read_in: BTreeMap<ValueId, BTreeSet<usize>>,
+    touched_in: BTreeMap<RegId, BTreeSet<usize>>,
+    /// Registers that a region in a loop over regions touches.
+    repeated: BTreeSet<RegId>,
+    /// Operations that a region can do again for itself.
+    cheap: BTreeMap<ValueId, Op>,
+}
+
+fn look(parts: &[Part], in_loop: bool, found: &mut Found) {
+    for part in parts {
+        match part {
+            Part::Once(_) => {}
+            Part::Around(stmt, inside) => {
+                let in_loop = in_loop || matches!(stmt, Stmt::For { .. });
+                for parts in inside {
+                    look(parts, in_loop, found);
+                }
+            }
+            Part::Region(region, stmts) => walk(stmts, &mut |stmt| {
+                for v in assigned(stmt) {
+                    found.assigned_in.insert(v, *region);
+                }
+                for v in stmt_operands(stmt) {
+                    found.read_in.entry(v).or_default().insert(*region);
+                }
+                if let Stmt::Set(reg, _) | Stmt::Let(_, Op::Get(reg)) = stmt {
+                    found.touched_in.entry(*reg).or_default().insert(*region);
+                    if in_loop {
+                        found.repeated.insert(*reg);
+                    }
+                }
+                if let Stmt::Let(v, op @ (Op::Lit(_) | Op::Index(_))) = stmt {
+                    found.cheap.insert(*v, op.clone());
+                }
+            }),
+        }
+    }
+}
+
+/// How a region gets a value of an earlier one.
+#[derive(Clone)]
+enum Home {
+    Kept(SharedId),
+    Again(Op),
+}
+
+struct Split {
+    kernel: Kernel,
+    warp: DimId,
+    lane: DimId,
+    homes: BTreeMap<ValueId, (usize, Home)>,
+    kept_values: BTreeMap<ValueId, SharedId>,
+    kept_regs: BTreeMap<RegId, SharedId>,
+}
+
+impl Split {
+    /// Makes the arrays for what crosses from region to region.
+    fn keep(&mut self, found: &Found) {
+        for (value, region) in &found.assigned_in {
+            let readers = found.read_in.get(value);
+            if readers.is_none_or(|readers| readers.iter().all(|r| r == region)) {
+                continue;
+            }
+            let home = match found.cheap.get(value) {
+                Some(op) => Home::Again(op.clone()),
+                None => {
+                    let v = self.kernel.values[value.index()].clone();
+                    let array = self.array(&v.name, v.ty, v.shape);
+                    self.kept_values.insert(*value, array);
+                    Home::Kept(array)
+                }
+            };
+            self.homes.insert(*value, (*region, home));
+        }
+        for (reg, regions) in &found.touched_in {
+            if regions.len() > 1 || found.repeated.contains(reg) {
+                let r = self.kernel.regs[reg.index()].clone();
+                let array = self.array(&r.name, r.ty, r.shape);
+                self.kept_regs.insert(*reg, array);
+            }
+        }
+    }
+
+    fn array(&mut self, name: &str, ty: Scalar, shape: Shape) -> SharedId {
+        let mut extents = vec![Poly::constant(self.kernel.warps.into())];
+        if shape == Shape::Varying {
+            extents.push(Poly::constant(self.kernel.lanes.into()));
+        }
+        self.kernel.shared.push(Shared {
+            name: format!("{name}_of_warp"),
+            ty,
+            extents,
+        });
+        SharedId::from(self.kernel.shared.len() - 1)
+    }
+
+    /// The element of an array that belongs to this warp and lane.
+    fn own(&self, array: SharedId, shape: Shape) -> Access {
+        let mut index = vec![Form::from(self.warp)];
+        if shape == Shape::Varying {
+            index.push(if self.kernel.lanes == 1 {
+                Form::zero()
+            } else {
+                Form::from(self.lane)
+            });
+        }
+        Access {
+            memory: Memory::Shared(array),
+            index,
+            when: Cond::TRUE,
+        }
+    }
+
+    fn join(&mut self, parts: &[Part]) -> Result<Vec<Stmt>, Fault> {
+        let mut stmts = Vec::new();
+        let warps = Form::from(i128::from(self.kernel.warps));
+        for part in parts {
+            match part {
+                Part::Once(Stmt::Barrier) => {}
+                Part::Once(stmt) => stmts.push(stmt.clone()),
+                Part::Around(stmt, inside) => {
+                    let lists = inside.iter().map(|parts| self.join(parts));
+                    let lists = lists.collect::<Result<_, _>>()?;
+                    stmts.push(with_children(stmt, lists));
+                }
+                Part::Region(region, own) => {
+                    let body = self.region(*region, own);
+                    stmts.push(Stmt::For {
+                        var: self.warp,
+                        lo: vec![Form::zero()],
+                        hi: vec![warps.clone()],
+                        step: 1,
+                        body,
+                    });
+                }
+            }
+        }
+        Ok(stmts)
+    }
+
+    /// A region for one warp: what it reads of earlier ones is fetched in front.
+    fn region(&mut self, region: usize, own: &[Stmt]) -> Vec<Stmt> {
+        let mut read = BTreeSet::new();
+        walk(own, &mut |stmt| read.extend(stmt_operands(stmt)));
+        let mut stmts = Vec::new();
+        let mut renamed = BTreeMap::new();
+        for value in read {
+            let Some((from, home)) = self.homes.get(&value).cloned() else {
+                continue;
+            };
+            if from == region {
+                continue;
+            }
+            let v: Value = self.kernel.values[value.index()].clone();
+            let op = match home {
+                Home::Again(op) => op,
+                Home::Kept(array) => Op::Load {
+                    from: self.own(array, v.shape),
+                    otherwise: None,
+                },
+            };
+            let fetched = self.fresh(v);
+            renamed.insert(value, fetched);
+            stmts.push(Stmt::Let(fetched, op));
+        }
+        self.rewrite(own, &renamed, &mut stmts);
+        stmts
+    }
+
+    fn fresh(&mut self, value: Value) -> ValueId {
+        self.kernel.values.push(value);
+        ValueId::from(self.kernel.values.len() - 1)
+    }
+
+    fn rewrite(
+        &mut self,
+        stmts: &[Stmt],
+        renamed: &BTreeMap<ValueId, ValueId>,
+        into: &mut Vec<Stmt>,
+    ) {
+        let name = |v: &ValueId| renamed.get(v).copied().unwrap_or(*v);
+        for stmt in stmts {
+            let new = match stmt {
+                Stmt::Let(v, Op::Get(reg)) => match self.kept_regs.get(reg) {
+                    Some(array) => {
+                        let shape = self.kernel.regs[reg.index()].shape;
+                        let from = self.own(*array, shape);
+                        let otherwise = None;
+                        Stmt::Let(*v, Op::Load { from, otherwise })
+                    }
+                    None => stmt.clone(),
+                },
+                Stmt::Let(v, op) => Stmt::Let(*v, rename_op(op, &name)),
+                Stmt::Set(reg, value) => match self.kept_regs.get(reg) {
+                    Some(array) => Stmt::Store {
+                        to: self.own(*array, self.kernel.regs[reg.index()].shape),
+                        value: name(value),
+                    },
+                    None => Stmt::Set(*reg, name(value)),
+                },
+                Stmt::Store { to, value } => Stmt::Store {
+                    to: to.clone(),
+                    value: name(value),
+                },
+                Stmt::StoreWide { to, values } => Stmt::StoreWide {
+                    to: to.clone(),
+                    values: values.iter().map(name).collect(),
+                },
+                Stmt::For { .. } | Stmt::If { .. } => {
+                    let mut lists = Vec::new();
+                    for list in children(stmt) {
+                        let mut inner = Vec::new();
+                        self.rewrite(list, renamed, &mut inner);
+                        lists.push(inner);
+                    }
+                    with_children(stmt, lists)
+                }
+                Stmt::LoadWide { .. }
+                | Stmt::Copy { .. }
+                | Stmt::CommitCopies
+                | Stmt::WaitCopies { .. }
+                | Stmt::Barrier
+                | Stmt::Signal { .. }
+                | Stmt::Await { .. }
+                | Stmt::Ticket { .. }
+                | Stmt::Comment(_) => stmt.clone(),
+            };
+            into.push(new);
+            for value in assigned(stmt) {
+                if let Some(array) = self.kept_values.get(&value) {
+                    let to = self.own(*array, self.kernel.values[value.index()].shape);
+                    into.push(Stmt::Store { to, value });
+                }
+            }
+        }
+    }
+}
+
+fn rename_op(op: &Op, name: &impl Fn(&ValueId) -> ValueId) -> Op {
+    match op {
+        Op::Lit(_) | Op::Index(_) | Op::Get(_) | Op::Load { .. } => op.clone(),
+        Op::Unary(op, a) => Op::Unary(*op, name(a)),
+        Op::Binary(op, a, b) => Op::Binary(*op, name(a), name(b)),
+        Op::Cast(a) => Op::Cast(name(a)),
+        Op::Select {
+            cond,
+            then,
+            otherwise,
+        } => Op::Select {
+            cond: name(cond),
+            then: name(then),
+            otherwise: name(otherwise),
+        },
+        Op::Choose {
+            cond,
+            then,
+            otherwise,
+        } => Op::Choose {
+            cond: cond.clone(),
+            then: name(then),
+            otherwise: name(otherwise),
+        },
+        Op::Lookup { memory, index } => Op::Lookup {
+            memory: *memory,
+            index: index.iter().map(name).collect(),
+        },
+        Op::Shuffle { value, from } => Op::Shuffle {
+            value: name(value),
+            from: from.clone(),
+        },
+        Op::Slide { low, high, by } => Op::Slide {
+            low: low.as_ref().map(name),
+            high: high.as_ref().map(name),
+            by: *by,
+        },
+    }
+}

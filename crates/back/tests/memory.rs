@@ -1,0 +1,510 @@
+//! Accesses to memory of every pattern and under every predicate, at the ends of arrays.
+
+mod common;
+
+use common::build::{Build, buffer, input, launch, num, output, param, program, times};
+use common::run::{Call, bytes_f32, bytes_i32, f32s, from_bytes, i32s, run, to_bytes};
+use systola_interp::value::{self, Value};
+use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::kernel::{Access, BufferKind, Memory, Op, Shape, Stmt, VarKind};
+use systola_ir::mapping::Engine;
+use systola_ir::{BinOp, Literal, ParamId, Scalar};
+
+/// 0 ≤ form < n
+fn within(form: &Form, n: &Form) -> Cond {
+    let low = Cond::cmp(Rel::Ge, form.clone(), num(0));
+    low.and(Cond::cmp(Rel::Lt, form.clone(), n.clone()))
+}
+
+/// Copies of an array of N elements shifted by so much, masked at both ends, for every type and size of a vector.
+#[test]
+fn masked_rows_do_not_leave_the_array() {
+    let types = [
+        Scalar::Bool,
+        Scalar::U8,
+        Scalar::I16,
+        Scalar::F32,
+        Scalar::F64,
+    ];
+    for lanes in [1u32, 2, 4, 16, 64] {
+        let n = 77i64;
+        let mut p = program("rows", &["N"]);
+        let size = param(0);
+        let mut data = Vec::new();
+        let mut kernels = Vec::new();
+        for ty in types {
+            let x = input(&mut p, &format!("x_{ty}"), ty, std::slice::from_ref(&size));
+            let y = output(&mut p, &format!("y_{ty}"), ty, std::slice::from_ref(&size));
+            let values: Vec<Value> = (0..n)
+                .map(|v| value::literal(ty, Literal::Int((v * 5 % 7).into())))
+                .collect();
+            data.push(to_bytes(&values));
+            data.push(to_bytes(&vec![
+                value::literal(ty, Literal::Int(1));
+                n as usize
+            ]));
+            let mut k = Build::new(&format!("rows_{ty}"), lanes, 1);
+            let lane = k.lane();
+            let b = k.block("b", size.plus(i128::from(lanes)).floor_div(lanes.into()));
+            // The first block begins before the array, the last ends behind it.
+            let at = times(lanes.into(), &b).add(&lane).plus(-1);
+            let from = at.plus(3);
+            let loaded = k.load_when(
+                "x",
+                ty,
+                Memory::Global(x),
+                std::slice::from_ref(&from),
+                within(&from, &size),
+                Some(Literal::Int(1)),
+            );
+            k.store_when(
+                Memory::Global(y),
+                std::slice::from_ref(&at),
+                within(&at, &size),
+                loaded,
+            );
+            kernels.push(k.finish());
+        }
+        for kernel in kernels {
+            launch(&mut p, kernel);
+        }
+        let blocks = (n + i64::from(lanes)) / i64::from(lanes);
+        let calls: Vec<Call> = (0..types.len()).map(|t| Call::of(t, blocks)).collect();
+        let after = run(&p, &[n], &data, &calls);
+        for (t, ty) in types.into_iter().enumerate() {
+            let (x, y) = (
+                from_bytes(ty, &after[2 * t]),
+                from_bytes(ty, &after[2 * t + 1]),
+            );
+            let one = value::literal(ty, Literal::Int(1));
+            // Elements that no block reaches keep what they had.
+            let reached = (blocks * i64::from(lanes) - 1).min(n) as usize;
+            for i in 0..n as usize {
+                let expect = x.get(i + 3).filter(|_| i < reached).unwrap_or(&one);
+                assert_eq!(&y[i], expect, "{ty}, element {i}, {lanes} lanes");
+            }
+        }
+    }
+}
+
+/// Loads and stores through every pattern, with and without a predicate, into a matrix with offsets in its axes.
+#[test]
+fn patterns_reach_their_elements() {
+    for lanes in [1u32, 4, 8] {
+        let l = i128::from(lanes);
+        let (rows, columns) = (2 * l + 3, 3 * l + 5);
+        for symbolic in [false, true] {
+            let mut p = program("patterns", &["R", "C"]);
+            let (r, c) = if symbolic {
+                (param(0), param(1))
+            } else {
+                (num(rows), num(columns))
+            };
+            let axes = [(num(-1), r.plus(-1)), (num(2), c.plus(2))];
+            let kind = BufferKind::Input { data: None };
+            let x = buffer(&mut p, "x", Scalar::F32, kind, &axes);
+            let lane = Form::from(systola_ir::DimId(0));
+            let b = Form::from(systola_ir::DimId(1));
+            // Row and column of each lane.
+            let places: Vec<(Form, Form)> = vec![
+                (b.clone(), num(4)),
+                (b.clone(), lane.add(&b).plus(3)),
+                (b.plus(-1), lane.neg().plus(l + 3)),
+                (b.clone(), times(2, &lane).add(&b).plus(2)),
+                (lane.plus(-1), b.plus(2)),
+                (lane.clone(), lane.plus(3)),
+                (times(-1, &lane).plus(l), lane.add(&b).plus(2)),
+                (lane.floor_div(2).add(&b).plus(-1), lane.modulo(2).plus(3)),
+                (b.clone(), times(3, &lane).add(&b).modulo(5).plus(3)),
+            ];
+            let predicates = [
+                Cond::TRUE,
+                Cond::cmp(Rel::Gt, b.clone(), num(0)),
+                Cond::cmp(Rel::Ge, lane.clone(), b.plus(1)),
+                Cond::cmp(Rel::Eq, lane.clone(), b.plus(1)),
+                Cond::cmp(Rel::Ne, lane.add(&b).modulo(3), num(1)).and(Cond::cmp(
+                    Rel::Lt,
+                    b.clone(),
+                    num(1),
+                )),
+            ];
+            let mut data = vec![bytes_f32(
+                &(0..rows * columns)
+                    .map(|n| n as f32 + 1.0)
+                    .collect::<Vec<_>>(),
+            )];
+            let blocks = 2i128;
+            let mut kernels = Vec::new();
+            for (n, (row, column)) in places.iter().enumerate() {
+                let mut k = Build::new(&format!("pattern_{n}"), lanes, 1);
+                k.lane();
+                k.block("b", num(blocks));
+                for (q, when) in predicates.iter().enumerate() {
+                    let index = [row.clone(), column.clone()];
+                    let seen = output(
+                        &mut p,
+                        &format!("seen_{n}_{q}"),
+                        Scalar::F32,
+                        &[num(blocks * l)],
+                    );
+                    data.push(bytes_f32(&vec![0.0; (blocks * l) as usize]));
+                    let kind = BufferKind::Output { fill: None };
+                    let put = buffer(&mut p, &format!("put_{n}_{q}"), Scalar::F32, kind, &axes);
+                    data.push(bytes_f32(&vec![0.0; (rows * columns) as usize]));
+                    let other = Some(Literal::Float(-3.0));
+                    let value = k.load_when(
+                        "x",
+                        Scalar::F32,
+                        Memory::Global(x),
+                        &index,
+                        when.clone(),
+                        other,
+                    );
+                    k.store(Memory::Global(seen), &[times(l, &b).add(&lane)], value);
+                    // The element that was read, so that lanes that meet store the same.
+                    k.store_when(Memory::Global(put), &index, when.clone(), value);
+                }
+                kernels.push(k.finish());
+            }
+            let count = kernels.len();
+            for kernel in kernels {
+                launch(&mut p, kernel);
+            }
+            let calls: Vec<Call> = (0..count).map(|n| Call::of(n, blocks as i64)).collect();
+            let after = run(&p, &[rows as i64, columns as i64], &data, &calls);
+            for (n, (row, column)) in places.iter().enumerate() {
+                for (q, when) in predicates.iter().enumerate() {
+                    let out = 1 + 2 * (n * predicates.len() + q);
+                    let seen = f32s(&after[out]);
+                    let mut put = vec![0.0f32; (rows * columns) as usize];
+                    for block in 0..blocks {
+                        for at in 0..l {
+                            let dims = [at, block];
+                            let i = row.eval(&[], &dims).unwrap() + 1;
+                            let j = column.eval(&[], &dims).unwrap() - 2;
+                            let place = (i * columns + j) as usize;
+                            let holds = when.eval(&[], &dims).unwrap();
+                            let expect = if holds { place as f32 + 1.0 } else { -3.0 };
+                            let got = seen[(block * l + at) as usize];
+                            assert_eq!(
+                                got, expect,
+                                "pattern {n}, predicate {q}, lane {at}, {lanes} lanes"
+                            );
+                            if holds {
+                                put[place] = expect;
+                            }
+                        }
+                    }
+                    assert_eq!(
+                        f32s(&after[out + 1]),
+                        put,
+                        "store {n}, predicate {q}, {lanes} lanes"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn lookups_stay_inside() {
+    for lanes in [1u32, 16] {
+        let l = i128::from(lanes);
+        let mut p = program("lookup", &["N", "E"]);
+        let table = input(&mut p, "table", Scalar::I32, &[num(3), param(0)]);
+        let empty = input(&mut p, "empty", Scalar::I32, &[param(1)]);
+        let i = input(&mut p, "i", Scalar::I8, &[num(l)]);
+        let j = input(&mut p, "j", Scalar::U64, &[num(l)]);
+        let out = output(&mut p, "out", Scalar::I32, &[num(l)]);
+        let nothing = output(&mut p, "nothing", Scalar::I32, &[num(l)]);
+        let mut k = Build::new("lookup", lanes, 1);
+        let lane = k.lane();
+        let a = k.load(
+            "a",
+            Scalar::I8,
+            Memory::Global(i),
+            std::slice::from_ref(&lane),
+        );
+        let b = k.load(
+            "b",
+            Scalar::U64,
+            Memory::Global(j),
+            std::slice::from_ref(&lane),
+        );
+        let op = Op::Lookup {
+            memory: Memory::Global(table),
+            index: vec![a, b],
+        };
+        let found = k.op("found", Scalar::I32, Shape::Varying, op);
+        k.store(Memory::Global(out), std::slice::from_ref(&lane), found);
+        let op = Op::Lookup {
+            memory: Memory::Global(empty),
+            index: vec![a],
+        };
+        let found = k.op("found", Scalar::I32, Shape::Varying, op);
+        let zero = k.int(Scalar::I32, 0);
+        let none = k.binary("none", BinOp::Mul, found, zero);
+        k.store(Memory::Global(nothing), std::slice::from_ref(&lane), none);
+        launch(&mut p, k.finish());
+        let n = 5i32;
+        let cells: Vec<i32> = (0..3 * n).map(|c| 100 + c).collect();
+        let is: Vec<i8> = (0..lanes as i8).map(|v| v % 5 - 1).collect();
+        let js: Vec<u64> = (0..u64::from(lanes))
+            .map(|v| if v == 7 { u64::MAX } else { v % 6 })
+            .collect();
+        let data = vec![
+            bytes_i32(&cells),
+            Vec::new(),
+            is.iter().map(|v| *v as u8).collect(),
+            js.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            bytes_i32(&vec![0; lanes as usize]),
+            bytes_i32(&vec![9; lanes as usize]),
+        ];
+        let after = run(&p, &[n.into(), 0], &data, &[Call::of(0, 1)]);
+        let got = i32s(&after[4]);
+        for at in 0..lanes as usize {
+            if (0..3).contains(&is[at]) && js[at] < n as u64 {
+                let cell = i32::from(is[at]) * n + js[at] as i32;
+                assert_eq!(got[at], cells[cell as usize], "lane {at}");
+            }
+        }
+        assert_eq!(i32s(&after[5]), vec![0; lanes as usize]);
+    }
+}
+
+/// Wide accesses and copies by way of shared arrays, two of them with symbolic extents.
+#[test]
+fn wide_accesses_and_copies() {
+    for lanes in [1u32, 4, 16] {
+        let l = i128::from(lanes);
+        let mut p = program("wide", &["N"]);
+        let n = param(0);
+        let x = input(&mut p, "x", Scalar::I32, &[n.clone(), num(4 * l)]);
+        let y = output(&mut p, "y", Scalar::I32, &[n.clone(), num(4 * l)]);
+        let mut k = Build::new("wide", lanes, 1);
+        let lane = k.lane();
+        let i = k.block("i", n.clone());
+        let first = k.shared("first", Scalar::I32, &[Poly::param(ParamId(0))]);
+        let tile = k.shared(
+            "tile",
+            Scalar::I32,
+            &[Poly::param(ParamId(0)), Poly::constant(4 * l)],
+        );
+        let four = times(4, &lane);
+        let copy = |to, to_index: Vec<Form>, from_index: Vec<Form>, width, when| Stmt::Copy {
+            to: Access::new(Memory::Shared(to), to_index),
+            from: Access {
+                memory: Memory::Global(x),
+                index: from_index,
+                when,
+            },
+            width,
+            engine: Engine::CpAsync,
+        };
+        let row = num(0);
+        k.push(copy(
+            tile,
+            vec![row.clone(), four.clone()],
+            vec![i.clone(), four.clone()],
+            4,
+            Cond::TRUE,
+        ));
+        k.push(copy(
+            first,
+            vec![row.clone()],
+            vec![i.clone(), row.clone()],
+            1,
+            Cond::TRUE,
+        ));
+        // Lane 0 brings the first two again, from the other end.
+        k.push(copy(
+            tile,
+            vec![row.clone(), times(2, &lane)],
+            vec![i.clone(), num(4 * l - 2)],
+            2,
+            Cond::cmp(Rel::Lt, lane.clone(), num(1)),
+        ));
+        k.push(Stmt::CommitCopies);
+        k.push(Stmt::WaitCopies { pending: 0 });
+        k.push(Stmt::Barrier);
+        let values = k.load_wide(
+            &["p", "q"],
+            Scalar::I32,
+            Memory::Shared(tile),
+            &[row.clone(), four.clone()],
+        );
+        let more = k.load_wide(
+            &["r", "s"],
+            Scalar::I32,
+            Memory::Shared(tile),
+            &[row, four.plus(2)],
+        );
+        let all = k.load("f", Scalar::I32, Memory::Shared(first), &[num(0)]);
+        let r = k.binary("r", BinOp::Add, more[0], all);
+        k.push(Stmt::StoreWide {
+            to: Access::new(Memory::Global(y), vec![i, four]),
+            values: vec![values[1], values[0], more[1], r],
+        });
+        launch(&mut p, k.finish());
+        let rows = 3usize;
+        let width = 4 * lanes as usize;
+        let data: Vec<i32> = (0..(rows * width) as i32).map(|v| v * v % 101).collect();
+        let buffers = vec![bytes_i32(&data), bytes_i32(&vec![0; data.len()])];
+        let after = run(&p, &[rows as i64], &buffers, &[Call::of(0, rows as i64)]);
+        let got = i32s(&after[1]);
+        for row in 0..rows {
+            let mut tile = data[row * width..][..width].to_vec();
+            let head = tile[0];
+            tile.copy_within(width - 2.., 0);
+            for (l, part) in tile.chunks(4).enumerate() {
+                let expect = [part[1], part[0], part[3], part[2] + head];
+                assert_eq!(
+                    &got[row * width + 4 * l..][..4],
+                    &expect,
+                    "row {row}, lane {l} of {lanes}"
+                );
+            }
+        }
+    }
+}
+
+/// A prefix sum of blocks: each waits for the one before it, in the order of the tickets.
+#[test]
+fn flags_order_blocks() {
+    let mut p = program("chain", &["B"]);
+    let blocks = param(0);
+    let kind = || BufferKind::Flags;
+    let x = input(&mut p, "x", Scalar::I32, std::slice::from_ref(&blocks));
+    let y = output(&mut p, "y", Scalar::I32, std::slice::from_ref(&blocks));
+    let axis = (num(0), blocks.plus(1));
+    let flags = buffer(&mut p, "flags", Scalar::I32, kind(), &[axis]);
+    let counter = buffer(&mut p, "counter", Scalar::I32, kind(), &[]);
+    let mut k = Build::new("chain", 1, 1);
+    k.block("b", blocks);
+    let t = k.var("t", VarKind::Ticket);
+    let at = Form::from(t);
+    k.push(Stmt::Ticket {
+        var: t,
+        counter: Access::new(Memory::Global(counter), vec![]),
+    });
+    let not_first = Cond::cmp(Rel::Gt, at.clone(), num(0));
+    k.push(Stmt::Await {
+        flag: Access {
+            memory: Memory::Global(flags),
+            index: vec![at.clone()],
+            when: not_first.clone(),
+        },
+        at_least: num(1),
+    });
+    let before = k.load_when(
+        "before",
+        Scalar::I32,
+        Memory::Global(y),
+        &[at.plus(-1)],
+        not_first,
+        None,
+    );
+    let own = k.load(
+        "own",
+        Scalar::I32,
+        Memory::Global(x),
+        std::slice::from_ref(&at),
+    );
+    let sum = k.binary("sum", BinOp::Add, before, own);
+    k.store(Memory::Global(y), std::slice::from_ref(&at), sum);
+    k.push(Stmt::Signal {
+        flag: Access::new(Memory::Global(flags), vec![at.plus(1)]),
+    });
+    launch(&mut p, k.finish());
+    let n = 40;
+    let xs: Vec<i32> = (1..=n).collect();
+    let zeros = |n: i32| bytes_i32(&vec![0; n as usize]);
+    let data = vec![bytes_i32(&xs), zeros(n), zeros(n + 1), zeros(1)];
+    let after = run(&p, &[n.into()], &data, &[Call::of(0, n.into())]);
+    let sums: Vec<i32> = (1..=n).map(|v| v * (v + 1) / 2).collect();
+    assert_eq!(i32s(&after[1]), sums);
+    assert_eq!(i32s(&after[3]), [n]);
+}
+
+/// Warps that hand values, registers and shared elements to each other across barriers, in a loop.
+#[test]
+fn warps_meet_at_barriers() {
+    for lanes in [1u32, 8] {
+        let (l, warps) = (i128::from(lanes), 3i128);
+        let mut p = program("ring", &["T"]);
+        let all = num(l * warps);
+        let x = input(&mut p, "x", Scalar::I32, std::slice::from_ref(&all));
+        let y = output(&mut p, "y", Scalar::I32, &[num(2), all.clone()]);
+        let mut k = Build::new("ring", lanes, warps as u32);
+        let lane = k.lane();
+        let warp = Form::from(k.var("warp", VarKind::Warp));
+        let b = k.block("b", num(2));
+        let ring = k.shared("ring", Scalar::I32, &[Poly::constant(l * warps)]);
+        let sum = k.reg("sum", Scalar::I32, Shape::Varying);
+        let turns = k.reg("turns", Scalar::I32, Shape::Uniform);
+        let alone = k.reg("alone", Scalar::Bool, Shape::Varying);
+        let at = times(l, &warp).add(&lane);
+        let own = k.load(
+            "own",
+            Scalar::I32,
+            Memory::Global(x),
+            std::slice::from_ref(&at),
+        );
+        let five = k.int(Scalar::I32, 5);
+        let big = k.binary("big", BinOp::Gt, own, five);
+        k.set(alone, big);
+        k.set(sum, own);
+        let zero = k.int(Scalar::I32, 0);
+        k.set(turns, zero);
+        let t = k.var("t", VarKind::Loop);
+        k.for_loop(t, vec![num(0)], vec![param(0)], 1, |k| {
+            let so_far = k.get(sum);
+            k.store(Memory::Shared(ring), std::slice::from_ref(&at), so_far);
+            k.push(Stmt::Barrier);
+            let next = at.add(&b).plus(1).modulo(l * warps);
+            let other = k.load("other", Scalar::I32, Memory::Shared(ring), &[next]);
+            k.push(Stmt::Barrier);
+            let so_far = k.get(sum);
+            let more = k.binary("more", BinOp::Add, so_far, other);
+            k.set(sum, more);
+            let n = k.get(turns);
+            let one = k.int(Scalar::I32, 1);
+            let n = k.binary("n", BinOp::Add, n, one);
+            k.set(turns, n);
+        });
+        let so_far = k.get(sum);
+        let big = k.get(alone);
+        let n = k.get(turns);
+        let small = k.binary("small", BinOp::Sub, so_far, own);
+        let result = k.select(big, small, n);
+        let result = k.binary("result", BinOp::Add, result, five);
+        k.store(Memory::Global(y), &[b.clone(), at], result);
+        launch(&mut p, k.finish());
+        let count = (l * warps) as usize;
+        let turns = 4;
+        let xs: Vec<i32> = (0..count as i32).map(|v| v * 7 % 11).collect();
+        let data = vec![bytes_i32(&xs), bytes_i32(&vec![0; 2 * count])];
+        let after = run(&p, &[turns], &data, &[Call::of(0, 2)]);
+        let got = i32s(&after[1]);
+        for block in 0..2 {
+            let mut sums = xs.clone();
+            for _ in 0..turns {
+                sums = (0..count)
+                    .map(|n| sums[n] + sums[(n + block + 1) % count])
+                    .collect();
+            }
+            for n in 0..count {
+                let expect = if xs[n] > 5 {
+                    sums[n] - xs[n]
+                } else {
+                    turns as i32
+                } + 5;
+                assert_eq!(
+                    got[block * count + n],
+                    expect,
+                    "block {block}, element {n}, {lanes} lanes"
+                );
+            }
+        }
+    }
+}
