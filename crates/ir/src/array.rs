@@ -103,12 +103,16 @@ impl OverlapTile {
 pub struct PlaceCoord {
     pub level: PlaceLevel,
     pub name: String,
+    /// The iterator or tile index that it is, if it is one.
+    pub alias: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimeCoord {
     pub level: TimeLevel,
     pub name: String,
+    /// The iterator or tile index that it is, if it is one.
+    pub alias: Option<String>,
 }
 
 /// The mapping on a part of the domain.

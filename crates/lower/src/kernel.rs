@@ -13,7 +13,8 @@
 //! 1. [`slots`]: the point of a slot, and the ranges of its coordinates;
 //! 2. [`partition`]: which coordinates are blocks, loops, lanes or unrolled, and whether queues are
 //!    in registers or in memory ([`state`]);
-//! 3. [`launches`]: storage of the values that cross launches;
+//! 3. [`launches`]: storage of the values that cross launches; [`windows`]: inputs that transfers bring
+//!    into the memory of a block;
 //! 4. [`loops`] with [`cells`] and [`ports`]: the statements, through a [`builder`] that names equal
 //!    values once;
 //! 5. [`tidy`]: what nobody uses is removed.
@@ -44,6 +45,7 @@ pub mod ports;
 pub mod slots;
 pub mod state;
 pub mod tidy;
+pub mod windows;
 
 /// What a target offers.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -49,6 +49,15 @@ impl Names {
         self.forms.get(name)
     }
 
+    /// The iterator or tile index that a form is.
+    pub fn name_of(&self, form: &Form) -> Option<&str> {
+        if form.as_poly().is_some() {
+            return None;
+        }
+        let mut names = self.forms.iter();
+        names.find_map(|(name, f)| (f == form).then_some(name.as_str()))
+    }
+
     pub fn is_param(&self, name: &str) -> bool {
         self.params.iter().any(|p| p == name)
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Reg, Shape, Stmt, Value, Var, VarKind};
-use systola_ir::{BinOp, DimId, Literal, RegId, Scalar, UnOp, ValueId};
+use systola_ir::{BinOp, DimId, Literal, RegId, Scalar, SharedId, UnOp, ValueId};
 
 /// What makes two operations the same.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -70,6 +70,8 @@ pub struct Builder {
     known: Vec<HashMap<Key, ValueId>>,
     /// Buffers that nothing writes.
     read_only: Vec<bool>,
+    /// Arrays of the block that are filled before anything in their scope reads them.
+    pub staged: Vec<SharedId>,
 }
 
 impl Builder {
@@ -88,6 +90,7 @@ impl Builder {
             open: vec![Vec::new()],
             known: vec![HashMap::new()],
             read_only,
+            staged: Vec::new(),
         }
     }
 
@@ -206,10 +209,10 @@ impl Builder {
 
     /// The value of an operation; an equal one that is in scope is taken instead.
     pub fn value(&mut self, name: &str, ty: Scalar, op: Op) -> ValueId {
-        let read_only = &self.read_only;
+        let (read_only, staged) = (&self.read_only, &self.staged);
         let pure = |memory: Memory| match memory {
             Memory::Global(buffer) => read_only.get(buffer.index()).copied().unwrap_or(false),
-            Memory::Shared(_) => false,
+            Memory::Shared(id) => staged.contains(&id),
         };
         let key = key(ty, &op, &pure);
         if let Some(key) = &key

@@ -270,6 +270,9 @@ impl Emitter<'_> {
     pub fn input(&mut self, input: InputId, index: Vec<Form>) -> ValueId {
         let array = self.array;
         let declared = &array.inputs[input.index()];
+        if let Some(from) = self.staged(input, &index) {
+            return self.b.load(&declared.name, declared.ty, from, None);
+        }
         let when = self.facts.simplify(&inside(&declared.axes, &index));
         if when == Cond::Const(false) {
             return match &declared.outside {

@@ -327,6 +327,13 @@ impl<'a> Facts<'a> {
                 .unwrap_or(false)
     }
 
+    /// Does a condition hold in more than a few of the samples? Without samples: can it hold at all?
+    pub fn is_common(&self, cond: &Cond) -> bool {
+        let holds = |s: &&Sample| cond.eval(&s.params, &s.vars) == Ok(true);
+        let count = self.samples.iter().filter(holds).count();
+        count * 16 > self.samples.len() || (self.samples.len() < 8 && !self.impossible(cond))
+    }
+
     /// Does a condition hold nowhere, by the exact sets? Unknown counts as no.
     pub fn impossible(&self, cond: &Cond) -> bool {
         let shown = |s: &Sample| cond.eval(&s.params, &s.vars) == Ok(true);

@@ -126,7 +126,8 @@ pub fn interior(tests: &[Cond], facts: &Facts<'_>, inner: &impl Fn(DimId) -> boo
             if known.is_nonnegative(&worst) {
                 break;
             }
-            if !known.impossible(&holds) {
+            // A condition that sizes rarely meet is left to the loops inside.
+            if known.is_common(&holds) {
                 found = found.and(holds);
                 break;
             }

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use systola_ir::array::{Array, Link};
+use systola_ir::array::{Array, Link, TimeCoord};
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
 use systola_ir::kernel::{Kernel, Program, Shape, Stmt, VarKind};
 use systola_ir::{DimId, ValueId, VarId};
@@ -22,6 +22,7 @@ use crate::kernel::launches::Launches;
 use crate::kernel::partition::{Partition, Pes, queued};
 use crate::kernel::slots::{Slots, range};
 use crate::kernel::state::{Circular, PeKey, Registers};
+use crate::kernel::windows::{Window, windows};
 
 /// A kernel under construction, with all that its statements are made from.
 pub struct Emitter<'a> {
@@ -37,7 +38,10 @@ pub struct Emitter<'a> {
     decide: &'a Decide,
     slots: &'a Slots,
     machine: &'a Machine,
-    lane: Option<DimId>,
+    pub lane: Option<DimId>,
+    pub windows: Vec<Window>,
+    /// Are these the statements of blocks that lie at an edge?
+    at_edge: bool,
     /// Comparisons that cells do, over the slot.
     tests: Vec<Cond>,
     /// How each of the steps is walked.
@@ -82,10 +86,13 @@ pub fn emit(
         slots,
         machine,
         lane: None,
+        windows: Vec::new(),
+        at_edge: false,
         tests: tests(array, slots)?,
         walk: Vec::new(),
     };
     let slot = emitter.prologue()?;
+    emitter.windows = windows(array, decide, partition, &mut emitter.b)?;
     emitter.walk = emitter.choose_unrolling();
     emitter.block(slot)?;
     Ok(emitter.b.finish())
@@ -93,10 +100,11 @@ pub fn emit(
 
 impl Emitter<'_> {
     fn coordinate_name(&self, k: usize) -> String {
-        match k.checked_sub(self.array.place.len()) {
-            None => self.array.place[k].name.clone(),
-            Some(t) => self.array.time[t].name.clone(),
-        }
+        let (name, alias) = match k.checked_sub(self.array.place.len()) {
+            None => (&self.array.place[k].name, &self.array.place[k].alias),
+            Some(t) => (&self.array.time[t].name, &self.array.time[t].alias),
+        };
+        alias.as_ref().unwrap_or(name).clone()
     }
 
     /// Declares what the launch, the grid and the lanes bind, and the queues.
@@ -197,28 +205,44 @@ impl Emitter<'_> {
 
     /// One block: with tests, and without where it lies inside.
     fn block(&mut self, slot: Vec<Form>) -> Result<(), Failure> {
-        if !matches!(self.partition.walk, Pes::Known { .. }) {
-            return self.steps(0, &mut slot.clone());
-        }
-        let outer: Vec<usize> = [&self.partition.launches[..], &self.partition.blocks[..]].concat();
+        let inside = match self.partition.walk {
+            Pes::Known { .. } => self.inside(&slot, 0, None)?,
+            Pes::Looped => Cond::TRUE,
+        };
+        self.either(inside, &mut |e| e.steps(0, &mut slot.clone()))
+    }
+
+    /// Where the tests have one outcome for all PEs and for all steps from `at` on. Of interest may be
+    /// those tests only that speak of one coordinate.
+    fn inside(&self, slot: &[Form], at: usize, about: Option<usize>) -> Result<Cond, Failure> {
         let mut facts = Facts::new(self.decide);
         for (k, range) in self.slots.ranges.iter().enumerate() {
             facts.set_range(DimId::from(k), range.clone());
         }
-        let inner = |d: DimId| !outer.contains(&d.index());
-        let inside = interior(&self.tests, &facts, &inner)
+        let inner = |d: DimId| {
+            self.partition.steps[at..].contains(&d.index())
+                || self.partition.pes.contains(&d.index())
+        };
+        let speaks = |test: &&Cond| {
+            about.is_none_or(|k| {
+                let mut dims = test.forms().into_iter().flat_map(Form::dims);
+                dims.any(|d| d.index() == k)
+            })
+        };
+        let tests: Vec<Cond> = self.tests.iter().filter(speaks).cloned().collect();
+        let inside = interior(&tests, &facts, &inner)
             .map(&|f| f.substitute(&|d| slot.get(d.index()).cloned()))?;
-        let inside = self.facts.simplify(&inside);
-        self.either(inside, &mut |e| e.steps(0, &mut slot.clone()))
+        Ok(self.facts.simplify(&inside))
     }
 
-    /// The same statements twice: where a condition is known to hold, and where it is not.
+    /// The same statements twice: where a condition is known to hold, and where it is not, which is
+    /// rare and not worth more code.
     fn either(
         &mut self,
         cond: Cond,
         f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if matches!(cond, Cond::Const(_)) {
+        if matches!(cond, Cond::Const(_)) || self.at_edge {
             return f(self);
         }
         self.registers.flush(&mut self.b);
@@ -230,10 +254,12 @@ impl Emitter<'_> {
         let then_stmts = self.b.end();
         then?;
         self.facts = around;
+        let at_edge = std::mem::replace(&mut self.at_edge, true);
         self.b.begin();
         let otherwise = f(self);
         self.registers.flush(&mut self.b);
         let otherwise_stmts = self.b.end();
+        self.at_edge = at_edge;
         otherwise?;
         self.b.push(Stmt::If {
             cond,
@@ -279,19 +305,16 @@ impl Emitter<'_> {
         walk
     }
 
-    /// Does the mapping name this time coordinate, or the iterator it is, in `unroll`?
+    /// Does the mapping name this time coordinate in `unroll`?
     fn asked_to_unroll(&self, t: usize) -> bool {
-        self.array.unroll.iter().any(|(name, _)| {
-            *name == self.array.time[t].name
-                || self.array.pieces.iter().all(|piece| {
-                    let dims = piece.time[t].dims();
-                    matches!(dims.as_slice(), [d] if self.array.dims.get(d.index()) == Some(name))
-                })
-        })
+        let TimeCoord { name, alias, .. } = &self.array.time[t];
+        let mut asked = self.array.unroll.iter().map(|(asked, _)| asked);
+        asked.any(|asked| asked == name || Some(asked) == alias.as_ref())
     }
 
     /// The loops over the time coordinates from `at` on.
     fn steps(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        self.fill_windows(at, slot)?;
         let Some(k) = self.partition.steps.get(at).copied() else {
             return self.tick(slot);
         };
@@ -376,11 +399,17 @@ impl Emitter<'_> {
         let name = self.coordinate_name(k);
         self.looped(&name, range, 1, &mut |e, v| {
             slot[k] = Form::from(v);
-            e.steps(at + 1, slot)
+            // A loop around others may be over tiles of its own.
+            let around = at + 1 < e.partition.steps.len();
+            let inside = match e.partition.walk {
+                Pes::Known { .. } if around && !e.at_edge => e.inside(slot, at + 1, Some(k))?,
+                Pes::Known { .. } | Pes::Looped => Cond::TRUE,
+            };
+            e.either(inside, &mut |e| e.steps(at + 1, slot))
         })
     }
 
-    fn looped(
+    pub fn looped(
         &mut self,
         name: &str,
         range: Range,
@@ -419,7 +448,7 @@ impl Emitter<'_> {
         let Some((lo, hi)) = range.single() else {
             return Ok((0, 0));
         };
-        if !matches!(self.partition.walk, Pes::Known { .. }) {
+        if !matches!(self.partition.walk, Pes::Known { .. }) || self.at_edge {
             return Ok((0, 0));
         }
         let inner: Vec<usize> = self.partition.steps[at + 1..]

@@ -55,8 +55,14 @@ impl Pass<'_> {
                 })
                 .collect::<Vec<_>>()
         };
+        let alias = |forms: Option<&Vec<Form>>, n: usize| {
+            let form = forms.and_then(|forms| forms.get(n))?;
+            self.names.name_of(form).map(str::to_string)
+        };
         let mut place = Vec::new();
         for level in PlaceLevel::ALL {
+            let own = self.outside.place.iter().find(|(l, ..)| *l == level);
+            let forms = own.map(|(_, forms, _)| forms);
             let count = all()
                 .flat_map(|c| &c.place)
                 .filter(|(l, ..)| *l == level)
@@ -66,11 +72,18 @@ impl Pass<'_> {
             place.extend(
                 numbered(level.name(), count)
                     .into_iter()
-                    .map(|name| PlaceCoord { level, name }),
+                    .enumerate()
+                    .map(|(n, name)| PlaceCoord {
+                        level,
+                        name,
+                        alias: alias(forms, n),
+                    }),
             );
         }
         let mut time = Vec::new();
         for level in TimeLevel::ALL {
+            let own = self.outside.time.iter().find(|(l, ..)| *l == level);
+            let forms = own.map(|(_, forms, _)| forms);
             let count = all()
                 .flat_map(|c| &c.time)
                 .filter(|(l, ..)| *l == level)
@@ -80,7 +93,12 @@ impl Pass<'_> {
             time.extend(
                 numbered(level.name(), count)
                     .into_iter()
-                    .map(|name| TimeCoord { level, name }),
+                    .enumerate()
+                    .map(|(n, name)| TimeCoord {
+                        level,
+                        name,
+                        alias: alias(forms, n),
+                    }),
             );
         }
         (place, time)

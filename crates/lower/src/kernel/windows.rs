@@ -1,0 +1,315 @@
+//! Transfers: a window of an input is brought into the memory of the block before it is used.
+//!
+//! The *window* is the box of all elements that the slots below a loop read, for one turn of that
+//! loop: its start is a form over the coordinates around it, its extents do not depend on them. It is
+//! filled when the turn begins, row by row in whole vectors, with what the input states outside of its
+//! axes; reads then need no test of these axes. A box whose extents can not be said in the parameters is
+//! not staged, and its elements are read where they are.
+
+use systola_ir::array::{Array, Realisation, Role};
+use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::kernel::{Access, Memory, Shared, Stmt};
+use systola_ir::mapping::{Layout, Store, Transfer};
+use systola_ir::system::Expr;
+use systola_ir::system::visit::walk;
+use systola_ir::{BufferId, InputId, SharedId};
+
+use crate::apply_mapping::Failure;
+use crate::clock::domain;
+use crate::decide::{Decide, Undecided};
+use crate::kernel::builder::Builder;
+use crate::kernel::cells::inside;
+use crate::kernel::facts::Range;
+use crate::kernel::limitation;
+use crate::kernel::loops::Emitter;
+use crate::kernel::partition::Partition;
+use crate::kernel::slots::{Part, bounds};
+
+/// A window of an input.
+#[derive(Clone, Debug)]
+pub struct Window {
+    input: InputId,
+    store: SharedId,
+    /// Filled inside of so many of the loops over time.
+    depth: usize,
+    /// For each axis the first index, over the coordinates of the slot, and the extent.
+    axes: Vec<(Form, Poly)>,
+    /// The first indices of the window that is there now, over the variables of the kernel.
+    start: Vec<Form>,
+}
+
+/// The windows that the transfers of a mapping ask for.
+pub fn windows(
+    array: &Array,
+    decide: &Decide,
+    partition: &Partition,
+    builder: &mut Builder,
+) -> Result<Vec<Window>, Failure> {
+    let mut found = Vec::new();
+    for transfer in &array.transfers {
+        // Registers take what is read often anyway; constants are read as they are.
+        if transfer.store != Store::Shared {
+            continue;
+        }
+        let input = array
+            .inputs
+            .iter()
+            .position(|i| i.name == transfer.source.text);
+        let Some(input) = input.map(InputId::from) else {
+            continue;
+        };
+        let depth = depth(array, partition, transfer)?;
+        let Some(axes) = window(array, decide, partition, input, depth)? else {
+            continue;
+        };
+        let pad = match transfer.layout {
+            Layout::Plain | Layout::Xor => 0,
+            Layout::Pad(n) => i128::from(n),
+        };
+        let mut extents: Vec<Poly> = axes.iter().map(|(_, extent)| extent.clone()).collect();
+        if let Some(last) = extents.last_mut() {
+            // A row is written in whole vectors.
+            *last = last.add(&Poly::constant(i128::from(partition.lanes) + pad));
+        }
+        let declared = &array.inputs[input.index()];
+        builder.kernel.shared.push(Shared {
+            name: format!("{}_near", declared.name),
+            ty: declared.ty,
+            extents,
+        });
+        let store = SharedId::from(builder.kernel.shared.len() - 1);
+        builder.staged.push(store);
+        found.push(Window {
+            input,
+            store,
+            depth,
+            axes,
+            start: Vec::new(),
+        });
+    }
+    Ok(found)
+}
+
+/// Inside of how many time loops the window is filled.
+fn depth(array: &Array, partition: &Partition, transfer: &Transfer) -> Result<usize, Failure> {
+    let Some(at) = &transfer.at else { return Ok(0) };
+    let n_place = array.place.len();
+    let named = |k: usize| match k.checked_sub(n_place) {
+        None => [Some(&array.place[k].name), array.place[k].alias.as_ref()],
+        Some(t) => [Some(&array.time[t].name), array.time[t].alias.as_ref()],
+    };
+    let is = |k: usize| named(k).contains(&Some(&at.text));
+    if partition
+        .blocks
+        .iter()
+        .chain(&partition.launches)
+        .any(|k| is(*k))
+    {
+        return Ok(0);
+    }
+    if let Some(step) = partition.steps.iter().position(|k| is(*k)) {
+        return Ok(step + 1);
+    }
+    Err(limitation(
+        at.span,
+        format!(
+            "`{}` is staged at `{}`, which is no coordinate of a block or of time by itself",
+            transfer.source.text, at.text
+        ),
+    ))
+}
+
+/// The box that is read at given outer coordinates.
+fn window(
+    array: &Array,
+    decide: &Decide,
+    partition: &Partition,
+    input: InputId,
+    depth: usize,
+) -> Result<Option<Vec<(Form, Poly)>>, Undecided> {
+    let given: Vec<usize> = [
+        &partition.launches[..],
+        &partition.blocks[..],
+        &partition.steps[..depth],
+    ]
+    .concat();
+    let reads = reads(array, input);
+    let mut axes = Vec::new();
+    for axis in 0..array.inputs[input.index()].axes.len() {
+        let mut parts = Vec::new();
+        for piece in &array.pieces {
+            let coordinate = |k: usize| match k.checked_sub(piece.place.len()) {
+                None => piece.place[k].clone(),
+                Some(t) => piece.time[t].clone(),
+            };
+            for index in &reads {
+                parts.push(Part {
+                    cond: domain(array).and(piece.cond.clone()),
+                    value: index[axis].clone(),
+                    given: given.iter().map(|g| coordinate(*g)).collect(),
+                });
+            }
+        }
+        let range = bounds(decide, array.dims.len(), parts, &given)?;
+        let Some(span) = span(&range) else {
+            return Ok(None);
+        };
+        axes.push(span);
+    }
+    Ok(Some(axes))
+}
+
+/// A start and an extent that does not depend on the coordinates; the smallest number, if there is one.
+fn span(range: &Range) -> Option<(Form, Poly)> {
+    let mut all: Vec<(Form, Poly)> = Vec::new();
+    for lo in &range.lo {
+        for hi in &range.hi {
+            if let Some(extent) = hi.sub(lo).as_poly() {
+                all.push((lo.clone(), extent.clone()));
+            }
+        }
+    }
+    let number = |(_, extent): &(Form, Poly)| extent.as_constant().unwrap_or(i128::MAX);
+    all.into_iter().min_by_key(number)
+}
+
+/// The indices at which cells read an input.
+fn reads(array: &Array, input: InputId) -> Vec<&[Form]> {
+    let mut found: Vec<&[Form]> = Vec::new();
+    for cell in &array.cells {
+        walk(&cell.body, &mut |e| {
+            if let Expr::Input {
+                input: read, index, ..
+            } = e
+                && *read == input
+            {
+                found.push(index);
+            }
+        });
+    }
+    for port in &array.ports {
+        let again = port.links.iter().any(|l| {
+            matches!(
+                l.realisation,
+                Realisation::Reinject | Realisation::Broadcast
+            )
+        });
+        if let Role::Propagation {
+            input: read, index, ..
+        } = &array.cells[port.source.index()].role
+            && *read == input
+            && again
+        {
+            found.push(index);
+        }
+    }
+    found
+}
+
+impl Emitter<'_> {
+    /// Where an element is in the window of its input, if that has one.
+    pub fn staged(&self, input: InputId, index: &[Form]) -> Option<Access> {
+        let window = self.windows.iter().find(|w| w.input == input)?;
+        let at: Vec<Form> = index
+            .iter()
+            .zip(&window.start)
+            .map(|(i, s)| i.sub(s))
+            .collect();
+        let within = at.iter().zip(&window.axes).map(|(at, (_, extent))| {
+            Cond::cmp(Rel::Ge, at.clone(), 0).and(Cond::cmp(Rel::Lt, at.clone(), extent.clone()))
+        });
+        Some(Access {
+            memory: Memory::Shared(window.store),
+            // Only a slot without a point may ask for more.
+            when: self.facts.simplify(&within.fold(Cond::TRUE, Cond::and)),
+            index: at,
+        })
+    }
+
+    /// Fills the windows of a turn of the loops around `depth`.
+    pub fn fill_windows(&mut self, depth: usize, slot: &[Form]) -> Result<(), Failure> {
+        for n in 0..self.windows.len() {
+            if self.windows[n].depth == depth {
+                let mut window = self.windows[n].clone();
+                window.start = window
+                    .axes
+                    .iter()
+                    .map(|(start, _)| start.substitute(&|d| slot.get(d.index()).cloned()))
+                    .collect::<Result<_, _>>()?;
+                self.fill(&window, &mut Vec::new())?;
+                self.windows[n] = window;
+            }
+        }
+        Ok(())
+    }
+
+    /// Loops over the axes of a window, the last one in vectors.
+    fn fill(&mut self, window: &Window, at: &mut Vec<Form>) -> Result<(), Failure> {
+        let axis = at.len();
+        let Some((_, extent)) = window.axes.get(axis) else {
+            return self.copy(window, at);
+        };
+        let last = axis + 1 == window.axes.len();
+        let step = if last {
+            i128::from(self.partition.lanes)
+        } else {
+            1
+        };
+        let name = format!("{}{axis}", self.array.inputs[window.input.index()].name);
+        let range = Range::new(0, Form::from(extent.clone()));
+        self.looped(&name, range, step, &mut |e, v| {
+            at.push(match e.lane {
+                Some(lane) if last => Form::from(v).add(&Form::from(lane)),
+                Some(_) | None => Form::from(v),
+            });
+            let result = e.fill(window, at);
+            at.pop();
+            result
+        })
+    }
+
+    fn copy(&mut self, window: &Window, at: &[Form]) -> Result<(), Failure> {
+        let declared = &self.array.inputs[window.input.index()];
+        let index: Vec<Form> = at
+            .iter()
+            .zip(&window.start)
+            .map(|(a, s)| a.add(s))
+            .collect();
+        let when = self.facts.simplify(&inside(&declared.axes, &index));
+        let from = Access {
+            memory: Memory::Global(BufferId::from(window.input.index())),
+            index,
+            when,
+        };
+        let value = self
+            .b
+            .load(&declared.name, declared.ty, from, declared.outside);
+        self.b.push(Stmt::Store {
+            to: Access::new(Memory::Shared(window.store), at.to_vec()),
+            value,
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systola_ir::DimId;
+
+    use super::*;
+
+    #[test]
+    fn the_smallest_number_is_the_extent() {
+        let v = |n: usize| Form::from(DimId::from(n));
+        let range = Range {
+            lo: vec![v(0), Form::from(0)],
+            hi: vec![v(0).plus(34), v(1)],
+        };
+        assert_eq!(span(&range), Some((v(0), Poly::constant(34))));
+        let open = Range {
+            lo: vec![v(0)],
+            hi: vec![v(1)],
+        };
+        assert_eq!(span(&open), None);
+    }
+}
