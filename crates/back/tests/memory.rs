@@ -79,9 +79,9 @@ fn masked_rows_do_not_leave_the_array() {
             let one = value::literal(ty, Literal::Int(1));
             // Elements that no block reaches keep what they had.
             let reached = (blocks * i64::from(lanes) - 1).min(n) as usize;
-            for i in 0..n as usize {
+            for (i, got) in y.iter().enumerate() {
                 let expect = x.get(i + 3).filter(|_| i < reached).unwrap_or(&one);
-                assert_eq!(&y[i], expect, "{ty}, element {i}, {lanes} lanes");
+                assert_eq!(got, expect, "{ty}, element {i}, {lanes} lanes");
             }
         }
     }
@@ -420,7 +420,11 @@ fn flags_order_blocks() {
     let xs: Vec<i32> = (1..=n).collect();
     let zeros = |n: i32| bytes_i32(&vec![0; n as usize]);
     let data = vec![bytes_i32(&xs), zeros(n), zeros(n + 1), zeros(1)];
-    let after = run(&p, &[n.into()], &data, &[Call::of(0, n.into())]);
+    let call = Call {
+        at_once: true,
+        ..Call::of(0, n.into())
+    };
+    let after = run(&p, &[n.into()], &data, &[call]);
     let sums: Vec<i32> = (1..=n).map(|v| v * (v + 1) / 2).collect();
     assert_eq!(i32s(&after[1]), sums);
     assert_eq!(i32s(&after[3]), [n]);

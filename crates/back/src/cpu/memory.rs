@@ -1,17 +1,19 @@
 //! Loads and stores, by how the lane enters the address.
 
-use systola_ir::form::{Cond, Form, Poly};
+use systola_ir::form::Cond;
 use systola_ir::kernel::{Access, Memory};
 use systola_ir::{Literal, Scalar, ValueId};
 
-use super::lanes::{Vector, all_lanes};
+use super::lanes::Vector;
+use super::place::{Pattern, Place};
+use super::transfer::Transfer;
 use super::vector::Operand;
 use super::{Cpu, Rep};
 use crate::c_family::Context;
 use crate::dialect::Action;
 use crate::error::Fault;
 use crate::expr::Expr;
-use crate::index::{Stride, Sum, number};
+use crate::index::{Stride, number};
 use crate::prelude::File;
 use crate::scalar;
 
@@ -72,32 +74,14 @@ impl Cpu {
                 }
             }
             (pattern, varying) => {
-                let (name, mut args) = match (pattern, varying.is_some()) {
-                    (Pattern::Same, _) => unreachable!("handled above"),
-                    (Pattern::Row | Pattern::Reversed, false) => ("load", vec![place.pointer()]),
-                    (Pattern::Row, true) => ("load_if", vec![place.pointer()]),
-                    (Pattern::Reversed, true) => {
-                        ("gather_if", vec![self.last_first(&place)?, number(-1)?])
-                    }
-                    (Pattern::Strided(by), false) => ("gather", vec![place.pointer(), by.clone()]),
-                    (Pattern::Strided(by), true) => {
-                        ("gather_if", vec![place.pointer(), by.clone()])
-                    }
-                    (Pattern::Anywhere(at), false) => {
-                        ("gather_at", vec![place.pointer(), at.clone()])
-                    }
-                    (Pattern::Anywhere(at), true) => {
-                        ("gather_at_if", vec![place.pointer(), at.clone()])
-                    }
-                };
+                let (transfer, mut args) = self.loading(&place, varying.is_some())?;
                 if let Some(cond) = &varying {
                     args.push(self.on(cx, cond)?);
                     args.push(self.vector(cx, &absent)?);
                 }
-                let helper = self.memory_helper(cx, name, element)?;
-                let mut e = Expr::call(&helper, &args);
+                let vector = Vector::new(element, self.lanes);
+                let mut e = Expr::call(&transfer.function(cx.prelude, vector)?, &args);
                 if *pattern == Pattern::Reversed && varying.is_none() {
-                    let vector = Vector::new(element, self.lanes);
                     let backwards: Vec<u32> = (0..self.lanes).rev().collect();
                     e = Expr::call(&vector.permute(cx.prelude, &backwards)?, &[e]);
                 }
@@ -169,33 +153,20 @@ impl Cpu {
         } else {
             let a = self.read(cx, value);
             let v = self.as_stored(cx, &a, element)?;
-            let (name, mut args) = match (&place.pattern, varying.is_some()) {
-                (Pattern::Same, _) => unreachable!("handled above"),
-                (Pattern::Row | Pattern::Reversed, false) => ("store", vec![place.pointer()]),
-                (Pattern::Row, true) => ("store_if", vec![place.pointer()]),
-                (Pattern::Reversed, true) => {
-                    ("scatter_if", vec![self.last_first(&place)?, number(-1)?])
-                }
-                (Pattern::Strided(by), false) => ("scatter", vec![place.pointer(), by.clone()]),
-                (Pattern::Strided(by), true) => ("scatter_if", vec![place.pointer(), by.clone()]),
-                (Pattern::Anywhere(at), false) => ("scatter_at", vec![place.pointer(), at.clone()]),
-                (Pattern::Anywhere(at), true) => {
-                    ("scatter_at_if", vec![place.pointer(), at.clone()])
-                }
-            };
+            let (transfer, mut args) = self.storing(&place, varying.is_some())?;
+            let vector = Vector::new(element, self.lanes);
             if let Some(cond) = &varying {
                 args.push(self.on(cx, cond)?);
             }
             let v = if place.pattern == Pattern::Reversed && varying.is_none() {
                 let backwards: Vec<u32> = (0..self.lanes).rev().collect();
-                let vector = Vector::new(element, self.lanes);
                 Expr::call(&vector.permute(cx.prelude, &backwards)?, &[v])
             } else {
                 v
             };
             args.push(v);
-            let helper = self.memory_helper(cx, name, element)?;
-            format!("{};", Expr::call(&helper, &args).text)
+            let function = transfer.function(cx.prelude, vector)?;
+            format!("{};", Expr::call(&function, &args).text)
         };
         Ok(Action {
             guard,
@@ -278,8 +249,12 @@ impl Cpu {
         }
         let at = sum.unwrap_or_else(|| Expr::atom("0"));
         let (mut e, rep) = if varying {
-            let helper = self.memory_helper(cx, "gather_at", element)?;
-            (Expr::call(&helper, &[Expr::atom(&array), at]), Rep::Vector)
+            let vector = Vector::new(element, self.lanes);
+            let function = Transfer::GatherAt.function(cx.prelude, vector)?;
+            (
+                Expr::call(&function, &[Expr::atom(&array), at]),
+                Rep::Vector,
+            )
         } else {
             (Expr::index(&array, &at), Rep::Scalar)
         };

@@ -22,7 +22,7 @@ impl Cpu {
         }
     }
 
-    fn shuffle(&mut self, cx: &mut Context<'_>, value: ValueId, from: &Form) -> Printed {
+    pub fn shuffle(&self, cx: &mut Context<'_>, value: ValueId, from: &Form) -> Printed {
         if self.reps[value.index()] == Rep::Scalar {
             return Ok((self.read(cx, value).expr, Rep::Scalar));
         }
@@ -82,8 +82,8 @@ impl Cpu {
             .collect()
     }
 
-    fn slide(
-        &mut self,
+    pub fn slide(
+        &self,
         cx: &mut Context<'_>,
         low: Option<ValueId>,
         high: Option<ValueId>,

@@ -4,6 +4,7 @@ use systola_ir::form::{Form, Poly};
 use systola_ir::kernel::{Access, Memory};
 
 use super::Cpu;
+use super::transfer::Transfer;
 use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::{Expr, Level};
@@ -11,7 +12,7 @@ use crate::index::{Stride, Sum, number};
 
 /// Where the lanes of an access go.
 #[derive(Clone, Debug, PartialEq)]
-enum Pattern {
+pub enum Pattern {
     /// All to one element.
     Same,
     /// To elements in a row.
@@ -25,16 +26,16 @@ enum Pattern {
 }
 
 /// The elements of an access.
-struct Place {
-    array: String,
+pub struct Place {
+    pub array: String,
     /// Of lane 0, from the start of the array; 0 for `Anywhere`.
-    offset: Expr,
-    pattern: Pattern,
+    pub offset: Expr,
+    pub pattern: Pattern,
 }
 
 impl Place {
     /// The address of lane 0.
-    fn pointer(&self) -> Expr {
+    pub fn pointer(&self) -> Expr {
         if self.offset.text == "0" {
             Expr::atom(&self.array)
         } else {
@@ -45,7 +46,12 @@ impl Place {
 
 impl Cpu {
     /// Where an access goes, moved by so many elements along the last axis.
-    fn place(&self, cx: &mut Context<'_>, access: &Access, moved: i128) -> Result<Place, Fault> {
+    pub fn place(
+        &self,
+        cx: &mut Context<'_>,
+        access: &Access,
+        moved: i128,
+    ) -> Result<Place, Fault> {
         let array = cx.pointer(access.memory);
         let mut index = self.counted_from_zero(cx, access);
         if let Some(last) = index.last_mut() {
@@ -154,11 +160,11 @@ impl Cpu {
         Ok(match flat.text.strip_prefix('-') {
             Some(rest) => Expr {
                 text: format!("{} - {rest}", sum.text),
-                level: crate::expr::Level::Sum,
+                level: Level::Sum,
             },
             None => Expr {
                 text: format!("{} + {}", sum.text, flat.text),
-                level: crate::expr::Level::Sum,
+                level: Level::Sum,
             },
         })
     }
@@ -199,6 +205,45 @@ impl Cpu {
         })
     }
 
+    /// The function that loads from a place, and its first arguments. Without a predicate a reversed row is
+    /// loaded as it lies.
+    pub fn loading(&self, place: &Place, masked: bool) -> Result<(Transfer, Vec<Expr>), Fault> {
+        let start = place.pointer();
+        Ok(match (&place.pattern, masked) {
+            (Pattern::Same, _) => unreachable!("one element is no vector"),
+            (Pattern::Row | Pattern::Reversed, false) => (Transfer::Load, vec![start]),
+            (Pattern::Row, true) => (Transfer::LoadIf, vec![start]),
+            (Pattern::Reversed, true) => {
+                let start = self.last_first(place)?;
+                (Transfer::GatherIf, vec![start, number(-1)?])
+            }
+            (Pattern::Strided(by), false) => (Transfer::Gather, vec![start, by.clone()]),
+            (Pattern::Strided(by), true) => (Transfer::GatherIf, vec![start, by.clone()]),
+            (Pattern::Anywhere(at), false) => (Transfer::GatherAt, vec![start, at.clone()]),
+            (Pattern::Anywhere(at), true) => (Transfer::GatherAtIf, vec![start, at.clone()]),
+        })
+    }
+
+    /// The function that stores to a place, and its first arguments.
+    pub fn storing(&self, place: &Place, masked: bool) -> Result<(Transfer, Vec<Expr>), Fault> {
+        let (transfer, args) = self.loading(place, masked)?;
+        let transfer = match transfer {
+            Transfer::Load => Transfer::Store,
+            Transfer::LoadIf => Transfer::StoreIf,
+            Transfer::Gather => Transfer::Scatter,
+            Transfer::GatherIf => Transfer::ScatterIf,
+            Transfer::GatherAt => Transfer::ScatterAt,
+            Transfer::GatherAtIf => Transfer::ScatterAtIf,
+            Transfer::Store
+            | Transfer::StoreIf
+            | Transfer::Scatter
+            | Transfer::ScatterIf
+            | Transfer::ScatterAt
+            | Transfer::ScatterAtIf => unreachable!("a load does not store"),
+        };
+        Ok((transfer, args))
+    }
+
     /// The address of lane 0 of a reversed row.
     fn last_first(&self, place: &Place) -> Result<Expr, Fault> {
         let last = number(i128::from(self.lanes) - 1)?;
@@ -206,7 +251,7 @@ impl Cpu {
     }
 
     /// The address of a lane whose number is a variable.
-    fn lane_pointer(&self, place: &Place, lane: &str) -> Result<Expr, Fault> {
+    pub fn lane_pointer(&self, place: &Place, lane: &str) -> Result<Expr, Fault> {
         let lane = Expr::atom(lane);
         let (start, moved) = match &place.pattern {
             Pattern::Same => return Ok(place.pointer()),

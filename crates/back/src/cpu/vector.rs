@@ -4,17 +4,16 @@
 //! where a helper wants one. A `bool` of each lane is a mask as wide as the values it was compared from; it is
 //! resized where it meets another width.
 
-use systola_ir::form::{Atom, Form};
+use systola_ir::form::Form;
 use systola_ir::kernel::{Op, Shape};
-use systola_ir::{BinOp, DimId, Literal, Scalar, UnOp, ValueId};
+use systola_ir::{BinOp, Literal, Scalar, UnOp, ValueId};
 
 use super::lanes::Vector;
-use super::small::split;
 use super::{Cpu, ONE_BY_ONE, Rep};
 use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
-use crate::index::{modulo, number};
+use crate::index::number;
 use crate::prelude::File;
 use crate::scalar::{self, c_type, signed};
 
@@ -28,7 +27,8 @@ pub struct Operand {
     pub literal: Option<Literal>,
 }
 
-type Printed = Result<(Expr, Rep), Fault>;
+/// An expression and how it holds the value.
+pub type Printed = Result<(Expr, Rep), Fault>;
 
 impl Cpu {
     pub fn read(&self, cx: &mut Context<'_>, value: ValueId) -> Operand {
@@ -142,7 +142,7 @@ impl Cpu {
     }
 
     /// The width of the mask that chooses between two values; `own` where both are uniform bools.
-    fn choice_width(&self, a: &Operand, b: &Operand, own: u32) -> u32 {
+    pub fn choice_width(&self, a: &Operand, b: &Operand, own: u32) -> u32 {
         match (a.rep, b.rep) {
             (Rep::Mask(bits), _) | (_, Rep::Mask(bits)) => bits,
             (Rep::Scalar | Rep::Vector, Rep::Scalar | Rep::Vector) if a.ty == Scalar::Bool => own,

@@ -18,6 +18,8 @@ pub struct Call {
     pub kernel: usize,
     pub args: Vec<i64>,
     pub blocks: i64,
+    /// On two threads at once, or one range of blocks after the other.
+    pub at_once: bool,
 }
 
 impl Call {
@@ -26,6 +28,7 @@ impl Call {
             kernel,
             args: Vec::new(),
             blocks,
+            at_once: false,
         }
     }
 }
@@ -105,13 +108,6 @@ pub fn run_with(
     calls: &[Call],
 ) -> Vec<Vec<u8>> {
     let folder = Folder::new();
-    if let Ok(keep) = std::env::var("BK_KEEP") {
-        std::fs::write(
-            format!("{keep}/{}.c", artifact.source.len()),
-            &artifact.source,
-        )
-        .unwrap();
-    }
     let source = folder.path("kernel.c");
     std::fs::write(&source, &artifact.source).unwrap();
     std::fs::write(
@@ -197,14 +193,14 @@ fn main_c(artifact: &Artifact, sizes: &[i64], buffers: &[Vec<u8>], calls: &[Call
         let symbol = &artifact.kernels[call.kernel].symbol;
         // Two ranges: a block may not depend on where its range begins.
         let middle = call.blocks / 2;
-        for (first, last) in [(0, middle), (middle, call.blocks)] {
-            writeln!(
-                steps,
-                "    {{ const int64_t args[] = {{{}}}; {symbol}(sizes, args, buffers, scratch, {first}, {last}); }}",
-                numbers(&call.args)
-            )
-            .unwrap();
-        }
+        writeln!(
+            steps,
+            "    run({symbol}, (int64_t[]){{{}}}, {middle}, {}, {});",
+            numbers(&call.args),
+            call.blocks,
+            i32::from(call.at_once)
+        )
+        .unwrap();
     }
     MAIN.replace("DECLARATIONS", &declarations)
         .replace("SIZES", &numbers(sizes))
@@ -216,6 +212,7 @@ fn main_c(artifact: &Artifact, sizes: &[i64], buffers: &[Vec<u8>], calls: &[Call
 
 const MAIN: &str = r#"
 #define _GNU_SOURCE
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -236,14 +233,45 @@ static void *guarded(int64_t bytes, int at_end)
     return at_end ? p + page + inner - bytes : p + page;
 }
 
+typedef void kernel(const int64_t *, const int64_t *, void *const *, void *, int64_t, int64_t);
+
+static const int64_t sizes[] = {SIZES};
+static void *buffers[N_BUFFERS + 1];
+static void *scratch[2];
+
+struct range {
+    kernel *k;
+    const int64_t *args;
+    int64_t first, last;
+    int thread;
+};
+
+static void *run_range(void *p)
+{
+    struct range *r = p;
+    r->k(sizes, r->args, buffers, scratch[r->thread], r->first, r->last);
+    return 0;
+}
+
+static void run(kernel *k, const int64_t *args, int64_t middle, int64_t last, int at_once)
+{
+    struct range ranges[] = {{k, args, 0, middle, 0}, {k, args, middle, last, 1}};
+    pthread_t other;
+    if (at_once && pthread_create(&other, 0, run_range, &ranges[1]) != 0)
+        exit(7);
+    run_range(&ranges[0]);
+    if (at_once)
+        pthread_join(other, 0);
+    else
+        run_range(&ranges[1]);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 4)
         return 2;
     const int at_end = strcmp(argv[3], "end") == 0;
-    const int64_t sizes[] = {SIZES};
     const int64_t bytes[] = {BYTES};
-    void *buffers[N_BUFFERS + 1];
     FILE *in = fopen(argv[1], "rb");
     for (int n = 0; n < N_BUFFERS; n++) {
         buffers[n] = bytes[n] ? guarded(bytes[n], at_end) : 0;
@@ -251,7 +279,8 @@ int main(int argc, char **argv)
             return 5;
     }
     fclose(in);
-    void *scratch = SCRATCH ? guarded(SCRATCH, at_end) : 0;
+    for (int n = 0; n < 2; n++)
+        scratch[n] = SCRATCH ? guarded(SCRATCH, at_end) : 0;
 STEPS
     FILE *out = fopen(argv[2], "wb");
     for (int n = 0; n < N_BUFFERS; n++)

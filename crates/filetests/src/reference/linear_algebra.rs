@@ -41,6 +41,21 @@ pub fn references() -> Vec<Reference> {
             tolerance: SINGLE,
         },
         Reference {
+            file: "linear-algebra/matmul_core.ure",
+            system: "matmul",
+            sizes: &[&[1, 1, 1], &[1, 4, 3], &[13, 1, 2], &[12, 32, 5], &[25, 35, 7]],
+            inputs: |p, rng| {
+                let [n, m, k] = p.get(["N", "M", "K"]);
+                Arrays::new()
+                    .with("a", rng.floats([n, k]))
+                    .with("b", rng.floats([k, m]))
+            },
+            outputs: |_, arrays| {
+                Arrays::new().with("c", multiply(arrays.floats("a"), arrays.floats("b")))
+            },
+            tolerance: SINGLE,
+        },
+        Reference {
             file: "linear-algebra/band_matmul.ure",
             system: "band_matmul",
             sizes: &[&[1, 0], &[1, 2], &[4, 0], &[3, 5], &[7, 3]],

@@ -57,7 +57,62 @@ pub fn references() -> Vec<Reference> {
                 scalar("len", longest.unwrap_or(0) as i64)
             },
         ),
+        Reference {
+            file: "string/edit_distance_batch.ure",
+            system: "edit_distance_batch",
+            sizes: BATCHES,
+            inputs: |p, rng| pairs(p, rng, 4),
+            outputs: |p, arrays| {
+                let each = |a: &[i64], b: &[i64]| edit_distance(a, b);
+                Arrays::new().with("d", of_pairs(p, arrays, each))
+            },
+            tolerance: EXACT,
+        },
+        Reference {
+            file: "string/smith_waterman_batch.ure",
+            system: "smith_waterman_batch",
+            sizes: &[
+                &[1, 1, 1, 1],
+                &[3, 5, 1, 2],
+                &[33, 4, 7, 4],
+                &[7, 1, 6, 3],
+                &[70, 6, 5, 5],
+            ],
+            inputs: |p, rng| {
+                let [s] = p.get(["S"]);
+                // Matches are worth a lot, so that gaps can pay.
+                let mut sub = rng.ints([s, s], -4, 3);
+                for letter in 0..s {
+                    sub[[letter, letter]] = 14;
+                }
+                pairs(p, rng, s as i64).with("sub", sub)
+            },
+            outputs: |p, arrays| {
+                let sub = arrays.ints("sub");
+                let score = |a: i64, b: i64| sub[[a as usize, b as usize]];
+                let each = |a: &[i64], b: &[i64]| align(a, b, score, |length| 11 + (length - 1));
+                Arrays::new().with("score", of_pairs(p, arrays, each))
+            },
+            tolerance: EXACT,
+        },
     ]
+}
+
+const BATCHES: &[&[i64]] = &[&[1, 1, 1], &[2, 5, 1], &[33, 4, 7], &[7, 1, 6], &[70, 6, 5]];
+
+fn pairs(p: &Params, rng: &mut Rng, letters: i64) -> Arrays {
+    let [pairs, n, m] = p.get(["P", "N", "M"]);
+    Arrays::new()
+        .with("a", rng.ints([pairs, n], 0, letters))
+        .with("b", rng.ints([pairs, m], 0, letters))
+}
+
+fn of_pairs(p: &Params, arrays: &Arrays, each: impl Fn(&[i64], &[i64]) -> i64) -> Tensor<i64> {
+    let [pairs, n, m] = p.get(["P", "N", "M"]);
+    let (a, b) = (&arrays.ints("a").data, &arrays.ints("b").data);
+    Tensor::from_fn([pairs], |[k]| {
+        each(&a[k * n..(k + 1) * n], &b[k * m..(k + 1) * m])
+    })
 }
 
 fn dna(p: &Params, rng: &mut Rng) -> Arrays {
@@ -102,13 +157,21 @@ fn common_subsequence(a: &[i64], b: &[i64]) -> i64 {
     row[b.len()]
 }
 
-/// Smith and Waterman as published: a gap of any length ends at each cell, at a cost `gap(length)`.
 fn local_alignment(
     arrays: &Arrays,
     score: impl Fn(i64, i64) -> i64,
     gap: impl Fn(i64) -> i64,
 ) -> i64 {
-    let (a, b) = (&arrays.ints("a").data, &arrays.ints("b").data);
+    align(&arrays.ints("a").data, &arrays.ints("b").data, score, gap)
+}
+
+/// Smith and Waterman as published: a gap of any length ends at each cell, at a cost `gap(length)`.
+fn align(
+    a: &[i64],
+    b: &[i64],
+    score: impl Fn(i64, i64) -> i64,
+    gap: impl Fn(i64) -> i64,
+) -> i64 {
     let mut h = Tensor::filled([a.len() + 1, b.len() + 1], 0);
     let mut best = 0;
     for i in 1..=a.len() {

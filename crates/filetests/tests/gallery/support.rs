@@ -159,6 +159,9 @@ pub fn to_interp(system: &System, arrays: &Arrays) -> interp::Arrays {
             (Scalar::U8, Array::Int(t)) => {
                 t.data.iter().map(|x| *x as u8).collect::<Vec<_>>().into()
             }
+            (Scalar::I16, Array::Int(t)) => {
+                t.data.iter().map(|x| *x as i16).collect::<Vec<_>>().into()
+            }
             (Scalar::I32, Array::Int(t)) => {
                 t.data.iter().map(|x| *x as i32).collect::<Vec<_>>().into()
             }
