@@ -327,7 +327,9 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
                 .all(|b| b.is_ascii_alphanumeric() || b == b'_');
         if literal || (is_name && reads.is_empty()) {
             self.cx.slots[value.index()] = Slot::Ready(expr);
-        } else if is_name || (left == 1 && expr.text.len() <= LONG) {
+        } else if is_name
+            || (left == 1 && expr.text.len() <= LONG && self.cx.usage.near[value.index()])
+        {
             self.cx.slots[value.index()] = Slot::Waiting { expr, reads, left };
             if let Some(scope) = self.cx.waiting.last_mut() {
                 scope.push(value);

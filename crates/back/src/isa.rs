@@ -35,19 +35,21 @@ impl Isa {
         (self.vector_bytes * 8 / ty.bits()).max(1)
     }
 
-    /// Arguments of `cc` that turn the source into a shared library. Signed arithmetic has to wrap; the
-    /// rest are licences that the meaning of kernels grants.
+    /// Arguments of `cc` for every machine. Signed arithmetic has to wrap; the rest are licences that the
+    /// meaning of kernels grants.
+    pub const MEANING: [&str; 6] = [
+        "-std=gnu11",
+        "-O3",
+        "-fwrapv",
+        "-fno-math-errno",
+        "-fno-trapping-math",
+        "-ffp-contract=fast",
+    ];
+
+    /// Arguments of `cc` that turn the source into a shared library for this machine.
     pub fn flags(&self) -> Vec<&'static str> {
-        let mut flags = vec![
-            "-std=gnu11",
-            "-O3",
-            "-fwrapv",
-            "-fno-math-errno",
-            "-fno-trapping-math",
-            "-ffp-contract=fast",
-            "-fPIC",
-            "-shared",
-        ];
+        let mut flags = Self::MEANING.to_vec();
+        flags.extend(["-fPIC", "-shared"]);
         match self.vector_bytes {
             0 => {}
             64 => flags.extend(["-march=native", "-mprefer-vector-width=512"]),

@@ -172,6 +172,8 @@ pub struct Usage {
     pub live_regs: Vec<bool>,
     /// Reads of each value; 0: it is dead.
     pub reads: Vec<u32>,
+    /// Is all that reads the value within a few statements of it, in the same list?
+    pub near: Vec<bool>,
     /// Buffers and shared arrays that are stored to.
     pub written: BTreeSet<Memory>,
     /// Do blocks talk to each other through flags?
@@ -230,11 +232,34 @@ impl Usage {
                 | Stmt::Comment(_) => {}
             }
         });
+        let mut near = vec![true; kernel.values.len()];
+        find_near(&kernel.body, &mut near);
         Usage {
             live_regs,
             reads,
+            near,
             written,
             has_flags,
+        }
+    }
+}
+
+/// Statements between a value and what reads it, at most, for it to be printed there. Further away it would
+/// be computed later than the kernel says, and the order of a kernel is the one that needs few registers.
+const NEAR: usize = 4;
+
+fn find_near(stmts: &[Stmt], near: &mut [bool]) {
+    let mut defined = std::collections::BTreeMap::new();
+    for (at, stmt) in stmts.iter().enumerate() {
+        for v in stmt_operands(stmt) {
+            let close = defined.get(&v).is_some_and(|d| at - d <= NEAR);
+            near[v.index()] &= close;
+        }
+        if let Stmt::Let(v, _) = stmt {
+            defined.insert(*v, at);
+        }
+        for list in children(stmt) {
+            find_near(list, near);
         }
     }
 }

@@ -59,7 +59,7 @@ impl CpuOptions {
             vector_bytes: self.simd.bytes().max(16),
             most_lanes: 64,
             registers: if self.simd.bytes() >= 64 { 32 } else { 16 },
-            code_budget: 4000,
+            code_budget: 1000,
         }
     }
 }
@@ -136,7 +136,7 @@ pub fn compile_lowered(lowered: Lowered, options: &CpuOptions) -> Result<Compile
         code: artifact.source.clone(),
         symbols: artifact.kernels.iter().map(|k| k.symbol.clone()).collect(),
         scratch: artifact.kernels.iter().map(scratch).collect(),
-        flags: flags(&isa, options),
+        flags: flags(options),
     };
     let program = CpuProgram::compile(lowered.program.clone(), source, &options.compile)?;
     Ok(Compiled {
@@ -157,18 +157,13 @@ pub fn isa(simd: Simd) -> Isa {
 }
 
 /// What the compiler is told: what the meaning of kernels allows, and which machine it is for.
-fn flags(isa: &Isa, options: &CpuOptions) -> Vec<String> {
-    let machine = |flag: &&str| flag.starts_with("-m") || matches!(*flag, "-shared" | "-fPIC");
-    let meaning = isa.flags().into_iter().filter(|flag| !machine(flag));
+fn flags(options: &CpuOptions) -> Vec<String> {
     let effort = match options.effort {
         Effort::Full => None,
         Effort::Little => Some("-O1".to_string()),
     };
-    meaning
-        .map(str::to_string)
-        .chain(options.simd.flags())
-        .chain(effort)
-        .collect()
+    let meaning = Isa::MEANING.iter().map(|flag| (*flag).to_string());
+    meaning.chain(options.simd.flags()).chain(effort).collect()
 }
 
 /// Shared arrays, each followed by as much as a vector may reach beyond it.

@@ -295,7 +295,14 @@ impl Emitter<'_> {
             };
             let extent = usize::try_from(hi - lo).unwrap_or(usize::MAX).max(1);
             let more = cost.saturating_mul(extent);
-            if asked || (open && more <= self.machine.code_budget) {
+            // What the innermost loop reads again is loaded once when it is unrolled, and that is
+            // worth more code than the loops around it.
+            let budget = if at + 1 == steps.len() {
+                4 * self.machine.code_budget
+            } else {
+                self.machine.code_budget
+            };
+            if asked || (open && more <= budget) {
                 walk[at] = Walk::Unrolled;
                 cost = more;
             } else {
@@ -505,7 +512,7 @@ impl Emitter<'_> {
             .tick_cost()
             .saturating_mul(inside)
             .saturating_mul(copies);
-        if cost > 2 * self.machine.code_budget {
+        if cost > 8 * self.machine.code_budget {
             return Ok((0, 0));
         }
         Ok((first, last))
