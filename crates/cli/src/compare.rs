@@ -27,41 +27,151 @@ pub fn bound(ty: Scalar) -> f64 {
     }
 }
 
+/// What floats may differ by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// [`bound`], element by element: the same operations, at most in another order.
+    Reordered,
+    /// Compiled code may fuse products with sums, and where terms cancel, the last bits of the terms are all there
+    /// is. So the measure is the largest magnitude of the array, and at least 1.
+    Fused,
+}
+
+/// By how much floats of compiled code may differ, relative to the largest magnitude.
+fn fused_bound(ty: Scalar) -> f64 {
+    match ty {
+        Scalar::F64 => 1e-12,
+        Scalar::F32 => 1e-5,
+        Scalar::F16
+        | Scalar::BF16
+        | Scalar::Bool
+        | Scalar::I8
+        | Scalar::I16
+        | Scalar::I32
+        | Scalar::I64
+        | Scalar::U8
+        | Scalar::U16
+        | Scalar::U32
+        | Scalar::U64 => bound(ty),
+    }
+}
+
 /// One line for each output; `Err` where one differs.
-pub fn compare(expect: &Arrays, found: &Arrays) -> Vec<Result<String, String>> {
+pub fn compare(expect: &Arrays, found: &Arrays, rounding: Rounding) -> Vec<Result<String, String>> {
     expect
         .iter()
         .map(|(name, e)| match found.get(name) {
             None => Err(format!("{name}: missing")),
-            Some(f) => compare_one(name, e, f),
+            Some(f) => compare_one(name, e, f, rounding),
         })
         .collect()
 }
 
-fn compare_one(name: &str, expect: &Tensor, found: &Tensor) -> Result<String, String> {
-    let bound = bound(expect.ty());
-    match expect.first_difference(found, bound) {
-        None if bound == 0.0 => Ok(format!("{name}: {} elements equal", expect.data.len())),
-        None => Ok(format!(
-            "{name}: {} elements equal within {bound:.1e} (relative)",
-            expect.data.len()
-        )),
-        Some(Difference::Kind) => Err(format!("{name}: another shape or type")),
-        Some(Difference::Element { index, left, right }) => Err(format!(
-            "{name}{}: {left} by the equations, {right} by the array",
-            vector(&index)
-        )),
+fn compare_one(
+    name: &str,
+    expect: &Tensor,
+    found: &Tensor,
+    rounding: Rounding,
+) -> Result<String, String> {
+    let count = expect.data.len();
+    let (difference, bound) = match rounding {
+        Rounding::Reordered => {
+            let bound = bound(expect.ty());
+            let text = format!("within {bound:.1e} (relative)");
+            (expect.first_difference(found, bound), (bound, text))
+        }
+        Rounding::Fused => {
+            let (bound, largest) = (fused_bound(expect.ty()), largest(expect));
+            let shown = match largest {
+                x if x < 1e6 => format!("{x:.3}"),
+                x => format!("{x:.3e}"),
+            };
+            let text = format!("within {bound:.1e} of the largest magnitude, {shown}");
+            let difference = first_apart(expect, found, bound * largest);
+            (difference, (bound, text))
+        }
+    };
+    match (difference, bound) {
+        (None, (0.0, _)) => Ok(format!("{name}: {count} elements equal")),
+        (None, (_, text)) => Ok(format!("{name}: {count} elements equal {text}")),
+        (Some(Difference::Kind), _) => Err(format!("{name}: another shape or type")),
+        (Some(Difference::Element { index, left, right }), (bound, text)) => {
+            let allowed = match bound {
+                0.0 => String::new(),
+                _ => format!("; they may differ {text}"),
+            };
+            Err(format!(
+                "{name}{}: {left} by the equations, {right} by the target{allowed}",
+                vector(&index)
+            ))
+        }
     }
+}
+
+/// The largest finite magnitude of an array, and at least 1.
+fn largest(tensor: &Tensor) -> f64 {
+    (0..tensor.data.len())
+        .filter_map(|at| tensor.data.get(at)?.as_float())
+        .map(f64::abs)
+        .filter(|x| x.is_finite())
+        .fold(1.0, f64::max)
+}
+
+/// The first element by which two arrays are more than so much apart.
+fn first_apart(expect: &Tensor, found: &Tensor, most: f64) -> Option<Difference> {
+    if expect.shape != found.shape || expect.ty() != found.ty() {
+        return Some(Difference::Kind);
+    }
+    (0..expect.data.len()).find_map(|at| {
+        let (left, right) = (expect.data.get(at)?, found.data.get(at)?);
+        let close = match (left.as_float(), right.as_float()) {
+            (Some(x), Some(y)) => (x.is_nan() && y.is_nan()) || x == y || (x - y).abs() <= most,
+            _ => left == right,
+        };
+        (!close).then(|| Difference::Element {
+            index: expect.index_of(at),
+            left,
+            right,
+        })
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn check(expect: Tensor, found: Tensor, same: bool) {
+    fn check_by(rounding: Rounding, expect: Tensor, found: Tensor, same: bool) {
         let one = |t| Arrays::from([("z".to_string(), t)]);
-        let lines = compare(&one(expect), &one(found));
+        let lines = compare(&one(expect), &one(found), rounding);
         assert_eq!(lines[0].is_ok(), same, "{lines:?}");
+    }
+
+    fn check(expect: Tensor, found: Tensor, same: bool) {
+        check_by(Rounding::Reordered, expect, found, same);
+    }
+
+    #[test]
+    fn compiled_floats_are_measured_by_the_largest() {
+        let check = |expect: Tensor, found: Tensor, same| {
+            check_by(Rounding::Fused, expect, found, same);
+        };
+        let f32s = |v: &[f32]| Tensor::vector(v.to_vec());
+        check(f32s(&[1000.0, 0.001]), f32s(&[1000.0, 0.002]), true);
+        check(f32s(&[1000.0, 0.001]), f32s(&[1000.0, 0.1]), false);
+        check(f32s(&[f32::NAN, 1.0]), f32s(&[f32::NAN, 1.0]), true);
+        check(f32s(&[f32::NAN, 1.0]), f32s(&[1.0, 1.0]), false);
+        check(f32s(&[f32::INFINITY]), f32s(&[f32::INFINITY]), true);
+        check(f32s(&[f32::INFINITY]), f32s(&[3e38]), false);
+        check(
+            Tensor::vector(vec![7i32]),
+            Tensor::vector(vec![8i32]),
+            false,
+        );
+        check(
+            Tensor::vector(vec![1.0f64]),
+            Tensor::vector(vec![1.0 + 1e-11]),
+            false,
+        );
     }
 
     #[test]

@@ -7,9 +7,14 @@ use clap::{Parser, Subcommand};
 
 mod cmd;
 mod compare;
+mod counts;
+mod execute;
+mod job;
 mod json;
+mod lowering;
 mod picture;
 mod render;
+mod runtime;
 mod scene;
 mod source;
 mod svg;
@@ -20,10 +25,12 @@ use crate::source::{Failure, Status};
 
 const EXAMPLES: &str = "\
 Examples:
-  systola tour                                             a guided walk, ten seconds
+  systola tour                                             a guided walk, half a minute
   systola check gallery/conv1d/core.ure                    is every mapping legal, and what array is it?
   systola check gallery/conv1d/core.ure --map sbm --set C=16 --set Q=5
   systola run gallery/conv1d/core.ure --target array --map sbm --verify
+  systola run gallery/conv1d/core.ure --target cpu --map sbm --set C=1_000_000 --set Q=5
+  systola emit gallery/conv1d/core.ure --map sbm           the C that it is compiled from
   systola show gallery/conv1d/core.ure --map sbm -o sbm.svg
   systola explain E0501                                    what a code means, and how to mend it
 
@@ -33,7 +40,8 @@ Exit status: 0 legal or done, 1 a mistake in the program or the command, 2 a kno
 /// Recurrences and space-time mappings as software systolic arrays.
 ///
 /// A program says what is computed (recurrence equations), a mapping says where and when. Systola
-/// proves the mapping legal or shows two points on which it fails, and builds the array.
+/// proves the mapping legal or shows two points on which it fails, builds the array, and compiles it for
+/// this machine.
 #[derive(Debug, Parser)]
 #[command(name = "systola", version, after_help = EXAMPLES, max_term_width = 110)]
 struct Cli {
@@ -47,6 +55,7 @@ enum Command {
     Run(cmd::run::Args),
     Show(cmd::show::Args),
     Dump(cmd::dump::Args),
+    Emit(cmd::emit::Args),
     Tour(cmd::tour::Args),
     Explain(cmd::explain::Args),
     Bench(cmd::bench::Args),
@@ -89,6 +98,7 @@ fn systola(args: Vec<OsString>) -> Status {
         Command::Run(args) => cmd::run::run(&args),
         Command::Show(args) => cmd::show::run(&args),
         Command::Dump(args) => cmd::dump::run(&args),
+        Command::Emit(args) => cmd::emit::run(&args),
         Command::Tour(args) => cmd::tour::run(&args),
         Command::Explain(args) => cmd::explain::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),

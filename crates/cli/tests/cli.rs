@@ -1,67 +1,12 @@
 //! The command line as a user meets it: status, streams, files.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::Path;
 
-fn systola(args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_systola"))
-        .args(args)
-        .current_dir(root())
-        .env_remove("NO_COLOR")
-        .output()
-        .expect("the binary runs")
-}
+mod common;
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
-
-fn stdout(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
-
-fn stderr(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
-}
-
-/// Runs, holds the exit status, returns both streams.
-fn check(args: &[&str], status: i32) -> (String, String) {
-    let output = systola(args);
-    let (out, err) = (stdout(&output), stderr(&output));
-    assert_eq!(output.status.code(), Some(status), "{args:?}\n{out}\n{err}");
-    (out, err)
-}
-
-/// A file of its own for one test.
-fn file(name: &str, text: impl AsRef<[u8]>) -> String {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let path = folder.join(name);
-    std::fs::write(&path, text).expect("the folder for tests can be written");
-    path.display().to_string()
-}
-
-const CORE: &str = "gallery/conv1d/core.ure";
-
-const PROGRAM: &str = "\
-system conv1d(C, Q) where C >= 1, Q >= 1 {
-  input x[C + Q - 1]: i32;
-  input w[Q]: i32;
-  index c in 0..C, q in 0..Q;
-  var X: i32 = select(q == 0 || c == C - 1, x[c + q], X(c + 1, q - 1));
-  var Z: i32 = select(q == 0, 0, Z(c, q - 1)) + X * w[q];
-  output z[C]: i32 = Z at [c] when q == Q - 1;
-}
-mapping sbm of conv1d { lane = c + q; time = q; }
-mapping crowded of conv1d { lane = q; time = q; }
-mapping hasty of conv1d { lane = c; time = -q; }
-program twice(N) where N >= 8 {
-  input x[N]: i32;
-  input w[3]: i32;
-  first = conv1d(C = N - 2, Q = 3)(x = x, w = w);
-  second = conv1d(C = N - 4, Q = 3)(x = first.z, w = w);
-  output y = second.z;
-}
-";
+use common::{
+    CORE, PROGRAM, check, check_with, command, file, npy, root, stderr, stdout, temporary,
+};
 
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("valid JSON")
@@ -193,15 +138,15 @@ fn colours_are_for_terminals_only() {
         &["tour", "--fast"],
         &["check", "nowhere.ure"],
     ] {
-        let output = systola(args);
+        let output = command(args)
+            .env("SYSTOLA_CC", "/no/such/compiler")
+            .output()
+            .expect("the binary runs");
         assert!(!stdout(&output).contains('\x1b'), "{args:?}");
         assert!(!stderr(&output).contains('\x1b'), "{args:?}");
     }
-    let output = Command::new(env!("CARGO_BIN_EXE_systola"))
-        .args(["check", &path])
-        .env("NO_COLOR", "1")
-        .output()
-        .unwrap();
+    let output = command(&["check", &path]).env("NO_COLOR", "1").output();
+    let output = output.expect("the binary runs");
     assert!(!stderr(&output).contains('\x1b'));
 }
 
@@ -227,11 +172,11 @@ fn mistakes_in_the_command_are_status_1() {
 fn help_and_version_are_status_0() {
     let (out, _) = check(&["help"], 0);
     for sub in [
-        "check", "run", "show", "dump", "tour", "explain", "bench", "Examples",
+        "check", "run", "show", "dump", "emit", "tour", "explain", "bench", "Examples",
     ] {
         assert!(out.contains(sub), "{sub}");
     }
-    for sub in ["check", "run", "show", "dump"] {
+    for sub in ["check", "run", "show", "dump", "emit"] {
         let (out, _) = check(&[sub, "--help"], 0);
         assert!(out.contains("Examples"), "{sub}");
     }
@@ -276,16 +221,6 @@ fn arrays_go_in_and_out_through_files() {
     assert!(err.contains("E0621"), "{err}");
 }
 
-/// A .npy file of 32-bit elements.
-fn npy(descr: &str, shape: &str, values: &[i32]) -> Vec<u8> {
-    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
-    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
-    bytes.extend((header.len() as u16).to_le_bytes());
-    bytes.extend(header.as_bytes());
-    bytes.extend(values.iter().flat_map(|v| v.to_le_bytes()));
-    bytes
-}
-
 #[test]
 fn random_runs_are_reproducible_and_verified() {
     let args = [
@@ -293,9 +228,7 @@ fn random_runs_are_reproducible_and_verified() {
     ];
     let values = || {
         let (out, _) = check(&args, 0);
-        let lines = out
-            .lines()
-            .filter(|l| !l.contains(" s") || l.contains("verified"));
+        let lines = out.lines().filter(|l| !l.contains(" run in "));
         lines.map(str::to_string).collect::<Vec<_>>()
     };
     let first = values();
@@ -386,6 +319,15 @@ fn the_tour_ends_well() {
     for part in ["SBM", "FBS", "counterexample", "agree", "systola-tour.svg"] {
         assert!(out.contains(part), "{part} in\n{out}");
     }
+    for row in ["a plain loop", "sbm", "fbs", "sbm_tiles", "fbs_tiles"] {
+        let timed = |l: &str| l.contains(row) && l.trim_end().ends_with(" x");
+        assert!(out.lines().any(timed), "{row} in\n{out}");
+    }
+    let without = [("SYSTOLA_CC", "/no/such/compiler")];
+    let (out, _) = check_with(&without, &["tour", "--fast", "--dir", &folder], 0);
+    for part in ["E0630", "goes on without", "7. The picture"] {
+        assert!(out.contains(part), "{part} in\n{out}");
+    }
     let program = format!("{folder}/systola-tour.ure");
     check(&["check", &program, "--map", "sbm"], 0);
     check(&["check", &program], 1);
@@ -407,7 +349,7 @@ fn every_code_is_explained() {
 
 #[test]
 fn bench_tells_what_each_program_takes() {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench");
+    let folder = temporary("bench");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("one.ure"), PROGRAM).unwrap();
     let folder = folder.display().to_string();

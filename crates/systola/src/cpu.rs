@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use systola_driver::{Entry, Fix, Isa, Lowered, Machine, emit_c, lower};
+use systola_driver::{Entry, Fix, Isa, Lowered, Machine, check_system, emit_c, lower, system_of};
 use systola_ir::codes::mapping as codes;
 use systola_ir::kernel::Program;
 use systola_ir::system::Module;
@@ -123,12 +123,17 @@ pub fn compile(
         .iter()
         .map(|(name, value)| ((*name).to_string(), i128::from(*value)))
         .collect();
+    // What a legal system never does, read outside of an input, say, its code would do.
+    let wrong = check_system(system_of(module, found)?, &sizes);
+    if !wrong.is_empty() {
+        return Err(Error::Refused(wrong));
+    }
     let lowered =
         lower(module, found, &sizes, &options.fix, &options.machine()).map_err(Error::Refused)?;
     compile_lowered(lowered, options)
 }
 
-/// Compiles a program of kernels that was lowered for the machine of these options.
+/// Compiles a program of kernels that was lowered for the machine of these options, from a system that was checked.
 pub fn compile_lowered(lowered: Lowered, options: &CpuOptions) -> Result<Compiled, Error> {
     let isa = isa(options.simd);
     let artifact = emit_c(&lowered.program, &isa)?;

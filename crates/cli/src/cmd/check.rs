@@ -31,7 +31,7 @@ pub struct Args {
     /// Only this mapping; may be repeated
     #[arg(long = "map", value_name = "NAME")]
     maps: Vec<String>,
-    /// Fix a parameter, for instance C=16; may be repeated
+    /// Give a parameter a value, for instance C=16; may be repeated
     #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
     sizes: Vec<(String, i128)>,
     /// Print JSON, as described in docs/json.md

@@ -7,14 +7,16 @@ use clap::ValueEnum;
 use systola_driver::check_mapping;
 use systola_lower::localise::localise;
 
-use crate::source::{Outcome, Sizes, Source, Status, parse_size};
+use crate::lowering::{LoweringArgs, Purpose, lower_checked};
+use crate::source::{Failure, Outcome, Sizes, Source, Status, parse_size};
 use crate::term;
 
 const EXAMPLES: &str = "\
 Examples:
   systola dump gallery/conv1d/core.ure                              what was parsed, printed again
   systola dump gallery/conv1d/core.ure --map sbm --after localise   the recurrences that the mapping chose
-  systola dump gallery/conv1d/core.ure --map sbm --after array      PEs, links, registers";
+  systola dump gallery/conv1d/core.ure --map sbm --after array      PEs, links, registers
+  systola dump gallery/conv1d/core.ure --map sbm --after kernel     what the lanes of a machine do";
 
 /// Print the program after a stage of the compiler
 #[derive(Debug, clap::Args)]
@@ -31,9 +33,11 @@ pub struct Args {
     /// Of which system, where a file has several
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
-    /// Fix a parameter, for instance C=16; may be repeated
+    /// Give a parameter a value, for instance C=16; may be repeated
     #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
     sizes: Vec<(String, i128)>,
+    #[command(flatten)]
+    lowering: LoweringArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -44,12 +48,18 @@ enum Stage {
     Localise,
     /// The systolic array
     Array,
+    /// The program of kernels
+    Kernel,
 }
 
 pub fn run(args: &Args) -> Outcome {
     let source = Source::load(&args.file)?;
     let sizes: Sizes = args.sizes.iter().cloned().collect();
     source.check_sizes(&sizes)?;
+    if args.lowering.is_given() && args.after != Stage::Kernel {
+        return Err(Failure::new("--fix and --simd go with --after kernel"));
+    }
+    args.lowering.check(&source)?;
     let selected = || source.mapping(args.map.as_deref(), args.system.as_deref());
     let mut text = String::new();
     match args.after {
@@ -79,6 +89,13 @@ pub fn run(args: &Args) -> Outcome {
             let checked =
                 check_mapping(&source.module, selected()?, &sizes).map_err(|d| source.fail(&d))?;
             let _ = write!(text, "{}", checked.array);
+        }
+        Stage::Kernel => {
+            let mapping = selected()?;
+            let system = source.system(Some(&mapping.system))?;
+            let options = args.lowering.options(&source, Purpose::Print)?;
+            let lowered = lower_checked(&source, system, mapping, &sizes, &options)?;
+            let _ = write!(text, "{}", lowered.program);
         }
     }
     if !text.ends_with('\n') {

@@ -29,7 +29,7 @@ pub fn run(args: &Args) -> Outcome {
         Failure::new(format!("there is no code `{id}`")).help("`systola explain` lists all codes")
     })?;
     let kind = match code.kind {
-        Kind::Mistake => "a mistake in the program",
+        Kind::Mistake => "a mistake in the program or in how it is run",
         Kind::Limitation => "a known limitation of this version",
     };
     term::print(format!(

@@ -1,4 +1,4 @@
-//! `systola tour`: from a recurrence to a running array, in a minute of reading.
+//! `systola tour`: from a recurrence to a running array and to machine code, in two minutes of reading.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use systola_ir::diag::Diagnostic;
 
 use crate::cmd::check::percent;
 use crate::cmd::show::slots;
-use crate::compare::compare;
+use crate::compare::{Rounding, compare};
 use crate::picture::{self, Scene};
 use crate::render::{self, vector};
 use crate::scene::scene;
@@ -19,12 +19,14 @@ use crate::source::{Failure, Outcome, Parameters, Source, Status};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
 
+mod machine;
+
 const TOUR: &str = include_str!("tour.ure");
 
 /// The sizes of the walk: small enough to draw.
 const PARAMS: [i128; 2] = [6, 3];
 
-/// A guided walk: a recurrence, a legal and an illegal mapping, the array, its result, a picture
+/// A guided walk: a recurrence, legal and illegal mappings, the array, its result, machine code, a picture
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// No pauses
@@ -135,7 +137,7 @@ pub fn run(args: &Args) -> Outcome {
         ("the array, clock by clock", &by_array),
     ]);
     for results in [&by_equations, &by_array] {
-        for line in compare(&by_loop, results) {
+        for line in compare(&by_loop, results, Rounding::Reordered) {
             if let Err(difference) = line {
                 return Err(Failure::new(format!("a bug of Systola: {difference}")));
             }
@@ -143,7 +145,10 @@ pub fn run(args: &Args) -> Outcome {
     }
     guide.say(&format!("All three {}.", Paint::Green.out("agree")));
 
-    guide.chapter("6", "The picture");
+    guide.chapter("6", "The same mappings as machine code");
+    machine::walk(&guide, &source)?;
+
+    guide.chapter("7", "The picture");
     let (svg, _) = picture::draw(&sbm_scene);
     let picture = write(args, "systola-tour.svg", &svg)?;
     let program = write(args, "systola-tour.ure", TOUR)?;
@@ -159,6 +164,8 @@ pub fn run(args: &Args) -> Outcome {
         "    systola check {file} --map sbm --set C=16 --set Q=5\n    \
          systola show {file} --map fbs -o fbs.svg\n    \
          systola run {file} --target array --map sbm --verify\n    \
+         systola run {file} --target cpu --map fbs_tiles --set C=1_000_000 --set Q=9 --fix Q\n    \
+         systola emit {file} --map fbs_tiles\n    \
          systola explain\n    \
          systola help\n"
     ));
@@ -228,7 +235,7 @@ impl Guide {
 
 /// Keywords in colour, comments faint.
 fn highlight(line: &str) -> String {
-    const KEYWORDS: [&str; 16] = [
+    const KEYWORDS: [&str; 21] = [
         "system",
         "mapping",
         "of",
@@ -241,6 +248,11 @@ fn highlight(line: &str) -> String {
         "at",
         "reduce",
         "reorderable",
+        "tile",
+        "by",
+        "as",
+        "block",
+        "reg",
         "lane",
         "time",
         "forward",

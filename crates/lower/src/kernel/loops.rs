@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 
-use systola_ir::array::{Array, Link, TimeCoord};
+use systola_ir::array::{Array, Cell, Link, Role, TimeCoord};
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
 use systola_ir::kernel::{Kernel, Program, Shape, Stmt, VarKind};
-use systola_ir::{DimId, ValueId, VarId};
+use systola_ir::{DimId, InputId, ValueId, VarId};
 
 use crate::apply_mapping::Failure;
 use crate::decide::Decide;
@@ -20,7 +20,7 @@ use crate::kernel::facts::{Facts, Range};
 use crate::kernel::interior::{interior, tests};
 use crate::kernel::launches::Launches;
 use crate::kernel::partition::{Partition, Pes, queued};
-use crate::kernel::slots::{Slots, range};
+use crate::kernel::slots::{SlotPiece, Slots, range};
 use crate::kernel::state::{Circular, PeKey, Registers};
 use crate::kernel::windows::{Window, windows};
 
@@ -647,6 +647,29 @@ impl Emitter<'_> {
         self.pe(slot, &Vec::new()).map(drop)
     }
 
+    /// The element that a cell carries through time in one PE, if that is all it does: it is loaded once,
+    /// before the first step, and no PE asks whether it is the first to need it.
+    fn stays<'c>(
+        &self,
+        cell: &'c Cell,
+        piece: &SlotPiece,
+    ) -> Result<Option<(InputId, &'c [Form])>, Failure> {
+        let Role::Propagation { input, index, .. } = &cell.role else {
+            return Ok(None);
+        };
+        for form in index {
+            let address = form.substitute(&|d| piece.point.get(d.index()).cloned())?;
+            let dims = address.dims();
+            if dims
+                .iter()
+                .any(|d| self.partition.steps.contains(&d.index()))
+            {
+                return Ok(None);
+            }
+        }
+        Ok(Some((*input, index)))
+    }
+
     /// The cells of one slot, its stores, and what its queues take.
     fn pe(&mut self, slot: &[Form], pe: &PeKey) -> Result<Vec<(VarId, Vec<ValueId>)>, Failure> {
         let array = self.array;
@@ -670,7 +693,10 @@ impl Emitter<'_> {
             let mut done = Evaluated::default();
             for cell in &array.body {
                 let declared = &array.cells[cell.index()];
-                let value = self.expr(&declared.body, &declared.name, &here, &mut done)?;
+                let value = match self.stays(declared, piece)? {
+                    Some((input, index)) => self.inject(input, index, &here)?,
+                    None => self.expr(&declared.body, &declared.name, &here, &mut done)?,
+                };
                 done.cells.insert(*cell, value);
             }
             self.drain(&valid, &here, &mut done)?;

@@ -104,7 +104,7 @@ impl Emitter<'_> {
     }
 
     /// The element that a propagation carries, from the input itself.
-    fn inject(
+    pub fn inject(
         &mut self,
         input: InputId,
         index: &[Form],

@@ -1,5 +1,6 @@
 //! Removes what nobody uses: values, registers that are never read, arrays, loops without effect.
 
+use systola_ir::kernel::visit::{walk, walk_mut};
 use systola_ir::kernel::{Kernel, Memory, Op, Stmt};
 use systola_ir::{RegId, SharedId, ValueId};
 
@@ -11,9 +12,78 @@ pub fn tidy(mut kernel: Kernel) -> Kernel {
         let body = std::mem::take(&mut kernel.body);
         kernel.body = keep(body, &live);
         if count(&kernel.body) == before {
+            compact(&mut kernel);
             return kernel;
         }
     }
+}
+
+/// Leaves out the registers and arrays that no statement names any more.
+fn compact(kernel: &mut Kernel) {
+    let mut regs = vec![false; kernel.regs.len()];
+    let mut shared = vec![false; kernel.shared.len()];
+    walk(&kernel.body, &mut |stmt| {
+        match stmt {
+            Stmt::Let(_, Op::Get(reg)) | Stmt::Set(reg, _) => regs[reg.index()] = true,
+            Stmt::Let(_, Op::Lookup { memory, .. }) => mark(&mut shared, *memory),
+            _ => {}
+        }
+        for access in stmt.accesses() {
+            mark(&mut shared, access.memory);
+        }
+    });
+    let new_reg = numbered(&regs);
+    let new_shared = numbered(&shared);
+    let moved = |memory: &mut Memory| {
+        if let Memory::Shared(id) = memory {
+            *id = SharedId::from(new_shared[id.index()]);
+        }
+    };
+    walk_mut(&mut kernel.body, &mut |stmt| match stmt {
+        Stmt::Let(_, Op::Get(reg)) | Stmt::Set(reg, _) => {
+            *reg = RegId::from(new_reg[reg.index()]);
+        }
+        Stmt::Let(_, Op::Lookup { memory, .. }) => moved(memory),
+        Stmt::Let(_, Op::Load { from, .. }) | Stmt::LoadWide { from, .. } => {
+            moved(&mut from.memory);
+        }
+        Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => moved(&mut to.memory),
+        Stmt::Copy { to, from, .. } => {
+            moved(&mut to.memory);
+            moved(&mut from.memory);
+        }
+        Stmt::Signal { flag } | Stmt::Await { flag, .. } => moved(&mut flag.memory),
+        Stmt::Ticket { counter, .. } => moved(&mut counter.memory),
+        Stmt::Let(..)
+        | Stmt::CommitCopies
+        | Stmt::WaitCopies { .. }
+        | Stmt::For { .. }
+        | Stmt::If { .. }
+        | Stmt::Barrier
+        | Stmt::Comment(_) => {}
+    });
+    let mut used = regs.iter();
+    kernel.regs.retain(|_| used.next() == Some(&true));
+    let mut used = shared.iter();
+    kernel.shared.retain(|_| used.next() == Some(&true));
+}
+
+fn mark(shared: &mut [bool], memory: Memory) {
+    if let Memory::Shared(id) = memory {
+        shared[id.index()] = true;
+    }
+}
+
+/// The position of each item among those that are used.
+fn numbered(used: &[bool]) -> Vec<usize> {
+    let mut next = 0;
+    used.iter()
+        .map(|used| {
+            let at = next;
+            next += usize::from(*used);
+            at
+        })
+        .collect()
 }
 
 struct Live {

@@ -1,0 +1,114 @@
+//! What the machine can do at most, measured by bench/limits.c.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde::{Deserialize, Serialize};
+
+use super::problem::{Family, Problem};
+use super::tools::{Scratch, compile_c, said_last};
+use crate::source::Failure;
+
+/// Of so many threads together.
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Rates {
+    pub threads: usize,
+    /// Multiplications and additions in f32, per second.
+    pub fma_flops: f64,
+    /// Read and written, per second.
+    pub copy_bytes: f64,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize)]
+pub struct Limits {
+    pub clock_hz: f64,
+    /// Numbers of f32 in a vector.
+    pub lanes: u32,
+    pub one: Rates,
+    pub all: Rates,
+}
+
+impl Limits {
+    pub fn measure(root: &Path, scratch: &Scratch, threads: usize) -> Result<Limits, Failure> {
+        let program = scratch.path().join("limits");
+        let source = root.join("bench/limits.c");
+        let contract = ["-ffp-contract=fast".to_string()];
+        if !program.is_file() {
+            compile_c(&source, &program, &contract).map_err(Failure::new)?;
+        }
+        let done = Command::new(&program)
+            .arg(threads.to_string())
+            .output()
+            .map_err(|e| Failure::new(format!("bench/limits.c does not run: {e}")))?;
+        if !done.status.success() {
+            let why = said_last(&done.stderr);
+            return Err(Failure::new(format!("bench/limits.c ends with an error: {why}")));
+        }
+        serde_json::from_slice(&done.stdout)
+            .map_err(|e| Failure::new(format!("bench/limits.c prints what is no JSON: {e}")))
+    }
+
+    /// The better of two measurements: what else runs on the machine only makes them worse.
+    #[must_use]
+    pub fn best(self, other: Limits) -> Limits {
+        let rates = |a: Rates, b: Rates| Rates {
+            threads: a.threads,
+            fma_flops: a.fma_flops.max(b.fma_flops),
+            copy_bytes: a.copy_bytes.max(b.copy_bytes),
+        };
+        Limits {
+            clock_hz: self.clock_hz.max(other.clock_hz),
+            lanes: self.lanes,
+            one: rates(self.one, other.one),
+            all: rates(self.all, other.all),
+        }
+    }
+
+    /// How many multiply-adds of vectors begin in a cycle, and which part of that the rate is.
+    pub fn ports(&self) -> (u32, f64) {
+        let one_port = self.clock_hz * f64::from(self.lanes) * 2.0;
+        let ports = (self.one.fma_flops / one_port).round().max(1.0);
+        (ports as u32, self.one.fma_flops / one_port / ports)
+    }
+
+    /// The seconds that a problem takes at least; none for those that neither copy nor multiply much.
+    pub fn seconds(&self, problem: &Problem, threads: usize) -> Option<f64> {
+        let rates = if threads == 1 { &self.one } else { &self.all };
+        match problem.family {
+            Family::Conv1d | Family::Conv2d | Family::Matmul | Family::Designs => {
+                let copying = problem.bytes / rates.copy_bytes;
+                Some(copying.max(problem.operations / rates.fma_flops))
+            }
+            Family::EditDistance | Family::SmithWaterman => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits(fma_flops: f64) -> Limits {
+        let one = Rates { threads: 1, fma_flops, copy_bytes: 10e9 };
+        Limits { clock_hz: 3e9, lanes: 16, one, all: one }
+    }
+
+    #[test]
+    fn ports_are_counted() {
+        let (ports, part) = limits(2.0 * 0.96 * 96e9).ports();
+        assert_eq!(ports, 2);
+        assert!((part - 0.96).abs() < 1e-9);
+        assert_eq!(limits(90e9).ports().0, 1);
+        // A machine that is so busy that it does not reach one port has one.
+        assert_eq!(limits(10e9).ports().0, 1);
+    }
+
+    #[test]
+    fn the_larger_of_copying_and_multiplying() {
+        let few = super::super::problem::conv1d(String::new(), 1000, 1, "taps");
+        let many = super::super::problem::conv1d(String::new(), 1000, 64, "taps");
+        let limits = limits(100e9);
+        assert_eq!(limits.seconds(&few, 1), Some(few.bytes / 10e9));
+        assert_eq!(limits.seconds(&many, 1), Some(128_000.0 / 100e9));
+    }
+}

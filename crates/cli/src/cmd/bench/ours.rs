@@ -1,0 +1,120 @@
+//! Our side: a mapping compiled for this machine, checked, and timed.
+
+use std::path::Path;
+use std::time::Instant;
+
+use systola::ir::Scalar;
+use systola::ir::kernel::BufferKind;
+use systola::rt::timing::Timing;
+use systola::rt::{HostArray, RunOptions, View};
+use systola::{Compiled, CpuOptions, Fix};
+
+use super::problem::Problem;
+use crate::source::read_text;
+
+/// A problem ready to run.
+#[derive(Debug)]
+pub struct Ours<'a> {
+    problem: &'a Problem,
+    compiled: Compiled,
+    inputs: Vec<(&'a str, HostArray)>,
+    output: HostArray,
+}
+
+impl<'a> Ours<'a> {
+    pub fn compile(root: &Path, problem: &'a Problem) -> Result<Ours<'a>, String> {
+        let path = root.join("gallery").join(problem.program);
+        let text = read_text(&path).map_err(|_| format!("cannot read {}", path.display()))?;
+        let first = |found: Vec<systola::ir::Diagnostic>| match found.first() {
+            Some(diagnostic) => diagnostic.to_string(),
+            None => "refused".to_string(),
+        };
+        let module = systola::load(&text).map_err(first)?;
+        let mut options = CpuOptions::from_env().map_err(|e| e.to_string())?;
+        options.fix = match problem.fix {
+            [] => Fix::Nothing,
+            names => Fix::Names(names.iter().map(ToString::to_string).collect()),
+        };
+        let compiled = systola::compile(&module, problem.mapping, &problem.sizes, &options)
+            .map_err(|e| e.to_string())?;
+        let inputs = problem
+            .inputs
+            .iter()
+            .map(|input| Ok((input.name, input.aligned().map_err(|e| e.to_string())?)))
+            .collect::<Result<_, String>>()?;
+        let output = output(&compiled, problem)?;
+        Ok(Ours { problem, compiled, inputs, output })
+    }
+
+    /// Runs once, into memory that nothing was written to, and compares.
+    pub fn check(&mut self, threads: usize) -> Result<(), String> {
+        self.output = output(&self.compiled, self.problem)?;
+        self.run(threads)?;
+        let values = floats(&self.output)?;
+        let shape = match self.output.shape() {
+            [] => vec![1],
+            shape => shape.to_vec(),
+        };
+        match self.problem.expected.fault(&shape, &values) {
+            None => Ok(()),
+            Some(fault) => Err(format!("wrong: {fault}")),
+        }
+    }
+
+    /// Seconds in the kernel, of warm runs; how many is the rule of bench/peers/cpu/measure.h.
+    pub fn time(&mut self, threads: usize) -> Result<Timing, String> {
+        let slow = self.run(threads)? > 1.0;
+        if !slow {
+            self.run(threads)?;
+        }
+        let start = Instant::now();
+        let mut samples = Vec::new();
+        let least = if slow { 3 } else { 5 };
+        while samples.len() < least || (samples.len() < 51 && start.elapsed().as_secs_f64() < 0.5) {
+            samples.push(self.run(threads)?);
+        }
+        Ok(Timing { samples })
+    }
+
+    fn run(&mut self, threads: usize) -> Result<f64, String> {
+        let inputs: Vec<(&str, View<'_>)> =
+            self.inputs.iter().map(|(name, array)| (*name, array.view())).collect();
+        let mut outputs = [(self.problem.output, self.output.view_mut())];
+        let options = RunOptions { threads };
+        self.compiled
+            .run(&self.problem.sizes, &inputs, &mut outputs, &options)
+            .map(|stats| stats.kernel_seconds)
+            .map_err(|e| e.to_string())
+    }
+}
+
+fn output(compiled: &Compiled, problem: &Problem) -> Result<HostArray, String> {
+    let buffers = &compiled.program().buffers;
+    let is_it = |kind: &BufferKind| matches!(kind, BufferKind::Output { .. });
+    let buffer = buffers.iter().find(|b| b.name == problem.output && is_it(&b.kind));
+    let Some(buffer) = buffer else {
+        return Err(format!("the program has no output `{}`", problem.output));
+    };
+    let shape: &[usize] = if buffer.axes.is_empty() { &[] } else { &problem.expected.shape };
+    HostArray::zeros(buffer.ty, shape).map_err(|e| e.to_string())
+}
+
+/// The elements of a result, whatever its type.
+fn floats(array: &HostArray) -> Result<Vec<f64>, String> {
+    let found = match array.ty() {
+        Scalar::F32 => array.as_slice().map(|v: &[f32]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::I16 => array.as_slice().map(|v: &[i16]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::I32 => array.as_slice().map(|v: &[i32]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::Bool
+        | Scalar::I8
+        | Scalar::I64
+        | Scalar::U8
+        | Scalar::U16
+        | Scalar::U32
+        | Scalar::U64
+        | Scalar::F16
+        | Scalar::BF16
+        | Scalar::F64 => None,
+    };
+    found.ok_or_else(|| format!("results of type {} are not compared", array.ty()))
+}

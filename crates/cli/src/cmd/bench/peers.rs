@@ -1,0 +1,195 @@
+//! The other side: programs in C, and libraries in a virtual environment of Python, that solve the same problem.
+//!
+//! Each is a program beside this one. It reads the inputs from files, times itself, writes its result to a
+//! file and prints a line of JSON; see bench/peers/cpu.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde::Deserialize;
+use systola::interp::{Data, Tensor, npy};
+
+use super::problem::{Expected, Family, GAP_EXTEND, GAP_OPEN, Problem};
+use super::tools::{Scratch, compile_c, said_last};
+use crate::source::Failure;
+
+/// What there is to compare with.
+#[derive(Debug, Default)]
+pub struct Peers {
+    /// The folder of the scripts.
+    scripts: PathBuf,
+    plain: Option<PathBuf>,
+    python: Option<PathBuf>,
+    /// The driver and the library.
+    parasail: Option<[PathBuf; 2]>,
+    /// What went wrong, for the end of the table.
+    pub notes: Vec<String>,
+}
+
+/// One peer on one problem.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    pub peer: String,
+    /// Which of its functions.
+    pub how: String,
+    pub seconds: f64,
+    pub threads: usize,
+    /// What is wrong with its result.
+    pub fault: Option<String>,
+}
+
+/// What a peer prints.
+#[derive(Debug, Deserialize)]
+struct Line {
+    peer: String,
+    how: String,
+    seconds: f64,
+    threads: usize,
+    result: String,
+}
+
+impl Peers {
+    /// Looks for what is installed, and compiles what is in C.
+    pub fn find(root: &Path, scratch: &Scratch) -> Peers {
+        let mut peers = Peers {
+            scripts: root.join("bench/peers/cpu"),
+            ..Peers::default()
+        };
+        let program = scratch.path().join("plain");
+        match compile_c(&peers.scripts.join("plain.c"), &program, &[]) {
+            Ok(()) => peers.plain = Some(program),
+            Err(why) => peers.notes.push(why),
+        }
+        let environment = root.join("target/bench-venv");
+        let python = environment.join("bin/python");
+        if python.is_file() {
+            peers.python = Some(python);
+        }
+        if let Some(package) = package(&environment, "parasail") {
+            let program = scratch.path().join("parasail");
+            let include = format!("-I{}", package.join("include").display());
+            match compile_c(&peers.scripts.join("parasail.c"), &program, &[include]) {
+                Ok(()) => peers.parasail = Some([program, package.join("libparasail.so")]),
+                Err(why) => peers.notes.push(why),
+            }
+        }
+        peers
+    }
+
+    /// Writes the inputs where the peers find them.
+    pub fn hand_over(problem: &Problem, scratch: &Scratch) -> Result<(), Failure> {
+        scratch.remove_arrays();
+        for input in &problem.inputs {
+            scratch.write(&format!("{}.npy", input.name), &npy::write(&input.tensor()))?;
+        }
+        Ok(())
+    }
+
+    /// All peers of a problem whose inputs were handed over.
+    pub fn measure(&mut self, problem: &Problem, scratch: &Scratch, threads: usize) -> Vec<Measured> {
+        let mut measured = Vec::new();
+        for mut command in self.commands(problem, scratch.path(), threads) {
+            for line in self.lines(&mut command, problem, threads) {
+                let fault = match result(&scratch.path().join(&line.result)) {
+                    Ok(tensor) => fault(&problem.expected, &tensor),
+                    Err(why) => Some(why),
+                };
+                measured.push(Measured {
+                    peer: line.peer,
+                    how: line.how,
+                    seconds: line.seconds,
+                    threads: line.threads,
+                    fault,
+                });
+            }
+        }
+        measured
+    }
+
+    fn commands(&self, problem: &Problem, dir: &Path, threads: usize) -> Vec<Command> {
+        let count = threads.to_string();
+        let costs = match problem.family {
+            Family::SmithWaterman => vec![GAP_OPEN.to_string(), GAP_EXTEND.to_string()],
+            Family::Conv1d
+            | Family::Conv2d
+            | Family::Matmul
+            | Family::EditDistance
+            | Family::Designs => Vec::new(),
+        };
+        let mut commands = Vec::new();
+        if let Some(plain) = &self.plain {
+            let mut command = Command::new(plain);
+            command.arg(problem.family.file_name()).arg(dir).arg(&count).args(&costs);
+            commands.push(command);
+        }
+        match (problem.family, &self.parasail, &self.python) {
+            (Family::SmithWaterman, Some([program, library]), _) => {
+                let mut command = Command::new(program);
+                command.arg(library).arg(dir).arg(&count).args(&costs);
+                commands.push(command);
+            }
+            (Family::SmithWaterman, None, _) | (_, _, None) => {}
+            (_, _, Some(python)) => {
+                let script = format!("{}.py", problem.family.file_name());
+                let mut command = Command::new(python);
+                command.arg("-B").arg(self.scripts.join(script)).arg(dir).arg(&count);
+                for library in ["HL", "OMP", "OPENBLAS", "MKL"] {
+                    command.env(format!("{library}_NUM_THREADS"), &count);
+                }
+                commands.push(command);
+            }
+        }
+        commands
+    }
+
+    /// What a program printed; what it printed before it failed counts too.
+    fn lines(&mut self, command: &mut Command, problem: &Problem, threads: usize) -> Vec<Line> {
+        let row = format!("{}, {}, {threads} threads", problem.family.title(), problem.name);
+        let done = match command.output() {
+            Ok(done) => done,
+            Err(error) => {
+                let program = command.get_program().to_string_lossy();
+                self.notes.push(format!("{row}: {program} does not run: {error}"));
+                return Vec::new();
+            }
+        };
+        if !done.status.success() {
+            self.notes.push(format!("{row}: a peer failed: {}", said_last(&done.stderr)));
+        }
+        let text = String::from_utf8_lossy(&done.stdout);
+        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+}
+
+/// Where a package lies in an environment.
+fn package(environment: &Path, name: &str) -> Option<PathBuf> {
+    let versions = std::fs::read_dir(environment.join("lib")).ok()?;
+    versions
+        .flatten()
+        .map(|version| version.path().join("site-packages").join(name))
+        .find(|path| path.is_dir())
+}
+
+fn result(path: &Path) -> Result<Tensor, String> {
+    let bytes = std::fs::read(path).map_err(|e| format!("it left no result: {e}"))?;
+    npy::read(&bytes, None).map_err(|e| format!("its result cannot be read: {e}"))
+}
+
+fn fault(expected: &Expected, tensor: &Tensor) -> Option<String> {
+    let values: Vec<f64> = match &tensor.data {
+        Data::F32(v) => v.iter().map(|x| f64::from(*x)).collect(),
+        Data::F64(v) => v.clone(),
+        Data::I32(v) => v.iter().map(|x| f64::from(*x)).collect(),
+        Data::Bool(_)
+        | Data::I8(_)
+        | Data::I16(_)
+        | Data::I64(_)
+        | Data::U8(_)
+        | Data::U16(_)
+        | Data::U32(_)
+        | Data::U64(_)
+        | Data::F16(_)
+        | Data::BF16(_) => return Some("its result has another type".to_string()),
+    };
+    expected.fault(&tensor.shape, &values)
+}

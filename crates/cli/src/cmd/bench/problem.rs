@@ -1,0 +1,520 @@
+//! The problems that are timed: programs of the gallery with sizes, inputs and what is to come out.
+
+use systola::interp::{Data, Tensor};
+use systola::rt::HostArray;
+
+use super::reference::{self, Scoring};
+use crate::source::Failure;
+
+/// Problems that have their peers in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Family {
+    /// 1-D convolution
+    Conv1d,
+    /// 2-D convolution
+    Conv2d,
+    /// Matrix product
+    Matmul,
+    /// Edit distance, of one pair and of many
+    EditDistance,
+    /// Smith-Waterman with affine gaps, of many pairs
+    SmithWaterman,
+    /// The six designs of 1-D convolution, beside each other
+    Designs,
+}
+
+impl Family {
+    pub const ALL: [Family; 6] = [
+        Family::Conv1d,
+        Family::Conv2d,
+        Family::Matmul,
+        Family::EditDistance,
+        Family::SmithWaterman,
+        Family::Designs,
+    ];
+
+    /// The libraries it is measured beside, in the order of the table.
+    pub fn peers(self) -> &'static [&'static str] {
+        match self {
+            Family::Conv1d | Family::Conv2d => &["C", "OpenCV", "Halide", "SciPy"],
+            Family::Matmul => &["C", "OpenBLAS", "Halide"],
+            Family::EditDistance => &["C", "rapidfuzz"],
+            Family::SmithWaterman => &["C", "parasail"],
+            Family::Designs => &[],
+        }
+    }
+
+    /// What bench/peers/cpu calls it.
+    pub fn file_name(self) -> &'static str {
+        match self {
+            Family::Conv1d => "conv1d",
+            Family::Conv2d => "conv2d",
+            Family::Matmul => "matmul",
+            Family::EditDistance => "edit_distance",
+            Family::SmithWaterman => "smith_waterman",
+            Family::Designs => "designs",
+        }
+    }
+
+    /// The heading of its part of the table.
+    pub fn title(self) -> &'static str {
+        match self {
+            Family::Conv1d => "1-D convolution",
+            Family::Conv2d => "2-D convolution",
+            Family::Matmul => "matrix product",
+            Family::EditDistance => "edit distance",
+            Family::SmithWaterman => "Smith-Waterman",
+            Family::Designs => "designs",
+        }
+    }
+
+    /// What its rate counts.
+    pub fn unit(self) -> &'static str {
+        match self {
+            Family::Conv1d | Family::Conv2d | Family::Matmul | Family::Designs => "GFLOP/s",
+            Family::EditDistance | Family::SmithWaterman => "Gcell/s",
+        }
+    }
+}
+
+/// Elements of an input.
+#[derive(Clone, Debug)]
+pub enum Values {
+    F32(Vec<f32>),
+    U8(Vec<u8>),
+    I16(Vec<i16>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Input {
+    pub name: &'static str,
+    pub shape: Vec<usize>,
+    /// The peers know batches only: one pair is a batch of one.
+    pub peer_shape: Vec<usize>,
+    pub values: Values,
+}
+
+impl Input {
+    fn new(name: &'static str, shape: &[usize], values: Values) -> Input {
+        Input {
+            name,
+            shape: shape.to_vec(),
+            peer_shape: shape.to_vec(),
+            values,
+        }
+    }
+
+    /// For our own run: aligned as vectors like it.
+    pub fn aligned(&self) -> Result<HostArray, systola::rt::Error> {
+        match &self.values {
+            Values::F32(v) => HostArray::from_slice(v, &self.shape),
+            Values::U8(v) => HostArray::from_slice(v, &self.shape),
+            Values::I16(v) => HostArray::from_slice(v, &self.shape),
+        }
+    }
+
+    /// For a file.
+    pub fn tensor(&self) -> Tensor {
+        Tensor {
+            lo: vec![0; self.peer_shape.len()],
+            shape: self.peer_shape.clone(),
+            data: match &self.values {
+                Values::F32(v) => Data::F32(v.clone()),
+                Values::U8(v) => Data::U8(v.clone()),
+                Values::I16(v) => Data::I16(v.clone()),
+            },
+        }
+    }
+}
+
+/// What must come out.
+#[derive(Clone, Debug)]
+pub struct Expected {
+    pub shape: Vec<usize>,
+    pub values: Vec<f64>,
+    /// How far a result may be from it; 0 for integers.
+    pub tolerance: f64,
+}
+
+impl Expected {
+    /// The first thing wrong with a result. One that is smaller than expected is the middle of it: libraries
+    /// treat the border of a picture by rules of their own.
+    pub fn fault(&self, shape: &[usize], values: &[f64]) -> Option<String> {
+        let fits = |(got, full): (&usize, &usize)| got <= full && (full - got) % 2 == 0 && 2 * got > *full;
+        if shape.len() != self.shape.len() || !shape.iter().zip(&self.shape).all(fits) {
+            return Some(format!("its shape is {shape:?} instead of {:?}", self.shape));
+        }
+        if values.len() != shape.iter().product::<usize>() {
+            return Some(format!("it has {} elements in the shape {shape:?}", values.len()));
+        }
+        let row = shape.last().copied().unwrap_or(1);
+        let full_row = self.shape.last().copied().unwrap_or(1);
+        let skip = (full_row - row) / 2;
+        let skip_rows = match (shape, self.shape.as_slice()) {
+            ([got, _], [full, _]) => (full - got) / 2,
+            _ => 0,
+        };
+        for (n, got) in values.chunks(row.max(1)).enumerate() {
+            let expected = &self.values[(skip_rows + n) * full_row + skip..][..row];
+            for (column, (got, expected)) in got.iter().zip(expected).enumerate() {
+                // A difference that is not a number is one too.
+                let close = (got - expected).abs() <= self.tolerance;
+                if !close {
+                    return Some(format!("element {column} of row {n} is {got} instead of {expected}"));
+                }
+            }
+        }
+        None
+    }
+}
+
+/// One row of the table, or two: with one thread and with all.
+#[derive(Clone, Debug)]
+pub struct Problem {
+    pub family: Family,
+    pub name: String,
+    /// In the gallery.
+    pub program: &'static str,
+    pub mapping: &'static str,
+    pub sizes: Vec<(&'static str, i64)>,
+    /// The sizes that become numbers in the kernel.
+    pub fix: &'static [&'static str],
+    pub inputs: Vec<Input>,
+    pub output: &'static str,
+    pub expected: Expected,
+    /// One pair of strings is nothing to divide.
+    pub one_thread_only: bool,
+    /// Multiplications and additions, or cells of a table.
+    pub operations: f64,
+    /// What must be read and written at least once.
+    pub bytes: f64,
+}
+
+/// What gaps cost in gallery/string/smith_waterman_batch.ure.
+pub const GAP_OPEN: i32 = 11;
+pub const GAP_EXTEND: i32 = 1;
+
+/// How large the problems are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scale {
+    /// As the table of the project has them.
+    Full,
+    /// Done in no time, to try the command itself.
+    Small,
+}
+
+impl Scale {
+    fn pick(self, full: usize, small: usize) -> usize {
+        match self {
+            Scale::Full => full,
+            Scale::Small => small,
+        }
+    }
+}
+
+/// A problem before its inputs are made, which takes a moment.
+pub type Make = Box<dyn Fn() -> Result<Problem, Failure>>;
+
+/// The problems of a family.
+pub fn problems(family: Family, scale: Scale) -> Vec<(String, Make)> {
+    let mut list: Vec<(String, Make)> = Vec::new();
+    match family {
+        Family::Conv1d => {
+            let n = scale.pick(1 << 24, 10_000);
+            for taps in [5, 64] {
+                let name = format!("{} samples, {taps} taps", short(n));
+                list.push((name.clone(), Box::new(move || Ok(conv1d(name.clone(), n, taps, "taps")))));
+            }
+        }
+        Family::Conv2d => {
+            let n = scale.pick(4096, 100);
+            for k in [3, 5, 7, 9, 15] {
+                let name = format!("{n}², {k} × {k}");
+                list.push((name.clone(), Box::new(move || Ok(conv2d(name.clone(), n, k)))));
+            }
+        }
+        Family::Matmul => {
+            let n = scale.pick(1024, 100);
+            let name = format!("{n}³");
+            list.push((name.clone(), Box::new(move || Ok(matmul(name.clone(), n)))));
+        }
+        Family::EditDistance => {
+            let n = scale.pick(8192, 100);
+            let name = format!("one pair of {n}");
+            list.push((name.clone(), Box::new(move || Ok(edit_distance(name.clone(), None, n)))));
+            let (pairs, n) = (scale.pick(1024, 100), scale.pick(256, 30));
+            let name = format!("{pairs} pairs of {n}");
+            list.push((
+                name.clone(),
+                Box::new(move || Ok(edit_distance(name.clone(), Some(pairs), n))),
+            ));
+        }
+        Family::SmithWaterman => {
+            let (pairs, n) = (scale.pick(1024, 100), scale.pick(256, 30));
+            let name = format!("{pairs} pairs of {n}");
+            list.push((name.clone(), Box::new(move || Ok(smith_waterman(name.clone(), pairs, n)))));
+        }
+        Family::Designs => {}
+    }
+    list
+}
+
+/// Powers of two as such.
+fn short(n: usize) -> String {
+    if n.is_power_of_two() {
+        format!("2^{}", n.trailing_zeros())
+    } else {
+        n.to_string()
+    }
+}
+
+/// A sum of `n` products of numbers up to 1 is of the size of √n, and its rounding errors are far below n of
+/// the last place of 1; a product that is missing or wrong is far above.
+fn tolerance(n: usize) -> f64 {
+    2.0 * n as f64 * f64::from(f32::EPSILON)
+}
+
+pub fn conv1d(name: String, n: usize, taps: usize, mapping: &'static str) -> Problem {
+    let mut random = Random(1);
+    let x = random.floats(n + taps - 1);
+    let w = random.floats(taps);
+    Problem {
+        family: Family::Conv1d,
+        name,
+        program: "conv1d/core.ure",
+        mapping,
+        sizes: vec![("C", n as i64), ("Q", taps as i64)],
+        fix: &["Q"],
+        output: "z",
+        expected: Expected {
+            shape: vec![n],
+            values: reference::conv1d(&x, &w),
+            tolerance: tolerance(taps),
+        },
+        one_thread_only: false,
+        operations: 2.0 * (n * taps) as f64,
+        bytes: 4.0 * (2 * n + 2 * taps) as f64,
+        inputs: vec![
+            Input::new("x", &[n + taps - 1], Values::F32(x)),
+            Input::new("w", &[taps], Values::F32(w)),
+        ],
+    }
+}
+
+fn conv2d(name: String, n: usize, k: usize) -> Problem {
+    let mut random = Random(2);
+    let wide = n + k - 1;
+    let x = random.floats(wide * wide);
+    // Random weights: no filter that is a product of a column and a row.
+    let w = random.floats(k * k);
+    Problem {
+        family: Family::Conv2d,
+        name,
+        program: "conv2d/core.ure",
+        mapping: "rows",
+        sizes: vec![("R", n as i64), ("C", n as i64), ("H", k as i64), ("Q", k as i64)],
+        fix: &["H", "Q"],
+        output: "z",
+        expected: Expected {
+            shape: vec![n, n],
+            values: reference::conv2d(&x, &w, [n, n], [k, k]),
+            tolerance: tolerance(k * k),
+        },
+        one_thread_only: false,
+        operations: 2.0 * (n * n * k * k) as f64,
+        bytes: 4.0 * (wide * wide + n * n) as f64,
+        inputs: vec![
+            Input::new("x", &[wide, wide], Values::F32(x)),
+            Input::new("w", &[k, k], Values::F32(w)),
+        ],
+    }
+}
+
+fn matmul(name: String, n: usize) -> Problem {
+    let mut random = Random(3);
+    let (a, b) = (random.floats(n * n), random.floats(n * n));
+    Problem {
+        family: Family::Matmul,
+        name,
+        program: "linear-algebra/matmul_core.ure",
+        mapping: "panel",
+        sizes: vec![("N", n as i64), ("M", n as i64), ("K", n as i64)],
+        fix: &[],
+        output: "c",
+        expected: Expected {
+            shape: vec![n, n],
+            values: reference::matmul(&a, &b, n, n),
+            tolerance: tolerance(n),
+        },
+        one_thread_only: false,
+        operations: 2.0 * (n * n * n) as f64,
+        bytes: 4.0 * (3 * n * n) as f64,
+        inputs: vec![
+            Input::new("a", &[n, n], Values::F32(a)),
+            Input::new("b", &[n, n], Values::F32(b)),
+        ],
+    }
+}
+
+/// Strings of four letters; `pairs` of them, or one pair and no batch.
+fn edit_distance(name: String, pairs: Option<usize>, n: usize) -> Problem {
+    let mut random = Random(4);
+    let count = pairs.unwrap_or(1);
+    let (a, b) = (random.letters(count * n, 4), random.letters(count * n, 4));
+    let values = reference::edit_distance(&a, &b, n, n);
+    let mut sizes = vec![("N", n as i64), ("M", n as i64)];
+    let (program, mapping, shape) = match pairs {
+        None => ("string/edit_distance.ure", "pe_per_a", vec![n]),
+        Some(pairs) => {
+            sizes.push(("P", pairs as i64));
+            ("string/edit_distance_batch.ure", "lanes", vec![pairs, n])
+        }
+    };
+    let input = |name, letters| Input {
+        name,
+        shape: shape.clone(),
+        peer_shape: vec![count, n],
+        values: Values::U8(letters),
+    };
+    Problem {
+        family: Family::EditDistance,
+        name,
+        program,
+        mapping,
+        sizes,
+        fix: &[],
+        inputs: vec![input("a", a), input("b", b)],
+        output: "d",
+        expected: Expected {
+            shape: vec![count],
+            values,
+            tolerance: 0.0,
+        },
+        one_thread_only: pairs.is_none(),
+        operations: (count * n * n) as f64,
+        bytes: (2 * count * n) as f64,
+    }
+}
+
+fn smith_waterman(name: String, pairs: usize, n: usize) -> Problem {
+    const LETTERS: usize = 20;
+    let mut random = Random(5);
+    let (a, b) = (random.letters(pairs * n, LETTERS as u64), random.letters(pairs * n, LETTERS as u64));
+    // Like the matrices for proteins: symmetric, a letter is worth 4 to 11 against itself and -4 to 1 against others.
+    let mut sub = vec![0; LETTERS * LETTERS];
+    for i in 0..LETTERS {
+        sub[i * LETTERS + i] = 4 + random.below(8) as i16;
+        for j in 0..i {
+            let score = random.below(6) as i16 - 4;
+            sub[i * LETTERS + j] = score;
+            sub[j * LETTERS + i] = score;
+        }
+    }
+    let scoring = Scoring {
+        substitution: &sub,
+        letters: LETTERS,
+        open: GAP_OPEN,
+        extend: GAP_EXTEND,
+    };
+    let values = reference::smith_waterman(&a, &b, n, n, scoring);
+    Problem {
+        family: Family::SmithWaterman,
+        name,
+        program: "string/smith_waterman_batch.ure",
+        mapping: "lanes",
+        sizes: vec![
+            ("P", pairs as i64),
+            ("N", n as i64),
+            ("M", n as i64),
+            ("S", LETTERS as i64),
+        ],
+        fix: &[],
+        output: "score",
+        expected: Expected {
+            shape: vec![pairs],
+            values,
+            tolerance: 0.0,
+        },
+        one_thread_only: false,
+        operations: (pairs * n * n) as f64,
+        bytes: (2 * pairs * n) as f64,
+        inputs: vec![
+            Input::new("a", &[pairs, n], Values::U8(a)),
+            Input::new("b", &[pairs, n], Values::U8(b)),
+            Input::new("sub", &[LETTERS, LETTERS], Values::I16(sub)),
+        ],
+    }
+}
+
+/// SplitMix64: the same inputs in every run.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        (self.next() >> 32) % n
+    }
+
+    /// Between −1 and 1.
+    fn floats(&mut self, n: usize) -> Vec<f32> {
+        let step = 1.0 / (1 << 23) as f32;
+        (0..n).map(|_| (self.next() >> 40) as f32 * step - 1.0).collect()
+    }
+
+    fn letters(&mut self, n: usize, alphabet: u64) -> Vec<u8> {
+        (0..n).map(|_| self.below(alphabet) as u8).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_result_is_compared_with_the_middle() {
+        let expected = Expected {
+            shape: vec![3, 4],
+            values: (0..12).map(f64::from).collect(),
+            tolerance: 0.5,
+        };
+        let all: Vec<f64> = expected.values.clone();
+        assert_eq!(expected.fault(&[3, 4], &all), None);
+        assert_eq!(expected.fault(&[3, 4], &all.iter().map(|v| v + 0.4).collect::<Vec<_>>()), None);
+        assert!(expected.fault(&[3, 4], &all.iter().map(|v| v + 0.6).collect::<Vec<_>>()).is_some());
+        let whole = Expected { shape: vec![3, 6], values: (0..18).map(f64::from).collect(), tolerance: 0.0 };
+        // Rows 0..3, columns 1..5.
+        let middle: Vec<f64> = (0..3).flat_map(|r| (1..5).map(move |c| f64::from(6 * r + c))).collect();
+        assert_eq!(whole.fault(&[3, 4], &middle), None);
+        assert!(whole.fault(&[3, 4], &all).is_some());
+    }
+
+    #[test]
+    fn what_is_not_a_number_is_wrong() {
+        let expected = Expected { shape: vec![2], values: vec![0.0, 0.0], tolerance: 1.0 };
+        assert!(expected.fault(&[2], &[0.0, f64::NAN]).is_some());
+        assert!(expected.fault(&[], &[0.0]).is_some());
+        assert!(expected.fault(&[2], &[0.0]).is_some());
+    }
+
+    #[test]
+    fn a_missing_tap_is_beyond_the_tolerance() {
+        let problem = conv1d(String::new(), 2000, 64, "taps");
+        let (Values::F32(x), Values::F32(w)) = (&problem.inputs[0].values, &problem.inputs[1].values) else {
+            panic!("both are floats");
+        };
+        let mut w = w.clone();
+        w[17] = 0.0;
+        let wrong = reference::conv1d(x, &w);
+        assert!(problem.expected.fault(&[2000], &wrong).is_some());
+        let rounded: Vec<f64> = problem.expected.values.iter().map(|z| f64::from(*z as f32)).collect();
+        assert_eq!(problem.expected.fault(&[2000], &rounded), None);
+    }
+}

@@ -1,0 +1,324 @@
+//! The table of a comparison, and the same as JSON.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::designs::Design;
+use super::limits::Limits;
+use super::peers::Measured;
+use super::problem::Family;
+use crate::table::{Align, Table};
+use crate::term::Paint;
+
+/// The rate of multiply-adds that counts as the processor's.
+const FMA_GOAL: f64 = 0.95;
+
+/// All that a run measured.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    pub machine: Machine,
+    pub limits: Limits,
+    pub rows: Vec<Row>,
+    pub designs: Vec<Design>,
+    pub notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Machine {
+    pub processor: String,
+    pub threads: usize,
+    /// How many programs wanted to run, before and after: the mean of a minute.
+    pub load: [Option<f64>; 2],
+}
+
+/// One problem with some threads.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub family: Family,
+    pub problem: String,
+    pub threads: usize,
+    pub ms: Option<f64>,
+    /// Why there is no time.
+    pub refused: Option<String>,
+    pub limit_ms: Option<f64>,
+    /// Billions per second of what the family counts.
+    pub rate: Option<f64>,
+    pub unit: &'static str,
+    pub peers: Vec<Peer>,
+}
+
+#[derive(Debug, Serialize)]
+pub struct Peer {
+    pub peer: String,
+    pub how: String,
+    pub threads: usize,
+    pub ms: f64,
+    /// How many times longer than ours it takes.
+    pub ratio: Option<f64>,
+    pub fault: Option<String>,
+}
+
+impl Peer {
+    pub fn new(measured: Measured, ours_ms: Option<f64>) -> Peer {
+        let ms = measured.seconds * 1e3;
+        Peer {
+            peer: measured.peer,
+            how: measured.how,
+            threads: measured.threads,
+            ms,
+            ratio: ours_ms.map(|ours| ms / ours),
+            fault: measured.fault,
+        }
+    }
+}
+
+impl Row {
+    fn of_limit(&self) -> Option<f64> {
+        Some(self.limit_ms? / self.ms?)
+    }
+
+    /// The fastest of a library's functions that gave the right result; if there is none, the first.
+    fn peer(&self, name: &str) -> Option<&Peer> {
+        let its = || self.peers.iter().filter(|p| p.peer == name);
+        its()
+            .filter(|p| p.fault.is_none())
+            .min_by(|a, b| a.ms.total_cmp(&b.ms))
+            .or_else(|| its().next())
+    }
+}
+
+impl Report {
+    pub fn json(&self) -> String {
+        let text = serde_json::to_string_pretty(self);
+        text.expect("numbers and texts are JSON") + "\n"
+    }
+
+    pub fn text(&self) -> String {
+        let mut text = self.machine_text();
+        text.push_str(&self.table());
+        text.push_str(&self.designs_table());
+        let refused = self.rows.iter().filter_map(|row| {
+            let why = row.refused.as_ref()?;
+            Some(format!("{}, {}: {why}", row.family.title(), row.problem))
+        });
+        let wrong = self.rows.iter().flat_map(|row| {
+            row.peers.iter().filter_map(|peer| {
+                let fault = peer.fault.as_ref()?;
+                let what = format!("{} ({})", peer.peer, peer.how);
+                Some(format!("{}, {}: {what} is wrong: {fault}", row.family.title(), row.problem))
+            })
+        });
+        let designs = self.designs.iter().filter_map(|design| {
+            Some(format!("the design {}: {}", design.mapping, design.refused.as_ref()?))
+        });
+        let notes: Vec<String> =
+            refused.chain(wrong).chain(designs).chain(self.notes.iter().cloned()).collect();
+        if !notes.is_empty() {
+            text.push('\n');
+        }
+        for note in notes {
+            let _ = writeln!(text, "{} {note}", Paint::Yellow.out("note:"));
+        }
+        text
+    }
+
+    fn machine_text(&self) -> String {
+        let Limits { clock_hz, lanes, one, all } = &self.limits;
+        let (ports, part) = self.limits.ports();
+        let mut text = format!("{}, {} threads\n", self.machine.processor, self.machine.threads);
+        let _ = writeln!(
+            text,
+            "copy  {:.1} GB/s one thread, {:.1} GB/s all (read + written)",
+            one.copy_bytes / 1e9,
+            all.copy_bytes / 1e9,
+        );
+        let _ = writeln!(
+            text,
+            "FMA   {:.1} GFLOP/s one thread, {:.1} all; one is {:.1} % of {:.2} GHz × {ports} ports × {lanes} lanes × 2",
+            one.fma_flops / 1e9,
+            all.fma_flops / 1e9,
+            part * 100.0,
+            clock_hz / 1e9,
+        );
+        if part < FMA_GOAL {
+            let _ = writeln!(
+                text,
+                "      less than {:.0} %: the machine is busy, or slower when it multiplies wide vectors",
+                FMA_GOAL * 100.0
+            );
+        }
+        if let [Some(before), Some(after)] = self.machine.load {
+            let _ = writeln!(
+                text,
+                "load  {before:.2} before, {after:.2} after (one of it is this command and its peers)"
+            );
+        }
+        text
+    }
+
+    /// A part for each family: its problems are rows, its peers columns.
+    fn table(&self) -> String {
+        let mut align = vec![Align::Left];
+        align.extend([Align::Right; 10]);
+        let mut table = Table::new(0, align);
+        for family in Family::ALL {
+            let rows: Vec<&Row> = self.rows.iter().filter(|r| r.family == family).collect();
+            if rows.is_empty() {
+                continue;
+            }
+            table.row([""]);
+            let mut heads = vec![family.title(), "threads", "limit ms", "ours ms", "of limit", family.unit()];
+            let any_peers = rows.iter().any(|r| !r.peers.is_empty());
+            let peers = if any_peers { family.peers() } else { &[] };
+            heads.extend(peers);
+            table.header(heads);
+            for row in rows {
+                table.row(cells(row, peers));
+            }
+        }
+        if self.rows.is_empty() {
+            return String::new();
+        }
+        let mut text = table.render();
+        if self.rows.iter().any(|r| !r.peers.is_empty()) {
+            text.push_str("\n2.00× 8.0: the peer takes 8.0 ms, which is twice our time\n");
+        }
+        text
+    }
+
+    fn designs_table(&self) -> String {
+        let Some(first) = self.designs.first() else {
+            return String::new();
+        };
+        let mut table = Table::new(0, [Align::Left, Align::Right, Align::Right]);
+        table.row([""]);
+        table.header([
+            &format!("designs, {} samples, {} taps, one thread", first.samples, first.taps),
+            "ms",
+            "of the fastest",
+        ]);
+        for design in &self.designs {
+            let ms = design.ms.map_or("-".to_string(), |ms| format!("{ms:.3}"));
+            let ratio = match (design.ms, first.ms) {
+                (Some(ms), Some(best)) => format!("{:.2}×", ms / best),
+                (_, None) | (None, _) => "-".to_string(),
+            };
+            table.row([design.mapping.to_uppercase(), ms, ratio]);
+        }
+        table.render()
+    }
+}
+
+fn cells(row: &Row, peers: &[&str]) -> Vec<String> {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
+    let mut cells = vec![
+        row.problem.clone(),
+        row.threads.to_string(),
+        or_dash(row.limit_ms.map(milliseconds)),
+        or_dash(row.ms.map(milliseconds)),
+        or_dash(row.of_limit().map(|part| format!("{:.0} %", part * 100.0))),
+        or_dash(row.rate.map(|rate| format!("{rate:.1}"))),
+    ];
+    for name in peers {
+        cells.push(or_dash(row.peer(name).map(|peer| match (&peer.fault, peer.ratio) {
+            (Some(_), _) => Paint::Red.out("wrong"),
+            (None, None) => milliseconds(peer.ms),
+            (None, Some(ratio)) => {
+                let paint = if ratio >= 1.0 { Paint::Green } else { Paint::Red };
+                format!("{} {}", paint.out(format!("{ratio:.2}×")), milliseconds(peer.ms))
+            }
+        })));
+    }
+    cells
+}
+
+/// Three digits that count.
+fn milliseconds(ms: f64) -> String {
+    match ms {
+        ms if ms >= 100.0 => format!("{ms:.0}"),
+        ms if ms >= 10.0 => format!("{ms:.1}"),
+        ms if ms >= 1.0 => format!("{ms:.2}"),
+        ms => format!("{ms:.3}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::limits::Rates;
+    use super::*;
+
+    fn peer(name: &str, ms: f64, fault: Option<&str>) -> Peer {
+        let measured = Measured {
+            peer: name.to_string(),
+            how: "f".to_string(),
+            seconds: ms / 1e3,
+            threads: 1,
+            fault: fault.map(str::to_string),
+        };
+        Peer::new(measured, Some(10.0))
+    }
+
+    fn report() -> Report {
+        let one = Rates { threads: 1, fma_flops: 180e9, copy_bytes: 20e9 };
+        Report {
+            machine: Machine { processor: "P".into(), threads: 2, load: [None, None] },
+            limits: Limits { clock_hz: 3e9, lanes: 16, one, all: one },
+            rows: vec![Row {
+                family: Family::Conv2d,
+                problem: "8², 3 × 3".into(),
+                threads: 1,
+                ms: Some(10.0),
+                refused: None,
+                limit_ms: Some(8.0),
+                rate: Some(30.0),
+                unit: "GFLOP/s",
+                peers: vec![
+                    peer("C", 25.0, None),
+                    peer("SciPy", 40.0, None),
+                    peer("SciPy", 30.0, None),
+                    peer("SciPy", 1.0, Some("off by one")),
+                    peer("OpenCV", 5.0, Some("element 0 is 1")),
+                ],
+            }],
+            designs: Vec::new(),
+            notes: vec!["Halide is not installed".into()],
+        }
+    }
+
+    #[test]
+    fn ratios_of_the_best_right_result() {
+        let text = report().text();
+        let row = text.lines().find(|l| l.starts_with("8²")).unwrap();
+        let cells: Vec<&str> = row.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect();
+        assert_eq!(
+            cells,
+            ["8², 3 × 3", "1", "8.00", "10.0", "80 %", "30.0", "2.50× 25.0", "wrong", "-", "3.00× 30.0"]
+        );
+        assert!(text.contains("OpenCV (f) is wrong: element 0 is 1"), "{text}");
+        assert!(text.contains("Halide is not installed"), "{text}");
+        assert!(text.contains("93.8 % of 3.00 GHz × 2 ports × 16 lanes × 2"), "{text}");
+        assert!(text.contains("less than 95 %"), "{text}");
+    }
+
+    #[test]
+    fn json_has_every_function() {
+        let json: serde_json::Value = serde_json::from_str(&report().json()).unwrap();
+        assert_eq!(json["rows"][0]["peers"].as_array().unwrap().len(), 5);
+        assert_eq!(json["rows"][0]["family"], "conv2d");
+        assert_eq!(json["rows"][0]["peers"][0]["ratio"], 2.5);
+        assert_eq!(json["limits"]["one"]["copy_bytes"], 20e9);
+    }
+
+    #[test]
+    fn a_row_without_a_time_has_dashes() {
+        let mut report = report();
+        report.rows[0].ms = None;
+        report.rows[0].refused = Some("no mapping".into());
+        report.rows[0].peers.clear();
+        let text = report.text();
+        let row = text.lines().find(|l| l.starts_with("8²")).unwrap();
+        assert!(row.contains("8.00        -         -"), "{row}");
+        assert!(text.contains("2-D convolution, 8², 3 × 3: no mapping"), "{text}");
+    }
+}

@@ -1,0 +1,77 @@
+//! `systola emit`: the code that a mapping becomes.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use systola::cpu::isa;
+use systola_driver::emit_c;
+
+use crate::lowering::{LoweringArgs, Purpose, lower_checked};
+use crate::source::{Failure, Outcome, Sizes, Source, Status, parse_size};
+use crate::term;
+
+const EXAMPLES: &str = "\
+Examples:
+  systola emit gallery/conv1d/core.ure --map sbm --target c
+  systola emit gallery/conv1d/core.ure --map sbm --target c --set Q=5 --fix Q --simd avx2 -o sbm.c
+
+The code is for all sizes unless --fix makes numbers of some. Where no kernel for all sizes can be made, all of
+them must be given with --set.";
+
+/// Print the code that a mapping is compiled from
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A .ure file
+    file: PathBuf,
+    /// The language of the code
+    #[arg(long, value_enum, default_value = "c")]
+    target: Language,
+    /// The mapping; the first of the file if not given
+    #[arg(long = "map", value_name = "NAME")]
+    map: Option<String>,
+    /// Of which system, where a file has several
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
+    /// Give a parameter a value, for instance C=16; may be repeated
+    #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
+    sizes: Vec<(String, i128)>,
+    #[command(flatten)]
+    lowering: LoweringArgs,
+    /// Where to write it; the standard output if not given
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Language {
+    /// C with the vector extensions of gcc and clang
+    C,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let source = Source::load(&args.file)?;
+    let sizes: Sizes = args.sizes.iter().cloned().collect();
+    source.check_sizes(&sizes)?;
+    args.lowering.check(&source)?;
+    let mapping = source.mapping(args.map.as_deref(), args.system.as_deref())?;
+    let system = source.system(Some(&mapping.system))?;
+    let options = args.lowering.options(&source, Purpose::Print)?;
+    let lowered = lower_checked(&source, system, mapping, &sizes, &options)?;
+    let code = match args.target {
+        Language::C => {
+            emit_c(&lowered.program, &isa(options.simd))
+                .map_err(|d| source.fail(&[d]))?
+                .source
+        }
+    };
+    match &args.output {
+        None => term::print(code),
+        Some(path) => {
+            std::fs::write(path, &code)
+                .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))?;
+            term::print(format!("written to {}\n", path.display()));
+        }
+    }
+    Ok(Status::Done)
+}

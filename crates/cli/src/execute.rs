@@ -1,0 +1,331 @@
+//! Runs a system or a program on a target, and says what runs.
+
+use std::time::Instant;
+
+use clap::ValueEnum;
+use systola::cpu::{self, compile_lowered};
+use systola::rt::{self, Origin};
+use systola::{CpuOptions, RunOptions};
+use systola_driver::{Lowered, check_mapping};
+use systola_interp::array::run_array;
+use systola_interp::kernel::{Counts, Options, run_kernel_program};
+use systola_interp::{Arrays, run_program, run_system};
+use systola_ir::mapping::Mapping;
+use systola_ir::system::{Program, Source as Feed, System};
+
+use crate::counts::counts_table;
+use crate::job::Job;
+use crate::lowering::{lower_checked, scope_text};
+use crate::runtime;
+use crate::scene::array_name;
+use crate::source::{Failure, Parameters, Source};
+use crate::term::{self, Paint};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    /// Evaluate the equations
+    System,
+    /// Step the systolic array cycle by cycle
+    Array,
+    /// Interpret the kernel lane by lane, and count what it does
+    Kernel,
+    /// Compile the kernel for this processor and run it
+    Cpu,
+}
+
+/// How to run.
+pub struct Execution<'a> {
+    pub source: &'a Source,
+    pub target: Target,
+    /// Chosen mappings; the first of a system where none of them is its own.
+    pub maps: &'a [String],
+    pub options: CpuOptions,
+    pub threads: usize,
+}
+
+/// What a run gives, and what is to be said after its outputs are shown.
+pub struct Ran {
+    pub outputs: Arrays,
+    pub remarks: Vec<String>,
+}
+
+impl Execution<'_> {
+    pub fn run(&self, job: &Job<'_>, params: &[i128], inputs: &Arrays) -> Result<Ran, Failure> {
+        if self.target == Target::System {
+            let start = Instant::now();
+            let outputs = self.equations(job, params, inputs)?;
+            let seconds = start.elapsed().as_secs_f64();
+            let remarks = vec![format!("equations evaluated in {}", duration(seconds))];
+            return Ok(Ran { outputs, remarks });
+        }
+        match job {
+            Job::System(system, _) => self.run_system(system, params, inputs, true),
+            Job::Program(program) => self.run_stages(program, params, inputs),
+        }
+    }
+
+    /// What the equations say, whatever the target.
+    pub fn equations(
+        &self,
+        job: &Job<'_>,
+        params: &[i128],
+        inputs: &Arrays,
+    ) -> Result<Arrays, Failure> {
+        match job {
+            Job::System(system, _) => run_system(system, params, inputs),
+            Job::Program(program) => run_program(&self.source.module, program, params, inputs),
+        }
+        .map_err(|d| self.source.fail(&[d]))
+    }
+
+    fn run_stages(
+        &self,
+        program: &Program,
+        params: &[i128],
+        inputs: &Arrays,
+    ) -> Result<Ran, Failure> {
+        let systems = &self.source.module.systems;
+        let mut stages: Vec<Arrays> = Vec::new();
+        let mut remarks = Vec::new();
+        let fetch = |stages: &[Arrays], feed: &Feed| match feed {
+            Feed::Input(n) => inputs.get(&program.inputs[*n].name).cloned(),
+            Feed::Output { stage, output } => {
+                let system = &systems[program.stages[*stage].system];
+                stages[*stage].get(&system.outputs[*output].name).cloned()
+            }
+        };
+        for stage in &program.stages {
+            let system = &systems[stage.system];
+            let values: Vec<i128> = stage
+                .args
+                .iter()
+                .map(|form| form.eval(params, &[]))
+                .collect::<Result<_, _>>()
+                .map_err(|e| Failure::new(format!("stage {}: {e}", stage.name)))?;
+            let mut given = Arrays::new();
+            for (input, feed) in &stage.inputs {
+                let name = &system.inputs[input.index()].name;
+                given.extend(fetch(&stages, feed).map(|tensor| (name.clone(), tensor)));
+            }
+            let ran = self.run_system(system, &values, &given, false)?;
+            let named = |remark: String| format!("{}: {remark}", stage.name);
+            remarks.extend(ran.remarks.into_iter().map(named));
+            stages.push(ran.outputs);
+        }
+        let mut outputs = Arrays::new();
+        for (name, feed) in &program.outputs {
+            outputs.extend(fetch(&stages, feed).map(|tensor| (name.clone(), tensor)));
+        }
+        Ok(Ran { outputs, remarks })
+    }
+
+    /// `alone`: a mapping that is named must be one of this system.
+    fn run_system(
+        &self,
+        system: &System,
+        params: &[i128],
+        inputs: &Arrays,
+        alone: bool,
+    ) -> Result<Ran, Failure> {
+        let mapping = self.mapping(system, alone)?;
+        match self.target {
+            Target::System => unreachable!("equations need no mapping"),
+            Target::Array => self.on_array(system, mapping, params, inputs),
+            Target::Kernel => {
+                let lowered = self.lower(system, mapping, params)?;
+                self.on_interpreter(&lowered, params, inputs)
+            }
+            Target::Cpu => {
+                let lowered = self.lower(system, mapping, params)?;
+                self.on_processor(lowered, params, inputs)
+            }
+        }
+    }
+
+    fn mapping(&self, system: &System, alone: bool) -> Result<&Mapping, Failure> {
+        let own = |name: &&String| {
+            let mappings = &self.source.module.mappings;
+            mappings
+                .iter()
+                .any(|m| m.name == **name && m.system == system.name)
+        };
+        let chosen = self.maps.iter().find(own).or_else(|| {
+            // Naming it again tells what there is instead.
+            self.maps.first().filter(|_| alone)
+        });
+        self.source
+            .mapping(chosen.map(String::as_str), Some(&system.name))
+    }
+
+    fn on_array(
+        &self,
+        system: &System,
+        mapping: &Mapping,
+        params: &[i128],
+        inputs: &Arrays,
+    ) -> Result<Ran, Failure> {
+        let start = Instant::now();
+        let sizes = Parameters::from(system).named(params);
+        let checked = check_mapping(&self.source.module, mapping, &sizes)
+            .map_err(|d| self.source.fail(&d))?;
+        let counts = checked
+            .report
+            .counts
+            .as_ref()
+            .map_or_else(String::new, |c| {
+                format!(": {} PEs, {} steps", c.pes, c.steps)
+            });
+        term::print(format!(
+            "mapping {} of {}, {}{counts}\n",
+            Paint::Bold.out(&mapping.name),
+            system.name,
+            array_name(&checked.report)
+        ));
+        let outputs =
+            run_array(&checked.array, params, inputs).map_err(|d| self.source.fail(&[d]))?;
+        let seconds = start.elapsed().as_secs_f64();
+        let remarks = vec![format!("array run in {}", duration(seconds))];
+        Ok(Ran { outputs, remarks })
+    }
+
+    fn lower(
+        &self,
+        system: &System,
+        mapping: &Mapping,
+        params: &[i128],
+    ) -> Result<Lowered, Failure> {
+        let sizes = Parameters::from(system).named(params);
+        let lowered = lower_checked(self.source, system, mapping, &sizes, &self.options)?;
+        let lanes = lowered.program.kernels.iter().map(|k| k.lanes).max();
+        term::print(format!(
+            "mapping {} of {}, {}: kernel with {} lanes ({}) {}\n",
+            Paint::Bold.out(&mapping.name),
+            system.name,
+            array_name(&lowered.checked.report),
+            lanes.unwrap_or(1),
+            self.options.simd.name(),
+            scope_text(&lowered)
+        ));
+        Ok(lowered)
+    }
+
+    fn on_interpreter(
+        &self,
+        lowered: &Lowered,
+        params: &[i128],
+        inputs: &Arrays,
+    ) -> Result<Ran, Failure> {
+        let start = Instant::now();
+        let program = &lowered.program;
+        let outcome = run_kernel_program(program, params, inputs, &Options::default())
+            .map_err(|error| runtime::fail_kernel(self.source, error))?;
+        let seconds = start.elapsed().as_secs_f64();
+        let kernels: Vec<(&str, &Counts)> = program
+            .kernels
+            .iter()
+            .map(|kernel| kernel.name.as_str())
+            .zip(&outcome.kernels)
+            .collect();
+        let table = counts_table(&kernels, &outcome.counts);
+        Ok(Ran {
+            outputs: outcome.outputs,
+            remarks: vec![format!(
+                "kernel interpreted in {}\n{table}",
+                duration(seconds)
+            )],
+        })
+    }
+
+    /// Where there is no compiler the interpreter runs the same kernel.
+    fn on_processor(
+        &self,
+        lowered: Lowered,
+        params: &[i128],
+        inputs: &Arrays,
+    ) -> Result<Ran, Failure> {
+        let start = Instant::now();
+        let compiled = match compile_lowered(lowered.clone(), &self.options) {
+            Ok(compiled) => compiled,
+            Err(cpu::Error::Runtime(error @ rt::Error::NoCompiler { .. })) => {
+                self.source.print(&[runtime::diagnostic(&error)]);
+                term::eprint("The interpreter runs the kernel instead.\n");
+                return self.on_interpreter(&lowered, params, inputs);
+            }
+            Err(error) => return Err(runtime::fail(self.source, error)),
+        };
+        let seconds = start.elapsed().as_secs_f64();
+        let loaded = compiled.loaded();
+        let kept = self.options.compile.cache.is_some() && loaded.notes().is_empty();
+        term::print(match loaded.origin() {
+            Origin::Cache => "kernel found in the cache\n".to_string(),
+            Origin::Compiler if kept => {
+                format!(
+                    "kernel compiled in {}, now in the cache\n",
+                    duration(seconds)
+                )
+            }
+            Origin::Compiler => format!("kernel compiled in {}, not kept\n", duration(seconds)),
+        });
+        runtime::print_notes(loaded.notes());
+        let options = RunOptions {
+            threads: self.threads,
+        };
+        let (outputs, stats) = compiled
+            .run_tensors(params, inputs, &options)
+            .map_err(|error| runtime::fail(self.source, error))?;
+        let threads = match self.threads {
+            0 => std::thread::available_parallelism().map_or(1, usize::from),
+            n => n,
+        };
+        let threads = stats.blocks.min(threads as u64).max(1);
+        let remark = format!(
+            "kernel run in {}: {}, {}, {}",
+            duration(stats.kernel_seconds),
+            counted(stats.launches, "launch", "launches"),
+            counted(stats.blocks, "block", "blocks"),
+            counted(threads, "thread", "threads")
+        );
+        Ok(Ran {
+            outputs,
+            remarks: vec![remark],
+        })
+    }
+}
+
+fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// Three digits with the unit that suits them.
+pub fn duration(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s >= 1.0 => (s, "s"),
+        s if s >= 1e-3 => (s * 1e3, "ms"),
+        s if s >= 1e-6 => (s * 1e6, "µs"),
+        s => (s * 1e9, "ns"),
+    };
+    let digits = match value {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_three_digits() {
+        for (seconds, text) in [
+            (12.34, "12.3 s"),
+            (0.5, "500 ms"),
+            (0.001_234, "1.23 ms"),
+            (4.2e-5, "42.0 µs"),
+            (7e-9, "7.00 ns"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! How a mapping becomes kernels, as the command line and the environment say it.
+
+use systola::cpu::{self, CpuOptions};
+use systola::rt::Simd;
+use systola_driver::{Fix, Lowered, check_system, lower};
+use systola_ir::mapping::Mapping;
+use systola_ir::system::System;
+use systola_lower::report::Scope;
+
+use crate::runtime;
+use crate::source::{Failure, Sizes, Source};
+
+/// What `run`, `emit` and `dump` have in common.
+#[derive(Debug, clap::Args)]
+pub struct LoweringArgs {
+    /// Sizes that become numbers in the kernel, or `all`: it is then for these sizes only
+    #[arg(long, value_name = "P,Q", value_delimiter = ',')]
+    fix: Vec<String>,
+    /// Vector instructions: avx512, avx2, sse, neon or portable; the best of this machine if not given
+    #[arg(long, value_name = "NAME", value_parser = parse_simd)]
+    simd: Option<Simd>,
+}
+
+fn parse_simd(name: &str) -> Result<Simd, String> {
+    let known = Simd::ALL.into_iter().find(|s| s.name() == name);
+    known.ok_or_else(|| {
+        let names: Vec<&str> = Simd::ALL.iter().map(|s| s.name()).collect();
+        format!("there are {}", names.join(", "))
+    })
+}
+
+/// Is the code to run here?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// The processor must have the vector instructions.
+    Run,
+    Print,
+}
+
+impl LoweringArgs {
+    pub fn is_given(&self) -> bool {
+        !self.fix.is_empty() || self.simd.is_some()
+    }
+
+    fn fix(&self) -> Fix {
+        match self.fix.as_slice() {
+            [] => Fix::Nothing,
+            [all] if all == "all" => Fix::Everything,
+            names => Fix::Names(names.to_vec()),
+        }
+    }
+
+    /// Every fixed name is a parameter of a system of the file.
+    pub fn check(&self, source: &Source) -> Result<(), Failure> {
+        let Fix::Names(names) = self.fix() else {
+            return Ok(());
+        };
+        let all = source.module.systems.iter().flat_map(|s| &s.params);
+        let mut known: Vec<&str> = all.map(|p| p.name.as_str()).collect();
+        known.sort_unstable();
+        known.dedup();
+        match names.iter().find(|name| !known.contains(&name.as_str())) {
+            None => Ok(()),
+            Some(name) => Err(Failure::new(format!(
+                "--fix: {} has no parameter `{name}`",
+                source.path
+            ))
+            .help(format!("its parameters: {}; or `all`", known.join(", ")))),
+        }
+    }
+
+    /// For this machine and environment.
+    pub fn options(&self, source: &Source, purpose: Purpose) -> Result<CpuOptions, Failure> {
+        let options = || -> Result<CpuOptions, cpu::Error> {
+            let mut options = CpuOptions::from_env()?;
+            options.fix = self.fix();
+            if let Some(simd) = self.simd {
+                options.simd = match purpose {
+                    Purpose::Run => Simd::named(simd.name())?,
+                    Purpose::Print => simd,
+                };
+            }
+            Ok(options)
+        };
+        options().map_err(|error| runtime::fail(source, error))
+    }
+}
+
+/// Checks a system and lowers a mapping of it. Kernels address memory as the equations say, so no system goes on
+/// that was not checked.
+pub fn lower_checked(
+    source: &Source,
+    system: &System,
+    mapping: &Mapping,
+    sizes: &Sizes,
+    options: &CpuOptions,
+) -> Result<Lowered, Failure> {
+    let open = |name: &&String| !sizes.contains_key(*name);
+    let fixed: Vec<&String> = match &options.fix {
+        Fix::Nothing => Vec::new(),
+        Fix::Everything => system.params.iter().map(|p| &p.name).collect(),
+        Fix::Names(names) => {
+            let own = |name: &&String| system.params.iter().any(|p| p.name == **name);
+            names.iter().filter(own).collect()
+        }
+    };
+    if let Some(name) = fixed.into_iter().find(open) {
+        return Err(Failure::new(format!("--fix: the size {name} is not given"))
+            .help(format!("give it: --set {name}=…")));
+    }
+    let found = check_system(system, sizes);
+    if !found.is_empty() {
+        return Err(source.fail(&found));
+    }
+    lower(
+        &source.module,
+        mapping,
+        sizes,
+        &options.fix,
+        &options.machine(),
+    )
+    .map_err(|found| source.fail(&found))
+}
+
+/// For which sizes the kernel is, and why not for all.
+pub fn scope_text(lowered: &Lowered) -> String {
+    let params = &lowered.program.params;
+    let fixed: Vec<String> = params
+        .iter()
+        .filter_map(|p| p.fixed.map(|value| format!("{} = {value}", p.name)))
+        .collect();
+    match &lowered.checked.report.scope {
+        Scope::GivenSizes(why) => format!("for {} only: {why}", fixed.join(", ")),
+        Scope::AllSizes if fixed.is_empty() => "for all sizes".to_string(),
+        Scope::AllSizes if fixed.len() == params.len() => {
+            format!("for {} only, as --fix asks", fixed.join(", "))
+        }
+        Scope::AllSizes => format!("for all sizes with {}, as --fix asks", fixed.join(", ")),
+    }
+}

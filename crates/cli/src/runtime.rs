@@ -1,0 +1,311 @@
+//! What the runtime and the kernel interpreter refuse, as diagnostics.
+
+use systola::cpu;
+use systola::rt::{self, Note};
+use systola_interp::OpError;
+use systola_interp::kernel::{Fault, FaultKind, Origin, RunError, Why};
+use systola_ir::codes::{Code, run};
+use systola_ir::{Diagnostic, Span};
+
+use crate::source::{Failure, Source};
+use crate::term::{self, Paint};
+
+/// What a compiler says is shown up to this many lines: the first errors make the others.
+const SHOWN_LINES: usize = 20;
+
+/// Tells what is wrong; ends the command.
+pub fn fail(source: &Source, error: cpu::Error) -> Failure {
+    match error {
+        cpu::Error::Refused(found) => source.fail(&found),
+        cpu::Error::Runtime(error) => source.fail(&[diagnostic(&error)]),
+    }
+}
+
+/// The same for the interpreter of kernels.
+pub fn fail_kernel(source: &Source, error: RunError) -> Failure {
+    source.fail(&[kernel_diagnostic(error)])
+}
+
+/// The code of an error of the runtime, with the text that the error makes of its facts.
+pub fn diagnostic(error: &rt::Error) -> Diagnostic {
+    let message = error.to_string();
+    let (message, said) = match message.split_once('\n') {
+        Some((first, rest)) => (first.to_string(), Some(beginning(rest))),
+        None => (message, None),
+    };
+    let (code, help) = code_of(error);
+    let mut diagnostic = Diagnostic::new(code, Span::NONE, message);
+    diagnostic.notes.extend(said);
+    diagnostic.help = help.map(str::to_string);
+    diagnostic
+}
+
+fn beginning(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let mut shown = lines[..lines.len().min(SHOWN_LINES)].join("\n");
+    if lines.len() > SHOWN_LINES {
+        shown.push_str(&format!("\n… {} more lines", lines.len() - SHOWN_LINES));
+    }
+    shown
+}
+
+fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
+    use rt::Error as E;
+    match error {
+        E::NoCompiler { .. } => (
+            &run::NO_COMPILER,
+            Some("--target kernel needs no compiler: the interpreter runs the same kernel"),
+        ),
+        E::CompilerFailed { .. } => (
+            &run::COMPILER_FAILED,
+            Some("name another compiler in SYSTOLA_CC, or use --target kernel"),
+        ),
+        E::CompilerHung { .. } => (
+            &run::COMPILER_HUNG,
+            Some("unroll or fix less, or name another compiler in SYSTOLA_CC"),
+        ),
+        E::LoadFailed { .. } => (
+            &run::LOAD_FAILED,
+            Some("name a compiler for this machine in SYSTOLA_CC"),
+        ),
+        E::Io { .. } => (
+            &run::CANNOT_TOUCH_FILE,
+            Some("choose other folders with TMPDIR and SYSTOLA_CACHE"),
+        ),
+        E::BadVariable { .. } | E::NoSuchSimd { .. } => (&run::BAD_ENVIRONMENT, None),
+        E::SizeCount { .. } => (&run::MISSING_PARAM, None),
+        E::SizeMismatchFixed { .. } => (&run::OTHER_SIZES, None),
+        E::SizesViolateContext { .. } => (&run::CONTEXT_VIOLATED, None),
+        E::MissingInput { .. } => (&run::MISSING_INPUT, None),
+        E::MissingOutput { .. } => (&run::MISSING_OUTPUT, None),
+        E::UnknownName { .. } | E::StatedByProgram { .. } => (&run::UNKNOWN_INPUT, None),
+        E::GivenTwice { .. } => (&run::GIVEN_TWICE, None),
+        E::WrongShape { .. } | E::WrongLength { .. } => (&run::WRONG_SHAPE, None),
+        E::WrongType { .. } => (&run::WRONG_TYPE, None),
+        E::Aliasing { .. } => (&run::ALIASING, None),
+        E::BadBool { .. } => (&run::MALFORMED_NPY, None),
+        E::Overflow { .. } | E::OutOfMemory { .. } => {
+            (&run::TOO_LARGE, Some("use smaller sizes with --set"))
+        }
+        E::SourceMismatch { .. } => {
+            panic!("the generated C does not fit the program it was generated from: {error}")
+        }
+        // The type may grow; whatever comes, it was about running compiled code.
+        _ => (&run::LOAD_FAILED, None),
+    }
+}
+
+/// What a run of a kernel by the interpreter found. Values that divide by zero or look up what is not there, and sizes
+/// that are too large, are the user's; anything else a kernel does wrong is ours, since its mapping was found legal.
+fn kernel_diagnostic(error: RunError) -> Diagnostic {
+    match error {
+        RunError::Setup(diagnostic) => *diagnostic,
+        RunError::Fault(fault) => match fault_code(&fault) {
+            Some(code) => {
+                let found = Diagnostic::new(code, Span::NONE, fault.kind.to_string())
+                    .note(format!("in `{}` of kernel {}", fault.stmt, fault.kernel));
+                match &fault.origin {
+                    Some(origin) => found.note(format!("`{}` {}", origin.stmt, origin.why)),
+                    None => found,
+                }
+            }
+            None => panic!("a kernel of a legal mapping is wrong: {fault}"),
+        },
+        RunError::Invalid(_) | RunError::Unwritten { .. } => {
+            panic!("a kernel of a legal mapping is wrong: {error}")
+        }
+    }
+}
+
+fn fault_code(fault: &Fault) -> Option<&'static Code> {
+    let looked_up = |origin: &Origin| origin.why == Why::NoElement;
+    match &fault.kind {
+        FaultKind::UndefinedStored { .. } | FaultKind::UndefinedDivisor
+            if fault.origin.as_ref().is_some_and(looked_up) =>
+        {
+            Some(&run::INPUT_OUT_OF_RANGE)
+        }
+        FaultKind::Operator(OpError::DivisionByZero(_)) => Some(&run::DIVISION_BY_ZERO),
+        FaultKind::Operator(OpError::NegativeExponent(_)) => Some(&run::NEGATIVE_EXPONENT),
+        FaultKind::Operator(OpError::Types { .. }) => Some(&run::ILL_TYPED),
+        FaultKind::IndexOverflow | FaultKind::StepLimit { .. } => Some(&run::TOO_LARGE),
+        FaultKind::OutOfBounds { .. }
+        | FaultKind::UndefinedStored { .. }
+        | FaultKind::UndefinedDivisor
+        | FaultKind::Race { .. }
+        | FaultKind::LanesDisagree { .. }
+        | FaultKind::CopyUnderWay { .. }
+        | FaultKind::CopySourceWritten { .. }
+        | FaultKind::CopiesLeft { .. }
+        | FaultKind::FlagTouched { .. }
+        | FaultKind::DivergentBarrier { .. }
+        | FaultKind::Deadlock { .. } => None,
+    }
+}
+
+/// Prints what the user may want to know though all went well.
+pub fn print_notes(notes: &[Note]) {
+    for note in notes {
+        let code = match note {
+            Note::CacheUnusable { .. } => &run::CACHE_UNUSABLE,
+        };
+        term::eprint(format!(
+            "{}: {note} ({})\n",
+            Paint::Blue.err("note"),
+            code.id
+        ));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use systola_ir::Scalar;
+
+    use super::*;
+
+    fn check(error: rt::Error, id: &str) {
+        let found = diagnostic(&error);
+        assert_eq!(found.code.id, id, "{error}");
+        assert!(!found.message.contains('\n'), "{found:?}");
+    }
+
+    #[test]
+    fn every_error_of_the_runtime_has_its_code() {
+        use rt::Error as E;
+        let name = || "x".to_string();
+        check(E::NoCompiler { tried: vec![] }, "E0630");
+        check(
+            E::CompilerFailed {
+                command: "cc".into(),
+                stderr: "line 1\nline 2".into(),
+            },
+            "E0631",
+        );
+        check(
+            E::CompilerHung {
+                command: "cc".into(),
+                seconds: 1.0,
+            },
+            "E0632",
+        );
+        check(
+            E::LoadFailed {
+                path: PathBuf::new(),
+                reason: name(),
+            },
+            "E0634",
+        );
+        check(
+            E::BadVariable {
+                name: "SYSTOLA_SIMD",
+                value: name(),
+                expected: "y",
+            },
+            "E0635",
+        );
+        check(
+            E::NoSuchSimd {
+                asked: "avx512",
+                has: "sse",
+            },
+            "E0635",
+        );
+        check(
+            E::Aliasing {
+                output: name(),
+                other: name(),
+            },
+            "E0636",
+        );
+        check(
+            E::SizeMismatchFixed {
+                name: name(),
+                fixed: 1,
+                got: 2,
+            },
+            "E0637",
+        );
+        check(E::MissingOutput { name: name() }, "E0638");
+        check(E::GivenTwice { name: name() }, "E0639");
+        check(
+            E::Io {
+                action: "write",
+                path: PathBuf::new(),
+                source: std::io::Error::other("full"),
+            },
+            "E0640",
+        );
+        check(
+            E::SizeCount {
+                expected: 1,
+                got: 0,
+            },
+            "E0602",
+        );
+        check(
+            E::SizesViolateContext {
+                condition: name(),
+                sizes: name(),
+            },
+            "E0603",
+        );
+        check(E::MissingInput { name: name() }, "E0604");
+        check(
+            E::UnknownName {
+                role: "input",
+                name: name(),
+                known: vec![],
+            },
+            "E0605",
+        );
+        check(E::StatedByProgram { name: name() }, "E0605");
+        check(
+            E::WrongShape {
+                name: name(),
+                expected: vec![1],
+                got: vec![2],
+            },
+            "E0606",
+        );
+        check(
+            E::WrongLength {
+                shape: vec![1],
+                expected: 1,
+                got: 2,
+            },
+            "E0606",
+        );
+        check(
+            E::WrongType {
+                name: name(),
+                expected: Scalar::F32,
+                got: Scalar::F64,
+            },
+            "E0607",
+        );
+        check(E::BadBool { at: 0, value: 2 }, "E0621");
+        check(E::Overflow { what: name() }, "E0608");
+        check(
+            E::OutOfMemory {
+                what: name(),
+                bytes: 1,
+            },
+            "E0608",
+        );
+    }
+
+    #[test]
+    fn what_the_compiler_said_is_kept_apart() {
+        let error = rt::Error::CompilerFailed {
+            command: "cc kernel.c".into(),
+            stderr: "kernel.c:1: error\nkernel.c:2: error\n".into(),
+        };
+        let found = diagnostic(&error);
+        assert_eq!(found.message, "the C compiler failed: cc kernel.c");
+        assert_eq!(found.notes, ["kernel.c:1: error\nkernel.c:2: error"]);
+        let long = "an error\n".repeat(100);
+        assert!(beginning(&long).ends_with("an error\n… 80 more lines"));
+    }
+}
