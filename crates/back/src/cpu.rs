@@ -194,11 +194,12 @@ impl Cpu {
         if !top.is_empty() {
             top.push("");
         }
-        top.open("for (int64_t block = first; block < last; block++)");
         for line in &blocks.coordinates {
             top.push(line);
         }
+        top.open("for (int64_t block = first; block < last; block++)");
         top.append(&body);
+        blocks.step(&mut top);
         top.close();
         lines.append(&top.finish());
         lines.append("}\n");
@@ -275,7 +276,8 @@ impl Cpu {
         Ok(lines)
     }
 
-    /// How the coordinates of a block follow from its number.
+    /// How the coordinates of a block follow from its number: split off the first one, and counted on from
+    /// there, since a division takes as long as the work of a small block.
     fn block_coordinates(&self, cx: &mut Context<'_>) -> Result<Blocks, Fault> {
         let mut blocks = Blocks::default();
         let vars: Vec<DimId> = cx
@@ -283,56 +285,56 @@ impl Cpu {
             .vars_where(|k| matches!(k, VarKind::Block { .. }))
             .collect();
         // The number without the coordinates that are already split off.
-        let mut rest = Expr::atom("block");
+        let mut rest = Expr::atom("first");
         let Some(first_used) = vars.iter().position(|v| cx.dims[v.index()].used) else {
             return Ok(blocks);
         };
-        for (n, var) in vars.iter().enumerate().rev() {
-            if n < first_used {
-                break;
-            }
+        for (n, var) in vars.iter().enumerate().skip(first_used).rev() {
             let VarKind::Block { lo, hi } = &cx.kernel.vars[var.index()].kind else {
                 unreachable!("it was chosen as a block's coordinate")
             };
-            let lo = cx.extremum(lo, true)?;
             let name = cx.dims[var.index()].name.clone();
-            let lo = if lo.level == Level::Primary {
-                lo
-            } else {
-                let known = cx.names.claim(&format!("{name}_lo"));
-                let line = format!("const int64_t {known} = {};", lo.text);
+            let mut named = |cx: &mut Context<'_>, what: &str, e: Expr| {
+                if e.level == Level::Primary {
+                    return e;
+                }
+                let known = cx.names.claim(&format!("{name}_{what}"));
+                let line = format!("const int64_t {known} = {};", e.text);
                 blocks.bounds.push(line);
                 Expr::atom(known)
             };
+            let lo = cx.extremum(lo, true)?;
+            let lo = named(cx, "lo", lo);
             let mut own = rest.clone();
+            let mut end = None;
             if n > first_used {
                 let hi = cx.extremum(hi, false)?;
+                let hi = named(cx, "end", hi);
                 let extent = if lo.text == "0" {
-                    hi
+                    hi.clone()
                 } else {
                     Expr::binary("-", &hi, &lo)
                 };
-                let extent = if extent.level == Level::Primary {
-                    extent
-                } else {
-                    let known = cx.names.claim(&format!("{name}_extent"));
-                    let line = format!("const int64_t {known} = {};", extent.text);
-                    blocks.bounds.push(line);
-                    Expr::atom(known)
-                };
-                own = Expr::binary("%", &rest, &extent);
-                rest = Expr::binary("/", &rest, &extent);
+                let extent = named(cx, "extent", extent);
+                // An empty grid has no blocks, but may still be asked for none.
+                let divisor = Expr::atom(format!("({0} > 0 ? {0} : 1)", extent.text));
+                own = Expr::binary("%", &rest, &divisor);
+                rest = Expr::binary("/", &rest, &divisor);
+                end = Some(hi.text);
             }
-            if cx.dims[var.index()].used {
-                let value = if lo.text == "0" {
-                    own
-                } else {
-                    Expr::binary("+", &lo, &own)
-                };
-                blocks
-                    .coordinates
-                    .insert(0, format!("const int64_t {name} = {};", value.text));
-            }
+            let value = if lo.text == "0" {
+                own
+            } else {
+                Expr::binary("+", &lo, &own)
+            };
+            blocks
+                .coordinates
+                .insert(0, format!("int64_t {name} = {};", value.text));
+            blocks.steps.push(Step {
+                name,
+                lo: lo.text,
+                end,
+            });
         }
         Ok(blocks)
     }
@@ -368,8 +370,37 @@ impl Cpu {
 struct Blocks {
     /// Before the loop over blocks.
     bounds: Vec<String>,
-    /// Inside of it.
+    /// The coordinates of the first block.
     coordinates: Vec<String>,
+    /// The fastest coordinate first.
+    steps: Vec<Step>,
+}
+
+/// How a coordinate goes on from one block to the next.
+struct Step {
+    name: String,
+    lo: String,
+    /// Where it starts again and the next coordinate goes on; the slowest never does.
+    end: Option<String>,
+}
+
+impl Blocks {
+    fn step(&self, lines: &mut Lines) {
+        let mut depth = 0;
+        for Step { name, lo, end } in &self.steps {
+            match end {
+                Some(end) => {
+                    lines.open(&format!("if (++{name} == {end})"));
+                    lines.push(&format!("{name} = {lo};"));
+                    depth += 1;
+                }
+                None => lines.push(&format!("{name}++;")),
+            }
+        }
+        for _ in 0..depth {
+            lines.close();
+        }
+    }
 }
 
 impl Dialect for Cpu {

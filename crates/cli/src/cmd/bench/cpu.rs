@@ -54,14 +54,26 @@ pub struct Args {
 pub fn run(args: &Args) -> Outcome {
     let root = root()?;
     let report = measure(args, &root)?;
-    term::print(if args.json { report.json() } else { report.text() });
+    term::print(if args.json {
+        report.json()
+    } else {
+        report.text()
+    });
     let failed = report.rows.iter().any(|r| r.refused.is_some())
         || report.designs.iter().any(|d| d.refused.is_some());
-    Ok(if failed { Status::Limitation } else { Status::Done })
+    Ok(if failed {
+        Status::Limitation
+    } else {
+        Status::Done
+    })
 }
 
 fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
-    let scale = if args.small { Scale::Small } else { Scale::Full };
+    let scale = if args.small {
+        Scale::Small
+    } else {
+        Scale::Full
+    };
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = args.threads.map_or(available, usize::from);
     let wanted = |family: &Family| args.only.is_empty() || args.only.contains(family);
@@ -75,7 +87,11 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
         })
         .collect();
     let with_designs = wanted(&Family::Designs);
-    let n_designs = if with_designs { designs::DESIGNS.len() } else { 0 };
+    let n_designs = if with_designs {
+        designs::DESIGNS.len()
+    } else {
+        0
+    };
     let mut progress = Progress::new(1 + list.len() + n_designs);
 
     let load = load_average();
@@ -90,14 +106,18 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
         if peers.is_some() {
             Peers::hand_over(&problem, &scratch)?;
         }
-        let counts: &[usize] = if problem.one_thread_only || threads == 1 { &[1] } else { &[1, threads] };
+        let counts: &[usize] = if problem.one_thread_only || threads == 1 {
+            &[1]
+        } else {
+            &[1, threads]
+        };
         match Ours::compile(root, &problem) {
             Ok(mut ours) => {
                 for count in counts {
-                    rows.push(row(&problem, &mut ours, peers.as_mut(), &scratch, *count)?);
+                    rows.push(row(&problem, &mut ours, peers.as_mut(), &scratch, *count));
                 }
             }
-            Err(why) => rows.push(Row::refused(&problem, 1, why)),
+            Err(why) => rows.push(Row::new(&problem, 1, Err(why))),
         }
     }
     let designs = if with_designs {
@@ -107,7 +127,10 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
     };
     limits = limits.best(Limits::measure(root, &scratch, threads)?);
     progress.finish();
-    set_limits(&mut rows, &list, &limits)?;
+    for row in &mut rows {
+        let seconds = limits.seconds(row.family, row.work, row.threads);
+        row.limit_ms = seconds.map(|s| s * 1e3);
+    }
     let mut notes = Vec::new();
     if let Some(peers) = peers {
         notes.extend(missing(&rows));
@@ -124,4 +147,128 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
         designs,
         notes,
     })
+}
+
+/// One problem with some threads: ours, the peers, and ours again.
+fn row(
+    problem: &Problem,
+    ours: &mut Ours<'_>,
+    peers: Option<&mut Peers>,
+    scratch: &Scratch,
+    threads: usize,
+) -> Row {
+    let first = ours.check(threads).and_then(|()| ours.time(threads));
+    let measured = peers.map_or_else(Vec::new, |p| p.measure(problem, scratch, threads));
+    let seconds = first.and_then(|mut timing: Timing| {
+        timing.samples.extend(ours.time(threads)?.samples);
+        Ok(timing.median())
+    });
+    let mut row = Row::new(problem, threads, seconds);
+    row.peers = measured.into_iter().map(|m| Peer::new(m, row.ms)).collect();
+    row
+}
+
+/// The peers that no row of their family has.
+fn missing(rows: &[Row]) -> Option<String> {
+    let mut names: Vec<&str> = Vec::new();
+    for family in Family::ALL {
+        let its = || rows.iter().filter(|r| r.family == family);
+        for name in family.peers() {
+            let there = its().any(|r| r.peers.iter().any(|p| p.peer == *name));
+            if its().next().is_some() && !there && !names.contains(name) {
+                names.push(name);
+            }
+        }
+    }
+    if names.is_empty() {
+        return None;
+    }
+    Some(format!(
+        "not there to compare with: {}; `cargo xtask bench-setup` installs what is missing",
+        names.join(", ")
+    ))
+}
+
+/// What the system calls its processor.
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let named = text.lines().find_map(|line| {
+        let (key, value) = line.split_once(':')?;
+        (key.trim() == "model name").then(|| value.trim().to_string())
+    });
+    named.unwrap_or_else(|| std::env::consts::ARCH.to_string())
+}
+
+/// How many programs wanted to run in the last minute.
+fn load_average() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split_whitespace().next()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: Args,
+    }
+
+    fn small(words: &[&str]) -> Report {
+        let words = ["bench", "--small"]
+            .into_iter()
+            .chain(words.iter().copied());
+        let args = Line::parse_from(words).args;
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        match measure(&args, &root) {
+            Ok(report) => report,
+            Err(Failure::Mistake { message, .. }) => panic!("{message}"),
+            Err(Failure::Reported(status)) => panic!("{status:?}"),
+        }
+    }
+
+    /// Every problem compiles and gives the right result, and so does plain C.
+    #[test]
+    fn small_problems_are_solved() {
+        let report = small(&["--threads", "2"]);
+        assert_eq!(report.rows.len(), 19);
+        for row in &report.rows {
+            assert_eq!(row.refused, None, "{}", row.problem);
+            assert!(row.ms > Some(0.0), "{}", row.problem);
+            let c = row.peers.iter().find(|p| p.peer == "C");
+            assert!(c.is_some(), "{}: {:?}", row.problem, report.notes);
+            for peer in &row.peers {
+                assert_eq!(peer.fault, None, "{} {}", row.problem, peer.how);
+            }
+        }
+        assert_eq!(report.designs.len(), 6);
+        for design in &report.designs {
+            assert_eq!(design.refused, None, "{}", design.mapping);
+        }
+    }
+
+    #[test]
+    fn what_is_not_installed_is_named_once() {
+        let mut report = small(&[
+            "--only",
+            "matmul",
+            "--only",
+            "conv1d",
+            "--no-peers",
+            "--threads",
+            "1",
+        ]);
+        assert_eq!(report.rows.len(), 3);
+        assert!(report.notes.is_empty() && report.designs.is_empty());
+        for row in &mut report.rows {
+            row.peers.clear();
+        }
+        let note = missing(&report.rows).unwrap();
+        assert!(
+            note.starts_with("not there to compare with: C, OpenCV, Halide, SciPy, OpenBLAS;"),
+            "{note}"
+        );
+    }
 }

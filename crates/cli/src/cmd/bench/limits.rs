@@ -5,7 +5,7 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use super::problem::{Family, Problem};
+use super::problem::{Family, Work};
 use super::tools::{Scratch, compile_c, said_last};
 use crate::source::Failure;
 
@@ -42,7 +42,9 @@ impl Limits {
             .map_err(|e| Failure::new(format!("bench/limits.c does not run: {e}")))?;
         if !done.status.success() {
             let why = said_last(&done.stderr);
-            return Err(Failure::new(format!("bench/limits.c ends with an error: {why}")));
+            return Err(Failure::new(format!(
+                "bench/limits.c ends with an error: {why}"
+            )));
         }
         serde_json::from_slice(&done.stdout)
             .map_err(|e| Failure::new(format!("bench/limits.c prints what is no JSON: {e}")))
@@ -72,12 +74,12 @@ impl Limits {
     }
 
     /// The seconds that a problem takes at least; none for those that neither copy nor multiply much.
-    pub fn seconds(&self, problem: &Problem, threads: usize) -> Option<f64> {
+    pub fn seconds(&self, family: Family, work: Work, threads: usize) -> Option<f64> {
         let rates = if threads == 1 { &self.one } else { &self.all };
-        match problem.family {
+        match family {
             Family::Conv1d | Family::Conv2d | Family::Matmul | Family::Designs => {
-                let copying = problem.bytes / rates.copy_bytes;
-                Some(copying.max(problem.operations / rates.fma_flops))
+                let copying = work.bytes / rates.copy_bytes;
+                Some(copying.max(work.operations / rates.fma_flops))
             }
             Family::EditDistance | Family::SmithWaterman => None,
         }
@@ -89,8 +91,17 @@ mod tests {
     use super::*;
 
     fn limits(fma_flops: f64) -> Limits {
-        let one = Rates { threads: 1, fma_flops, copy_bytes: 10e9 };
-        Limits { clock_hz: 3e9, lanes: 16, one, all: one }
+        let one = Rates {
+            threads: 1,
+            fma_flops,
+            copy_bytes: 10e9,
+        };
+        Limits {
+            clock_hz: 3e9,
+            lanes: 16,
+            one,
+            all: one,
+        }
     }
 
     #[test]
@@ -105,10 +116,19 @@ mod tests {
 
     #[test]
     fn the_larger_of_copying_and_multiplying() {
-        let few = super::super::problem::conv1d(String::new(), 1000, 1, "taps");
-        let many = super::super::problem::conv1d(String::new(), 1000, 64, "taps");
         let limits = limits(100e9);
-        assert_eq!(limits.seconds(&few, 1), Some(few.bytes / 10e9));
-        assert_eq!(limits.seconds(&many, 1), Some(128_000.0 / 100e9));
+        let seconds = |family, operations| {
+            limits.seconds(
+                family,
+                Work {
+                    operations,
+                    bytes: 1e9,
+                },
+                1,
+            )
+        };
+        assert_eq!(seconds(Family::Conv1d, 1e9), Some(0.1));
+        assert_eq!(seconds(Family::Conv1d, 50e9), Some(0.5));
+        assert_eq!(seconds(Family::EditDistance, 50e9), None);
     }
 }

@@ -43,7 +43,12 @@ impl<'a> Ours<'a> {
             .map(|input| Ok((input.name, input.aligned().map_err(|e| e.to_string())?)))
             .collect::<Result<_, String>>()?;
         let output = output(&compiled, problem)?;
-        Ok(Ours { problem, compiled, inputs, output })
+        Ok(Ours {
+            problem,
+            compiled,
+            inputs,
+            output,
+        })
     }
 
     /// Runs once, into memory that nothing was written to, and compares.
@@ -77,8 +82,11 @@ impl<'a> Ours<'a> {
     }
 
     fn run(&mut self, threads: usize) -> Result<f64, String> {
-        let inputs: Vec<(&str, View<'_>)> =
-            self.inputs.iter().map(|(name, array)| (*name, array.view())).collect();
+        let inputs: Vec<(&str, View<'_>)> = self
+            .inputs
+            .iter()
+            .map(|(name, array)| (*name, array.view()))
+            .collect();
         let mut outputs = [(self.problem.output, self.output.view_mut())];
         let options = RunOptions { threads };
         self.compiled
@@ -91,20 +99,32 @@ impl<'a> Ours<'a> {
 fn output(compiled: &Compiled, problem: &Problem) -> Result<HostArray, String> {
     let buffers = &compiled.program().buffers;
     let is_it = |kind: &BufferKind| matches!(kind, BufferKind::Output { .. });
-    let buffer = buffers.iter().find(|b| b.name == problem.output && is_it(&b.kind));
+    let buffer = buffers
+        .iter()
+        .find(|b| b.name == problem.output && is_it(&b.kind));
     let Some(buffer) = buffer else {
         return Err(format!("the program has no output `{}`", problem.output));
     };
-    let shape: &[usize] = if buffer.axes.is_empty() { &[] } else { &problem.expected.shape };
+    let shape: &[usize] = if buffer.axes.is_empty() {
+        &[]
+    } else {
+        &problem.expected.shape
+    };
     HostArray::zeros(buffer.ty, shape).map_err(|e| e.to_string())
 }
 
 /// The elements of a result, whatever its type.
 fn floats(array: &HostArray) -> Result<Vec<f64>, String> {
     let found = match array.ty() {
-        Scalar::F32 => array.as_slice().map(|v: &[f32]| v.iter().map(|x| f64::from(*x)).collect()),
-        Scalar::I16 => array.as_slice().map(|v: &[i16]| v.iter().map(|x| f64::from(*x)).collect()),
-        Scalar::I32 => array.as_slice().map(|v: &[i32]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::F32 => array
+            .as_slice()
+            .map(|v: &[f32]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::I16 => array
+            .as_slice()
+            .map(|v: &[i16]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::I32 => array
+            .as_slice()
+            .map(|v: &[i32]| v.iter().map(|x| f64::from(*x)).collect()),
         Scalar::Bool
         | Scalar::I8
         | Scalar::I64

@@ -86,7 +86,12 @@ impl Peers {
     }
 
     /// All peers of a problem whose inputs were handed over.
-    pub fn measure(&mut self, problem: &Problem, scratch: &Scratch, threads: usize) -> Vec<Measured> {
+    pub fn measure(
+        &mut self,
+        problem: &Problem,
+        scratch: &Scratch,
+        threads: usize,
+    ) -> Vec<Measured> {
         let mut measured = Vec::new();
         for mut command in self.commands(problem, scratch.path(), threads) {
             for line in self.lines(&mut command, problem, threads) {
@@ -119,7 +124,11 @@ impl Peers {
         let mut commands = Vec::new();
         if let Some(plain) = &self.plain {
             let mut command = Command::new(plain);
-            command.arg(problem.family.file_name()).arg(dir).arg(&count).args(&costs);
+            command
+                .arg(problem.family.file_name())
+                .arg(dir)
+                .arg(&count)
+                .args(&costs);
             commands.push(command);
         }
         match (problem.family, &self.parasail, &self.python) {
@@ -132,7 +141,11 @@ impl Peers {
             (_, _, Some(python)) => {
                 let script = format!("{}.py", problem.family.file_name());
                 let mut command = Command::new(python);
-                command.arg("-B").arg(self.scripts.join(script)).arg(dir).arg(&count);
+                command
+                    .arg("-B")
+                    .arg(self.scripts.join(script))
+                    .arg(dir)
+                    .arg(&count);
                 for library in ["HL", "OMP", "OPENBLAS", "MKL"] {
                     command.env(format!("{library}_NUM_THREADS"), &count);
                 }
@@ -144,20 +157,28 @@ impl Peers {
 
     /// What a program printed; what it printed before it failed counts too.
     fn lines(&mut self, command: &mut Command, problem: &Problem, threads: usize) -> Vec<Line> {
-        let row = format!("{}, {}, {threads} threads", problem.family.title(), problem.name);
+        let row = format!(
+            "{}, {}, {threads} threads",
+            problem.family.title(),
+            problem.name
+        );
         let done = match command.output() {
             Ok(done) => done,
             Err(error) => {
                 let program = command.get_program().to_string_lossy();
-                self.notes.push(format!("{row}: {program} does not run: {error}"));
+                self.notes
+                    .push(format!("{row}: {program} does not run: {error}"));
                 return Vec::new();
             }
         };
         if !done.status.success() {
-            self.notes.push(format!("{row}: a peer failed: {}", said_last(&done.stderr)));
+            self.notes
+                .push(format!("{row}: a peer failed: {}", said_last(&done.stderr)));
         }
         let text = String::from_utf8_lossy(&done.stdout);
-        text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+        text.lines()
+            .filter_map(|line| serde_json::from_str(line).ok())
+            .collect()
     }
 }
 

@@ -141,12 +141,19 @@ impl Expected {
     /// The first thing wrong with a result. One that is smaller than expected is the middle of it: libraries
     /// treat the border of a picture by rules of their own.
     pub fn fault(&self, shape: &[usize], values: &[f64]) -> Option<String> {
-        let fits = |(got, full): (&usize, &usize)| got <= full && (full - got) % 2 == 0 && 2 * got > *full;
+        let fits =
+            |(got, full): (&usize, &usize)| got <= full && (full - got) % 2 == 0 && 2 * got > *full;
         if shape.len() != self.shape.len() || !shape.iter().zip(&self.shape).all(fits) {
-            return Some(format!("its shape is {shape:?} instead of {:?}", self.shape));
+            return Some(format!(
+                "its shape is {shape:?} instead of {:?}",
+                self.shape
+            ));
         }
         if values.len() != shape.iter().product::<usize>() {
-            return Some(format!("it has {} elements in the shape {shape:?}", values.len()));
+            return Some(format!(
+                "it has {} elements in the shape {shape:?}",
+                values.len()
+            ));
         }
         let row = shape.last().copied().unwrap_or(1);
         let full_row = self.shape.last().copied().unwrap_or(1);
@@ -161,7 +168,9 @@ impl Expected {
                 // A difference that is not a number is one too.
                 let close = (got - expected).abs() <= self.tolerance;
                 if !close {
-                    return Some(format!("element {column} of row {n} is {got} instead of {expected}"));
+                    return Some(format!(
+                        "element {column} of row {n} is {got} instead of {expected}"
+                    ));
                 }
             }
         }
@@ -185,6 +194,12 @@ pub struct Problem {
     pub expected: Expected,
     /// One pair of strings is nothing to divide.
     pub one_thread_only: bool,
+    pub work: Work,
+}
+
+/// What a problem asks for at least, however it is solved.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Work {
     /// Multiplications and additions, or cells of a table.
     pub operations: f64,
     /// What must be read and written at least once.
@@ -224,14 +239,20 @@ pub fn problems(family: Family, scale: Scale) -> Vec<(String, Make)> {
             let n = scale.pick(1 << 24, 10_000);
             for taps in [5, 64] {
                 let name = format!("{} samples, {taps} taps", short(n));
-                list.push((name.clone(), Box::new(move || Ok(conv1d(name.clone(), n, taps, "taps")))));
+                list.push((
+                    name.clone(),
+                    Box::new(move || Ok(conv1d(name.clone(), n, taps, "taps"))),
+                ));
             }
         }
         Family::Conv2d => {
             let n = scale.pick(4096, 100);
             for k in [3, 5, 7, 9, 15] {
                 let name = format!("{n}², {k} × {k}");
-                list.push((name.clone(), Box::new(move || Ok(conv2d(name.clone(), n, k)))));
+                list.push((
+                    name.clone(),
+                    Box::new(move || Ok(conv2d(name.clone(), n, k))),
+                ));
             }
         }
         Family::Matmul => {
@@ -242,7 +263,10 @@ pub fn problems(family: Family, scale: Scale) -> Vec<(String, Make)> {
         Family::EditDistance => {
             let n = scale.pick(8192, 100);
             let name = format!("one pair of {n}");
-            list.push((name.clone(), Box::new(move || Ok(edit_distance(name.clone(), None, n)))));
+            list.push((
+                name.clone(),
+                Box::new(move || Ok(edit_distance(name.clone(), None, n))),
+            ));
             let (pairs, n) = (scale.pick(1024, 100), scale.pick(256, 30));
             let name = format!("{pairs} pairs of {n}");
             list.push((
@@ -253,7 +277,10 @@ pub fn problems(family: Family, scale: Scale) -> Vec<(String, Make)> {
         Family::SmithWaterman => {
             let (pairs, n) = (scale.pick(1024, 100), scale.pick(256, 30));
             let name = format!("{pairs} pairs of {n}");
-            list.push((name.clone(), Box::new(move || Ok(smith_waterman(name.clone(), pairs, n)))));
+            list.push((
+                name.clone(),
+                Box::new(move || Ok(smith_waterman(name.clone(), pairs, n))),
+            ));
         }
         Family::Designs => {}
     }
@@ -293,8 +320,10 @@ pub fn conv1d(name: String, n: usize, taps: usize, mapping: &'static str) -> Pro
             tolerance: tolerance(taps),
         },
         one_thread_only: false,
-        operations: 2.0 * (n * taps) as f64,
-        bytes: 4.0 * (2 * n + 2 * taps) as f64,
+        work: Work {
+            operations: 2.0 * (n * taps) as f64,
+            bytes: 4.0 * (2 * n + 2 * taps) as f64,
+        },
         inputs: vec![
             Input::new("x", &[n + taps - 1], Values::F32(x)),
             Input::new("w", &[taps], Values::F32(w)),
@@ -313,7 +342,12 @@ fn conv2d(name: String, n: usize, k: usize) -> Problem {
         name,
         program: "conv2d/core.ure",
         mapping: "rows",
-        sizes: vec![("R", n as i64), ("C", n as i64), ("H", k as i64), ("Q", k as i64)],
+        sizes: vec![
+            ("R", n as i64),
+            ("C", n as i64),
+            ("H", k as i64),
+            ("Q", k as i64),
+        ],
         fix: &["H", "Q"],
         output: "z",
         expected: Expected {
@@ -322,8 +356,10 @@ fn conv2d(name: String, n: usize, k: usize) -> Problem {
             tolerance: tolerance(k * k),
         },
         one_thread_only: false,
-        operations: 2.0 * (n * n * k * k) as f64,
-        bytes: 4.0 * (wide * wide + n * n) as f64,
+        work: Work {
+            operations: 2.0 * (n * n * k * k) as f64,
+            bytes: 4.0 * (wide * wide + n * n) as f64,
+        },
         inputs: vec![
             Input::new("x", &[wide, wide], Values::F32(x)),
             Input::new("w", &[k, k], Values::F32(w)),
@@ -348,8 +384,10 @@ fn matmul(name: String, n: usize) -> Problem {
             tolerance: tolerance(n),
         },
         one_thread_only: false,
-        operations: 2.0 * (n * n * n) as f64,
-        bytes: 4.0 * (3 * n * n) as f64,
+        work: Work {
+            operations: 2.0 * (n * n * n) as f64,
+            bytes: 4.0 * (3 * n * n) as f64,
+        },
         inputs: vec![
             Input::new("a", &[n, n], Values::F32(a)),
             Input::new("b", &[n, n], Values::F32(b)),
@@ -392,15 +430,20 @@ fn edit_distance(name: String, pairs: Option<usize>, n: usize) -> Problem {
             tolerance: 0.0,
         },
         one_thread_only: pairs.is_none(),
-        operations: (count * n * n) as f64,
-        bytes: (2 * count * n) as f64,
+        work: Work {
+            operations: (count * n * n) as f64,
+            bytes: (2 * count * n) as f64,
+        },
     }
 }
 
 fn smith_waterman(name: String, pairs: usize, n: usize) -> Problem {
     const LETTERS: usize = 20;
     let mut random = Random(5);
-    let (a, b) = (random.letters(pairs * n, LETTERS as u64), random.letters(pairs * n, LETTERS as u64));
+    let (a, b) = (
+        random.letters(pairs * n, LETTERS as u64),
+        random.letters(pairs * n, LETTERS as u64),
+    );
     // Like the matrices for proteins: symmetric, a letter is worth 4 to 11 against itself and -4 to 1 against others.
     let mut sub = vec![0; LETTERS * LETTERS];
     for i in 0..LETTERS {
@@ -437,8 +480,10 @@ fn smith_waterman(name: String, pairs: usize, n: usize) -> Problem {
             tolerance: 0.0,
         },
         one_thread_only: false,
-        operations: (pairs * n * n) as f64,
-        bytes: (2 * pairs * n) as f64,
+        work: Work {
+            operations: (pairs * n * n) as f64,
+            bytes: (2 * pairs * n) as f64,
+        },
         inputs: vec![
             Input::new("a", &[pairs, n], Values::U8(a)),
             Input::new("b", &[pairs, n], Values::U8(b)),
@@ -466,7 +511,9 @@ impl Random {
     /// Between −1 and 1.
     fn floats(&mut self, n: usize) -> Vec<f32> {
         let step = 1.0 / (1 << 23) as f32;
-        (0..n).map(|_| (self.next() >> 40) as f32 * step - 1.0).collect()
+        (0..n)
+            .map(|_| (self.next() >> 40) as f32 * step - 1.0)
+            .collect()
     }
 
     fn letters(&mut self, n: usize, alphabet: u64) -> Vec<u8> {
@@ -487,18 +534,35 @@ mod tests {
         };
         let all: Vec<f64> = expected.values.clone();
         assert_eq!(expected.fault(&[3, 4], &all), None);
-        assert_eq!(expected.fault(&[3, 4], &all.iter().map(|v| v + 0.4).collect::<Vec<_>>()), None);
-        assert!(expected.fault(&[3, 4], &all.iter().map(|v| v + 0.6).collect::<Vec<_>>()).is_some());
-        let whole = Expected { shape: vec![3, 6], values: (0..18).map(f64::from).collect(), tolerance: 0.0 };
+        assert_eq!(
+            expected.fault(&[3, 4], &all.iter().map(|v| v + 0.4).collect::<Vec<_>>()),
+            None
+        );
+        assert!(
+            expected
+                .fault(&[3, 4], &all.iter().map(|v| v + 0.6).collect::<Vec<_>>())
+                .is_some()
+        );
+        let whole = Expected {
+            shape: vec![3, 6],
+            values: (0..18).map(f64::from).collect(),
+            tolerance: 0.0,
+        };
         // Rows 0..3, columns 1..5.
-        let middle: Vec<f64> = (0..3).flat_map(|r| (1..5).map(move |c| f64::from(6 * r + c))).collect();
+        let middle: Vec<f64> = (0..3)
+            .flat_map(|r| (1..5).map(move |c| f64::from(6 * r + c)))
+            .collect();
         assert_eq!(whole.fault(&[3, 4], &middle), None);
         assert!(whole.fault(&[3, 4], &all).is_some());
     }
 
     #[test]
     fn what_is_not_a_number_is_wrong() {
-        let expected = Expected { shape: vec![2], values: vec![0.0, 0.0], tolerance: 1.0 };
+        let expected = Expected {
+            shape: vec![2],
+            values: vec![0.0, 0.0],
+            tolerance: 1.0,
+        };
         assert!(expected.fault(&[2], &[0.0, f64::NAN]).is_some());
         assert!(expected.fault(&[], &[0.0]).is_some());
         assert!(expected.fault(&[2], &[0.0]).is_some());
@@ -507,14 +571,21 @@ mod tests {
     #[test]
     fn a_missing_tap_is_beyond_the_tolerance() {
         let problem = conv1d(String::new(), 2000, 64, "taps");
-        let (Values::F32(x), Values::F32(w)) = (&problem.inputs[0].values, &problem.inputs[1].values) else {
+        let (Values::F32(x), Values::F32(w)) =
+            (&problem.inputs[0].values, &problem.inputs[1].values)
+        else {
             panic!("both are floats");
         };
         let mut w = w.clone();
         w[17] = 0.0;
         let wrong = reference::conv1d(x, &w);
         assert!(problem.expected.fault(&[2000], &wrong).is_some());
-        let rounded: Vec<f64> = problem.expected.values.iter().map(|z| f64::from(*z as f32)).collect();
+        let rounded: Vec<f64> = problem
+            .expected
+            .values
+            .iter()
+            .map(|z| f64::from(*z as f32))
+            .collect();
         assert_eq!(problem.expected.fault(&[2000], &rounded), None);
     }
 }

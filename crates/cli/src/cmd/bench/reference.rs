@@ -94,7 +94,12 @@ pub struct Scoring<'a> {
 
 /// The best local alignment of each pair of strings of `n` and `m` letters.
 pub fn smith_waterman(a: &[u8], b: &[u8], n: usize, m: usize, scoring: Scoring<'_>) -> Vec<f64> {
-    let Scoring { substitution, letters, open, extend } = scoring;
+    let Scoring {
+        substitution,
+        letters,
+        open,
+        extend,
+    } = scoring;
     let mut best = vec![0.0; a.len() / n];
     by_rows(&mut best, 1, |pair, best| {
         let (a, b) = (&a[pair * n..][..n], &b[pair * m..][..m]);
@@ -124,9 +129,15 @@ mod tests {
 
     #[test]
     fn small_convolutions() {
-        assert_eq!(conv1d(&[1.0, 2.0, 3.0, 4.0], &[10.0, 1.0]), [12.0, 23.0, 34.0]);
+        assert_eq!(
+            conv1d(&[1.0, 2.0, 3.0, 4.0], &[10.0, 1.0]),
+            [12.0, 23.0, 34.0]
+        );
         let x = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-        assert_eq!(conv2d(&x, &[1.0, 10.0], [2, 2], [1, 2]), [21.0, 32.0, 54.0, 65.0]);
+        assert_eq!(
+            conv2d(&x, &[1.0, 10.0], [2, 2], [1, 2]),
+            [21.0, 32.0, 54.0, 65.0]
+        );
         assert_eq!(conv2d(&x, &[1.0, 10.0], [1, 3], [2, 1]), [41.0, 52.0, 63.0]);
     }
 
@@ -156,11 +167,19 @@ mod tests {
     fn a_gap_is_opened_once() {
         // Two letters, 5 if equal and -4 if not. `aabb` in `aaXXbb` needs a gap of two: 4 * 5 - (3 + 1).
         let substitution = [5, -4, -4, -4, 5, -4, -4, -4, 5];
-        let scoring = Scoring { substitution: &substitution, letters: 3, open: 3, extend: 1 };
+        let scoring = Scoring {
+            substitution: &substitution,
+            letters: 3,
+            open: 3,
+            extend: 1,
+        };
         let (a, b) = ([0, 0, 1, 1], [0, 0, 2, 2, 1, 1]);
         assert_eq!(smith_waterman(&a, &b, 4, 6, scoring), [16.0]);
         // A dear gap is not worth it.
-        let dear = Scoring { open: 30, ..scoring };
+        let dear = Scoring {
+            open: 30,
+            ..scoring
+        };
         assert_eq!(smith_waterman(&a, &b, 4, 6, dear), [10.0]);
         assert_eq!(smith_waterman(&[0], &[1], 1, 1, scoring), [0.0]);
     }

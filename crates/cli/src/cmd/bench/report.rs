@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::designs::Design;
 use super::limits::Limits;
 use super::peers::Measured;
-use super::problem::Family;
+use super::problem::{Family, Problem, Work};
 use crate::table::{Align, Table};
 use crate::term::Paint;
 
@@ -38,9 +38,11 @@ pub struct Row {
     pub family: Family,
     pub problem: String,
     pub threads: usize,
+    pub work: Work,
     pub ms: Option<f64>,
     /// Why there is no time.
     pub refused: Option<String>,
+    /// Known when everything is measured.
     pub limit_ms: Option<f64>,
     /// Billions per second of what the family counts.
     pub rate: Option<f64>,
@@ -74,6 +76,23 @@ impl Peer {
 }
 
 impl Row {
+    /// A problem with our time, or why there is none.
+    pub fn new(problem: &Problem, threads: usize, ours: Result<f64, String>) -> Row {
+        let seconds = ours.as_ref().ok().copied();
+        Row {
+            family: problem.family,
+            problem: problem.name.clone(),
+            threads,
+            work: problem.work,
+            ms: seconds.map(|s| s * 1e3),
+            refused: ours.err(),
+            limit_ms: None,
+            rate: seconds.map(|s| problem.work.operations / s / 1e9),
+            unit: problem.family.unit(),
+            peers: Vec::new(),
+        }
+    }
+
     fn of_limit(&self) -> Option<f64> {
         Some(self.limit_ms? / self.ms?)
     }
@@ -106,14 +125,25 @@ impl Report {
             row.peers.iter().filter_map(|peer| {
                 let fault = peer.fault.as_ref()?;
                 let what = format!("{} ({})", peer.peer, peer.how);
-                Some(format!("{}, {}: {what} is wrong: {fault}", row.family.title(), row.problem))
+                Some(format!(
+                    "{}, {}: {what} is wrong: {fault}",
+                    row.family.title(),
+                    row.problem
+                ))
             })
         });
         let designs = self.designs.iter().filter_map(|design| {
-            Some(format!("the design {}: {}", design.mapping, design.refused.as_ref()?))
+            Some(format!(
+                "the design {}: {}",
+                design.mapping,
+                design.refused.as_ref()?
+            ))
         });
-        let notes: Vec<String> =
-            refused.chain(wrong).chain(designs).chain(self.notes.iter().cloned()).collect();
+        let notes: Vec<String> = refused
+            .chain(wrong)
+            .chain(designs)
+            .chain(self.notes.iter().cloned())
+            .collect();
         if !notes.is_empty() {
             text.push('\n');
         }
@@ -124,9 +154,17 @@ impl Report {
     }
 
     fn machine_text(&self) -> String {
-        let Limits { clock_hz, lanes, one, all } = &self.limits;
+        let Limits {
+            clock_hz,
+            lanes,
+            one,
+            all,
+        } = &self.limits;
         let (ports, part) = self.limits.ports();
-        let mut text = format!("{}, {} threads\n", self.machine.processor, self.machine.threads);
+        let mut text = format!(
+            "{}, {} threads\n",
+            self.machine.processor, self.machine.threads
+        );
         let _ = writeln!(
             text,
             "copy  {:.1} GB/s one thread, {:.1} GB/s all (read + written)",
@@ -168,7 +206,14 @@ impl Report {
                 continue;
             }
             table.row([""]);
-            let mut heads = vec![family.title(), "threads", "limit ms", "ours ms", "of limit", family.unit()];
+            let mut heads = vec![
+                family.title(),
+                "threads",
+                "limit ms",
+                "ours ms",
+                "of limit",
+                family.unit(),
+            ];
             let any_peers = rows.iter().any(|r| !r.peers.is_empty());
             let peers = if any_peers { family.peers() } else { &[] };
             heads.extend(peers);
@@ -194,7 +239,10 @@ impl Report {
         let mut table = Table::new(0, [Align::Left, Align::Right, Align::Right]);
         table.row([""]);
         table.header([
-            &format!("designs, {} samples, {} taps, one thread", first.samples, first.taps),
+            &format!(
+                "designs, {} samples, {} taps, one thread",
+                first.samples, first.taps
+            ),
             "ms",
             "of the fastest",
         ]);
@@ -221,12 +269,22 @@ fn cells(row: &Row, peers: &[&str]) -> Vec<String> {
         or_dash(row.rate.map(|rate| format!("{rate:.1}"))),
     ];
     for name in peers {
-        cells.push(or_dash(row.peer(name).map(|peer| match (&peer.fault, peer.ratio) {
-            (Some(_), _) => Paint::Red.out("wrong"),
-            (None, None) => milliseconds(peer.ms),
-            (None, Some(ratio)) => {
-                let paint = if ratio >= 1.0 { Paint::Green } else { Paint::Red };
-                format!("{} {}", paint.out(format!("{ratio:.2}×")), milliseconds(peer.ms))
+        cells.push(or_dash(row.peer(name).map(|peer| {
+            match (&peer.fault, peer.ratio) {
+                (Some(_), _) => Paint::Red.out("wrong"),
+                (None, None) => milliseconds(peer.ms),
+                (None, Some(ratio)) => {
+                    let paint = if ratio >= 1.0 {
+                        Paint::Green
+                    } else {
+                        Paint::Red
+                    };
+                    format!(
+                        "{} {}",
+                        paint.out(format!("{ratio:.2}×")),
+                        milliseconds(peer.ms)
+                    )
+                }
             }
         })));
     }
@@ -260,14 +318,31 @@ mod tests {
     }
 
     fn report() -> Report {
-        let one = Rates { threads: 1, fma_flops: 180e9, copy_bytes: 20e9 };
+        let one = Rates {
+            threads: 1,
+            fma_flops: 180e9,
+            copy_bytes: 20e9,
+        };
         Report {
-            machine: Machine { processor: "P".into(), threads: 2, load: [None, None] },
-            limits: Limits { clock_hz: 3e9, lanes: 16, one, all: one },
+            machine: Machine {
+                processor: "P".into(),
+                threads: 2,
+                load: [None, None],
+            },
+            limits: Limits {
+                clock_hz: 3e9,
+                lanes: 16,
+                one,
+                all: one,
+            },
             rows: vec![Row {
                 family: Family::Conv2d,
                 problem: "8², 3 × 3".into(),
                 threads: 1,
+                work: Work {
+                    operations: 3e8,
+                    bytes: 1e8,
+                },
                 ms: Some(10.0),
                 refused: None,
                 limit_ms: Some(8.0),
@@ -290,14 +365,35 @@ mod tests {
     fn ratios_of_the_best_right_result() {
         let text = report().text();
         let row = text.lines().find(|l| l.starts_with("8²")).unwrap();
-        let cells: Vec<&str> = row.split("  ").map(str::trim).filter(|c| !c.is_empty()).collect();
+        let cells: Vec<&str> = row
+            .split("  ")
+            .map(str::trim)
+            .filter(|c| !c.is_empty())
+            .collect();
         assert_eq!(
             cells,
-            ["8², 3 × 3", "1", "8.00", "10.0", "80 %", "30.0", "2.50× 25.0", "wrong", "-", "3.00× 30.0"]
+            [
+                "8², 3 × 3",
+                "1",
+                "8.00",
+                "10.0",
+                "80 %",
+                "30.0",
+                "2.50× 25.0",
+                "wrong",
+                "-",
+                "3.00× 30.0"
+            ]
         );
-        assert!(text.contains("OpenCV (f) is wrong: element 0 is 1"), "{text}");
+        assert!(
+            text.contains("OpenCV (f) is wrong: element 0 is 1"),
+            "{text}"
+        );
         assert!(text.contains("Halide is not installed"), "{text}");
-        assert!(text.contains("93.8 % of 3.00 GHz × 2 ports × 16 lanes × 2"), "{text}");
+        assert!(
+            text.contains("93.8 % of 3.00 GHz × 2 ports × 16 lanes × 2"),
+            "{text}"
+        );
         assert!(text.contains("less than 95 %"), "{text}");
     }
 
@@ -319,6 +415,9 @@ mod tests {
         let text = report.text();
         let row = text.lines().find(|l| l.starts_with("8²")).unwrap();
         assert!(row.contains("8.00        -         -"), "{row}");
-        assert!(text.contains("2-D convolution, 8², 3 × 3: no mapping"), "{text}");
+        assert!(
+            text.contains("2-D convolution, 8², 3 × 3: no mapping"),
+            "{text}"
+        );
     }
 }

@@ -13,7 +13,8 @@ use crate::term;
 pub fn root() -> Result<PathBuf, Failure> {
     let here = std::env::current_dir()
         .map_err(|e| Failure::new(format!("cannot tell the current folder: {e}")))?;
-    let is_root = |dir: &&Path| dir.join("bench/limits.c").is_file() && dir.join("gallery").is_dir();
+    let is_root =
+        |dir: &&Path| dir.join("bench/limits.c").is_file() && dir.join("gallery").is_dir();
     match here.ancestors().find(is_root) {
         Some(root) => Ok(root.to_path_buf()),
         None => Err(Failure::new("there is no bench/limits.c here or above")
@@ -38,7 +39,9 @@ impl Scratch {
                 Err(e) => return Err(cannot_write(&path, &e)),
             }
         }
-        Err(Failure::new(format!("no free name like {name} in the folder of temporary files")))
+        Err(Failure::new(format!(
+            "no free name like {name} in the folder of temporary files"
+        )))
     }
 
     pub fn path(&self) -> &Path {
@@ -53,7 +56,10 @@ impl Scratch {
 
     /// Makes room for the next problem, whose arrays may be large.
     pub fn remove_arrays(&self) {
-        let entries = std::fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let entries = std::fs::read_dir(&self.path)
+            .into_iter()
+            .flatten()
+            .flatten();
         for entry in entries {
             if entry.path().extension().is_some_and(|e| e == "npy") {
                 let _ = std::fs::remove_file(entry.path());
