@@ -17,8 +17,8 @@
 
 use std::collections::BTreeMap;
 
-use systola_ir::array::Array;
 pub use systola_back::{Artifact, Entry, Isa};
+use systola_ir::array::Array;
 use systola_ir::codes::{limits, mapping as mapping_codes, run};
 use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;

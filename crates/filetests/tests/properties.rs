@@ -16,6 +16,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use systola::cpu::Effort;
+use systola::rt::Simd;
+use systola::{CpuOptions, RunOptions};
 use systola_driver::{Checked, Fix, Lowered, Machine, check_mapping, check_system, load, lower};
 use systola_filetests::brute::{Brute, Fault, Verdict};
 use systola_filetests::draw::{Drawn, draw};
@@ -202,6 +205,54 @@ fn the_checker_agrees_with_every_point_tried_and_arrays_with_their_systems() {
         let refused = tally.get("verdict: refused");
         assert!(refused * 10 >= all * 3, "{refused} refused of {all}");
     }
+}
+
+/// The kernels of some of the same mappings as machine code, for vectors of this machine and short ones.
+#[test]
+fn machine_code_of_random_mappings_computes_what_the_system_computes() {
+    let (mut runs, mut limited) = (0, 0);
+    for seed in 0..70 {
+        let drawn = draw(seed, 2);
+        let module = load(&drawn.text()).expect("it parses");
+        let system = &module.systems[0];
+        for (n, mapping) in module.mappings.iter().enumerate() {
+            if check_mapping(&module, mapping, &BTreeMap::new()).is_err() {
+                continue;
+            }
+            let mut options = CpuOptions::new();
+            options.effort = Effort::Little;
+            if (seed + n as u64).is_multiple_of(3) {
+                options.simd = Simd::Portable;
+            }
+            let size = sizes(&drawn).pop().unwrap_or_default();
+            let named: Vec<(&str, i64)> =
+                size.iter().map(|(k, v)| (k.as_str(), *v as i64)).collect();
+            let context = format!("seed {seed}, mapping {n} at {size:?}");
+            let compiled = match systola::compile(&module, &mapping.name, &named, &options) {
+                Ok(compiled) => compiled,
+                Err(systola::cpu::Error::Refused(errors))
+                    if errors.iter().all(|e| e.kind() == Kind::Limitation) =>
+                {
+                    limited += 1;
+                    continue;
+                }
+                Err(error) => panic!("{context}: {error}"),
+            };
+            let params: Vec<i128> = system.param_names().iter().map(|p| size[p]).collect();
+            let inputs = inputs(system, &params).expect("inputs");
+            let expected = run_system(system, &params, &inputs).expect("a legal system");
+            let threads = 1 + (seed % 3) as usize;
+            let (got, _) = compiled
+                .run_tensors(&params, &inputs, &RunOptions { threads })
+                .unwrap_or_else(|e| panic!("{context}: {e}"));
+            // A product that feeds a sum may be fused with it, so floats are compared up to the tolerance.
+            compare(&expected, &got, true)
+                .unwrap_or_else(|e| panic!("{context}: {e}\n{}", compiled.source));
+            runs += 1;
+        }
+    }
+    println!("{runs} mappings as machine code, {limited} limited");
+    assert!(runs >= 60, "{runs} runs");
 }
 
 fn examine(seed: u64, drawn: &Drawn, tally: &mut Tally) {

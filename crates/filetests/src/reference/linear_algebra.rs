@@ -43,7 +43,13 @@ pub fn references() -> Vec<Reference> {
         Reference {
             file: "linear-algebra/matmul_core.ure",
             system: "matmul",
-            sizes: &[&[1, 1, 1], &[1, 4, 3], &[13, 1, 2], &[12, 32, 5], &[25, 35, 7]],
+            sizes: &[
+                &[1, 1, 1],
+                &[1, 4, 3],
+                &[13, 1, 2],
+                &[12, 32, 5],
+                &[25, 35, 7],
+            ],
             inputs: |p, rng| {
                 let [n, m, k] = p.get(["N", "M", "K"]);
                 Arrays::new()

@@ -166,12 +166,7 @@ fn local_alignment(
 }
 
 /// Smith and Waterman as published: a gap of any length ends at each cell, at a cost `gap(length)`.
-fn align(
-    a: &[i64],
-    b: &[i64],
-    score: impl Fn(i64, i64) -> i64,
-    gap: impl Fn(i64) -> i64,
-) -> i64 {
+fn align(a: &[i64], b: &[i64], score: impl Fn(i64, i64) -> i64, gap: impl Fn(i64) -> i64) -> i64 {
     let mut h = Tensor::filled([a.len() + 1, b.len() + 1], 0);
     let mut best = 0;
     for i in 1..=a.len() {
