@@ -63,6 +63,25 @@ pub fn references() -> Vec<Reference> {
         conv1d("conv1d/paper.ure", "conv1d_x2", true),
         conv1d("conv1d/core.ure", "conv1d", false),
         conv1d("conv1d/table1.ure", "conv1d", false),
+        Reference {
+            file: "conv1d/digits.ure",
+            system: "conv1d_digits",
+            sizes: &[&[1, 1], &[5, 2], &[17, 1], &[130, 2]],
+            inputs: |p, rng| {
+                let [c, a] = p.get(["C", "A"]);
+                Arrays::new()
+                    .with("x", rng.floats([c + 16 * a - 1]))
+                    .with("w", rng.floats([a, 16]))
+            },
+            outputs: |p, arrays| {
+                let [c, a] = p.get(["C", "A"]);
+                // Row by row, the digits are the number of the tap.
+                let (x, w) = (&arrays.floats("x").data, &arrays.floats("w").data);
+                let z = |[c]: [usize; 1]| (0..16 * a).map(|q| x[c + q] * w[q]).sum();
+                Arrays::new().with("z", Tensor::from_fn([c], z))
+            },
+            tolerance: SINGLE,
+        },
         conv2d("conv2d/conv2d.ure", "conv2d", false),
         conv2d("conv2d/conv2d.ure", "conv2d_stride2", true),
         conv2d("conv2d/core.ure", "conv2d", false),
