@@ -77,7 +77,7 @@ pub fn references() -> Vec<Reference> {
                 let [c, a] = p.get(["C", "A"]);
                 // Row by row, the digits are the number of the tap.
                 let (x, w) = (&arrays.floats("x").data, &arrays.floats("w").data);
-                let z = |[c]: [usize; 1]| (0..16 * a).map(|q| x[c + q] * w[q]).sum();
+                let z = |[c]: [usize; 1]| (0..16 * a).map(|q| x[c + q] * w[q]).sum::<f64>();
                 Arrays::new().with("z", Tensor::from_fn([c], z))
             },
             tolerance: SINGLE,
