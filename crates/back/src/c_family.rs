@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 
+use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Memory, Op, Program, Stmt};
 use systola_ir::{DimId, RegId, ValueId};
 
@@ -382,8 +383,8 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
     fn declare_for(&mut self, stmt: &Stmt) -> Result<(), Fault> {
         let places = usage::writes(stmt);
         let mut inside = std::collections::BTreeSet::new();
-        for list in usage::children(stmt) {
-            usage::walk(list, &mut |s| inside.extend(usage::stmt_operands(s)));
+        for list in stmt.bodies() {
+            walk(list, &mut |s| inside.extend(s.uses()));
         }
         self.declare_where(|value, reads| inside.contains(&value) || reads.meets(&places))
     }
@@ -492,7 +493,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
 
     /// Passes statements that are not printed.
     fn skip(&mut self, stmts: &[Stmt]) {
-        usage::walk(stmts, &mut |s| {
+        walk(stmts, &mut |s| {
             self.sets += usize::from(matches!(s, Stmt::Set(..)));
         });
     }

@@ -3,30 +3,9 @@
 
 use std::collections::BTreeSet;
 
+use systola_ir::RegId;
+use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Memory, Op, Stmt};
-use systola_ir::{RegId, ValueId};
-
-/// The values an operation reads.
-pub fn operands(op: &Op) -> Vec<ValueId> {
-    match op {
-        Op::Lit(_) | Op::Index(_) | Op::Get(_) | Op::Load { .. } => Vec::new(),
-        Op::Unary(_, a) | Op::Cast(a) => vec![*a],
-        Op::Binary(_, a, b) => vec![*a, *b],
-        Op::Select {
-            cond,
-            then,
-            otherwise,
-        } => vec![*cond, *then, *otherwise],
-        Op::Choose {
-            cond: _,
-            then,
-            otherwise,
-        } => vec![*then, *otherwise],
-        Op::Lookup { memory: _, index } => index.clone(),
-        Op::Shuffle { value, from: _ } => vec![*value],
-        Op::Slide { low, high, by: _ } => low.iter().chain(high).copied().collect(),
-    }
-}
 
 /// What an expression depends on that statements can change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,59 +92,6 @@ fn collect_writes(stmt: &Stmt, places: &mut Places) {
     }
 }
 
-/// The lists of statements inside of one.
-pub fn children(stmt: &Stmt) -> Vec<&[Stmt]> {
-    match stmt {
-        Stmt::For { body, .. } => vec![body],
-        Stmt::If {
-            then, otherwise, ..
-        } => vec![then, otherwise],
-        Stmt::Let(..)
-        | Stmt::Set(..)
-        | Stmt::LoadWide { .. }
-        | Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::Copy { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. }
-        | Stmt::Comment(_) => Vec::new(),
-    }
-}
-
-/// Calls `f` on every statement, outer ones first.
-pub fn walk<'a>(stmts: &'a [Stmt], f: &mut impl FnMut(&'a Stmt)) {
-    for stmt in stmts {
-        f(stmt);
-        for list in children(stmt) {
-            walk(list, f);
-        }
-    }
-}
-
-/// The values a statement reads, without what is inside of it.
-pub fn stmt_operands(stmt: &Stmt) -> Vec<ValueId> {
-    match stmt {
-        Stmt::Let(_, op) => operands(op),
-        Stmt::Set(_, value) | Stmt::Store { value, .. } => vec![*value],
-        Stmt::StoreWide { values, .. } => values.clone(),
-        Stmt::LoadWide { .. }
-        | Stmt::Copy { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::For { .. }
-        | Stmt::If { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. }
-        | Stmt::Comment(_) => Vec::new(),
-    }
-}
-
 /// Which values and registers matter, and how often values are read by what matters.
 #[derive(Clone, Debug)]
 pub struct Usage {
@@ -192,7 +118,7 @@ impl Usage {
                 if !live {
                     return;
                 }
-                for v in stmt_operands(stmt) {
+                for v in stmt.uses() {
                     changed |= !std::mem::replace(&mut live_values[v.index()], true);
                 }
                 if let Stmt::Let(_, Op::Get(reg)) = stmt {
@@ -205,7 +131,7 @@ impl Usage {
         let mut has_flags = false;
         walk(&kernel.body, &mut |stmt| {
             if is_live(stmt, &live_values, &live_regs) {
-                for v in stmt_operands(stmt) {
+                for v in stmt.uses() {
                     reads[v.index()] += 1;
                 }
             }
@@ -251,14 +177,14 @@ const NEAR: usize = 4;
 fn find_near(stmts: &[Stmt], near: &mut [bool]) {
     let mut defined = std::collections::BTreeMap::new();
     for (at, stmt) in stmts.iter().enumerate() {
-        for v in stmt_operands(stmt) {
+        for v in stmt.uses() {
             let close = defined.get(&v).is_some_and(|d| at - d <= NEAR);
             near[v.index()] &= close;
         }
         if let Stmt::Let(v, _) = stmt {
             defined.insert(*v, at);
         }
-        for list in children(stmt) {
+        for list in stmt.bodies() {
             find_near(list, near);
         }
     }
@@ -337,7 +263,8 @@ pub fn declaring_sets(kernel: &Kernel) -> Vec<Option<usize>> {
                 return numbers.get(&std::ptr::from_ref(*first)).copied();
             }
             let [only] = used[..] else { return None };
-            let inner: Vec<&[Stmt]> = children(only)
+            let inner: Vec<&[Stmt]> = only
+                .bodies()
                 .into_iter()
                 .filter(|list| touches(list, reg))
                 .collect();

@@ -11,11 +11,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use systola_ir::form::{Cond, Form, Poly};
+use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Shape, Shared, Stmt, Value, Var, VarKind};
 use systola_ir::{DimId, RegId, Scalar, SharedId, ValueId};
 
 use crate::error::Fault;
-use crate::usage::{children, stmt_operands, walk};
 
 /// The kernel as one warp executes it for all of them. The variable of the warp is bound by loops then.
 pub fn fission(kernel: &Kernel) -> Result<Kernel, Fault> {
@@ -112,7 +112,7 @@ fn cut(
             continue;
         }
         let mut inside = Vec::new();
-        for list in children(stmt) {
+        for list in stmt.bodies() {
             let mut inner = Vec::new();
             cut(list, warp, regions, &mut inner)?;
             inside.push(inner);
@@ -228,7 +228,7 @@ fn look(parts: &[Part], in_loop: bool, found: &mut Found) {
                 for v in assigned(stmt) {
                     found.assigned_in.insert(v, *region);
                 }
-                for v in stmt_operands(stmt) {
+                for v in stmt.uses() {
                     found.read_in.entry(v).or_default().insert(*region);
                 }
                 if let Stmt::Set(reg, _) | Stmt::Let(_, Op::Get(reg)) = stmt {
@@ -349,7 +349,7 @@ impl Split {
     /// A region for one warp: what it reads of earlier ones is fetched in front.
     fn region(&mut self, region: usize, own: &[Stmt]) -> Vec<Stmt> {
         let mut read = BTreeSet::new();
-        walk(own, &mut |stmt| read.extend(stmt_operands(stmt)));
+        walk(own, &mut |stmt| read.extend(stmt.uses()));
         let mut stmts = Vec::new();
         let mut renamed = BTreeMap::new();
         for value in read {
@@ -416,7 +416,7 @@ impl Split {
                 },
                 Stmt::For { .. } | Stmt::If { .. } => {
                     let mut lists = Vec::new();
-                    for list in children(stmt) {
+                    for list in stmt.bodies() {
                         let mut inner = Vec::new();
                         self.rewrite(list, renamed, &mut inner);
                         lists.push(inner);

@@ -99,80 +99,20 @@ impl Live {
             regs: vec![false; kernel.regs.len()],
             shared: vec![false; kernel.shared.len()],
         };
-        live.block(&kernel.body);
-        live
-    }
-
-    fn value(&mut self, value: ValueId) {
-        self.values[value.index()] = true;
-    }
-
-    fn memory(&mut self, memory: Memory) {
-        if let Memory::Shared(id) = memory {
-            self.shared[id.index()] = true;
-        }
-    }
-
-    fn block(&mut self, stmts: &[Stmt]) {
-        for stmt in stmts {
+        walk(&kernel.body, &mut |stmt| {
+            for value in stmt.uses() {
+                live.values[value.index()] = true;
+            }
             match stmt {
-                Stmt::Let(_, op) => self.op(op),
-                Stmt::Set(_, value) => self.value(*value),
-                Stmt::LoadWide { from, .. } => self.memory(from.memory),
-                Stmt::Store { value, .. } => self.value(*value),
-                Stmt::StoreWide { values, .. } => values.iter().for_each(|v| self.value(*v)),
-                Stmt::For { body, .. } => self.block(body),
-                Stmt::If {
-                    then, otherwise, ..
-                } => {
-                    self.block(then);
-                    self.block(otherwise);
+                Stmt::Let(_, Op::Get(reg)) => live.regs[reg.index()] = true,
+                Stmt::Let(_, Op::Load { from, .. }) | Stmt::LoadWide { from, .. } => {
+                    mark(&mut live.shared, from.memory);
                 }
-                Stmt::Copy { .. }
-                | Stmt::CommitCopies
-                | Stmt::WaitCopies { .. }
-                | Stmt::Barrier
-                | Stmt::Signal { .. }
-                | Stmt::Await { .. }
-                | Stmt::Ticket { .. }
-                | Stmt::Comment(_) => {}
+                Stmt::Let(_, Op::Lookup { memory, .. }) => mark(&mut live.shared, *memory),
+                _ => {}
             }
-        }
-    }
-
-    fn op(&mut self, op: &Op) {
-        match op {
-            Op::Lit(_) | Op::Index(_) => {}
-            Op::Get(reg) => self.regs[reg.index()] = true,
-            Op::Unary(_, a) | Op::Cast(a) | Op::Shuffle { value: a, .. } => self.value(*a),
-            Op::Binary(_, a, b) => {
-                self.value(*a);
-                self.value(*b);
-            }
-            Op::Select {
-                cond,
-                then,
-                otherwise,
-            } => {
-                self.value(*cond);
-                self.value(*then);
-                self.value(*otherwise);
-            }
-            Op::Choose {
-                then, otherwise, ..
-            } => {
-                self.value(*then);
-                self.value(*otherwise);
-            }
-            Op::Load { from, .. } => self.memory(from.memory),
-            Op::Lookup { memory, index } => {
-                self.memory(*memory);
-                index.iter().for_each(|v| self.value(*v));
-            }
-            Op::Slide { low, high, .. } => {
-                low.iter().chain(high).for_each(|v| self.value(*v));
-            }
-        }
+        });
+        live
     }
 
     fn has(&self, value: &ValueId) -> bool {
@@ -236,26 +176,7 @@ fn keep(stmts: Vec<Stmt>, live: &Live) -> Vec<Stmt> {
 }
 
 fn count(stmts: &[Stmt]) -> usize {
-    stmts
-        .iter()
-        .map(|stmt| match stmt {
-            Stmt::For { body, .. } => 1 + count(body),
-            Stmt::If {
-                then, otherwise, ..
-            } => 1 + count(then) + count(otherwise),
-            Stmt::Let(..)
-            | Stmt::Set(..)
-            | Stmt::LoadWide { .. }
-            | Stmt::Store { .. }
-            | Stmt::StoreWide { .. }
-            | Stmt::Copy { .. }
-            | Stmt::CommitCopies
-            | Stmt::WaitCopies { .. }
-            | Stmt::Barrier
-            | Stmt::Signal { .. }
-            | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
-            | Stmt::Comment(_) => 1,
-        })
-        .sum()
+    let mut count = 0;
+    walk(stmts, &mut |_| count += 1);
+    count
 }
