@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 #[cfg(test)]
 mod arrows;
+mod bench_setup;
 #[cfg(test)]
 mod docs;
 mod errors;
@@ -15,6 +16,7 @@ const HELP: &str = "\
 cargo xtask test           all that is checked before a change is merged; sets itself up
 cargo xtask errors         write docs/errors.md from the codes in crates/ir
 cargo xtask fuzz [N]       N damaged programs through the command line (default 2000)
+cargo xtask bench-setup    installs what `systola bench cpu` compares with, below target/
 cargo xtask deny           licences and advisories, where cargo-deny is installed
 ";
 
@@ -29,6 +31,7 @@ fn main() -> ExitCode {
             Ok(n) => fuzz::run(n),
             Err(_) => Err(format!("`{n}` is not a number")),
         },
+        ["bench-setup"] => bench_setup::run(),
         ["deny"] => steps::deny(),
         ["help" | "--help" | "-h"] => {
             print!("{HELP}");

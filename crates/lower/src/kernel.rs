@@ -17,7 +17,7 @@
 //!    into the memory of a block;
 //! 4. [`loops`] with [`cells`] and [`ports`]: the statements, through a [`builder`] that names equal
 //!    values once;
-//! 5. [`tidy`]: what nobody uses is removed.
+//! 5. [`mod@tidy`]: what nobody uses is removed.
 
 use systola_ir::array::{Array, Realisation, Role};
 use systola_ir::codes::limits;

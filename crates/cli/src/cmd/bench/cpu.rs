@@ -98,7 +98,7 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
     progress.step("the limits of this machine");
     let scratch = Scratch::new()?;
     let mut limits = Limits::measure(root, &scratch, threads)?;
-    let mut peers = (!args.no_peers).then(|| Peers::find(root, &scratch));
+    let mut peers = (!args.no_peers).then(|| Peers::find(root, &scratch, scale));
     let mut rows = Vec::new();
     for (title, make) in &list {
         progress.step(title);
@@ -114,7 +114,14 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
         match Ours::compile(root, &problem) {
             Ok(mut ours) => {
                 for count in counts {
-                    rows.push(row(&problem, &mut ours, peers.as_mut(), &scratch, *count));
+                    rows.push(row(
+                        &problem,
+                        &mut ours,
+                        peers.as_mut(),
+                        &scratch,
+                        *count,
+                        scale,
+                    ));
                 }
             }
             Err(why) => rows.push(Row::new(&problem, 1, Err(why))),
@@ -156,11 +163,12 @@ fn row(
     peers: Option<&mut Peers>,
     scratch: &Scratch,
     threads: usize,
+    scale: Scale,
 ) -> Row {
-    let first = ours.check(threads).and_then(|()| ours.time(threads));
+    let first = ours.check(threads).and_then(|()| ours.time(threads, scale));
     let measured = peers.map_or_else(Vec::new, |p| p.measure(problem, scratch, threads));
     let seconds = first.and_then(|mut timing: Timing| {
-        timing.samples.extend(ours.time(threads)?.samples);
+        timing.samples.extend(ours.time(threads, scale)?.samples);
         Ok(timing.median())
     });
     let mut row = Row::new(problem, threads, seconds);
@@ -229,23 +237,32 @@ mod tests {
         }
     }
 
-    /// Every problem compiles and gives the right result, and so does plain C.
+    /// Every problem compiles and gives the right result.
     #[test]
     fn small_problems_are_solved() {
-        let report = small(&["--threads", "2"]);
-        assert_eq!(report.rows.len(), 19);
+        let report = small(&["--threads", "2", "--no-peers"]);
+        assert_eq!(report.rows.len(), 21);
         for row in &report.rows {
             assert_eq!(row.refused, None, "{}", row.problem);
             assert!(row.ms > Some(0.0), "{}", row.problem);
+        }
+        assert_eq!(report.designs.len(), 6);
+        for design in &report.designs {
+            assert_eq!(design.refused, None, "{}", design.mapping);
+        }
+    }
+
+    /// Plain C solves them all, and so does what is installed.
+    #[test]
+    fn peers_are_right() {
+        let report = small(&["--threads", "1"]);
+        assert_eq!(report.rows.len(), 11);
+        for row in &report.rows {
             let c = row.peers.iter().find(|p| p.peer == "C");
             assert!(c.is_some(), "{}: {:?}", row.problem, report.notes);
             for peer in &row.peers {
                 assert_eq!(peer.fault, None, "{} {}", row.problem, peer.how);
             }
-        }
-        assert_eq!(report.designs.len(), 6);
-        for design in &report.designs {
-            assert_eq!(design.refused, None, "{}", design.mapping);
         }
     }
 

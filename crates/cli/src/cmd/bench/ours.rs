@@ -9,7 +9,7 @@ use systola::rt::timing::Timing;
 use systola::rt::{HostArray, RunOptions, View};
 use systola::{Compiled, CpuOptions, Fix};
 
-use super::problem::Problem;
+use super::problem::{Problem, Scale};
 use crate::source::read_text;
 
 /// A problem ready to run.
@@ -67,7 +67,7 @@ impl<'a> Ours<'a> {
     }
 
     /// Seconds in the kernel, of warm runs; how many is the rule of bench/peers/cpu/measure.h.
-    pub fn time(&mut self, threads: usize) -> Result<Timing, String> {
+    pub fn time(&mut self, threads: usize, scale: Scale) -> Result<Timing, String> {
         let slow = self.run(threads)? > 1.0;
         if !slow {
             self.run(threads)?;
@@ -75,7 +75,9 @@ impl<'a> Ours<'a> {
         let start = Instant::now();
         let mut samples = Vec::new();
         let least = if slow { 3 } else { 5 };
-        while samples.len() < least || (samples.len() < 51 && start.elapsed().as_secs_f64() < 0.5) {
+        while samples.len() < least
+            || (samples.len() < 51 && start.elapsed().as_secs_f64() < scale.seconds())
+        {
             samples.push(self.run(threads)?);
         }
         Ok(Timing { samples })

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde::Deserialize;
 use systola::interp::{Data, Tensor, npy};
 
-use super::problem::{Expected, Family, GAP_EXTEND, GAP_OPEN, Problem};
+use super::problem::{Expected, Family, GAP_EXTEND, GAP_OPEN, Problem, Scale};
 use super::tools::{Scratch, compile_c, said_last};
 use crate::source::Failure;
 
@@ -18,6 +18,8 @@ use crate::source::Failure;
 pub struct Peers {
     /// The folder of the scripts.
     scripts: PathBuf,
+    /// For how long each repeats what it does.
+    seconds: String,
     plain: Option<PathBuf>,
     python: Option<PathBuf>,
     /// The driver and the library.
@@ -50,9 +52,10 @@ struct Line {
 
 impl Peers {
     /// Looks for what is installed, and compiles what is in C.
-    pub fn find(root: &Path, scratch: &Scratch) -> Peers {
+    pub fn find(root: &Path, scratch: &Scratch, scale: Scale) -> Peers {
         let mut peers = Peers {
             scripts: root.join("bench/peers/cpu"),
+            seconds: scale.seconds().to_string(),
             ..Peers::default()
         };
         let program = scratch.path().join("plain");
@@ -158,11 +161,11 @@ impl Peers {
     /// What a program printed; what it printed before it failed counts too.
     fn lines(&mut self, command: &mut Command, problem: &Problem, threads: usize) -> Vec<Line> {
         let row = format!(
-            "{}, {}, {threads} threads",
+            "{}, {}, threads: {threads}",
             problem.family.title(),
             problem.name
         );
-        let done = match command.output() {
+        let done = match command.env("BENCH_SECONDS", &self.seconds).output() {
             Ok(done) => done,
             Err(error) => {
                 let program = command.get_program().to_string_lossy();

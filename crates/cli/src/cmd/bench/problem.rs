@@ -220,6 +220,14 @@ pub enum Scale {
 }
 
 impl Scale {
+    /// For how long something is repeated.
+    pub fn seconds(self) -> f64 {
+        match self {
+            Scale::Full => 0.5,
+            Scale::Small => 0.0,
+        }
+    }
+
     fn pick(self, full: usize, small: usize) -> usize {
         match self {
             Scale::Full => full,
@@ -472,7 +480,7 @@ fn smith_waterman(name: String, pairs: usize, n: usize) -> Problem {
             ("M", n as i64),
             ("S", LETTERS as i64),
         ],
-        fix: &[],
+        fix: &["S"],
         output: "score",
         expected: Expected {
             shape: vec![pairs],

@@ -37,6 +37,11 @@ pub struct Machine {
 pub struct Row {
     pub family: Family,
     pub problem: String,
+    /// In the gallery.
+    pub program: &'static str,
+    pub mapping: &'static str,
+    /// The sizes that were known when it was compiled.
+    pub fixed: &'static [&'static str],
     pub threads: usize,
     pub work: Work,
     pub ms: Option<f64>,
@@ -82,6 +87,9 @@ impl Row {
         Row {
             family: problem.family,
             problem: problem.name.clone(),
+            program: problem.program,
+            mapping: problem.mapping,
+            fixed: problem.fix,
             threads,
             work: problem.work,
             ms: seconds.map(|s| s * 1e3),
@@ -338,6 +346,9 @@ mod tests {
             rows: vec![Row {
                 family: Family::Conv2d,
                 problem: "8², 3 × 3".into(),
+                program: "conv2d/core.ure",
+                mapping: "rows",
+                fixed: &["H", "Q"],
                 threads: 1,
                 work: Work {
                     operations: 3e8,
