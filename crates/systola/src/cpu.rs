@@ -59,7 +59,7 @@ impl CpuOptions {
             vector_bytes: self.simd.bytes().max(16),
             most_lanes: 64,
             registers: if self.simd.bytes() >= 64 { 32 } else { 16 },
-            code_budget: 1000,
+            code_budget: 2500,
         }
     }
 }
