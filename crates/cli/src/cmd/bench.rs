@@ -5,6 +5,8 @@ use crate::source::Outcome;
 mod check;
 mod cpu;
 mod designs;
+mod expected;
+mod family;
 mod limits;
 mod ours;
 mod peers;

@@ -5,10 +5,11 @@ use std::path::Path;
 use systola::rt::timing::Timing;
 
 use super::designs;
+use super::family::Family;
 use super::limits::Limits;
 use super::ours::Ours;
 use super::peers::Peers;
-use super::problem::{Family, Make, Problem, Scale, problems};
+use super::problem::{Make, Problem, Scale, problems};
 use super::report::{Machine, Peer, Report, Row};
 use super::tools::{Progress, Scratch, root};
 use crate::source::{Failure, Outcome, Status};
@@ -23,12 +24,11 @@ Examples:
   systola bench cpu --no-peers         only us and the limits of the machine
   systola bench cpu --json > cpu.json  with every function that was tried
 
-Every result, ours and the peers', is checked before its time counts. Times are medians of warm runs, of the
-kernel alone: without compiling and without reading files. Ours are taken before and after the peers.
-The limit is the time to copy what must be read and written, or to multiply-add, at the rates that
-this command measures: the longer of the two.
-A library counts with the fastest of its functions. Compile systola with --release or without: the kernels are
-the same.";
+Every result, ours and the peers', is checked before its time counts. Times are medians of
+warm runs of the kernel alone, without compiling and without reading files; ours are taken
+before and after the peers. A library counts with the fastest of its functions.
+The limit is the longer of two times: to copy what must be read and written, and to
+multiply-add, at the rates that this command measures.";
 
 /// Time compiled mappings beside OpenCV, SciPy, Halide, OpenBLAS, rapidfuzz, parasail and plain C
 #[derive(Debug, clap::Args)]

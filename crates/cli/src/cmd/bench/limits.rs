@@ -5,7 +5,8 @@ use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use super::problem::{Family, Work};
+use super::family::Family;
+use super::problem::Work;
 use super::tools::{Scratch, compile_c, said_last};
 use crate::source::Failure;
 

@@ -9,7 +9,9 @@ use std::process::Command;
 use serde::Deserialize;
 use systola::interp::{Data, Tensor, npy};
 
-use super::problem::{Expected, Family, GAP_EXTEND, GAP_OPEN, Problem, Scale};
+use super::expected::Expected;
+use super::family::Family;
+use super::problem::{GAP_EXTEND, GAP_OPEN, Problem, Scale};
 use super::tools::{Scratch, compile_c, said_last};
 use crate::source::Failure;
 

@@ -5,14 +5,18 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::designs::Design;
+use super::family::Family;
 use super::limits::Limits;
 use super::peers::Measured;
-use super::problem::{Family, Problem, Work};
+use super::problem::{Problem, Work};
 use crate::table::{Align, Table};
 use crate::term::Paint;
 
 /// The rate of multiply-adds that counts as the processor's.
 const FMA_GOAL: f64 = 0.95;
+
+/// The load from which on a machine does something else besides.
+const BUSY: f64 = 0.5;
 
 /// All that a run measured.
 #[derive(Debug, Serialize)]
@@ -170,8 +174,10 @@ impl Report {
         } = &self.limits;
         let (ports, part) = self.limits.ports();
         let mut text = format!(
-            "{}, {} threads\n",
-            self.machine.processor, self.machine.threads
+            "{}, {} thread{}\n",
+            self.machine.processor,
+            self.machine.threads,
+            if self.machine.threads == 1 { "" } else { "s" },
         );
         let _ = writeln!(
             text,
@@ -197,8 +203,14 @@ impl Report {
         if let [Some(before), Some(after)] = self.machine.load {
             let _ = writeln!(
                 text,
-                "load  {before:.2} before, {after:.2} after (one of it is this command and its peers)"
+                "load  {before:.2} before, {after:.2} after (one or more of it is this command and its peers)"
             );
+            if before > BUSY {
+                let _ = writeln!(
+                    text,
+                    "      other programs are running: the times below are disturbed"
+                );
+            }
         }
         text
     }
@@ -406,6 +418,16 @@ mod tests {
             "{text}"
         );
         assert!(text.contains("less than 95 %"), "{text}");
+    }
+
+    #[test]
+    fn a_busy_machine_is_told() {
+        let mut report = report();
+        report.machine.load = [Some(0.1), Some(1.5)];
+        assert!(report.text().contains("load  0.10 before, 1.50 after"));
+        assert!(!report.text().contains("disturbed"));
+        report.machine.load[0] = Some(2.0);
+        assert!(report.text().contains("disturbed"));
     }
 
     #[test]
