@@ -8,7 +8,7 @@ import numpy
 from measure import arguments, library, load, peer
 
 folder, threads = arguments()
-x, w = load(folder, "x"), load(folder, "w")
+x, w = load(folder, "x"), load(folder, "w").ravel()
 taps = len(w)
 length = len(x) - taps + 1
 left = taps // 2

@@ -21,7 +21,7 @@ static void conv1d(void *argument) {
   struct arrays *a = argument;
   const float *restrict x = a->in[0].data, *restrict w = a->in[1].data;
   float *restrict z = a->out.data;
-  long n = a->out.shape[0], taps = a->in[1].shape[0], chunk = 4096;
+  long n = a->out.shape[0], taps = count(&a->in[1]), chunk = 4096;
 #pragma omp parallel for schedule(static)
   for (long first = 0; first < n; first += chunk) {
     long last = first + chunk < n ? first + chunk : n;
@@ -140,7 +140,7 @@ int main(int argc, char **argv) {
   void (*run)(void *);
   if (!strcmp(problem, "conv1d")) {
     a.in[0] = read_array(dir, "x", type), a.in[1] = read_array(dir, "w", type);
-    a.out = zeros(1, a.in[0].shape[0] - a.in[1].shape[0] + 1, 1, 4);
+    a.out = zeros(1, a.in[0].shape[0] - count(&a.in[1]) + 1, 1, 4);
     run = conv1d;
   } else if (!strcmp(problem, "conv2d")) {
     a.in[0] = read_array(dir, "x", type), a.in[1] = read_array(dir, "w", type);

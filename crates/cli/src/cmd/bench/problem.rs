@@ -194,13 +194,22 @@ pub fn conv1d(name: String, n: usize, taps: usize, mapping: &'static str) -> Pro
     let mut random = Random(1);
     let x = random.floats(n + taps - 1);
     let w = random.floats(taps);
+    // Long filters have their taps in two digits.
+    let long = mapping == "taps" && taps.is_multiple_of(16);
+    let (program, sizes, fix, w_shape): (_, _, &[&str], _) = if long {
+        let sizes = vec![("C", n as i64), ("A", taps as i64 / 16)];
+        ("conv1d/digits.ure", sizes, &["A"], vec![taps / 16, 16])
+    } else {
+        let sizes = vec![("C", n as i64), ("Q", taps as i64)];
+        ("conv1d/core.ure", sizes, &["Q"], vec![taps])
+    };
     Problem {
         family: Family::Conv1d,
         name,
-        program: "conv1d/core.ure",
+        program,
         mapping,
-        sizes: vec![("C", n as i64), ("Q", taps as i64)],
-        fix: &["Q"],
+        sizes,
+        fix,
         output: "z",
         expected: Expected {
             shape: vec![n],
@@ -214,7 +223,7 @@ pub fn conv1d(name: String, n: usize, taps: usize, mapping: &'static str) -> Pro
         },
         inputs: vec![
             Input::new("x", &[n + taps - 1], Values::F32(x)),
-            Input::new("w", &[taps], Values::F32(w)),
+            Input::new("w", &w_shape, Values::F32(w)),
         ],
     }
 }
@@ -229,7 +238,7 @@ fn conv2d(name: String, n: usize, k: usize) -> Problem {
         family: Family::Conv2d,
         name,
         program: "conv2d/core.ure",
-        mapping: "rows",
+        mapping: if k > 3 { "tiles" } else { "rows" },
         sizes: vec![
             ("R", n as i64),
             ("C", n as i64),
