@@ -9,14 +9,14 @@
 //!
 //! the code, the line and column of the primary span in this file, and the message. With
 //! `SYSTOLA_BLESS=1` the lines are written anew. There are two corpora: `crates/front/tests/bad` has
-//! what the parser refuses, `tests/bad` what parses and is refused by a check.
+//! what the parser refuses, `tests/bad` what parses and is refused by a check, or has no kernel yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use systola_driver::{check_mapping, check_system, load};
+use systola_driver::{Fix, Machine, check_mapping, check_system, load, lower};
 use systola_front::parse_module;
 use systola_ir::{Diagnostic, codes};
 
@@ -68,7 +68,8 @@ fn mistakes_and_limitations_are_told() {
     });
 }
 
-/// Systems are checked first; the mappings of a wrong system are not looked at.
+/// Systems are checked first; the mappings of a wrong system are not looked at, and kernels are made of
+/// legal mappings only.
 fn checked(source: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let module = load(source)?;
     let sizes = BTreeMap::new();
@@ -85,6 +86,18 @@ fn checked(source: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
                     .into_iter()
                     .flatten(),
             );
+        }
+    }
+    if errors.is_empty() {
+        let machine = Machine {
+            vector_bytes: 64,
+            most_lanes: 64,
+            registers: 32,
+            code_budget: 1000,
+        };
+        for mapping in &module.mappings {
+            let lowered = lower(&module, mapping, &sizes, &Fix::Nothing, &machine);
+            errors.extend(lowered.err().into_iter().flatten());
         }
     }
     Ok(errors)

@@ -198,5 +198,7 @@ fn host(array: &Array, slots: &Slots, names: &mut Vec<String>) -> Vec<Host> {
 
 /// A limitation of the lowering, as a diagnostic.
 pub(crate) fn limitation(span: Span, message: String) -> Failure {
-    Failure::Refused(vec![Diagnostic::new(&limits::NOT_COMPILED, span, message)])
+    let diagnostic = Diagnostic::new(&limits::NOT_COMPILED, span, message)
+        .help("the interpreters run it: --target array; `systola explain L0722` tells more");
+    Failure::Refused(vec![diagnostic])
 }
