@@ -2,7 +2,8 @@
 //! warp where there is only one.
 
 use systola_ir::form::{Cond, Form, Overflow};
-use systola_ir::kernel::{Access, Kernel, Op, Program, Stmt, VarKind};
+use systola_ir::kernel::visit::{Rewrite, rewrite};
+use systola_ir::kernel::{Kernel, Program, VarKind};
 use systola_ir::system::Axis;
 
 /// The program with its fixed sizes substituted, and each kernel without variables that can only be 0.
@@ -40,8 +41,9 @@ fn specialise_kernel(
     let mut special = kernel.clone();
     for var in &mut special.vars {
         if let VarKind::Block { lo, hi } = &mut var.kind {
-            *lo = map_all(lo, &map)?;
-            *hi = map_all(hi, &map)?;
+            for form in lo.iter_mut().chain(hi) {
+                *form = map(form)?;
+            }
         }
     }
     for shared in &mut special.shared {
@@ -51,19 +53,21 @@ fn specialise_kernel(
             *extent = form.constant_part().clone();
         }
     }
-    special.body = map_stmts(&kernel.body, &map)?;
+    special.body = rewrite(&kernel.body, &Known(map))?;
     Ok(special)
 }
 
-fn map_all(
-    forms: &[Form],
-    f: &impl Fn(&Form) -> Result<Form, Overflow>,
-) -> Result<Vec<Form>, Overflow> {
-    forms.iter().map(f).collect()
-}
+/// Every form through a function, and conditions decided where they can be then.
+struct Known<F>(F);
 
-fn map_cond(cond: &Cond, f: &impl Fn(&Form) -> Result<Form, Overflow>) -> Result<Cond, Overflow> {
-    Ok(fold(cond.map(f)?))
+impl<F: Fn(&Form) -> Result<Form, Overflow>> Rewrite for Known<F> {
+    fn form(&self, form: &Form) -> Result<Form, Overflow> {
+        (self.0)(form)
+    }
+
+    fn cond(&self, cond: &Cond) -> Result<Cond, Overflow> {
+        Ok(fold(cond.map(&self.0)?))
+    }
 }
 
 /// Decides comparisons of constants and drops what they decide.
@@ -96,126 +100,4 @@ fn fold_parts(parts: Vec<Cond>, neutral: bool) -> Cond {
         _ if neutral => Cond::And(kept),
         _ => Cond::Or(kept),
     }
-}
-
-fn map_access(
-    access: &Access,
-    f: &impl Fn(&Form) -> Result<Form, Overflow>,
-) -> Result<Access, Overflow> {
-    Ok(Access {
-        memory: access.memory,
-        index: map_all(&access.index, f)?,
-        when: map_cond(&access.when, f)?,
-    })
-}
-
-fn map_op(op: &Op, f: &impl Fn(&Form) -> Result<Form, Overflow>) -> Result<Op, Overflow> {
-    Ok(match op {
-        Op::Index(form) => Op::Index(f(form)?),
-        Op::Choose {
-            cond,
-            then,
-            otherwise,
-        } => Op::Choose {
-            cond: map_cond(cond, f)?,
-            then: *then,
-            otherwise: *otherwise,
-        },
-        Op::Load { from, otherwise } => Op::Load {
-            from: map_access(from, f)?,
-            otherwise: *otherwise,
-        },
-        Op::Shuffle { value, from } => Op::Shuffle {
-            value: *value,
-            from: f(from)?,
-        },
-        Op::Lit(_)
-        | Op::Get(_)
-        | Op::Unary(..)
-        | Op::Binary(..)
-        | Op::Cast(_)
-        | Op::Select { .. }
-        | Op::Lookup { .. }
-        | Op::Slide { .. } => op.clone(),
-    })
-}
-
-fn map_stmts(
-    stmts: &[Stmt],
-    f: &impl Fn(&Form) -> Result<Form, Overflow>,
-) -> Result<Vec<Stmt>, Overflow> {
-    stmts.iter().map(|stmt| map_stmt(stmt, f)).collect()
-}
-
-/// Applies a function to every form of a statement.
-fn map_stmt(stmt: &Stmt, f: &impl Fn(&Form) -> Result<Form, Overflow>) -> Result<Stmt, Overflow> {
-    Ok(match stmt {
-        Stmt::Let(value, op) => Stmt::Let(*value, map_op(op, f)?),
-        Stmt::LoadWide {
-            to,
-            from,
-            otherwise,
-        } => Stmt::LoadWide {
-            to: to.clone(),
-            from: map_access(from, f)?,
-            otherwise: *otherwise,
-        },
-        Stmt::Store { to, value } => Stmt::Store {
-            to: map_access(to, f)?,
-            value: *value,
-        },
-        Stmt::StoreWide { to, values } => Stmt::StoreWide {
-            to: map_access(to, f)?,
-            values: values.clone(),
-        },
-        Stmt::Copy {
-            to,
-            from,
-            width,
-            engine,
-        } => Stmt::Copy {
-            to: map_access(to, f)?,
-            from: map_access(from, f)?,
-            width: *width,
-            engine: *engine,
-        },
-        Stmt::For {
-            var,
-            lo,
-            hi,
-            step,
-            body,
-        } => Stmt::For {
-            var: *var,
-            lo: map_all(lo, f)?,
-            hi: map_all(hi, f)?,
-            step: *step,
-            body: map_stmts(body, f)?,
-        },
-        Stmt::If {
-            cond,
-            then,
-            otherwise,
-        } => Stmt::If {
-            cond: map_cond(cond, f)?,
-            then: map_stmts(then, f)?,
-            otherwise: map_stmts(otherwise, f)?,
-        },
-        Stmt::Signal { flag } => Stmt::Signal {
-            flag: map_access(flag, f)?,
-        },
-        Stmt::Await { flag, at_least } => Stmt::Await {
-            flag: map_access(flag, f)?,
-            at_least: f(at_least)?,
-        },
-        Stmt::Ticket { var, counter } => Stmt::Ticket {
-            var: *var,
-            counter: map_access(counter, f)?,
-        },
-        Stmt::Set(..)
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::Barrier
-        | Stmt::Comment(_) => stmt.clone(),
-    })
 }

@@ -125,20 +125,12 @@ fn cut(
 
 /// The forms that all warps must agree on: bounds, conditions and flags of a statement.
 fn forms_of(stmt: &Stmt) -> Vec<&Form> {
-    let access = |a| -> Vec<&Form> {
-        let a: &Access = a;
-        a.index.iter().chain(a.when.forms()).collect()
-    };
     match stmt {
-        Stmt::For { lo, hi, .. } => lo.iter().chain(hi).collect(),
-        Stmt::If { cond, .. } => cond.forms(),
-        Stmt::Signal { flag } => access(flag),
-        Stmt::Await { flag, at_least } => {
-            let mut forms = access(flag);
-            forms.push(at_least);
-            forms
-        }
-        Stmt::Ticket { counter, .. } => access(counter),
+        Stmt::For { .. }
+        | Stmt::If { .. }
+        | Stmt::Signal { .. }
+        | Stmt::Await { .. }
+        | Stmt::Ticket { .. } => stmt.forms(),
         Stmt::Let(..)
         | Stmt::Set(..)
         | Stmt::LoadWide { .. }
@@ -156,50 +148,10 @@ fn forms_of(stmt: &Stmt) -> Vec<&Form> {
 fn with_children(stmt: &Stmt, lists: Vec<Vec<Stmt>>) -> Stmt {
     let mut lists = lists.into_iter();
     let mut stmt = stmt.clone();
-    match &mut stmt {
-        Stmt::For { body, .. } => *body = lists.next().unwrap_or_default(),
-        Stmt::If {
-            then, otherwise, ..
-        } => {
-            *then = lists.next().unwrap_or_default();
-            *otherwise = lists.next().unwrap_or_default();
-        }
-        Stmt::Let(..)
-        | Stmt::Set(..)
-        | Stmt::LoadWide { .. }
-        | Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::Copy { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. }
-        | Stmt::Comment(_) => {}
+    for body in stmt.bodies_mut() {
+        *body = lists.next().unwrap_or_default();
     }
     stmt
-}
-
-/// The values that a statement assigns.
-fn assigned(stmt: &Stmt) -> Vec<ValueId> {
-    match stmt {
-        Stmt::Let(v, _) => vec![*v],
-        Stmt::LoadWide { to, .. } => to.clone(),
-        Stmt::Set(..)
-        | Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::Copy { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::For { .. }
-        | Stmt::If { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. }
-        | Stmt::Comment(_) => Vec::new(),
-    }
 }
 
 /// Which regions assign, read and touch what.
@@ -225,7 +177,7 @@ fn look(parts: &[Part], in_loop: bool, found: &mut Found) {
                 }
             }
             Part::Region(region, stmts) => walk(stmts, &mut |stmt| {
-                for v in assigned(stmt) {
+                for v in stmt.defs() {
                     found.assigned_in.insert(v, *region);
                 }
                 for v in stmt.uses() {
@@ -434,7 +386,7 @@ impl Split {
                 | Stmt::Comment(_) => stmt.clone(),
             };
             into.push(new);
-            for value in assigned(stmt) {
+            for value in stmt.defs() {
                 if let Some(array) = self.kept_values.get(&value) {
                     let to = self.own(*array, self.kernel.values[value.index()].shape);
                     into.push(Stmt::Store { to, value });

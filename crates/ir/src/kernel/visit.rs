@@ -269,6 +269,10 @@ pub trait Rewrite {
         Ok(form.clone())
     }
 
+    fn cond(&self, cond: &Cond) -> Result<Cond, Overflow> {
+        cond.map(&|form| self.form(form))
+    }
+
     fn value(&self, value: ValueId) -> ValueId {
         value
     }
@@ -308,10 +312,6 @@ fn rewrite_forms(list: &[Form], by: &impl Rewrite) -> Result<Vec<Form>, Overflow
     list.iter().map(|form| by.form(form)).collect()
 }
 
-fn rewrite_cond(cond: &Cond, by: &impl Rewrite) -> Result<Cond, Overflow> {
-    cond.map(&|form| by.form(form))
-}
-
 fn rewrite_values(list: &[ValueId], by: &impl Rewrite) -> Vec<ValueId> {
     list.iter().map(|value| by.value(*value)).collect()
 }
@@ -320,7 +320,7 @@ fn rewrite_access(access: &Access, by: &impl Rewrite) -> Result<Access, Overflow
     Ok(Access {
         memory: access.memory,
         index: rewrite_forms(&access.index, by)?,
-        when: rewrite_cond(&access.when, by)?,
+        when: by.cond(&access.when)?,
     })
 }
 
@@ -376,7 +376,7 @@ fn rewrite_stmt(stmt: &Stmt, by: &impl Rewrite) -> Result<Stmt, Overflow> {
             then,
             otherwise,
         } => Stmt::If {
-            cond: rewrite_cond(cond, by)?,
+            cond: by.cond(cond)?,
             then: rewrite(then, by)?,
             otherwise: rewrite(otherwise, by)?,
         },
@@ -419,7 +419,7 @@ pub fn rewrite_op(op: &Op, by: &impl Rewrite) -> Result<Op, Overflow> {
             then,
             otherwise,
         } => Op::Choose {
-            cond: rewrite_cond(cond, by)?,
+            cond: by.cond(cond)?,
             then: by.value(*then),
             otherwise: by.value(*otherwise),
         },

@@ -13,7 +13,7 @@ use crate::system::{
     System, Var, Write,
 };
 
-mod expr;
+pub(crate) mod expr;
 
 pub use expr::display_expr;
 

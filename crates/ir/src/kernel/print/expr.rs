@@ -3,29 +3,10 @@
 use crate::id::ValueId;
 use crate::kernel::Op;
 use crate::scalar::{BinOp, UnOp};
+use crate::system::print::expr::level::{PRIMARY, UNARY};
+use crate::system::print::expr::precedence;
 
 use super::{KernelText, display_shape, join};
-
-/// What binds tighter than any operator.
-const PRIMARY: u8 = 12;
-const UNARY: u8 = 11;
-
-/// As in the text language, where `&&` binds tighter than `||`.
-fn precedence(op: BinOp) -> u8 {
-    match op {
-        BinOp::Or => 1,
-        BinOp::And => 2,
-        BinOp::BitOr => 3,
-        BinOp::BitXor => 4,
-        BinOp::BitAnd => 5,
-        BinOp::Eq | BinOp::Ne => 6,
-        BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge => 7,
-        BinOp::Shl | BinOp::Shr => 8,
-        BinOp::Add | BinOp::Sub => 9,
-        BinOp::Mul | BinOp::Div | BinOp::Rem => 10,
-        BinOp::Min | BinOp::Max | BinOp::Pow => PRIMARY,
-    }
-}
 
 impl KernelText<'_> {
     /// `x: f32`, `uniform x, y: i32`.

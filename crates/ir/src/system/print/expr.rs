@@ -14,7 +14,7 @@ use crate::system::{Combine, Expr, System};
 use super::{Names, display_dim, display_literal, display_typed, is_default, join_forms};
 
 /// How tightly things bind, as in the grammar.
-mod level {
+pub(crate) mod level {
     pub const LET: u8 = 0;
     pub const EQUALITY: u8 = 6;
     pub const RELATIONAL: u8 = 7;
@@ -399,7 +399,7 @@ fn combined(op: Combine, decided: Decided) -> Decided {
     }
 }
 
-fn precedence(op: BinOp) -> u8 {
+pub(crate) fn precedence(op: BinOp) -> u8 {
     match op {
         BinOp::Or => 1,
         BinOp::And => 2,
