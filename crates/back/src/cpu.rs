@@ -12,14 +12,18 @@
 //! blocks. Blocks are numbered through, the last coordinate fastest.
 
 mod lanes;
+mod lookup;
 mod mask;
 mod memory;
 mod moves;
 mod place;
 mod small;
+mod stream;
 mod transfer;
 mod vector;
 mod warps;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, VarKind};
 use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, SharedId, ValueId};
@@ -64,6 +68,12 @@ pub struct Cpu {
     lane: Option<DimId>,
     reps: Vec<Rep>,
     literals: Vec<Option<Literal>>,
+    /// Outputs that no kernel of the program reads.
+    write_only: BTreeSet<BufferId>,
+    /// Of those that are stored to here: the names that say whether they are large.
+    large: BTreeMap<BufferId, String>,
+    /// Arrays that are looked up in: the names that say whether short indices reach all of them.
+    near: BTreeMap<Memory, String>,
 }
 
 /// Prints a verified program.
@@ -137,6 +147,9 @@ fn emit_kernel(
         lane: kernel.lane().filter(|_| kernel.lanes > 1),
         reps: vec![Rep::Scalar; kernel.values.len()],
         literals: vec![None; kernel.values.len()],
+        write_only: stream::write_only(program),
+        large: BTreeMap::new(),
+        near: BTreeMap::new(),
     };
     let mut cx = Context::new(program, kernel, prelude, 2);
     Printer::new(&mut cx, &mut cpu).body()?;
@@ -150,6 +163,7 @@ impl Cpu {
         let body = std::mem::take(&mut cx.lines).finish();
         let blocks = self.block_coordinates(cx)?;
         let shared = self.shared_arrays(cx)?;
+        let end_of_streams = self.end_of_streams(cx);
         let mut lines = Lines::default();
         lines.push(&format!(
             "void {symbol}(const int64_t *sizes, const int64_t *args, void *const *buffers, void *scratch,"
@@ -201,6 +215,9 @@ impl Cpu {
         top.append(&body);
         blocks.step(&mut top);
         top.close();
+        if let Some(line) = &end_of_streams {
+            top.push(line);
+        }
         lines.append(&top.finish());
         lines.append("}\n");
         Ok(lines.finish())

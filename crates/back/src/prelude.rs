@@ -73,7 +73,7 @@ impl Prelude {
             let line = format!("#include <{header}>\n");
             text.push_str(&match *header {
                 // It takes long to read, and all that is used of it is behind the same condition.
-                "immintrin.h" => format!("#ifdef __AVX512F__\n{line}#endif\n"),
+                "immintrin.h" => format!("#ifdef __AVX__\n{line}#endif\n"),
                 _ => line,
             });
         }

@@ -272,6 +272,75 @@ fn lookups_stay_inside() {
     }
 }
 
+/// Tables of every width of elements, too small for reads of four bytes, small, and too large for short indices.
+#[test]
+fn lookups_of_every_width() {
+    let types = [
+        Scalar::Bool,
+        Scalar::I8,
+        Scalar::U16,
+        Scalar::I16,
+        Scalar::F32,
+        Scalar::I64,
+    ];
+    let sizes = [1i64, 2, 3, 4, 5, 301, 65536, 65537];
+    for lanes in [4u32, 8, 16, 32, 64] {
+        let l = i128::from(lanes);
+        let names: Vec<String> = (0..sizes.len()).map(|n| format!("N{n}")).collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let mut p = program("tables", &names);
+        let mut data = Vec::new();
+        let mut kernels = Vec::new();
+        let mut expected = Vec::new();
+        for ty in types {
+            for (n, size) in sizes.into_iter().enumerate() {
+                let table = input(&mut p, &format!("t{n}_{ty}"), ty, &[num(1), param(n)]);
+                let at = input(&mut p, &format!("i{n}_{ty}"), Scalar::U32, &[num(l)]);
+                let out = output(&mut p, &format!("o{n}_{ty}"), ty, &[num(l)]);
+                let cells: Vec<Value> = (0..size)
+                    .map(|v| value::literal(ty, Literal::Int((v * 37 % 101 % 2).into())))
+                    .collect();
+                let places: Vec<u32> = (0..i64::from(lanes))
+                    .map(|lane| ((size - 1 + lane * (lane % 3) * 997) % size) as u32)
+                    .collect();
+                let found: Vec<Value> = places
+                    .iter()
+                    .map(|place| cells[*place as usize].clone())
+                    .collect();
+                data.push(to_bytes(&cells));
+                data.push(places.iter().flat_map(|v| v.to_le_bytes()).collect());
+                data.push(vec![0; lanes as usize * ty.bits().max(8) as usize / 8]);
+                expected.push((data.len() - 1, ty, size, found));
+                let mut k = Build::new(&format!("lookup{n}_{ty}"), lanes, 1);
+                let lane = k.lane();
+                let index = k.load(
+                    "at",
+                    Scalar::U32,
+                    Memory::Global(at),
+                    std::slice::from_ref(&lane),
+                );
+                let row = k.int(Scalar::I32, 0);
+                let op = Op::Lookup {
+                    memory: Memory::Global(table),
+                    index: vec![row, index],
+                };
+                let found = k.op("found", ty, Shape::Varying, op);
+                k.store(Memory::Global(out), std::slice::from_ref(&lane), found);
+                kernels.push(k.finish());
+            }
+        }
+        let calls: Vec<Call> = (0..kernels.len()).map(|k| Call::of(k, 1)).collect();
+        for kernel in kernels {
+            launch(&mut p, kernel);
+        }
+        let after = run(&p, &sizes, &data, &calls);
+        for (buffer, ty, size, found) in expected {
+            let got = from_bytes(ty, &after[buffer]);
+            assert_eq!(got, found, "{lanes} lanes, {size} elements of {ty}");
+        }
+    }
+}
+
 /// Wide accesses and copies by way of shared arrays, two of them with symbolic extents.
 #[test]
 fn wide_accesses_and_copies() {

@@ -13,8 +13,7 @@ use crate::c_family::Context;
 use crate::dialect::Action;
 use crate::error::Fault;
 use crate::expr::Expr;
-use crate::index::{Stride, number};
-use crate::prelude::File;
+use crate::index::number;
 use crate::scalar;
 
 /// The type of a memory's elements as they lie there.
@@ -101,7 +100,7 @@ impl Cpu {
     }
 
     /// What lies in memory, as a value of the type: a `bool` is a byte there.
-    fn as_value(&self, e: Expr, rep: Rep, ty: Scalar) -> (Expr, Rep) {
+    pub(super) fn as_value(&self, e: Expr, rep: Rep, ty: Scalar) -> (Expr, Rep) {
         if ty != Scalar::Bool {
             return (e, rep);
         }
@@ -115,7 +114,7 @@ impl Cpu {
 
     /// A store, moved by so many elements along the last axis.
     pub(super) fn store_at(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         to: &Access,
         moved: i128,
@@ -165,7 +164,17 @@ impl Cpu {
                 v
             };
             args.push(v);
-            let function = transfer.function(cx.prelude, vector)?;
+            let streamed = match transfer {
+                Transfer::Store => self.stream(cx, to.memory, vector)?,
+                _ => None,
+            };
+            let function = match streamed {
+                Some((function, large)) => {
+                    args.push(large);
+                    function
+                }
+                None => transfer.function(cx.prelude, vector)?,
+            };
             format!("{};", Expr::call(&function, &args).text)
         };
         Ok(Action {
@@ -204,88 +213,6 @@ impl Cpu {
         let mask = self.mask_value(cx, a, 8)?;
         let one = Expr::binary("&", &mask, &Expr::atom("1"));
         Ok(Expr::cast(&vector.name(cx.prelude)?, &one))
-    }
-
-    /// From computed indices, each brought into its axis.
-    pub(super) fn lookup(
-        &self,
-        cx: &mut Context<'_>,
-        memory: Memory,
-        index: &[Operand],
-        ty: Scalar,
-    ) -> Result<(Expr, Rep), Fault> {
-        let array = cx.pointer(memory);
-        let element = Self::memory_type(cx, memory);
-        let varying = index.iter().any(|i| i.rep == Rep::Vector);
-        cx.prelude
-            .add("clamp_index", File::Scalar, "clamp_index", &[]);
-        let wide = Vector::new(Scalar::I64, self.lanes);
-        let mut sum: Option<Expr> = None;
-        let extents = cx.extents(memory);
-        for (axis, (i, extent)) in index.iter().zip(&extents).enumerate() {
-            let extent_expr = cx.form(extent)?;
-            let inside = if i.rep == Rep::Vector {
-                let name = format!("clamp_index_{}", wide.name(cx.prelude)?);
-                wide.add_from(cx.prelude, File::Memory, &name, "clamp_index", &[])?;
-                let i = if i.ty == Scalar::I64 {
-                    i.expr.clone()
-                } else {
-                    let ty = Expr::atom(wide.name(cx.prelude)?);
-                    Expr::call("__builtin_convertvector", &[i.expr.clone(), ty])
-                };
-                Expr::call(&name, &[i, extent_expr])
-            } else {
-                Expr::call("clamp_index", &[i.expr.clone(), extent_expr])
-            };
-            let term = match cx.stride(memory, axis)? {
-                Stride::Const(1) => inside,
-                Stride::Const(c) => Expr::binary("*", &number(c)?, &inside),
-                Stride::Named(stride) => Expr::binary("*", &Expr::atom(stride), &inside),
-            };
-            sum = Some(match sum {
-                None => term,
-                Some(so_far) => Expr::binary("+", &so_far, &term),
-            });
-        }
-        let at = sum.unwrap_or_else(|| Expr::atom("0"));
-        let (mut e, rep) = if varying {
-            let vector = Vector::new(element, self.lanes);
-            let function = Transfer::GatherAt.function(cx.prelude, vector)?;
-            (
-                Expr::call(&function, &[Expr::atom(&array), at]),
-                Rep::Vector,
-            )
-        } else {
-            (Expr::index(&array, &at), Rep::Scalar)
-        };
-        // An array without elements has nothing to read, not even its first.
-        let certain = extents
-            .iter()
-            .all(|x| x.as_constant().is_some_and(|c| c > 0));
-        if !certain {
-            let mut some: Option<Expr> = None;
-            for extent in extents
-                .iter()
-                .filter(|x| x.as_constant().is_none_or(|c| c <= 0))
-            {
-                let positive = Expr::binary(">", &cx.form(extent)?, &Expr::atom("0"));
-                some = Some(both(some, positive));
-            }
-            let zero = Operand {
-                expr: scalar::literal(cx.prelude, element, Literal::Int(0))?,
-                ty: element,
-                rep: Rep::Scalar,
-                literal: None,
-            };
-            let zero = if rep == Rep::Scalar {
-                zero.expr
-            } else {
-                self.vector(cx, &zero)?
-            };
-            let some = some.unwrap_or_else(|| Expr::atom("true"));
-            e = Expr::ternary(&some, &e, &zero);
-        }
-        Ok(self.as_value(e, rep, ty))
     }
 
     /// So many consecutive elements for each lane.
@@ -372,7 +299,7 @@ impl Cpu {
     }
 }
 
-fn both(a: Option<Expr>, b: Expr) -> Expr {
+pub(super) fn both(a: Option<Expr>, b: Expr) -> Expr {
     match a {
         None => b,
         Some(a) => Expr::binary("&&", &a, &b),

@@ -239,7 +239,9 @@ impl Cpu {
             | Transfer::Scatter
             | Transfer::ScatterIf
             | Transfer::ScatterAt
-            | Transfer::ScatterAtIf => unreachable!("a load does not store"),
+            | Transfer::ScatterAtIf
+            | Transfer::Lookup
+            | Transfer::LookupFar => unreachable!("a load does not store"),
         };
         Ok((transfer, args))
     }

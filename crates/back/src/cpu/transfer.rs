@@ -23,6 +23,10 @@ pub enum Transfer {
     GatherAtIf,
     ScatterAt,
     ScatterAtIf,
+    /// Elements anywhere in an array that a 32-bit index reaches.
+    Lookup,
+    /// In the others.
+    LookupFar,
 }
 
 impl Transfer {
@@ -40,6 +44,8 @@ impl Transfer {
             Transfer::GatherAtIf => "gather_at_if",
             Transfer::ScatterAt => "scatter_at",
             Transfer::ScatterAtIf => "scatter_at_if",
+            Transfer::Lookup => "lookup",
+            Transfer::LookupFar => "lookup_far",
         }
     }
 
@@ -87,6 +93,25 @@ impl Transfer {
                     letters.extend(gather_letters(vector));
                 }
             }
+            Transfer::Lookup => {
+                prelude.include("immintrin.h");
+                let bits = vector.ty.bits();
+                if bits == 32 {
+                    Vector::new(Scalar::I32, vector.lanes).name(prelude)?;
+                } else {
+                    Vector::new(Scalar::U16, vector.lanes).name(prelude)?;
+                    match narrow_letters(vector) {
+                        None => section.push_str("_narrow_lanes"),
+                        Some(more) => {
+                            section.push_str("_narrow");
+                            letters.extend(more);
+                        }
+                    }
+                }
+            }
+            Transfer::LookupFar => {
+                Transfer::GatherAt.function(prelude, vector)?;
+            }
         }
         let letters: Vec<(char, &str)> = letters.iter().map(|(c, s)| (*c, s.as_str())).collect();
         vector.add_from(prelude, File::Memory, &name, &section, &letters)?;
@@ -107,7 +132,9 @@ impl Transfer {
             | Transfer::Scatter
             | Transfer::GatherAtIf
             | Transfer::ScatterAt
-            | Transfer::ScatterAtIf => return Ok(()),
+            | Transfer::ScatterAtIf
+            | Transfer::Lookup
+            | Transfer::LookupFar => return Ok(()),
         };
         if self != Transfer::GatherAt {
             Vector::new(Scalar::I64, vector.lanes).iota(prelude)?;
@@ -120,6 +147,45 @@ impl Transfer {
 /// Are there instructions for elements of this width? They take eight lanes at a time.
 fn has_gathers(vector: Vector) -> bool {
     vector.ty.bits() >= 32 && vector.lanes >= 8
+}
+
+/// How a lookup takes its indices apart into sixteens, and puts the elements together.
+fn narrow_letters(vector: Vector) -> Option<Vec<(char, String)>> {
+    let bits = vector.ty.bits();
+    let split = match vector.lanes {
+        16 => "const __m256i part[1] = {(__m256i)at};",
+        32 => {
+            "const __m256i part[2] = {_mm512_castsi512_si256((__m512i)at), _mm512_extracti64x4_epi64((__m512i)at, 1)};"
+        }
+        64 => {
+            "const union {\n        u16x64 v;\n        __m256i part[4];\n    } i = {.v = at};\n    const __m256i *part = i.part;"
+        }
+        _ => return None,
+    };
+    let (register, join) = match (bits, vector.lanes) {
+        (8, 16) => ("__m128i", "r[0]"),
+        (8, 32) => ("__m128i", "_mm256_set_m128i(r[1], r[0])"),
+        (8, 64) => (
+            "__m128i",
+            "_mm512_inserti64x4(_mm512_castsi256_si512(_mm256_set_m128i(r[1], r[0])), _mm256_set_m128i(r[3], r[2]), 1)",
+        ),
+        (16, 16) => ("__m256i", "r[0]"),
+        (16, 32) => (
+            "__m256i",
+            "_mm512_inserti64x4(_mm512_castsi256_si512(r[0]), r[1], 1)",
+        ),
+        _ => return None,
+    };
+    Some(vec![
+        ('S', split.to_string()),
+        ('G', register.to_string()),
+        ('J', join.to_string()),
+        ('K', (vector.lanes / 16).to_string()),
+        ('A', (bits / 8).to_string()),
+        ('B', bits.ilog2().to_string()),
+        ('C', (32 / bits - 1).to_string()),
+        ('W', bits.to_string()),
+    ])
 }
 
 fn gather_letters(vector: Vector) -> [(char, String); 4] {

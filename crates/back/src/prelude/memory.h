@@ -10,6 +10,34 @@ $Q void store_$V($T *p, $V v)
     *($V_mem *)p = v;
 }
 
+#: stream
+// Past the cache if the array is large, where the vector fills its lines.
+$Q void stream_$V($T *p, $V v, bool large)
+{
+#ifdef $C
+    if (large && ((uintptr_t)p & $A) == 0) {
+        const union {
+            $V v;
+            $G part[$K];
+        } r = {.v = v};
+        for (int n = 0; n < $K; n++)
+            $D(($G *)p + n, r.part[n]);
+        return;
+    }
+#else
+    (void)large;
+#endif
+    store_$V(p, v);
+}
+
+#: end_of_streams
+$Q void end_of_streams(void)
+{
+#ifdef __AVX__
+    _mm_sfence();
+#endif
+}
+
 #: load_if
 // Lanes that are off do not touch memory.
 $Q $V load_if_$V(const $T *p, uint64_t on, $V otherwise)
@@ -217,11 +245,85 @@ $Q void scatter_if_$V($T *p, int64_t stride, uint64_t on, $V v)
 
 #: clamp_index
 // Into 0 … n - 1.
-$Q i64x$L clamp_index_i64x$L(i64x$L i, int64_t n)
+$Q $V clamp_index_$V($V i, int64_t n)
 {
-    for (int l = 0; l < $L; l++)
-        i[l] = clamp_index(i[l], n);
+    const $T last = ($T)(n - 1);
+    for (int l = 0; l < $L; l++) {
+        const $T least = i[l] > 0 ? i[l] : 0;
+        i[l] = least < last ? least : last;
+    }
     return i;
+}
+
+#: lookup
+// Elements of an array that a 32-bit index reaches.
+$Q $V lookup_$V(const $T *p, i32x$L at)
+{
+#if $L % 16 == 0 && defined(__AVX512F__)
+    union {
+        i32x$L i;
+        $V v;
+        __m512i part[$L / 16];
+    } r = {.i = at};
+    for (int n = 0; n < $L / 16; n++)
+        r.part[n] = _mm512_i32gather_epi32(r.part[n], p, 4);
+    return r.v;
+#elif defined(__AVX2__)
+    union {
+        i32x$L i;
+        $V v;
+        __m256i part[$L / 8];
+    } r = {.i = at};
+    for (int n = 0; n < $L / 8; n++)
+        r.part[n] = _mm256_i32gather_epi32((const int *)p, r.part[n], 4);
+    return r.v;
+#else
+    $V r = {0};
+    for (int l = 0; l < $L; l++)
+        r[l] = p[at[l]];
+    return r;
+#endif
+}
+
+#: lookup_narrow
+// Elements of an array that a 16-bit index reaches.
+$Q $V lookup_$V(const $T *p, u16x$L at)
+{
+#ifdef __AVX512BW__
+    // Each is read as the last of four bytes, or among the first four of the array, which has as many.
+    $S
+    $G r[$K];
+    for (int n = 0; n < $K; n++) {
+        const __m512i here = _mm512_cvtepu16_epi32(part[n]);
+        const __m512i before = _mm512_sub_epi32(here, _mm512_set1_epi32($C));
+        const __m512i from = _mm512_max_epi32(before, _mm512_setzero_si512());
+        const __m512i four = _mm512_i32gather_epi32(from, p, $A);
+        const __m512i bits = _mm512_slli_epi32(_mm512_sub_epi32(here, from), $B);
+        r[n] = _mm512_cvtepi32_epi$W(_mm512_srlv_epi32(four, bits));
+    }
+    return ($V)$J;
+#else
+    $V r = {0};
+    for (int l = 0; l < $L; l++)
+        r[l] = p[at[l]];
+    return r;
+#endif
+}
+
+#: lookup_narrow_lanes
+// Elements of an array that a 16-bit index reaches.
+$Q $V lookup_$V(const $T *p, u16x$L at)
+{
+    $V r = {0};
+    for (int l = 0; l < $L; l++)
+        r[l] = p[at[l]];
+    return r;
+}
+
+#: lookup_far
+static __attribute__((noinline, cold, unused)) $V lookup_far_$V(const $T *p, const i64x$L *at)
+{
+    return gather_at_$V(p, *at);
 }
 
 #: shared_bytes

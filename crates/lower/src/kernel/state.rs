@@ -252,11 +252,15 @@ impl Circular {
                 below = below.max(d);
                 above = above.max(-d);
             }
+            let (lo, extent) = span_of(range)?;
             if at + 1 == places.len() {
                 // The last vector may reach beyond the last PE.
-                above += i128::from(lanes);
+                let lanes = i128::from(lanes);
+                above += match extent.as_constant() {
+                    Some(pes) => (-pes).rem_euclid(lanes),
+                    None => lanes,
+                };
             }
-            let (lo, extent) = span_of(range)?;
             kept.push((*k, lo.plus(-below)));
             extents.push(extent.add(&Poly::constant(below + above)));
         }

@@ -238,7 +238,7 @@ fn conv2d(name: String, n: usize, k: usize) -> Problem {
         family: Family::Conv2d,
         name,
         program: "conv2d/core.ure",
-        mapping: if k > 3 { "tiles" } else { "rows" },
+        mapping: "tiles",
         sizes: vec![
             ("R", n as i64),
             ("C", n as i64),

@@ -1,0 +1,143 @@
+//! Stores past the cache.
+//!
+//! A store to a line that is not in the cache reads the line first, and pushes another one out. Where an output is too
+//! large to be found in the cache again and the program never reads it, whole vectors are written past the
+//! cache: nothing is read, and what inputs share stays where it is. How large the output is shows at run time.
+
+use std::collections::BTreeSet;
+
+use systola_ir::BufferId;
+use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::{BufferKind, Memory, Op, Program, Stmt};
+
+use super::Cpu;
+use super::lanes::Vector;
+use crate::c_family::Context;
+use crate::error::Fault;
+use crate::expr::Expr;
+use crate::index::number;
+use crate::prelude::{File, Prelude};
+
+/// Outputs of at least so many bytes are not expected in the cache by whoever reads them next.
+const LARGE: i128 = 32 << 20;
+
+/// The outputs that no kernel reads.
+pub fn write_only(program: &Program) -> BTreeSet<BufferId> {
+    let mut outputs: BTreeSet<BufferId> = (0..program.buffers.len())
+        .filter(|n| matches!(program.buffers[*n].kind, BufferKind::Output { .. }))
+        .map(BufferId::from)
+        .collect();
+    let mut read = |memory: Memory| {
+        if let Memory::Global(buffer) = memory {
+            outputs.remove(&buffer);
+        }
+    };
+    for kernel in &program.kernels {
+        walk(&kernel.body, &mut |stmt| match stmt {
+            Stmt::Let(_, Op::Load { from, .. })
+            | Stmt::LoadWide { from, .. }
+            | Stmt::Copy { from, .. } => read(from.memory),
+            Stmt::Let(_, Op::Lookup { memory, .. }) => read(*memory),
+            Stmt::Let(
+                _,
+                Op::Lit(_)
+                | Op::Index(_)
+                | Op::Get(_)
+                | Op::Unary(..)
+                | Op::Binary(..)
+                | Op::Cast(_)
+                | Op::Select { .. }
+                | Op::Choose { .. }
+                | Op::Shuffle { .. }
+                | Op::Slide { .. },
+            )
+            | Stmt::Set(..)
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::For { .. }
+            | Stmt::If { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => {}
+        });
+    }
+    outputs
+}
+
+impl Cpu {
+    /// The function that stores a whole vector past the cache, and the name that says whether to; `None`: it goes
+    /// through the cache.
+    pub(super) fn stream(
+        &mut self,
+        cx: &mut Context<'_>,
+        memory: Memory,
+        vector: Vector,
+    ) -> Result<Option<(String, Expr)>, Fault> {
+        let Memory::Global(buffer) = memory else {
+            return Ok(None);
+        };
+        if !self.write_only.contains(&buffer) || vector.bytes() < 32 {
+            return Ok(None);
+        }
+        let element = i128::from(vector.ty.bits() / 8);
+        let constant = cx
+            .extents(memory)
+            .iter()
+            .try_fold(element, |product, e| product.checked_mul(e.as_constant()?));
+        if constant.is_some_and(|bytes| bytes < LARGE) {
+            return Ok(None);
+        }
+        let large = match self.large.get(&buffer) {
+            Some(name) => name.clone(),
+            None => {
+                let name = cx.names.claim(&format!("{}_large", cx.memory_name(memory)));
+                let bytes = Expr::binary("*", &cx.volume(memory)?, &number(element)?);
+                let test = Expr::binary(">=", &bytes, &number(LARGE)?);
+                cx.constants
+                    .push(format!("const bool {name} = {};", test.text));
+                self.large.insert(buffer, name.clone());
+                name
+            }
+        };
+        let function = helper(cx.prelude, vector)?;
+        Ok(Some((function, Expr::atom(large))))
+    }
+
+    /// What makes the streamed lines visible to the threads that wait for this one.
+    pub(super) fn end_of_streams(&self, cx: &mut Context<'_>) -> Option<String> {
+        (!self.large.is_empty()).then(|| {
+            let name = "end_of_streams";
+            cx.prelude.add(name, File::Memory, name, &[]);
+            format!("{name}();")
+        })
+    }
+}
+
+fn helper(prelude: &mut Prelude, vector: Vector) -> Result<String, Fault> {
+    let name = format!("stream_{}", vector.name(prelude)?);
+    if prelude.has(&name) {
+        return Ok(name);
+    }
+    super::transfer::Transfer::Store.function(prelude, vector)?;
+    prelude.include("immintrin.h");
+    let (register, intrinsic, feature, bytes) = if vector.bytes() >= 64 {
+        ("__m512i", "_mm512_stream_si512", "__AVX512F__", 64)
+    } else {
+        ("__m256i", "_mm256_stream_si256", "__AVX__", 32)
+    };
+    let parts = (vector.bytes() / bytes).to_string();
+    let last = (bytes - 1).to_string();
+    let letters = [
+        ('G', register),
+        ('D', intrinsic),
+        ('C', feature),
+        ('K', parts.as_str()),
+        ('A', last.as_str()),
+    ];
+    vector.add_from(prelude, File::Memory, &name, "stream", &letters)?;
+    Ok(name)
+}
