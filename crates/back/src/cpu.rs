@@ -22,6 +22,7 @@ mod vector;
 mod warps;
 
 use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, VarKind};
+use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, SharedId, ValueId};
 
 use crate::artifact::{Artifact, Entry, SharedArray};
@@ -477,6 +478,7 @@ impl Dialect for Cpu {
         to: &Access,
         from: &Access,
         width: u32,
+        _: Engine,
     ) -> Result<Action, Fault> {
         self.copy_elements(cx, to, from, width)
     }
