@@ -96,7 +96,11 @@ fn try_file(file: &File, algorithm: Option<&Algorithm>, seen: &Mutex<Seen>) {
         });
         let some_only = AT_SOME_SIZES.contains(&(&file.path, &mapping.name));
         let mut lowered = lowered.filter(|l| l.is_ok() || !some_only);
-        match lowered.next().expect("sizes").map(|l| emit_cuda(&l.program)) {
+        match lowered
+            .next()
+            .expect("sizes")
+            .map(|l| emit_cuda(&l.program))
+        {
             Err(error) => failures.push(format!("{context}: {error:?}")),
             Ok(Err(error)) => failures.push(format!("{context}: {error}")),
             Ok(Ok(artifact)) => {

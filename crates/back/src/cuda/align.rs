@@ -3,7 +3,7 @@
 use systola_ir::DimId;
 use systola_ir::form::{Atom, Form, Poly};
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{Access, Kernel, Stmt, VarKind};
+use systola_ir::kernel::{Access, Kernel, Stmt};
 
 use crate::c_family::Context;
 
@@ -26,10 +26,6 @@ impl Divisors {
     pub fn new(kernel: &Kernel) -> Divisors {
         let mut divisors = Divisors(vec![1; kernel.vars.len()]);
         // A bound may depend on variables further out, which are known by then.
-        let block = kernel.vars_where(|k| matches!(k, VarKind::Block { .. }));
-        for var in block.collect::<Vec<_>>() {
-            divisors.0[var.index()] = 1;
-        }
         walk(&kernel.body, &mut |stmt| {
             if let Stmt::For { var, lo, step, .. } = stmt
                 && let [only] = &lo[..]

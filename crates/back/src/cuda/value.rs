@@ -44,18 +44,34 @@ pub fn binary(
     a: &Expr,
     b: &Expr,
 ) -> Result<Expr, Fault> {
-    let wrapping = match op {
-        BinOp::Add if must_wrap(ty) => Some(("add", "+")),
-        BinOp::Sub if must_wrap(ty) => Some(("sub", "-")),
-        BinOp::Mul if must_wrap(ty) => Some(("mul", "*")),
-        // Two of these are multiplied as ints.
-        BinOp::Mul if ty == Scalar::U16 => Some(("mul", "*")),
-        _ => None,
-    };
-    let extremum = match op {
-        BinOp::Min if ty.is_float() => Some(("min", "fmin")),
-        BinOp::Max if ty.is_float() => Some(("max", "fmax")),
-        _ => None,
+    let (wrapping, extremum) = match op {
+        BinOp::Add if must_wrap(ty) => (Some(("add", "+")), None),
+        BinOp::Sub if must_wrap(ty) => (Some(("sub", "-")), None),
+        // Two of 16 bits are multiplied as ints.
+        BinOp::Mul if must_wrap(ty) || ty == Scalar::U16 => (Some(("mul", "*")), None),
+        BinOp::Min if ty.is_float() => (None, Some(("min", "fmin"))),
+        BinOp::Max if ty.is_float() => (None, Some(("max", "fmax"))),
+        BinOp::Add
+        | BinOp::Sub
+        | BinOp::Mul
+        | BinOp::Div
+        | BinOp::Rem
+        | BinOp::Min
+        | BinOp::Max
+        | BinOp::Pow
+        | BinOp::Eq
+        | BinOp::Ne
+        | BinOp::Lt
+        | BinOp::Le
+        | BinOp::Gt
+        | BinOp::Ge
+        | BinOp::And
+        | BinOp::Or
+        | BinOp::BitAnd
+        | BinOp::BitOr
+        | BinOp::BitXor
+        | BinOp::Shl
+        | BinOp::Shr => (None, None),
     };
     let name = if let Some((name, sign)) = wrapping {
         let wide = if ty == Scalar::U16 {
