@@ -1,0 +1,104 @@
+//! The CUDA C++ of every mapping of the gallery, run thread by thread on the processor, against the equations of its
+//! system.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use systola_driver::{Fix, cuda_machine, emit_cuda, lower};
+use systola_filetests::emulate::Emulated;
+use systola_filetests::gallery::{self, Algorithm, File};
+use systola_filetests::reference;
+use systola_interp::run_system;
+use systola_ir::kernel::Program;
+
+use crate::cpu::{AT_SOME_SIZES, differs};
+use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
+
+#[derive(Default)]
+struct Seen {
+    mappings: usize,
+    runs: usize,
+    failures: Vec<String>,
+}
+
+#[test]
+fn cuda_computes_what_the_systems_compute() {
+    let algorithms: BTreeMap<String, Algorithm> = gallery::algorithms()
+        .into_iter()
+        .map(|a| (a.file.clone(), a))
+        .collect();
+    let files = gallery::files();
+    let next = AtomicUsize::new(0);
+    let seen = Mutex::new(Seen::default());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    try_file(file, algorithms.get(&file.path), &seen);
+                }
+            });
+        }
+    });
+    let seen = seen.into_inner().expect("no thread panicked");
+    println!("{} mappings, {} runs", seen.mappings, seen.runs);
+    assert!(
+        seen.failures.is_empty(),
+        "{} failures\n{}",
+        seen.failures.len(),
+        seen.failures.join("\n\n")
+    );
+    assert!(seen.mappings > 150 && seen.runs > 2 * seen.mappings);
+}
+
+fn try_file(file: &File, algorithm: Option<&Algorithm>, seen: &Mutex<Seen>) {
+    let module = parse(file);
+    for (m, mapping) in module.mappings.iter().enumerate() {
+        let system = system(&module, &mapping.system);
+        let reference = reference::find(&file.path, &system.name).expect("a reference");
+        let mut made: Option<(Program, Emulated, String)> = None;
+        let (mut runs, mut failures) = (0, Vec::new());
+        // A kernel for one size only takes as long to compile as one for all.
+        for params in sizes(&reference, system, algorithm).iter().take(4) {
+            let context = format!("{}: {} at {params:?}", file.path, mapping.name);
+            let values = ordered(system, params);
+            let inputs = to_interp(system, &seeded(&reference, params));
+            let want = run_system(system, &values, &inputs).expect("a legal system");
+            let fixed = |p: &Program| p.params.iter().any(|p| p.fixed.is_some());
+            if made.as_ref().is_none_or(|(program, ..)| fixed(program)) {
+                let named = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
+                let machine = cuda_machine();
+                let lowered = lower(&module, mapping, &named.collect(), &Fix::Nothing, &machine);
+                let program = match lowered {
+                    Ok(lowered) => lowered.program,
+                    Err(_) if AT_SOME_SIZES.contains(&(&file.path, &mapping.name)) => continue,
+                    Err(errors) => {
+                        failures.push(format!("{context}: {errors:?}"));
+                        continue;
+                    }
+                };
+                let artifact = emit_cuda(&program).expect("it prints");
+                match Emulated::compile(&program, &artifact, m % 2 == 0) {
+                    Ok(emulated) => made = Some((program, emulated, artifact.source)),
+                    Err(error) => {
+                        failures.push(format!("{context}: {error}\n{}", artifact.source));
+                        continue;
+                    }
+                }
+            }
+            let (_, emulated, source) = made.as_ref().expect("compiled above");
+            runs += 1;
+            let wrong = match emulated.run(&values, &inputs) {
+                Err(error) => Some(error),
+                Ok(got) => differs(&got, &want),
+            };
+            if let Some(wrong) = wrong {
+                failures.push(format!("{context}: {wrong}\n{source}"));
+            }
+        }
+        let mut seen = seen.lock().expect("no thread panicked");
+        seen.mappings += 1;
+        seen.runs += runs;
+        seen.failures.extend(failures);
+    }
+}
