@@ -77,12 +77,27 @@ impl Emulated {
         self.folder.path().join(name)
     }
 
+    /// Arguments of the launch with the most.
+    fn most_arguments(&self) -> usize {
+        let count = |kernel: &Kernel| {
+            let host = kernel.vars_where(|k| matches!(k, VarKind::Host));
+            host.count()
+        };
+        self.program.kernels.iter().map(count).max().unwrap_or(0)
+    }
+
     /// The printed text with a `main` that runs launches.
     fn source(&self) -> String {
         let code = self.artifact.source.replace("extern __shared__", "extern");
         let code = code.replace("__shared__", "static");
         let mut text = format!("{WARP}\n{code}\n");
-        text.push_str("static void *buffers[64];\nstatic long long sizes[64], args[64];\n");
+        let _ = writeln!(
+            text,
+            "static void *buffers[{}];\nstatic long long sizes[{}], args[{}];",
+            self.program.buffers.len() + 1,
+            self.program.params.len() + 1,
+            self.most_arguments() + 1
+        );
         for (n, kernel) in self.artifact.kernels.iter().enumerate() {
             let arguments: Vec<String> = kernel
                 .arguments
@@ -113,7 +128,7 @@ impl Emulated {
 {{
     static void (*calls[])() = {{{}}};
     plan = fopen(argv[1], \"rb\");
-    static size_t lengths[64];
+    static size_t lengths[sizeof buffers / sizeof *buffers];
     const int n_buffers = number();
     for (int n = 0; n < n_buffers; n++) {{
         lengths[n] = number();
