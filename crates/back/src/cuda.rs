@@ -52,6 +52,8 @@ static INDEX: Index = Index {
 };
 
 const HEADER: &str = "\
+// A memory that is written and not read is no mistake here.
+#pragma nv_diag_suppress 550
 #ifdef __CUDACC_RTC__
 typedef signed char int8_t;
 typedef short int16_t;

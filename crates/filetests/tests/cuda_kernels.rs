@@ -16,6 +16,9 @@ use systola_ir::{BinOp, Literal, ParamId, Scalar, UnOp};
 #[path = "../../back/tests/common/build.rs"]
 mod build;
 
+#[path = "../../interp/tests/kernel_programs/mod.rs"]
+mod kernel_programs;
+
 use build::{Build, buffer, input, launch, num, output, param, program, times};
 
 const TYPES: [Scalar; 11] = [
@@ -643,4 +646,21 @@ fn flags_are_released_and_acquired() {
         assert!(source.contains(part), "{part}\n{source}");
     }
     assert!(source.contains("int32_t *carry"), "{source}");
+}
+
+/// Random kernels of three warps of four lanes each: what the interpreter accepts gives the same values, however far
+/// threads run ahead of each other.
+#[test]
+fn random_kernels_are_in_order() {
+    let accepted = (0..400).map(|seed| kernel_programs::random::draw(seed, false));
+    let accepted = accepted.filter(|program| {
+        run_kernel_program(program, &[], &Arrays::new(), &Options::default()).is_ok()
+    });
+    let mut waits = 0;
+    for program in accepted.take(8) {
+        waits += check(&program, &[], &Arrays::new())
+            .matches("__syncwarp();")
+            .count();
+    }
+    assert!(waits > 0);
 }

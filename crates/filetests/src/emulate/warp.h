@@ -82,7 +82,8 @@ static inline int atomicAdd(int *at, int by)
 
 static inline void __threadfence() {}
 
-alignas(16) unsigned char shared_memory[1 << 20];
+// More than any device has: what a kernel computes does not depend on it.
+alignas(16) unsigned char shared_memory[64 << 20];
 
 static void run_fiber()
 {
