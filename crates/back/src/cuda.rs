@@ -260,8 +260,9 @@ impl Cuda {
             }
         }
         let mut lines = Lines::default();
+        // With one block for a multiprocessor as the least, the compiler may take all registers before it spills.
         lines.push(&format!(
-            "extern \"C\" __global__ void __launch_bounds__({threads})"
+            "extern \"C\" __global__ void __launch_bounds__({threads}, 1)"
         ));
         lines.push(&format!("{symbol}({})", parameters.join(", ")));
         lines.append("{\n");

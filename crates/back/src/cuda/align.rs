@@ -14,7 +14,7 @@ pub const WIDEST: u32 = 16;
 #[derive(Clone, Debug)]
 pub struct Divisors(Vec<i128>);
 
-fn gcd(a: i128, b: i128) -> i128 {
+pub fn gcd(a: i128, b: i128) -> i128 {
     let (mut a, mut b) = (a.abs(), b.abs());
     while b != 0 {
         (a, b) = (b, a % b);

@@ -11,6 +11,7 @@ use systola_ir::form::Form;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Stmt};
 
+use super::align::gcd;
 use crate::usage::Usage;
 
 /// The statements that a meeting comes before.
@@ -68,9 +69,40 @@ fn tracked(kernel: &Kernel, usage: &Usage) -> BTreeSet<Memory> {
 /// An access since the last meeting.
 #[derive(Clone, Debug, PartialEq)]
 struct Touch {
-    /// The index, and how many elements along the last axis. `None`: anywhere.
-    place: Option<(Vec<Form>, u32)>,
+    /// `None`: anywhere.
+    place: Option<Place>,
     writes: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    /// One for each axis.
+    index: Vec<Coordinate>,
+    /// Elements along the last axis.
+    width: u32,
+}
+
+/// The form, give or take any multiple of a number, since variables in it may have changed; 0: exactly the form.
+#[derive(Clone, Debug, PartialEq)]
+struct Coordinate {
+    form: Form,
+    give: i128,
+}
+
+impl Coordinate {
+    /// The same after the variable has gone on by a multiple of the step. `None`: it can be anything.
+    fn after(&self, var: DimId, step: i128) -> Option<Coordinate> {
+        let coefficient = self.form.coefficient(var);
+        let own = Form::from(var).scale(&coefficient).ok()?;
+        if self.form.sub(&own).dims().contains(&var) {
+            return None;
+        }
+        let moved = coefficient.as_constant()?.checked_mul(step)?;
+        Some(Coordinate {
+            form: self.form.clone(),
+            give: gcd(self.give, moved),
+        })
+    }
 }
 
 /// What was touched since the last meeting.
@@ -104,15 +136,18 @@ impl State {
         }
     }
 
-    /// The variable has another value from here on.
-    fn forget(&self, var: DimId) -> State {
+    /// The variable has another value from here on, some multiple of the step away.
+    fn forget(&self, var: DimId, step: i128) -> State {
         let mut state = State::default();
         for (memory, touches) in &self.0 {
             for touch in touches {
-                let mentions = |(index, _): &(Vec<Form>, u32)| {
-                    index.iter().any(|form| form.dims().contains(&var))
-                };
-                let place = touch.place.clone().filter(|place| !mentions(place));
+                let place = touch.place.as_ref().and_then(|place| {
+                    let index = place.index.iter().map(|c| c.after(var, step));
+                    Some(Place {
+                        index: index.collect::<Option<_>>()?,
+                        width: place.width,
+                    })
+                });
                 let writes = touch.writes;
                 state.add(*memory, Touch { place, writes });
             }
@@ -161,19 +196,30 @@ impl Flow<'_> {
                 self.touch(stmt, state, from, *width, false);
                 self.touch(stmt, state, to, *width, true);
             }
-            Stmt::For { var, body, .. } => {
+            Stmt::For {
+                var,
+                lo,
+                step,
+                body,
+                ..
+            } => {
+                // From another beginning it does not go in the same steps.
+                let step = match &lo[..] {
+                    [only] if only.as_constant().is_some() => *step,
+                    _ => 1,
+                };
                 // The end of a turn comes before the next; what is marked stays marked, so that this ends.
                 loop {
                     let mut inside = state.clone();
                     let marked = self.marks.len();
                     self.stmts(body, &mut inside);
                     let before = state.clone();
-                    state.join(&inside.forget(*var));
+                    state.join(&inside.forget(*var, step));
                     if *state == before && self.marks.len() == marked {
                         break;
                     }
                 }
-                *state = state.forget(*var);
+                *state = state.forget(*var, step);
             }
             Stmt::If {
                 then, otherwise, ..
@@ -194,7 +240,14 @@ impl Flow<'_> {
     }
 
     fn touch(&mut self, stmt: &Stmt, state: &mut State, access: &Access, width: u32, writes: bool) {
-        let place = Some((access.index.clone(), width));
+        let index = access.index.iter().map(|form| Coordinate {
+            form: form.clone(),
+            give: 0,
+        });
+        let place = Some(Place {
+            index: index.collect(),
+            width,
+        });
         self.meet(stmt, state, access.memory, Touch { place, writes });
     }
 
@@ -218,13 +271,14 @@ impl Flow<'_> {
 
     /// May different threads of a warp touch one element?
     fn may_clash(&self, a: &Touch, b: &Touch) -> bool {
-        let (Some((a, a_width)), Some((b, b_width))) = (&a.place, &b.place) else {
+        let (Some(a), Some(b)) = (&a.place, &b.place) else {
             return true;
         };
-        let last = a.len().saturating_sub(1);
-        let apart = a.iter().zip(b).enumerate().any(|(axis, (x, y))| {
+        let last = a.index.len().saturating_sub(1);
+        let axes = a.index.iter().zip(&b.index).enumerate();
+        let apart = axes.into_iter().any(|(axis, (x, y))| {
             let widths = if axis == last {
-                (*a_width, *b_width)
+                (a.width, b.width)
             } else {
                 (1, 1)
             };
@@ -234,8 +288,10 @@ impl Flow<'_> {
     }
 
     /// Does one axis suffice to keep different threads apart?
-    fn keeps_apart(&self, a: &Form, b: &Form, (a_width, b_width): (u32, u32)) -> bool {
-        let (mut step, mut distance) = (0, a.sub(b));
+    fn keeps_apart(&self, a: &Coordinate, b: &Coordinate, widths: (u32, u32)) -> bool {
+        let give = gcd(a.give, b.give);
+        let (a, b) = (&a.form, &b.form);
+        let mut step = 0;
         if let Some(lane) = self.kernel.lane() {
             let Some(c) = a.coefficient(lane).as_constant() else {
                 return false;
@@ -248,18 +304,107 @@ impl Flow<'_> {
                 return false;
             }
             step = c;
-            distance = a.sub(b);
         }
-        let Some(distance) = distance.as_constant() else {
+        let Some(distance) = a.sub(b).as_constant() else {
             return false;
         };
         let most = i128::from(self.kernel.lanes) - 1;
-        let (before, after) = (-i128::from(b_width) + 1, i128::from(a_width) - 1);
+        let (before, after) = (-i128::from(widths.1) + 1, i128::from(widths.0) - 1);
         (-most..=most)
             .filter(|lanes| *lanes != 0 || self.mirrored)
             .all(|lanes| {
                 let gap = step * lanes + distance;
-                gap + after < 0 || gap + before > 0
+                (before..=after).all(|more| match give {
+                    0 => gap + more != 0,
+                    give => (gap + more) % give != 0,
+                })
             })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systola_ir::SharedId;
+    use systola_ir::form::Poly;
+    use systola_ir::kernel::{Shape, Shared, Value, Var, VarKind};
+    use systola_ir::{Scalar, ValueId};
+
+    use super::*;
+
+    const LANE: DimId = DimId(0);
+    const K: DimId = DimId(1);
+
+    /// s[store] = v; v = s[load], in a loop over k = 0, step, …
+    fn waits(store: &Form, load: &Form, step: i128, lanes: u32) -> usize {
+        let memory = Memory::Shared(SharedId(0));
+        let otherwise = None;
+        let from = Access::new(memory, vec![load.clone()]);
+        let body = vec![
+            Stmt::Store {
+                to: Access::new(memory, vec![store.clone()]),
+                value: ValueId(0),
+            },
+            Stmt::Let(ValueId(1), Op::Load { from, otherwise }),
+            // Somebody has to read it.
+            Stmt::Set(systola_ir::RegId(0), ValueId(1)),
+            Stmt::Let(ValueId(2), Op::Get(systola_ir::RegId(0))),
+            Stmt::Store {
+                to: Access::new(Memory::Shared(SharedId(1)), vec![Form::zero()]),
+                value: ValueId(2),
+            },
+        ];
+        let var = |name: &str, kind| Var {
+            name: name.to_string(),
+            kind,
+        };
+        let value = |_| Value {
+            name: "v".to_string(),
+            ty: Scalar::F32,
+            shape: Shape::Varying,
+        };
+        let shared = |name: &str| Shared {
+            name: name.to_string(),
+            ty: Scalar::F32,
+            extents: vec![Poly::constant(4096)],
+        };
+        let kernel = Kernel {
+            name: "k".to_string(),
+            lanes,
+            warps: 1,
+            vars: vec![var("lane", VarKind::Lane), var("k", VarKind::Loop)],
+            shared: vec![shared("s"), shared("t")],
+            regs: vec![systola_ir::kernel::Reg {
+                name: "r".to_string(),
+                ty: Scalar::F32,
+                shape: Shape::Varying,
+            }],
+            values: (0..3).map(value).collect(),
+            body: vec![Stmt::For {
+                var: K,
+                lo: vec![Form::zero()],
+                hi: vec![Form::from(1024)],
+                step,
+                body,
+            }],
+        };
+        let usage = Usage::new(&kernel);
+        Meetings::new(&kernel, &usage, lanes < 32).0.len()
+    }
+
+    #[test]
+    fn lanes_wait_only_for_others() {
+        let (lane, k) = (Form::from(LANE), Form::from(K));
+        let own = lane.add(&k);
+        // Each lane its own elements, of all turns.
+        assert_eq!(waits(&own, &own, 32, 32), 0);
+        // In turns that are closer, the elements of one lane are those of another before.
+        assert_eq!(waits(&own, &own, 16, 32), 1);
+        // The neighbour's, before it is read and before it is written again.
+        assert_eq!(waits(&own, &own.plus(1), 32, 32), 2);
+        // Far enough away, also in other turns.
+        let far = lane.add(&k.scale(&Poly::constant(2)).unwrap());
+        assert_eq!(waits(&far, &far.plus(32), 32, 32), 0);
+        // Several threads stand for one lane.
+        assert!(waits(&own, &own, 32, 8) > 0);
     }
 }

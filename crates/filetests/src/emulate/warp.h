@@ -12,7 +12,7 @@
 #define __device__
 #define __constant__ static
 #define __forceinline__ inline
-#define __launch_bounds__(n)
+#define __launch_bounds__(...)
 #define __align__(n) __attribute__((aligned(n)))
 
 struct Position {

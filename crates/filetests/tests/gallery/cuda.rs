@@ -59,10 +59,10 @@ fn is_fixed(program: &Program) -> bool {
 #[test]
 fn a_missing_wait_shows() {
     let files = gallery::files();
-    let file = files.iter().find(|f| f.path == "conv1d/core.ure");
+    let file = files.iter().find(|f| f.path == "stencil/jacobi1d.ure");
     let module = parse(file.expect("it is there"));
-    let mapping = module.mappings.iter().find(|m| m.name == "sbm");
-    let named = BTreeMap::from([("C".to_string(), 70), ("Q".to_string(), 5)]);
+    let mapping = module.mappings.iter().find(|m| m.name == "pe_per_cell");
+    let named = BTreeMap::from([("T".to_string(), 4), ("N".to_string(), 70)]);
     let machine = cuda_machine();
     let lowered = lower(
         &module,
@@ -80,14 +80,14 @@ fn a_missing_wait_shows() {
         .inputs
         .iter()
         .map(|input| {
-            let tensor = systola_interp::Tensor::random(input.ty, &input.axes, &[70, 5], 1);
+            let tensor = systola_interp::Tensor::random(input.ty, &input.axes, &[4, 70], 1);
             (input.name.clone(), tensor.expect("small"))
         })
         .collect();
-    let want = run_system(system, &[70, 5], &inputs).expect("a legal system");
+    let want = run_system(system, &[4, 70], &inputs).expect("a legal system");
     let run = |artifact: &CudaArtifact| {
         let emulated = Emulated::compile(&program, artifact, true).expect("it compiles");
-        emulated.run(&[70, 5], &inputs).expect("it runs")
+        emulated.run(&[4, 70], &inputs).expect("it runs")
     };
     assert_eq!(differs(&run(&artifact), &want), None);
     artifact.source = artifact.source.replace("__syncwarp();", "");
