@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::{fuzz, root};
+use crate::{fuzz, gpu, root};
 
 /// One step: its name, and what it does.
 struct Step {
@@ -81,6 +81,10 @@ const STEPS: &[Step] = &[
         },
     },
     Step {
+        name: "CUDA through NVRTC",
+        run: cuda,
+    },
+    Step {
         name: "the tour",
         run: || cargo(&["run", "--release", "--", "tour"]),
     },
@@ -151,6 +155,21 @@ fn cargo(args: &[&str]) -> Result<Tally, String> {
 
 fn cargo_test(args: &[&str]) -> Result<Tally, String> {
     let output = output(Command::new(env!("CARGO")).args(args))?;
+    let tally = tally(&output);
+    if tally.passed == 0 {
+        return Err(format!("no test ran\n{output}"));
+    }
+    Ok(tally)
+}
+
+/// Every mapping of the gallery is compiled for GPUs; NVRTC has to be there.
+fn cuda() -> Result<Tally, String> {
+    let folder = gpu::nvrtc()?;
+    let output = output(
+        Command::new(env!("CARGO"))
+            .args(["test", "-p", "systola-filetests", "--test", "cuda"])
+            .env("SYSTOLA_NVRTC", folder),
+    )?;
     let tally = tally(&output);
     if tally.passed == 0 {
         return Err(format!("no test ran\n{output}"));

@@ -1,5 +1,6 @@
 //! What is handed to a runtime: source text, and how its kernels are called.
 
+use systola_ir::BufferId;
 use systola_ir::form::Poly;
 
 /// Every shared array starts at a multiple of so many bytes, and as many follow it, so that a vector which
@@ -46,6 +47,46 @@ impl Entry {
         }
         Some(total)
     }
+}
+
+/// The printed program in CUDA C++.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CudaArtifact {
+    pub source: String,
+    /// One for each kernel of the program, in order.
+    pub kernels: Vec<CudaEntry>,
+    /// Inputs that the host puts into constant memory.
+    pub constants: Vec<Constant>,
+}
+
+/// A `__global__` function of the source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CudaEntry {
+    pub symbol: String,
+    /// Of a block.
+    pub threads: u32,
+    pub arguments: Vec<Argument>,
+    /// What the launch has to bring of shared memory, each array at a multiple of 16 bytes, in order.
+    pub dynamic_shared: Vec<SharedArray>,
+    /// Bytes that are declared in the source.
+    pub static_shared: u64,
+}
+
+/// An argument of a function, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Argument {
+    Buffer(BufferId),
+    /// The value of a parameter.
+    Size(usize),
+    /// An argument of the launch.
+    Host(usize),
+}
+
+/// An input in constant memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Constant {
+    pub buffer: BufferId,
+    pub symbol: String,
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ use systola_ir::{DimId, RegId, ValueId};
 use crate::dialect::{Action, Dialect};
 use crate::error::Fault;
 use crate::expr::{Expr, Level, Lines};
+use crate::index::{INT64, Index};
 use crate::names::Names;
 use crate::prelude::Prelude;
 use crate::usage::{self, Places, Usage};
@@ -66,6 +67,8 @@ pub struct Context<'a> {
     pub constants: Vec<String>,
     pub(crate) strides: BTreeMap<(Memory, usize), String>,
     pub lines: Lines,
+    /// The type of index variables and what is computed from them.
+    pub index: &'static Index,
     slots: Vec<Slot>,
     /// The values that wait, by the list of statements they stand in, in order.
     waiting: Vec<Vec<ValueId>>,
@@ -106,6 +109,7 @@ impl<'a> Context<'a> {
             constants: Vec::new(),
             strides: BTreeMap::new(),
             lines: Lines::at_depth(depth),
+            index: &INT64,
             slots: vec![Slot::Absent; kernel.values.len()],
             waiting: Vec::new(),
             taken: Places::default(),
@@ -201,6 +205,15 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         self.cx.shared_names.push(BTreeMap::new());
         for stmt in stmts {
             self.cx.taken = Places::default();
+            if let Some(line) = self.dialect.meet(stmt) {
+                // What was read before the lanes meet is read there.
+                let memory = Places {
+                    all_memory: true,
+                    ..Places::default()
+                };
+                self.declare_readers_of(&memory)?;
+                self.cx.lines.push(line);
+            }
             self.stmt(stmt)?;
         }
         self.cx.waiting.pop();
@@ -239,9 +252,9 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
                 to,
                 from,
                 width,
-                engine: _,
+                engine,
             } => {
-                let action = self.dialect.copy(self.cx, to, from, *width)?;
+                let action = self.dialect.copy(self.cx, to, from, *width, *engine)?;
                 self.act(stmt, action)
             }
             Stmt::CommitCopies => {
@@ -306,6 +319,9 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         let expr = self.dialect.operation(self.cx, value, op)?;
         let mut reads = std::mem::take(&mut self.cx.taken);
         reads.extend(&usage::reads(op));
+        if self.dialect.stays(op) {
+            return self.declare(value, &expr);
+        }
         self.bind(value, expr, reads, matches!(op, Op::Lit(_)))
     }
 
@@ -446,8 +462,9 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         } else {
             format!("{i} += {}", crate::index::number(step)?.text)
         };
+        let ty = self.cx.index.ty;
         self.cx.lines.open(&format!(
-            "for (int64_t {i} = {}; {i} < {}; {next})",
+            "for ({ty} {i} = {}; {i} < {}; {next})",
             lo.text,
             hi.at(Level::Sum)
         ));

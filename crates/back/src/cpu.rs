@@ -26,6 +26,7 @@ mod warps;
 use std::collections::{BTreeMap, BTreeSet};
 
 use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, VarKind};
+use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, SharedId, ValueId};
 
 use crate::artifact::{Artifact, Entry, SharedArray};
@@ -494,6 +495,7 @@ impl Dialect for Cpu {
         to: &Access,
         from: &Access,
         width: u32,
+        _: Engine,
     ) -> Result<Action, Fault> {
         self.copy_elements(cx, to, from, width)
     }

@@ -3,7 +3,8 @@
 //! [`c_family`](crate::c_family) decides what is printed and where; a dialect decides how operations on lanes and
 //! accesses to memory look. It keeps for itself how it represents each value.
 
-use systola_ir::kernel::{Access, Op};
+use systola_ir::kernel::{Access, Op, Stmt};
+use systola_ir::mapping::Engine;
 use systola_ir::{DimId, Literal, RegId, ValueId};
 
 use crate::c_family::Context;
@@ -27,6 +28,16 @@ impl Action {
 }
 
 pub trait Dialect {
+    /// Must the operation be done where it stands, by all lanes, wherever it is read?
+    fn stays(&self, _: &Op) -> bool {
+        false
+    }
+
+    /// The line with which lanes wait for each other before a statement, if they have to.
+    fn meet(&self, _: &Stmt) -> Option<&'static str> {
+        None
+    }
+
     /// The type a value is declared with. Its operation was printed before.
     fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault>;
 
@@ -63,6 +74,7 @@ pub trait Dialect {
         to: &Access,
         from: &Access,
         width: u32,
+        engine: Engine,
     ) -> Result<Action, Fault>;
 
     fn commit_copies(&mut self, cx: &mut Context<'_>) -> Result<Action, Fault>;

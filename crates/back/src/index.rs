@@ -1,14 +1,29 @@
-//! Forms, conditions and strides as C expressions of type `int64_t` and truth values.
+//! Forms, conditions and strides as C expressions of the type of indices, and truth values.
 
-use systola_ir::Scalar;
 use systola_ir::form::{Atom, Cond, Form, Monomial, Poly};
-use systola_ir::kernel::Memory;
+use systola_ir::kernel::{Access, Memory};
 
 use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::{Expr, Level};
 use crate::prelude::{File, Prelude};
 use crate::scalar;
+
+/// The type of index expressions, and the helper functions on it.
+#[derive(Debug)]
+pub struct Index {
+    pub ty: &'static str,
+    /// Of the functions `min_` and `max_`.
+    pub suffix: &'static str,
+    /// Where `floordiv` and `mod` are.
+    pub file: File,
+}
+
+pub const INT64: Index = Index {
+    ty: "int64_t",
+    suffix: "i64",
+    file: File::Scalar,
+};
 
 /// How far apart neighbours along an axis are, in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,25 +44,33 @@ pub fn number(x: i128) -> Result<Expr, Fault> {
 
 /// ⌊a / c⌋
 pub fn floor_div(prelude: &mut Prelude, a: &Expr, c: i128) -> Result<Expr, Fault> {
-    if c > 0 && c & (c - 1) == 0 {
-        let shift = number(c.trailing_zeros().into())?;
-        return Ok(Expr::binary(">>", a, &shift));
-    }
-    prelude.add("floordiv", File::Scalar, "floordiv", &[]);
-    Ok(Expr::call("floordiv", &[a.clone(), number(c)?]))
+    floor_div_in(prelude, &INT64, a, c)
 }
 
 /// a − c·⌊a / c⌋
 pub fn modulo(prelude: &mut Prelude, a: &Expr, c: i128) -> Result<Expr, Fault> {
+    modulo_in(prelude, &INT64, a, c)
+}
+
+fn floor_div_in(prelude: &mut Prelude, index: &Index, a: &Expr, c: i128) -> Result<Expr, Fault> {
+    if c > 0 && c & (c - 1) == 0 {
+        let shift = number(c.trailing_zeros().into())?;
+        return Ok(Expr::binary(">>", a, &shift));
+    }
+    prelude.add("floordiv", index.file, "floordiv", &[('T', index.ty)]);
+    Ok(Expr::call("floordiv", &[a.clone(), number(c)?]))
+}
+
+fn modulo_in(prelude: &mut Prelude, index: &Index, a: &Expr, c: i128) -> Result<Expr, Fault> {
     if c > 0 && c & (c - 1) == 0 {
         return Ok(Expr::binary("&", a, &number(c - 1)?));
     }
-    prelude.add("mod", File::Scalar, "mod", &[]);
+    prelude.add("mod", index.file, "mod", &[('T', index.ty)]);
     Ok(Expr::call("mod", &[a.clone(), number(c)?]))
 }
 
 /// A sum that is written down term by term, with the signs in front.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Sum(Option<Expr>);
 
 impl Sum {
@@ -100,11 +123,11 @@ impl Context<'_> {
                 Atom::Dim(d) => Expr::atom(self.dims[d.index()].mention()),
                 Atom::Floor(inner, c) => {
                     let inner = self.form(inner)?;
-                    floor_div(self.prelude, &inner, *c)?
+                    floor_div_in(self.prelude, self.index, &inner, *c)?
                 }
                 Atom::Mod(inner, c) => {
                     let inner = self.form(inner)?;
-                    modulo(self.prelude, &inner, *c)?
+                    modulo_in(self.prelude, self.index, &inner, *c)?
                 }
             };
             for (monomial, c) in poly.terms() {
@@ -157,8 +180,9 @@ impl Context<'_> {
                 None => next,
                 Some(so_far) => {
                     let name = if greatest { "max" } else { "min" };
-                    let full = format!("{name}_i64");
-                    let letters = [('T', "int64_t"), ('N', Scalar::I64.name())];
+                    let Index { ty, suffix, .. } = self.index;
+                    let full = format!("{name}_{suffix}");
+                    let letters = [('T', *ty), ('N', *suffix)];
                     self.prelude.add(&full, File::Scalar, name, &letters);
                     Expr::call(&full, &[so_far, next])
                 }
@@ -239,8 +263,9 @@ impl Context<'_> {
                 format!("{memory}_stride{axis}")
             };
             let name = self.names.claim(&wanted);
+            let ty = self.index.ty;
             self.constants
-                .push(format!("const int64_t {name} = {};", product.text));
+                .push(format!("const {ty} {name} = {};", product.text));
             name
         };
         self.strides.insert((memory, axis), name.clone());
@@ -258,5 +283,48 @@ impl Context<'_> {
             });
         }
         Ok(product.unwrap_or_else(|| Expr::atom("1")))
+    }
+
+    /// The index of an access, counted from the first element of each axis.
+    pub fn counted_from_zero(&self, access: &Access) -> Vec<Form> {
+        match access.memory {
+            Memory::Global(b) => {
+                let axes = &self.program.buffers[b.index()].axes;
+                let index = access.index.iter().zip(axes);
+                index.map(|(form, axis)| form.sub(&axis.lo)).collect()
+            }
+            Memory::Shared(_) => access.index.clone(),
+        }
+    }
+
+    /// The distance of an element from the first one: axes with constant strides become one form.
+    pub fn offset(&mut self, memory: Memory, index: &[Form]) -> Result<Expr, Fault> {
+        let mut flat = Form::zero();
+        let mut sum = Sum::default();
+        for (axis, form) in index.iter().enumerate() {
+            if *form == Form::zero() {
+                continue;
+            }
+            match self.stride(memory, axis)? {
+                Stride::Const(c) => flat = flat.add(&form.scale(&Poly::constant(c))?),
+                Stride::Named(stride) => {
+                    let stride = Expr::atom(stride);
+                    let term = match form.as_constant() {
+                        Some(1) => stride,
+                        Some(_) | None => Expr::binary("*", &self.form(form)?, &stride),
+                    };
+                    sum.add(1, &term)?;
+                }
+            }
+        }
+        if sum.0.is_none() {
+            return self.form(&flat);
+        }
+        if let Some(c) = flat.as_constant() {
+            sum.add_number(c)?;
+        } else {
+            sum.add(1, &self.form(&flat)?)?;
+        }
+        Ok(sum.finish())
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! All targets speak a dialect of C. [`c_family`] walks a kernel and prints what they have in common: control,
 //! declarations, scalar arithmetic, index expressions. A [`dialect`] prints what differs. [`cpu`] is C with vector
-//! types, where a warp is a vector and a lane an element of it.
+//! types, where a warp is a vector and a lane an element of it; [`cuda`] is CUDA C++, where a lane is a thread.
 //!
 //! Nothing here touches files or devices; what is printed is a function of the program alone, so the
 //! same program gives the same bytes.
@@ -10,6 +10,7 @@
 pub mod artifact;
 pub mod c_family;
 pub mod cpu;
+pub mod cuda;
 pub mod dialect;
 mod error;
 pub mod expr;
@@ -21,6 +22,6 @@ pub mod scalar;
 mod specialise;
 mod usage;
 
-pub use artifact::{Artifact, Entry};
+pub use artifact::{Argument, Artifact, Constant, CudaArtifact, CudaEntry, Entry};
 pub use error::Error;
 pub use isa::Isa;

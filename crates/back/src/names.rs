@@ -10,21 +10,31 @@ const RESERVED: &[&str] = &[
     "alignas",
     "alignof",
     "and",
+    "and_eq",
     "asm",
     "auto",
+    "bitand",
+    "bitor",
     "bool",
     "break",
     "case",
     "catch",
     "char",
     "class",
+    "compl",
+    "concept",
     "const",
+    "const_cast",
+    "consteval",
     "constexpr",
+    "constinit",
     "continue",
+    "decltype",
     "default",
     "delete",
     "do",
     "double",
+    "dynamic_cast",
     "else",
     "enum",
     "explicit",
@@ -50,24 +60,32 @@ const RESERVED: &[&str] = &[
     "mutable",
     "namespace",
     "new",
+    "noexcept",
     "not",
+    "not_eq",
     "nullptr",
     "operator",
     "or",
+    "or_eq",
     "private",
     "protected",
     "public",
     "register",
+    "reinterpret_cast",
+    "requires",
     "restrict",
     "return",
     "short",
     "signed",
     "sizeof",
     "static",
+    "static_assert",
+    "static_cast",
     "struct",
     "switch",
     "template",
     "this",
+    "thread_local",
     "throw",
     "true",
     "try",
@@ -84,6 +102,7 @@ const RESERVED: &[&str] = &[
     "volatile",
     "while",
     "xor",
+    "xor_eq",
     "NULL",
     "INFINITY",
     "NAN",
@@ -112,6 +131,15 @@ const RESERVED: &[&str] = &[
     "clamp_index",
     "INLINE",
     "ONE_BY_ONE",
+    "INDEX",
+    "Pack",
+    "blockDim",
+    "blockIdx",
+    "gridDim",
+    "index_t",
+    "shared_memory",
+    "threadIdx",
+    "warpSize",
 ];
 
 /// Beginnings of macros and types of the standard headers, and of helper functions.
@@ -119,6 +147,9 @@ const RESERVED_PREFIXES: &[&str] = &[
     "INT8_", "INT16_", "INT32_", "INT64_", "INTMAX_", "INTPTR_", "UINT8_", "UINT16_", "UINT32_",
     "UINT64_", "M_", "FP_", "HUGE_VAL", "SCHED_", "CPU_", "CLONE_", "MATH_ERR",
 ];
+
+/// How the arrays in constant memory end, which are known to all kernels of a file.
+pub const CONSTANT: &str = "_constant";
 
 /// The names of one scope.
 #[derive(Clone, Debug, Default)]
@@ -171,6 +202,7 @@ fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
         || RESERVED_PREFIXES.iter().any(|p| name.starts_with(p))
         || (name.ends_with("_t") && name.contains("int"))
+        || name.ends_with(CONSTANT)
         || is_helper(name)
 }
 

@@ -10,6 +10,7 @@ const FILES: &[&str] = &[
     include_str!("prelude/scalar.h"),
     include_str!("prelude/vector.h"),
     include_str!("prelude/memory.h"),
+    include_str!("cuda/prelude.h"),
 ];
 
 /// The files, by their position in the list above.
@@ -18,6 +19,7 @@ pub enum File {
     Scalar,
     Vector,
     Memory,
+    Cuda,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -77,10 +79,17 @@ impl Prelude {
                 _ => line,
             });
         }
-        for (n, line) in self.types.iter().enumerate() {
-            if n == 0 && !text.is_empty() {
-                text.push('\n');
-            }
+        if !text.is_empty() && !self.types.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(&self.helpers());
+        text
+    }
+
+    /// The same without the headers.
+    pub fn helpers(&self) -> String {
+        let mut text = String::new();
+        for line in &self.types {
             text.push_str(line);
             text.push('\n');
         }

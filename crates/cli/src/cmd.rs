@@ -2,9 +2,11 @@
 
 pub mod bench;
 pub mod check;
+pub mod devices;
 pub mod dump;
 pub mod emit;
 pub mod explain;
+pub mod gpu;
 pub mod run;
 pub mod show;
 pub mod tour;

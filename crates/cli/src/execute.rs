@@ -4,9 +4,10 @@ use std::time::Instant;
 
 use clap::ValueEnum;
 use systola::cpu::{self, compile_lowered};
-use systola::rt::{self, Origin};
-use systola::{CpuOptions, RunOptions};
-use systola_driver::{Lowered, check_mapping};
+use systola::cuda::compile_cuda_lowered;
+use systola::rt::{self, Note, Origin};
+use systola::{CpuOptions, CudaOptions, RunOptions};
+use systola_driver::{Fix, Lowered, Machine, check_mapping};
 use systola_interp::array::run_array;
 use systola_interp::kernel::{Counts, Options, run_kernel_program};
 use systola_interp::{Arrays, run_program, run_system};
@@ -15,7 +16,7 @@ use systola_ir::system::{Program, Source as Feed, System};
 
 use crate::counts::counts_table;
 use crate::job::Job;
-use crate::lowering::{lower_checked, scope_text};
+use crate::lowering::{LoweringArgs, lower_checked, scope_text};
 use crate::runtime;
 use crate::scene::array_name;
 use crate::source::{Failure, Parameters, Source};
@@ -31,6 +32,8 @@ pub enum Target {
     Kernel,
     /// Compile the kernel for this processor and run it
     Cpu,
+    /// Compile the kernel for an NVIDIA GPU and run it
+    Cuda,
 }
 
 /// How to run.
@@ -40,6 +43,8 @@ pub struct Execution<'a> {
     /// Chosen mappings; the first of a system where none of them is its own.
     pub maps: &'a [String],
     pub options: CpuOptions,
+    pub cuda: CudaOptions,
+    pub lowering: &'a LoweringArgs,
     pub threads: usize,
 }
 
@@ -139,6 +144,10 @@ impl Execution<'_> {
                 let lowered = self.lower(system, mapping, params)?;
                 self.on_processor(lowered, params, inputs)
             }
+            Target::Cuda => {
+                let lowered = self.lower(system, mapping, params)?;
+                self.on_gpu(lowered, params, inputs)
+            }
         }
     }
 
@@ -188,6 +197,17 @@ impl Execution<'_> {
         Ok(Ran { outputs, remarks })
     }
 
+    /// What kernels are made for, and its name.
+    fn machine(&self) -> (&Fix, Machine, &'static str) {
+        match self.target {
+            Target::Cuda => (&self.cuda.fix, self.cuda.machine(), "cuda"),
+            Target::System | Target::Array | Target::Kernel | Target::Cpu => {
+                let (machine, name) = self.lowering.machine(&self.options);
+                (&self.options.fix, machine, name)
+            }
+        }
+    }
+
     fn lower(
         &self,
         system: &System,
@@ -195,7 +215,8 @@ impl Execution<'_> {
         params: &[i128],
     ) -> Result<Lowered, Failure> {
         let sizes = Parameters::from(system).named(params);
-        let lowered = lower_checked(self.source, system, mapping, &sizes, &self.options)?;
+        let (fix, machine, name) = self.machine();
+        let lowered = lower_checked(self.source, system, mapping, &sizes, fix, &machine)?;
         let lanes = lowered.program.kernels.iter().map(|k| k.lanes).max();
         term::print(format!(
             "mapping {} of {}, {}: kernel with {} lanes ({}) {}\n",
@@ -203,7 +224,7 @@ impl Execution<'_> {
             system.name,
             array_name(&lowered.checked.report),
             lanes.unwrap_or(1),
-            self.options.simd.name(),
+            name,
             scope_text(&lowered)
         ));
         Ok(lowered)
@@ -253,20 +274,9 @@ impl Execution<'_> {
             }
             Err(error) => return Err(runtime::fail(self.source, error)),
         };
-        let seconds = start.elapsed().as_secs_f64();
         let loaded = compiled.loaded();
-        let kept = self.options.compile.cache.is_some() && loaded.notes().is_empty();
-        term::print(match loaded.origin() {
-            Origin::Cache => "kernel found in the cache\n".to_string(),
-            Origin::Compiler if kept => {
-                format!(
-                    "kernel compiled in {}, now in the cache\n",
-                    duration(seconds)
-                )
-            }
-            Origin::Compiler => format!("kernel compiled in {}, not kept\n", duration(seconds)),
-        });
-        runtime::print_notes(loaded.notes());
+        let kept = self.options.compile.cache.is_some();
+        print_origin(loaded.origin(), kept, loaded.notes(), start);
         let options = RunOptions {
             threads: self.threads,
         };
@@ -290,6 +300,42 @@ impl Execution<'_> {
             remarks: vec![remark],
         })
     }
+
+    fn on_gpu(&self, lowered: Lowered, params: &[i128], inputs: &Arrays) -> Result<Ran, Failure> {
+        let start = Instant::now();
+        let compiled = compile_cuda_lowered(lowered, &self.cuda)
+            .map_err(|error| runtime::fail(self.source, error))?;
+        let loaded = compiled.loaded();
+        let kept = self.cuda.compile.cache.is_some();
+        print_origin(loaded.origin(), kept, &loaded.notes(), start);
+        let (outputs, stats) = compiled
+            .run_tensors(params, inputs)
+            .map_err(|error| runtime::fail(self.source, error))?;
+        let remark = format!(
+            "kernel run in {} on {}: {}, {}",
+            duration(stats.kernel_seconds),
+            compiled.gpu().info.name,
+            counted(stats.launches, "launch", "launches"),
+            counted(stats.blocks, "block", "blocks"),
+        );
+        Ok(Ran {
+            outputs,
+            remarks: vec![remark],
+        })
+    }
+}
+
+/// Says where machine code came from.
+fn print_origin(origin: Origin, cached: bool, notes: &[Note], start: Instant) {
+    let took = duration(start.elapsed().as_secs_f64());
+    term::print(match origin {
+        Origin::Cache => "kernel found in the cache\n".to_string(),
+        Origin::Compiler if cached && notes.is_empty() => {
+            format!("kernel compiled in {took}, now in the cache\n")
+        }
+        Origin::Compiler => format!("kernel compiled in {took}, not kept\n"),
+    });
+    runtime::print_notes(notes);
 }
 
 fn counted(n: u64, one: &str, many: &str) -> String {

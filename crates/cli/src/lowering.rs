@@ -1,8 +1,9 @@
 //! How a mapping becomes kernels, as the command line and the environment say it.
 
+use clap::ValueEnum;
 use systola::cpu::{self, CpuOptions};
 use systola::rt::Simd;
-use systola_driver::{Fix, Lowered, check_system, lower};
+use systola_driver::{Fix, Lowered, Machine, check_system, cuda_machine, lower};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 use systola_lower::report::Scope;
@@ -19,6 +20,18 @@ pub struct LoweringArgs {
     /// Vector instructions: avx512, avx2, sse, neon or portable; the best of this machine if not given
     #[arg(long, value_name = "NAME", value_parser = parse_simd)]
     simd: Option<Simd>,
+    /// What interpreted and dumped kernels are made for
+    #[arg(long, value_enum, value_name = "NAME")]
+    machine: Option<MachineName>,
+}
+
+/// A kind of machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MachineName {
+    /// This processor, with its vector instructions
+    Cpu,
+    /// An NVIDIA GPU: warps of 32 lanes
+    Cuda,
 }
 
 fn parse_simd(name: &str) -> Result<Simd, String> {
@@ -39,10 +52,27 @@ pub enum Purpose {
 
 impl LoweringArgs {
     pub fn is_given(&self) -> bool {
-        !self.fix.is_empty() || self.simd.is_some()
+        !self.fix.is_empty() || self.simd.is_some() || self.machine.is_some()
     }
 
-    fn fix(&self) -> Fix {
+    /// What says something about a machine, in words.
+    pub fn names_machine(&self) -> Option<&'static str> {
+        match (self.simd, self.machine) {
+            (Some(_), _) => Some("--simd"),
+            (None, Some(_)) => Some("--machine"),
+            (None, None) => None,
+        }
+    }
+
+    /// What kernels are made for that are not compiled.
+    pub fn machine(&self, options: &CpuOptions) -> (Machine, &'static str) {
+        match self.machine {
+            None | Some(MachineName::Cpu) => (options.machine(), options.simd.name()),
+            Some(MachineName::Cuda) => (cuda_machine(), "cuda"),
+        }
+    }
+
+    pub fn fix(&self) -> Fix {
         match self.fix.as_slice() {
             [] => Fix::Nothing,
             [all] if all == "all" => Fix::Everything,
@@ -93,10 +123,11 @@ pub fn lower_checked(
     system: &System,
     mapping: &Mapping,
     sizes: &Sizes,
-    options: &CpuOptions,
+    fix: &Fix,
+    machine: &Machine,
 ) -> Result<Lowered, Failure> {
     let open = |name: &&String| !sizes.contains_key(*name);
-    let fixed: Vec<&String> = match &options.fix {
+    let fixed: Vec<&String> = match fix {
         Fix::Nothing => Vec::new(),
         Fix::Everything => system.params.iter().map(|p| &p.name).collect(),
         Fix::Names(names) => {
@@ -112,14 +143,7 @@ pub fn lower_checked(
     if !found.is_empty() {
         return Err(source.fail(&found));
     }
-    lower(
-        &source.module,
-        mapping,
-        sizes,
-        &options.fix,
-        &options.machine(),
-    )
-    .map_err(|found| source.fail(&found))
+    lower(&source.module, mapping, sizes, fix, machine).map_err(|found| source.fail(&found))
 }
 
 /// For which sizes the kernel is, and why not for all.

@@ -31,6 +31,7 @@ Examples:
   systola run gallery/conv1d/core.ure --target array --map sbm --verify
   systola run gallery/conv1d/core.ure --target cpu --map sbm --set C=1_000_000 --set Q=5
   systola emit gallery/conv1d/core.ure --map sbm           the C that it is compiled from
+  systola devices                                          what kernels can be compiled for here
   systola show gallery/conv1d/core.ure --map sbm -o sbm.svg
   systola explain E0501                                    what a code means, and how to mend it
 
@@ -59,6 +60,8 @@ enum Command {
     Tour(cmd::tour::Args),
     Explain(cmd::explain::Args),
     Bench(cmd::bench::Args),
+    Devices(cmd::devices::Args),
+    Gpu(cmd::gpu::Args),
 }
 
 /// The symbolic parts recurse with the depth of an expression; a deep one needs room, not a crash.
@@ -102,6 +105,8 @@ fn systola(args: Vec<OsString>) -> Status {
         Command::Tour(args) => cmd::tour::run(&args),
         Command::Explain(args) => cmd::explain::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
+        Command::Devices(args) => cmd::devices::run(&args),
+        Command::Gpu(args) => cmd::gpu::run(&args),
     };
     match outcome {
         Ok(status) => status,

@@ -87,6 +87,33 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
         E::Overflow { .. } | E::OutOfMemory { .. } => {
             (&run::TOO_LARGE, Some("use smaller sizes with --set"))
         }
+        E::NoDriver { .. } => (
+            &run::NO_GPU,
+            Some(
+                "--target cpu compiles the same mapping for the processor; `systola devices` lists what there is",
+            ),
+        ),
+        E::DriverTooOld { .. } => (
+            &run::DRIVER_TOO_OLD,
+            Some("update the driver, or name an older NVRTC in SYSTOLA_NVRTC"),
+        ),
+        E::NoNvrtc { .. } => (
+            &run::NO_NVRTC,
+            Some(
+                "install it with `pip install nvidia-cuda-nvrtc`, and name its folder in SYSTOLA_NVRTC",
+            ),
+        ),
+        E::NvrtcFailed { .. } => (&run::NVRTC_FAILED, None),
+        E::CudaFailed { .. } => (&run::GPU_FAILED, None),
+        E::DeviceMemory { .. } => (
+            &run::GPU_MEMORY,
+            Some("use smaller sizes with --set, or end what else runs on the GPU"),
+        ),
+        E::SharedMemory { .. } => (
+            &run::SHARED_MEMORY,
+            Some("use smaller tiles in the mapping, or smaller sizes"),
+        ),
+        E::Misaligned { .. } | E::OtherDevice { .. } => (&run::WRONG_PLACE, None),
         E::SourceMismatch { .. } => {
             panic!("the generated C does not fit the program it was generated from: {error}")
         }
@@ -286,6 +313,42 @@ mod tests {
             "E0607",
         );
         check(E::BadBool { at: 0, value: 2 }, "E0621");
+        check(E::NoDriver { reason: name() }, "E0641");
+        let (driver, nvrtc) = ((12, 4), (13, 0));
+        check(E::DriverTooOld { driver, nvrtc }, "E0642");
+        check(E::NoNvrtc { looked: vec![] }, "E0643");
+        check(
+            E::NvrtcFailed {
+                reason: name(),
+                log: "line 1\nline 2".into(),
+            },
+            "E0644",
+        );
+        check(
+            E::CudaFailed {
+                action: "start",
+                reason: name(),
+            },
+            "E0645",
+        );
+        check(
+            E::DeviceMemory {
+                what: name(),
+                bytes: 2,
+                free: 1,
+            },
+            "E0646",
+        );
+        check(
+            E::SharedMemory {
+                kernel: name(),
+                wanted: 2,
+                most: 1,
+            },
+            "E0647",
+        );
+        check(E::Misaligned { start: 8 }, "E0648");
+        check(E::OtherDevice { name: name() }, "E0648");
         check(E::Overflow { what: name() }, "E0608");
         check(
             E::OutOfMemory {

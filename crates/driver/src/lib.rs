@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 
-pub use systola_back::{Artifact, Entry, Isa};
+pub use systola_back::{Argument, Artifact, CudaArtifact, CudaEntry, Entry, Isa};
 use systola_ir::array::Array;
 use systola_ir::codes::{limits, mapping as mapping_codes, run};
 use systola_ir::kernel::Program;
@@ -97,6 +97,26 @@ pub fn emit_c(program: &Program, isa: &Isa) -> Result<Artifact, Diagnostic> {
         Diagnostic::new(&limits::NOT_COMPILED, Span::NONE, error.to_string())
             .help("the interpreters run it: --target kernel")
     })
+}
+
+/// Prints the CUDA C++ of a program that was lowered for [`cuda_machine`].
+pub fn emit_cuda(program: &Program) -> Result<CudaArtifact, Diagnostic> {
+    systola_back::cuda::emit(program).map_err(|error| {
+        Diagnostic::new(&limits::NOT_COMPILED, Span::NONE, error.to_string())
+            .help("the interpreters run it: --target kernel")
+    })
+}
+
+/// What the lowering is to know of an NVIDIA GPU.
+pub fn cuda_machine() -> Machine {
+    Machine {
+        // Always 32 lanes, also of the widest type.
+        vector_bytes: 32 * 8,
+        most_lanes: 32,
+        // A thread has 255; queues may take eight times what is said here.
+        registers: 24,
+        code_budget: 2500,
+    }
 }
 
 /// Which sizes become numbers in a kernel.

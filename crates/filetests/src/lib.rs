@@ -6,10 +6,12 @@
 //! * [`tensor`]: the arrays that go in and come out.
 //! * [`draw`]: small systems and mappings, drawn from a seed.
 //! * [`brute`]: legality by trying every point.
+//! * [`emulate`]: printed CUDA C++, run thread by thread.
 //! * [`mod@examine`]: any text through every check and, where it is legal, through a run.
 
 pub mod brute;
 pub mod draw;
+pub mod emulate;
 pub mod examine;
 pub mod gallery;
 pub mod reference;

@@ -19,9 +19,13 @@ use std::time::{Duration, Instant};
 use systola::cpu::Effort;
 use systola::rt::Simd;
 use systola::{CpuOptions, RunOptions};
-use systola_driver::{Checked, Fix, Lowered, Machine, check_mapping, check_system, load, lower};
+use systola_driver::{
+    Checked, Fix, Lowered, Machine, check_mapping, check_system, cuda_machine, emit_cuda, load,
+    lower,
+};
 use systola_filetests::brute::{Brute, Fault, Verdict};
 use systola_filetests::draw::{Drawn, draw};
+use systola_filetests::emulate::Emulated;
 use systola_interp::kernel::{Options, Order, run_kernel_program};
 use systola_interp::{Arrays, Tensor, run_array, run_system};
 use systola_ir::diag::Kind;
@@ -253,6 +257,48 @@ fn machine_code_of_random_mappings_computes_what_the_system_computes() {
     }
     println!("{runs} mappings as machine code, {limited} limited");
     assert!(runs >= 60, "{runs} runs");
+}
+
+/// The CUDA C++ of other mappings, run thread by thread.
+#[test]
+fn cuda_of_random_mappings_computes_what_the_system_computes() {
+    let (mut runs, mut limited) = (0, 0);
+    for seed in 100..130 {
+        let drawn = draw(seed, 2);
+        let module = load(&drawn.text()).expect("it parses");
+        let system = &module.systems[0];
+        for (n, mapping) in module.mappings.iter().enumerate() {
+            if check_mapping(&module, mapping, &BTreeMap::new()).is_err() {
+                continue;
+            }
+            let size = sizes(&drawn).pop().unwrap_or_default();
+            let context = format!("seed {seed}, mapping {n} at {size:?}");
+            let lowered = lower(&module, mapping, &size, &Fix::Nothing, &cuda_machine());
+            let program = match lowered {
+                Ok(lowered) => lowered.program,
+                Err(errors) if errors.iter().all(|e| e.kind() == Kind::Limitation) => {
+                    limited += 1;
+                    continue;
+                }
+                Err(errors) => panic!("{context}: {errors:?}"),
+            };
+            let artifact = emit_cuda(&program).unwrap_or_else(|e| panic!("{context}: {e}"));
+            let narrow = (seed + n as u64).is_multiple_of(2);
+            let emulated = Emulated::compile(&program, &artifact, narrow)
+                .unwrap_or_else(|e| panic!("{context}: {e}\n{}", artifact.source));
+            let params: Vec<i128> = system.param_names().iter().map(|p| size[p]).collect();
+            let inputs = inputs(system, &params).expect("inputs");
+            let expected = run_system(system, &params, &inputs).expect("a legal system");
+            let got = emulated
+                .run(&params, &inputs)
+                .unwrap_or_else(|e| panic!("{context}: {e}\n{}", artifact.source));
+            compare(&expected, &got, true)
+                .unwrap_or_else(|e| panic!("{context}: {e}\n{}", artifact.source));
+            runs += 1;
+        }
+    }
+    println!("{runs} mappings as CUDA, {limited} limited");
+    assert!(runs >= 25, "{runs} runs");
 }
 
 fn examine(seed: u64, drawn: &Drawn, tally: &mut Tally) {

@@ -49,6 +49,20 @@ pub(crate) fn bind(
     inputs: &[(&str, View<'_>)],
     outputs: &[(&str, ViewMut<'_>)],
 ) -> Result<Vec<Bound>, Error> {
+    let read = inputs.iter().map(|(name, v)| (*name, v.ty(), v.shape()));
+    let written = outputs.iter().map(|(name, v)| (*name, v.ty(), v.shape()));
+    let bound = bind_shapes(program, layouts, read, written)?;
+    check_aliasing(inputs, outputs)?;
+    Ok(bound)
+}
+
+/// The same for arrays of which name, type and shape are known; who shares memory is not looked at.
+pub(crate) fn bind_shapes<'a>(
+    program: &Program,
+    layouts: &[Layout],
+    inputs: impl Iterator<Item = (&'a str, Scalar, &'a [usize])>,
+    outputs: impl Iterator<Item = (&'a str, Scalar, &'a [usize])>,
+) -> Result<Vec<Bound>, Error> {
     let mut bound = vec![Bound::Own; program.buffers.len()];
     let mut give = |name: &str, role, ty, got: &[usize], given| {
         let at = find(program, name, role)?;
@@ -61,12 +75,11 @@ pub(crate) fn bind(
         bound[at] = given;
         Ok(())
     };
-    for (n, (name, view)) in inputs.iter().enumerate() {
-        give(name, Role::Input, view.ty(), view.shape(), Bound::Input(n))?;
+    for (n, (name, ty, shape)) in inputs.enumerate() {
+        give(name, Role::Input, ty, shape, Bound::Input(n))?;
     }
-    for (n, (name, view)) in outputs.iter().enumerate() {
-        let given = Bound::Output(n);
-        give(name, Role::Output, view.ty(), view.shape(), given)?;
+    for (n, (name, ty, shape)) in outputs.enumerate() {
+        give(name, Role::Output, ty, shape, Bound::Output(n))?;
     }
     for (buffer, bound) in program.buffers.iter().zip(&bound) {
         let missing = *bound == Bound::Own;
@@ -84,7 +97,6 @@ pub(crate) fn bind(
             | BufferKind::Flags => {}
         }
     }
-    check_aliasing(inputs, outputs)?;
     Ok(bound)
 }
 

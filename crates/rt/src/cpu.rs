@@ -150,7 +150,7 @@ impl fmt::Debug for CpuProgram {
 }
 
 /// The contents of an input that the program states.
-fn table(buffer: &Buffer) -> Result<Option<AlignedBytes>, Error> {
+pub(crate) fn table(buffer: &Buffer) -> Result<Option<AlignedBytes>, Error> {
     let data = match &buffer.kind {
         BufferKind::Input { data: Some(data) } => data,
         BufferKind::Input { data: None }

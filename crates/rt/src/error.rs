@@ -84,6 +84,42 @@ pub enum Error {
     Overflow { what: String },
     #[error("no memory for {what} ({bytes} bytes)")]
     OutOfMemory { what: String, bytes: usize },
+
+    #[error("there is no NVIDIA GPU that can be used: {reason}")]
+    NoDriver { reason: String },
+    #[error(
+        "the driver is for CUDA {}.{}, and kernels are compiled by NVRTC {}.{}",
+        .driver.0, .driver.1, .nvrtc.0, .nvrtc.1
+    )]
+    DriverTooOld {
+        driver: (u32, u32),
+        nvrtc: (u32, u32),
+    },
+    #[error("NVRTC, which compiles kernels for NVIDIA GPUs, is not installed (looked in {} and where the system looks)", .looked.join(", "))]
+    NoNvrtc { looked: Vec<String> },
+    #[error("NVRTC failed: {reason}\n{log}")]
+    NvrtcFailed { reason: String, log: String },
+    #[error("the GPU could not {action}: {reason}")]
+    CudaFailed {
+        action: &'static str,
+        reason: String,
+    },
+    #[error("no memory on the GPU for {what}: {bytes} bytes wanted, {free} free")]
+    DeviceMemory {
+        what: String,
+        bytes: usize,
+        free: u64,
+    },
+    #[error("a block of `{kernel}` needs {wanted} bytes of shared memory, this GPU has {most}")]
+    SharedMemory {
+        kernel: String,
+        wanted: u64,
+        most: u64,
+    },
+    #[error("the address {start:#x} of an array is not a multiple of 16")]
+    Misaligned { start: u64 },
+    #[error("`{name}` is on another GPU than the program")]
+    OtherDevice { name: String },
 }
 
 fn list(names: &[String]) -> String {

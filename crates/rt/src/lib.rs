@@ -1,4 +1,4 @@
-//! Runs generated code on this machine's processor.
+//! Runs generated code on this machine's processor, and on its GPUs ([`cuda`]).
 //!
 //! [`CpuProgram::compile`] takes a program of kernels and the C that was written for it, compiles that
 //! with the system's compiler, or finds it in the [`cache`], and loads it. [`CpuProgram::run`] then
@@ -29,6 +29,7 @@ pub mod cache;
 mod compile;
 mod compiler;
 mod cpu;
+pub mod cuda;
 mod error;
 mod host_array;
 mod layout;

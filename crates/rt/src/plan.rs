@@ -7,17 +7,25 @@ use crate::error::Error;
 use crate::layout::Layout;
 use crate::source::Source;
 
-/// Can the host's part of a program be run with this source at all?
+/// Can the program be run with this source at all?
 pub(crate) fn check_source(program: &Program, source: &Source) -> Result<(), Error> {
     let n = program.kernels.len();
-    let mut reason = None;
     if source.symbols.len() != n || source.scratch.len() != n {
-        reason = Some(format!(
-            "{n} kernels, {} symbols, scratch memory for {}",
-            source.symbols.len(),
-            source.scratch.len()
-        ));
+        return Err(Error::SourceMismatch {
+            reason: format!(
+                "{n} kernels, {} symbols, scratch memory for {}",
+                source.symbols.len(),
+                source.scratch.len()
+            ),
+        });
     }
+    check_host(program)
+}
+
+/// Can the host's part of a program be run at all?
+pub(crate) fn check_host(program: &Program) -> Result<(), Error> {
+    let n = program.kernels.len();
+    let mut reason = None;
     visit::walk_host(&program.body, &mut |step| {
         let wrong = match step {
             Host::Launch { kernel, args } => match program.kernels.get(kernel.index()) {

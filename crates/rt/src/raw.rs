@@ -271,6 +271,22 @@ pub(crate) fn bytes_of_mut(memory: &mut AlignedBytes) -> &mut [u8] {
     unsafe { slice::from_raw_parts_mut(memory.start_mut().as_ptr(), n) }
 }
 
+/// The bytes of a dense view.
+pub(crate) fn bytes_of_view<'a>(view: &'a View<'_>) -> &'a [u8] {
+    assert!(view.is_dense(), "only dense arrays are copied whole");
+    let bytes = view.layout.len() * size(view.ty);
+    // SAFETY: the view's elements are dense and initialised, and no element type has padding.
+    unsafe { slice::from_raw_parts(view.data.pointer().as_ptr(), bytes) }
+}
+
+/// The bytes of a dense view. Whoever writes to them writes values of its element type.
+pub(crate) fn bytes_of_view_mut<'a>(view: &'a mut ViewMut<'_>) -> &'a mut [u8] {
+    assert!(view.is_dense(), "only dense arrays are copied whole");
+    let bytes = view.layout.len() * size(view.ty);
+    // SAFETY: the view's elements are dense, initialised and writable by us alone.
+    unsafe { slice::from_raw_parts_mut(view.data.pointer().as_ptr(), bytes) }
+}
+
 /// A dense view as a slice, if it has this element type.
 pub(crate) fn slice_of<'a, T: Element>(view: &View<'a>) -> Option<&'a [T]> {
     if view.ty != T::SCALAR || !view.is_dense() {

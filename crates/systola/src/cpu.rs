@@ -108,6 +108,18 @@ pub fn compile(
     sizes: &[(&str, i64)],
     options: &CpuOptions,
 ) -> Result<Compiled, Error> {
+    let lowered = lower_mapping(module, mapping, sizes, &options.fix, &options.machine())?;
+    compile_lowered(lowered, options)
+}
+
+/// Checks a mapping of a module and its system, and lowers it for a machine.
+pub(crate) fn lower_mapping(
+    module: &Module,
+    mapping: &str,
+    sizes: &[(&str, i64)],
+    fix: &Fix,
+    machine: &Machine,
+) -> Result<Lowered, Error> {
     let found = module.mappings.iter().find(|m| m.name == mapping);
     let Some(found) = found else {
         let names: Vec<&str> = module.mappings.iter().map(|m| m.name.as_str()).collect();
@@ -128,9 +140,7 @@ pub fn compile(
     if !wrong.is_empty() {
         return Err(Error::Refused(wrong));
     }
-    let lowered =
-        lower(module, found, &sizes, &options.fix, &options.machine()).map_err(Error::Refused)?;
-    compile_lowered(lowered, options)
+    lower(module, found, &sizes, fix, machine).map_err(Error::Refused)
 }
 
 /// Compiles a program of kernels that was lowered for the machine of these options, from a system that was checked.
@@ -190,6 +200,25 @@ fn scratch(entry: &Entry) -> Vec<ScratchPart> {
         .collect()
 }
 
+/// The sizes in the order of a program's parameters.
+pub(crate) fn ordered_sizes(program: &Program, sizes: &[(&str, i64)]) -> Result<Vec<i64>, Error> {
+    let params = &program.params;
+    let mut values = Vec::new();
+    for param in params {
+        let given = sizes.iter().find(|(name, _)| *name == param.name);
+        let Some((_, value)) = given else {
+            return Err(Diagnostic::new(
+                &systola_ir::codes::run::MISSING_PARAM,
+                Span::NONE,
+                format!("the size `{}` is not given", param.name),
+            )
+            .into());
+        };
+        values.push(*value);
+    }
+    Ok(values)
+}
+
 impl Compiled {
     /// Runs it: sizes by name, every input that the program does not state, and every output.
     pub fn run(
@@ -199,20 +228,7 @@ impl Compiled {
         outputs: &mut [(&str, ViewMut<'_>)],
         options: &RunOptions,
     ) -> Result<Stats, Error> {
-        let params = &self.program().params;
-        let mut values = Vec::new();
-        for param in params {
-            let given = sizes.iter().find(|(name, _)| *name == param.name);
-            let Some((_, value)) = given else {
-                return Err(Diagnostic::new(
-                    &systola_ir::codes::run::MISSING_PARAM,
-                    Span::NONE,
-                    format!("the size `{}` is not given", param.name),
-                )
-                .into());
-            };
-            values.push(*value);
-        }
+        let values = ordered_sizes(self.program(), sizes)?;
         Ok(self.program.run(&values, inputs, outputs, options)?)
     }
 

@@ -33,9 +33,11 @@
 //! and arrays.
 
 pub mod cpu;
+pub mod cuda;
 pub mod tensors;
 
 pub use cpu::{Compiled, CpuOptions, compile};
+pub use cuda::{CudaCompiled, CudaOptions, compile_cuda};
 pub use systola_driver::{
     Checked, Fix, Lowered, Machine, check_mapping, check_system, load, lower, system_of,
 };

@@ -2,11 +2,12 @@
 
 use systola_interp::{Arrays, Data, Tensor};
 use systola_ir::codes::limits;
-use systola_ir::kernel::BufferKind;
+use systola_ir::kernel::{BufferKind, Program};
 use systola_ir::{Diagnostic, Span};
 use systola_rt::{RunOptions, Stats, View, ViewMut};
 
 use crate::cpu::{Compiled, Error};
+use crate::cuda::CudaCompiled;
 
 macro_rules! each_type {
     ($data:expr, $v:ident => $body:expr) => {
@@ -48,6 +49,64 @@ pub fn view_mut(tensor: &mut Tensor) -> Result<ViewMut<'_>, Error> {
     Ok(each_type!(&mut tensor.data, v => ViewMut::new(v, &shape))??)
 }
 
+/// The arrays of a run: inputs as they are, outputs as they will be filled.
+struct Prepared {
+    outputs: Arrays,
+    /// By name.
+    sizes: Vec<(String, i64)>,
+}
+
+fn prepare(program: &Program, params: &[i128]) -> Result<Prepared, Error> {
+    let mut outputs = Arrays::new();
+    for buffer in &program.buffers {
+        if let BufferKind::Output { .. } = buffer.kind {
+            let tensor = Tensor::zeros(buffer.ty, &buffer.axes, params);
+            let tensor = tensor.map_err(|error| {
+                let message = format!("`{}`: {error}", buffer.name);
+                Diagnostic::new(&systola_ir::codes::run::TOO_LARGE, Span::NONE, message)
+            })?;
+            outputs.insert(buffer.name.clone(), tensor);
+        }
+    }
+    let sizes = program.params.iter().zip(params);
+    let sizes = sizes.map(|(p, v)| (p.name.clone(), i64::try_from(*v).unwrap_or(i64::MAX)));
+    Ok(Prepared {
+        outputs,
+        sizes: sizes.collect(),
+    })
+}
+
+/// Runs what takes views on tensors, and makes those of the outputs.
+fn on_tensors(
+    program: &Program,
+    params: &[i128],
+    inputs: &Arrays,
+    run: impl FnOnce(
+        &[(&str, i64)],
+        &[(&str, View<'_>)],
+        &mut [(&str, ViewMut<'_>)],
+    ) -> Result<Stats, Error>,
+) -> Result<(Arrays, Stats), Error> {
+    let mut prepared = prepare(program, params)?;
+    let given: Vec<(&str, View<'_>)> = inputs
+        .iter()
+        .map(|(name, tensor)| Ok((name.as_str(), view(tensor)?)))
+        .collect::<Result<_, Error>>()?;
+    let mut made: Vec<(&str, ViewMut<'_>)> = prepared
+        .outputs
+        .iter_mut()
+        .map(|(name, tensor)| Ok((name.as_str(), view_mut(tensor)?)))
+        .collect::<Result<_, Error>>()?;
+    let sizes: Vec<(&str, i64)> = prepared
+        .sizes
+        .iter()
+        .map(|(name, value)| (name.as_str(), *value))
+        .collect();
+    let stats = run(&sizes, &given, &mut made)?;
+    drop(made);
+    Ok((prepared.outputs, stats))
+}
+
 impl Compiled {
     /// Runs on tensors, and makes those of the outputs. `params`: one for each parameter, in order.
     pub fn run_tensors(
@@ -56,33 +115,17 @@ impl Compiled {
         inputs: &Arrays,
         options: &RunOptions,
     ) -> Result<(Arrays, Stats), Error> {
-        let program = self.program();
-        let mut outputs = Arrays::new();
-        for buffer in &program.buffers {
-            if let BufferKind::Output { .. } = buffer.kind {
-                let tensor = Tensor::zeros(buffer.ty, &buffer.axes, params);
-                let tensor = tensor.map_err(|error| {
-                    let message = format!("`{}`: {error}", buffer.name);
-                    Diagnostic::new(&systola_ir::codes::run::TOO_LARGE, Span::NONE, message)
-                })?;
-                outputs.insert(buffer.name.clone(), tensor);
-            }
-        }
-        let given: Vec<(&str, View<'_>)> = inputs
-            .iter()
-            .map(|(name, tensor)| Ok((name.as_str(), view(tensor)?)))
-            .collect::<Result<_, Error>>()?;
-        let mut made: Vec<(&str, ViewMut<'_>)> = outputs
-            .iter_mut()
-            .map(|(name, tensor)| Ok((name.as_str(), view_mut(tensor)?)))
-            .collect::<Result<_, Error>>()?;
-        let names: Vec<(&str, i64)> = program
-            .params
-            .iter()
-            .zip(params)
-            .map(|(p, v)| (p.name.as_str(), i64::try_from(*v).unwrap_or(i64::MAX)))
-            .collect();
-        let stats = self.run(&names, &given, &mut made, options)?;
-        Ok((outputs, stats))
+        on_tensors(self.program(), params, inputs, |sizes, given, made| {
+            self.run(sizes, given, made, options)
+        })
+    }
+}
+
+impl CudaCompiled {
+    /// The same on a GPU.
+    pub fn run_tensors(&self, params: &[i128], inputs: &Arrays) -> Result<(Arrays, Stats), Error> {
+        on_tensors(self.program(), params, inputs, |sizes, given, made| {
+            self.run(sizes, given, made)
+        })
     }
 }

@@ -159,7 +159,8 @@ impl Build {
         RegId::from(self.kernel.regs.len() - 1)
     }
 
-    fn declare(&mut self, name: &str, ty: Scalar, shape: Shape) -> ValueId {
+    /// A value that a statement of the caller assigns.
+    pub fn declare(&mut self, name: &str, ty: Scalar, shape: Shape) -> ValueId {
         self.kernel.values.push(Value {
             name: name.to_string(),
             ty,

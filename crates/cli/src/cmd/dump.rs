@@ -57,7 +57,9 @@ pub fn run(args: &Args) -> Outcome {
     let sizes: Sizes = args.sizes.iter().cloned().collect();
     source.check_sizes(&sizes)?;
     if args.lowering.is_given() && args.after != Stage::Kernel {
-        return Err(Failure::new("--fix and --simd go with --after kernel"));
+        return Err(Failure::new(
+            "--fix, --simd and --machine go with --after kernel",
+        ));
     }
     args.lowering.check(&source)?;
     let selected = || source.mapping(args.map.as_deref(), args.system.as_deref());
@@ -94,7 +96,8 @@ pub fn run(args: &Args) -> Outcome {
             let mapping = selected()?;
             let system = source.system(Some(&mapping.system))?;
             let options = args.lowering.options(&source, Purpose::Print)?;
-            let lowered = lower_checked(&source, system, mapping, &sizes, &options)?;
+            let (machine, _) = args.lowering.machine(&options);
+            let lowered = lower_checked(&source, system, mapping, &sizes, &options.fix, &machine)?;
             let _ = write!(text, "{}", lowered.program);
         }
     }

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use systola::cpu::isa;
-use systola_driver::emit_c;
+use systola::rt::cuda::{CudaCompileOptions, compile_only};
+use systola_driver::{cuda_machine, emit_c, emit_cuda};
 
 use crate::lowering::{LoweringArgs, Purpose, lower_checked};
+use crate::runtime;
 use crate::source::{Failure, Outcome, Sizes, Source, Status, parse_size};
 use crate::term;
 
@@ -14,6 +16,8 @@ const EXAMPLES: &str = "\
 Examples:
   systola emit gallery/conv1d/core.ure --map sbm --target c
   systola emit gallery/conv1d/core.ure --map sbm --target c --set Q=5 --fix Q --simd avx2 -o sbm.c
+  systola emit gallery/conv1d/core.ure --map sbm --target cuda
+  systola emit gallery/conv1d/core.ure --map sbm --target cuda --arch sm_90 -o sbm.cu
 
 The code is for all sizes unless --fix makes numbers of some. Where no kernel for all sizes can be made, all of
 them must be given with --set.";
@@ -38,6 +42,9 @@ pub struct Args {
     sizes: Vec<(String, i128)>,
     #[command(flatten)]
     lowering: LoweringArgs,
+    /// Compile CUDA C++ for this architecture too, and say what each kernel takes; needs NVRTC but no GPU
+    #[arg(long, value_name = "sm_NN")]
+    arch: Option<String>,
     /// Where to write it; the standard output if not given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -47,6 +54,8 @@ pub struct Args {
 enum Language {
     /// C with the vector extensions of gcc and clang
     C,
+    /// CUDA C++ for NVIDIA GPUs
+    Cuda,
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -56,21 +65,48 @@ pub fn run(args: &Args) -> Outcome {
     args.lowering.check(&source)?;
     let mapping = source.mapping(args.map.as_deref(), args.system.as_deref())?;
     let system = source.system(Some(&mapping.system))?;
+    if let (Language::Cuda, Some(option)) = (args.target, args.lowering.names_machine()) {
+        return Err(Failure::new(format!(
+            "{option} does not go with --target cuda"
+        )));
+    }
+    if args.arch.is_some() && args.target != Language::Cuda {
+        return Err(Failure::new("--arch goes with --target cuda"));
+    }
     let options = args.lowering.options(&source, Purpose::Print)?;
-    let lowered = lower_checked(&source, system, mapping, &sizes, &options)?;
+    let machine = match args.target {
+        Language::C => options.machine(),
+        Language::Cuda => cuda_machine(),
+    };
+    let lowered = lower_checked(&source, system, mapping, &sizes, &options.fix, &machine)?;
     let code = match args.target {
         Language::C => {
             emit_c(&lowered.program, &isa(options.simd))
                 .map_err(|d| source.fail(&[d]))?
                 .source
         }
+        Language::Cuda => {
+            emit_cuda(&lowered.program)
+                .map_err(|d| source.fail(&[d]))?
+                .source
+        }
     };
     match &args.output {
-        None => term::print(code),
+        None => term::print(&code),
         Some(path) => {
             std::fs::write(path, &code)
                 .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))?;
             term::print(format!("written to {}\n", path.display()));
+        }
+    }
+    if let Some(arch) = &args.arch {
+        let made = compile_only(&code, arch, true, &CudaCompileOptions::default())
+            .map_err(|error| source.fail(&[runtime::diagnostic(&error)]))?;
+        for kernel in made.resources() {
+            term::eprint(format!(
+                "{} for {arch}: {} registers, {} bytes spilled, {} bytes of stack\n",
+                kernel.kernel, kernel.registers, kernel.spilled, kernel.stack
+            ));
         }
     }
     Ok(Status::Done)

@@ -14,7 +14,7 @@ use systola_interp::{Arrays, run_system};
 use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
 /// Legal at some sizes only: D11 asks N² ≥ 2M − 1.
-const AT_SOME_SIZES: &[(&str, &str)] = &[("vision/motion_estimation.ure", "linear_n")];
+pub const AT_SOME_SIZES: &[(&str, &str)] = &[("vision/motion_estimation.ure", "linear_n")];
 
 #[derive(Default)]
 struct Seen {
@@ -113,7 +113,7 @@ fn options(mapping: usize) -> CpuOptions {
 }
 
 /// Integers are equal, floats within 1e-5 of the largest magnitude: products may be fused with sums.
-fn differs(got: &Arrays, want: &Arrays) -> Option<String> {
+pub fn differs(got: &Arrays, want: &Arrays) -> Option<String> {
     for (name, want) in want {
         let Some(got) = got.get(name) else {
             return Some(format!("`{name}` is missing"));

@@ -4,6 +4,7 @@
 //! found without Systola. Each test compares one stage of the compiler with them, for every file.
 
 mod cpu;
+mod cuda;
 mod designs;
 mod kernels;
 mod programs;

@@ -1,10 +1,10 @@
-//! Kernels and C as people read them: snapshots, and what compilers say of the C.
+//! Kernels, C and CUDA as people read them: snapshots, and what compilers say of the C.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use systola_driver::{Fix, Isa, Machine, emit_c, load, lower};
+use systola_driver::{Fix, Isa, Machine, cuda_machine, emit_c, emit_cuda, load, lower};
 use systola_filetests::gallery;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Op, Program, Stmt};
@@ -207,4 +207,43 @@ fn generated_c_reads_well_and_compiles_without_a_warning() {
         }
     }
     assert_eq!(compiled, 2 * PRINTED.len());
+}
+
+/// Designs of convolutions and of the matrix product for NVIDIA GPUs.
+const CUDA: &[(&str, &str, &str, Sizes)] = &[
+    ("conv1d_sbm", "conv1d/core.ure", "sbm", &[]),
+    ("conv1d_taps", "conv1d/core.ure", "taps", &[("Q", 5)]),
+    (
+        "conv2d_rows",
+        "conv2d/core.ure",
+        "rows",
+        &[("H", 3), ("Q", 3)],
+    ),
+    (
+        "matmul_output_stationary",
+        "linear-algebra/matmul.ure",
+        "output_stationary",
+        &[],
+    ),
+    (
+        "matmul_panel",
+        "linear-algebra/matmul_core.ure",
+        "panel",
+        &[],
+    ),
+];
+
+#[test]
+fn generated_cuda_reads_well() {
+    for (name, file, mapping, sizes) in CUDA {
+        let program = kernel(file, mapping, sizes, &cuda_machine());
+        let source = emit_cuda(&program).expect("it prints").source;
+        // What stands in front of every file is shown once.
+        let own = source.split_once("typedef INDEX index_t;\n");
+        let shown = match own {
+            Some((_, own)) if *name != "conv1d_sbm" => own.trim_start(),
+            _ => &source,
+        };
+        insta::assert_snapshot!(format!("{name}.cu"), shown);
+    }
 }

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses some of them")]
 
+pub mod random;
+
 use std::collections::BTreeMap;
 
 use systola_interp::Tensor;

@@ -246,4 +246,61 @@ Leave one of them out.";
 failed, on which file, and what the system said.
 
 Make room or give rights there, or choose another folder with `TMPDIR` and `SYSTOLA_CACHE`.";
+
+    NO_GPU = "E0641", "there is no NVIDIA GPU that can be used",
+"Running on a GPU needs one, and its driver. The message says what is missing: the driver's library, a device, or the device
+of the number that was asked for.
+
+    systola run gallery/conv1d/core.ure --map sbm --target cuda        on a machine without a GPU
+
+`systola devices` lists what there is. `--target cpu` compiles the same mapping for the processor, and
+`--target kernel --machine cuda` interprets the kernel that the GPU would run.";
+
+    DRIVER_TOO_OLD = "E0642", "the driver of the GPU is older than the compiler",
+"Machine code made by a version of NVRTC needs a driver of the same major version of CUDA at least.
+
+    a driver for CUDA 12.4 and NVRTC 13.0
+
+Update the driver, or name the folder of an older NVRTC in `SYSTOLA_NVRTC`.";
+
+    NO_NVRTC = "E0643", "NVRTC is not installed",
+"Kernels for NVIDIA GPUs are compiled by NVRTC, a library of the CUDA toolkit. It is looked for in the folder that
+`SYSTOLA_NVRTC` names, in `CUDA_HOME` and `CUDA_PATH`, in `/usr/local/cuda`, and where the system finds libraries.
+
+    SYSTOLA_NVRTC=/no/such/folder systola emit gallery/conv1d/core.ure --map sbm --target cuda --arch sm_90
+
+Install the toolkit, or only this library: `pip install nvidia-cuda-nvrtc`, and name the folder with `libnvrtc.so` in
+`SYSTOLA_NVRTC`.";
+
+    NVRTC_FAILED = "E0644", "NVRTC refused the code",
+"The library was found and made no machine code. What it said follows the message.
+
+    systola emit gallery/conv1d/core.ure --map sbm --target cuda --arch sm_10
+
+An architecture that this version does not know is the usual reason. If it refuses code that `systola emit` prints for one
+that it knows, that is a bug of Systola.";
+
+    GPU_FAILED = "E0645", "the GPU or its driver failed",
+"A call of the driver did not succeed; the message says which, and what the driver said. An illegal address or a launch that
+timed out ends all work of the process on that GPU.
+
+If a kernel of a legal mapping is the reason, that is a bug of Systola; please report it.";
+
+    GPU_MEMORY = "E0646", "the GPU has no memory left",
+"The arrays of a run must fit into the memory of the GPU together. The message says what was asked for, and what is free.
+
+Use smaller sizes, release arrays that are kept on the GPU, or end what else runs there.";
+
+    SHARED_MEMORY = "E0647", "a block needs more shared memory than there is",
+"The shared arrays of a block must fit into the shared memory of one multiprocessor, 99 to 227 KB on GPUs of today.
+
+Use smaller tiles in the mapping, or a schedule with shorter delays.";
+
+    WRONG_PLACE = "E0648", "an array on a GPU can not be used where it is",
+"Arrays on the device start at a multiple of 16 bytes, so that several elements can be read at once, and are on the GPU that the
+program was compiled for.
+
+    DeviceArray::from_raw(gpu, address + 4, …)
+
+Copy the array to a place of its own.";
 }

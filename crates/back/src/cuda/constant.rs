@@ -1,0 +1,92 @@
+//! Which inputs lie in constant memory.
+//!
+//! Constant memory gives one element a clock to all lanes of a warp. So what is read there is small, of known
+//! size, and read at the same place by all lanes whenever it is read.
+
+use std::collections::BTreeSet;
+
+use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::{BufferKind, Kernel, Memory, Op, Program, Shape, Stmt};
+use systola_ir::{BufferId, Form};
+
+/// Bytes of one array, and of all of them; the hardware has 64 KB for everything.
+const MOST_BYTES: i128 = 16 << 10;
+const MOST_IN_ALL: i128 = 48 << 10;
+
+/// The buffers for constant memory, with their numbers of elements.
+pub fn constant_buffers(program: &Program) -> Vec<(BufferId, usize)> {
+    let mut read = BTreeSet::new();
+    let mut varying = BTreeSet::new();
+    for kernel in &program.kernels {
+        walk(&kernel.body, &mut |stmt| {
+            look(kernel, stmt, &mut read, &mut varying);
+        });
+    }
+    let mut total = 0;
+    let mut found = Vec::new();
+    for (n, buffer) in program.buffers.iter().enumerate() {
+        let id = BufferId::from(n);
+        let is_input = match buffer.kind {
+            BufferKind::Input { .. } => true,
+            BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => false,
+        };
+        if !is_input || !read.contains(&id) || varying.contains(&id) {
+            continue;
+        }
+        let extents = program.extents(id);
+        let count = extents.iter().try_fold(1i128, |product, extent| {
+            product.checked_mul(extent.as_constant()?.max(0))
+        });
+        let Some(count) = count.filter(|count| *count > 0) else {
+            continue;
+        };
+        let bytes = count.saturating_mul(i128::from(buffer.ty.bits() / 8));
+        if bytes > MOST_BYTES || total + bytes > MOST_IN_ALL {
+            continue;
+        }
+        total += bytes;
+        if let Ok(count) = usize::try_from(count) {
+            found.push((id, count));
+        }
+    }
+    found
+}
+
+fn look(
+    kernel: &Kernel,
+    stmt: &Stmt,
+    read: &mut BTreeSet<BufferId>,
+    varying: &mut BTreeSet<BufferId>,
+) {
+    let mut seen = |memory: Memory, uniform: bool| {
+        if let Memory::Global(b) = memory {
+            read.insert(b);
+            if !uniform {
+                varying.insert(b);
+            }
+        }
+    };
+    let all_uniform = |index: &[Form]| index.iter().all(|form| kernel.is_uniform(form));
+    match stmt {
+        Stmt::Let(_, Op::Load { from, .. }) => seen(from.memory, all_uniform(&from.index)),
+        // Wide accesses and copies are for memory that is wide.
+        Stmt::LoadWide { from, .. } | Stmt::Copy { from, .. } => seen(from.memory, false),
+        Stmt::Let(_, Op::Lookup { memory, index }) => {
+            let of = |v: &systola_ir::ValueId| kernel.values[v.index()].shape;
+            seen(*memory, index.iter().all(|v| of(v) == Shape::Uniform));
+        }
+        Stmt::Let(..)
+        | Stmt::Set(..)
+        | Stmt::Store { .. }
+        | Stmt::StoreWide { .. }
+        | Stmt::CommitCopies
+        | Stmt::WaitCopies { .. }
+        | Stmt::For { .. }
+        | Stmt::If { .. }
+        | Stmt::Barrier
+        | Stmt::Signal { .. }
+        | Stmt::Await { .. }
+        | Stmt::Ticket { .. }
+        | Stmt::Comment(_) => {}
+    }
+}

@@ -1,0 +1,320 @@
+//! Loads, stores and copies of a lane.
+
+use systola_ir::form::Cond;
+use systola_ir::kernel::{Access, Memory};
+use systola_ir::mapping::Engine;
+use systola_ir::{Literal, Scalar, ValueId};
+
+use super::Cuda;
+use crate::c_family::Context;
+use crate::dialect::Action;
+use crate::error::Fault;
+use crate::expr::Expr;
+use crate::index::Stride;
+use crate::index::number;
+use crate::prelude::File;
+use crate::scalar::{self, c_type};
+
+const PACK: &str = "\
+// Elements that are moved at once.
+template <typename T, int N> struct alignas(sizeof(T) * N) Pack {
+    T at[N];
+};";
+
+/// The type of a memory's elements as they lie there: a `bool` is a byte.
+pub fn stored_type(cx: &Context<'_>, memory: Memory) -> Scalar {
+    let ty = match memory {
+        Memory::Global(b) => cx.program.buffers[b.index()].ty,
+        Memory::Shared(s) => cx.kernel.shared[s.index()].ty,
+    };
+    if ty == Scalar::Bool { Scalar::U8 } else { ty }
+}
+
+/// What lies in memory as a value of the type.
+fn as_value(e: Expr, ty: Scalar) -> Expr {
+    if ty == Scalar::Bool {
+        Expr::binary("!=", &e, &Expr::atom("0"))
+    } else {
+        e
+    }
+}
+
+/// The condition of an access; none where it always holds.
+fn guard(cx: &mut Context<'_>, when: &Cond) -> Result<Option<Expr>, Fault> {
+    if *when == Cond::TRUE {
+        return Ok(None);
+    }
+    cx.cond(when).map(Some)
+}
+
+fn pack_type(cx: &mut Context<'_>, element: Scalar, n: u32) -> Result<String, Fault> {
+    cx.prelude.add_type("Pack", || PACK.to_string());
+    Ok(format!("Pack<{}, {n}>", c_type(element)?))
+}
+
+impl Cuda {
+    /// An element, moved by so many along the last axis.
+    pub(super) fn element(
+        &self,
+        cx: &mut Context<'_>,
+        access: &Access,
+        moved: u32,
+    ) -> Result<Expr, Fault> {
+        let array = cx.pointer(access.memory);
+        let mut index = cx.counted_from_zero(access);
+        if let Some(last) = index.last_mut() {
+            *last = last.plus(moved.into());
+        }
+        let offset = cx.offset(access.memory, &index)?;
+        Ok(Expr::index(&array, &offset))
+    }
+
+    /// The address of an element.
+    pub(super) fn address(
+        &self,
+        cx: &mut Context<'_>,
+        access: &Access,
+        moved: u32,
+    ) -> Result<Expr, Fault> {
+        Ok(Expr::unary("&", &self.element(cx, access, moved)?))
+    }
+
+    /// What a load gives where its condition does not hold, as it would lie in memory.
+    fn absent(
+        &self,
+        cx: &mut Context<'_>,
+        element: Scalar,
+        otherwise: Option<Literal>,
+    ) -> Result<Expr, Fault> {
+        let literal = match otherwise {
+            Some(Literal::Bool(b)) => Literal::Int(b.into()),
+            Some(other) => other,
+            None => Literal::Int(0),
+        };
+        scalar::literal(cx.prelude, element, literal)
+    }
+
+    pub(super) fn load(
+        &self,
+        cx: &mut Context<'_>,
+        from: &Access,
+        moved: u32,
+        ty: Scalar,
+        otherwise: Option<Literal>,
+    ) -> Result<Expr, Fault> {
+        let element = stored_type(cx, from.memory);
+        if from.when == Cond::Const(false) {
+            return Ok(as_value(self.absent(cx, element, otherwise)?, ty));
+        }
+        let guard = guard(cx, &from.when)?;
+        let mut e = self.element(cx, from, moved)?;
+        if let Some(guard) = guard {
+            e = Expr::ternary(&guard, &e, &self.absent(cx, element, otherwise)?);
+        }
+        Ok(as_value(e, ty))
+    }
+
+    /// Consecutive elements, as many at a time as surely lie at a multiple of their size.
+    pub(super) fn load_elements(
+        &self,
+        cx: &mut Context<'_>,
+        to: &[ValueId],
+        from: &Access,
+        otherwise: Option<Literal>,
+    ) -> Result<Vec<Expr>, Fault> {
+        let element = stored_type(cx, from.memory);
+        let width = to.len() as u32;
+        let chunk = self.divisors.chunk(cx, from, width, element.bits() / 8);
+        let ty = |cx: &Context<'_>, n: u32| cx.kernel.values[to[n as usize].index()].ty;
+        if chunk == 1 || from.when == Cond::Const(false) {
+            return (0..width)
+                .map(|n| {
+                    let ty = ty(cx, n);
+                    self.load(cx, from, n, ty, otherwise)
+                })
+                .collect();
+        }
+        let pack = pack_type(cx, element, chunk)?;
+        let mut loaded = Vec::new();
+        for first in (0..width).step_by(chunk as usize) {
+            let wanted = format!("{}_pack", cx.memory_name(from.memory));
+            let name = cx.names.claim(&wanted);
+            let guard = guard(cx, &from.when)?;
+            let address = self.address(cx, from, first)?;
+            let there = format!("*(const {pack} *){}", address.text);
+            match guard {
+                None => cx.lines.push(&format!("const {pack} {name} = {there};")),
+                Some(guard) => {
+                    let absent = self.absent(cx, element, otherwise)?.text;
+                    let absent = vec![absent; chunk as usize].join(", ");
+                    cx.lines.push(&format!("{pack} {name} = {{{absent}}};"));
+                    cx.lines.open(&format!("if ({})", guard.text));
+                    cx.lines.push(&format!("{name} = {there};"));
+                    cx.lines.close();
+                }
+            }
+            for n in 0..chunk {
+                let e = Expr::atom(format!("{name}.at[{n}]"));
+                loaded.push(as_value(e, ty(cx, first + n)));
+            }
+        }
+        Ok(loaded)
+    }
+
+    pub(super) fn store_elements(
+        &self,
+        cx: &mut Context<'_>,
+        to: &Access,
+        values: &[ValueId],
+    ) -> Result<Action, Fault> {
+        let taken: Vec<Expr> = values.iter().map(|v| cx.take(*v)).collect();
+        if to.when == Cond::Const(false) {
+            return Ok(Action::default());
+        }
+        let element = stored_type(cx, to.memory);
+        let width = values.len() as u32;
+        let chunk = self.divisors.chunk(cx, to, width, element.bits() / 8);
+        let guard = guard(cx, &to.when)?;
+        let mut lines = Vec::new();
+        for (n, group) in taken.chunks(chunk as usize).enumerate() {
+            let first = n as u32 * chunk;
+            if chunk == 1 {
+                let there = self.element(cx, to, first)?;
+                lines.push(format!("{} = {};", there.text, group[0].text));
+                continue;
+            }
+            let pack = pack_type(cx, element, chunk)?;
+            let address = self.address(cx, to, first)?;
+            let elements: Vec<&str> = group.iter().map(|e| e.text.as_str()).collect();
+            let elements = elements.join(", ");
+            lines.push(format!("*({pack} *){} = {{{elements}}};", address.text));
+        }
+        Ok(Action { guard, lines })
+    }
+
+    /// From computed indices, each brought inside of its axis.
+    pub(super) fn lookup(
+        &self,
+        cx: &mut Context<'_>,
+        memory: Memory,
+        index: &[ValueId],
+        ty: Scalar,
+    ) -> Result<Expr, Fault> {
+        let array = cx.pointer(memory);
+        let element = stored_type(cx, memory);
+        let extents = cx.extents(memory);
+        let mut offset: Option<Expr> = None;
+        let mut some: Option<Expr> = None;
+        for (axis, (value, extent)) in index.iter().zip(&extents).enumerate() {
+            let of = cx.kernel.values[value.index()].ty;
+            let name = format!("inside_{of}");
+            let section = if of.is_signed_int() {
+                "inside_signed"
+            } else {
+                "inside_unsigned"
+            };
+            let letters = [('T', c_type(of)?), ('N', of.name())];
+            cx.prelude.add(&name, File::Cuda, section, &letters);
+            let count = cx.form(extent)?;
+            // An array without elements has nothing to read, not even its first.
+            if extent.as_constant().is_none_or(|c| c <= 0) {
+                let positive = Expr::binary(">", &count, &Expr::atom("0"));
+                some = Some(match some {
+                    None => positive,
+                    Some(so_far) => Expr::binary("&&", &so_far, &positive),
+                });
+            }
+            let inside = Expr::call(&name, &[cx.take(*value), count]);
+            let term = match cx.stride(memory, axis)? {
+                Stride::Const(1) => inside,
+                Stride::Const(c) => Expr::binary("*", &number(c)?, &inside),
+                Stride::Named(stride) => Expr::binary("*", &Expr::atom(stride), &inside),
+            };
+            offset = Some(match offset {
+                None => term,
+                Some(so_far) => Expr::binary("+", &so_far, &term),
+            });
+        }
+        let mut e = Expr::index(&array, &offset.unwrap_or_else(|| Expr::atom("0")));
+        if let Some(some) = some {
+            e = Expr::ternary(&some, &e, &self.absent(cx, element, None)?);
+        }
+        Ok(as_value(e, ty))
+    }
+
+    /// So many consecutive elements into shared memory.
+    pub(super) fn copy_elements(
+        &self,
+        cx: &mut Context<'_>,
+        to: &Access,
+        from: &Access,
+        width: u32,
+        engine: Engine,
+    ) -> Result<Action, Fault> {
+        let when = to.when.clone().and(from.when.clone());
+        if when == Cond::Const(false) || width == 0 {
+            return Ok(Action::default());
+        }
+        let element = stored_type(cx, to.memory);
+        let bytes = element.bits() / 8;
+        let chunk = self
+            .divisors
+            .chunk(cx, to, width, bytes)
+            .min(self.divisors.chunk(cx, from, width, bytes));
+        let guard = guard(cx, &when)?;
+        let engine = match engine {
+            Engine::CpAsync | Engine::Bulk if chunk * bytes >= 4 => Engine::CpAsync,
+            Engine::CpAsync | Engine::Bulk | Engine::Plain => Engine::Plain,
+        };
+        let mut lines = Vec::new();
+        for first in (0..width).step_by(chunk as usize) {
+            lines.push(match engine {
+                Engine::CpAsync | Engine::Bulk => {
+                    let (to, from) = (self.address(cx, to, first)?, self.address(cx, from, first)?);
+                    let name = self.async_copy(cx, chunk * bytes)?;
+                    format!("{};", Expr::call(&name, &[to, from]).text)
+                }
+                Engine::Plain if chunk == 1 => {
+                    let (to, from) = (self.element(cx, to, first)?, self.element(cx, from, first)?);
+                    format!("{} = {};", to.text, from.text)
+                }
+                Engine::Plain => {
+                    let pack = pack_type(cx, element, chunk)?;
+                    let (to, from) = (self.address(cx, to, first)?, self.address(cx, from, first)?);
+                    format!("*({pack} *){} = *(const {pack} *){};", to.text, from.text)
+                }
+            });
+        }
+        Ok(Action { guard, lines })
+    }
+
+    /// The function that starts a copy of so many bytes.
+    fn async_copy(&self, cx: &mut Context<'_>, bytes: u32) -> Result<String, Fault> {
+        cx.prelude.add_type("Pack", || PACK.to_string());
+        let name = format!("copy_async_{bytes}");
+        // Past the first-level cache, where that is possible.
+        let cache = if bytes == 16 { "cg" } else { "ca" };
+        let letters = [
+            ('N', bytes.to_string()),
+            ('K', (bytes / 4).to_string()),
+            ('C', cache.to_string()),
+        ];
+        let letters: Vec<(char, &str)> = letters.iter().map(|(c, s)| (*c, s.as_str())).collect();
+        cx.prelude.add(&name, File::Cuda, "copy_async", &letters);
+        Ok(name)
+    }
+
+    /// The one element of a flag, and the condition of the access.
+    pub(super) fn flag(
+        &self,
+        cx: &mut Context<'_>,
+        access: &Access,
+    ) -> Result<(Expr, Option<Expr>), Fault> {
+        let uniform = access.index.iter().all(|form| cx.kernel.is_uniform(form));
+        if !uniform || !cx.kernel.cond_is_uniform(&access.when) {
+            return Err(Fault::unsupported("a flag depends on the lane"));
+        }
+        let guard = guard(cx, &access.when)?;
+        Ok((self.address(cx, access, 0)?, guard))
+    }
+}

@@ -1,0 +1,410 @@
+//! Where the lanes of a warp have to wait for each other.
+//!
+//! A kernel orders the accesses of all lanes statement by statement; threads of a warp keep that order only where
+//! they are told to. Two accesses of different lanes to one element, at least one of them a store, need a meeting
+//! in between. Accesses that provably stay apart, such as those of each lane to its own elements, need none.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use systola_ir::DimId;
+use systola_ir::form::Form;
+use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::{Access, Kernel, Memory, Op, Stmt};
+
+use super::align::gcd;
+use crate::usage::Usage;
+
+/// The statements that a meeting comes before.
+#[derive(Clone, Debug, Default)]
+pub struct Meetings(BTreeSet<*const Stmt>);
+
+impl Meetings {
+    pub fn new(kernel: &Kernel, usage: &Usage, mirrored: bool) -> Meetings {
+        let mut flow = Flow {
+            kernel,
+            usage,
+            mirrored,
+            tracked: tracked(kernel, usage),
+            marks: BTreeSet::new(),
+        };
+        let mut state = State::default();
+        flow.stmts(&kernel.body, &mut state);
+        Meetings(flow.marks)
+    }
+
+    pub fn before(&self, stmt: &Stmt) -> bool {
+        self.0.contains(&std::ptr::from_ref(stmt))
+    }
+}
+
+/// Memories that are both written and read here. What is only written is written once.
+fn tracked(kernel: &Kernel, usage: &Usage) -> BTreeSet<Memory> {
+    let mut read = BTreeSet::new();
+    walk(&kernel.body, &mut |stmt| match stmt {
+        Stmt::Let(_, Op::Load { from, .. })
+        | Stmt::LoadWide { from, .. }
+        | Stmt::Copy { from, .. } => {
+            read.insert(from.memory);
+        }
+        Stmt::Let(_, Op::Lookup { memory, .. }) => {
+            read.insert(*memory);
+        }
+        Stmt::Let(..)
+        | Stmt::Set(..)
+        | Stmt::Store { .. }
+        | Stmt::StoreWide { .. }
+        | Stmt::CommitCopies
+        | Stmt::WaitCopies { .. }
+        | Stmt::For { .. }
+        | Stmt::If { .. }
+        | Stmt::Barrier
+        | Stmt::Signal { .. }
+        | Stmt::Await { .. }
+        | Stmt::Ticket { .. }
+        | Stmt::Comment(_) => {}
+    });
+    read.intersection(&usage.written).copied().collect()
+}
+
+/// An access since the last meeting.
+#[derive(Clone, Debug, PartialEq)]
+struct Touch {
+    /// `None`: anywhere.
+    place: Option<Place>,
+    writes: bool,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    /// One for each axis.
+    index: Vec<Coordinate>,
+    /// Elements along the last axis.
+    width: u32,
+}
+
+/// The form, give or take any multiple of a number, since variables in it may have changed; 0: exactly the form.
+#[derive(Clone, Debug, PartialEq)]
+struct Coordinate {
+    form: Form,
+    give: i128,
+}
+
+impl Coordinate {
+    /// The same after the variable has gone on by a multiple of the step. `None`: it can be anything.
+    fn after(&self, var: DimId, step: i128) -> Option<Coordinate> {
+        let coefficient = self.form.coefficient(var);
+        let own = Form::from(var).scale(&coefficient).ok()?;
+        if self.form.sub(&own).dims().contains(&var) {
+            return None;
+        }
+        let moved = coefficient.as_constant()?.checked_mul(step)?;
+        Some(Coordinate {
+            form: self.form.clone(),
+            give: gcd(self.give, moved),
+        })
+    }
+}
+
+/// What was touched since the last meeting.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct State(BTreeMap<Memory, Vec<Touch>>);
+
+/// More touches of a memory than this are taken to be anywhere.
+const MOST_TOUCHES: usize = 48;
+
+impl State {
+    fn add(&mut self, memory: Memory, touch: Touch) {
+        let touches = self.0.entry(memory).or_default();
+        if touches.contains(&touch) {
+            return;
+        }
+        touches.push(touch);
+        if touches.len() > MOST_TOUCHES {
+            let writes = touches.iter().any(|t| t.writes);
+            *touches = vec![Touch {
+                place: None,
+                writes,
+            }];
+        }
+    }
+
+    fn join(&mut self, other: &State) {
+        for (memory, touches) in &other.0 {
+            for touch in touches {
+                self.add(*memory, touch.clone());
+            }
+        }
+    }
+
+    /// The variable has another value from here on, some multiple of the step away.
+    fn forget(&self, var: DimId, step: i128) -> State {
+        let mut state = State::default();
+        for (memory, touches) in &self.0 {
+            for touch in touches {
+                let place = touch.place.as_ref().and_then(|place| {
+                    let index = place.index.iter().map(|c| c.after(var, step));
+                    Some(Place {
+                        index: index.collect::<Option<_>>()?,
+                        width: place.width,
+                    })
+                });
+                let writes = touch.writes;
+                state.add(*memory, Touch { place, writes });
+            }
+        }
+        state
+    }
+}
+
+struct Flow<'a> {
+    kernel: &'a Kernel,
+    usage: &'a Usage,
+    /// Do several threads stand for one lane?
+    mirrored: bool,
+    tracked: BTreeSet<Memory>,
+    marks: BTreeSet<*const Stmt>,
+}
+
+impl Flow<'_> {
+    fn stmts(&mut self, stmts: &[Stmt], state: &mut State) {
+        for stmt in stmts {
+            self.stmt(stmt, state);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt, state: &mut State) {
+        match stmt {
+            Stmt::Let(v, _) if self.usage.reads[v.index()] == 0 => {}
+            Stmt::Let(_, Op::Load { from, .. }) => self.touch(stmt, state, from, 1, false),
+            Stmt::Let(_, Op::Lookup { memory, .. }) => {
+                let touch = Touch {
+                    place: None,
+                    writes: false,
+                };
+                self.meet(stmt, state, *memory, touch);
+            }
+            Stmt::LoadWide { to, from, .. } => {
+                self.touch(stmt, state, from, to.len() as u32, false);
+            }
+            Stmt::Store { to, .. } => self.touch(stmt, state, to, 1, true),
+            Stmt::StoreWide { to, values } => {
+                self.touch(stmt, state, to, values.len() as u32, true);
+            }
+            Stmt::Copy {
+                to, from, width, ..
+            } => {
+                self.touch(stmt, state, from, *width, false);
+                self.touch(stmt, state, to, *width, true);
+            }
+            Stmt::For {
+                var,
+                lo,
+                step,
+                body,
+                ..
+            } => {
+                // From another beginning it does not go in the same steps.
+                let step = match &lo[..] {
+                    [only] if only.as_constant().is_some() => *step,
+                    _ => 1,
+                };
+                // The end of a turn comes before the next; what is marked stays marked, so that this ends.
+                loop {
+                    let mut inside = state.clone();
+                    let marked = self.marks.len();
+                    self.stmts(body, &mut inside);
+                    let before = state.clone();
+                    state.join(&inside.forget(*var, step));
+                    if *state == before && self.marks.len() == marked {
+                        break;
+                    }
+                }
+                *state = state.forget(*var, step);
+            }
+            Stmt::If {
+                then, otherwise, ..
+            } => {
+                let mut other = state.clone();
+                self.stmts(then, state);
+                self.stmts(otherwise, &mut other);
+                state.join(&other);
+            }
+            // All of them end with lanes that have met.
+            Stmt::WaitCopies { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. } => *state = State::default(),
+            Stmt::Let(..) | Stmt::Set(..) | Stmt::CommitCopies | Stmt::Comment(_) => {}
+        }
+    }
+
+    fn touch(&mut self, stmt: &Stmt, state: &mut State, access: &Access, width: u32, writes: bool) {
+        let index = access.index.iter().map(|form| Coordinate {
+            form: form.clone(),
+            give: 0,
+        });
+        let place = Some(Place {
+            index: index.collect(),
+            width,
+        });
+        self.meet(stmt, state, access.memory, Touch { place, writes });
+    }
+
+    fn meet(&mut self, stmt: &Stmt, state: &mut State, memory: Memory, touch: Touch) {
+        if !self.tracked.contains(&memory) {
+            return;
+        }
+        let known = state.0.get(&memory);
+        let clashes = known.is_some_and(|touches| {
+            touches
+                .iter()
+                .any(|t| (t.writes || touch.writes) && self.may_clash(t, &touch))
+        });
+        let at = std::ptr::from_ref(stmt);
+        if clashes || self.marks.contains(&at) {
+            self.marks.insert(at);
+            *state = State::default();
+        }
+        state.add(memory, touch);
+    }
+
+    /// May different threads of a warp touch one element?
+    fn may_clash(&self, a: &Touch, b: &Touch) -> bool {
+        let (Some(a), Some(b)) = (&a.place, &b.place) else {
+            return true;
+        };
+        let last = a.index.len().saturating_sub(1);
+        let axes = a.index.iter().zip(&b.index).enumerate();
+        let apart = axes.into_iter().any(|(axis, (x, y))| {
+            let widths = if axis == last {
+                (a.width, b.width)
+            } else {
+                (1, 1)
+            };
+            self.keeps_apart(x, y, widths)
+        });
+        !apart
+    }
+
+    /// Does one axis suffice to keep different threads apart?
+    fn keeps_apart(&self, a: &Coordinate, b: &Coordinate, widths: (u32, u32)) -> bool {
+        let give = gcd(a.give, b.give);
+        let (a, b) = (&a.form, &b.form);
+        let mut step = 0;
+        if let Some(lane) = self.kernel.lane() {
+            let Some(c) = a.coefficient(lane).as_constant() else {
+                return false;
+            };
+            let linear = |form: &Form| {
+                let own = Form::from(lane).scale(&form.coefficient(lane));
+                own.is_ok_and(|own| !form.sub(&own).dims().contains(&lane))
+            };
+            if a.coefficient(lane) != b.coefficient(lane) || !linear(a) || !linear(b) {
+                return false;
+            }
+            step = c;
+        }
+        let Some(distance) = a.sub(b).as_constant() else {
+            return false;
+        };
+        let most = i128::from(self.kernel.lanes) - 1;
+        let (before, after) = (-i128::from(widths.1) + 1, i128::from(widths.0) - 1);
+        (-most..=most)
+            .filter(|lanes| *lanes != 0 || self.mirrored)
+            .all(|lanes| {
+                let gap = step * lanes + distance;
+                (before..=after).all(|more| match give {
+                    0 => gap + more != 0,
+                    give => (gap + more) % give != 0,
+                })
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systola_ir::SharedId;
+    use systola_ir::form::Poly;
+    use systola_ir::kernel::{Shape, Shared, Value, Var, VarKind};
+    use systola_ir::{Scalar, ValueId};
+
+    use super::*;
+
+    const LANE: DimId = DimId(0);
+    const K: DimId = DimId(1);
+
+    /// s[store] = v; v = s[load], in a loop over k = 0, step, …
+    fn waits(store: &Form, load: &Form, step: i128, lanes: u32) -> usize {
+        let memory = Memory::Shared(SharedId(0));
+        let otherwise = None;
+        let from = Access::new(memory, vec![load.clone()]);
+        let body = vec![
+            Stmt::Store {
+                to: Access::new(memory, vec![store.clone()]),
+                value: ValueId(0),
+            },
+            Stmt::Let(ValueId(1), Op::Load { from, otherwise }),
+            // Somebody has to read it.
+            Stmt::Set(systola_ir::RegId(0), ValueId(1)),
+            Stmt::Let(ValueId(2), Op::Get(systola_ir::RegId(0))),
+            Stmt::Store {
+                to: Access::new(Memory::Shared(SharedId(1)), vec![Form::zero()]),
+                value: ValueId(2),
+            },
+        ];
+        let var = |name: &str, kind| Var {
+            name: name.to_string(),
+            kind,
+        };
+        let value = |_| Value {
+            name: "v".to_string(),
+            ty: Scalar::F32,
+            shape: Shape::Varying,
+        };
+        let shared = |name: &str| Shared {
+            name: name.to_string(),
+            ty: Scalar::F32,
+            extents: vec![Poly::constant(4096)],
+        };
+        let kernel = Kernel {
+            name: "k".to_string(),
+            lanes,
+            warps: 1,
+            vars: vec![var("lane", VarKind::Lane), var("k", VarKind::Loop)],
+            shared: vec![shared("s"), shared("t")],
+            regs: vec![systola_ir::kernel::Reg {
+                name: "r".to_string(),
+                ty: Scalar::F32,
+                shape: Shape::Varying,
+            }],
+            values: (0..3).map(value).collect(),
+            body: vec![Stmt::For {
+                var: K,
+                lo: vec![Form::zero()],
+                hi: vec![Form::from(1024)],
+                step,
+                body,
+            }],
+        };
+        let usage = Usage::new(&kernel);
+        Meetings::new(&kernel, &usage, lanes < 32).0.len()
+    }
+
+    #[test]
+    fn lanes_wait_only_for_others() {
+        let (lane, k) = (Form::from(LANE), Form::from(K));
+        let own = lane.add(&k);
+        // Each lane its own elements, of all turns.
+        assert_eq!(waits(&own, &own, 32, 32), 0);
+        // In turns that are closer, the elements of one lane are those of another before.
+        assert_eq!(waits(&own, &own, 16, 32), 1);
+        // The neighbour's, before it is read and before it is written again.
+        assert_eq!(waits(&own, &own.plus(1), 32, 32), 2);
+        // Far enough away, also in other turns.
+        let far = lane.add(&k.scale(&Poly::constant(2)).unwrap());
+        assert_eq!(waits(&far, &far.plus(32), 32, 32), 0);
+        // Several threads stand for one lane.
+        assert!(waits(&own, &own, 32, 8) > 0);
+    }
+}

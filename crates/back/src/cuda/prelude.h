@@ -1,0 +1,142 @@
+#: floordiv
+$Q $T floordiv($T a, $T c)
+{
+    return a / c - (a % c < 0);
+}
+
+#: mod
+$Q $T mod($T a, $T c)
+{
+    const $T r = a % c;
+    return r < 0 ? r + c : r;
+}
+
+#: wrap
+// Wraps around, which signed arithmetic in C++ does not promise.
+$Q $T $F_$N($T a, $T b)
+{
+    return ($T)(($U)a $O ($U)b);
+}
+
+#: wrap_neg
+$Q $T neg_$N($T a)
+{
+    return ($T)(0 - ($U)a);
+}
+
+#: wrap_abs
+$Q $T abs_$N($T a)
+{
+    return a < 0 ? ($T)(0 - ($U)a) : a;
+}
+
+#: extremum
+// One NaN is ignored.
+$Q $T $F_$N($T a, $T b)
+{
+    return $G(a, b);
+}
+
+#: inside_signed
+// The nearest index of an axis.
+$Q index_t inside_$N($T i, index_t n)
+{
+    return i < 0 ? 0 : i < n ? (index_t)i : n - 1;
+}
+
+#: inside_unsigned
+// The nearest index of an axis.
+$Q index_t inside_$N($T i, index_t n)
+{
+    return i < (uint64_t)n ? (index_t)i : n - 1;
+}
+
+#: shuffle_narrow
+// Narrow values travel as an int.
+$Q $T $F_$N($T a, int by)
+{
+    return ($T)$G(0xffffffffu, (int)a, by, $L);
+}
+
+#: shuffle
+$Q $T $F_$N($T a, int by)
+{
+    return $G(0xffffffffu, a, by, $L);
+}
+
+#: slide
+// Lane l gets element l + $L - by of low and high, one after the other: each lane sends the one that is wanted.
+$Q $T slide_$N($T low, $T high, int by, int lane)
+{
+    return lane_$N(lane >= $L - by ? low : high, lane + $L - by);
+}
+
+#: copy_async
+// $N bytes into shared memory, there after wait_copies.
+$Q void copy_async_$N(void *to, const void *from)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.$C.shared.global [%0], [%1], $N;" ::"r"((unsigned)__cvta_generic_to_shared(to)),
+                 "l"(__cvta_generic_to_global(from))
+                 : "memory");
+#else
+    *(Pack<unsigned, $K> *)to = *(const Pack<unsigned, $K> *)from;
+#endif
+}
+
+#: commit_copies
+$Q void commit_copies()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+#: wait_copies
+$Q void wait_copies_$N()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group $N;" ::: "memory");
+#endif
+    __syncwarp();
+}
+
+#: signal_flag
+// After all that the block wrote; every thread comes here.
+$Q void signal_flag(int32_t *flag)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        asm volatile("red.release.gpu.global.add.s32 [%0], 1;" ::"l"(__cvta_generic_to_global(flag)) : "memory");
+    }
+}
+
+#: await_flag
+$Q void await_flag(const int32_t *flag, index_t at_least)
+{
+    for (;;) {
+        int32_t seen;
+        asm volatile("ld.acquire.gpu.global.s32 %0, [%1];"
+                     : "=r"(seen)
+                     : "l"(__cvta_generic_to_global(flag))
+                     : "memory");
+        if (seen >= at_least)
+            break;
+        __nanosleep(40);
+    }
+    __syncwarp();
+}
+
+#: draw_ticket
+// One number for the block; every thread comes here.
+$Q index_t draw_ticket(int32_t *counter)
+{
+    __shared__ int32_t drawn;
+    if (threadIdx.x == 0)
+        drawn = atomicAdd(counter, 1);
+    __syncthreads();
+    const index_t ticket = drawn;
+    __syncthreads();
+    return ticket;
+}

@@ -1,0 +1,212 @@
+//! Operators on the values of a lane, and their moves between lanes.
+
+use systola_ir::form::Form;
+use systola_ir::{BinOp, Scalar, UnOp, ValueId};
+
+use super::Cuda;
+use crate::c_family::Context;
+use crate::error::Fault;
+use crate::expr::Expr;
+use crate::index::number;
+use crate::prelude::{File, Prelude};
+use crate::scalar::{self, c_type, unsigned};
+
+/// Signed integers that C++ computes as they are: an overflow has no meaning there.
+fn must_wrap(ty: Scalar) -> bool {
+    ty.is_signed_int() && ty.bits() >= 32
+}
+
+pub fn unary(prelude: &mut Prelude, op: UnOp, ty: Scalar, a: &Expr) -> Result<Expr, Fault> {
+    let section = match op {
+        UnOp::Neg if must_wrap(ty) => "wrap_neg",
+        UnOp::Abs if must_wrap(ty) => "wrap_abs",
+        UnOp::Neg | UnOp::Abs | UnOp::Not | UnOp::Sqrt | UnOp::Exp | UnOp::Log => {
+            return scalar::unary(prelude, op, ty, a);
+        }
+    };
+    let name = match op {
+        UnOp::Neg => format!("neg_{ty}"),
+        UnOp::Abs | UnOp::Not | UnOp::Sqrt | UnOp::Exp | UnOp::Log => format!("abs_{ty}"),
+    };
+    let letters = [
+        ('T', c_type(ty)?),
+        ('N', ty.name()),
+        ('U', c_type(unsigned(ty))?),
+    ];
+    prelude.add(&name, File::Cuda, section, &letters);
+    Ok(Expr::call(&name, std::slice::from_ref(a)))
+}
+
+pub fn binary(
+    prelude: &mut Prelude,
+    op: BinOp,
+    ty: Scalar,
+    a: &Expr,
+    b: &Expr,
+) -> Result<Expr, Fault> {
+    let (wrapping, extremum) = match op {
+        BinOp::Add if must_wrap(ty) => (Some(("add", "+")), None),
+        BinOp::Sub if must_wrap(ty) => (Some(("sub", "-")), None),
+        // Two of 16 bits are multiplied as ints.
+        BinOp::Mul if must_wrap(ty) || ty == Scalar::U16 => (Some(("mul", "*")), None),
+        BinOp::Min if ty.is_float() => (None, Some(("min", "fmin"))),
+        BinOp::Max if ty.is_float() => (None, Some(("max", "fmax"))),
+        BinOp::Add
+        | BinOp::Sub
+        | BinOp::Mul
+        | BinOp::Div
+        | BinOp::Rem
+        | BinOp::Min
+        | BinOp::Max
+        | BinOp::Pow
+        | BinOp::Eq
+        | BinOp::Ne
+        | BinOp::Lt
+        | BinOp::Le
+        | BinOp::Gt
+        | BinOp::Ge
+        | BinOp::And
+        | BinOp::Or
+        | BinOp::BitAnd
+        | BinOp::BitOr
+        | BinOp::BitXor
+        | BinOp::Shl
+        | BinOp::Shr => (None, None),
+    };
+    let name = if let Some((name, sign)) = wrapping {
+        let wide = if ty == Scalar::U16 {
+            "uint32_t"
+        } else {
+            c_type(unsigned(ty))?
+        };
+        let letters = [
+            ('T', c_type(ty)?),
+            ('N', ty.name()),
+            ('U', wide),
+            ('F', name),
+            ('O', sign),
+        ];
+        let full = format!("{name}_{ty}");
+        prelude.add(&full, File::Cuda, "wrap", &letters);
+        full
+    } else if let Some((name, function)) = extremum {
+        let suffix = if ty == Scalar::F32 { "f" } else { "" };
+        let letters = [
+            ('T', c_type(ty)?),
+            ('N', ty.name()),
+            ('F', name),
+            ('G', &format!("{function}{suffix}")),
+        ];
+        let full = format!("{name}_{ty}");
+        prelude.add(&full, File::Cuda, "extremum", &letters);
+        full
+    } else {
+        return scalar::binary(prelude, op, ty, a, b);
+    };
+    Ok(Expr::call(&name, &[a.clone(), b.clone()]))
+}
+
+/// How values travel between lanes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Move {
+    /// From the lane that is named.
+    Lane,
+    /// From so many lanes below.
+    Up,
+    /// From so many lanes above.
+    Down,
+}
+
+impl Cuda {
+    /// The function for a move of values of a type.
+    fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move) -> Result<String, Fault> {
+        let (name, function) = match by {
+            Move::Lane => ("lane", "__shfl_sync"),
+            Move::Up => ("up", "__shfl_up_sync"),
+            Move::Down => ("down", "__shfl_down_sync"),
+        };
+        let full = format!("{name}_{ty}");
+        let section = if ty.bits() < 32 {
+            "shuffle_narrow"
+        } else {
+            "shuffle"
+        };
+        let letters = [
+            ('T', c_type(ty)?),
+            ('N', ty.name()),
+            ('F', name),
+            ('G', function),
+            ('L', &self.lanes.to_string()),
+        ];
+        prelude.add(&full, File::Cuda, section, &letters);
+        Ok(full)
+    }
+
+    /// The value of another lane.
+    pub(super) fn shuffle(
+        &self,
+        cx: &mut Context<'_>,
+        value: ValueId,
+        from: &Form,
+    ) -> Result<Expr, Fault> {
+        let ty = cx.kernel.values[value.index()].ty;
+        let a = cx.take(value);
+        if self.lanes == 1 {
+            return Ok(a);
+        }
+        let mover = self.mover(cx.prelude, ty, Move::Lane)?;
+        let from = Expr::cast("int", &cx.form(from)?);
+        Ok(Expr::call(&mover, &[a, from]))
+    }
+
+    pub(super) fn slide(
+        &self,
+        cx: &mut Context<'_>,
+        low: Option<ValueId>,
+        high: Option<ValueId>,
+        by: u32,
+    ) -> Result<Expr, Fault> {
+        let lanes = self.lanes;
+        let ty = |cx: &Context<'_>, v: ValueId| cx.kernel.values[v.index()].ty;
+        match (low, high) {
+            (_, Some(high)) if by == 0 => {
+                low.map(|v| cx.take(v));
+                Ok(cx.take(high))
+            }
+            (Some(low), _) if by >= lanes => {
+                high.map(|v| cx.take(v));
+                Ok(cx.take(low))
+            }
+            (None, Some(only)) => {
+                let mover = self.mover(cx.prelude, ty(cx, only), Move::Up)?;
+                Ok(Expr::call(&mover, &[cx.take(only), number(by.into())?]))
+            }
+            (Some(only), None) => {
+                let mover = self.mover(cx.prelude, ty(cx, only), Move::Down)?;
+                let by = number((lanes - by.min(lanes)).into())?;
+                Ok(Expr::call(&mover, &[cx.take(only), by]))
+            }
+            (Some(low), Some(high)) => {
+                let ty = ty(cx, low);
+                let mover = self.mover(cx.prelude, ty, Move::Lane)?;
+                let lane = self.lane.clone();
+                let (low, high) = (cx.take(low), cx.take(high));
+                if low == high {
+                    // A rotation.
+                    let from = Expr::atom(format!("{lane} + {}", lanes - by));
+                    return Ok(Expr::call(&mover, &[low, from]));
+                }
+                let name = format!("slide_{ty}");
+                let letters = [
+                    ('T', c_type(ty)?),
+                    ('N', ty.name()),
+                    ('L', &lanes.to_string()),
+                ];
+                cx.prelude.add(&name, File::Cuda, "slide", &letters);
+                let by = number(by.into())?;
+                Ok(Expr::call(&name, &[low, high, by, Expr::atom(lane)]))
+            }
+            (None, None) => Err(Fault::unsupported("a slide of nothing")),
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! `systola gpu`: what has to be seen on a machine with a GPU.
+
+use crate::source::Outcome;
+
+mod sizes;
+mod verify;
+
+/// Check what only a machine with an NVIDIA GPU can show
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum What {
+    Verify(verify::Args),
+}
+
+pub fn run(args: &Args) -> Outcome {
+    match &args.what {
+        What::Verify(args) => verify::run(args),
+    }
+}

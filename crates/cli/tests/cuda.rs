@@ -1,0 +1,108 @@
+//! NVIDIA GPUs on the command line: what is printed without one, and what is said where there is none.
+
+mod common;
+
+use common::{CORE, check, command, stderr, stdout};
+
+/// Does a GPU answer on this machine?
+fn has_gpu() -> bool {
+    let (out, _) = check(&["devices"], 0);
+    out.lines().any(|line| line.starts_with("cuda "))
+}
+
+#[test]
+fn devices_are_listed_or_their_absence_is_explained() {
+    let (out, err) = check(&["devices"], 0);
+    assert!(err.is_empty(), "{err}");
+    assert!(out.contains("cpu ") && out.contains("NVRTC"), "{out}");
+    assert!(
+        has_gpu() || out.contains("no cuda: there is no NVIDIA GPU"),
+        "{out}"
+    );
+}
+
+#[test]
+fn cuda_is_printed_without_a_gpu() {
+    let (out, _) = check(&["emit", CORE, "--map", "fbs", "--target", "cuda"], 0);
+    for part in [
+        "extern \"C\" __global__ void __launch_bounds__(32, 1)",
+        "const float *__restrict__ x",
+        "threadIdx.x % 32",
+    ] {
+        assert!(out.contains(part), "{part}\n{out}");
+    }
+    let fixed = ["emit", CORE, "--map", "taps", "--target", "cuda"];
+    let (out, _) = check(&[&fixed[..], &["-p", "Q=5", "--fix", "Q"]].concat(), 0);
+    assert!(out.contains("__constant__ float w_constant[5];"), "{out}");
+}
+
+#[test]
+fn options_of_other_targets_are_refused() {
+    let emit = ["emit", CORE, "--map", "sbm"];
+    for (more, said) in [
+        (&["--target", "cuda", "--simd", "avx2"][..], "--simd"),
+        (&["--target", "cuda", "--machine", "cpu"][..], "--machine"),
+        (&["--arch", "sm_90"][..], "--arch"),
+    ] {
+        let (_, err) = check(&[&emit[..], more].concat(), 1);
+        assert!(err.contains(said), "{err}");
+    }
+    let run = ["run", CORE, "--map", "sbm"];
+    for (more, said) in [
+        (&["--target", "cuda", "--threads", "2"][..], "--threads"),
+        (&["--target", "cuda", "--simd", "avx2"][..], "--simd"),
+        (&["--target", "cpu", "--machine", "cuda"][..], "--machine"),
+        (&["--target", "cpu", "--device", "0"][..], "--device"),
+        (&["--machine", "cuda"][..], "--machine"),
+    ] {
+        let (_, err) = check(&[&run[..], more].concat(), 1);
+        assert!(err.contains(said), "{err}");
+    }
+}
+
+#[test]
+fn the_kernel_of_a_gpu_is_interpreted() {
+    let run = ["run", CORE, "--map", "sbm", "--target", "kernel"];
+    let (out, _) = check(&[&run[..], &["--machine", "cuda", "--verify"]].concat(), 0);
+    assert!(out.contains("kernel with 32 lanes (cuda)"), "{out}");
+    assert!(out.contains("\nverified "), "{out}");
+    let dump = ["dump", CORE, "--map", "sbm", "--after", "kernel"];
+    let (out, _) = check(&[&dump[..], &["--machine", "cuda"]].concat(), 0);
+    assert!(out.contains("32 lanes"), "{out}");
+}
+
+/// On a machine with a GPU the same commands verify.
+#[test]
+fn without_a_gpu_it_is_said() {
+    let run = ["run", CORE, "--map", "sbm", "--target", "cuda", "--verify"];
+    if has_gpu() {
+        let (out, _) = check(&run, 0);
+        assert!(out.contains("\nverified "), "{out}");
+        return;
+    }
+    let (_, err) = check(&run, 1);
+    assert!(
+        err.contains("E0641") && err.contains("--target cpu"),
+        "{err}"
+    );
+    let (_, err) = check(&["gpu", "verify", "gallery"], 1);
+    assert!(err.contains("E0641"), "{err}");
+    let (out, _) = check(&["explain", "E0641"], 0);
+    assert!(out.contains("systola devices"), "{out}");
+}
+
+/// An architecture that is none: NVRTC says so, or is not there.
+#[test]
+fn what_nvrtc_says_is_shown() {
+    let args = ["emit", CORE, "--map", "sbm", "--target", "cuda", "--arch"];
+    let output = command(&[&args[..], &["sm_10"]].concat()).output();
+    let output = output.expect("it runs");
+    let (out, err) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "{err}");
+    assert!(out.contains("__global__"), "{out}");
+    assert!(err.contains("E0644") || err.contains("E0643"), "{err}");
+    assert!(
+        !err.contains("E0644") || err.contains("gpu-architecture"),
+        "{err}"
+    );
+}

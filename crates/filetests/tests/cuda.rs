@@ -1,0 +1,149 @@
+//! The CUDA C++ of every mapping of the gallery through NVRTC, which needs no GPU.
+//!
+//! `cargo xtask test` installs NVRTC below `target/` and says where in `SYSTOLA_NVRTC`; then it must be there. Without
+//! that variable, and without a toolkit on the machine, the test says that it is skipped.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use systola::rt::cuda::{CudaCompileOptions, Resources, compile_only, nvrtc_version};
+use systola_driver::{Fix, cuda_machine, emit_cuda, lower};
+use systola_filetests::gallery::{self, Algorithm, File};
+use systola_filetests::reference;
+
+#[expect(dead_code, reason = "shared with the tests of the gallery")]
+#[path = "gallery/support.rs"]
+mod support;
+
+use support::{parse, sizes, system};
+
+/// Architectures, with whether indices have 32 bits.
+const ARCHITECTURES: [(&str, bool); 2] = [("sm_80", false), ("sm_90", true)];
+
+/// Legal at some sizes only: D11 asks N² ≥ 2M − 1.
+const AT_SOME_SIZES: &[(&str, &str)] = &[("vision/motion_estimation.ure", "linear_n")];
+
+#[derive(Default)]
+struct Seen {
+    mappings: usize,
+    compiled: usize,
+    rows: BTreeMap<String, Vec<Resources>>,
+    failures: Vec<String>,
+}
+
+/// Is there NVRTC? Where it was promised, it must be.
+fn has_nvrtc() -> bool {
+    match nvrtc_version() {
+        Ok(_) => true,
+        Err(error) => {
+            let promised = std::env::var_os("SYSTOLA_NVRTC").is_some();
+            assert!(!promised, "{error}");
+            println!("skipped: {error}");
+            false
+        }
+    }
+}
+
+#[test]
+fn every_mapping_compiles_without_a_warning() {
+    if !has_nvrtc() {
+        return;
+    }
+    let algorithms: BTreeMap<String, Algorithm> = gallery::algorithms()
+        .into_iter()
+        .map(|a| (a.file.clone(), a))
+        .collect();
+    let files = gallery::files();
+    let next = AtomicUsize::new(0);
+    let seen = Mutex::new(Seen::default());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    try_file(file, algorithms.get(&file.path), &seen);
+                }
+            });
+        }
+    });
+    let seen = seen.into_inner().expect("no thread panicked");
+    print!("{}", table(&seen.rows));
+    println!("{} mappings, {} compiled", seen.mappings, seen.compiled);
+    assert!(
+        seen.failures.is_empty(),
+        "{} failures\n{}",
+        seen.failures.len(),
+        seen.failures.join("\n\n")
+    );
+    assert!(seen.mappings > 150, "{}", seen.mappings);
+}
+
+fn try_file(file: &File, algorithm: Option<&Algorithm>, seen: &Mutex<Seen>) {
+    let module = parse(file);
+    for mapping in &module.mappings {
+        let context = format!("{} {}", file.path, mapping.name);
+        let system = system(&module, &mapping.system);
+        let reference = reference::find(&file.path, &system.name).expect("a reference");
+        let mut failures = Vec::new();
+        let mut compiled = 0;
+        let mut rows = Vec::new();
+        let all = sizes(&reference, system, algorithm);
+        let lowered = all.iter().map(|params| {
+            let sizes = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
+            let machine = cuda_machine();
+            lower(&module, mapping, &sizes.collect(), &Fix::Nothing, &machine)
+        });
+        let some_only = AT_SOME_SIZES.contains(&(&file.path, &mapping.name));
+        let mut lowered = lowered.filter(|l| l.is_ok() || !some_only);
+        match lowered
+            .next()
+            .expect("sizes")
+            .map(|l| emit_cuda(&l.program))
+        {
+            Err(error) => failures.push(format!("{context}: {error:?}")),
+            Ok(Err(error)) => failures.push(format!("{context}: {error}")),
+            Ok(Ok(artifact)) => {
+                for (arch, narrow) in ARCHITECTURES {
+                    compiled += 1;
+                    let options = CudaCompileOptions::default();
+                    match compile_only(&artifact.source, arch, narrow, &options) {
+                        Err(error) => {
+                            failures.push(format!("{context}: {error}\n{}", artifact.source));
+                        }
+                        Ok(made) => {
+                            if !made.warnings().is_empty() {
+                                let log = &made.log;
+                                failures.push(format!("{context}: {log}\n{}", artifact.source));
+                            }
+                            rows.extend(made.resources());
+                        }
+                    }
+                }
+            }
+        }
+        let mut seen = seen.lock().expect("no thread panicked");
+        seen.mappings += 1;
+        seen.compiled += compiled;
+        seen.failures.extend(failures);
+        seen.rows.insert(context, rows);
+    }
+}
+
+/// Registers and spilled bytes of each mapping, for one architecture after the other.
+fn table(rows: &BTreeMap<String, Vec<Resources>>) -> String {
+    let mut text = String::new();
+    let names: Vec<&str> = ARCHITECTURES.iter().map(|(arch, _)| *arch).collect();
+    let _ = writeln!(text, "registers (spilled bytes): {}", names.join(", "));
+    for (mapping, kernels) in rows {
+        let cells: Vec<String> = kernels
+            .iter()
+            .map(|k| match k.spilled {
+                0 => k.registers.to_string(),
+                spilled => format!("{} ({spilled})", k.registers),
+            })
+            .collect();
+        let _ = writeln!(text, "{mapping:<60} {}", cells.join(", "));
+    }
+    text
+}

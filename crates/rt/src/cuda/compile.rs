@@ -1,0 +1,201 @@
+//! From CUDA C++ to machine code: out of the cache, or through NVRTC.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use super::nvrtc;
+use super::width::Width;
+use crate::cache::{Cache, CacheOptions, hash_of};
+use crate::compile::{Note, Origin};
+use crate::error::Error;
+
+/// How CUDA C++ is compiled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CudaCompileOptions {
+    /// More options of NVRTC.
+    pub flags: Vec<String>,
+    /// `None`: nothing is kept.
+    pub cache: Option<CacheOptions>,
+}
+
+impl CudaCompileOptions {
+    /// With the cache that the environment names.
+    pub fn from_env() -> Result<CudaCompileOptions, Error> {
+        Ok(CudaCompileOptions {
+            flags: Vec::new(),
+            cache: CacheOptions::from_env()?,
+        })
+    }
+}
+
+/// Machine code.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    pub cubin: Vec<u8>,
+    pub origin: Origin,
+    pub notes: Vec<Note>,
+    /// What the compiler said; empty where the code comes from the cache.
+    pub log: String,
+}
+
+/// What a kernel takes of a multiprocessor, as the compiler counts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resources {
+    pub kernel: String,
+    pub registers: u32,
+    /// Bytes that did not fit into registers.
+    pub spilled: u32,
+    pub stack: u32,
+}
+
+/// How long to wait for another process that compiles the same.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Compiles for an architecture such as `sm_90`; no GPU is needed. `narrow`: with indices of 32 bits.
+pub fn compile_only(
+    code: &str,
+    arch: &str,
+    narrow: bool,
+    options: &CudaCompileOptions,
+) -> Result<Compiled, Error> {
+    let width = if narrow { Width::Narrow } else { Width::Wide };
+    compile(code, arch, width, options)
+}
+
+pub(crate) fn compile(
+    code: &str,
+    arch: &str,
+    width: Width,
+    options: &CudaCompileOptions,
+) -> Result<Compiled, Error> {
+    let mut flags = vec![
+        format!("--gpu-architecture={arch}"),
+        "--std=c++17".to_string(),
+        "--ptxas-options=-v".to_string(),
+    ];
+    if width == Width::Narrow {
+        flags.push("-DINDEX=int32_t".to_string());
+    }
+    flags.extend(options.flags.iter().cloned());
+    let make = |notes| {
+        nvrtc::compile(code, &flags).map(|made| Compiled {
+            cubin: made.cubin,
+            origin: Origin::Compiler,
+            notes,
+            log: made.log,
+        })
+    };
+    let Some(kept) = &options.cache else {
+        return make(Vec::new());
+    };
+    let (major, minor) = nvrtc::version()?;
+    let version = format!("NVRTC {major}.{minor}");
+    let mut parts = vec![
+        env!("CARGO_PKG_VERSION").as_bytes(),
+        version.as_bytes(),
+        code.as_bytes(),
+    ];
+    parts.extend(flags.iter().map(|flag| flag.as_bytes()));
+    let (cache, key) = (Cache::new(kept), hash_of(&parts));
+    let find = || {
+        let cubin = fs::read(cache.find(&key)?).ok()?;
+        Some(Compiled {
+            cubin,
+            origin: Origin::Cache,
+            notes: Vec::new(),
+            log: String::new(),
+        })
+    };
+    if let Some(found) = find() {
+        return Ok(found);
+    }
+    let unusable = |error: io::Error| Note::CacheUnusable {
+        dir: kept.dir.clone(),
+        reason: error.to_string(),
+    };
+    let work = match cache.workplace() {
+        Ok(work) => work,
+        Err(error) => return make(vec![unusable(error)]),
+    };
+    let _lock = cache.lock(&key, PATIENCE);
+    if let Some(found) = find() {
+        return Ok(found);
+    }
+    let mut made = make(Vec::new())?;
+    let path = work.path().join("kernel.cubin");
+    let stored = fs::write(&path, &made.cubin).and_then(|()| cache.store(&key, &path));
+    if let Err(error) = stored {
+        made.notes.push(unusable(error));
+    }
+    Ok(made)
+}
+
+impl Compiled {
+    /// What each kernel takes, in the order of the log.
+    pub fn resources(&self) -> Vec<Resources> {
+        resources(&self.log)
+    }
+
+    /// Lines of the log that warn.
+    pub fn warnings(&self) -> Vec<&str> {
+        let warns = |line: &&str| line.to_lowercase().contains("warning");
+        self.log.lines().filter(warns).collect()
+    }
+}
+
+fn resources(log: &str) -> Vec<Resources> {
+    /// The number before a word.
+    fn before(line: &str, words: &str) -> u32 {
+        let Some(at) = line.find(words) else { return 0 };
+        let number = line[..at].trim_end().rsplit([' ', ',']).next();
+        number.and_then(|n| n.parse().ok()).unwrap_or(0)
+    }
+    let mut found: Vec<Resources> = Vec::new();
+    for line in log.lines() {
+        if let Some((_, rest)) = line.split_once("Compiling entry function '") {
+            let kernel = rest.split('\'').next().unwrap_or_default().to_string();
+            found.push(Resources {
+                kernel,
+                ..Resources::default()
+            });
+        }
+        let Some(last) = found.last_mut() else {
+            continue;
+        };
+        if line.contains("bytes spill stores") {
+            last.stack = before(line, "bytes stack frame");
+            last.spilled = before(line, "bytes spill stores");
+        }
+        if line.contains("Used ") && line.contains(" registers") {
+            last.registers = before(line, "registers");
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn registers_and_spills_are_read_from_the_log() {
+        let log = "ptxas info    : 0 bytes gmem\n\
+                   ptxas info    : Compiling entry function 'a_kernel' for 'sm_90'\n\
+                   ptxas info    : Function properties for a_kernel\n    \
+                   16 bytes stack frame, 8 bytes spill stores, 12 bytes spill loads\n\
+                   ptxas info    : Used 255 registers, used 0 barriers, 16 bytes cumulative stack size\n\
+                   ptxas info    : Compiling entry function 'b_kernel' for 'sm_90'\n\
+                   ptxas info    : Used 10 registers\n";
+        let expect = |kernel: &str, registers, spilled, stack| Resources {
+            kernel: kernel.to_string(),
+            registers,
+            spilled,
+            stack,
+        };
+        assert_eq!(
+            resources(log),
+            [expect("a_kernel", 255, 8, 16), expect("b_kernel", 10, 0, 0)]
+        );
+    }
+}

@@ -1,0 +1,320 @@
+//! One run of a program on a GPU: memory, host loops and launches.
+
+use std::sync::{Arc, PoisonError};
+
+use systola_ir::kernel::{BufferKind, Host};
+
+use super::device::Gpu;
+use super::device_array::{DeviceArray, download, upload};
+use super::driver::{Event, Memory, Place, Stream};
+use super::program::{CudaProgram, Loaded};
+use super::source::CudaArgument;
+use super::width::Width;
+use crate::bind::Bound;
+use crate::buffer::{View, ViewMut};
+use crate::cpu::Stats;
+use crate::error::Error;
+use crate::layout::Layout;
+use crate::literal::{encode, size};
+use crate::plan::{arguments, block_count, bounds};
+use crate::raw::bytes_of;
+
+/// What every kernel may have of shared memory without asking for more.
+const USUAL_SHARED: u64 = 48 << 10;
+
+/// Blocks along x.
+const MOST_BLOCKS: i64 = (1 << 31) - 1;
+
+/// The caller's arrays.
+pub(super) enum Given<'a, 'i, 'n, 'o> {
+    Host {
+        inputs: &'a [(&'i str, View<'i>)],
+        outputs: &'a mut [(&'n str, ViewMut<'o>)],
+    },
+    Device {
+        inputs: &'a [Place],
+        outputs: &'a [Place],
+    },
+}
+
+/// A run whose sizes and arrays were checked.
+pub(super) struct Run<'a> {
+    pub(super) owner: &'a CudaProgram,
+    pub(super) loaded: Arc<Loaded>,
+    pub(super) width: Width,
+    pub(super) sizes: &'a [i64],
+    /// The same, for forms.
+    pub(super) params: Vec<i128>,
+    /// Of each buffer.
+    pub(super) layouts: Vec<Layout>,
+    pub(super) bound: Vec<Bound>,
+}
+
+/// All arrays are on this device, and no output shares memory with anything.
+pub(super) fn check_places(
+    gpu: &Arc<Gpu>,
+    inputs: &[(&str, &DeviceArray)],
+    outputs: &[(&str, &mut DeviceArray)],
+) -> Result<(), Error> {
+    let read = inputs.iter().map(|(name, a)| (*name, a.gpu(), a.place()));
+    let written = outputs.iter().map(|(name, a)| (*name, a.gpu(), a.place()));
+    let all: Vec<_> = read.chain(written).collect();
+    for (name, own, _) in &all {
+        if !Arc::ptr_eq(own, gpu) {
+            let name = (*name).to_string();
+            return Err(Error::OtherDevice { name });
+        }
+    }
+    for n in inputs.len()..all.len() {
+        let (output, _, place) = all[n];
+        if let Some((other, ..)) = all[..n].iter().find(|(_, _, p)| p.overlaps(place)) {
+            return Err(Error::Aliasing {
+                output: output.to_string(),
+                other: (*other).to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Memory of the run's own, given back to the pool at its end.
+struct Own<'a> {
+    gpu: &'a Gpu,
+    pieces: Vec<Memory>,
+}
+
+impl Own<'_> {
+    fn place(&mut self, bytes: usize, what: &str) -> Result<Place, Error> {
+        let memory = self.gpu.allocate(bytes, what)?;
+        let place = memory.place();
+        self.pieces.push(memory);
+        Ok(place)
+    }
+}
+
+impl Drop for Own<'_> {
+    fn drop(&mut self) {
+        for memory in self.pieces.drain(..) {
+            self.gpu.give_back(memory);
+        }
+    }
+}
+
+impl Run<'_> {
+    pub(super) fn execute(&self, given: &mut Given<'_, '_, '_, '_>) -> Result<Stats, Error> {
+        let gpu = &self.owner.gpu;
+        // Two runs of one program must not fill the constant memory for each other.
+        let _alone = (!self.owner.source.constants.is_empty()).then(|| {
+            self.loaded
+                .in_use
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+        });
+        let mut own = Own {
+            gpu,
+            pieces: Vec::new(),
+        };
+        gpu.with_stream(|stream| {
+            let mut stats = Stats::default();
+            let places = self.prepare(given, &mut own, stream)?;
+            let (begin, end) = (Event::new(gpu.context)?, Event::new(gpu.context)?);
+            begin.record(stream)?;
+            let mut host = HostState {
+                run: self,
+                stream,
+                places: &places,
+                vars: vec![0; self.owner.program.host_vars.len()],
+                args: Vec::new(),
+                words: Vec::new(),
+                stats: &mut stats,
+            };
+            host.steps(&self.owner.program.body)?;
+            end.record(stream)?;
+            stream.wait()?;
+            stats.kernel_seconds = end.since(&begin)?;
+            if let Given::Host { outputs, .. } = given {
+                for (place, bound) in places.iter().zip(&self.bound) {
+                    if let Bound::Output(n) = bound {
+                        download(stream, &mut outputs[*n].1, *place)?;
+                    }
+                }
+            }
+            Ok(stats)
+        })
+    }
+
+    /// Makes every buffer what it is before the first launch, and says where it is.
+    fn prepare(
+        &self,
+        given: &mut Given<'_, '_, '_, '_>,
+        own: &mut Own<'_>,
+        stream: &Stream,
+    ) -> Result<Vec<Place>, Error> {
+        let program = &self.owner.program;
+        let mut places = Vec::with_capacity(program.buffers.len());
+        for (at, buffer) in program.buffers.iter().enumerate() {
+            let (n, size) = (self.layouts[at].len(), size(buffer.ty));
+            let constant = self.constant(at);
+            let place = match (&buffer.kind, self.bound[at]) {
+                (BufferKind::Input { .. }, Bound::Input(k)) => match given {
+                    Given::Host { inputs, .. } => {
+                        let place = match constant {
+                            Some(place) => place,
+                            None => own.place(n * size, &buffer.name)?,
+                        };
+                        upload(stream, place, &inputs[k].1)?;
+                        place
+                    }
+                    Given::Device { inputs, .. } => {
+                        if let Some(place) = constant {
+                            stream.copy(place, inputs[k], n * size)?;
+                        }
+                        inputs[k]
+                    }
+                },
+                (BufferKind::Output { fill }, Bound::Output(k)) => {
+                    let place = match given {
+                        Given::Host { outputs, .. } => {
+                            let place = own.place(n * size, &buffer.name)?;
+                            if fill.is_none() {
+                                // An element that no launch writes keeps its value.
+                                upload(stream, place, &outputs[k].1.as_view())?;
+                            }
+                            place
+                        }
+                        Given::Device { outputs, .. } => outputs[k],
+                    };
+                    if let Some(literal) = fill {
+                        stream.fill(place, size, n, encode(buffer.ty, *literal))?;
+                    }
+                    place
+                }
+                (BufferKind::Temporary, _) => own.place(n * size, &buffer.name)?,
+                (BufferKind::Flags, _) => {
+                    let place = own.place(n * size, &buffer.name)?;
+                    stream.fill(place, 1, n * size, [0; 8])?;
+                    place
+                }
+                (BufferKind::Input { .. }, Bound::Own | Bound::Output(_)) => {
+                    let place = match constant {
+                        Some(place) => place,
+                        None => own.place(n * size, &buffer.name)?,
+                    };
+                    self.upload_table(stream, at, place)?;
+                    place
+                }
+                (BufferKind::Output { .. }, Bound::Own | Bound::Input(_)) => {
+                    unreachable!("a missing output was refused")
+                }
+            };
+            places.push(place);
+        }
+        Ok(places)
+    }
+
+    /// Where a buffer lies in constant memory, if the compiler left it there.
+    fn constant(&self, buffer: usize) -> Option<Place> {
+        let constants = &self.owner.source.constants;
+        let at = constants.iter().position(|(b, _)| *b == buffer)?;
+        self.loaded.constants[at]
+    }
+
+    /// The contents that the program states for a buffer.
+    fn upload_table(&self, stream: &Stream, at: usize, to: Place) -> Result<(), Error> {
+        let Some(table) = &self.owner.tables[at] else {
+            unreachable!("a missing input was refused")
+        };
+        let size = size(self.owner.program.buffers[at].ty);
+        if table.len() != self.layouts[at].len() * size {
+            return Err(Error::WrongLength {
+                shape: self.layouts[at].shape.clone(),
+                expected: self.layouts[at].len(),
+                got: table.len() / size,
+            });
+        }
+        stream.upload(to, bytes_of(table))
+    }
+}
+
+/// The host in the course of a run.
+struct HostState<'a> {
+    run: &'a Run<'a>,
+    stream: &'a Stream,
+    places: &'a [Place],
+    /// The variables of host loops.
+    vars: Vec<i128>,
+    /// Of the current launch.
+    args: Vec<i64>,
+    words: Vec<u64>,
+    stats: &'a mut Stats,
+}
+
+impl HostState<'_> {
+    fn steps(&mut self, steps: &[Host]) -> Result<(), Error> {
+        let params = &self.run.params;
+        for step in steps {
+            match step {
+                Host::Launch { kernel, args } => {
+                    arguments(args, params, &self.vars, &mut self.args)?;
+                    self.launch(kernel.index())?;
+                }
+                Host::For { var, lo, hi, body } => {
+                    let (first, last) = bounds(lo, hi, params, &self.vars)?;
+                    let mut value = first;
+                    while value < last {
+                        self.vars[var.index()] = value;
+                        self.steps(body)?;
+                        value += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn launch(&mut self, at: usize) -> Result<(), Error> {
+        let run = self.run;
+        let program = &run.owner.program;
+        let blocks = block_count(&program.kernels[at], &run.params, &self.args)?;
+        self.stats.launches += 1;
+        if blocks == 0 {
+            return Ok(());
+        }
+        let name = &program.kernels[at].name;
+        if blocks > MOST_BLOCKS {
+            let what = format!("the grid of `{name}`, {blocks} blocks for at most {MOST_BLOCKS},");
+            return Err(Error::overflow(what));
+        }
+        self.stats.blocks = self.stats.blocks.saturating_add(blocks.unsigned_abs());
+        let kernel = &run.owner.source.kernels[at];
+        let function = &run.loaded.functions[at];
+        let dynamic = kernel.dynamic_bytes(&run.params)?;
+        let wanted = dynamic.saturating_add(kernel.static_shared);
+        let most = run.owner.gpu.info.shared_per_block;
+        if wanted > most {
+            return Err(Error::SharedMemory {
+                kernel: name.clone(),
+                wanted,
+                most,
+            });
+        }
+        if wanted > USUAL_SHARED {
+            function.allow_shared(dynamic)?;
+        }
+        self.words.clear();
+        for argument in &kernel.arguments {
+            self.words.push(match argument {
+                CudaArgument::Buffer(b) => self.places[*b].start(),
+                CudaArgument::Size(n) => run.width.encode(run.sizes[*n]),
+                CudaArgument::Host(n) => run.width.encode(self.args[*n]),
+            });
+        }
+        self.stream.launch(
+            function,
+            blocks as u32,
+            kernel.threads,
+            dynamic as u32,
+            &self.words,
+        )
+    }
+}

@@ -1,0 +1,97 @@
+//! What a back end hands over: CUDA C++, and how its kernels are launched.
+
+use systola_ir::Poly;
+
+use crate::error::Error;
+
+/// CUDA C++ for a program of kernels.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CudaSource {
+    pub code: String,
+    /// One for each kernel of the program, in order.
+    pub kernels: Vec<CudaKernel>,
+    /// Buffers that lie in constant memory, by their number, with the symbol of the array.
+    pub constants: Vec<(usize, String)>,
+}
+
+/// A `__global__` function.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CudaKernel {
+    pub symbol: String,
+    /// Of a block.
+    pub threads: u32,
+    pub arguments: Vec<CudaArgument>,
+    /// What a launch brings of shared memory.
+    pub dynamic_shared: Vec<SharedPart>,
+    /// Bytes of shared memory that the code declares.
+    pub static_shared: u64,
+}
+
+/// An argument of a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CudaArgument {
+    /// The address of a buffer, by its number.
+    Buffer(usize),
+    /// A size, as an index.
+    Size(usize),
+    /// An argument of the launch, as an index.
+    Host(usize),
+}
+
+/// An array in shared memory, at a multiple of [`SharedPart::ALIGN`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedPart {
+    /// In the parameters; a negative one counts as 0.
+    pub extents: Vec<Poly>,
+    /// Of one element.
+    pub bytes: u64,
+}
+
+impl SharedPart {
+    pub const ALIGN: u64 = 16;
+
+    fn size(&self, params: &[i128]) -> Option<u64> {
+        let mut size = i128::from(self.bytes);
+        for extent in &self.extents {
+            size = size.checked_mul(extent.eval(params).ok()?.max(0))?;
+        }
+        u64::try_from(size)
+            .ok()?
+            .checked_next_multiple_of(Self::ALIGN)
+    }
+}
+
+impl CudaKernel {
+    /// Bytes of shared memory that a launch brings at these sizes.
+    pub(crate) fn dynamic_bytes(&self, params: &[i128]) -> Result<u64, Error> {
+        self.dynamic_shared
+            .iter()
+            .try_fold(0u64, |sum, part| sum.checked_add(part.size(params)?))
+            .ok_or_else(|| Error::overflow("the shared memory of a block"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systola_ir::ParamId;
+
+    use super::*;
+
+    #[test]
+    fn shared_arrays_start_at_multiples_of_16_bytes() {
+        let part = |extent, bytes| SharedPart {
+            extents: vec![extent],
+            bytes,
+        };
+        let n = Poly::param(ParamId(0));
+        let kernel = CudaKernel {
+            symbol: "k".to_string(),
+            threads: 32,
+            arguments: Vec::new(),
+            dynamic_shared: vec![part(n.clone(), 4), part(Poly::constant(-3), 8), part(n, 1)],
+            static_shared: 0,
+        };
+        assert_eq!(kernel.dynamic_bytes(&[5]).unwrap(), 32 + 16);
+        assert!(kernel.dynamic_bytes(&[i128::from(u64::MAX)]).is_err());
+    }
+}
