@@ -15,7 +15,7 @@
 //!    in registers or in memory ([`state`]);
 //! 3. [`launches`]: storage of the values that cross launches; [`windows`]: inputs that transfers bring
 //!    into the memory of a block;
-//! 4. [`loops`] with [`cells`] and [`ports`]: the statements, through a [`builder`] that names equal
+//! 4. [`loops`] with [`cells`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal
 //!    values once;
 //! 5. [`mod@tidy`]: what nobody uses is removed.
 
@@ -45,6 +45,7 @@ pub mod ports;
 pub mod slots;
 pub mod state;
 pub mod tidy;
+pub mod trees;
 pub mod windows;
 
 /// What a target offers.

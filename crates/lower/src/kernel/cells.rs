@@ -221,7 +221,7 @@ impl Emitter<'_> {
     }
 
     /// A function's body with its arguments for locals.
-    fn call(
+    pub fn call(
         &mut self,
         f: systola_ir::FnId,
         args: Vec<Bundle>,

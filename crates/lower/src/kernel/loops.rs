@@ -572,19 +572,11 @@ impl Emitter<'_> {
             .filter(|r| r.lo.len() + r.hi.len() <= 6);
         let range = self.within(tight.unwrap_or_default(), &self.slots.ranges[p]);
         let name = self.coordinate_name(p);
-        if Some(p) == self.partition.vector {
-            let step = i128::from(self.partition.lanes);
-            return self.looped(&name, range, step, &mut |e, v| {
-                slot[p] = e.lanes_from(Form::from(v));
-                let tests = e
-                    .tests
-                    .iter()
-                    .map(|t| t.map(&|f| f.substitute(&|d| slot.get(d.index()).cloned())))
-                    .collect::<Result<Vec<_>, _>>()?;
-                let inside = interior(&tests, &e.facts, &|d| Some(d) == e.lane);
-                e.either(inside, &mut |e| e.memory_pe(slot))
-            });
-        }
+        let step = if Some(p) == self.partition.vector {
+            i128::from(self.partition.lanes)
+        } else {
+            1
+        };
         if self.partition.descending.contains(&p) {
             let Some((lo, hi)) = self.slots.ranges[p]
                 .single()
@@ -595,16 +587,34 @@ impl Emitter<'_> {
                 )
                 .into());
             };
-            let range = Range::new(lo.clone(), hi.clone());
-            return self.looped(&name, range, 1, &mut |e, v| {
-                slot[p] = lo.add(&hi).plus(-1).sub(&Form::from(v));
-                e.pes(at + 1, slot)
+            let turns = hi.sub(&lo).plus(step - 1).floor_div(step);
+            let last = lo.add(&turns.plus(-1).scale(&Poly::constant(step))?);
+            return self.looped(&name, Range::new(0, turns), 1, &mut |e, v| {
+                slot[p] = last.sub(&Form::from(v).scale(&Poly::constant(step))?);
+                e.from_pe(at, slot)
             });
         }
-        self.looped(&name, range, 1, &mut |e, v| {
+        self.looped(&name, range, step, &mut |e, v| {
             slot[p] = Form::from(v);
-            e.pes(at + 1, slot)
+            e.from_pe(at, slot)
         })
+    }
+
+    /// The PEs from the one that coordinate `at` begins at: all lanes of a vector, or loops over further coordinates.
+    fn from_pe(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        let p = self.partition.pes[at];
+        if Some(p) != self.partition.vector {
+            return self.pes(at + 1, slot);
+        }
+        slot[p] = self.lanes_from(slot[p].clone());
+        let tests = self
+            .tests
+            .iter()
+            .map(|t| t.map(&|f| f.substitute(&|d| slot.get(d.index()).cloned())))
+            .collect::<Result<Vec<_>, _>>()?;
+        let lane = self.lane;
+        let inside = interior(&tests, &self.facts, &|d| Some(d) == lane);
+        self.either(inside, &mut |e| e.memory_pe(slot))
     }
 
     fn at_slot(&self, range: &Range, slot: &[Form]) -> Result<Range, Failure> {
@@ -693,9 +703,10 @@ impl Emitter<'_> {
             let mut done = Evaluated::default();
             for cell in &array.body {
                 let declared = &array.cells[cell.index()];
-                let value = match self.stays(declared, piece)? {
-                    Some((input, index)) => self.inject(input, index, &here)?,
-                    None => self.expr(&declared.body, &declared.name, &here, &mut done)?,
+                let value = match (self.stays(declared, piece)?, self.partition.scans.get(cell)) {
+                    (Some((input, index)), _) => self.inject(input, index, &here)?,
+                    (None, Some(scan)) => self.scanned(*cell, scan, &here, &mut done)?,
+                    (None, None) => self.expr(&declared.body, &declared.name, &here, &mut done)?,
                 };
                 done.cells.insert(*cell, value);
             }
