@@ -2,7 +2,7 @@
 //!
 //! Node and block coordinates make the grid, launch coordinates the host's loops. The last lane
 //! coordinate becomes the lanes of a warp, in as many vectors as it takes; the last vector may reach
-//! beyond the array. All other place coordinates of a block, warps among them, are PEs that one
+//! beyond the array. Where that leaves most lanes idle, a warp runs several blocks ([`crate::kernel::packing`]). All other place coordinates of a block, warps among them, are PEs that one
 //! lane runs one after the other: their registers are the lane's.
 //!
 //! A value that arrives in the tick in which it leaves orders the PEs of a tick: they are walked in an order in
@@ -19,6 +19,7 @@ use crate::apply_mapping::Failure;
 use crate::clock::{radix, ticks};
 use crate::decide::Decide;
 use crate::kernel::facts::Range;
+use crate::kernel::packing::Packing;
 use crate::kernel::slots::Slots;
 use crate::kernel::state::{is_queued, scalars};
 use crate::kernel::trees::{Scan, is_at_once, scans};
@@ -40,6 +41,8 @@ pub struct Partition {
     pub descending: Vec<usize>,
     /// Cells whose values of one tick are chained along the lanes.
     pub scans: HashMap<VarId, Scan>,
+    /// Do several blocks share a warp?
+    pub packing: Option<Packing>,
     pub walk: Pes,
     radix: Option<Vec<Poly>>,
 }
@@ -127,11 +130,19 @@ impl Partition {
             vector,
             descending,
             scans,
+            packing: None,
             walk: Pes::Looped,
             radix: radix(array, decide, None)?,
         };
         if let Some(depth) = partition.depths(array, slots, machine) {
             partition.walk = Pes::Known { depth };
+            let mut links = array.ports.iter().flat_map(|p| &p.links);
+            if !links.any(|l| partition.is_in_memory(array, l)) {
+                partition.packing = Packing::of(array, slots, &partition.blocks, vector, most);
+            }
+        }
+        if partition.packing.is_some() {
+            partition.lanes = most;
         }
         Ok(partition)
     }

@@ -110,7 +110,7 @@ impl Emitter<'_> {
         index: &[Form],
         here: &Here<'_>,
     ) -> Result<Bundle, Failure> {
-        let index = index.iter().map(|f| here.at(f)).collect::<Result<_, _>>()?;
+        let index = self.address(index, here)?;
         Ok(Bundle::Scalar(self.input(input, index)))
     }
 

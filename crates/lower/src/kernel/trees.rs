@@ -33,7 +33,7 @@ pub struct Scan {
 
 /// What becomes of the value that arrives.
 #[derive(Clone, Copy, Debug)]
-enum Joins {
+pub(super) enum Joins {
     Term(Combine),
     Nothing,
 }
@@ -112,14 +112,14 @@ fn joins(array: &Array, cell: VarId) -> Option<Joins> {
 }
 
 /// The ports through which a cell reads itself.
-fn own_ports(array: &Array, cell: VarId) -> Vec<PortId> {
+pub(super) fn own_ports(array: &Array, cell: VarId) -> Vec<PortId> {
     (0..array.ports.len())
         .filter(|p| array.ports[*p].sink == cell && array.ports[*p].source == cell)
         .map(PortId::from)
         .collect()
 }
 
-fn mentions(expr: &Expr, ports: &[PortId]) -> bool {
+pub(super) fn mentions(expr: &Expr, ports: &[PortId]) -> bool {
     let mut found = false;
     walk(expr, &mut |e| {
         if let Expr::Port(port) = e {
@@ -162,7 +162,11 @@ fn is_sum_so_far(expr: &Expr, ports: &[PortId]) -> bool {
 }
 
 /// The operand that holds the sum so far, the other one, and whether the sum stands first.
-fn sides<'e>(expr: &'e Expr, joins: Joins, ports: &[PortId]) -> Option<(&'e Expr, &'e Expr, bool)> {
+pub(super) fn sides<'e>(
+    expr: &'e Expr,
+    joins: Joins,
+    ports: &[PortId],
+) -> Option<(&'e Expr, &'e Expr, bool)> {
     let (left, right) = match (joins, expr) {
         (Joins::Term(Combine::Op(op)), Expr::Binary(o, left, right)) if *o == op => {
             (&**left, &**right)
