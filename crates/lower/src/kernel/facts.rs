@@ -178,7 +178,7 @@ impl<'a> Facts<'a> {
                 }
             }
             Cond::Not(inner) => match self.simplify(inner) {
-                Cond::Cmp(rel, left, right) => Cond::Cmp(opposite(rel), left, right),
+                Cond::Cmp(rel, left, right) => Cond::Cmp(rel.opposite(), left, right),
                 other => other.negate(),
             },
         }
@@ -450,16 +450,5 @@ impl Pick {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         i128::from(self.0 >> 33) % n.max(1)
-    }
-}
-
-fn opposite(rel: Rel) -> Rel {
-    match rel {
-        Rel::Eq => Rel::Ne,
-        Rel::Ne => Rel::Eq,
-        Rel::Lt => Rel::Ge,
-        Rel::Le => Rel::Gt,
-        Rel::Gt => Rel::Le,
-        Rel::Ge => Rel::Lt,
     }
 }
