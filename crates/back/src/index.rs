@@ -193,6 +193,10 @@ impl Context<'_> {
 
     /// A condition that is the same in all lanes.
     pub fn cond(&mut self, cond: &Cond) -> Result<Expr, Fault> {
+        self.balanced_cond(&cond.balanced())
+    }
+
+    fn balanced_cond(&mut self, cond: &Cond) -> Result<Expr, Fault> {
         match cond {
             Cond::Const(b) => Ok(Expr::atom(if *b { "true" } else { "false" })),
             Cond::Cmp(rel, left, right) => {
@@ -201,14 +205,14 @@ impl Context<'_> {
             }
             Cond::And(parts) => self.cond_parts(parts, "&&", "true"),
             Cond::Or(parts) => self.cond_parts(parts, "||", "false"),
-            Cond::Not(inner) => Ok(Expr::unary("!", &self.cond(inner)?)),
+            Cond::Not(inner) => Ok(Expr::unary("!", &self.balanced_cond(inner)?)),
         }
     }
 
     fn cond_parts(&mut self, parts: &[Cond], op: &str, none: &str) -> Result<Expr, Fault> {
         let mut result: Option<Expr> = None;
         for part in parts {
-            let next = self.cond(part)?;
+            let next = self.balanced_cond(part)?;
             result = Some(match result {
                 None => next,
                 Some(so_far) => Expr::binary(op, &so_far, &next),

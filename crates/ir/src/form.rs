@@ -534,6 +534,32 @@ impl Rel {
         }
     }
 
+    /// Holds where this does not.
+    #[must_use]
+    pub fn opposite(self) -> Rel {
+        match self {
+            Rel::Eq => Rel::Ne,
+            Rel::Ne => Rel::Eq,
+            Rel::Lt => Rel::Ge,
+            Rel::Ge => Rel::Lt,
+            Rel::Le => Rel::Gt,
+            Rel::Gt => Rel::Le,
+        }
+    }
+
+    /// The same with the sides exchanged.
+    #[must_use]
+    pub fn mirrored(self) -> Rel {
+        match self {
+            Rel::Eq => Rel::Eq,
+            Rel::Ne => Rel::Ne,
+            Rel::Lt => Rel::Gt,
+            Rel::Gt => Rel::Lt,
+            Rel::Le => Rel::Ge,
+            Rel::Ge => Rel::Le,
+        }
+    }
+
     pub fn holds(self, left: i128, right: i128) -> bool {
         match self {
             Rel::Eq => left == right,
@@ -641,6 +667,23 @@ impl Cond {
         }
     }
 
+    /// The same condition as a person would write it: no subtraction in a comparison, and an iterator on its left if
+    /// there is one.
+    #[must_use]
+    pub fn balanced(&self) -> Cond {
+        let all = |parts: &[Cond]| parts.iter().map(Cond::balanced).collect();
+        match self {
+            Cond::Const(b) => Cond::Const(*b),
+            Cond::Cmp(rel, left, right) => balance(*rel, &left.sub(right)),
+            Cond::And(parts) => Cond::And(all(parts)),
+            Cond::Or(parts) => Cond::Or(all(parts)),
+            Cond::Not(inner) => match &**inner {
+                Cond::Cmp(rel, left, right) => balance(rel.opposite(), &left.sub(right)),
+                inner => Cond::Not(Box::new(inner.balanced())),
+            },
+        }
+    }
+
     /// Prints as the text language writes it.
     pub fn display<'a>(
         &'a self,
@@ -649,6 +692,44 @@ impl Cond {
     ) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| write_cond(self, params, dims, f))
     }
+}
+
+/// `gap rel 0` with the negative terms on the other side.
+fn balance(rel: Rel, gap: &Form) -> Cond {
+    let (mut left, mut right) = (Form::zero(), Form::zero());
+    let split = |poly: &Poly| -> (Poly, Poly) {
+        let mut parts = (Poly::zero(), Poly::zero());
+        for (monomial, c) in poly.terms() {
+            let side = if c > 0 { &mut parts.0 } else { &mut parts.1 };
+            side.0.insert(monomial.clone(), c.abs());
+        }
+        parts
+    };
+    for (atom, poly) in gap.terms() {
+        let (plus, minus) = split(poly);
+        left.add_term(atom.clone(), &plus);
+        right.add_term(atom.clone(), &minus);
+    }
+    let (plus, minus) = split(&gap.constant);
+    (left.constant, right.constant) = (plus, minus);
+    let mut rel = rel;
+    // Iterators first, then sizes.
+    let weight = |form: &Form| (form.terms.len(), usize::from(form.as_constant().is_none()));
+    if weight(&left) < weight(&right) {
+        std::mem::swap(&mut left, &mut right);
+        rel = rel.mirrored();
+    }
+    // a + 1 <= b is a < b, unless one side is a number only.
+    let number = |form: &Form| form.as_constant().is_some();
+    let one_more = |form: &Form| !form.plus(-1).constant.terms().any(|(m, _)| m.is_empty());
+    if !number(&left) && !number(&right) {
+        match rel {
+            Rel::Le if one_more(&left) => (rel, left) = (Rel::Lt, left.plus(-1)),
+            Rel::Ge if one_more(&right) => (rel, right) = (Rel::Gt, right.plus(-1)),
+            Rel::Eq | Rel::Ne | Rel::Lt | Rel::Le | Rel::Gt | Rel::Ge => {}
+        }
+    }
+    Cond::Cmp(rel, left, right)
 }
 
 fn write_cond(
@@ -718,6 +799,28 @@ mod tests {
         check(&i.neg().plus(3), "-i + 3");
         check(&n.mul(&i).unwrap().unwrap(), "N*i");
         assert!(i.mul(&i).is_none());
+    }
+
+    #[test]
+    fn comparisons_are_balanced() {
+        let i = Form::from(DimId(0));
+        let n = Form::from(ParamId(0));
+        let check = |rel: Rel, form: &Form, expect: &str| {
+            let cond = Cond::cmp(rel, form.clone(), 0).balanced();
+            let shown = cond
+                .display(&names(&["N", "K"]), &names(&["i", "j"]))
+                .to_string();
+            assert_eq!(shown, expect);
+        };
+        let sixteen = i.scale(&Poly::constant(16)).unwrap();
+        check(Rel::Ge, &n.sub(&sixteen).plus(-16), "16*i + 16 <= N");
+        check(Rel::Ge, &n.sub(&i).plus(-1), "i < N");
+        check(Rel::Ge, &i.plus(-1), "i >= 1");
+        check(Rel::Ge, &i.neg(), "i <= 0");
+        check(Rel::Lt, &i.neg().plus(2), "i > 2");
+        check(Rel::Eq, &i.sub(&n).plus(1), "i + 1 == N");
+        check(Rel::Ge, &n.plus(-2), "N >= 2");
+        check(Rel::Ge, &i.sub(&Form::from(DimId(1))).plus(-1), "i > j");
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub fn apply_mapping(
     let system = &localised.system;
     let n_tiles = st.tiles.len();
     let mut build = Build {
+        localised,
         system,
         st,
         decide,
@@ -158,6 +159,7 @@ fn body_order(system: &System) -> Vec<VarId> {
 }
 
 struct Build<'a> {
+    localised: &'a Localised,
     system: &'a System,
     st: &'a SpaceTime,
     decide: &'a Decide,
@@ -391,7 +393,11 @@ impl Build<'_> {
             Realisation::Launch
         } else if delay.iter().all(Poly::is_zero) {
             match &cells[port.source.index()].role {
-                Role::Accumulation { .. } if port.sink == port.source => Realisation::Tree,
+                Role::Accumulation { op, .. }
+                    if port.sink == port.source && self.localised.may_regroup(port.source, *op) =>
+                {
+                    Realisation::Tree
+                }
                 _ => Realisation::Broadcast,
             }
         } else if at(PlaceLevel::Node) {

@@ -10,12 +10,13 @@
 //!
 //! The passes, in order:
 //!
-//! 1. [`slots`]: the point of a slot, and the ranges of its coordinates;
-//! 2. [`partition`]: which coordinates are blocks, loops, lanes or unrolled, and whether queues are
-//!    in registers or in memory ([`state`]);
+//! 1. [`slots`]: the point of a slot, and the ranges of its coordinates; [`crossing`]: a sum that crosses blocks
+//!    becomes three arrays, each of which goes through all that follows and which [`linking`] puts into one program;
+//! 2. [`partition`]: which coordinates are blocks, loops, lanes or unrolled, whether blocks share a warp
+//!    ([`packing`]), and whether queues are in registers or in memory ([`state`]);
 //! 3. [`launches`]: storage of the values that cross launches; [`windows`]: inputs that transfers bring
 //!    into the memory of a block;
-//! 4. [`loops`] with [`cells`] and [`ports`]: the statements, through a [`builder`] that names equal
+//! 4. [`loops`] with [`cells`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal
 //!    values once;
 //! 5. [`mod@tidy`]: what nobody uses is removed.
 
@@ -28,7 +29,9 @@ use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
 
 use crate::apply_mapping::Failure;
 use crate::decide::Decide;
+use crate::kernel::crossing::{narrow, split};
 use crate::kernel::launches::Launches;
+use crate::kernel::linking::link;
 use crate::kernel::loops::emit;
 use crate::kernel::partition::Partition;
 use crate::kernel::slots::Slots;
@@ -36,15 +39,19 @@ use crate::kernel::tidy::tidy;
 
 pub mod builder;
 pub mod cells;
+pub mod crossing;
 pub mod facts;
 pub mod interior;
 pub mod launches;
+pub mod linking;
 pub mod loops;
+pub mod packing;
 pub mod partition;
 pub mod ports;
 pub mod slots;
 pub mod state;
 pub mod tidy;
+pub mod trees;
 pub mod windows;
 
 /// What a target offers.
@@ -69,8 +76,44 @@ impl Machine {
 
 /// A program that computes what the array does.
 pub fn lower_kernel(array: &Array, decide: &Decide, machine: &Machine) -> Result<Program, Failure> {
+    lower_blocks(array, decide, machine, Blocks::All)
+}
+
+/// Which blocks of a grid run.
+enum Blocks {
+    All,
+    /// Those that write outputs.
+    Writing,
+}
+
+fn lower_blocks(
+    array: &Array,
+    decide: &Decide,
+    machine: &Machine,
+    blocks: Blocks,
+) -> Result<Program, Failure> {
     refuse(array)?;
-    let slots = Slots::new(array, decide)?;
+    let mut slots = Slots::new(array, decide)?;
+    if let Some(split) = split(array, decide, &slots)? {
+        let parts = lower_kernel(&split.parts, decide, machine)?;
+        let joined = lower_kernel(&split.joined, decide, machine)?;
+        let rest = lower_blocks(&split.rest, decide, machine, Blocks::Writing)?;
+        return Ok(link(parts, joined, rest));
+    }
+    match blocks {
+        Blocks::All => {}
+        Blocks::Writing => narrow(array, decide, &mut slots)?,
+    }
+    lower_launch(array, decide, machine, slots)
+}
+
+/// One kernel for an array, launched for every value of the launch coordinates.
+fn lower_launch(
+    array: &Array,
+    decide: &Decide,
+    machine: &Machine,
+    slots: Slots,
+) -> Result<Program, Failure> {
     let partition = Partition::new(array, decide, &slots, machine)?;
     let mut program = declare(array);
     let launches = Launches::declare(array, decide, &mut program)?;
@@ -94,7 +137,7 @@ fn refuse(array: &Array) -> Result<(), Failure> {
             let what = match link.realisation {
                 Realisation::Flags => "between blocks of one launch",
                 Realisation::Message => "between nodes",
-                Realisation::Broadcast | Realisation::Tree
+                Realisation::Broadcast
                     if crosses && !matches!(cell.role, Role::Propagation { .. }) =>
                 {
                     "between blocks of one launch"

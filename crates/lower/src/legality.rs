@@ -16,7 +16,6 @@ use systola_ir::codes::legality as codes;
 use systola_ir::diag::{Counterexample, MappedPoint};
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
-use systola_ir::system::{Combine, Law, System};
 use systola_ir::{Diagnostic, DimId, ParamId, VarId};
 
 use crate::apply_mapping::{Failure, reads_at};
@@ -89,7 +88,7 @@ impl Checker<'_> {
         if port.sink == port.source
             && let Role::Accumulation { op, .. } = &self.array.cells[port.source.index()].role
         {
-            if self.may_regroup(port.source, *op) {
+            if self.localised.may_regroup(port.source, *op) {
                 return Standing::Allowed;
             }
             return Standing::Forbidden(
@@ -102,14 +101,6 @@ impl Checker<'_> {
             ),
             Role::Accumulation { .. } | Role::Plain => Standing::Forbidden(""),
         }
-    }
-
-    fn may_regroup(&self, var: VarId, op: Combine) -> bool {
-        let system: &System = &self.localised.system;
-        let declared = &system.vars[var.index()];
-        self.localised.sums.contains(&var)
-            || declared.law >= Law::Associative
-            || system.law_of(op, &declared.ty) >= Law::Associative
     }
 
     fn causality(&self, port: &Port, link: &Link) -> Result<Option<Diagnostic>, Failure> {
@@ -376,7 +367,7 @@ impl Checker<'_> {
             let free = match &array.cells[port.source.index()].role {
                 Role::Propagation { .. } => true,
                 Role::Accumulation { op, .. } => {
-                    port.sink == port.source && self.may_regroup(port.source, *op)
+                    port.sink == port.source && self.localised.may_regroup(port.source, *op)
                 }
                 Role::Carry { .. } | Role::Plain => false,
             };

@@ -20,7 +20,7 @@ use systola_ir::codes::{limits, mapping as codes};
 use systola_ir::form::{Cond, Form, Overflow, Poly};
 use systola_ir::mapping::{Direction, DirectiveKind, Mapping, SumOrder};
 use systola_ir::system::visit::{map_expr, walk};
-use systola_ir::system::{Combine, Expr, System};
+use systola_ir::system::{Combine, Expr, Law, System};
 use systola_ir::{Diagnostic, DimId, InputId, Span, VarId};
 
 mod forward;
@@ -36,6 +36,16 @@ pub struct Localised {
     pub system: System,
     /// The accumulations whose order the program leaves open.
     pub sums: Vec<VarId>,
+}
+
+impl Localised {
+    /// May the terms of an accumulation be grouped in another way?
+    pub fn may_regroup(&self, var: VarId, op: Combine) -> bool {
+        let declared = &self.system.vars[var.index()];
+        self.sums.contains(&var)
+            || declared.law >= Law::Associative
+            || self.system.law_of(op, &declared.ty) >= Law::Associative
+    }
 }
 
 /// Expands the batch and makes the mapping's choices of localisation and serialisation.

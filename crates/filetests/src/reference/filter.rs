@@ -1,6 +1,6 @@
 //! Filters that feed back.
 
-use super::{DOUBLE, Reference};
+use super::{DOUBLE, EXACT, Reference, SINGLE};
 use crate::tensor::{Arrays, Params, Rng, Tensor};
 
 pub fn references() -> Vec<Reference> {
@@ -37,6 +37,68 @@ pub fn references() -> Vec<Reference> {
             inputs: autocorrelation,
             outputs: levinson,
             tolerance: DOUBLE,
+        },
+        Reference {
+            file: "filter/bank.ure",
+            system: "leaky",
+            sizes: &[
+                &[1, 1],
+                &[3, 2],
+                &[15, 1],
+                &[16, 3],
+                &[17, 2],
+                &[47, 4],
+                &[53, 5],
+            ],
+            inputs: |p, rng| {
+                let [channels, n] = p.get(["B", "N"]);
+                let a = Tensor::from_fn([channels], |_| rng.float() / 2.0);
+                Arrays::new()
+                    .with("x", rng.floats([n, channels]))
+                    .with("a", a)
+            },
+            outputs: |p, arrays| {
+                let [channels, n] = p.get(["B", "N"]);
+                let (x, a) = (arrays.floats("x"), arrays.floats("a"));
+                let mut y: Tensor<f64> = Tensor::from_fn([n, channels], |_| 0.0);
+                for b in 0..channels {
+                    let mut last = 0.0;
+                    for i in 0..n {
+                        last = a[[b]] * last + x[[i, b]];
+                        y[[i, b]] = last;
+                    }
+                }
+                Arrays::new().with("y", y)
+            },
+            tolerance: SINGLE,
+        },
+        Reference {
+            file: "filter/bank.ure",
+            system: "short",
+            sizes: &[
+                &[1, 1],
+                &[2, 3],
+                &[3, 7],
+                &[4, 5],
+                &[5, 2],
+                &[7, 4],
+                &[13, 3],
+            ],
+            inputs: |p, rng| {
+                let [channels, n] = p.get(["B", "N"]);
+                Arrays::new()
+                    .with("x", rng.ints([channels, n + 3], -50, 50))
+                    .with("w", rng.ints([4], -9, 9))
+            },
+            outputs: |p, arrays| {
+                let [channels, n] = p.get(["B", "N"]);
+                let (x, w) = (arrays.ints("x"), arrays.ints("w"));
+                let z = Tensor::from_fn([channels, n], |[b, i]| {
+                    (0..4).map(|k| w[[k]] * x[[b, i + k]]).sum::<i64>()
+                });
+                Arrays::new().with("z", z)
+            },
+            tolerance: EXACT,
         },
     ]
 }

@@ -41,5 +41,60 @@ pub fn references() -> Vec<Reference> {
             },
             tolerance: EXACT,
         },
+        Reference {
+            file: "scan/aggregate.ure",
+            system: "dot",
+            sizes: &[&[1], &[2], &[15], &[16], &[17], &[47], &[48], &[49], &[131]],
+            inputs: |p, rng| {
+                let [n] = p.get(["N"]);
+                Arrays::new()
+                    .with("x", rng.floats([n]))
+                    .with("y", rng.floats([n]))
+            },
+            outputs: |p, arrays| {
+                let [n] = p.get(["N"]);
+                let (x, y) = (arrays.floats("x"), arrays.floats("y"));
+                let s = (0..n).map(|i| x[[i]] * y[[i]]).sum::<f64>();
+                Arrays::new().with("s", Tensor::from_fn([], |[]| s))
+            },
+            tolerance: SINGLE,
+        },
+        Reference {
+            file: "scan/aggregate.ure",
+            system: "largest",
+            sizes: &[&[1], &[3], &[16], &[17], &[31], &[32], &[33], &[101]],
+            inputs: |p, rng| {
+                let [n] = p.get(["N"]);
+                Arrays::new().with("a", rng.ints([n], -9, 9))
+            },
+            outputs: |p, arrays| {
+                let [n] = p.get(["N"]);
+                let a = arrays.ints("a");
+                let first = |best: usize, i: usize| if a[[i]] > a[[best]] { i } else { best };
+                let best = (1..n).fold(0, first);
+                Arrays::new()
+                    .with("value", Tensor::from_fn([], |[]| a[[best]]))
+                    .with("place", Tensor::from_fn([], |[]| best as i64))
+            },
+            tolerance: EXACT,
+        },
+        Reference {
+            file: "scan/aggregate.ure",
+            system: "running",
+            sizes: &[&[1, 1], &[2, 7], &[3, 16], &[1, 17], &[2, 33], &[4, 71]],
+            inputs: |p, rng| {
+                let [rows, n] = p.get(["B", "N"]);
+                Arrays::new().with("v", rng.ints([rows, n], -100, 100))
+            },
+            outputs: |p, arrays| {
+                let [rows, n] = p.get(["B", "N"]);
+                let v = arrays.ints("v");
+                let r = Tensor::from_fn([rows, n], |[b, i]| {
+                    (0..=i).map(|j| v[[b, j]]).fold(i64::MIN, i64::max)
+                });
+                Arrays::new().with("r", r)
+            },
+            tolerance: EXACT,
+        },
     ]
 }

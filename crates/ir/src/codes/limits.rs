@@ -108,8 +108,9 @@ Give it a variable: `var S: f32 = reduce(+, p in 0..N, x[p]);`."#;
 
     LINK_NOT_COMPILED = "L0721", "a link that is not compiled yet",
 r#"The array is legal and the interpreters run it, but no kernel is made of it yet: a value travels
-between blocks of one launch (`flags`) or between nodes. Let a launch separate the blocks, or
-recompute a halo:
+between blocks of one launch (`flags`) or between nodes. A sum may cross blocks within a step if it goes
+from the first block to the last, one by one, and its terms do not depend on it: its parts are then combined by launches
+of their own. Let a launch separate the blocks, or recompute a halo:
 
 ```text
 tile x by 64 as (bx, xx) overlap (1, 1);

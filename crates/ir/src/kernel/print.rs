@@ -299,6 +299,7 @@ impl KernelText<'_> {
     }
 
     fn cond(&self, cond: &Cond) -> String {
+        let cond = cond.balanced();
         cond.display(&self.params, &self.vars).to_string()
     }
 

@@ -121,7 +121,7 @@ impl Emitter<'_> {
             }
             Expr::Local(local) => done.locals[local].clone(),
             Expr::Input { input, index, .. } => {
-                let index = index.iter().map(|f| here.at(f)).collect::<Result<_, _>>()?;
+                let index = self.address(index, here)?;
                 Bundle::Scalar(self.input(*input, index))
             }
             Expr::Lookup { input, index, .. } => {
@@ -221,7 +221,7 @@ impl Emitter<'_> {
     }
 
     /// A function's body with its arguments for locals.
-    fn call(
+    pub fn call(
         &mut self,
         f: systola_ir::FnId,
         args: Vec<Bundle>,
@@ -264,6 +264,12 @@ impl Emitter<'_> {
                 }))
             }
         }
+    }
+
+    /// An index over the point, over the variables of the kernel.
+    pub fn address(&self, index: &[Form], here: &Here<'_>) -> Result<Vec<Form>, Failure> {
+        let at = |f: &Form| Ok(self.facts.without_digits(&here.at(f)?));
+        index.iter().map(at).collect()
     }
 
     /// An element of an input; outside of its axes, what the input states there.
@@ -339,11 +345,7 @@ impl Emitter<'_> {
                     continue;
                 }
                 let value = self.scalar(&write.value, &output.name, here, done)?;
-                let index = write
-                    .index
-                    .iter()
-                    .map(|f| here.at(f))
-                    .collect::<Result<_, _>>()?;
+                let index = self.address(&write.index, here)?;
                 self.b.push(Stmt::Store {
                     to: Access {
                         memory: Memory::Global(BufferId::from(array.inputs.len() + n)),

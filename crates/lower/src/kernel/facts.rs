@@ -178,7 +178,7 @@ impl<'a> Facts<'a> {
                 }
             }
             Cond::Not(inner) => match self.simplify(inner) {
-                Cond::Cmp(rel, left, right) => Cond::Cmp(opposite(rel), left, right),
+                Cond::Cmp(rel, left, right) => Cond::Cmp(rel.opposite(), left, right),
                 other => other.negate(),
             },
         }
@@ -203,8 +203,35 @@ impl<'a> Facts<'a> {
         facts.simplify(part)
     }
 
+    /// The form without the quotients and remainders whose quotient is known here.
+    pub fn without_digits(&self, form: &Form) -> Form {
+        let mut result = Form::from(form.constant_part().clone());
+        for (atom, c) in form.terms() {
+            let plain = match atom {
+                Atom::Dim(_) => None,
+                Atom::Floor(inner, k) => self.quotient(inner, *k).map(Form::from),
+                Atom::Mod(inner, k) => self.quotient(inner, *k).map(|q| inner.plus(-q * k)),
+            };
+            let term = plain.unwrap_or_else(|| Form::atom(atom.clone())).scale(c);
+            match term {
+                Ok(term) => result = result.add(&term),
+                Err(_) => return form.clone(),
+            }
+        }
+        result
+    }
+
+    /// ⌊form / k⌋, if it is one number wherever the facts hold: then a sample shows which.
+    fn quotient(&self, form: &Form, k: i128) -> Option<i128> {
+        let sample = self.samples.first()?;
+        let q = form.eval(&sample.params, &sample.vars).ok()?.div_euclid(k);
+        let least = form.plus(-q * k);
+        (self.is_nonnegative(&least) && self.is_nonnegative(&least.neg().plus(k - 1))).then_some(q)
+    }
+
     /// `form rel 0`, decided or normalised.
     fn compare(&self, rel: Rel, form: &Form) -> Cond {
+        let form = &self.without_digits(form);
         let positive = |f: Form| -> Cond {
             if self.is_nonnegative(&f) {
                 Cond::TRUE
@@ -423,16 +450,5 @@ impl Pick {
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         i128::from(self.0 >> 33) % n.max(1)
-    }
-}
-
-fn opposite(rel: Rel) -> Rel {
-    match rel {
-        Rel::Eq => Rel::Ne,
-        Rel::Ne => Rel::Eq,
-        Rel::Lt => Rel::Ge,
-        Rel::Le => Rel::Gt,
-        Rel::Gt => Rel::Le,
-        Rel::Ge => Rel::Lt,
     }
 }

@@ -1,7 +1,7 @@
 //! The statements of a kernel: loops over time, PEs of a tick, cells of a slot.
 //!
-//! A time coordinate is unrolled if the mapping says so or the code stays within its budget, the
-//! innermost first. A loop that stays is peeled where the tests of the cells change at its first or
+//! A time coordinate is unrolled if the mapping says so, wholly or by some number of steps, or if the code stays within
+//! its budget, the innermost first. A loop that stays is peeled where the tests of the cells change at its first or
 //! last turns, so that its body has none of them.
 
 use std::collections::HashMap;
@@ -19,6 +19,7 @@ use crate::kernel::cells::{Bundle, Evaluated, Here};
 use crate::kernel::facts::{Facts, Range};
 use crate::kernel::interior::{interior, tests};
 use crate::kernel::launches::Launches;
+use crate::kernel::packing::Packing;
 use crate::kernel::partition::{Partition, Pes, queued};
 use crate::kernel::slots::{SlotPiece, Slots, range};
 use crate::kernel::state::{Circular, PeKey, Registers};
@@ -39,6 +40,8 @@ pub struct Emitter<'a> {
     slots: &'a Slots,
     machine: &'a Machine,
     pub lane: Option<DimId>,
+    /// Which warp this is along the coordinate of the blocks that share it.
+    warp: Form,
     pub windows: Vec<Window>,
     /// Are these the statements of blocks that lie at an edge?
     at_edge: bool,
@@ -51,6 +54,8 @@ pub struct Emitter<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Walk {
     Unrolled,
+    /// In a loop that advances by so many.
+    By(i128),
     Rolled,
 }
 
@@ -86,6 +91,7 @@ pub fn emit(
         slots,
         machine,
         lane: None,
+        warp: Form::zero(),
         windows: Vec::new(),
         at_edge: false,
         tests: tests(array, slots)?,
@@ -118,11 +124,13 @@ impl Emitter<'_> {
             slot[*k] = Form::from(v);
         }
         for k in &partition.blocks {
-            let Range { lo, hi } = self.slots.ranges[*k].clone();
+            let packed = partition.packing.as_ref().filter(|p| p.block == *k);
+            let range = packed.map_or_else(|| self.slots.ranges[*k].clone(), Packing::grid);
+            let Range { lo, hi } = range.clone();
             let v = self
                 .b
                 .var(&self.coordinate_name(*k), VarKind::Block { lo, hi });
-            self.facts.set_range(v, self.slots.ranges[*k].clone());
+            self.facts.set_range(v, range);
             slot[*k] = Form::from(v);
         }
         if partition.lanes > 1 {
@@ -130,6 +138,11 @@ impl Emitter<'_> {
             self.facts
                 .set_range(v, Range::new(0, i128::from(partition.lanes)));
             self.lane = Some(v);
+            if let Some(packing) = &partition.packing {
+                let n = Form::from(v).floor_div(packing.pes);
+                self.warp = slot[packing.block].clone();
+                slot[packing.block] = packing.block_at(&self.warp, &n)?;
+            }
         }
         if let Pes::Known { depth } = &partition.walk {
             let shape = if partition.lanes > 1 {
@@ -219,9 +232,17 @@ impl Emitter<'_> {
         for (k, range) in self.slots.ranges.iter().enumerate() {
             facts.set_range(DimId::from(k), range.clone());
         }
+        // Blocks of one warp take the same path: two more coordinates are the warp and the block in it.
+        let (warp, nth) = (slot.len(), slot.len() + 1);
+        let packing = self.partition.packing.as_ref();
+        if let Some(packing) = packing {
+            facts.set_range(DimId::from(warp), packing.grid());
+            facts.set_range(DimId::from(nth), Range::new(0, packing.blocks));
+        }
         let inner = |d: DimId| {
             self.partition.steps[at..].contains(&d.index())
                 || self.partition.pes.contains(&d.index())
+                || d.index() == nth
         };
         let speaks = |test: &&Cond| {
             about.is_none_or(|k| {
@@ -229,9 +250,22 @@ impl Emitter<'_> {
                 dims.any(|d| d.index() == k)
             })
         };
-        let tests: Vec<Cond> = self.tests.iter().filter(speaks).cloned().collect();
-        let inside = interior(&tests, &facts, &inner)
-            .map(&|f| f.substitute(&|d| slot.get(d.index()).cloned()))?;
+        let mut tests: Vec<Cond> = self.tests.iter().filter(speaks).cloned().collect();
+        if let Some(packing) = packing {
+            let [warp, nth] = [warp, nth].map(|n| Form::from(DimId::from(n)));
+            let block = packing.block_at(&warp, &nth)?;
+            let packed = |d: DimId| (d.index() == packing.block).then(|| block.clone());
+            for test in &mut tests {
+                *test = test.map(&|f| f.substitute(&packed))?;
+            }
+        }
+        let there = |d: DimId| {
+            if d.index() == warp {
+                return Some(self.warp.clone());
+            }
+            slot.get(d.index()).cloned()
+        };
+        let inside = interior(&tests, &facts, &inner).map(&|f| f.substitute(&there))?;
         Ok(self.facts.simplify(&inside))
     }
 
@@ -287,8 +321,13 @@ impl Emitter<'_> {
         let mut cost = self.tick_cost();
         let mut open = true;
         for (at, k) in steps.iter().enumerate().rev() {
-            let t = k - self.array.place.len();
-            let asked = self.asked_to_unroll(t);
+            let asked = self.asked_to_unroll(k - self.array.place.len());
+            if let Some(Walk::By(n)) = asked {
+                walk[at] = Walk::By(n);
+                cost = cost.saturating_mul(usize::try_from(n).unwrap_or(1));
+                open = false;
+                continue;
+            }
             let Some((lo, hi)) = self.slots.ranges[*k].constant() else {
                 open = false;
                 continue;
@@ -302,7 +341,7 @@ impl Emitter<'_> {
             } else {
                 self.machine.code_budget
             };
-            if asked || (open && more <= budget) {
+            if asked.is_some() || (open && more <= budget) {
                 walk[at] = Walk::Unrolled;
                 cost = more;
             } else {
@@ -312,11 +351,15 @@ impl Emitter<'_> {
         walk
     }
 
-    /// Does the mapping name this time coordinate in `unroll`?
-    fn asked_to_unroll(&self, t: usize) -> bool {
+    /// What the mapping says of this time coordinate in `unroll`.
+    fn asked_to_unroll(&self, t: usize) -> Option<Walk> {
         let TimeCoord { name, alias, .. } = &self.array.time[t];
-        let mut asked = self.array.unroll.iter().map(|(asked, _)| asked);
-        asked.any(|asked| asked == name || Some(asked) == alias.as_ref())
+        let mut asked = self.array.unroll.iter();
+        let (_, by) = asked.find(|(asked, _)| asked == name || Some(asked) == alias.as_ref())?;
+        Some(match by {
+            None => Walk::Unrolled,
+            Some(n) => Walk::By(i128::from(*n).max(1)),
+        })
     }
 
     /// The loops over the time coordinates from `at` on.
@@ -333,7 +376,14 @@ impl Emitter<'_> {
                 }
                 Ok(())
             }
-            (Walk::Unrolled | Walk::Rolled, _) => self.rolled(at, k, slot),
+            (Walk::By(n), Some((lo, hi))) if hi - lo <= n => {
+                for value in lo..hi {
+                    slot[k] = Form::from(value);
+                    self.steps(at + 1, slot)?;
+                }
+                Ok(())
+            }
+            (Walk::Unrolled | Walk::By(_) | Walk::Rolled, _) => self.rolled(at, k, slot),
         }
     }
 
@@ -404,16 +454,47 @@ impl Emitter<'_> {
         slot: &mut Vec<Form>,
     ) -> Result<(), Failure> {
         let name = self.coordinate_name(k);
-        self.looped(&name, range, 1, &mut |e, v| {
-            slot[k] = Form::from(v);
-            // A loop around others may be over tiles of its own.
-            let around = at + 1 < e.partition.steps.len();
-            let inside = match e.partition.walk {
-                Pes::Known { .. } if around && !e.at_edge => e.inside(slot, at + 1, Some(k))?,
-                Pes::Known { .. } | Pes::Looped => Cond::TRUE,
+        let mut rest = range;
+        if let Walk::By(n @ 2..) = self.walk[at]
+            && !self.at_edge
+            && let Some((lo, hi)) = rest.single().map(|(lo, hi)| (lo.clone(), hi.clone()))
+        {
+            // Turns that have n − 1 others behind them.
+            let whole = Range::new(lo.clone(), hi.plus(1 - n));
+            self.looped(&name, whole, n, &mut |e, v| {
+                (0..n).try_for_each(|c| e.one_turn(at, k, Form::from(v).plus(c), slot))
+            })?;
+            let turns = hi.sub(&lo).floor_div(n).scale(&Poly::constant(n))?;
+            let mut starts = vec![lo.add(&turns)];
+            if !self.facts.is_nonnegative(&hi.sub(&lo)) {
+                // A range without any turn begins at its start, not before.
+                starts.push(lo);
+            }
+            rest = Range {
+                lo: starts,
+                hi: vec![hi],
             };
-            e.either(inside, &mut |e| e.steps(at + 1, slot))
+        }
+        self.looped(&name, rest, 1, &mut |e, v| {
+            e.one_turn(at, k, Form::from(v), slot)
         })
+    }
+
+    fn one_turn(
+        &mut self,
+        at: usize,
+        k: usize,
+        value: Form,
+        slot: &mut Vec<Form>,
+    ) -> Result<(), Failure> {
+        slot[k] = value;
+        // A loop around others may be over tiles of its own.
+        let around = at + 1 < self.partition.steps.len();
+        let inside = match self.partition.walk {
+            Pes::Known { .. } if around && !self.at_edge => self.inside(slot, at + 1, Some(k))?,
+            Pes::Known { .. } | Pes::Looped => Cond::TRUE,
+        };
+        self.either(inside, &mut |e| e.steps(at + 1, slot))
     }
 
     pub fn looped(
@@ -503,9 +584,16 @@ impl Emitter<'_> {
         let inside: usize = self.partition.steps[at + 1..]
             .iter()
             .zip(&self.walk[at + 1..])
-            .filter(|(_, walk)| **walk == Walk::Unrolled)
-            .filter_map(|(k, _)| self.slots.ranges[*k].constant())
-            .map(|(lo, hi)| usize::try_from(hi - lo).unwrap_or(1).max(1))
+            .map(|(k, walk)| {
+                let turns = match walk {
+                    Walk::Unrolled => self.slots.ranges[*k]
+                        .constant()
+                        .map_or(1, |(lo, hi)| hi - lo),
+                    Walk::By(n) => *n,
+                    Walk::Rolled => 1,
+                };
+                usize::try_from(turns).unwrap_or(1).max(1)
+            })
             .product();
         let copies = usize::try_from(1 + first + last).unwrap_or(1);
         let cost = self
@@ -547,9 +635,10 @@ impl Emitter<'_> {
 
     fn lanes_from(&self, first: impl Into<Form>) -> Form {
         let first = first.into();
-        match self.lane {
-            Some(lane) => first.add(&Form::from(lane)),
-            None => first,
+        match (self.lane, &self.partition.packing) {
+            (Some(lane), None) => first.add(&Form::from(lane)),
+            (Some(lane), Some(packing)) => first.add(&Form::from(lane).modulo(packing.pes)),
+            (None, _) => first,
         }
     }
 
@@ -572,19 +661,11 @@ impl Emitter<'_> {
             .filter(|r| r.lo.len() + r.hi.len() <= 6);
         let range = self.within(tight.unwrap_or_default(), &self.slots.ranges[p]);
         let name = self.coordinate_name(p);
-        if Some(p) == self.partition.vector {
-            let step = i128::from(self.partition.lanes);
-            return self.looped(&name, range, step, &mut |e, v| {
-                slot[p] = e.lanes_from(Form::from(v));
-                let tests = e
-                    .tests
-                    .iter()
-                    .map(|t| t.map(&|f| f.substitute(&|d| slot.get(d.index()).cloned())))
-                    .collect::<Result<Vec<_>, _>>()?;
-                let inside = interior(&tests, &e.facts, &|d| Some(d) == e.lane);
-                e.either(inside, &mut |e| e.memory_pe(slot))
-            });
-        }
+        let step = if Some(p) == self.partition.vector {
+            i128::from(self.partition.lanes)
+        } else {
+            1
+        };
         if self.partition.descending.contains(&p) {
             let Some((lo, hi)) = self.slots.ranges[p]
                 .single()
@@ -595,16 +676,34 @@ impl Emitter<'_> {
                 )
                 .into());
             };
-            let range = Range::new(lo.clone(), hi.clone());
-            return self.looped(&name, range, 1, &mut |e, v| {
-                slot[p] = lo.add(&hi).plus(-1).sub(&Form::from(v));
-                e.pes(at + 1, slot)
+            let turns = hi.sub(&lo).plus(step - 1).floor_div(step);
+            let last = lo.add(&turns.plus(-1).scale(&Poly::constant(step))?);
+            return self.looped(&name, Range::new(0, turns), 1, &mut |e, v| {
+                slot[p] = last.sub(&Form::from(v).scale(&Poly::constant(step))?);
+                e.from_pe(at, slot)
             });
         }
-        self.looped(&name, range, 1, &mut |e, v| {
+        self.looped(&name, range, step, &mut |e, v| {
             slot[p] = Form::from(v);
-            e.pes(at + 1, slot)
+            e.from_pe(at, slot)
         })
+    }
+
+    /// The PEs from the one that coordinate `at` begins at: all lanes of a vector, or loops over further coordinates.
+    fn from_pe(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        let p = self.partition.pes[at];
+        if Some(p) != self.partition.vector {
+            return self.pes(at + 1, slot);
+        }
+        slot[p] = self.lanes_from(slot[p].clone());
+        let tests = self
+            .tests
+            .iter()
+            .map(|t| t.map(&|f| f.substitute(&|d| slot.get(d.index()).cloned())))
+            .collect::<Result<Vec<_>, _>>()?;
+        let lane = self.lane;
+        let inside = interior(&tests, &self.facts, &|d| Some(d) == lane);
+        self.either(inside, &mut |e| e.memory_pe(slot))
     }
 
     fn at_slot(&self, range: &Range, slot: &[Form]) -> Result<Range, Failure> {
@@ -693,9 +792,10 @@ impl Emitter<'_> {
             let mut done = Evaluated::default();
             for cell in &array.body {
                 let declared = &array.cells[cell.index()];
-                let value = match self.stays(declared, piece)? {
-                    Some((input, index)) => self.inject(input, index, &here)?,
-                    None => self.expr(&declared.body, &declared.name, &here, &mut done)?,
+                let value = match (self.stays(declared, piece)?, self.partition.scans.get(cell)) {
+                    (Some((input, index)), _) => self.inject(input, index, &here)?,
+                    (None, Some(scan)) => self.scanned(*cell, scan, &here, &mut done)?,
+                    (None, None) => self.expr(&declared.body, &declared.name, &here, &mut done)?,
                 };
                 done.cells.insert(*cell, value);
             }

@@ -2,13 +2,15 @@
 //!
 //! Node and block coordinates make the grid, launch coordinates the host's loops. The last lane
 //! coordinate becomes the lanes of a warp, in as many vectors as it takes; the last vector may reach
-//! beyond the array. All other place coordinates of a block, warps among them, are PEs that one
+//! beyond the array. Where that leaves most lanes idle, a warp runs several blocks ([`crate::kernel::packing`]). All other place coordinates of a block, warps among them, are PEs that one
 //! lane runs one after the other: their registers are the lane's.
 //!
-//! A value that arrives in the tick in which it leaves orders the PEs of a tick. Then PEs run one by
-//! one, in an order in which sources come first.
+//! A value that arrives in the tick in which it leaves orders the PEs of a tick: they are walked in an order in
+//! which sources come first, in vectors where the values along the lanes are a scan ([`crate::kernel::trees`]), else one by one.
 
-use systola_ir::array::{Array, Link, Realisation, Role};
+use std::collections::HashMap;
+
+use systola_ir::array::{Array, Link};
 use systola_ir::form::Poly;
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::{Span, VarId};
@@ -17,8 +19,10 @@ use crate::apply_mapping::Failure;
 use crate::clock::{radix, ticks};
 use crate::decide::Decide;
 use crate::kernel::facts::Range;
+use crate::kernel::packing::Packing;
 use crate::kernel::slots::Slots;
 use crate::kernel::state::{is_queued, scalars};
+use crate::kernel::trees::{Scan, is_at_once, scans};
 use crate::kernel::{Machine, limitation};
 
 /// The plan of a kernel. Coordinates are those of the slots.
@@ -35,6 +39,10 @@ pub struct Partition {
     pub vector: Option<usize>,
     /// PEs are walked downwards along these, so that sources come first.
     pub descending: Vec<usize>,
+    /// Cells whose values of one tick are chained along the lanes.
+    pub scans: HashMap<VarId, Scan>,
+    /// Do several blocks share a warp?
+    pub packing: Option<Packing>,
     pub walk: Pes,
     radix: Option<Vec<Poly>>,
 }
@@ -73,11 +81,10 @@ impl Partition {
                 .collect()
         };
         let blocks = places(&|l| matches!(l, PlaceLevel::Node | PlaceLevel::Block));
-        let mut pes = places(&|l| matches!(l, PlaceLevel::Warp));
+        let warps = places(&|l| l == PlaceLevel::Warp);
         let lane_coordinates = places(&|l| l == PlaceLevel::Lane);
         let regs = places(&|l| l == PlaceLevel::Reg);
         let immediate = immediate(array);
-        let vector = lane_coordinates.last().copied();
         let bits = array
             .cells
             .iter()
@@ -85,16 +92,35 @@ impl Partition {
             .map(systola_ir::Scalar::bits)
             .max()
             .unwrap_or(32);
-        let lanes = if immediate.is_empty() && vector.is_some() {
-            machine.lanes(bits)
-        } else {
-            1
+        let most = machine.lanes(bits);
+        let spread = |vector: Option<usize>| -> Vec<usize> {
+            let others = lane_coordinates.iter().filter(|p| Some(**p) != vector);
+            warps
+                .iter()
+                .chain(others)
+                .chain(&regs)
+                .chain(&vector)
+                .copied()
+                .collect()
         };
-        let vector = vector.filter(|_| lanes > 1);
-        pes.extend(lane_coordinates.iter().filter(|p| Some(**p) != vector));
-        pes.extend(&regs);
-        pes.extend(vector);
-        let descending = order(array, &immediate, &pes)?;
+        let in_vectors = lane_coordinates
+            .last()
+            .filter(|_| most > 1)
+            .and_then(|vector| {
+                let pes = spread(Some(*vector));
+                let scans = scans(array, &pes, *vector, most)?;
+                let descending = order(array, &immediate, &pes).ok()?;
+                Some((Some(*vector), pes, descending, scans))
+            });
+        let (vector, pes, descending, scans) = match in_vectors {
+            Some(plan) => plan,
+            None => {
+                let pes = spread(None);
+                let descending = order(array, &immediate, &pes)?;
+                (None, pes, descending, HashMap::new())
+            }
+        };
+        let lanes = if vector.is_some() { most } else { 1 };
         let mut partition = Partition {
             lanes,
             launches: times(&|l| l == TimeLevel::Launch),
@@ -103,11 +129,20 @@ impl Partition {
             pes,
             vector,
             descending,
+            scans,
+            packing: None,
             walk: Pes::Looped,
             radix: radix(array, decide, None)?,
         };
         if let Some(depth) = partition.depths(array, slots, machine) {
             partition.walk = Pes::Known { depth };
+            let mut links = array.ports.iter().flat_map(|p| &p.links);
+            if !links.any(|l| partition.is_in_memory(array, l)) {
+                partition.packing = Packing::of(array, slots, &partition.blocks, vector, most);
+            }
+        }
+        if partition.packing.is_some() {
+            partition.lanes = most;
         }
         Ok(partition)
     }
@@ -201,15 +236,14 @@ fn link_ticks(array: &Array, link: &Link, radix: Option<&[Poly]>) -> Option<i128
     ticks(&link.delay, radix)?.as_constant()
 }
 
-/// Displacements of values that arrive in the tick in which they leave. A propagated input is not among
-/// them: it is loaded where it is wanted.
+/// Links whose values arrive in the tick in which they leave.
 fn immediate(array: &Array) -> Vec<(&Link, Span)> {
     array
         .ports
         .iter()
-        .filter(|p| !matches!(array.cells[p.source.index()].role, Role::Propagation { .. }))
-        .flat_map(|p| p.links.iter().map(move |l| (l, p.span)))
-        .filter(|(l, _)| matches!(l.realisation, Realisation::Broadcast | Realisation::Tree))
+        .flat_map(|p| p.links.iter().map(move |l| (p, l)))
+        .filter(|(p, l)| is_at_once(array, p, l))
+        .map(|(p, l)| (l, p.span))
         .collect()
 }
 

@@ -51,7 +51,7 @@ impl Emitter<'_> {
         Ok(result.unwrap_or_else(|| self.nothing(&source.ty)))
     }
 
-    fn nothing(&mut self, ty: &systola_ir::Type) -> Bundle {
+    pub fn nothing(&mut self, ty: &systola_ir::Type) -> Bundle {
         let holes: Vec<ValueId> = scalars(ty).iter().map(|s| self.b.hole(*s)).collect();
         match Bundle::of(ty, &mut holes.into_iter()) {
             Some(bundle) => bundle,
@@ -59,7 +59,7 @@ impl Emitter<'_> {
         }
     }
 
-    fn arrives(
+    pub fn arrives(
         &mut self,
         port: &Port,
         link: &Link,
@@ -110,7 +110,7 @@ impl Emitter<'_> {
         index: &[Form],
         here: &Here<'_>,
     ) -> Result<Bundle, Failure> {
-        let index = index.iter().map(|f| here.at(f)).collect::<Result<_, _>>()?;
+        let index = self.address(index, here)?;
         Ok(Bundle::Scalar(self.input(input, index)))
     }
 

@@ -34,15 +34,25 @@ fn compact(kernel: &mut Kernel) {
     });
     let new_reg = numbered(&regs);
     let new_shared = numbered(&shared);
-    let moved = |memory: &mut Memory| {
+    move_memories(&mut kernel.body, &|memory| {
         if let Memory::Shared(id) = memory {
             *id = SharedId::from(new_shared[id.index()]);
         }
-    };
-    walk_mut(&mut kernel.body, &mut |stmt| match stmt {
-        Stmt::Let(_, Op::Get(reg)) | Stmt::Set(reg, _) => {
+    });
+    walk_mut(&mut kernel.body, &mut |stmt| {
+        if let Stmt::Let(_, Op::Get(reg)) | Stmt::Set(reg, _) = stmt {
             *reg = RegId::from(new_reg[reg.index()]);
         }
+    });
+    let mut used = regs.iter();
+    kernel.regs.retain(|_| used.next() == Some(&true));
+    let mut used = shared.iter();
+    kernel.shared.retain(|_| used.next() == Some(&true));
+}
+
+/// Names the memory of every access anew.
+pub fn move_memories(body: &mut [Stmt], moved: &impl Fn(&mut Memory)) {
+    walk_mut(body, &mut |stmt| match stmt {
         Stmt::Let(_, Op::Lookup { memory, .. }) => moved(memory),
         Stmt::Let(_, Op::Load { from, .. }) | Stmt::LoadWide { from, .. } => {
             moved(&mut from.memory);
@@ -55,6 +65,7 @@ fn compact(kernel: &mut Kernel) {
         Stmt::Signal { flag } | Stmt::Await { flag, .. } => moved(&mut flag.memory),
         Stmt::Ticket { counter, .. } => moved(&mut counter.memory),
         Stmt::Let(..)
+        | Stmt::Set(..)
         | Stmt::CommitCopies
         | Stmt::WaitCopies { .. }
         | Stmt::For { .. }
@@ -62,10 +73,6 @@ fn compact(kernel: &mut Kernel) {
         | Stmt::Barrier
         | Stmt::Comment(_) => {}
     });
-    let mut used = regs.iter();
-    kernel.regs.retain(|_| used.next() == Some(&true));
-    let mut used = shared.iter();
-    kernel.shared.retain(|_| used.next() == Some(&true));
 }
 
 fn mark(shared: &mut [bool], memory: Memory) {

@@ -1,0 +1,729 @@
+//! Aggregation trees that cross blocks, as launches one after another.
+//!
+//! Before: a chain S(z) = S(z − e) ⊕ term(z) goes from block to block within one tick. After: three arrays, none
+//! of which has such a link. The first computes every block's part of the chain as if it began there, and writes
+//! what would leave the block. The second runs along the blocks and combines the parts. The third is the array itself,
+//! with the combined parts as an input wherever the chain enters a block; of its blocks only those run that write something, so
+//! that a plain sum is computed once and finished in one block.
+//!
+//! Legal where ⊕ may be regrouped, which makes the link a tree, and where the terms do not depend on the chain
+//! itself: then a part can be known before what is combined with it.
+
+use systola_ir::array::{
+    Array, Cell, Link, Piece, PlaceCoord, Port, Realisation, Registers, Reverse, Role, TimeCoord,
+};
+use systola_ir::codes::limits;
+use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::mapping::{Check, PlaceLevel, TimeLevel};
+use systola_ir::system::visit::{map_expr, walk};
+use systola_ir::system::{Axis, Combine, Expr, Input, InputKind, Output, Write};
+use systola_ir::{Diagnostic, DimId, InputId, PortId, Span, Type, VarId};
+
+use crate::apply_mapping::Failure;
+use crate::decide::{Decide, Undecided};
+use crate::kernel::facts::Range;
+use crate::kernel::slots::{Part, Slots, bounds};
+use crate::kernel::state::scalars;
+use crate::kernel::trees::{Joins, mentions, own_ports, sides};
+use crate::localise::shift_form;
+
+/// The arrays that compute what one array does.
+pub struct Split {
+    /// Writes the parts, its only outputs.
+    pub parts: Array,
+    /// Reads the parts, its only inputs, and writes as many outputs.
+    pub joined: Array,
+    /// Has the combined parts as its last inputs.
+    pub rest: Array,
+}
+
+/// Does the link go to another block in the tick in which it leaves?
+pub fn crosses(array: &Array, link: &Link) -> bool {
+    let moved = array.place.iter().zip(&link.displacement);
+    link.realisation == Realisation::Tree
+        && moved
+            .filter(|(c, _)| c.level == PlaceLevel::Block)
+            .any(|(_, d)| !d.is_zero())
+}
+
+/// Takes one chain that crosses blocks out of an array, if it has one.
+pub fn split(array: &Array, decide: &Decide, slots: &Slots) -> Result<Option<Split>, Failure> {
+    let crossing: Vec<VarId> = array
+        .body
+        .iter()
+        .copied()
+        .filter(|cell| {
+            let own = own_ports(array, *cell).into_iter();
+            let mut links = own.flat_map(|p| &array.port(p).links);
+            links.any(|l| crosses(array, l))
+        })
+        .collect();
+    let mut refused = None;
+    for cell in &crossing {
+        let chain = match Chain::of(array, decide, slots, *cell, &crossing) {
+            Ok(chain) => chain,
+            Err(failure) => {
+                refused = refused.or(Some(failure));
+                continue;
+            }
+        };
+        return chain.split(array).map(Some);
+    }
+    refused.map_or(Ok(None), Err)
+}
+
+/// A chain through the blocks along one block coordinate.
+struct Chain {
+    cell: VarId,
+    joins: Joins,
+    ports: Vec<PortId>,
+    /// Does it run up along its block coordinate?
+    up: bool,
+    /// The cells that the parts are computed from.
+    cone: Vec<VarId>,
+    /// Coordinates of the slots that tell the parts of a launch apart, with their least values and extents; the
+    /// block coordinate is the last.
+    axes: Vec<(usize, Form, Form)>,
+}
+
+impl Chain {
+    fn of(
+        array: &Array,
+        decide: &Decide,
+        slots: &Slots,
+        cell: VarId,
+        crossing: &[VarId],
+    ) -> Result<Chain, Failure> {
+        let declared = &array.cells[cell.index()];
+        let name = &declared.name;
+        let refuse = |why: &str| Err(refusal(declared.span, name, why));
+        let Role::Accumulation { op, .. } = declared.role else {
+            return refuse("and it is no plain accumulation");
+        };
+        let joins = Joins::Term(op);
+        let ports = own_ports(array, cell);
+        let [piece] = array.pieces.as_slice() else {
+            return refuse("under a mapping in several pieces");
+        };
+        if !array.tiles.is_empty() {
+            return refuse("together with tiles that overlap");
+        }
+        let entering = |port: &PortId| {
+            let links = array.port(*port).links.iter();
+            links.filter(|l| crosses(array, l)).collect::<Vec<_>>()
+        };
+        let links: Vec<&Link> = ports.iter().flat_map(entering).collect();
+        let mut direction = None;
+        for link in &links {
+            let moved: Vec<(usize, Option<i128>)> = (0..array.place.len())
+                .filter(|k| matches!(array.place[*k].level, PlaceLevel::Node | PlaceLevel::Block))
+                .filter(|k| !link.displacement[*k].is_zero())
+                .map(|k| (k, link.displacement[k].as_constant()))
+                .collect();
+            let this = match moved.as_slice() {
+                [(k, Some(by @ (1 | -1)))] => (*k, *by > 0),
+                _ => return refuse("by more than one block, or along several coordinates"),
+            };
+            if *direction.get_or_insert(this) != this {
+                return refuse("in several directions");
+            }
+        }
+        let Some((along, up)) = direction else {
+            return refuse("and no link says where");
+        };
+        let cone = cone(array, cell);
+        if cone.iter().any(|c| *c != cell && crossing.contains(c)) {
+            return refuse("and its terms depend on another sum that does");
+        }
+        if reads_cells(array, cell, &cone, &ports).contains(&cell) {
+            return refuse("and its terms depend on sums that are finished earlier");
+        }
+        let launched = |p: &&Port| {
+            let by_launch = |l: &Link| l.realisation == Realisation::Launch;
+            cone.contains(&p.sink) && p.links.iter().any(by_launch)
+        };
+        if array.ports.iter().any(|p| launched(&p)) {
+            return refuse("and its terms come from earlier launches");
+        }
+        if !begins_first(array, decide, slots, declared, &ports, joins, along, up)? {
+            return refuse("and does not begin in the first block");
+        }
+        let axes = axes(array, decide, slots, piece, cell, &ports, along)?;
+        Ok(Chain {
+            cell,
+            joins,
+            ports,
+            up,
+            cone,
+            axes,
+        })
+    }
+
+    fn split(&self, array: &Array) -> Result<Split, Failure> {
+        let ty = &array.cells[self.cell.index()].ty;
+        let name = &fresh(array, &array.cells[self.cell.index()].name);
+        let store: Vec<Axis> = self
+            .axes
+            .iter()
+            .map(|(_, _, extent)| Axis {
+                lo: Form::zero(),
+                hi: extent.clone(),
+            })
+            .collect();
+        let parts = self.parts(array, ty, name, &store)?;
+        let joined = self.joined(array, ty, name, &store);
+        let rest = self.rest(array, ty, name, &store)?;
+        Ok(Split {
+            parts,
+            joined,
+            rest,
+        })
+    }
+
+    /// Where in the array of the parts a point's part is, if the point is so far from its slot.
+    fn index(&self, piece: &Piece, displacement: &[Poly], delay: &[Poly]) -> Vec<Form> {
+        let at = |(k, start, _): &(usize, Form, Form)| {
+            let (form, gone) = match k.checked_sub(piece.place.len()) {
+                None => (&piece.place[*k], displacement.get(*k)),
+                Some(t) => (&piece.time[t], delay.get(t)),
+            };
+            let gone = gone.cloned().unwrap_or_default();
+            form.sub(&Form::from(gone)).sub(start)
+        };
+        self.axes.iter().map(at).collect()
+    }
+
+    fn parts(
+        &self,
+        array: &Array,
+        ty: &Type,
+        name: &str,
+        store: &[Axis],
+    ) -> Result<Array, Failure> {
+        let mut parts = array.clone();
+        parts.name = format!("{}_parts", array.name);
+        parts.body.retain(|c| self.cone.contains(c));
+        for port in &mut parts.ports {
+            if !self.cone.contains(&port.sink) {
+                port.links.clear();
+            }
+        }
+        let cell = &mut parts.cells[self.cell.index()];
+        cell.body = self.begun_in_each_block(array, &cell.body);
+        self.without_crossing(array, &mut parts);
+        let leaves = self.leaves(array)?;
+        let index = self.index(&array.pieces[0], &[], &[]);
+        let here = (0..array.dims.len()).map(|d| Form::from(DimId::from(d)));
+        let value = Expr::Var {
+            var: self.cell,
+            index: here.collect(),
+            span: Span::NONE,
+        };
+        parts.outputs = fields(ty, value)
+            .into_iter()
+            .zip(scalars(ty))
+            .enumerate()
+            .map(|(n, (value, scalar))| Output {
+                name: format!("{name}_part{n}"),
+                ty: scalar,
+                axes: store.to_vec(),
+                writes: vec![Write {
+                    value,
+                    index: index.clone(),
+                    when: leaves.clone(),
+                    span: Span::NONE,
+                }],
+                fill: None,
+                span: Span::NONE,
+            })
+            .collect();
+        Ok(parts)
+    }
+
+    fn rest(&self, array: &Array, ty: &Type, name: &str, store: &[Axis]) -> Result<Array, Failure> {
+        let mut rest = array.clone();
+        let first = rest.inputs.len();
+        rest.inputs
+            .extend(inputs(ty, &format!("{name}_joined"), store));
+        let piece = &array.pieces[0];
+        let body = &array.cells[self.cell.index()].body;
+        let body = map_expr(body, &mut |e| -> Result<Expr, Failure> {
+            let Expr::Port(port) = e else { return Ok(e) };
+            if !self.ports.contains(&port) {
+                return Ok(e);
+            }
+            let mut value = Expr::Port(port);
+            for link in array.port(port).links.iter().filter(|l| crosses(array, l)) {
+                let index = self.index(piece, &link.displacement, &link.delay);
+                let entered = element(ty, &mut (first..), &index);
+                value = Expr::guard(link.guard.clone(), entered, value);
+            }
+            Ok(value)
+        })?;
+        rest.cells[self.cell.index()].body = body;
+        self.without_crossing(array, &mut rest);
+        Ok(rest)
+    }
+
+    fn without_crossing(&self, array: &Array, changed: &mut Array) {
+        for port in &self.ports {
+            let links = &mut changed.ports[port.index()].links;
+            links.retain(|l| !crosses(array, l));
+        }
+    }
+
+    /// A part for every block: from the second on it is combined with what the one before it has.
+    fn joined(&self, array: &Array, ty: &Type, name: &str, store: &[Axis]) -> Array {
+        let last = self.axes.len() - 1;
+        let dim = |n: usize| Form::from(DimId::from(n));
+        let here: Vec<Form> = (0..=last).map(dim).collect();
+        let extent = store[last].hi.clone();
+        // The chain enters a store of the parts at its first block, at one end of the axis.
+        let (time, first, step) = if self.up {
+            (dim(last), Form::zero(), 1)
+        } else {
+            (dim(last).neg(), extent.plus(-1), -1)
+        };
+        let starts = Cond::cmp(Rel::Eq, dim(last), first);
+        let part = element(ty, &mut (0..), &here);
+        let Joins::Term(op) = self.joins else {
+            unreachable!("a chain of terms")
+        };
+        let before = Expr::Port(PortId::from(0));
+        let sum = match op {
+            Combine::Op(op) => Expr::binary(op, before, part.clone()),
+            Combine::Fn(f) => Expr::Call(f, vec![before, part.clone()]),
+        };
+        let mut distance = vec![Poly::zero(); last + 1];
+        distance[last] = Poly::constant(step);
+        let domain = here.iter().zip(store).fold(Cond::TRUE, |cond, (d, axis)| {
+            cond.and(Cond::cmp(Rel::Ge, d.clone(), 0)).and(Cond::cmp(
+                Rel::Lt,
+                d.clone(),
+                axis.hi.clone(),
+            ))
+        });
+        let coordinate = |n: usize| format!("{name}{n}");
+        let value = Expr::Var {
+            var: VarId::from(0),
+            index: here.clone(),
+            span: Span::NONE,
+        };
+        let outputs = fields(ty, value)
+            .into_iter()
+            .zip(scalars(ty))
+            .enumerate()
+            .map(|(n, (value, scalar))| Output {
+                name: format!("{name}_joined{n}"),
+                ty: scalar,
+                axes: store.to_vec(),
+                writes: vec![Write {
+                    value,
+                    index: here.clone(),
+                    when: Cond::TRUE,
+                    span: Span::NONE,
+                }],
+                fill: None,
+                span: Span::NONE,
+            });
+        Array {
+            name: format!("{}_joined", array.name),
+            system: array.system.clone(),
+            params: array.params.clone(),
+            context: array.context.clone(),
+            consts: array.consts.clone(),
+            inputs: inputs(ty, &format!("{name}_part"), store),
+            functions: array.functions.clone(),
+            dims: (0..=last).map(coordinate).collect(),
+            tiles: Vec::new(),
+            place: (0..last)
+                .map(|n| PlaceCoord {
+                    level: PlaceLevel::Block,
+                    name: coordinate(n),
+                    alias: None,
+                })
+                .collect(),
+            time: vec![TimeCoord {
+                level: TimeLevel::Step,
+                name: coordinate(last),
+                alias: None,
+            }],
+            pieces: vec![Piece {
+                cond: Cond::TRUE,
+                place: here[..last].to_vec(),
+                time: vec![time.clone()],
+                reverse: Reverse::Forms(
+                    here[..last]
+                        .iter()
+                        .cloned()
+                        .chain([time])
+                        .map(|form| (form, 1))
+                        .collect(),
+                ),
+            }],
+            cells: vec![Cell {
+                name: name.to_string(),
+                ty: ty.clone(),
+                domain,
+                body: Expr::guard(starts.clone(), part, sum),
+                role: Role::Accumulation {
+                    op,
+                    along: vec![distance.clone()],
+                },
+                registers: Registers {
+                    depth: Some(Poly::constant(2)),
+                    coalesced: Some(Poly::constant(1)),
+                },
+                span: array.cells[self.cell.index()].span,
+            }],
+            body: vec![VarId::from(0)],
+            ports: vec![Port {
+                sink: VarId::from(0),
+                source: VarId::from(0),
+                distance,
+                when: starts.negate(),
+                links: vec![Link {
+                    guard: Cond::TRUE,
+                    displacement: vec![Poly::zero(); last],
+                    delay: vec![Poly::constant(1)],
+                    realisation: Realisation::Register,
+                }],
+                span: array.cells[self.cell.index()].span,
+            }],
+            outputs: outputs.collect(),
+            transfers: Vec::new(),
+            unroll: Vec::new(),
+            check: Check::Auto,
+            guards: Vec::new(),
+        }
+    }
+
+    /// The points whose value goes to another block.
+    fn leaves(&self, array: &Array) -> Result<Cond, Failure> {
+        let mut any = Vec::new();
+        for port in self.ports.iter().map(|p| array.port(*p)) {
+            let back: Vec<Poly> = port.distance.iter().map(Poly::neg).collect();
+            for link in port.links.iter().filter(|l| crosses(array, l)) {
+                let reads = self.reads(array, port, link);
+                any.push(reads.map(&|f| shift_form(f, &back))?);
+            }
+        }
+        Ok(match any.len() {
+            1 => any.remove(0),
+            _ => Cond::Or(any),
+        })
+    }
+
+    /// The points at which a link of the chain delivers.
+    fn reads(&self, array: &Array, port: &Port, link: &Link) -> Cond {
+        let domain = array.cells[self.cell.index()].domain.clone();
+        domain.and(port.when.clone()).and(link.guard.clone())
+    }
+
+    /// The body with the term alone where the chain enters a block.
+    fn begun_in_each_block(&self, array: &Array, body: &Expr) -> Expr {
+        if !mentions(body, &self.ports) {
+            return body.clone();
+        }
+        if let Expr::Guard {
+            cond,
+            then,
+            otherwise,
+        } = body
+        {
+            return Expr::Guard {
+                cond: cond.clone(),
+                then: Box::new(self.begun_in_each_block(array, then)),
+                otherwise: otherwise
+                    .as_ref()
+                    .map(|e| Box::new(self.begun_in_each_block(array, e))),
+            };
+        }
+        let Some((sum, term, _)) = sides(body, self.joins, &self.ports) else {
+            return body.clone();
+        };
+        Expr::guard(self.enters(array, sum), term.clone(), body.clone())
+    }
+
+    /// Where the sum so far comes from another block.
+    fn enters(&self, array: &Array, sum: &Expr) -> Cond {
+        match sum {
+            Expr::Port(port) if self.ports.contains(port) => {
+                let links = array.port(*port).links.iter();
+                let guards: Vec<Cond> = links
+                    .filter(|l| crosses(array, l))
+                    .map(|l| l.guard.clone())
+                    .collect();
+                Cond::Or(guards)
+            }
+            Expr::Guard {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let there = cond.clone().and(self.enters(array, then));
+                match otherwise {
+                    None => there,
+                    Some(otherwise) => {
+                        let elsewhere = cond.clone().negate().and(self.enters(array, otherwise));
+                        Cond::Or(vec![there, elsewhere])
+                    }
+                }
+            }
+            _ => Cond::Const(false),
+        }
+    }
+}
+
+fn refusal(span: Span, name: &str, why: &str) -> Failure {
+    Failure::Refused(vec![
+        Diagnostic::new(
+            &limits::LINK_NOT_COMPILED,
+            span,
+            format!("the sum `{name}` crosses blocks {why}, which is not compiled yet"),
+        )
+        .help("let a launch separate the blocks, or give the sum steps of time within a block"),
+    ])
+}
+
+/// The cells that a cell needs, itself among them.
+fn cone(array: &Array, cell: VarId) -> Vec<VarId> {
+    let mut found = vec![cell];
+    let mut at = 0;
+    while at < found.len() {
+        let sink = found[at];
+        for port in array.ports.iter().filter(|p| p.sink == sink) {
+            if !found.contains(&port.source) {
+                found.push(port.source);
+            }
+        }
+        at += 1;
+    }
+    found
+}
+
+/// What the cells of a cone read, but for a chain's reads of itself.
+fn reads_cells(array: &Array, cell: VarId, cone: &[VarId], own: &[PortId]) -> Vec<VarId> {
+    let ports = (0..array.ports.len()).map(PortId::from);
+    ports
+        .filter(|p| !own.contains(p))
+        .map(|p| array.port(p))
+        .filter(|p| cone.contains(&p.sink) && (p.sink != cell || p.source != cell))
+        .map(|p| p.source)
+        .collect()
+}
+
+/// Do all chains begin in the first block that they could begin in?
+fn begins_first(
+    array: &Array,
+    decide: &Decide,
+    slots: &Slots,
+    cell: &Cell,
+    ports: &[PortId],
+    joins: Joins,
+    along: usize,
+    up: bool,
+) -> Result<bool, Undecided> {
+    let at = &array.pieces[0].place[along];
+    let Range { lo, hi } = &slots.ranges[along];
+    let begins = cell.domain.clone().and(starts(&cell.body, ports, joins));
+    let later = if up {
+        lo.iter()
+            .map(|lo| Cond::cmp(Rel::Gt, at.clone(), lo.clone()))
+            .collect::<Vec<_>>()
+    } else {
+        hi.iter()
+            .map(|hi| Cond::cmp(Rel::Lt, at.plus(1), hi.clone()))
+            .collect()
+    };
+    for later in later {
+        if decide.is_empty(&begins.clone().and(later), array.dims.len())? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Where a body does not read the sum so far.
+fn starts(body: &Expr, ports: &[PortId], joins: Joins) -> Cond {
+    if !mentions(body, ports) {
+        return Cond::TRUE;
+    }
+    match body {
+        Expr::Guard {
+            cond,
+            then,
+            otherwise,
+        } => {
+            let there = cond.clone().and(starts(then, ports, joins));
+            match otherwise {
+                None => there,
+                Some(otherwise) => {
+                    let elsewhere = cond.clone().negate().and(starts(otherwise, ports, joins));
+                    Cond::Or(vec![there, elsewhere])
+                }
+            }
+        }
+        other => match sides(other, joins, ports) {
+            Some((sum, _, _)) => starts(sum, ports, joins),
+            None => Cond::Const(false),
+        },
+    }
+}
+
+/// The coordinates that tell the parts apart. One that has the same value wherever a chain leaves a block is
+/// none of them.
+fn axes(
+    array: &Array,
+    decide: &Decide,
+    slots: &Slots,
+    piece: &Piece,
+    cell: VarId,
+    ports: &[PortId],
+    along: usize,
+) -> Result<Vec<(usize, Form, Form)>, Failure> {
+    let n_place = array.place.len();
+    let mut axes = Vec::new();
+    let within = |k: usize| match k.checked_sub(n_place) {
+        None => true,
+        Some(t) => array.time[t].level != TimeLevel::Launch,
+    };
+    let others = (0..n_place + array.time.len()).filter(|k| *k != along && within(*k));
+    for k in others.chain([along]) {
+        let mut left = Vec::new();
+        for port in ports.iter().map(|p| array.port(*p)) {
+            for link in port.links.iter().filter(|l| crosses(array, l)) {
+                let (form, gone) = match k.checked_sub(n_place) {
+                    None => (&piece.place[k], &link.displacement[k]),
+                    Some(t) => (&piece.time[t], &link.delay[t]),
+                };
+                left.push(Part {
+                    cond: array.cells[cell.index()]
+                        .domain
+                        .clone()
+                        .and(piece.cond.clone())
+                        .and(port.when.clone())
+                        .and(link.guard.clone()),
+                    value: form.sub(&Form::from(gone.clone())),
+                    given: Vec::new(),
+                });
+            }
+        }
+        let range = bounds(decide, array.dims.len(), left, &[])?;
+        let one = range.lo.iter().any(|lo| {
+            let mut ends = range.hi.iter();
+            ends.any(|hi| hi.sub(lo).as_constant().is_some_and(|n| n <= 1))
+        });
+        if one && k != along {
+            continue;
+        }
+        let plain = |forms: &[Form]| {
+            let poly = forms.iter().find(|f| f.as_poly().is_some());
+            poly.or(forms.first()).cloned()
+        };
+        let Range { lo, hi } = &slots.ranges[k];
+        let (Some(lo), Some(hi)) = (plain(lo), plain(hi)) else {
+            return Err(Undecided::NeedsSizes("a coordinate has no bound".into()).into());
+        };
+        let extent = hi.sub(&lo);
+        axes.push((k, lo, extent));
+    }
+    Ok(axes)
+}
+
+/// Leaves the blocks out of the ranges that write no output and hand nothing to a later launch.
+pub fn narrow(array: &Array, decide: &Decide, slots: &mut Slots) -> Result<(), Undecided> {
+    let kept = |l: &Link| l.realisation == Realisation::Launch;
+    if array.ports.iter().flat_map(|p| &p.links).any(kept) {
+        return Ok(());
+    }
+    for k in 0..array.place.len() {
+        if array.place[k].level == PlaceLevel::Block {
+            slots.ranges[k] = writing_blocks(array, decide, k)?;
+        }
+    }
+    Ok(())
+}
+
+fn writing_blocks(array: &Array, decide: &Decide, k: usize) -> Result<Range, Undecided> {
+    let mut parts = Vec::new();
+    for piece in &array.pieces {
+        for write in array.outputs.iter().flat_map(|o| &o.writes) {
+            let mut there = crate::clock::domain(array)
+                .and(piece.cond.clone())
+                .and(write.when.clone());
+            walk(&write.value, &mut |e| {
+                if let Expr::Var { var, .. } = e {
+                    let domain = array.cells[var.index()].domain.clone();
+                    there = std::mem::replace(&mut there, Cond::TRUE).and(domain);
+                }
+            });
+            parts.push(Part {
+                cond: there,
+                value: piece.place[k].clone(),
+                given: Vec::new(),
+            });
+        }
+    }
+    bounds(decide, array.dims.len(), parts, &[])
+}
+
+/// The name, with underscores until no array of the caller begins with it.
+fn fresh(array: &Array, name: &str) -> String {
+    let mut name = name.to_string();
+    let taken = |name: &str| {
+        let inputs = array.inputs.iter().map(|i| &i.name);
+        let mut all = inputs.chain(array.outputs.iter().map(|o| &o.name));
+        all.any(|n| {
+            n.starts_with(&format!("{name}_part")) || n.starts_with(&format!("{name}_joined"))
+        })
+    };
+    while taken(&name) {
+        name.push('_');
+    }
+    name
+}
+
+/// The scalars of an expression of some type.
+fn fields(ty: &Type, value: Expr) -> Vec<Expr> {
+    match ty {
+        Type::Scalar(_) => vec![value],
+        Type::Tuple(parts) => parts
+            .iter()
+            .enumerate()
+            .flat_map(|(n, part)| fields(part, Expr::Field(Box::new(value.clone()), n)))
+            .collect(),
+    }
+}
+
+/// An element of some type, a scalar from each of the inputs of these numbers.
+fn element(ty: &Type, inputs: &mut impl Iterator<Item = usize>, index: &[Form]) -> Expr {
+    match ty {
+        Type::Scalar(_) => Expr::Input {
+            input: InputId::from(inputs.next().unwrap_or_default()),
+            index: index.to_vec(),
+            span: Span::NONE,
+        },
+        Type::Tuple(parts) => Expr::Tuple(
+            parts
+                .iter()
+                .map(|part| element(part, inputs, index))
+                .collect(),
+        ),
+    }
+}
+
+fn inputs(ty: &Type, name: &str, store: &[Axis]) -> Vec<Input> {
+    scalars(ty)
+        .into_iter()
+        .enumerate()
+        .map(|(n, ty)| Input {
+            name: format!("{name}{n}"),
+            ty,
+            kind: InputKind::Array,
+            axes: store.to_vec(),
+            outside: None,
+            span: Span::NONE,
+        })
+        .collect()
+}
