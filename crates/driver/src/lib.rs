@@ -24,7 +24,7 @@ use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 use systola_ir::{Diagnostic, Span};
-pub use systola_lower::kernel::Machine;
+pub use systola_lower::kernel::{Copies, Machine, Threads};
 use systola_lower::pipeline::{analyse, compile};
 use systola_lower::report::Report;
 

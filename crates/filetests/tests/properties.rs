@@ -436,6 +436,7 @@ impl Case<'_> {
             most_lanes: 64,
             registers: 32,
             code_budget: 300,
+            threads: None,
         };
         let mut made: Option<Lowered> = None;
         for (n, size) in self.sizes.iter().enumerate() {

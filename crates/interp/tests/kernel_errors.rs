@@ -174,6 +174,29 @@ fn a_wide_access_stays_on_its_row() {
 }
 
 #[test]
+fn a_wide_access_starts_at_a_multiple_of_its_width() {
+    let mut case = small(Scalar::I32, |_, v, _| v);
+    let kernel = &mut case.program.kernels[0];
+    let (mut from, value) = match &kernel.body[0] {
+        Stmt::Let(value, Op::Load { from, .. }) => (from.clone(), *value),
+        other => panic!("{other:?}"),
+    };
+    from.index = vec![Form::from(1)];
+    let second = ValueId::from(kernel.values.len());
+    kernel.values.push(kernel.values[0].clone());
+    kernel.body[0] = Stmt::LoadWide {
+        to: vec![value, second],
+        from,
+        otherwise: None,
+    };
+    expect_fault(
+        &case,
+        &Options::default(),
+        |kind| matches!(kind, FaultKind::Misaligned { index, width: 2, .. } if index == &[1]),
+    );
+}
+
+#[test]
 fn steps_are_limited() {
     let case = small(Scalar::I32, |b, v, _| {
         b.repeat("t", 0, 1 << 40, |_, _| {});

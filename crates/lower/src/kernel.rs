@@ -17,7 +17,8 @@
 //!    into the memory of a block;
 //! 4. [`loops`] with [`cells`] and [`ports`]: the statements, through a [`builder`] that names equal
 //!    values once;
-//! 5. [`mod@tidy`]: what nobody uses is removed.
+//! 5. [`mod@tidy`]: what nobody uses is removed;
+//! 6. [`wide`]: consecutive accesses of a lane become one, where the machine has such.
 
 use systola_ir::array::{Array, Realisation, Role};
 use systola_ir::codes::limits;
@@ -33,6 +34,7 @@ use crate::kernel::loops::emit;
 use crate::kernel::partition::Partition;
 use crate::kernel::slots::Slots;
 use crate::kernel::tidy::tidy;
+use crate::kernel::wide::widen;
 
 pub mod builder;
 pub mod cells;
@@ -45,6 +47,7 @@ pub mod ports;
 pub mod slots;
 pub mod state;
 pub mod tidy;
+pub mod wide;
 pub mod windows;
 
 /// What a target offers.
@@ -58,6 +61,28 @@ pub struct Machine {
     pub registers: usize,
     /// At most so many values computed in straight-line code of one kernel.
     pub code_budget: usize,
+    /// What warps of threads offer. None: the lanes are a vector of one thread.
+    pub threads: Option<Threads>,
+}
+
+/// A machine whose blocks are warps of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threads {
+    /// A block has at most so many warps.
+    pub warps: u32,
+    /// A lane loads or stores at most so many bytes at once.
+    pub wide_bytes: u32,
+    /// Copies into the memory of a block go on beside the computation.
+    pub copies: Copies,
+}
+
+/// Who brings elements from global into shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// The lanes, by loads and stores.
+    Plain,
+    /// Engines of their own, if the mapping asks for them.
+    Asynchronous,
 }
 
 impl Machine {
@@ -74,9 +99,12 @@ pub fn lower_kernel(array: &Array, decide: &Decide, machine: &Machine) -> Result
     let partition = Partition::new(array, decide, &slots, machine)?;
     let mut program = declare(array);
     let launches = Launches::declare(array, decide, &mut program)?;
-    let kernel = tidy(emit(
+    let mut kernel = tidy(emit(
         array, decide, machine, &slots, &partition, &launches, &program,
     )?);
+    if let Some(threads) = &machine.threads {
+        kernel = widen(kernel, &program.buffers, threads.wide_bytes);
+    }
     program.kernels.push(kernel);
     program.body = host(array, &slots, &mut program.host_vars);
     debug_assert_eq!(program.verify(), Vec::<String>::new(), "{program}");

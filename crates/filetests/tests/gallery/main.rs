@@ -8,3 +8,4 @@ mod designs;
 mod kernels;
 mod programs;
 mod support;
+mod threads;
