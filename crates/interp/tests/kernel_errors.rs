@@ -156,10 +156,11 @@ fn indices_do_not_wrap() {
 fn a_wide_access_stays_on_its_row() {
     let mut case = small(Scalar::I32, |_, v, _| v);
     let kernel = &mut case.program.kernels[0];
-    let (from, value) = match &kernel.body[0] {
+    let (mut from, value) = match &kernel.body[0] {
         Stmt::Let(value, Op::Load { from, .. }) => (from.clone(), *value),
         other => panic!("{other:?}"),
     };
+    from.index = vec![Form::from(3)];
     let second = ValueId::from(kernel.values.len());
     kernel.values.push(kernel.values[0].clone());
     kernel.body[0] = Stmt::LoadWide {

@@ -11,10 +11,10 @@
 //! The passes, in order:
 //!
 //! 1. [`slots`]: the point of a slot, and the ranges of its coordinates;
-//! 2. [`partition`]: which coordinates are blocks, loops, lanes or unrolled, and whether queues are
+//! 2. [`partition`]: which coordinates are blocks, [`warps`], loops, lanes or unrolled, and whether queues are
 //!    in registers or in memory ([`state`]);
 //! 3. [`launches`]: storage of the values that cross launches; [`windows`]: inputs that transfers bring
-//!    into the memory of a block;
+//!    into the memory of a block, and [`staging`]: how warps of threads do that;
 //! 4. [`loops`] with [`cells`] and [`ports`]: the statements, through a [`builder`] that names equal
 //!    values once;
 //! 5. [`mod@tidy`]: what nobody uses is removed;
@@ -45,8 +45,10 @@ pub mod loops;
 pub mod partition;
 pub mod ports;
 pub mod slots;
+pub mod staging;
 pub mod state;
 pub mod tidy;
+pub mod warps;
 pub mod wide;
 pub mod windows;
 

@@ -2,8 +2,10 @@
 //!
 //! Node and block coordinates make the grid, launch coordinates the host's loops. The last lane
 //! coordinate becomes the lanes of a warp, in as many vectors as it takes; the last vector may reach
-//! beyond the array. All other place coordinates of a block, warps among them, are PEs that one
-//! lane runs one after the other: their registers are the lane's.
+//! beyond the array. Warp coordinates are warps where the machine has them ([`warps`]). All other place
+//! coordinates of a block are PEs that one lane runs one after the other: their registers are the lane's.
+//!
+//! [`warps`]: crate::kernel::warps
 //!
 //! A value that arrives in the tick in which it leaves orders the PEs of a tick. Then PEs run one by
 //! one, in an order in which sources come first.
@@ -19,6 +21,7 @@ use crate::decide::Decide;
 use crate::kernel::facts::Range;
 use crate::kernel::slots::Slots;
 use crate::kernel::state::{is_queued, scalars};
+use crate::kernel::warps::Warps;
 use crate::kernel::{Machine, limitation};
 
 /// The plan of a kernel. Coordinates are those of the slots.
@@ -29,7 +32,9 @@ pub struct Partition {
     pub blocks: Vec<usize>,
     /// Time coordinates inside of a launch, outermost first.
     pub steps: Vec<usize>,
-    /// Place coordinates inside of a block, in the order in which they are walked.
+    /// Place coordinates that are warps.
+    pub warps: Warps,
+    /// Place coordinates inside of a warp, in the order in which they are walked.
     pub pes: Vec<usize>,
     /// The one of `pes`, its last, that is spread over the lanes.
     pub vector: Option<usize>,
@@ -91,6 +96,8 @@ impl Partition {
             1
         };
         let vector = vector.filter(|_| lanes > 1);
+        let warps = Warps::choose(array, slots, machine, lanes, &pes, &immediate);
+        pes.retain(|p| !warps.has(*p));
         pes.extend(lane_coordinates.iter().filter(|p| Some(**p) != vector));
         pes.extend(&regs);
         pes.extend(vector);
@@ -100,6 +107,7 @@ impl Partition {
             launches: times(&|l| l == TimeLevel::Launch),
             blocks,
             steps: times(&|l| matches!(l, TimeLevel::BlockStep | TimeLevel::Step)),
+            warps,
             pes,
             vector,
             descending,
@@ -123,6 +131,9 @@ impl Partition {
         for (n, cell) in array.cells.iter().enumerate() {
             let mut depth = 0;
             for link in queued(array, VarId::from(n)) {
+                if self.warps.crosses(link) {
+                    continue;
+                }
                 if !link.displacement.iter().all(|d| d.as_constant().is_some()) {
                     return None;
                 }
@@ -140,6 +151,9 @@ impl Partition {
 
     /// The delay of a link in ticks, if a register queue of that length is sensible.
     pub fn age(&self, array: &Array, link: &Link) -> Option<usize> {
+        if self.warps.crosses(link) {
+            return None;
+        }
         let ticks = link_ticks(array, link, self.radix.as_deref())?;
         usize::try_from(ticks).ok().filter(|age| *age <= OLDEST)
     }
@@ -165,6 +179,14 @@ impl Partition {
             count = count.checked_mul(extent)?;
         }
         Some(count)
+    }
+
+    /// The place coordinates of a block, those of its warps first.
+    pub fn places(&self) -> Vec<usize> {
+        self.warps
+            .coordinates()
+            .chain(self.pes.iter().copied())
+            .collect()
     }
 
     /// Ranges of some coordinates.

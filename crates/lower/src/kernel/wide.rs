@@ -259,6 +259,17 @@ impl Widening<'_> {
         }
     }
 
+    /// Then the length of a row does not matter.
+    fn is_first_row(&self, side: &Side) -> bool {
+        match side.memory {
+            Memory::Global(id) => {
+                let axes = &self.buffers[id.index()].axes;
+                side.lead.iter().zip(axes).all(|(at, axis)| *at == axis.lo)
+            }
+            Memory::Shared(_) => side.lead.iter().all(|at| *at == Form::zero()),
+        }
+    }
+
     /// Is the element at this offset a multiple of the width away from the start of its array?
     fn starts_at_multiple(
         &self,
@@ -276,7 +287,7 @@ impl Widening<'_> {
             if at.sub(&lo).modulo(width).as_constant() != Some(0) {
                 return false;
             }
-            if side.lead.iter().all(|form| *form == Form::zero()) {
+            if self.is_first_row(side) {
                 continue;
             }
             let suits = match (extent.modulo(width).as_constant(), &mut *rows) {
@@ -324,8 +335,10 @@ impl Widening<'_> {
             | Stmt::Comment(_) => return None,
         };
         let sides = accesses.into_iter().map(side).collect::<Option<Vec<_>>>()?;
-        let small = sides.iter().any(|side| self.ty(side.memory).bits() < 8);
-        (!small).then_some(Candidate { kind, sides })
+        let truth = sides
+            .iter()
+            .any(|side| self.ty(side.memory) == Scalar::Bool);
+        (!truth).then_some(Candidate { kind, sides })
     }
 
     /// Could the statement change what the access sees, or see what it changes?
