@@ -98,11 +98,11 @@ fn columns_of_a_lane_are_loaded_and_stored_at_once() {
 
 #[test]
 fn warps_bring_tiles_of_a_product_together() {
-    let run = |n, m, k| {
+    let run = |mapping, (n, m, k)| {
         let sizes = [("N", n), ("M", m), ("K", k)];
-        check("linear-algebra/matmul_core.ure", "blocks", &sizes, &[])
+        check("linear-algebra/matmul_core.ure", mapping, &sizes, &[])
     };
-    let (program, counts) = run(128, 128, 32);
+    let (program, counts) = run("blocks", (128, 128, 32));
     assert_eq!(program.kernels[0].warps, 8);
     // Four turns: 1024 elements of a and of b in 256 copies of 4, which is one copy of each of 8 warps.
     assert_eq!(counts.copies, 4 * 2 * 8);
@@ -111,14 +111,17 @@ fn warps_bring_tiles_of_a_product_together() {
     // The first turn stores too, with a predicate that does not hold.
     assert_eq!((counts.stores, counts.bank_conflicts), (2 * 8 * 16, 0));
     assert_eq!(counts.barriers, 4 * 8);
-    for (n, m, k) in [
-        (1, 1, 1),
-        (130, 128, 9),
-        (127, 132, 8),
-        (129, 131, 17),
-        (5, 260, 3),
-    ] {
-        run(n, m, k);
+    // Lanes as 4 by 8: of a 8 rows, of b twice 4 columns.
+    let (program, counts) = run("squares", (128, 128, 32));
+    assert_eq!(program.kernels[0].warps, 8);
+    assert_eq!(
+        (counts.copies, counts.loads),
+        (4 * 2 * 8, 4 * 8 * (16 + 16))
+    );
+    assert_eq!(counts.bank_conflicts, 0);
+    for sizes in [(1, 1, 1), (130, 128, 9), (127, 132, 8), (5, 260, 3)] {
+        run("blocks", sizes);
+        run("squares", sizes);
     }
 }
 
@@ -203,6 +206,75 @@ fn values_move_between_warps() {
             let (program, _) = check_module(&module, name, &sizes, &all, &machine, &inputs);
             let warps = if name == "grid" { n } else { k };
             assert_eq!(i64::from(program.kernels[0].warps), warps, "{program}");
+        }
+    }
+}
+
+/// Lanes that walk down rows: each element of x is read by the lane of its row.
+const ROWS: &str = "
+    system sums(N, M) where N >= 1, M >= 1 {
+      input x[N, M]: f32 else 0;
+      index i in 0..N;
+      var S: f32 = reduce(+, j in 0..M, x[i, j] + x[i, j + 1]);
+      output s[N]: f32 = S at [i];
+    }
+    mapping plain of sums {
+      tile i by 4*L as (bi, ii);
+      tile j by 32 as (bj, jj);
+      block = bi;
+      warp = ii / L;
+      lane = ii % L;
+      time = (bj, jj);
+      transfer x to shared at bj;
+      sum S along j;
+    }
+    mapping padded of sums {
+      tile i by 4*L as (bi, ii);
+      tile j by 31 as (bj, jj);
+      block = bi;
+      warp = ii / L;
+      lane = ii % L;
+      time = (bj, jj);
+      transfer x to shared at bj stages 3 layout pad 1;
+      sum S along j;
+    }
+    mapping once of sums {
+      tile i by 2*L as (bi, ii);
+      block = bi;
+      warp = ii / L;
+      lane = ii % L;
+      time = j;
+      transfer x to shared at bi by cp_async;
+      sum S along j;
+    }";
+
+#[test]
+fn windows_have_the_layout_and_the_stages_that_are_asked_for() {
+    let module = systola_driver::load(ROWS).expect("a module");
+    let run = |name, n, m| {
+        let data: Vec<f32> = (0..n * m).map(|k| (k * k % 23) as f32).collect();
+        let x = Tensor::new(vec![n as usize, m as usize], data).expect("its own shape");
+        let inputs = Arrays::from([("x".into(), x)]);
+        check_module(&module, name, &[("N", n), ("M", m)], &[], &GPU, &inputs)
+    };
+    // A window of 33 columns in rows of 36, and of 32 in rows of 33.
+    let (program, plain) = run("plain", 128, 124);
+    assert_eq!(program.kernels[0].shared[0].extents.len(), 2);
+    let (program, padded) = run("padded", 128, 124);
+    let extents = &program.kernels[0].shared[0].extents;
+    let extents: Vec<_> = extents.iter().map(|e| e.as_constant()).collect();
+    assert_eq!(extents, [Some(3), Some(128), Some(33)]);
+    assert!(
+        padded.bank_conflicts * 3 < plain.bank_conflicts,
+        "{} and {}",
+        padded.bank_conflicts,
+        plain.bank_conflicts
+    );
+    // Four turns each: two barriers around a window, or one before each turn.
+    assert_eq!((plain.barriers, padded.barriers), (4 * 4 * 2, 4 * 4));
+    for (n, m) in [(1, 1), (130, 31), (127, 33), (64, 65), (257, 30)] {
+        for name in ["plain", "padded", "once"] {
+            run(name, n, m);
         }
     }
 }

@@ -43,7 +43,7 @@ pub struct Emitter<'a> {
     pub warp: Option<DimId>,
     pub windows: Vec<Window>,
     /// Are these the statements of blocks that lie at an edge?
-    pub at_edge: bool,
+    at_edge: bool,
     /// Comparisons that cells do, over the slot.
     tests: Vec<Cond>,
     /// How each of the steps is walked.
@@ -252,7 +252,7 @@ impl Emitter<'_> {
 
     /// The same statements twice: where a condition is known to hold, and where it is not, which is
     /// rare and not worth more code.
-    pub fn either(
+    fn either(
         &mut self,
         cond: Cond,
         f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,

@@ -53,7 +53,8 @@ impl<'a> Staging<'a> {
         }
     }
 
-    /// The extent of a row in the array of the block.
+    /// The extent of a row in the array of the block. Rows start at multiples of a wide access, unless the mapping
+    /// has its own idea of their length.
     pub fn row(&self, extent: &Poly, ty: Scalar, pad: i128) -> Poly {
         let Some(threads) = self.threads else {
             // A row is written in whole vectors.
@@ -63,7 +64,8 @@ impl<'a> Staging<'a> {
         let unit = i128::from(threads.wide_bytes * 8 / ty.bits()).max(1);
         let padded = extent.add(&Poly::constant(pad));
         match padded.as_constant() {
-            Some(n) => Poly::constant((n + unit - 1).div_euclid(unit) * unit),
+            Some(n) if pad == 0 => Poly::constant((n + unit - 1).div_euclid(unit) * unit),
+            Some(_) => padded,
             // Lanes beyond the last element write too.
             None => padded.add(&Poly::constant(i128::from(self.partition.lanes))),
         }
@@ -76,6 +78,14 @@ impl<'a> Staging<'a> {
             Some(Copies::Asynchronous | Copies::Plain) | None => Engine::Plain,
         }
     }
+}
+
+/// What is done where a condition does not hold.
+#[derive(Clone, Copy, Debug)]
+enum Otherwise {
+    Nothing,
+    /// The same, without knowing.
+    Same,
 }
 
 /// Copies of a lane are written out up to so many.
@@ -182,12 +192,9 @@ impl Emitter<'_> {
                 .map(|(start, (_, extent))| start.add(&Form::from(extent.clone())).plus(-1))
                 .collect();
             let whole = inside(axes, &window.start).and(inside(axes, &far));
-            self.when(there.clone(), &mut |e| {
+            self.when(there.clone(), Otherwise::Nothing, &mut |e| {
                 let whole = e.facts.simplify(&whole);
-                if e.at_edge && whole != Cond::TRUE {
-                    return e.deal(&window);
-                }
-                e.either(whole, &mut |e| e.deal(&window))
+                e.when(whole, Otherwise::Same, &mut |e| e.deal(&window))
             })?;
         }
         if self.has_copies(depth) {
@@ -196,14 +203,17 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Statements under a condition that all warps agree on.
+    /// Statements where a condition is known to hold, on which all warps agree.
     fn when(
         &mut self,
         cond: Cond,
+        otherwise: Otherwise,
         f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if cond == Cond::TRUE {
-            return f(self);
+        match (&cond, otherwise) {
+            (Cond::Const(true), _) | (Cond::Const(false), Otherwise::Same) => return f(self),
+            (Cond::Const(false), Otherwise::Nothing) => return Ok(()),
+            (Cond::Cmp(..) | Cond::And(_) | Cond::Or(_) | Cond::Not(_), _) => {}
         }
         self.registers.flush(&mut self.b);
         let around = self.facts.clone();
@@ -212,12 +222,23 @@ impl Emitter<'_> {
         let result = f(self);
         let then = self.b.end();
         self.facts = around;
+        result?;
+        let otherwise = match otherwise {
+            Otherwise::Nothing => Vec::new(),
+            Otherwise::Same => {
+                self.b.begin();
+                let result = f(self);
+                let stmts = self.b.end();
+                result?;
+                stmts
+            }
+        };
         self.b.push(Stmt::If {
             cond,
             then,
-            otherwise: Vec::new(),
+            otherwise,
         });
-        result
+        Ok(())
     }
 
     /// Every element of a window to one lane of one warp.

@@ -169,6 +169,9 @@ impl Widening<'_> {
     fn merged(&self, list: Vec<Stmt>, rows: &mut Rows<'_>) -> Vec<Stmt> {
         let mut runs: Vec<Run> = Vec::new();
         for (at, stmt) in list.iter().enumerate() {
+            if !is_of_interest(stmt) {
+                continue;
+            }
             let one = self.candidate(stmt);
             let home = one.as_ref().and_then(|one| {
                 runs.iter().position(|run| {
@@ -176,7 +179,9 @@ impl Widening<'_> {
                 })
             });
             for (n, run) in runs.iter_mut().enumerate() {
-                run.is_open &= Some(n) == home || !self.disturbs(stmt, &run.first);
+                if run.is_open && Some(n) != home {
+                    run.is_open = !self.disturbs(stmt, &run.first);
+                }
             }
             match (one, home) {
                 (Some(one), Some(n)) => runs[n].members.push((one.offset(), at)),
@@ -463,11 +468,9 @@ impl Candidate {
     /// May a store go to an element of this one's row? Not if it is a constant distance away from it along
     /// some axis.
     fn may_meet(&self, to: &Access) -> bool {
-        let (own, Some(other)) = (&self.sides[0], side(to)) else {
-            return true;
-        };
-        let apart = |a: &Form, b: &Form| a.sub(b).as_constant().is_some_and(|d| d != 0);
-        own.memory == other.memory && !own.lead.iter().zip(&other.lead).any(|(a, b)| apart(a, b))
+        let own = &self.sides[0];
+        let apart = |a: &Form, b: &Form| a != b && a.sub(b).as_constant().is_some();
+        own.memory == to.memory && !own.lead.iter().zip(&to.index).any(|(a, b)| apart(a, b))
     }
 }
 
@@ -492,6 +495,26 @@ fn joined(kind: &Kind, part: &[(i128, usize)], list: &[Stmt]) -> Option<Stmt> {
             engine: *engine,
         },
     })
+}
+
+/// Most statements compute, and touch no memory.
+fn is_of_interest(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Let(_, op) => matches!(op, Op::Load { .. } | Op::Lookup { .. }),
+        Stmt::Set(..) | Stmt::Comment(_) => false,
+        Stmt::LoadWide { .. }
+        | Stmt::Store { .. }
+        | Stmt::StoreWide { .. }
+        | Stmt::Copy { .. }
+        | Stmt::CommitCopies
+        | Stmt::WaitCopies { .. }
+        | Stmt::For { .. }
+        | Stmt::If { .. }
+        | Stmt::Barrier
+        | Stmt::Signal { .. }
+        | Stmt::Await { .. }
+        | Stmt::Ticket { .. } => true,
+    }
 }
 
 fn count(list: &[Stmt]) -> usize {
