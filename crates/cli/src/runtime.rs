@@ -157,6 +157,7 @@ fn fault_code(fault: &Fault) -> Option<&'static Code> {
         FaultKind::Operator(OpError::Types { .. }) => Some(&run::ILL_TYPED),
         FaultKind::IndexOverflow | FaultKind::StepLimit { .. } => Some(&run::TOO_LARGE),
         FaultKind::OutOfBounds { .. }
+        | FaultKind::Misaligned { .. }
         | FaultKind::UndefinedStored { .. }
         | FaultKind::UndefinedDivisor
         | FaultKind::Race { .. }

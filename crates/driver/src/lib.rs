@@ -24,7 +24,7 @@ use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 use systola_ir::{Diagnostic, Span};
-pub use systola_lower::kernel::Machine;
+pub use systola_lower::kernel::{Copies, Machine, Threads};
 use systola_lower::pipeline::{analyse, compile};
 use systola_lower::report::Report;
 
@@ -116,6 +116,11 @@ pub fn cuda_machine() -> Machine {
         // A thread has 255; queues may take eight times what is said here.
         registers: 24,
         code_budget: 2500,
+        threads: Some(Threads {
+            warps: 32,
+            wide_bytes: 16,
+            copies: Copies::Asynchronous,
+        }),
     }
 }
 

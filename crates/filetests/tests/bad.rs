@@ -94,6 +94,7 @@ fn checked(source: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
             most_lanes: 64,
             registers: 32,
             code_budget: 1000,
+            threads: None,
         };
         for mapping in &module.mappings {
             let lowered = lower(&module, mapping, &sizes, &Fix::Nothing, &machine);

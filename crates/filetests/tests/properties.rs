@@ -20,8 +20,8 @@ use systola::cpu::Effort;
 use systola::rt::Simd;
 use systola::{CpuOptions, RunOptions};
 use systola_driver::{
-    Checked, Fix, Lowered, Machine, check_mapping, check_system, cuda_machine, emit_cuda, load,
-    lower,
+    Checked, Copies, Fix, Lowered, Machine, Threads, check_mapping, check_system, cuda_machine,
+    emit_cuda, load, lower,
 };
 use systola_filetests::brute::{Brute, Fault, Verdict};
 use systola_filetests::draw::{Drawn, draw};
@@ -477,18 +477,35 @@ impl Case<'_> {
 
     /// The mapping as kernels at all sizes: one program where it can be made for all, else one for each.
     fn kernels(&self, tally: &mut Tally) -> Result<(), String> {
-        let machine = Machine {
-            vector_bytes: [64, 16, 1, 32][(self.seed % 4) as usize],
+        let mut machine = Machine {
+            vector_bytes: [64, 16, 1, 32, 64, 32][(self.seed % 6) as usize],
             most_lanes: 64,
             registers: 32,
             code_budget: 300,
+            threads: None,
         };
+        let mut fix = Fix::Nothing;
+        if self.seed % 6 > 3 {
+            // Only numbers of warps become warps.
+            fix = Fix::Everything;
+            machine.most_lanes = [4, 2][(self.seed % 2) as usize];
+            machine.threads = Some(Threads {
+                warps: 16,
+                wide_bytes: 16,
+                copies: Copies::Asynchronous,
+            });
+        }
         let mut made: Option<Lowered> = None;
         for (n, size) in self.sizes.iter().enumerate() {
             let is_fixed = |l: &Lowered| l.program.params.iter().any(|p| p.fixed.is_some());
             if made.as_ref().is_none_or(is_fixed) {
-                match lower(self.module, self.mapping, size, &Fix::Nothing, &machine) {
-                    Ok(lowered) => made = Some(lowered),
+                match lower(self.module, self.mapping, size, &fix, &machine) {
+                    Ok(lowered) => {
+                        if lowered.program.kernels[0].warps > 1 {
+                            tally.count("kernels with several warps");
+                        }
+                        made = Some(lowered);
+                    }
                     Err(errors) if errors.iter().all(|e| e.kind() == Kind::Limitation) => {
                         tally.count(format!("kernels limited: {}", errors[0].code.id));
                         return Ok(());

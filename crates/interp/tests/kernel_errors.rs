@@ -156,10 +156,11 @@ fn indices_do_not_wrap() {
 fn a_wide_access_stays_on_its_row() {
     let mut case = small(Scalar::I32, |_, v, _| v);
     let kernel = &mut case.program.kernels[0];
-    let (from, value) = match &kernel.body[0] {
+    let (mut from, value) = match &kernel.body[0] {
         Stmt::Let(value, Op::Load { from, .. }) => (from.clone(), *value),
         other => panic!("{other:?}"),
     };
+    from.index = vec![Form::from(3)];
     let second = ValueId::from(kernel.values.len());
     kernel.values.push(kernel.values[0].clone());
     kernel.body[0] = Stmt::LoadWide {
@@ -171,6 +172,29 @@ fn a_wide_access_stays_on_its_row() {
         matches!(kind, FaultKind::OutOfBounds { index, axes, .. }
             if index == &[4] && axes == &[(0, 4)])
     });
+}
+
+#[test]
+fn a_wide_access_starts_at_a_multiple_of_its_width() {
+    let mut case = small(Scalar::I32, |_, v, _| v);
+    let kernel = &mut case.program.kernels[0];
+    let (mut from, value) = match &kernel.body[0] {
+        Stmt::Let(value, Op::Load { from, .. }) => (from.clone(), *value),
+        other => panic!("{other:?}"),
+    };
+    from.index = vec![Form::from(1)];
+    let second = ValueId::from(kernel.values.len());
+    kernel.values.push(kernel.values[0].clone());
+    kernel.body[0] = Stmt::LoadWide {
+        to: vec![value, second],
+        from,
+        otherwise: None,
+    };
+    expect_fault(
+        &case,
+        &Options::default(),
+        |kind| matches!(kind, FaultKind::Misaligned { index, width: 2, .. } if index == &[1]),
+    );
 }
 
 #[test]

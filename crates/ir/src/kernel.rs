@@ -26,7 +26,8 @@
 //!
 //! **Memory.** A buffer is an array in global memory with one range of indices per axis, stored row
 //! by row. Shared arrays live as long as the block, one for each block. All accesses whose predicate
-//! holds must be inside of the axes.
+//! holds must be inside of the axes. An access of 2, 4, 8, … elements starts at a multiple of its width, counted from
+//! the first element of the array; every array itself starts at a multiple of the widest.
 //!
 //! The operators mean what `scalar.rs` says; a float multiply feeding an add may be fused.
 

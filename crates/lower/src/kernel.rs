@@ -12,13 +12,14 @@
 //!
 //! 1. [`slots`]: the point of a slot, and the ranges of its coordinates; [`crossing`]: a sum that crosses blocks
 //!    becomes three arrays, each of which goes through all that follows and which [`linking`] puts into one program;
-//! 2. [`partition`]: which coordinates are blocks, loops, lanes or unrolled, whether blocks share a warp
+//! 2. [`partition`]: which coordinates are blocks, [`warps`], loops, lanes or unrolled, whether blocks share a warp
 //!    ([`packing`]), and whether queues are in registers or in memory ([`state`]);
 //! 3. [`launches`]: storage of the values that cross launches; [`windows`]: inputs that transfers bring
-//!    into the memory of a block;
+//!    into the memory of a block, and [`staging`]: how warps of threads do that;
 //! 4. [`loops`] with [`cells`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal
 //!    values once;
-//! 5. [`mod@tidy`]: what nobody uses is removed.
+//! 5. [`mod@tidy`]: what nobody uses is removed;
+//! 6. [`wide`]: consecutive accesses of a lane become one, where the machine has such.
 
 use systola_ir::array::{Array, Realisation, Role};
 use systola_ir::codes::limits;
@@ -36,6 +37,7 @@ use crate::kernel::loops::emit;
 use crate::kernel::partition::Partition;
 use crate::kernel::slots::Slots;
 use crate::kernel::tidy::tidy;
+use crate::kernel::wide::widen;
 
 pub mod builder;
 pub mod cells;
@@ -49,9 +51,12 @@ pub mod packing;
 pub mod partition;
 pub mod ports;
 pub mod slots;
+pub mod staging;
 pub mod state;
 pub mod tidy;
 pub mod trees;
+pub mod warps;
+pub mod wide;
 pub mod windows;
 
 /// What a target offers.
@@ -65,6 +70,28 @@ pub struct Machine {
     pub registers: usize,
     /// At most so many values computed in straight-line code of one kernel.
     pub code_budget: usize,
+    /// What warps of threads offer. None: the lanes are a vector of one thread.
+    pub threads: Option<Threads>,
+}
+
+/// A machine whose blocks are warps of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threads {
+    /// A block has at most so many warps.
+    pub warps: u32,
+    /// A lane loads or stores at most so many bytes at once.
+    pub wide_bytes: u32,
+    /// Copies into the memory of a block go on beside the computation.
+    pub copies: Copies,
+}
+
+/// Who brings elements from global into shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Copies {
+    /// The lanes, by loads and stores.
+    Plain,
+    /// Engines of their own, if the mapping asks for them.
+    Asynchronous,
 }
 
 impl Machine {
@@ -117,9 +144,12 @@ fn lower_launch(
     let partition = Partition::new(array, decide, &slots, machine)?;
     let mut program = declare(array);
     let launches = Launches::declare(array, decide, &mut program)?;
-    let kernel = tidy(emit(
+    let mut kernel = tidy(emit(
         array, decide, machine, &slots, &partition, &launches, &program,
     )?);
+    if let Some(threads) = &machine.threads {
+        kernel = widen(kernel, &program.buffers, threads.wide_bytes);
+    }
     program.kernels.push(kernel);
     program.body = host(array, &slots, &mut program.host_vars);
     debug_assert_eq!(program.verify(), Vec::<String>::new(), "{program}");

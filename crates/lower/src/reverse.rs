@@ -1,11 +1,11 @@
 //! The reverse transform: from a slot (place, time) back to its point.
 //!
 //! Every coordinate of a slot is an equation for the point. Floors and remainders of one form are
-//! unknowns of their own, tied by form = m·floor + remainder. A coordinate whose equation has more
-//! unknowns than its neighbours can solve is split into digits, as in [`crate::digits`]: with
-//! F = K·A + B and B within K consecutive values from b on, A = ⌊(F − b)/K⌋ and B = F − K·A. What
-//! is left is a linear system over the rationals; the divisions it needs come out even exactly at
-//! the slots that have a point.
+//! unknowns of their own, tied by form = m·floor + remainder, and by ⌊⌊x/a⌋/b⌋ = ⌊x/(ab)⌋. A coordinate
+//! whose equation has more unknowns than its neighbours can solve is split into digits, as in
+//! [`crate::digits`]: with F = K·A + B and B within K consecutive values from b on, A = ⌊(F − b)/K⌋
+//! and B = F − K·A. What is left is a linear system over the rationals; the divisions it needs come out even
+//! exactly at the slots that have a point.
 
 use std::collections::BTreeMap;
 
@@ -127,6 +127,18 @@ impl System {
                 row.coefficients[floor] -= m;
                 row.coefficients[remainder] -= 1;
             }
+            if let Some((form, a)) = within_floor(&inner)
+                && let Some(product) = a.checked_mul(m)
+            {
+                let (outer, _) = self.atom(&form, product);
+                let mut coefficients = vec![0; self.columns];
+                coefficients[floor] += 1;
+                coefficients[outer] -= 1;
+                self.rows.push(Row {
+                    coefficients,
+                    value: Form::zero(),
+                });
+            }
             done.push((inner, m));
         }
         for row in &mut self.rows {
@@ -199,13 +211,29 @@ impl System {
         Ok(Some(result))
     }
 
-    /// Splits one row K·A + B into two where B stays within K consecutive values.
+    /// The unknowns as forms of the point.
+    fn unknowns(&self) -> Vec<Form> {
+        let mut forms: Vec<Form> = (0..self.n).map(|d| Form::from(DimId::from(d))).collect();
+        forms.resize(self.columns, Form::zero());
+        for ((inner, m), (floor, remainder)) in &self.atoms {
+            forms[*floor] = inner.floor_div(*m);
+            forms[*remainder] = inner.modulo(*m);
+        }
+        forms
+    }
+
+    /// Splits one row K·A + B into two where B stays within K consecutive values: a row as it was written, or one
+    /// of the point alone.
     fn split_a_digit(&mut self, domain: &Cond, decide: &Decide) -> Result<bool, Undecided> {
-        let reduced = self.reduced()?;
-        for (origin, row) in reduced {
-            if row.coefficients[self.n..].iter().any(|c| *c != 0) {
-                continue;
-            }
+        let unknowns = self.unknowns();
+        let written = self.rows.iter().cloned().enumerate();
+        let mut candidates: Vec<(usize, Row)> = written
+            .filter(|(_, row)| row.coefficients[..self.n].iter().all(|c| *c == 0))
+            .filter(|(_, row)| row.value != Form::zero())
+            .collect();
+        let pure = |(_, row): &(usize, Row)| row.coefficients[self.n..].iter().all(|c| *c == 0);
+        candidates.extend(self.reduced()?.into_iter().filter(pure));
+        for (origin, row) in candidates {
             let mut bases: Vec<i128> = row
                 .coefficients
                 .iter()
@@ -232,9 +260,7 @@ impl System {
                     .iter()
                     .enumerate()
                     .try_fold(Form::zero(), |sum, (d, k)| {
-                        Ok::<_, Undecided>(
-                            sum.add(&Form::from(DimId::from(d)).scale(&Poly::constant(*k))?),
-                        )
+                        Ok::<_, Undecided>(sum.add(&unknowns[d].scale(&Poly::constant(*k))?))
                     })?;
                 let Some((least, _)) = interval(&form, domain, decide)? else {
                     continue;
@@ -290,6 +316,16 @@ impl System {
         }
         Ok(result)
     }
+}
+
+/// x + a·c and a of ⌊x/a⌋ + c.
+fn within_floor(form: &Form) -> Option<(Form, i128)> {
+    let mut terms = form.terms();
+    let (Some((Atom::Floor(inner, a), factor)), None) = (terms.next(), terms.next()) else {
+        return None;
+    };
+    let moved = form.constant_part().mul(&Poly::constant(*a)).ok()?;
+    (factor.as_constant() == Some(1)).then(|| (inner.add(&Form::from(moved)), *a))
 }
 
 /// other := other·a − row·b, so that the column vanishes from it.

@@ -60,6 +60,7 @@ impl CpuOptions {
             most_lanes: 64,
             registers: if self.simd.bytes() >= 64 { 32 } else { 16 },
             code_budget: 2500,
+            threads: None,
         }
     }
 }

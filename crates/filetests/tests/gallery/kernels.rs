@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use systola_driver::{Fix, Lowered, Machine, lower};
+use systola_driver::{Copies, Fix, Lowered, Machine, Threads, lower};
 use systola_filetests::gallery::{self, Algorithm};
 use systola_filetests::reference;
 use systola_interp::kernel::{Options, Order, run_kernel_program};
@@ -11,14 +11,26 @@ use systola_ir::Diagnostic;
 
 use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
-/// Machines with vectors of 64 and 16 bytes, and one without any.
-fn machines() -> [Machine; 3] {
-    [64, 16, 1].map(|vector_bytes| Machine {
+/// Machines with vectors of 64 and 16 bytes, one without any, and one with warps of threads.
+fn machines() -> [Machine; 4] {
+    let vectors = |vector_bytes| Machine {
         vector_bytes,
         most_lanes: 64,
         registers: 32,
         code_budget: 400,
-    })
+        threads: None,
+    };
+    let threads = Machine {
+        most_lanes: 32,
+        registers: 255,
+        threads: Some(Threads {
+            warps: 16,
+            wide_bytes: 16,
+            copies: Copies::Asynchronous,
+        }),
+        ..vectors(256)
+    };
+    [vectors(64), vectors(16), vectors(1), threads]
 }
 
 /// Arrays that are legal at some sizes only: D11 asks N² ≥ 2M − 1.
@@ -40,7 +52,7 @@ fn kernels_compute_what_their_systems_compute() {
             let system = system(&module, &mapping.system);
             let reference = reference::find(&file.path, &system.name).expect("a reference");
             // A program for all sizes is made once for each machine.
-            let mut made: [Option<Lowered>; 3] = [None, None, None];
+            let mut made: [Option<Lowered>; 4] = [const { None }; 4];
             for (n, params) in sizes(&reference, system, algorithm).iter().enumerate() {
                 let values = ordered(system, params);
                 let inputs = to_interp(system, &seeded(&reference, params));

@@ -9,3 +9,4 @@ mod designs;
 mod kernels;
 mod programs;
 mod support;
+mod threads;

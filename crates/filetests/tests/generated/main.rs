@@ -15,11 +15,13 @@ const AVX512: Machine = Machine {
     most_lanes: 64,
     registers: 32,
     code_budget: 1000,
+    threads: None,
 };
 
 /// The same machine, where loops are not unrolled.
 const ROLLED: Machine = Machine {
     code_budget: 20,
+    threads: None,
     ..AVX512
 };
 

@@ -89,6 +89,12 @@ pub enum FaultKind {
         /// lo..hi of each axis.
         axes: Vec<(i64, i64)>,
     },
+    /// A wide access does not start at a multiple of its width.
+    Misaligned {
+        array: String,
+        index: Vec<i64>,
+        width: usize,
+    },
     /// An undefined value reaches the memory that the caller sees.
     UndefinedStored {
         array: String,
@@ -187,6 +193,17 @@ impl fmt::Display for FaultKind {
                 let axes: Vec<String> = axes.iter().map(|(lo, hi)| format!("{lo}..{hi}")).collect();
                 let (index, axes) = (show(index), axes.join(", "));
                 write!(f, "{array}{index} does not exist: its axes are [{axes}]")
+            }
+            FaultKind::Misaligned {
+                array,
+                index,
+                width,
+            } => {
+                let index = show(index);
+                write!(
+                    f,
+                    "{width} elements from {array}{index} on are not at a multiple of {width}"
+                )
             }
             FaultKind::UndefinedStored { array, index } => {
                 write!(f, "an undefined value is stored to {array}{}", show(index))

@@ -57,6 +57,14 @@ impl Layout {
         index
     }
 
+    pub fn misaligned(&self, index: &[i64], width: usize) -> FaultKind {
+        FaultKind::Misaligned {
+            array: self.name.clone(),
+            index: index.to_vec(),
+            width,
+        }
+    }
+
     /// The element where an access leaves the axes: of a wide one, the first outside.
     pub fn out_of_bounds(&self, index: &[i64], width: usize) -> FaultKind {
         let mut index = index.to_vec();

@@ -236,6 +236,24 @@ impl Builder {
         value
     }
 
+    /// An array of the block is filled anew: what was loaded from it is not what is there now.
+    pub fn forget(&mut self, array: SharedId) {
+        let old = Memory::Shared(array);
+        for scope in &mut self.known {
+            scope.retain(|key, _| match key {
+                Key::Load(memory, ..) | Key::Lookup(memory, _) => *memory != old,
+                Key::Lit(..)
+                | Key::Index(_)
+                | Key::Slide(..)
+                | Key::Unary(..)
+                | Key::Binary(..)
+                | Key::Cast(..)
+                | Key::Select(..)
+                | Key::Choose(..) => true,
+            });
+        }
+    }
+
     /// Is the value what this very access loads?
     pub fn is_load_of(&self, value: ValueId, access: &Access) -> bool {
         self.open.iter().flatten().any(|stmt| {

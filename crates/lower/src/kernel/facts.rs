@@ -329,7 +329,10 @@ impl<'a> Facts<'a> {
                     None => continue,
                 },
                 Atom::Mod(_, c) => vec![Form::from(if sign > 0 { 0 } else { c - 1 })],
-                Atom::Floor(..) => continue,
+                Atom::Floor(inner, c) => match self.bound(inner, sign > 0) {
+                    Some(end) => vec![Form::from(end.div_euclid(*c))],
+                    None => continue,
+                },
             };
             for end in ends {
                 if open.len() + done.len() < MOST_BOUNDS
@@ -340,6 +343,40 @@ impl<'a> Facts<'a> {
             }
         }
         done
+    }
+
+    /// A number that the form is never below, or never above.
+    fn bound(&self, form: &Form, below: bool) -> Option<i128> {
+        let numbers = |form: &Form| -> Option<i128> {
+            let least = self.least(form);
+            least.iter().filter_map(Poly::as_constant).max()
+        };
+        if below {
+            numbers(form)
+        } else {
+            numbers(&form.neg()).map(|least| -least)
+        }
+    }
+
+    /// The form with floors and remainders that the ranges decide taken out of it.
+    pub fn reduce(&self, form: &Form) -> Form {
+        let mut reduced = Form::from(form.constant_part().clone());
+        for (atom, coefficient) in form.terms() {
+            let within = |inner: &Form, c: i128| {
+                self.bound(inner, true).is_some_and(|least| least >= 0)
+                    && self.bound(inner, false).is_some_and(|most| most < c)
+            };
+            let value = match atom {
+                Atom::Floor(inner, c) if within(inner, *c) => Form::zero(),
+                Atom::Mod(inner, c) if within(inner, *c) => self.reduce(inner),
+                Atom::Dim(_) | Atom::Floor(..) | Atom::Mod(..) => Form::atom(atom.clone()),
+            };
+            reduced = match value.scale(coefficient) {
+                Ok(term) => reduced.add(&term),
+                Err(_) => return form.clone(),
+            };
+        }
+        reduced
     }
 
     /// Is a polynomial of the parameters at least zero in the context?

@@ -22,6 +22,7 @@ use crate::kernel::launches::Launches;
 use crate::kernel::packing::Packing;
 use crate::kernel::partition::{Partition, Pes, queued};
 use crate::kernel::slots::{SlotPiece, Slots, range};
+use crate::kernel::staging::Staging;
 use crate::kernel::state::{Circular, PeKey, Registers};
 use crate::kernel::windows::{Window, windows};
 
@@ -37,11 +38,12 @@ pub struct Emitter<'a> {
     /// Values of this tick, where PEs are known.
     pub now: HashMap<(VarId, PeKey), Vec<ValueId>>,
     decide: &'a Decide,
-    slots: &'a Slots,
-    machine: &'a Machine,
+    pub slots: &'a Slots,
+    pub machine: &'a Machine,
     pub lane: Option<DimId>,
     /// Which warp this is along the coordinate of the blocks that share it.
-    warp: Form,
+    packed: Form,
+    pub warp: Option<DimId>,
     pub windows: Vec<Window>,
     /// Are these the statements of blocks that lie at an edge?
     at_edge: bool,
@@ -91,14 +93,16 @@ pub fn emit(
         slots,
         machine,
         lane: None,
-        warp: Form::zero(),
+        packed: Form::zero(),
+        warp: None,
         windows: Vec::new(),
         at_edge: false,
         tests: tests(array, slots)?,
         walk: Vec::new(),
     };
     let slot = emitter.prologue()?;
-    emitter.windows = windows(array, decide, partition, &mut emitter.b)?;
+    let staging = Staging::new(machine, slots, partition);
+    emitter.windows = windows(array, decide, partition, &staging, &mut emitter.b)?;
     emitter.walk = emitter.choose_unrolling();
     emitter.block(slot)?;
     Ok(emitter.b.finish())
@@ -140,8 +144,8 @@ impl Emitter<'_> {
             self.lane = Some(v);
             if let Some(packing) = &partition.packing {
                 let n = Form::from(v).floor_div(packing.pes);
-                self.warp = slot[packing.block].clone();
-                slot[packing.block] = packing.block_at(&self.warp, &n)?;
+                self.packed = slot[packing.block].clone();
+                slot[packing.block] = packing.block_at(&self.packed, &n)?;
             }
         }
         if let Pes::Known { depth } = &partition.walk {
@@ -165,7 +169,17 @@ impl Emitter<'_> {
                 }
             }
         }
-        let places = partition.with_ranges(self.slots, &partition.pes);
+        self.b.kernel.warps = partition.warps.count();
+        if partition.warps.count() > 1 {
+            let v = self.b.var("w", VarKind::Warp);
+            self.facts
+                .set_range(v, Range::new(0, i128::from(partition.warps.count())));
+            for (k, place) in partition.warps.places(v) {
+                slot[k] = self.facts.reduce(&place);
+            }
+            self.warp = Some(v);
+        }
+        let places = partition.with_ranges(self.slots, &partition.places());
         let times = partition.with_ranges(self.slots, &partition.steps);
         for n in 0..self.array.cells.len() {
             let cell = VarId::from(n);
@@ -243,6 +257,7 @@ impl Emitter<'_> {
             self.partition.steps[at..].contains(&d.index())
                 || self.partition.pes.contains(&d.index())
                 || d.index() == nth
+                || self.partition.warps.has(d.index())
         };
         let speaks = |test: &&Cond| {
             about.is_none_or(|k| {
@@ -261,7 +276,7 @@ impl Emitter<'_> {
         }
         let there = |d: DimId| {
             if d.index() == warp {
-                return Some(self.warp.clone());
+                return Some(self.packed.clone());
             }
             slot.get(d.index()).cloned()
         };
@@ -368,6 +383,7 @@ impl Emitter<'_> {
         let Some(k) = self.partition.steps.get(at).copied() else {
             return self.tick(slot);
         };
+        self.begin_stages(at, k, slot)?;
         match (self.walk[at], self.slots.ranges[k].constant()) {
             (Walk::Unrolled, Some((lo, hi))) => {
                 for value in lo..hi {
@@ -541,8 +557,8 @@ impl Emitter<'_> {
         }
         let inner: Vec<usize> = self.partition.steps[at + 1..]
             .iter()
-            .chain(&self.partition.pes)
             .copied()
+            .chain(self.partition.places())
             .collect();
         let (mut first, mut last) = (0, 0);
         for test in &self.tests {
@@ -630,7 +646,11 @@ impl Emitter<'_> {
                 Ok(())
             }
             Pes::Looped => self.pes(0, slot),
+        }?;
+        if self.partition.warps.meet(self.array) {
+            self.b.push(Stmt::Barrier);
         }
+        Ok(())
     }
 
     fn lanes_from(&self, first: impl Into<Form>) -> Form {
@@ -647,10 +667,12 @@ impl Emitter<'_> {
         let Some(p) = self.partition.pes.get(at).copied() else {
             return self.memory_pe(slot);
         };
+        let warps: Vec<usize> = self.partition.warps.coordinates().collect();
         let given: Vec<usize> = [
             &self.partition.launches[..],
             &self.partition.blocks[..],
             &self.partition.steps[..],
+            &warps,
             &self.partition.pes[..at],
         ]
         .concat();

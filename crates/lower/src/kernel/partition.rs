@@ -2,8 +2,12 @@
 //!
 //! Node and block coordinates make the grid, launch coordinates the host's loops. The last lane
 //! coordinate becomes the lanes of a warp, in as many vectors as it takes; the last vector may reach
-//! beyond the array. Where that leaves most lanes idle, a warp runs several blocks ([`crate::kernel::packing`]). All other place coordinates of a block, warps among them, are PEs that one
-//! lane runs one after the other: their registers are the lane's.
+//! beyond the array. Where that leaves most lanes idle, a warp runs several blocks ([`packing`]). Warp
+//! coordinates are warps where the machine has them ([`warps`]). All other place coordinates of a block are PEs that
+//! one lane runs one after the other: their registers are the lane's.
+//!
+//! [`packing`]: crate::kernel::packing
+//! [`warps`]: crate::kernel::warps
 //!
 //! A value that arrives in the tick in which it leaves orders the PEs of a tick: they are walked in an order in
 //! which sources come first, in vectors where the values along the lanes are a scan ([`crate::kernel::trees`]), else one by one.
@@ -23,6 +27,7 @@ use crate::kernel::packing::Packing;
 use crate::kernel::slots::Slots;
 use crate::kernel::state::{is_queued, scalars};
 use crate::kernel::trees::{Scan, is_at_once, scans};
+use crate::kernel::warps::Warps;
 use crate::kernel::{Machine, limitation};
 
 /// The plan of a kernel. Coordinates are those of the slots.
@@ -33,7 +38,9 @@ pub struct Partition {
     pub blocks: Vec<usize>,
     /// Time coordinates inside of a launch, outermost first.
     pub steps: Vec<usize>,
-    /// Place coordinates inside of a block, in the order in which they are walked.
+    /// Place coordinates that are warps.
+    pub warps: Warps,
+    /// Place coordinates inside of a warp, in the order in which they are walked.
     pub pes: Vec<usize>,
     /// The one of `pes`, its last, that is spread over the lanes.
     pub vector: Option<usize>,
@@ -93,31 +100,33 @@ impl Partition {
             .max()
             .unwrap_or(32);
         let most = machine.lanes(bits);
-        let spread = |vector: Option<usize>| -> Vec<usize> {
+        let spread = |real: &Warps, vector: Option<usize>| -> Vec<usize> {
             let others = lane_coordinates.iter().filter(|p| Some(**p) != vector);
-            warps
-                .iter()
+            let walked = warps.iter().filter(|p| !real.has(**p));
+            walked
                 .chain(others)
                 .chain(&regs)
                 .chain(&vector)
                 .copied()
                 .collect()
         };
+        let real = Warps::choose(array, slots, machine, most, &warps, &immediate);
         let in_vectors = lane_coordinates
             .last()
             .filter(|_| most > 1)
             .and_then(|vector| {
-                let pes = spread(Some(*vector));
+                let pes = spread(&real, Some(*vector));
                 let scans = scans(array, &pes, *vector, most)?;
                 let descending = order(array, &immediate, &pes).ok()?;
-                Some((Some(*vector), pes, descending, scans))
+                Some((real.clone(), Some(*vector), pes, descending, scans))
             });
-        let (vector, pes, descending, scans) = match in_vectors {
+        let (warps, vector, pes, descending, scans) = match in_vectors {
             Some(plan) => plan,
             None => {
-                let pes = spread(None);
+                let none = Warps::default();
+                let pes = spread(&none, None);
                 let descending = order(array, &immediate, &pes)?;
-                (None, pes, descending, HashMap::new())
+                (none, None, pes, descending, HashMap::new())
             }
         };
         let lanes = if vector.is_some() { most } else { 1 };
@@ -126,6 +135,7 @@ impl Partition {
             launches: times(&|l| l == TimeLevel::Launch),
             blocks,
             steps: times(&|l| matches!(l, TimeLevel::BlockStep | TimeLevel::Step)),
+            warps,
             pes,
             vector,
             descending,
@@ -137,7 +147,8 @@ impl Partition {
         if let Some(depth) = partition.depths(array, slots, machine) {
             partition.walk = Pes::Known { depth };
             let mut links = array.ports.iter().flat_map(|p| &p.links);
-            if !links.any(|l| partition.is_in_memory(array, l)) {
+            let alone = partition.warps.count() == 1;
+            if alone && !links.any(|l| partition.is_in_memory(array, l)) {
                 partition.packing = Packing::of(array, slots, &partition.blocks, vector, most);
             }
         }
@@ -158,6 +169,9 @@ impl Partition {
         for (n, cell) in array.cells.iter().enumerate() {
             let mut depth = 0;
             for link in queued(array, VarId::from(n)) {
+                if self.warps.crosses(link) {
+                    continue;
+                }
                 if !link.displacement.iter().all(|d| d.as_constant().is_some()) {
                     return None;
                 }
@@ -175,6 +189,9 @@ impl Partition {
 
     /// The delay of a link in ticks, if a register queue of that length is sensible.
     pub fn age(&self, array: &Array, link: &Link) -> Option<usize> {
+        if self.warps.crosses(link) {
+            return None;
+        }
         let ticks = link_ticks(array, link, self.radix.as_deref())?;
         usize::try_from(ticks).ok().filter(|age| *age <= OLDEST)
     }
@@ -200,6 +217,14 @@ impl Partition {
             count = count.checked_mul(extent)?;
         }
         Some(count)
+    }
+
+    /// The place coordinates of a block, those of its warps first.
+    pub fn places(&self) -> Vec<usize> {
+        self.warps
+            .coordinates()
+            .chain(self.pes.iter().copied())
+            .collect()
     }
 
     /// Ranges of some coordinates.

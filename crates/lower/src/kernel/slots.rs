@@ -4,9 +4,11 @@
 //! first. The point of a slot is a list of quasi-affine forms, right wherever the slot has a point; the
 //! condition `valid` says where that is.
 
+use std::collections::HashMap;
+
 use affine::{BasicSetBuilder, Int, LinExpr, Space};
 use systola_ir::array::{Array, Piece, Reverse};
-use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::form::{Atom, Cond, Form, Overflow, Poly, Rel};
 use systola_ir::sets::{identity, lin_expr, set_of};
 use systola_ir::{DimId, ParamId};
 
@@ -60,12 +62,101 @@ fn slot_piece(array: &Array, piece: &Piece) -> Result<SlotPiece, Undecided> {
         point.push(form.floor_div(*divisor));
     }
     let at = |form: &Form| form.substitute(&|d| point.get(d.index()).cloned());
-    for (k, form) in piece.place.iter().chain(&piece.time).enumerate() {
-        // A slot that is the image of no point may still be sent to one.
-        valid = valid.and(Cond::cmp(Rel::Eq, at(form)?, DimId::from(k)));
+    // A slot that is the image of no point may still be sent to one.
+    let forms = piece.place.iter().chain(&piece.time).enumerate();
+    let image = forms.map(|(k, form)| (form.clone(), Form::from(DimId::from(k))));
+    let (image, digits) = joined(image.collect())?;
+    for (form, value) in &image {
+        let others = image.iter().filter(|(other, _)| other != form);
+        let known: HashMap<&Form, &Form> = others.map(|(f, v)| (f, v)).collect();
+        let image = with_known(form, &known, &point)?;
+        valid = valid.and(equal(&image.sub(value))?);
     }
+    valid = valid.and(digits);
     valid = valid.and(domain(array).map(&at)?).and(piece.cond.map(&at)?);
     Ok(SlotPiece { point, valid })
+}
+
+/// ⌊X/m⌋ = a and X mod m = b are X = m·a + b, with 0 ≤ b < m: digits of one form become equations of
+/// the form itself, which has fewer floors.
+fn joined(mut equations: Vec<(Form, Form)>) -> Result<(Vec<(Form, Form)>, Cond), Overflow> {
+    let mut digits = Cond::TRUE;
+    'again: loop {
+        for (low, (form, b)) in equations.iter().enumerate() {
+            let Some(Atom::Mod(whole, m)) = alone(form) else {
+                continue;
+            };
+            let floor = whole.floor_div(*m);
+            let outer = match alone(whole) {
+                Some(Atom::Floor(inner, a)) => a.checked_mul(*m).map(|am| inner.floor_div(am)),
+                Some(Atom::Dim(_) | Atom::Mod(..)) | None => None,
+            };
+            let high = equations
+                .iter()
+                .position(|(form, _)| *form == floor || Some(form) == outer.as_ref());
+            let Some(high) = high else { continue };
+            let value = equations[high].1.scale(&Poly::constant(*m))?.add(b);
+            digits =
+                digits
+                    .and(Cond::cmp(Rel::Ge, b.clone(), 0))
+                    .and(Cond::cmp(Rel::Lt, b.clone(), *m));
+            equations[high] = ((**whole).clone(), value);
+            equations.remove(low);
+            continue 'again;
+        }
+        return Ok((equations, digits));
+    }
+}
+
+/// A form at a point, where other equations say what some floors are, and so their remainders. An equation for
+/// a floor is used only by forms that the floor is inside of, or its remainder, so no two use each other.
+fn with_known(
+    form: &Form,
+    known: &HashMap<&Form, &Form>,
+    point: &[Form],
+) -> Result<Form, Overflow> {
+    let mut sum = Form::from(form.constant_part().clone());
+    for (atom, factor) in form.terms() {
+        let term = match atom {
+            Atom::Dim(d) => point.get(d.index()).cloned().unwrap_or(Form::from(*d)),
+            Atom::Floor(inner, m) => match known.get(&inner.floor_div(*m)) {
+                Some(floor) => (*floor).clone(),
+                None => with_known(inner, known, point)?.floor_div(*m),
+            },
+            Atom::Mod(inner, m) => {
+                let whole = with_known(inner, known, point)?;
+                match known.get(&inner.floor_div(*m)) {
+                    Some(floor) => whole.sub(&floor.scale(&Poly::constant(*m))?),
+                    None => whole.modulo(*m),
+                }
+            }
+        };
+        sum = sum.add(&term.scale(factor)?);
+    }
+    Ok(sum)
+}
+
+/// The atom that the form is.
+fn alone(form: &Form) -> Option<&Atom> {
+    let mut terms = form.terms();
+    let (Some((atom, factor)), None) = (terms.next(), terms.next()) else {
+        return None;
+    };
+    (factor.as_constant() == Some(1) && form.constant_part().is_zero()).then_some(atom)
+}
+
+/// gap = 0. A floor in it becomes a range: ⌊B/m⌋ = E is 0 ≤ B − m·E < m.
+fn equal(gap: &Form) -> Result<Cond, Overflow> {
+    let mut floors = gap.terms().filter_map(|(atom, factor)| match atom {
+        Atom::Floor(inner, m) => Some((inner, *m, factor.as_constant())),
+        Atom::Dim(_) | Atom::Mod(..) => None,
+    });
+    if let (Some((inner, m, Some(sign @ (1 | -1)))), None) = (floors.next(), floors.next()) {
+        let rest = gap.sub(&inner.floor_div(m).scale(&Poly::constant(sign))?);
+        let gap = inner.add(&rest.scale(&Poly::constant(sign * m))?);
+        return Ok(Cond::cmp(Rel::Ge, gap.clone(), 0).and(Cond::cmp(Rel::Lt, gap, m)));
+    }
+    Ok(Cond::cmp(Rel::Eq, gap.clone(), 0))
 }
 
 /// How far coordinate `k` of the slots runs where the coordinates `given` are known: the forms are over

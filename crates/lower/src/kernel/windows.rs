@@ -4,12 +4,15 @@
 //! loop: its start is a form over the coordinates around it, its extents do not depend on them. It is
 //! filled when the turn begins, row by row in whole vectors, with what the input states outside of its
 //! axes; reads then need no test of these axes. A box whose extents can not be said in the parameters is
-//! not staged, and its elements are read where they are.
+//! not staged, and its elements are read where they are. Where the machine has warps of threads, all of them
+//! bring the window together, some turns ahead if the mapping says so ([`staging`]).
+//!
+//! [`staging`]: crate::kernel::staging
 
 use systola_ir::array::{Array, Realisation, Role};
-use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::form::{Cond, Form, Overflow, Poly, Rel};
 use systola_ir::kernel::{Access, Memory, Shared, Stmt};
-use systola_ir::mapping::{Layout, Store, Transfer};
+use systola_ir::mapping::{Engine, Layout, Store, Transfer};
 use systola_ir::system::Expr;
 use systola_ir::system::visit::walk;
 use systola_ir::{BufferId, InputId, SharedId};
@@ -24,18 +27,24 @@ use crate::kernel::limitation;
 use crate::kernel::loops::Emitter;
 use crate::kernel::partition::Partition;
 use crate::kernel::slots::{Part, bounds};
+use crate::kernel::staging::Staging;
 
 /// A window of an input.
 #[derive(Clone, Debug)]
 pub struct Window {
-    input: InputId,
-    store: SharedId,
+    pub input: InputId,
+    pub store: SharedId,
     /// Filled inside of so many of the loops over time.
-    depth: usize,
+    pub depth: usize,
     /// For each axis the first index, over the coordinates of the slot, and the extent.
-    axes: Vec<(Form, Poly)>,
+    pub axes: Vec<(Form, Poly)>,
     /// The first indices of the window that is there now, over the variables of the kernel.
-    start: Vec<Form>,
+    pub start: Vec<Form>,
+    /// The array has room for so many windows; the first axis says which one.
+    pub stages: i128,
+    /// Which of them is read now.
+    pub stage: Form,
+    pub engine: Engine,
 }
 
 /// The windows that the transfers of a mapping ask for.
@@ -43,9 +52,10 @@ pub fn windows(
     array: &Array,
     decide: &Decide,
     partition: &Partition,
+    staging: &Staging<'_>,
     builder: &mut Builder,
 ) -> Result<Vec<Window>, Failure> {
-    let mut found = Vec::new();
+    let mut asked = Vec::new();
     for transfer in &array.transfers {
         // Registers take what is read often anyway; constants are read as they are.
         if transfer.store != Store::Shared {
@@ -55,23 +65,32 @@ pub fn windows(
             .inputs
             .iter()
             .position(|i| i.name == transfer.source.text);
-        let Some(input) = input.map(InputId::from) else {
-            continue;
-        };
-        let depth = depth(array, partition, transfer)?;
+        if let Some(input) = input.map(InputId::from) {
+            asked.push((transfer, input, depth(array, partition, transfer)?));
+        }
+    }
+    let mut found = Vec::new();
+    for (transfer, input, depth) in &asked {
+        let (input, depth) = (*input, *depth);
         let Some(axes) = window(array, decide, partition, input, depth)? else {
             continue;
         };
+        // Windows of one loop are brought together, so they are all as far ahead as the farthest.
+        let together = asked.iter().filter(|(_, _, other)| *other == depth);
+        let most = together.map(|(transfer, ..)| transfer.stages).max();
+        let stages = staging.stages(depth, most.unwrap_or(1));
         let pad = match transfer.layout {
             Layout::Plain | Layout::Xor => 0,
             Layout::Pad(n) => i128::from(n),
         };
         let mut extents: Vec<Poly> = axes.iter().map(|(_, extent)| extent.clone()).collect();
-        if let Some(last) = extents.last_mut() {
-            // A row is written in whole vectors.
-            *last = last.add(&Poly::constant(i128::from(partition.lanes) + pad));
-        }
         let declared = &array.inputs[input.index()];
+        if let Some(last) = extents.last_mut() {
+            *last = staging.row(last, declared.ty, pad);
+        }
+        if stages > 1 {
+            extents.insert(0, Poly::constant(stages));
+        }
         builder.kernel.shared.push(Shared {
             name: format!("{}_near", declared.name),
             ty: declared.ty,
@@ -85,6 +104,9 @@ pub fn windows(
             depth,
             axes,
             start: Vec::new(),
+            stages,
+            stage: Form::zero(),
+            engine: staging.engine(transfer.engine, declared.ty),
         });
     }
     Ok(found)
@@ -206,6 +228,22 @@ fn reads(array: &Array, input: InputId) -> Vec<&[Form]> {
     found
 }
 
+impl Window {
+    /// The first indices for the turn at this slot.
+    pub fn starts(&self, slot: &[Form]) -> Result<Vec<Form>, Overflow> {
+        let starts = self.axes.iter();
+        starts
+            .map(|(start, _)| start.substitute(&|d| slot.get(d.index()).cloned()))
+            .collect()
+    }
+
+    /// The index in the array of the block for an index in the window.
+    pub fn index(&self, stage: &Form, at: &[Form]) -> Vec<Form> {
+        let ring = (self.stages > 1).then(|| stage.clone());
+        ring.into_iter().chain(at.iter().cloned()).collect()
+    }
+}
+
 impl Emitter<'_> {
     /// Where an element is in the window of its input, if that has one.
     pub fn staged(&self, input: InputId, index: &[Form]) -> Option<Access> {
@@ -222,20 +260,20 @@ impl Emitter<'_> {
             memory: Memory::Shared(window.store),
             // Only a slot without a point may ask for more.
             when: self.facts.simplify(&within.fold(Cond::TRUE, Cond::and)),
-            index: at,
+            index: window.index(&window.stage, &at),
         })
     }
 
     /// Fills the windows of a turn of the loops around `depth`.
     pub fn fill_windows(&mut self, depth: usize, slot: &[Form]) -> Result<(), Failure> {
+        if self.machine.threads.is_some() {
+            return self.stage_windows(depth, slot);
+        }
         for n in 0..self.windows.len() {
             if self.windows[n].depth == depth {
                 let mut window = self.windows[n].clone();
-                window.start = window
-                    .axes
-                    .iter()
-                    .map(|(start, _)| start.substitute(&|d| slot.get(d.index()).cloned()))
-                    .collect::<Result<_, _>>()?;
+                window.start = window.starts(slot)?;
+                self.b.forget(window.store);
                 self.fill(&window, &mut Vec::new())?;
                 self.windows[n] = window;
             }

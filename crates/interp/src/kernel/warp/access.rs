@@ -73,7 +73,10 @@ impl Warp {
                 index.push(form.at(*part, &self.point, lane).ok_or_else(overflow)?);
             }
             match layout.position(index, width) {
-                Some(position) => touches.push((lane, position)),
+                Some(position) if position % width == 0 || !width.is_power_of_two() => {
+                    touches.push((lane, position));
+                }
+                Some(_) => return Err(Blame::lane(lane, layout.misaligned(index, width))),
                 None => return Err(Blame::lane(lane, layout.out_of_bounds(index, width))),
             }
         }

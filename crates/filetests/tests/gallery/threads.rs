@@ -1,0 +1,280 @@
+//! Mappings for machines with warps of threads: what their kernels cost, and that they are right at sizes
+//! that suit their wide accesses and at sizes that do not.
+
+use std::collections::BTreeMap;
+
+use systola_driver::{Copies, Fix, Machine, Threads, lower};
+use systola_filetests::gallery;
+use systola_filetests::reference;
+use systola_filetests::tensor::Params;
+use systola_interp::kernel::{Counts, Options, Order, run_kernel_program};
+use systola_interp::{Arrays, Tensor, run_system};
+use systola_ir::kernel::Program;
+use systola_ir::system::Module;
+
+use crate::support::{mapping, ordered, parse, seeded, system, to_interp};
+
+/// Threads as GPUs have them.
+const GPU: Machine = Machine {
+    vector_bytes: 256,
+    most_lanes: 32,
+    registers: 255,
+    code_budget: 2500,
+    threads: Some(Threads {
+        warps: 32,
+        wide_bytes: 16,
+        copies: Copies::Asynchronous,
+    }),
+};
+
+/// Runs a mapping of the gallery in several orders against the equations.
+fn check(file: &str, name: &str, sizes: &[(&str, i64)], fix: &[&str]) -> (Program, Counts) {
+    let file = gallery::files()
+        .into_iter()
+        .find(|f| f.path == file)
+        .expect("a file of the gallery");
+    let module = parse(&file);
+    let system = system(&module, &mapping(&module, name).system);
+    let params = Params(sizes.iter().map(|(k, v)| (k.to_string(), *v)).collect());
+    let reference = reference::find(&file.path, &system.name).expect("a reference");
+    let inputs = to_interp(system, &seeded(&reference, &params));
+    check_module(&module, name, sizes, fix, &GPU, &inputs)
+}
+
+fn check_module(
+    module: &Module,
+    name: &str,
+    sizes: &[(&str, i64)],
+    fix: &[&str],
+    machine: &Machine,
+    inputs: &Arrays,
+) -> (Program, Counts) {
+    let mapping = mapping(module, name);
+    let system = system(module, &mapping.system);
+    let params = Params(sizes.iter().map(|(k, v)| (k.to_string(), *v)).collect());
+    let by_name: BTreeMap<String, i128> = sizes
+        .iter()
+        .map(|(k, v)| (k.to_string(), i128::from(*v)))
+        .collect();
+    let fix = Fix::Names(fix.iter().map(ToString::to_string).collect());
+    let program = lower(module, mapping, &by_name, &fix, machine)
+        .unwrap_or_else(|errors| panic!("{name}: {errors:?}"))
+        .program;
+    let values = ordered(system, &params);
+    let want = run_system(system, &values, inputs).expect("a legal system");
+    let mut counts = None;
+    for order in [Order::InOrder, Order::Reversed, Order::Shuffled(7)] {
+        let options = Options {
+            order,
+            ..Options::default()
+        };
+        let got = run_kernel_program(&program, &values, inputs, &options)
+            .unwrap_or_else(|e| panic!("{name} at {sizes:?}: {e}\n{program}"));
+        assert!(got.outputs == want, "{name} at {sizes:?}\n{program}");
+        counts = Some(got.counts);
+    }
+    (program, counts.expect("three runs"))
+}
+
+#[test]
+fn columns_of_a_lane_are_loaded_and_stored_at_once() {
+    let run = |c, q| {
+        let sizes = [("R", 8), ("C", c), ("H", 3), ("Q", q)];
+        check("conv2d/core.ure", "quads", &sizes, &["H", "Q"]).1
+    };
+    // Two blocks of 4 rows and 128 columns. Rows of 130 elements: 6 rows of the image, each 2 + 2 + 2 elements.
+    let counts = run(128, 3);
+    assert_eq!(counts.loads - 2 * 9, 2 * 6 * 3);
+    assert_eq!(counts.stores, 2 * 4);
+    // Rows of 132: 4 + 4, and the outputs too.
+    let counts = run(128, 5);
+    assert_eq!(counts.loads - 2 * 15, 2 * 6 * 2);
+    assert_eq!(counts.stores, 2 * 4);
+    // Odd rows: one by one, with an edge of one block in two.
+    for (c, q) in [(127, 3), (129, 4), (131, 5), (1, 1), (256, 2), (260, 6)] {
+        run(c, q);
+    }
+}
+
+#[test]
+fn warps_bring_tiles_of_a_product_together() {
+    let run = |mapping, (n, m, k)| {
+        let sizes = [("N", n), ("M", m), ("K", k)];
+        check("linear-algebra/matmul_core.ure", mapping, &sizes, &[])
+    };
+    let (program, counts) = run("blocks", (128, 128, 32));
+    assert_eq!(program.kernels[0].warps, 8);
+    // Four turns: 1024 elements of a and of b in 256 copies of 4, which is one copy of each of 8 warps.
+    assert_eq!(counts.copies, 4 * 2 * 8);
+    // Of a, 4 neighbours for each of 16 rows, twice; of b, 4 neighbours in each of 8 rows.
+    assert_eq!(counts.loads, 4 * 8 * (32 + 8));
+    // The first turn stores too, with a predicate that does not hold.
+    assert_eq!((counts.stores, counts.bank_conflicts), (2 * 8 * 16, 0));
+    assert_eq!(counts.barriers, 4 * 8);
+    // Lanes as 4 by 8: of a 8 rows, of b twice 4 columns.
+    let (program, counts) = run("squares", (128, 128, 32));
+    assert_eq!(program.kernels[0].warps, 8);
+    assert_eq!(
+        (counts.copies, counts.loads),
+        (4 * 2 * 8, 4 * 8 * (16 + 16))
+    );
+    assert_eq!(counts.bank_conflicts, 0);
+    for sizes in [(1, 1, 1), (130, 128, 9), (127, 132, 8), (5, 260, 3)] {
+        run("blocks", sizes);
+        run("squares", sizes);
+    }
+}
+
+/// Values that move between warps: a stencil whose line of PEs is cut into warps, and a grid of PEs whose rows are warps.
+const BETWEEN_WARPS: &str = "
+    system smooth(T, N) where T >= 1, N >= 1 {
+      input x[N]: i32;
+      index t in 0..T, i in 0..N;
+      var X: i32 = select(t == 0, x[i],
+          select(i == 0, 7, X(t - 1, i - 1)) + 3 * X(t - 1, i) + select(i == N - 1, 5, X(t - 1, i + 1)));
+      output y[N]: i32 = X at [i] when t == T - 1;
+    }
+    mapping line of smooth {
+      warp = i / L;
+      lane = i % L;
+      time = t;
+    }
+    mapping pairs of smooth {
+      warp = i / (2*L);
+      lane = i / 2 % L;
+      reg = i % 2;
+      time = t;
+    }
+    mapping later of smooth {
+      warp = (i / (2*L), i / L % 2);
+      lane = i % L;
+      time = 2 * t + i;
+    }
+    system product(N, M, K) where N >= 1, M >= 1, K >= 1 {
+      input a[N, K]: i32;
+      input b[K, M]: i32;
+      index i in 0..N, j in 0..M;
+      var C: i32 = reduce(+, k in 0..K, a[i, k] * b[k, j]);
+      output c[N, M]: i32 = C at [i, j];
+    }
+    mapping grid of product {
+      warp = i;
+      lane = j;
+      time = i + j + k;
+      forward a along (0, 1, 0);
+      forward b along (1, 0, 0);
+      sum C along k;
+    }
+    mapping migrating of product {
+      warp = k;
+      lane = j;
+      time = i + k;
+      forward b along (1, 0, 0);
+      sum C along k;
+    }";
+
+#[test]
+fn values_move_between_warps() {
+    let module = systola_driver::load(BETWEEN_WARPS).expect("a module");
+    let machine = Machine {
+        most_lanes: 4,
+        ..GPU
+    };
+    let tensor = |shape: &[i64]| {
+        let n = shape.iter().product::<i64>() as i32;
+        let data: Vec<i32> = (0..n).map(|k| k * k % 23 - 11).collect();
+        Tensor::new(shape.iter().map(|s| *s as usize).collect(), data).expect("its own shape")
+    };
+    for n in [1, 3, 4, 5, 8, 13, 16] {
+        let inputs = Arrays::from([("x".into(), tensor(&[n]))]);
+        for name in ["line", "pairs", "later"] {
+            let sizes = [("T", 5), ("N", n)];
+            let all = ["T", "N"];
+            let (program, counts) = check_module(&module, name, &sizes, &all, &machine, &inputs);
+            let wide = if name == "pairs" { 8 } else { 4 };
+            let warps = (n + wide - 1) / wide;
+            let kernel = &program.kernels[0];
+            assert!(i64::from(kernel.warps) >= warps, "{program}");
+            assert!(counts.barriers > 0 || n <= wide, "{program}");
+        }
+    }
+    for (n, m, k) in [(1, 1, 1), (3, 4, 5), (8, 9, 2), (2, 5, 8)] {
+        let inputs = Arrays::from([("a".into(), tensor(&[n, k])), ("b".into(), tensor(&[k, m]))]);
+        for name in ["grid", "migrating"] {
+            let sizes = [("N", n), ("M", m), ("K", k)];
+            let all = ["N", "M", "K"];
+            let (program, _) = check_module(&module, name, &sizes, &all, &machine, &inputs);
+            let warps = if name == "grid" { n } else { k };
+            assert_eq!(i64::from(program.kernels[0].warps), warps, "{program}");
+        }
+    }
+}
+
+/// Lanes that walk down rows: each element of x is read by the lane of its row.
+const ROWS: &str = "
+    system sums(N, M) where N >= 1, M >= 1 {
+      input x[N, M]: f32 else 0;
+      index i in 0..N;
+      var S: f32 = reduce(+, j in 0..M, x[i, j] + x[i, j + 1]);
+      output s[N]: f32 = S at [i];
+    }
+    mapping plain of sums {
+      tile i by 4*L as (bi, ii);
+      tile j by 32 as (bj, jj);
+      block = bi;
+      warp = ii / L;
+      lane = ii % L;
+      time = (bj, jj);
+      transfer x to shared at bj;
+      sum S along j;
+    }
+    mapping padded of sums {
+      tile i by 4*L as (bi, ii);
+      tile j by 31 as (bj, jj);
+      block = bi;
+      warp = ii / L;
+      lane = ii % L;
+      time = (bj, jj);
+      transfer x to shared at bj stages 3 layout pad 1;
+      sum S along j;
+    }
+    mapping once of sums {
+      tile i by 2*L as (bi, ii);
+      block = bi;
+      warp = ii / L;
+      lane = ii % L;
+      time = j;
+      transfer x to shared at bi by cp_async;
+      sum S along j;
+    }";
+
+#[test]
+fn windows_have_the_layout_and_the_stages_that_are_asked_for() {
+    let module = systola_driver::load(ROWS).expect("a module");
+    let run = |name, n, m| {
+        let data: Vec<f32> = (0..n * m).map(|k| (k * k % 23) as f32).collect();
+        let x = Tensor::new(vec![n as usize, m as usize], data).expect("its own shape");
+        let inputs = Arrays::from([("x".into(), x)]);
+        check_module(&module, name, &[("N", n), ("M", m)], &[], &GPU, &inputs)
+    };
+    // A window of 33 columns in rows of 36, and of 32 in rows of 33.
+    let (program, plain) = run("plain", 128, 124);
+    assert_eq!(program.kernels[0].shared[0].extents.len(), 2);
+    let (program, padded) = run("padded", 128, 124);
+    let extents = &program.kernels[0].shared[0].extents;
+    let extents: Vec<_> = extents.iter().map(|e| e.as_constant()).collect();
+    assert_eq!(extents, [Some(3), Some(128), Some(33)]);
+    assert!(
+        padded.bank_conflicts * 3 < plain.bank_conflicts,
+        "{} and {}",
+        padded.bank_conflicts,
+        plain.bank_conflicts
+    );
+    // Four turns each: two barriers around a window, or one before each turn.
+    assert_eq!((plain.barriers, padded.barriers), (4 * 4 * 2, 4 * 4));
+    for (n, m) in [(1, 1), (130, 31), (127, 33), (64, 65), (257, 30)] {
+        for name in ["plain", "padded", "once"] {
+            run(name, n, m);
+        }
+    }
+}

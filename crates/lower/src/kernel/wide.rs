@@ -1,0 +1,545 @@
+//! Wide accesses: what one lane loads or stores at consecutive addresses becomes one access.
+//!
+//! Before: one load, store or copy for each element. After: accesses of 2, 4, … elements, as many bytes as
+//! the machine moves at once. Accesses of one list of statements are merged if they differ along the last axis
+//! only, have one predicate, and nothing between them touches what they touch. A wide access starts
+//! at a multiple of its width: the index must say so, and the length of a row too. Where that length is a
+//! parameter, the statements are there twice, and one test of the sizes chooses between them.
+//!
+//! This comes last, since it knows statements only: who put PEs next to each other does not matter.
+
+use std::collections::HashMap;
+
+use systola_ir::form::{Cond, Form, Overflow, Rel};
+use systola_ir::kernel::visit::{Rewrite, rewrite, walk};
+use systola_ir::kernel::{Access, Buffer, BufferKind, Kernel, Memory, Op, Shape, Stmt};
+use systola_ir::mapping::Engine;
+use systola_ir::{DimId, Literal, Scalar, ValueId};
+
+/// The kernel with accesses of up to so many bytes.
+pub fn widen(mut kernel: Kernel, buffers: &[Buffer], bytes: u32) -> Kernel {
+    let body = std::mem::take(&mut kernel.body);
+    let mut pass = Widening {
+        kernel,
+        buffers,
+        bytes,
+    };
+    pass.kernel.body = pass.either(body);
+    pass.kernel
+}
+
+struct Widening<'b> {
+    kernel: Kernel,
+    buffers: &'b [Buffer],
+    bytes: u32,
+}
+
+/// What is known of the lengths of rows.
+enum Rows<'n> {
+    /// What holds for all sizes.
+    Any,
+    /// All that is asked for, unless it contradicts itself.
+    Assumed(&'n mut Assumed),
+}
+
+/// Lengths of rows that are taken to be multiples.
+#[derive(Debug, Default)]
+struct Assumed {
+    /// Length and divisor.
+    multiples: Vec<(Form, i128)>,
+    /// Not this one.
+    banned: Option<(Form, i128)>,
+    /// Was anything asked for that the others exclude?
+    contradicts: bool,
+}
+
+impl Assumed {
+    fn ask(&mut self, extent: &Form, width: i128) -> bool {
+        let new = (extent.clone(), width);
+        if self.banned.as_ref() == Some(&new) {
+            return false;
+        }
+        for (other, divisor) in &self.multiples {
+            let Some(apart) = extent.sub(other).as_constant() else {
+                continue;
+            };
+            if apart.rem_euclid(width.min(*divisor)) != 0 {
+                self.contradicts = true;
+                return false;
+            }
+            if width <= *divisor {
+                return true;
+            }
+        }
+        self.multiples.push(new);
+        true
+    }
+
+    fn cond(&self) -> Cond {
+        let holds = |(extent, width): &(Form, i128)| Cond::cmp(Rel::Eq, extent.modulo(*width), 0);
+        self.multiples.iter().map(holds).fold(Cond::TRUE, Cond::and)
+    }
+}
+
+/// A list with more statements than this gets one wide version.
+const LONG: usize = 4000;
+
+impl Widening<'_> {
+    /// Statements for rows of any length, and beside them for rows whose lengths suit. An `If` of the
+    /// list decides for itself; its `otherwise` is for edges, which are rare.
+    fn either(&mut self, list: Vec<Stmt>) -> Vec<Stmt> {
+        let bare = list.iter().map(|stmt| match stmt {
+            Stmt::If { cond, .. } => Stmt::If {
+                cond: cond.clone(),
+                then: Vec::new(),
+                otherwise: Vec::new(),
+            },
+            other => other.clone(),
+        });
+        let mut own = Assumed::default();
+        self.list(bare.collect(), &mut Rows::Assumed(&mut own));
+        if own.multiples.is_empty() {
+            let inner = list.into_iter().map(|stmt| match stmt {
+                Stmt::If {
+                    cond,
+                    then,
+                    otherwise,
+                } => Stmt::If {
+                    cond,
+                    then: self.either(then),
+                    otherwise: self.list(otherwise, &mut Rows::Any),
+                },
+                other => other,
+            });
+            let inner = inner.collect();
+            return self.list(inner, &mut Rows::Any);
+        }
+        let mut versions = Vec::new();
+        let mut banned = None;
+        loop {
+            let mut assumed = Assumed {
+                banned,
+                ..Assumed::default()
+            };
+            let Ok(copy) = self.fresh(&list) else { break };
+            let then = self.list(copy, &mut Rows::Assumed(&mut assumed));
+            let last = !assumed.contradicts || !versions.is_empty() || count(&list) > LONG;
+            banned = assumed.multiples.first().cloned();
+            versions.push((assumed.cond(), then));
+            if last || banned.is_none() {
+                break;
+            }
+        }
+        let narrow = self.list(list, &mut Rows::Any);
+        let choice = |otherwise, (cond, then)| {
+            vec![Stmt::If {
+                cond,
+                then,
+                otherwise,
+            }]
+        };
+        versions.into_iter().rev().fold(narrow, choice)
+    }
+
+    /// A copy of the statements that assigns values and binds variables of its own.
+    fn fresh(&mut self, list: &[Stmt]) -> Result<Vec<Stmt>, Overflow> {
+        let mut names = Renamed::default();
+        let Kernel { values, vars, .. } = &mut self.kernel;
+        walk(list, &mut |stmt| {
+            for value in stmt.defs() {
+                values.push(values[value.index()].clone());
+                names.values.insert(value, ValueId::from(values.len() - 1));
+            }
+            if let Some(var) = stmt.binds() {
+                vars.push(vars[var.index()].clone());
+                names.vars.insert(var, DimId::from(vars.len() - 1));
+            }
+        });
+        rewrite(list, &names)
+    }
+
+    /// Every list inside, then the list itself.
+    fn list(&self, mut list: Vec<Stmt>, rows: &mut Rows<'_>) -> Vec<Stmt> {
+        for body in list.iter_mut().flat_map(Stmt::bodies_mut) {
+            *body = self.list(std::mem::take(body), rows);
+        }
+        self.merged(list, rows)
+    }
+
+    fn merged(&self, list: Vec<Stmt>, rows: &mut Rows<'_>) -> Vec<Stmt> {
+        let mut runs: Vec<Run> = Vec::new();
+        for (at, stmt) in list.iter().enumerate() {
+            if !is_of_interest(stmt) {
+                continue;
+            }
+            let one = self.candidate(stmt);
+            let home = one.as_ref().and_then(|one| {
+                runs.iter().position(|run| {
+                    run.is_open && run.first.goes_with(one) && !run.has(one.offset())
+                })
+            });
+            for (n, run) in runs.iter_mut().enumerate() {
+                if run.is_open && Some(n) != home {
+                    run.is_open = !self.disturbs(stmt, &run.first);
+                }
+            }
+            match (one, home) {
+                (Some(one), Some(n)) => runs[n].members.push((one.offset(), at)),
+                (Some(one), None) => runs.push(Run {
+                    members: vec![(one.offset(), at)],
+                    first: one,
+                    is_open: true,
+                }),
+                (None, _) => {}
+            }
+        }
+        let mut gone = vec![false; list.len()];
+        let mut new: HashMap<usize, Stmt> = HashMap::new();
+        for run in &mut runs {
+            run.members.sort_unstable();
+            for part in self.parts(run, rows) {
+                let positions = part.iter().map(|(_, at)| *at);
+                let at = match run.first.kind {
+                    Kind::Load(_) | Kind::Copy(_) => positions.clone().min(),
+                    Kind::Store => positions.clone().max(),
+                };
+                positions.for_each(|at| gone[at] = true);
+                if let (Some(at), Some(stmt)) = (at, joined(&run.first.kind, part, &list)) {
+                    new.insert(at, stmt);
+                }
+            }
+        }
+        let kept = list.into_iter().enumerate().filter_map(|(at, stmt)| {
+            let wide = new.remove(&at);
+            wide.or_else(|| (!gone[at]).then_some(stmt))
+        });
+        kept.collect()
+    }
+
+    /// Consecutive members that one access can serve, the widest first.
+    fn parts<'r>(&self, run: &'r Run, rows: &mut Rows<'_>) -> Vec<&'r [(i128, usize)]> {
+        let mut parts = Vec::new();
+        let mut rest = run.members.as_slice();
+        while let [(offset, _), ..] = rest {
+            let width = self.widths(&run.first).find(|width| {
+                rest.get(width - 1)
+                    .is_some_and(|(last, _)| last - offset == *width as i128 - 1)
+                    && self.starts_at_multiple(run, *offset, *width, rows)
+            });
+            let (part, others) = rest.split_at(width.unwrap_or(1));
+            if width.is_some() {
+                parts.push(part);
+            }
+            rest = others;
+        }
+        parts
+    }
+
+    fn widths(&self, one: &Candidate) -> impl Iterator<Item = usize> + use<> {
+        let bits = self.ty(one.sides[0].memory).bits();
+        let most = self.bytes * 8 / bits;
+        [16usize, 8, 4, 2]
+            .into_iter()
+            .filter(move |width| *width as u32 <= most)
+    }
+
+    fn ty(&self, memory: Memory) -> Scalar {
+        match memory {
+            Memory::Global(id) => self.buffers[id.index()].ty,
+            Memory::Shared(id) => self.kernel.shared[id.index()].ty,
+        }
+    }
+
+    /// Where the last axis of an array starts, and its extent.
+    fn row(&self, memory: Memory) -> Option<(Form, Form)> {
+        match memory {
+            Memory::Global(id) => {
+                let axis = self.buffers[id.index()].axes.last()?;
+                Some((axis.lo.clone(), axis.hi.sub(&axis.lo)))
+            }
+            Memory::Shared(id) => {
+                let extent = self.kernel.shared[id.index()].extents.last()?;
+                Some((Form::zero(), Form::from(extent.clone())))
+            }
+        }
+    }
+
+    /// Then the length of a row does not matter.
+    fn is_first_row(&self, side: &Side) -> bool {
+        match side.memory {
+            Memory::Global(id) => {
+                let axes = &self.buffers[id.index()].axes;
+                side.lead.iter().zip(axes).all(|(at, axis)| *at == axis.lo)
+            }
+            Memory::Shared(_) => side.lead.iter().all(|at| *at == Form::zero()),
+        }
+    }
+
+    /// Is the element at this offset a multiple of the width away from the start of its array?
+    fn starts_at_multiple(
+        &self,
+        run: &Run,
+        offset: i128,
+        width: usize,
+        rows: &mut Rows<'_>,
+    ) -> bool {
+        let width = width as i128;
+        for side in &run.first.sides {
+            let Some((lo, extent)) = self.row(side.memory) else {
+                return false;
+            };
+            let at = side.base.plus(side.offset + offset - run.first.offset());
+            if at.sub(&lo).modulo(width).as_constant() != Some(0) {
+                return false;
+            }
+            if self.is_first_row(side) {
+                continue;
+            }
+            let suits = match (extent.modulo(width).as_constant(), &mut *rows) {
+                (Some(rest), _) => rest == 0,
+                (None, Rows::Assumed(assumed)) => assumed.ask(&extent, width),
+                (None, Rows::Any) => false,
+            };
+            if !suits {
+                return false;
+            }
+        }
+        true
+    }
+
+    fn candidate(&self, stmt: &Stmt) -> Option<Candidate> {
+        let (kind, accesses) = match stmt {
+            Stmt::Let(value, Op::Load { from, otherwise }) => {
+                // What is the same for all lanes comes from caches of its own.
+                let uniform = self.kernel.values[value.index()].shape == Shape::Uniform;
+                if uniform && matches!(from.memory, Memory::Global(_)) {
+                    return None;
+                }
+                (Kind::Load(*otherwise), vec![from])
+            }
+            Stmt::Store { to, .. } => (Kind::Store, vec![to]),
+            Stmt::Copy {
+                to,
+                from,
+                width: 1,
+                engine,
+            } => (Kind::Copy(*engine), vec![from, to]),
+            Stmt::Copy { .. }
+            | Stmt::Let(..)
+            | Stmt::Set(..)
+            | Stmt::LoadWide { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::For { .. }
+            | Stmt::If { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => return None,
+        };
+        let sides = accesses.into_iter().map(side).collect::<Option<Vec<_>>>()?;
+        let truth = sides
+            .iter()
+            .any(|side| self.ty(side.memory) == Scalar::Bool);
+        (!truth).then_some(Candidate { kind, sides })
+    }
+
+    /// Could the statement change what the access sees, or see what it changes?
+    fn disturbs(&self, stmt: &Stmt, one: &Candidate) -> bool {
+        let touches = |reads: &[&Access], writes: &[&Access]| match one.kind {
+            Kind::Load(_) => writes.iter().any(|to| to.memory == one.sides[0].memory),
+            Kind::Store => {
+                reads.iter().any(|from| from.memory == one.sides[0].memory)
+                    || writes.iter().any(|to| one.may_meet(to))
+            }
+            Kind::Copy(_) => [reads, writes]
+                .concat()
+                .iter()
+                .any(|access| access.memory == one.sides[1].memory),
+        };
+        match stmt {
+            Stmt::Let(_, Op::Load { from, .. }) | Stmt::LoadWide { from, .. } => {
+                touches(&[from], &[])
+            }
+            Stmt::Let(_, Op::Lookup { memory, .. }) => {
+                touches(&[&Access::new(*memory, Vec::new())], &[])
+            }
+            Stmt::Let(..) | Stmt::Set(..) | Stmt::Comment(_) => false,
+            Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => touches(&[], &[to]),
+            Stmt::Copy { to, from, .. } => match one.kind {
+                // No two copies under way go to one element.
+                Kind::Copy(_) => false,
+                Kind::Load(_) | Kind::Store => touches(&[from], &[to]),
+            },
+            Stmt::For { .. } | Stmt::If { .. } => stmt
+                .bodies()
+                .into_iter()
+                .flatten()
+                .any(|inner| self.disturbs(inner, one)),
+            Stmt::CommitCopies => matches!(one.kind, Kind::Copy(_)),
+            // What was an input stays one.
+            Stmt::WaitCopies { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. } => match (&one.kind, one.sides[0].memory) {
+                (Kind::Load(_), Memory::Global(id)) => {
+                    let buffer = &self.buffers[id.index()];
+                    !matches!(buffer.kind, BufferKind::Input { .. })
+                }
+                (Kind::Load(_), Memory::Shared(_)) | (Kind::Store | Kind::Copy(_), _) => true,
+            },
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind {
+    Load(Option<Literal>),
+    Store,
+    Copy(Engine),
+}
+
+/// An access of one element: a load, a store, or the source and the target of a copy.
+#[derive(Clone, Debug)]
+struct Candidate {
+    kind: Kind,
+    sides: Vec<Side>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Side {
+    memory: Memory,
+    /// Indices of all axes but the last.
+    lead: Vec<Form>,
+    /// The last index is `base + offset`.
+    base: Form,
+    offset: i128,
+    when: Cond,
+}
+
+/// Accesses that differ along the last axis only.
+struct Run {
+    first: Candidate,
+    /// Offset and statement of each.
+    members: Vec<(i128, usize)>,
+    /// Can more come?
+    is_open: bool,
+}
+
+impl Run {
+    fn has(&self, offset: i128) -> bool {
+        self.members.iter().any(|(other, _)| *other == offset)
+    }
+}
+
+fn side(access: &Access) -> Option<Side> {
+    let (last, lead) = access.index.split_last()?;
+    let constant = |(monomial, c): (&Vec<_>, i128)| monomial.is_empty().then_some(c);
+    let offset = last.constant_part().terms().find_map(constant).unwrap_or(0);
+    Some(Side {
+        memory: access.memory,
+        lead: lead.to_vec(),
+        base: last.plus(-offset),
+        offset,
+        when: access.when.clone(),
+    })
+}
+
+impl Candidate {
+    fn offset(&self) -> i128 {
+        self.sides[0].offset
+    }
+
+    fn goes_with(&self, other: &Candidate) -> bool {
+        let by = other.offset() - self.offset();
+        self.kind == other.kind
+            && self.sides.iter().zip(&other.sides).all(|(a, b)| {
+                a.memory == b.memory
+                    && b.offset - a.offset == by
+                    && a.base == b.base
+                    && a.lead == b.lead
+                    && a.when == b.when
+            })
+    }
+
+    /// May a store go to an element of this one's row? Not if it is a constant distance away from it along
+    /// some axis.
+    fn may_meet(&self, to: &Access) -> bool {
+        let own = &self.sides[0];
+        let apart = |a: &Form, b: &Form| a != b && a.sub(b).as_constant().is_some();
+        own.memory == to.memory && !own.lead.iter().zip(&to.index).any(|(a, b)| apart(a, b))
+    }
+}
+
+/// One statement for several of a kind.
+fn joined(kind: &Kind, part: &[(i128, usize)], list: &[Stmt]) -> Option<Stmt> {
+    let stmts: Vec<&Stmt> = part.iter().map(|(_, at)| &list[*at]).collect();
+    let first = stmts.first()?.accesses();
+    Some(match kind {
+        Kind::Load(otherwise) => Stmt::LoadWide {
+            to: stmts.iter().flat_map(|stmt| stmt.defs()).collect(),
+            from: (*first.first()?).clone(),
+            otherwise: *otherwise,
+        },
+        Kind::Store => Stmt::StoreWide {
+            to: (*first.first()?).clone(),
+            values: stmts.iter().flat_map(|stmt| stmt.uses()).collect(),
+        },
+        Kind::Copy(engine) => Stmt::Copy {
+            from: (*first.first()?).clone(),
+            to: (*first.last()?).clone(),
+            width: u32::try_from(part.len()).ok()?,
+            engine: *engine,
+        },
+    })
+}
+
+/// Most statements compute, and touch no memory.
+fn is_of_interest(stmt: &Stmt) -> bool {
+    match stmt {
+        Stmt::Let(_, op) => matches!(op, Op::Load { .. } | Op::Lookup { .. }),
+        Stmt::Set(..) | Stmt::Comment(_) => false,
+        Stmt::LoadWide { .. }
+        | Stmt::Store { .. }
+        | Stmt::StoreWide { .. }
+        | Stmt::Copy { .. }
+        | Stmt::CommitCopies
+        | Stmt::WaitCopies { .. }
+        | Stmt::For { .. }
+        | Stmt::If { .. }
+        | Stmt::Barrier
+        | Stmt::Signal { .. }
+        | Stmt::Await { .. }
+        | Stmt::Ticket { .. } => true,
+    }
+}
+
+fn count(list: &[Stmt]) -> usize {
+    let mut n = 0;
+    walk(list, &mut |_| n += 1);
+    n
+}
+
+/// Values and variables that got new names.
+#[derive(Default)]
+struct Renamed {
+    values: HashMap<ValueId, ValueId>,
+    vars: HashMap<DimId, DimId>,
+}
+
+impl Rewrite for Renamed {
+    fn form(&self, form: &Form) -> Result<Form, Overflow> {
+        form.substitute(&|d| self.vars.get(&d).map(|new| Form::from(*new)))
+    }
+
+    fn value(&self, value: ValueId) -> ValueId {
+        self.values.get(&value).copied().unwrap_or(value)
+    }
+
+    fn bound(&self, var: DimId) -> DimId {
+        self.vars.get(&var).copied().unwrap_or(var)
+    }
+}
