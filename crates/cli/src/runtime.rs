@@ -26,6 +26,16 @@ pub fn fail_kernel(source: &Source, error: RunError) -> Failure {
     source.fail(&[kernel_diagnostic(error)])
 }
 
+/// The same where there is no program to point into.
+pub fn fail_alone(error: &rt::Error) -> Failure {
+    let found = diagnostic(error);
+    let failure = Failure::new(format!("{} ({})", found.message, found.code.id));
+    match found.help {
+        Some(help) => failure.help(help),
+        None => failure,
+    }
+}
+
 /// The code of an error of the runtime, with the text that the error makes of its facts.
 pub fn diagnostic(error: &rt::Error) -> Diagnostic {
     let message = error.to_string();

@@ -4,6 +4,7 @@ use crate::source::Outcome;
 
 mod check;
 mod cpu;
+mod cuda;
 mod designs;
 mod expected;
 mod family;
@@ -26,11 +27,13 @@ pub struct Args {
 enum What {
     Check(check::Args),
     Cpu(cpu::Args),
+    Cuda(cuda::Args),
 }
 
 pub fn run(args: &Args) -> Outcome {
     match &args.what {
         What::Check(args) => check::run(args),
         What::Cpu(args) => cpu::run(args),
+        What::Cuda(args) => cuda::run(args),
     }
 }

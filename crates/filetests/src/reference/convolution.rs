@@ -86,6 +86,39 @@ pub fn references() -> Vec<Reference> {
         conv2d("conv2d/conv2d.ure", "conv2d_stride2", true),
         conv2d("conv2d/core.ure", "conv2d", false),
         Reference {
+            file: "conv2d/same.ure",
+            system: "conv2d_same",
+            sizes: &[
+                &[1, 1, 1, 1, 0, 0],
+                &[3, 5, 2, 3, 1, 1],
+                &[9, 4, 3, 5, 0, 4],
+                &[5, 13, 1, 4, 0, 2],
+                &[17, 7, 4, 1, 2, 0],
+            ],
+            inputs: |p, rng| {
+                let [r, c, h, q] = p.get(["R", "C", "H", "Q"]);
+                Arrays::new()
+                    .with("x", rng.floats([r, c]))
+                    .with("w", rng.floats([h, q]))
+            },
+            outputs: |p, arrays| {
+                let [rows, columns, h, q, u, v] = p.get(["R", "C", "H", "Q", "U", "V"]);
+                let (x, w) = (arrays.floats("x"), arrays.floats("w"));
+                let inside = |r: usize, c: usize| {
+                    let (r, c) = (r.checked_sub(u)?, c.checked_sub(v)?);
+                    (r < rows && c < columns).then(|| x[[r, c]])
+                };
+                let z = |[r, c]: [usize; 2]| {
+                    let taps = (0..h).flat_map(|p| (0..q).map(move |q| (p, q)));
+                    let products =
+                        taps.filter_map(|(p, q)| Some(inside(r + p, c + q)? * w[[p, q]]));
+                    products.sum::<f64>()
+                };
+                Arrays::new().with("z", Tensor::from_fn([rows, columns], z))
+            },
+            tolerance: SINGLE,
+        },
+        Reference {
             file: "convolution/conv2d_row.ure",
             system: "conv2d_row",
             sizes: &[&[1, 1, 1], &[6, 1, 4], &[3, 5, 1], &[7, 2, 3]],

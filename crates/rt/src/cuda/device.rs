@@ -13,6 +13,8 @@ pub struct DeviceInfo {
     pub ordinal: usize,
     pub name: String,
     pub multiprocessors: u32,
+    /// The highest clock of the multiprocessors, in kHz.
+    pub clock_khz: u32,
     /// Bytes.
     pub memory: u64,
     /// Major and minor number of the compute capability.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use systola_ir::Scalar;
 
 use super::device::Gpu;
-use super::driver::{Memory, Place, Stream};
+use super::driver::{Event, Memory, Place, Stream};
 use crate::aligned::AlignedBytes;
 use crate::buffer::{View, ViewMut};
 use crate::error::Error;
@@ -118,6 +118,26 @@ impl DeviceArray {
         }
         self.gpu
             .with_stream(|stream| download(stream, view, self.place))
+    }
+
+    /// Copies another array of this device with as many bytes; the seconds that it took there.
+    pub fn copy_from(&mut self, other: &DeviceArray) -> Result<f64, Error> {
+        if other.ty != self.ty || other.shape != self.shape {
+            return Err(Error::WrongShape {
+                name: "the array".to_string(),
+                expected: self.shape.clone(),
+                got: other.shape.clone(),
+            });
+        }
+        let context = self.gpu.context;
+        self.gpu.with_stream(|stream| {
+            let (begin, end) = (Event::new(context)?, Event::new(context)?);
+            begin.record(stream)?;
+            stream.copy(self.place, other.place, other.bytes())?;
+            end.record(stream)?;
+            stream.wait()?;
+            end.since(&begin)
+        })
     }
 }
 

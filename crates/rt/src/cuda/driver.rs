@@ -91,6 +91,7 @@ pub(crate) fn device_info(ordinal: i32, driver: i32) -> Result<DeviceInfo, Error
         ordinal: ordinal.unsigned_abs() as usize,
         name: name.to_string_lossy().into_owned(),
         multiprocessors: number(Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        clock_khz: number(Attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
         memory: memory as u64,
         capability: (
             number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,

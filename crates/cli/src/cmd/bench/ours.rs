@@ -116,7 +116,7 @@ fn output(compiled: &Compiled, problem: &Problem) -> Result<HostArray, String> {
 }
 
 /// The elements of a result, whatever its type.
-fn floats(array: &HostArray) -> Result<Vec<f64>, String> {
+pub fn floats(array: &HostArray) -> Result<Vec<f64>, String> {
     let found = match array.ty() {
         Scalar::F32 => array
             .as_slice()
