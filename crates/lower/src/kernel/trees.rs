@@ -4,8 +4,8 @@
 //! lanes: S(l) = S(l − d) ⊕ term(l), except at its heads, where S is complete without its neighbour. Since ⊕ may be
 //! regrouped, a vector of it takes log₂ steps instead of one for each lane: after the step of width s every lane
 //! holds its last s terms, and takes in those of the lane s below unless a head lies between (an inclusive scan in
-//! segments). From vector to vector the chain is serial: the last lanes of one are handed to the next. A value that is only
-//! carried along the lanes is the same with ⊕ = the earlier one.
+//! segments). From vector to vector the chain is serial: the last lanes of one are handed to the next, in a register
+//! where vectors are walked in a loop. A value that is only carried along the lanes is the same with ⊕ = the earlier one.
 //!
 //! A lane inside of the domain takes in lanes of its own chain only, which are inside too: no neutral element
 //! is needed for the others.
@@ -13,15 +13,16 @@
 use std::collections::HashMap;
 
 use systola_ir::array::{Array, Link, Port, Realisation, Role};
-use systola_ir::kernel::Op;
+use systola_ir::kernel::{Op, Shape, Stmt};
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Combine, Expr};
-use systola_ir::{Cond, Form, PortId, Rel, ValueId, VarId};
+use systola_ir::{Cond, Form, PortId, RegId, Rel, ValueId, VarId};
 
 use crate::apply_mapping::Failure;
 use crate::kernel::cells::{Bundle, Evaluated, Here};
 use crate::kernel::loops::Emitter;
-use crate::kernel::partition::Pes;
+use crate::kernel::partition::{Partition, Pes};
+use crate::kernel::state::scalars;
 
 /// A chain of a cell through the lanes of its vectors.
 #[derive(Clone, Debug)]
@@ -86,6 +87,16 @@ fn along_lanes(link: &Link, pes: &[usize], vector: usize, lanes: u32) -> Option<
     }
     let by = link.displacement[vector].as_constant()?;
     Some((by.abs() < i128::from(lanes)).then_some(by))
+}
+
+/// Is the link one of a scan, so that nothing but the register between vectors has to keep its values?
+pub fn is_scanned(partition: &Partition, cell: VarId, link: &Link) -> bool {
+    let at_once = matches!(link.realisation, Realisation::Broadcast | Realisation::Tree);
+    let within = |vector| {
+        let by = along_lanes(link, &partition.pes, vector, partition.lanes);
+        by.flatten().is_some()
+    };
+    at_once && partition.scans.contains_key(&cell) && partition.vector.is_some_and(within)
 }
 
 fn joins(array: &Array, cell: VarId) -> Option<Joins> {
@@ -203,6 +214,41 @@ impl Emitter<'_> {
         here: &Here<'_>,
         done: &mut Evaluated,
     ) -> Result<Bundle, Failure> {
+        let value = self.scanned_vector(cell, scan, here, done)?;
+        if let Pes::Looped = self.partition.walk {
+            let registers = self.handed_over(cell);
+            for (reg, value) in registers.into_iter().zip(value.flat()) {
+                self.b.push(Stmt::Set(reg, value));
+            }
+        }
+        Ok(value)
+    }
+
+    /// Registers for the vector before this one.
+    fn handed_over(&mut self, cell: VarId) -> Vec<RegId> {
+        if let Some(registers) = self.handed.get(&cell) {
+            return registers.clone();
+        }
+        let declared = &self.array.cells[cell.index()];
+        let registers: Vec<RegId> = scalars(&declared.ty)
+            .into_iter()
+            .enumerate()
+            .map(|(n, ty)| {
+                let name = format!("{}_before{n}", declared.name);
+                self.b.reg(name, ty, Shape::Varying)
+            })
+            .collect();
+        self.handed.insert(cell, registers.clone());
+        registers
+    }
+
+    fn scanned_vector(
+        &mut self,
+        cell: VarId,
+        scan: &Scan,
+        here: &Here<'_>,
+        done: &mut Evaluated,
+    ) -> Result<Bundle, Failure> {
         let array = self.array;
         let declared = &array.cells[cell.index()];
         let name = &declared.name;
@@ -219,7 +265,7 @@ impl Emitter<'_> {
         };
         let carried = match &open {
             Cond::Const(false) => return Ok(value),
-            _ => self.carried(cell, scan, name, here)?,
+            _ => self.carried(cell, scan, name, here),
         };
         let Some(lane) = self.lane.map(Form::from) else {
             unreachable!("a scan is over lanes")
@@ -354,47 +400,39 @@ impl Emitter<'_> {
     }
 
     /// What the vector before this one hands over, in all lanes of the chain that it goes to.
-    fn carried(
-        &mut self,
-        cell: VarId,
-        scan: &Scan,
-        name: &str,
-        here: &Here<'_>,
-    ) -> Result<Option<Bundle>, Failure> {
+    fn carried(&mut self, cell: VarId, scan: &Scan, name: &str, here: &Here<'_>) -> Option<Bundle> {
         let width = i128::from(self.partition.lanes);
         let by = scan.by.abs();
         let lane = self.lane.map(Form::from).unwrap_or_default();
-        // The first lane of this vector on the chain of each lane.
-        let edge = if scan.by > 0 {
-            lane.modulo(by)
+        // The lane before the first lane of this vector on the chain of each lane.
+        let from = if scan.by > 0 {
+            lane.modulo(by).plus(width - by)
         } else {
-            lane.neg().plus(width - 1).modulo(by).neg().plus(width - 1)
+            lane.neg().plus(width - 1).modulo(by).neg().plus(by - 1)
         };
-        let ty = &self.array.cells[cell.index()].ty;
-        if let Pes::Known { .. } = self.partition.walk {
-            let mut key = here.pe.clone();
-            if let Some(vector) = key.last_mut() {
-                *vector -= scan.by.signum();
+        let values = match self.partition.walk {
+            Pes::Known { .. } => {
+                let mut key = here.pe.clone();
+                if let Some(vector) = key.last_mut() {
+                    *vector -= scan.by.signum();
+                }
+                self.now.get(&(cell, key)).cloned()?
             }
-            let Some(values) = self.now.get(&(cell, key)).cloned() else {
-                return Ok(None);
-            };
-            let from = edge.plus(if scan.by > 0 { width - by } else { by - width });
-            let mut taken = values.into_iter().map(|value| {
-                let ty = self.b.ty(value);
-                let from = from.clone();
-                self.b.value(name, ty, Op::Shuffle { value, from })
-            });
-            return Ok(Bundle::of(ty, &mut taken));
-        }
-        let (Some(memory), Some(p)) = (self.memories.get(&cell).cloned(), self.partition.vector)
-        else {
-            return Ok(None);
+            Pes::Looped => {
+                let registers = self.handed_over(cell);
+                let get = |reg: RegId| {
+                    let ty = self.b.kernel.regs[reg.index()].ty;
+                    self.b.value(name, ty, Op::Get(reg))
+                };
+                registers.into_iter().map(get).collect()
+            }
         };
-        let mut slot = here.slot.to_vec();
-        slot[p] = slot[p].sub(&lane).add(&edge).plus(-scan.by);
-        let values = memory.read(&mut self.b, &self.facts, name, &slot);
-        Ok(Bundle::of(ty, &mut values.into_iter()))
+        let mut taken = values.into_iter().map(|value| {
+            let ty = self.b.ty(value);
+            let from = from.clone();
+            self.b.value(name, ty, Op::Shuffle { value, from })
+        });
+        Bundle::of(&self.array.cells[cell.index()].ty, &mut taken)
     }
 
     /// Takes the body of a chain apart.
@@ -480,14 +518,6 @@ impl Emitter<'_> {
     ) -> Result<Chain, Failure> {
         let array = self.array;
         let port = array.port(port);
-        let partition = self.partition;
-        let within = |link: &Link| {
-            let vector = partition.vector.unwrap_or_default();
-            is_at_once(array, port, link)
-                && along_lanes(link, &partition.pes, vector, partition.lanes)
-                    .flatten()
-                    .is_some()
-        };
         let mut complete: Option<Bundle> = None;
         let mut open: Option<Cond> = None;
         for link in &port.links {
@@ -498,7 +528,7 @@ impl Emitter<'_> {
             if guard == Cond::Const(false) {
                 continue;
             }
-            if within(link) {
+            if is_scanned(self.partition, port.source, link) {
                 open = Some(match open {
                     None => guard,
                     Some(other) => Cond::Or(vec![other, guard]),
