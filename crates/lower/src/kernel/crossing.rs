@@ -201,7 +201,7 @@ impl Chain {
         store: &[Axis],
     ) -> Result<Array, Failure> {
         let mut parts = array.clone();
-        parts.name = format!("{}_parts", array.name);
+        parts.name = format!("{}_{name}_parts", array.name);
         parts.body.retain(|c| self.cone.contains(c));
         for port in &mut parts.ports {
             if !self.cone.contains(&port.sink) {
@@ -327,7 +327,7 @@ impl Chain {
                 span: Span::NONE,
             });
         Array {
-            name: format!("{}_joined", array.name),
+            name: format!("{}_{name}_joined", array.name),
             system: array.system.clone(),
             params: array.params.clone(),
             context: array.context.clone(),
