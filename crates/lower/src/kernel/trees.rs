@@ -83,7 +83,8 @@ fn along_lanes(link: &Link, pes: &[usize], vector: usize, lanes: u32) -> Option<
         }
     }
     let by = link.displacement[vector].as_constant()?;
-    Some((by.abs() < i128::from(lanes)).then_some(by))
+    // A link between slots that are one is there for no point.
+    Some((by != 0 && by.abs() < i128::from(lanes)).then_some(by))
 }
 
 /// Is the link one of a scan, so that nothing but the register between vectors has to keep its values?
