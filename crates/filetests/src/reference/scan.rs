@@ -96,5 +96,22 @@ pub fn references() -> Vec<Reference> {
             },
             tolerance: EXACT,
         },
+        Reference {
+            file: "scan/aggregate.ure",
+            system: "twice",
+            sizes: &[&[1], &[16], &[31], &[33], &[65], &[101]],
+            inputs: |p, rng| {
+                let [n] = p.get(["N"]);
+                Arrays::new().with("x", rng.ints([n], -100, 100))
+            },
+            outputs: |p, arrays| {
+                let [n] = p.get(["N"]);
+                let x = arrays.ints("x");
+                let prefix = |i: usize| (0..=i).map(|j| x[[j]]).sum::<i64>();
+                let t = Tensor::from_fn([n], |[i]| (0..=i).map(prefix).sum::<i64>());
+                Arrays::new().with("t", t)
+            },
+            tolerance: EXACT,
+        },
     ]
 }

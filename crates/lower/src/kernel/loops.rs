@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use systola_ir::array::{Array, Cell, Link, Role, TimeCoord};
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
 use systola_ir::kernel::{Kernel, Program, Shape, Stmt, VarKind};
-use systola_ir::{DimId, InputId, ValueId, VarId};
+use systola_ir::{DimId, InputId, RegId, ValueId, VarId};
 
 use crate::apply_mapping::Failure;
 use crate::decide::Decide;
@@ -24,6 +24,7 @@ use crate::kernel::partition::{Partition, Pes, queued};
 use crate::kernel::slots::{SlotPiece, Slots, range};
 use crate::kernel::staging::Staging;
 use crate::kernel::state::{Circular, PeKey, Registers};
+use crate::kernel::trees::is_scanned;
 use crate::kernel::windows::{Window, windows};
 
 /// A kernel under construction, with all that its statements are made from.
@@ -35,6 +36,8 @@ pub struct Emitter<'a> {
     pub facts: Facts<'a>,
     pub registers: Registers,
     pub memories: HashMap<VarId, Circular>,
+    /// Of the cells that are scanned along the lanes, the vector before this one.
+    pub handed: HashMap<VarId, Vec<RegId>>,
     /// Values of this tick, where PEs are known.
     pub now: HashMap<(VarId, PeKey), Vec<ValueId>>,
     decide: &'a Decide,
@@ -88,6 +91,7 @@ pub fn emit(
         facts: Facts::new(decide),
         registers: Registers::default(),
         memories: HashMap::new(),
+        handed: HashMap::new(),
         now: HashMap::new(),
         decide,
         slots,
@@ -185,6 +189,7 @@ impl Emitter<'_> {
             let cell = VarId::from(n);
             let links: Vec<&Link> = queued(self.array, cell)
                 .filter(|l| partition.is_in_memory(self.array, l))
+                .filter(|l| !is_scanned(partition, cell, l))
                 .collect();
             if !links.is_empty() {
                 let memory = Circular::declare(
@@ -702,17 +707,17 @@ impl Emitter<'_> {
             let last = lo.add(&turns.plus(-1).scale(&Poly::constant(step))?);
             return self.looped(&name, Range::new(0, turns), 1, &mut |e, v| {
                 slot[p] = last.sub(&Form::from(v).scale(&Poly::constant(step))?);
-                e.from_pe(at, slot)
+                e.pe_or_further(at, slot)
             });
         }
         self.looped(&name, range, step, &mut |e, v| {
             slot[p] = Form::from(v);
-            e.from_pe(at, slot)
+            e.pe_or_further(at, slot)
         })
     }
 
     /// The PEs from the one that coordinate `at` begins at: all lanes of a vector, or loops over further coordinates.
-    fn from_pe(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+    fn pe_or_further(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
         let p = self.partition.pes[at];
         if Some(p) != self.partition.vector {
             return self.pes(at + 1, slot);

@@ -46,7 +46,7 @@ impl Packing {
             None => 1,
             Some(p) => {
                 let (lo, hi) = slots.ranges[p].constant()?;
-                i128::try_from(u64::try_from(hi - lo).ok()?.checked_next_power_of_two()?).ok()?
+                i128::from(u64::try_from(hi - lo).ok()?.checked_next_power_of_two()?)
             }
         };
         let lanes = i128::from(lanes);

@@ -4,8 +4,8 @@
 //! lanes: S(l) = S(l − d) ⊕ term(l), except at its heads, where S is complete without its neighbour. Since ⊕ may be
 //! regrouped, a vector of it takes log₂ steps instead of one for each lane: after the step of width s every lane
 //! holds its last s terms, and takes in those of the lane s below unless a head lies between (an inclusive scan in
-//! segments). From vector to vector the chain is serial: the last lanes of one are handed to the next. A value that is only
-//! carried along the lanes is the same with ⊕ = the earlier one.
+//! segments). From vector to vector the chain is serial: the last lanes of one are handed to the next, in a register
+//! where vectors are walked in a loop. A value that is only carried along the lanes is the same with ⊕ = the earlier one.
 //!
 //! A lane inside of the domain takes in lanes of its own chain only, which are inside too: no neutral element
 //! is needed for the others.
@@ -13,15 +13,13 @@
 use std::collections::HashMap;
 
 use systola_ir::array::{Array, Link, Port, Realisation, Role};
-use systola_ir::kernel::Op;
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Combine, Expr};
-use systola_ir::{Cond, Form, PortId, Rel, ValueId, VarId};
+use systola_ir::{PortId, VarId};
 
-use crate::apply_mapping::Failure;
-use crate::kernel::cells::{Bundle, Evaluated, Here};
-use crate::kernel::loops::Emitter;
-use crate::kernel::partition::Pes;
+use crate::kernel::partition::Partition;
+
+mod scan;
 
 /// A chain of a cell through the lanes of its vectors.
 #[derive(Clone, Debug)]
@@ -85,7 +83,18 @@ fn along_lanes(link: &Link, pes: &[usize], vector: usize, lanes: u32) -> Option<
         }
     }
     let by = link.displacement[vector].as_constant()?;
-    Some((by.abs() < i128::from(lanes)).then_some(by))
+    // A link between slots that are one is there for no point.
+    Some((by != 0 && by.abs() < i128::from(lanes)).then_some(by))
+}
+
+/// Is the link one of a scan, so that nothing but the register between vectors has to keep its values?
+pub fn is_scanned(partition: &Partition, cell: VarId, link: &Link) -> bool {
+    let at_once = matches!(link.realisation, Realisation::Broadcast | Realisation::Tree);
+    let within = |vector| {
+        let by = along_lanes(link, &partition.pes, vector, partition.lanes);
+        by.flatten().is_some()
+    };
+    at_once && partition.scans.contains_key(&cell) && partition.vector.is_some_and(within)
 }
 
 fn joins(array: &Array, cell: VarId) -> Option<Joins> {
@@ -129,7 +138,7 @@ pub(super) fn mentions(expr: &Expr, ports: &[PortId]) -> bool {
     found
 }
 
-/// Has the body the form that [`Emitter::chain`] takes apart?
+/// Has the body the form that a scan takes apart?
 fn is_chain(expr: &Expr, joins: Joins, ports: &[PortId]) -> bool {
     if !mentions(expr, ports) {
         return true;
@@ -181,359 +190,5 @@ pub(super) fn sides<'e>(
         (true, false) => Some((left, right, true)),
         (false, true) if matches!(joins, Joins::Term(Combine::Op(_))) => Some((right, left, false)),
         _ => None,
-    }
-}
-
-/// An expression of a chain before its neighbour has arrived.
-struct Chain {
-    /// The value, where it needs no neighbour.
-    complete: Option<Bundle>,
-    /// What the neighbour's value is combined with, where it needs one; nothing if it is the value as it comes.
-    term: Option<Bundle>,
-    /// Where it needs one.
-    open: Cond,
-}
-
-impl Emitter<'_> {
-    /// The value of a cell whose neighbours along the lanes are values of the same tick.
-    pub fn scanned(
-        &mut self,
-        cell: VarId,
-        scan: &Scan,
-        here: &Here<'_>,
-        done: &mut Evaluated,
-    ) -> Result<Bundle, Failure> {
-        let array = self.array;
-        let declared = &array.cells[cell.index()];
-        let name = &declared.name;
-        let ports = own_ports(array, cell);
-        let chain = self.chain(&declared.body, name, scan, &ports, here, done)?;
-        let open = chain.open.clone();
-        let pending = match chain.term {
-            Some(term) => Some(term),
-            None if matches!(scan.joins, Joins::Nothing) => Some(self.nothing(&declared.ty)),
-            None => None,
-        };
-        let Some(mut value) = self.either_of(name, &open, pending, chain.complete) else {
-            return Ok(self.nothing(&declared.ty));
-        };
-        let carried = match &open {
-            Cond::Const(false) => return Ok(value),
-            _ => self.carried(cell, scan, name, here)?,
-        };
-        let Some(lane) = self.lane.map(Form::from) else {
-            unreachable!("a scan is over lanes")
-        };
-        let width = i128::from(self.partition.lanes);
-        let by = scan.by.abs();
-        let up = scan.by > 0;
-        // Lanes that have a lane so many steps before them.
-        let beyond = |step: i128| {
-            let first = if up {
-                lane.plus(-step)
-            } else {
-                lane.neg().plus(width - 1 - step)
-            };
-            Cond::cmp(Rel::Ge, first, 0)
-        };
-        // Where nothing ends a chain, what is handed over is added last: vectors then wait for one another
-        // only there.
-        let late = open == Cond::TRUE;
-        if !late && let Some(carried) = &carried {
-            let enters = self.facts.simplify(&beyond(by).negate().and(open.clone()));
-            value = self.join(scan, name, enters, carried, value, here)?;
-        }
-        let mut reach = self.shorter(open.and(beyond(by)));
-        let mut step = by;
-        while step < width && reach != Cond::Const(false) {
-            let moved = self.moved(name, &value, if up { step } else { -step });
-            value = self.join(scan, name, reach.clone(), &moved, value, here)?;
-            let there = self.lane_at(&reach, if up { -step } else { step })?;
-            reach = self.shorter(there.and(reach));
-            step *= 2;
-        }
-        match carried {
-            Some(carried) if late => self.join(scan, name, Cond::TRUE, &carried, value, here),
-            Some(_) | None => Ok(value),
-        }
-    }
-
-    /// Combines what arrives with the value, where a condition holds.
-    fn join(
-        &mut self,
-        scan: &Scan,
-        name: &str,
-        when: Cond,
-        arrived: &Bundle,
-        value: Bundle,
-        here: &Here<'_>,
-    ) -> Result<Bundle, Failure> {
-        if when == Cond::Const(false) {
-            return Ok(value);
-        }
-        let joined = self.combined(scan, name, arrived.clone(), Some(value.clone()), here)?;
-        Ok(joined.zip(&value, &mut |a, b| self.b.choose(name, when.clone(), a, b)))
-    }
-
-    fn combined(
-        &mut self,
-        scan: &Scan,
-        name: &str,
-        earlier: Bundle,
-        later: Option<Bundle>,
-        here: &Here<'_>,
-    ) -> Result<Bundle, Failure> {
-        match (scan.joins, later) {
-            (Joins::Nothing, _) | (Joins::Term(_), None) => Ok(earlier),
-            (Joins::Term(Combine::Op(op)), Some(later)) => {
-                Ok(earlier.zip(&later, &mut |a, b| self.binary(op, name, a, b)))
-            }
-            (Joins::Term(Combine::Fn(f)), Some(later)) => self.call(f, vec![earlier, later], here),
-        }
-    }
-
-    fn either_of(
-        &mut self,
-        name: &str,
-        cond: &Cond,
-        then: Option<Bundle>,
-        otherwise: Option<Bundle>,
-    ) -> Option<Bundle> {
-        match (cond, then, otherwise) {
-            (Cond::Const(true), Some(then), _) => Some(then),
-            (Cond::Const(false), _, Some(otherwise)) => Some(otherwise),
-            (cond, Some(then), Some(otherwise)) => Some(then.zip(&otherwise, &mut |a, b| {
-                self.b.choose(name, cond.clone(), a, b)
-            })),
-            (_, then, otherwise) => then.or(otherwise),
-        }
-    }
-
-    /// A condition without the parts that the others imply.
-    fn shorter(&self, cond: Cond) -> Cond {
-        let Cond::And(mut parts) = self.facts.simplify(&cond) else {
-            return self.facts.simplify(&cond);
-        };
-        let mut at = 0;
-        while at < parts.len() {
-            let mut facts = self.facts.clone();
-            for (n, part) in parts.iter().enumerate() {
-                if n != at {
-                    facts = facts.with(part.clone());
-                }
-            }
-            match facts.simplify(&parts[at]) {
-                Cond::Const(false) => return Cond::Const(false),
-                Cond::Const(true) => drop(parts.remove(at)),
-                Cond::Cmp(..) | Cond::And(_) | Cond::Or(_) | Cond::Not(_) => at += 1,
-            }
-        }
-        parts.into_iter().fold(Cond::TRUE, Cond::and)
-    }
-
-    /// The condition at a lane so many further.
-    fn lane_at(&self, cond: &Cond, further: i128) -> Result<Cond, Failure> {
-        let lane = self.lane;
-        Ok(cond
-            .map(&|f| f.substitute(&|d| (Some(d) == lane).then(|| Form::from(d).plus(further))))?)
-    }
-
-    /// All lanes moved, towards the last lane or, by a negative number, the first.
-    fn moved(&mut self, name: &str, value: &Bundle, by: i128) -> Bundle {
-        let width = i128::from(self.partition.lanes);
-        let lanes = |n: i128| u32::try_from(n).unwrap_or(0);
-        let mut move_one = |value: ValueId| {
-            let (low, high, by) = if by > 0 {
-                (None, Some(value), lanes(by))
-            } else {
-                (Some(value), None, lanes(width + by))
-            };
-            self.b.slide(name, low, high, by).unwrap_or(value)
-        };
-        value.zip(value, &mut |a, _| move_one(a))
-    }
-
-    /// What the vector before this one hands over, in all lanes of the chain that it goes to.
-    fn carried(
-        &mut self,
-        cell: VarId,
-        scan: &Scan,
-        name: &str,
-        here: &Here<'_>,
-    ) -> Result<Option<Bundle>, Failure> {
-        let width = i128::from(self.partition.lanes);
-        let by = scan.by.abs();
-        let lane = self.lane.map(Form::from).unwrap_or_default();
-        // The first lane of this vector on the chain of each lane.
-        let edge = if scan.by > 0 {
-            lane.modulo(by)
-        } else {
-            lane.neg().plus(width - 1).modulo(by).neg().plus(width - 1)
-        };
-        let ty = &self.array.cells[cell.index()].ty;
-        if let Pes::Known { .. } = self.partition.walk {
-            let mut key = here.pe.clone();
-            if let Some(vector) = key.last_mut() {
-                *vector -= scan.by.signum();
-            }
-            let Some(values) = self.now.get(&(cell, key)).cloned() else {
-                return Ok(None);
-            };
-            let from = edge.plus(if scan.by > 0 { width - by } else { by - width });
-            let mut taken = values.into_iter().map(|value| {
-                let ty = self.b.ty(value);
-                let from = from.clone();
-                self.b.value(name, ty, Op::Shuffle { value, from })
-            });
-            return Ok(Bundle::of(ty, &mut taken));
-        }
-        let (Some(memory), Some(p)) = (self.memories.get(&cell).cloned(), self.partition.vector)
-        else {
-            return Ok(None);
-        };
-        let mut slot = here.slot.to_vec();
-        slot[p] = slot[p].sub(&lane).add(&edge).plus(-scan.by);
-        let values = memory.read(&mut self.b, &self.facts, name, &slot);
-        Ok(Bundle::of(ty, &mut values.into_iter()))
-    }
-
-    /// Takes the body of a chain apart.
-    fn chain(
-        &mut self,
-        expr: &Expr,
-        name: &str,
-        scan: &Scan,
-        ports: &[PortId],
-        here: &Here<'_>,
-        done: &mut Evaluated,
-    ) -> Result<Chain, Failure> {
-        if !mentions(expr, ports) {
-            return Ok(Chain {
-                complete: Some(self.expr(expr, name, here, done)?),
-                term: None,
-                open: Cond::Const(false),
-            });
-        }
-        if let Expr::Port(port) = expr {
-            return self.own_port(*port, name, here, done);
-        }
-        if let Expr::Guard {
-            cond,
-            then,
-            otherwise,
-        } = expr
-        {
-            let Some(otherwise) = otherwise else {
-                return self.chain(then, name, scan, ports, here, done);
-            };
-            let cond = self.facts.simplify(&here.cond(cond)?);
-            return match cond {
-                Cond::Const(true) => self.chain(then, name, scan, ports, here, done),
-                Cond::Const(false) => self.chain(otherwise, name, scan, ports, here, done),
-                cond => {
-                    let then = self.chain(then, name, scan, ports, here, done)?;
-                    let otherwise = self.chain(otherwise, name, scan, ports, here, done)?;
-                    let open = either_cond(&cond, then.open, otherwise.open);
-                    Ok(Chain {
-                        complete: self.either_of(name, &cond, then.complete, otherwise.complete),
-                        term: self.either_of(name, &cond, then.term, otherwise.term),
-                        open: self.facts.simplify(&open),
-                    })
-                }
-            };
-        }
-        let Some((sum, other, sum_first)) = sides(expr, scan.joins, ports) else {
-            unreachable!("the body of a chain was looked at")
-        };
-        let sum = self.chain(sum, name, scan, ports, here, done)?;
-        let other = self.expr(other, name, here, done)?;
-        let mut with_other = |part: Option<Bundle>| -> Result<Option<Bundle>, Failure> {
-            let Some(part) = part else { return Ok(None) };
-            let (first, second) = if sum_first {
-                (part, other.clone())
-            } else {
-                (other.clone(), part)
-            };
-            self.combined(scan, name, first, Some(second), here)
-                .map(Some)
-        };
-        let complete = if sum.open == Cond::TRUE {
-            None
-        } else {
-            with_other(sum.complete)?
-        };
-        let term = with_other(sum.term)?.unwrap_or(other.clone());
-        Ok(Chain {
-            complete,
-            term: Some(term),
-            open: sum.open,
-        })
-    }
-
-    /// A cell's port to itself: the links within a vector stay open, the others deliver.
-    fn own_port(
-        &mut self,
-        port: PortId,
-        name: &str,
-        here: &Here<'_>,
-        done: &Evaluated,
-    ) -> Result<Chain, Failure> {
-        let array = self.array;
-        let port = array.port(port);
-        let partition = self.partition;
-        let within = |link: &Link| {
-            let vector = partition.vector.unwrap_or_default();
-            is_at_once(array, port, link)
-                && along_lanes(link, &partition.pes, vector, partition.lanes)
-                    .flatten()
-                    .is_some()
-        };
-        let mut complete: Option<Bundle> = None;
-        let mut open: Option<Cond> = None;
-        for link in &port.links {
-            if link.realisation == Realisation::Hole {
-                continue;
-            }
-            let guard = self.facts.simplify(&here.cond(&link.guard)?);
-            if guard == Cond::Const(false) {
-                continue;
-            }
-            if within(link) {
-                open = Some(match open {
-                    None => guard,
-                    Some(other) => Cond::Or(vec![other, guard]),
-                });
-            } else {
-                let value = self.arrives(port, link, name, here, done)?;
-                complete = self.either_of(name, &guard, Some(value), complete);
-            }
-        }
-        let open = match (open, &complete) {
-            (None, _) => Cond::Const(false),
-            // Somewhere one of the guards holds, or nobody reads the value.
-            (Some(_), None) => Cond::TRUE,
-            (Some(open), Some(_)) => self.facts.simplify(&open),
-        };
-        Ok(Chain {
-            complete,
-            term: None,
-            open,
-        })
-    }
-}
-
-/// `then` where the condition holds, `otherwise` elsewhere.
-fn either_cond(cond: &Cond, then: Cond, otherwise: Cond) -> Cond {
-    let there = match then {
-        Cond::Const(false) => Cond::Const(false),
-        then => cond.clone().and(then),
-    };
-    let elsewhere = match otherwise {
-        Cond::Const(false) => Cond::Const(false),
-        otherwise => cond.clone().negate().and(otherwise),
-    };
-    match (there, elsewhere) {
-        (Cond::Const(false), only) | (only, Cond::Const(false)) => only,
-        (there, elsewhere) => Cond::Or(vec![there, elsewhere]),
     }
 }

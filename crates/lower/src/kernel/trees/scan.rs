@@ -1,0 +1,386 @@
+//! The statements of a scan.
+
+use systola_ir::array::Realisation;
+use systola_ir::kernel::{Op, Shape, Stmt};
+use systola_ir::system::{Combine, Expr};
+use systola_ir::{Cond, Form, PortId, RegId, Rel, ValueId, VarId};
+
+use crate::apply_mapping::Failure;
+use crate::kernel::cells::{Bundle, Evaluated, Here};
+use crate::kernel::loops::Emitter;
+use crate::kernel::partition::Pes;
+use crate::kernel::state::scalars;
+use crate::kernel::trees::{Joins, Scan, is_scanned, mentions, own_ports, sides};
+
+/// An expression of a chain before its neighbour has arrived.
+struct Chain {
+    /// The value, where it needs no neighbour.
+    complete: Option<Bundle>,
+    /// What the neighbour's value is combined with, where it needs one; nothing if it is the value as it comes.
+    term: Option<Bundle>,
+    /// Where it needs one.
+    open: Cond,
+}
+
+impl Emitter<'_> {
+    /// The value of a cell whose neighbours along the lanes are values of the same tick.
+    pub fn scanned(
+        &mut self,
+        cell: VarId,
+        scan: &Scan,
+        here: &Here<'_>,
+        done: &mut Evaluated,
+    ) -> Result<Bundle, Failure> {
+        let value = self.scanned_vector(cell, scan, here, done)?;
+        if let Pes::Looped = self.partition.walk {
+            let registers = self.handed_over(cell);
+            for (reg, value) in registers.into_iter().zip(value.flat()) {
+                self.b.push(Stmt::Set(reg, value));
+            }
+        }
+        Ok(value)
+    }
+
+    /// Registers for the vector before this one.
+    fn handed_over(&mut self, cell: VarId) -> Vec<RegId> {
+        if let Some(registers) = self.handed.get(&cell) {
+            return registers.clone();
+        }
+        let declared = &self.array.cells[cell.index()];
+        let registers: Vec<RegId> = scalars(&declared.ty)
+            .into_iter()
+            .enumerate()
+            .map(|(n, ty)| {
+                let name = format!("{}_before{n}", declared.name);
+                self.b.reg(name, ty, Shape::Varying)
+            })
+            .collect();
+        self.handed.insert(cell, registers.clone());
+        registers
+    }
+
+    fn scanned_vector(
+        &mut self,
+        cell: VarId,
+        scan: &Scan,
+        here: &Here<'_>,
+        done: &mut Evaluated,
+    ) -> Result<Bundle, Failure> {
+        let array = self.array;
+        let declared = &array.cells[cell.index()];
+        let name = &declared.name;
+        let ports = own_ports(array, cell);
+        let chain = self.chain(&declared.body, name, scan, &ports, here, done)?;
+        let open = chain.open.clone();
+        let pending = match chain.term {
+            Some(term) => Some(term),
+            None if matches!(scan.joins, Joins::Nothing) => Some(self.nothing(&declared.ty)),
+            None => None,
+        };
+        let Some(mut value) = self.either_of(name, &open, pending, chain.complete) else {
+            return Ok(self.nothing(&declared.ty));
+        };
+        let carried = match &open {
+            Cond::Const(false) => return Ok(value),
+            _ => self.carried(cell, scan, name, here),
+        };
+        let Some(lane) = self.lane.map(Form::from) else {
+            unreachable!("a scan is over lanes")
+        };
+        let width = i128::from(self.partition.lanes);
+        let by = scan.by.abs();
+        let up = scan.by > 0;
+        // Lanes that have a lane so many steps before them.
+        let beyond = |step: i128| {
+            let first = if up {
+                lane.plus(-step)
+            } else {
+                lane.neg().plus(width - 1 - step)
+            };
+            Cond::cmp(Rel::Ge, first, 0)
+        };
+        // Where nothing ends a chain, what is handed over is added last: vectors then wait for one another
+        // only there.
+        let late = open == Cond::TRUE;
+        if !late && let Some(carried) = &carried {
+            let enters = self.facts.simplify(&beyond(by).negate().and(open.clone()));
+            value = self.join(scan, name, enters, carried, value, here)?;
+        }
+        let mut reach = self.shorter(open.and(beyond(by)));
+        let mut step = by;
+        while step < width && reach != Cond::Const(false) {
+            let moved = self.moved(name, &value, if up { step } else { -step });
+            value = self.join(scan, name, reach.clone(), &moved, value, here)?;
+            let there = self.lane_at(&reach, if up { -step } else { step })?;
+            reach = self.shorter(there.and(reach));
+            step *= 2;
+        }
+        match carried {
+            Some(carried) if late => self.join(scan, name, Cond::TRUE, &carried, value, here),
+            Some(_) | None => Ok(value),
+        }
+    }
+
+    /// Combines what arrives with the value, where a condition holds.
+    fn join(
+        &mut self,
+        scan: &Scan,
+        name: &str,
+        when: Cond,
+        arrived: &Bundle,
+        value: Bundle,
+        here: &Here<'_>,
+    ) -> Result<Bundle, Failure> {
+        if when == Cond::Const(false) {
+            return Ok(value);
+        }
+        let joined = self.combined(scan, name, arrived.clone(), Some(value.clone()), here)?;
+        Ok(joined.zip(&value, &mut |a, b| self.b.choose(name, when.clone(), a, b)))
+    }
+
+    fn combined(
+        &mut self,
+        scan: &Scan,
+        name: &str,
+        earlier: Bundle,
+        later: Option<Bundle>,
+        here: &Here<'_>,
+    ) -> Result<Bundle, Failure> {
+        match (scan.joins, later) {
+            (Joins::Nothing, _) | (Joins::Term(_), None) => Ok(earlier),
+            (Joins::Term(Combine::Op(op)), Some(later)) => {
+                Ok(earlier.zip(&later, &mut |a, b| self.binary(op, name, a, b)))
+            }
+            (Joins::Term(Combine::Fn(f)), Some(later)) => self.call(f, vec![earlier, later], here),
+        }
+    }
+
+    fn either_of(
+        &mut self,
+        name: &str,
+        cond: &Cond,
+        then: Option<Bundle>,
+        otherwise: Option<Bundle>,
+    ) -> Option<Bundle> {
+        match (cond, then, otherwise) {
+            (Cond::Const(true), Some(then), _) => Some(then),
+            (Cond::Const(false), _, Some(otherwise)) => Some(otherwise),
+            (cond, Some(then), Some(otherwise)) => Some(then.zip(&otherwise, &mut |a, b| {
+                self.b.choose(name, cond.clone(), a, b)
+            })),
+            (_, then, otherwise) => then.or(otherwise),
+        }
+    }
+
+    /// A condition without the parts that the others imply.
+    fn shorter(&self, cond: Cond) -> Cond {
+        let Cond::And(mut parts) = self.facts.simplify(&cond) else {
+            return self.facts.simplify(&cond);
+        };
+        let mut at = 0;
+        while at < parts.len() {
+            let mut facts = self.facts.clone();
+            for (n, part) in parts.iter().enumerate() {
+                if n != at {
+                    facts = facts.with(part.clone());
+                }
+            }
+            match facts.simplify(&parts[at]) {
+                Cond::Const(false) => return Cond::Const(false),
+                Cond::Const(true) => drop(parts.remove(at)),
+                Cond::Cmp(..) | Cond::And(_) | Cond::Or(_) | Cond::Not(_) => at += 1,
+            }
+        }
+        parts.into_iter().fold(Cond::TRUE, Cond::and)
+    }
+
+    /// The condition at a lane so many further.
+    fn lane_at(&self, cond: &Cond, further: i128) -> Result<Cond, Failure> {
+        let lane = self.lane;
+        Ok(cond
+            .map(&|f| f.substitute(&|d| (Some(d) == lane).then(|| Form::from(d).plus(further))))?)
+    }
+
+    /// All lanes moved, towards the last lane or, by a negative number, the first.
+    fn moved(&mut self, name: &str, value: &Bundle, by: i128) -> Bundle {
+        let width = i128::from(self.partition.lanes);
+        let lanes = |n: i128| u32::try_from(n).unwrap_or(0);
+        let mut move_one = |value: ValueId| {
+            let (low, high, by) = if by > 0 {
+                (None, Some(value), lanes(by))
+            } else {
+                (Some(value), None, lanes(width + by))
+            };
+            self.b.slide(name, low, high, by).unwrap_or(value)
+        };
+        value.zip(value, &mut |a, _| move_one(a))
+    }
+
+    /// What the vector before this one hands over, in all lanes of the chain that it goes to.
+    fn carried(&mut self, cell: VarId, scan: &Scan, name: &str, here: &Here<'_>) -> Option<Bundle> {
+        let width = i128::from(self.partition.lanes);
+        let by = scan.by.abs();
+        let lane = self.lane.map(Form::from).unwrap_or_default();
+        // The lane before the first lane of this vector on the chain of each lane.
+        let from = if scan.by > 0 {
+            lane.modulo(by).plus(width - by)
+        } else {
+            lane.neg().plus(width - 1).modulo(by).neg().plus(by - 1)
+        };
+        let values = match self.partition.walk {
+            Pes::Known { .. } => {
+                let mut key = here.pe.clone();
+                if let Some(vector) = key.last_mut() {
+                    *vector -= scan.by.signum();
+                }
+                self.now.get(&(cell, key)).cloned()?
+            }
+            Pes::Looped => {
+                let registers = self.handed_over(cell);
+                let get = |reg: RegId| {
+                    let ty = self.b.kernel.regs[reg.index()].ty;
+                    self.b.value(name, ty, Op::Get(reg))
+                };
+                registers.into_iter().map(get).collect()
+            }
+        };
+        let mut taken = values.into_iter().map(|value| {
+            let ty = self.b.ty(value);
+            let from = from.clone();
+            self.b.value(name, ty, Op::Shuffle { value, from })
+        });
+        Bundle::of(&self.array.cells[cell.index()].ty, &mut taken)
+    }
+
+    /// Takes the body of a chain apart.
+    fn chain(
+        &mut self,
+        expr: &Expr,
+        name: &str,
+        scan: &Scan,
+        ports: &[PortId],
+        here: &Here<'_>,
+        done: &mut Evaluated,
+    ) -> Result<Chain, Failure> {
+        if !mentions(expr, ports) {
+            return Ok(Chain {
+                complete: Some(self.expr(expr, name, here, done)?),
+                term: None,
+                open: Cond::Const(false),
+            });
+        }
+        if let Expr::Port(port) = expr {
+            return self.own_port(*port, name, here, done);
+        }
+        if let Expr::Guard {
+            cond,
+            then,
+            otherwise,
+        } = expr
+        {
+            let Some(otherwise) = otherwise else {
+                return self.chain(then, name, scan, ports, here, done);
+            };
+            let cond = self.facts.simplify(&here.cond(cond)?);
+            return match cond {
+                Cond::Const(true) => self.chain(then, name, scan, ports, here, done),
+                Cond::Const(false) => self.chain(otherwise, name, scan, ports, here, done),
+                cond => {
+                    let then = self.chain(then, name, scan, ports, here, done)?;
+                    let otherwise = self.chain(otherwise, name, scan, ports, here, done)?;
+                    let open = either_cond(&cond, then.open, otherwise.open);
+                    Ok(Chain {
+                        complete: self.either_of(name, &cond, then.complete, otherwise.complete),
+                        term: self.either_of(name, &cond, then.term, otherwise.term),
+                        open: self.facts.simplify(&open),
+                    })
+                }
+            };
+        }
+        let Some((sum, other, sum_first)) = sides(expr, scan.joins, ports) else {
+            unreachable!("the body of a chain was looked at")
+        };
+        let sum = self.chain(sum, name, scan, ports, here, done)?;
+        let other = self.expr(other, name, here, done)?;
+        let mut with_other = |part: Option<Bundle>| -> Result<Option<Bundle>, Failure> {
+            let Some(part) = part else { return Ok(None) };
+            let (first, second) = if sum_first {
+                (part, other.clone())
+            } else {
+                (other.clone(), part)
+            };
+            self.combined(scan, name, first, Some(second), here)
+                .map(Some)
+        };
+        let complete = if sum.open == Cond::TRUE {
+            None
+        } else {
+            with_other(sum.complete)?
+        };
+        let term = with_other(sum.term)?.unwrap_or(other.clone());
+        Ok(Chain {
+            complete,
+            term: Some(term),
+            open: sum.open,
+        })
+    }
+
+    /// A cell's port to itself: the links within a vector stay open, the others deliver.
+    fn own_port(
+        &mut self,
+        port: PortId,
+        name: &str,
+        here: &Here<'_>,
+        done: &Evaluated,
+    ) -> Result<Chain, Failure> {
+        let array = self.array;
+        let port = array.port(port);
+        let mut complete: Option<Bundle> = None;
+        let mut open: Option<Cond> = None;
+        for link in &port.links {
+            if link.realisation == Realisation::Hole {
+                continue;
+            }
+            let guard = self.facts.simplify(&here.cond(&link.guard)?);
+            if guard == Cond::Const(false) {
+                continue;
+            }
+            if is_scanned(self.partition, port.source, link) {
+                open = Some(match open {
+                    None => guard,
+                    Some(other) => Cond::Or(vec![other, guard]),
+                });
+            } else {
+                let value = self.arrives(port, link, name, here, done)?;
+                complete = self.either_of(name, &guard, Some(value), complete);
+            }
+        }
+        let open = match (open, &complete) {
+            (None, _) => Cond::Const(false),
+            // Somewhere one of the guards holds, or nobody reads the value.
+            (Some(_), None) => Cond::TRUE,
+            (Some(open), Some(_)) => self.facts.simplify(&open),
+        };
+        Ok(Chain {
+            complete,
+            term: None,
+            open,
+        })
+    }
+}
+
+/// `then` where the condition holds, `otherwise` elsewhere.
+fn either_cond(cond: &Cond, then: Cond, otherwise: Cond) -> Cond {
+    let there = match then {
+        Cond::Const(false) => Cond::Const(false),
+        then => cond.clone().and(then),
+    };
+    let elsewhere = match otherwise {
+        Cond::Const(false) => Cond::Const(false),
+        otherwise => cond.clone().negate().and(otherwise),
+    };
+    match (there, elsewhere) {
+        (Cond::Const(false), only) | (only, Cond::Const(false)) => only,
+        (there, elsewhere) => Cond::Or(vec![there, elsewhere]),
+    }
+}
