@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use systola_ir::array::{Array, Cell, Link, Role, TimeCoord};
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
-use systola_ir::kernel::{Kernel, Program, Shape, Stmt, VarKind};
+use systola_ir::kernel::{BufferKind, Kernel, Program, Shape, Stmt, VarKind};
 use systola_ir::{DimId, InputId, ValueId, VarId};
 
 use crate::apply_mapping::Failure;
@@ -66,10 +66,11 @@ pub fn emit(
     launches: &Launches,
     program: &Program,
 ) -> Result<Kernel, Failure> {
-    let written: Vec<bool> = program
+    // What a launch reads of earlier ones is in another place than what it writes.
+    let read_only: Vec<bool> = program
         .buffers
         .iter()
-        .map(|b| matches!(b.kind, systola_ir::kernel::BufferKind::Input { .. }))
+        .map(|b| matches!(b.kind, BufferKind::Input { .. } | BufferKind::Temporary))
         .collect();
     let mut emitter = Emitter {
         array,
@@ -78,9 +79,9 @@ pub fn emit(
         b: Builder::new(
             &format!("{}_{}", array.system, array.name),
             partition.lanes,
-            written,
+            read_only,
         ),
-        facts: Facts::new(decide),
+        facts: Facts::new(decide, machine),
         registers: Registers::default(),
         memories: HashMap::new(),
         now: HashMap::new(),
@@ -229,7 +230,7 @@ impl Emitter<'_> {
     /// Where the tests have one outcome for all PEs and for all steps from `at` on. Of interest may be
     /// those tests only that speak of one coordinate.
     fn inside(&self, slot: &[Form], at: usize, about: Option<usize>) -> Result<Cond, Failure> {
-        let mut facts = Facts::new(self.decide);
+        let mut facts = Facts::new(self.decide, self.machine);
         for (k, range) in self.slots.ranges.iter().enumerate() {
             facts.set_range(DimId::from(k), range.clone());
         }

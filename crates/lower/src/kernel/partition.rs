@@ -41,6 +41,8 @@ pub struct Partition {
     /// PEs are walked downwards along these, so that sources come first.
     pub descending: Vec<usize>,
     pub walk: Pes,
+    /// Values older than this many ticks wait in memory.
+    oldest: usize,
     radix: Option<Vec<Poly>>,
 }
 
@@ -57,7 +59,7 @@ pub enum Pes {
 /// No more PEs than this are written out one by one.
 const MOST_VECTORS: i128 = 96;
 
-/// Values older than this many ticks wait in memory.
+/// Values older than this many ticks wait in memory, where a lane has few registers.
 const OLDEST: usize = 24;
 
 impl Partition {
@@ -112,6 +114,7 @@ impl Partition {
             vector,
             descending,
             walk: Pes::Looped,
+            oldest: OLDEST.max(machine.registers / 3),
             radix: radix(array, decide, None)?,
         };
         if let Some(depth) = partition.depths(array, slots, machine) {
@@ -155,7 +158,9 @@ impl Partition {
             return None;
         }
         let ticks = link_ticks(array, link, self.radix.as_deref())?;
-        usize::try_from(ticks).ok().filter(|age| *age <= OLDEST)
+        usize::try_from(ticks)
+            .ok()
+            .filter(|age| *age <= self.oldest)
     }
 
     /// Does the link read a queue that is in memory?
