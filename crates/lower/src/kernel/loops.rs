@@ -104,7 +104,7 @@ pub fn emit(
 }
 
 impl Emitter<'_> {
-    fn coordinate_name(&self, k: usize) -> String {
+    pub fn coordinate_name(&self, k: usize) -> String {
         let (name, alias) = match k.checked_sub(self.array.place.len()) {
             None => (&self.array.place[k].name, &self.array.place[k].alias),
             Some(t) => (&self.array.time[t].name, &self.array.time[t].alias),
@@ -229,7 +229,7 @@ impl Emitter<'_> {
 
     /// Where the tests have one outcome for all PEs and for all steps from `at` on. Of interest may be
     /// those tests only that speak of one coordinate.
-    fn inside(&self, slot: &[Form], at: usize, about: Option<usize>) -> Result<Cond, Failure> {
+    pub fn inside(&self, slot: &[Form], at: usize, about: Option<usize>) -> Result<Cond, Failure> {
         let mut facts = Facts::new(self.decide, self.machine);
         for (k, range) in self.slots.ranges.iter().enumerate() {
             facts.set_range(DimId::from(k), range.clone());
@@ -246,7 +246,14 @@ impl Emitter<'_> {
             })
         };
         let tests: Vec<Cond> = self.tests.iter().filter(speaks).cloned().collect();
-        let inside = interior(&tests, &facts, &inner)
+        // Where a block has chosen its path, a loop in it need not ask again.
+        let holds = |form: &Form| {
+            self.machine.threads.is_some()
+                && about.is_some()
+                && (form.substitute(&|d| slot.get(d.index()).cloned()))
+                    .is_ok_and(|form| self.facts.is_nonnegative(&form))
+        };
+        let inside = interior(&tests, &facts, &inner, &holds)
             .map(&|f| f.substitute(&|d| slot.get(d.index()).cloned()))?;
         Ok(self.facts.simplify(&inside))
     }
@@ -270,12 +277,10 @@ impl Emitter<'_> {
         let then_stmts = self.b.end();
         then?;
         self.facts = around;
-        let at_edge = std::mem::replace(&mut self.at_edge, true);
         self.b.begin();
-        let otherwise = f(self);
+        let otherwise = self.at_the_edge(f);
         self.registers.flush(&mut self.b);
         let otherwise_stmts = self.b.end();
-        self.at_edge = at_edge;
         otherwise?;
         self.b.push(Stmt::If {
             cond,
@@ -286,7 +291,7 @@ impl Emitter<'_> {
     }
 
     /// Values that one tick computes, roughly.
-    fn tick_cost(&self) -> usize {
+    pub fn tick_cost(&self) -> usize {
         let mut ops = 0;
         for cell in &self.array.cells {
             systola_ir::system::visit::walk(&cell.body, &mut |_| ops += 1);
@@ -328,15 +333,32 @@ impl Emitter<'_> {
         walk
     }
 
-    /// Does the mapping name this time coordinate in `unroll`?
+    /// Ticks of a turn of the loop `at`, where all loops inside of it are written out.
+    pub fn ticks_inside(&self, at: usize) -> Option<usize> {
+        let inner = self.partition.steps[at + 1..].iter();
+        let walks = inner.zip(&self.walk[at + 1..]);
+        walks
+            .map(|(k, walk)| match walk {
+                Walk::Unrolled => {
+                    let (lo, hi) = self.slots.ranges[*k].constant()?;
+                    usize::try_from(hi - lo).ok()
+                }
+                Walk::Rolled => None,
+            })
+            .product()
+    }
+
+    /// Does the mapping want all turns of this time coordinate written out?
     fn asked_to_unroll(&self, t: usize) -> bool {
         let TimeCoord { name, alias, .. } = &self.array.time[t];
-        let mut asked = self.array.unroll.iter().map(|(asked, _)| asked);
-        asked.any(|asked| asked == name || Some(asked) == alias.as_ref())
+        let wholly = self.array.unroll.iter().filter(|(_, by)| by.is_none());
+        wholly
+            .map(|(asked, _)| asked)
+            .any(|asked| asked == name || Some(asked) == alias.as_ref())
     }
 
     /// The loops over the time coordinates from `at` on.
-    fn steps(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+    pub fn steps(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
         self.fill_windows(at, slot)?;
         let Some(k) = self.partition.steps.get(at).copied() else {
             return self.tick(slot);
@@ -420,17 +442,34 @@ impl Emitter<'_> {
         range: Range,
         slot: &mut Vec<Form>,
     ) -> Result<(), Failure> {
+        // A loop around others may be over tiles of its own.
+        let around = at + 1 < self.partition.steps.len();
+        let known = matches!(self.partition.walk, Pes::Known { .. });
+        if !known || !around || self.at_edge {
+            return self.turns(at, k, range, slot);
+        }
+        if self.machine.threads.is_some()
+            && let Some(steady) = self.steady(at, k, &range, slot)?
+        {
+            return self.in_parts(at, k, &range, &steady, slot);
+        }
         let name = self.coordinate_name(k);
         self.looped(&name, range, 1, &mut |e, v| {
             slot[k] = Form::from(v);
-            // A loop around others may be over tiles of its own.
-            let around = at + 1 < e.partition.steps.len();
-            let inside = match e.partition.walk {
-                Pes::Known { .. } if around && !e.at_edge => e.inside(slot, at + 1, Some(k))?,
-                Pes::Known { .. } | Pes::Looped => Cond::TRUE,
-            };
+            let inside = e.inside(slot, at + 1, Some(k))?;
             e.either(inside, &mut |e| e.steps(at + 1, slot))
         })
+    }
+
+    /// Statements that run seldom, and are not worth more code.
+    pub fn at_the_edge(
+        &mut self,
+        f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let at_edge = std::mem::replace(&mut self.at_edge, true);
+        let result = f(self);
+        self.at_edge = at_edge;
+        result
     }
 
     pub fn looped(
@@ -604,7 +643,7 @@ impl Emitter<'_> {
                     .iter()
                     .map(|t| t.map(&|f| f.substitute(&|d| slot.get(d.index()).cloned())))
                     .collect::<Result<Vec<_>, _>>()?;
-                let inside = interior(&tests, &e.facts, &|d| Some(d) == e.lane);
+                let inside = interior(&tests, &e.facts, &|d| Some(d) == e.lane, &|_| false);
                 e.either(inside, &mut |e| e.memory_pe(slot))
             });
         }
