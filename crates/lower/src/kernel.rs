@@ -16,7 +16,7 @@
 //!    ([`packing`]), and whether queues are in registers or in memory ([`state`]);
 //! 3. [`launches`]: storage of the values that cross launches; [`windows`]: inputs that transfers bring
 //!    into the memory of a block, and [`staging`]: how warps of threads do that;
-//! 4. [`loops`] with [`cells`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal
+//! 4. [`loops`] and [`steady`] with [`cells`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal
 //!    values once;
 //! 5. [`mod@tidy`]: what nobody uses is removed;
 //! 6. [`wide`]: consecutive accesses of a lane become one, where the machine has such.
@@ -53,6 +53,7 @@ pub mod ports;
 pub mod slots;
 pub mod staging;
 pub mod state;
+pub mod steady;
 pub mod tidy;
 pub mod trees;
 pub mod warps;

@@ -34,7 +34,28 @@ pub fn references() -> Vec<Reference> {
         outputs: if stride2 { conv2d_stride2 } else { conv2d },
         tolerance: SINGLE,
     };
+    let same = |system| Reference {
+        file: "conv2d/same.ure",
+        system,
+        sizes: &[
+            &[1, 1, 1, 1],
+            &[3, 5, 2, 3],
+            &[2, 4, 3, 5],
+            &[5, 3, 1, 4],
+            &[1, 7, 4, 1],
+        ],
+        inputs: |p, rng| {
+            let [r, c, h, q] = p.get(["R", "C", "H", "Q"]);
+            Arrays::new()
+                .with("x", rng.floats([r, c]))
+                .with("w", rng.floats([h, q]))
+        },
+        outputs: centred,
+        tolerance: SINGLE,
+    };
     vec![
+        same("same"),
+        same("same64"),
         conv1d(
             "convolution/conv1d_antidiagonal.ure",
             "conv1d_antidiagonal",
@@ -85,39 +106,6 @@ pub fn references() -> Vec<Reference> {
         conv2d("conv2d/conv2d.ure", "conv2d", false),
         conv2d("conv2d/conv2d.ure", "conv2d_stride2", true),
         conv2d("conv2d/core.ure", "conv2d", false),
-        Reference {
-            file: "conv2d/same.ure",
-            system: "conv2d_same",
-            sizes: &[
-                &[1, 1, 1, 1, 0, 0],
-                &[3, 5, 2, 3, 1, 1],
-                &[9, 4, 3, 5, 0, 4],
-                &[5, 13, 1, 4, 0, 2],
-                &[17, 7, 4, 1, 2, 0],
-            ],
-            inputs: |p, rng| {
-                let [r, c, h, q] = p.get(["R", "C", "H", "Q"]);
-                Arrays::new()
-                    .with("x", rng.floats([r, c]))
-                    .with("w", rng.floats([h, q]))
-            },
-            outputs: |p, arrays| {
-                let [rows, columns, h, q, u, v] = p.get(["R", "C", "H", "Q", "U", "V"]);
-                let (x, w) = (arrays.floats("x"), arrays.floats("w"));
-                let inside = |r: usize, c: usize| {
-                    let (r, c) = (r.checked_sub(u)?, c.checked_sub(v)?);
-                    (r < rows && c < columns).then(|| x[[r, c]])
-                };
-                let z = |[r, c]: [usize; 2]| {
-                    let taps = (0..h).flat_map(|p| (0..q).map(move |q| (p, q)));
-                    let products =
-                        taps.filter_map(|(p, q)| Some(inside(r + p, c + q)? * w[[p, q]]));
-                    products.sum::<f64>()
-                };
-                Arrays::new().with("z", Tensor::from_fn([rows, columns], z))
-            },
-            tolerance: SINGLE,
-        },
         Reference {
             file: "convolution/conv2d_row.ure",
             system: "conv2d_row",
@@ -194,6 +182,25 @@ fn inputs_2d_stride2(p: &Params, rng: &mut Rng) -> Arrays {
     Arrays::new()
         .with("x", rng.floats([2 * r + h - 2, 2 * c + q - 2]))
         .with("w", rng.floats([h, q]))
+}
+
+/// As large as the image, which is zero outside.
+fn centred(p: &Params, arrays: &Arrays) -> Arrays {
+    let [rows, columns, h, q] = p.get(["R", "C", "H", "Q"]);
+    let (x, w) = (&arrays.floats("x").data, &arrays.floats("w").data);
+    let z = |[r, c]: [usize; 2]| {
+        let mut sum = 0.0;
+        for (k, weight) in w.iter().enumerate() {
+            let (row, column) = (r + k / q, c + k % q);
+            let inside =
+                (h / 2..rows + h / 2).contains(&row) && (q / 2..columns + q / 2).contains(&column);
+            if inside {
+                sum += x[(row - h / 2) * columns + column - q / 2] * weight;
+            }
+        }
+        sum
+    };
+    Arrays::new().with("z", Tensor::from_fn([rows, columns], z))
 }
 
 fn conv2d(p: &Params, arrays: &Arrays) -> Arrays {

@@ -9,7 +9,8 @@ use systola_filetests::reference;
 use systola_filetests::tensor::Params;
 use systola_interp::kernel::{Counts, Options, Order, run_kernel_program};
 use systola_interp::{Arrays, Tensor, run_system};
-use systola_ir::kernel::Program;
+use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::{Program, Stmt};
 use systola_ir::system::Module;
 
 use crate::support::{mapping, ordered, parse, seeded, system, to_interp};
@@ -79,20 +80,82 @@ fn check_module(
 #[test]
 fn columns_of_a_lane_are_loaded_and_stored_at_once() {
     let run = |c, q| {
-        let sizes = [("R", 8), ("C", c), ("H", 3), ("Q", q)];
+        let sizes = [("R", 16), ("C", c), ("H", 3), ("Q", q)];
         check("conv2d/core.ure", "quads", &sizes, &["H", "Q"]).1
     };
-    // Two blocks of 4 rows and 128 columns. Rows of 130 elements: 6 rows of the image, each 2 + 2 + 2 elements.
+    // One block of 4 warps with 4 rows and 128 columns each. Rows of 130 elements: 6 rows of the image, each 2 + 2 + 2.
     let counts = run(128, 3);
-    assert_eq!(counts.loads - 2 * 9, 2 * 6 * 3);
-    assert_eq!(counts.stores, 2 * 4);
+    assert_eq!(counts.loads - 4 * 9, 4 * 6 * 3);
+    assert_eq!(counts.stores, 4 * 4);
     // Rows of 132: 4 + 4, and the outputs too.
     let counts = run(128, 5);
-    assert_eq!(counts.loads - 2 * 15, 2 * 6 * 2);
-    assert_eq!(counts.stores, 2 * 4);
+    assert_eq!(counts.loads - 4 * 15, 4 * 6 * 2);
+    assert_eq!(counts.stores, 4 * 4);
     // Odd rows: one by one, with an edge of one block in two.
     for (c, q) in [(127, 3), (129, 4), (131, 5), (1, 1), (256, 2), (260, 6)] {
         run(c, q);
+    }
+}
+
+#[test]
+fn rows_stream_through_registers() {
+    let run = |mapping, r, c, k| {
+        let sizes = [("R", r), ("C", c), ("H", k), ("Q", k)];
+        check("conv2d/same.ure", mapping, &sizes, &["H", "Q"])
+    };
+    // The inner one of 3 x 3 blocks of 128 rows and as many columns runs without tests.
+    for (mapping, columns, width) in [("stream", 128, 4), ("stream64", 64, 2)] {
+        let (program, _) = run(mapping, 3 * 128, 3 * columns, 3);
+        let kernel = &program.kernels[0];
+        assert_eq!(kernel.warps, 4);
+        assert!(kernel.shared.is_empty(), "{program}");
+        let mut widths = Vec::new();
+        walk(&kernel.body, &mut |stmt| match stmt {
+            Stmt::LoadWide { to, .. } => widths.push(to.len()),
+            Stmt::StoreWide { values, .. } => widths.push(values.len()),
+            _ => {}
+        });
+        assert!(!widths.is_empty(), "{program}");
+        assert!(widths.iter().all(|w| *w == width), "{widths:?}");
+    }
+    for mapping in ["quads", "stream", "pairs", "stream64"] {
+        for (r, c, k) in [(5, 4, 2), (33, 127, 3), (20, 130, 5)] {
+            run(mapping, r, c, k);
+        }
+    }
+}
+
+#[test]
+fn outputs_of_a_lane_are_wide_in_one_dimension_too() {
+    let run = |c, q| {
+        let sizes = [("C", c), ("Q", q)];
+        check("conv1d/core.ure", "quads", &sizes, &["Q"]).1
+    };
+    // One block of 4 warps: twice 4 + 4 elements and 4 outputs for each lane, 5 weights.
+    let counts = run(1024, 5);
+    assert_eq!((counts.loads, counts.stores), (4 * (4 + 5), 4 * 2));
+    for (c, q) in [(1, 1), (1023, 3), (1030, 7), (300, 2)] {
+        run(c, q);
+    }
+}
+
+#[test]
+fn sweeps_stay_in_the_registers_of_a_warp() {
+    // The last of these has a tile inside of the field in the middle one of three launches.
+    for (t, n, m) in [(5, 70, 130), (9, 5, 245), (1, 1, 1), (9, 140, 248)] {
+        let sizes = [("T", t), ("N", n), ("M", m)];
+        let (program, counts) = check("stencil/heat2d.ure", "wide", &sizes, &[]);
+        let kernel = &program.kernels[0];
+        assert!(kernel.shared.is_empty(), "{program}");
+        assert_eq!(counts.barriers, 0);
+        // Two turns written out, so that no register is moved.
+        let mut steps = Vec::new();
+        walk(&kernel.body, &mut |stmt| {
+            if let Stmt::For { step, .. } = stmt {
+                steps.push(*step);
+            }
+        });
+        assert!(steps.contains(&2), "{program}");
     }
 }
 

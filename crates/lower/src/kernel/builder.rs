@@ -68,7 +68,7 @@ pub struct Builder {
     pub kernel: Kernel,
     open: Vec<Vec<Stmt>>,
     known: Vec<HashMap<Key, ValueId>>,
-    /// Buffers that nothing writes.
+    /// Buffers whose elements that are read do not change.
     read_only: Vec<bool>,
     /// Arrays of the block that are filled before anything in their scope reads them.
     pub staged: Vec<SharedId>,

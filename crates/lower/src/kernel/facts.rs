@@ -13,6 +13,7 @@ use systola_ir::DimId;
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
 
 use crate::decide::Decide;
+use crate::kernel::Machine;
 
 /// max(lo) ≤ v < min(hi).
 #[derive(Clone, Debug, Default)]
@@ -83,12 +84,12 @@ const SAMPLES: u64 = 96;
 const MOST_BOUNDS: usize = 16;
 
 impl<'a> Facts<'a> {
-    pub fn new(decide: &'a Decide) -> Facts<'a> {
+    pub fn new(decide: &'a Decide, machine: &Machine) -> Facts<'a> {
         Facts {
             decide,
             ranges: Vec::new(),
             known: Vec::new(),
-            samples: samples(decide),
+            samples: samples(decide, machine),
             answers: RefCell::default(),
         }
     }
@@ -432,8 +433,12 @@ impl<'a> Facts<'a> {
 }
 
 /// Parameters of the context: small ones, where edges meet, and large ones.
-fn samples(decide: &Decide) -> Vec<Sample> {
-    const VALUES: [i128; 12] = [1, 2, 3, 4, 5, 7, 16, 33, 64, 150, 1000, 4099];
+fn samples(decide: &Decide, machine: &Machine) -> Vec<Sample> {
+    // Where blocks are warps of threads, tiles are larger.
+    let values: [i128; 12] = match machine.threads {
+        None => [1, 2, 3, 4, 5, 7, 16, 33, 64, 150, 1000, 4099],
+        Some(_) => [1, 2, 3, 5, 16, 33, 150, 1000, 4099, 8200, 20_011, 100_003],
+    };
     let mut fixed: HashMap<usize, i128> = HashMap::new();
     equations(&decide.context, &mut fixed);
     let mut all = Vec::new();
@@ -441,7 +446,7 @@ fn samples(decide: &Decide) -> Vec<Sample> {
         let mut pick = Pick(n);
         let params: Vec<i128> = (0..decide.n_params)
             .map(|p| {
-                let value = VALUES[pick.below(VALUES.len() as i128) as usize];
+                let value = values[pick.below(values.len() as i128) as usize];
                 fixed.get(&p).copied().unwrap_or(value)
             })
             .collect();

@@ -95,8 +95,14 @@ fn flatten(cond: &Cond, atoms: &mut Vec<Cond>) {
 }
 
 /// A condition without the variables `inner` under which the tests have one outcome for all of their
-/// values; true if there is nothing to gain.
-pub fn interior(tests: &[Cond], facts: &Facts<'_>, inner: &impl Fn(DimId) -> bool) -> Cond {
+/// values; true if there is nothing to gain. `holds` may know more than the facts: is a form without these
+/// variables at least zero?
+pub fn interior(
+    tests: &[Cond],
+    facts: &Facts<'_>,
+    inner: &impl Fn(DimId) -> bool,
+    holds: &dyn Fn(&Form) -> bool,
+) -> Cond {
     let mut found = Cond::TRUE;
     for test in tests {
         let Cond::Cmp(rel, left, right) = test else {
@@ -115,6 +121,10 @@ pub fn interior(tests: &[Cond], facts: &Facts<'_>, inner: &impl Fn(DimId) -> boo
             Rel::Eq | Rel::Ne => [gap.plus(-1), gap.neg().plus(-1)],
         };
         if outcomes.iter().any(|f| facts.is_nonnegative(f)) {
+            continue;
+        }
+        let sure = |f: &Form| worst(f, facts, inner).is_some_and(|worst| holds(&worst));
+        if outcomes.iter().any(sure) {
             continue;
         }
         let known = facts.with(found.clone());

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use systola_ir::array::{Array, Cell, Link, Role, TimeCoord};
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
-use systola_ir::kernel::{Kernel, Program, Shape, Stmt, VarKind};
+use systola_ir::kernel::{BufferKind, Kernel, Program, Shape, Stmt, VarKind};
 use systola_ir::{DimId, InputId, RegId, ValueId, VarId};
 
 use crate::apply_mapping::Failure;
@@ -56,6 +56,9 @@ pub struct Emitter<'a> {
     walk: Vec<Walk>,
 }
 
+/// However many turns the mapping wants written out, more only take longer to compile.
+const MOST_COPIES: i128 = 64;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Walk {
     Unrolled,
@@ -74,10 +77,11 @@ pub fn emit(
     launches: &Launches,
     program: &Program,
 ) -> Result<Kernel, Failure> {
-    let written: Vec<bool> = program
+    // What a launch reads of earlier ones is in another place than what it writes.
+    let read_only: Vec<bool> = program
         .buffers
         .iter()
-        .map(|b| matches!(b.kind, systola_ir::kernel::BufferKind::Input { .. }))
+        .map(|b| matches!(b.kind, BufferKind::Input { .. } | BufferKind::Temporary))
         .collect();
     let mut emitter = Emitter {
         array,
@@ -86,9 +90,9 @@ pub fn emit(
         b: Builder::new(
             &format!("{}_{}", array.system, array.name),
             partition.lanes,
-            written,
+            read_only,
         ),
-        facts: Facts::new(decide),
+        facts: Facts::new(decide, machine),
         registers: Registers::default(),
         memories: HashMap::new(),
         handed: HashMap::new(),
@@ -113,7 +117,7 @@ pub fn emit(
 }
 
 impl Emitter<'_> {
-    fn coordinate_name(&self, k: usize) -> String {
+    pub fn coordinate_name(&self, k: usize) -> String {
         let (name, alias) = match k.checked_sub(self.array.place.len()) {
             None => (&self.array.place[k].name, &self.array.place[k].alias),
             Some(t) => (&self.array.time[t].name, &self.array.time[t].alias),
@@ -246,8 +250,8 @@ impl Emitter<'_> {
 
     /// Where the tests have one outcome for all PEs and for all steps from `at` on. Of interest may be
     /// those tests only that speak of one coordinate.
-    fn inside(&self, slot: &[Form], at: usize, about: Option<usize>) -> Result<Cond, Failure> {
-        let mut facts = Facts::new(self.decide);
+    pub fn inside(&self, slot: &[Form], at: usize, about: Option<usize>) -> Result<Cond, Failure> {
+        let mut facts = Facts::new(self.decide, self.machine);
         for (k, range) in self.slots.ranges.iter().enumerate() {
             facts.set_range(DimId::from(k), range.clone());
         }
@@ -285,7 +289,13 @@ impl Emitter<'_> {
             }
             slot.get(d.index()).cloned()
         };
-        let inside = interior(&tests, &facts, &inner).map(&|f| f.substitute(&there))?;
+        // Where a block has chosen its path, a loop in it need not ask again.
+        let holds = |form: &Form| {
+            self.machine.threads.is_some()
+                && about.is_some()
+                && (form.substitute(&there)).is_ok_and(|form| self.facts.is_nonnegative(&form))
+        };
+        let inside = interior(&tests, &facts, &inner, &holds).map(&|f| f.substitute(&there))?;
         Ok(self.facts.simplify(&inside))
     }
 
@@ -308,12 +318,10 @@ impl Emitter<'_> {
         let then_stmts = self.b.end();
         then?;
         self.facts = around;
-        let at_edge = std::mem::replace(&mut self.at_edge, true);
         self.b.begin();
-        let otherwise = f(self);
+        let otherwise = self.at_the_edge(f);
         self.registers.flush(&mut self.b);
         let otherwise_stmts = self.b.end();
-        self.at_edge = at_edge;
         otherwise?;
         self.b.push(Stmt::If {
             cond,
@@ -324,7 +332,7 @@ impl Emitter<'_> {
     }
 
     /// Values that one tick computes, roughly.
-    fn tick_cost(&self) -> usize {
+    pub fn tick_cost(&self) -> usize {
         let mut ops = 0;
         for cell in &self.array.cells {
             systola_ir::system::visit::walk(&cell.body, &mut |_| ops += 1);
@@ -371,6 +379,21 @@ impl Emitter<'_> {
         walk
     }
 
+    /// Ticks of a turn of the loop `at`, where all loops inside of it are written out.
+    pub fn ticks_inside(&self, at: usize) -> Option<usize> {
+        let inner = self.partition.steps[at + 1..].iter();
+        let walks = inner.zip(&self.walk[at + 1..]);
+        walks
+            .map(|(k, walk)| match walk {
+                Walk::Unrolled => {
+                    let (lo, hi) = self.slots.ranges[*k].constant()?;
+                    usize::try_from(hi - lo).ok()
+                }
+                Walk::By(_) | Walk::Rolled => None,
+            })
+            .product()
+    }
+
     /// What the mapping says of this time coordinate in `unroll`.
     fn asked_to_unroll(&self, t: usize) -> Option<Walk> {
         let TimeCoord { name, alias, .. } = &self.array.time[t];
@@ -378,12 +401,12 @@ impl Emitter<'_> {
         let (_, by) = asked.find(|(asked, _)| asked == name || Some(asked) == alias.as_ref())?;
         Some(match by {
             None => Walk::Unrolled,
-            Some(n) => Walk::By(i128::from(*n).max(1)),
+            Some(n) => Walk::By(i128::from(*n).clamp(1, MOST_COPIES)),
         })
     }
 
     /// The loops over the time coordinates from `at` on.
-    fn steps(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+    pub fn steps(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
         self.fill_windows(at, slot)?;
         let Some(k) = self.partition.steps.get(at).copied() else {
             return self.tick(slot);
@@ -474,31 +497,29 @@ impl Emitter<'_> {
         range: Range,
         slot: &mut Vec<Form>,
     ) -> Result<(), Failure> {
-        let name = self.coordinate_name(k);
-        let mut rest = range;
-        if let Walk::By(n @ 2..) = self.walk[at]
+        // A loop around others may be over tiles of its own.
+        let around = at + 1 < self.partition.steps.len();
+        let known = matches!(self.partition.walk, Pes::Known { .. });
+        if known
+            && around
             && !self.at_edge
-            && let Some((lo, hi)) = rest.single().map(|(lo, hi)| (lo.clone(), hi.clone()))
+            && self.machine.threads.is_some()
+            && let Some(steady) = self.steady(at, k, &range, slot)?
         {
-            // Turns that have n − 1 others behind them.
-            let whole = Range::new(lo.clone(), hi.plus(1 - n));
-            self.looped(&name, whole, n, &mut |e, v| {
-                (0..n).try_for_each(|c| e.one_turn(at, k, Form::from(v).plus(c), slot))
-            })?;
-            let turns = hi.sub(&lo).floor_div(n).scale(&Poly::constant(n))?;
-            let mut starts = vec![lo.add(&turns)];
-            if !self.facts.is_nonnegative(&hi.sub(&lo)) {
-                // A range without any turn begins at its start, not before.
-                starts.push(lo);
-            }
-            rest = Range {
-                lo: starts,
-                hi: vec![hi],
-            };
+            return self.in_parts(at, k, &range, &steady, slot);
         }
-        self.looped(&name, rest, 1, &mut |e, v| {
-            e.one_turn(at, k, Form::from(v), slot)
+        let factor = if self.at_edge { 1 } else { self.written_out(at) };
+        self.turns_by(k, range, factor, slot, &|e, value, slot| {
+            e.one_turn(at, k, value, slot)
         })
+    }
+
+    /// How many turns of a loop that stays the mapping wants one after the other.
+    pub fn written_out(&self, at: usize) -> i128 {
+        match self.walk[at] {
+            Walk::By(n) => n,
+            Walk::Unrolled | Walk::Rolled => 1,
+        }
     }
 
     fn one_turn(
@@ -516,6 +537,17 @@ impl Emitter<'_> {
             Pes::Known { .. } | Pes::Looped => Cond::TRUE,
         };
         self.either(inside, &mut |e| e.steps(at + 1, slot))
+    }
+
+    /// Statements that run seldom, and are not worth more code.
+    pub fn at_the_edge(
+        &mut self,
+        f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let at_edge = std::mem::replace(&mut self.at_edge, true);
+        let result = f(self);
+        self.at_edge = at_edge;
+        result
     }
 
     pub fn looped(
@@ -729,7 +761,7 @@ impl Emitter<'_> {
             .map(|t| t.map(&|f| f.substitute(&|d| slot.get(d.index()).cloned())))
             .collect::<Result<Vec<_>, _>>()?;
         let lane = self.lane;
-        let inside = interior(&tests, &self.facts, &|d| Some(d) == lane);
+        let inside = interior(&tests, &self.facts, &|d| Some(d) == lane, &|_| false);
         self.either(inside, &mut |e| e.memory_pe(slot))
     }
 

@@ -51,6 +51,8 @@ pub struct Partition {
     /// Do several blocks share a warp?
     pub packing: Option<Packing>,
     pub walk: Pes,
+    /// Values older than this many ticks wait in memory.
+    oldest: usize,
     radix: Option<Vec<Poly>>,
 }
 
@@ -67,7 +69,7 @@ pub enum Pes {
 /// No more PEs than this are written out one by one.
 const MOST_VECTORS: i128 = 96;
 
-/// Values older than this many ticks wait in memory.
+/// Values older than this many ticks wait in memory, where a lane has few registers.
 const OLDEST: usize = 24;
 
 impl Partition {
@@ -142,6 +144,7 @@ impl Partition {
             scans,
             packing: None,
             walk: Pes::Looped,
+            oldest: OLDEST.max(machine.registers / 3),
             radix: radix(array, decide, None)?,
         };
         if let Some(depth) = partition.depths(array, slots, machine) {
@@ -193,7 +196,9 @@ impl Partition {
             return None;
         }
         let ticks = link_ticks(array, link, self.radix.as_deref())?;
-        usize::try_from(ticks).ok().filter(|age| *age <= OLDEST)
+        usize::try_from(ticks)
+            .ok()
+            .filter(|age| *age <= self.oldest)
     }
 
     /// Does the link read a queue that is in memory?

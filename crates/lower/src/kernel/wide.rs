@@ -10,11 +10,13 @@
 
 use std::collections::HashMap;
 
-use systola_ir::form::{Cond, Form, Overflow, Rel};
+use systola_ir::form::{Cond, Form, Monomial, Overflow, Rel};
 use systola_ir::kernel::visit::{Rewrite, rewrite, walk};
 use systola_ir::kernel::{Access, Buffer, BufferKind, Kernel, Memory, Op, Shape, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::{DimId, Literal, Scalar, ValueId};
+
+use crate::digits::gcd;
 
 /// The kernel with accesses of up to so many bytes.
 pub fn widen(mut kernel: Kernel, buffers: &[Buffer], bytes: u32) -> Kernel {
@@ -444,8 +446,33 @@ fn side(access: &Access) -> Option<Side> {
         lead: lead.to_vec(),
         base: last.plus(-offset),
         offset,
-        when: access.when.clone(),
+        when: tightened(&access.when),
     })
+}
+
+/// A condition of integers in one way of several: 4·l ≥ 3 and 4·l ≥ 1 are l ≥ 1.
+fn tightened(cond: &Cond) -> Cond {
+    let all = |parts: &[Cond]| parts.iter().map(tightened).collect();
+    match cond {
+        Cond::Const(_) | Cond::Not(_) => cond.clone(),
+        Cond::And(parts) => Cond::And(all(parts)),
+        Cond::Or(parts) => Cond::Or(all(parts)),
+        Cond::Cmp(rel, left, right) => {
+            let gap = left.sub(right);
+            let plain = |monomial: &Monomial| monomial.is_empty();
+            let constant = gap.constant_part().terms();
+            let own: Vec<i128> = constant
+                .filter(|(monomial, _)| !plain(monomial))
+                .chain(gap.terms().flat_map(|(_, poly)| poly.terms()))
+                .map(|(_, c)| c)
+                .collect();
+            let g = own.iter().fold(0, |g, c| gcd(g, c.abs()));
+            if *rel != Rel::Ge || g < 2 {
+                return cond.clone();
+            }
+            Cond::cmp(Rel::Ge, gap.floor_div(g), 0)
+        }
+    }
 }
 
 impl Candidate {

@@ -279,16 +279,14 @@ pub fn conv2d_same(name: String, n: usize, [h, q]: [usize; 2]) -> Problem {
         family: Family::Conv2d,
         name,
         program: "conv2d/same.ure",
-        mapping: "down4",
+        mapping: "quads",
         sizes: vec![
             ("R", n as i64),
             ("C", n as i64),
             ("H", h as i64),
             ("Q", q as i64),
-            ("U", u as i64),
-            ("V", v as i64),
         ],
-        fix: &["H", "Q", "U", "V"],
+        fix: &["H", "Q"],
         output: "z",
         expected: Expected {
             shape: vec![n, n],
