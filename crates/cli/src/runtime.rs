@@ -325,8 +325,14 @@ mod tests {
         );
         check(E::BadBool { at: 0, value: 2 }, "E0621");
         check(E::NoDriver { reason: name() }, "E0641");
-        let (driver, nvrtc) = ((12, 4), (13, 0));
-        check(E::DriverTooOld { driver, nvrtc }, "E0642");
+        check(
+            E::DriverTooOld {
+                driver: (12, 4),
+                nvrtc: (13, 0),
+                least: (13, 0),
+            },
+            "E0642",
+        );
         check(E::NoNvrtc { looked: vec![] }, "E0643");
         check(
             E::NvrtcFailed {

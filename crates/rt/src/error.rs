@@ -88,12 +88,13 @@ pub enum Error {
     #[error("there is no NVIDIA GPU that can be used: {reason}")]
     NoDriver { reason: String },
     #[error(
-        "the driver is for CUDA {}.{}, and kernels are compiled by NVRTC {}.{}",
-        .driver.0, .driver.1, .nvrtc.0, .nvrtc.1
+        "the driver is for CUDA {}.{}; kernels that NVRTC {}.{} compiles need one for CUDA {}.{} at least",
+        .driver.0, .driver.1, .nvrtc.0, .nvrtc.1, .least.0, .least.1
     )]
     DriverTooOld {
         driver: (u32, u32),
         nvrtc: (u32, u32),
+        least: (u32, u32),
     },
     #[error("NVRTC, which compiles kernels for NVIDIA GPUs, is not installed (looked in {} and where the system looks)", .looked.join(", "))]
     NoNvrtc { looked: Vec<String> },

@@ -35,6 +35,9 @@ pub struct CudaProgram {
     loaded: Mutex<BTreeMap<Width, Arc<Loaded>>>,
 }
 
+/// Older ones lack functions that are called here.
+const OLDEST_DRIVER: (u32, u32) = (12, 8);
+
 /// Machine code on the device.
 pub(super) struct Loaded {
     pub(super) functions: Vec<Function>,
@@ -65,10 +68,12 @@ impl CudaProgram {
             });
         }
         let (driver, version) = (gpu.info.driver, nvrtc::version()?);
-        if driver.0 < version.0 {
+        let least = OLDEST_DRIVER.max((version.0, 0));
+        if driver < least {
             return Err(Error::DriverTooOld {
                 driver,
                 nvrtc: version,
+                least,
             });
         }
         let tables = program.buffers.iter().map(table);
