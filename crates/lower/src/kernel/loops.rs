@@ -508,7 +508,11 @@ impl Emitter<'_> {
         {
             return self.in_parts(at, k, &range, &steady, slot);
         }
-        let factor = if self.at_edge { 1 } else { self.written_out(at) };
+        let factor = if self.at_edge {
+            1
+        } else {
+            self.written_out(at)
+        };
         self.turns_by(k, range, factor, slot, &|e, value, slot| {
             e.one_turn(at, k, value, slot)
         })
