@@ -162,14 +162,17 @@ fn refuse(array: &Array) -> Result<(), Failure> {
     for port in &array.ports {
         for link in &port.links {
             let cell = &array.cells[port.source.index()];
-            let crosses = array.place.iter().zip(&link.displacement).any(|(c, d)| {
-                matches!(c.level, PlaceLevel::Node | PlaceLevel::Block) && !d.is_zero()
-            });
+            let crosses = |levels: &[PlaceLevel]| {
+                let mut moved = array.place.iter().zip(&link.displacement);
+                moved.any(|(c, d)| levels.contains(&c.level) && !d.is_zero())
+            };
+            let loaded = matches!(cell.role, Role::Propagation { .. });
             let what = match link.realisation {
                 Realisation::Flags => "between blocks of one launch",
                 Realisation::Message => "between nodes",
+                Realisation::Tree if crosses(&[PlaceLevel::Node]) => "between nodes",
                 Realisation::Broadcast
-                    if crosses && !matches!(cell.role, Role::Propagation { .. }) =>
+                    if !loaded && crosses(&[PlaceLevel::Node, PlaceLevel::Block]) =>
                 {
                     "between blocks of one launch"
                 }
