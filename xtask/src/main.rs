@@ -19,6 +19,7 @@ cargo xtask test           all that is checked before a change is merged; sets i
 cargo xtask errors         write docs/errors.md from the codes in crates/ir
 cargo xtask fuzz [N]       N damaged programs through the command line (default 2000)
 cargo xtask bench-setup    installs what `systola bench cpu` compares with, below target/
+cargo xtask nvrtc          installs NVRTC below target/, for CUDA without a toolkit; prints what to set SYSTOLA_NVRTC to
 cargo xtask gpu            every mapping of the gallery on the GPU of this machine; writes bench/results/gpu-verify.log
 cargo xtask deny           licences and advisories, where cargo-deny is installed
 ";
@@ -35,6 +36,7 @@ fn main() -> ExitCode {
             Err(_) => Err(format!("`{n}` is not a number")),
         },
         ["bench-setup"] => bench_setup::run(),
+        ["nvrtc"] => gpu::nvrtc().map(|folder| println!("{}", folder.display())),
         ["gpu"] => gpu::run(),
         ["deny"] => steps::deny(),
         ["help" | "--help" | "-h"] => {
