@@ -204,6 +204,7 @@ impl Emitter<'_> {
                     &places,
                     &times,
                     partition.lanes,
+                    matches!(partition.walk, Pes::Known { .. }),
                 )?;
                 self.memories.insert(cell, memory);
             }

@@ -194,7 +194,7 @@ pub struct Circular {
 
 impl Circular {
     /// For the values that `links` read. `places` and `times` are coordinates of the slots with their
-    /// ranges, those of the block only.
+    /// ranges, those of the block only. Are the PEs known when the kernel is made?
     pub fn declare(
         builder: &mut Builder,
         array: &Array,
@@ -203,6 +203,7 @@ impl Circular {
         places: &[(usize, Range)],
         times: &[(usize, Range)],
         lanes: u32,
+        known: bool,
     ) -> Result<Circular, Undecided> {
         let n_place = array.place.len();
         let first = times
@@ -254,11 +255,12 @@ impl Circular {
             }
             let (lo, extent) = span_of(range)?;
             if at + 1 == places.len() {
-                // The last vector may reach beyond the last PE.
+                // The last vector may reach beyond the last PE, and where PEs are walked in loops, which begin at the
+                // first that has something to do, by any number of lanes.
                 let lanes = i128::from(lanes);
                 above += match extent.as_constant() {
-                    Some(pes) => (-pes).rem_euclid(lanes),
-                    None => lanes,
+                    Some(pes) if known => (-pes).rem_euclid(lanes),
+                    Some(_) | None => lanes,
                 };
             }
             kept.push((*k, lo.plus(-below)));

@@ -149,7 +149,7 @@ impl Emitter<'_> {
         range: Range,
         factor: i128,
         slot: &mut Vec<Form>,
-        turn: &dyn Fn(&mut Self, Form, &mut Vec<Form>) -> Result<(), Failure>,
+        turn: &Turn<'_>,
     ) -> Result<(), Failure> {
         let name = self.coordinate_name(k);
         let single = range.single().map(|(lo, hi)| (lo.clone(), hi.clone()));
@@ -195,6 +195,9 @@ impl Emitter<'_> {
         i128::try_from(factor).unwrap_or(1)
     }
 }
+
+/// One turn of a loop, at the value of its coordinate.
+type Turn<'t> = dyn Fn(&mut Emitter<'_>, Form, &mut Vec<Form>) -> Result<(), Failure> + 't;
 
 enum Bound {
     /// The turn is at least this.

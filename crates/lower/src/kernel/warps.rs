@@ -70,7 +70,9 @@ impl Warps {
             let mut along = warps.coordinates.iter();
             along.all(|c| known(&link.displacement[c.k]))
         };
-        let fits = warps.product() <= i128::from(threads.warps)
+        // One warp is a loop of one turn.
+        let fits = warps.product() > 1
+            && warps.product() <= i128::from(threads.warps)
             && queued.all(|link| moves(link, &|d| d.as_constant().is_some()))
             && immediate
                 .iter()
