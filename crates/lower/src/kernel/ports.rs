@@ -5,7 +5,7 @@
 //! moves by a slide over the vectors of its PEs.
 
 use systola_ir::array::{Link, Port, Realisation, Role};
-use systola_ir::{Cond, Form, InputId, PortId, ValueId, VarId};
+use systola_ir::{Cond, DimId, Form, InputId, PortId, ValueId, VarId};
 
 use crate::apply_mapping::Failure;
 use crate::kernel::cells::{Bundle, Evaluated, Here};
@@ -76,7 +76,17 @@ impl Emitter<'_> {
                 Realisation::Reinject | Realisation::Broadcast
             );
             if again {
-                return self.inject(*input, index, here);
+                // The element that the source carries; along the propagation it is that of this point.
+                let e = array.extend_distance(&port.distance);
+                let behind = |d: DimId| {
+                    let e = e.get(d.index())?;
+                    Some(Form::from(d).sub(&Form::from(e.clone())))
+                };
+                let index = index
+                    .iter()
+                    .map(|form| form.substitute(&behind))
+                    .collect::<Result<Vec<_>, _>>()?;
+                return self.inject(*input, &index, here);
             }
         }
         let values = match link.realisation {
