@@ -246,7 +246,7 @@ fn time(
         .ok_or("the program has no such output")?;
     let shape = &problem.expected.shape;
     let mut z = DeviceArray::new(gpu, ty, shape).map_err(failed)?;
-    let mut once = |z: &mut DeviceArray| {
+    let once = |z: &mut DeviceArray| {
         let mut outputs = [(problem.output, z)];
         compiled
             .run_on_device(&problem.sizes, &inputs, &mut outputs)
