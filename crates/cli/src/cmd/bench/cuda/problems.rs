@@ -27,7 +27,7 @@ pub fn problems(family: Family, scale: Scale) -> Vec<Case> {
                     let name = format!("{n}², {} × {}", filter[0], filter[1]);
                     Case {
                         name: name.clone(),
-                        mappings: &["quads", "stream", "down", "rolled"],
+                        mappings: &["quads", "stream", "slim", "rolled"],
                         make: Box::new(move || Ok(problem::conv2d_same(name.clone(), n, filter))),
                     }
                 })
