@@ -112,12 +112,7 @@ pub(crate) fn layout(buffer: &Buffer, params: &[i128]) -> Result<Layout, Error> 
 }
 
 /// max(lo) and min(hi).
-pub(crate) fn bounds(
-    lo: &[Form],
-    hi: &[Form],
-    params: &[i128],
-    dims: &[i128],
-) -> Result<(i128, i128), Error> {
+fn bounds(lo: &[Form], hi: &[Form], params: &[i128], dims: &[i128]) -> Result<(i128, i128), Error> {
     let overflow = || Error::overflow("a loop bound");
     let (mut first, mut last) = (i128::MIN, i128::MAX);
     for form in lo {
@@ -130,7 +125,7 @@ pub(crate) fn bounds(
 }
 
 /// The values of a launch's arguments.
-pub(crate) fn arguments(
+fn arguments(
     args: &[Form],
     params: &[i128],
     dims: &[i128],
@@ -143,6 +138,56 @@ pub(crate) fn arguments(
         values.push(value.ok_or_else(|| Error::overflow("an argument of a launch"))?);
     }
     Ok(())
+}
+
+/// A launch: the number of its kernel, and its arguments.
+pub(crate) type Launch<'a> = dyn FnMut(usize, &[i64]) -> Result<(), Error> + 'a;
+
+/// What the host does, in order.
+pub(crate) fn run_host(
+    program: &Program,
+    params: &[i128],
+    launch: &mut Launch<'_>,
+) -> Result<(), Error> {
+    let mut host = HostState {
+        params,
+        vars: vec![0; program.host_vars.len()],
+        args: Vec::new(),
+        launch,
+    };
+    host.steps(&program.body)
+}
+
+struct HostState<'a, 'l> {
+    params: &'a [i128],
+    /// The variables of host loops.
+    vars: Vec<i128>,
+    /// Of the current launch.
+    args: Vec<i64>,
+    launch: &'a mut Launch<'l>,
+}
+
+impl HostState<'_, '_> {
+    fn steps(&mut self, steps: &[Host]) -> Result<(), Error> {
+        for step in steps {
+            match step {
+                Host::Launch { kernel, args } => {
+                    arguments(args, self.params, &self.vars, &mut self.args)?;
+                    (self.launch)(kernel.index(), &self.args)?;
+                }
+                Host::For { var, lo, hi, body } => {
+                    let (first, last) = bounds(lo, hi, self.params, &self.vars)?;
+                    let mut value = first;
+                    while value < last {
+                        self.vars[var.index()] = value;
+                        self.steps(body)?;
+                        value += 1;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 /// How many blocks a kernel has when launched with these arguments.

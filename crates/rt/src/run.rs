@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use systola_ir::kernel::{BufferKind, Host};
+use systola_ir::kernel::BufferKind;
 
 use crate::aligned::AlignedBytes;
 use crate::bind::Bound;
@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::layout::Layout;
 use crate::library::Arguments;
 use crate::literal::{encode, size};
-use crate::plan::{arguments, block_count, bounds};
+use crate::plan::{block_count, run_host};
 use crate::pool::Pool;
 use crate::raw::{Address, fill, fill_memory, gather, scatter};
 use crate::source::scratch_bytes;
@@ -49,16 +49,16 @@ impl Run<'_> {
         let own = &mut workspace.buffers;
         let buffers = self.prepare(inputs, outputs, own, &mut stats)?;
         let start = Instant::now();
-        let mut host = HostState {
+        let mut host = Launcher {
             run: self,
             buffers: &buffers,
             scratch: &mut workspace.scratch,
-            vars: vec![0; self.owner.program.host_vars.len()],
-            args: Vec::new(),
             addresses: Vec::new(),
             stats: &mut stats,
         };
-        host.steps(&self.owner.program.body)?;
+        run_host(&self.owner.program, &self.params, &mut |kernel, args| {
+            host.launch(kernel, args)
+        })?;
         stats.kernel_seconds = start.elapsed().as_secs_f64();
         for (memory, bound) in workspace.buffers.iter().zip(&self.bound) {
             if let Bound::Output(n) = bound
@@ -155,50 +155,25 @@ impl Run<'_> {
     }
 }
 
-/// The host in the course of a run.
-struct HostState<'a> {
+/// What launches of a run have in common.
+struct Launcher<'a> {
     run: &'a Run<'a>,
     buffers: &'a [Address],
     scratch: &'a mut Vec<AlignedBytes>,
-    /// The variables of host loops.
-    vars: Vec<i128>,
-    /// Of the current launch, as are the addresses of scratch memory.
-    args: Vec<i64>,
+    /// Addresses of scratch memory in the current launch.
     addresses: Vec<Address>,
     stats: &'a mut Stats,
 }
 
-impl HostState<'_> {
-    fn steps(&mut self, steps: &[Host]) -> Result<(), Error> {
-        let params = &self.run.params;
-        for step in steps {
-            match step {
-                Host::Launch { kernel, args } => {
-                    arguments(args, params, &self.vars, &mut self.args)?;
-                    self.launch(kernel.index())?;
-                }
-                Host::For { var, lo, hi, body } => {
-                    let (first, last) = bounds(lo, hi, params, &self.vars)?;
-                    let mut value = first;
-                    while value < last {
-                        self.vars[var.index()] = value;
-                        self.steps(body)?;
-                        value += 1;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn launch(&mut self, kernel: usize) -> Result<(), Error> {
+impl Launcher<'_> {
+    fn launch(&mut self, kernel: usize, args: &[i64]) -> Result<(), Error> {
         let Run {
             owner,
             params,
             sizes,
             ..
         } = self.run;
-        let blocks = block_count(&owner.program.kernels[kernel], params, &self.args)?;
+        let blocks = block_count(&owner.program.kernels[kernel], params, args)?;
         self.stats.launches += 1;
         if blocks == 0 {
             return Ok(());
@@ -217,7 +192,7 @@ impl HostState<'_> {
         }
         let arguments = Arguments {
             sizes,
-            args: &self.args,
+            args,
             buffers: self.buffers,
             scratch: &self.addresses,
         };

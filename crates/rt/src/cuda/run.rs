@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use systola_ir::kernel::{BufferKind, Host};
+use systola_ir::kernel::BufferKind;
 
 use super::device::Gpu;
 use super::device_array::{DeviceArray, download, upload};
@@ -16,7 +16,7 @@ use crate::cpu::Stats;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::literal::{encode, size};
-use crate::plan::{arguments, block_count, bounds};
+use crate::plan::{block_count, run_host};
 use crate::raw::bytes_of;
 
 /// What every kernel may have of shared memory without asking for more.
@@ -119,16 +119,16 @@ impl Run<'_> {
             let places = self.prepare(given, &mut own, stream)?;
             let (begin, end) = (Event::new(gpu.context)?, Event::new(gpu.context)?);
             begin.record(stream)?;
-            let mut host = HostState {
+            let mut host = Launcher {
                 run: self,
                 stream,
                 places: &places,
-                vars: vec![0; self.owner.program.host_vars.len()],
-                args: Vec::new(),
                 words: Vec::new(),
                 stats: &mut stats,
             };
-            host.steps(&self.owner.program.body)?;
+            run_host(&self.owner.program, &self.params, &mut |kernel, args| {
+                host.launch(kernel, args)
+            })?;
             end.record(stream)?;
             stream.wait()?;
             stats.kernel_seconds = end.since(&begin)?;
@@ -236,46 +236,21 @@ impl Run<'_> {
     }
 }
 
-/// The host in the course of a run.
-struct HostState<'a> {
+/// What launches of a run have in common.
+struct Launcher<'a> {
     run: &'a Run<'a>,
     stream: &'a Stream,
     places: &'a [Place],
-    /// The variables of host loops.
-    vars: Vec<i128>,
-    /// Of the current launch.
-    args: Vec<i64>,
+    /// Arguments of the current launch.
     words: Vec<u64>,
     stats: &'a mut Stats,
 }
 
-impl HostState<'_> {
-    fn steps(&mut self, steps: &[Host]) -> Result<(), Error> {
-        let params = &self.run.params;
-        for step in steps {
-            match step {
-                Host::Launch { kernel, args } => {
-                    arguments(args, params, &self.vars, &mut self.args)?;
-                    self.launch(kernel.index())?;
-                }
-                Host::For { var, lo, hi, body } => {
-                    let (first, last) = bounds(lo, hi, params, &self.vars)?;
-                    let mut value = first;
-                    while value < last {
-                        self.vars[var.index()] = value;
-                        self.steps(body)?;
-                        value += 1;
-                    }
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn launch(&mut self, at: usize) -> Result<(), Error> {
+impl Launcher<'_> {
+    fn launch(&mut self, at: usize, args: &[i64]) -> Result<(), Error> {
         let run = self.run;
         let program = &run.owner.program;
-        let blocks = block_count(&program.kernels[at], &run.params, &self.args)?;
+        let blocks = block_count(&program.kernels[at], &run.params, args)?;
         self.stats.launches += 1;
         if blocks == 0 {
             return Ok(());
@@ -306,7 +281,7 @@ impl HostState<'_> {
             self.words.push(match argument {
                 CudaArgument::Buffer(b) => self.places[*b].start(),
                 CudaArgument::Size(n) => run.width.encode(run.sizes[*n]),
-                CudaArgument::Host(n) => run.width.encode(self.args[*n]),
+                CudaArgument::Host(n) => run.width.encode(args[*n]),
             });
         }
         self.stream.launch(
