@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use systola_ir::BufferId;
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{BufferKind, Memory, Op, Program, Stmt};
+use systola_ir::kernel::{BufferKind, Memory, Program};
 
 use super::Cpu;
 use super::lanes::Vector;
@@ -27,42 +27,11 @@ pub fn write_only(program: &Program) -> BTreeSet<BufferId> {
         .filter(|n| matches!(program.buffers[*n].kind, BufferKind::Output { .. }))
         .map(BufferId::from)
         .collect();
-    let mut read = |memory: Memory| {
-        if let Memory::Global(buffer) = memory {
-            outputs.remove(&buffer);
-        }
-    };
     for kernel in &program.kernels {
-        walk(&kernel.body, &mut |stmt| match stmt {
-            Stmt::Let(_, Op::Load { from, .. })
-            | Stmt::LoadWide { from, .. }
-            | Stmt::Copy { from, .. } => read(from.memory),
-            Stmt::Let(_, Op::Lookup { memory, .. }) => read(*memory),
-            Stmt::Let(
-                _,
-                Op::Lit(_)
-                | Op::Index(_)
-                | Op::Get(_)
-                | Op::Unary(..)
-                | Op::Binary(..)
-                | Op::Cast(_)
-                | Op::Select { .. }
-                | Op::Choose { .. }
-                | Op::Shuffle { .. }
-                | Op::Slide { .. },
-            )
-            | Stmt::Set(..)
-            | Stmt::Store { .. }
-            | Stmt::StoreWide { .. }
-            | Stmt::CommitCopies
-            | Stmt::WaitCopies { .. }
-            | Stmt::For { .. }
-            | Stmt::If { .. }
-            | Stmt::Barrier
-            | Stmt::Signal { .. }
-            | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
-            | Stmt::Comment(_) => {}
+        walk(&kernel.body, &mut |stmt| {
+            if let Some(Memory::Global(buffer)) = stmt.reads() {
+                outputs.remove(&buffer);
+            }
         });
     }
     outputs

@@ -40,29 +40,7 @@ impl Meetings {
 /// Memories that are both written and read here. What is only written is written once.
 fn tracked(kernel: &Kernel, usage: &Usage) -> BTreeSet<Memory> {
     let mut read = BTreeSet::new();
-    walk(&kernel.body, &mut |stmt| match stmt {
-        Stmt::Let(_, Op::Load { from, .. })
-        | Stmt::LoadWide { from, .. }
-        | Stmt::Copy { from, .. } => {
-            read.insert(from.memory);
-        }
-        Stmt::Let(_, Op::Lookup { memory, .. }) => {
-            read.insert(*memory);
-        }
-        Stmt::Let(..)
-        | Stmt::Set(..)
-        | Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::For { .. }
-        | Stmt::If { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. }
-        | Stmt::Comment(_) => {}
-    });
+    walk(&kernel.body, &mut |stmt| read.extend(stmt.reads()));
     read.intersection(&usage.written).copied().collect()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::form::{Cond, Form, Overflow};
 use crate::id::{DimId, RegId, ValueId};
-use crate::kernel::{Access, Host, Kernel, Op, Stmt, VarKind};
+use crate::kernel::{Access, Host, Kernel, Memory, Op, Stmt, VarKind};
 
 /// Calls `f` on every statement, outermost first, in the order they are written.
 pub fn walk<'a>(body: &'a [Stmt], f: &mut impl FnMut(&'a Stmt)) {
@@ -209,6 +209,27 @@ impl Stmt {
             | Stmt::Barrier
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
+            | Stmt::Comment(_) => None,
+        }
+    }
+
+    /// The memory whose elements it reads.
+    pub fn reads(&self) -> Option<Memory> {
+        match self {
+            Stmt::Let(_, Op::Lookup { memory, .. }) => Some(*memory),
+            Stmt::Let(_, op) => op.access().map(|from| from.memory),
+            Stmt::LoadWide { from, .. } | Stmt::Copy { from, .. } => Some(from.memory),
+            Stmt::Set(..)
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::For { .. }
+            | Stmt::If { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
             | Stmt::Comment(_) => None,
         }
     }

@@ -193,8 +193,8 @@ fn limits(gpu: &std::sync::Arc<Gpu>, scale: Scale) -> Result<Limits, systola::rt
         samples.push(to.copy_from(&from)?);
     }
     let seconds = Timing { samples }.median();
-    // Every capability since 8.6 but for 8.0 has 128 lanes of single precision in a multiprocessor; 8.0 has 64.
-    let lanes = if gpu.info.capability == (8, 0) {
+    // A multiprocessor has 128 lanes of single precision since capability 8.6, and had 64 before.
+    let lanes = if gpu.info.capability < (8, 6) {
         64.0
     } else {
         128.0
