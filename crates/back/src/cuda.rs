@@ -8,7 +8,6 @@
 //!
 //! The text is complete in itself: NVRTC compiles it without any header.
 
-mod align;
 mod constant;
 mod memory;
 mod order;
@@ -30,7 +29,6 @@ use crate::names::{self, CONSTANT, Names};
 use crate::prelude::{File, Prelude};
 use crate::scalar::{self, c_type};
 use crate::specialise::specialise;
-use align::Divisors;
 use memory::stored_type;
 use order::Meetings;
 
@@ -86,7 +84,6 @@ pub struct Cuda {
     lanes: u32,
     /// The name of the lane's variable.
     lane: String,
-    divisors: Divisors,
     meetings: Meetings,
     /// Do copies into shared memory run beside the threads?
     copies: bool,
@@ -191,7 +188,6 @@ fn emit_kernel(
     let mut cuda = Cuda {
         lanes: kernel.lanes,
         lane,
-        divisors: Divisors::new(kernel),
         meetings: Meetings::new(kernel, &cx.usage, kernel.lanes < WARP),
         copies: has_async_copies(kernel),
     };

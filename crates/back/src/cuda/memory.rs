@@ -52,6 +52,19 @@ fn pack_type(cx: &mut Context<'_>, element: Scalar, n: u32) -> Result<String, Fa
     Ok(format!("Pack<{}, {n}>", c_type(element)?))
 }
 
+/// Bytes of the widest access.
+const WIDEST: u32 = 16;
+
+/// How many of `width` consecutive elements of so many bytes are moved at once: a wide access starts at a multiple of
+/// its width.
+fn chunk(width: u32, bytes: u32) -> u32 {
+    if width.is_power_of_two() {
+        width.min(WIDEST / bytes)
+    } else {
+        1
+    }
+}
+
 impl Cuda {
     /// An element, moved by so many along the last axis.
     pub(super) fn element(
@@ -114,7 +127,7 @@ impl Cuda {
         Ok(as_value(e, ty))
     }
 
-    /// Consecutive elements, as many at a time as surely lie at a multiple of their size.
+    /// Consecutive elements, as many at a time as one access moves.
     pub(super) fn load_elements(
         &self,
         cx: &mut Context<'_>,
@@ -124,7 +137,7 @@ impl Cuda {
     ) -> Result<Vec<Expr>, Fault> {
         let element = stored_type(cx, from.memory);
         let width = to.len() as u32;
-        let chunk = self.divisors.chunk(cx, from, width, element.bits() / 8);
+        let chunk = chunk(width, element.bits() / 8);
         let ty = |cx: &Context<'_>, n: u32| cx.kernel.values[to[n as usize].index()].ty;
         if chunk == 1 || from.when == Cond::Const(false) {
             return (0..width)
@@ -173,7 +186,7 @@ impl Cuda {
         }
         let element = stored_type(cx, to.memory);
         let width = values.len() as u32;
-        let chunk = self.divisors.chunk(cx, to, width, element.bits() / 8);
+        let chunk = chunk(width, element.bits() / 8);
         let guard = guard(cx, &to.when)?;
         let mut lines = Vec::new();
         for (n, group) in taken.chunks(chunk as usize).enumerate() {
@@ -257,10 +270,7 @@ impl Cuda {
         }
         let element = stored_type(cx, to.memory);
         let bytes = element.bits() / 8;
-        let chunk = self
-            .divisors
-            .chunk(cx, to, width, bytes)
-            .min(self.divisors.chunk(cx, from, width, bytes));
+        let chunk = chunk(width, bytes);
         let guard = guard(cx, &when)?;
         let engine = match engine {
             Engine::CpAsync | Engine::Bulk if chunk * bytes >= 4 => Engine::CpAsync,

@@ -11,7 +11,6 @@ use systola_ir::form::Form;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Stmt};
 
-use super::align::gcd;
 use crate::usage::Usage;
 
 /// The statements that a meeting comes before.
@@ -298,6 +297,14 @@ impl Flow<'_> {
                 })
             })
     }
+}
+
+fn gcd(a: i128, b: i128) -> i128 {
+    let (mut a, mut b) = (a.abs(), b.abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }
 
 #[cfg(test)]
