@@ -16,9 +16,9 @@
 #define __align__(n) __attribute__((aligned(n)))
 
 struct Position {
-    unsigned x;
+    unsigned x, y, z;
 };
-static Position threadIdx, blockIdx;
+static Position threadIdx, blockIdx, gridDim;
 
 enum Wait { RUNNING, WARP, BLOCK, ENDED };
 
@@ -93,7 +93,7 @@ static void run_fiber()
 
 static void fail(const char *what, unsigned thread)
 {
-    fprintf(stderr, "%s: block %u, thread %u\n", what, blockIdx.x, thread);
+    fprintf(stderr, "%s: block (%u, %u, %u), thread %u\n", what, blockIdx.x, blockIdx.y, blockIdx.z, thread);
     exit(3);
 }
 

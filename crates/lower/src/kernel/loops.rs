@@ -658,7 +658,13 @@ impl Emitter<'_> {
             .tick_cost()
             .saturating_mul(inside)
             .saturating_mul(copies);
-        if cost > 8 * self.machine.code_budget {
+        // Threads have no vector's worth of work in each instruction that a test costs.
+        let budgets = if self.machine.threads.is_some() {
+            32
+        } else {
+            8
+        };
+        if cost > budgets * self.machine.code_budget {
             return Ok((0, 0));
         }
         Ok((first, last))
