@@ -9,12 +9,16 @@ mod alignment;
 mod arrays;
 mod case;
 mod conv;
+mod designs;
 mod limits;
 mod matmul;
 mod measure;
 mod peers;
 mod sample;
+mod startup;
+mod stencil;
 mod table;
+mod windows;
 
 use std::path::{Path, PathBuf};
 
@@ -95,6 +99,9 @@ pub fn run(args: &Args) -> Outcome {
     for group in Group::ALL {
         if args.only.is_empty() || args.only.contains(&group) {
             status = bench.group(group)?.max(status);
+            if group == Group::Startup {
+                term::print(startup::measure(&root, args.device)?);
+            }
         }
     }
     Ok(status)
@@ -219,6 +226,27 @@ fn cases(group: Group, small: bool) -> (usize, Vec<Case>) {
             let cases = cases.map(|k| conv::conv2d(n, [*k, *k], Precision::Double));
             (n, cases.collect())
         }
+        Group::Windows => {
+            let n = pick(8192, 100);
+            let cases = windows::WINDOWS.map(|window| windows::window(window, n));
+            (n, cases.into())
+        }
+        Group::Stencil => {
+            let (n, many) = (pick(8192, 150), pick(1000, 23));
+            let cases = stencil::STENCILS.map(|stencil| stencil::sweeps(stencil, n, 13, many));
+            (n, cases.into())
+        }
+        Group::Designs1d => {
+            let n = pick(1 << 26, 1 << 12);
+            let of = |q: usize| designs::LINES.map(|d| designs::design(d, n, [1, q]));
+            (n, [2, 5].map(of).into_iter().flatten().collect())
+        }
+        Group::Designs2d => {
+            let n = pick(4096, 60);
+            let of = |k: usize| designs::IMAGES.map(|d| designs::design(d, n, [k, k]));
+            (n, [2, 5].map(of).into_iter().flatten().collect())
+        }
+        Group::Startup => (0, Vec::new()),
         Group::Matmul => {
             let n = pick(4096, 100);
             (n, vec![matmul::matmul(n)])

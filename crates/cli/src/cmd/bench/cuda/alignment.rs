@@ -46,6 +46,7 @@ pub fn smith_waterman(pairs: usize, n: usize, score: Score) -> Case {
                 unit: "GCUPS",
             }),
         },
+        note: String::new(),
         peer: None,
         make: Box::new(move |_| {
             let (a, b) = (letters(4, pairs * n, 20), letters(5, pairs * n, 20));

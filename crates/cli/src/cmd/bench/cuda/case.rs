@@ -15,19 +15,34 @@ pub enum Group {
     Conv2d,
     /// The same in double precision
     Conv2dF64,
+    /// Other windows over an image: dilation 2, grey erosion, two outputs
+    Windows,
+    /// 1000 sweeps over a field: 5 points, a star of radius 2, a box
+    Stencil,
+    /// The seven 1-D designs of Rong et al. 2020
+    Designs1d,
+    /// Their 2-D designs
+    Designs2d,
     /// Matrix product
     Matmul,
     /// Smith-Waterman with affine gaps, of many pairs
     Alignment,
+    /// Time from the command to the first result
+    Startup,
 }
 
 impl Group {
-    pub const ALL: [Group; 5] = [
+    pub const ALL: [Group; 10] = [
         Group::Conv1d,
         Group::Conv2d,
         Group::Conv2dF64,
+        Group::Windows,
+        Group::Stencil,
         Group::Matmul,
         Group::Alignment,
+        Group::Designs1d,
+        Group::Designs2d,
+        Group::Startup,
     ];
 
     /// As on the command line.
@@ -36,8 +51,13 @@ impl Group {
             Group::Conv1d => "conv1d",
             Group::Conv2d => "conv2d",
             Group::Conv2dF64 => "conv2d-f64",
+            Group::Windows => "windows",
+            Group::Stencil => "stencil",
             Group::Matmul => "matmul",
             Group::Alignment => "alignment",
+            Group::Designs1d => "designs1d",
+            Group::Designs2d => "designs2d",
+            Group::Startup => "startup",
         }
     }
 
@@ -46,8 +66,15 @@ impl Group {
             Group::Conv1d => "1-D convolution, f32",
             Group::Conv2d => "2-D convolution, f32, zero outside",
             Group::Conv2dF64 => "2-D convolution, f64, zero outside",
+            Group::Windows => "other windows over an image of 8192², f32",
+            Group::Stencil => "sweeps over a field, f32, border held",
             Group::Matmul => "matrix product, f32",
             Group::Alignment => "Smith-Waterman with affine gaps",
+            Group::Designs1d => {
+                "designs of 1-D convolution, tiles of 16 or 64 outputs, beside the model"
+            }
+            Group::Designs2d => "designs of 2-D convolution, tiles of 16 outputs, beside the model",
+            Group::Startup => "from the command to the first result",
         }
     }
 
@@ -58,7 +85,12 @@ impl Group {
             Group::Conv2d => &["cuDNN", "NPP", "CuPy"],
             Group::Conv2dF64 => &["cuDNN", "CuPy"],
             Group::Matmul => &["cuBLAS"],
-            Group::Alignment => &[],
+            Group::Windows
+            | Group::Stencil
+            | Group::Alignment
+            | Group::Designs1d
+            | Group::Designs2d
+            | Group::Startup => &[],
         }
     }
 }
@@ -85,6 +117,8 @@ pub struct Case {
     /// The sizes that become numbers in the kernel.
     pub fix: &'static [&'static str],
     pub work: Work,
+    /// For the end of its row.
+    pub note: String,
     /// What the scripts of the peers are asked for.
     pub peer: Option<String>,
     /// Inputs are made when it is their turn.
@@ -111,6 +145,8 @@ pub enum Unit {
     F32,
     /// The same of double precision.
     F64,
+    /// Each an instruction of single precision.
+    Single,
     /// Each an instruction on integers.
     Integer,
 }

@@ -11,7 +11,7 @@ use super::sample::sampled;
 /// the last place of 1; a product that is missing or wrong is far above.
 pub fn tolerance(n: usize, unit: Unit) -> f64 {
     let epsilon = match unit {
-        Unit::F32 => f64::from(f32::EPSILON),
+        Unit::F32 | Unit::Single => f64::from(f32::EPSILON),
         Unit::F64 => f64::EPSILON,
         Unit::Integer => 0.0,
     };
@@ -57,6 +57,7 @@ pub fn conv1d(n: usize, taps: usize) -> Case {
             bytes: 8.0 * n as f64,
             cells: None,
         },
+        note: String::new(),
         peer: Some(taps.to_string()),
         make: Box::new(move |arrays| {
             let (x, w) = (arrays.f32(1, &[n + taps - 1]), arrays.f32(5, &[taps]));
@@ -117,6 +118,7 @@ pub fn conv2d(n: usize, filter: [usize; 2], precision: Precision) -> Case {
             bytes: 2.0 * bytes * (n * n) as f64,
             cells: None,
         },
+        note: String::new(),
         peer: Some(format!("{h}x{q}")),
         make: Box::new(move |arrays| {
             let (x, w) = (random(arrays, 2, &[n, n]), random(arrays, 3, &[h, q]));

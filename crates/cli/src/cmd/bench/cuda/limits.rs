@@ -45,6 +45,7 @@ impl Limits {
         let rate = match work.unit {
             Unit::F32 => self.f32,
             Unit::F64 => self.f64,
+            Unit::Single => self.f32 / 2.0,
             Unit::Integer => self.integer,
         };
         (work.bytes / self.copy).max(work.operations / rate)

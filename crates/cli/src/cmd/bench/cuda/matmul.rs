@@ -26,6 +26,7 @@ pub fn matmul(n: usize) -> Case {
             bytes: 12.0 * (n * n) as f64,
             cells: None,
         },
+        note: String::new(),
         peer: Some(n.to_string()),
         make: Box::new(move |arrays| {
             let (a, b) = (arrays.f32(7, &[n, n]), arrays.f32(8, &[n, n]));

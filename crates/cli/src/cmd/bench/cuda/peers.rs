@@ -150,7 +150,12 @@ fn scripts(group: Group) -> &'static [Script] {
             ("CuPy", "conv2d_cupy.py", &["f64"]),
         ],
         Group::Matmul => &[("cuBLAS", "matmul_cublas.py", &[])],
-        Group::Alignment => &[],
+        Group::Windows
+        | Group::Stencil
+        | Group::Alignment
+        | Group::Designs1d
+        | Group::Designs2d
+        | Group::Startup => &[],
     }
 }
 

@@ -7,7 +7,7 @@ use super::peers::Peers;
 use crate::term::{Paint, width};
 
 /// Columns: problem and mapping, then numbers.
-const WIDTHS: [usize; 2] = [22, 14];
+const WIDTHS: [usize; 2] = [28, 10];
 const NUMBER: usize = 9;
 
 pub fn header(group: Group, peers: &Peers) -> String {
@@ -63,6 +63,7 @@ pub fn row(
                 let ratio = ms.map(|ms| format!("{:.2}x", ms / (seconds * 1e3)));
                 line.push_str(&right(ratio.as_deref().unwrap_or("-")));
             }
+            line.push_str(&case.note);
         }
     }
     format!("{}\n", line.trim_end())
@@ -76,7 +77,7 @@ fn peers_shown(group: Group, peers: &Peers) -> &'static [&'static str] {
 fn rate(work: &Work, seconds: f64) -> String {
     match (work.cells, work.unit) {
         (Some(cells), _) => format!("{:.1} {}", cells.count / seconds / 1e9, cells.unit),
-        (None, Unit::F32 | Unit::F64 | Unit::Integer) => {
+        (None, Unit::F32 | Unit::F64 | Unit::Single | Unit::Integer) => {
             format!("{:.2} TF", work.operations / seconds / 1e12)
         }
     }
