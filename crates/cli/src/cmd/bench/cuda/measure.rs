@@ -95,7 +95,7 @@ pub fn compile_all(root: &Path, device: usize, cases: &[(&Case, Vec<String>)]) -
     kernels
 }
 
-fn load(root: &Path, program: &str) -> Result<systola::ir::system::Module, String> {
+pub fn load(root: &Path, program: &str) -> Result<systola::ir::system::Module, String> {
     let path = root.join("gallery").join(program);
     let text = read_text(&path).map_err(|_| format!("cannot read {}", path.display()))?;
     systola::load(&text).map_err(|found| match found.first() {
@@ -119,7 +119,7 @@ fn compile(
     compile_cuda(&module, mapping, sizes, &options).map_err(|e| e.to_string())
 }
 
-fn fixed(names: &[&str]) -> Fix {
+pub fn fixed(names: &[&str]) -> Fix {
     match names {
         [] => Fix::Nothing,
         names => Fix::Names(names.iter().map(ToString::to_string).collect()),
@@ -219,44 +219,4 @@ fn run(
         .run_on_device(&trial.sizes, inputs, &mut outputs)
         .map(|stats| stats.kernel_seconds)
         .map_err(|e| e.to_string())
-}
-
-/// Runs the trials as machine code of this machine, and checks them.
-#[cfg(test)]
-pub fn on_the_cpu(root: &Path, case: &Case, mapping: &str, data: &Data) -> Result<(), String> {
-    use systola::ViewMut;
-    let module = load(root, case.program)?;
-    let mut options = systola::CpuOptions::from_env().map_err(|e| e.to_string())?;
-    options.fix = fixed(case.fix);
-    let compiled = systola::compile(&module, mapping, &case.sizes, &options);
-    let compiled = compiled.map_err(|e| e.to_string())?;
-    let inputs: Result<Vec<_>, _> = data
-        .inputs
-        .iter()
-        .map(|(name, array)| array.view().map(|view| (*name, view)))
-        .collect();
-    let inputs = inputs.map_err(|e| e.to_string())?;
-    for trial in &data.trials {
-        let mut arrays = Vec::new();
-        for output in &trial.outputs {
-            let buffer = compiled.program().buffers.iter();
-            let buffer = buffer.clone().find(|b| b.name == output.name);
-            let ty = buffer.ok_or("no such output")?.ty;
-            let array = HostArray::zeros(ty, &output.shape).map_err(|e| e.to_string())?;
-            arrays.push((output.name, array));
-        }
-        let mut outputs: Vec<(&str, ViewMut<'_>)> = arrays
-            .iter_mut()
-            .map(|(name, array)| (*name, array.view_mut()))
-            .collect();
-        let threads = systola::rt::RunOptions { threads: 2 };
-        let ran = compiled.run(&trial.sizes, &inputs, &mut outputs, &threads);
-        ran.map_err(|e| e.to_string())?;
-        for (output, (_, array)) in trial.outputs.iter().zip(&arrays) {
-            if let Some(fault) = (output.check)(array) {
-                return Err(fault);
-            }
-        }
-    }
-    Ok(())
 }
