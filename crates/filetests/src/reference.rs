@@ -21,6 +21,7 @@ mod stencil;
 mod string;
 mod transform;
 mod vision;
+mod window;
 
 /// One system of the gallery, with inputs to try it on and the outputs it must give.
 pub struct Reference {
@@ -49,6 +50,7 @@ const EXACT: f64 = 0.0;
 pub fn all() -> Vec<Reference> {
     [
         convolution::references(),
+        window::references(),
         filter::references(),
         transform::references(),
         polynomial::references(),

@@ -22,8 +22,11 @@ use support::{parse, sizes, system};
 /// Architectures, with whether indices have 32 bits.
 const ARCHITECTURES: [(&str, bool); 2] = [("sm_80", false), ("sm_90", true)];
 
-/// Legal at some sizes only: D11 asks N² ≥ 2M − 1.
-const AT_SOME_SIZES: &[(&str, &str)] = &[("vision/motion_estimation.ure", "linear_n")];
+/// Legal at some sizes only: D11 asks N² ≥ 2M − 1, SSAM a filter that is narrower than a warp.
+const AT_SOME_SIZES: &[(&str, &str)] = &[
+    ("vision/motion_estimation.ure", "linear_n"),
+    ("conv2d/same.ure", "ssam"),
+];
 
 #[derive(Default)]
 struct Seen {

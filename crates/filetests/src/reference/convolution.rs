@@ -83,6 +83,8 @@ pub fn references() -> Vec<Reference> {
         conv1d("conv1d/paper.ure", "conv1d_xf_up", false),
         conv1d("conv1d/paper.ure", "conv1d_x2", true),
         conv1d("conv1d/core.ure", "conv1d", false),
+        conv1d("conv1d/tiled.ure", "conv1d", false),
+        conv1d("conv1d/tiled.ure", "conv1d_stride2", true),
         conv1d("conv1d/table1.ure", "conv1d", false),
         Reference {
             file: "conv1d/digits.ure",
@@ -106,6 +108,8 @@ pub fn references() -> Vec<Reference> {
         conv2d("conv2d/conv2d.ure", "conv2d", false),
         conv2d("conv2d/conv2d.ure", "conv2d_stride2", true),
         conv2d("conv2d/core.ure", "conv2d", false),
+        conv2d("conv2d/tiled.ure", "conv2d", false),
+        conv2d("conv2d/tiled.ure", "conv2d_stride2", true),
         Reference {
             file: "convolution/conv2d_row.ure",
             system: "conv2d_row",

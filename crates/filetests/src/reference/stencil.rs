@@ -25,11 +25,35 @@ pub fn references() -> Vec<Reference> {
             file: "stencil/heat2d.ure",
             system: "heat2d",
             sizes: &[&[1, 1, 1], &[2, 1, 4], &[3, 4, 1], &[4, 5, 24], &[5, 6, 33]],
-            inputs: |p, rng| {
-                let [n, m] = p.get(["N", "M"]);
-                Arrays::new().with("x0", rng.floats([n, m]))
-            },
+            inputs: field,
             outputs: heat2d,
+            tolerance: SINGLE,
+        },
+        Reference {
+            file: "stencil/star2.ure",
+            system: "star2",
+            sizes: &[&[1, 1, 1], &[2, 5, 6], &[3, 4, 9], &[5, 9, 24], &[6, 7, 33]],
+            inputs: field,
+            outputs: |p, arrays| {
+                let mut taps = vec![([0, 0], 0.4)];
+                for by in [-1, 1] {
+                    taps.extend([([by, 0], 0.1), ([0, by], 0.1)]);
+                    taps.extend([([2 * by, 0], 0.05), ([0, 2 * by], 0.05)]);
+                }
+                sweeps(p, arrays, &taps, 2)
+            },
+            tolerance: SINGLE,
+        },
+        Reference {
+            file: "stencil/box3.ure",
+            system: "box3",
+            sizes: &[&[1, 1, 1], &[2, 1, 4], &[3, 4, 3], &[4, 5, 24], &[5, 6, 33]],
+            inputs: field,
+            outputs: |p, arrays| {
+                let weight = |y: i64, x: i64| [0.2, 0.15, 0.05][(y.abs() + x.abs()) as usize];
+                let tap = |n: i64| ([n / 3 - 1, n % 3 - 1], weight(n / 3 - 1, n % 3 - 1));
+                sweeps(p, arrays, &(0..9).map(tap).collect::<Vec<_>>(), 1)
+            },
             tolerance: SINGLE,
         },
         Reference {
@@ -74,6 +98,27 @@ fn jacobi1d(p: &Params, arrays: &Arrays) -> Arrays {
         }
     }
     Arrays::new().with("y", x)
+}
+
+fn field(p: &Params, rng: &mut Rng) -> Arrays {
+    let [n, m] = p.get(["N", "M"]);
+    Arrays::new().with("x0", rng.floats([n, m]))
+}
+
+/// Weighted sums of neighbours, again and again; cells within `held` of the border keep their value.
+fn sweeps(p: &Params, arrays: &Arrays, taps: &[([i64; 2], f64)], held: usize) -> Arrays {
+    let [times, n, m] = p.get(["T", "N", "M"]);
+    let mut h = arrays.floats("x0").clone();
+    for _ in 0..times {
+        let old = h.clone();
+        for y in held..n.saturating_sub(held) {
+            for x in held..m.saturating_sub(held) {
+                let at = |[dy, dx]: [i64; 2]| [(y as i64 + dy) as usize, (x as i64 + dx) as usize];
+                h[[y, x]] = taps.iter().map(|(by, weight)| weight * old[at(*by)]).sum();
+            }
+        }
+    }
+    Arrays::new().with("h", h)
 }
 
 fn heat2d(p: &Params, arrays: &Arrays) -> Arrays {

@@ -14,6 +14,33 @@ pub fn references() -> Vec<Reference> {
         outputs,
         tolerance: EXACT,
     };
+    let smith_waterman = |system| Reference {
+        file: "string/smith_waterman_batch.ure",
+        system,
+        sizes: &[
+            &[1, 1, 1, 1],
+            &[3, 5, 1, 2],
+            &[33, 4, 7, 4],
+            &[7, 1, 6, 3],
+            &[70, 6, 5, 5],
+        ],
+        inputs: |p, rng| {
+            let [s] = p.get(["S"]);
+            // Matches are worth a lot, so that gaps can pay.
+            let mut sub = rng.ints([s, s], -4, 3);
+            for letter in 0..s {
+                sub[[letter, letter]] = 14;
+            }
+            pairs(p, rng, s as i64).with("sub", sub)
+        },
+        outputs: |p, arrays| {
+            let sub = arrays.ints("sub");
+            let score = |a: i64, b: i64| sub[[a as usize, b as usize]];
+            let each = |a: &[i64], b: &[i64]| align(a, b, score, |length| 11 + (length - 1));
+            Arrays::new().with("score", of_pairs(p, arrays, each))
+        },
+        tolerance: EXACT,
+    };
     vec![
         strings("string/edit_distance.ure", "edit_distance", |_, arrays| {
             let (a, b) = (arrays.ints("a"), arrays.ints("b"));
@@ -68,33 +95,8 @@ pub fn references() -> Vec<Reference> {
             },
             tolerance: EXACT,
         },
-        Reference {
-            file: "string/smith_waterman_batch.ure",
-            system: "smith_waterman_batch",
-            sizes: &[
-                &[1, 1, 1, 1],
-                &[3, 5, 1, 2],
-                &[33, 4, 7, 4],
-                &[7, 1, 6, 3],
-                &[70, 6, 5, 5],
-            ],
-            inputs: |p, rng| {
-                let [s] = p.get(["S"]);
-                // Matches are worth a lot, so that gaps can pay.
-                let mut sub = rng.ints([s, s], -4, 3);
-                for letter in 0..s {
-                    sub[[letter, letter]] = 14;
-                }
-                pairs(p, rng, s as i64).with("sub", sub)
-            },
-            outputs: |p, arrays| {
-                let sub = arrays.ints("sub");
-                let score = |a: i64, b: i64| sub[[a as usize, b as usize]];
-                let each = |a: &[i64], b: &[i64]| align(a, b, score, |length| 11 + (length - 1));
-                Arrays::new().with("score", of_pairs(p, arrays, each))
-            },
-            tolerance: EXACT,
-        },
+        smith_waterman("smith_waterman_batch"),
+        smith_waterman("smith_waterman_batch32"),
     ]
 }
 

@@ -1,36 +1,50 @@
-//! `systola bench cuda`: mappings compiled for a GPU beside its limits.
+//! `systola bench cuda`: mappings compiled for a GPU beside its limits, and beside libraries.
 //!
-//! Every mapping of a problem that is meant for GPUs is compiled, checked against sums in f64 and timed; the table
-//! shows the fastest, or all of them. The limit is the longer of two times: to move what must be read and
+//! The mappings of a problem are compiled, checked against sums in f64 and timed; the table shows the fastest, or all of
+//! them, each row as soon as it is known. The limit is the longer of two times: to move what must be read and
 //! written at the speed of a copy on the device, which is measured, and to multiply-add at the rate that
 //! multiprocessors, lanes and clock allow.
 
-mod problems;
+mod alignment;
+mod arrays;
+mod case;
+mod conv;
+mod designs;
+mod limits;
+mod matmul;
+mod measure;
+mod peers;
+mod sample;
+mod startup;
+mod stencil;
+mod table;
+mod windows;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use systola::ir::Scalar;
-use systola::ir::kernel::BufferKind;
-use systola::rt::HostArray;
-use systola::rt::cuda::{DeviceArray, Gpu};
-use systola::rt::timing::Timing;
-use systola::{CudaOptions, Fix, compile_cuda};
+use systola::rt::cuda::Gpu;
 
-use super::family::Family;
-use super::problem::{Problem, Scale};
-use super::tools::{Progress, root};
+use self::alignment::Score;
+use self::arrays::Arrays;
+use self::case::{Case, Group};
+use self::conv::Precision;
+use self::limits::Limits;
+use self::measure::{Kernel, Measured, OnDevice};
+use self::peers::Peers;
+use super::tools::root;
 use crate::runtime::fail_alone;
-use crate::source::{Outcome, Status, read_text};
-use crate::table::{Align, Table};
+use crate::source::{Failure, Outcome, Status};
 use crate::term;
 
 const EXAMPLES: &str = "\
 Examples:
-  systola bench cuda                    everything, in a few minutes
-  systola bench cuda --only conv2d      2-D convolution alone
-  systola bench cuda --all-mappings     a row for every mapping that was tried
+  systola bench cuda                             everything, in a few minutes
+  systola bench cuda --with-peers                beside the libraries of this machine
+  systola bench cuda --only conv2d --k 3,9,20    2-D convolution with some filters
+  systola bench cuda --all-mappings              a row for every mapping that was tried
 
-Every result is checked before its time counts. Times are medians of warm runs, between
+Every result is checked before its time counts: the first and last 40 rows, 200 random rows and the first and
+last 40 columns against sums in f64; smaller results in full. Times are medians of 21 warm runs, between
 two events on the device: without compiling, and with all arrays on the GPU.";
 
 /// Time mappings compiled for an NVIDIA GPU beside its limits
@@ -38,11 +52,23 @@ two events on the device: without compiling, and with all arrays on the GPU.";
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Only these problems; can be given more than once
-    #[arg(long, value_name = "PROBLEM")]
-    only: Vec<Family>,
+    #[arg(long, value_name = "PROBLEMS")]
+    only: Vec<Group>,
+    /// Only filters of these sizes: 3 is 3 × 3 or 3 taps, 5x17 is 5 rows of 17
+    #[arg(long, value_name = "K", value_delimiter = ',')]
+    k: Vec<String>,
+    /// Only mappings of this name; can be given more than once
+    #[arg(long, value_name = "NAME")]
+    mapping: Vec<String>,
     /// A row for every mapping, not only for the fastest
     #[arg(long)]
     all_mappings: bool,
+    /// Run the scripts of bench/peers/cuda with python3, and show how many times longer the libraries take
+    #[arg(long)]
+    with_peers: bool,
+    /// The same from a file with what the scripts printed
+    #[arg(long, value_name = "FILE", conflicts_with = "with_peers")]
+    peers: Option<PathBuf>,
     /// Which GPU, by its number in `systola devices`
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: usize,
@@ -51,228 +77,188 @@ pub struct Args {
     small: bool,
 }
 
-/// What a device can do at most.
-struct Limits {
-    /// Bytes read and written in a second.
-    copy: f64,
-    /// Operations in a second, a fused multiply-add counted as two.
-    fma: f64,
-}
-
-struct Row {
-    problem: String,
-    mapping: String,
-    outcome: Result<Measured, String>,
-}
-
-struct Measured {
-    timing: Timing,
-    registers: u32,
-    spilled: u32,
-    limit: f64,
-    operations: f64,
-    bytes: f64,
-}
-
 pub fn run(args: &Args) -> Outcome {
     let root = root()?;
+    let mut peers = Peers::default();
+    if let Some(path) = &args.peers {
+        peers.read(path).map_err(Failure::new)?;
+    }
     let gpu = Gpu::open(args.device).map_err(|e| fail_alone(&e))?;
-    let scale = if args.small {
-        Scale::Small
-    } else {
-        Scale::Full
+    let elements = if args.small { 1 << 20 } else { 1 << 28 };
+    let limits = Limits::measure(&gpu, elements).map_err(|e| fail_alone(&e))?;
+    term::print(limits.describe(&gpu.info));
+    let mut status = Status::Done;
+    let mut bench = Bench {
+        args,
+        root: &root,
+        limits,
+        peers,
+        arrays: Arrays::default(),
+        here: OnDevice::default(),
     };
-    let wanted = |family: &Family| args.only.is_empty() || args.only.contains(family);
-    let list: Vec<_> = Family::ALL
-        .into_iter()
-        .filter(wanted)
-        .flat_map(|family| problems::problems(family, scale))
-        .collect();
-    let mut progress = Progress::new(1 + list.len());
-    progress.step("the limits of this GPU");
-    let limits = limits(&gpu, scale).map_err(|e| fail_alone(&e))?;
-    let mut rows = Vec::new();
-    for case in list {
-        progress.step(&case.name);
-        let problem = (case.make)()?;
-        let mut tried: Vec<Row> = case
-            .mappings
-            .iter()
-            .map(|mapping| Row {
-                problem: case.name.clone(),
-                mapping: mapping.to_string(),
-                outcome: time(&root, args.device, &problem, mapping, &limits),
-            })
-            .collect();
-        if !args.all_mappings {
-            tried.sort_by(|a, b| a.seconds().total_cmp(&b.seconds()));
-            tried.truncate(1);
-        }
-        rows.extend(tried);
-    }
-    progress.finish();
-    let info = &gpu.info;
-    term::print(format!(
-        "{}, {} multiprocessors, CUDA {}.{}\ncopy  {:.2} TB/s (read + written)\nFMA   {:.1} TFLOP/s at {:.2} GHz\n\n{}",
-        info.name,
-        info.multiprocessors,
-        info.driver.0,
-        info.driver.1,
-        limits.copy / 1e12,
-        limits.fma / 1e12,
-        f64::from(info.clock_khz) / 1e6,
-        table(&rows)
-    ));
-    let failed = rows.iter().any(|r| r.outcome.is_err());
-    Ok(if failed {
-        Status::Limitation
-    } else {
-        Status::Done
-    })
-}
-
-impl Row {
-    fn seconds(&self) -> f64 {
-        match &self.outcome {
-            Ok(measured) => measured.timing.median(),
-            Err(_) => f64::INFINITY,
-        }
-    }
-}
-
-fn table(rows: &[Row]) -> String {
-    let mut align = vec![Align::Left, Align::Left];
-    align.extend([Align::Right; 6]);
-    let mut table = Table::new(0, align);
-    table.header([
-        "problem",
-        "mapping",
-        "limit ms",
-        "ms",
-        "of limit",
-        "TFLOP/s",
-        "GB/s",
-        "registers",
-    ]);
-    for row in rows {
-        match &row.outcome {
-            Err(why) => table.row([&row.problem, &row.mapping, why]),
-            Ok(m) => {
-                let seconds = m.timing.median();
-                let spilled = if m.spilled > 0 {
-                    format!(" + {} B spilled", m.spilled)
-                } else {
-                    String::new()
-                };
-                table.row([
-                    row.problem.clone(),
-                    row.mapping.clone(),
-                    format!("{:.3}", m.limit * 1e3),
-                    format!("{:.3}", seconds * 1e3),
-                    format!("{:.0} %", 100.0 * m.limit / seconds),
-                    format!("{:.2}", m.operations / seconds / 1e12),
-                    format!("{:.0}", m.bytes / seconds / 1e9),
-                    format!("{}{spilled}", m.registers),
-                ]);
+    for group in Group::ALL {
+        if args.only.is_empty() || args.only.contains(&group) {
+            status = bench.group(group)?.max(status);
+            if group == Group::Startup {
+                term::print(startup::measure(&root, args.device)?);
             }
         }
     }
-    table.render()
+    Ok(status)
 }
 
-/// Copies larger than any cache, and what the clock allows.
-fn limits(gpu: &std::sync::Arc<Gpu>, scale: Scale) -> Result<Limits, systola::rt::Error> {
-    let elements = match scale {
-        Scale::Full => 1 << 28,
-        Scale::Small => 1 << 20,
-    };
-    let from = DeviceArray::from_view(gpu, &HostArray::zeros(Scalar::F32, &[elements])?.view())?;
-    let mut to = DeviceArray::new(gpu, Scalar::F32, &[elements])?;
-    let mut samples = Vec::new();
-    for _ in 0..11 {
-        samples.push(to.copy_from(&from)?);
-    }
-    let seconds = Timing { samples }.median();
-    // A multiprocessor has 128 lanes of single precision since capability 8.6, and had 64 before.
-    let lanes = if gpu.info.capability < (8, 6) {
-        64.0
-    } else {
-        128.0
-    };
-    let clock = f64::from(gpu.info.clock_khz) * 1e3;
-    Ok(Limits {
-        copy: 2.0 * from.bytes() as f64 / seconds,
-        fma: f64::from(gpu.info.multiprocessors) * lanes * 2.0 * clock,
-    })
+struct Bench<'a> {
+    args: &'a Args,
+    root: &'a Path,
+    limits: Limits,
+    peers: Peers,
+    arrays: Arrays,
+    here: OnDevice,
 }
 
-fn time(
-    root: &Path,
-    device: usize,
-    problem: &Problem,
-    mapping: &str,
-    limits: &Limits,
-) -> Result<Measured, String> {
-    let path = root.join("gallery").join(problem.program);
-    let text = read_text(&path).map_err(|_| format!("cannot read {}", path.display()))?;
-    let module = systola::load(&text).map_err(|found| match found.first() {
-        Some(diagnostic) => diagnostic.to_string(),
-        None => "refused".to_string(),
-    })?;
-    let said = |e: systola::cpu::Error| e.to_string();
-    let failed = |e: systola::rt::Error| e.to_string();
-    let mut options = CudaOptions::from_env().map_err(said)?;
-    options.device = device;
-    options.fix = match problem.fix {
-        [] => Fix::Nothing,
-        names => Fix::Names(names.iter().map(ToString::to_string).collect()),
-    };
-    let compiled = compile_cuda(&module, mapping, &problem.sizes, &options).map_err(said)?;
-    let gpu = compiled.loaded().gpu();
-    let mut inputs = Vec::new();
-    for input in &problem.inputs {
-        let host = input.aligned().map_err(failed)?;
-        let array = DeviceArray::from_view(gpu, &host.view()).map_err(failed)?;
-        inputs.push((input.name, array));
+impl Bench<'_> {
+    /// Compiles, measures and prints the problems of a group.
+    fn group(&mut self, group: Group) -> Outcome {
+        let (size, cases) = cases(group, self.args.small);
+        let wanted = |case: &&Case| {
+            let k = &self.args.k;
+            k.is_empty() || k.iter().any(|k| fits(k, case.peer.as_deref()))
+        };
+        let cases: Vec<&Case> = cases.iter().filter(wanted).collect();
+        let mut list = Vec::new();
+        for case in cases {
+            let mut names = measure::mappings(self.root, case).map_err(Failure::new)?;
+            let only = &self.args.mapping;
+            names.retain(|name| only.is_empty() || only.contains(name));
+            if !names.is_empty() {
+                list.push((case, names));
+            }
+        }
+        if list.is_empty() {
+            return Ok(Status::Done);
+        }
+        let n: usize = list.iter().map(|(_, names)| names.len()).sum();
+        term::eprint(format!("{}: compiling {n} mappings\n", group.title()));
+        let kernels = measure::compile_all(self.root, self.args.device, &list);
+        if self.args.with_peers {
+            term::eprint(format!("{}: the peers\n", group.title()));
+            let cases: Vec<&Case> = list.iter().map(|(case, _)| *case).collect();
+            self.peers.measure(self.root, group, size, &cases);
+        }
+        term::print(table::header(group, &self.peers));
+        let mut status = Status::Done;
+        let mut names = Vec::new();
+        for ((case, _), kernels) in list.iter().zip(kernels) {
+            status = self.case(group, case, kernels).max(status);
+            names.push(case.name.clone());
+        }
+        for note in self.peers.notes(group, &names) {
+            term::print(format!("  {note}\n"));
+        }
+        Ok(status)
     }
-    let inputs: Vec<(&str, &DeviceArray)> = inputs.iter().map(|(n, a)| (*n, a)).collect();
-    let output = compiled
-        .program()
-        .buffers
-        .iter()
-        .find(|b| b.name == problem.output && matches!(b.kind, BufferKind::Output { .. }));
-    let ty = output
-        .map(|b| b.ty)
-        .ok_or("the program has no such output")?;
-    let shape = &problem.expected.shape;
-    let mut z = DeviceArray::new(gpu, ty, shape).map_err(failed)?;
-    let once = |z: &mut DeviceArray| {
-        let mut outputs = [(problem.output, z)];
-        compiled
-            .run_on_device(&problem.sizes, &inputs, &mut outputs)
-            .map(|stats| stats.kernel_seconds)
-            .map_err(said)
-    };
-    once(&mut z)?;
-    let mut host = HostArray::zeros(ty, shape).map_err(failed)?;
-    z.copy_to(&mut host.view_mut()).map_err(failed)?;
-    let values = super::ours::floats(&host)?;
-    if let Some(fault) = problem.expected.fault(shape, &values) {
-        return Err(format!("wrong: {fault}"));
+
+    fn case(&mut self, group: Group, case: &Case, kernels: Vec<Kernel>) -> Status {
+        let data = (case.make)(&self.arrays);
+        let mut tried: Vec<(String, Result<Measured, String>)> = Vec::new();
+        for Kernel { mapping, compiled } in kernels {
+            let outcome = compiled.and_then(|compiled| {
+                self.here.put(compiled.gpu(), &data)?;
+                measure::time(&compiled, &data, &self.here)
+            });
+            tried.push((mapping, outcome));
+        }
+        let seconds = |outcome: &Result<Measured, String>| match outcome {
+            Ok(measured) => measured.timing.median(),
+            Err(_) => f64::INFINITY,
+        };
+        // One that is refused or wrong is never passed over in silence.
+        let failed = tried.iter().any(|(_, outcome)| outcome.is_err());
+        if !self.args.all_mappings {
+            let best = tried
+                .iter()
+                .map(|(_, o)| seconds(o))
+                .fold(f64::INFINITY, f64::min);
+            tried.retain(|(_, outcome)| outcome.is_err() || seconds(outcome) == best);
+        }
+        for (mapping, outcome) in &tried {
+            let row = table::row(group, case, mapping, outcome, &self.limits, &self.peers);
+            term::print(row);
+        }
+        if failed {
+            Status::Limitation
+        } else {
+            Status::Done
+        }
     }
-    once(&mut z)?;
-    let mut samples = Vec::new();
-    for _ in 0..21 {
-        samples.push(once(&mut z)?);
-    }
-    let resources = compiled.loaded().resources().map_err(failed)?;
-    let bytes_time = problem.work.bytes / limits.copy;
-    Ok(Measured {
-        timing: Timing { samples },
-        registers: resources.iter().map(|r| r.0).max().unwrap_or(0),
-        spilled: resources.iter().map(|r| r.1).max().unwrap_or(0),
-        limit: bytes_time.max(problem.work.operations / limits.fma),
-        operations: problem.work.operations,
-        bytes: problem.work.bytes,
-    })
 }
+
+/// Is `3` or `5x17` this filter?
+fn fits(k: &str, filter: Option<&str>) -> bool {
+    filter.is_some_and(|filter| filter == k || filter == format!("{k}x{k}"))
+}
+
+/// The problems of a group, and the size that they have in common.
+fn cases(group: Group, small: bool) -> (usize, Vec<Case>) {
+    let pick = |full, tiny| if small { tiny } else { full };
+    match group {
+        Group::Conv1d => {
+            let n = pick(1 << 28, 1 << 14);
+            let taps: &[usize] = if small { &[1, 5] } else { &[1, 5, 17, 64] };
+            let cases = taps.iter().map(|taps| conv::conv1d(n, *taps));
+            (n, cases.collect())
+        }
+        Group::Conv2d => {
+            let n = pick(8192, 100);
+            let mut filters: Vec<[usize; 2]> = (2..=pick(20, 3)).map(|k| [k, k]).collect();
+            filters.extend([[1, 9], [9, 1]]);
+            if !small {
+                filters.push([5, 17]);
+            }
+            let cases = filters.into_iter();
+            let cases = cases.map(|filter| conv::conv2d(n, filter, Precision::Single));
+            (n, cases.collect())
+        }
+        Group::Conv2dF64 => {
+            let n = pick(8192, 100);
+            let filters: &[usize] = if small { &[3] } else { &[3, 5, 7, 9, 13, 20] };
+            let cases = filters.iter();
+            let cases = cases.map(|k| conv::conv2d(n, [*k, *k], Precision::Double));
+            (n, cases.collect())
+        }
+        Group::Windows => {
+            let n = pick(8192, 100);
+            let cases = windows::WINDOWS.map(|window| windows::window(window, n));
+            (n, cases.into())
+        }
+        Group::Stencil => {
+            let (n, many) = (pick(8192, 150), pick(1000, 23));
+            let cases = stencil::STENCILS.map(|stencil| stencil::sweeps(stencil, n, 13, many));
+            (n, cases.into())
+        }
+        Group::Designs1d => {
+            let n = pick(1 << 26, 1 << 12);
+            let of = |q: usize| designs::LINES.map(|d| designs::design(d, n, [1, q]));
+            (n, [2, 5].map(of).into_iter().flatten().collect())
+        }
+        Group::Designs2d => {
+            let n = pick(4096, 60);
+            let of = |k: usize| designs::IMAGES.map(|d| designs::design(d, n, [k, k]));
+            (n, [2, 5].map(of).into_iter().flatten().collect())
+        }
+        Group::Startup => (0, Vec::new()),
+        Group::Matmul => {
+            let n = pick(4096, 100);
+            (n, vec![matmul::matmul(n)])
+        }
+        Group::Alignment => {
+            let (pairs, n) = (pick(1 << 16, 100), pick(256, 30));
+            let cases = [Score::I16, Score::I32];
+            let cases = cases.map(|score| alignment::smith_waterman(pairs, n, score));
+            (pairs, cases.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

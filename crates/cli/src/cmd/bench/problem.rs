@@ -264,48 +264,7 @@ fn conv2d(name: String, n: usize, k: usize) -> Problem {
     }
 }
 
-/// As large as the picture, which is zero outside.
-pub fn conv2d_same(name: String, n: usize, [h, q]: [usize; 2]) -> Problem {
-    let mut random = Random(2);
-    let x = random.floats(n * n);
-    let w = random.floats(h * q);
-    let (u, v) = (h / 2, q / 2);
-    let (rows, columns) = (n + h - 1, n + q - 1);
-    let mut padded = vec![0f32; rows * columns];
-    for (r, row) in x.chunks(n).enumerate() {
-        padded[(r + u) * columns + v..][..n].copy_from_slice(row);
-    }
-    Problem {
-        family: Family::Conv2d,
-        name,
-        program: "conv2d/same.ure",
-        mapping: "quads",
-        sizes: vec![
-            ("R", n as i64),
-            ("C", n as i64),
-            ("H", h as i64),
-            ("Q", q as i64),
-        ],
-        fix: &["H", "Q"],
-        output: "z",
-        expected: Expected {
-            shape: vec![n, n],
-            values: reference::conv2d(&padded, &w, [n, n], [h, q]),
-            tolerance: tolerance(h * q),
-        },
-        one_thread_only: false,
-        work: Work {
-            operations: 2.0 * (n * n * h * q) as f64,
-            bytes: 8.0 * (n * n) as f64,
-        },
-        inputs: vec![
-            Input::new("x", &[n, n], Values::F32(x)),
-            Input::new("w", &[h, q], Values::F32(w)),
-        ],
-    }
-}
-
-pub fn matmul(name: String, n: usize) -> Problem {
+fn matmul(name: String, n: usize) -> Problem {
     let mut random = Random(3);
     let (a, b) = (random.floats(n * n), random.floats(n * n));
     Problem {

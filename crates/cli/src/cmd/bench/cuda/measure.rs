@@ -1,0 +1,222 @@
+//! One mapping of one problem: compiled, checked, timed.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use systola::ir::kernel::BufferKind;
+use systola::rt::HostArray;
+use systola::rt::cuda::{DeviceArray, Gpu};
+use systola::rt::timing::Timing;
+use systola::{CudaCompiled, CudaOptions, Fix, compile_cuda};
+
+use super::arrays::Array;
+use super::case::{Case, Data, Mappings, Trial};
+use crate::source::read_text;
+
+/// Lowering recurses with the depth of expressions.
+const STACK: usize = 256 << 20;
+
+const REPEATS: usize = 21;
+
+/// A kernel, or why there is none.
+pub struct Kernel {
+    pub mapping: String,
+    pub compiled: Result<CudaCompiled, String>,
+}
+
+pub struct Measured {
+    pub timing: Timing,
+    pub registers: u32,
+    /// Bytes of local memory.
+    pub spilled: u32,
+}
+
+/// The mappings of a case, in the order in which they are tried.
+pub fn mappings(root: &Path, case: &Case) -> Result<Vec<String>, String> {
+    match case.mappings {
+        Mappings::These(names) => Ok(names.iter().map(ToString::to_string).collect()),
+        Mappings::Of { system, but } => {
+            let module = load(root, case.program)?;
+            let all = module.mappings.iter().filter(|m| m.system == system);
+            let all = all.filter(|m| !but.contains(&m.name.as_str()));
+            Ok(all.map(|m| m.name.clone()).collect())
+        }
+    }
+}
+
+/// Compiles all mappings of all cases on all threads, before anything is timed.
+pub fn compile_all(root: &Path, device: usize, cases: &[(&Case, Vec<String>)]) -> Vec<Vec<Kernel>> {
+    // What a thread needs of a case: its closures stay here.
+    let jobs: Vec<_> = cases
+        .iter()
+        .enumerate()
+        .flat_map(|(n, (case, mappings))| {
+            let sizes = &case.sizes;
+            let job = move |mapping| (n, case.program, case.fix, sizes, mapping);
+            mappings.iter().map(job)
+        })
+        .collect();
+    let next = AtomicUsize::new(0);
+    let done: Mutex<BTreeMap<usize, Result<CudaCompiled, String>>> = Mutex::default();
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some((_, program, fix, sizes, mapping)) = jobs.get(at) else {
+                break;
+            };
+            let made = compile(root, device, program, fix, sizes, mapping);
+            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+            done.insert(at, made);
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let started: Vec<_> = (0..threads.min(jobs.len()))
+            .filter_map(|_| {
+                let builder = std::thread::Builder::new().stack_size(STACK);
+                builder.spawn_scoped(scope, work).ok()
+            })
+            .collect();
+        if started.is_empty() {
+            work();
+        }
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let mut kernels: Vec<Vec<Kernel>> = cases.iter().map(|_| Vec::new()).collect();
+    for (at, (case, .., mapping)) in jobs.into_iter().enumerate() {
+        let compiled = done.remove(&at);
+        kernels[case].push(Kernel {
+            mapping: mapping.clone(),
+            compiled: compiled.unwrap_or_else(|| Err("not compiled".to_string())),
+        });
+    }
+    kernels
+}
+
+pub fn load(root: &Path, program: &str) -> Result<systola::ir::system::Module, String> {
+    let path = root.join("gallery").join(program);
+    let text = read_text(&path).map_err(|_| format!("cannot read {}", path.display()))?;
+    systola::load(&text).map_err(|found| match found.first() {
+        Some(diagnostic) => diagnostic.to_string(),
+        None => "refused".to_string(),
+    })
+}
+
+fn compile(
+    root: &Path,
+    device: usize,
+    program: &str,
+    fix: &[&str],
+    sizes: &[(&str, i64)],
+    mapping: &str,
+) -> Result<CudaCompiled, String> {
+    let module = load(root, program)?;
+    let mut options = CudaOptions::from_env().map_err(|e| e.to_string())?;
+    options.device = device;
+    options.fix = fixed(fix);
+    compile_cuda(&module, mapping, sizes, &options).map_err(|e| e.to_string())
+}
+
+pub fn fixed(names: &[&str]) -> Fix {
+    match names {
+        [] => Fix::Nothing,
+        names => Fix::Names(names.iter().map(ToString::to_string).collect()),
+    }
+}
+
+/// Inputs on the device; those that the next problem has too stay there.
+#[derive(Default)]
+pub struct OnDevice {
+    arrays: Vec<(Arc<Array>, DeviceArray)>,
+}
+
+impl OnDevice {
+    pub fn put(&mut self, gpu: &Arc<Gpu>, data: &Data) -> Result<(), String> {
+        let wanted = |array: &Arc<Array>| data.inputs.iter().any(|(_, a)| Arc::ptr_eq(a, array));
+        self.arrays.retain(|(array, _)| wanted(array));
+        for (_, array) in &data.inputs {
+            if self.find(array).is_none() {
+                let view = array.view().map_err(|e| e.to_string())?;
+                let copy = DeviceArray::from_view(gpu, &view).map_err(|e| e.to_string())?;
+                self.arrays.push((Arc::clone(array), copy));
+            }
+        }
+        Ok(())
+    }
+
+    fn find(&self, array: &Arc<Array>) -> Option<&DeviceArray> {
+        let found = self.arrays.iter().find(|(a, _)| Arc::ptr_eq(a, array));
+        found.map(|(_, copy)| copy)
+    }
+}
+
+/// Runs every trial and checks it, then times the last.
+pub fn time(compiled: &CudaCompiled, data: &Data, here: &OnDevice) -> Result<Measured, String> {
+    let mut inputs = Vec::new();
+    for (name, array) in &data.inputs {
+        let copy = here.find(array).ok_or("an input is not on the device")?;
+        inputs.push((*name, copy));
+    }
+    let mut outputs = Vec::new();
+    for trial in &data.trials {
+        outputs = make_outputs(compiled, trial)?;
+        run(compiled, trial, &inputs, &mut outputs)?;
+        for (output, (_, array)) in trial.outputs.iter().zip(&outputs) {
+            let mut host =
+                HostArray::zeros(array.ty(), array.shape()).map_err(|e| e.to_string())?;
+            let copied = array.copy_to(&mut host.view_mut());
+            copied.map_err(|e| e.to_string())?;
+            if let Some(fault) = (output.check)(&host) {
+                return Err(format!("wrong: {}: {fault}", output.name));
+            }
+        }
+    }
+    let trial = data.trials.last().ok_or("nothing to run")?;
+    let mut samples = Vec::new();
+    let slow = run(compiled, trial, &inputs, &mut outputs)? > 0.5;
+    for _ in 0..if slow { 3 } else { REPEATS } {
+        samples.push(run(compiled, trial, &inputs, &mut outputs)?);
+    }
+    let resources = compiled.loaded().resources().map_err(|e| e.to_string())?;
+    Ok(Measured {
+        timing: Timing { samples },
+        registers: resources.iter().map(|r| r.0).max().unwrap_or(0),
+        spilled: resources.iter().map(|r| r.1).max().unwrap_or(0),
+    })
+}
+
+fn make_outputs(
+    compiled: &CudaCompiled,
+    trial: &Trial,
+) -> Result<Vec<(&'static str, DeviceArray)>, String> {
+    let buffers = &compiled.program().buffers;
+    let mut made = Vec::new();
+    for output in &trial.outputs {
+        let is_it = |kind: &BufferKind| matches!(kind, BufferKind::Output { .. });
+        let found = buffers
+            .iter()
+            .find(|b| b.name == output.name && is_it(&b.kind));
+        let Some(buffer) = found else {
+            return Err(format!("the program has no output `{}`", output.name));
+        };
+        let array = DeviceArray::new(compiled.gpu(), buffer.ty, &output.shape);
+        made.push((output.name, array.map_err(|e| e.to_string())?));
+    }
+    Ok(made)
+}
+
+fn run(
+    compiled: &CudaCompiled,
+    trial: &Trial,
+    inputs: &[(&str, &DeviceArray)],
+    outputs: &mut [(&'static str, DeviceArray)],
+) -> Result<f64, String> {
+    let mut outputs: Vec<(&str, &mut DeviceArray)> =
+        outputs.iter_mut().map(|(name, a)| (*name, a)).collect();
+    compiled
+        .run_on_device(&trial.sizes, inputs, &mut outputs)
+        .map(|stats| stats.kernel_seconds)
+        .map_err(|e| e.to_string())
+}
