@@ -30,19 +30,23 @@ use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
 
 use crate::apply_mapping::Failure;
 use crate::decide::Decide;
+use crate::kernel::borders::Borders;
 use crate::kernel::crossing::{narrow, split};
+use crate::kernel::flags::{Flags, flagged, narrow_turns, with_flags};
 use crate::kernel::launches::Launches;
 use crate::kernel::linking::link;
-use crate::kernel::loops::emit;
+use crate::kernel::loops::{Stored, emit};
 use crate::kernel::partition::Partition;
 use crate::kernel::slots::Slots;
 use crate::kernel::tidy::tidy;
 use crate::kernel::wide::widen;
 
+pub mod borders;
 pub mod builder;
 pub mod cells;
 pub mod crossing;
 pub mod facts;
+pub mod flags;
 pub mod interior;
 pub mod launches;
 pub mod linking;
@@ -121,6 +125,8 @@ fn lower_blocks(
     blocks: Blocks,
 ) -> Result<Program, Failure> {
     refuse(array)?;
+    let by_flags = flagged(array).next().is_some();
+    let array = &with_flags(array, by_flags);
     let mut slots = Slots::new(array, decide)?;
     if let Some(split) = split(array, decide, &slots)? {
         let parts = lower_kernel(&split.parts, decide, machine)?;
@@ -140,13 +146,21 @@ fn lower_launch(
     array: &Array,
     decide: &Decide,
     machine: &Machine,
-    slots: Slots,
+    mut slots: Slots,
 ) -> Result<Program, Failure> {
     let partition = Partition::new(array, decide, &slots, machine)?;
+    narrow_turns(array, decide, &partition, &mut slots)?;
     let mut program = declare(array);
     let launches = Launches::declare(array, decide, &mut program)?;
+    let borders = Borders::declare(array, decide, &partition, &mut program)?;
+    let flags = Flags::declare(array, &slots, &partition, &mut program)?;
+    let stored = Stored {
+        launches: &launches,
+        borders: &borders,
+        flags: flags.as_ref(),
+    };
     let mut kernel = tidy(emit(
-        array, decide, machine, &slots, &partition, &launches, &program,
+        array, decide, machine, &slots, &partition, stored, &program,
     )?);
     if let Some(threads) = &machine.threads {
         kernel = widen(kernel, &program.buffers, threads.wide_bytes);
@@ -168,13 +182,10 @@ fn refuse(array: &Array) -> Result<(), Failure> {
             };
             let loaded = matches!(cell.role, Role::Propagation { .. });
             let what = match link.realisation {
-                Realisation::Flags => "between blocks of one launch",
                 Realisation::Message => "between nodes",
                 Realisation::Tree if crosses(&[PlaceLevel::Node]) => "between nodes",
-                Realisation::Broadcast
-                    if !loaded && crosses(&[PlaceLevel::Node, PlaceLevel::Block]) =>
-                {
-                    "between blocks of one launch"
+                Realisation::Broadcast if !loaded && crosses(&[PlaceLevel::Node]) => {
+                    "between nodes"
                 }
                 Realisation::Wire
                 | Realisation::Register
@@ -182,6 +193,7 @@ fn refuse(array: &Array) -> Result<(), Failure> {
                 | Realisation::Shuffle
                 | Realisation::Shared
                 | Realisation::Launch
+                | Realisation::Flags
                 | Realisation::Reinject
                 | Realisation::Broadcast
                 | Realisation::Tree

@@ -26,6 +26,8 @@ pub struct Here<'s> {
     pub pe: &'s PeKey,
     /// The coordinates of the point.
     pub point: Vec<Form>,
+    /// Where the slot has this point.
+    pub valid: Cond,
 }
 
 impl Here<'_> {

@@ -99,16 +99,18 @@ impl Emitter<'_> {
                 self.launches
                     .read(&mut self.b, &self.facts, source, name, index)
             }
+            Realisation::Flags => {
+                let (b, facts) = (&mut self.b, &self.facts);
+                self.borders
+                    .read(b, facts, array, (port, link), name, here)?
+            }
             Realisation::Register
             | Realisation::Buffer
             | Realisation::Shuffle
             | Realisation::Shared
             | Realisation::Broadcast
             | Realisation::Tree => self.queued(source, link, name, here)?,
-            Realisation::Reinject
-            | Realisation::Flags
-            | Realisation::Message
-            | Realisation::Hole => Vec::new(),
+            Realisation::Reinject | Realisation::Message | Realisation::Hole => Vec::new(),
         };
         Ok(Bundle::of(&cell.ty, &mut values.into_iter()).unwrap_or_else(|| self.nothing(&cell.ty)))
     }
