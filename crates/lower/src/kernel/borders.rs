@@ -8,10 +8,10 @@
 use std::collections::HashMap;
 
 use systola_ir::array::{Array, Link, Port};
-use systola_ir::form::{Cond, Form, Overflow};
+use systola_ir::form::{Cond, Form, Overflow, Rel};
 use systola_ir::kernel::{Access, Buffer, BufferKind, Memory, Program, Stmt};
 use systola_ir::system::Axis;
-use systola_ir::{BufferId, Scalar, ValueId, VarId};
+use systola_ir::{BufferId, DimId, Scalar, ValueId, VarId};
 
 use crate::apply_mapping::reads_at;
 use crate::clock::domain;
@@ -93,6 +93,7 @@ impl Borders {
         &self,
         builder: &mut Builder,
         facts: &Facts<'_>,
+        lane: Option<DimId>,
         cell: VarId,
         here: &Here<'_>,
         values: &[ValueId],
@@ -101,9 +102,15 @@ impl Borders {
             return Ok(());
         };
         let at = |f: &Form| f.substitute(&|d| here.point.get(d.index()).cloned());
-        let when = facts.simplify(&here.valid.clone().and(border.when.map(&at)?));
+        let when = each_once(here.valid.clone().and(border.when.map(&at)?));
+        let mut when = facts.simplify(&when);
         if when == Cond::Const(false) {
             return Ok(());
+        }
+        // Most often one lane has the border: then the rest is the same for all.
+        if let Some((lane, at)) = lane.and_then(|l| Some((l, facts.pinned(l, &when)?))) {
+            let rest = when.map(&|f| f.substitute(&|d| (d == lane).then(|| Form::from(at))))?;
+            when = facts.simplify(&rest).and(Cond::cmp(Rel::Eq, lane, at));
         }
         let index = border.index(here.slot)?;
         for ((buffer, _), value) in border.buffers.iter().zip(values) {
@@ -119,8 +126,8 @@ impl Borders {
         Ok(())
     }
 
-    /// What a link brings from another block, where there is something; nothing where nobody reads it. A slot without a point must not touch what another block
-    /// may be writing.
+    /// What a link brings from another block; nothing where nobody reads it. A slot without a point must not touch what
+    /// another block may be writing.
     pub fn read(
         &self,
         builder: &mut Builder,
@@ -135,7 +142,7 @@ impl Borders {
         };
         let live = live(array, port, link)?;
         let at = |f: &Form| f.substitute(&|d| here.point.get(d.index()).cloned());
-        let when = facts.simplify(&here.valid.clone().and(live.map(&at)?));
+        let when = facts.simplify(&each_once(here.valid.clone().and(live.map(&at)?)));
         if when == Cond::Const(false) {
             return Ok(Vec::new());
         }
@@ -165,6 +172,20 @@ impl Border {
         })
         .collect()
     }
+}
+
+/// The same without parts that stand there twice.
+fn each_once(cond: Cond) -> Cond {
+    let Cond::And(parts) = cond else {
+        return cond;
+    };
+    let mut kept: Vec<Cond> = Vec::new();
+    for part in parts {
+        if !kept.contains(&part) {
+            kept.push(part);
+        }
+    }
+    Cond::And(kept)
 }
 
 /// At which points the sink takes a value from this link.

@@ -30,6 +30,12 @@ use crate::kernel::loops::Emitter;
 use crate::kernel::partition::Partition;
 use crate::kernel::slots::{Slots, range};
 
+/// Blocks that wait are told after so many ticks at least.
+const TICKS_OF_A_SIGNAL: i128 = 32;
+
+/// A block with a known number of turns signals so often at least.
+const LEAST_SIGNALS: i128 = 8;
+
 /// How the blocks of a launch wait for each other.
 #[derive(Clone, Debug)]
 pub struct Flags {
@@ -40,6 +46,8 @@ pub struct Flags {
     progress: BufferId,
     /// By launch and the block coordinates that no value crosses: how many blocks have begun.
     arrivals: BufferId,
+    /// So many turns are told of at once.
+    batch: i128,
     /// The first turn of the outermost loop and the one behind its last, over the block; none: the block is one turn.
     turns: Option<(Form, Form)>,
 }
@@ -181,6 +189,10 @@ impl Flags {
                 },
             );
         }
+        let batch = match &turns {
+            Some((first, end)) => batch(slots, partition, end.sub(first).as_constant()),
+            None => 1,
+        };
         let crossed: Vec<usize> = order.iter().map(|o| o.k).collect();
         let still = partition.blocks.iter().filter(|k| !crossed.contains(k));
         let arrivals: Vec<usize> = partition.launches.iter().chain(still).copied().collect();
@@ -190,6 +202,7 @@ impl Flags {
             waits,
             progress: buffer("progress", slots, &progress, program),
             arrivals: buffer("arrivals", slots, &arrivals, program),
+            batch,
             turns,
         }))
     }
@@ -217,6 +230,18 @@ impl Ordered {
             self.lo.add(number)
         }
     }
+}
+
+/// A signal costs as much as some ticks, and a block must not be far ahead of those that wait for it.
+fn batch(slots: &Slots, partition: &Partition, turns: Option<i128>) -> i128 {
+    let inner = partition.steps.iter().skip(1);
+    let mut ticks = inner.map(|k| slots.ranges[*k].constant());
+    let ticks = ticks.try_fold(1i128, |product, range| {
+        let (lo, hi) = range?;
+        product.checked_mul((hi - lo).max(1))
+    });
+    let enough = ticks.map_or(1, |ticks| (TICKS_OF_A_SIGNAL / ticks).max(1));
+    turns.map_or(enough, |turns| enough.min(turns / LEAST_SIGNALS).max(1))
 }
 
 /// Of two waits for the same block the one for the later turn is enough.
@@ -367,7 +392,11 @@ impl Emitter<'_> {
             let extent = Poly::constant(o.extent().as_constant().unwrap_or(1));
             count = count.scale(&extent)?;
         }
-        let ticket = self.b.var("ticket", VarKind::Ticket);
+        let ticket = match flags.order.as_slice() {
+            [only] if !only.downwards && only.lo == Form::zero() => self.coordinate_name(only.k),
+            _ => "ticket".to_string(),
+        };
+        let ticket = self.b.var(&ticket, VarKind::Ticket);
         self.facts.set_range(ticket, Range::new(0, count));
         let still = |k: &&usize| !flags.is_ordered(**k);
         let blocks = self.partition.blocks.iter().filter(still);
@@ -429,37 +458,64 @@ impl Emitter<'_> {
                 self.await_progress(flags, &source, there, Form::from(1));
                 continue;
             };
-            let in_source = |f: &Form| f.substitute(&|d| source.get(d.index()).cloned());
-            let (first, end) = (in_source(first)?, in_source(end)?);
-            let turn = slot[*k].sub(&Form::from(wait.delay.clone()));
-            let left = Cond::cmp(Rel::Lt, turn.clone(), end.clone());
-            let over = there.clone().and(left.clone().negate());
-            let turns = turn.sub(&first).plus(1);
-            self.await_progress(flags, &source, there.and(left), turns);
-            self.await_progress(flags, &source, over, end.sub(&first));
+            let here = |f: &Form, slot: &[Form]| f.substitute(&|d| slot.get(d.index()).cloned());
+            let begins = Cond::cmp(Rel::Eq, slot[*k].clone(), here(first, slot)?);
+            let (first, end) = (here(first, &source)?, here(end, &source)?);
+            // So many turns were over before the one that is waited for.
+            let before = (slot[*k].sub(&Form::from(wait.delay.clone()))).sub(&first);
+            let left = Cond::cmp(Rel::Lt, before.clone(), end.sub(&first));
+            let next = Cond::cmp(Rel::Eq, before.modulo(flags.batch), 0);
+            // What comes later in a batch was there when it began, and after the last turn nothing comes.
+            let new = Cond::Or(vec![begins.clone(), next]);
+            let batch = before.floor_div(flags.batch).plus(1);
+            self.await_progress(
+                flags,
+                &source,
+                there.clone().and(left.clone()).and(new),
+                batch,
+            );
+            let late = self.facts.with(begins.clone());
+            if late.simplify(&left) != Cond::TRUE {
+                let over = there.and(begins).and(left.negate());
+                let all = end.sub(&first).plus(flags.batch - 1);
+                self.await_progress(flags, &source, over, all.floor_div(flags.batch));
+            }
         }
         Ok(())
     }
 
-    /// Waits where it can be that so many turns of the block at a slot are not over.
-    fn await_progress(&mut self, flags: &Flags, source: &[Form], when: Cond, turns: Form) {
+    /// Waits for so many signals of the block at a slot.
+    fn await_progress(&mut self, flags: &Flags, source: &[Form], when: Cond, at_least: Form) {
         let when = self.facts.simplify(&when);
-        if when == Cond::Const(false) || self.facts.is_nonnegative(&turns.neg()) {
+        if when == Cond::Const(false) || self.facts.is_nonnegative(&at_least.neg()) {
             return;
         }
         let flag = self.progress(flags, source);
         self.b.push(Stmt::Await {
             flag: Access { when, ..flag },
-            at_least: turns,
+            at_least,
         });
     }
 
     /// The turn at this slot is over.
-    pub fn signal_blocks(&mut self, slot: &[Form]) {
-        if let Some(flags) = self.flags {
-            let flag = self.progress(flags, slot);
+    pub fn signal_blocks(&mut self, slot: &[Form]) -> Result<(), Failure> {
+        let Some(flags) = self.flags else {
+            return Ok(());
+        };
+        let mut flag = self.progress(flags, slot);
+        if let Some((k, (first, end))) = self.partition.steps.first().zip(flags.turns.as_ref()) {
+            let here = |f: &Form| f.substitute(&|d| slot.get(d.index()).cloned());
+            let over = slot[*k].plus(1);
+            let full = over.sub(&here(first)?).modulo(flags.batch);
+            flag.when = self.facts.simplify(&Cond::Or(vec![
+                Cond::cmp(Rel::Eq, full, 0),
+                Cond::cmp(Rel::Eq, over, here(end)?),
+            ]));
+        }
+        if flag.when != Cond::Const(false) {
             self.b.push(Stmt::Signal { flag });
         }
+        Ok(())
     }
 
     fn progress(&self, flags: &Flags, slot: &[Form]) -> Access {

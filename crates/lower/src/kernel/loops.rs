@@ -432,8 +432,7 @@ impl Emitter<'_> {
         }
         self.await_blocks(slot)?;
         self.loops(at, slot)?;
-        self.signal_blocks(slot);
-        Ok(())
+        self.signal_blocks(slot)
     }
 
     fn loops(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
@@ -905,7 +904,7 @@ impl Emitter<'_> {
                 self.launches
                     .write(&mut self.b, &self.facts, *cell, &owned, &here, &values)?;
                 self.borders
-                    .write(&mut self.b, &self.facts, *cell, &here, &values)?;
+                    .write(&mut self.b, &self.facts, self.lane, *cell, &here, &values)?;
             }
             for cell in &array.body {
                 let value = done.cells[cell].clone();

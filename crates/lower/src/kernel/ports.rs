@@ -39,7 +39,14 @@ impl Emitter<'_> {
         let source = &array.cells[port.source.index()];
         let mut result: Option<Bundle> = None;
         for (guard, link) in open.into_iter().rev() {
-            let value = self.arrives(port, link, name, here, done)?;
+            let mut room = Vec::new();
+            let value = match self.only_lane(link, &guard) {
+                Some((lane, at)) => {
+                    let there = here.with(lane, at, &mut room)?;
+                    self.arrives(port, link, name, &there, done)?
+                }
+                None => self.arrives(port, link, name, here, done)?,
+            };
             result = Some(match result {
                 // Somewhere one of the guards holds, or nobody reads the value.
                 None => value,
@@ -49,6 +56,26 @@ impl Emitter<'_> {
             });
         }
         Ok(result.unwrap_or_else(|| self.nothing(&source.ty)))
+    }
+
+    /// The one lane that takes what a link brings from memory, where blocks hand on borders: all lanes may then have what
+    /// that one loads.
+    fn only_lane(&self, link: &Link, guard: &Cond) -> Option<(DimId, i128)> {
+        let loads = match link.realisation {
+            Realisation::Flags | Realisation::Reinject => self.flags.is_some(),
+            Realisation::Wire
+            | Realisation::Register
+            | Realisation::Buffer
+            | Realisation::Shuffle
+            | Realisation::Shared
+            | Realisation::Launch
+            | Realisation::Message
+            | Realisation::Broadcast
+            | Realisation::Tree
+            | Realisation::Hole => false,
+        };
+        let lane = self.lane.filter(|_| loads)?;
+        Some((lane, self.facts.pinned(lane, guard)?))
     }
 
     pub fn nothing(&mut self, ty: &systola_ir::Type) -> Bundle {
