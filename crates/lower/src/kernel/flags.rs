@@ -25,6 +25,7 @@ use systola_ir::{BufferId, Diagnostic, Scalar};
 
 use crate::apply_mapping::Failure;
 use crate::decide::{Decide, Undecided};
+use crate::kernel::crossing::crosses;
 use crate::kernel::facts::Range;
 use crate::kernel::loops::Emitter;
 use crate::kernel::partition::Partition;
@@ -69,25 +70,24 @@ struct Wait {
     delay: Poly,
 }
 
-/// Does the link lead to another block?
-fn leaves_block(array: &Array, link: &Link) -> bool {
-    let mut moved = array.place.iter().zip(&link.displacement);
-    moved.any(|(c, d)| c.level == PlaceLevel::Block && !d.is_zero())
-}
-
-/// The array with flags on all links between blocks that have no delay and no other way to go. `trees`: also on those
-/// of sums, which become chains through the blocks.
-pub fn with_flags(array: &Array, trees: bool) -> Array {
-    let mut array = array.clone();
-    for n in 0..array.ports.len() {
-        let source = array.ports[n].source;
-        let loaded = matches!(array.cells[source.index()].role, Role::Propagation { .. });
-        for at in 0..array.ports[n].links.len() {
-            let link = &array.ports[n].links[at];
+/// The array with flags on links between nodes, all of which this machine plays, and on those between blocks that have no other
+/// way to go. Sums stay as they are, if that is all there is.
+pub fn with_flags(array: &Array) -> Array {
+    let crosses = |link: &Link, levels: &[PlaceLevel]| {
+        let mut moved = array.place.iter().zip(&link.displacement);
+        moved.any(|(c, d)| levels.contains(&c.level) && !d.is_zero())
+    };
+    let mut made = array.clone();
+    for port in &mut made.ports {
+        let source = &array.cells[port.source.index()];
+        let loaded = matches!(source.role, Role::Propagation { .. });
+        for link in &mut port.links {
             let flagged = match link.realisation {
-                Realisation::Broadcast => !loaded && leaves_block(&array, link),
-                Realisation::Tree => trees && leaves_block(&array, link),
-                Realisation::Flags => true,
+                Realisation::Flags | Realisation::Message => true,
+                Realisation::Broadcast => {
+                    !loaded && crosses(link, &[PlaceLevel::Node, PlaceLevel::Block])
+                }
+                Realisation::Tree => crosses(link, &[PlaceLevel::Node]),
                 Realisation::Wire
                 | Realisation::Register
                 | Realisation::Buffer
@@ -95,15 +95,27 @@ pub fn with_flags(array: &Array, trees: bool) -> Array {
                 | Realisation::Shared
                 | Realisation::Launch
                 | Realisation::Reinject
-                | Realisation::Message
                 | Realisation::Hole => false,
             };
             if flagged {
-                array.ports[n].links[at].realisation = Realisation::Flags;
+                link.realisation = Realisation::Flags;
             }
         }
     }
-    array
+    if flagged(&made).next().is_some() {
+        return with_chains(&made);
+    }
+    made
+}
+
+/// The array with its sums as chains through the blocks.
+pub fn with_chains(array: &Array) -> Array {
+    let mut made = array.clone();
+    let links = made.ports.iter_mut().flat_map(|port| &mut port.links);
+    for link in links.filter(|link| crosses(array, link)) {
+        link.realisation = Realisation::Flags;
+    }
+    made
 }
 
 /// The links that go by flags, with their ports.
