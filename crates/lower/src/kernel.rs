@@ -32,7 +32,7 @@ use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
 use crate::apply_mapping::Failure;
 use crate::decide::Decide;
 use crate::kernel::borders::Borders;
-use crate::kernel::crossing::{narrow, split};
+use crate::kernel::crossing::{Crossing, narrow, split};
 use crate::kernel::flags::{Flags, narrow_turns, with_chains, with_flags};
 use crate::kernel::launches::Launches;
 use crate::kernel::linking::link;
@@ -127,8 +127,9 @@ fn lower_blocks(
 ) -> Result<Program, Failure> {
     let array = &with_flags(array);
     let mut slots = Slots::new(array, decide)?;
-    match split(array, decide, &slots) {
-        Ok(Some(split)) => {
+    match split(array, decide, &slots)? {
+        Crossing::None => {}
+        Crossing::Parts(split) => {
             let parts = lower_kernel(&split.parts, decide, machine)?;
             let joined = lower_kernel(&split.joined, decide, machine)?;
             if waits(&parts) || waits(&joined) {
@@ -137,12 +138,7 @@ fn lower_blocks(
             let rest = lower_blocks(&split.rest, decide, machine, Blocks::Writing)?;
             return Ok(link(parts, joined, rest));
         }
-        Ok(None) => {}
-        // A sum whose parts can not be combined beforehand goes from block to block.
-        Err(Failure::Refused(_)) => {
-            return lower_launch(&with_chains(array), decide, machine, slots);
-        }
-        Err(undecided @ Failure::Undecided(_)) => return Err(undecided),
+        Crossing::Chains => return lower_launch(&with_chains(array), decide, machine, slots),
     }
     match blocks {
         Blocks::All => {}

@@ -175,7 +175,7 @@ impl Border {
 }
 
 /// The same without parts that stand there twice.
-fn each_once(cond: Cond) -> Cond {
+pub fn each_once(cond: Cond) -> Cond {
     let Cond::And(parts) = cond else {
         return cond;
     };
@@ -189,7 +189,7 @@ fn each_once(cond: Cond) -> Cond {
 }
 
 /// At which points the sink takes a value from this link.
-fn live(array: &Array, port: &Port, link: &Link) -> Result<Cond, Overflow> {
+pub fn live(array: &Array, port: &Port, link: &Link) -> Result<Cond, Overflow> {
     let e = array.extend_distance(&port.distance);
     Ok(reads_at(port, &array.cells, &e, &array.tiles)?.and(link.guard.clone()))
 }

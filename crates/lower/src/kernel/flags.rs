@@ -15,7 +15,7 @@
 //!
 //! [`borders`]: crate::kernel::borders
 
-use systola_ir::array::{Array, Link, Port, Realisation, Role};
+use systola_ir::array::{Array, Link, PlaceCoord, Port, Realisation, Role};
 use systola_ir::codes::limits;
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::kernel::{Access, Buffer, BufferKind, Memory, Program, Stmt, VarKind};
@@ -165,7 +165,8 @@ impl Flags {
         }
         let mut moves = Vec::new();
         for (port, link) in flagged(array) {
-            moves.push((port, displacement(array, link, &partition.blocks)?));
+            let by = displacement(array, link, &partition.blocks)?;
+            moves.push(Moved { port, by });
         }
         let mut order = Vec::new();
         for (k, downwards) in arrange(array, &moves, &partition.blocks)? {
@@ -190,16 +191,15 @@ impl Flags {
             None => None,
         };
         let mut waits: Vec<Wait> = Vec::new();
-        for ((_, link), (_, displacement)) in flagged(array).zip(moves) {
+        for ((_, link), moved) in flagged(array).zip(moves) {
             let outermost = partition.steps.first().map(|k| k - array.place.len());
             let delay = outermost.map_or_else(Poly::zero, |t| link.delay[t].clone());
-            note(
-                &mut waits,
-                Wait {
-                    displacement,
-                    delay,
-                },
-            );
+            let displacement = moved.by;
+            let wait = Wait {
+                displacement,
+                delay,
+            };
+            note(&mut waits, wait);
         }
         let batch = match &turns {
             Some((first, end)) => batch(slots, partition, end.sub(first).as_constant()),
@@ -288,33 +288,42 @@ fn displacement(
     Ok(moved)
 }
 
+/// How far the values of a port go along the block coordinates.
+struct Moved<'a> {
+    port: &'a Port,
+    by: Vec<(usize, i128)>,
+}
+
+impl Moved<'_> {
+    fn along(&self, k: usize) -> i128 {
+        let found = self.by.iter().find(|(at, _)| *at == k);
+        found.map_or(0, |(_, by)| *by)
+    }
+}
+
 /// Block coordinates, the slowest first, and whether they are walked downwards, so that every value goes forward.
 fn arrange(
     array: &Array,
-    moves: &[(&Port, Vec<(usize, i128)>)],
+    moves: &[Moved<'_>],
     blocks: &[usize],
 ) -> Result<Vec<(usize, bool)>, Failure> {
-    let along = |moved: &[(usize, i128)], k: usize| -> i128 {
-        let found = moved.iter().find(|(at, _)| *at == k);
-        found.map_or(0, |(_, by)| *by)
-    };
-    let mut open: Vec<&(&Port, Vec<(usize, i128)>)> = moves.iter().collect();
+    let mut open: Vec<&Moved<'_>> = moves.iter().collect();
     let mut order: Vec<(usize, bool)> = Vec::new();
     while !open.is_empty() {
         let one_way = blocks.iter().find_map(|k| {
-            let signs: Vec<i128> = open.iter().map(|(_, m)| along(m, *k).signum()).collect();
+            let signs: Vec<i128> = open.iter().map(|m| m.along(*k).signum()).collect();
             let (up, down) = (signs.contains(&1), signs.contains(&-1));
             (up != down).then_some((*k, down))
         });
         let Some((k, downwards)) = one_way else {
-            return Err(both_ways(array, &open, blocks, &along));
+            return Err(both_ways(array, &open, blocks));
         };
         order.push((k, downwards));
-        open.retain(|(_, moved)| along(moved, k) == 0);
+        open.retain(|moved| moved.along(k) == 0);
     }
     // What crosses further coordinates goes forward already; the number of a place needs them all the same.
     for k in blocks {
-        let crossed = moves.iter().any(|(_, moved)| along(moved, *k) != 0);
+        let crossed = moves.iter().any(|moved| moved.along(*k) != 0);
         if crossed && !order.iter().any(|(at, _)| at == k) {
             order.push((*k, false));
         }
@@ -323,30 +332,24 @@ fn arrange(
 }
 
 /// Two values that go in opposite directions along a coordinate.
-fn both_ways(
-    array: &Array,
-    open: &[&(&Port, Vec<(usize, i128)>)],
-    blocks: &[usize],
-    along: &dyn Fn(&[(usize, i128)], usize) -> i128,
-) -> Failure {
+fn both_ways(array: &Array, open: &[&Moved<'_>], blocks: &[usize]) -> Failure {
     let opposite = blocks.iter().find_map(|k| {
-        let up = open.iter().find(|(_, m)| along(m, *k) > 0)?;
-        let down = open.iter().find(|(_, m)| along(m, *k) < 0)?;
-        Some((*k, up, down))
+        let up = open.iter().find(|moved| moved.along(*k) > 0)?;
+        let down = open.iter().find(|moved| moved.along(*k) < 0)?;
+        Some((*k, up.port, down.port))
     });
-    let Some((k, (up, _), (down, _))) = opposite else {
+    let Some((k, up, down)) = opposite else {
         unreachable!("a value that leaves its block moves along some coordinate")
     };
     let name = |port: &Port| &array.cells[port.source.index()].name;
-    let coordinate = array.place[k]
-        .alias
-        .as_ref()
-        .unwrap_or(&array.place[k].name);
+    let PlaceCoord {
+        name: place, alias, ..
+    } = &array.place[k];
     let message = format!(
-        "`{}` goes to larger and `{}` to smaller {coordinate} within one launch, so two blocks would wait for each other, \
-         which is not compiled",
+        "`{}` goes to larger and `{}` to smaller {} within one launch, so two blocks would wait for each other",
         name(up),
         name(down),
+        alias.as_ref().unwrap_or(place),
     );
     let help = "let a launch separate them, recompute a halo with `tile … overlap`, or tile along a direction in which all \
                 values go one way";

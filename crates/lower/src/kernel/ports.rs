@@ -8,6 +8,7 @@ use systola_ir::array::{Link, Port, Realisation, Role};
 use systola_ir::{Cond, DimId, Form, InputId, PortId, ValueId, VarId};
 
 use crate::apply_mapping::Failure;
+use crate::kernel::borders::{each_once, live};
 use crate::kernel::cells::{Bundle, Evaluated, Here};
 use crate::kernel::loops::Emitter;
 use crate::kernel::partition::Pes;
@@ -123,8 +124,10 @@ impl Emitter<'_> {
             },
             Realisation::Launch => {
                 let index = self.launches.source_index(array, port, link, here)?;
+                let live = here.cond(&live(array, port, link)?)?;
+                let live = each_once(here.valid.clone().and(live));
                 self.launches
-                    .read(&mut self.b, &self.facts, source, name, index)
+                    .read(&mut self.b, &self.facts, source, name, index, &live)
             }
             Realisation::Flags => {
                 let (b, facts) = (&mut self.b, &self.facts);
