@@ -97,6 +97,12 @@ static void fail(const char *what, unsigned thread)
     exit(3);
 }
 
+// Blocks run one after another: what a block waits for has happened, or never will.
+static void __nanosleep(unsigned)
+{
+    fail("a block waits for one that comes later", threadIdx.x);
+}
+
 // Lets all threads from first on, so many, run until they wait; all have to wait for the same.
 static void run_threads(unsigned first, unsigned count, unsigned order)
 {
