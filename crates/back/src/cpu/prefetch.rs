@@ -2,12 +2,12 @@
 //!
 //! Blocks that follow each other read boxes of an input that move on by a fixed distance, so most of what a block reads is in the
 //! cache already, and the part at the front is new. The lines of that part, for a block some way ahead, are asked for
-//! when a block begins; those of a single row in the turns of the block's longest loop, since requests that come all at once
-//! wait for each other. The hardware does the same once it sees a sequence; but it stops at every page, and loads that
+//! in the turns of the block's longest loop, since requests that come all at once wait for each other. The hardware does the same once it sees a sequence; but it stops at every page, and loads that
 //! wait for the first lines of a block hold up all that comes behind them.
 //!
-//! It is done where the boxes are known, where the input is too large to be in the cache, and where the work that goes
-//! with a line is worth a request: a kernel that does little is busy with its loads.
+//! It is done where the boxes are known and one row high, where the input is too large to be in the cache, and where the
+//! work that goes with a line is worth a request: a kernel that does little is busy with its loads. Boxes of several rows
+//! are left to the hardware, since a line of each row for every block is a request for nearly every load.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -33,13 +33,13 @@ const MOST_LINES: i128 = 64;
 /// First and last value.
 type Span = (i128, i128);
 
-/// A box of an input that a block reads and those before it did not.
+/// A part of a row of an input that a block reads and those before it did not.
 #[derive(Debug, PartialEq)]
 struct Front {
     buffer: BufferId,
-    /// The corner of the box of the block that is asked for.
-    corner: Vec<Form>,
-    extents: Vec<i128>,
+    /// The first element, for the block that is asked for.
+    first: Vec<Form>,
+    extent: i128,
 }
 
 /// A loop that is in no other.
@@ -80,10 +80,9 @@ impl Cpu {
             let bits = Self::memory_type(cx, Memory::Global(front.buffer)).bits();
             let elements = LINE / i128::from(bits / 8);
             let mut lines = front.lines(elements);
-            let per_turn = match &turns {
-                Some(turns) if front.rows().len() == 1 => lines.len() as i128 / turns.count,
-                Some(_) | None => 0,
-            };
+            let per_turn = turns
+                .as_ref()
+                .map_or(0, |turns| lines.len() as i128 / turns.count);
             if let Some(turns) = turns.as_ref().filter(|_| per_turn > 0) {
                 let turn = Form::from(turns.var).plus(-turns.first);
                 let moved = turn.scale(&Poly::constant(elements * per_turn))?;
@@ -136,46 +135,25 @@ impl Cpu {
 }
 
 impl Front {
-    /// The first elements of the rows.
-    fn rows(&self) -> Vec<Vec<Form>> {
-        let mut rows = vec![self.corner.clone()];
-        let outer = self.extents.len().saturating_sub(1);
-        for (axis, extent) in self.extents.iter().enumerate().take(outer) {
-            rows = rows
-                .iter()
-                .flat_map(|row| {
-                    (0..*extent).map(move |n| {
-                        let mut moved = row.clone();
-                        moved[axis] = moved[axis].plus(n);
-                        moved
-                    })
-                })
-                .collect();
-        }
-        rows
+    /// How many lines of so many elements.
+    fn count(&self, elements: i128) -> i128 {
+        (self.extent + elements - 1) / elements
     }
 
-    /// The first elements of the lines, of so many elements each.
+    /// Their first elements.
     fn lines(&self, elements: i128) -> Vec<Vec<Form>> {
-        let mut lines = Vec::new();
-        for row in self.rows() {
-            for n in 0..lines_of_row(&self.extents, elements) {
-                let mut line = row.clone();
-                if let Some(last) = line.last_mut() {
-                    *last = last.plus(n * elements);
-                }
-                lines.push(line);
+        let line = |n: i128| {
+            let mut line = self.first.clone();
+            if let Some(last) = line.last_mut() {
+                *last = last.plus(n * elements);
             }
-        }
-        lines
+            line
+        };
+        (0..self.count(elements)).map(line).collect()
     }
 }
 
-fn lines_of_row(extents: &[i128], elements: i128) -> i128 {
-    extents.last().map_or(1, |n| (n + elements - 1) / elements)
-}
-
-/// The boxes to ask for, and the loop to do it in; `None`: nothing is known of them, or they are too many.
+/// What to ask for, and the loop to do it in; `None`: nothing is known of it, or it is too much.
 fn fronts(program: &Program, kernel: &Kernel) -> Option<(Vec<Front>, Option<Turns>)> {
     let fastest = kernel
         .vars_where(|k| matches!(k, VarKind::Block { .. }))
@@ -197,18 +175,14 @@ fn fronts(program: &Program, kernel: &Kernel) -> Option<(Vec<Front>, Option<Turn
             continue;
         };
         let elements = LINE / i128::from(program.buffers[buffer.index()].ty.bits().max(8) / 8);
-        let outer = &front.extents[..front.extents.len().saturating_sub(1)];
-        let n_rows = outer.iter().try_fold(1i128, |n, e| n.checked_mul(*e))?;
-        requests = n_rows
-            .checked_mul(lines_of_row(&front.extents, elements))?
-            .checked_add(requests)?;
+        requests += front.count(elements);
         fronts.push(front);
     }
     let turns = found.loops.into_iter().max_by_key(|l| l.work);
     (requests <= MOST_LINES && requests.checked_mul(LEAST_WORK)? <= work).then_some((fronts, turns))
 }
 
-/// What a block reads first, of a box at this place: it moves along one axis, by a fixed distance.
+/// What a block reads first, of a box at this place, if that is one row and moves along itself.
 fn front(
     buffer: BufferId,
     place: &[Form],
@@ -231,25 +205,22 @@ fn front(
         }
     }
     let (axis, step) = moving?;
-    let mut corner = Vec::new();
-    let mut extents = Vec::new();
-    for (n, (form, (lo, hi))) in place.iter().zip(spans).enumerate() {
-        let mut first = *lo;
-        if n == axis {
-            first = first.max(hi.checked_sub(step)?.checked_add(1)?);
-        }
-        extents.push(hi.checked_sub(first)?.checked_add(1)?);
-        let moved = if n == axis {
-            step.checked_mul(ahead)?
-        } else {
-            0
-        };
-        corner.push(form.plus(first.checked_add(moved)?));
+    let one_row = spans.iter().rev().skip(1).all(|(lo, hi)| lo == hi);
+    if axis + 1 != place.len() || !one_row {
+        return None;
     }
+    let mut first = Vec::new();
+    for (form, (lo, _)) in place.iter().zip(spans) {
+        first.push(form.plus(*lo));
+    }
+    let (lo, hi) = *spans.last()?;
+    let new = lo.max(hi.checked_sub(step)?.checked_add(1)?);
+    let moved = step.checked_mul(ahead)?.checked_add(new)?;
+    *first.last_mut()? = place.last()?.plus(moved);
     Some(Front {
         buffer,
-        corner,
-        extents,
+        first,
+        extent: hi.checked_sub(new)?.checked_add(1)?,
     })
 }
 
