@@ -49,8 +49,9 @@ const REGISTERS: u32 = 64 << 10;
 const MOST_REGISTERS: u32 = 256;
 /// Registers of a thread for what is not counted.
 const SPARE_REGISTERS: u32 = 32;
-/// Threads that a multiprocessor holds.
+/// Threads and blocks that a multiprocessor holds.
 const RESIDENT_THREADS: u32 = 2048;
+const RESIDENT_BLOCKS: u32 = 32;
 
 const QUALIFIERS: &str = "__device__ __forceinline__";
 
@@ -304,7 +305,7 @@ fn resident_blocks(registers: u32, threads: u32) -> u32 {
     let each = (registers + SPARE_REGISTERS)
         .next_multiple_of(16)
         .min(MOST_REGISTERS);
-    (REGISTERS / (each * threads)).clamp(1, RESIDENT_THREADS / threads)
+    (REGISTERS / (each * threads)).clamp(1, (RESIDENT_THREADS / threads).min(RESIDENT_BLOCKS))
 }
 
 /// Does the name stand in the text, as a word of its own?

@@ -182,9 +182,11 @@ impl Emitter<'_> {
         let Some(ticks) = self.ticks_inside(at) else {
             return 1;
         };
-        // The oldest value is read before the turn ends in which it becomes that old.
+        // The oldest value is read before the turn ends in which it becomes that old; where its successor is made
+        // before that, it takes a move, which is an instruction like others where lanes are threads.
         let oldest = depth.iter().copied().max().unwrap_or(0);
-        let factor = oldest.saturating_sub(1).div_ceil(ticks.max(1)).max(1);
+        let spared = usize::from(self.machine.threads.is_none());
+        let factor = oldest.saturating_sub(spared).div_ceil(ticks.max(1)).max(1);
         let cost = self
             .tick_cost()
             .saturating_mul(ticks)
