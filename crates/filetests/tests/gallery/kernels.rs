@@ -8,7 +8,6 @@ use systola_filetests::reference;
 use systola_interp::kernel::{Options, Order, run_kernel_program};
 use systola_interp::run_system;
 use systola_ir::Diagnostic;
-use systola_ir::kernel::{Buffer, BufferKind};
 
 use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
@@ -92,15 +91,13 @@ fn kernels_compute_what_their_systems_compute() {
                         }
                     }
                     let program = &made[at].as_ref().expect("made above").program;
-                    let has_arrays = program.kernels.iter().any(|k| !k.shared.is_empty());
-                    match at {
-                        3 if n == 0 => with_arrays += usize::from(has_arrays),
-                        4 if n == 0 => {
-                            let regions = |b: &Buffer| matches!(b.kind, BufferKind::Temporary);
-                            let any = program.buffers.iter().any(regions);
-                            spilled += usize::from(any && !has_arrays);
-                        }
-                        _ => {}
+                    let has_arrays = |made: &Option<Lowered>| {
+                        let kernels = made.iter().flat_map(|l| &l.program.kernels);
+                        kernels.into_iter().any(|k| !k.shared.is_empty())
+                    };
+                    if n == 0 && at == 4 && has_arrays(&made[3]) {
+                        with_arrays += 1;
+                        spilled += usize::from(!has_arrays(&made[4]));
                     }
                     let order = [Order::InOrder, Order::Reversed, Order::Shuffled(n as u64)][n % 3];
                     let options = Options {
