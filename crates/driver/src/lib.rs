@@ -24,7 +24,8 @@ use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 use systola_ir::{Diagnostic, Span};
-pub use systola_lower::kernel::{Copies, Machine, Threads};
+use systola_lower::kernel::spill;
+pub use systola_lower::kernel::{Copies, Machine, Threads, Unsized};
 use systola_lower::pipeline::{analyse, compile};
 use systola_lower::report::Report;
 
@@ -120,6 +121,9 @@ pub fn cuda_machine() -> Machine {
             warps: 32,
             wide_bytes: 16,
             copies: Copies::Asynchronous,
+            // What the largest of them has; a launch on a smaller one says so.
+            block_memory: 227 << 10,
+            unsized_arrays: Unsized::Block,
         }),
     }
 }
@@ -136,7 +140,8 @@ pub enum Fix {
 }
 
 /// Lowers a mapping to a program of kernels for a machine. Where that can not be done for all sizes,
-/// it is done for the given ones.
+/// it is done for the given ones. A program for all sizes keeps arrays in the memory of blocks if they fit there at the
+/// given sizes.
 pub fn lower(
     module: &Module,
     mapping: &Mapping,
@@ -155,7 +160,17 @@ pub fn lower(
             Fix::Names(names) => names.contains(&p.name),
         })
         .collect();
-    let compiled = compile(system, mapping, &sizes, &fixed, machine)?;
+    let mut compiled = compile(system, mapping, &sizes, &fixed, machine)?;
+    if let Some(threads) = machine.threads
+        && spill::fits(&compiled.program, &sizes, &threads) == Ok(false)
+    {
+        let mut roomy = machine.clone();
+        roomy.threads = Some(Threads {
+            unsized_arrays: Unsized::Global,
+            ..threads
+        });
+        compiled = compile(system, mapping, &sizes, &fixed, &roomy)?;
+    }
     Ok(Lowered {
         checked: Checked {
             localised: compiled.analysed.localised.system,
@@ -164,6 +179,15 @@ pub fn lower(
         },
         program: compiled.program,
     })
+}
+
+/// Can the program run on this machine at these sizes, or are its arrays too large for the memory of a block? Lowered
+/// for these sizes they are in global memory.
+pub fn fits(program: &Program, sizes: &BTreeMap<String, i128>, machine: &Machine) -> bool {
+    let names = program.params.iter().map(|p| &p.name);
+    let sizes: Vec<Option<i128>> = names.map(|name| sizes.get(name).copied()).collect();
+    let too_large = |threads| spill::fits(program, &sizes, threads) == Ok(false);
+    !machine.threads.as_ref().is_some_and(too_large)
 }
 
 /// The sizes in the order of the system's parameters. Names that the system does not have are left

@@ -20,8 +20,8 @@ use systola::cpu::Effort;
 use systola::rt::Simd;
 use systola::{CpuOptions, RunOptions};
 use systola_driver::{
-    Checked, Copies, Fix, Lowered, Machine, Threads, check_mapping, check_system, cuda_machine,
-    emit_cuda, load, lower,
+    Checked, Copies, Fix, Lowered, Machine, Threads, Unsized, check_mapping, check_system,
+    cuda_machine, emit_cuda, load, lower,
 };
 use systola_filetests::brute::{Brute, Fault, Verdict};
 use systola_filetests::draw::{Drawn, draw};
@@ -496,6 +496,8 @@ impl Case<'_> {
                 warps: 16,
                 wide_bytes: 16,
                 copies: Copies::Asynchronous,
+                block_memory: [227 << 10, 256, 0][(self.seed % 3) as usize],
+                unsized_arrays: Unsized::Global,
             });
         }
         let mut made: Option<Lowered> = None;

@@ -20,7 +20,8 @@
 //! 4. [`loops`] and [`steady`] with [`cells`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal
 //!    values once;
 //! 5. [`mod@tidy`]: what nobody uses is removed;
-//! 6. [`wide`]: consecutive accesses of a lane become one, where the machine has such.
+//! 6. [`mod@spill`]: arrays that do not fit into the memory of a block move to global memory;
+//! 7. [`wide`]: consecutive accesses of a lane become one, where the machine has such.
 
 use systola_ir::array::Array;
 use systola_ir::codes::limits;
@@ -39,6 +40,7 @@ use crate::kernel::linking::link;
 use crate::kernel::loops::{Stored, emit};
 use crate::kernel::partition::Partition;
 use crate::kernel::slots::Slots;
+use crate::kernel::spill::spill;
 use crate::kernel::tidy::tidy;
 use crate::kernel::wide::widen;
 
@@ -56,6 +58,7 @@ pub mod packing;
 pub mod partition;
 pub mod ports;
 pub mod slots;
+pub mod spill;
 pub mod staging;
 pub mod state;
 pub mod steady;
@@ -89,6 +92,18 @@ pub struct Threads {
     pub wide_bytes: u32,
     /// Copies into the memory of a block go on beside the computation.
     pub copies: Copies,
+    /// Bytes of the memory of a block. Arrays of a block that do not fit are in global memory.
+    pub block_memory: u64,
+    /// Where arrays of a block are whose size depends on the run.
+    pub unsized_arrays: Unsized,
+}
+
+/// Where an array of a block is that may or may not fit into its memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unsized {
+    /// In the memory of the block; a launch fails where it does not fit.
+    Block,
+    Global,
 }
 
 /// Who brings elements from global into shared memory.
@@ -175,6 +190,7 @@ fn lower_launch(
         array, decide, machine, &slots, &partition, stored, &program,
     )?);
     if let Some(threads) = &machine.threads {
+        kernel = tidy(spill(kernel, &mut program, threads)?);
         kernel = widen(kernel, &program.buffers, threads.wide_bytes);
     }
     program.kernels.push(kernel);

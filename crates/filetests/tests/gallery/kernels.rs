@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use systola_driver::{Copies, Fix, Lowered, Machine, Threads, lower};
+use systola_driver::{Copies, Fix, Lowered, Machine, Threads, Unsized, lower};
 use systola_filetests::gallery::{self, Algorithm};
 use systola_filetests::reference;
 use systola_interp::kernel::{Options, Order, run_kernel_program};
@@ -11,8 +11,9 @@ use systola_ir::Diagnostic;
 
 use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
-/// Machines with vectors of 64 and 16 bytes, one without any, and one with warps of threads.
-fn machines() -> [Machine; 4] {
+/// Machines with vectors of 64 and 16 bytes, one without any, one with warps of threads, and such a one whose blocks have hardly
+/// any memory.
+fn machines() -> [Machine; 5] {
     let vectors = |vector_bytes| Machine {
         vector_bytes,
         most_lanes: 64,
@@ -20,17 +21,25 @@ fn machines() -> [Machine; 4] {
         code_budget: 400,
         threads: None,
     };
-    let threads = Machine {
+    let threads = |block_memory, unsized_arrays| Machine {
         most_lanes: 32,
         registers: 255,
         threads: Some(Threads {
             warps: 16,
             wide_bytes: 16,
             copies: Copies::Asynchronous,
+            block_memory,
+            unsized_arrays,
         }),
         ..vectors(256)
     };
-    [vectors(64), vectors(16), vectors(1), threads]
+    [
+        vectors(64),
+        vectors(16),
+        vectors(1),
+        threads(227 << 10, Unsized::Block),
+        threads(256, Unsized::Global),
+    ]
 }
 
 /// Arrays that are legal at some sizes only: D11 asks N² ≥ 2M − 1, SSAM a filter that is narrower than a warp.
@@ -47,6 +56,8 @@ fn kernels_compute_what_their_systems_compute() {
         .collect();
     let mut failures = Vec::new();
     let (mut runs, mut for_all_sizes, mut mappings) = (0, 0, 0);
+    // Mappings with arrays of blocks, and those of them that have none left where blocks have hardly any memory.
+    let (mut with_arrays, mut spilled) = (0, 0);
     for file in gallery::files() {
         let module = parse(&file);
         let algorithm = algorithms.get(&file.path);
@@ -55,7 +66,7 @@ fn kernels_compute_what_their_systems_compute() {
             let system = system(&module, &mapping.system);
             let reference = reference::find(&file.path, &system.name).expect("a reference");
             // A program for all sizes is made once for each machine.
-            let mut made: [Option<Lowered>; 4] = [const { None }; 4];
+            let mut made: [Option<Lowered>; 5] = [const { None }; 5];
             for (n, params) in sizes(&reference, system, algorithm).iter().enumerate() {
                 let values = ordered(system, params);
                 let inputs = to_interp(system, &seeded(&reference, params));
@@ -83,6 +94,14 @@ fn kernels_compute_what_their_systems_compute() {
                         }
                     }
                     let program = &made[at].as_ref().expect("made above").program;
+                    let has_arrays = |made: &Option<Lowered>| {
+                        let kernels = made.iter().flat_map(|l| &l.program.kernels);
+                        kernels.into_iter().any(|k| !k.shared.is_empty())
+                    };
+                    if n == 0 && at == 4 && has_arrays(&made[3]) {
+                        with_arrays += 1;
+                        spilled += usize::from(!has_arrays(&made[4]));
+                    }
                     let order = [Order::InOrder, Order::Reversed, Order::Shuffled(n as u64)][n % 3];
                     let options = Options {
                         order,
@@ -102,12 +121,14 @@ fn kernels_compute_what_their_systems_compute() {
         }
     }
     println!("{mappings} mappings, {for_all_sizes} of them one kernel for all sizes; {runs} runs");
+    println!("{with_arrays} with arrays of blocks, {spilled} with all of them in global memory");
     assert!(
         failures.is_empty(),
         "{} failures\n{}",
         failures.len(),
         failures.join("\n\n")
     );
+    assert!(spilled * 2 > with_arrays, "{spilled} of {with_arrays}");
     assert!(
         for_all_sizes * 2 > mappings,
         "{for_all_sizes} of {mappings}"

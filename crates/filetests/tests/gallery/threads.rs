@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use systola_driver::{Copies, Fix, Machine, Threads, lower};
+use systola_driver::{Copies, Fix, Machine, Threads, Unsized, lower};
 use systola_filetests::gallery;
 use systola_filetests::reference;
 use systola_filetests::tensor::Params;
@@ -25,6 +25,8 @@ const GPU: Machine = Machine {
         warps: 32,
         wide_bytes: 16,
         copies: Copies::Asynchronous,
+        block_memory: 227 << 10,
+        unsized_arrays: Unsized::Block,
     }),
 };
 

@@ -3,11 +3,12 @@
 use systola_ir::kernel::{BufferKind, Host, Memory, Program};
 use systola_ir::{BufferId, KernelId};
 
+use crate::kernel::spill::unused;
 use crate::kernel::tidy::move_memories;
 
 /// The launches of `parts` and `joined` before every launch of `rest`. What `parts` writes is what `joined` reads, and
 /// what that writes are inputs of `rest`: all of them become temporaries.
-pub fn link(parts: Program, joined: Program, mut rest: Program) -> Program {
+pub fn link(mut parts: Program, mut joined: Program, mut rest: Program) -> Program {
     let names = |program: &Program| -> Vec<String> {
         program.buffers.iter().map(|b| b.name.clone()).collect()
     };
@@ -17,11 +18,20 @@ pub fn link(parts: Program, joined: Program, mut rest: Program) -> Program {
         outputs.map(|b| b.name.clone()).collect()
     };
     let (from_parts, from_joined) = (handed(&parts), handed(&joined));
+    for program in [&mut parts, &mut joined] {
+        for buffer in &mut program.buffers {
+            match buffer.kind {
+                BufferKind::Temporary | BufferKind::Flags => {
+                    buffer.name = unused(&buffer.name, &rest.buffers);
+                    rest.buffers.push(buffer.clone());
+                }
+                BufferKind::Input { .. } | BufferKind::Output { .. } => {}
+            }
+        }
+    }
     for mut buffer in parts.buffers.clone() {
         if from_parts.contains(&buffer.name) {
             buffer.kind = BufferKind::Temporary;
-            rest.buffers.push(buffer);
-        } else if matches!(buffer.kind, BufferKind::Temporary | BufferKind::Flags) {
             rest.buffers.push(buffer);
         }
     }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use systola::cuda::compile_cuda_lowered;
 use systola::rt::cuda::{devices, nvrtc_version};
 use systola::{CudaCompiled, CudaOptions};
-use systola_driver::{Lowered, check_mapping, check_system, lower};
+use systola_driver::{Lowered, check_mapping, check_system, fits, lower};
 use systola_interp::tensor::Tensor;
 use systola_interp::{Arrays, run_system, value};
 use systola_ir::diag::Kind;
@@ -382,8 +382,9 @@ fn verify_mapping(
                 continue;
             }
         }
-        if made.as_ref().is_none_or(is_fixed) {
-            let machine = options.machine();
+        let machine = options.machine();
+        let is_for_others = |c: &CudaCompiled| is_fixed(c) || !fits(c.program(), &sizes, &machine);
+        if made.as_ref().is_none_or(is_for_others) {
             let lowered: Lowered =
                 match lower(&source.module, mapping, &sizes, &options.fix, &machine) {
                     Ok(lowered) => lowered,

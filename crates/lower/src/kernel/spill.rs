@@ -1,0 +1,297 @@
+//! Arrays of a block that do not fit into its memory.
+//!
+//! Before: all arrays of a kernel are in the memory of a block, however large. After: the largest of them are
+//! temporaries in global memory, with an axis for each coordinate of the block in front, until the rest fits. A block
+//! reads and writes its own region only, and what orders the lanes and warps of a block orders their accesses to global memory
+//! too. Copies by engines end in the memory of a block, so those into a region become loads and stores.
+//!
+//! Arrays that nothing touches any more are left to [`tidy`](crate::kernel::tidy). It stands before accesses are made wide, since a region may begin elsewhere than the array did.
+
+use systola_ir::form::{Form, Overflow, Poly};
+use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::{
+    Access, Buffer, BufferKind, Kernel, Memory, Op, Program, Shape, Shared, Stmt, Value, VarKind,
+};
+use systola_ir::system::Axis;
+use systola_ir::{BufferId, DimId, ParamId, Scalar, SharedId, ValueId};
+
+use crate::kernel::{Threads, Unsized};
+
+/// The kernel with its largest arrays in global memory, which `program` gets.
+pub fn spill(
+    mut kernel: Kernel,
+    program: &mut Program,
+    threads: &Threads,
+) -> Result<Kernel, Overflow> {
+    let Some(region) = region(&kernel) else {
+        return Ok(kernel);
+    };
+    for array in chosen(&kernel, program, threads)? {
+        let buffer = BufferId::from(program.buffers.len());
+        let Shared { name, ty, extents } = kernel.shared[array.index()].clone();
+        let mut axes: Vec<Axis> = region.iter().map(|(_, axis)| axis.clone()).collect();
+        axes.extend(extents.iter().map(|extent| Axis {
+            lo: Form::zero(),
+            hi: Form::from(extent.clone()),
+        }));
+        program.buffers.push(Buffer {
+            name: unused(&format!("{}_{name}", kernel.name), &program.buffers),
+            ty,
+            kind: BufferKind::Temporary,
+            axes,
+        });
+        let body = std::mem::take(&mut kernel.body);
+        kernel.body = Moving {
+            kernel: &mut kernel,
+            array: Memory::Shared(array),
+            region: &region,
+            buffer: Memory::Global(buffer),
+            ty,
+        }
+        .stmts(body);
+    }
+    let mut copies = false;
+    walk(&kernel.body, &mut |stmt| {
+        copies |= matches!(stmt, Stmt::Copy { .. });
+    });
+    if !copies {
+        forget_waits(&mut kernel.body);
+    }
+    Ok(kernel)
+}
+
+/// Without copies nothing waits for them.
+fn forget_waits(stmts: &mut Vec<Stmt>) {
+    stmts.retain(|stmt| !matches!(stmt, Stmt::CommitCopies | Stmt::WaitCopies { .. }));
+    for body in stmts.iter_mut().flat_map(Stmt::bodies_mut) {
+        forget_waits(body);
+    }
+}
+
+/// Do the arrays of all blocks fit into their memory at these sizes, as far as they are known?
+pub fn fits(
+    program: &Program,
+    sizes: &[Option<i128>],
+    threads: &Threads,
+) -> Result<bool, Overflow> {
+    for kernel in &program.kernels {
+        let mut total = 0i128;
+        for array in &kernel.shared {
+            let size = |p: ParamId| {
+                let given = sizes.get(p.index()).copied().flatten();
+                program.params[p.index()].fixed.or(given)
+            };
+            total = total.saturating_add(bytes(array, &size)?.unwrap_or(0));
+        }
+        if total > i128::from(threads.block_memory) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A name that no buffer has.
+pub fn unused(wanted: &str, buffers: &[Buffer]) -> String {
+    let taken = |name: &str| buffers.iter().any(|b| b.name == name);
+    let numbered = (2..).map(|n| format!("{wanted}_{n}"));
+    let mut names = std::iter::once(wanted.to_string()).chain(numbered);
+    names.find(|name| !taken(name)).unwrap_or_default()
+}
+
+/// The coordinates of a block and what they are between at all launches, if the sizes alone tell.
+fn region(kernel: &Kernel) -> Option<Vec<(DimId, Axis)>> {
+    let mut region = Vec::new();
+    for (n, var) in kernel.vars.iter().enumerate() {
+        let VarKind::Block { lo, hi } = &var.kind else {
+            continue;
+        };
+        let known = |bounds: &[Form]| bounds.iter().find(|f| f.dims().is_empty()).cloned();
+        let axis = Axis {
+            lo: known(lo)?,
+            hi: known(hi)?,
+        };
+        region.push((DimId::from(n), axis));
+    }
+    Some(region)
+}
+
+/// The arrays to move: those whose size is not known, if they are to, and of the others the largest.
+fn chosen(
+    kernel: &Kernel,
+    program: &Program,
+    threads: &Threads,
+) -> Result<Vec<SharedId>, Overflow> {
+    let mut chosen = Vec::new();
+    let mut sized = Vec::new();
+    for (n, array) in kernel.shared.iter().enumerate() {
+        match bytes(array, &|p| program.params[p.index()].fixed)? {
+            Some(bytes) => sized.push((bytes, SharedId::from(n))),
+            None if threads.unsized_arrays == Unsized::Global => chosen.push(SharedId::from(n)),
+            None => {}
+        }
+    }
+    sized.sort();
+    let mut total: i128 = sized.iter().map(|(bytes, _)| bytes).sum();
+    while total > i128::from(threads.block_memory)
+        && let Some((bytes, array)) = sized.pop()
+    {
+        total -= bytes;
+        chosen.push(array);
+    }
+    chosen.sort();
+    Ok(chosen)
+}
+
+/// Bytes of an array with what may be lost to alignment, if that is a number.
+fn bytes(
+    array: &Shared,
+    size: &impl Fn(ParamId) -> Option<i128>,
+) -> Result<Option<i128>, Overflow> {
+    let mut product = Poly::constant(i128::from(array.ty.bits().max(8) / 8));
+    for extent in &array.extents {
+        product = product.mul(extent)?;
+    }
+    let known = Form::from(product).fix_params(size)?;
+    Ok(known.as_constant().map(|bytes| bytes.saturating_add(64)))
+}
+
+/// One array on its way.
+struct Moving<'a> {
+    kernel: &'a mut Kernel,
+    array: Memory,
+    region: &'a [(DimId, Axis)],
+    buffer: Memory,
+    ty: Scalar,
+}
+
+impl Moving<'_> {
+    fn stmts(&mut self, stmts: Vec<Stmt>) -> Vec<Stmt> {
+        let mut moved = Vec::new();
+        for mut stmt in stmts {
+            for body in stmt.bodies_mut() {
+                *body = self.stmts(std::mem::take(body));
+            }
+            match stmt {
+                Stmt::Let(value, op) => {
+                    let op = self.op(op, &mut moved);
+                    moved.push(Stmt::Let(value, op));
+                }
+                Stmt::LoadWide {
+                    to,
+                    from,
+                    otherwise,
+                } => moved.push(Stmt::LoadWide {
+                    to,
+                    from: self.access(from),
+                    otherwise,
+                }),
+                Stmt::Store { to, value } => moved.push(Stmt::Store {
+                    to: self.access(to),
+                    value,
+                }),
+                Stmt::StoreWide { to, values } => moved.push(Stmt::StoreWide {
+                    to: self.access(to),
+                    values,
+                }),
+                Stmt::Copy {
+                    to, from, width, ..
+                } if to.memory == self.array => self.copy(&to, &from, width, &mut moved),
+                Stmt::Copy { .. }
+                | Stmt::Set(..)
+                | Stmt::CommitCopies
+                | Stmt::WaitCopies { .. }
+                | Stmt::For { .. }
+                | Stmt::If { .. }
+                | Stmt::Barrier
+                | Stmt::Signal { .. }
+                | Stmt::Await { .. }
+                | Stmt::Ticket { .. }
+                | Stmt::Comment(_) => moved.push(stmt),
+            }
+        }
+        moved
+    }
+
+    fn access(&self, access: Access) -> Access {
+        if access.memory != self.array {
+            return access;
+        }
+        let own = self.region.iter().map(|(var, _)| Form::from(*var));
+        Access {
+            memory: self.buffer,
+            index: own.chain(access.index).collect(),
+            when: access.when,
+        }
+    }
+
+    fn op(&mut self, op: Op, before: &mut Vec<Stmt>) -> Op {
+        match op {
+            Op::Load { from, otherwise } => Op::Load {
+                from: self.access(from),
+                otherwise,
+            },
+            Op::Lookup { memory, index } if memory == self.array => {
+                // Computed indices count from 0.
+                let mut whole = Vec::new();
+                for (var, axis) in self.region {
+                    let own = self.value("own", Scalar::I64, Shape::Uniform);
+                    let form = Form::from(*var).sub(&axis.lo);
+                    before.push(Stmt::Let(own, Op::Index(form)));
+                    whole.push(own);
+                }
+                whole.extend(index);
+                Op::Lookup {
+                    memory: self.buffer,
+                    index: whole,
+                }
+            }
+            Op::Lookup { .. }
+            | Op::Lit(_)
+            | Op::Index(_)
+            | Op::Get(_)
+            | Op::Unary(..)
+            | Op::Binary(..)
+            | Op::Cast(_)
+            | Op::Select { .. }
+            | Op::Choose { .. }
+            | Op::Shuffle { .. }
+            | Op::Slide { .. } => op,
+        }
+    }
+
+    /// A copy of some neighbours, element by element.
+    fn copy(&mut self, to: &Access, from: &Access, width: u32, into: &mut Vec<Stmt>) {
+        let when = to.when.clone().and(from.when.clone());
+        let neighbour = |access: &Access, n: i128| {
+            let mut access = access.clone();
+            if let Some(last) = access.index.last_mut() {
+                *last = last.plus(n);
+            }
+            access.when = when.clone();
+            access
+        };
+        for n in 0..i128::from(width) {
+            let from = neighbour(from, n);
+            let uniform = from.forms().into_iter().all(|f| self.kernel.is_uniform(f));
+            let shape = if uniform {
+                Shape::Uniform
+            } else {
+                Shape::Varying
+            };
+            let value = self.value("copied", self.ty, shape);
+            let otherwise = None;
+            into.push(Stmt::Let(value, Op::Load { from, otherwise }));
+            let to = self.access(neighbour(to, n));
+            into.push(Stmt::Store { to, value });
+        }
+    }
+
+    fn value(&mut self, name: &str, ty: Scalar, shape: Shape) -> ValueId {
+        self.kernel.values.push(Value {
+            name: name.to_string(),
+            ty,
+            shape,
+        });
+        ValueId::from(self.kernel.values.len() - 1)
+    }
+}
