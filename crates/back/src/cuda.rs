@@ -426,7 +426,7 @@ fn block_coordinates(cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
             cx.extremum(lo, true)
         })?;
         let mut own = rest.clone();
-        if n > first_used {
+        if n > 0 {
             let extent = extent_of(lo.text.as_str(), hi);
             let extent = match extent {
                 Some(extent) => Expr::number(extent.to_string()),
@@ -441,9 +441,11 @@ fn block_coordinates(cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
             // Both are unsigned, which is the faster division.
             let divisor = format!("(unsigned){}", extent.text);
             own = format!("{rest} % {divisor}");
-            let next = cx.names.claim("rest");
-            lines.push(format!("const unsigned {next} = {rest} / {divisor};"));
-            rest = next;
+            if n > first_used {
+                let next = cx.names.claim("rest");
+                lines.push(format!("const unsigned {next} = {rest} / {divisor};"));
+                rest = next;
+            }
         }
         if used {
             let value = match lo.text.as_str() {
