@@ -334,7 +334,7 @@ impl Cpu {
             let lo = named(cx, "lo", lo);
             let mut own = rest.clone();
             let mut end = None;
-            if n > first_used {
+            if n > 0 {
                 let hi = cx.extremum(hi, false)?;
                 let hi = named(cx, "end", hi);
                 let extent = if lo.text == "0" {

@@ -526,13 +526,13 @@ impl Emitter<'_> {
         range: Range,
         slot: &mut Vec<Form>,
     ) -> Result<(), Failure> {
-        // A loop around others may be over tiles of its own.
+        // A loop around others may be over tiles of its own, and one with waits is a wavefront.
         let around = at + 1 < self.partition.steps.len();
+        let wavefront = self.flags.is_some() || (around && self.machine.threads.is_some());
         let known = matches!(self.partition.walk, Pes::Known { .. });
         if known
-            && around
+            && wavefront
             && !self.at_edge
-            && self.machine.threads.is_some()
             && let Some(steady) = self.steady(at, k, &range, slot)?
         {
             return self.in_parts(at, k, &range, &steady, slot);

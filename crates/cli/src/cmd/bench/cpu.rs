@@ -106,11 +106,7 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
         if peers.is_some() {
             Peers::hand_over(&problem, &scratch)?;
         }
-        let counts: &[usize] = if problem.one_thread_only || threads == 1 {
-            &[1]
-        } else {
-            &[1, threads]
-        };
+        let counts: &[usize] = if threads == 1 { &[1] } else { &[1, threads] };
         match Ours::compile(root, &problem) {
             Ok(mut ours) => {
                 for count in counts {

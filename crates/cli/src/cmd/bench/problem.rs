@@ -72,8 +72,6 @@ pub struct Problem {
     pub inputs: Vec<Input>,
     pub output: &'static str,
     pub expected: Expected,
-    /// One pair of strings is nothing to divide.
-    pub one_thread_only: bool,
     pub work: Work,
 }
 
@@ -216,7 +214,6 @@ pub fn conv1d(name: String, n: usize, taps: usize, mapping: &'static str) -> Pro
             values: reference::conv1d(&x, &w),
             tolerance: tolerance(taps),
         },
-        one_thread_only: false,
         work: Work {
             operations: 2.0 * (n * taps) as f64,
             bytes: 4.0 * (2 * n + 2 * taps) as f64,
@@ -252,7 +249,6 @@ fn conv2d(name: String, n: usize, k: usize) -> Problem {
             values: reference::conv2d(&x, &w, [n, n], [k, k]),
             tolerance: tolerance(k * k),
         },
-        one_thread_only: false,
         work: Work {
             operations: 2.0 * (n * n * k * k) as f64,
             bytes: 4.0 * (wide * wide + n * n) as f64,
@@ -280,7 +276,6 @@ fn matmul(name: String, n: usize) -> Problem {
             values: reference::matmul(&a, &b, n, n),
             tolerance: tolerance(n),
         },
-        one_thread_only: false,
         work: Work {
             operations: 2.0 * (n * n * n) as f64,
             bytes: 4.0 * (3 * n * n) as f64,
@@ -300,7 +295,7 @@ fn edit_distance(name: String, pairs: Option<usize>, n: usize) -> Problem {
     let values = reference::edit_distance(&a, &b, n, n);
     let mut sizes = vec![("N", n as i64), ("M", n as i64)];
     let (program, mapping, shape) = match pairs {
-        None => ("string/edit_distance.ure", "pe_per_a", vec![n]),
+        None => ("string/edit_distance_strips.ure", "strips", vec![n]),
         Some(pairs) => {
             sizes.push(("P", pairs as i64));
             ("string/edit_distance_batch.ure", "lanes", vec![pairs, n])
@@ -326,7 +321,6 @@ fn edit_distance(name: String, pairs: Option<usize>, n: usize) -> Problem {
             values,
             tolerance: 0.0,
         },
-        one_thread_only: pairs.is_none(),
         work: Work {
             operations: (count * n * n) as f64,
             bytes: (2 * count * n) as f64,
@@ -376,7 +370,6 @@ fn smith_waterman(name: String, pairs: usize, n: usize) -> Problem {
             values,
             tolerance: 0.0,
         },
-        one_thread_only: false,
         work: Work {
             operations: (pairs * n * n) as f64,
             bytes: (2 * pairs * n) as f64,
