@@ -11,6 +11,7 @@
 mod constant;
 mod memory;
 mod order;
+mod registers;
 mod value;
 
 use systola_ir::form::Form;
@@ -31,6 +32,7 @@ use crate::scalar::{self, c_type};
 use crate::specialise::specialise;
 use memory::stored_type;
 use order::Meetings;
+use registers::counted_registers;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
@@ -266,6 +268,7 @@ impl Cuda {
         lines.append(&body);
         lines.append("}\n");
         let entry = CudaEntry {
+            registers: counted_registers(cx.kernel),
             symbol,
             threads,
             arguments,

@@ -150,3 +150,101 @@ fn table(rows: &BTreeMap<String, Vec<Resources>>) -> String {
     }
     text
 }
+
+/// What `systola bench cuda` times: mappings, with the sizes that are fixed.
+type Benched = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static [(&'static str, i64)]],
+);
+
+const BENCHED: &[Benched] = &[
+    (
+        "conv1d/core.ure",
+        &["quads"],
+        &[&[("Q", 5)], &[("Q", 17)], &[("Q", 64)]],
+    ),
+    (
+        "conv2d/same.ure",
+        &["quads", "stream", "slim", "rolled", "ssam"],
+        &[
+            &[("H", 2), ("Q", 2)],
+            &[("H", 3), ("Q", 3)],
+            &[("H", 5), ("Q", 5)],
+            &[("H", 9), ("Q", 9)],
+            &[("H", 13), ("Q", 13)],
+            &[("H", 20), ("Q", 20)],
+        ],
+    ),
+    (
+        "conv2d/same.ure",
+        &["pairs", "stream64"],
+        &[
+            &[("H", 3), ("Q", 3)],
+            &[("H", 9), ("Q", 9)],
+            &[("H", 20), ("Q", 20)],
+        ],
+    ),
+    (
+        "linear-algebra/matmul_core.ure",
+        &["blocks", "squares"],
+        &[&[]],
+    ),
+    ("stencil/heat2d.ure", &["wide"], &[&[]]),
+    ("stencil/star2.ure", &["wide"], &[&[]]),
+    ("stencil/box3.ure", &["wide"], &[&[]]),
+    (
+        "conv2d/windows.ure",
+        &["quads", "quads_min", "quads_both"],
+        &[&[("H", 5), ("Q", 5)]],
+    ),
+];
+
+/// Registers are counted, not guessed.
+#[test]
+fn registers_are_counted() {
+    if !has_nvrtc() {
+        return;
+    }
+    let files = gallery::files();
+    let mut failures = Vec::new();
+    for (path, mappings, sizes) in BENCHED {
+        let file = files.iter().find(|f| f.path == *path).expect("a file");
+        let module = parse(file);
+        for name in *mappings {
+            let mapping = module.mappings.iter().find(|m| m.name == *name);
+            for fixed in *sizes {
+                let values = fixed
+                    .iter()
+                    .map(|(k, v)| ((*k).to_string(), i128::from(*v)));
+                let names = fixed.iter().map(|(k, _)| (*k).to_string());
+                let fix = Fix::Names(names.collect());
+                let machine = cuda_machine();
+                let mapping = mapping.expect("a mapping");
+                let lowered = lower(&module, mapping, &values.collect(), &fix, &machine);
+                let lowered = lowered.unwrap_or_else(|e| panic!("{path} {name} {fixed:?}: {e:?}"));
+                let artifact = emit_cuda(&lowered.program).expect("it prints");
+                let options = CudaCompileOptions::default();
+                let made = compile_only(&artifact.source, "sm_90", true, &options);
+                let made = made.unwrap_or_else(|e| panic!("{path} {name} {fixed:?}: {e}"));
+                for entry in &artifact.kernels {
+                    let found = made.resources();
+                    let found = found.iter().find(|r| r.kernel == entry.symbol);
+                    let Resources {
+                        registers, spilled, ..
+                    } = found.expect("a line for the kernel");
+                    let counted = entry.registers;
+                    let row = format!(
+                        "{path} {name} {fixed:?}: {counted} counted, {registers} of ptxas, {spilled} B spilled"
+                    );
+                    println!("{row}");
+                    let taken = *registers as usize;
+                    if *spilled > 0 || counted > taken || taken > counted + 40 {
+                        failures.push(row);
+                    }
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
