@@ -70,8 +70,6 @@ pub struct CudaEntry {
     pub dynamic_shared: Vec<SharedArray>,
     /// Bytes that are declared in the source.
     pub static_shared: u64,
-    /// What a thread holds at once in registers of 32 bits, counted before any compiler.
-    pub registers: usize,
 }
 
 /// An argument of a function, in order.

@@ -11,7 +11,6 @@
 mod constant;
 mod memory;
 mod order;
-mod registers;
 mod value;
 
 use systola_ir::form::Form;
@@ -32,7 +31,6 @@ use crate::scalar::{self, c_type};
 use crate::specialise::specialise;
 use memory::stored_type;
 use order::Meetings;
-use registers::counted_registers;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
@@ -268,7 +266,6 @@ impl Cuda {
         lines.append(&body);
         lines.append("}\n");
         let entry = CudaEntry {
-            registers: counted_registers(cx.kernel),
             symbol,
             threads,
             arguments,
