@@ -65,6 +65,8 @@ pub struct CudaEntry {
     pub symbol: String,
     /// Of a block.
     pub threads: u32,
+    /// Of a thread, of 32 bits: the most that values of the kernel need at a time. Addresses come on top.
+    pub registers: u32,
     pub arguments: Vec<Argument>,
     /// What the launch has to bring of shared memory, each array at a multiple of 16 bytes, in order.
     pub dynamic_shared: Vec<SharedArray>,

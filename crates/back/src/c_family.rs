@@ -174,6 +174,8 @@ pub struct Printer<'c, 'a, D> {
     declaring: Vec<Option<usize>>,
     /// How many `Set` have been passed.
     sets: usize,
+    /// How many loops are around.
+    loops: usize,
 }
 
 impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
@@ -184,6 +186,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
             dialect,
             declaring,
             sets: 0,
+            loops: 0,
         }
     }
 
@@ -468,7 +471,10 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
             lo.text,
             hi.at(Level::Sum)
         ));
+        self.loops += 1;
+        self.dialect.begin_turn(self.cx, var)?;
         self.stmts(body)?;
+        self.loops -= 1;
         self.cx.lines.close();
         Ok(())
     }
@@ -500,7 +506,15 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
             self.cx.lines.otherwise();
         }
         if has_otherwise {
+            let outside = if has_then && self.loops == 0 {
+                self.dialect.set_apart(self.cx, otherwise)?
+            } else {
+                Vec::new()
+            };
             self.stmts(otherwise)?;
+            for (var, name) in outside {
+                self.cx.dims[var.index()].name = name;
+            }
         } else {
             self.skip(otherwise);
         }

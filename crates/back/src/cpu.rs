@@ -11,12 +11,14 @@
 //! that no other thread uses at the same time ([`Entry::scratch_bytes`], aligned to 64 bytes), and a range of
 //! blocks. Blocks are numbered through, the last coordinate fastest.
 
+mod edge;
 mod lanes;
 mod lookup;
 mod mask;
 mod memory;
 mod moves;
 mod place;
+mod prefetch;
 mod small;
 mod stream;
 mod transfer;
@@ -25,7 +27,7 @@ mod warps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, VarKind};
+use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Stmt, VarKind};
 use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, SharedId, ValueId};
 
@@ -71,8 +73,12 @@ pub struct Cpu {
     literals: Vec<Option<Literal>>,
     /// Outputs that no kernel of the program reads.
     write_only: BTreeSet<BufferId>,
-    /// Of those that are stored to here: the names that say whether they are large.
+    /// The names that say whether arrays are large.
     large: BTreeMap<BufferId, String>,
+    /// Is anything stored past the cache?
+    streams: bool,
+    /// What the turns of a loop ask for ahead of its use.
+    requests: BTreeMap<DimId, Vec<prefetch::Request>>,
     /// Arrays that are looked up in: the names that say whether short indices reach all of them.
     near: BTreeMap<Memory, String>,
 }
@@ -150,9 +156,12 @@ fn emit_kernel(
         literals: vec![None; kernel.values.len()],
         write_only: stream::write_only(program),
         large: BTreeMap::new(),
+        streams: false,
+        requests: BTreeMap::new(),
         near: BTreeMap::new(),
     };
     let mut cx = Context::new(program, kernel, prelude, 2);
+    cpu.fetch_ahead(&mut cx)?;
     Printer::new(&mut cx, &mut cpu).body()?;
     let text = cpu.function(&mut cx, &symbol)?;
     Ok((text, entry))
@@ -422,6 +431,18 @@ impl Blocks {
 }
 
 impl Dialect for Cpu {
+    fn begin_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {
+        self.fetch_in_turn(cx, var)
+    }
+
+    fn set_apart(
+        &mut self,
+        cx: &mut Context<'_>,
+        stmts: &[Stmt],
+    ) -> Result<Vec<(DimId, String)>, Fault> {
+        Ok(edge::set_apart(cx, stmts))
+    }
+
     fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault> {
         self.type_of(cx, value)
     }

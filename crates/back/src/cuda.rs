@@ -3,14 +3,16 @@
 //! Each kernel becomes one function of the arguments that it uses ([`CudaEntry::arguments`]): buffers by the address of
 //! their first element, at a multiple of 16 bytes, then sizes and launch arguments, of type `index_t`. That is
 //! `int64_t`, or `int32_t` where the file is compiled with `-DINDEX=int32_t`, which is right where every index of the
-//! run fits. A block has [`CudaEntry::threads`] threads, 32 for each warp; blocks are numbered through along x, the last
-//! coordinate fastest. A warp of fewer lanes is run by 32 threads all the same, several of which do the same.
+//! run fits. A block has [`CudaEntry::threads`] threads, 32 for each warp. The last coordinate of a block is its place along
+//! x of the grid; all others are numbered through along y, and on in the next layer along z, the last of which may have
+//! more than there are. A warp of fewer lanes is run by 32 threads all the same, several of which do the same.
 //!
 //! The text is complete in itself: NVRTC compiles it without any header.
 
 mod constant;
 mod memory;
 mod order;
+mod pressure;
 mod value;
 
 use systola_ir::form::Form;
@@ -20,7 +22,7 @@ use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, SharedId, ValueId};
 
 use crate::artifact::{Argument, Constant, CudaArtifact, CudaEntry, SharedArray};
-use crate::c_family::{Context, Printer};
+use crate::c_family::{Context, Named, Printer};
 use crate::dialect::{Action, Dialect};
 use crate::error::{Error, Fault};
 use crate::expr::{Expr, Level, Lines};
@@ -31,6 +33,7 @@ use crate::scalar::{self, c_type};
 use crate::specialise::specialise;
 use memory::stored_type;
 use order::Meetings;
+use pressure::pressure;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
@@ -40,6 +43,14 @@ const MOST_THREADS: u32 = 1024;
 const MOST_STATIC: i128 = 48 << 10;
 /// Every shared array starts at a multiple of so many bytes.
 pub const SHARED_ALIGN: u64 = 16;
+
+/// Registers of a multiprocessor, and of a thread at most.
+const REGISTERS: u32 = 64 << 10;
+const MOST_REGISTERS: u32 = 256;
+/// Registers of a thread for what is not counted.
+const SPARE_REGISTERS: u32 = 32;
+/// Threads that a multiprocessor holds.
+const RESIDENT_THREADS: u32 = 2048;
 
 const QUALIFIERS: &str = "__device__ __forceinline__";
 
@@ -256,9 +267,10 @@ impl Cuda {
             }
         }
         let mut lines = Lines::default();
-        // With one block for a multiprocessor as the least, the compiler may take all registers before it spills.
+        let registers = pressure(cx.kernel);
+        let resident = resident_blocks(registers, threads);
         lines.push(&format!(
-            "extern \"C\" __global__ void __launch_bounds__({threads}, 1)"
+            "extern \"C\" __global__ void __launch_bounds__({threads}, {resident})"
         ));
         lines.push(&format!("{symbol}({})", parameters.join(", ")));
         lines.append("{\n");
@@ -268,6 +280,7 @@ impl Cuda {
         let entry = CudaEntry {
             symbol,
             threads,
+            registers,
             arguments,
             dynamic_shared: if dynamic {
                 shared_sizes(cx.kernel)
@@ -282,6 +295,16 @@ impl Cuda {
         };
         Ok((lines.finish(), entry))
     }
+}
+
+/// Blocks that a multiprocessor should hold at once: as many as have their registers there, with some for addresses
+/// and for loads under way. Left alone, the compiler takes all registers for loads, and few blocks remain to hide
+/// each other's latencies.
+fn resident_blocks(registers: u32, threads: u32) -> u32 {
+    let each = (registers + SPARE_REGISTERS)
+        .next_multiple_of(16)
+        .min(MOST_REGISTERS);
+    (REGISTERS / (each * threads)).clamp(1, RESIDENT_THREADS / threads)
 }
 
 /// Does the name stand in the text, as a word of its own?
@@ -410,50 +433,99 @@ fn block_coordinates(cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
         .kernel
         .vars_where(|k| matches!(k, VarKind::Block { .. }))
         .collect();
-    let Some(first_used) = vars.iter().position(|v| cx.dims[v.index()].used) else {
-        return Ok(Vec::new());
-    };
     let mut lines = Vec::new();
-    // The number without the coordinates that are already split off.
-    let mut rest = "blockIdx.x".to_string();
-    for (n, var) in vars.iter().enumerate().skip(first_used).rev() {
-        let VarKind::Block { lo, hi } = &cx.kernel.vars[var.index()].kind else {
-            unreachable!("it was chosen as a block's coordinate")
-        };
-        let name = cx.dims[var.index()].name.clone();
-        let used = cx.dims[var.index()].used;
-        let lo = named(cx, &mut lines, &format!("{name}_lo"), |cx| {
-            cx.extremum(lo, true)
-        })?;
+    let Some((last, others)) = vars.split_last() else {
+        return Ok(lines);
+    };
+    let lo = block_start(cx, &mut lines, *last)?;
+    block_coordinate(cx, &mut lines, *last, &lo, "blockIdx.x");
+    if others.is_empty() {
+        return Ok(lines);
+    }
+    let mut starts = Vec::new();
+    let mut extents = Vec::new();
+    for var in others {
+        let lo = block_start(cx, &mut lines, *var)?;
+        extents.push(block_extent(cx, &mut lines, *var, &lo)?);
+        starts.push(lo);
+    }
+    // The number without the coordinates that are already split off. The grid has layers of whole rows.
+    let mut rest = cx.names.claim("rest");
+    lines.push(format!(
+        "const unsigned {rest} = blockIdx.y + gridDim.y * blockIdx.z;"
+    ));
+    let factors = extents
+        .iter()
+        .map(|e| format!("(unsigned){}", e.at(Level::Unary)));
+    let count = factors.collect::<Vec<_>>().join(" * ");
+    lines.push(format!("if ({rest} >= {count})"));
+    lines.push("    return;".to_string());
+    for (n, var) in others.iter().enumerate().rev() {
         let mut own = rest.clone();
-        if n > first_used {
-            let extent = extent_of(lo.text.as_str(), hi);
-            let extent = match extent {
-                Some(extent) => Expr::number(extent.to_string()),
-                None => named(cx, &mut lines, &format!("{name}_extent"), |cx| {
-                    let hi = cx.extremum(hi, false)?;
-                    Ok(match lo.text.as_str() {
-                        "0" => hi,
-                        _ => Expr::binary("-", &hi, &lo),
-                    })
-                })?,
-            };
+        if n > 0 {
             // Both are unsigned, which is the faster division.
-            let divisor = format!("(unsigned){}", extent.text);
+            let divisor = format!("(unsigned){}", extents[n].at(Level::Unary));
             own = format!("{rest} % {divisor}");
             let next = cx.names.claim("rest");
             lines.push(format!("const unsigned {next} = {rest} / {divisor};"));
             rest = next;
         }
-        if used {
-            let value = match lo.text.as_str() {
-                "0" => format!("(index_t)({own})"),
-                _ => format!("{} + (index_t)({own})", lo.at(Level::Sum)),
-            };
-            lines.push(format!("const index_t {name} = {value};"));
-        }
+        block_coordinate(cx, &mut lines, *var, &starts[n], &own);
     }
     Ok(lines)
+}
+
+fn block_range<'k>(cx: &Context<'k>, var: DimId) -> (&'k [Form], &'k [Form]) {
+    match &cx.kernel.vars[var.index()].kind {
+        VarKind::Block { lo, hi } => (lo, hi),
+        VarKind::Host | VarKind::Warp | VarKind::Lane | VarKind::Loop | VarKind::Ticket => {
+            unreachable!("it was chosen as a block's coordinate")
+        }
+    }
+}
+
+fn block_start(cx: &mut Context<'_>, lines: &mut Vec<String>, var: DimId) -> Result<Expr, Fault> {
+    let (lo, _) = block_range(cx, var);
+    let name = format!("{}_lo", cx.dims[var.index()].name);
+    named(cx, lines, &name, |cx| cx.extremum(lo, true))
+}
+
+fn block_extent(
+    cx: &mut Context<'_>,
+    lines: &mut Vec<String>,
+    var: DimId,
+    lo: &Expr,
+) -> Result<Expr, Fault> {
+    let (_, hi) = block_range(cx, var);
+    if let Some(extent) = extent_of(lo.text.as_str(), hi) {
+        return Ok(Expr::number(extent.to_string()));
+    }
+    let name = format!("{}_extent", cx.dims[var.index()].name);
+    named(cx, lines, &name, |cx| {
+        let hi = cx.extremum(hi, false)?;
+        Ok(match lo.text.as_str() {
+            "0" => hi,
+            _ => Expr::binary("-", &hi, lo),
+        })
+    })
+}
+
+/// Declares a coordinate as its start and its number, if it is mentioned.
+fn block_coordinate(
+    cx: &Context<'_>,
+    lines: &mut Vec<String>,
+    var: DimId,
+    lo: &Expr,
+    number: &str,
+) {
+    let Named { name, used } = &cx.dims[var.index()];
+    if *used {
+        let value = match lo.text.as_str() {
+            "0" => format!("(index_t)({number})"),
+            _ => format!("{} + (index_t)({number})", lo.at(Level::Sum)),
+        };
+        lines.push(format!("const index_t {name} = {value};"));
+    }
 }
 
 /// The extent of a coordinate that starts at 0, if it is a number.

@@ -38,6 +38,21 @@ pub trait Dialect {
         None
     }
 
+    /// Begins the other branch of a condition that is decided once for a block: variables get other names in it, and
+    /// those that they have outside are returned.
+    fn set_apart(
+        &mut self,
+        _: &mut Context<'_>,
+        _: &[Stmt],
+    ) -> Result<Vec<(DimId, String)>, Fault> {
+        Ok(Vec::new())
+    }
+
+    /// The first lines of the body of a loop.
+    fn begin_turn(&mut self, _: &mut Context<'_>, _: DimId) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// The type a value is declared with. Its operation was printed before.
     fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault>;
 

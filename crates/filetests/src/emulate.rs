@@ -142,13 +142,20 @@ impl Emulated {
 {constants}    const long long n_launches = number();
     for (long long l = 0; l < n_launches; l++) {{
         entry = calls[number()];
-        const long long blocks = number(), threads = number(), shared = number(), n_args = number();
+        const long long columns = number(), rows = number(), threads = number(), shared = number(), n_args = number();
         for (int n = 0; n < n_args; n++)
             args[n] = number();
         if (shared > (long long)sizeof shared_memory)
             return 5;
+        // Layers of three rows, the last of which may have more than there are.
+        gridDim.y = rows < 3 ? rows : 3;
+        const long long layers = rows ? (rows + gridDim.y - 1) / gridDim.y : 0;
+        const long long blocks = columns * gridDim.y * layers;
         for (long long b = 0; b < blocks; b++) {{
-            blockIdx.x = l % 2 ? blocks - 1 - b : b;
+            const long long at = l % 2 ? blocks - 1 - b : b;
+            blockIdx.x = at % columns;
+            blockIdx.y = at / columns % gridDim.y;
+            blockIdx.z = at / columns / gridDim.y;
             run_block(threads, shared, b + l);
         }}
     }}
@@ -238,7 +245,7 @@ impl Emulated {
         Ok(outputs)
     }
 
-    /// Kernel, blocks, threads, shared bytes, arguments with their number before them.
+    /// Kernel, columns and rows of blocks, threads, shared bytes, arguments with their number before them.
     fn launches(
         &self,
         body: &[Host],
@@ -263,8 +270,8 @@ impl Emulated {
                         }
                         shared += (bytes + 15) / 16 * 16;
                     }
-                    let blocks = blocks(&self.program.kernels[at], params, &args)?;
-                    let mut launch = vec![at as i64, blocks as i64];
+                    let (columns, rows) = blocks(&self.program.kernels[at], params, &args)?;
+                    let mut launch = vec![at as i64, columns as i64, rows as i64];
                     launch.extend([i64::from(entry.threads), shared as i64, args.len() as i64]);
                     launch.extend(args.iter().map(|a| *a as i64));
                     found.push(launch);
@@ -295,20 +302,22 @@ fn range(lo: &[Form], hi: &[Form], params: &[i128], dims: &[i128]) -> Result<(i1
     Ok((first, last))
 }
 
-fn blocks(kernel: &Kernel, params: &[i128], args: &[i128]) -> Result<i128, String> {
+/// How many there are along the last coordinate, and along all others together.
+fn blocks(kernel: &Kernel, params: &[i128], args: &[i128]) -> Result<(i128, i128), String> {
     let mut dims = vec![0; kernel.vars.len()];
     let host = kernel.vars_where(|k| matches!(k, VarKind::Host));
     for (var, value) in host.zip(args) {
         dims[var.index()] = *value;
     }
-    let mut count = 1;
+    let mut extents = Vec::new();
     for var in &kernel.vars {
         if let VarKind::Block { lo, hi } = &var.kind {
             let (first, last) = range(lo, hi, params, &dims)?;
-            count *= (last - first).max(0);
+            extents.push((last - first).max(0));
         }
     }
-    Ok(count)
+    let last = extents.pop().unwrap_or(1);
+    Ok((last, extents.iter().product()))
 }
 
 /// The elements as they lie in memory, which is how files have them.

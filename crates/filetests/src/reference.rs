@@ -39,6 +39,17 @@ pub struct Reference {
     pub tolerance: f64,
 }
 
+impl Reference {
+    /// The same system in another file.
+    fn also(&self, file: &'static str, sizes: &'static [&'static [i64]]) -> Reference {
+        Reference {
+            file,
+            sizes,
+            ..*self
+        }
+    }
+}
+
 /// For programs in f32 whose sums have a few dozen terms.
 const SINGLE: f64 = 1e-5;
 /// For programs in f64; the inputs are well conditioned.

@@ -391,6 +391,8 @@ impl Build<'_> {
         let propagated = matches!(cells[port.source.index()].role, Role::Propagation { .. });
         let realisation = if later(TimeLevel::Launch) {
             Realisation::Launch
+        } else if st.flags && at(PlaceLevel::Block) && !at(PlaceLevel::Node) && !propagated {
+            Realisation::Flags
         } else if delay.iter().all(Poly::is_zero) {
             match &cells[port.source.index()].role {
                 Role::Accumulation { op, .. }

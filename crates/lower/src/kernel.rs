@@ -14,35 +14,40 @@
 //!    becomes three arrays, each of which goes through all that follows and which [`linking`] puts into one program;
 //! 2. [`partition`]: which coordinates are blocks, [`warps`], loops, lanes or unrolled, whether blocks share a warp
 //!    ([`packing`]), and whether queues are in registers or in memory ([`state`]);
-//! 3. [`launches`]: storage of the values that cross launches; [`windows`]: inputs that transfers bring
+//! 3. [`launches`]: storage of the values that cross launches; [`borders`]: of those that cross blocks within one, and [`flags`]: how
+//!    blocks wait for them; [`windows`]: inputs that transfers bring
 //!    into the memory of a block, and [`staging`]: how warps of threads do that;
 //! 4. [`loops`] and [`steady`] with [`cells`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal
 //!    values once;
 //! 5. [`mod@tidy`]: what nobody uses is removed;
 //! 6. [`wide`]: consecutive accesses of a lane become one, where the machine has such.
 
-use systola_ir::array::{Array, Realisation, Role};
+use systola_ir::array::Array;
 use systola_ir::codes::limits;
 use systola_ir::kernel::{Buffer, BufferKind, Host, Program, Size};
-use systola_ir::mapping::{PlaceLevel, TimeLevel};
+use systola_ir::mapping::TimeLevel;
 use systola_ir::system::InputKind;
 use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
 
 use crate::apply_mapping::Failure;
 use crate::decide::Decide;
-use crate::kernel::crossing::{narrow, split};
+use crate::kernel::borders::Borders;
+use crate::kernel::crossing::{Crossing, narrow, split};
+use crate::kernel::flags::{Flags, narrow_turns, with_chains, with_flags};
 use crate::kernel::launches::Launches;
 use crate::kernel::linking::link;
-use crate::kernel::loops::emit;
+use crate::kernel::loops::{Stored, emit};
 use crate::kernel::partition::Partition;
 use crate::kernel::slots::Slots;
 use crate::kernel::tidy::tidy;
 use crate::kernel::wide::widen;
 
+pub mod borders;
 pub mod builder;
 pub mod cells;
 pub mod crossing;
 pub mod facts;
+pub mod flags;
 pub mod interior;
 pub mod launches;
 pub mod linking;
@@ -120,13 +125,20 @@ fn lower_blocks(
     machine: &Machine,
     blocks: Blocks,
 ) -> Result<Program, Failure> {
-    refuse(array)?;
+    let array = &with_flags(array);
     let mut slots = Slots::new(array, decide)?;
-    if let Some(split) = split(array, decide, &slots)? {
-        let parts = lower_kernel(&split.parts, decide, machine)?;
-        let joined = lower_kernel(&split.joined, decide, machine)?;
-        let rest = lower_blocks(&split.rest, decide, machine, Blocks::Writing)?;
-        return Ok(link(parts, joined, rest));
+    match split(array, decide, &slots)? {
+        Crossing::None => {}
+        Crossing::Parts(split) => {
+            let parts = lower_kernel(&split.parts, decide, machine)?;
+            let joined = lower_kernel(&split.joined, decide, machine)?;
+            if waits(&parts) || waits(&joined) {
+                return lower_launch(&with_chains(array), decide, machine, slots);
+            }
+            let rest = lower_blocks(&split.rest, decide, machine, Blocks::Writing)?;
+            return Ok(link(parts, joined, rest));
+        }
+        Crossing::Chains => return lower_launch(&with_chains(array), decide, machine, slots),
     }
     match blocks {
         Blocks::All => {}
@@ -135,18 +147,32 @@ fn lower_blocks(
     lower_launch(array, decide, machine, slots)
 }
 
+/// Do blocks wait for each other?
+fn waits(program: &Program) -> bool {
+    let mut buffers = program.buffers.iter();
+    buffers.any(|b| matches!(b.kind, BufferKind::Flags))
+}
+
 /// One kernel for an array, launched for every value of the launch coordinates.
 fn lower_launch(
     array: &Array,
     decide: &Decide,
     machine: &Machine,
-    slots: Slots,
+    mut slots: Slots,
 ) -> Result<Program, Failure> {
     let partition = Partition::new(array, decide, &slots, machine)?;
+    narrow_turns(array, decide, &partition, &mut slots)?;
     let mut program = declare(array);
     let launches = Launches::declare(array, decide, &mut program)?;
+    let borders = Borders::declare(array, decide, &partition, &mut program)?;
+    let flags = Flags::declare(array, &slots, &partition, &mut program)?;
+    let stored = Stored {
+        launches: &launches,
+        borders: &borders,
+        flags: flags.as_ref(),
+    };
     let mut kernel = tidy(emit(
-        array, decide, machine, &slots, &partition, &launches, &program,
+        array, decide, machine, &slots, &partition, stored, &program,
     )?);
     if let Some(threads) = &machine.threads {
         kernel = widen(kernel, &program.buffers, threads.wide_bytes);
@@ -155,50 +181,6 @@ fn lower_launch(
     program.body = host(array, &slots, &mut program.host_vars);
     debug_assert_eq!(program.verify(), Vec::<String>::new(), "{program}");
     Ok(program)
-}
-
-/// What this lowering can not do, said before any work.
-fn refuse(array: &Array) -> Result<(), Failure> {
-    for port in &array.ports {
-        for link in &port.links {
-            let cell = &array.cells[port.source.index()];
-            let crosses = |levels: &[PlaceLevel]| {
-                let mut moved = array.place.iter().zip(&link.displacement);
-                moved.any(|(c, d)| levels.contains(&c.level) && !d.is_zero())
-            };
-            let loaded = matches!(cell.role, Role::Propagation { .. });
-            let what = match link.realisation {
-                Realisation::Flags => "between blocks of one launch",
-                Realisation::Message => "between nodes",
-                Realisation::Tree if crosses(&[PlaceLevel::Node]) => "between nodes",
-                Realisation::Broadcast
-                    if !loaded && crosses(&[PlaceLevel::Node, PlaceLevel::Block]) =>
-                {
-                    "between blocks of one launch"
-                }
-                Realisation::Wire
-                | Realisation::Register
-                | Realisation::Buffer
-                | Realisation::Shuffle
-                | Realisation::Shared
-                | Realisation::Launch
-                | Realisation::Reinject
-                | Realisation::Broadcast
-                | Realisation::Tree
-                | Realisation::Hole => continue,
-            };
-            let source = &cell.name;
-            return Err(Failure::Refused(vec![
-                Diagnostic::new(
-                    &limits::LINK_NOT_COMPILED,
-                    port.span,
-                    format!("`{source}` travels {what}, which is not compiled yet"),
-                )
-                .help("let a launch, or an overlap, separate the blocks"),
-            ]));
-        }
-    }
-    Ok(())
 }
 
 fn declare(array: &Array) -> Program {

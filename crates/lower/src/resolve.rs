@@ -115,6 +115,8 @@ struct Extras {
     broadcast: Vec<VarId>,
     transfers: Vec<Transfer>,
     unroll: Vec<(String, Option<u64>)>,
+    /// Of those to unroll, the names that are no loop's: a time coordinate's, if known at all.
+    unrolled_times: Vec<Name>,
     check: Check,
     check_span: Span,
     flags: bool,
@@ -209,7 +211,9 @@ impl Pass<'_> {
             }
             DirectiveKind::Transfer(transfer) => self.transfer(transfer.clone(), span),
             DirectiveKind::Unroll { name, factor } => {
-                self.known(name)?;
+                if self.names.get(&name.text).is_none() {
+                    self.result.unrolled_times.push(name.clone());
+                }
                 if *factor == Some(0) {
                     return Err(Diagnostic::new(
                         &codes::BAD_FACTOR,
@@ -597,6 +601,13 @@ impl Pass<'_> {
             );
         }
         let (place, time) = self.coordinates();
+        for name in std::mem::take(&mut self.result.unrolled_times) {
+            if time.iter().all(|t| t.name != name.text)
+                && let Err(error) = self.known(&name)
+            {
+                self.errors.push(error);
+            }
+        }
         let pieces = self.pieces(&place, &time);
         let mut dims = self.tile_names.clone();
         dims.extend(self.system.dims.iter().map(|d| d.name.clone()));

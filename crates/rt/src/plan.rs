@@ -190,27 +190,46 @@ impl HostState<'_, '_> {
     }
 }
 
-/// How many blocks a kernel has when launched with these arguments.
-pub(crate) fn block_count(kernel: &Kernel, params: &[i128], args: &[i64]) -> Result<i64, Error> {
+/// The blocks of a launch, by coordinate.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Blocks {
+    extents: Vec<i64>,
+    pub count: i64,
+}
+
+impl Blocks {
+    /// Of the last coordinate, and of all before it together.
+    pub fn split_last(&self) -> (i64, i64) {
+        match self.extents.last() {
+            Some(last) if self.count > 0 => (*last, self.count / last),
+            _ => (self.count, 1),
+        }
+    }
+}
+
+/// The blocks that a kernel has when launched with these arguments.
+pub(crate) fn blocks(kernel: &Kernel, params: &[i128], args: &[i64]) -> Result<Blocks, Error> {
     let mut dims = vec![0; kernel.vars.len()];
     for (var, value) in host_vars(kernel).zip(args) {
         dims[var.index()] = i128::from(*value);
     }
+    let too_many = || Error::overflow(format!("the grid of `{}`", kernel.name));
     let mut extents = Vec::new();
     for var in &kernel.vars {
         match &var.kind {
             VarKind::Block { lo, hi } => {
                 let (first, last) = bounds(lo, hi, params, &dims)?;
-                extents.push(last.saturating_sub(first).max(0));
+                let extent = last.saturating_sub(first).max(0);
+                extents.push(i64::try_from(extent).map_err(|_| too_many())?);
             }
             VarKind::Host | VarKind::Warp | VarKind::Lane | VarKind::Loop | VarKind::Ticket => {}
         }
     }
-    if extents.contains(&0) {
-        return Ok(0);
-    }
-    let count = extents.iter().try_fold(1i128, |n, e| n.checked_mul(*e));
-    count
-        .and_then(|n| i64::try_from(n).ok())
-        .ok_or_else(|| Error::overflow(format!("the grid of `{}`", kernel.name)))
+    let count = if extents.contains(&0) {
+        0
+    } else {
+        let count = extents.iter().try_fold(1i64, |n, e| n.checked_mul(*e));
+        count.ok_or_else(too_many)?
+    };
+    Ok(Blocks { extents, count })
 }

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::layout::Layout;
 use crate::library::Arguments;
 use crate::literal::{encode, size};
-use crate::plan::{block_count, run_host};
+use crate::plan::{blocks, run_host};
 use crate::pool::Pool;
 use crate::raw::{Address, fill, fill_memory, gather, scatter};
 use crate::source::scratch_bytes;
@@ -173,7 +173,7 @@ impl Launcher<'_> {
             sizes,
             ..
         } = self.run;
-        let blocks = block_count(&owner.program.kernels[kernel], params, args)?;
+        let blocks = blocks(&owner.program.kernels[kernel], params, args)?.count;
         self.stats.launches += 1;
         if blocks == 0 {
             return Ok(());

@@ -18,7 +18,7 @@ use crate::expr::Expr;
 use crate::index::number;
 use crate::prelude::{File, Prelude};
 
-/// Outputs of at least so many bytes are not expected in the cache by whoever reads them next.
+/// Arrays of at least so many bytes are not expected in the cache by whoever reads them next.
 const LARGE: i128 = 32 << 20;
 
 /// The outputs that no kernel reads.
@@ -52,7 +52,22 @@ impl Cpu {
         if !self.write_only.contains(&buffer) || vector.bytes() < 32 {
             return Ok(None);
         }
-        let element = i128::from(vector.ty.bits() / 8);
+        let Some(large) = self.large(cx, buffer)? else {
+            return Ok(None);
+        };
+        self.streams = true;
+        let function = helper(cx.prelude, vector)?;
+        Ok(Some((function, large)))
+    }
+
+    /// The name that says whether an array is large; `None`: it is known that it is not.
+    pub(super) fn large(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: BufferId,
+    ) -> Result<Option<Expr>, Fault> {
+        let memory = Memory::Global(buffer);
+        let element = i128::from(Self::memory_type(cx, memory).bits() / 8);
         let constant = cx
             .extents(memory)
             .iter()
@@ -60,25 +75,21 @@ impl Cpu {
         if constant.is_some_and(|bytes| bytes < LARGE) {
             return Ok(None);
         }
-        let large = match self.large.get(&buffer) {
-            Some(name) => name.clone(),
-            None => {
-                let name = cx.names.claim(&format!("{}_large", cx.memory_name(memory)));
-                let bytes = Expr::binary("*", &cx.volume(memory)?, &number(element)?);
-                let test = Expr::binary(">=", &bytes, &number(LARGE)?);
-                cx.constants
-                    .push(format!("const bool {name} = {};", test.text));
-                self.large.insert(buffer, name.clone());
-                name
-            }
-        };
-        let function = helper(cx.prelude, vector)?;
-        Ok(Some((function, Expr::atom(large))))
+        if let Some(name) = self.large.get(&buffer) {
+            return Ok(Some(Expr::atom(name)));
+        }
+        let name = cx.names.claim(&format!("{}_large", cx.memory_name(memory)));
+        let bytes = Expr::binary("*", &cx.volume(memory)?, &number(element)?);
+        let test = Expr::binary(">=", &bytes, &number(LARGE)?);
+        cx.constants
+            .push(format!("const bool {name} = {};", test.text));
+        self.large.insert(buffer, name.clone());
+        Ok(Some(Expr::atom(name)))
     }
 
     /// What makes the streamed lines visible to the threads that wait for this one.
     pub(super) fn end_of_streams(&self, cx: &mut Context<'_>) -> Option<String> {
-        (!self.large.is_empty()).then(|| {
+        self.streams.then(|| {
             let name = "end_of_streams";
             cx.prelude.add(name, File::Memory, name, &[]);
             format!("{name}();")

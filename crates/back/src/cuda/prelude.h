@@ -108,7 +108,11 @@ $Q void signal_flag(int32_t *flag)
     __syncthreads();
     if (threadIdx.x == 0) {
         __threadfence();
+#if __CUDA_ARCH__ >= 700
         asm volatile("red.release.gpu.global.add.s32 [%0], 1;" ::"l"(__cvta_generic_to_global(flag)) : "memory");
+#else
+        atomicAdd(flag, 1);
+#endif
     }
 }
 
@@ -117,10 +121,15 @@ $Q void await_flag(const int32_t *flag, index_t at_least)
 {
     for (;;) {
         int32_t seen;
+#if __CUDA_ARCH__ >= 700
         asm volatile("ld.acquire.gpu.global.s32 %0, [%1];"
                      : "=r"(seen)
                      : "l"(__cvta_generic_to_global(flag))
                      : "memory");
+#else
+        seen = *(const volatile int32_t *)flag;
+        __threadfence();
+#endif
         if (seen >= at_least)
             break;
         __nanosleep(40);

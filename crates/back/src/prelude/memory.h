@@ -38,6 +38,21 @@ $Q void end_of_streams(void)
 #endif
 }
 
+#: fetch
+// Has the line at so many bytes from the start of an array brought into the cache, wherever that is.
+$Q void fetch(const void *array, int64_t bytes)
+{
+    __builtin_prefetch((const void *)((uintptr_t)array + (uintptr_t)bytes));
+}
+
+#: apart
+// The same number, of which the compiler does not know that it is.
+$Q int64_t apart(int64_t n)
+{
+    __asm__("" : "+r"(n));
+    return n;
+}
+
 #: load_if
 // Lanes that are off do not touch memory.
 $Q $V load_if_$V(const $T *p, uint64_t on, $V otherwise)

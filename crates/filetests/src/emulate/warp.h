@@ -16,9 +16,9 @@
 #define __align__(n) __attribute__((aligned(n)))
 
 struct Position {
-    unsigned x;
+    unsigned x, y, z;
 };
-static Position threadIdx, blockIdx;
+static Position threadIdx, blockIdx, gridDim;
 
 enum Wait { RUNNING, WARP, BLOCK, ENDED };
 
@@ -93,8 +93,14 @@ static void run_fiber()
 
 static void fail(const char *what, unsigned thread)
 {
-    fprintf(stderr, "%s: block %u, thread %u\n", what, blockIdx.x, thread);
+    fprintf(stderr, "%s: block (%u, %u, %u), thread %u\n", what, blockIdx.x, blockIdx.y, blockIdx.z, thread);
     exit(3);
+}
+
+// Blocks run one after another: what a block waits for has happened, or never will.
+static void __nanosleep(unsigned)
+{
+    fail("a block waits for one that comes later", threadIdx.x);
 }
 
 // Lets all threads from first on, so many, run until they wait; all have to wait for the same.

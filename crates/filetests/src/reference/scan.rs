@@ -4,7 +4,7 @@ use super::{EXACT, Reference, SINGLE};
 use crate::tensor::{Arrays, Tensor};
 
 pub fn references() -> Vec<Reference> {
-    vec![
+    let mut all = vec![
         Reference {
             file: "scan/prefix_rows.ure",
             system: "prefix_rows",
@@ -113,5 +113,25 @@ pub fn references() -> Vec<Reference> {
             },
             tolerance: EXACT,
         },
-    ]
+        Reference {
+            file: "scan/across_blocks.ure",
+            system: "suffixes",
+            sizes: &[&[1, 1], &[2, 17], &[3, 33], &[1, 100]],
+            inputs: |p, rng| {
+                let [rows, n] = p.get(["B", "N"]);
+                Arrays::new().with("x", rng.ints([rows, n], -100, 100))
+            },
+            outputs: |p, arrays| {
+                let [rows, n] = p.get(["B", "N"]);
+                let x = arrays.ints("x");
+                let s = Tensor::from_fn([rows, n], |[b, i]| (i..n).map(|j| x[[b, j]]).sum::<i64>());
+                Arrays::new().with("s", s)
+            },
+            tolerance: EXACT,
+        },
+    ];
+    let file = "scan/across_blocks.ure";
+    all.push(all[0].also(file, &[&[1, 1], &[5, 33], &[40, 31], &[3, 129]]));
+    all.push(all[1].also(file, &[&[1, 1], &[4, 33], &[9, 40], &[13, 7]]));
+    all
 }

@@ -80,6 +80,19 @@ pub fn references() -> Vec<Reference> {
             outputs: gauss_seidel,
             tolerance: DOUBLE,
         },
+        Reference {
+            file: "stencil/gauss_seidel_blocks.ure",
+            system: "gauss_seidel",
+            sizes: &[&[1, 1, 1], &[2, 9, 5], &[6, 20, 3], &[11, 7, 4]],
+            inputs: |p, rng| {
+                let [n, m] = p.get(["N", "M"]);
+                Arrays::new()
+                    .with("b", rng.floats([n, m]))
+                    .with("x0", rng.floats([n, m]))
+            },
+            outputs: gauss_seidel,
+            tolerance: DOUBLE,
+        },
     ]
 }
 

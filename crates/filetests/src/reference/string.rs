@@ -41,7 +41,7 @@ pub fn references() -> Vec<Reference> {
         },
         tolerance: EXACT,
     };
-    vec![
+    let mut all = vec![
         strings("string/edit_distance.ure", "edit_distance", |_, arrays| {
             let (a, b) = (arrays.ints("a"), arrays.ints("b"));
             scalar("d", edit_distance(&a.data, &b.data))
@@ -97,8 +97,13 @@ pub fn references() -> Vec<Reference> {
         },
         smith_waterman("smith_waterman_batch"),
         smith_waterman("smith_waterman_batch32"),
-    ]
+    ];
+    let strips = all[0].also("string/edit_distance_strips.ure", STRIPS);
+    all.push(strips);
+    all
 }
+
+const STRIPS: &[&[i64]] = &[&[1, 1], &[70, 9], &[131, 40], &[17, 35], &[9, 67]];
 
 const BATCHES: &[&[i64]] = &[&[1, 1, 1], &[2, 5, 1], &[33, 4, 7], &[7, 1, 6], &[70, 6, 5]];
 

@@ -6,6 +6,7 @@
 mod cpu;
 mod cuda;
 mod designs;
+mod flags;
 mod kernels;
 mod programs;
 mod support;

@@ -107,10 +107,23 @@ var U: f32 = (let s = reduce(+, p in 0..N, x[p]); reduce(max, q in 0..N, s * s *
 Give it a variable: `var S: f32 = reduce(+, p in 0..N, x[p]);`."#;
 
     LINK_NOT_COMPILED = "L0721", "a link that is not compiled yet",
-r#"The array is legal and the interpreters run it, but no kernel is made of it yet: a value travels
-between blocks of one launch (`flags`) or between nodes. A sum may cross blocks within a step if it goes
-from the first block to the last, one by one, and its terms do not depend on it: its parts are then combined by launches
-of their own. Let a launch separate the blocks, or recompute a halo:
+r#"The array is legal and the interpreters run it, but no kernel is made of it yet: within one launch, values
+go from block to block in both directions along every block coordinate.
+
+```text
+flags;
+tile x by 64 as (bx, xx);
+block = bx;                       // U(t - 1, x - 1) comes from the left, U(t - 1, x + 1) from the right
+time = t;
+```
+
+Two such blocks would wait for each other in turns, and nobody promises that both have a processor. Where all values go one
+way, a block waits only for blocks that began before it. Tile along a direction in which they do (a slanted strip),
+let a launch separate the blocks, or recompute a halo:
+
+```text
+block = (t + x) / 64;             // (1, -1) stays, (1, 1) goes forward
+```
 
 ```text
 tile x by 64 as (bx, xx) overlap (1, 1);

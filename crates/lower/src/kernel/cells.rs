@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use systola_ir::kernel::{Access, Memory, Op, Stmt};
 use systola_ir::system::{Axis, Const, Expr};
 use systola_ir::{
-    BinOp, BufferId, Cond, Form, InputId, LocalId, Rel, Scalar, Type, ValueId, VarId,
+    BinOp, BufferId, Cond, DimId, Form, InputId, LocalId, Rel, Scalar, Type, ValueId, VarId,
 };
 
 use crate::apply_mapping::Failure;
@@ -26,12 +26,34 @@ pub struct Here<'s> {
     pub pe: &'s PeKey,
     /// The coordinates of the point.
     pub point: Vec<Form>,
+    /// Where the slot has this point.
+    pub valid: Cond,
 }
 
 impl Here<'_> {
     /// A form over the point as one over the variables of the kernel.
     pub fn at(&self, form: &Form) -> Result<Form, Failure> {
         Ok(form.substitute(&|d| self.point.get(d.index()).cloned())?)
+    }
+
+    /// The slot and the point where a variable has a value, in the given room for the slot.
+    pub fn with<'n>(
+        &self,
+        v: DimId,
+        value: i128,
+        room: &'n mut Vec<Form>,
+    ) -> Result<Here<'n>, Failure>
+    where
+        Self: 'n,
+    {
+        let set = |f: &Form| f.substitute(&|d| (d == v).then(|| Form::from(value)));
+        *room = self.slot.iter().map(set).collect::<Result<_, _>>()?;
+        Ok(Here {
+            slot: room,
+            pe: self.pe,
+            point: self.point.iter().map(set).collect::<Result<_, _>>()?,
+            valid: self.valid.map(&set)?,
+        })
     }
 
     pub fn cond(&self, cond: &Cond) -> Result<Cond, Failure> {

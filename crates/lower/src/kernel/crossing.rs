@@ -7,15 +7,15 @@
 //! that a plain sum is computed once and finished in one block.
 //!
 //! Legal where ⊕ may be regrouped, which makes the link a tree, and where the terms do not depend on the chain
-//! itself: then a part can be known before what is combined with it.
+//! itself: then a part can be known before what is combined with it. Otherwise the chain goes from block to block, by
+//! flags ([`crate::kernel::flags`]).
 
 use systola_ir::array::{Array, Cell, Link, Piece, Port, Realisation, Role};
-use systola_ir::codes::limits;
 use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::system::Expr;
 use systola_ir::system::visit::walk;
-use systola_ir::{Diagnostic, PortId, Span, VarId};
+use systola_ir::{PortId, VarId};
 
 use crate::apply_mapping::Failure;
 use crate::decide::{Decide, Undecided};
@@ -44,8 +44,18 @@ pub fn crosses(array: &Array, link: &Link) -> bool {
             .any(|(_, d)| !d.is_zero())
 }
 
+/// What becomes of the chains that cross blocks.
+pub enum Crossing {
+    /// There are none.
+    None,
+    /// One of them is taken out.
+    Parts(Box<Split>),
+    /// They stay chains: no part can be known before.
+    Chains,
+}
+
 /// Takes one chain that crosses blocks out of an array, if it has one.
-pub fn split(array: &Array, decide: &Decide, slots: &Slots) -> Result<Option<Split>, Failure> {
+pub fn split(array: &Array, decide: &Decide, slots: &Slots) -> Result<Crossing, Failure> {
     let crossing: Vec<VarId> = array
         .body
         .iter()
@@ -56,18 +66,16 @@ pub fn split(array: &Array, decide: &Decide, slots: &Slots) -> Result<Option<Spl
             links.any(|l| crosses(array, l))
         })
         .collect();
-    let mut refused = None;
     for cell in &crossing {
-        let chain = match Chain::of(array, decide, slots, *cell, &crossing) {
-            Ok(chain) => chain,
-            Err(failure) => {
-                refused = refused.or(Some(failure));
-                continue;
-            }
-        };
-        return chain.split(array).map(Some);
+        if let Some(chain) = Chain::of(array, decide, slots, *cell, &crossing)? {
+            return Ok(Crossing::Parts(Box::new(chain.split(array)?)));
+        }
     }
-    refused.map_or(Ok(None), Err)
+    Ok(if crossing.is_empty() {
+        Crossing::None
+    } else {
+        Crossing::Chains
+    })
 }
 
 /// A chain through the blocks along one block coordinate.
@@ -85,27 +93,23 @@ struct Chain {
 }
 
 impl Chain {
+    /// The chain of a cell, if its parts can be combined before they are used.
     fn of(
         array: &Array,
         decide: &Decide,
         slots: &Slots,
         cell: VarId,
         crossing: &[VarId],
-    ) -> Result<Chain, Failure> {
+    ) -> Result<Option<Chain>, Failure> {
         let declared = &array.cells[cell.index()];
-        let name = &declared.name;
-        let refuse = |why: &str| Err(refusal(declared.span, name, why));
         let Role::Accumulation { op, .. } = declared.role else {
-            return refuse("and it is no plain accumulation");
+            return Ok(None);
         };
         let joins = Joins::Term(op);
         let ports = own_ports(array, cell);
-        let [piece] = array.pieces.as_slice() else {
-            return refuse("under a mapping in several pieces");
+        let ([piece], []) = (array.pieces.as_slice(), array.tiles.as_slice()) else {
+            return Ok(None);
         };
-        if !array.tiles.is_empty() {
-            return refuse("together with tiles that overlap");
-        }
         let entering = |port: &PortId| {
             let links = array.port(*port).links.iter();
             links.filter(|l| crosses(array, l)).collect::<Vec<_>>()
@@ -120,53 +124,42 @@ impl Chain {
                 .collect();
             let this = match moved.as_slice() {
                 [(k, Some(by @ (1 | -1)))] => (*k, *by > 0),
-                _ => return refuse("by more than one block, or along several coordinates"),
+                _ => return Ok(None),
             };
             if *direction.get_or_insert(this) != this {
-                return refuse("in several directions");
+                return Ok(None);
             }
         }
         let Some((along, up)) = direction else {
-            return refuse("and no link says where");
+            return Ok(None);
         };
         let cone = cone(array, cell);
         if cone.iter().any(|c| *c != cell && crossing.contains(c)) {
-            return refuse("and its terms depend on another sum that does");
+            return Ok(None);
         }
         if reads_cells(array, cell, &cone, &ports).contains(&cell) {
-            return refuse("and its terms depend on sums that are finished earlier");
+            return Ok(None);
         }
         let launched = |p: &&Port| {
             let by_launch = |l: &Link| l.realisation == Realisation::Launch;
             cone.contains(&p.sink) && p.links.iter().any(by_launch)
         };
         if array.ports.iter().any(|p| launched(&p)) {
-            return refuse("and its terms come from earlier launches");
+            return Ok(None);
         }
         if !begins_first(array, decide, slots, declared, &ports, joins, along, up)? {
-            return refuse("and does not begin in the first block");
+            return Ok(None);
         }
         let axes = axes(array, decide, slots, piece, cell, &ports, along)?;
-        Ok(Chain {
+        Ok(Some(Chain {
             cell,
             joins,
             ports,
             up,
             cone,
             axes,
-        })
+        }))
     }
-}
-
-fn refusal(span: Span, name: &str, why: &str) -> Failure {
-    Failure::Refused(vec![
-        Diagnostic::new(
-            &limits::LINK_NOT_COMPILED,
-            span,
-            format!("the sum `{name}` crosses blocks {why}, which is not compiled yet"),
-        )
-        .help("let a launch separate the blocks, or give the sum steps of time within a block"),
-    ])
 }
 
 /// The cells that a cell needs, itself among them.

@@ -399,6 +399,16 @@ impl<'a> Facts<'a> {
         count * 16 > self.samples.len() || (self.samples.len() < 8 && !self.impossible(cond))
     }
 
+    /// The end of its range at which a variable is wherever a condition holds, if it is at one of them.
+    pub fn pinned(&self, v: DimId, cond: &Cond) -> Option<i128> {
+        let (lo, hi) = self.range(v)?.constant()?;
+        let known = self.with(cond.clone());
+        [lo, hi - 1].into_iter().find(|end| {
+            let gap = Form::from(v).plus(-end);
+            known.is_nonnegative(&gap) && known.is_nonnegative(&gap.neg())
+        })
+    }
+
     /// Does a condition hold nowhere, by the exact sets? Unknown counts as no.
     pub fn impossible(&self, cond: &Cond) -> bool {
         let shown = |s: &Sample| cond.eval(&s.params, &s.vars) == Ok(true);

@@ -149,6 +149,25 @@ pub fn interior(
 /// The form at the values of the inner variables that make it smallest.
 fn worst(form: &Form, facts: &Facts<'_>, inner: &impl Fn(DimId) -> bool) -> Option<Form> {
     let mut form = form.clone();
+    let digits: Vec<_> = form
+        .terms()
+        .filter_map(|(atom, c)| match atom {
+            Atom::Dim(_) => None,
+            Atom::Floor(of, by) => Some((of.floor_div(*by), atom.clone(), c.clone())),
+            Atom::Mod(of, by) => Some((of.modulo(*by), atom.clone(), c.clone())),
+        })
+        .filter(|(digit, _, _)| digit.dims().into_iter().any(inner))
+        .collect();
+    for (digit, atom, coefficient) in digits {
+        let (least, most) = span(&atom, facts)?;
+        let end = if coefficient.as_constant()? > 0 {
+            least
+        } else {
+            most
+        };
+        form = form.sub(&digit.scale(&coefficient).ok()?);
+        form = form.add(&Form::from(end).scale(&coefficient).ok()?);
+    }
     loop {
         let next = form
             .terms()
@@ -168,4 +187,41 @@ fn worst(form: &Form, facts: &Facts<'_>, inner: &impl Fn(DimId) -> bool) -> Opti
         form = form.sub(&gone).add(&end.scale(&coefficient).ok()?);
     }
     (!form.dims().into_iter().any(inner)).then_some(form)
+}
+
+/// The least and the greatest value of a digit of variables whose ranges are numbers.
+fn span(atom: &Atom, facts: &Facts<'_>) -> Option<(i128, i128)> {
+    let (Atom::Floor(inner, by) | Atom::Mod(inner, by)) = atom else {
+        return None;
+    };
+    let of = |form: &Form| -> Option<(i128, i128)> {
+        let start = form.constant_part().as_constant()?;
+        form.terms()
+            .try_fold((start, start), |(lo, hi), (atom, c)| {
+                let c = c.as_constant()?;
+                let (first, last) = match atom {
+                    Atom::Dim(d) => {
+                        let (first, end) = facts.range(*d)?.constant()?;
+                        (first, end - 1)
+                    }
+                    Atom::Floor(..) | Atom::Mod(..) => span(atom, facts)?,
+                };
+                Some((
+                    lo + (c * first).min(c * last),
+                    hi + (c * first).max(c * last),
+                ))
+            })
+    };
+    match atom {
+        Atom::Floor(..) => {
+            let (lo, hi) = of(inner)?;
+            Some((lo.div_euclid(*by), hi.div_euclid(*by)))
+        }
+        Atom::Mod(..) | Atom::Dim(_) => match of(inner) {
+            Some((lo, hi)) if lo.div_euclid(*by) == hi.div_euclid(*by) => {
+                Some((lo.rem_euclid(*by), hi.rem_euclid(*by)))
+            }
+            _ => Some((0, by - 1)),
+        },
+    }
 }

@@ -163,6 +163,7 @@ impl Launches {
         kept.index(&slot, &point)
     }
 
+    /// `live`: where the slot has a point that takes the value.
     pub fn read(
         &self,
         builder: &mut Builder,
@@ -170,9 +171,15 @@ impl Launches {
         cell: VarId,
         name: &str,
         index: Vec<Form>,
+        live: &Cond,
     ) -> Vec<ValueId> {
         let Some(kept) = self.kept.get(&cell) else {
             return Vec::new();
+        };
+        // Without a circle what this launch writes lies among what it reads, and a slot without a point must not touch it.
+        let live = match kept.circle {
+            None => live.clone(),
+            Some(_) => Cond::TRUE,
         };
         let within = kept
             .axes
@@ -186,7 +193,7 @@ impl Launches {
                     axis.extent.clone(),
                 ))
             })
-            .fold(Cond::TRUE, Cond::and);
+            .fold(live, Cond::and);
         let when = facts.simplify(&when);
         kept.buffers
             .iter()

@@ -14,9 +14,11 @@ use systola_ir::{DimId, InputId, RegId, ValueId, VarId};
 use crate::apply_mapping::Failure;
 use crate::decide::Decide;
 use crate::kernel::Machine;
+use crate::kernel::borders::Borders;
 use crate::kernel::builder::Builder;
 use crate::kernel::cells::{Bundle, Evaluated, Here};
 use crate::kernel::facts::{Facts, Range};
+use crate::kernel::flags::Flags;
 use crate::kernel::interior::{interior, tests};
 use crate::kernel::launches::Launches;
 use crate::kernel::packing::Packing;
@@ -32,6 +34,8 @@ pub struct Emitter<'a> {
     pub array: &'a Array,
     pub partition: &'a Partition,
     pub launches: &'a Launches,
+    pub borders: &'a Borders,
+    pub flags: Option<&'a Flags>,
     pub b: Builder,
     pub facts: Facts<'a>,
     pub registers: Registers,
@@ -67,6 +71,14 @@ enum Walk {
     Rolled,
 }
 
+/// What goes through global memory, and how it is waited for.
+#[derive(Clone, Copy)]
+pub struct Stored<'a> {
+    pub launches: &'a Launches,
+    pub borders: &'a Borders,
+    pub flags: Option<&'a Flags>,
+}
+
 /// The kernel of an array.
 pub fn emit(
     array: &Array,
@@ -74,7 +86,7 @@ pub fn emit(
     machine: &Machine,
     slots: &Slots,
     partition: &Partition,
-    launches: &Launches,
+    stored: Stored<'_>,
     program: &Program,
 ) -> Result<Kernel, Failure> {
     // What a launch reads of earlier ones is in another place than what it writes.
@@ -86,7 +98,9 @@ pub fn emit(
     let mut emitter = Emitter {
         array,
         partition,
-        launches,
+        launches: stored.launches,
+        borders: stored.borders,
+        flags: stored.flags,
         b: Builder::new(
             &format!("{}_{}", array.system, array.name),
             partition.lanes,
@@ -112,7 +126,7 @@ pub fn emit(
     let staging = Staging::new(machine, slots, partition);
     emitter.windows = windows(array, decide, partition, &staging, &mut emitter.b)?;
     emitter.walk = emitter.choose_unrolling();
-    emitter.block(slot)?;
+    emitter.block_in_order(slot)?;
     Ok(emitter.b.finish())
 }
 
@@ -139,9 +153,13 @@ impl Emitter<'_> {
             let packed = partition.packing.as_ref().filter(|p| p.block == *k);
             let range = packed.map_or_else(|| self.slots.ranges[*k].clone(), Packing::grid);
             let Range { lo, hi } = range.clone();
-            let v = self
-                .b
-                .var(&self.coordinate_name(*k), VarKind::Block { lo, hi });
+            let name = self.coordinate_name(*k);
+            let name = if Flags::draws(self.flags, *k) {
+                format!("{name}_grid")
+            } else {
+                name
+            };
+            let v = self.b.var(&name, VarKind::Block { lo, hi });
             self.facts.set_range(v, range);
             slot[*k] = Form::from(v);
         }
@@ -241,7 +259,7 @@ impl Emitter<'_> {
     }
 
     /// One block: with tests, and without where it lies inside.
-    fn block(&mut self, slot: Vec<Form>) -> Result<(), Failure> {
+    pub fn block(&mut self, slot: Vec<Form>) -> Result<(), Failure> {
         let inside = match self.partition.walk {
             Pes::Known { .. } => self.inside(&slot, 0, None)?,
             Pes::Looped => Cond::TRUE,
@@ -406,8 +424,18 @@ impl Emitter<'_> {
         })
     }
 
-    /// The loops over the time coordinates from `at` on.
+    /// The loops over the time coordinates from `at` on. What is inside of the first is a turn, before which other blocks
+    /// are waited for and after which they are told.
     pub fn steps(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        if self.flags.is_none() || at != self.partition.steps.len().min(1) {
+            return self.loops(at, slot);
+        }
+        self.await_blocks(slot)?;
+        self.loops(at, slot)?;
+        self.signal_blocks(slot)
+    }
+
+    fn loops(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
         self.fill_windows(at, slot)?;
         let Some(k) = self.partition.steps.get(at).copied() else {
             return self.tick(slot);
@@ -433,7 +461,7 @@ impl Emitter<'_> {
     }
 
     fn rolled(&mut self, at: usize, k: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
-        let range = self.slots.ranges[k].clone();
+        let range = self.turns(k, slot)?;
         let (first, last) = self.peel(at, k, &range, slot)?;
         let Some((lo, hi)) = range.single().map(|(lo, hi)| (lo.clone(), hi.clone())) else {
             return self.turn(at, k, range, slot);
@@ -658,7 +686,13 @@ impl Emitter<'_> {
             .tick_cost()
             .saturating_mul(inside)
             .saturating_mul(copies);
-        if cost > 8 * self.machine.code_budget {
+        // Threads have no vector's worth of work in each instruction that a test costs.
+        let budgets = if self.machine.threads.is_some() {
+            32
+        } else {
+            8
+        };
+        if cost > budgets * self.machine.code_budget {
             return Ok((0, 0));
         }
         Ok((first, last))
@@ -770,6 +804,11 @@ impl Emitter<'_> {
         self.either(inside, &mut |e| e.memory_pe(slot))
     }
 
+    /// The turns of the loop over a time coordinate, in this block.
+    pub fn turns(&self, k: usize, slot: &[Form]) -> Result<Range, Failure> {
+        self.at_slot(&self.slots.ranges[k], slot)
+    }
+
     fn at_slot(&self, range: &Range, slot: &[Form]) -> Result<Range, Failure> {
         let at = |forms: &[Form]| {
             forms
@@ -844,6 +883,7 @@ impl Emitter<'_> {
                 slot,
                 pe,
                 point: piece.point.iter().map(at).collect::<Result<_, _>>()?,
+                valid: valid.clone(),
             };
             let valid = if self.slots.pieces.len() > 1 {
                 self.facts.simplify(&valid)
@@ -869,6 +909,8 @@ impl Emitter<'_> {
                 let values = done.cells[cell].flat();
                 self.launches
                     .write(&mut self.b, &self.facts, *cell, &owned, &here, &values)?;
+                self.borders
+                    .write(&mut self.b, &self.facts, self.lane, *cell, &here, &values)?;
             }
             for cell in &array.body {
                 let value = done.cells[cell].clone();

@@ -23,6 +23,7 @@ use crate::apply_mapping::Failure;
 use crate::clock::{radix, ticks};
 use crate::decide::Decide;
 use crate::kernel::facts::Range;
+use crate::kernel::flags::flagged;
 use crate::kernel::packing::Packing;
 use crate::kernel::slots::Slots;
 use crate::kernel::state::{is_queued, scalars};
@@ -150,7 +151,8 @@ impl Partition {
         if let Some(depth) = partition.depths(array, slots, machine) {
             partition.walk = Pes::Known { depth };
             let mut links = array.ports.iter().flat_map(|p| &p.links);
-            let alone = partition.warps.count() == 1;
+            // Blocks of one warp could not wait for each other.
+            let alone = partition.warps.count() == 1 && flagged(array).next().is_none();
             if alone && !links.any(|l| partition.is_in_memory(array, l)) {
                 partition.packing = Packing::of(array, slots, &partition.blocks, vector, most);
             }

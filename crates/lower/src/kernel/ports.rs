@@ -8,6 +8,7 @@ use systola_ir::array::{Link, Port, Realisation, Role};
 use systola_ir::{Cond, DimId, Form, InputId, PortId, ValueId, VarId};
 
 use crate::apply_mapping::Failure;
+use crate::kernel::borders::{each_once, live};
 use crate::kernel::cells::{Bundle, Evaluated, Here};
 use crate::kernel::loops::Emitter;
 use crate::kernel::partition::Pes;
@@ -39,7 +40,14 @@ impl Emitter<'_> {
         let source = &array.cells[port.source.index()];
         let mut result: Option<Bundle> = None;
         for (guard, link) in open.into_iter().rev() {
-            let value = self.arrives(port, link, name, here, done)?;
+            let mut room = Vec::new();
+            let value = match self.only_lane(link, &guard) {
+                Some((lane, at)) => {
+                    let there = here.with(lane, at, &mut room)?;
+                    self.arrives(port, link, name, &there, done)?
+                }
+                None => self.arrives(port, link, name, here, done)?,
+            };
             result = Some(match result {
                 // Somewhere one of the guards holds, or nobody reads the value.
                 None => value,
@@ -49,6 +57,26 @@ impl Emitter<'_> {
             });
         }
         Ok(result.unwrap_or_else(|| self.nothing(&source.ty)))
+    }
+
+    /// The one lane that takes what a link brings from memory, where blocks hand on borders: all lanes may then have what
+    /// that one loads.
+    fn only_lane(&self, link: &Link, guard: &Cond) -> Option<(DimId, i128)> {
+        let loads = match link.realisation {
+            Realisation::Flags | Realisation::Reinject => self.flags.is_some(),
+            Realisation::Wire
+            | Realisation::Register
+            | Realisation::Buffer
+            | Realisation::Shuffle
+            | Realisation::Shared
+            | Realisation::Launch
+            | Realisation::Message
+            | Realisation::Broadcast
+            | Realisation::Tree
+            | Realisation::Hole => false,
+        };
+        let lane = self.lane.filter(|_| loads)?;
+        Some((lane, self.facts.pinned(lane, guard)?))
     }
 
     pub fn nothing(&mut self, ty: &systola_ir::Type) -> Bundle {
@@ -96,8 +124,15 @@ impl Emitter<'_> {
             },
             Realisation::Launch => {
                 let index = self.launches.source_index(array, port, link, here)?;
+                let live = here.cond(&live(array, port, link)?)?;
+                let live = each_once(here.valid.clone().and(live));
                 self.launches
-                    .read(&mut self.b, &self.facts, source, name, index)
+                    .read(&mut self.b, &self.facts, source, name, index, &live)
+            }
+            Realisation::Flags => {
+                let (b, facts) = (&mut self.b, &self.facts);
+                self.borders
+                    .read(b, facts, array, (port, link), name, here)?
             }
             Realisation::Register
             | Realisation::Buffer
@@ -105,10 +140,7 @@ impl Emitter<'_> {
             | Realisation::Shared
             | Realisation::Broadcast
             | Realisation::Tree => self.queued(source, link, name, here)?,
-            Realisation::Reinject
-            | Realisation::Flags
-            | Realisation::Message
-            | Realisation::Hole => Vec::new(),
+            Realisation::Reinject | Realisation::Message | Realisation::Hole => Vec::new(),
         };
         Ok(Bundle::of(&cell.ty, &mut values.into_iter()).unwrap_or_else(|| self.nothing(&cell.ty)))
     }

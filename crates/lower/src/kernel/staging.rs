@@ -102,7 +102,7 @@ impl Emitter<'_> {
         if at > 0 {
             self.meet();
         }
-        let range = self.slots.ranges[k].clone();
+        let range = self.turns(k, slot)?;
         let mut first = slot.to_vec();
         for turn in 0..stages - 1 {
             let Some((lo, _)) = range.single() else { break };
@@ -125,7 +125,7 @@ impl Emitter<'_> {
             let k = self.partition.steps[depth - 1];
             let mut later = slot.to_vec();
             later[k] = slot[k].plus(stages - 1);
-            let there = self.slots.ranges[k].holds(&later[k]);
+            let there = self.turns(k, slot)?.holds(&later[k]);
             self.bring(depth, &later, there)?;
         } else {
             if depth > 0 {

@@ -4,7 +4,9 @@
 //! the machine moves at once. Accesses of one list of statements are merged if they differ along the last axis
 //! only, have one predicate, and nothing between them touches what they touch. A wide access starts
 //! at a multiple of its width: the index must say so, and the length of a row too. Where that length is a
-//! parameter, the statements are there twice, and one test of the sizes chooses between them.
+//! parameter, the statements are there twice, and one test of the sizes chooses between them. Predicates are
+//! compared with what that test says: where rows are of 4·n elements, an aligned group of 4 ends with the row or lies
+//! beyond it, so the elements of the group have one predicate.
 //!
 //! This comes last, since it knows statements only: who put PEs next to each other does not matter.
 
@@ -42,6 +44,26 @@ enum Rows<'n> {
     Any,
     /// All that is asked for, unless it contradicts itself.
     Assumed(&'n mut Assumed),
+}
+
+impl Rows<'_> {
+    /// May the extent be taken for a multiple?
+    fn ask(&mut self, extent: &Form, divisor: i128) -> bool {
+        match self {
+            Rows::Any => false,
+            Rows::Assumed(assumed) => assumed.ask(extent, divisor),
+        }
+    }
+
+    fn might_grant(&self, extent: &Form, divisor: i128) -> bool {
+        match self {
+            Rows::Any => false,
+            Rows::Assumed(assumed) => {
+                let asked = (extent.clone(), divisor);
+                assumed.banned != Some(asked) && extent.modulo(divisor).as_constant().is_none()
+            }
+        }
+    }
 }
 
 /// Lengths of rows that are taken to be multiples.
@@ -87,8 +109,8 @@ impl Assumed {
 const LONG: usize = 4000;
 
 impl Widening<'_> {
-    /// Statements for rows of any length, and beside them for rows whose lengths suit. An `If` of the
-    /// list decides for itself; its `otherwise` is for edges, which are rare.
+    /// Statements for rows of any length, and beside them for rows whose lengths suit. The branches of an `If` of the
+    /// list decide for themselves.
     fn either(&mut self, list: Vec<Stmt>) -> Vec<Stmt> {
         let bare = list.iter().map(|stmt| match stmt {
             Stmt::If { cond, .. } => Stmt::If {
@@ -109,7 +131,11 @@ impl Widening<'_> {
                 } => Stmt::If {
                     cond,
                     then: self.either(then),
-                    otherwise: self.list(otherwise, &mut Rows::Any),
+                    otherwise: if count(&otherwise) > LONG {
+                        self.list(otherwise, &mut Rows::Any)
+                    } else {
+                        self.either(otherwise)
+                    },
                 },
                 other => other,
             });
@@ -174,7 +200,7 @@ impl Widening<'_> {
             if !is_of_interest(stmt) {
                 continue;
             }
-            let one = self.candidate(stmt);
+            let one = self.candidate(stmt, rows);
             let home = one.as_ref().and_then(|one| {
                 runs.iter().position(|run| {
                     run.is_open && run.first.goes_with(one) && !run.has(one.offset())
@@ -186,7 +212,12 @@ impl Widening<'_> {
                 }
             }
             match (one, home) {
-                (Some(one), Some(n)) => runs[n].members.push((one.offset(), at)),
+                (Some(one), Some(n)) => {
+                    runs[n].members.push((one.offset(), at));
+                    for (side, new) in runs[n].first.sides.iter_mut().zip(one.sides) {
+                        side.relies_on = side.relies_on.take().or(new.relies_on);
+                    }
+                }
                 (Some(one), None) => runs.push(Run {
                     members: vec![(one.offset(), at)],
                     first: one,
@@ -290,6 +321,11 @@ impl Widening<'_> {
             let Some((lo, extent)) = self.row(side.memory) else {
                 return false;
             };
+            if let Some((extent, divisor)) = &side.relies_on
+                && !rows.ask(extent, *divisor)
+            {
+                return false;
+            }
             let at = side.base.plus(side.offset + offset - run.first.offset());
             if at.sub(&lo).modulo(width).as_constant() != Some(0) {
                 return false;
@@ -297,10 +333,9 @@ impl Widening<'_> {
             if self.is_first_row(side) {
                 continue;
             }
-            let suits = match (extent.modulo(width).as_constant(), &mut *rows) {
-                (Some(rest), _) => rest == 0,
-                (None, Rows::Assumed(assumed)) => assumed.ask(&extent, width),
-                (None, Rows::Any) => false,
+            let suits = match extent.modulo(width).as_constant() {
+                Some(rest) => rest == 0,
+                None => rows.ask(&extent, width),
             };
             if !suits {
                 return false;
@@ -309,7 +344,29 @@ impl Widening<'_> {
         true
     }
 
-    fn candidate(&self, stmt: &Stmt) -> Option<Candidate> {
+    /// An access as the row and the place in it.
+    fn side(&self, access: &Access, rows: &Rows<'_>) -> Option<Side> {
+        let (last, lead) = access.index.split_last()?;
+        let constant = |(monomial, c): (&Vec<_>, i128)| monomial.is_empty().then_some(c);
+        let offset = last.constant_part().terms().find_map(constant).unwrap_or(0);
+        let plain = tightened(&access.when, None);
+        let most = i128::from(self.bytes * 8 / self.ty(access.memory).bits());
+        let row = self.row(access.memory).map(|(_, extent)| (extent, most));
+        let row = row.filter(|(extent, most)| rows.might_grant(extent, *most));
+        let when = row
+            .as_ref()
+            .map(|(extent, most)| tightened(&access.when, Some((extent, *most))));
+        Some(Side {
+            memory: access.memory,
+            lead: lead.to_vec(),
+            base: last.plus(-offset),
+            offset,
+            relies_on: row.filter(|_| when.as_ref() != Some(&plain)),
+            when: when.unwrap_or(plain),
+        })
+    }
+
+    fn candidate(&self, stmt: &Stmt, rows: &Rows<'_>) -> Option<Candidate> {
         let (kind, accesses) = match stmt {
             Stmt::Let(value, Op::Load { from, otherwise }) => {
                 // What is the same for all lanes comes from caches of its own.
@@ -341,7 +398,8 @@ impl Widening<'_> {
             | Stmt::Ticket { .. }
             | Stmt::Comment(_) => return None,
         };
-        let sides = accesses.into_iter().map(side).collect::<Option<Vec<_>>>()?;
+        let sides = accesses.into_iter().map(|access| self.side(access, rows));
+        let sides = sides.collect::<Option<Vec<_>>>()?;
         let truth = sides
             .iter()
             .any(|side| self.ty(side.memory) == Scalar::Bool);
@@ -419,7 +477,10 @@ struct Side {
     /// The last index is `base + offset`.
     base: Form,
     offset: i128,
+    /// Tightened.
     when: Cond,
+    /// Extent and divisor that tightening took for granted.
+    relies_on: Option<(Form, i128)>,
 }
 
 /// Accesses that differ along the last axis only.
@@ -437,42 +498,56 @@ impl Run {
     }
 }
 
-fn side(access: &Access) -> Option<Side> {
-    let (last, lead) = access.index.split_last()?;
-    let constant = |(monomial, c): (&Vec<_>, i128)| monomial.is_empty().then_some(c);
-    let offset = last.constant_part().terms().find_map(constant).unwrap_or(0);
-    Some(Side {
-        memory: access.memory,
-        lead: lead.to_vec(),
-        base: last.plus(-offset),
-        offset,
-        when: tightened(&access.when),
-    })
-}
-
-/// A condition of integers in one way of several: 4·l ≥ 3 and 4·l ≥ 1 are l ≥ 1.
-fn tightened(cond: &Cond) -> Cond {
-    let all = |parts: &[Cond]| parts.iter().map(tightened).collect();
+/// A condition of integers in one way of several: 4·l ≥ 3 and 4·l ≥ 1 are 4·l ≥ 4. `multiple` is a length that is
+/// taken to be a multiple of a number.
+fn tightened(cond: &Cond, multiple: Option<(&Form, i128)>) -> Cond {
+    let all = |parts: &[Cond]| parts.iter().map(|part| tightened(part, multiple)).collect();
     match cond {
         Cond::Const(_) | Cond::Not(_) => cond.clone(),
         Cond::And(parts) => Cond::And(all(parts)),
         Cond::Or(parts) => Cond::Or(all(parts)),
-        Cond::Cmp(rel, left, right) => {
+        Cond::Cmp(Rel::Ge, left, right) => {
             let gap = left.sub(right);
-            let plain = |monomial: &Monomial| monomial.is_empty();
-            let constant = gap.constant_part().terms();
-            let own: Vec<i128> = constant
-                .filter(|(monomial, _)| !plain(monomial))
-                .chain(gap.terms().flat_map(|(_, poly)| poly.terms()))
-                .map(|(_, c)| c)
-                .collect();
-            let g = own.iter().fold(0, |g, c| gcd(g, c.abs()));
-            if *rel != Rel::Ge || g < 2 {
+            let mut step = 0;
+            // The sum of all that is no multiple of the step.
+            let mut rest = 0;
+            for (monomial, c) in gap.constant_part().terms() {
+                match multiple.and_then(|(of, by)| residue(monomial, of, by)) {
+                    _ if monomial.is_empty() => rest += c,
+                    None => step = gcd(step, c.abs()),
+                    Some((divisor, residue)) => {
+                        step = gcd(step, (c * divisor).abs());
+                        rest += c * residue;
+                    }
+                }
+            }
+            for (_, c) in gap.terms().flat_map(|(_, poly)| poly.terms()) {
+                step = gcd(step, c.abs());
+            }
+            if step < 2 {
                 return cond.clone();
             }
-            Cond::cmp(Rel::Ge, gap.floor_div(g), 0)
+            Cond::cmp(Rel::Ge, gap.plus(-rest.rem_euclid(step)), 0)
+        }
+        Cond::Cmp(Rel::Eq | Rel::Ne | Rel::Lt | Rel::Le | Rel::Gt, ..) => cond.clone(),
+    }
+}
+
+/// What a product of parameters is, as a multiple of a number and a rest, if a length that contains nothing else
+/// is a multiple of it.
+fn residue(monomial: &Monomial, of: &Form, by: i128) -> Option<(i128, i128)> {
+    if of.terms().next().is_some() {
+        return None;
+    }
+    let mut constant = 0;
+    for (other, c) in of.constant_part().terms() {
+        if other.is_empty() {
+            constant = c;
+        } else if other != monomial || c != 1 {
+            return None;
         }
     }
+    Some((by, -constant))
 }
 
 impl Candidate {

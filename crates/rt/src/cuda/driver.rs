@@ -336,7 +336,7 @@ impl Stream {
     pub(crate) fn launch(
         &self,
         function: &Function,
-        blocks: u32,
+        [x, y, z]: [u32; 3],
         threads: u32,
         shared: u32,
         arguments: &[u64],
@@ -351,9 +351,9 @@ impl Stream {
         let result = unsafe {
             sys::cuLaunchKernel(
                 function.handle,
-                blocks,
-                1,
-                1,
+                x,
+                y,
+                z,
                 threads,
                 1,
                 1,

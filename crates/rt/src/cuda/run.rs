@@ -16,7 +16,7 @@ use crate::cpu::Stats;
 use crate::error::Error;
 use crate::layout::Layout;
 use crate::literal::{encode, size};
-use crate::plan::{block_count, run_host};
+use crate::plan::{blocks, run_host};
 use crate::raw::bytes_of;
 
 /// What every kernel may have of shared memory without asking for more.
@@ -24,6 +24,9 @@ const USUAL_SHARED: u64 = 48 << 10;
 
 /// Blocks along x.
 const MOST_BLOCKS: i64 = (1 << 31) - 1;
+
+/// Of a layer of a grid.
+const MOST_ROWS: i64 = (1 << 16) - 1;
 
 /// The caller's arrays.
 pub(super) enum Given<'a, 'i, 'n, 'o> {
@@ -250,7 +253,8 @@ impl Launcher<'_> {
     fn launch(&mut self, at: usize, args: &[i64]) -> Result<(), Error> {
         let run = self.run;
         let program = &run.owner.program;
-        let blocks = block_count(&program.kernels[at], &run.params, args)?;
+        let grid = blocks(&program.kernels[at], &run.params, args)?;
+        let blocks = grid.count;
         self.stats.launches += 1;
         if blocks == 0 {
             return Ok(());
@@ -284,9 +288,13 @@ impl Launcher<'_> {
                 CudaArgument::Host(n) => run.width.encode(args[*n]),
             });
         }
+        // Rows are numbered through layers of so many.
+        let (x, rows) = grid.split_last();
+        let y = rows.min(MOST_ROWS);
+        let z = (rows + y - 1) / y;
         self.stream.launch(
             function,
-            blocks as u32,
+            [x as u32, y as u32, z as u32],
             kernel.threads,
             dynamic as u32,
             &self.words,

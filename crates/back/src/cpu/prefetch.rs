@@ -1,0 +1,387 @@
+//! Inputs brought into the cache ahead of the block that reads them.
+//!
+//! Blocks that follow each other read boxes of an input that move on by a fixed distance, so most of what a block reads is in the
+//! cache already, and the part at the front is new. The lines of that part, for a block some way ahead, are asked for
+//! in the turns of the block's longest loop, since requests that come all at once wait for each other. The hardware does the same once it sees a sequence; but it stops at every page, and loads that
+//! wait for the first lines of a block hold up all that comes behind them.
+//!
+//! It is done where the boxes are known and one row high, where the input is too large to be in the cache, and where the
+//! work that goes with a line is worth a request: a kernel that does little is busy with its loads. Boxes of several rows
+//! are left to the hardware, since a line of each row for every block is a request for nearly every load.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use systola_ir::form::{Atom, Form, Poly};
+use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Shape, Stmt, VarKind};
+use systola_ir::{BufferId, DimId};
+
+use super::Cpu;
+use crate::c_family::Context;
+use crate::error::Fault;
+use crate::expr::Expr;
+use crate::index::number;
+use crate::prelude::File;
+
+const LINE: i128 = 64;
+/// Operations on vectors that go with a line, at least.
+const LEAST_WORK: i128 = 64;
+/// Operations between a request and the block that it is for: a few times what a line takes to arrive.
+const AHEAD: i128 = 8192;
+/// Lines for one block, at most.
+const MOST_LINES: i128 = 64;
+
+/// First and last value.
+type Span = (i128, i128);
+
+/// A part of a row of an input that a block reads and those before it did not.
+#[derive(Debug, PartialEq)]
+struct Front {
+    buffer: BufferId,
+    /// The first element, for the block that is asked for.
+    first: Vec<Form>,
+    extent: i128,
+}
+
+/// A loop that is in no other.
+#[derive(Clone, Debug, PartialEq)]
+struct Turns {
+    var: DimId,
+    first: i128,
+    count: i128,
+    /// Operations on vectors in all of them.
+    work: i128,
+}
+
+/// What one block does.
+#[derive(Default)]
+struct Found {
+    /// Boxes that are read, by buffer and by what their place depends on.
+    boxes: BTreeMap<(BufferId, Vec<Form>), Vec<Span>>,
+    /// Inputs that are also read elsewhere.
+    scattered: BTreeSet<BufferId>,
+    loops: Vec<Turns>,
+}
+
+/// Lines to ask for.
+#[derive(Clone, Debug)]
+pub struct Request {
+    buffer: BufferId,
+    /// The first element of each.
+    lines: Vec<Vec<Form>>,
+}
+
+impl Cpu {
+    /// Asks for what a later block reads; what is left to the turns of a loop is remembered.
+    pub(super) fn fetch_ahead(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        let Some((fronts, turns)) = fronts(cx.program, cx.kernel) else {
+            return Ok(());
+        };
+        for front in fronts {
+            let bits = Self::memory_type(cx, Memory::Global(front.buffer)).bits();
+            let elements = LINE / i128::from(bits / 8);
+            let mut lines = front.lines(elements);
+            let per_turn = turns
+                .as_ref()
+                .map_or(0, |turns| lines.len() as i128 / turns.count);
+            if let Some(turns) = turns.as_ref().filter(|_| per_turn > 0) {
+                let turn = Form::from(turns.var).plus(-turns.first);
+                let moved = turn.scale(&Poly::constant(elements * per_turn))?;
+                let in_turns = lines.drain(..(per_turn * turns.count) as usize);
+                let mut of_a_turn: Vec<Vec<Form>> = in_turns.take(per_turn as usize).collect();
+                for line in &mut of_a_turn {
+                    if let Some(last) = line.last_mut() {
+                        *last = last.add(&moved);
+                    }
+                }
+                self.requests.entry(turns.var).or_default().push(Request {
+                    buffer: front.buffer,
+                    lines: of_a_turn,
+                });
+            }
+            let buffer = front.buffer;
+            self.request(cx, &Request { buffer, lines })?;
+        }
+        Ok(())
+    }
+
+    /// Asks for what was left to the turns of this loop.
+    pub(super) fn fetch_in_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {
+        for request in self.requests.remove(&var).unwrap_or_default() {
+            self.request(cx, &request)?;
+        }
+        Ok(())
+    }
+
+    fn request(&mut self, cx: &mut Context<'_>, request: &Request) -> Result<(), Fault> {
+        if request.lines.is_empty() {
+            return Ok(());
+        }
+        let Some(large) = self.large(cx, request.buffer)? else {
+            return Ok(());
+        };
+        let memory = Memory::Global(request.buffer);
+        let bytes = i128::from(Self::memory_type(cx, memory).bits() / 8);
+        cx.prelude.add("fetch", File::Memory, "fetch", &[]);
+        cx.lines.open(&format!("if ({})", large.text));
+        for line in &request.lines {
+            let place = self.place(cx, &Access::new(memory, line.clone()), 0)?;
+            let at = Expr::binary("*", &place.offset, &number(bytes)?);
+            let call = Expr::call("fetch", &[Expr::atom(place.array), at]);
+            cx.lines.push(&format!("{};", call.text));
+        }
+        cx.lines.close();
+        Ok(())
+    }
+}
+
+impl Front {
+    /// How many lines of so many elements.
+    fn count(&self, elements: i128) -> i128 {
+        (self.extent + elements - 1) / elements
+    }
+
+    /// Their first elements.
+    fn lines(&self, elements: i128) -> Vec<Vec<Form>> {
+        let line = |n: i128| {
+            let mut line = self.first.clone();
+            if let Some(last) = line.last_mut() {
+                *last = last.plus(n * elements);
+            }
+            line
+        };
+        (0..self.count(elements)).map(line).collect()
+    }
+}
+
+/// What to ask for, and the loop to do it in; `None`: nothing is known of it, or it is too much.
+fn fronts(program: &Program, kernel: &Kernel) -> Option<(Vec<Front>, Option<Turns>)> {
+    let fastest = kernel
+        .vars_where(|k| matches!(k, VarKind::Block { .. }))
+        .last()?;
+    let mut spans: BTreeMap<DimId, Span> = BTreeMap::new();
+    if let Some(lane) = kernel.lane() {
+        spans.insert(lane, (0, i128::from(kernel.lanes) - 1));
+    }
+    let mut found = Found::default();
+    let work = look(program, kernel, &kernel.body, &mut spans, &mut found)?;
+    let ahead = (AHEAD / work.max(1)).max(1);
+    let mut fronts = Vec::new();
+    let mut requests = 0i128;
+    for ((buffer, place), spans) in found.boxes {
+        if found.scattered.contains(&buffer) {
+            continue;
+        }
+        let Some(front) = front(buffer, &place, &spans, fastest, ahead) else {
+            continue;
+        };
+        let elements = LINE / i128::from(program.buffers[buffer.index()].ty.bits().max(8) / 8);
+        requests += front.count(elements);
+        fronts.push(front);
+    }
+    let turns = found.loops.into_iter().max_by_key(|l| l.work);
+    (requests <= MOST_LINES && requests.checked_mul(LEAST_WORK)? <= work).then_some((fronts, turns))
+}
+
+/// What a block reads first, of a box at this place, if that is one row and moves along itself.
+fn front(
+    buffer: BufferId,
+    place: &[Form],
+    spans: &[Span],
+    fastest: DimId,
+    ahead: i128,
+) -> Option<Front> {
+    let mut moving = None;
+    for (axis, form) in place.iter().enumerate() {
+        let step = form.coefficient(fastest).as_constant()?;
+        let inside = form.terms().any(|(atom, _)| match atom {
+            Atom::Dim(_) => false,
+            Atom::Floor(form, _) | Atom::Mod(form, _) => form.dims().contains(&fastest),
+        });
+        if inside || step < 0 || (step > 0 && moving.is_some()) {
+            return None;
+        }
+        if step > 0 {
+            moving = Some((axis, step));
+        }
+    }
+    let (axis, step) = moving?;
+    let one_row = spans.iter().rev().skip(1).all(|(lo, hi)| lo == hi);
+    if axis + 1 != place.len() || !one_row {
+        return None;
+    }
+    let mut first = Vec::new();
+    for (form, (lo, _)) in place.iter().zip(spans) {
+        first.push(form.plus(*lo));
+    }
+    let (lo, hi) = *spans.last()?;
+    let new = lo.max(hi.checked_sub(step)?.checked_add(1)?);
+    let moved = step.checked_mul(ahead)?.checked_add(new)?;
+    *first.last_mut()? = place.last()?.plus(moved);
+    Some(Front {
+        buffer,
+        first,
+        extent: hi.checked_sub(new)?.checked_add(1)?,
+    })
+}
+
+/// Collects what some statements read, and counts their operations on vectors. `None`: a loop whose length
+/// depends on the sizes.
+fn look(
+    program: &Program,
+    kernel: &Kernel,
+    stmts: &[Stmt],
+    spans: &mut BTreeMap<DimId, Span>,
+    found: &mut Found,
+) -> Option<i128> {
+    let mut work = 0i128;
+    for stmt in stmts {
+        let mut read = |from: &Access, width: usize| found.read(program, spans, from, width);
+        match stmt {
+            Stmt::Let(value, op) => match op {
+                Op::Load { from, .. } => read(from, 1),
+                Op::Lookup { memory, .. } => found.scatter(*memory),
+                Op::Unary(..)
+                | Op::Binary(..)
+                | Op::Select { .. }
+                | Op::Choose { .. }
+                | Op::Shuffle { .. }
+                | Op::Slide { .. }
+                | Op::Cast(_) => {
+                    let shape = kernel.values[value.index()].shape;
+                    work += i128::from(shape == Shape::Varying);
+                }
+                Op::Lit(_) | Op::Index(_) | Op::Get(_) => {}
+            },
+            Stmt::LoadWide { to, from, .. } => read(from, to.len()),
+            Stmt::Copy { from, width, .. } => read(from, *width as usize),
+            Stmt::For {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } => {
+                let all = |forms: &[Form]| -> Option<Vec<i128>> {
+                    forms.iter().map(Form::as_constant).collect()
+                };
+                let (lo, hi) = (*all(lo)?.iter().max()?, *all(hi)?.iter().min()?);
+                if lo >= hi {
+                    continue;
+                }
+                let last = (hi - 1 - lo) / step;
+                let around = spans.insert(*var, (lo, lo + last * step));
+                let n_loops = found.loops.len();
+                let inside = look(program, kernel, body, spans, found)?;
+                found.loops.truncate(n_loops);
+                match around {
+                    Some(span) => spans.insert(*var, span),
+                    None => spans.remove(var),
+                };
+                let all = inside.checked_mul(last + 1)?;
+                if *step == 1 {
+                    found.loops.push(Turns {
+                        var: *var,
+                        first: lo,
+                        count: last + 1,
+                        work: all,
+                    });
+                }
+                work = work.checked_add(all)?;
+            }
+            Stmt::If {
+                then, otherwise, ..
+            } => {
+                let then = look(program, kernel, then, spans, found)?;
+                let n_loops = found.loops.len();
+                let otherwise = look(program, kernel, otherwise, spans, found)?;
+                // The longer one is often that of the edge, which tests more.
+                if then > 0 {
+                    found.loops.truncate(n_loops);
+                }
+                work = work.checked_add(if then > 0 { then } else { otherwise })?;
+            }
+            Stmt::Set(..)
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => {}
+        }
+    }
+    Some(work)
+}
+
+impl Found {
+    fn scatter(&mut self, memory: Memory) {
+        if let Memory::Global(buffer) = memory {
+            self.scattered.insert(buffer);
+        }
+    }
+
+    /// Adds what an access of so many neighbours reads while the variables go through their spans.
+    fn read(
+        &mut self,
+        program: &Program,
+        spans: &BTreeMap<DimId, Span>,
+        from: &Access,
+        width: usize,
+    ) {
+        let Memory::Global(buffer) = from.memory else {
+            return;
+        };
+        match program.buffers[buffer.index()].kind {
+            BufferKind::Input { .. } => {}
+            BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => return,
+        }
+        let reached: Option<Vec<_>> = from.index.iter().map(|form| reach(form, spans)).collect();
+        let Some(reached) = reached else {
+            return self.scatter(from.memory);
+        };
+        let (place, mut own): (Vec<Form>, Vec<Span>) = reached.into_iter().unzip();
+        if let Some((_, hi)) = own.last_mut() {
+            *hi += width as i128 - 1;
+        }
+        let known = self
+            .boxes
+            .entry((buffer, place))
+            .or_insert_with(|| own.clone());
+        for (known, own) in known.iter_mut().zip(own) {
+            *known = (known.0.min(own.0), known.1.max(own.1));
+        }
+    }
+}
+
+/// A form as one of what does not change in a block, and the span of the rest.
+fn reach(form: &Form, spans: &BTreeMap<DimId, Span>) -> Option<(Form, Span)> {
+    let mut place = form.clone();
+    let mut reached = (0i128, 0i128);
+    for (atom, factor) in form.terms() {
+        let dim = match atom {
+            Atom::Dim(dim) => dim,
+            Atom::Floor(inner, _) | Atom::Mod(inner, _) => {
+                if inner.dims().iter().any(|d| spans.contains_key(d)) {
+                    return None;
+                }
+                continue;
+            }
+        };
+        let Some((lo, hi)) = spans.get(dim) else {
+            continue;
+        };
+        let factor = factor.as_constant()?;
+        let ends = (factor.checked_mul(*lo)?, factor.checked_mul(*hi)?);
+        reached.0 = reached.0.checked_add(ends.0.min(ends.1))?;
+        reached.1 = reached.1.checked_add(ends.0.max(ends.1))?;
+        let term = Form::from(*dim).scale(&Poly::constant(factor));
+        place = place.sub(&term.ok()?);
+    }
+    let constant = place.constant_part().terms();
+    let c: i128 = constant.filter(|(m, _)| m.is_empty()).map(|t| t.1).sum();
+    let place = place.plus(-c);
+    let reached = (reached.0.checked_add(c)?, reached.1.checked_add(c)?);
+    Some((place, reached))
+}

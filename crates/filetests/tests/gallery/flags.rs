@@ -1,0 +1,241 @@
+//! Blocks that wait for each other: a wait, a signal or a number that is missing or stands at the wrong place is found by
+//! the interpreter of kernels, so what it accepts waits where it must.
+
+use std::collections::BTreeMap;
+
+use systola_driver::{Fix, Machine, lower};
+use systola_filetests::gallery;
+use systola_filetests::reference;
+use systola_filetests::tensor::Params;
+use systola_interp::kernel::{FaultKind, Options, Order, run_kernel_program};
+use systola_interp::{Arrays, run_system};
+use systola_ir::form::{Form, Overflow};
+use systola_ir::kernel::visit::{Rewrite, rewrite, walk, walk_mut};
+use systola_ir::kernel::{Program, Stmt, VarKind};
+
+use crate::support::{mapping, ordered, parse, seeded, system, to_interp};
+
+type Sizes = &'static [(&'static str, i64)];
+
+/// File, mapping, sizes with several blocks.
+const CASES: &[(&str, &str, Sizes)] = &[
+    (
+        "string/edit_distance_strips.ure",
+        "strips",
+        &[("N", 50), ("M", 70)],
+    ),
+    (
+        "string/edit_distance_strips.ure",
+        "pieces",
+        &[("N", 11), ("M", 40)],
+    ),
+    ("scan/across_blocks.ure", "chained", &[("B", 5), ("N", 30)]),
+    (
+        "scan/across_blocks.ure",
+        "downwards",
+        &[("B", 2), ("N", 13)],
+    ),
+    (
+        "scan/across_blocks.ure",
+        "wavefront",
+        &[("N", 9), ("M", 11)],
+    ),
+    (
+        "stencil/gauss_seidel_blocks.ure",
+        "slanted",
+        &[("T", 3), ("N", 20), ("M", 4)],
+    ),
+];
+
+const MACHINE: Machine = Machine {
+    vector_bytes: 16,
+    most_lanes: 64,
+    registers: 32,
+    code_budget: 300,
+    threads: None,
+};
+
+const ORDERS: [Order; 4] = [
+    Order::InOrder,
+    Order::Reversed,
+    Order::Shuffled(1),
+    Order::Shuffled(2),
+];
+
+struct Case {
+    name: String,
+    program: Program,
+    params: Vec<i128>,
+    inputs: Arrays,
+    want: Arrays,
+}
+
+fn cases() -> Vec<Case> {
+    let files = gallery::files();
+    let case = |(path, name, sizes): &(&str, &str, Sizes)| {
+        let file = files.iter().find(|f| f.path == *path).expect("a file");
+        let module = parse(file);
+        let mapping = mapping(&module, name);
+        let system = system(&module, &mapping.system);
+        let params = Params(sizes.iter().map(|(k, v)| (k.to_string(), *v)).collect());
+        let reference = reference::find(path, &system.name).expect("a reference");
+        let values = ordered(system, &params);
+        let inputs = to_interp(system, &seeded(&reference, &params));
+        let named = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
+        let named: BTreeMap<String, i128> = named.collect();
+        let lowered = lower(&module, mapping, &named, &Fix::Nothing, &MACHINE);
+        Case {
+            name: format!("{path}: {name}"),
+            program: lowered.expect("it lowers").program,
+            want: run_system(system, &values, &inputs).expect("a legal system"),
+            params: values,
+            inputs,
+        }
+    };
+    CASES.iter().map(case).collect()
+}
+
+impl Case {
+    /// The fault of a run; none where the outputs are right.
+    fn fault(&self, program: &Program, order: Order, resident: usize) -> Option<FaultKind> {
+        let options = Options {
+            order,
+            resident,
+            ..Options::default()
+        };
+        match run_kernel_program(program, &self.params, &self.inputs, &options) {
+            Err(error) => Some(error.fault().expect("a fault of the kernel").clone()),
+            Ok(got) => {
+                assert_eq!(got.outputs, self.want, "{}", self.name);
+                None
+            }
+        }
+    }
+
+    /// A mutation is seen in some order.
+    fn seen(&self, what: &str, program: &Program, is: fn(&FaultKind) -> bool) {
+        let faults = ORDERS.map(|order| self.fault(program, order, 3));
+        let found = faults.iter().flatten().any(is);
+        let name = &self.name;
+        assert!(found, "{name}: {what} was not seen: {faults:?}\n{program}");
+    }
+}
+
+fn too_early(kind: &FaultKind) -> bool {
+    matches!(
+        kind,
+        FaultKind::Race { .. } | FaultKind::UndefinedStored { .. }
+    )
+}
+
+fn stuck(kind: &FaultKind) -> bool {
+    matches!(kind, FaultKind::Deadlock { .. })
+}
+
+/// Changes every list of statements.
+fn each_list(body: &mut Vec<Stmt>, f: &mut dyn FnMut(&mut Vec<Stmt>)) {
+    f(body);
+    for stmt in body {
+        for inner in stmt.bodies_mut() {
+            each_list(inner, f);
+        }
+    }
+}
+
+#[test]
+fn blocks_wait_in_any_order_and_with_few_of_them_at_once() {
+    for case in cases() {
+        let mut statements = [0; 3];
+        walk(&case.program.kernels[0].body, &mut |stmt| {
+            let kinds = [
+                matches!(stmt, Stmt::Ticket { .. }),
+                matches!(stmt, Stmt::Await { .. }),
+                matches!(stmt, Stmt::Signal { .. }),
+            ];
+            for (n, is) in kinds.into_iter().enumerate() {
+                statements[n] += usize::from(is);
+            }
+        });
+        assert!(statements.iter().all(|n| *n > 0), "{}", case.name);
+        for order in ORDERS {
+            for resident in [1, 2, usize::MAX] {
+                let fault = case.fault(&case.program, order, resident);
+                assert_eq!(fault, None, "{}\n{}", case.name, case.program);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_missing_wait_is_seen() {
+    for case in cases() {
+        let mut program = case.program.clone();
+        each_list(&mut program.kernels[0].body, &mut |list| {
+            list.retain(|stmt| !matches!(stmt, Stmt::Await { .. }));
+        });
+        case.seen("a missing wait", &program, too_early);
+        let mut program = case.program.clone();
+        walk_mut(&mut program.kernels[0].body, &mut |stmt| {
+            if let Stmt::Await { at_least, .. } = stmt {
+                *at_least = at_least.plus(-1);
+            }
+        });
+        case.seen("a wait for one signal less", &program, too_early);
+    }
+}
+
+#[test]
+fn a_signal_at_the_beginning_of_its_turn_is_seen() {
+    for case in cases() {
+        let mut program = case.program.clone();
+        each_list(&mut program.kernels[0].body, &mut |list| {
+            let at = list.iter().position(|s| matches!(s, Stmt::Signal { .. }));
+            if let Some(at) = at {
+                let signal = list.remove(at);
+                let after = list.iter().position(|s| !matches!(s, Stmt::Await { .. }));
+                list.insert(after.unwrap_or(0), signal);
+            }
+        });
+        case.seen("an early signal", &program, too_early);
+    }
+}
+
+#[test]
+fn a_missing_signal_is_seen() {
+    for case in cases() {
+        let mut program = case.program.clone();
+        each_list(&mut program.kernels[0].body, &mut |list| {
+            list.retain(|stmt| !matches!(stmt, Stmt::Signal { .. }));
+        });
+        case.seen("a missing signal", &program, stuck);
+    }
+}
+
+/// Blocks that count on being begun in the order of their numbers.
+#[test]
+fn numbers_by_the_grid_are_seen() {
+    struct ByGrid(systola_ir::DimId, Form);
+    impl Rewrite for ByGrid {
+        fn form(&self, form: &Form) -> Result<Form, Overflow> {
+            form.substitute(&|d| (d == self.0).then(|| self.1.clone()))
+        }
+    }
+    let first = &cases()[0];
+    let mut program = first.program.clone();
+    let kernel = &mut program.kernels[0];
+    let ticket = kernel.vars_where(|k| matches!(k, VarKind::Ticket)).last();
+    let block = kernel
+        .vars_where(|k| matches!(k, VarKind::Block { .. }))
+        .last();
+    let by = ByGrid(
+        ticket.expect("a ticket"),
+        Form::from(block.expect("a block")),
+    );
+    each_list(&mut kernel.body, &mut |list| {
+        list.retain(|stmt| !matches!(stmt, Stmt::Ticket { .. }));
+    });
+    kernel.body = rewrite(&kernel.body, &by).expect("small numbers");
+    assert_eq!(first.fault(&program, Order::InOrder, 3), None);
+    let fault = first.fault(&program, Order::Reversed, 3);
+    assert!(fault.as_ref().is_some_and(stuck), "{fault:?}");
+}

@@ -1,0 +1,288 @@
+//! Values that cross blocks within a launch: their arrays in global memory and where each value is in them.
+//!
+//! A value is kept at the coordinates of the slot that made it, blocks first, lanes last. Only what another
+//! block reads is stored, so most coordinates of a block run through few values: a strip of rows hands on its last row, which
+//! is one PE. An axis counts from the least value that a block has there, which may depend on the block, where that makes
+//! it shorter. Every element is written once in a launch, and a launch ends before the next one writes again.
+
+use std::collections::HashMap;
+
+use systola_ir::array::{Array, Link, Port};
+use systola_ir::form::{Cond, Form, Overflow, Rel};
+use systola_ir::kernel::{Access, Buffer, BufferKind, Memory, Program, Stmt};
+use systola_ir::system::Axis;
+use systola_ir::{BufferId, DimId, Scalar, ValueId, VarId};
+
+use crate::apply_mapping::reads_at;
+use crate::clock::domain;
+use crate::decide::{Decide, Undecided};
+use crate::kernel::builder::Builder;
+use crate::kernel::cells::Here;
+use crate::kernel::facts::{Facts, Range};
+use crate::kernel::flags::flagged;
+use crate::kernel::partition::Partition;
+use crate::kernel::slots::{Part, bounds};
+use crate::kernel::state::scalars;
+
+/// Storage maps of all cells that other blocks read.
+#[derive(Clone, Debug, Default)]
+pub struct Borders {
+    kept: HashMap<VarId, Border>,
+}
+
+#[derive(Clone, Debug)]
+struct Border {
+    buffers: Vec<(BufferId, Scalar)>,
+    axes: Vec<BorderAxis>,
+    /// Which points another block reads; over the point.
+    when: Cond,
+}
+
+#[derive(Clone, Debug)]
+struct BorderAxis {
+    /// A coordinate of the slots.
+    k: usize,
+    /// Over the block coordinates of the slot.
+    start: Form,
+    extent: Form,
+}
+
+impl Borders {
+    pub fn declare(
+        array: &Array,
+        decide: &Decide,
+        partition: &Partition,
+        program: &mut Program,
+    ) -> Result<Borders, Undecided> {
+        let mut borders = Borders::default();
+        for n in 0..array.cells.len() {
+            let cell = VarId::from(n);
+            let links = flagged(array).filter(|(port, _)| port.source == cell);
+            let mut readers = Vec::new();
+            for (port, link) in links {
+                let cond = read_over(array, port, link)?;
+                if !readers.contains(&cond) {
+                    readers.push(cond);
+                }
+            }
+            let when = match readers.len() {
+                0 => continue,
+                1 => readers.remove(0),
+                _ => Cond::Or(readers),
+            };
+            let when = array.cells[n].domain.clone().and(when);
+            let places = partition.places();
+            let coordinates = partition.blocks.iter().chain(&partition.steps);
+            let mut axes = Vec::new();
+            for k in coordinates.chain(&places) {
+                axes.push(axis(array, decide, partition, *k, &when)?);
+            }
+            let buffers = buffers(array, cell, &axes, program);
+            let border = Border {
+                buffers,
+                axes,
+                when,
+            };
+            borders.kept.insert(cell, border);
+        }
+        Ok(borders)
+    }
+
+    /// Stores what other blocks read of this slot.
+    pub fn write(
+        &self,
+        builder: &mut Builder,
+        facts: &Facts<'_>,
+        lane: Option<DimId>,
+        cell: VarId,
+        here: &Here<'_>,
+        values: &[ValueId],
+    ) -> Result<(), Overflow> {
+        let Some(border) = self.kept.get(&cell) else {
+            return Ok(());
+        };
+        let at = |f: &Form| f.substitute(&|d| here.point.get(d.index()).cloned());
+        let when = each_once(here.valid.clone().and(border.when.map(&at)?));
+        let mut when = facts.simplify(&when);
+        if when == Cond::Const(false) {
+            return Ok(());
+        }
+        // Most often one lane has the border: then the rest is the same for all.
+        if let Some((lane, at)) = lane.and_then(|l| Some((l, facts.pinned(l, &when)?))) {
+            let rest = when.map(&|f| f.substitute(&|d| (d == lane).then(|| Form::from(at))))?;
+            when = facts.simplify(&rest).and(Cond::cmp(Rel::Eq, lane, at));
+        }
+        let index = border.index(here.slot)?;
+        for ((buffer, _), value) in border.buffers.iter().zip(values) {
+            builder.push(Stmt::Store {
+                to: Access {
+                    memory: Memory::Global(*buffer),
+                    index: index.clone(),
+                    when: when.clone(),
+                },
+                value: *value,
+            });
+        }
+        Ok(())
+    }
+
+    /// What a link brings from another block; nothing where nobody reads it. A slot without a point must not touch what
+    /// another block may be writing.
+    pub fn read(
+        &self,
+        builder: &mut Builder,
+        facts: &Facts<'_>,
+        array: &Array,
+        (port, link): (&Port, &Link),
+        name: &str,
+        here: &Here<'_>,
+    ) -> Result<Vec<ValueId>, Overflow> {
+        let Some(border) = self.kept.get(&port.source) else {
+            return Ok(Vec::new());
+        };
+        let live = live(array, port, link)?;
+        let at = |f: &Form| f.substitute(&|d| here.point.get(d.index()).cloned());
+        let when = facts.simplify(&each_once(here.valid.clone().and(live.map(&at)?)));
+        if when == Cond::Const(false) {
+            return Ok(Vec::new());
+        }
+        let gone = link.displacement.iter().chain(&link.delay);
+        let slot: Vec<Form> = (here.slot.iter().zip(gone))
+            .map(|(form, gone)| form.sub(&Form::from(gone.clone())))
+            .collect();
+        let index = border.index(&slot)?;
+        let load = |(buffer, ty): &(BufferId, Scalar)| {
+            let from = Access {
+                memory: Memory::Global(*buffer),
+                index: index.clone(),
+                when: when.clone(),
+            };
+            builder.load(name, *ty, from, None)
+        };
+        Ok(border.buffers.iter().map(load).collect())
+    }
+}
+
+impl Border {
+    fn index(&self, slot: &[Form]) -> Result<Vec<Form>, Overflow> {
+        let axes = self.axes.iter();
+        axes.map(|axis| {
+            let start = axis.start.substitute(&|d| slot.get(d.index()).cloned())?;
+            Ok(slot[axis.k].sub(&start))
+        })
+        .collect()
+    }
+}
+
+/// The same without parts that stand there twice.
+pub fn each_once(cond: Cond) -> Cond {
+    let Cond::And(parts) = cond else {
+        return cond;
+    };
+    let mut kept: Vec<Cond> = Vec::new();
+    for part in parts {
+        if !kept.contains(&part) {
+            kept.push(part);
+        }
+    }
+    Cond::And(kept)
+}
+
+/// At which points the sink takes a value from this link.
+pub fn live(array: &Array, port: &Port, link: &Link) -> Result<Cond, Overflow> {
+    let e = array.extend_distance(&port.distance);
+    Ok(reads_at(port, &array.cells, &e, &array.tiles)?.and(link.guard.clone()))
+}
+
+/// The same over the point of the source.
+fn read_over(array: &Array, port: &Port, link: &Link) -> Result<Cond, Overflow> {
+    let e = array.extend_distance(&port.distance);
+    live(array, port, link)?.map(&|f| {
+        f.substitute(&|d| {
+            let e = e.get(d.index())?;
+            Some(Form::from(d).add(&Form::from(e.clone())))
+        })
+    })
+}
+
+/// How far a coordinate runs over what is kept, of one block if that is less.
+fn axis(
+    array: &Array,
+    decide: &Decide,
+    partition: &Partition,
+    k: usize,
+    when: &Cond,
+) -> Result<BorderAxis, Undecided> {
+    let ask = |given: &[usize]| {
+        let parts = array.pieces.iter().map(|piece| {
+            let coordinate = |k: usize| match k.checked_sub(piece.place.len()) {
+                None => piece.place[k].clone(),
+                Some(t) => piece.time[t].clone(),
+            };
+            Part {
+                cond: domain(array).and(piece.cond.clone()).and(when.clone()),
+                value: coordinate(k),
+                given: given.iter().map(|g| coordinate(*g)).collect(),
+            }
+        });
+        bounds(decide, array.dims.len(), parts.collect(), given)
+    };
+    let all = ask(&[])?;
+    let axis = |(start, extent)| BorderAxis { k, start, extent };
+    if let Some(short) = span(&all, true) {
+        return Ok(axis(short));
+    }
+    if !partition.blocks.contains(&k)
+        && let Ok(one) = ask(&partition.blocks)
+        && let Some(found) = span(&one, true).or_else(|| span(&one, false))
+    {
+        return Ok(axis(found));
+    }
+    span(&all, false)
+        .map(axis)
+        .ok_or_else(|| Undecided::NeedsSizes("the extent of what blocks hand on".into()))
+}
+
+/// The start and the extent of a range, which are the same in all blocks: a number, or any form.
+fn span(range: &Range, number: bool) -> Option<(Form, Form)> {
+    let starts = range.lo.iter();
+    let pairs = starts.flat_map(|lo| range.hi.iter().map(move |hi| (lo.clone(), hi.sub(lo))));
+    let mut fitting = pairs.filter(|(_, extent)| match extent.as_constant() {
+        Some(_) => true,
+        None => !number && extent.dims().is_empty(),
+    });
+    fitting.next()
+}
+
+fn buffers(
+    array: &Array,
+    cell: VarId,
+    axes: &[BorderAxis],
+    program: &mut Program,
+) -> Vec<(BufferId, Scalar)> {
+    let cell = &array.cells[cell.index()];
+    let parts = scalars(&cell.ty);
+    let axes: Vec<Axis> = axes
+        .iter()
+        .map(|axis| Axis {
+            lo: Form::zero(),
+            hi: axis.extent.clone(),
+        })
+        .collect();
+    let mut declared = Vec::new();
+    for (n, ty) in parts.iter().enumerate() {
+        let name = if parts.len() > 1 {
+            format!("{}_f{n}_border", cell.name)
+        } else {
+            format!("{}_border", cell.name)
+        };
+        program.buffers.push(Buffer {
+            name,
+            ty: *ty,
+            kind: BufferKind::Temporary,
+            axes: axes.clone(),
+        });
+        declared.push((BufferId::from(program.buffers.len() - 1), *ty));
+    }
+    declared
+}
