@@ -150,3 +150,97 @@ fn table(rows: &BTreeMap<String, Vec<Resources>>) -> String {
     }
     text
 }
+
+/// What `systola bench cuda` times: mappings, with the sizes that are fixed.
+type Benched = (
+    &'static str,
+    &'static [&'static str],
+    &'static [&'static [(&'static str, i64)]],
+);
+
+const BENCHED: &[Benched] = &[
+    ("conv1d/core.ure", &["quads"], &[&[("Q", 5)], &[("Q", 17)]]),
+    (
+        "conv2d/same.ure",
+        &["quads", "stream", "ssam"],
+        &[&[("H", 3), ("Q", 3)]],
+    ),
+    (
+        "conv2d/same.ure",
+        &["stream", "slim", "ssam"],
+        &[&[("H", 5), ("Q", 5)]],
+    ),
+    (
+        "conv2d/same.ure",
+        &["quads", "ssam"],
+        &[&[("H", 20), ("Q", 20)]],
+    ),
+    ("conv2d/same.ure", &["pairs"], &[&[("H", 3), ("Q", 3)]]),
+];
+
+/// Those of which the compiler spills some, or takes more than it needs: no less than is counted.
+const BEYOND: &[Benched] = &[
+    ("conv1d/core.ure", &["quads"], &[&[("Q", 64)]]),
+    (
+        "conv2d/same.ure",
+        &["quads", "stream", "slim", "rolled", "pairs"],
+        &[&[("H", 9), ("Q", 9)]],
+    ),
+    (
+        "conv2d/same.ure",
+        &["stream", "slim", "rolled"],
+        &[&[("H", 20), ("Q", 20)]],
+    ),
+];
+
+/// Registers are counted, not guessed.
+#[test]
+fn registers_are_counted() {
+    if !has_nvrtc() {
+        return;
+    }
+    let files = gallery::files();
+    let mut failures = Vec::new();
+    let exact = BENCHED.iter().map(|case| (case, true));
+    let all = exact.chain(BEYOND.iter().map(|case| (case, false)));
+    for ((path, mappings, sizes), exact) in all {
+        let file = files.iter().find(|f| f.path == *path).expect("a file");
+        let module = parse(file);
+        for name in *mappings {
+            let mapping = module.mappings.iter().find(|m| m.name == *name);
+            for fixed in *sizes {
+                let values = fixed
+                    .iter()
+                    .map(|(k, v)| ((*k).to_string(), i128::from(*v)));
+                let names = fixed.iter().map(|(k, _)| (*k).to_string());
+                let fix = Fix::Names(names.collect());
+                let machine = cuda_machine();
+                let mapping = mapping.expect("a mapping");
+                let lowered = lower(&module, mapping, &values.collect(), &fix, &machine);
+                let lowered = lowered.unwrap_or_else(|e| panic!("{path} {name} {fixed:?}: {e:?}"));
+                let artifact = emit_cuda(&lowered.program).expect("it prints");
+                let options = CudaCompileOptions::default();
+                let made = compile_only(&artifact.source, "sm_90", true, &options);
+                let made = made.unwrap_or_else(|e| panic!("{path} {name} {fixed:?}: {e}"));
+                for entry in &artifact.kernels {
+                    let found = made.resources();
+                    let found = found.iter().find(|r| r.kernel == entry.symbol);
+                    let Resources {
+                        registers, spilled, ..
+                    } = found.expect("a line for the kernel");
+                    let counted = entry.registers as usize;
+                    let row = format!(
+                        "{path} {name} {fixed:?}: {counted} counted, {registers} of ptxas, {spilled} B spilled"
+                    );
+                    println!("{row}");
+                    let taken = *registers as usize;
+                    let wrong = *spilled > 0 || taken > counted + 40;
+                    if counted > taken || (exact && wrong) {
+                        failures.push(row);
+                    }
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
