@@ -466,6 +466,9 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
             format!("{i} += {}", crate::index::number(step)?.text)
         };
         let ty = self.cx.index.ty;
+        if let Some(line) = self.dialect.before_loop(body) {
+            self.cx.lines.push(line);
+        }
         self.cx.lines.open(&format!(
             "for ({ty} {i} = {}; {i} < {}; {next})",
             lo.text,

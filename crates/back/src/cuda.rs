@@ -47,11 +47,18 @@ pub const SHARED_ALIGN: u64 = 16;
 /// Registers of a multiprocessor, and of a thread at most.
 const REGISTERS: u32 = 64 << 10;
 const MOST_REGISTERS: u32 = 256;
-/// Registers of a thread for what is not counted.
-const SPARE_REGISTERS: u32 = 32;
+/// Registers of a thread for what is not counted, and the least that it gets in all.
+const SPARE_REGISTERS: u32 = 40;
+const LEAST_REGISTERS: u32 = 64;
+/// Of so many blocks or fewer one more counts, and is worth some of those.
+const FEW_BLOCKS: u32 = 8;
+const FEWER_SPARE: u32 = 24;
 /// Threads and blocks that a multiprocessor holds.
 const RESIDENT_THREADS: u32 = 2048;
 const RESIDENT_BLOCKS: u32 = 32;
+
+/// Statements of a loop that the compiler may unroll.
+const MOST_TO_UNROLL: usize = 32;
 
 const QUALIFIERS: &str = "__device__ __forceinline__";
 
@@ -302,10 +309,13 @@ impl Cuda {
 /// and for loads under way. Left alone, the compiler takes all registers for loads, and few blocks remain to hide
 /// each other's latencies.
 fn resident_blocks(registers: u32, threads: u32) -> u32 {
-    let each = (registers + SPARE_REGISTERS)
-        .next_multiple_of(16)
-        .min(MOST_REGISTERS);
-    (REGISTERS / (each * threads)).clamp(1, (RESIDENT_THREADS / threads).min(RESIDENT_BLOCKS))
+    let each = (registers + SPARE_REGISTERS).clamp(LEAST_REGISTERS, MOST_REGISTERS);
+    let mut blocks = REGISTERS / (each * threads);
+    let left = REGISTERS / ((blocks + 1) * threads);
+    if blocks <= FEW_BLOCKS && left >= registers + FEWER_SPARE {
+        blocks += 1;
+    }
+    blocks.clamp(1, (RESIDENT_THREADS / threads).min(RESIDENT_BLOCKS))
 }
 
 /// Does the name stand in the text, as a word of its own?
@@ -573,6 +583,11 @@ impl Dialect for Cuda {
 
     fn meet(&self, stmt: &Stmt) -> Option<&'static str> {
         self.meetings.before(stmt).then_some("__syncwarp();")
+    }
+
+    fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
+        // What should be written out is; the compiler would do it again, for registers that others need.
+        (body.len() > MOST_TO_UNROLL).then_some("#pragma unroll 1")
     }
 
     fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault> {

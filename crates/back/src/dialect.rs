@@ -48,6 +48,11 @@ pub trait Dialect {
         Ok(Vec::new())
     }
 
+    /// The line before a loop with this body, if there is one.
+    fn before_loop(&self, _: &[Stmt]) -> Option<&'static str> {
+        None
+    }
+
     /// The first lines of the body of a loop.
     fn begin_turn(&mut self, _: &mut Context<'_>, _: DimId) -> Result<(), Fault> {
         Ok(())

@@ -342,6 +342,26 @@ impl Form {
         Form::atom(Atom::Mod(Box::new(rest), c))
     }
 
+    /// Do the two differ wherever their variables have the same values? Not always found out.
+    pub fn differs_from(&self, other: &Form) -> bool {
+        if let Some(distance) = self.sub(other).as_constant() {
+            return distance != 0;
+        }
+        let digit = |form: &Form| match form.terms.iter().collect::<Vec<_>>()[..] {
+            [(Atom::Mod(of, by), c)] if c.as_constant() == Some(1) => {
+                Some(((**of).clone(), *by, form.constant.clone()))
+            }
+            _ => None,
+        };
+        match (digit(self), digit(other)) {
+            (Some((of, by, at)), Some((other, other_by, other_at))) => {
+                let distance = of.sub(&other).as_constant();
+                by == other_by && at == other_at && distance.is_some_and(|d| d.rem_euclid(by) != 0)
+            }
+            _ => false,
+        }
+    }
+
     /// (w, r) with self = c·w + r: the constant of r in 0..c, its other coefficients smaller than c
     /// in magnitude and of the sign they had, which reads better than `3*i` for `-i` mod 4.
     fn split_divisible(&self, c: i128) -> (Form, Form) {

@@ -268,6 +268,10 @@ impl Flow<'_> {
     fn keeps_apart(&self, a: &Coordinate, b: &Coordinate, widths: (u32, u32)) -> bool {
         let give = gcd(a.give, b.give);
         let (a, b) = (&a.form, &b.form);
+        let uniform = |form: &Form| self.kernel.lane().is_none_or(|l| !form.dims().contains(&l));
+        if give == 0 && widths == (1, 1) && uniform(a) && uniform(b) && a.differs_from(b) {
+            return true;
+        }
         let mut step = 0;
         if let Some(lane) = self.kernel.lane() {
             let Some(c) = a.coefficient(lane).as_constant() else {

@@ -392,10 +392,15 @@ impl<'a> Facts<'a> {
                 .unwrap_or(false)
     }
 
+    /// In how many samples a condition holds.
+    pub fn frequency(&self, cond: &Cond) -> usize {
+        let holds = |s: &&Sample| cond.eval(&s.params, &s.vars) == Ok(true);
+        self.samples.iter().filter(holds).count()
+    }
+
     /// Does a condition hold in more than a few of the samples? Without samples: can it hold at all?
     pub fn is_common(&self, cond: &Cond) -> bool {
-        let holds = |s: &&Sample| cond.eval(&s.params, &s.vars) == Ok(true);
-        let count = self.samples.iter().filter(holds).count();
+        let count = self.frequency(cond);
         count * 16 > self.samples.len() || (self.samples.len() < 8 && !self.impossible(cond))
     }
 

@@ -112,7 +112,7 @@ pub fn interior(
         if !gap.dims().into_iter().any(inner) {
             continue;
         }
-        // Either outcome will do, the true one first.
+        // Either outcome will do, the true one first; of the two sides of an equation, the more frequent one.
         let outcomes = match rel {
             Rel::Ge => [gap.clone(), gap.neg().plus(-1)],
             Rel::Gt => [gap.plus(-1), gap.neg()],
@@ -128,14 +128,17 @@ pub fn interior(
             continue;
         }
         let known = facts.with(found.clone());
-        for outcome in &outcomes {
-            let Some(worst) = worst(outcome, facts, inner) else {
-                continue;
-            };
-            let holds = Cond::cmp(Rel::Ge, worst.clone(), 0);
+        let worsts = outcomes.iter().filter_map(|f| worst(f, facts, inner));
+        let mut worsts: Vec<Form> = worsts.collect();
+        if matches!(rel, Rel::Eq | Rel::Ne) {
+            let often = |worst: &Form| known.frequency(&Cond::cmp(Rel::Ge, worst.clone(), 0));
+            worsts.sort_by_cached_key(|worst| std::cmp::Reverse(often(worst)));
+        }
+        for worst in worsts {
             if known.is_nonnegative(&worst) {
                 break;
             }
+            let holds = Cond::cmp(Rel::Ge, worst, 0);
             // A condition that sizes rarely meet is left to the loops inside.
             if known.is_common(&holds) {
                 found = found.and(holds);

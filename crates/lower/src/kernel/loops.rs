@@ -325,7 +325,18 @@ impl Emitter<'_> {
         cond: Cond,
         f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        if matches!(cond, Cond::Const(_)) || self.at_edge {
+        if self.at_edge {
+            return f(self);
+        }
+        self.both(cond, f)
+    }
+
+    fn both(
+        &mut self,
+        cond: Cond,
+        f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if matches!(cond, Cond::Const(_)) {
             return f(self);
         }
         self.registers.flush(&mut self.b);
@@ -565,11 +576,21 @@ impl Emitter<'_> {
         slot[k] = value;
         // A loop around others may be over tiles of its own.
         let around = at + 1 < self.partition.steps.len();
+        let tested = around && (!self.at_edge || self.tests_turns_at_edge(at));
         let inside = match self.partition.walk {
-            Pes::Known { .. } if around && !self.at_edge => self.inside(slot, at + 1, Some(k))?,
+            Pes::Known { .. } if tested => self.inside(slot, at + 1, Some(k))?,
             Pes::Known { .. } | Pes::Looped => Cond::TRUE,
         };
-        self.either(inside, &mut |e| e.steps(at + 1, slot))
+        self.both(inside, &mut |e| e.steps(at + 1, slot))
+    }
+
+    /// Most turns at the edge along one axis are inside along that of the loop, and threads that test every cell are
+    /// far behind all others.
+    fn tests_turns_at_edge(&self, at: usize) -> bool {
+        self.machine.threads.is_some()
+            && self.ticks_inside(at).is_some_and(|ticks| {
+                self.tick_cost().saturating_mul(ticks) <= 4 * self.machine.code_budget
+            })
     }
 
     /// Statements that run seldom, and are not worth more code.

@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn small_problems_are_solved() {
         let report = small(&["--threads", "2", "--no-peers"]);
-        assert_eq!(report.rows.len(), 21);
+        assert_eq!(report.rows.len(), 22);
         for row in &report.rows {
             assert_eq!(row.refused, None, "{}", row.problem);
             assert!(row.ms > Some(0.0), "{}", row.problem);

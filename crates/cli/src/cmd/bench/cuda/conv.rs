@@ -88,6 +88,20 @@ fn short(n: usize) -> String {
     }
 }
 
+/// Mappings of same.ure that have a chance with so many taps: those that are written out while their code is small, those with a
+/// loop over the rows of the filter where it is worth its turns.
+fn candidates(taps: usize, precision: Precision) -> &'static [&'static str] {
+    match (precision, taps) {
+        (Precision::Single, ..=80) => &["walk", "tall", "ssam"],
+        (Precision::Single, 81..=120) => &["walk", "ssam"],
+        (Precision::Single, 121..=180) => &["walk", "halves", "ssam"],
+        (Precision::Single, _) => &["halves", "half", "ssam"],
+        (Precision::Double, ..=48) => &["walk64", "tall64"],
+        (Precision::Double, 49..=100) => &["walk64", "tall64", "halves64"],
+        (Precision::Double, _) => &["walk64", "halves64"],
+    }
+}
+
 /// z(r, c) = Σ x(r + p − ⌊H/2⌋, c + q − ⌊Q/2⌋) w(p, q), with zeros outside of x.
 pub fn conv2d(n: usize, filter: [usize; 2], precision: Precision) -> Case {
     let [h, q] = filter;
@@ -98,9 +112,9 @@ pub fn conv2d(n: usize, filter: [usize; 2], precision: Precision) -> Case {
         ("Q", q as i64),
     ];
     let of_trial = sizes.clone();
-    let (system, bytes, unit) = match precision {
-        Precision::Single => ("same", 4.0, Unit::F32),
-        Precision::Double => ("same64", 8.0, Unit::F64),
+    let (bytes, unit) = match precision {
+        Precision::Single => (4.0, Unit::F32),
+        Precision::Double => (8.0, Unit::F64),
     };
     let random = move |arrays: &Arrays, seed, shape: &[usize]| match precision {
         Precision::Single => arrays.f32(seed, shape),
@@ -109,7 +123,7 @@ pub fn conv2d(n: usize, filter: [usize; 2], precision: Precision) -> Case {
     Case {
         name: format!("{n}², {h} × {q}"),
         program: "conv2d/same.ure",
-        mappings: Mappings::Of { system, but: &[] },
+        mappings: Mappings::These(candidates(h * q, precision)),
         sizes,
         fix: &["H", "Q"],
         work: Work {
