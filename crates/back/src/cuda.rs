@@ -312,7 +312,7 @@ fn resident_blocks(registers: u32, threads: u32) -> u32 {
     let each = (registers + SPARE_REGISTERS).clamp(LEAST_REGISTERS, MOST_REGISTERS);
     let mut blocks = REGISTERS / (each * threads);
     let left = REGISTERS / ((blocks + 1) * threads);
-    if blocks <= FEW_BLOCKS && left >= (registers + FEWER_SPARE).max(LEAST_REGISTERS) {
+    if blocks <= FEW_BLOCKS && left >= registers + FEWER_SPARE {
         blocks += 1;
     }
     blocks.clamp(1, (RESIDENT_THREADS / threads).min(RESIDENT_BLOCKS))

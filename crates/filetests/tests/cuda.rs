@@ -162,20 +162,9 @@ const BENCHED: &[Benched] = &[
     ("conv1d/core.ure", &["quads"], &[&[("Q", 5)], &[("Q", 17)]]),
     (
         "conv2d/same.ure",
-        &["quads", "stream", "ssam"],
+        &["walk", "tall", "ssam", "walk64"],
         &[&[("H", 3), ("Q", 3)]],
     ),
-    (
-        "conv2d/same.ure",
-        &["stream", "slim", "ssam"],
-        &[&[("H", 5), ("Q", 5)]],
-    ),
-    (
-        "conv2d/same.ure",
-        &["quads", "ssam"],
-        &[&[("H", 20), ("Q", 20)]],
-    ),
-    ("conv2d/same.ure", &["pairs"], &[&[("H", 3), ("Q", 3)]]),
 ];
 
 /// Those of which the compiler spills some, or takes more than it needs: no less than is counted.
@@ -183,12 +172,12 @@ const BEYOND: &[Benched] = &[
     ("conv1d/core.ure", &["quads"], &[&[("Q", 64)]]),
     (
         "conv2d/same.ure",
-        &["quads", "stream", "slim", "rolled", "pairs"],
+        &["walk", "walk64", "ssam"],
         &[&[("H", 9), ("Q", 9)]],
     ),
     (
         "conv2d/same.ure",
-        &["stream", "slim", "rolled"],
+        &["halves", "half"],
         &[&[("H", 20), ("Q", 20)]],
     ),
 ];
