@@ -34,6 +34,7 @@ use crate::apply_mapping::Failure;
 use crate::decide::Decide;
 use crate::kernel::borders::Borders;
 use crate::kernel::crossing::{Crossing, narrow, split};
+use crate::kernel::early::load_early;
 use crate::kernel::flags::{Flags, narrow_turns, with_chains, with_flags};
 use crate::kernel::launches::Launches;
 use crate::kernel::linking::link;
@@ -48,6 +49,7 @@ pub mod borders;
 pub mod builder;
 pub mod cells;
 pub mod crossing;
+pub mod early;
 pub mod facts;
 pub mod flags;
 pub mod interior;
@@ -191,7 +193,7 @@ fn lower_launch(
     )?);
     if let Some(threads) = &machine.threads {
         kernel = tidy(spill(kernel, &mut program, threads)?);
-        kernel = widen(kernel, &program.buffers, threads.wide_bytes);
+        kernel = load_early(widen(kernel, &program.buffers, threads.wide_bytes));
     }
     program.kernels.push(kernel);
     program.body = host(array, &slots, &mut program.host_vars);

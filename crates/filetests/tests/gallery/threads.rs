@@ -105,9 +105,9 @@ fn rows_stream_through_registers() {
         let sizes = [("R", r), ("C", c), ("H", k), ("Q", k)];
         check("conv2d/same.ure", mapping, &sizes, &["H", "Q"])
     };
-    // The inner one of 3 x 3 blocks of 128 rows and as many columns runs without tests.
-    for (mapping, columns, width) in [("stream", 128, 4), ("stream64", 64, 2)] {
-        let (program, _) = run(mapping, 3 * 128, 3 * columns, 3);
+    // The inner one of 3 x 3 tiles runs without tests.
+    for (mapping, rows, columns, width) in [("stream", 128, 128, 4), ("walk64", 16, 64, 2)] {
+        let (program, _) = run(mapping, 3 * rows, 3 * columns, 3);
         let kernel = &program.kernels[0];
         assert_eq!(kernel.warps, 4);
         assert!(kernel.shared.is_empty(), "{program}");
@@ -120,7 +120,10 @@ fn rows_stream_through_registers() {
         assert!(!widths.is_empty(), "{program}");
         assert!(widths.iter().all(|w| *w == width), "{widths:?}");
     }
-    for mapping in ["quads", "stream", "pairs", "stream64"] {
+    for mapping in [
+        "quads", "stream", "walk", "tall", "halves", "half", "pairs", "walk64", "tall64",
+        "halves64",
+    ] {
         for (r, c, k) in [(5, 4, 2), (33, 127, 3), (20, 130, 5)] {
             run(mapping, r, c, k);
         }
