@@ -159,7 +159,12 @@ type Benched = (
 );
 
 const BENCHED: &[Benched] = &[
-    ("conv1d/core.ure", &["quads"], &[&[("Q", 5)], &[("Q", 17)]]),
+    (
+        "conv1d/core.ure",
+        &["quads"],
+        &[&[("Q", 5)], &[("Q", 17)], &[("Q", 64)]],
+    ),
+    ("conv2d/same.ure", &["ssam"], &[&[("H", 9), ("Q", 9)]]),
     (
         "conv2d/same.ure",
         &["walk", "tall", "ssam", "walk64"],
@@ -167,12 +172,11 @@ const BENCHED: &[Benched] = &[
     ),
 ];
 
-/// Those of which the compiler spills some, or takes more than it needs: no less than is counted.
+/// Those of which the compiler spills a little, in the code for tiles at the border of images with rows of odd length.
 const BEYOND: &[Benched] = &[
-    ("conv1d/core.ure", &["quads"], &[&[("Q", 64)]]),
     (
         "conv2d/same.ure",
-        &["walk", "walk64", "ssam"],
+        &["walk", "walk64"],
         &[&[("H", 9), ("Q", 9)]],
     ),
     (
@@ -223,8 +227,8 @@ fn registers_are_counted() {
                     );
                     println!("{row}");
                     let taken = *registers as usize;
-                    let wrong = *spilled > 0 || taken > counted + 40;
-                    if counted > taken || (exact && wrong) {
+                    let most_spilled = if exact { 0 } else { 64 };
+                    if counted > taken || taken > counted + 40 || *spilled > most_spilled {
                         failures.push(row);
                     }
                 }

@@ -44,7 +44,7 @@ pub const STENCILS: [Stencil; 3] = [
         region: 128,
     },
     Stencil {
-        name: "star of radius 2",
+        name: "2d star, radius 2",
         program: "stencil/star2.ure",
         system: "star2",
         but: &[],
@@ -63,7 +63,7 @@ pub const STENCILS: [Stencil; 3] = [
         region: 64,
     },
     Stencil {
-        name: "box of 3 × 3",
+        name: "2d box, 3 × 3",
         program: "stencil/box3.ure",
         system: "box3",
         but: &[],
