@@ -10,30 +10,31 @@
 //! The text is complete in itself: NVRTC compiles it without any header.
 
 mod constant;
+mod grid;
 mod memory;
 mod order;
 mod pressure;
 mod value;
 
-use systola_ir::form::Form;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Stmt, VarKind};
 use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, SharedId, ValueId};
 
 use crate::artifact::{Argument, Constant, CudaArtifact, CudaEntry, SharedArray};
-use crate::c_family::{Context, Named, Printer};
+use crate::c_family::{Context, Printer};
 use crate::dialect::{Action, Dialect};
 use crate::error::{Error, Fault};
-use crate::expr::{Expr, Level, Lines};
+use crate::expr::{Expr, Lines};
 use crate::index::{Index, Sum};
 use crate::names::{self, CONSTANT, Names};
 use crate::prelude::{File, Prelude};
 use crate::scalar::{self, c_type};
 use crate::specialise::specialise;
+use grid::block_coordinates;
 use memory::stored_type;
 use order::Meetings;
-use pressure::pressure;
+use pressure::{pressure, resident_blocks};
 
 /// Threads of a warp.
 const WARP: u32 = 32;
@@ -43,19 +44,6 @@ const MOST_THREADS: u32 = 1024;
 const MOST_STATIC: i128 = 48 << 10;
 /// Every shared array starts at a multiple of so many bytes.
 pub const SHARED_ALIGN: u64 = 16;
-
-/// Registers of a multiprocessor, and of a thread at most.
-const REGISTERS: u32 = 64 << 10;
-const MOST_REGISTERS: u32 = 256;
-/// Registers of a thread for what is not counted, and the least that it gets in all.
-const SPARE_REGISTERS: u32 = 40;
-const LEAST_REGISTERS: u32 = 64;
-/// Of so many blocks or fewer one more counts, and is worth some of those.
-const FEW_BLOCKS: u32 = 8;
-const FEWER_SPARE: u32 = 24;
-/// Threads and blocks that a multiprocessor holds.
-const RESIDENT_THREADS: u32 = 2048;
-const RESIDENT_BLOCKS: u32 = 32;
 
 /// Statements of a loop that the compiler may unroll.
 const MOST_TO_UNROLL: usize = 32;
@@ -305,19 +293,6 @@ impl Cuda {
     }
 }
 
-/// Blocks that a multiprocessor should hold at once: as many as have their registers there, with some for addresses
-/// and for loads under way. Left alone, the compiler takes all registers for loads, and few blocks remain to hide
-/// each other's latencies.
-fn resident_blocks(registers: u32, threads: u32) -> u32 {
-    let each = (registers + SPARE_REGISTERS).clamp(LEAST_REGISTERS, MOST_REGISTERS);
-    let mut blocks = REGISTERS / (each * threads);
-    let left = REGISTERS / ((blocks + 1) * threads);
-    if blocks <= FEW_BLOCKS && left >= registers + FEWER_SPARE {
-        blocks += 1;
-    }
-    blocks.clamp(1, (RESIDENT_THREADS / threads).min(RESIDENT_BLOCKS))
-}
-
 /// Does the name stand in the text, as a word of its own?
 fn body_mentions(body: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -436,131 +411,6 @@ fn shared_arrays(cx: &mut Context<'_>) -> Result<(Vec<String>, bool), Fault> {
         }
     }
     Ok((lines, true))
-}
-
-/// The coordinates of the block, from its number.
-fn block_coordinates(cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
-    let vars: Vec<DimId> = cx
-        .kernel
-        .vars_where(|k| matches!(k, VarKind::Block { .. }))
-        .collect();
-    let mut lines = Vec::new();
-    let Some((last, others)) = vars.split_last() else {
-        return Ok(lines);
-    };
-    let lo = block_start(cx, &mut lines, *last)?;
-    block_coordinate(cx, &mut lines, *last, &lo, "blockIdx.x");
-    if others.is_empty() {
-        return Ok(lines);
-    }
-    let mut starts = Vec::new();
-    let mut extents = Vec::new();
-    for var in others {
-        let lo = block_start(cx, &mut lines, *var)?;
-        extents.push(block_extent(cx, &mut lines, *var, &lo)?);
-        starts.push(lo);
-    }
-    // The number without the coordinates that are already split off. The grid has layers of whole rows.
-    let mut rest = cx.names.claim("rest");
-    lines.push(format!(
-        "const unsigned {rest} = blockIdx.y + gridDim.y * blockIdx.z;"
-    ));
-    let factors = extents
-        .iter()
-        .map(|e| format!("(unsigned){}", e.at(Level::Unary)));
-    let count = factors.collect::<Vec<_>>().join(" * ");
-    lines.push(format!("if ({rest} >= {count})"));
-    lines.push("    return;".to_string());
-    for (n, var) in others.iter().enumerate().rev() {
-        let mut own = rest.clone();
-        if n > 0 {
-            // Both are unsigned, which is the faster division.
-            let divisor = format!("(unsigned){}", extents[n].at(Level::Unary));
-            own = format!("{rest} % {divisor}");
-            let next = cx.names.claim("rest");
-            lines.push(format!("const unsigned {next} = {rest} / {divisor};"));
-            rest = next;
-        }
-        block_coordinate(cx, &mut lines, *var, &starts[n], &own);
-    }
-    Ok(lines)
-}
-
-fn block_range<'k>(cx: &Context<'k>, var: DimId) -> (&'k [Form], &'k [Form]) {
-    match &cx.kernel.vars[var.index()].kind {
-        VarKind::Block { lo, hi } => (lo, hi),
-        VarKind::Host | VarKind::Warp | VarKind::Lane | VarKind::Loop | VarKind::Ticket => {
-            unreachable!("it was chosen as a block's coordinate")
-        }
-    }
-}
-
-fn block_start(cx: &mut Context<'_>, lines: &mut Vec<String>, var: DimId) -> Result<Expr, Fault> {
-    let (lo, _) = block_range(cx, var);
-    let name = format!("{}_lo", cx.dims[var.index()].name);
-    named(cx, lines, &name, |cx| cx.extremum(lo, true))
-}
-
-fn block_extent(
-    cx: &mut Context<'_>,
-    lines: &mut Vec<String>,
-    var: DimId,
-    lo: &Expr,
-) -> Result<Expr, Fault> {
-    let (_, hi) = block_range(cx, var);
-    if let Some(extent) = extent_of(lo.text.as_str(), hi) {
-        return Ok(Expr::number(extent.to_string()));
-    }
-    let name = format!("{}_extent", cx.dims[var.index()].name);
-    named(cx, lines, &name, |cx| {
-        let hi = cx.extremum(hi, false)?;
-        Ok(match lo.text.as_str() {
-            "0" => hi,
-            _ => Expr::binary("-", &hi, lo),
-        })
-    })
-}
-
-/// Declares a coordinate as its start and its number, if it is mentioned.
-fn block_coordinate(
-    cx: &Context<'_>,
-    lines: &mut Vec<String>,
-    var: DimId,
-    lo: &Expr,
-    number: &str,
-) {
-    let Named { name, used } = &cx.dims[var.index()];
-    if *used {
-        let value = match lo.text.as_str() {
-            "0" => format!("(index_t)({number})"),
-            _ => format!("{} + (index_t)({number})", lo.at(Level::Sum)),
-        };
-        lines.push(format!("const index_t {name} = {value};"));
-    }
-}
-
-/// The extent of a coordinate that starts at 0, if it is a number.
-fn extent_of(lo: &str, hi: &[Form]) -> Option<i128> {
-    match hi {
-        [hi] if lo == "0" => hi.as_constant(),
-        _ => None,
-    }
-}
-
-/// An expression under a name, unless it is as short as one.
-fn named<'a>(
-    cx: &mut Context<'a>,
-    lines: &mut Vec<String>,
-    wanted: &str,
-    print: impl FnOnce(&mut Context<'a>) -> Result<Expr, Fault>,
-) -> Result<Expr, Fault> {
-    let e = print(cx)?;
-    if e.level == Level::Primary && !e.text.contains('(') {
-        return Ok(e);
-    }
-    let name = cx.names.claim(wanted);
-    lines.push(format!("const index_t {name} = {};", e.text));
-    Ok(Expr::atom(name))
 }
 
 impl Dialect for Cuda {

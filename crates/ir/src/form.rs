@@ -822,6 +822,18 @@ mod tests {
     }
 
     #[test]
+    fn forms_that_never_meet() {
+        let i = Form::from(DimId(0));
+        assert!(i.differs_from(&i.plus(1)));
+        assert!(!i.differs_from(&i));
+        assert!(!i.differs_from(&Form::from(DimId(1))));
+        assert!(i.modulo(2).differs_from(&i.plus(1).modulo(2)));
+        assert!(!i.modulo(2).differs_from(&i.plus(2).modulo(2)));
+        assert!(!i.modulo(2).differs_from(&i.plus(1).modulo(3)));
+        assert!(!i.modulo(2).plus(1).differs_from(&i.plus(1).modulo(2)));
+    }
+
+    #[test]
     fn comparisons_are_balanced() {
         let i = Form::from(DimId(0));
         let n = Form::from(ParamId(0));

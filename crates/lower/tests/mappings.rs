@@ -142,6 +142,17 @@ fn the_six_designs_and_the_tree_have_the_names_of_the_literature() {
 }
 
 #[test]
+fn loops_and_time_coordinates_can_be_unrolled() {
+    let place = "lane = c; time = (c + q, q);";
+    for unroll in ["unroll q;", "unroll time by 2;", "unroll time1;"] {
+        legal(CORE, &format!("{place} {unroll}"), &[]);
+    }
+    for unroll in ["unroll time2;", "unroll lane;", "unroll z by 2;"] {
+        refused(CORE, &format!("{place} {unroll}"), "E0401");
+    }
+}
+
+#[test]
 fn causality_and_conflicts_come_with_concrete_points() {
     let back = refused(MATMUL, "lane = (i, j); time = i + j - k;", "E0501");
     let example = back.counterexample.unwrap();

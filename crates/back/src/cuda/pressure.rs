@@ -1,4 +1,4 @@
-//! How many registers a thread needs: the most words that are live at once.
+//! How many registers a thread needs: the most words that are live at once; and how many blocks that leaves room for.
 //!
 //! The kernel is walked backwards. What is the same in all lanes has registers of its own on this machine, and a truth
 //! is a predicate; neither counts, nor do addresses.
@@ -7,6 +7,19 @@ use std::collections::HashSet;
 
 use systola_ir::kernel::{Kernel, Op, Shape, Stmt};
 use systola_ir::{RegId, Scalar, ValueId};
+
+/// Registers of a multiprocessor, and of a thread at most.
+const REGISTERS: u32 = 64 << 10;
+const MOST_REGISTERS: u32 = 256;
+/// Registers of a thread for what is not counted, and the least that it gets in all.
+const SPARE_REGISTERS: u32 = 40;
+const LEAST_REGISTERS: u32 = 64;
+/// Of so many blocks or fewer one more counts, and is worth some of those.
+const FEW_BLOCKS: u32 = 8;
+const FEWER_SPARE: u32 = 24;
+/// Threads and blocks that a multiprocessor holds.
+const RESIDENT_THREADS: u32 = 2048;
+const RESIDENT_BLOCKS: u32 = 32;
 
 /// The most registers of 32 bits that the values and the registers of the kernel take at a time.
 pub fn pressure(kernel: &Kernel) -> u32 {
@@ -17,6 +30,19 @@ pub fn pressure(kernel: &Kernel) -> u32 {
     };
     walk.list(&kernel.body);
     walk.most
+}
+
+/// Blocks that a multiprocessor should hold at once: as many as have their registers there, with some for addresses
+/// and for loads under way. Left alone, the compiler takes all registers for loads, and few blocks remain to hide
+/// each other's latencies.
+pub fn resident_blocks(registers: u32, threads: u32) -> u32 {
+    let each = (registers + SPARE_REGISTERS).clamp(LEAST_REGISTERS, MOST_REGISTERS);
+    let mut blocks = REGISTERS / (each * threads);
+    let left = REGISTERS / ((blocks + 1) * threads);
+    if blocks <= FEW_BLOCKS && left >= registers + FEWER_SPARE {
+        blocks += 1;
+    }
+    blocks.clamp(1, (RESIDENT_THREADS / threads).min(RESIDENT_BLOCKS))
 }
 
 #[derive(Clone, Debug, Default)]
@@ -138,5 +164,108 @@ impl Walk<'_> {
             Shape::Uniform => 0,
             Shape::Varying => words(register.ty),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use systola_ir::form::Form;
+    use systola_ir::kernel::{Access, Memory, Reg, Value, Var, VarKind};
+    use systola_ir::{BinOp, BufferId, DimId, Literal};
+
+    use super::*;
+
+    fn kernel(ty: Scalar, values: usize, body: Vec<Stmt>) -> Kernel {
+        let value = |_| Value {
+            name: "v".to_string(),
+            ty,
+            shape: Shape::Varying,
+        };
+        Kernel {
+            name: "k".to_string(),
+            lanes: 32,
+            warps: 1,
+            vars: vec![Var {
+                name: "i".to_string(),
+                kind: VarKind::Loop,
+            }],
+            shared: Vec::new(),
+            regs: vec![Reg {
+                name: "r".to_string(),
+                ty,
+                shape: Shape::Varying,
+            }],
+            values: (0..values).map(value).collect(),
+            body,
+        }
+    }
+
+    fn constant(value: u32) -> Stmt {
+        Stmt::Let(ValueId(value), Op::Lit(Literal::Float(1.0)))
+    }
+
+    fn sum(value: u32, a: u32, b: u32) -> Stmt {
+        Stmt::Let(
+            ValueId(value),
+            Op::Binary(BinOp::Add, ValueId(a), ValueId(b)),
+        )
+    }
+
+    fn store(value: u32) -> Stmt {
+        Stmt::Store {
+            to: Access::new(Memory::Global(BufferId(0)), vec![Form::zero()]),
+            value: ValueId(value),
+        }
+    }
+
+    #[test]
+    fn values_count_from_their_making_to_their_last_use() {
+        // Three at once, then one.
+        let body = || {
+            vec![
+                constant(0),
+                constant(1),
+                constant(2),
+                sum(3, 0, 1),
+                sum(4, 3, 2),
+                store(4),
+            ]
+        };
+        assert_eq!(pressure(&kernel(Scalar::F32, 5, body())), 3);
+        assert_eq!(pressure(&kernel(Scalar::F64, 5, body())), 6);
+        assert_eq!(pressure(&kernel(Scalar::Bool, 5, body())), 0);
+    }
+
+    #[test]
+    fn a_register_lives_from_turn_to_turn() {
+        let turn = vec![
+            Stmt::Let(ValueId(0), Op::Get(RegId(0))),
+            constant(1),
+            sum(2, 0, 1),
+            Stmt::Set(RegId(0), ValueId(2)),
+        ];
+        let body = vec![
+            constant(3),
+            Stmt::For {
+                var: DimId(0),
+                lo: vec![Form::zero()],
+                hi: vec![Form::from(9)],
+                step: 1,
+                body: turn,
+            },
+            store(3),
+        ];
+        // The register or what was read from it, the addend, and what waits behind the loop.
+        assert_eq!(pressure(&kernel(Scalar::F32, 4, body)), 3);
+    }
+
+    #[test]
+    fn blocks_share_the_registers() {
+        // 24 and 40 to spare are 64, and 128 threads of them fit eight times; one more block leaves 56.
+        assert_eq!(resident_blocks(24, 128), 9);
+        assert_eq!(resident_blocks(64, 128), 5);
+        assert_eq!(resident_blocks(104, 256), 2);
+        assert_eq!(resident_blocks(250, 1024), 1);
+        assert_eq!(resident_blocks(1, 32), 32);
     }
 }

@@ -10,15 +10,17 @@
 //!
 //! This comes last, since it knows statements only: who put PEs next to each other does not matter.
 
+mod rows;
+
 use std::collections::HashMap;
 
-use systola_ir::form::{Cond, Form, Monomial, Overflow, Rel};
+use systola_ir::form::{Cond, Form, Overflow};
 use systola_ir::kernel::visit::{Rewrite, rewrite, walk};
 use systola_ir::kernel::{Access, Buffer, BufferKind, Kernel, Memory, Op, Shape, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::{DimId, Literal, Scalar, ValueId};
 
-use crate::digits::gcd;
+use rows::{Assumed, Rows, tightened};
 
 /// The kernel with accesses of up to so many bytes.
 pub fn widen(mut kernel: Kernel, buffers: &[Buffer], bytes: u32) -> Kernel {
@@ -36,73 +38,6 @@ struct Widening<'b> {
     kernel: Kernel,
     buffers: &'b [Buffer],
     bytes: u32,
-}
-
-/// What is known of the lengths of rows.
-enum Rows<'n> {
-    /// What holds for all sizes.
-    Any,
-    /// All that is asked for, unless it contradicts itself.
-    Assumed(&'n mut Assumed),
-}
-
-impl Rows<'_> {
-    /// May the extent be taken for a multiple?
-    fn ask(&mut self, extent: &Form, divisor: i128) -> bool {
-        match self {
-            Rows::Any => false,
-            Rows::Assumed(assumed) => assumed.ask(extent, divisor),
-        }
-    }
-
-    fn might_grant(&self, extent: &Form, divisor: i128) -> bool {
-        match self {
-            Rows::Any => false,
-            Rows::Assumed(assumed) => {
-                let asked = (extent.clone(), divisor);
-                assumed.banned != Some(asked) && extent.modulo(divisor).as_constant().is_none()
-            }
-        }
-    }
-}
-
-/// Lengths of rows that are taken to be multiples.
-#[derive(Debug, Default)]
-struct Assumed {
-    /// Length and divisor.
-    multiples: Vec<(Form, i128)>,
-    /// Not this one.
-    banned: Option<(Form, i128)>,
-    /// Was anything asked for that the others exclude?
-    contradicts: bool,
-}
-
-impl Assumed {
-    fn ask(&mut self, extent: &Form, width: i128) -> bool {
-        let new = (extent.clone(), width);
-        if self.banned.as_ref() == Some(&new) {
-            return false;
-        }
-        for (other, divisor) in &self.multiples {
-            let Some(apart) = extent.sub(other).as_constant() else {
-                continue;
-            };
-            if apart.rem_euclid(width.min(*divisor)) != 0 {
-                self.contradicts = true;
-                return false;
-            }
-            if width <= *divisor {
-                return true;
-            }
-        }
-        self.multiples.push(new);
-        true
-    }
-
-    fn cond(&self) -> Cond {
-        let holds = |(extent, width): &(Form, i128)| Cond::cmp(Rel::Eq, extent.modulo(*width), 0);
-        self.multiples.iter().map(holds).fold(Cond::TRUE, Cond::and)
-    }
 }
 
 /// A list with more statements than this gets one wide version.
@@ -496,58 +431,6 @@ impl Run {
     fn has(&self, offset: i128) -> bool {
         self.members.iter().any(|(other, _)| *other == offset)
     }
-}
-
-/// A condition of integers in one way of several: 4·l ≥ 3 and 4·l ≥ 1 are 4·l ≥ 4. `multiple` is a length that is
-/// taken to be a multiple of a number.
-fn tightened(cond: &Cond, multiple: Option<(&Form, i128)>) -> Cond {
-    let all = |parts: &[Cond]| parts.iter().map(|part| tightened(part, multiple)).collect();
-    match cond {
-        Cond::Const(_) | Cond::Not(_) => cond.clone(),
-        Cond::And(parts) => Cond::And(all(parts)),
-        Cond::Or(parts) => Cond::Or(all(parts)),
-        Cond::Cmp(Rel::Ge, left, right) => {
-            let gap = left.sub(right);
-            let mut step = 0;
-            // The sum of all that is no multiple of the step.
-            let mut rest = 0;
-            for (monomial, c) in gap.constant_part().terms() {
-                match multiple.and_then(|(of, by)| residue(monomial, of, by)) {
-                    _ if monomial.is_empty() => rest += c,
-                    None => step = gcd(step, c.abs()),
-                    Some((divisor, residue)) => {
-                        step = gcd(step, (c * divisor).abs());
-                        rest += c * residue;
-                    }
-                }
-            }
-            for (_, c) in gap.terms().flat_map(|(_, poly)| poly.terms()) {
-                step = gcd(step, c.abs());
-            }
-            if step < 2 {
-                return cond.clone();
-            }
-            Cond::cmp(Rel::Ge, gap.plus(-rest.rem_euclid(step)), 0)
-        }
-        Cond::Cmp(Rel::Eq | Rel::Ne | Rel::Lt | Rel::Le | Rel::Gt, ..) => cond.clone(),
-    }
-}
-
-/// What a product of parameters is, as a multiple of a number and a rest, if a length that contains nothing else
-/// is a multiple of it.
-fn residue(monomial: &Monomial, of: &Form, by: i128) -> Option<(i128, i128)> {
-    if of.terms().next().is_some() {
-        return None;
-    }
-    let mut constant = 0;
-    for (other, c) in of.constant_part().terms() {
-        if other.is_empty() {
-            constant = c;
-        } else if other != monomial || c != 1 {
-            return None;
-        }
-    }
-    Some((by, -constant))
 }
 
 impl Candidate {

@@ -1,0 +1,137 @@
+//! Where in the grid a block is, as coordinates.
+//!
+//! The last coordinate is the place along x. All others are numbered through along y, and on in the next layer along z; the last
+//! layer may have more than there are, and those blocks end at once.
+
+use systola_ir::DimId;
+use systola_ir::form::Form;
+use systola_ir::kernel::VarKind;
+
+use crate::c_family::{Context, Named};
+use crate::error::Fault;
+use crate::expr::{Expr, Level};
+
+/// The coordinates of the block, from its number.
+pub fn block_coordinates(cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
+    let vars: Vec<DimId> = cx
+        .kernel
+        .vars_where(|k| matches!(k, VarKind::Block { .. }))
+        .collect();
+    let mut lines = Vec::new();
+    let Some((last, others)) = vars.split_last() else {
+        return Ok(lines);
+    };
+    let lo = block_start(cx, &mut lines, *last)?;
+    block_coordinate(cx, &mut lines, *last, &lo, "blockIdx.x");
+    if others.is_empty() {
+        return Ok(lines);
+    }
+    let mut starts = Vec::new();
+    let mut extents = Vec::new();
+    for var in others {
+        let lo = block_start(cx, &mut lines, *var)?;
+        extents.push(block_extent(cx, &mut lines, *var, &lo)?);
+        starts.push(lo);
+    }
+    // The number without the coordinates that are already split off. The grid has layers of whole rows.
+    let mut rest = cx.names.claim("rest");
+    lines.push(format!(
+        "const unsigned {rest} = blockIdx.y + gridDim.y * blockIdx.z;"
+    ));
+    let factors = extents
+        .iter()
+        .map(|e| format!("(unsigned){}", e.at(Level::Unary)));
+    let count = factors.collect::<Vec<_>>().join(" * ");
+    lines.push(format!("if ({rest} >= {count})"));
+    lines.push("    return;".to_string());
+    for (n, var) in others.iter().enumerate().rev() {
+        let mut own = rest.clone();
+        if n > 0 {
+            // Both are unsigned, which is the faster division.
+            let divisor = format!("(unsigned){}", extents[n].at(Level::Unary));
+            own = format!("{rest} % {divisor}");
+            let next = cx.names.claim("rest");
+            lines.push(format!("const unsigned {next} = {rest} / {divisor};"));
+            rest = next;
+        }
+        block_coordinate(cx, &mut lines, *var, &starts[n], &own);
+    }
+    Ok(lines)
+}
+
+fn block_range<'k>(cx: &Context<'k>, var: DimId) -> (&'k [Form], &'k [Form]) {
+    match &cx.kernel.vars[var.index()].kind {
+        VarKind::Block { lo, hi } => (lo, hi),
+        VarKind::Host | VarKind::Warp | VarKind::Lane | VarKind::Loop | VarKind::Ticket => {
+            unreachable!("it was chosen as a block's coordinate")
+        }
+    }
+}
+
+fn block_start(cx: &mut Context<'_>, lines: &mut Vec<String>, var: DimId) -> Result<Expr, Fault> {
+    let (lo, _) = block_range(cx, var);
+    let name = format!("{}_lo", cx.dims[var.index()].name);
+    named(cx, lines, &name, |cx| cx.extremum(lo, true))
+}
+
+fn block_extent(
+    cx: &mut Context<'_>,
+    lines: &mut Vec<String>,
+    var: DimId,
+    lo: &Expr,
+) -> Result<Expr, Fault> {
+    let (_, hi) = block_range(cx, var);
+    if let Some(extent) = extent_of(lo.text.as_str(), hi) {
+        return Ok(Expr::number(extent.to_string()));
+    }
+    let name = format!("{}_extent", cx.dims[var.index()].name);
+    named(cx, lines, &name, |cx| {
+        let hi = cx.extremum(hi, false)?;
+        Ok(match lo.text.as_str() {
+            "0" => hi,
+            _ => Expr::binary("-", &hi, lo),
+        })
+    })
+}
+
+/// Declares a coordinate as its start and its number, if it is mentioned.
+fn block_coordinate(
+    cx: &Context<'_>,
+    lines: &mut Vec<String>,
+    var: DimId,
+    lo: &Expr,
+    number: &str,
+) {
+    let Named { name, used } = &cx.dims[var.index()];
+    if *used {
+        let value = match lo.text.as_str() {
+            "0" => format!("(index_t)({number})"),
+            _ => format!("{} + (index_t)({number})", lo.at(Level::Sum)),
+        };
+        lines.push(format!("const index_t {name} = {value};"));
+    }
+}
+
+/// The extent of a coordinate that starts at 0, if it is a number.
+fn extent_of(lo: &str, hi: &[Form]) -> Option<i128> {
+    match hi {
+        [hi] if lo == "0" => hi.as_constant(),
+        _ => None,
+    }
+}
+
+/// An expression under a name, unless it is as short as one.
+fn named<'a>(
+    cx: &mut Context<'a>,
+    lines: &mut Vec<String>,
+    wanted: &str,
+    print: impl FnOnce(&mut Context<'a>) -> Result<Expr, Fault>,
+) -> Result<Expr, Fault> {
+    let e = print(cx)?;
+    if e.level == Level::Primary && !e.text.contains('(') {
+        return Ok(e);
+    }
+    let name = cx.names.claim(wanted);
+    lines.push(format!("const index_t {name} = {};", e.text));
+    Ok(Expr::atom(name))
+}

@@ -1,0 +1,176 @@
+//! What the lengths of rows say of the places in them.
+//!
+//! An element at a multiple of 4 from the start of its row is at a multiple of 4 from the start of the array only if rows
+//! are that long too; and only then does a row end where a group of 4 ends.
+
+use systola_ir::form::{Cond, Form, Monomial, Rel};
+
+use crate::digits::gcd;
+
+/// What is known of the lengths of rows.
+pub enum Rows<'n> {
+    /// What holds for all sizes.
+    Any,
+    /// All that is asked for, unless it contradicts itself.
+    Assumed(&'n mut Assumed),
+}
+
+impl Rows<'_> {
+    /// May the extent be taken for a multiple?
+    pub fn ask(&mut self, extent: &Form, divisor: i128) -> bool {
+        match self {
+            Rows::Any => false,
+            Rows::Assumed(assumed) => assumed.ask(extent, divisor),
+        }
+    }
+
+    pub fn might_grant(&self, extent: &Form, divisor: i128) -> bool {
+        match self {
+            Rows::Any => false,
+            Rows::Assumed(assumed) => {
+                let asked = (extent.clone(), divisor);
+                assumed.banned != Some(asked) && extent.modulo(divisor).as_constant().is_none()
+            }
+        }
+    }
+}
+
+/// Lengths of rows that are taken to be multiples.
+#[derive(Debug, Default)]
+pub struct Assumed {
+    /// Length and divisor.
+    pub multiples: Vec<(Form, i128)>,
+    /// Not this one.
+    pub banned: Option<(Form, i128)>,
+    /// Was anything asked for that the others exclude?
+    pub contradicts: bool,
+}
+
+impl Assumed {
+    pub fn ask(&mut self, extent: &Form, width: i128) -> bool {
+        let new = (extent.clone(), width);
+        if self.banned.as_ref() == Some(&new) {
+            return false;
+        }
+        for (other, divisor) in &self.multiples {
+            let Some(apart) = extent.sub(other).as_constant() else {
+                continue;
+            };
+            if apart.rem_euclid(width.min(*divisor)) != 0 {
+                self.contradicts = true;
+                return false;
+            }
+            if width <= *divisor {
+                return true;
+            }
+        }
+        self.multiples.push(new);
+        true
+    }
+
+    pub fn cond(&self) -> Cond {
+        let holds = |(extent, width): &(Form, i128)| Cond::cmp(Rel::Eq, extent.modulo(*width), 0);
+        self.multiples.iter().map(holds).fold(Cond::TRUE, Cond::and)
+    }
+}
+
+/// A condition of integers in one way of several: 4·l ≥ 3 and 4·l ≥ 1 are 4·l ≥ 4. `multiple` is a length that is
+/// taken to be a multiple of a number.
+pub fn tightened(cond: &Cond, multiple: Option<(&Form, i128)>) -> Cond {
+    let all = |parts: &[Cond]| parts.iter().map(|part| tightened(part, multiple)).collect();
+    match cond {
+        Cond::Const(_) | Cond::Not(_) => cond.clone(),
+        Cond::And(parts) => Cond::And(all(parts)),
+        Cond::Or(parts) => Cond::Or(all(parts)),
+        Cond::Cmp(rel, left, right) => {
+            let gap = match rel {
+                Rel::Ge => left.sub(right),
+                Rel::Gt => left.sub(right).plus(-1),
+                Rel::Le => right.sub(left),
+                Rel::Lt => right.sub(left).plus(-1),
+                Rel::Eq | Rel::Ne => return cond.clone(),
+            };
+            let mut step = 0;
+            // The sum of all that is no multiple of the step.
+            let mut rest = 0;
+            for (monomial, c) in gap.constant_part().terms() {
+                match multiple.and_then(|(of, by)| residue(monomial, of, by)) {
+                    _ if monomial.is_empty() => rest += c,
+                    None => step = gcd(step, c.abs()),
+                    Some((divisor, residue)) => {
+                        step = gcd(step, (c * divisor).abs());
+                        rest += c * residue;
+                    }
+                }
+            }
+            for (_, c) in gap.terms().flat_map(|(_, poly)| poly.terms()) {
+                step = gcd(step, c.abs());
+            }
+            if step < 2 {
+                return cond.clone();
+            }
+            Cond::cmp(Rel::Ge, gap.plus(-rest.rem_euclid(step)), 0)
+        }
+    }
+}
+
+/// What a product of parameters is, as a multiple of a number and a rest, if a length that contains nothing else
+/// is a multiple of it.
+fn residue(monomial: &Monomial, of: &Form, by: i128) -> Option<(i128, i128)> {
+    if of.terms().next().is_some() {
+        return None;
+    }
+    let mut constant = 0;
+    for (other, c) in of.constant_part().terms() {
+        if other.is_empty() {
+            constant = c;
+        } else if other != monomial || c != 1 {
+            return None;
+        }
+    }
+    Some((by, -constant))
+}
+
+#[cfg(test)]
+mod tests {
+    use systola_ir::DimId;
+    use systola_ir::form::Poly;
+
+    use super::*;
+
+    /// 4·l + offset < C, for the element at an offset.
+    fn inside(offset: i128, c: &Form) -> Cond {
+        let at = Form::from(DimId(0)).scale(&Poly::constant(4)).unwrap();
+        Cond::cmp(Rel::Lt, at.plus(offset), c.clone())
+    }
+
+    #[test]
+    fn a_row_of_groups_ends_with_a_group() {
+        let c = Form::from(Poly::param(systola_ir::ParamId(0)));
+        let one = |offset, multiple| tightened(&inside(offset, &c), multiple);
+        for group in [-4, 0, 4] {
+            for offset in group..group + 4 {
+                assert_eq!(one(offset, Some((&c, 4))), one(group, Some((&c, 4))));
+            }
+        }
+        assert_ne!(one(3, Some((&c, 4))), one(4, Some((&c, 4))));
+        // Without the length of a row nothing is known, and with half of it half.
+        assert_ne!(one(1, None), one(0, None));
+        assert_eq!(one(1, Some((&c, 2))), one(0, Some((&c, 2))));
+        assert_ne!(one(2, Some((&c, 2))), one(1, Some((&c, 2))));
+        // Rows of C + 3 elements are of 4·n where C is of 4·n + 1.
+        let longer = c.plus(3);
+        assert_eq!(one(1, Some((&longer, 4))), one(4, Some((&longer, 4))));
+        assert_ne!(one(0, Some((&longer, 4))), one(1, Some((&longer, 4))));
+    }
+
+    #[test]
+    fn lengths_that_exclude_each_other_are_not_assumed() {
+        let c = Form::from(Poly::param(systola_ir::ParamId(0)));
+        let mut assumed = Assumed::default();
+        assert!(assumed.ask(&c, 4));
+        assert!(assumed.ask(&c, 2));
+        assert!(!assumed.ask(&c.plus(1), 4));
+        assert!(assumed.contradicts);
+    }
+}
