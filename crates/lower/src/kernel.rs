@@ -17,11 +17,12 @@
 //! 3. [`launches`]: storage of the values that cross launches; [`borders`]: of those that cross blocks within one, and [`flags`]: how
 //!    blocks wait for them; [`windows`]: inputs that transfers bring
 //!    into the memory of a block, and [`staging`]: how warps of threads do that;
-//! 4. [`loops`] and [`steady`] with [`cells`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal
-//!    values once;
+//! 4. [`loops`], as far written out as [`unrolling`] says, with turns that need no test ([`steady`]) and [`paths`] for blocks that
+//!    need none; in them [`pes`] with [`cells`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal values once;
 //! 5. [`mod@tidy`]: what nobody uses is removed;
 //! 6. [`mod@spill`]: arrays that do not fit into the memory of a block move to global memory;
-//! 7. [`wide`]: consecutive accesses of a lane become one, where the machine has such.
+//! 7. [`wide`]: consecutive accesses of a lane become one, where the machine has such; [`early`]: loads come before stores to
+//!    other planes of the same array.
 
 use systola_ir::array::Array;
 use systola_ir::codes::limits;
@@ -58,6 +59,8 @@ pub mod linking;
 pub mod loops;
 pub mod packing;
 pub mod partition;
+pub mod paths;
+pub mod pes;
 pub mod ports;
 pub mod slots;
 pub mod spill;
@@ -66,6 +69,7 @@ pub mod state;
 pub mod steady;
 pub mod tidy;
 pub mod trees;
+pub mod unrolling;
 pub mod warps;
 pub mod wide;
 pub mod windows;

@@ -60,9 +60,10 @@ struct Walk<'k> {
 }
 
 fn words(ty: Scalar) -> u32 {
-    match ty {
-        Scalar::Bool => 0,
-        _ => ty.bits().div_ceil(32),
+    if ty == Scalar::Bool {
+        0
+    } else {
+        ty.bits().div_ceil(32)
     }
 }
 

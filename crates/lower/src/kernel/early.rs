@@ -5,8 +5,8 @@
 //! as the planes of an array that one launch reads and the next writes. The lowering does, and puts such loads before
 //! the store.
 
-use systola_ir::DimId;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Stmt};
+use systola_ir::{DimId, Form};
 
 /// Elements of one list of statements that are loaded earlier, at most: they wait in registers.
 const MOST_ELEMENTS: usize = 32;
@@ -45,7 +45,20 @@ fn global_load(stmt: &Stmt) -> Option<(&Access, usize)> {
     let (from, width) = match stmt {
         Stmt::Let(_, Op::Load { from, .. }) => (from, 1),
         Stmt::LoadWide { to, from, .. } => (from, to.len()),
-        _ => return None,
+        Stmt::Let(..)
+        | Stmt::Set(..)
+        | Stmt::Store { .. }
+        | Stmt::StoreWide { .. }
+        | Stmt::Copy { .. }
+        | Stmt::CommitCopies
+        | Stmt::WaitCopies { .. }
+        | Stmt::For { .. }
+        | Stmt::If { .. }
+        | Stmt::Barrier
+        | Stmt::Signal { .. }
+        | Stmt::Await { .. }
+        | Stmt::Ticket { .. }
+        | Stmt::Comment(_) => return None,
     };
     matches!(from.memory, Memory::Global(_)).then_some((from, width))
 }
@@ -97,7 +110,7 @@ fn passes(stmt: &Stmt, load: &Access, lane: Option<DimId>) -> Pass {
 /// Do no two lanes ever meet, the one at this place, the other at that? An axis on which all lanes are at the same
 /// place must tell.
 fn apart(a: &Access, b: &Access, lane: Option<DimId>) -> bool {
-    let uniform = |form: &systola_ir::Form| lane.is_none_or(|lane| !form.dims().contains(&lane));
+    let uniform = |form: &Form| lane.is_none_or(|lane| !form.dims().contains(&lane));
     let axes = a.index.iter().zip(&b.index);
     let last = a.index.len().saturating_sub(1);
     axes.take(last)

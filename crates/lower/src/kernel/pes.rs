@@ -1,0 +1,218 @@
+//! The PEs of a tick, and the cells of a slot.
+
+use std::collections::HashMap;
+
+use systola_ir::array::{Cell, Role};
+use systola_ir::form::{Cond, Form, Poly};
+use systola_ir::kernel::Stmt;
+use systola_ir::{InputId, ValueId, VarId};
+
+use crate::apply_mapping::Failure;
+use crate::kernel::cells::{Bundle, Evaluated, Here};
+use crate::kernel::facts::Range;
+use crate::kernel::interior::interior;
+use crate::kernel::loops::Emitter;
+use crate::kernel::partition::Pes;
+use crate::kernel::slots::{SlotPiece, range};
+use crate::kernel::state::PeKey;
+
+impl Emitter<'_> {
+    /// All PEs of a block at one time.
+    pub fn tick(&mut self, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        match self.partition.walk {
+            Pes::Known { .. } => {
+                self.now.clear();
+                for pe in self.known_pes() {
+                    for (p, value) in self.partition.pes.iter().zip(&pe) {
+                        slot[*p] = if Some(*p) == self.partition.vector {
+                            let (lo, _) = self.slots.ranges[*p].constant().unwrap_or((0, 0));
+                            self.lanes_from(lo + value * i128::from(self.partition.lanes))
+                        } else {
+                            Form::from(*value)
+                        };
+                    }
+                    let values = self.pe(slot, &pe)?;
+                    for (cell, value) in values {
+                        self.now.insert((cell, pe.clone()), value);
+                    }
+                }
+                let now = std::mem::take(&mut self.now);
+                self.registers.shift(&mut self.b, &now);
+                Ok(())
+            }
+            Pes::Looped => self.pes(0, slot),
+        }?;
+        if self.partition.warps.meet(self.array) {
+            self.b.push(Stmt::Barrier);
+        }
+        Ok(())
+    }
+
+    pub fn lanes_from(&self, first: impl Into<Form>) -> Form {
+        let first = first.into();
+        match (self.lane, &self.partition.packing) {
+            (Some(lane), None) => first.add(&Form::from(lane)),
+            (Some(lane), Some(packing)) => first.add(&Form::from(lane).modulo(packing.pes)),
+            (None, _) => first,
+        }
+    }
+
+    /// Loops over the PEs of a block, the coordinates from `at` on.
+    pub fn pes(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        let Some(p) = self.partition.pes.get(at).copied() else {
+            return self.memory_pe(slot);
+        };
+        let warps: Vec<usize> = self.partition.warps.coordinates().collect();
+        let given: Vec<usize> = [
+            &self.partition.launches[..],
+            &self.partition.blocks[..],
+            &self.partition.steps[..],
+            &warps,
+            &self.partition.pes[..at],
+        ]
+        .concat();
+        // Only PEs that have a point at this time are walked, where that is easily said.
+        let tight = range(self.array, self.decide, p, &given)
+            .ok()
+            .and_then(|r| self.at_slot(&r, slot).ok())
+            .filter(|r| r.lo.len() + r.hi.len() <= 6);
+        let range = self.within(tight.unwrap_or_default(), &self.slots.ranges[p]);
+        let name = self.coordinate_name(p);
+        let step = if Some(p) == self.partition.vector {
+            i128::from(self.partition.lanes)
+        } else {
+            1
+        };
+        if self.partition.descending.contains(&p) {
+            let Some((lo, hi)) = self.slots.ranges[p]
+                .single()
+                .map(|(lo, hi)| (lo.clone(), hi.clone()))
+            else {
+                return Err(crate::decide::Undecided::NeedsSizes(
+                    "PEs are walked downwards from a bound with several forms".into(),
+                )
+                .into());
+            };
+            let turns = hi.sub(&lo).plus(step - 1).floor_div(step);
+            let last = lo.add(&turns.plus(-1).scale(&Poly::constant(step))?);
+            return self.looped(&name, Range::new(0, turns), 1, &mut |e, v| {
+                slot[p] = last.sub(&Form::from(v).scale(&Poly::constant(step))?);
+                e.pe_or_further(at, slot)
+            });
+        }
+        self.looped(&name, range, step, &mut |e, v| {
+            slot[p] = Form::from(v);
+            e.pe_or_further(at, slot)
+        })
+    }
+
+    /// The PEs from the one that coordinate `at` begins at: all lanes of a vector, or loops over further coordinates.
+    pub fn pe_or_further(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
+        let p = self.partition.pes[at];
+        if Some(p) != self.partition.vector {
+            return self.pes(at + 1, slot);
+        }
+        slot[p] = self.lanes_from(slot[p].clone());
+        let tests = self
+            .tests
+            .iter()
+            .map(|t| t.map(&|f| f.substitute(&|d| slot.get(d.index()).cloned())))
+            .collect::<Result<Vec<_>, _>>()?;
+        let lane = self.lane;
+        let inside = interior(&tests, &self.facts, &|d| Some(d) == lane, &|_| false);
+        self.either(inside, &mut |e| e.memory_pe(slot))
+    }
+
+    pub fn memory_pe(&mut self, slot: &[Form]) -> Result<(), Failure> {
+        self.pe(slot, &Vec::new()).map(drop)
+    }
+
+    /// The element that a cell carries through time in one PE, if that is all it does: it is loaded once,
+    /// before the first step, and no PE asks whether it is the first to need it.
+    pub fn stays<'c>(
+        &self,
+        cell: &'c Cell,
+        piece: &SlotPiece,
+    ) -> Result<Option<(InputId, &'c [Form])>, Failure> {
+        let Role::Propagation { input, index, .. } = &cell.role else {
+            return Ok(None);
+        };
+        for form in index {
+            let address = form.substitute(&|d| piece.point.get(d.index()).cloned())?;
+            let dims = address.dims();
+            if dims
+                .iter()
+                .any(|d| self.partition.steps.contains(&d.index()))
+            {
+                return Ok(None);
+            }
+        }
+        Ok(Some((*input, index)))
+    }
+
+    /// The cells of one slot, its stores, and what its queues take.
+    pub fn pe(&mut self, slot: &[Form], pe: &PeKey) -> Result<Vec<(VarId, Vec<ValueId>)>, Failure> {
+        let array = self.array;
+        let mut result: HashMap<VarId, Bundle> = HashMap::new();
+        for piece in &self.slots.pieces {
+            let at = |f: &Form| f.substitute(&|d| slot.get(d.index()).cloned());
+            let valid = piece.valid.map(&at)?;
+            let here = Here {
+                slot,
+                pe,
+                point: piece.point.iter().map(at).collect::<Result<_, _>>()?,
+                valid: valid.clone(),
+            };
+            let valid = if self.slots.pieces.len() > 1 {
+                self.facts.simplify(&valid)
+            } else {
+                valid
+            };
+            if valid == Cond::Const(false) {
+                continue;
+            }
+            let mut done = Evaluated::default();
+            for cell in &array.body {
+                let declared = &array.cells[cell.index()];
+                let value = match (self.stays(declared, piece)?, self.partition.scans.get(cell)) {
+                    (Some((input, index)), _) => self.inject(input, index, &here)?,
+                    (None, Some(scan)) => self.scanned(*cell, scan, &here, &mut done)?,
+                    (None, None) => self.expr(&declared.body, &declared.name, &here, &mut done)?,
+                };
+                done.cells.insert(*cell, value);
+            }
+            self.drain(&valid, &here, &mut done)?;
+            let owned = valid.clone().and(here.cond(&array.owned())?);
+            for cell in &array.body {
+                let values = done.cells[cell].flat();
+                self.launches
+                    .write(&mut self.b, &self.facts, *cell, &owned, &here, &values)?;
+                self.borders
+                    .write(&mut self.b, &self.facts, self.lane, *cell, &here, &values)?;
+            }
+            for cell in &array.body {
+                let value = done.cells[cell].clone();
+                let value = match result.remove(cell) {
+                    Some(other) => {
+                        let name = &array.cells[cell.index()].name;
+                        value.zip(&other, &mut |a, b| self.b.choose(name, valid.clone(), a, b))
+                    }
+                    None => value,
+                };
+                result.insert(*cell, value);
+            }
+        }
+        let mut values = Vec::new();
+        for cell in &array.body {
+            let Some(value) = result.get(cell) else {
+                continue;
+            };
+            let flat = value.flat();
+            if let Some(memory) = self.memories.get(cell).cloned() {
+                memory.write(&mut self.b, slot, &flat);
+            }
+            values.push((*cell, flat));
+        }
+        Ok(values)
+    }
+}
