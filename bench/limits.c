@@ -4,21 +4,31 @@
 //
 // prints one JSON object. Every number is the best of many short measurements, so that what else runs on the
 // machine disturbs it little.
+//
+//     limits serve THREADS
+//
+// answers each line that it reads with one measurement, again a JSON object: what the machine does now. It is meant
+// to be asked in turns with something else, and sleeps in between.
 
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 #if defined(__AVX512F__)
-enum { VECTOR_BYTES = 64 };
+#define VECTOR_BYTES 64
 #elif defined(__AVX__)
-enum { VECTOR_BYTES = 32 };
+#define VECTOR_BYTES 32
 #else
-enum { VECTOR_BYTES = 16 };
+#define VECTOR_BYTES 16
 #endif
 enum { LANES = VECTOR_BYTES / sizeof(float) };
 typedef float vector __attribute__((vector_size(VECTOR_BYTES)));
@@ -71,8 +81,11 @@ enum { N_SUMS = 12 };
 enum { N_SUMS = 16 };
 #endif
 
+enum { FMA_TURNS = 20000 };
+static const double FMA_FLOPS = 2.0 * LANES * N_SUMS * FMA_TURNS;
+
+// Seconds for so many multiplications and additions, about 60 microseconds.
 static double fma_once(void) {
-  enum { TURNS = 20000 };
   vector a, b;
   for (int i = 0; i < LANES; i++) a[i] = 0.5f, b[i] = 0.25f;
   __asm__ volatile("" : IN_REGISTER(a), IN_REGISTER(b));
@@ -82,90 +95,283 @@ static double fma_once(void) {
   __asm__ volatile("" : IN_REGISTER(s##n));
   SUMS(DECLARE)
   double start = now();
-  for (int i = 0; i < TURNS; i++) {
+  for (int i = 0; i < FMA_TURNS; i++) {
     SUMS(STEP)
   }
-  return 2.0 * LANES * N_SUMS * TURNS / (now() - start);
+  return now() - start;
 }
+
+// How often that is done in a time, whatever happens in it.
+static double fma_for(double seconds) {
+  double start = now(), times = 0;
+  do {
+    fma_once();
+    times++;
+  } while (now() - start < seconds);
+  return times;
+}
+
+// Two ways to copy. memcpy writes through the cache where it takes the cache for large enough, and then
+// reads what it overwrites; the other writes past it, on four pages at a time.
+enum { LINE = 64, PAGE = 4096, PAGES = 4, COPY_STEP = PAGE * PAGES };
+typedef void (*copier)(char *restrict to, const char *restrict from, size_t bytes);
+
+static void by_memcpy(char *restrict to, const char *restrict from, size_t bytes) {
+  memcpy(to, from, bytes);
+  __asm__ volatile("" ::"r"(to) : "memory");
+}
+
+#if defined(__x86_64__)
+#if VECTOR_BYTES == 64
+#define STREAM _mm512_stream_ps
+#elif VECTOR_BYTES == 32
+#define STREAM _mm256_stream_ps
+#else
+#define STREAM _mm_stream_ps
+#endif
+static void by_streams(char *restrict to, const char *restrict from, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += COPY_STEP)
+    for (size_t line = at; line < at + PAGE; line += LINE)
+      for (size_t page = line; page < line + COPY_STEP; page += PAGE)
+        for (size_t i = page; i < page + LINE; i += VECTOR_BYTES)
+          STREAM((float *)(to + i), *(const vector *)(from + i));
+  _mm_sfence();
+}
+static const copier COPIERS[] = {by_memcpy, by_streams};
+#else
+static const copier COPIERS[] = {by_memcpy};
+#endif
+enum { N_COPIERS = sizeof COPIERS / sizeof *COPIERS };
 
 enum { MIB = 1 << 20 };
 static const size_t COPIES[] = {64ul * MIB, 128ul * MIB, 256ul * MIB};
+enum { N_COPIES = sizeof COPIES / sizeof *COPIES };
+
+// Threads that sleep until all are to do the same; the first of them is the one that gives the orders.
+struct crew {
+  int threads;
+  struct worker *workers;
+  pthread_barrier_t gate;
+  void (*task)(struct worker *);
+  atomic_int arrived, turn;
+  copier copy;
+  size_t bytes;
+};
 
 struct worker {
-  pthread_barrier_t *gate;
-  int threads;
+  struct crew *crew;
+  pthread_t id;
   char *from, *to;
+  double start, end, done;
   double fma, copy;
 };
 
+// As many threads as processors get one each: two that the system wakes on one would share it for a while.
+static void settle(const struct worker *w) {
+  const struct crew *crew = w->crew;
+  cpu_set_t all, one;
+  if (crew->threads == 1 || sched_getaffinity(0, sizeof all, &all)) return;
+  if (CPU_COUNT(&all) != crew->threads) return;
+  int before = w - crew->workers;
+  for (int cpu = 0; cpu < CPU_SETSIZE; cpu++) {
+    if (!CPU_ISSET(cpu, &all) || before-- > 0) continue;
+    CPU_ZERO(&one);
+    CPU_SET(cpu, &one);
+    sched_setaffinity(0, sizeof one, &one);
+    return;
+  }
+}
+
 static void *work(void *argument) {
   struct worker *w = argument;
-  for (int n = 0; n < 600; n++) {
-    pthread_barrier_wait(w->gate);
-    double rate = fma_once();
-    if (rate > w->fma) w->fma = rate;
-  }
-  for (size_t s = 0; s < sizeof COPIES / sizeof *COPIES; s++) {
-    size_t bytes = COPIES[s] / w->threads;
-    for (int n = 0; n < 12; n++) {
-      pthread_barrier_wait(w->gate);
-      double start = now();
-      memcpy(w->to, w->from, bytes);
-      __asm__ volatile("" ::"r"(w->to) : "memory");
-      pthread_barrier_wait(w->gate);
-      double rate = 2.0 * bytes * w->threads / (now() - start);
-      if (rate > w->copy) w->copy = rate;
-    }
+  settle(w);
+  for (;;) {
+    pthread_barrier_wait(&w->crew->gate);
+    w->crew->task(w);
+    pthread_barrier_wait(&w->crew->gate);
   }
   return NULL;
 }
 
-static void measure(int threads) {
-  pthread_barrier_t gate;
-  pthread_barrier_init(&gate, NULL, threads);
-  pthread_t *ids = calloc(threads, sizeof *ids);
-  struct worker *workers = calloc(threads, sizeof *workers);
-  size_t most = COPIES[sizeof COPIES / sizeof *COPIES - 1] / threads;
-  for (int t = 0; t < threads; t++) {
-    struct worker *w = &workers[t];
-    w->gate = &gate;
-    w->threads = threads;
-    w->from = aligned_alloc(4096, (most + 4095) / 4096 * 4096);
-    w->to = aligned_alloc(4096, (most + 4095) / 4096 * 4096);
-    if (!w->from || !w->to) {
-      fprintf(stderr, "limits: no memory for the copies\n");
-      exit(1);
+static void all_do(struct crew *crew, void (*task)(struct worker *)) {
+  crew->task = task;
+  pthread_barrier_wait(&crew->gate);
+  task(&crew->workers[0]);
+  pthread_barrier_wait(&crew->gate);
+}
+
+// Waits for all others without sleeping, so that what follows begins at the same moment.
+static void meet(struct crew *crew) {
+  int turn = atomic_load(&crew->turn);
+  if (atomic_fetch_add(&crew->arrived, 1) == crew->threads - 1) {
+    atomic_store(&crew->arrived, 0);
+    atomic_store(&crew->turn, turn + 1);
+  } else {
+    while (atomic_load(&crew->turn) == turn) sched_yield();
+  }
+}
+
+// What all did together, per second from the first start to the last end. All have met since.
+static double rate(const struct crew *crew) {
+  const struct worker *w = crew->workers;
+  double start = w->start, end = w->end, done = 0;
+  for (int t = 0; t < crew->threads; t++) {
+    if (w[t].start < start) start = w[t].start;
+    if (w[t].end > end) end = w[t].end;
+    done += w[t].done;
+  }
+  return done / (end - start);
+}
+
+// Bytes read and written.
+static double copy_once(struct worker *w, size_t bytes) {
+  size_t share = bytes / w->crew->threads / COPY_STEP * COPY_STEP;
+  meet(w->crew);
+  w->start = now();
+  w->crew->copy(w->to, w->from, share);
+  w->end = now();
+  w->done = 2.0 * share;
+  meet(w->crew);
+  return rate(w->crew);
+}
+
+static double fma_together(struct worker *w, double seconds) {
+  meet(w->crew);
+  w->start = now();
+  w->done = FMA_FLOPS * fma_for(seconds);
+  w->end = now();
+  meet(w->crew);
+  return rate(w->crew);
+}
+
+static void best_fma(struct worker *w) {
+  for (int n = 0; n < 600; n++) {
+    meet(w->crew);
+    double rate = FMA_FLOPS / fma_once();
+    if (rate > w->fma) w->fma = rate;
+  }
+}
+
+static void best_copy(struct worker *w) {
+  for (int s = 0; s < N_COPIES; s++) {
+    for (int n = 0; n < 12; n++) {
+      double rate = copy_once(w, COPIES[s]);
+      if (rate > w->copy) w->copy = rate;
     }
-    memset(w->from, 1, most);
-    memset(w->to, 0, most);
-    if (pthread_create(&ids[t], NULL, work, w)) {
+  }
+}
+
+// The rates of this moment. What others left in the caches, threads that others let run on for some microseconds,
+// and a clock that rises slowly have no part in them: each is measured after it was done once for nothing.
+static void rates_now(struct worker *w) {
+  fma_together(w, 0.5e-3);
+  w->fma = fma_together(w, 3e-3);
+  copy_once(w, COPIES[0]);
+  w->copy = copy_once(w, COPIES[0]);
+}
+
+static void *memory(size_t bytes, int byte) {
+  void *memory = aligned_alloc(PAGE, bytes);
+  if (!memory) {
+    fprintf(stderr, "limits: no memory for the copies\n");
+    exit(1);
+  }
+  return memset(memory, byte, bytes);
+}
+
+static void hire(struct crew *crew, int threads, size_t bytes) {
+  memset(crew, 0, sizeof *crew);
+  crew->threads = threads;
+  crew->copy = by_memcpy;
+  crew->workers = calloc(threads, sizeof *crew->workers);
+  pthread_barrier_init(&crew->gate, NULL, threads);
+  size_t share = (bytes / threads + COPY_STEP - 1) / COPY_STEP * COPY_STEP;
+  for (int t = 0; t < threads; t++) {
+    struct worker *w = &crew->workers[t];
+    w->crew = crew;
+    w->from = memory(share, 1);
+    w->to = memory(share, 0);
+    if (t > 0 && pthread_create(&w->id, NULL, work, w)) {
       fprintf(stderr, "limits: no thread\n");
       exit(1);
     }
   }
-  double fma = 0, copy = 0;
-  for (int t = 0; t < threads; t++) {
-    pthread_join(ids[t], NULL);
-    fma += workers[t].fma;
-    if (workers[t].copy > copy) copy = workers[t].copy;
-    free(workers[t].from);
-    free(workers[t].to);
+  settle(&crew->workers[0]);
+}
+
+static void leave(struct worker *w) {
+  if (w != w->crew->workers) pthread_exit(NULL);
+}
+
+static void dismiss(struct crew *crew) {
+  crew->task = leave;
+  pthread_barrier_wait(&crew->gate);
+  for (int t = 0; t < crew->threads; t++) {
+    if (t > 0) pthread_join(crew->workers[t].id, NULL);
+    free(crew->workers[t].from);
+    free(crew->workers[t].to);
   }
-  printf("{\"threads\": %d, \"fma_flops\": %.6e, \"copy_bytes\": %.6e}", threads, fma, copy);
-  free(ids);
-  free(workers);
+  free(crew->workers);
+}
+
+static void print_rates(const struct crew *crew, double fma) {
+  printf("{\"threads\": %d, \"fma_flops\": %.6e, \"copy_bytes\": %.6e}", crew->threads, fma,
+         crew->workers[0].copy);
+}
+
+static void print_best(int threads) {
+  struct crew crew;
+  hire(&crew, threads, COPIES[N_COPIES - 1]);
+  all_do(&crew, best_fma);
+  for (int c = 0; c < N_COPIERS; c++) {
+    crew.copy = COPIERS[c];
+    all_do(&crew, best_copy);
+  }
+  double fma = 0;
+  for (int t = 0; t < threads; t++) fma += crew.workers[t].fma;
+  print_rates(&crew, fma);
+  dismiss(&crew);
+}
+
+static void serve(int threads) {
+  struct crew crew;
+  hire(&crew, threads, COPIES[0]);
+  double best = 0;
+  copier fastest = by_memcpy;
+  for (int n = 0; n < 4 * N_COPIERS; n++) {
+    crew.copy = COPIERS[n % N_COPIERS];
+    all_do(&crew, rates_now);
+    if (crew.workers[0].copy > best) {
+      best = crew.workers[0].copy;
+      fastest = crew.copy;
+    }
+  }
+  crew.copy = fastest;
+  char line[256];
+  while (fgets(line, sizeof line, stdin)) {
+    all_do(&crew, rates_now);
+    print_rates(&crew, crew.workers[0].fma);
+    putchar('\n');
+    fflush(stdout);
+  }
+  dismiss(&crew);
 }
 
 int main(int argc, char **argv) {
-  int threads = argc > 1 ? atoi(argv[1]) : 1;
-  if (threads < 1) {
-    fprintf(stderr, "usage: limits THREADS\n");
+  int serving = argc > 1 && strcmp(argv[1], "serve") == 0;
+  int threads = argc > 1 + serving ? atoi(argv[1 + serving]) : 1;
+  if (threads < 1 || threads > 1024) {
+    fprintf(stderr, "usage: limits [serve] THREADS\n");
     return 1;
   }
+  if (serving) {
+    serve(threads);
+    return 0;
+  }
   printf("{\"clock_hz\": %.6e, \"lanes\": %d, \"one\": ", clock_hz(), LANES);
-  measure(1);
+  print_best(1);
   printf(", \"all\": ");
-  measure(threads);
+  print_best(threads);
   printf("}\n");
   return 0;
 }

@@ -10,6 +10,7 @@ mod expected;
 mod family;
 mod limits;
 mod ours;
+mod pace;
 mod peers;
 mod problem;
 mod reference;

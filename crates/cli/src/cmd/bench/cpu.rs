@@ -6,8 +6,9 @@ use systola::rt::timing::Timing;
 
 use super::designs;
 use super::family::Family;
-use super::limits::Limits;
+use super::limits::{self, Limits};
 use super::ours::Ours;
+use super::pace::Pace;
 use super::peers::Peers;
 use super::problem::{Make, Problem, Scale, problems};
 use super::report::{Machine, Peer, Report, Row};
@@ -28,7 +29,8 @@ Every result, ours and the peers', is checked before its time counts. Times are 
 warm runs of the kernel alone, without compiling and without reading files; ours are taken
 before and after the peers. A library counts with the fastest of its functions.
 The limit is the longer of two times: to copy what must be read and written, and to
-multiply-add, at the rates that this command measures.";
+multiply-add. \"of limit\" takes the rates that this command measures in turns with ours,
+the median of each; \"at best\" the best rates that it finds before and after everything.";
 
 /// Time compiled mappings beside OpenCV, SciPy, Halide, OpenBLAS, rapidfuzz, parasail and plain C
 #[derive(Debug, clap::Args)]
@@ -97,7 +99,8 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
     let load = load_average();
     progress.step("the limits of this machine");
     let scratch = Scratch::new()?;
-    let mut limits = Limits::measure(root, &scratch, threads)?;
+    let program = limits::program(root, &scratch)?;
+    let mut limits = Limits::measure(&program, threads)?;
     let mut peers = (!args.no_peers).then(|| Peers::find(root, &scratch, scale));
     let mut rows = Vec::new();
     for (title, make) in &list {
@@ -115,12 +118,13 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
                         &mut ours,
                         peers.as_mut(),
                         &scratch,
+                        &program,
                         *count,
                         scale,
                     ));
                 }
             }
-            Err(why) => rows.push(Row::new(&problem, 1, Err(why))),
+            Err(why) => rows.push(Row::new(&problem, 1, Err(why), None)),
         }
     }
     let designs = if with_designs {
@@ -128,11 +132,13 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
     } else {
         Vec::new()
     };
-    limits = limits.best(Limits::measure(root, &scratch, threads)?);
+    limits = limits.best(Limits::measure(&program, threads)?);
     progress.finish();
     for row in &mut rows {
-        let seconds = limits.seconds(row.family, row.work, row.threads);
-        row.limit_ms = seconds.map(|s| s * 1e3);
+        if row.family.has_limit() {
+            let seconds = limits.with(row.threads).seconds(row.work);
+            row.best_limit_ms = Some(seconds * 1e3);
+        }
     }
     let mut notes = Vec::new();
     if let Some(peers) = peers {
@@ -152,22 +158,30 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
     })
 }
 
-/// One problem with some threads: ours, the peers, and ours again.
+/// One problem with some threads: ours in turns with the limits, the peers, and again ours in turns with the limits.
 fn row(
     problem: &Problem,
     ours: &mut Ours<'_>,
     peers: Option<&mut Peers>,
     scratch: &Scratch,
+    limits: &Path,
     threads: usize,
     scale: Scale,
 ) -> Row {
-    let first = ours.check(threads).and_then(|()| ours.time(threads, scale));
+    let limited = problem.family.has_limit();
+    let mut pace = limited.then(|| Pace::start(limits, threads)).transpose();
+    let mut time = |ours: &mut Ours<'_>| {
+        let pace = pace.as_mut().map_err(|why| why.clone())?;
+        ours.time(threads, scale, pace.as_mut())
+    };
+    let first = ours.check(threads).and_then(|()| time(ours));
     let measured = peers.map_or_else(Vec::new, |p| p.measure(problem, scratch, threads));
     let seconds = first.and_then(|mut timing: Timing| {
-        timing.samples.extend(ours.time(threads, scale)?.samples);
+        timing.samples.extend(time(ours)?.samples);
         Ok(timing.median())
     });
-    let mut row = Row::new(problem, threads, seconds);
+    let rates = pace.ok().flatten().and_then(|pace| pace.median());
+    let mut row = Row::new(problem, threads, seconds, rates);
     row.peers = measured.into_iter().map(|m| Peer::new(m, row.ms)).collect();
     row
 }
@@ -241,6 +255,16 @@ mod tests {
         for row in &report.rows {
             assert_eq!(row.refused, None, "{}", row.problem);
             assert!(row.ms > Some(0.0), "{}", row.problem);
+            let limits = [row.limit_ms, row.best_limit_ms];
+            let limited = row.family.has_limit();
+            assert_eq!(
+                limits.map(|l| l > Some(0.0)),
+                [limited; 2],
+                "{}",
+                row.problem
+            );
+            let threads = row.rates.map(|r| r.threads);
+            assert_eq!(threads, limited.then_some(row.threads), "{}", row.problem);
         }
         assert_eq!(report.designs.len(), 6);
         for design in &report.designs {

@@ -37,7 +37,7 @@ pub fn measure(root: &Path, scale: Scale, progress: &mut Progress) -> Vec<Design
             let problem = conv1d(String::new(), samples, TAPS, mapping);
             let timing = Ours::compile(root, &problem).and_then(|mut ours| {
                 ours.check(1)?;
-                ours.time(1, scale)
+                ours.time(1, scale, None)
             });
             Design {
                 mapping,

@@ -70,4 +70,12 @@ impl Family {
             Family::EditDistance | Family::SmithWaterman => "Gcell/s",
         }
     }
+
+    /// Whether copying and multiplying bound its time: the others neither copy nor multiply much.
+    pub fn has_limit(self) -> bool {
+        match self {
+            Family::Conv1d | Family::Conv2d | Family::Matmul | Family::Designs => true,
+            Family::EditDistance | Family::SmithWaterman => false,
+        }
+    }
 }

@@ -1,11 +1,10 @@
 //! What the machine can do at most, measured by bench/limits.c.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde::{Deserialize, Serialize};
 
-use super::family::Family;
 use super::problem::Work;
 use super::tools::{Scratch, compile_c, said_last};
 use crate::source::Failure;
@@ -29,15 +28,29 @@ pub struct Limits {
     pub all: Rates,
 }
 
+/// bench/limits.c, compiled once.
+pub fn program(root: &Path, scratch: &Scratch) -> Result<PathBuf, Failure> {
+    let program = scratch.path().join("limits");
+    let source = root.join("bench/limits.c");
+    let contract = ["-ffp-contract=fast".to_string()];
+    if !program.is_file() {
+        compile_c(&source, &program, &contract).map_err(Failure::new)?;
+    }
+    Ok(program)
+}
+
+impl Rates {
+    /// The seconds that this work takes at least: the longer of copying and of multiplying.
+    pub fn seconds(&self, work: Work) -> f64 {
+        let copying = work.bytes / self.copy_bytes;
+        copying.max(work.operations / self.fma_flops)
+    }
+}
+
 impl Limits {
-    pub fn measure(root: &Path, scratch: &Scratch, threads: usize) -> Result<Limits, Failure> {
-        let program = scratch.path().join("limits");
-        let source = root.join("bench/limits.c");
-        let contract = ["-ffp-contract=fast".to_string()];
-        if !program.is_file() {
-            compile_c(&source, &program, &contract).map_err(Failure::new)?;
-        }
-        let done = Command::new(&program)
+    /// The best rates that `program`, which is bench/limits.c, finds.
+    pub fn measure(program: &Path, threads: usize) -> Result<Limits, Failure> {
+        let done = Command::new(program)
             .arg(threads.to_string())
             .output()
             .map_err(|e| Failure::new(format!("bench/limits.c does not run: {e}")))?;
@@ -74,16 +87,8 @@ impl Limits {
         (ports as u32, self.one.fma_flops / one_port / ports)
     }
 
-    /// The seconds that a problem takes at least; none for those that neither copy nor multiply much.
-    pub fn seconds(&self, family: Family, work: Work, threads: usize) -> Option<f64> {
-        let rates = if threads == 1 { &self.one } else { &self.all };
-        match family {
-            Family::Conv1d | Family::Conv2d | Family::Matmul | Family::Designs => {
-                let copying = work.bytes / rates.copy_bytes;
-                Some(copying.max(work.operations / rates.fma_flops))
-            }
-            Family::EditDistance | Family::SmithWaterman => None,
-        }
+    pub fn with(&self, threads: usize) -> &Rates {
+        if threads == 1 { &self.one } else { &self.all }
     }
 }
 
@@ -117,19 +122,27 @@ mod tests {
 
     #[test]
     fn the_larger_of_copying_and_multiplying() {
-        let limits = limits(100e9);
-        let seconds = |family, operations| {
-            limits.seconds(
-                family,
-                Work {
-                    operations,
-                    bytes: 1e9,
-                },
-                1,
-            )
+        let rates = limits(100e9).one;
+        let seconds = |operations| {
+            rates.seconds(Work {
+                operations,
+                bytes: 1e9,
+            })
         };
-        assert_eq!(seconds(Family::Conv1d, 1e9), Some(0.1));
-        assert_eq!(seconds(Family::Conv1d, 50e9), Some(0.5));
-        assert_eq!(seconds(Family::EditDistance, 50e9), None);
+        assert_eq!(seconds(1e9), 0.1);
+        assert_eq!(seconds(50e9), 0.5);
+    }
+
+    #[test]
+    fn the_best_of_two_takes_each_rate_alone() {
+        let (mut first, mut second) = (limits(100e9), limits(120e9));
+        first.all.copy_bytes = 30e9;
+        second.clock_hz = 2e9;
+        let best = first.best(second);
+        assert_eq!((best.clock_hz, best.one.fma_flops), (3e9, 120e9));
+        assert_eq!(
+            (best.with(1).copy_bytes, best.with(2).copy_bytes),
+            (10e9, 30e9)
+        );
     }
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::designs::Design;
 use super::family::Family;
-use super::limits::Limits;
+use super::limits::{Limits, Rates};
 use super::peers::Measured;
 use super::problem::{Problem, Work};
 use crate::table::{Align, Table};
@@ -51,8 +51,12 @@ pub struct Row {
     pub ms: Option<f64>,
     /// Why there is no time.
     pub refused: Option<String>,
-    /// Known when everything is measured.
+    /// The medians of the machine's rates, measured in turns with ours.
+    pub rates: Option<Rates>,
+    /// At these rates.
     pub limit_ms: Option<f64>,
+    /// At the best rates of all. Known when everything is measured.
+    pub best_limit_ms: Option<f64>,
     /// Billions per second of what the family counts.
     pub rate: Option<f64>,
     pub unit: &'static str,
@@ -85,8 +89,13 @@ impl Peer {
 }
 
 impl Row {
-    /// A problem with our time, or why there is none.
-    pub fn new(problem: &Problem, threads: usize, ours: Result<f64, String>) -> Row {
+    /// A problem with our time, or why there is none, and what the machine could do meanwhile.
+    pub fn new(
+        problem: &Problem,
+        threads: usize,
+        ours: Result<f64, String>,
+        rates: Option<Rates>,
+    ) -> Row {
         let seconds = ours.as_ref().ok().copied();
         Row {
             family: problem.family,
@@ -98,7 +107,9 @@ impl Row {
             work: problem.work,
             ms: seconds.map(|s| s * 1e3),
             refused: ours.err(),
-            limit_ms: None,
+            rates,
+            limit_ms: rates.map(|rates| rates.seconds(problem.work) * 1e3),
+            best_limit_ms: None,
             rate: seconds.map(|s| problem.work.operations / s / 1e9),
             unit: problem.family.unit(),
             peers: Vec::new(),
@@ -107,6 +118,10 @@ impl Row {
 
     fn of_limit(&self) -> Option<f64> {
         Some(self.limit_ms? / self.ms?)
+    }
+
+    fn of_best_limit(&self) -> Option<f64> {
+        Some(self.best_limit_ms? / self.ms?)
     }
 
     /// The fastest of a library's functions that gave the right result; if there is none, the first.
@@ -218,7 +233,7 @@ impl Report {
     /// A part for each family: its problems are rows, its peers columns.
     fn table(&self) -> String {
         let mut align = vec![Align::Left];
-        align.extend([Align::Right; 10]);
+        align.extend([Align::Right; 11]);
         let mut table = Table::new(0, align);
         for family in Family::ALL {
             let rows: Vec<&Row> = self.rows.iter().filter(|r| r.family == family).collect();
@@ -232,6 +247,7 @@ impl Report {
                 "limit ms",
                 "ours ms",
                 "of limit",
+                "at best",
                 family.unit(),
             ];
             let any_peers = rows.iter().any(|r| !r.peers.is_empty());
@@ -285,7 +301,8 @@ fn cells(row: &Row, peers: &[&str]) -> Vec<String> {
         row.threads.to_string(),
         or_dash(row.limit_ms.map(milliseconds)),
         or_dash(row.ms.map(milliseconds)),
-        or_dash(row.of_limit().map(|part| format!("{:.0} %", part * 100.0))),
+        or_dash(row.of_limit().map(percent)),
+        or_dash(row.of_best_limit().map(percent)),
         or_dash(row.rate.map(|rate| format!("{rate:.1}"))),
     ];
     for name in peers {
@@ -311,6 +328,10 @@ fn cells(row: &Row, peers: &[&str]) -> Vec<String> {
     cells
 }
 
+fn percent(part: f64) -> String {
+    format!("{:.0} %", part * 100.0)
+}
+
 /// Three digits that count.
 fn milliseconds(ms: f64) -> String {
     match ms {
@@ -323,7 +344,6 @@ fn milliseconds(ms: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::limits::Rates;
     use super::*;
 
     fn peer(name: &str, ms: f64, fault: Option<&str>) -> Peer {
@@ -368,7 +388,9 @@ mod tests {
                 },
                 ms: Some(10.0),
                 refused: None,
+                rates: Some(one),
                 limit_ms: Some(8.0),
+                best_limit_ms: Some(6.0),
                 rate: Some(30.0),
                 unit: "GFLOP/s",
                 peers: vec![
@@ -401,6 +423,7 @@ mod tests {
                 "8.00",
                 "10.0",
                 "80 %",
+                "60 %",
                 "30.0",
                 "2.50× 25.0",
                 "wrong",
@@ -437,6 +460,9 @@ mod tests {
         assert_eq!(json["rows"][0]["family"], "conv2d");
         assert_eq!(json["rows"][0]["peers"][0]["ratio"], 2.5);
         assert_eq!(json["limits"]["one"]["copy_bytes"], 20e9);
+        assert_eq!(json["rows"][0]["rates"]["copy_bytes"], 20e9);
+        assert_eq!(json["rows"][0]["limit_ms"], 8.0);
+        assert_eq!(json["rows"][0]["best_limit_ms"], 6.0);
     }
 
     #[test]
@@ -447,7 +473,7 @@ mod tests {
         report.rows[0].peers.clear();
         let text = report.text();
         let row = text.lines().find(|l| l.starts_with("8²")).unwrap();
-        assert!(row.contains("8.00        -         -"), "{row}");
+        assert!(row.contains("8.00        -         -        -"), "{row}");
         assert!(
             text.contains("2-D convolution, 8², 3 × 3: no mapping"),
             "{text}"
