@@ -211,7 +211,7 @@ impl Report {
         if part < FMA_GOAL {
             let _ = writeln!(
                 text,
-                "      less than {:.0} %: the machine is busy, or slower when it multiplies wide vectors",
+                "      less than {:.0} %: the machine is busy",
                 FMA_GOAL * 100.0
             );
         }
