@@ -4,6 +4,23 @@ use super::{DOUBLE, EXACT, Reference, SINGLE};
 use crate::tensor::{Arrays, Params, Rng, Tensor};
 
 pub fn references() -> Vec<Reference> {
+    let seidel = Reference {
+        file: "stencil/gauss_seidel.ure",
+        system: "gauss_seidel",
+        sizes: &[&[1, 1, 1], &[2, 1, 5], &[3, 4, 1], &[4, 5, 3]],
+        inputs: |p, rng| {
+            let [n, m] = p.get(["N", "M"]);
+            Arrays::new()
+                .with("b", rng.floats([n, m]))
+                .with("x0", rng.floats([n, m]))
+        },
+        outputs: gauss_seidel,
+        tolerance: DOUBLE,
+    };
+    let blocks = seidel.also(
+        "stencil/gauss_seidel_blocks.ure",
+        &[&[1, 1, 1], &[2, 9, 5], &[6, 20, 3], &[11, 7, 4]],
+    );
     vec![
         Reference {
             file: "stencil/jacobi1d.ure",
@@ -67,32 +84,8 @@ pub fn references() -> Vec<Reference> {
             outputs: life,
             tolerance: EXACT,
         },
-        Reference {
-            file: "stencil/gauss_seidel.ure",
-            system: "gauss_seidel",
-            sizes: &[&[1, 1, 1], &[2, 1, 5], &[3, 4, 1], &[4, 5, 3]],
-            inputs: |p, rng| {
-                let [n, m] = p.get(["N", "M"]);
-                Arrays::new()
-                    .with("b", rng.floats([n, m]))
-                    .with("x0", rng.floats([n, m]))
-            },
-            outputs: gauss_seidel,
-            tolerance: DOUBLE,
-        },
-        Reference {
-            file: "stencil/gauss_seidel_blocks.ure",
-            system: "gauss_seidel",
-            sizes: &[&[1, 1, 1], &[2, 9, 5], &[6, 20, 3], &[11, 7, 4]],
-            inputs: |p, rng| {
-                let [n, m] = p.get(["N", "M"]);
-                Arrays::new()
-                    .with("b", rng.floats([n, m]))
-                    .with("x0", rng.floats([n, m]))
-            },
-            outputs: gauss_seidel,
-            tolerance: DOUBLE,
-        },
+        seidel,
+        blocks,
     ]
 }
 

@@ -1,0 +1,149 @@
+//! Many draws, examined on all processors.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use systola_driver::{check_system, load};
+use systola_filetests::draw::{Drawn, draw};
+use systola_ir::diag::Kind;
+
+use crate::case::{Case, located, sizes};
+use crate::tally::{REQUIRED, Tally};
+
+/// Systems, and mappings of each.
+const SYSTEMS: u64 = 400;
+const MAPPINGS: usize = 5;
+
+/// Draws that once were compiled wrongly.
+const ONCE_WRONG: [u64; 4] = [5093, 5321, 5480, 7194];
+
+#[test]
+fn the_checker_agrees_with_every_point_tried_and_arrays_with_their_systems() {
+    let number = |name: &str| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok());
+    let start = Instant::now();
+    let (seeds, more) = match (number("SYSTOLA_SEED"), number("SYSTOLA_CASES")) {
+        (Some(seed), cases) => (seed..seed + cases.unwrap_or(1), &[][..]),
+        (None, cases) => (0..cases.unwrap_or(SYSTEMS), &ONCE_WRONG[..]),
+    };
+    let complete = seeds.end >= SYSTEMS && seeds.start == 0;
+    let seeds: Vec<u64> = seeds.chain(more.iter().copied()).collect();
+    let next = AtomicUsize::new(0);
+    let all = Mutex::new(Tally::default());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
+            scope.spawn(|| {
+                let mut tally = Tally::default();
+                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    examine(*seed, &draw(*seed, MAPPINGS), &mut tally);
+                }
+                all.lock().expect("no thread panicked").add(tally);
+            });
+        }
+    });
+    let mut tally = all.into_inner().expect("no thread panicked");
+    println!("{}", tally.table());
+    tally
+        .times
+        .sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    println!("{:.1?}; slowest:", start.elapsed());
+    for (time, what) in tally.times.iter().take(8) {
+        println!("{time:>9.1?}  {what}");
+    }
+    for failure in &tally.failures {
+        println!("{}", failure.lines().next().unwrap_or_default());
+    }
+    for failure in tally.failures.iter().take(5) {
+        println!("\n{failure}");
+    }
+    assert!(
+        tally.failures.is_empty(),
+        "{} draws failed",
+        tally.failures.len()
+    );
+    if complete {
+        for (what, least) in REQUIRED {
+            let seen = tally.get(what);
+            assert!(seen >= *least, "{what}: seen {seen} times, {least} wanted");
+        }
+        let all = tally.get("mappings");
+        assert!(all >= 1500, "{all} mappings");
+        let legal =
+            tally.get("verdict: legal for all sizes") + tally.get("verdict: legal at given sizes");
+        assert!(legal * 10 >= all * 3, "{legal} legal of {all}");
+        let refused = tally.get("verdict: refused");
+        assert!(refused * 10 >= all * 3, "{refused} refused of {all}");
+    }
+}
+
+fn examine(seed: u64, drawn: &Drawn, tally: &mut Tally) {
+    let text = drawn.text();
+    let module = match load(&text) {
+        Ok(module) => module,
+        Err(errors) => {
+            let list: Vec<String> = errors.iter().map(located(&text)).collect();
+            tally.failures.push(format!(
+                "seed {seed} does not parse: {}\n{text}",
+                list.join("; ")
+            ));
+            return;
+        }
+    };
+    tally.count("systems");
+    let system = &module.systems[0];
+    let sizes = sizes(drawn);
+    let errors = check_system(system, &BTreeMap::new());
+    if let Some(error) = errors.iter().find(|e| e.kind() == Kind::Mistake) {
+        let system = &drawn.system;
+        tally.failures.push(format!(
+            "seed {seed}: the system is called wrong: {error}\n{system}"
+        ));
+        return;
+    }
+    for error in &errors {
+        tally.count(format!("system limited: {}", error.code.id));
+    }
+    for (n, mapping) in module.mappings.iter().enumerate() {
+        tally.count("mappings");
+        let traits: BTreeSet<&str> = drawn
+            .traits
+            .union(&drawn.mappings[n].traits)
+            .copied()
+            .collect();
+        for one in &traits {
+            tally.count(*one);
+        }
+        let case = Case {
+            seed,
+            module: &module,
+            system,
+            mapping,
+            sizes: &sizes,
+            traits: &traits,
+            regroups: drawn.regroups_floats,
+        };
+        let start = processor_time();
+        if let Err(failure) = case.examine(tally) {
+            tally.failures.push(format!(
+                "seed {seed}, mapping {n}: {failure}\n{}",
+                drawn.text_with(n)
+            ));
+        }
+        let time = processor_time() - start;
+        tally
+            .times
+            .push((time, format!("seed {seed}, mapping {n}")));
+    }
+}
+
+/// Processor time of this thread; where the system does not tell, time.
+fn processor_time() -> Duration {
+    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
+    let nanos = stat.and_then(|s| s.split_whitespace().next().and_then(|n| n.parse().ok()));
+    nanos.map_or_else(
+        || START.get_or_init(Instant::now).elapsed(),
+        Duration::from_nanos,
+    )
+}

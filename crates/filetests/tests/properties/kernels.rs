@@ -1,0 +1,74 @@
+//! A legal mapping as kernels, in their interpreter.
+
+use systola_driver::{Copies, Fix, Lowered, Machine, Threads, Unsized, lower};
+use systola_interp::kernel::{Options, Order, run_kernel_program};
+use systola_interp::run_system;
+use systola_ir::diag::Kind;
+
+use crate::case::Case;
+use crate::tally::Tally;
+use crate::values::{compare, inputs};
+
+impl Case<'_> {
+    /// The mapping as kernels at all sizes: one program where it can be made for all, else one for each.
+    pub fn kernels(&self, tally: &mut Tally) -> Result<(), String> {
+        let mut machine = Machine {
+            vector_bytes: [64, 16, 1, 32, 64, 32][(self.seed % 6) as usize],
+            most_lanes: 64,
+            registers: 32,
+            code_budget: 300,
+            threads: None,
+        };
+        let mut fix = Fix::Nothing;
+        if self.seed % 6 > 3 {
+            // Only numbers of warps become warps.
+            fix = Fix::Everything;
+            machine.most_lanes = [4, 2][(self.seed % 2) as usize];
+            machine.threads = Some(Threads {
+                warps: 16,
+                wide_bytes: 16,
+                copies: Copies::Asynchronous,
+                block_memory: [227 << 10, 256, 0][(self.seed % 3) as usize],
+                unsized_arrays: Unsized::Global,
+            });
+        }
+        let mut made: Option<Lowered> = None;
+        for (n, size) in self.sizes.iter().enumerate() {
+            let is_fixed = |l: &Lowered| l.program.params.iter().any(|p| p.fixed.is_some());
+            if made.as_ref().is_none_or(is_fixed) {
+                match lower(self.module, self.mapping, size, &fix, &machine) {
+                    Ok(lowered) => {
+                        if lowered.program.kernels[0].warps > 1 {
+                            tally.count("kernels with several warps");
+                        }
+                        made = Some(lowered);
+                    }
+                    Err(errors) if errors.iter().all(|e| e.kind() == Kind::Limitation) => {
+                        tally.count(format!("kernels limited: {}", errors[0].code.id));
+                        return Ok(());
+                    }
+                    Err(errors) => return Err(format!("not lowered at {size:?}: {}", errors[0])),
+                }
+            }
+            let Some(lowered) = &made else { continue };
+            tally.count(if is_fixed(lowered) {
+                "kernel run: made for its size"
+            } else {
+                "kernel run: made for all sizes"
+            });
+            let params = self.params(size);
+            let inputs = inputs(self.system, &params)?;
+            let expected = run_system(self.system, &params, &inputs)
+                .map_err(|e| format!("the system: {e}"))?;
+            let options = Options {
+                order: [Order::InOrder, Order::Reversed, Order::Shuffled(self.seed)][n % 3],
+                ..Options::default()
+            };
+            let got = run_kernel_program(&lowered.program, &params, &inputs, &options)
+                .map_err(|e| format!("the kernel at {size:?}: {e}\n{}", lowered.program))?;
+            compare(&expected, &got.outputs, self.regroups)
+                .map_err(|e| format!("the kernel at {size:?}: {e}\n{}", lowered.program))?;
+        }
+        Ok(())
+    }
+}

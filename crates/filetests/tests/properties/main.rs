@@ -1,0 +1,23 @@
+//! Random small systems and mappings: the checker against every point tried, the array against the
+//! system.
+//!
+//! For every draw:
+//!
+//! * "legal for all sizes" holds at every size that is tried, "legal at these sizes" at these;
+//! * a refusal is confirmed: its counterexample is put into the mapping and shows what it claims; one
+//!   without a counterexample is found again by trying all points;
+//! * the array of a legal mapping computes what the system computes: the same bits, or, where sums of
+//!   floats were declared reorderable, the same up to [`values::tolerance`];
+//! * so do its kernels, on machines with vectors of several widths and with blocks in several orders;
+//! * the counts of the report are those of the points that were tried.
+//!
+//! The same draws come in every run. `SYSTOLA_SEED=n` runs one system, `SYSTOLA_CASES=n` so many.
+
+mod case;
+mod checker;
+mod compiled;
+mod kernels;
+mod refusals;
+mod sums;
+mod tally;
+mod values;
