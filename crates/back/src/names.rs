@@ -1,6 +1,6 @@
 //! Legal, stable identifiers: the names people chose, changed only where C or another name forbids them.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use systola_ir::Scalar;
 
@@ -154,19 +154,27 @@ pub const CONSTANT: &str = "_constant";
 /// The names of one scope.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    taken: BTreeSet<String>,
+    /// The names that something has; for each the number up to which all that begin with it are taken too.
+    taken: BTreeMap<String, u32>,
 }
 
 impl Names {
     /// A legal name like `wanted` that nothing else in this scope has: `h`, then `h_2`, `h_3`, …
     pub fn claim(&mut self, wanted: &str) -> String {
         let base = legal(wanted);
-        let mut name = base.clone();
-        let mut n = 1u32;
-        while !self.taken.insert(name.clone()) {
+        let Some(mut n) = self.taken.get(&base).copied() else {
+            self.taken.insert(base.clone(), 1);
+            return base;
+        };
+        let name = loop {
             n += 1;
-            name = format!("{base}_{n}");
-        }
+            let name = format!("{base}_{n}");
+            if !self.taken.contains_key(&name) {
+                break name;
+            }
+        };
+        self.taken.insert(base, n);
+        self.taken.insert(name.clone(), 1);
         name
     }
 }
@@ -256,6 +264,9 @@ mod tests {
         assert_eq!(names.claim("h"), "h_2");
         assert_eq!(names.claim("h_2"), "h_2_2");
         assert_eq!(names.claim("h"), "h_3");
+        assert_eq!(names.claim("g_3"), "g_3");
+        let gs: Vec<String> = (0..4).map(|_| names.claim("g")).collect();
+        assert_eq!(gs, ["g", "g_2", "g_4", "g_5"]);
         assert_eq!(names.claim("for"), "for_");
     }
 
