@@ -12,6 +12,8 @@ use systola::rt::cuda::{CudaCompileOptions, Resources, compile_only, nvrtc_versi
 use systola_driver::{Fix, cuda_machine, emit_cuda, lower};
 use systola_filetests::gallery::{self, Algorithm, File};
 use systola_filetests::reference;
+use systola_ir::mapping::Mapping;
+use systola_ir::system::Module;
 
 #[expect(dead_code, reason = "shared with the tests of the gallery")]
 #[path = "gallery/support.rs"]
@@ -28,12 +30,10 @@ const AT_SOME_SIZES: &[(&str, &str)] = &[
     ("conv2d/same.ure", "ssam"),
 ];
 
-#[derive(Default)]
-struct Seen {
-    mappings: usize,
-    compiled: usize,
-    rows: BTreeMap<String, Vec<Resources>>,
-    failures: Vec<String>,
+/// A mapping of the gallery, as text for the compiler.
+struct Source {
+    mapping: String,
+    text: String,
 }
 
 /// Is there NVRTC? Where it was promised, it must be.
@@ -59,82 +59,108 @@ fn every_mapping_compiles_without_a_warning() {
         .map(|a| (a.file.clone(), a))
         .collect();
     let files = gallery::files();
+    let modules: Vec<(&File, Module)> = files.iter().map(|file| (file, parse(file))).collect();
+    let mappings: Vec<(&File, &Module, &Mapping)> = modules
+        .iter()
+        .flat_map(|(file, module)| module.mappings.iter().map(move |m| (*file, module, m)))
+        .collect();
+    let (mut sources, mut failures) = (Vec::new(), Vec::new());
+    for result in on_all_processors(&mappings, |(file, module, mapping)| {
+        source(file, module, mapping, algorithms.get(&file.path))
+    }) {
+        match result {
+            Ok(source) => sources.push(source),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    // The longest first, so that no processor is left alone with them at the end.
+    sources.sort_by_key(|source| std::cmp::Reverse(source.text.len()));
+    let jobs: Vec<(&Source, &str, bool)> = sources
+        .iter()
+        .flat_map(|source| ARCHITECTURES.map(|(arch, narrow)| (source, arch, narrow)))
+        .collect();
+    let compiled = on_all_processors(&jobs, |(source, arch, narrow)| {
+        compile(source, arch, *narrow)
+    });
+    let mut rows: BTreeMap<&str, Vec<Resources>> = BTreeMap::new();
+    for ((source, ..), result) in jobs.iter().zip(compiled) {
+        match result {
+            Ok(found) => rows.entry(&source.mapping).or_default().extend(found),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    print!("{}", table(&rows));
+    println!("{} mappings, {} compiled", mappings.len(), jobs.len());
+    assert!(
+        failures.is_empty(),
+        "{} failures\n{}",
+        failures.len(),
+        failures.join("\n\n")
+    );
+    assert!(rows.len() > 150, "{}", rows.len());
+}
+
+/// In the order of the items.
+fn on_all_processors<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
-    let seen = Mutex::new(Seen::default());
+    let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    try_file(file, algorithms.get(&file.path), &seen);
+                loop {
+                    let n = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(item) = items.get(n) else { break };
+                    let result = f(item);
+                    done.lock().expect("no thread panicked").push((n, result));
                 }
             });
         }
     });
-    let seen = seen.into_inner().expect("no thread panicked");
-    print!("{}", table(&seen.rows));
-    println!("{} mappings, {} compiled", seen.mappings, seen.compiled);
-    assert!(
-        seen.failures.is_empty(),
-        "{} failures\n{}",
-        seen.failures.len(),
-        seen.failures.join("\n\n")
-    );
-    assert!(seen.mappings > 150, "{}", seen.mappings);
+    let mut done = done.into_inner().expect("no thread panicked");
+    done.sort_by_key(|(n, _)| *n);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
-fn try_file(file: &File, algorithm: Option<&Algorithm>, seen: &Mutex<Seen>) {
-    let module = parse(file);
-    for mapping in &module.mappings {
-        let context = format!("{} {}", file.path, mapping.name);
-        let system = system(&module, &mapping.system);
-        let reference = reference::find(&file.path, &system.name).expect("a reference");
-        let mut failures = Vec::new();
-        let mut compiled = 0;
-        let mut rows = Vec::new();
-        let all = sizes(&reference, system, algorithm);
-        let lowered = all.iter().map(|params| {
-            let sizes = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
-            let machine = cuda_machine();
-            lower(&module, mapping, &sizes.collect(), &Fix::Nothing, &machine)
-        });
-        let some_only = AT_SOME_SIZES.contains(&(&file.path, &mapping.name));
-        let mut lowered = lowered.filter(|l| l.is_ok() || !some_only);
-        match lowered
-            .next()
-            .expect("sizes")
-            .map(|l| emit_cuda(&l.program))
-        {
-            Err(error) => failures.push(format!("{context}: {error:?}")),
-            Ok(Err(error)) => failures.push(format!("{context}: {error}")),
-            Ok(Ok(artifact)) => {
-                for (arch, narrow) in ARCHITECTURES {
-                    compiled += 1;
-                    let options = CudaCompileOptions::default();
-                    match compile_only(&artifact.source, arch, narrow, &options) {
-                        Err(error) => {
-                            failures.push(format!("{context}: {error}\n{}", artifact.source));
-                        }
-                        Ok(made) => {
-                            if !made.warnings().is_empty() {
-                                let log = &made.log;
-                                failures.push(format!("{context}: {log}\n{}", artifact.source));
-                            }
-                            rows.extend(made.resources());
-                        }
-                    }
-                }
-            }
-        }
-        let mut seen = seen.lock().expect("no thread panicked");
-        seen.mappings += 1;
-        seen.compiled += compiled;
-        seen.failures.extend(failures);
-        seen.rows.insert(context, rows);
+fn source(
+    file: &File,
+    module: &Module,
+    mapping: &Mapping,
+    algorithm: Option<&Algorithm>,
+) -> Result<Source, String> {
+    let context = format!("{} {}", file.path, mapping.name);
+    let system = system(module, &mapping.system);
+    let reference = reference::find(&file.path, &system.name).expect("a reference");
+    let all = sizes(&reference, system, algorithm);
+    let lowered = all.iter().map(|params| {
+        let sizes = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
+        let machine = cuda_machine();
+        lower(module, mapping, &sizes.collect(), &Fix::Nothing, &machine)
+    });
+    let some_only = AT_SOME_SIZES.contains(&(&file.path, &mapping.name));
+    let mut lowered = lowered.filter(|l| l.is_ok() || !some_only);
+    let lowered = lowered
+        .next()
+        .expect("sizes")
+        .map_err(|error| format!("{context}: {error:?}"))?;
+    let artifact = emit_cuda(&lowered.program).map_err(|error| format!("{context}: {error}"))?;
+    Ok(Source {
+        mapping: context,
+        text: artifact.source,
+    })
+}
+
+fn compile(source: &Source, arch: &str, narrow: bool) -> Result<Vec<Resources>, String> {
+    let Source { mapping, text } = source;
+    let made = compile_only(text, arch, narrow, &CudaCompileOptions::default())
+        .map_err(|error| format!("{mapping}: {error}\n{text}"))?;
+    if !made.warnings().is_empty() {
+        return Err(format!("{mapping}: {}\n{text}", made.log));
     }
+    Ok(made.resources())
 }
 
 /// Registers and spilled bytes of each mapping, for one architecture after the other.
-fn table(rows: &BTreeMap<String, Vec<Resources>>) -> String {
+fn table(rows: &BTreeMap<&str, Vec<Resources>>) -> String {
     let mut text = String::new();
     let names: Vec<&str> = ARCHITECTURES.iter().map(|(arch, _)| *arch).collect();
     let _ = writeln!(text, "registers (spilled bytes): {}", names.join(", "));
