@@ -12,6 +12,31 @@ use super::pace::Pace;
 use super::problem::{Problem, Scale};
 use crate::source::read_text;
 
+/// Some runs: so many, or fewer where they take long.
+struct Few {
+    runs: usize,
+    seconds: f64,
+}
+
+/// What the limits leave in the caches is gone after these: a level that other cores share takes in what is read
+/// again and again, and only bit by bit.
+const WARM_UP: Few = Few {
+    runs: 5,
+    seconds: 0.04,
+};
+
+/// Between two measurements of the limits.
+const TURN: Few = Few {
+    runs: 8,
+    seconds: 0.06,
+};
+
+impl Few {
+    fn is_over(&self, samples: &[f64]) -> bool {
+        samples.len() >= self.runs || samples.iter().sum::<f64>() >= self.seconds
+    }
+}
+
 /// A problem ready to run.
 #[derive(Debug)]
 pub struct Ours<'a> {
@@ -66,9 +91,8 @@ impl<'a> Ours<'a> {
         }
     }
 
-    /// Seconds in the kernel, of warm runs; how many is the rule of bench/peers/cpu/measure.h. With a pace the limits are
-    /// measured before each, which leaves other things in the caches: such a run comes after one that
-    /// does not count.
+    /// Seconds in the kernel, of warm runs; how many is the rule of bench/peers/cpu/measure.h. With a pace they come in
+    /// turns with the limits.
     pub fn time(
         &mut self,
         threads: usize,
@@ -79,17 +103,26 @@ impl<'a> Ours<'a> {
         if !slow {
             self.run(threads)?;
         }
-        let mut samples: Vec<f64> = Vec::new();
         let least = if slow { 3 } else { 5 };
-        let enough = |samples: &[f64]| samples.iter().sum::<f64>() >= scale.seconds();
-        while samples.len() < least || (samples.len() < 51 && !enough(&samples)) {
-            if let Some(pace) = &mut pace {
-                pace.take()?;
-                if !slow {
-                    self.run(threads)?;
-                }
+        let mut samples: Vec<f64> = Vec::new();
+        let enough = |samples: &[f64]| {
+            samples.len() >= 51
+                || (samples.len() >= least && samples.iter().sum::<f64>() >= scale.seconds())
+        };
+        while !enough(&samples) {
+            let Some(pace) = &mut pace else {
+                samples.push(self.run(threads)?);
+                continue;
+            };
+            pace.take()?;
+            let mut warm = Vec::new();
+            while !slow && !WARM_UP.is_over(&warm) {
+                warm.push(self.run(threads)?);
             }
-            samples.push(self.run(threads)?);
+            let turn = samples.len();
+            while !enough(&samples) && !TURN.is_over(&samples[turn..]) {
+                samples.push(self.run(threads)?);
+            }
         }
         Ok(Timing { samples })
     }
