@@ -195,14 +195,17 @@ static void all_do(struct crew *crew, void (*task)(struct worker *)) {
   pthread_barrier_wait(&crew->gate);
 }
 
-// Waits for all others without sleeping, so that what follows begins at the same moment.
+// Waits for all others without sleeping, so that what follows begins at the same moment. Whoever yields at once may
+// lose the processor to another program for longer than a copy takes.
 static void meet(struct crew *crew) {
   int turn = atomic_load(&crew->turn);
   if (atomic_fetch_add(&crew->arrived, 1) == crew->threads - 1) {
     atomic_store(&crew->arrived, 0);
     atomic_store(&crew->turn, turn + 1);
   } else {
-    while (atomic_load(&crew->turn) == turn) sched_yield();
+    double start = now();
+    while (atomic_load(&crew->turn) == turn)
+      if (now() - start > 1e-3) sched_yield();
   }
 }
 
