@@ -149,14 +149,14 @@ struct crew {
   pthread_barrier_t gate;
   void (*task)(struct worker *);
   atomic_int arrived, turn;
+  char *from, *to;
   copier copy;
-  size_t bytes;
+  atomic_size_t copied;
 };
 
 struct worker {
   struct crew *crew;
   pthread_t id;
-  char *from, *to;
   double start, end, done;
   double clock, fma, copy;
 };
@@ -209,37 +209,38 @@ static void meet(struct crew *crew) {
   }
 }
 
-// What all did together, per second from the first start to the last end. All have met since.
-static double rate(const struct crew *crew) {
-  const struct worker *w = crew->workers;
-  double start = w->start, end = w->end, done = 0;
-  for (int t = 0; t < crew->threads; t++) {
-    if (w[t].start < start) start = w[t].start;
-    if (w[t].end > end) end = w[t].end;
-    done += w[t].done;
-  }
-  return done / (end - start);
-}
-
-// Bytes read and written.
+// Bytes read and written per second, from the first start to the last end. The threads draw pieces, as ours draw
+// blocks, so that one which another program holds up has fewer.
 static double copy_once(struct worker *w, size_t bytes) {
-  size_t share = bytes / w->crew->threads / COPY_STEP * COPY_STEP;
-  meet(w->crew);
+  struct crew *crew = w->crew;
+  size_t piece = crew->threads == 1 ? bytes : MIB, at;
+  if (w == crew->workers) atomic_store(&crew->copied, 0);
+  meet(crew);
   w->start = now();
-  w->crew->copy(w->to, w->from, share);
+  while ((at = atomic_fetch_add(&crew->copied, piece)) < bytes)
+    crew->copy(crew->to + at, crew->from + at, piece);
   w->end = now();
-  w->done = 2.0 * share;
-  meet(w->crew);
-  return rate(w->crew);
+  meet(crew);
+  const struct worker *each = crew->workers;
+  double start = each->start, end = each->end;
+  for (int t = 0; t < crew->threads; t++) {
+    if (each[t].start < start) start = each[t].start;
+    if (each[t].end > end) end = each[t].end;
+  }
+  return 2.0 * bytes / (end - start);
 }
 
+// What all multiply and add together, each by its own clock.
 static double fma_together(struct worker *w, double seconds) {
   meet(w->crew);
   w->start = now();
   w->done = FMA_FLOPS * fma_for(seconds);
   w->end = now();
   meet(w->crew);
-  return rate(w->crew);
+  double rate = 0;
+  for (const struct worker *each = w->crew->workers; each < w->crew->workers + w->crew->threads; each++)
+    rate += each->done / (each->end - each->start);
+  return rate;
 }
 
 static int ascending(const void *a, const void *b) {
@@ -302,12 +303,11 @@ static void hire(struct crew *crew, int threads, size_t bytes) {
   crew->copy = by_memcpy;
   crew->workers = calloc(threads, sizeof *crew->workers);
   pthread_barrier_init(&crew->gate, NULL, threads);
-  size_t share = (bytes / threads + COPY_STEP - 1) / COPY_STEP * COPY_STEP;
+  crew->from = memory(bytes, 1);
+  crew->to = memory(bytes, 0);
   for (int t = 0; t < threads; t++) {
     struct worker *w = &crew->workers[t];
     w->crew = crew;
-    w->from = memory(share, 1);
-    w->to = memory(share, 0);
     if (t > 0 && pthread_create(&w->id, NULL, work, w)) {
       fprintf(stderr, "limits: no thread\n");
       exit(1);
@@ -323,11 +323,9 @@ static void leave(struct worker *w) {
 static void dismiss(struct crew *crew) {
   crew->task = leave;
   pthread_barrier_wait(&crew->gate);
-  for (int t = 0; t < crew->threads; t++) {
-    if (t > 0) pthread_join(crew->workers[t].id, NULL);
-    free(crew->workers[t].from);
-    free(crew->workers[t].to);
-  }
+  for (int t = 1; t < crew->threads; t++) pthread_join(crew->workers[t].id, NULL);
+  free(crew->from);
+  free(crew->to);
   free(crew->workers);
 }
 
