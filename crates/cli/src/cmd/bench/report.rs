@@ -18,6 +18,9 @@ const FMA_GOAL: f64 = 0.95;
 /// The load from which on a machine does something else besides.
 const BUSY: f64 = 0.5;
 
+/// By so much two medians of the same may differ.
+const NOISE: f64 = 0.05;
+
 /// All that a run measured.
 #[derive(Debug, Serialize)]
 pub struct Report {
@@ -166,8 +169,21 @@ impl Report {
                 design.refused.as_ref()?
             ))
         });
+        let above = self
+            .rows
+            .iter()
+            .filter(|row| row.of_limit() > Some(1.0 + NOISE));
+        let held_up = above.map(|row| {
+            format!(
+                "{}, {}, threads {}: nothing is faster than its limit; other programs held up what measured it",
+                row.family.title(),
+                row.problem,
+                row.threads
+            )
+        });
         let notes: Vec<String> = refused
             .chain(wrong)
+            .chain(held_up)
             .chain(designs)
             .chain(self.notes.iter().cloned())
             .collect();
@@ -451,6 +467,18 @@ mod tests {
         assert!(!report.text().contains("disturbed"));
         report.machine.load[0] = Some(2.0);
         assert!(report.text().contains("disturbed"));
+    }
+
+    #[test]
+    fn a_limit_that_was_held_up_is_told() {
+        let mut report = report();
+        assert!(!report.text().contains("held up"));
+        report.rows[0].limit_ms = Some(12.0);
+        let text = report.text();
+        assert!(
+            text.contains("8², 3 × 3, threads 1: nothing is faster than its limit"),
+            "{text}"
+        );
     }
 
     #[test]
