@@ -9,6 +9,7 @@
 //!
 //! The text is complete in itself: NVRTC compiles it without any header.
 
+mod ahead;
 mod constant;
 mod grid;
 mod memory;
@@ -31,6 +32,7 @@ use crate::names::{self, CONSTANT, Names};
 use crate::prelude::{File, Prelude};
 use crate::scalar::{self, c_type};
 use crate::specialise::specialise;
+use ahead::{Requests, requests};
 use grid::block_coordinates;
 use memory::stored_type;
 use order::Meetings;
@@ -94,6 +96,8 @@ pub struct Cuda {
     meetings: Meetings,
     /// Do copies into shared memory run beside the threads?
     copies: bool,
+    /// What loops ask for ahead of its use.
+    requests: Requests,
 }
 
 /// Prints a verified program.
@@ -197,6 +201,7 @@ fn emit_kernel(
         lane,
         meetings: Meetings::new(kernel, &cx.usage, kernel.lanes < WARP),
         copies: has_async_copies(kernel),
+        requests: requests(kernel, pressure(kernel), cx.usage.has_flags),
     };
     Printer::new(&mut cx, &mut cuda).body()?;
     cuda.function(&mut cx, symbol, threads, constants)
@@ -438,6 +443,10 @@ impl Dialect for Cuda {
     fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
         // What should be written out is; the compiler would do it again, for registers that others need.
         (body.len() > MOST_TO_UNROLL).then_some("#pragma unroll 1")
+    }
+
+    fn begin_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {
+        self.ask(cx, var)
     }
 
     fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault> {

@@ -283,6 +283,15 @@ impl Emulated {
                         self.launches(body, params, vars, found)?;
                     }
                 }
+                Host::If {
+                    cond,
+                    then,
+                    otherwise,
+                } => {
+                    let holds = cond.eval(params, vars).map_err(|e| e.to_string())?;
+                    let side = if holds { then } else { otherwise };
+                    self.launches(side, params, vars, found)?;
+                }
             }
         }
         Ok(())

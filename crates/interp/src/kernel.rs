@@ -202,6 +202,16 @@ impl Run<'_> {
                         self.host(body)?;
                     }
                 }
+                Host::If {
+                    cond,
+                    then,
+                    otherwise,
+                } => {
+                    let point: Vec<i128> = self.point.iter().map(|v| i128::from(*v)).collect();
+                    let holds = cond.eval(self.sizes, &point).map_err(|_| too_large())?;
+                    let side = if holds { then } else { otherwise };
+                    self.host(side)?;
+                }
             }
         }
         Ok(())

@@ -102,6 +102,12 @@ pub enum Host {
         hi: Vec<Form>,
         body: Vec<Host>,
     },
+    /// A condition over the host's variables.
+    If {
+        cond: Cond,
+        then: Vec<Host>,
+        otherwise: Vec<Host>,
+    },
 }
 
 /// One program for all lanes.

@@ -567,6 +567,18 @@ fn the_host_and_the_buffers_are_checked() {
         body,
     };
     changed("s is bound twice", &body(turns(vec![turns(vec![])])));
+    let choice = Host::If {
+        cond: Cond::cmp(Rel::Ge, DimId(0), 1),
+        then: vec![launch(0, vec![DimId(0).into()])],
+        otherwise: vec![launch(0, vec![0.into()])],
+    };
+    changed("out of scope", &body(choice.clone()));
+    let mut chosen = program(Vec::new());
+    chosen.body = vec![turns(vec![choice])];
+    assert_eq!(chosen.verify(), Vec::<String>::new());
+    let text = chosen.to_string();
+    assert!(text.contains("    if s >= 1 {\n"), "{text}");
+    assert!(text.contains("    } else {\n"), "{text}");
 }
 
 /// An ill-formed kernel is printed in the complaint about it, whatever it is.

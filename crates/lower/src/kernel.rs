@@ -22,7 +22,7 @@
 //! 5. [`mod@tidy`]: what nobody uses is removed;
 //! 6. [`mod@spill`]: arrays that do not fit into the memory of a block move to global memory;
 //! 7. [`wide`]: consecutive accesses of a lane become one, where the machine has such; [`early`]: loads come before stores to
-//!    other planes of the same array.
+//!    other planes of the same array; [`ahead`]: and in long turns a turn before.
 
 use systola_ir::array::Array;
 use systola_ir::codes::limits;
@@ -33,19 +33,21 @@ use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
 
 use crate::apply_mapping::Failure;
 use crate::decide::Decide;
+use crate::kernel::ahead::load_ahead;
 use crate::kernel::borders::Borders;
 use crate::kernel::crossing::{Crossing, narrow, split};
 use crate::kernel::early::load_early;
 use crate::kernel::flags::{Flags, narrow_turns, with_chains, with_flags};
 use crate::kernel::launches::Launches;
 use crate::kernel::linking::link;
-use crate::kernel::loops::{Stored, emit};
+use crate::kernel::loops::{Plan, Stored, Which, emit, inner_launches};
 use crate::kernel::partition::Partition;
 use crate::kernel::slots::Slots;
 use crate::kernel::spill::spill;
 use crate::kernel::tidy::tidy;
 use crate::kernel::wide::widen;
 
+pub mod ahead;
 pub mod borders;
 pub mod builder;
 pub mod cells;
@@ -130,7 +132,7 @@ impl Machine {
 
 /// A program that computes what the array does.
 pub fn lower_kernel(array: &Array, decide: &Decide, machine: &Machine) -> Result<Program, Failure> {
-    lower_blocks(array, decide, machine, Blocks::All)
+    lower_blocks(array, decide, machine, Blocks::All, Kernels::OfLaunches)
 }
 
 /// Which blocks of a grid run.
@@ -145,27 +147,31 @@ fn lower_blocks(
     decide: &Decide,
     machine: &Machine,
     blocks: Blocks,
+    kernels: Kernels,
 ) -> Result<Program, Failure> {
     let array = &with_flags(array);
     let mut slots = Slots::new(array, decide)?;
     match split(array, decide, &slots)? {
         Crossing::None => {}
         Crossing::Parts(split) => {
-            let parts = lower_kernel(&split.parts, decide, machine)?;
-            let joined = lower_kernel(&split.joined, decide, machine)?;
+            let part = |array, blocks| lower_blocks(array, decide, machine, blocks, Kernels::One);
+            let parts = part(&split.parts, Blocks::All)?;
+            let joined = part(&split.joined, Blocks::All)?;
             if waits(&parts) || waits(&joined) {
-                return lower_launch(&with_chains(array), decide, machine, slots);
+                return lower_launch(&with_chains(array), decide, machine, slots, kernels);
             }
-            let rest = lower_blocks(&split.rest, decide, machine, Blocks::Writing)?;
+            let rest = part(&split.rest, Blocks::Writing)?;
             return Ok(link(parts, joined, rest));
         }
-        Crossing::Chains => return lower_launch(&with_chains(array), decide, machine, slots),
+        Crossing::Chains => {
+            return lower_launch(&with_chains(array), decide, machine, slots, kernels);
+        }
     }
     match blocks {
         Blocks::All => {}
         Blocks::Writing => narrow(array, decide, &mut slots)?,
     }
-    lower_launch(array, decide, machine, slots)
+    lower_launch(array, decide, machine, slots, kernels)
 }
 
 /// Do blocks wait for each other?
@@ -174,12 +180,21 @@ fn waits(program: &Program) -> bool {
     buffers.any(|b| matches!(b.kind, BufferKind::Flags))
 }
 
-/// One kernel for an array, launched for every value of the launch coordinates.
+/// How many kernels an array becomes.
+#[derive(Clone, Copy, PartialEq)]
+enum Kernels {
+    One,
+    /// Two where launches at the ends have tests that those between them do without: one for each.
+    OfLaunches,
+}
+
+/// An array as launches, one for every value of the launch coordinates.
 fn lower_launch(
     array: &Array,
     decide: &Decide,
     machine: &Machine,
     mut slots: Slots,
+    kernels: Kernels,
 ) -> Result<Program, Failure> {
     let partition = Partition::new(array, decide, &slots, machine)?;
     narrow_turns(array, decide, &partition, &mut slots)?;
@@ -192,15 +207,32 @@ fn lower_launch(
         borders: &borders,
         flags: flags.as_ref(),
     };
-    let mut kernel = tidy(emit(
-        array, decide, machine, &slots, &partition, stored, &program,
-    )?);
-    if let Some(threads) = &machine.threads {
-        kernel = tidy(spill(kernel, &mut program, threads)?);
-        kernel = load_early(widen(kernel, &program.buffers, threads.wide_bytes));
+    let plan = Plan {
+        array,
+        decide,
+        machine,
+        slots: &slots,
+        partition: &partition,
+        stored,
+    };
+    let inner = match (kernels, &machine.threads, stored.flags) {
+        (Kernels::OfLaunches, Some(_), None) => inner_launches(plan, &program)?,
+        _ => Cond::TRUE,
+    };
+    let all = match &inner {
+        Cond::Const(_) => vec![Which::All],
+        _ => vec![Which::Inner(inner.clone()), Which::Ends],
+    };
+    for which in all {
+        let mut kernel = tidy(emit(plan, &program, which)?);
+        if let Some(threads) = &machine.threads {
+            kernel = tidy(spill(kernel, &mut program, threads)?);
+            kernel = load_early(widen(kernel, &program.buffers, threads.wide_bytes));
+            kernel = load_ahead(kernel);
+        }
+        program.kernels.push(kernel);
     }
-    program.kernels.push(kernel);
-    program.body = host(array, &slots, &mut program.host_vars);
+    program.body = host(array, &slots, inner, &mut program.host_vars);
     debug_assert_eq!(program.verify(), Vec::<String>::new(), "{program}");
     Ok(program)
 }
@@ -251,19 +283,29 @@ fn fixed_value(array: &Array, param: ParamId) -> Option<i128> {
     })
 }
 
-/// A loop for every launch coordinate around the launch.
-fn host(array: &Array, slots: &Slots, names: &mut Vec<String>) -> Vec<Host> {
+/// A loop for every launch coordinate around the launch: of the one kernel, or of one for the inner launches and one for
+/// the others.
+fn host(array: &Array, slots: &Slots, inner: Cond, names: &mut Vec<String>) -> Vec<Host> {
     let n_place = array.place.len();
     let coordinates: Vec<usize> = (0..array.time.len())
         .filter(|t| array.time[*t].level == TimeLevel::Launch)
         .collect();
-    let args = (0..coordinates.len())
-        .map(|n| Form::from(DimId::from(n)))
-        .collect();
-    let mut body = vec![Host::Launch {
-        kernel: KernelId::from(0),
-        args,
-    }];
+    let launch = |kernel: usize| {
+        let args = (0..coordinates.len()).map(|n| Form::from(DimId::from(n)));
+        vec![Host::Launch {
+            kernel: KernelId::from(kernel),
+            args: args.collect(),
+        }]
+    };
+    // The first variables of a kernel are the launch coordinates, in this order.
+    let mut body = match inner {
+        Cond::Const(_) => launch(0),
+        cond => vec![Host::If {
+            cond,
+            then: launch(0),
+            otherwise: launch(1),
+        }],
+    };
     names.extend(coordinates.iter().map(|t| array.time[*t].name.clone()));
     for (n, t) in coordinates.iter().enumerate().rev() {
         let range = &slots.ranges[n_place + t];

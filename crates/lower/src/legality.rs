@@ -429,32 +429,7 @@ impl Checker<'_> {
     fn halos(&self) -> Result<Option<Diagnostic>, Failure> {
         let array = self.array;
         let n = self.n();
-        let mut steps: Vec<Vec<i128>> = Vec::new();
-        for port in &array.ports {
-            let within = port.links.iter().any(|l| {
-                !matches!(
-                    l.realisation,
-                    Realisation::Launch | Realisation::Reinject | Realisation::Wire
-                )
-            });
-            if !within {
-                continue;
-            }
-            let e: Option<Vec<i128>> = array
-                .extend_distance(&port.distance)
-                .iter()
-                .map(Poly::as_constant)
-                .collect();
-            let Some(e) = e else {
-                return Err(Undecided::NeedsSizes(
-                    "a distance with a parameter inside an overlapped tile".into(),
-                )
-                .into());
-            };
-            if !steps.contains(&e) {
-                steps.push(e);
-            }
-        }
+        let steps = self.steps()?;
         let launches: Vec<usize> = (0..array.time.len())
             .filter(|k| array.time[*k].level == TimeLevel::Launch)
             .collect();
@@ -465,16 +440,30 @@ impl Checker<'_> {
                 }
                 let e = array.extend_distance(&port.distance);
                 let live = reads_at(port, &array.cells, &e, &array.tiles)?;
-                // z + Σ nₖ·eₖ is owned, in the same launch.
-                let total = n + steps.len();
+                // z + Σ nₖ·eₖ is owned, in the same launch; and the nₖ steps can follow each other: a group is left at
+                // most as often as it is entered, where the first one counts as entered.
+                let total = n + steps.edges.len();
                 let mut cond = live.and(link.guard.clone());
-                for k in 0..steps.len() {
+                for k in 0..steps.edges.len() {
                     cond = cond.and(Cond::cmp(Rel::Ge, DimId::from(n + k), 0));
+                }
+                for group in steps.groups() {
+                    let start = i128::from(group == steps.group[port.sink.index()]);
+                    let mut balance = Form::from(Poly::constant(start));
+                    for (k, step) in steps.edges.iter().enumerate() {
+                        let turns = Form::from(DimId::from(n + k));
+                        if step.to == group && step.from != group {
+                            balance = balance.add(&turns);
+                        } else if step.from == group && step.to != group {
+                            balance = balance.sub(&turns);
+                        }
+                    }
+                    cond = cond.and(Cond::cmp(Rel::Ge, balance, 0));
                 }
                 let reached = |d: DimId| {
                     let mut form = Form::from(d);
-                    for (k, step) in steps.iter().enumerate() {
-                        let c = Poly::constant(step[d.index()]);
+                    for (k, step) in steps.edges.iter().enumerate() {
+                        let c = Poly::constant(step.by[d.index()]);
                         form = form.add(&Form::from(DimId::from(n + k)).scale(&c).ok()?);
                     }
                     Some(form)
@@ -515,6 +504,55 @@ impl Checker<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// The ways in which values go on inside a tile.
+    fn steps(&self) -> Result<Steps, Failure> {
+        let array = self.array;
+        let mut steps = Steps {
+            group: (0..array.cells.len()).collect(),
+            edges: Vec::new(),
+        };
+        for port in &array.ports {
+            if port
+                .links
+                .iter()
+                .any(|l| l.realisation == Realisation::Wire)
+            {
+                steps.join(port.source, port.sink);
+            }
+        }
+        for port in &array.ports {
+            let within = port.links.iter().any(|l| {
+                !matches!(
+                    l.realisation,
+                    Realisation::Launch | Realisation::Reinject | Realisation::Wire
+                )
+            });
+            if !within {
+                continue;
+            }
+            let by: Option<Vec<i128>> = array
+                .extend_distance(&port.distance)
+                .iter()
+                .map(Poly::as_constant)
+                .collect();
+            let Some(by) = by else {
+                return Err(Undecided::NeedsSizes(
+                    "a distance with a parameter inside an overlapped tile".into(),
+                )
+                .into());
+            };
+            let step = Step {
+                from: steps.group[port.source.index()],
+                to: steps.group[port.sink.index()],
+                by,
+            };
+            if !steps.edges.contains(&step) {
+                steps.edges.push(step);
+            }
+        }
+        Ok(steps)
     }
 
     /// A hole that an owned point really needs, among the candidates of a condition whose paths may
@@ -662,6 +700,37 @@ impl Checker<'_> {
             dims: self.array.dims.clone(),
             points,
         })
+    }
+}
+
+/// How values go from cell to cell inside a tile; cells that hand values on at one point are a group.
+struct Steps {
+    group: Vec<usize>,
+    edges: Vec<Step>,
+}
+
+#[derive(PartialEq)]
+struct Step {
+    from: usize,
+    to: usize,
+    by: Vec<i128>,
+}
+
+impl Steps {
+    fn join(&mut self, a: VarId, b: VarId) {
+        let (kept, gone) = (self.group[a.index()], self.group[b.index()]);
+        for group in &mut self.group {
+            if *group == gone {
+                *group = kept;
+            }
+        }
+    }
+
+    fn groups(&self) -> Vec<usize> {
+        let mut groups = self.group.clone();
+        groups.sort_unstable();
+        groups.dedup();
+        groups
     }
 }
 

@@ -42,6 +42,7 @@ pub(crate) fn check_host(program: &Program) -> Result<(), Error> {
                 let named = var.index() < program.host_vars.len();
                 (!bounded || !named).then(|| "a host loop without variable or bounds".to_string())
             }
+            Host::If { .. } => None,
         };
         reason = reason.take().or(wrong);
     });
@@ -183,6 +184,16 @@ impl HostState<'_, '_> {
                         self.steps(body)?;
                         value += 1;
                     }
+                }
+                Host::If {
+                    cond,
+                    then,
+                    otherwise,
+                } => {
+                    let holds = cond
+                        .eval(self.params, &self.vars)
+                        .map_err(|_| Error::overflow("a condition of the host"))?;
+                    self.steps(if holds { then } else { otherwise })?;
                 }
             }
         }

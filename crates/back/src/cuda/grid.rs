@@ -1,7 +1,8 @@
 //! Where in the grid a block is, as coordinates.
 //!
 //! The last coordinate is the place along x. All others are numbered through along y, and on in the next layer along z; the last
-//! layer may have more than there are, and those blocks end at once.
+//! layer may have more than there are, and those blocks end at once. The last of them comes first, and the first second: at the edges there
+//! is more to do, and what begins late ends late.
 
 use systola_ir::DimId;
 use systola_ir::form::Form;
@@ -44,6 +45,13 @@ pub fn block_coordinates(cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
     let count = factors.collect::<Vec<_>>().join(" * ");
     lines.push(format!("if ({rest} >= {count})"));
     lines.push("    return;".to_string());
+    if !cx.usage.has_flags {
+        let row = cx.names.claim("row");
+        lines.push(format!(
+            "const unsigned {row} = {rest} == 0 ? {count} - 1 : {rest} - 1;"
+        ));
+        rest = row;
+    }
     for (n, var) in others.iter().enumerate().rev() {
         let mut own = rest.clone();
         if n > 0 {

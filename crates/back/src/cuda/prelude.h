@@ -101,6 +101,16 @@ $Q void wait_copies_$N()
     __syncwarp();
 }
 
+#: ask_for
+// The line of an element that will be read soon; behind the end of the array, of its last one.
+template <typename T> $Q void ask_for(const T *array, index_t at, index_t size)
+{
+#ifdef __CUDA_ARCH__
+    const T *const place = array + (at < 0 ? 0 : at < size ? at : size - 1);
+    asm volatile("prefetch.global.L1 [%0];" ::"l"(__cvta_generic_to_global(place)));
+#endif
+}
+
 #: signal_flag
 // After all that the block wrote; every thread comes here.
 $Q void signal_flag(int32_t *flag)

@@ -8,8 +8,9 @@ use std::collections::HashSet;
 use systola_ir::kernel::{Kernel, Op, Shape, Stmt};
 use systola_ir::{RegId, Scalar, ValueId};
 
-/// Registers of a multiprocessor, and of a thread at most.
-const REGISTERS: u32 = 64 << 10;
+/// Registers of a multiprocessor for a thread of each of its parts, and of a thread at most. A warp stays in its part.
+const REGISTERS: u32 = (64 << 10) / (PARTS * 32);
+const PARTS: u32 = 4;
 const MOST_REGISTERS: u32 = 256;
 /// Registers of a thread for what is not counted, and the least that it gets in all.
 const SPARE_REGISTERS: u32 = 40;
@@ -37,10 +38,11 @@ pub fn pressure(kernel: &Kernel) -> u32 {
 /// each other's latencies.
 pub fn resident_blocks(registers: u32, threads: u32) -> u32 {
     let each = (registers + SPARE_REGISTERS).clamp(LEAST_REGISTERS, MOST_REGISTERS);
-    let mut blocks = REGISTERS / (each * threads);
-    let left = REGISTERS / ((blocks + 1) * threads);
-    if blocks <= FEW_BLOCKS && left >= registers + FEWER_SPARE {
-        blocks += 1;
+    let holds = |warps: u32| PARTS * warps * 32 / threads;
+    let mut blocks = holds(REGISTERS / each);
+    let more = ((blocks + 1) * threads).div_ceil(PARTS * 32);
+    if blocks <= FEW_BLOCKS && REGISTERS / more >= registers + FEWER_SPARE {
+        blocks = holds(more);
     }
     blocks.clamp(1, (RESIDENT_THREADS / threads).min(RESIDENT_BLOCKS))
 }
@@ -268,5 +270,7 @@ mod tests {
         assert_eq!(resident_blocks(104, 256), 2);
         assert_eq!(resident_blocks(250, 1024), 1);
         assert_eq!(resident_blocks(1, 32), 32);
+        // 14 single warps would fit, but four in two of the parts of a multiprocessor leave 128 to each of them.
+        assert_eq!(resident_blocks(104, 32), 12);
     }
 }

@@ -47,18 +47,33 @@ pub fn references() -> Vec<Reference> {
             tolerance: SINGLE,
         },
         Reference {
+            file: "stencil/drift2d.ure",
+            system: "drift2d",
+            sizes: &[
+                &[1, 1, 1],
+                &[2, 1, 4],
+                &[3, 4, 1],
+                &[4, 5, 24],
+                &[5, 6, 33],
+                &[14, 52, 250],
+            ],
+            inputs: field,
+            outputs: |p, arrays| sweeps(p, arrays, &DRIFT, 1),
+            tolerance: SINGLE,
+        },
+        Reference {
             file: "stencil/star2.ure",
             system: "star2",
-            sizes: &[&[1, 1, 1], &[2, 5, 6], &[3, 4, 9], &[5, 9, 24], &[6, 7, 33]],
+            sizes: &[
+                &[1, 1, 1],
+                &[2, 5, 6],
+                &[3, 4, 9],
+                &[4, 3, 7],
+                &[5, 9, 24],
+                &[6, 7, 33],
+            ],
             inputs: field,
-            outputs: |p, arrays| {
-                let mut taps = vec![([0, 0], 0.4)];
-                for by in [-1, 1] {
-                    taps.extend([([by, 0], 0.1), ([0, by], 0.1)]);
-                    taps.extend([([2 * by, 0], 0.05), ([0, 2 * by], 0.05)]);
-                }
-                sweeps(p, arrays, &taps, 2)
-            },
+            outputs: |p, arrays| sweeps(p, arrays, &STAR, 2),
             tolerance: SINGLE,
         },
         Reference {
@@ -66,11 +81,7 @@ pub fn references() -> Vec<Reference> {
             system: "box3",
             sizes: &[&[1, 1, 1], &[2, 1, 4], &[3, 4, 3], &[4, 5, 24], &[5, 6, 33]],
             inputs: field,
-            outputs: |p, arrays| {
-                let weight = |y: i64, x: i64| [0.2, 0.15, 0.05][(y.abs() + x.abs()) as usize];
-                let tap = |n: i64| ([n / 3 - 1, n % 3 - 1], weight(n / 3 - 1, n % 3 - 1));
-                sweeps(p, arrays, &(0..9).map(tap).collect::<Vec<_>>(), 1)
-            },
+            outputs: |p, arrays| sweeps(p, arrays, &BOX, 1),
             tolerance: SINGLE,
         },
         Reference {
@@ -105,6 +116,38 @@ fn jacobi1d(p: &Params, arrays: &Arrays) -> Arrays {
     }
     Arrays::new().with("y", x)
 }
+
+const DRIFT: [([i64; 2], f64); 5] = [
+    ([-1, 0], 0.15),
+    ([0, 0], 0.5),
+    ([0, -1], 0.11),
+    ([0, 1], 0.14),
+    ([1, 0], 0.1),
+];
+
+const STAR: [([i64; 2], f64); 9] = [
+    ([-2, 0], 0.05),
+    ([-1, 0], 0.12),
+    ([0, -2], 0.04),
+    ([0, -1], 0.09),
+    ([0, 0], 0.4),
+    ([0, 1], 0.11),
+    ([0, 2], 0.08),
+    ([1, 0], 0.08),
+    ([2, 0], 0.03),
+];
+
+const BOX: [([i64; 2], f64); 9] = [
+    ([-1, -1], 0.05),
+    ([-1, 0], 0.17),
+    ([-1, 1], 0.07),
+    ([0, -1], 0.16),
+    ([0, 0], 0.2),
+    ([0, 1], 0.12),
+    ([1, -1], 0.06),
+    ([1, 0], 0.13),
+    ([1, 1], 0.04),
+];
 
 fn field(p: &Params, rng: &mut Rng) -> Arrays {
     let [n, m] = p.get(["N", "M"]);

@@ -447,7 +447,12 @@ pub fn ping_pong(n: usize, steps: usize) -> Case {
             var: k,
             lo: vec![0.into()],
             hi: vec![count],
-            body: vec![launch(step, vec![k.into()])],
+            // The other side would leave the step out.
+            body: vec![Host::If {
+                cond: Cond::cmp(Rel::Ge, k, 0),
+                then: vec![launch(step, vec![k.into()])],
+                otherwise: vec![launch(last, vec![])],
+            }],
         },
         launch(last, vec![]),
     ];

@@ -76,6 +76,20 @@ impl Program {
                     self.write_host(f, body, params, depth + 1)?;
                     writeln!(f, "{indent}}}")?;
                 }
+                Host::If {
+                    cond,
+                    then,
+                    otherwise,
+                } => {
+                    let cond = cond.display(params, &self.host_vars);
+                    writeln!(f, "{indent}if {cond} {{")?;
+                    self.write_host(f, then, params, depth + 1)?;
+                    if !otherwise.is_empty() {
+                        writeln!(f, "{indent}}} else {{")?;
+                        self.write_host(f, otherwise, params, depth + 1)?;
+                    }
+                    writeln!(f, "{indent}}}")?;
+                }
             }
         }
         Ok(())

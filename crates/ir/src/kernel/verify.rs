@@ -123,6 +123,22 @@ impl Program {
                     }
                     self.verify_host(body, &mut inner, bound, wrong);
                 }
+                Host::If {
+                    cond,
+                    then,
+                    otherwise,
+                } => {
+                    if !cond.forms().into_iter().all(known) {
+                        wrong.push("a condition of the host uses a variable out of scope".into());
+                    }
+                    // Only one side runs, so both may bind a variable.
+                    let mut there = bound.to_vec();
+                    self.verify_host(then, scope, bound, wrong);
+                    self.verify_host(otherwise, scope, &mut there, wrong);
+                    for (bound, there) in bound.iter_mut().zip(there) {
+                        *bound |= there;
+                    }
+                }
             }
         }
     }

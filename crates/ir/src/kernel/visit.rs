@@ -31,6 +31,12 @@ pub fn walk_host<'a>(body: &'a [Host], f: &mut impl FnMut(&'a Host)) {
         match step {
             Host::Launch { .. } => {}
             Host::For { body, .. } => walk_host(body, f),
+            Host::If {
+                then, otherwise, ..
+            } => {
+                walk_host(then, f);
+                walk_host(otherwise, f);
+            }
         }
     }
 }

@@ -41,7 +41,8 @@ fn list(stmts: Vec<Stmt>, lane: Option<DimId>) -> Vec<Stmt> {
     moved
 }
 
-fn global_load(stmt: &Stmt) -> Option<(&Access, usize)> {
+/// The access of a load from global memory, and how many elements it loads.
+pub fn global_load(stmt: &Stmt) -> Option<(&Access, usize)> {
     let (from, width) = match stmt {
         Stmt::Let(_, Op::Load { from, .. }) => (from, 1),
         Stmt::LoadWide { to, from, .. } => (from, to.len()),
@@ -76,14 +77,15 @@ fn place(before: &[Stmt], load: &Access, lane: Option<DimId>) -> Option<usize> {
     found
 }
 
-enum Pass {
+/// How a load passes a statement that comes before it.
+pub enum Pass {
     Freely,
     /// It is a store to the same array, elsewhere.
     Store,
     Not,
 }
 
-fn passes(stmt: &Stmt, load: &Access, lane: Option<DimId>) -> Pass {
+pub fn passes(stmt: &Stmt, load: &Access, lane: Option<DimId>) -> Pass {
     match stmt {
         Stmt::Let(..) | Stmt::Set(..) | Stmt::LoadWide { .. } | Stmt::Comment(_) => Pass::Freely,
         Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => {

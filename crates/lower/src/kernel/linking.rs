@@ -82,6 +82,7 @@ fn launch_args(body: &[Host]) -> Vec<systola_ir::Form> {
     match body.first() {
         Some(Host::Launch { args, .. }) => args.clone(),
         Some(Host::For { body, .. }) => launch_args(body),
+        Some(Host::If { then, .. }) => launch_args(then),
         None => Vec::new(),
     }
 }
@@ -92,6 +93,7 @@ fn innermost(body: &[Host], found: &mut Vec<(KernelId, usize)>) {
         match step {
             Host::Launch { kernel, args } => found.push((*kernel, args.len())),
             Host::For { body, .. } => innermost(body, found),
+            Host::If { .. } => unreachable!("parts of a sum have one kernel"),
         }
     }
 }
@@ -99,7 +101,7 @@ fn innermost(body: &[Host], found: &mut Vec<(KernelId, usize)>) {
 fn before_launches(body: &mut Vec<Host>, first: &mut Vec<Host>) {
     match body.first_mut() {
         Some(Host::For { body, .. }) => before_launches(body, first),
-        Some(Host::Launch { .. }) | None => {
+        Some(Host::Launch { .. } | Host::If { .. }) | None => {
             first.append(body);
             std::mem::swap(body, first);
         }

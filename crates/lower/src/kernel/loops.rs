@@ -26,6 +26,7 @@ use crate::kernel::interior::tests;
 use crate::kernel::launches::Launches;
 use crate::kernel::packing::Packing;
 use crate::kernel::partition::{Partition, Pes, queued};
+use crate::kernel::paths::of_blocks;
 use crate::kernel::slots::Slots;
 use crate::kernel::staging::Staging;
 use crate::kernel::state::{Circular, PeKey, Registers};
@@ -62,6 +63,18 @@ pub struct Emitter<'a> {
     pub tests: Vec<Cond>,
     /// How each of the steps is walked.
     pub walk: Vec<Walk>,
+    /// Of which launches this is the kernel.
+    pub which: Which,
+}
+
+/// The launches of a kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Which {
+    All,
+    /// Those for which a condition over the launch coordinates holds.
+    Inner(Cond),
+    /// The first and the last ones, which have tests that the others do without.
+    Ends,
 }
 
 /// What goes through global memory, and how it is waited for.
@@ -72,16 +85,50 @@ pub struct Stored<'a> {
     pub flags: Option<&'a Flags>,
 }
 
-/// The kernel of an array.
-pub fn emit(
-    array: &Array,
-    decide: &Decide,
-    machine: &Machine,
-    slots: &Slots,
-    partition: &Partition,
-    stored: Stored<'_>,
+/// Of what a kernel is made.
+#[derive(Clone, Copy)]
+pub struct Plan<'a> {
+    pub array: &'a Array,
+    pub decide: &'a Decide,
+    pub machine: &'a Machine,
+    pub slots: &'a Slots,
+    pub partition: &'a Partition,
+    pub stored: Stored<'a>,
+}
+
+/// The kernel of some launches of an array.
+pub fn emit(plan: Plan<'_>, program: &Program, which: Which) -> Result<Kernel, Failure> {
+    let (mut emitter, slot) = begin(plan, program, which)?;
+    emitter.block_in_order(slot)?;
+    Ok(emitter.b.finish())
+}
+
+/// The launches that do not test at which end they are, as a condition over the launch coordinates.
+pub fn inner_launches(plan: Plan<'_>, program: &Program) -> Result<Cond, Failure> {
+    let (emitter, slot) = begin(plan, program, Which::All)?;
+    match plan.partition.walk {
+        Pes::Known { .. } => emitter.inside_launch(&slot),
+        Pes::Looped => Ok(Cond::TRUE),
+    }
+}
+
+fn begin<'a>(
+    plan: Plan<'a>,
     program: &Program,
-) -> Result<Kernel, Failure> {
+    which: Which,
+) -> Result<(Emitter<'a>, Vec<Form>), Failure> {
+    let Plan {
+        array,
+        decide,
+        machine,
+        slots,
+        partition,
+        stored,
+    } = plan;
+    let end = match which {
+        Which::All | Which::Inner(_) => "",
+        Which::Ends => "_ends",
+    };
     // What a launch reads of earlier ones is in another place than what it writes.
     let read_only: Vec<bool> = program
         .buffers
@@ -95,7 +142,7 @@ pub fn emit(
         borders: stored.borders,
         flags: stored.flags,
         b: Builder::new(
-            &format!("{}_{}", array.system, array.name),
+            &format!("{}_{}{end}", array.system, array.name),
             partition.lanes,
             read_only,
         ),
@@ -114,13 +161,16 @@ pub fn emit(
         at_edge: false,
         tests: tests(array, slots)?,
         walk: Vec::new(),
+        which,
     };
     let slot = emitter.prologue()?;
+    if let Which::Inner(cond) = &emitter.which {
+        emitter.facts = emitter.facts.with(cond.clone());
+    }
     let staging = Staging::new(machine, slots, partition);
     emitter.windows = windows(array, decide, partition, &staging, &mut emitter.b)?;
     emitter.walk = emitter.choose_unrolling();
-    emitter.block_in_order(slot)?;
-    Ok(emitter.b.finish())
+    Ok((emitter, slot))
 }
 
 impl Emitter<'_> {
@@ -257,7 +307,13 @@ impl Emitter<'_> {
             Pes::Known { .. } => self.inside(&slot, 0, None)?,
             Pes::Looped => Cond::TRUE,
         };
-        self.either(inside, &mut |e| e.steps(0, &mut slot.clone()))
+        self.either(inside, &mut |e| {
+            let along = match e.partition.steps.as_slice() {
+                [turns, _, ..] if e.at_edge && e.streams() => e.inside(&slot, 0, Some(*turns))?,
+                _ => Cond::TRUE,
+            };
+            e.nearly(along, &mut |e| e.steps(0, &mut slot.clone()))
+        })
     }
 
     /// The loops over the time coordinates from `at` on. What is inside of the first is a turn, before which other blocks
@@ -393,9 +449,11 @@ impl Emitter<'_> {
         slot[k] = value;
         // A loop around others may be over tiles of its own.
         let around = at + 1 < self.partition.steps.len();
-        let tested = around && (!self.at_edge || self.tests_turns_at_edge(at));
         let inside = match self.partition.walk {
-            Pes::Known { .. } if tested => self.inside(slot, at + 1, Some(k))?,
+            Pes::Known { .. } if around && !self.at_edge => self.inside(slot, at + 1, Some(k))?,
+            Pes::Known { .. } if around && self.tests_turns_at_edge(at) => {
+                of_blocks(self.inside(slot, at + 1, Some(k))?, &slot[k])
+            }
             Pes::Known { .. } | Pes::Looped => Cond::TRUE,
         };
         self.both(inside, &mut |e| e.steps(at + 1, slot))

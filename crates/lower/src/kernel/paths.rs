@@ -10,12 +10,50 @@ use systola_ir::kernel::Stmt;
 use crate::apply_mapping::Failure;
 use crate::kernel::facts::{Facts, Range};
 use crate::kernel::interior::interior;
-use crate::kernel::loops::Emitter;
+use crate::kernel::loops::{Emitter, Which};
+use crate::kernel::unrolling::Walk;
 
 impl Emitter<'_> {
     /// Where the tests have one outcome for all PEs and for all steps from `at` on. Of interest may be
-    /// those tests only that speak of one coordinate.
+    /// those tests only that speak of one coordinate. The launches at the ends ask what depends on the launch alone where
+    /// they need it: all threads of a launch have the same answer.
     pub fn inside(&self, slot: &[Form], at: usize, about: Option<usize>) -> Result<Cond, Failure> {
+        let speaks = |test: &Cond| {
+            let mut dims = test.forms().into_iter().flat_map(Form::dims);
+            about.is_none_or(|k| dims.any(|d| d.index() == k))
+                && (self.which != Which::Ends || !self.is_of_launch(test))
+        };
+        self.decided(slot, at, about, &speaks)
+    }
+
+    /// Where the tests that depend on nothing but the launch have one outcome.
+    pub fn inside_launch(&self, slot: &[Form]) -> Result<Cond, Failure> {
+        self.decided(slot, 0, None, &|test| self.is_of_launch(test))
+    }
+
+    /// Does a test depend on the launch, and else on nothing but what is written out?
+    fn is_of_launch(&self, test: &Cond) -> bool {
+        let written = |k: &usize| {
+            let mut steps = self.partition.steps.iter().zip(&self.walk);
+            steps.any(|(step, walk)| step == k && *walk == Walk::Unrolled)
+        };
+        let dims: Vec<usize> = test
+            .forms()
+            .into_iter()
+            .flat_map(Form::dims)
+            .map(DimId::index)
+            .collect();
+        let is_launch = |k: &usize| self.partition.launches.contains(k);
+        dims.iter().any(is_launch) && dims.iter().all(|k| is_launch(k) || written(k))
+    }
+
+    fn decided(
+        &self,
+        slot: &[Form],
+        at: usize,
+        about: Option<usize>,
+        speaks: &dyn Fn(&Cond) -> bool,
+    ) -> Result<Cond, Failure> {
         let mut facts = Facts::new(self.decide, self.machine);
         for (k, range) in self.slots.ranges.iter().enumerate() {
             facts.set_range(DimId::from(k), range.clone());
@@ -33,13 +71,7 @@ impl Emitter<'_> {
                 || d.index() == nth
                 || self.partition.warps.has(d.index())
         };
-        let speaks = |test: &&Cond| {
-            about.is_none_or(|k| {
-                let mut dims = test.forms().into_iter().flat_map(Form::dims);
-                dims.any(|d| d.index() == k)
-            })
-        };
-        let mut tests: Vec<Cond> = self.tests.iter().filter(speaks).cloned().collect();
+        let mut tests: Vec<Cond> = self.tests.iter().filter(|t| speaks(t)).cloned().collect();
         if let Some(packing) = packing {
             let [warp, nth] = [warp, nth].map(|n| Form::from(DimId::from(n)));
             let block = packing.block_at(&warp, &nth)?;
@@ -61,7 +93,24 @@ impl Emitter<'_> {
                 && (form.substitute(&there)).is_ok_and(|form| self.facts.is_nonnegative(&form))
         };
         let inside = interior(&tests, &facts, &inner, &holds).map(&|f| f.substitute(&there))?;
-        Ok(self.facts.simplify(&inside))
+        Ok(self.without_implied(self.facts.simplify(&inside)))
+    }
+
+    /// A condition without those of its parts that others imply.
+    fn without_implied(&self, cond: Cond) -> Cond {
+        let Cond::And(mut parts) = cond else {
+            return cond;
+        };
+        let mut at = 0;
+        while at < parts.len() {
+            let part = parts.remove(at);
+            let others = self.facts.with(Cond::And(parts.clone()));
+            if others.simplify(&part) != Cond::TRUE {
+                parts.insert(at, part);
+                at += 1;
+            }
+        }
+        parts.into_iter().fold(Cond::TRUE, Cond::and)
     }
 
     /// The same statements twice: where a condition is known to hold, and where it is not, which is
@@ -75,6 +124,21 @@ impl Emitter<'_> {
             return f(self);
         }
         self.both(cond, f)
+    }
+
+    /// The same for blocks at an edge of which some are inside along their turns: these are told apart.
+    pub fn nearly(
+        &mut self,
+        cond: Cond,
+        f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        if matches!(cond, Cond::Const(_)) {
+            return f(self);
+        }
+        let at_edge = std::mem::replace(&mut self.at_edge, false);
+        let result = self.both(cond, f);
+        self.at_edge = at_edge;
+        result
     }
 
     pub fn both(
@@ -107,6 +171,13 @@ impl Emitter<'_> {
         Ok(())
     }
 
+    /// Does a block go through many rows, one in a turn of a loop that stays, as a wavefront does?
+    pub fn streams(&self) -> bool {
+        self.walk.first() == Some(&Walk::Rolled)
+            && self.windows.is_empty()
+            && self.tests_turns_at_edge(0)
+    }
+
     /// Most turns at the edge along one axis are inside along that of the loop, and threads that test every cell are
     /// far behind all others.
     pub fn tests_turns_at_edge(&self, at: usize) -> bool {
@@ -126,4 +197,19 @@ impl Emitter<'_> {
         self.at_edge = at_edge;
         result
     }
+}
+
+/// The parts of a condition that speak of more than the turn. What is the same in all blocks, such as which rows of their
+/// tiles they own, takes no more than a test.
+pub fn of_blocks(cond: Cond, turn: &Form) -> Cond {
+    let parts = match cond {
+        Cond::And(parts) => parts,
+        other => vec![other],
+    };
+    let turn = turn.dims();
+    let more = |cond: &Cond| {
+        let mut dims = cond.forms().into_iter().flat_map(Form::dims);
+        dims.any(|d| !turn.contains(&d))
+    };
+    parts.into_iter().filter(more).fold(Cond::TRUE, Cond::and)
 }

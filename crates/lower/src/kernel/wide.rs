@@ -34,6 +34,11 @@ pub fn widen(mut kernel: Kernel, buffers: &[Buffer], bytes: u32) -> Kernel {
     pass.kernel
 }
 
+/// Do the statements choose between others, which decide for themselves?
+fn chooses(list: &[Stmt]) -> bool {
+    list.iter().any(|stmt| matches!(stmt, Stmt::If { .. }))
+}
+
 struct Widening<'b> {
     kernel: Kernel,
     buffers: &'b [Buffer],
@@ -66,7 +71,7 @@ impl Widening<'_> {
                 } => Stmt::If {
                     cond,
                     then: self.either(then),
-                    otherwise: if count(&otherwise) > LONG {
+                    otherwise: if count(&otherwise) > LONG && !chooses(&otherwise) {
                         self.list(otherwise, &mut Rows::Any)
                     } else {
                         self.either(otherwise)

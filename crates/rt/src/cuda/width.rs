@@ -74,6 +74,13 @@ impl Search<'_> {
                         self.host_fits(body)?;
                     }
                 }
+                // Either side, whether or not it is taken.
+                Host::If {
+                    then, otherwise, ..
+                } => {
+                    self.host_fits(then)?;
+                    self.host_fits(otherwise)?;
+                }
             }
         }
         Some(())
