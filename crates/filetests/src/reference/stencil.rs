@@ -55,7 +55,7 @@ pub fn references() -> Vec<Reference> {
                 &[3, 4, 1],
                 &[4, 5, 24],
                 &[5, 6, 33],
-                &[14, 52, 250],
+                &[9, 37, 54],
             ],
             inputs: field,
             outputs: |p, arrays| sweeps(p, arrays, &DRIFT, 1),

@@ -4,7 +4,7 @@
 //! is not. The second way is rare; it is not worth more code, and nothing in it is told apart any further.
 
 use systola_ir::DimId;
-use systola_ir::form::{Cond, Form};
+use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::Stmt;
 
 use crate::apply_mapping::Failure;
@@ -93,24 +93,7 @@ impl Emitter<'_> {
                 && (form.substitute(&there)).is_ok_and(|form| self.facts.is_nonnegative(&form))
         };
         let inside = interior(&tests, &facts, &inner, &holds).map(&|f| f.substitute(&there))?;
-        Ok(self.without_implied(self.facts.simplify(&inside)))
-    }
-
-    /// A condition without those of its parts that others imply.
-    fn without_implied(&self, cond: Cond) -> Cond {
-        let Cond::And(mut parts) = cond else {
-            return cond;
-        };
-        let mut at = 0;
-        while at < parts.len() {
-            let part = parts.remove(at);
-            let others = self.facts.with(Cond::And(parts.clone()));
-            if others.simplify(&part) != Cond::TRUE {
-                parts.insert(at, part);
-                at += 1;
-            }
-        }
-        parts.into_iter().fold(Cond::TRUE, Cond::and)
+        Ok(without_implied(self.facts.simplify(&inside)))
     }
 
     /// The same statements twice: where a condition is known to hold, and where it is not, which is
@@ -212,4 +195,39 @@ pub fn of_blocks(cond: Cond, turn: &Form) -> Cond {
         dims.any(|d| !turn.contains(&d))
     };
     parts.into_iter().filter(more).fold(Cond::TRUE, Cond::and)
+}
+
+/// A condition without those of its parts that are further away than another one: `t >= 3` beside `t >= 11`.
+fn without_implied(cond: Cond) -> Cond {
+    let Cond::And(mut parts) = cond else {
+        return cond;
+    };
+    let mut at = 0;
+    while at < parts.len() {
+        let implied = gap(&parts[at]).is_some_and(|own| {
+            let others = parts.iter().enumerate().filter(|(n, _)| *n != at);
+            let mut nearer = others.filter_map(|(_, other)| own.sub(&gap(other)?).as_constant());
+            nearer.any(|further| further >= 0)
+        });
+        if implied {
+            parts.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+    parts.into_iter().fold(Cond::TRUE, Cond::and)
+}
+
+/// What is not negative where a comparison holds.
+fn gap(cond: &Cond) -> Option<Form> {
+    let Cond::Cmp(rel, left, right) = cond else {
+        return None;
+    };
+    match rel {
+        Rel::Ge => Some(left.sub(right)),
+        Rel::Gt => Some(left.sub(right).plus(-1)),
+        Rel::Le => Some(right.sub(left)),
+        Rel::Lt => Some(right.sub(left).plus(-1)),
+        Rel::Eq | Rel::Ne => None,
+    }
 }
