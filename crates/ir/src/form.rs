@@ -687,6 +687,27 @@ impl Cond {
         }
     }
 
+    /// At most how many conjunctions of inequalities it is the union of.
+    pub fn alternatives(&self) -> usize {
+        self.cases(true)
+    }
+
+    fn cases(&self, holds: bool) -> usize {
+        let of = |parts: &[Cond]| parts.iter().map(|p| p.cases(holds)).collect::<Vec<_>>();
+        match self {
+            Cond::Const(value) => usize::from(*value == holds),
+            Cond::Cmp(Rel::Eq, ..) => 2 - usize::from(holds),
+            Cond::Cmp(Rel::Ne, ..) => 1 + usize::from(holds),
+            Cond::Cmp(Rel::Lt | Rel::Le | Rel::Gt | Rel::Ge, ..) => 1,
+            Cond::And(parts) if holds => of(parts).into_iter().fold(1, usize::saturating_mul),
+            Cond::Or(parts) if !holds => of(parts).into_iter().fold(1, usize::saturating_mul),
+            Cond::And(parts) | Cond::Or(parts) => {
+                of(parts).into_iter().fold(0, usize::saturating_add)
+            }
+            Cond::Not(inner) => inner.cases(!holds),
+        }
+    }
+
     /// The same condition as a person would write it: no subtraction in a comparison, and an iterator on its left if
     /// there is one.
     #[must_use]

@@ -80,6 +80,9 @@ struct Sample {
 /// Assignments that are tried.
 const SAMPLES: u64 = 96;
 
+/// Facts that split a question into more cases than this are left out of it.
+const MOST_CASES: usize = 64;
+
 /// Bounds of lists are tried in all combinations up to so many.
 const MOST_BOUNDS: usize = 16;
 
@@ -422,7 +425,14 @@ impl<'a> Facts<'a> {
         }
         let mut used: Vec<DimId> = cond.forms().into_iter().flat_map(Form::dims).collect();
         let mut all = cond.clone();
-        for known in &self.known {
+        let mut known: Vec<&Cond> = self.known.iter().collect();
+        known.sort_by_key(|c| c.alternatives());
+        let mut cases = cond.alternatives();
+        for known in known {
+            cases = cases.saturating_mul(known.alternatives());
+            if cases > MOST_CASES {
+                break;
+            }
             used.extend(known.forms().into_iter().flat_map(Form::dims));
             all = all.and(known.clone());
         }
