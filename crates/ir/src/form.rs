@@ -630,6 +630,42 @@ impl Cond {
         }
     }
 
+    /// The disjunction, with what all parts have in common in front of it, and without it where two parts are each
+    /// other's opposite.
+    pub fn any(parts: Vec<Cond>) -> Cond {
+        let conjuncts = |cond: Cond| match cond {
+            Cond::And(parts) => parts,
+            other => vec![other],
+        };
+        let mut rests: Vec<Vec<Cond>> = parts.into_iter().map(conjuncts).collect();
+        let Some(first) = rests.first() else {
+            return Cond::Const(false);
+        };
+        let mut common = first.clone();
+        common.retain(|c| rests.iter().all(|rest| rest.contains(c)));
+        for rest in &mut rests {
+            rest.retain(|c| *c != Cond::TRUE && !common.contains(c));
+        }
+        let whole = |rest: &[Cond]| rest.iter().cloned().fold(Cond::TRUE, Cond::and);
+        let mut any: Vec<Cond> = Vec::new();
+        for rest in &rests {
+            let rest = whole(rest);
+            if rest == Cond::TRUE || any.contains(&rest.clone().negate()) {
+                any = vec![Cond::TRUE];
+                break;
+            }
+            if !any.contains(&rest) {
+                any.push(rest);
+            }
+        }
+        let any = match any.len() {
+            1 => any.remove(0),
+            _ => Cond::Or(any),
+        };
+        common.dedup();
+        common.into_iter().fold(Cond::TRUE, Cond::and).and(any)
+    }
+
     #[must_use]
     pub fn negate(self) -> Cond {
         match self {

@@ -227,7 +227,8 @@ fn lower_launch(
         let mut kernel = tidy(emit(plan, &program, which)?);
         if let Some(threads) = &machine.threads {
             kernel = tidy(spill(kernel, &mut program, threads)?);
-            kernel = load_early(widen(kernel, &program.buffers, threads.wide_bytes));
+            kernel = tidy(widen(kernel, &program.buffers, threads.wide_bytes));
+            kernel = load_early(kernel);
             kernel = load_ahead(kernel);
         }
         program.kernels.push(kernel);

@@ -23,7 +23,7 @@ const MANY_REGISTERS: u32 = 64;
 /// Operations that go with a request, at least.
 const LEAST_WORK: usize = 96;
 /// Operations between a request and the turn that reads what it brings: what a few warps do while memory answers.
-const AHEAD: usize = 2400;
+const AHEAD: usize = 1200;
 /// Bytes that come together: of rows that are nearer to each other one request is enough.
 const LINE: i128 = 128;
 

@@ -94,6 +94,40 @@ fn a_missing_wait_shows() {
     assert!(differs(&run(&artifact), &want).is_some());
 }
 
+/// Fields with blocks inside of them, at all edges, and launches that are neither first nor last; rows of whole groups and others.
+#[test]
+fn many_sweeps_are_right_in_large_fields() {
+    let cases = [
+        ("stencil/drift2d.ure", "eight", [[17, 570, 504], [17, 571, 503]]),
+        ("stencil/star2.ure", "four", [[9, 320, 252], [9, 319, 251]]),
+        ("stencil/box3.ure", "six", [[13, 570, 504], [13, 571, 501]]),
+    ];
+    let files = gallery::files();
+    in_parallel(&cases, |(path, name, sizes)| {
+        let file = files.iter().find(|f| f.path == *path);
+        let module = parse(file.expect("it is there"));
+        let mapping = mapping(&module, name);
+        let system = system(&module, &mapping.system);
+        let reference = reference::find(path, &system.name).expect("a reference");
+        let machine = cuda_machine();
+        let lowered = lower(&module, mapping, &BTreeMap::new(), &Fix::Nothing, &machine);
+        let program = lowered.expect("it lowers").program;
+        let artifact = emit_cuda(&program).expect("it prints");
+        let emulated = Emulated::compile(&program, &artifact, true).expect("it compiles");
+        for size in sizes {
+            let names = system.param_names().into_iter();
+            let params = Params(names.zip(*size).collect());
+            let arrays = seeded(&reference, &params);
+            let inputs = to_interp(system, &arrays);
+            let got = emulated.run(&ordered(system, &params), &inputs);
+            let got = from_interp(&got.expect("it runs"));
+            let want = (reference.outputs)(&params, &arrays);
+            let context = format!("{path}: {name} at {size:?}");
+            assert_close(&got, &want, reference.tolerance, &context);
+        }
+    });
+}
+
 fn try_file(file: &File, algorithm: Option<&Algorithm>, seen: &Mutex<Seen>) {
     let module = parse(file);
     for (m, mapping) in module.mappings.iter().enumerate() {

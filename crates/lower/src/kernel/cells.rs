@@ -279,13 +279,32 @@ impl Emitter<'_> {
             Cond::Const(true) => self.expr(then, name, here, done),
             Cond::Const(false) => self.expr(otherwise, name, here, done),
             cond => {
-                let then = self.expr(then, name, here, done)?;
-                let otherwise = self.expr(otherwise, name, here, done)?;
+                let then = self.seldom(&cond, &mut |e| e.expr(then, name, here, done))?;
+                let otherwise = self.seldom(&cond.clone().negate(), &mut |e| {
+                    e.expr(otherwise, name, here, done)
+                })?;
                 Ok(then.zip(&otherwise, &mut |then, otherwise| {
                     self.b.choose(name, cond.clone(), then, otherwise)
                 }))
             }
         }
+    }
+
+    /// What is chosen under a condition. Threads wait for a load whether they choose its value or not; where they hardly
+    /// ever do, it is not made.
+    fn seldom(
+        &mut self,
+        cond: &Cond,
+        f: &mut impl FnMut(&mut Self) -> Result<Bundle, Failure>,
+    ) -> Result<Bundle, Failure> {
+        if self.machine.threads.is_none() || self.facts.is_common(cond) {
+            return f(self);
+        }
+        let around = self.seldom.clone();
+        self.seldom = around.clone().and(cond.clone());
+        let result = f(self);
+        self.seldom = around;
+        result
     }
 
     /// An index over the point, over the variables of the kernel.
@@ -301,7 +320,8 @@ impl Emitter<'_> {
         if let Some(from) = self.staged(input, &index) {
             return self.b.load(&declared.name, declared.ty, from, None);
         }
-        let when = self.facts.simplify(&inside(&declared.axes, &index));
+        let inside = inside(&declared.axes, &index);
+        let when = self.facts.simplify(&self.seldom.clone().and(inside));
         if when == Cond::Const(false) {
             return match &declared.outside {
                 Some(literal) => self.b.literal(declared.ty, *literal),

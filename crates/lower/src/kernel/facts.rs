@@ -150,6 +150,9 @@ impl<'a> Facts<'a> {
             Cond::And(parts) => {
                 let mut kept: Vec<Cond> = Vec::new();
                 for part in parts {
+                    if kept.contains(part) {
+                        continue;
+                    }
                     match self.beside(&kept, true, part) {
                         Cond::Const(true) => {}
                         Cond::Const(false) => return Cond::Const(false),
@@ -294,8 +297,11 @@ impl<'a> Facts<'a> {
     }
 
     fn never_zero(&self, form: &Form) -> bool {
-        // Only remainders can leave a hole between both signs.
-        form.terms().any(|(atom, _)| !matches!(atom, Atom::Dim(_)))
+        // Only remainders, and steps of more than one, can leave a hole between both signs.
+        let is_one = |c: &Poly| c.as_constant().is_some_and(|c| c.abs() == 1);
+        let steps = |(atom, c): (&Atom, &Poly)| !matches!(atom, Atom::Dim(_)) || is_one(c);
+        let remainders = form.terms().any(|(atom, _)| !matches!(atom, Atom::Dim(_)));
+        (remainders || !form.terms().any(steps))
             && self.impossible(&Cond::cmp(Rel::Eq, form.clone(), 0))
     }
 

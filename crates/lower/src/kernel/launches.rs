@@ -243,13 +243,10 @@ fn read_later(array: &Array, cell: VarId, links: &[(&Port, &Link)]) -> Result<Co
             .and(link.guard.clone());
         any.push(without_tiles(&cond.map(&reader)?, array.tiles.len()));
     }
-    any.dedup();
-    let later = if any.len() == 1 {
-        any.remove(0)
-    } else {
-        Cond::Or(any)
-    };
-    Ok(array.cells[cell.index()].domain.clone().and(later))
+    Ok(array.cells[cell.index()]
+        .domain
+        .clone()
+        .and(Cond::any(any)))
 }
 
 fn without_tiles(cond: &Cond, n_tiles: usize) -> Cond {

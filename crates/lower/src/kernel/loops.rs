@@ -27,7 +27,7 @@ use crate::kernel::launches::Launches;
 use crate::kernel::packing::Packing;
 use crate::kernel::partition::{Partition, Pes, queued};
 use crate::kernel::paths::of_blocks;
-use crate::kernel::slots::Slots;
+use crate::kernel::slots::{self, Slots};
 use crate::kernel::staging::Staging;
 use crate::kernel::state::{Circular, PeKey, Registers};
 use crate::kernel::trees::is_scanned;
@@ -59,6 +59,8 @@ pub struct Emitter<'a> {
     pub windows: Vec<Window>,
     /// Are these the statements of blocks that lie at an edge?
     pub at_edge: bool,
+    /// Where the value that is being computed is chosen at all, if that is not often.
+    pub seldom: Cond,
     /// Comparisons that cells do, over the slot.
     pub tests: Vec<Cond>,
     /// How each of the steps is walked.
@@ -159,6 +161,7 @@ fn begin<'a>(
         warp: None,
         windows: Vec::new(),
         at_edge: false,
+        seldom: Cond::TRUE,
         tests: tests(array, slots)?,
         walk: Vec::new(),
         which,
@@ -307,13 +310,7 @@ impl Emitter<'_> {
             Pes::Known { .. } => self.inside(&slot, 0, None)?,
             Pes::Looped => Cond::TRUE,
         };
-        self.either(inside, &mut |e| {
-            let along = match e.partition.steps.as_slice() {
-                [turns, _, ..] if e.at_edge && e.streams() => e.inside(&slot, 0, Some(*turns))?,
-                _ => Cond::TRUE,
-            };
-            e.nearly(along, &mut |e| e.steps(0, &mut slot.clone()))
-        })
+        self.either(inside, &mut |e| e.steps(0, &mut slot.clone()))
     }
 
     /// The loops over the time coordinates from `at` on. What is inside of the first is a turn, before which other blocks
@@ -353,7 +350,11 @@ impl Emitter<'_> {
     }
 
     fn rolled(&mut self, at: usize, k: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
-        let range = self.turns(k, slot)?;
+        let range = if at == 0 && self.at_edge && self.streams() {
+            self.turns_of_block(k, slot)?
+        } else {
+            self.turns(k, slot)?
+        };
         let (first, last) = self.peel(at, k, &range, slot)?;
         let Some((lo, hi)) = range.single().map(|(lo, hi)| (lo.clone(), hi.clone())) else {
             return self.turn(at, k, range, slot);
@@ -424,7 +425,7 @@ impl Emitter<'_> {
         let known = matches!(self.partition.walk, Pes::Known { .. });
         if known
             && wavefront
-            && !self.at_edge
+            && (!self.at_edge || (at == 0 && self.streams()))
             && let Some(steady) = self.steady(at, k, &range, slot)?
         {
             return self.in_parts(at, k, &range, &steady, slot);
@@ -489,6 +490,18 @@ impl Emitter<'_> {
     /// The turns of the loop over a time coordinate, in this block.
     pub fn turns(&self, k: usize, slot: &[Form]) -> Result<Range, Failure> {
         self.at_slot(&self.slots.ranges[k], slot)
+    }
+
+    /// Those of a block at an edge, where tiles are cut off: in no other turn it has a point.
+    fn turns_of_block(&self, k: usize, slot: &[Form]) -> Result<Range, Failure> {
+        if self.partition.packing.is_some() {
+            return self.turns(k, slot);
+        }
+        let own = slots::range(self.array, self.decide, k, &self.partition.blocks);
+        match own {
+            Ok(range) => self.at_slot(&range, slot),
+            Err(_) => self.turns(k, slot),
+        }
     }
 
     pub fn at_slot(&self, range: &Range, slot: &[Form]) -> Result<Range, Failure> {

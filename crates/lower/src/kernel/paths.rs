@@ -109,21 +109,6 @@ impl Emitter<'_> {
         self.both(cond, f)
     }
 
-    /// The same for blocks at an edge of which some are inside along their turns: these are told apart.
-    pub fn nearly(
-        &mut self,
-        cond: Cond,
-        f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        if matches!(cond, Cond::Const(_)) {
-            return f(self);
-        }
-        let at_edge = std::mem::replace(&mut self.at_edge, false);
-        let result = self.both(cond, f);
-        self.at_edge = at_edge;
-        result
-    }
-
     pub fn both(
         &mut self,
         cond: Cond,

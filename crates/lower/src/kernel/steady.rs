@@ -13,6 +13,7 @@ use crate::apply_mapping::Failure;
 use crate::kernel::facts::Range;
 use crate::kernel::loops::Emitter;
 use crate::kernel::partition::Pes;
+use crate::kernel::paths::of_blocks;
 
 /// The turns from the first to before the last of these need no test.
 #[derive(Debug)]
@@ -22,7 +23,8 @@ pub struct Steady {
 }
 
 impl Emitter<'_> {
-    /// The turns of a loop in which no test inside of it has two outcomes, if they are an interval.
+    /// The turns of a loop in which no test inside of it has two outcomes, if they are an interval. At an edge what is the
+    /// same in all blocks is tested on.
     pub fn steady(
         &mut self,
         at: usize,
@@ -39,7 +41,12 @@ impl Emitter<'_> {
         let inside = self.inside(&probe, at + 1, Some(k));
         self.facts = around;
         self.b.kernel.vars.pop();
-        let conds = match inside? {
+        let inside = if self.at_edge {
+            of_blocks(inside?, &probe[k])
+        } else {
+            inside?
+        };
+        let conds = match inside {
             Cond::Const(_) => return Ok(None),
             Cond::And(parts) => parts,
             other => vec![other],
@@ -95,7 +102,11 @@ impl Emitter<'_> {
             self.edge_turns(at, k, fill, slot)?;
         }
         let middle = self.least_bounds(middle);
-        let factor = self.written_out(at).max(self.turns_to_rename(at));
+        let factor = if self.at_edge {
+            1
+        } else {
+            self.written_out(at).max(self.turns_to_rename(at))
+        };
         self.turns_by(k, middle, factor, slot, &|e, value, slot| {
             slot[k] = value;
             e.steps(at + 1, slot)

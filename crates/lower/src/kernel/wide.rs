@@ -20,7 +20,7 @@ use systola_ir::kernel::{Access, Buffer, BufferKind, Kernel, Memory, Op, Shape, 
 use systola_ir::mapping::Engine;
 use systola_ir::{DimId, Literal, Scalar, ValueId};
 
-use rows::{Assumed, Rows, tightened};
+use rows::{Assumed, Rows, possible, tightened};
 
 /// The kernel with accesses of up to so many bytes.
 pub fn widen(mut kernel: Kernel, buffers: &[Buffer], bytes: u32) -> Kernel {
@@ -91,6 +91,9 @@ impl Widening<'_> {
             };
             let Ok(copy) = self.fresh(&list) else { break };
             let then = self.list(copy, &mut Rows::Assumed(&mut assumed));
+            let Ok(then) = decide(then, &assumed.multiples) else {
+                break;
+            };
             let last = !assumed.contradicts || !versions.is_empty() || count(&list) > LONG;
             banned = assumed.multiples.first().cloned();
             versions.push((assumed.cond(), then));
@@ -511,6 +514,55 @@ fn count(list: &[Stmt]) -> usize {
     let mut n = 0;
     walk(list, &mut |_| n += 1);
     n
+}
+
+/// The statements without the choices that have one outcome where rows have these lengths.
+fn decide(mut list: Vec<Stmt>, multiples: &[(Form, i128)]) -> Result<Vec<Stmt>, Overflow> {
+    let mut pass = Decided {
+        multiples,
+        values: HashMap::new(),
+    };
+    walk(&list, &mut |stmt| {
+        if let Stmt::Let(
+            value,
+            Op::Choose {
+                cond,
+                then,
+                otherwise,
+            },
+        ) = stmt
+            && let Cond::Const(holds) = possible(cond, multiples)
+        {
+            let chosen = pass.value(if holds { *then } else { *otherwise });
+            pass.values.insert(*value, chosen);
+        }
+    });
+    remove(&mut list, &pass.values);
+    rewrite(&list, &pass)
+}
+
+/// Takes out the statements that define the values.
+fn remove(list: &mut Vec<Stmt>, values: &HashMap<ValueId, ValueId>) {
+    list.retain(|stmt| !matches!(stmt, Stmt::Let(value, _) if values.contains_key(value)));
+    for body in list.iter_mut().flat_map(Stmt::bodies_mut) {
+        remove(body, values);
+    }
+}
+
+/// Values that are always another one, and the lengths that say so.
+struct Decided<'m> {
+    multiples: &'m [(Form, i128)],
+    values: HashMap<ValueId, ValueId>,
+}
+
+impl Rewrite for Decided<'_> {
+    fn cond(&self, cond: &Cond) -> Result<Cond, Overflow> {
+        Ok(possible(cond, self.multiples))
+    }
+
+    fn value(&self, value: ValueId) -> ValueId {
+        self.values.get(&value).copied().unwrap_or(value)
+    }
 }
 
 /// Values and variables that got new names.

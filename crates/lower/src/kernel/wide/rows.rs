@@ -90,27 +90,75 @@ pub fn tightened(cond: &Cond, multiple: Option<(&Form, i128)>) -> Cond {
                 Rel::Lt => right.sub(left).plus(-1),
                 Rel::Eq | Rel::Ne => return cond.clone(),
             };
-            let mut step = 0;
-            // The sum of all that is no multiple of the step.
-            let mut rest = 0;
-            for (monomial, c) in gap.constant_part().terms() {
-                match multiple.and_then(|(of, by)| residue(monomial, of, by)) {
-                    _ if monomial.is_empty() => rest += c,
-                    None => step = gcd(step, c.abs()),
-                    Some((divisor, residue)) => {
-                        step = gcd(step, (c * divisor).abs());
-                        rest += c * residue;
-                    }
-                }
-            }
-            for (_, c) in gap.terms().flat_map(|(_, poly)| poly.terms()) {
-                step = gcd(step, c.abs());
-            }
+            let (step, rest) = grid(&gap, multiple);
             if step < 2 {
                 return cond.clone();
             }
             Cond::cmp(Rel::Ge, gap.plus(-rest.rem_euclid(step)), 0)
         }
+    }
+}
+
+/// Between which numbers a form can be: multiples of the first, moved by the second.
+fn grid(form: &Form, multiple: Option<(&Form, i128)>) -> (i128, i128) {
+    let mut step = 0;
+    // The sum of all that is no multiple of the step.
+    let mut rest = 0;
+    for (monomial, c) in form.constant_part().terms() {
+        match multiple.and_then(|(of, by)| residue(monomial, of, by)) {
+            _ if monomial.is_empty() => rest += c,
+            None => step = gcd(step, c.abs()),
+            Some((divisor, residue)) => {
+                step = gcd(step, (c * divisor).abs());
+                rest += c * residue;
+            }
+        }
+    }
+    for (_, c) in form.terms().flat_map(|(_, poly)| poly.terms()) {
+        step = gcd(step, c.abs());
+    }
+    (step, rest)
+}
+
+/// A condition without the equations that the lengths of rows exclude: where rows are of 4·n elements, 4·l + 1 is not the
+/// last one.
+pub fn possible(cond: &Cond, multiples: &[(Form, i128)]) -> Cond {
+    let all = |parts: &[Cond], neutral: bool| {
+        let mut kept = Vec::new();
+        for part in parts {
+            match possible(part, multiples) {
+                Cond::Const(value) if value == neutral => {}
+                Cond::Const(value) => return vec![Cond::Const(value)],
+                other => kept.push(other),
+            }
+        }
+        if kept.is_empty() {
+            kept.push(Cond::Const(neutral));
+        }
+        kept
+    };
+    let joined = |mut parts: Vec<Cond>, join: fn(Vec<Cond>) -> Cond| match parts.len() {
+        1 => parts.remove(0),
+        _ => join(parts),
+    };
+    match cond {
+        Cond::Const(_) => cond.clone(),
+        Cond::Not(inner) => possible(inner, multiples).negate(),
+        Cond::And(parts) => joined(all(parts, true), Cond::And),
+        Cond::Or(parts) => joined(all(parts, false), Cond::Or),
+        Cond::Cmp(rel @ (Rel::Eq | Rel::Ne), left, right) => {
+            let gap = left.sub(right);
+            let misses = |(of, by): &(Form, i128)| {
+                let (step, rest) = grid(&gap, Some((of, *by)));
+                step > 1 && rest.rem_euclid(step) != 0
+            };
+            if multiples.iter().any(misses) {
+                Cond::Const(*rel == Rel::Ne)
+            } else {
+                cond.clone()
+            }
+        }
+        Cond::Cmp(Rel::Lt | Rel::Le | Rel::Gt | Rel::Ge, ..) => cond.clone(),
     }
 }
 
@@ -162,6 +210,24 @@ mod tests {
         let longer = c.plus(3);
         assert_eq!(one(1, Some((&longer, 4))), one(4, Some((&longer, 4))));
         assert_ne!(one(0, Some((&longer, 4))), one(1, Some((&longer, 4))));
+    }
+
+    #[test]
+    fn only_the_last_of_a_group_ends_a_row() {
+        let c = Form::from(Poly::param(systola_ir::ParamId(0)));
+        let at = Form::from(DimId(0)).scale(&Poly::constant(4)).unwrap();
+        let ends = |offset| Cond::cmp(Rel::Eq, at.plus(offset), c.plus(-1));
+        let groups = [(c.clone(), 4)];
+        for offset in 0..3 {
+            assert_eq!(possible(&ends(offset), &groups), Cond::Const(false));
+            assert_eq!(possible(&ends(offset), &[]), ends(offset));
+            let first = Cond::cmp(Rel::Eq, at.plus(offset), 0);
+            let either = Cond::Or(vec![first.clone(), ends(offset)]);
+            let left = if offset == 0 { first } else { Cond::Const(false) };
+            assert_eq!(possible(&either, &groups), left);
+        }
+        assert_eq!(possible(&ends(3), &groups), ends(3));
+        assert_eq!(possible(&ends(1).negate(), &groups), Cond::TRUE);
     }
 
     #[test]
