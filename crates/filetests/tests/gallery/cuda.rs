@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use systola_driver::{CudaArtifact, Fix, cuda_machine, emit_cuda, lower};
 use systola_filetests::emulate::Emulated;
 use systola_filetests::gallery::{self, Algorithm, File};
+use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
 use systola_interp::run_system;
 use systola_ir::kernel::Program;
@@ -29,16 +29,9 @@ fn cuda_computes_what_the_systems_compute() {
         .map(|a| (a.file.clone(), a))
         .collect();
     let files = gallery::files();
-    let next = AtomicUsize::new(0);
     let seen = Mutex::new(Seen::default());
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    try_file(file, algorithms.get(&file.path), &seen);
-                }
-            });
-        }
+    on_all_processors(&files, |file| {
+        try_file(file, algorithms.get(&file.path), &seen);
     });
     let seen = seen.into_inner().expect("no thread panicked");
     println!("{} mappings, {} runs", seen.mappings, seen.runs);
