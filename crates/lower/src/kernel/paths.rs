@@ -1,7 +1,8 @@
 //! The path of blocks inside of all arrays, and that of blocks at an edge.
 //!
 //! The same statements are made twice: where a condition on the block, or on the turn of a loop, is known to hold, and where it
-//! is not. The second way is rare; it is not worth more code, and nothing in it is told apart any further.
+//! is not. The second way is rare and not worth more code, so that nothing in it is told apart any further. Only of threads
+//! the slow ones hold up all others: there the turns at one edge that are inside along their own loop are told apart too.
 
 use systola_ir::DimId;
 use systola_ir::form::{Cond, Form, Rel};
@@ -96,8 +97,7 @@ impl Emitter<'_> {
         Ok(without_implied(self.facts.simplify(&inside)))
     }
 
-    /// The same statements twice: where a condition is known to hold, and where it is not, which is
-    /// rare and not worth more code.
+    /// Both paths, unless this is at an edge already.
     pub fn either(
         &mut self,
         cond: Cond,
@@ -109,7 +109,7 @@ impl Emitter<'_> {
         self.both(cond, f)
     }
 
-    /// The same for blocks at an edge of which some are inside along their turns: these are told apart.
+    /// Both paths at an edge too, for blocks of which some are inside along their turns.
     pub fn nearly(
         &mut self,
         cond: Cond,
@@ -124,6 +124,7 @@ impl Emitter<'_> {
         result
     }
 
+    /// The same statements where a condition is known to hold, and where it is not.
     pub fn both(
         &mut self,
         cond: Cond,
