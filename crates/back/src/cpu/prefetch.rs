@@ -193,11 +193,7 @@ fn front(
     let mut moving = None;
     for (axis, form) in place.iter().enumerate() {
         let step = form.coefficient(fastest).as_constant()?;
-        let inside = form.terms().any(|(atom, _)| match atom {
-            Atom::Dim(_) => false,
-            Atom::Floor(form, _) | Atom::Mod(form, _) => form.dims().contains(&fastest),
-        });
-        if inside || step < 0 || (step > 0 && moving.is_some()) {
+        if form.has_digit_of(fastest) || step < 0 || (step > 0 && moving.is_some()) {
             return None;
         }
         if step > 0 {

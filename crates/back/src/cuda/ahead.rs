@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 
 use systola_ir::DimId;
-use systola_ir::form::{Atom, Form};
+use systola_ir::form::Form;
 use systola_ir::kernel::{Access, Kernel, Stmt};
 
 use super::Cuda;
@@ -93,7 +93,7 @@ fn add<'k>(load: &'k Access, var: DimId, loads: &mut Vec<&'k Access>) {
         return;
     };
     let moves = |form: &Form| match form.coefficient(var).as_constant() {
-        Some(step) => step > 0 && !form.terms().any(|(atom, _)| is_digit(atom, var)),
+        Some(step) => step > 0 && !form.has_digit_of(var),
         None => false,
     };
     if !rows.iter().any(moves) {
@@ -114,13 +114,6 @@ fn add<'k>(load: &'k Access, var: DimId, loads: &mut Vec<&'k Access>) {
         }
     }
     loads.push(load);
-}
-
-fn is_digit(atom: &Atom, var: DimId) -> bool {
-    match atom {
-        Atom::Dim(_) => false,
-        Atom::Floor(form, _) | Atom::Mod(form, _) => form.dims().contains(&var),
-    }
 }
 
 /// From one place to another of the same array, where it is known.
