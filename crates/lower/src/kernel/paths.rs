@@ -133,24 +133,12 @@ impl Emitter<'_> {
         if matches!(cond, Cond::Const(_)) {
             return f(self);
         }
-        self.registers.flush(&mut self.b);
-        let around = self.facts.clone();
-        self.facts = around.with(cond.clone());
-        self.b.begin();
-        let then = f(self);
-        self.registers.flush(&mut self.b);
-        let then_stmts = self.b.end();
-        then?;
-        self.facts = around;
-        self.b.begin();
-        let otherwise = self.at_the_edge(f);
-        self.registers.flush(&mut self.b);
-        let otherwise_stmts = self.b.end();
-        otherwise?;
+        let then = self.apart_where(self.facts.with(cond.clone()), f)?;
+        let otherwise = self.apart(&mut |e| e.at_the_edge(f))?;
         self.b.push(Stmt::If {
             cond,
-            then: then_stmts,
-            otherwise: otherwise_stmts,
+            then,
+            otherwise,
         });
         Ok(())
     }
