@@ -421,19 +421,7 @@ fn shared_arrays(cx: &mut Context<'_>) -> Result<(Vec<String>, bool), Fault> {
 impl Dialect for Cuda {
     /// All lanes take part in a shuffle, also those whose reader is behind a condition.
     fn stays(&self, op: &Op) -> bool {
-        match op {
-            Op::Shuffle { .. } | Op::Slide { .. } => true,
-            Op::Lit(_)
-            | Op::Index(_)
-            | Op::Get(_)
-            | Op::Unary(..)
-            | Op::Binary(..)
-            | Op::Cast(_)
-            | Op::Select { .. }
-            | Op::Choose { .. }
-            | Op::Load { .. }
-            | Op::Lookup { .. } => false,
-        }
+        op.effects().crosses_lanes
     }
 
     fn meet(&self, stmt: &Stmt) -> Option<&'static str> {

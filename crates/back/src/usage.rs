@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use systola_ir::RegId;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Memory, Op, Stmt};
+use systola_ir::{RegId, ValueId};
 
 /// What an expression depends on that statements can change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,59 +37,24 @@ impl Places {
 
 /// What an operation itself reads besides values.
 pub fn reads(op: &Op) -> Places {
-    let mut places = Places::default();
-    match op {
-        Op::Get(reg) => {
-            places.regs.insert(*reg);
-        }
-        Op::Load { from, .. } => {
-            places.memories.insert(from.memory);
-        }
-        Op::Lookup { memory, .. } => {
-            places.memories.insert(*memory);
-        }
-        Op::Lit(_)
-        | Op::Index(_)
-        | Op::Unary(..)
-        | Op::Binary(..)
-        | Op::Cast(_)
-        | Op::Select { .. }
-        | Op::Choose { .. }
-        | Op::Shuffle { .. }
-        | Op::Slide { .. } => {}
+    let does = op.effects();
+    Places {
+        regs: does.get.into_iter().collect(),
+        memories: does.reads().into_iter().collect(),
+        all_memory: false,
     }
-    places
 }
 
 /// What a statement may change, with all that is inside of it.
 pub fn writes(stmt: &Stmt) -> Places {
     let mut places = Places::default();
-    collect_writes(stmt, &mut places);
+    walk(std::slice::from_ref(stmt), &mut |stmt| {
+        let does = stmt.effects();
+        places.regs.extend(does.set);
+        places.memories.extend(does.writes());
+        places.all_memory |= does.orders.is_some();
+    });
     places
-}
-
-fn collect_writes(stmt: &Stmt, places: &mut Places) {
-    match stmt {
-        Stmt::Set(reg, _) => {
-            places.regs.insert(*reg);
-        }
-        Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } | Stmt::Copy { to, .. } => {
-            places.memories.insert(to.memory);
-        }
-        Stmt::WaitCopies { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. } => places.all_memory = true,
-        Stmt::For { body, .. } => body.iter().for_each(|s| collect_writes(s, places)),
-        Stmt::If {
-            then, otherwise, ..
-        } => then
-            .iter()
-            .chain(otherwise)
-            .for_each(|s| collect_writes(s, places)),
-        Stmt::Let(..) | Stmt::LoadWide { .. } | Stmt::CommitCopies | Stmt::Comment(_) => {}
-    }
 }
 
 /// Which values and registers matter, and how often values are read by what matters.
@@ -114,14 +79,13 @@ impl Usage {
         while changed {
             changed = false;
             walk(&kernel.body, &mut |stmt| {
-                let live = is_live(stmt, &live_values, &live_regs);
-                if !live {
+                if !is_live(stmt, |v| live_values[v.index()], |r| live_regs[r.index()]) {
                     return;
                 }
                 for v in stmt.uses() {
                     changed |= !std::mem::replace(&mut live_values[v.index()], true);
                 }
-                if let Stmt::Let(_, Op::Get(reg)) = stmt {
+                if let Some(reg) = stmt.effects().get {
                     changed |= !std::mem::replace(&mut live_regs[reg.index()], true);
                 }
             });
@@ -130,33 +94,15 @@ impl Usage {
         let mut written = BTreeSet::new();
         let mut has_flags = false;
         walk(&kernel.body, &mut |stmt| {
-            if is_live(stmt, &live_values, &live_regs) {
+            if is_live(stmt, |v| live_values[v.index()], |r| live_regs[r.index()]) {
                 for v in stmt.uses() {
                     reads[v.index()] += 1;
                 }
             }
-            match stmt {
-                Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } | Stmt::Copy { to, .. } => {
-                    written.insert(to.memory);
-                }
-                Stmt::Signal { flag: access }
-                | Stmt::Await { flag: access, .. }
-                | Stmt::Ticket {
-                    counter: access, ..
-                } => {
-                    written.insert(access.memory);
-                    has_flags = true;
-                }
-                Stmt::Let(..)
-                | Stmt::Set(..)
-                | Stmt::LoadWide { .. }
-                | Stmt::CommitCopies
-                | Stmt::WaitCopies { .. }
-                | Stmt::For { .. }
-                | Stmt::If { .. }
-                | Stmt::Barrier
-                | Stmt::Comment(_) => {}
-            }
+            let does = stmt.effects();
+            written.extend(does.writes());
+            written.extend(does.flag.map(|flag| flag.memory));
+            has_flags |= does.flag.is_some();
         });
         let mut near = vec![true; kernel.values.len()];
         find_near(&kernel.body, &mut near);
@@ -190,47 +136,25 @@ fn find_near(stmts: &[Stmt], near: &mut [bool]) {
     }
 }
 
-/// Does the statement do anything that is seen later?
-fn is_live(stmt: &Stmt, values: &[bool], regs: &[bool]) -> bool {
-    match stmt {
-        Stmt::Let(v, _) => values[v.index()],
-        Stmt::LoadWide { to, .. } => to.iter().any(|v| values[v.index()]),
-        Stmt::Set(reg, _) => regs[reg.index()],
-        Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::Copy { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::For { .. }
-        | Stmt::If { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. }
-        | Stmt::Comment(_) => true,
+/// Does the statement do anything that is seen later? What makes a value or sets a register does if that is alive.
+fn is_live(stmt: &Stmt, value: impl Fn(ValueId) -> bool, reg: impl Fn(RegId) -> bool) -> bool {
+    let made = stmt.defs();
+    match stmt.effects().set {
+        Some(set) => reg(set),
+        None => made.is_empty() || made.into_iter().any(value),
     }
 }
 
 /// Would printing these statements print more than comments?
 pub fn does_something(stmts: &[Stmt], usage: &Usage) -> bool {
-    stmts.iter().any(|stmt| match stmt {
-        Stmt::Let(v, _) => usage.reads[v.index()] > 0,
-        Stmt::LoadWide { to, .. } => to.iter().any(|v| usage.reads[v.index()] > 0),
-        Stmt::Set(reg, _) => usage.live_regs[reg.index()],
-        Stmt::For { body, .. } => does_something(body, usage),
-        Stmt::If {
-            then, otherwise, ..
-        } => does_something(then, usage) || does_something(otherwise, usage),
-        Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::Copy { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. } => true,
-        Stmt::Comment(_) => false,
+    let is_read = |v: ValueId| usage.reads[v.index()] > 0;
+    let is_live_reg = |reg: RegId| usage.live_regs[reg.index()];
+    stmts.iter().any(|stmt| {
+        let inside = stmt.bodies();
+        if !inside.is_empty() {
+            return inside.into_iter().any(|list| does_something(list, usage));
+        }
+        !matches!(stmt, Stmt::Comment(_)) && is_live(stmt, is_read, is_live_reg)
     })
 }
 
@@ -240,7 +164,10 @@ pub fn does_something(stmts: &[Stmt], usage: &Usage) -> bool {
 pub fn declaring_sets(kernel: &Kernel) -> Vec<Option<usize>> {
     let touches = |stmts: &[Stmt], reg: RegId| {
         let mut found = false;
-        walk(stmts, &mut |s| found |= touches_reg(s, reg));
+        walk(stmts, &mut |s| {
+            let does = s.effects();
+            found |= does.get == Some(reg) || does.set == Some(reg);
+        });
         found
     };
     let mut numbers = std::collections::BTreeMap::new();
@@ -275,25 +202,4 @@ pub fn declaring_sets(kernel: &Kernel) -> Vec<Option<usize>> {
     (0..kernel.regs.len())
         .map(|n| find(RegId::from(n)))
         .collect()
-}
-
-fn touches_reg(stmt: &Stmt, reg: RegId) -> bool {
-    match stmt {
-        Stmt::Let(_, Op::Get(from)) => *from == reg,
-        Stmt::Set(to, _) => *to == reg,
-        Stmt::Let(..)
-        | Stmt::LoadWide { .. }
-        | Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::Copy { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::For { .. }
-        | Stmt::If { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. }
-        | Stmt::Comment(_) => false,
-    }
 }

@@ -8,11 +8,13 @@
 //! * [`brute`]: legality by trying every point.
 //! * [`emulate`]: printed CUDA C++, run thread by thread.
 //! * [`mod@examine`]: any text through every check and, where it is legal, through a run.
+//! * [`processors`]: work on all of them, and the time it took.
 
 pub mod brute;
 pub mod draw;
 pub mod emulate;
 pub mod examine;
 pub mod gallery;
+pub mod processors;
 pub mod reference;
 pub mod tensor;

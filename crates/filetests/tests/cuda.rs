@@ -5,12 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use systola::rt::cuda::{CudaCompileOptions, Resources, compile_only, nvrtc_version};
 use systola_driver::{Fix, cuda_machine, emit_cuda, lower};
 use systola_filetests::gallery::{self, Algorithm, File};
+use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
@@ -98,27 +97,6 @@ fn every_mapping_compiles_without_a_warning() {
         failures.join("\n\n")
     );
     assert!(rows.len() > 150, "{}", rows.len());
-}
-
-/// In the order of the items.
-fn on_all_processors<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
-    let next = AtomicUsize::new(0);
-    let done = Mutex::new(Vec::new());
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                loop {
-                    let n = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(n) else { break };
-                    let result = f(item);
-                    done.lock().expect("no thread panicked").push((n, result));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().expect("no thread panicked");
-    done.sort_by_key(|(n, _)| *n);
-    done.into_iter().map(|(_, result)| result).collect()
 }
 
 fn source(

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use systola_filetests::examine::{Reached, examine};
 use systola_filetests::gallery;
+use systola_filetests::processors::processor_time;
 use systola_filetests::tensor::Rng;
 
 const CASES: u64 = 1500;
@@ -171,17 +172,6 @@ fn long_conditions_and_many_equations_take_bounded_time() {
         assert_eq!(reached.parsed, 1, "{name} does not parse\n{text}");
         assert!(time < 2 * LIMIT, "{name} takes {time:.1?}");
     }
-}
-
-/// Processor time of this thread; where the system does not tell, time.
-fn processor_time() -> Duration {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = stat.and_then(|s| s.split_whitespace().next().and_then(|n| n.parse().ok()));
-    nanos.map_or_else(
-        || START.get_or_init(Instant::now).elapsed(),
-        Duration::from_nanos,
-    )
 }
 
 /// The most memory this process ever had, where the system tells.

@@ -253,6 +253,14 @@ impl Form {
         }
     }
 
+    /// Does an iterator occur in a quotient or a remainder? Then its coefficient does not tell all.
+    pub fn has_digit_of(&self, dim: DimId) -> bool {
+        self.terms.keys().any(|atom| match atom {
+            Atom::Dim(_) => false,
+            Atom::Floor(inner, _) | Atom::Mod(inner, _) => inner.dims().contains(&dim),
+        })
+    }
+
     #[must_use]
     pub fn add(&self, other: &Form) -> Form {
         let mut sum = self.clone();
@@ -888,6 +896,14 @@ mod tests {
         assert!(!i.modulo(2).differs_from(&i.plus(2).modulo(2)));
         assert!(!i.modulo(2).differs_from(&i.plus(1).modulo(3)));
         assert!(!i.modulo(2).plus(1).differs_from(&i.plus(1).modulo(2)));
+    }
+
+    #[test]
+    fn digits_are_quotients_and_remainders() {
+        let (i, j) = (Form::from(DimId(0)), Form::from(DimId(1)));
+        let form = i.add(&j.plus(1).floor_div(4));
+        assert!(form.has_digit_of(DimId(1)) && !form.has_digit_of(DimId(0)));
+        assert!(i.floor_div(2).add(&j).modulo(8).has_digit_of(DimId(0)));
     }
 
     #[test]

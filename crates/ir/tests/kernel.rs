@@ -1,5 +1,6 @@
 //! Kernels print for people, and ill-formed ones are refused in words.
 
+use systola_ir::kernel::effects::Scope;
 use systola_ir::kernel::visit::{MapForms, Rewrite, map_forms, rewrite, walk};
 use systola_ir::kernel::{
     Access, Buffer, BufferKind, Host, Kernel, Memory, Op, Program, Reg, Shape, Shared, Size, Stmt,
@@ -269,74 +270,79 @@ fn a_register_is_not_read_later_than_it_was() {
     );
 }
 
-#[test]
-fn every_statement_prints() {
+/// All kinds of statements but the plain ones.
+fn all_kinds() -> Vec<Stmt> {
     let when = |access: Access, when| Access { when, ..access };
     let select = Op::Select {
         cond: v(8),
         then: v(1),
         otherwise: v(4),
     };
+    vec![
+        Stmt::Comment("what a person reads".into()),
+        Stmt::Ticket {
+            var: P,
+            counter: at(READY, 0),
+        },
+        Stmt::LoadWide {
+            to: vec![v(0), v(1)],
+            from: when(at(X, L), Cond::cmp(Rel::Lt, L, 4)),
+            otherwise: Some(Literal::Int(1)),
+        },
+        Stmt::Copy {
+            to: at(STAGE, L),
+            from: when(at(X, L), Cond::cmp(Rel::Lt, L, P)),
+            width: 1,
+            engine: Engine::CpAsync,
+        },
+        Stmt::CommitCopies,
+        Stmt::WaitCopies { pending: 0 },
+        Stmt::Barrier,
+        assign(7, Op::Cast(v(0))),
+        assign(
+            2,
+            Op::Lookup {
+                memory: STAGE,
+                index: vec![v(7)],
+            },
+        ),
+        assign(
+            3,
+            Op::Slide {
+                low: Some(v(2)),
+                high: None,
+                by: 3,
+            },
+        ),
+        assign(
+            4,
+            Op::Shuffle {
+                value: v(3),
+                from: Form::from(L).plus(-1),
+            },
+        ),
+        assign(8, Op::Binary(BinOp::Lt, v(3), v(4))),
+        assign(5, select),
+        Stmt::If {
+            cond: Cond::cmp(Rel::Eq, W, 1),
+            then: vec![Stmt::StoreWide {
+                to: at(Y, L),
+                values: vec![v(5), v(0)],
+            }],
+            otherwise: vec![store(when(at(Y, L), Cond::cmp(Rel::Ge, L, 2)), 5)],
+        },
+        Stmt::Await {
+            flag: at(READY, B),
+            at_least: Form::from(H),
+        },
+        Stmt::Signal { flag: at(READY, B) },
+    ]
+}
+
+#[test]
+fn every_statement_prints() {
     check_text(
-        vec![
-            Stmt::Comment("what a person reads".into()),
-            Stmt::Ticket {
-                var: P,
-                counter: at(READY, 0),
-            },
-            Stmt::LoadWide {
-                to: vec![v(0), v(1)],
-                from: when(at(X, L), Cond::cmp(Rel::Lt, L, 4)),
-                otherwise: Some(Literal::Int(1)),
-            },
-            Stmt::Copy {
-                to: at(STAGE, L),
-                from: when(at(X, L), Cond::cmp(Rel::Lt, L, P)),
-                width: 1,
-                engine: Engine::CpAsync,
-            },
-            Stmt::CommitCopies,
-            Stmt::WaitCopies { pending: 0 },
-            Stmt::Barrier,
-            assign(7, Op::Cast(v(0))),
-            assign(
-                2,
-                Op::Lookup {
-                    memory: STAGE,
-                    index: vec![v(7)],
-                },
-            ),
-            assign(
-                3,
-                Op::Slide {
-                    low: Some(v(2)),
-                    high: None,
-                    by: 3,
-                },
-            ),
-            assign(
-                4,
-                Op::Shuffle {
-                    value: v(3),
-                    from: Form::from(L).plus(-1),
-                },
-            ),
-            assign(8, Op::Binary(BinOp::Lt, v(3), v(4))),
-            assign(5, select),
-            Stmt::If {
-                cond: Cond::cmp(Rel::Eq, W, 1),
-                then: vec![Stmt::StoreWide {
-                    to: at(Y, L),
-                    values: vec![v(5), v(0)],
-                }],
-                otherwise: vec![store(when(at(Y, L), Cond::cmp(Rel::Ge, L, 2)), 5)],
-            },
-            Stmt::Await {
-                flag: at(READY, B),
-                at_least: Form::from(H),
-            },
-            Stmt::Signal { flag: at(READY, B) },
-        ],
+        all_kinds(),
         &[
             "// what a person reads",
             "ticket p from ready[0];",
@@ -639,4 +645,55 @@ fn rewriting_reaches_everything() {
         VarKind::Block { lo, .. } => assert_eq!(lo[0].as_constant(), Some(10)),
         other => panic!("{other:?}"),
     }
+}
+
+#[test]
+fn a_statement_says_what_it_does() {
+    let mut body = all_kinds();
+    body.push(assign(6, Op::Get(ACC)));
+    body.push(Stmt::Set(ACC, v(6)));
+    body.push(assign(9, load(at(STAGE, L))));
+    let (mut reads, mut writes, mut flags, mut widths) = (vec![], vec![], vec![], vec![]);
+    let (mut gets, mut sets, mut loads, mut waits) = (0, 0, vec![], vec![]);
+    walk(&body, &mut |stmt| {
+        let does = stmt.effects();
+        reads.extend(does.reads());
+        writes.extend(does.writes());
+        flags.extend(does.flag.map(|flag| flag.memory));
+        widths.extend(does.read.into_iter().chain(does.write).map(|(_, n)| n));
+        gets += usize::from(does.get == Some(ACC));
+        sets += usize::from(does.set == Some(ACC));
+        loads.extend(stmt.global_load().map(|(from, n)| (from.memory, n)));
+        waits.extend(does.orders);
+        let read: Vec<Access> = stmt.accesses().into_iter().cloned().collect();
+        let mut stmt = stmt.clone();
+        let changed: Vec<Access> = stmt.accesses_mut().into_iter().map(|a| a.clone()).collect();
+        assert_eq!(read, changed);
+    });
+    assert_eq!(reads, [X, X, STAGE, STAGE]);
+    assert_eq!(writes, [STAGE, Y, Y]);
+    assert_eq!(flags, [READY; 3]);
+    assert_eq!(widths, [2, 1, 1, 2, 1, 1]);
+    assert_eq!((gets, sets), (1, 1));
+    assert_eq!(
+        loads,
+        [(X, 2)],
+        "neither the copy nor the load of a shared array"
+    );
+    let block = Scope::Block;
+    assert_eq!(waits, [block, Scope::Warp, block, block, block]);
+}
+
+#[test]
+fn work_is_what_every_lane_computes_for_itself() {
+    let kernel = program(Vec::new()).kernels.remove(0);
+    let sum = |to| assign(to, Op::Binary(BinOp::Add, v(0), v(0)));
+    assert_eq!(kernel.values[0].shape, Shape::Varying);
+    assert!(kernel.is_work(&sum(0)));
+    let uniform = 6;
+    assert_eq!(kernel.values[uniform].shape, Shape::Uniform);
+    assert!(!kernel.is_work(&sum(uniform as u32)));
+    assert!(!kernel.is_work(&assign(0, load(at(X, L)))));
+    assert!(!kernel.is_work(&assign(0, Op::Get(ACC))));
+    assert!(!kernel.is_work(&Stmt::Barrier));
 }

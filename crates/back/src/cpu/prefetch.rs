@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use systola_ir::form::{Atom, Form, Poly};
-use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Shape, Stmt, VarKind};
+use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Program, Stmt, VarKind};
 use systola_ir::{BufferId, DimId};
 
 use super::Cpu;
@@ -193,11 +193,7 @@ fn front(
     let mut moving = None;
     for (axis, form) in place.iter().enumerate() {
         let step = form.coefficient(fastest).as_constant()?;
-        let inside = form.terms().any(|(atom, _)| match atom {
-            Atom::Dim(_) => false,
-            Atom::Floor(form, _) | Atom::Mod(form, _) => form.dims().contains(&fastest),
-        });
-        if inside || step < 0 || (step > 0 && moving.is_some()) {
+        if form.has_digit_of(fastest) || step < 0 || (step > 0 && moving.is_some()) {
             return None;
         }
         if step > 0 {
@@ -235,81 +231,61 @@ fn look(
 ) -> Option<i128> {
     let mut work = 0i128;
     for stmt in stmts {
-        let mut read = |from: &Access, width: usize| found.read(program, spans, from, width);
-        match stmt {
-            Stmt::Let(value, op) => match op {
-                Op::Load { from, .. } => read(from, 1),
-                Op::Lookup { memory, .. } => found.scatter(*memory),
-                Op::Unary(..)
-                | Op::Binary(..)
-                | Op::Select { .. }
-                | Op::Choose { .. }
-                | Op::Shuffle { .. }
-                | Op::Slide { .. }
-                | Op::Cast(_) => {
-                    let shape = kernel.values[value.index()].shape;
-                    work += i128::from(shape == Shape::Varying);
-                }
-                Op::Lit(_) | Op::Index(_) | Op::Get(_) => {}
-            },
-            Stmt::LoadWide { to, from, .. } => read(from, to.len()),
-            Stmt::Copy { from, width, .. } => read(from, *width as usize),
-            Stmt::For {
-                var,
-                lo,
-                hi,
-                step,
-                body,
-            } => {
-                let all = |forms: &[Form]| -> Option<Vec<i128>> {
-                    forms.iter().map(Form::as_constant).collect()
-                };
-                let (lo, hi) = (*all(lo)?.iter().max()?, *all(hi)?.iter().min()?);
-                if lo >= hi {
-                    continue;
-                }
-                let last = (hi - 1 - lo) / step;
-                let around = spans.insert(*var, (lo, lo + last * step));
-                let n_loops = found.loops.len();
-                let inside = look(program, kernel, body, spans, found)?;
+        work += i128::from(kernel.is_work(stmt));
+        let does = stmt.effects();
+        if let Some((from, width)) = does.read {
+            found.read(program, spans, from, width);
+        }
+        if let Some(memory) = does.lookup {
+            found.scatter(memory);
+        }
+        if let Stmt::For {
+            var,
+            lo,
+            hi,
+            step,
+            body,
+        } = stmt
+        {
+            let all = |forms: &[Form]| -> Option<Vec<i128>> {
+                forms.iter().map(Form::as_constant).collect()
+            };
+            let (lo, hi) = (*all(lo)?.iter().max()?, *all(hi)?.iter().min()?);
+            if lo >= hi {
+                continue;
+            }
+            let last = (hi - 1 - lo) / step;
+            let around = spans.insert(*var, (lo, lo + last * step));
+            let n_loops = found.loops.len();
+            let inside = look(program, kernel, body, spans, found)?;
+            found.loops.truncate(n_loops);
+            match around {
+                Some(span) => spans.insert(*var, span),
+                None => spans.remove(var),
+            };
+            let all = inside.checked_mul(last + 1)?;
+            if *step == 1 {
+                found.loops.push(Turns {
+                    var: *var,
+                    first: lo,
+                    count: last + 1,
+                    work: all,
+                });
+            }
+            work = work.checked_add(all)?;
+        }
+        if let Stmt::If {
+            then, otherwise, ..
+        } = stmt
+        {
+            let then = look(program, kernel, then, spans, found)?;
+            let n_loops = found.loops.len();
+            let otherwise = look(program, kernel, otherwise, spans, found)?;
+            // The longer one is often that of the edge, which tests more.
+            if then > 0 {
                 found.loops.truncate(n_loops);
-                match around {
-                    Some(span) => spans.insert(*var, span),
-                    None => spans.remove(var),
-                };
-                let all = inside.checked_mul(last + 1)?;
-                if *step == 1 {
-                    found.loops.push(Turns {
-                        var: *var,
-                        first: lo,
-                        count: last + 1,
-                        work: all,
-                    });
-                }
-                work = work.checked_add(all)?;
             }
-            Stmt::If {
-                then, otherwise, ..
-            } => {
-                let then = look(program, kernel, then, spans, found)?;
-                let n_loops = found.loops.len();
-                let otherwise = look(program, kernel, otherwise, spans, found)?;
-                // The longer one is often that of the edge, which tests more.
-                if then > 0 {
-                    found.loops.truncate(n_loops);
-                }
-                work = work.checked_add(if then > 0 { then } else { otherwise })?;
-            }
-            Stmt::Set(..)
-            | Stmt::Store { .. }
-            | Stmt::StoreWide { .. }
-            | Stmt::CommitCopies
-            | Stmt::WaitCopies { .. }
-            | Stmt::Barrier
-            | Stmt::Signal { .. }
-            | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
-            | Stmt::Comment(_) => {}
+            work = work.checked_add(if then > 0 { then } else { otherwise })?;
         }
     }
     Some(work)
@@ -317,9 +293,7 @@ fn look(
 
 impl Found {
     fn scatter(&mut self, memory: Memory) {
-        if let Memory::Global(buffer) = memory {
-            self.scattered.insert(buffer);
-        }
+        self.scattered.extend(memory.buffer());
     }
 
     /// Adds what an access of so many neighbours reads while the variables go through their spans.
@@ -330,7 +304,7 @@ impl Found {
         from: &Access,
         width: usize,
     ) {
-        let Memory::Global(buffer) = from.memory else {
+        let Some(buffer) = from.memory.buffer() else {
             return;
         };
         match program.buffers[buffer.index()].kind {

@@ -29,7 +29,7 @@ pub fn write_only(program: &Program) -> BTreeSet<BufferId> {
         .collect();
     for kernel in &program.kernels {
         walk(&kernel.body, &mut |stmt| {
-            if let Some(Memory::Global(buffer)) = stmt.reads() {
+            if let Some(buffer) = stmt.effects().reads().and_then(Memory::buffer) {
                 outputs.remove(&buffer);
             }
         });

@@ -11,7 +11,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use systola_ir::form::{Cond, Form, Poly};
-use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::effects::Scope;
+use systola_ir::kernel::visit::{Rewrite, rewrite, walk};
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Shape, Shared, Stmt, Value, Var, VarKind};
 use systola_ir::{DimId, RegId, Scalar, SharedId, ValueId};
 
@@ -64,21 +65,9 @@ enum Part {
     Around(Stmt, Vec<Vec<Part>>),
 }
 
+/// Do all warps come to it together?
 fn is_common(stmt: &Stmt) -> bool {
-    match stmt {
-        Stmt::Barrier | Stmt::Signal { .. } | Stmt::Await { .. } | Stmt::Ticket { .. } => true,
-        Stmt::Let(..)
-        | Stmt::Set(..)
-        | Stmt::LoadWide { .. }
-        | Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::Copy { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::For { .. }
-        | Stmt::If { .. }
-        | Stmt::Comment(_) => false,
-    }
+    stmt.effects().orders == Some(Scope::Block)
 }
 
 fn cut(
@@ -102,7 +91,8 @@ fn cut(
             continue;
         }
         close(&mut own, parts, regions);
-        if forms_of(stmt).iter().any(|f| f.dims().contains(&warp)) {
+        // Bounds, conditions and flags, on which all warps must agree.
+        if stmt.forms().iter().any(|f| f.dims().contains(&warp)) {
             return Err(Fault::unsupported(
                 "a barrier or flag under a condition that differs between warps",
             ));
@@ -121,27 +111,6 @@ fn cut(
     }
     close(&mut own, parts, regions);
     Ok(())
-}
-
-/// The forms that all warps must agree on: bounds, conditions and flags of a statement.
-fn forms_of(stmt: &Stmt) -> Vec<&Form> {
-    match stmt {
-        Stmt::For { .. }
-        | Stmt::If { .. }
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. } => stmt.forms(),
-        Stmt::Let(..)
-        | Stmt::Set(..)
-        | Stmt::LoadWide { .. }
-        | Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::Copy { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::Barrier
-        | Stmt::Comment(_) => Vec::new(),
-    }
 }
 
 /// The statement with other lists inside of it.
@@ -284,7 +253,7 @@ impl Split {
                     stmts.push(with_children(stmt, lists));
                 }
                 Part::Region(region, own) => {
-                    let body = self.region(*region, own);
+                    let body = self.region(*region, own)?;
                     stmts.push(Stmt::For {
                         var: self.warp,
                         lo: vec![Form::zero()],
@@ -299,7 +268,7 @@ impl Split {
     }
 
     /// A region for one warp: what it reads of earlier ones is fetched in front.
-    fn region(&mut self, region: usize, own: &[Stmt]) -> Vec<Stmt> {
+    fn region(&mut self, region: usize, own: &[Stmt]) -> Result<Vec<Stmt>, Fault> {
         let mut read = BTreeSet::new();
         walk(own, &mut |stmt| read.extend(stmt.uses()));
         let mut stmts = Vec::new();
@@ -323,8 +292,9 @@ impl Split {
             renamed.insert(value, fetched);
             stmts.push(Stmt::Let(fetched, op));
         }
-        self.rewrite(own, &renamed, &mut stmts);
-        stmts
+        let own = rewrite(own, &Renamed(renamed))?;
+        stmts.extend(self.at_home(own));
+        Ok(stmts)
     }
 
     fn fresh(&mut self, value: Value) -> ValueId {
@@ -332,106 +302,48 @@ impl Split {
         ValueId::from(self.kernel.values.len() - 1)
     }
 
-    fn rewrite(
-        &mut self,
-        stmts: &[Stmt],
-        renamed: &BTreeMap<ValueId, ValueId>,
-        into: &mut Vec<Stmt>,
-    ) {
-        let name = |v: &ValueId| renamed.get(v).copied().unwrap_or(*v);
-        for stmt in stmts {
-            let new = match stmt {
-                Stmt::Let(v, Op::Get(reg)) => match self.kept_regs.get(reg) {
-                    Some(array) => {
-                        let shape = self.kernel.regs[reg.index()].shape;
-                        let from = self.own(*array, shape);
-                        let otherwise = None;
-                        Stmt::Let(*v, Op::Load { from, otherwise })
-                    }
-                    None => stmt.clone(),
-                },
-                Stmt::Let(v, op) => Stmt::Let(*v, rename_op(op, &name)),
-                Stmt::Set(reg, value) => match self.kept_regs.get(reg) {
-                    Some(array) => Stmt::Store {
-                        to: self.own(*array, self.kernel.regs[reg.index()].shape),
-                        value: name(value),
-                    },
-                    None => Stmt::Set(*reg, name(value)),
-                },
-                Stmt::Store { to, value } => Stmt::Store {
-                    to: to.clone(),
-                    value: name(value),
-                },
-                Stmt::StoreWide { to, values } => Stmt::StoreWide {
-                    to: to.clone(),
-                    values: values.iter().map(name).collect(),
-                },
-                Stmt::For { .. } | Stmt::If { .. } => {
-                    let mut lists = Vec::new();
-                    for list in stmt.bodies() {
-                        let mut inner = Vec::new();
-                        self.rewrite(list, renamed, &mut inner);
-                        lists.push(inner);
-                    }
-                    with_children(stmt, lists)
-                }
-                Stmt::LoadWide { .. }
-                | Stmt::Copy { .. }
-                | Stmt::CommitCopies
-                | Stmt::WaitCopies { .. }
-                | Stmt::Barrier
-                | Stmt::Signal { .. }
-                | Stmt::Await { .. }
-                | Stmt::Ticket { .. }
-                | Stmt::Comment(_) => stmt.clone(),
-            };
-            into.push(new);
-            for value in stmt.defs() {
+    /// The statements with what is kept for the warp read from its arrays and written to them.
+    fn at_home(&self, stmts: Vec<Stmt>) -> Vec<Stmt> {
+        let mut made = Vec::with_capacity(stmts.len());
+        for mut stmt in stmts {
+            for body in stmt.bodies_mut() {
+                *body = self.at_home(std::mem::take(body));
+            }
+            if let Stmt::Let(value, Op::Get(reg)) = stmt
+                && let Some(from) = self.home_of(reg)
+            {
+                let otherwise = None;
+                stmt = Stmt::Let(value, Op::Load { from, otherwise });
+            }
+            if let Stmt::Set(reg, value) = stmt
+                && let Some(to) = self.home_of(reg)
+            {
+                stmt = Stmt::Store { to, value };
+            }
+            let values = stmt.defs();
+            made.push(stmt);
+            for value in values {
                 if let Some(array) = self.kept_values.get(&value) {
                     let to = self.own(*array, self.kernel.values[value.index()].shape);
-                    into.push(Stmt::Store { to, value });
+                    made.push(Stmt::Store { to, value });
                 }
             }
         }
+        made
+    }
+
+    /// Where a register is kept for this warp and lane, if it is.
+    fn home_of(&self, reg: RegId) -> Option<Access> {
+        let array = self.kept_regs.get(&reg)?;
+        Some(self.own(*array, self.kernel.regs[reg.index()].shape))
     }
 }
 
-fn rename_op(op: &Op, name: &impl Fn(&ValueId) -> ValueId) -> Op {
-    match op {
-        Op::Lit(_) | Op::Index(_) | Op::Get(_) | Op::Load { .. } => op.clone(),
-        Op::Unary(op, a) => Op::Unary(*op, name(a)),
-        Op::Binary(op, a, b) => Op::Binary(*op, name(a), name(b)),
-        Op::Cast(a) => Op::Cast(name(a)),
-        Op::Select {
-            cond,
-            then,
-            otherwise,
-        } => Op::Select {
-            cond: name(cond),
-            then: name(then),
-            otherwise: name(otherwise),
-        },
-        Op::Choose {
-            cond,
-            then,
-            otherwise,
-        } => Op::Choose {
-            cond: cond.clone(),
-            then: name(then),
-            otherwise: name(otherwise),
-        },
-        Op::Lookup { memory, index } => Op::Lookup {
-            memory: *memory,
-            index: index.iter().map(name).collect(),
-        },
-        Op::Shuffle { value, from } => Op::Shuffle {
-            value: name(value),
-            from: from.clone(),
-        },
-        Op::Slide { low, high, by } => Op::Slide {
-            low: low.as_ref().map(name),
-            high: high.as_ref().map(name),
-            by: *by,
-        },
+/// Values under other names.
+struct Renamed(BTreeMap<ValueId, ValueId>);
+
+impl Rewrite for Renamed {
+    fn value(&self, value: ValueId) -> ValueId {
+        self.0.get(&value).copied().unwrap_or(value)
     }
 }

@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 
 use systola_ir::DimId;
-use systola_ir::form::{Atom, Form};
-use systola_ir::kernel::{Access, Kernel, Memory, Op, Shape, Stmt};
+use systola_ir::form::Form;
+use systola_ir::kernel::{Access, Kernel, Stmt};
 
 use super::Cuda;
 use crate::c_family::Context;
@@ -71,56 +71,32 @@ fn look(kernel: &Kernel, stmts: &[Stmt], found: &mut Requests) {
 fn turn<'k>(kernel: &Kernel, stmts: &'k [Stmt], var: DimId, loads: &mut Vec<&'k Access>) -> usize {
     let mut work = 0;
     for stmt in stmts {
-        match stmt {
-            Stmt::Let(value, op) => match op {
-                Op::Load { from, .. } => add(from, var, loads),
-                Op::Unary(..)
-                | Op::Binary(..)
-                | Op::Select { .. }
-                | Op::Choose { .. }
-                | Op::Shuffle { .. }
-                | Op::Slide { .. }
-                | Op::Cast(_) => {
-                    let shape = kernel.values[value.index()].shape;
-                    work += usize::from(shape == Shape::Varying);
-                }
-                Op::Lit(_) | Op::Index(_) | Op::Get(_) | Op::Lookup { .. } => {}
-            },
-            Stmt::LoadWide { from, .. } => add(from, var, loads),
-            Stmt::If {
-                then, otherwise, ..
-            } => {
-                let then = turn(kernel, then, var, loads);
-                work += then.max(turn(kernel, otherwise, var, &mut Vec::new()));
-            }
-            Stmt::Set(..)
-            | Stmt::Store { .. }
-            | Stmt::StoreWide { .. }
-            | Stmt::Copy { .. }
-            | Stmt::CommitCopies
-            | Stmt::WaitCopies { .. }
-            | Stmt::For { .. }
-            | Stmt::Barrier
-            | Stmt::Signal { .. }
-            | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
-            | Stmt::Comment(_) => {}
+        work += usize::from(kernel.is_work(stmt));
+        if let Some((load, _)) = stmt.global_load() {
+            add(load, var, loads);
+        }
+        if let Stmt::If {
+            then, otherwise, ..
+        } = stmt
+        {
+            let then = turn(kernel, then, var, loads);
+            work += then.max(turn(kernel, otherwise, var, &mut Vec::new()));
         }
     }
     work
 }
 
-/// Adds a load from global memory whose row moves with the loop, if none is near it: of those that follow each other the first
+/// Adds a load whose row moves with the loop, if none is near it: of those that follow each other the first
 /// to come there is asked for.
 fn add<'k>(load: &'k Access, var: DimId, loads: &mut Vec<&'k Access>) {
     let Some((_, rows)) = load.index.split_last() else {
         return;
     };
     let moves = |form: &Form| match form.coefficient(var).as_constant() {
-        Some(step) => step > 0 && !form.terms().any(|(atom, _)| is_digit(atom, var)),
+        Some(step) => step > 0 && !form.has_digit_of(var),
         None => false,
     };
-    if !matches!(load.memory, Memory::Global(_)) || !rows.iter().any(moves) {
+    if !rows.iter().any(moves) {
         return;
     }
     for known in loads.iter_mut() {
@@ -138,13 +114,6 @@ fn add<'k>(load: &'k Access, var: DimId, loads: &mut Vec<&'k Access>) {
         }
     }
     loads.push(load);
-}
-
-fn is_digit(atom: &Atom, var: DimId) -> bool {
-    match atom {
-        Atom::Dim(_) => false,
-        Atom::Floor(form, _) | Atom::Mod(form, _) => form.dims().contains(&var),
-    }
 }
 
 /// From one place to another of the same array, where it is known.

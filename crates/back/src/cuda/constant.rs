@@ -6,8 +6,8 @@
 use std::collections::BTreeSet;
 
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{BufferKind, Kernel, Memory, Op, Program, Shape, Stmt};
-use systola_ir::{BufferId, Form};
+use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Shape, Stmt};
+use systola_ir::{BufferId, ValueId};
 
 /// Bytes of one array, and of all of them; the hardware has 64 KB for everything.
 const MOST_BYTES: i128 = 16 << 10;
@@ -58,35 +58,15 @@ fn look(
     read: &mut BTreeSet<BufferId>,
     varying: &mut BTreeSet<BufferId>,
 ) {
-    let mut seen = |memory: Memory, uniform: bool| {
-        if let Memory::Global(b) = memory {
-            read.insert(b);
-            if !uniform {
-                varying.insert(b);
-            }
-        }
+    let Some(buffer) = stmt.effects().reads().and_then(Memory::buffer) else {
+        return;
     };
-    let all_uniform = |index: &[Form]| index.iter().all(|form| kernel.is_uniform(form));
-    match stmt {
-        Stmt::Let(_, Op::Load { from, .. }) => seen(from.memory, all_uniform(&from.index)),
-        // Wide accesses and copies are for memory that is wide.
-        Stmt::LoadWide { from, .. } | Stmt::Copy { from, .. } => seen(from.memory, false),
-        Stmt::Let(_, Op::Lookup { memory, index }) => {
-            let of = |v: &systola_ir::ValueId| kernel.values[v.index()].shape;
-            seen(*memory, index.iter().all(|v| of(v) == Shape::Uniform));
-        }
-        Stmt::Let(..)
-        | Stmt::Set(..)
-        | Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::For { .. }
-        | Stmt::If { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. }
-        | Stmt::Comment(_) => {}
+    read.insert(buffer);
+    let one_place = |from: &Access| from.index.iter().all(|form| kernel.is_uniform(form));
+    let is_uniform = |value: &ValueId| kernel.values[value.index()].shape == Shape::Uniform;
+    let same = |op: &Op| op.access().is_none_or(one_place) && op.values().iter().all(is_uniform);
+    // Wide accesses and copies are for memory that is wide.
+    if !matches!(stmt, Stmt::Let(_, op) if same(op)) {
+        varying.insert(buffer);
     }
 }

@@ -39,7 +39,9 @@ impl Meetings {
 /// Memories that are both written and read here. What is only written is written once.
 fn tracked(kernel: &Kernel, usage: &Usage) -> BTreeSet<Memory> {
     let mut read = BTreeSet::new();
-    walk(&kernel.body, &mut |stmt| read.extend(stmt.reads()));
+    walk(&kernel.body, &mut |stmt| {
+        read.extend(stmt.effects().reads())
+    });
     read.intersection(&usage.written).copied().collect()
 }
 

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use systola::cpu::Effort;
 use systola::rt::Simd;
 use systola::{Compiled, CpuOptions, RunOptions, compile};
 use systola_filetests::gallery::{self, Algorithm, File};
+use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
 use systola_interp::{Arrays, run_system};
 
@@ -34,16 +34,9 @@ fn machine_code_computes_what_the_systems_compute() {
         .map(|a| (a.file.clone(), a))
         .collect();
     let files = gallery::files();
-    let next = AtomicUsize::new(0);
     let seen = Mutex::new(Seen::default());
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    try_file(file, algorithms.get(&file.path), &seen);
-                }
-            });
-        }
+    on_all_processors(&files, |file| {
+        try_file(file, algorithms.get(&file.path), &seen);
     });
     let seen = seen.into_inner().expect("no thread panicked");
     println!(

@@ -3,17 +3,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use systola_driver::{CudaArtifact, Fix, cuda_machine, emit_cuda, lower};
 use systola_filetests::emulate::Emulated;
 use systola_filetests::gallery::{self, Algorithm, File};
+use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
+use systola_filetests::tensor::Params;
 use systola_interp::run_system;
 use systola_ir::kernel::Program;
 
 use crate::cpu::{AT_SOME_SIZES, differs};
-use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
+use crate::support::{
+    assert_close, from_interp, mapping, ordered, parse, seeded, sizes, system, to_interp,
+};
 
 #[derive(Default)]
 struct Seen {
@@ -29,16 +32,9 @@ fn cuda_computes_what_the_systems_compute() {
         .map(|a| (a.file.clone(), a))
         .collect();
     let files = gallery::files();
-    let next = AtomicUsize::new(0);
     let seen = Mutex::new(Seen::default());
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    try_file(file, algorithms.get(&file.path), &seen);
-                }
-            });
-        }
+    on_all_processors(&files, |file| {
+        try_file(file, algorithms.get(&file.path), &seen);
     });
     let seen = seen.into_inner().expect("no thread panicked");
     println!("{} mappings, {} runs", seen.mappings, seen.runs);
@@ -98,12 +94,16 @@ fn a_missing_wait_shows() {
 #[test]
 fn many_sweeps_are_right_in_large_fields() {
     let cases = [
-        ("stencil/drift2d.ure", "eight", [[17, 570, 504], [17, 571, 503]]),
+        (
+            "stencil/drift2d.ure",
+            "eight",
+            [[17, 570, 504], [17, 571, 503]],
+        ),
         ("stencil/star2.ure", "four", [[9, 320, 252], [9, 319, 251]]),
         ("stencil/box3.ure", "six", [[13, 570, 504], [13, 571, 501]]),
     ];
     let files = gallery::files();
-    in_parallel(&cases, |(path, name, sizes)| {
+    on_all_processors(&cases, |(path, name, sizes)| {
         let file = files.iter().find(|f| f.path == *path);
         let module = parse(file.expect("it is there"));
         let mapping = mapping(&module, name);

@@ -1,12 +1,11 @@
 //! Many draws, examined on all processors.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use systola_driver::{check_system, load};
 use systola_filetests::draw::{Drawn, draw};
+use systola_filetests::processors::{on_all_processors, processor_time};
 use systola_ir::diag::Kind;
 
 use crate::case::{Case, located, sizes};
@@ -29,20 +28,13 @@ fn the_checker_agrees_with_every_point_tried_and_arrays_with_their_systems() {
     };
     let complete = seeds.end >= SYSTEMS && seeds.start == 0;
     let seeds: Vec<u64> = seeds.chain(more.iter().copied()).collect();
-    let next = AtomicUsize::new(0);
-    let all = Mutex::new(Tally::default());
-    std::thread::scope(|scope| {
-        for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            scope.spawn(|| {
-                let mut tally = Tally::default();
-                while let Some(seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    examine(*seed, &draw(*seed, MAPPINGS), &mut tally);
-                }
-                all.lock().expect("no thread panicked").add(tally);
-            });
-        }
+    let tallies = on_all_processors(&seeds, |seed| {
+        let mut tally = Tally::default();
+        examine(*seed, &draw(*seed, MAPPINGS), &mut tally);
+        tally
     });
-    let mut tally = all.into_inner().expect("no thread panicked");
+    let mut tally = Tally::default();
+    tallies.into_iter().for_each(|one| tally.add(one));
     println!("{}", tally.table());
     tally
         .times
@@ -135,15 +127,4 @@ fn examine(seed: u64, drawn: &Drawn, tally: &mut Tally) {
             .times
             .push((time, format!("seed {seed}, mapping {n}")));
     }
-}
-
-/// Processor time of this thread; where the system does not tell, time.
-fn processor_time() -> Duration {
-    static START: std::sync::OnceLock<Instant> = std::sync::OnceLock::new();
-    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
-    let nanos = stat.and_then(|s| s.split_whitespace().next().and_then(|n| n.parse().ok()));
-    nanos.map_or_else(
-        || START.get_or_init(Instant::now).elapsed(),
-        Duration::from_nanos,
-    )
 }

@@ -2,7 +2,7 @@
 
 use crate::form::{Cond, Form, Overflow};
 use crate::id::{DimId, RegId, ValueId};
-use crate::kernel::{Access, Host, Kernel, Memory, Op, Stmt, VarKind};
+use crate::kernel::{Access, Host, Kernel, Op, Stmt, VarKind};
 
 /// Calls `f` on every statement, outermost first, in the order they are written.
 pub fn walk<'a>(body: &'a [Stmt], f: &mut impl FnMut(&'a Stmt)) {
@@ -72,24 +72,6 @@ impl Op {
             } => vec![*then, *otherwise],
             Op::Lookup { index, .. } => index.clone(),
             Op::Slide { low, high, .. } => low.iter().chain(high).copied().collect(),
-        }
-    }
-
-    /// The access by position, if it is one.
-    pub fn access(&self) -> Option<&Access> {
-        match self {
-            Op::Load { from, .. } => Some(from),
-            Op::Lit(_)
-            | Op::Index(_)
-            | Op::Get(_)
-            | Op::Unary(..)
-            | Op::Binary(..)
-            | Op::Cast(_)
-            | Op::Select { .. }
-            | Op::Choose { .. }
-            | Op::Lookup { .. }
-            | Op::Shuffle { .. }
-            | Op::Slide { .. } => None,
         }
     }
 
@@ -216,46 +198,6 @@ impl Stmt {
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Comment(_) => None,
-        }
-    }
-
-    /// The memory whose elements it reads.
-    pub fn reads(&self) -> Option<Memory> {
-        match self {
-            Stmt::Let(_, Op::Lookup { memory, .. }) => Some(*memory),
-            Stmt::Let(_, op) => op.access().map(|from| from.memory),
-            Stmt::LoadWide { from, .. } | Stmt::Copy { from, .. } => Some(from.memory),
-            Stmt::Set(..)
-            | Stmt::Store { .. }
-            | Stmt::StoreWide { .. }
-            | Stmt::CommitCopies
-            | Stmt::WaitCopies { .. }
-            | Stmt::For { .. }
-            | Stmt::If { .. }
-            | Stmt::Barrier
-            | Stmt::Signal { .. }
-            | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
-            | Stmt::Comment(_) => None,
-        }
-    }
-
-    /// Its own accesses, what it reads before what it writes.
-    pub fn accesses(&self) -> Vec<&Access> {
-        match self {
-            Stmt::Let(_, op) => op.access().into_iter().collect(),
-            Stmt::LoadWide { from, .. } => vec![from],
-            Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => vec![to],
-            Stmt::Copy { to, from, .. } => vec![from, to],
-            Stmt::Signal { flag } | Stmt::Await { flag, .. } => vec![flag],
-            Stmt::Ticket { counter, .. } => vec![counter],
-            Stmt::Set(..)
-            | Stmt::CommitCopies
-            | Stmt::WaitCopies { .. }
-            | Stmt::For { .. }
-            | Stmt::If { .. }
-            | Stmt::Barrier
-            | Stmt::Comment(_) => Vec::new(),
         }
     }
 

@@ -6,10 +6,10 @@
 //! loads of the first are done ahead, if the next turn is one of those.
 
 use systola_ir::form::{Cond, Form, Rel};
-use systola_ir::kernel::{Access, Kernel, Op, Reg, Shape, Stmt};
+use systola_ir::kernel::{Access, Kernel, Op, Reg, Stmt};
 use systola_ir::{DimId, RegId, ValueId};
 
-use crate::kernel::early::{Pass, global_load, passes};
+use crate::kernel::early::{Pass, passes};
 
 /// Operations of a turn for each element that is loaded, at least: else the registers are better used for other things.
 const LEAST_WORK: usize = 20;
@@ -67,7 +67,7 @@ impl Turns {
         let next = Form::from(self.var).plus(self.step);
         let lane = kernel.lane();
         let may_move = |stmt: &Stmt| {
-            global_load(stmt).is_some_and(|(from, _)| {
+            stmt.global_load().is_some_and(|(from, _)| {
                 let moves = from.index.iter().any(|f| f.dims().contains(&self.var));
                 // The stores of one turn, and all that comes before the load in the next.
                 let later = self.at(from, &next);
@@ -152,7 +152,8 @@ impl Turns {
         }
         let mut made = Vec::new();
         for (load, regs) in loads {
-            let Some(mut from) = global_load(load).and_then(|(from, _)| self.at(from, turn)) else {
+            let moved = load.global_load().and_then(|(from, _)| self.at(from, turn));
+            let Some(mut from) = moved else {
                 unreachable!("a load that was moved once cannot be moved again");
             };
             // Not a branch: the compiler moves all registers from turn to turn where a loop has one.
@@ -229,38 +230,12 @@ fn register(kernel: &mut Kernel, value: ValueId) -> RegId {
 
 /// Operations of the lanes in these statements, without those in loops and branches.
 fn work(kernel: &Kernel, stmts: &[Stmt]) -> usize {
-    let counts = |stmt: &&Stmt| match stmt {
-        Stmt::Let(value, op) => match op {
-            Op::Unary(..)
-            | Op::Binary(..)
-            | Op::Select { .. }
-            | Op::Choose { .. }
-            | Op::Shuffle { .. }
-            | Op::Slide { .. }
-            | Op::Cast(_) => kernel.values[value.index()].shape == Shape::Varying,
-            Op::Lit(_) | Op::Index(_) | Op::Get(_) | Op::Load { .. } | Op::Lookup { .. } => false,
-        },
-        Stmt::Set(..)
-        | Stmt::LoadWide { .. }
-        | Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::Copy { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::For { .. }
-        | Stmt::If { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. }
-        | Stmt::Comment(_) => false,
-    };
-    stmts.iter().filter(counts).count()
+    stmts.iter().filter(|stmt| kernel.is_work(stmt)).count()
 }
 
 #[cfg(test)]
 mod tests {
-    use systola_ir::kernel::{Memory, Value, Var, VarKind};
+    use systola_ir::kernel::{Memory, Shape, Value, Var, VarKind};
     use systola_ir::{BinOp, BufferId, ParamId, Scalar};
 
     use super::*;

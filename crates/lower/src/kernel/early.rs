@@ -5,7 +5,7 @@
 //! as the planes of an array that one launch reads and the next writes. The lowering does, and puts such loads before
 //! the store.
 
-use systola_ir::kernel::{Access, Kernel, Memory, Op, Stmt};
+use systola_ir::kernel::{Access, Kernel, Stmt};
 use systola_ir::{DimId, Form};
 
 /// Elements of one list of statements that are loaded earlier, at most: they wait in registers.
@@ -26,7 +26,7 @@ fn list(stmts: Vec<Stmt>, lane: Option<DimId>) -> Vec<Stmt> {
         for body in stmt.bodies_mut() {
             *body = list(std::mem::take(body), lane);
         }
-        let Some((from, width)) = global_load(&stmt) else {
+        let Some((from, width)) = stmt.global_load() else {
             moved.push(stmt);
             continue;
         };
@@ -39,29 +39,6 @@ fn list(stmts: Vec<Stmt>, lane: Option<DimId>) -> Vec<Stmt> {
         }
     }
     moved
-}
-
-/// The access of a load from global memory, and how many elements it loads.
-pub fn global_load(stmt: &Stmt) -> Option<(&Access, usize)> {
-    let (from, width) = match stmt {
-        Stmt::Let(_, Op::Load { from, .. }) => (from, 1),
-        Stmt::LoadWide { to, from, .. } => (from, to.len()),
-        Stmt::Let(..)
-        | Stmt::Set(..)
-        | Stmt::Store { .. }
-        | Stmt::StoreWide { .. }
-        | Stmt::Copy { .. }
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::For { .. }
-        | Stmt::If { .. }
-        | Stmt::Barrier
-        | Stmt::Signal { .. }
-        | Stmt::Await { .. }
-        | Stmt::Ticket { .. }
-        | Stmt::Comment(_) => return None,
-    };
-    matches!(from.memory, Memory::Global(_)).then_some((from, width))
 }
 
 /// Where the load may come at the earliest, if a store to its array lies behind that.

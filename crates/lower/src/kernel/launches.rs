@@ -243,10 +243,7 @@ fn read_later(array: &Array, cell: VarId, links: &[(&Port, &Link)]) -> Result<Co
             .and(link.guard.clone());
         any.push(without_tiles(&cond.map(&reader)?, array.tiles.len()));
     }
-    Ok(array.cells[cell.index()]
-        .domain
-        .clone()
-        .and(Cond::any(any)))
+    Ok(array.cells[cell.index()].domain.clone().and(Cond::any(any)))
 }
 
 fn without_tiles(cond: &Cond, n_tiles: usize) -> Cond {

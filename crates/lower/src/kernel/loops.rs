@@ -176,6 +176,34 @@ fn begin<'a>(
     Ok((emitter, slot))
 }
 
+impl<'a> Emitter<'a> {
+    /// The statements that `f` makes, which may run often or not at all: no value stands for a register on the way
+    /// into them or out of them.
+    pub fn apart(
+        &mut self,
+        f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
+    ) -> Result<Vec<Stmt>, Failure> {
+        self.registers.flush(&mut self.b);
+        self.b.begin();
+        let result = f(self);
+        self.registers.flush(&mut self.b);
+        let made = self.b.end();
+        result.map(|()| made)
+    }
+
+    /// The same where other facts are known.
+    pub fn apart_where(
+        &mut self,
+        facts: Facts<'a>,
+        f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
+    ) -> Result<Vec<Stmt>, Failure> {
+        let around = std::mem::replace(&mut self.facts, facts);
+        let made = self.apart(f);
+        self.facts = around;
+        made
+    }
+}
+
 impl Emitter<'_> {
     pub fn coordinate_name(&self, k: usize) -> String {
         let (name, alias) = match k.checked_sub(self.array.place.len()) {
@@ -391,16 +419,9 @@ impl Emitter<'_> {
             }
             Cond::Const(false) => Ok(()),
             there => {
-                self.registers.flush(&mut self.b);
-                let around = self.facts.clone();
-                self.facts = around.with(there.clone());
-                self.b.begin();
                 slot[k] = value;
-                let result = self.steps(at + 1, slot);
-                self.registers.flush(&mut self.b);
-                let then = self.b.end();
-                self.facts = around;
-                result?;
+                let facts = self.facts.with(there.clone());
+                let then = self.apart_where(facts, &mut |e| e.steps(at + 1, slot))?;
                 self.b.push(Stmt::If {
                     cond: there,
                     then,
@@ -467,16 +488,10 @@ impl Emitter<'_> {
         step: i128,
         f: &mut impl FnMut(&mut Self, DimId) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
-        self.registers.flush(&mut self.b);
         let var = self.b.var(name, VarKind::Loop);
-        let around = self.facts.clone();
-        self.facts.set_range(var, range.clone());
-        self.b.begin();
-        let result = f(self, var);
-        self.registers.flush(&mut self.b);
-        let body = self.b.end();
-        self.facts = around;
-        result?;
+        let mut facts = self.facts.clone();
+        facts.set_range(var, range.clone());
+        let body = self.apart_where(facts, &mut |e| f(e, var))?;
         self.b.push(Stmt::For {
             var,
             lo: range.lo,

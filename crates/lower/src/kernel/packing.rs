@@ -11,7 +11,7 @@
 
 use systola_ir::DimId;
 use systola_ir::array::{Array, Piece};
-use systola_ir::form::{Atom, Form, Overflow, Poly};
+use systola_ir::form::{Form, Overflow, Poly};
 use systola_ir::mapping::Store;
 use systola_ir::system::Expr;
 use systola_ir::system::visit::walk;
@@ -128,12 +128,11 @@ impl Work {
             for (axis, form) in index.iter().enumerate() {
                 let form =
                     form.substitute(&|d| point.get(d.index()).map(|(f, n)| f.floor_div(*n)))?;
-                let step = form.coefficient(DimId::from(block)).as_constant();
-                let inside = form.terms().any(|(atom, _)| match atom {
-                    Atom::Dim(_) => false,
-                    Atom::Floor(f, _) | Atom::Mod(f, _) => f.dims().contains(&DimId::from(block)),
-                });
-                if inside || !(step == Some(0) || (axis == last && step == Some(1))) {
+                let block = DimId::from(block);
+                let step = form.coefficient(block).as_constant();
+                if form.has_digit_of(block)
+                    || !(step == Some(0) || (axis == last && step == Some(1)))
+                {
                     work.scattered += 1;
                     break;
                 }

@@ -1,7 +1,8 @@
 //! The path of blocks inside of all arrays, and that of blocks at an edge.
 //!
 //! The same statements are made twice: where a condition on the block, or on the turn of a loop, is known to hold, and where it
-//! is not. The second way is rare; it is not worth more code, and nothing in it is told apart any further.
+//! is not. The second way is rare and not worth more code, so that nothing in it is told apart any further. Only of threads
+//! the slow ones hold up all others: there the turns at one edge that are inside along their own loop are told apart too.
 
 use systola_ir::DimId;
 use systola_ir::form::{Cond, Form, Rel};
@@ -96,8 +97,7 @@ impl Emitter<'_> {
         Ok(without_implied(self.facts.simplify(&inside)))
     }
 
-    /// The same statements twice: where a condition is known to hold, and where it is not, which is
-    /// rare and not worth more code.
+    /// Both paths, unless this is at an edge already.
     pub fn either(
         &mut self,
         cond: Cond,
@@ -109,6 +109,7 @@ impl Emitter<'_> {
         self.both(cond, f)
     }
 
+    /// The same statements where a condition is known to hold, and where it is not.
     pub fn both(
         &mut self,
         cond: Cond,
@@ -117,24 +118,12 @@ impl Emitter<'_> {
         if matches!(cond, Cond::Const(_)) {
             return f(self);
         }
-        self.registers.flush(&mut self.b);
-        let around = self.facts.clone();
-        self.facts = around.with(cond.clone());
-        self.b.begin();
-        let then = f(self);
-        self.registers.flush(&mut self.b);
-        let then_stmts = self.b.end();
-        then?;
-        self.facts = around;
-        self.b.begin();
-        let otherwise = self.at_the_edge(f);
-        self.registers.flush(&mut self.b);
-        let otherwise_stmts = self.b.end();
-        otherwise?;
+        let then = self.apart_where(self.facts.with(cond.clone()), f)?;
+        let otherwise = self.apart(&mut |e| e.at_the_edge(f))?;
         self.b.push(Stmt::If {
             cond,
-            then: then_stmts,
-            otherwise: otherwise_stmts,
+            then,
+            otherwise,
         });
         Ok(())
     }

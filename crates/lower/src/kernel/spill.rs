@@ -172,92 +172,46 @@ impl Moving<'_> {
             for body in stmt.bodies_mut() {
                 *body = self.stmts(std::mem::take(body));
             }
-            match stmt {
-                Stmt::Let(value, op) => {
-                    let op = self.op(op, &mut moved);
-                    moved.push(Stmt::Let(value, op));
-                }
-                Stmt::LoadWide {
-                    to,
-                    from,
-                    otherwise,
-                } => moved.push(Stmt::LoadWide {
-                    to,
-                    from: self.access(from),
-                    otherwise,
-                }),
-                Stmt::Store { to, value } => moved.push(Stmt::Store {
-                    to: self.access(to),
-                    value,
-                }),
-                Stmt::StoreWide { to, values } => moved.push(Stmt::StoreWide {
-                    to: self.access(to),
-                    values,
-                }),
-                Stmt::Copy {
-                    to, from, width, ..
-                } if to.memory == self.array => self.copy(&to, &from, width, &mut moved),
-                Stmt::Copy { .. }
-                | Stmt::Set(..)
-                | Stmt::CommitCopies
-                | Stmt::WaitCopies { .. }
-                | Stmt::For { .. }
-                | Stmt::If { .. }
-                | Stmt::Barrier
-                | Stmt::Signal { .. }
-                | Stmt::Await { .. }
-                | Stmt::Ticket { .. }
-                | Stmt::Comment(_) => moved.push(stmt),
+            if let Stmt::Copy {
+                to, from, width, ..
+            } = &stmt
+                && to.memory == self.array
+            {
+                self.copy(to, from, *width, &mut moved);
+                continue;
             }
+            if let Stmt::Let(_, Op::Lookup { memory, index }) = &mut stmt
+                && *memory == self.array
+            {
+                *memory = self.buffer;
+                index.splice(0..0, self.own_region(&mut moved));
+            }
+            for access in stmt.accesses_mut() {
+                self.access(access);
+            }
+            moved.push(stmt);
         }
         moved
     }
 
-    fn access(&self, access: Access) -> Access {
-        if access.memory != self.array {
-            return access;
-        }
-        let own = self.region.iter().map(|(var, _)| Form::from(*var));
-        Access {
-            memory: self.buffer,
-            index: own.chain(access.index).collect(),
-            when: access.when,
+    fn access(&self, access: &mut Access) {
+        if access.memory == self.array {
+            access.memory = self.buffer;
+            let own = self.region.iter().map(|(var, _)| Form::from(*var));
+            access.index.splice(0..0, own);
         }
     }
 
-    fn op(&mut self, op: Op, before: &mut Vec<Stmt>) -> Op {
-        match op {
-            Op::Load { from, otherwise } => Op::Load {
-                from: self.access(from),
-                otherwise,
-            },
-            Op::Lookup { memory, index } if memory == self.array => {
-                // Computed indices count from 0.
-                let mut whole = Vec::new();
-                for (var, axis) in self.region {
-                    let own = self.value("own", Scalar::I64, Shape::Uniform);
-                    let form = Form::from(*var).sub(&axis.lo);
-                    before.push(Stmt::Let(own, Op::Index(form)));
-                    whole.push(own);
-                }
-                whole.extend(index);
-                Op::Lookup {
-                    memory: self.buffer,
-                    index: whole,
-                }
-            }
-            Op::Lookup { .. }
-            | Op::Lit(_)
-            | Op::Index(_)
-            | Op::Get(_)
-            | Op::Unary(..)
-            | Op::Binary(..)
-            | Op::Cast(_)
-            | Op::Select { .. }
-            | Op::Choose { .. }
-            | Op::Shuffle { .. }
-            | Op::Slide { .. } => op,
+    /// The region of the block as indices of a lookup, which count from 0.
+    fn own_region(&mut self, before: &mut Vec<Stmt>) -> Vec<ValueId> {
+        let mut whole = Vec::new();
+        for (var, axis) in self.region {
+            let own = self.value("own", Scalar::I64, Shape::Uniform);
+            let form = Form::from(*var).sub(&axis.lo);
+            before.push(Stmt::Let(own, Op::Index(form)));
+            whole.push(own);
         }
+        whole
     }
 
     /// A copy of some neighbours, element by element.
@@ -282,7 +236,8 @@ impl Moving<'_> {
             let value = self.value("copied", self.ty, shape);
             let otherwise = None;
             into.push(Stmt::Let(value, Op::Load { from, otherwise }));
-            let to = self.access(neighbour(to, n));
+            let mut to = neighbour(to, n);
+            self.access(&mut to);
             into.push(Stmt::Store { to, value });
         }
     }

@@ -23,13 +23,12 @@ fn compact(kernel: &mut Kernel) {
     let mut regs = vec![false; kernel.regs.len()];
     let mut shared = vec![false; kernel.shared.len()];
     walk(&kernel.body, &mut |stmt| {
-        match stmt {
-            Stmt::Let(_, Op::Get(reg)) | Stmt::Set(reg, _) => regs[reg.index()] = true,
-            Stmt::Let(_, Op::Lookup { memory, .. }) => mark(&mut shared, *memory),
-            _ => {}
+        let does = stmt.effects();
+        for reg in does.get.into_iter().chain(does.set) {
+            regs[reg.index()] = true;
         }
-        for access in stmt.accesses() {
-            mark(&mut shared, access.memory);
+        for memory in does.reads().into_iter().chain(does.writes()) {
+            mark(&mut shared, memory);
         }
     });
     let new_reg = numbered(&regs);
@@ -52,26 +51,13 @@ fn compact(kernel: &mut Kernel) {
 
 /// Names the memory of every access anew.
 pub fn move_memories(body: &mut [Stmt], moved: &impl Fn(&mut Memory)) {
-    walk_mut(body, &mut |stmt| match stmt {
-        Stmt::Let(_, Op::Lookup { memory, .. }) => moved(memory),
-        Stmt::Let(_, Op::Load { from, .. }) | Stmt::LoadWide { from, .. } => {
-            moved(&mut from.memory);
+    walk_mut(body, &mut |stmt| {
+        if let Stmt::Let(_, Op::Lookup { memory, .. }) = stmt {
+            moved(memory);
         }
-        Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => moved(&mut to.memory),
-        Stmt::Copy { to, from, .. } => {
-            moved(&mut to.memory);
-            moved(&mut from.memory);
+        for access in stmt.accesses_mut() {
+            moved(&mut access.memory);
         }
-        Stmt::Signal { flag } | Stmt::Await { flag, .. } => moved(&mut flag.memory),
-        Stmt::Ticket { counter, .. } => moved(&mut counter.memory),
-        Stmt::Let(..)
-        | Stmt::Set(..)
-        | Stmt::CommitCopies
-        | Stmt::WaitCopies { .. }
-        | Stmt::For { .. }
-        | Stmt::If { .. }
-        | Stmt::Barrier
-        | Stmt::Comment(_) => {}
     });
 }
 
@@ -110,13 +96,12 @@ impl Live {
             for value in stmt.uses() {
                 live.values[value.index()] = true;
             }
-            match stmt {
-                Stmt::Let(_, Op::Get(reg)) => live.regs[reg.index()] = true,
-                Stmt::Let(_, Op::Load { from, .. }) | Stmt::LoadWide { from, .. } => {
-                    mark(&mut live.shared, from.memory);
-                }
-                Stmt::Let(_, Op::Lookup { memory, .. }) => mark(&mut live.shared, *memory),
-                _ => {}
+            let does = stmt.effects();
+            if let Some(reg) = does.get {
+                live.regs[reg.index()] = true;
+            }
+            if let Some(memory) = does.reads() {
+                mark(&mut live.shared, memory);
             }
         });
         live

@@ -351,50 +351,30 @@ impl Widening<'_> {
 
     /// Could the statement change what the access sees, or see what it changes?
     fn disturbs(&self, stmt: &Stmt, one: &Candidate) -> bool {
-        let touches = |reads: &[&Access], writes: &[&Access]| match one.kind {
-            Kind::Load(_) => writes.iter().any(|to| to.memory == one.sides[0].memory),
-            Kind::Store => {
-                reads.iter().any(|from| from.memory == one.sides[0].memory)
-                    || writes.iter().any(|to| one.may_meet(to))
-            }
-            Kind::Copy(_) => [reads, writes]
-                .concat()
-                .iter()
-                .any(|access| access.memory == one.sides[1].memory),
-        };
-        match stmt {
-            Stmt::Let(_, Op::Load { from, .. }) | Stmt::LoadWide { from, .. } => {
-                touches(&[from], &[])
-            }
-            Stmt::Let(_, Op::Lookup { memory, .. }) => {
-                touches(&[&Access::new(*memory, Vec::new())], &[])
-            }
-            Stmt::Let(..) | Stmt::Set(..) | Stmt::Comment(_) => false,
-            Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => touches(&[], &[to]),
-            Stmt::Copy { to, from, .. } => match one.kind {
-                // No two copies under way go to one element.
-                Kind::Copy(_) => false,
-                Kind::Load(_) | Kind::Store => touches(&[from], &[to]),
-            },
-            Stmt::For { .. } | Stmt::If { .. } => stmt
-                .bodies()
-                .into_iter()
-                .flatten()
-                .any(|inner| self.disturbs(inner, one)),
-            Stmt::CommitCopies => matches!(one.kind, Kind::Copy(_)),
-            // What was an input stays one.
-            Stmt::WaitCopies { .. }
-            | Stmt::Barrier
-            | Stmt::Signal { .. }
-            | Stmt::Await { .. }
-            | Stmt::Ticket { .. } => match (&one.kind, one.sides[0].memory) {
+        let does = stmt.effects();
+        if does.orders.is_some() {
+            return match (&one.kind, one.sides[0].memory) {
+                // What was an input stays one.
                 (Kind::Load(_), Memory::Global(id)) => {
                     let buffer = &self.buffers[id.index()];
                     !matches!(buffer.kind, BufferKind::Input { .. })
                 }
                 (Kind::Load(_), Memory::Shared(_)) | (Kind::Store | Kind::Copy(_), _) => true,
-            },
+            };
         }
+        let mut inside = stmt.bodies().into_iter().flatten();
+        let (reads, writes) = (does.reads(), does.writes());
+        let own = |side: usize| Some(one.sides[side].memory);
+        let itself = match one.kind {
+            Kind::Load(_) => writes == own(0),
+            Kind::Store => reads == own(0) || does.write.is_some_and(|(to, _)| one.may_meet(to)),
+            // No two copies under way go to one element.
+            Kind::Copy(_) if matches!(stmt, Stmt::Copy { .. }) => false,
+            Kind::Copy(_) => {
+                matches!(stmt, Stmt::CommitCopies) || reads == own(1) || writes == own(1)
+            }
+        };
+        itself || inside.any(|inner| self.disturbs(inner, one))
     }
 }
 
@@ -493,7 +473,7 @@ fn joined(kind: &Kind, part: &[(i128, usize)], list: &[Stmt]) -> Option<Stmt> {
 /// Most statements compute, and touch no memory.
 fn is_of_interest(stmt: &Stmt) -> bool {
     match stmt {
-        Stmt::Let(_, op) => matches!(op, Op::Load { .. } | Op::Lookup { .. }),
+        Stmt::Let(_, op) => op.effects().reads().is_some(),
         Stmt::Set(..) | Stmt::Comment(_) => false,
         Stmt::LoadWide { .. }
         | Stmt::Store { .. }

@@ -119,7 +119,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Compiles, measures and prints the problems of a group.
     fn group(&mut self, group: Group) -> Outcome {
-        let (size, cases) = cases(group, self.args.small);
+        let (size, cases) = cases(self.root, group, self.args.small).map_err(Failure::new)?;
         let wanted = |case: &&Case| {
             let k = &self.args.k;
             k.is_empty() || k.iter().any(|k| fits(k, case.peer.as_deref()))
@@ -199,9 +199,9 @@ fn fits(k: &str, filter: Option<&str>) -> bool {
 }
 
 /// The problems of a group, and the size that they have in common.
-fn cases(group: Group, small: bool) -> (usize, Vec<Case>) {
+fn cases(root: &Path, group: Group, small: bool) -> Result<(usize, Vec<Case>), String> {
     let pick = |full, tiny| if small { tiny } else { full };
-    match group {
+    Ok(match group {
         Group::Conv1d => {
             let n = pick(1 << 28, 1 << 14);
             let taps: &[usize] = if small { &[1, 5] } else { &[1, 5, 17, 64] };
@@ -233,8 +233,9 @@ fn cases(group: Group, small: bool) -> (usize, Vec<Case>) {
         }
         Group::Stencil => {
             let (n, many) = (pick(8192, 150), pick(1000, 23));
-            let cases = stencil::STENCILS.map(|stencil| stencil::sweeps(stencil, n, 13, many));
-            (n, cases.into())
+            let cases = stencil::STENCILS.iter();
+            let cases = cases.map(|stencil| stencil::sweeps(root, *stencil, n, 13, many));
+            (n, cases.collect::<Result<_, _>>()?)
         }
         Group::Designs1d => {
             let n = pick(1 << 26, 1 << 12);
@@ -257,7 +258,7 @@ fn cases(group: Group, small: bool) -> (usize, Vec<Case>) {
             let cases = cases.map(|score| alignment::smith_waterman(pairs, n, score));
             (pairs, cases.into())
         }
-    }
+    })
 }
 
 #[cfg(test)]

@@ -87,15 +87,6 @@ fn mark(body: &[Stmt], uses: &[usize], inlined: &mut [bool]) {
 
 /// Neither memory nor another lane.
 fn is_quiet(op: &Op) -> bool {
-    match op {
-        Op::Lit(_)
-        | Op::Index(_)
-        | Op::Get(_)
-        | Op::Unary(..)
-        | Op::Binary(..)
-        | Op::Cast(_)
-        | Op::Select { .. }
-        | Op::Choose { .. } => true,
-        Op::Load { .. } | Op::Lookup { .. } | Op::Shuffle { .. } | Op::Slide { .. } => false,
-    }
+    let does = op.effects();
+    does.reads().is_none() && !does.crosses_lanes
 }

@@ -223,7 +223,11 @@ mod tests {
             assert_eq!(possible(&ends(offset), &[]), ends(offset));
             let first = Cond::cmp(Rel::Eq, at.plus(offset), 0);
             let either = Cond::Or(vec![first.clone(), ends(offset)]);
-            let left = if offset == 0 { first } else { Cond::Const(false) };
+            let left = if offset == 0 {
+                first
+            } else {
+                Cond::Const(false)
+            };
             assert_eq!(possible(&either, &groups), left);
         }
         assert_eq!(possible(&ends(3), &groups), ends(3));

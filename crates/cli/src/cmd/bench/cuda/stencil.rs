@@ -2,12 +2,15 @@
 //! each from the part of the first field that it depends on.
 
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
+use systola::interp::{Arrays, Data as Elements, Tensor, run_system};
 use systola::rt::HostArray;
 
 use super::arrays::{Array, on_all_threads};
 use super::case::{Case, Cells, Check, Data, Mappings, Output, Trial, Unit, Work};
+use super::measure::load;
 
 /// Rounding of f32 in 1000 sweeps was seen to stay below 2e-7, one sweep more or less to make 3e-5.
 const TOLERANCE: f64 = 2e-6;
@@ -19,11 +22,16 @@ pub struct Stencil {
     pub program: &'static str,
     pub system: &'static str,
     pub but: &'static [&'static str],
-    /// By how many rows and columns.
-    pub taps: &'static [([isize; 2], f32)],
     pub radius: usize,
     /// Sides of the regions that are compared after many sweeps.
     pub region: usize,
+}
+
+/// What one sweep adds up.
+struct Sum {
+    radius: usize,
+    /// Each neighbour, by how many rows and columns, and its weight.
+    taps: Vec<([isize; 2], f32)>,
 }
 
 pub const STENCILS: [Stencil; 3] = [
@@ -33,13 +41,6 @@ pub const STENCILS: [Stencil; 3] = [
         system: "drift2d",
         // Tiles of 16 rows.
         but: &["small"],
-        taps: &[
-            ([-1, 0], 0.15),
-            ([0, 0], 0.5),
-            ([0, -1], 0.11),
-            ([0, 1], 0.14),
-            ([1, 0], 0.1),
-        ],
         radius: 1,
         region: 128,
     },
@@ -48,17 +49,6 @@ pub const STENCILS: [Stencil; 3] = [
         program: "stencil/star2.ure",
         system: "star2",
         but: &[],
-        taps: &[
-            ([-2, 0], 0.05),
-            ([-1, 0], 0.12),
-            ([0, -2], 0.04),
-            ([0, -1], 0.09),
-            ([0, 0], 0.4),
-            ([0, 1], 0.11),
-            ([0, 2], 0.08),
-            ([1, 0], 0.08),
-            ([2, 0], 0.03),
-        ],
         radius: 2,
         region: 64,
     },
@@ -67,27 +57,53 @@ pub const STENCILS: [Stencil; 3] = [
         program: "stencil/box3.ure",
         system: "box3",
         but: &[],
-        taps: &[
-            ([-1, -1], 0.05),
-            ([-1, 0], 0.17),
-            ([-1, 1], 0.07),
-            ([0, -1], 0.16),
-            ([0, 0], 0.2),
-            ([0, 1], 0.12),
-            ([1, -1], 0.06),
-            ([1, 0], 0.13),
-            ([1, 1], 0.04),
-        ],
         radius: 1,
         region: 128,
     },
 ];
 
+impl Stencil {
+    /// With the weights of the program, which the tests of the gallery know too: they are what one sweep makes of a
+    /// field that is 1 in the middle and 0 elsewhere.
+    fn sum(&self, root: &Path) -> Result<Sum, String> {
+        let module = load(root, self.program)?;
+        let system = module.systems.iter().find(|s| s.name == self.system);
+        let system = system.ok_or_else(|| format!("there is no system {}", self.system))?;
+        // What the middle reaches is not held.
+        let middle = 2 * self.radius;
+        let side = 2 * middle + 1;
+        let mut field = vec![0f32; side * side];
+        field[middle * side + middle] = 1.0;
+        let field = Tensor::new(vec![side; 2], field).map_err(|e| e.to_string())?;
+        let size = |name: String| if name == "T" { 1 } else { side as i128 };
+        let sizes: Vec<i128> = system.param_names().into_iter().map(size).collect();
+        let inputs = Arrays::from([("x0".to_string(), field)]);
+        let outputs = run_system(system, &sizes, &inputs).map_err(|e| e.to_string())?;
+        let Some(Elements::F32(weights)) = outputs.get("h").map(|h| &h.data) else {
+            return Err(format!("{} has no output h of f32", self.system));
+        };
+        let away = |at: usize| middle as isize - at as isize;
+        let all = weights.iter().copied().enumerate();
+        let taps = all.map(|(at, weight)| ([away(at / side), away(at % side)], weight));
+        Ok(Sum {
+            radius: self.radius,
+            taps: taps.filter(|(_, weight)| *weight != 0.0).collect(),
+        })
+    }
+}
+
 /// So many sweeps over n × n cells.
-pub fn sweeps(stencil: Stencil, n: usize, few: usize, many: usize) -> Case {
+pub fn sweeps(
+    root: &Path,
+    stencil: Stencil,
+    n: usize,
+    few: usize,
+    many: usize,
+) -> Result<Case, String> {
+    let sum = Arc::new(stencil.sum(root)?);
     let sizes = move |t: usize| vec![("T", t as i64), ("N", n as i64), ("M", n as i64)];
     let cells = (n * n * many) as f64;
-    Case {
+    Ok(Case {
         name: format!("{}, {n}², {many}", stencil.name),
         program: stencil.program,
         mappings: Mappings::Of {
@@ -97,7 +113,7 @@ pub fn sweeps(stencil: Stencil, n: usize, few: usize, many: usize) -> Case {
         sizes: sizes(many),
         fix: &[],
         work: Work {
-            operations: 2.0 * stencil.taps.len() as f64 * cells,
+            operations: 2.0 * sum.taps.len() as f64 * cells,
             unit: Unit::F32,
             bytes: 8.0 * (n * n) as f64,
             cells: Some(Cells {
@@ -114,7 +130,7 @@ pub fn sweeps(stencil: Stencil, n: usize, few: usize, many: usize) -> Case {
                 outputs: vec![Output {
                     name: "h",
                     shape: vec![n, n],
-                    check: check(stencil, &x, n, t, regions),
+                    check: check(Arc::clone(&sum), &x, n, t, regions),
                 }],
             };
             Data {
@@ -125,7 +141,7 @@ pub fn sweeps(stencil: Stencil, n: usize, few: usize, many: usize) -> Case {
                 inputs: vec![("x0", Arc::clone(&x))],
             }
         }),
-    }
+    })
 }
 
 /// Two corners, the middle of an edge, and the middle.
@@ -142,7 +158,7 @@ fn regions(n: usize, side: usize) -> Vec<[Range<usize>; 2]> {
 }
 
 fn check(
-    stencil: Stencil,
+    sum: Arc<Sum>,
     x: &Arc<Array>,
     n: usize,
     sweeps: usize,
@@ -152,7 +168,7 @@ fn check(
     let expected = std::sync::OnceLock::new();
     Box::new(move |result: &HostArray| {
         let expected: &Vec<Vec<f64>> = expected.get_or_init(|| {
-            let after = |region| after(stencil, &x, n, sweeps, region);
+            let after = |region| after(&sum, &x, n, sweeps, region);
             regions.iter().map(after).collect()
         });
         let Some(result) = result.as_slice::<f32>() else {
@@ -177,17 +193,11 @@ fn check(
 }
 
 /// What a region holds after so many sweeps, in f64. It depends on a box that is wider by the radius for each sweep.
-fn after(
-    stencil: Stencil,
-    x: &Array,
-    n: usize,
-    sweeps: usize,
-    region: &[Range<usize>; 2],
-) -> Vec<f64> {
+fn after(sum: &Sum, x: &Array, n: usize, sweeps: usize, region: &[Range<usize>; 2]) -> Vec<f64> {
+    let radius = sum.radius;
     let grown = |range: &Range<usize>, by: usize| {
         range.start.saturating_sub(by)..n.min(range.end.saturating_add(by))
     };
-    let radius = stencil.radius;
     let [rows, columns] = region.each_ref().map(|r| grown(r, sweeps * radius));
     let wide = columns.len();
     let mut now = vec![0.0; rows.len() * wide];
@@ -214,7 +224,7 @@ fn after(
             let out = &mut line[xs.start - columns.start..xs.end - columns.start];
             out.fill(0.0);
             let at = (first + line_idx * wide + xs.start - columns.start) as isize;
-            for ([dy, dx], weight) in stencil.taps {
+            for ([dy, dx], weight) in &sum.taps {
                 let from = (at + dy * wide as isize + dx) as usize;
                 let weight = f64::from(*weight);
                 for (out, old) in out.iter_mut().zip(&now_ref[from..]) {
@@ -234,21 +244,21 @@ fn after(
 
 #[cfg(test)]
 mod tests {
-    use super::super::arrays::Arrays;
+    use super::super::arrays::Arrays as Inputs;
     use super::*;
 
     /// One cell after the other.
-    fn plain(stencil: Stencil, x: &Array, n: usize, sweeps: usize) -> Vec<f64> {
+    fn plain(sum: &Sum, x: &Array, n: usize, sweeps: usize) -> Vec<f64> {
         let mut now: Vec<f64> = (0..n * n).map(|k| x.get(k)).collect();
         for _ in 0..sweeps {
             let old = now.clone();
-            for y in stencil.radius..n - stencil.radius {
-                for x in stencil.radius..n - stencil.radius {
+            for y in sum.radius..n - sum.radius {
+                for x in sum.radius..n - sum.radius {
                     let tap = |([dy, dx], weight): &([isize; 2], f32)| {
                         let at = (y as isize + dy) * n as isize + x as isize + dx;
                         f64::from(*weight) * old[at as usize]
                     };
-                    now[y * n + x] = stencil.taps.iter().map(tap).sum();
+                    now[y * n + x] = sum.taps.iter().map(tap).sum();
                 }
             }
         }
@@ -258,14 +268,17 @@ mod tests {
     #[test]
     fn a_region_is_what_the_whole_field_holds_there() {
         let n = 41;
-        let x = Arrays::default().f32(1, &[n, n]);
-        for stencil in STENCILS {
-            let weights: f32 = stencil.taps.iter().map(|(_, w)| w).sum();
+        let x = Inputs::default().f32(1, &[n, n]);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        for (stencil, n_taps) in STENCILS.into_iter().zip([5, 9, 9]) {
+            let sum = stencil.sum(&root).unwrap();
+            assert_eq!(sum.taps.len(), n_taps, "{}", stencil.name);
+            let weights: f32 = sum.taps.iter().map(|(_, w)| w).sum();
             assert!((weights - 1.0).abs() < 1e-6, "{weights}");
             for sweeps in [1, 2, 7] {
-                let whole = plain(stencil, &x, n, sweeps);
+                let whole = plain(&sum, &x, n, sweeps);
                 for region in regions(n, 6).into_iter().chain([[0..n, 0..n]]) {
-                    let got = after(stencil, &x, n, sweeps, &region);
+                    let got = after(&sum, &x, n, sweeps, &region);
                     let [ys, xs] = region;
                     let want = ys.flat_map(|y| whole[y * n..][xs.clone()].to_vec());
                     for (got, want) in got.iter().zip(want) {

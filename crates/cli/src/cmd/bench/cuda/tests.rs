@@ -24,7 +24,7 @@ fn every_small_case_is_right() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let arrays = Arrays::default();
     for group in Group::ALL {
-        for case in cases(group, true).1 {
+        for case in cases(&root, group, true).unwrap().1 {
             let data = (case.make)(&arrays);
             let names = measure::mappings(&root, &case).unwrap();
             assert!(!names.is_empty(), "{}", case.name);

@@ -1,0 +1,193 @@
+//! What an operation or a statement does: whether it computes, which memory and registers it reads and
+//! writes, and who is in order behind it. What is inside of the bodies of a statement is not counted.
+
+use crate::id::{BufferId, RegId, ValueId};
+use crate::kernel::{Access, Kernel, Memory, Op, Shape, Stmt};
+
+/// Told once for all who ask; a statement has several of them, or none.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Effects<'a> {
+    /// It makes a value out of others.
+    pub computes: bool,
+    /// A lane gets what another lane has.
+    pub crosses_lanes: bool,
+    /// What is read by position, and how many neighbours along the last axis.
+    pub read: Option<(&'a Access, usize)>,
+    /// What is read by computed indices.
+    pub lookup: Option<Memory>,
+    /// What is written, and how many neighbours along the last axis.
+    pub write: Option<(&'a Access, usize)>,
+    /// A flag or a counter, which is read and written.
+    pub flag: Option<&'a Access>,
+    pub get: Option<RegId>,
+    pub set: Option<RegId>,
+    /// What others wrote before may be seen behind it.
+    pub orders: Option<Scope>,
+}
+
+/// Who comes by together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The lanes of a warp.
+    Warp,
+    /// All warps of the block.
+    Block,
+}
+
+impl<'a> Effects<'a> {
+    /// The memory whose elements become values or go elsewhere; flags are not counted.
+    pub fn reads(&self) -> Option<Memory> {
+        self.lookup.or(self.read.map(|(from, _)| from.memory))
+    }
+
+    /// The memory that is stored to; flags are not counted.
+    pub fn writes(&self) -> Option<Memory> {
+        self.write.map(|(to, _)| to.memory)
+    }
+
+    /// All accesses by position, what is read before what is written.
+    fn accesses(&self) -> impl Iterator<Item = &'a Access> {
+        let read = self.read.into_iter().map(|(from, _)| from);
+        let write = self.write.into_iter().map(|(to, _)| to);
+        read.chain(write).chain(self.flag)
+    }
+}
+
+impl Memory {
+    /// The array, if it lies in global memory.
+    pub fn buffer(self) -> Option<BufferId> {
+        match self {
+            Memory::Global(buffer) => Some(buffer),
+            Memory::Shared(_) => None,
+        }
+    }
+}
+
+impl Op {
+    pub fn effects(&self) -> Effects<'_> {
+        let none = Effects::default();
+        match self {
+            Op::Lit(_) | Op::Index(_) => none,
+            Op::Get(reg) => Effects {
+                get: Some(*reg),
+                ..none
+            },
+            Op::Unary(..)
+            | Op::Binary(..)
+            | Op::Cast(_)
+            | Op::Select { .. }
+            | Op::Choose { .. } => Effects {
+                computes: true,
+                ..none
+            },
+            Op::Shuffle { .. } | Op::Slide { .. } => Effects {
+                computes: true,
+                crosses_lanes: true,
+                ..none
+            },
+            Op::Load { from, .. } => Effects {
+                read: Some((from, 1)),
+                ..none
+            },
+            Op::Lookup { memory, .. } => Effects {
+                lookup: Some(*memory),
+                ..none
+            },
+        }
+    }
+
+    /// The access by position, if it is one.
+    pub fn access(&self) -> Option<&Access> {
+        self.effects().read.map(|(from, _)| from)
+    }
+}
+
+impl Stmt {
+    pub fn effects(&self) -> Effects<'_> {
+        let none = Effects::default();
+        match self {
+            Stmt::Let(_, op) => op.effects(),
+            Stmt::Set(reg, _) => Effects {
+                set: Some(*reg),
+                ..none
+            },
+            Stmt::LoadWide { to, from, .. } => Effects {
+                read: Some((from, to.len())),
+                ..none
+            },
+            Stmt::Store { to, .. } => Effects {
+                write: Some((to, 1)),
+                ..none
+            },
+            Stmt::StoreWide { to, values } => Effects {
+                write: Some((to, values.len())),
+                ..none
+            },
+            Stmt::Copy {
+                to, from, width, ..
+            } => Effects {
+                read: Some((from, *width as usize)),
+                write: Some((to, *width as usize)),
+                ..none
+            },
+            Stmt::WaitCopies { .. } => Effects {
+                orders: Some(Scope::Warp),
+                ..none
+            },
+            Stmt::Barrier => Effects {
+                orders: Some(Scope::Block),
+                ..none
+            },
+            Stmt::Signal { flag: access }
+            | Stmt::Await { flag: access, .. }
+            | Stmt::Ticket {
+                counter: access, ..
+            } => Effects {
+                flag: Some(access),
+                orders: Some(Scope::Block),
+                ..none
+            },
+            Stmt::CommitCopies | Stmt::For { .. } | Stmt::If { .. } | Stmt::Comment(_) => none,
+        }
+    }
+
+    /// The load of values from global memory, and of how many neighbours.
+    pub fn global_load(&self) -> Option<(&Access, usize)> {
+        let does = self.effects();
+        let is_copy = does.write.is_some();
+        let load = does.read.filter(|_| !is_copy);
+        load.filter(|(from, _)| from.memory.buffer().is_some())
+    }
+
+    /// Its own accesses, what it reads before what it writes.
+    pub fn accesses(&self) -> Vec<&Access> {
+        self.effects().accesses().collect()
+    }
+
+    /// Like [`Stmt::accesses`].
+    pub fn accesses_mut(&mut self) -> Vec<&mut Access> {
+        match self {
+            Stmt::Let(_, Op::Load { from, .. }) | Stmt::LoadWide { from, .. } => vec![from],
+            Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => vec![to],
+            Stmt::Copy { to, from, .. } => vec![from, to],
+            Stmt::Signal { flag } | Stmt::Await { flag, .. } => vec![flag],
+            Stmt::Ticket { counter, .. } => vec![counter],
+            Stmt::Let(..)
+            | Stmt::Set(..)
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::For { .. }
+            | Stmt::If { .. }
+            | Stmt::Barrier
+            | Stmt::Comment(_) => Vec::new(),
+        }
+    }
+}
+
+impl Kernel {
+    /// Does every lane compute a value of its own here?
+    pub fn is_work(&self, stmt: &Stmt) -> bool {
+        let own = |value: &ValueId| self.values[value.index()].shape == Shape::Varying;
+        matches!(stmt, Stmt::Let(value, op) if op.effects().computes && own(value))
+    }
+}
