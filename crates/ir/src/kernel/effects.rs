@@ -4,7 +4,7 @@
 use crate::id::{BufferId, RegId, ValueId};
 use crate::kernel::{Access, Kernel, Memory, Op, Shape, Stmt};
 
-/// Told once for all who ask; a statement has several of them, or none.
+/// What one statement or operation does, told once for all who ask: some of these, or nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effects<'a> {
     /// It makes a value out of others.
