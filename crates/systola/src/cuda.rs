@@ -157,6 +157,20 @@ impl CudaCompiled {
         Ok(self.program.run_on_device(&values, inputs, outputs)?)
     }
 
+    /// The same so many times in a row, without waiting on the host in between: the seconds of each run on the GPU.
+    pub fn time_on_device(
+        &self,
+        sizes: &[(&str, i64)],
+        inputs: &[(&str, &DeviceArray)],
+        outputs: &mut [(&str, &mut DeviceArray)],
+        times: usize,
+    ) -> Result<Vec<f64>, Error> {
+        let values = ordered_sizes(self.program(), sizes)?;
+        Ok(self
+            .program
+            .time_on_device(&values, inputs, outputs, times)?)
+    }
+
     pub fn program(&self) -> &Program {
         self.program.program()
     }

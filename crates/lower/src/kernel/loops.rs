@@ -378,7 +378,8 @@ impl Emitter<'_> {
     }
 
     fn rolled(&mut self, at: usize, k: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
-        let range = if at == 0 && self.at_edge && self.streams() {
+        // Blocks that wait for each other count all turns.
+        let range = if at == 0 && self.at_edge && self.flags.is_none() && self.streams() {
             self.turns_of_block(k, slot)?
         } else {
             self.turns(k, slot)?
@@ -446,7 +447,7 @@ impl Emitter<'_> {
         let known = matches!(self.partition.walk, Pes::Known { .. });
         if known
             && wavefront
-            && (!self.at_edge || (at == 0 && self.streams()))
+            && (!self.at_edge || (at == 0 && self.flags.is_none() && self.streams()))
             && let Some(steady) = self.steady(at, k, &range, slot)?
         {
             return self.in_parts(at, k, &range, &steady, slot);

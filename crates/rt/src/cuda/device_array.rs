@@ -120,8 +120,8 @@ impl DeviceArray {
             .with_stream(|stream| download(stream, view, self.place))
     }
 
-    /// Copies another array of this device with as many bytes; the seconds that it took there.
-    pub fn copy_from(&mut self, other: &DeviceArray) -> Result<f64, Error> {
+    /// Copies another array of this device with as many bytes, so many times in a row; the seconds of each copy.
+    pub fn time_copies(&mut self, other: &DeviceArray, times: usize) -> Result<Vec<f64>, Error> {
         if other.ty != self.ty || other.shape != self.shape {
             return Err(Error::WrongShape {
                 name: "the array".to_string(),
@@ -131,12 +131,16 @@ impl DeviceArray {
         }
         let context = self.gpu.context;
         self.gpu.with_stream(|stream| {
-            let (begin, end) = (Event::new(context)?, Event::new(context)?);
-            begin.record(stream)?;
-            stream.copy(self.place, other.place, other.bytes())?;
-            end.record(stream)?;
+            let mut events = Vec::new();
+            for _ in 0..times {
+                let (begin, end) = (Event::new(context)?, Event::new(context)?);
+                begin.record(stream)?;
+                stream.copy(self.place, other.place, other.bytes())?;
+                end.record(stream)?;
+                events.push((begin, end));
+            }
             stream.wait()?;
-            end.since(&begin)
+            events.iter().map(|(begin, end)| end.since(begin)).collect()
         })
     }
 }

@@ -187,6 +187,32 @@ impl CudaProgram {
         outputs: &mut [(&str, &mut DeviceArray)],
     ) -> Result<Stats, Error> {
         let start = Instant::now();
+        let mut stats = self.repeat(sizes, inputs, outputs, 1, &mut Vec::new())?;
+        stats.total_seconds = start.elapsed().as_secs_f64();
+        Ok(stats)
+    }
+
+    /// The same so many times in a row, without waiting on the host in between: the seconds of each run on the GPU.
+    pub fn time_on_device(
+        &self,
+        sizes: &[i64],
+        inputs: &[(&str, &DeviceArray)],
+        outputs: &mut [(&str, &mut DeviceArray)],
+        times: usize,
+    ) -> Result<Vec<f64>, Error> {
+        let mut seconds = Vec::new();
+        self.repeat(sizes, inputs, outputs, times, &mut seconds)?;
+        Ok(seconds)
+    }
+
+    fn repeat(
+        &self,
+        sizes: &[i64],
+        inputs: &[(&str, &DeviceArray)],
+        outputs: &mut [(&str, &mut DeviceArray)],
+        times: usize,
+        seconds: &mut Vec<f64>,
+    ) -> Result<Stats, Error> {
         let params = check_sizes(&self.program, sizes)?;
         let layouts = self.program.buffers.iter().map(|b| layout(b, &params));
         let layouts = layouts.collect::<Result<Vec<_>, Error>>()?;
@@ -206,12 +232,11 @@ impl CudaProgram {
         };
         let inputs: Vec<Place> = inputs.iter().map(|(_, a)| a.place()).collect();
         let outputs: Vec<Place> = outputs.iter().map(|(_, a)| a.place()).collect();
-        let mut stats = run.execute(&mut Given::Device {
+        let mut given = Given::Device {
             inputs: &inputs,
             outputs: &outputs,
-        })?;
-        stats.total_seconds = start.elapsed().as_secs_f64();
-        Ok(stats)
+        };
+        run.in_a_row(&mut given, times, seconds)
     }
 }
 

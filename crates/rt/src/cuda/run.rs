@@ -105,6 +105,18 @@ impl Drop for Own<'_> {
 
 impl Run<'_> {
     pub(super) fn execute(&self, given: &mut Given<'_, '_, '_, '_>) -> Result<Stats, Error> {
+        self.in_a_row(given, 1, &mut Vec::new())
+    }
+
+    /// So many runs one after the other, without waiting for one before the next is asked for; adds the seconds of each.
+    /// A GPU that has nothing to do when a launch is asked for begins some microseconds late, and that is no part of
+    /// the kernel's time.
+    pub(super) fn in_a_row(
+        &self,
+        given: &mut Given<'_, '_, '_, '_>,
+        times: usize,
+        seconds: &mut Vec<f64>,
+    ) -> Result<Stats, Error> {
         let gpu = &self.owner.gpu;
         // Two runs of one program must not fill the constant memory for each other.
         let _alone = (!self.owner.source.constants.is_empty()).then(|| {
@@ -119,22 +131,31 @@ impl Run<'_> {
         };
         gpu.with_stream(|stream| {
             let mut stats = Stats::default();
-            let places = self.prepare(given, &mut own, stream)?;
-            let (begin, end) = (Event::new(gpu.context)?, Event::new(gpu.context)?);
-            begin.record(stream)?;
-            let mut host = Launcher {
-                run: self,
-                stream,
-                places: &places,
-                words: Vec::new(),
-                stats: &mut stats,
-            };
-            run_host(&self.owner.program, &self.params, &mut |kernel, args| {
-                host.launch(kernel, args)
-            })?;
-            end.record(stream)?;
+            let places = self.places(given, &mut own)?;
+            let mut events = Vec::new();
+            for _ in 0..times {
+                self.fill(given, &places, stream)?;
+                let (begin, end) = (Event::new(gpu.context)?, Event::new(gpu.context)?);
+                begin.record(stream)?;
+                stats = Stats::default();
+                let mut host = Launcher {
+                    run: self,
+                    stream,
+                    places: &places,
+                    words: Vec::new(),
+                    stats: &mut stats,
+                };
+                run_host(&self.owner.program, &self.params, &mut |kernel, args| {
+                    host.launch(kernel, args)
+                })?;
+                end.record(stream)?;
+                events.push((begin, end));
+            }
             stream.wait()?;
-            stats.kernel_seconds = end.since(&begin)?;
+            for (begin, end) in &events {
+                stats.kernel_seconds = end.since(begin)?;
+                seconds.push(stats.kernel_seconds);
+            }
             if let Given::Host { outputs, .. } = given {
                 for (place, bound) in places.iter().zip(&self.bound) {
                     if let Bound::Output(n) = bound {
@@ -146,73 +167,72 @@ impl Run<'_> {
         })
     }
 
-    /// Makes every buffer what it is before the first launch, and says where it is.
-    fn prepare(
+    /// Where every buffer is.
+    fn places(
         &self,
-        given: &mut Given<'_, '_, '_, '_>,
+        given: &Given<'_, '_, '_, '_>,
         own: &mut Own<'_>,
-        stream: &Stream,
     ) -> Result<Vec<Place>, Error> {
-        let program = &self.owner.program;
-        let mut places = Vec::with_capacity(program.buffers.len());
-        for (at, buffer) in program.buffers.iter().enumerate() {
-            let (n, size) = (self.layouts[at].len(), size(buffer.ty));
-            let constant = self.constant(at);
-            let place = match (&buffer.kind, self.bound[at]) {
-                (BufferKind::Input { .. }, Bound::Input(k)) => match given {
-                    Given::Host { inputs, .. } => {
-                        let place = match constant {
-                            Some(place) => place,
-                            None => own.place(n * size, &buffer.name)?,
-                        };
-                        upload(stream, place, &inputs[k].1)?;
-                        place
-                    }
-                    Given::Device { inputs, .. } => {
-                        if let Some(place) = constant {
-                            stream.copy(place, inputs[k], n * size)?;
-                        }
-                        inputs[k]
-                    }
+        let mut places = Vec::new();
+        for (at, buffer) in self.owner.program.buffers.iter().enumerate() {
+            let bytes = self.layouts[at].len() * size(buffer.ty);
+            let place = match (self.bound[at], given) {
+                (Bound::Input(k), Given::Device { inputs, .. }) => Some(inputs[k]),
+                (Bound::Output(k), Given::Device { outputs, .. }) => Some(outputs[k]),
+                (Bound::Input(_) | Bound::Own, _) => match buffer.kind {
+                    BufferKind::Input { .. } => self.constant(at),
+                    BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => None,
                 },
-                (BufferKind::Output { fill }, Bound::Output(k)) => {
-                    let place = match given {
-                        Given::Host { outputs, .. } => {
-                            let place = own.place(n * size, &buffer.name)?;
-                            if fill.is_none() {
-                                // An element that no launch writes keeps its value.
-                                upload(stream, place, &outputs[k].1.as_view())?;
-                            }
-                            place
-                        }
-                        Given::Device { outputs, .. } => outputs[k],
-                    };
-                    if let Some(literal) = fill {
-                        stream.fill(place, size, n, encode(buffer.ty, *literal))?;
-                    }
-                    place
-                }
-                (BufferKind::Temporary, _) => own.place(n * size, &buffer.name)?,
-                (BufferKind::Flags, _) => {
-                    let place = own.place(n * size, &buffer.name)?;
-                    stream.fill(place, 1, n * size, [0; 8])?;
-                    place
-                }
-                (BufferKind::Input { .. }, Bound::Own | Bound::Output(_)) => {
-                    let place = match constant {
-                        Some(place) => place,
-                        None => own.place(n * size, &buffer.name)?,
-                    };
-                    self.upload_table(stream, at, place)?;
-                    place
-                }
-                (BufferKind::Output { .. }, Bound::Own | Bound::Input(_)) => {
-                    unreachable!("a missing output was refused")
-                }
+                (Bound::Output(_), Given::Host { .. }) => None,
             };
-            places.push(place);
+            places.push(match place {
+                Some(place) => place,
+                None => own.place(bytes, &buffer.name)?,
+            });
         }
         Ok(places)
+    }
+
+    /// Makes every buffer what it is before the first launch.
+    fn fill(
+        &self,
+        given: &Given<'_, '_, '_, '_>,
+        places: &[Place],
+        stream: &Stream,
+    ) -> Result<(), Error> {
+        let buffers = self.owner.program.buffers.iter().zip(places);
+        for (at, (buffer, place)) in buffers.enumerate() {
+            let (n, size) = (self.layouts[at].len(), size(buffer.ty));
+            match (&buffer.kind, self.bound[at], given) {
+                (BufferKind::Input { .. }, Bound::Input(k), Given::Host { inputs, .. }) => {
+                    upload(stream, *place, &inputs[k].1)?;
+                }
+                (BufferKind::Input { .. }, Bound::Input(_), Given::Device { .. }) => {
+                    if let Some(constant) = self.constant(at) {
+                        stream.copy(constant, *place, n * size)?;
+                    }
+                }
+                (BufferKind::Input { .. }, Bound::Own | Bound::Output(_), _) => {
+                    self.upload_table(stream, at, *place)?;
+                }
+                (BufferKind::Output { fill }, Bound::Output(k), _) => match (fill, given) {
+                    (Some(literal), _) => {
+                        stream.fill(*place, size, n, encode(buffer.ty, *literal))?;
+                    }
+                    // An element that no launch writes keeps its value.
+                    (None, Given::Host { outputs, .. }) => {
+                        upload(stream, *place, &outputs[k].1.as_view())?;
+                    }
+                    (None, Given::Device { .. }) => {}
+                },
+                (BufferKind::Output { .. }, Bound::Own | Bound::Input(_), _) => {
+                    unreachable!("a missing output was refused")
+                }
+                (BufferKind::Temporary, ..) => {}
+                (BufferKind::Flags, ..) => stream.fill(*place, 1, n * size, [0; 8])?,
+            }
+        }
+        Ok(())
     }
 
     /// Where a buffer lies in constant memory, if the compiler left it there.

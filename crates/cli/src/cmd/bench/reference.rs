@@ -103,20 +103,20 @@ pub fn smith_waterman(a: &[u8], b: &[u8], n: usize, m: usize, scoring: Scoring<'
     let mut best = vec![0.0; a.len() / n];
     by_rows(&mut best, 1, |pair, best| {
         let (a, b) = (&a[pair * n..][..n], &b[pair * m..][..m]);
-        let (mut above, mut gaps) = (vec![0; m + 1], vec![-open; m]);
+        let (mut above, mut row, mut gaps) = (vec![0; m + 1], vec![0; m + 1], vec![-open; m]);
         let mut most = 0;
         for letter in a {
             let scores = &substitution[usize::from(*letter) * letters..][..letters];
-            let (mut row, mut gap) = (vec![0], -open);
+            let mut gap = -open;
             for j in 0..m {
                 gap = (gap - extend).max(row[j] - open);
                 gaps[j] = (gaps[j] - extend).max(above[j + 1] - open);
                 let matched = above[j] + i32::from(scores[usize::from(b[j])]);
                 let score = matched.max(gap).max(gaps[j]).max(0);
                 most = most.max(score);
-                row.push(score);
+                row[j + 1] = score;
             }
-            above = row;
+            std::mem::swap(&mut above, &mut row);
         }
         best[0] = f64::from(most);
     });

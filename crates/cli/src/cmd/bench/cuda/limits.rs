@@ -25,10 +25,7 @@ impl Limits {
         let zeros = HostArray::zeros(Scalar::F32, &[elements])?;
         let from = DeviceArray::from_view(gpu, &zeros.view())?;
         let mut to = DeviceArray::new(gpu, Scalar::F32, &[elements])?;
-        let mut samples = Vec::new();
-        for _ in 0..21 {
-            samples.push(to.copy_from(&from)?);
-        }
+        let samples = to.time_copies(&from, 21)?;
         let seconds = Timing { samples }.median();
         let (f32_lanes, f64_lanes) = lanes(gpu.info.capability);
         let cycles = f64::from(gpu.info.multiprocessors) * f64::from(gpu.info.clock_khz) * 1e3;
