@@ -28,33 +28,38 @@ def image_name(n, h, q):
     return f"{n}², {h} × {q}"
 
 
-def torch_median(torch, work):
-    """Milliseconds between two events, after runs that do not count."""
+def median_of_a_row(make_event, wait, since, work):
+    """Milliseconds between two events around a run: the runs follow each other, so that none waits for the host."""
     for _ in range(WARM):
         work()
-    torch.cuda.synchronize()
-    times = []
-    for _ in range(REPEATS):
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    wait()
+    events = []
+    for _ in range(REPEATS + 1):
+        begin, end = make_event(), make_event()
         begin.record()
         work()
         end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end))
-    return statistics.median(times)
+        events.append((begin, end))
+    wait()
+    # The first began when the host had asked for it.
+    return statistics.median(since(begin, end) for begin, end in events[1:])
+
+
+def torch_median(torch, work):
+    """With PyTorch."""
+    return median_of_a_row(
+        lambda: torch.cuda.Event(enable_timing=True),
+        torch.cuda.synchronize,
+        lambda begin, end: begin.elapsed_time(end),
+        work,
+    )
 
 
 def cupy_median(cupy, work):
-    """The same with CuPy."""
-    for _ in range(WARM):
-        work()
-    cupy.cuda.Device().synchronize()
-    times = []
-    for _ in range(REPEATS):
-        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-        begin.record()
-        work()
-        end.record()
-        end.synchronize()
-        times.append(cupy.cuda.get_elapsed_time(begin, end))
-    return statistics.median(times)
+    """With CuPy."""
+    return median_of_a_row(
+        cupy.cuda.Event,
+        cupy.cuda.Device().synchronize,
+        cupy.cuda.get_elapsed_time,
+        work,
+    )

@@ -153,7 +153,7 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// At a multiple of 256 bytes; none where there is no room.
+    /// Zeros at a multiple of 256 bytes; none where there is no room.
     pub(crate) fn new(context: Context, bytes: usize) -> Result<Option<Memory>, Error> {
         context.enter()?;
         let mut start = 0;
@@ -162,11 +162,20 @@ impl Memory {
             CUresult::CUDA_ERROR_OUT_OF_MEMORY => Ok(None),
             result => {
                 succeed("allocate memory", result)?;
-                Ok(Some(Memory {
+                let memory = Memory {
                     context,
                     start,
                     bytes,
-                }))
+                };
+                // Slots without a point read what nobody wrote; what they make of it nobody uses, but it is always the same.
+                // SAFETY: the memory was just allocated, and streams do not wait for this one.
+                unsafe {
+                    let cleared = sys::cuMemsetD8_v2(start, 0, bytes.max(1));
+                    succeed("clear memory", cleared)?;
+                    let done = sys::cuStreamSynchronize(std::ptr::null_mut());
+                    succeed("clear memory", done)?;
+                }
+                Ok(Some(memory))
             }
         }
     }
