@@ -217,6 +217,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
                 self.declare_readers_of(&memory)?;
                 self.cx.lines.push(line);
             }
+            self.dialect.before(self.cx)?;
             self.stmt(stmt)?;
         }
         self.cx.waiting.pop();

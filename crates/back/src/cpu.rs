@@ -12,7 +12,9 @@
 //! blocks. Blocks are numbered through, the last coordinate fastest.
 
 mod edge;
+mod function;
 mod lanes;
+mod late;
 mod lookup;
 mod mask;
 mod memory;
@@ -27,16 +29,15 @@ mod warps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Stmt, VarKind};
+use systola_ir::kernel::{Access, Kernel, Memory, Op, Program, Stmt};
 use systola_ir::mapping::Engine;
-use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, SharedId, ValueId};
+use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
 
 use crate::artifact::{Artifact, Entry, SharedArray};
 use crate::c_family::{Context, Printer};
 use crate::dialect::{Action, Dialect};
 use crate::error::{Error, Fault};
-use crate::expr::{Expr, Level, Lines};
-use crate::index::{Sum, number};
+use crate::expr::Expr;
 use crate::isa::Isa;
 use crate::names::{self, Names};
 use crate::prelude::{File, Prelude};
@@ -44,6 +45,8 @@ use crate::scalar::{c_type, signed};
 use crate::specialise::specialise;
 use lanes::Vector;
 
+/// What a function passes on to another one.
+const PASSED_ON: [&str; 4] = ["sizes", "args", "buffers", "scratch"];
 const QUALIFIERS: &str = "INLINE";
 const INLINE: &str = "#define INLINE static inline __attribute__((always_inline, unused))";
 /// Calls of functions gain nothing when their loop is unrolled, and compilers take long over it.
@@ -81,6 +84,8 @@ pub struct Cpu {
     requests: BTreeMap<DimId, Vec<prefetch::Request>>,
     /// Arrays that are looked up in: the names that say whether short indices reach all of them.
     near: BTreeMap<Memory, String>,
+    /// What is stored one block later.
+    late: Option<late::Late>,
 }
 
 /// Prints a verified program.
@@ -149,221 +154,64 @@ fn emit_kernel(
         symbol: symbol.clone(),
         shared: shared.collect(),
     };
-    let mut cpu = Cpu {
-        lanes: kernel.lanes,
-        lane: kernel.lane().filter(|_| kernel.lanes > 1),
-        reps: vec![Rep::Scalar; kernel.values.len()],
-        literals: vec![None; kernel.values.len()],
-        write_only: stream::write_only(program),
-        large: BTreeMap::new(),
-        streams: false,
-        requests: BTreeMap::new(),
-        near: BTreeMap::new(),
-    };
-    let mut cx = Context::new(program, kernel, prelude, 2);
+    let split = edge::split(kernel);
+    let mut branch = None;
+    let mut streams = false;
+    if let Some(split) = &split {
+        let symbol = format!("{symbol}_edge");
+        let mut cpu = Cpu::new(program, &split.edge);
+        let mut cx = Context::new(program, &split.edge, prelude, 1);
+        Printer::new(&mut cx, &mut cpu).body()?;
+        let function = cpu.edge_function(&mut cx, &symbol)?;
+        streams = cpu.streams;
+        branch = Some((&split.inside, symbol, function));
+    }
+    let kernel = split.as_ref().map_or(kernel, |split| &split.then);
+    let mut cpu = Cpu::new(program, kernel);
+    cpu.streams = streams;
+    let mut cx = Context::new(program, kernel, prelude, 0);
     cpu.fetch_ahead(&mut cx)?;
+    cpu.plan_late(&mut cx)?;
     Printer::new(&mut cx, &mut cpu).body()?;
-    let text = cpu.function(&mut cx, &symbol)?;
+    cpu.end_of_block(&mut cx);
+    let mut text = String::new();
+    if let Some((inside, symbol, function)) = &branch {
+        let body = std::mem::take(&mut cx.lines).finish();
+        let inside = cx.cond(inside)?;
+        cx.lines.open(&format!("if ({})", inside.text));
+        cx.lines.append_deeper(&body, 1);
+        cx.lines.otherwise();
+        let mut args: Vec<Expr> = PASSED_ON.into_iter().map(Expr::atom).collect();
+        for var in &function.coordinates {
+            args.push(Expr::atom(cx.dims[var.index()].mention()));
+        }
+        cx.lines
+            .push(&format!("{};", Expr::call(symbol, &args).text));
+        cx.lines.close();
+        text = format!("{}\n", function.declaration);
+    }
+    text.push_str(&cpu.function(&mut cx, &symbol, branch.is_some())?);
+    if let Some((_, _, function)) = &branch {
+        text.push('\n');
+        text.push_str(&function.definition);
+    }
     Ok((text, entry))
 }
 
 impl Cpu {
-    /// The function around a body that was printed: what it mentions is declared.
-    fn function(&self, cx: &mut Context<'_>, symbol: &str) -> Result<String, Fault> {
-        let body = std::mem::take(&mut cx.lines).finish();
-        let blocks = self.block_coordinates(cx)?;
-        let shared = self.shared_arrays(cx)?;
-        let end_of_streams = self.end_of_streams(cx);
-        let mut lines = Lines::default();
-        lines.push(&format!(
-            "void {symbol}(const int64_t *sizes, const int64_t *args, void *const *buffers, void *scratch,"
-        ));
-        let indent = " ".repeat("void (".len() + symbol.len());
-        lines.push(&format!("{indent}int64_t first, int64_t last)"));
-        lines.append("{\n");
-        let mut top = Lines::at_depth(1);
-        let mut unused = vec!["sizes", "args", "buffers", "scratch"];
-        let mut keep = |name: &str| unused.retain(|u| *u != name);
-        for (n, param) in cx.params.iter().enumerate().filter(|(_, p)| p.used) {
-            keep("sizes");
-            top.push(&format!("const int64_t {} = sizes[{n}];", param.name));
+    fn new(program: &Program, kernel: &Kernel) -> Cpu {
+        Cpu {
+            lanes: kernel.lanes,
+            lane: kernel.lane().filter(|_| kernel.lanes > 1),
+            reps: vec![Rep::Scalar; kernel.values.len()],
+            literals: vec![None; kernel.values.len()],
+            write_only: stream::write_only(program),
+            large: BTreeMap::new(),
+            streams: false,
+            requests: BTreeMap::new(),
+            near: BTreeMap::new(),
+            late: None,
         }
-        let host = cx.kernel.vars_where(|k| matches!(k, VarKind::Host));
-        for (n, var) in host.enumerate() {
-            let var = &cx.dims[var.index()];
-            if var.used {
-                keep("args");
-                top.push(&format!("const int64_t {} = args[{n}];", var.name));
-            }
-        }
-        for n in 0..cx.buffers.len() {
-            if cx.buffers[n].used {
-                keep("buffers");
-                top.push(&self.buffer(cx, BufferId::from(n))?);
-            }
-        }
-        for line in &cx.constants {
-            top.push(line);
-        }
-        for line in &shared {
-            keep("scratch");
-            top.push(line);
-        }
-        for line in &blocks.bounds {
-            top.push(line);
-        }
-        for name in unused {
-            top.push(&format!("(void){name};"));
-        }
-        if !top.is_empty() {
-            top.push("");
-        }
-        for line in &blocks.coordinates {
-            top.push(line);
-        }
-        top.open("for (int64_t block = first; block < last; block++)");
-        top.append(&body);
-        blocks.step(&mut top);
-        top.close();
-        if let Some(line) = &end_of_streams {
-            top.push(line);
-        }
-        lines.append(&top.finish());
-        lines.append("}\n");
-        Ok(lines.finish())
-    }
-
-    fn buffer(&self, cx: &Context<'_>, id: BufferId) -> Result<String, Fault> {
-        let buffer = &cx.program.buffers[id.index()];
-        let name = &cx.buffers[id.index()].name;
-        let ty = c_type(Self::memory_type(cx, Memory::Global(id)))?;
-        let written = cx.usage.written.contains(&Memory::Global(id));
-        // What other threads write while this one runs must be read again after a flag was awaited.
-        let is_input = match buffer.kind {
-            BufferKind::Input { .. } => true,
-            BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => false,
-        };
-        let restrict = if is_input || !cx.usage.has_flags {
-            "restrict "
-        } else {
-            ""
-        };
-        let constant = if written { "" } else { "const " };
-        let n = id.index();
-        Ok(format!("{constant}{ty} *{restrict}{name} = buffers[{n}];"))
-    }
-
-    /// The pointers into the scratch memory. Arrays that are not mentioned take their place all the same.
-    fn shared_arrays(&self, cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
-        let Some(last) = cx.shared.iter().rposition(|s| s.used) else {
-            return Ok(Vec::new());
-        };
-        let mut lines = Vec::new();
-        // Bytes before the next array: a number, and what is not one.
-        let mut known = 0i128;
-        let mut symbolic: Option<Expr> = None;
-        for n in 0..=last {
-            let memory = Memory::Shared(SharedId::from(n));
-            let ty = Self::memory_type(cx, memory);
-            if cx.shared[n].used {
-                let mut offset = Sum::default();
-                if let Some(bytes) = &symbolic {
-                    offset.add(1, bytes)?;
-                }
-                offset.add_number(known)?;
-                let offset = offset.finish();
-                let start = if offset.text == "0" {
-                    "scratch".to_string()
-                } else {
-                    format!("(void *)((char *)scratch + {})", offset.text)
-                };
-                let (c, name) = (c_type(ty)?, &cx.shared[n].name);
-                lines.push(format!("{c} *restrict {name} = {start};"));
-            }
-            let size = i128::from(ty.bits() / 8);
-            let extents = cx.extents(memory);
-            let constant = extents
-                .iter()
-                .try_fold(size, |product, e| product.checked_mul(e.as_constant()?));
-            match constant {
-                Some(bytes) => known += (bytes + 127) & !63,
-                None if n == last => {}
-                None => {
-                    cx.prelude
-                        .add("shared_bytes", File::Memory, "shared_bytes", &[]);
-                    let bytes = Expr::binary("*", &cx.volume(memory)?, &number(size)?);
-                    let bytes = Expr::call("shared_bytes", &[bytes]);
-                    symbolic = Some(match symbolic {
-                        None => bytes,
-                        Some(before) => Expr::binary("+", &before, &bytes),
-                    });
-                }
-            }
-        }
-        Ok(lines)
-    }
-
-    /// How the coordinates of a block follow from its number: split off the first one, and counted on from
-    /// there, since a division takes as long as the work of a small block.
-    fn block_coordinates(&self, cx: &mut Context<'_>) -> Result<Blocks, Fault> {
-        let mut blocks = Blocks::default();
-        let vars: Vec<DimId> = cx
-            .kernel
-            .vars_where(|k| matches!(k, VarKind::Block { .. }))
-            .collect();
-        // The number without the coordinates that are already split off.
-        let mut rest = Expr::atom("first");
-        let Some(first_used) = vars.iter().position(|v| cx.dims[v.index()].used) else {
-            return Ok(blocks);
-        };
-        for (n, var) in vars.iter().enumerate().skip(first_used).rev() {
-            let VarKind::Block { lo, hi } = &cx.kernel.vars[var.index()].kind else {
-                unreachable!("it was chosen as a block's coordinate")
-            };
-            let name = cx.dims[var.index()].name.clone();
-            let mut named = |cx: &mut Context<'_>, what: &str, e: Expr| {
-                if e.level == Level::Primary {
-                    return e;
-                }
-                let known = cx.names.claim(&format!("{name}_{what}"));
-                let line = format!("const int64_t {known} = {};", e.text);
-                blocks.bounds.push(line);
-                Expr::atom(known)
-            };
-            let lo = cx.extremum(lo, true)?;
-            let lo = named(cx, "lo", lo);
-            let mut own = rest.clone();
-            let mut end = None;
-            if n > 0 {
-                let hi = cx.extremum(hi, false)?;
-                let hi = named(cx, "end", hi);
-                let extent = if lo.text == "0" {
-                    hi.clone()
-                } else {
-                    Expr::binary("-", &hi, &lo)
-                };
-                let extent = named(cx, "extent", extent);
-                // An empty grid has no blocks, but may still be asked for none.
-                let divisor = Expr::atom(format!("({0} > 0 ? {0} : 1)", extent.text));
-                own = Expr::binary("%", &rest, &divisor);
-                rest = Expr::binary("/", &rest, &divisor);
-                end = Some(hi.text);
-            }
-            let value = if lo.text == "0" {
-                own
-            } else {
-                Expr::binary("+", &lo, &own)
-            };
-            blocks
-                .coordinates
-                .insert(0, format!("int64_t {name} = {};", value.text));
-            blocks.steps.push(Step {
-                name,
-                lo: lo.text,
-                end,
-            });
-        }
-        Ok(blocks)
     }
 
     /// How a register is held.
@@ -392,45 +240,11 @@ impl Cpu {
     }
 }
 
-/// Declarations of block coordinates.
-#[derive(Default)]
-struct Blocks {
-    /// Before the loop over blocks.
-    bounds: Vec<String>,
-    /// The coordinates of the first block.
-    coordinates: Vec<String>,
-    /// The fastest coordinate first.
-    steps: Vec<Step>,
-}
-
-/// How a coordinate goes on from one block to the next.
-struct Step {
-    name: String,
-    lo: String,
-    /// Where it starts again and the next coordinate goes on; the slowest never does.
-    end: Option<String>,
-}
-
-impl Blocks {
-    fn step(&self, lines: &mut Lines) {
-        let mut depth = 0;
-        for Step { name, lo, end } in &self.steps {
-            match end {
-                Some(end) => {
-                    lines.open(&format!("if (++{name} == {end})"));
-                    lines.push(&format!("{name} = {lo};"));
-                    depth += 1;
-                }
-                None => lines.push(&format!("{name}++;")),
-            }
-        }
-        for _ in 0..depth {
-            lines.close();
-        }
-    }
-}
-
 impl Dialect for Cpu {
+    fn before(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+        self.let_leave(cx)
+    }
+
     fn begin_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {
         self.fetch_in_turn(cx, var)
     }
@@ -478,8 +292,7 @@ impl Dialect for Cpu {
     ) -> Result<Vec<Expr>, Fault> {
         let mut loaded = Vec::new();
         for (n, value) in to.iter().enumerate() {
-            let ty = cx.kernel.values[value.index()].ty;
-            let (e, rep) = self.load(cx, from, n as i128, ty, otherwise)?;
+            let (e, rep) = self.load(cx, *value, from, n as i128, otherwise)?;
             self.reps[value.index()] = rep;
             loaded.push(e);
         }

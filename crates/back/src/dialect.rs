@@ -38,6 +38,11 @@ pub trait Dialect {
         None
     }
 
+    /// The lines before a statement.
+    fn before(&mut self, _: &mut Context<'_>) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Begins the other branch of a condition that is decided once for a block: variables get other names in it, and
     /// those that they have outside are returned.
     fn set_apart(

@@ -174,6 +174,17 @@ impl Lines {
         self.text.push_str(text);
     }
 
+    /// Text that is indented already, so much deeper.
+    pub fn append_deeper(&mut self, text: &str, by: usize) {
+        for line in text.lines() {
+            if !line.is_empty() && !line.starts_with('#') {
+                self.text.push_str(&"    ".repeat(by));
+            }
+            self.text.push_str(line);
+            self.text.push('\n');
+        }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.text.is_empty()
     }

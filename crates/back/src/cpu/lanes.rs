@@ -3,6 +3,7 @@
 use systola_ir::Scalar;
 
 use crate::error::Fault;
+use crate::expr::Expr;
 use crate::prelude::{File, Prelude};
 use crate::scalar::{c_type, signed};
 
@@ -98,6 +99,20 @@ impl Vector {
         let numbers = list(0..self.lanes);
         self.add(prelude, &name, "iota", &[('I', &numbers)])?;
         Ok(name)
+    }
+
+    /// A vector that stays in a register, where there is one for it: a compiler that knows where a vector comes from may
+    /// load it again for every use.
+    pub fn hold(self, prelude: &mut Prelude, e: Expr) -> Result<Expr, Fault> {
+        let feature = match self.bytes() {
+            16 => "__SSE2__",
+            32 => "__AVX__",
+            64 => "__AVX512F__",
+            _ => return Ok(e),
+        };
+        let name = format!("hold_{}", self.name(prelude)?);
+        self.add(prelude, &name, "hold", &[('C', feature)])?;
+        Ok(Expr::call(&name, &[e]))
     }
 
     /// By a mask.

@@ -29,15 +29,17 @@ impl Cpu {
         })
     }
 
-    /// A load, moved by so many elements along the last axis.
+    /// The load of a value, moved by so many elements along the last axis. What is read several times is held in a
+    /// register.
     pub(super) fn load(
         &self,
         cx: &mut Context<'_>,
+        value: ValueId,
         from: &Access,
         moved: i128,
-        ty: Scalar,
         otherwise: Option<Literal>,
     ) -> Result<(Expr, Rep), Fault> {
+        let ty = cx.kernel.values[value.index()].ty;
         let element = Self::memory_type(cx, from.memory);
         let absent = otherwise.unwrap_or(Literal::Int(0));
         let absent = scalar::literal(cx.prelude, ty, absent)?;
@@ -80,6 +82,11 @@ impl Cpu {
                 }
                 let vector = Vector::new(element, self.lanes);
                 let mut e = Expr::call(&transfer.function(cx.prelude, vector)?, &args);
+                let is_global = matches!(from.memory, Memory::Global(_));
+                let often = cx.usage.reads[value.index()] > 1;
+                if transfer == Transfer::Load && is_global && often {
+                    e = vector.hold(cx.prelude, e)?;
+                }
                 if *pattern == Pattern::Reversed && varying.is_none() {
                     let backwards: Vec<u32> = (0..self.lanes).rev().collect();
                     e = Expr::call(&vector.permute(cx.prelude, &backwards)?, &[e]);
@@ -163,19 +170,24 @@ impl Cpu {
             } else {
                 v
             };
-            args.push(v);
-            let streamed = match transfer {
-                Transfer::Store => self.stream(cx, to.memory, vector)?,
-                _ => None,
-            };
-            let function = match streamed {
-                Some((function, large)) => {
-                    args.push(large);
-                    function
+            match self.keep(cx, &args[0], &v)? {
+                Some(line) => line,
+                None => {
+                    args.push(v);
+                    let streamed = match transfer {
+                        Transfer::Store => self.stream(cx, to.memory, vector)?,
+                        _ => None,
+                    };
+                    let function = match streamed {
+                        Some((function, large)) => {
+                            args.push(large);
+                            function
+                        }
+                        None => transfer.function(cx.prelude, vector)?,
+                    };
+                    format!("{};", Expr::call(&function, &args).text)
                 }
-                None => transfer.function(cx.prelude, vector)?,
-            };
-            format!("{};", Expr::call(&function, &args).text)
+            }
         };
         Ok(Action {
             guard,

@@ -120,7 +120,7 @@ impl Cpu {
                 let mask = self.mask(cx, cond, bits)?;
                 self.choose(cx, mask, &then, &otherwise, bits)
             }
-            Op::Load { from, otherwise } => self.load(cx, from, 0, ty, *otherwise),
+            Op::Load { from, otherwise } => self.load(cx, value, from, 0, *otherwise),
             Op::Lookup { memory, index } => {
                 let index: Vec<Operand> = index.iter().map(|v| self.read(cx, *v)).collect();
                 self.lookup(cx, *memory, &index, ty)

@@ -30,6 +30,27 @@ $Q void stream_$V($T *p, $V v, bool large)
     store_$V(p, v);
 }
 
+#: keep
+// Past the cache some time later, or into it now.
+$Q void keep_$V($T *p, $V v, $V *late, bool streams)
+{
+    if (streams)
+        *late = v;
+    else
+        store_$V(p, v);
+}
+
+#: leave
+// Past the cache, to the start of a line.
+$Q void leave_$V($T *p, $V v)
+{
+#ifdef __AVX512F__
+    _mm512_stream_si512((__m512i *)p, (__m512i)v);
+#else
+    store_$V(p, v);
+#endif
+}
+
 #: end_of_streams
 $Q void end_of_streams(void)
 {

@@ -10,6 +10,16 @@ $Q $V iota_$V(void)
     return ($V){$I};
 }
 
+#: hold
+// The same vector, in a register.
+$Q $V hold_$V($V v)
+{
+#ifdef $C
+    __asm__("" : "+v"(v));
+#endif
+    return v;
+}
+
 #: select
 $Q $V select_$V($M where, $V a, $V b)
 {

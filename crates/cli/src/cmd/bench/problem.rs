@@ -235,7 +235,8 @@ fn conv2d(name: String, n: usize, k: usize) -> Problem {
         family: Family::Conv2d,
         name,
         program: "conv2d/core.ure",
-        mapping: "tiles",
+        // Code for more taps would not stay in the cache for instructions.
+        mapping: if k <= 7 { "small" } else { "tiles" },
         sizes: vec![
             ("R", n as i64),
             ("C", n as i64),

@@ -1,0 +1,348 @@
+//! The function around the body of a kernel: what the body mentions is declared, and a loop goes over the blocks.
+
+use systola_ir::kernel::{BufferKind, Memory, VarKind};
+use systola_ir::{BufferId, DimId, SharedId};
+
+use super::{Cpu, PASSED_ON};
+use crate::c_family::Context;
+use crate::error::Fault;
+use crate::expr::{Expr, Level, Lines};
+use crate::index::{Sum, number};
+use crate::prelude::File;
+use crate::scalar::c_type;
+
+const APART: &str = "#define APART static __attribute__((noinline))";
+
+/// The function of one block at the edge.
+pub struct EdgeFunction {
+    pub declaration: String,
+    pub definition: String,
+    /// The coordinates that it takes.
+    pub coordinates: Vec<DimId>,
+}
+
+impl Cpu {
+    /// The function around a body that was printed: what it mentions is declared. `passed_on`: so is what another function
+    /// gets.
+    pub(super) fn function(
+        &self,
+        cx: &mut Context<'_>,
+        symbol: &str,
+        passed_on: bool,
+    ) -> Result<String, Fault> {
+        let body = std::mem::take(&mut cx.lines).finish();
+        let blocks = self.block_coordinates(cx)?;
+        let end_of_streams = self.end_of_streams(cx);
+        let mut lines = Lines::default();
+        lines.append(&head("void", symbol, "int64_t first, int64_t last"));
+        lines.append("{\n");
+        let mut top = self.declarations(cx, &blocks.bounds, passed_on)?;
+        for line in &blocks.coordinates {
+            top.push(line);
+        }
+        self.declare_late(cx, &mut top)?;
+        blocks.around(cx, &mut top, &body);
+        self.end_of_late(cx, &mut top)?;
+        if let Some(line) = &end_of_streams {
+            top.push(line);
+        }
+        lines.append(&top.finish());
+        lines.append("}\n");
+        Ok(lines.finish())
+    }
+
+    /// The function of one block at the edge.
+    pub(super) fn edge_function(
+        &self,
+        cx: &mut Context<'_>,
+        symbol: &str,
+    ) -> Result<EdgeFunction, Fault> {
+        let body = std::mem::take(&mut cx.lines).finish();
+        let coordinates: Vec<DimId> = cx
+            .kernel
+            .vars_where(|k| matches!(k, VarKind::Block { .. }))
+            .filter(|var| cx.dims[var.index()].used)
+            .collect();
+        let named: Vec<String> = coordinates
+            .iter()
+            .map(|var| format!("int64_t {}", cx.dims[var.index()].name))
+            .collect();
+        cx.prelude.add_type("APART", || APART.to_string());
+        let head = head("APART void", symbol, &named.join(", "));
+        let mut lines = Lines::default();
+        lines.append(&head);
+        lines.append("{\n");
+        lines.append(&self.declarations(cx, &[], false)?.finish());
+        lines.append(&body);
+        lines.append("}\n");
+        Ok(EdgeFunction {
+            declaration: format!("{};\n", head.trim_end()),
+            definition: lines.finish(),
+            coordinates,
+        })
+    }
+
+    /// Declares what a body mentions.
+    fn declarations(
+        &self,
+        cx: &mut Context<'_>,
+        bounds: &[String],
+        passed_on: bool,
+    ) -> Result<Lines, Fault> {
+        let shared = self.shared_arrays(cx)?;
+        let mut top = Lines::at_depth(1);
+        let mut unused = PASSED_ON.to_vec();
+        if passed_on {
+            unused.clear();
+        }
+        let mut keep = |name: &str| unused.retain(|u| *u != name);
+        for (n, param) in cx.params.iter().enumerate().filter(|(_, p)| p.used) {
+            keep("sizes");
+            top.push(&format!("const int64_t {} = sizes[{n}];", param.name));
+        }
+        let host = cx.kernel.vars_where(|k| matches!(k, VarKind::Host));
+        for (n, var) in host.enumerate() {
+            let var = &cx.dims[var.index()];
+            if var.used {
+                keep("args");
+                top.push(&format!("const int64_t {} = args[{n}];", var.name));
+            }
+        }
+        for n in 0..cx.buffers.len() {
+            if cx.buffers[n].used {
+                keep("buffers");
+                top.push(&self.buffer(cx, BufferId::from(n))?);
+            }
+        }
+        for line in &cx.constants {
+            top.push(line);
+        }
+        for line in &shared {
+            keep("scratch");
+            top.push(line);
+        }
+        for line in bounds {
+            top.push(line);
+        }
+        for name in unused {
+            top.push(&format!("(void){name};"));
+        }
+        if !top.is_empty() {
+            top.push("");
+        }
+        Ok(top)
+    }
+
+    fn buffer(&self, cx: &Context<'_>, id: BufferId) -> Result<String, Fault> {
+        let buffer = &cx.program.buffers[id.index()];
+        let name = &cx.buffers[id.index()].name;
+        let ty = c_type(Self::memory_type(cx, Memory::Global(id)))?;
+        let written = cx.usage.written.contains(&Memory::Global(id));
+        // What other threads write while this one runs must be read again after a flag was awaited.
+        let is_input = match buffer.kind {
+            BufferKind::Input { .. } => true,
+            BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => false,
+        };
+        let restrict = if is_input || !cx.usage.has_flags {
+            "restrict "
+        } else {
+            ""
+        };
+        let constant = if written { "" } else { "const " };
+        let n = id.index();
+        Ok(format!("{constant}{ty} *{restrict}{name} = buffers[{n}];"))
+    }
+
+    /// The pointers into the scratch memory. Arrays that are not mentioned take their place all the same.
+    fn shared_arrays(&self, cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
+        let Some(last) = cx.shared.iter().rposition(|s| s.used) else {
+            return Ok(Vec::new());
+        };
+        let mut lines = Vec::new();
+        // Bytes before the next array: a number, and what is not one.
+        let mut known = 0i128;
+        let mut symbolic: Option<Expr> = None;
+        for n in 0..=last {
+            let memory = Memory::Shared(SharedId::from(n));
+            let ty = Self::memory_type(cx, memory);
+            if cx.shared[n].used {
+                let mut offset = Sum::default();
+                if let Some(bytes) = &symbolic {
+                    offset.add(1, bytes)?;
+                }
+                offset.add_number(known)?;
+                let offset = offset.finish();
+                let start = if offset.text == "0" {
+                    "scratch".to_string()
+                } else {
+                    format!("(void *)((char *)scratch + {})", offset.text)
+                };
+                let (c, name) = (c_type(ty)?, &cx.shared[n].name);
+                lines.push(format!("{c} *restrict {name} = {start};"));
+            }
+            let size = i128::from(ty.bits() / 8);
+            let extents = cx.extents(memory);
+            let constant = extents
+                .iter()
+                .try_fold(size, |product, e| product.checked_mul(e.as_constant()?));
+            match constant {
+                Some(bytes) => known += (bytes + 127) & !63,
+                None if n == last => {}
+                None => {
+                    cx.prelude
+                        .add("shared_bytes", File::Memory, "shared_bytes", &[]);
+                    let bytes = Expr::binary("*", &cx.volume(memory)?, &number(size)?);
+                    let bytes = Expr::call("shared_bytes", &[bytes]);
+                    symbolic = Some(match symbolic {
+                        None => bytes,
+                        Some(before) => Expr::binary("+", &before, &bytes),
+                    });
+                }
+            }
+        }
+        Ok(lines)
+    }
+
+    /// How the coordinates of a block follow from its number: split off the first one, and counted on from
+    /// there, since a division takes as long as the work of a small block.
+    fn block_coordinates(&self, cx: &mut Context<'_>) -> Result<Blocks, Fault> {
+        let mut blocks = Blocks::default();
+        let vars: Vec<DimId> = cx
+            .kernel
+            .vars_where(|k| matches!(k, VarKind::Block { .. }))
+            .collect();
+        // The number without the coordinates that are already split off.
+        let mut rest = Expr::atom("first");
+        let Some(first_used) = vars.iter().position(|v| cx.dims[v.index()].used) else {
+            return Ok(blocks);
+        };
+        for (n, var) in vars.iter().enumerate().skip(first_used).rev() {
+            let VarKind::Block { lo, hi } = &cx.kernel.vars[var.index()].kind else {
+                unreachable!("it was chosen as a block's coordinate")
+            };
+            let name = cx.dims[var.index()].name.clone();
+            let mut named = |cx: &mut Context<'_>, what: &str, e: Expr| {
+                if e.level == Level::Primary {
+                    return e;
+                }
+                let known = cx.names.claim(&format!("{name}_{what}"));
+                let line = format!("const int64_t {known} = {};", e.text);
+                blocks.bounds.push(line);
+                Expr::atom(known)
+            };
+            let lo = cx.extremum(lo, true)?;
+            let lo = named(cx, "lo", lo);
+            let mut own = rest.clone();
+            let mut end = None;
+            if n > 0 {
+                let hi = cx.extremum(hi, false)?;
+                let hi = named(cx, "end", hi);
+                let extent = if lo.text == "0" {
+                    hi.clone()
+                } else {
+                    Expr::binary("-", &hi, &lo)
+                };
+                let extent = named(cx, "extent", extent);
+                // An empty grid has no blocks, but may still be asked for none.
+                let divisor = Expr::atom(format!("({0} > 0 ? {0} : 1)", extent.text));
+                own = Expr::binary("%", &rest, &divisor);
+                rest = Expr::binary("/", &rest, &divisor);
+                end = Some(hi.text);
+            }
+            let value = if lo.text == "0" {
+                own
+            } else {
+                Expr::binary("+", &lo, &own)
+            };
+            blocks
+                .coordinates
+                .insert(0, format!("int64_t {name} = {};", value.text));
+            blocks.steps.push(Step {
+                name,
+                lo: lo.text,
+                end,
+            });
+        }
+        Ok(blocks)
+    }
+}
+
+/// Declarations of block coordinates.
+#[derive(Default)]
+struct Blocks {
+    /// Before the loop over blocks.
+    bounds: Vec<String>,
+    /// The coordinates of the first block.
+    coordinates: Vec<String>,
+    /// The fastest coordinate first.
+    steps: Vec<Step>,
+}
+
+/// How a coordinate goes on from one block to the next.
+struct Step {
+    name: String,
+    lo: String,
+    /// Where it starts again and the next coordinate goes on; the slowest never does.
+    end: Option<String>,
+}
+
+impl Blocks {
+    /// The loop over the blocks. The fastest coordinate has a loop of its own, in which the others stay: compilers then know
+    /// how far apart the addresses of two blocks are.
+    fn around(&self, cx: &mut Context<'_>, lines: &mut Lines, body: &str) {
+        let Some(Step {
+            name,
+            lo,
+            end: Some(end),
+        }) = self.steps.first()
+        else {
+            lines.open("for (int64_t block = first; block < last; block++)");
+            lines.append_deeper(body, 2);
+            self.step(lines, 0);
+            lines.close();
+            return;
+        };
+        let stop = cx.names.claim(&format!("{name}_stop"));
+        lines.open("for (int64_t block = first; block < last;)");
+        lines.push(&format!(
+            "const int64_t {stop} = {end} - {name} < last - block ? {end} : {name} + (last - block);"
+        ));
+        lines.push(&format!("block += {stop} - {name};"));
+        lines.open(&format!("for (; {name} < {stop}; {name}++)"));
+        lines.append_deeper(body, 3);
+        lines.close();
+        lines.push(&format!("{name} = {lo};"));
+        self.step(lines, 1);
+        lines.close();
+    }
+
+    /// The coordinates of the next block, without so many of the fastest.
+    fn step(&self, lines: &mut Lines, skipped: usize) {
+        let mut depth = 0;
+        for Step { name, lo, end } in self.steps.iter().skip(skipped) {
+            match end {
+                Some(end) => {
+                    lines.open(&format!("if (++{name} == {end})"));
+                    lines.push(&format!("{name} = {lo};"));
+                    depth += 1;
+                }
+                None => lines.push(&format!("{name}++;")),
+            }
+        }
+        for _ in 0..depth {
+            lines.close();
+        }
+    }
+}
+
+/// The first lines of a function with its own parameters behind those that all have.
+fn head(kind: &str, symbol: &str, own: &str) -> String {
+    let all = format!(
+        "{kind} {symbol}(const int64_t *sizes, const int64_t *args, void *const *buffers, void *scratch"
+    );
+    if own.is_empty() {
+        return format!("{all})\n");
+    }
+    let indent = " ".repeat(kind.len() + symbol.len() + 2);
+    format!("{all},\n{indent}{own})\n")
+}

@@ -1,0 +1,90 @@
+//! Which results leave a block only while the next one runs, and that all of them arrive.
+
+mod common;
+
+use common::build::{Build, input, launch, output, param, program, times};
+use common::run::{Call, bytes_f32, f32s, run};
+use systola_back::{Isa, cpu};
+use systola_ir::form::{Cond, Form, Rel};
+use systola_ir::kernel::{Memory, Program};
+use systola_ir::{BinOp, Scalar};
+
+const ROWS: i128 = 4;
+
+/// y(r, c) = x(r + c) + `work`, by as many additions: a block is a vector of 16 columns of 4 rows, and at the edge it looks where
+/// it stores.
+fn tall_blocks(work: usize) -> Program {
+    let mut p = program("tall", &["N", "M"]);
+    let (n, m) = (param(0), param(1));
+    let x = input(&mut p, "x", Scalar::F32, &[n.add(&m)]);
+    let y = output(&mut p, "y", Scalar::F32, &[n.clone(), m.clone()]);
+    let mut k = Build::new("tall", 16, 1);
+    let lane = k.lane();
+    let br = k.block("br", n.plus(ROWS - 1).floor_div(ROWS));
+    let bc = k.block("bc", m.plus(15).floor_div(16));
+    let (first, column) = (times(ROWS, &br), times(16, &bc));
+    let c = column.add(&lane);
+    let at_most = |form: Form, most: &Form| Cond::cmp(Rel::Le, form, most.clone());
+    let inside = at_most(first.plus(ROWS), &n).and(at_most(column.plus(16), &m));
+    let rows = |k: &mut Build, edge: bool| {
+        for row in 0..ROWS {
+            let r = first.plus(row);
+            let when = if edge {
+                at_most(r.plus(1), &n).and(at_most(c.plus(1), &m))
+            } else {
+                Cond::Const(true)
+            };
+            let from = vec![r.add(&c)];
+            let mut sum = k.load_when(
+                "x",
+                Scalar::F32,
+                Memory::Global(x),
+                &from,
+                when.clone(),
+                None,
+            );
+            let one = k.int(Scalar::F32, 1);
+            for _ in 0..work {
+                sum = k.binary("sum", BinOp::Add, sum, one);
+            }
+            k.store_when(Memory::Global(y), &[r, c.clone()], when, sum);
+        }
+    };
+    k.branch(inside, |k| rows(k, false), |k| rows(k, true));
+    launch(&mut p, k.finish());
+    p
+}
+
+fn source(program: &Program) -> String {
+    cpu::emit(program, &Isa::AVX512).unwrap().source
+}
+
+#[test]
+fn all_results_arrive() {
+    let p = tall_blocks(16);
+    let text = source(&p);
+    assert_eq!(text.matches(" keep_f32x16(&y").count(), 4, "{text}");
+    // Once in the next block, and once behind the last.
+    assert_eq!(text.matches(" leave_f32x16(&y").count(), 8, "{text}");
+    // Large arrays: with rows that begin at lines, and with some that do not; blocks at the edge below and at the right.
+    for (n, m) in [(2054i64, 4096i64), (2048, 4104)] {
+        let x: Vec<f32> = (0..n + m).map(|i| (i * 7 % 1000) as f32).collect();
+        let y = vec![0u8; (n * m * 4) as usize];
+        let blocks = (n + 3) / 4 * ((m + 15) / 16);
+        let after = run(&p, &[n, m], &[bytes_f32(&x), y], &[Call::of(0, blocks)]);
+        let y = f32s(&after[1]);
+        for r in 0..n {
+            for c in 0..m {
+                let expected = x[(r + c) as usize] + 16.0;
+                assert_eq!(y[(r * m + c) as usize], expected, "{r} {c} of {n} × {m}");
+            }
+        }
+    }
+}
+
+#[test]
+fn results_of_little_work_are_stored_at_once() {
+    let text = source(&tall_blocks(8));
+    assert!(!text.contains("keep_"), "{text}");
+    assert!(text.contains("stream_f32x16"), "{text}");
+}
