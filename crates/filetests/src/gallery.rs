@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::tensor::Params;
 
 /// A file of the gallery.
+#[derive(Clone)]
 pub struct File {
     /// Relative to `gallery/`.
     pub path: String,
