@@ -12,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use systola_ir::form::{Atom, Cond, Form};
-use systola_ir::kernel::{Access, Kernel, Memory, Op, Shape, Stmt, VarKind};
+use systola_ir::kernel::{Access, Kernel, Memory, Shape, Stmt, VarKind};
 use systola_ir::{BufferId, DimId, Scalar};
 
 use super::Cpu;
@@ -139,43 +139,18 @@ impl Cpu {
         let mut stores: Vec<(usize, &Access)> = Vec::new();
         let mut work = 0;
         for (n, stmt) in kernel.body.iter().enumerate() {
-            match stmt {
-                Stmt::Let(value, op) => match op {
-                    Op::Unary(..)
-                    | Op::Binary(..)
-                    | Op::Select { .. }
-                    | Op::Choose { .. }
-                    | Op::Shuffle { .. }
-                    | Op::Slide { .. }
-                    | Op::Cast(_) => {
-                        let shape = kernel.values[value.index()].shape;
-                        work += usize::from(shape == Shape::Varying);
-                    }
-                    Op::Lit(_)
-                    | Op::Index(_)
-                    | Op::Get(_)
-                    | Op::Load { .. }
-                    | Op::Lookup { .. } => {}
-                },
-                Stmt::Store { to, value } => {
-                    let shape = kernel.values[value.index()].shape;
-                    if to.when == Cond::Const(true) && shape == Shape::Varying {
-                        stores.push((n, to));
-                    }
-                }
-                Stmt::Set(..)
-                | Stmt::LoadWide { .. }
-                | Stmt::StoreWide { .. }
-                | Stmt::Comment(_) => {}
-                Stmt::Copy { .. }
-                | Stmt::CommitCopies
-                | Stmt::WaitCopies { .. }
-                | Stmt::For { .. }
-                | Stmt::If { .. }
-                | Stmt::Barrier
-                | Stmt::Signal { .. }
-                | Stmt::Await { .. }
-                | Stmt::Ticket { .. } => return None,
+            let does = stmt.effects();
+            let copies = does.read.is_some() && does.write.is_some();
+            let waits = does.flag.is_some() || does.orders.is_some();
+            if copies || waits || !stmt.bodies().is_empty() {
+                return None;
+            }
+            work += usize::from(kernel.is_work(stmt));
+            if let Stmt::Store { to, value } = stmt
+                && to.when == Cond::TRUE
+                && kernel.values[value.index()].shape == Shape::Varying
+            {
+                stores.push((n, to));
             }
         }
         let Memory::Global(buffer) = stores.first()?.1.memory else {

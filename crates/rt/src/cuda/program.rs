@@ -16,11 +16,12 @@ use super::run::{self, Given, Run};
 use super::source::CudaSource;
 use super::width::{Width, needed};
 use crate::aligned::AlignedBytes;
-use crate::bind::{bind, bind_shapes};
+use crate::bind::{Bound, bind, bind_shapes};
 use crate::buffer::{View, ViewMut};
 use crate::compile::{Note, Origin};
 use crate::cpu::{Stats, table};
 use crate::error::Error;
+use crate::layout::Layout;
 use crate::plan::{check_host, check_sizes, layout};
 
 /// A program compiled for a GPU. It can be run any number of times.
@@ -160,20 +161,9 @@ impl CudaProgram {
         outputs: &mut [(&str, ViewMut<'_>)],
     ) -> Result<Stats, Error> {
         let start = Instant::now();
-        let params = check_sizes(&self.program, sizes)?;
-        let layouts = self.program.buffers.iter().map(|b| layout(b, &params));
-        let layouts = layouts.collect::<Result<Vec<_>, Error>>()?;
-        let bound = bind(&self.program, &layouts, inputs, outputs)?;
-        let width = needed(&self.program, &params);
-        let run = Run {
-            owner: self,
-            loaded: self.load(width)?,
-            width,
-            sizes,
-            params,
-            layouts,
-            bound,
-        };
+        let run = self.checked(sizes, |layouts| {
+            bind(&self.program, layouts, inputs, outputs)
+        })?;
         let mut stats = run.execute(&mut Given::Host { inputs, outputs })?;
         stats.total_seconds = start.elapsed().as_secs_f64();
         Ok(stats)
@@ -213,23 +203,13 @@ impl CudaProgram {
         times: usize,
         seconds: &mut Vec<f64>,
     ) -> Result<Stats, Error> {
-        let params = check_sizes(&self.program, sizes)?;
-        let layouts = self.program.buffers.iter().map(|b| layout(b, &params));
-        let layouts = layouts.collect::<Result<Vec<_>, Error>>()?;
-        let read = inputs.iter().map(|(name, a)| (*name, a.ty(), a.shape()));
-        let written = outputs.iter().map(|(name, a)| (*name, a.ty(), a.shape()));
-        let bound = bind_shapes(&self.program, &layouts, read, written)?;
-        run::check_places(&self.gpu, inputs, outputs)?;
-        let width = needed(&self.program, &params);
-        let run = Run {
-            owner: self,
-            loaded: self.load(width)?,
-            width,
-            sizes,
-            params,
-            layouts,
-            bound,
-        };
+        let run = self.checked(sizes, |layouts| {
+            let read = inputs.iter().map(|(name, a)| (*name, a.ty(), a.shape()));
+            let written = outputs.iter().map(|(name, a)| (*name, a.ty(), a.shape()));
+            let bound = bind_shapes(&self.program, layouts, read, written)?;
+            run::check_places(&self.gpu, inputs, outputs)?;
+            Ok(bound)
+        })?;
         let inputs: Vec<Place> = inputs.iter().map(|(_, a)| a.place()).collect();
         let outputs: Vec<Place> = outputs.iter().map(|(_, a)| a.place()).collect();
         let mut given = Given::Device {
@@ -237,6 +217,28 @@ impl CudaProgram {
             outputs: &outputs,
         };
         run.in_a_row(&mut given, times, seconds)
+    }
+
+    /// A run at sizes that suit, of arrays that are bound to the buffers.
+    fn checked<'a>(
+        &'a self,
+        sizes: &'a [i64],
+        bind: impl FnOnce(&[Layout]) -> Result<Vec<Bound>, Error>,
+    ) -> Result<Run<'a>, Error> {
+        let params = check_sizes(&self.program, sizes)?;
+        let layouts = self.program.buffers.iter().map(|b| layout(b, &params));
+        let layouts = layouts.collect::<Result<Vec<_>, Error>>()?;
+        let bound = bind(&layouts)?;
+        let width = needed(&self.program, &params);
+        Ok(Run {
+            owner: self,
+            loaded: self.load(width)?,
+            width,
+            sizes,
+            params,
+            layouts,
+            bound,
+        })
     }
 }
 
