@@ -574,6 +574,17 @@ impl Pass<'_> {
         if let Some(at) = &transfer.at {
             self.known(at)?;
         }
+        if transfer.layout == Layout::Xor {
+            return Err(Diagnostic::new(
+                &limits::XOR_LAYOUT,
+                span,
+                format!(
+                    "`{}` is to be stored with its columns exchanged by XOR",
+                    transfer.source.text
+                ),
+            )
+            .help("make its rows longer, for instance by `layout pad 4`"));
+        }
         if transfer.stages == 0 {
             return Err(Diagnostic::new(
                 &codes::BAD_FACTOR,

@@ -80,7 +80,8 @@ pub fn windows(
         let most = together.map(|(transfer, ..)| transfer.stages).max();
         let stages = staging.stages(depth, most.unwrap_or(1));
         let pad = match transfer.layout {
-            Layout::Plain | Layout::Xor => 0,
+            Layout::Plain => 0,
+            Layout::Xor => unreachable!("refused where names were resolved"),
             Layout::Pad(n) => i128::from(n),
         };
         let mut extents: Vec<Poly> = axes.iter().map(|(_, extent)| extent.clone()).collect();
