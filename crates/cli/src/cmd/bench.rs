@@ -15,6 +15,7 @@ mod peers;
 mod problem;
 mod reference;
 mod report;
+mod seat;
 mod tools;
 
 /// Measure Systola itself, and what it makes

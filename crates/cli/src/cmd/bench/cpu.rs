@@ -12,6 +12,7 @@ use super::pace::Pace;
 use super::peers::Peers;
 use super::problem::{Make, Problem, Scale, problems};
 use super::report::{Machine, Peer, Report, Row};
+use super::seat::Seat;
 use super::tools::{Progress, Scratch, root};
 use crate::source::{Failure, Outcome, Status};
 use crate::term;
@@ -30,7 +31,9 @@ warm runs of the kernel alone, without compiling and without reading files; ours
 before and after the peers. A library counts with the fastest of its functions.
 The limit is the longer of two times: to copy what must be read and written, and to
 multiply-add. \"of limit\" takes the rates that this command measures in turns with ours,
-the median of each; \"at best\" the best rates that it finds before and after everything.";
+the median of each; \"at best\" the best rates that it finds before and after everything.
+One thread stays on one processor, the one that is fastest at the moment: ours, the limit and the
+peers of its row.";
 
 /// Time compiled mappings beside OpenCV, SciPy, Halide, OpenBLAS, rapidfuzz, parasail and plain C
 #[derive(Debug, clap::Args)]
@@ -128,7 +131,7 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
         }
     }
     let designs = if with_designs {
-        designs::measure(root, scale, &mut progress)
+        designs::measure(root, &program, scale, &mut progress)
     } else {
         Vec::new()
     };
@@ -169,6 +172,11 @@ fn row(
     scale: Scale,
 ) -> Row {
     let limited = problem.family.has_limit();
+    let seat = (threads == 1).then(|| Seat::take(limits, problem.work));
+    let _seat = match seat.transpose() {
+        Ok(seat) => seat,
+        Err(why) => return Row::new(problem, threads, Err(why), None),
+    };
     let mut pace = limited.then(|| Pace::start(limits, threads)).transpose();
     let mut time = |ours: &mut Ours<'_>| {
         let pace = pace.as_mut().map_err(|why| why.clone())?;

@@ -6,7 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::ours::Ours;
-use super::problem::{Scale, conv1d};
+use super::problem::{Scale, Work, conv1d};
+use super::seat::Seat;
 use super::tools::Progress;
 
 /// The stride-1 designs of gallery/conv1d/core.ure.
@@ -24,18 +25,24 @@ pub struct Design {
     pub refused: Option<String>,
 }
 
-/// All with one thread, the fastest first.
-pub fn measure(root: &Path, scale: Scale, progress: &mut Progress) -> Vec<Design> {
+/// All with one thread on one processor, the fastest first. `limits` is `bench/limits.c`, compiled.
+pub fn measure(root: &Path, limits: &Path, scale: Scale, progress: &mut Progress) -> Vec<Design> {
     let samples = match scale {
         Scale::Full => 1 << 20,
         Scale::Small => 2000,
     };
+    let multiply = Work {
+        operations: 1.0,
+        bytes: 0.0,
+    };
+    let seat = Seat::take(limits, multiply);
     let mut designs: Vec<Design> = DESIGNS
         .into_iter()
         .map(|mapping| {
             progress.step(&format!("the design {}", mapping.to_uppercase()));
             let problem = conv1d(String::new(), samples, TAPS, mapping);
             let timing = Ours::compile(root, &problem).and_then(|mut ours| {
+                seat.as_ref().map_err(String::clone)?;
                 ours.check(1)?;
                 ours.time(1, scale, None)
             });
