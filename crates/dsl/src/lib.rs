@@ -36,7 +36,7 @@ pub mod prelude {
     pub use crate::mapping::{MappingBuilder, down, up};
     pub use crate::ops::{float, int};
     pub use crate::program::{ModuleBuilder, ProgramBuilder};
-    pub use systola_ir::mapping::{Check, Engine, Layout, Residence, Store};
+    pub use systola_ir::mapping::{Check, Engine, Layout, Order, Residence, Rows, Store};
     pub use systola_ir::system::{Law, Module};
     pub use systola_ir::{BinOp, Diagnostic, Literal, Scalar, Type};
 }

@@ -219,7 +219,7 @@ impl MappingBuilder {
             store,
             at: None,
             stages: 1,
-            layout: Layout::Plain,
+            layout: Layout::default(),
             engine: Engine::Plain,
         }));
         TransferDirective(self)
@@ -374,7 +374,8 @@ impl TransferDirective<'_> {
         self.change(|t| t.stages = stages)
     }
 
-    pub fn layout(self, layout: Layout) -> Self {
+    pub fn layout(self, layout: impl Into<Layout>) -> Self {
+        let layout = layout.into();
         self.change(|t| t.layout = layout)
     }
 

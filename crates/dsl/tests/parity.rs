@@ -88,7 +88,7 @@ fn conv1d_written_out_with_table_1() {
     all.transfer("w", Store::Shared)
         .at("bx")
         .stages(2)
-        .layout(Layout::Pad(1))
+        .layout(Rows::Pad(1))
         .by(Engine::CpAsync);
     all.unroll("q").unroll_by("q", 4).trust().auto();
     all.reverse([("c", name("lane") - name("time")), ("q", name("time"))])

@@ -38,7 +38,7 @@ mod undefined;
 mod warp;
 
 use code::Code;
-pub use count::{BANK_BYTES, BANKS, Counts, SECTOR};
+pub use count::{Counts, SECTOR};
 pub use fault::{Actor, Fault, FaultKind, Origin, RunError};
 use grid::{Launch, Random};
 use machine::Machine;

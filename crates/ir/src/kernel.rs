@@ -37,6 +37,7 @@ use crate::mapping::Engine;
 use crate::scalar::{BinOp, Literal, Scalar, UnOp};
 use crate::system::Axis;
 
+pub mod banks;
 pub mod effects;
 pub mod print;
 pub mod verify;

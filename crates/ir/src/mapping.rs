@@ -288,14 +288,45 @@ pub struct Transfer {
     pub engine: Engine,
 }
 
+/// How a window lies in the memory of a block, which has banks: lanes that read different words of one bank at once
+/// wait for each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Layout {
+pub struct Layout {
+    pub order: Order,
+    pub rows: Rows,
+}
+
+/// Which axis of a window has its elements next to each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// The last one, as in the array.
     #[default]
+    Rows,
+    /// The last but one.
+    Columns,
+}
+
+/// Where the rows of a window begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Rows {
+    /// One of the others, whichever makes lanes wait least.
+    #[default]
+    Chosen,
+    /// One behind the other.
     Plain,
-    /// Rows lengthened by so many elements.
+    /// Lengthened by so many elements.
     Pad(u64),
-    /// Columns exchanged by XOR with the row.
-    Xor,
+    /// One behind the other, each rotated by one wide access more than the line of all banks before it.
+    Rotate,
+}
+
+impl From<Rows> for Layout {
+    fn from(rows: Rows) -> Layout {
+        Layout {
+            order: Order::Rows,
+            rows,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

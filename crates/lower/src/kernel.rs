@@ -21,7 +21,8 @@
 //!    need none; in them [`pes`] with [`cells`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal values once;
 //! 5. [`mod@tidy`]: what nobody uses is removed;
 //! 6. [`mod@spill`]: arrays that do not fit into the memory of a block move to global memory;
-//! 7. [`wide`]: consecutive accesses of a lane become one, where the machine has such; [`early`]: loads come before stores to
+//! 7. [`wide`]: consecutive accesses of a lane become one, where the machine has such; [`banks`]: rows of windows begin where
+//!    lanes do not meet in a bank; [`early`]: loads come before stores to
 //!    other planes of the same array; [`ahead`]: and in long turns a turn before.
 
 use systola_ir::array::Array;
@@ -34,6 +35,7 @@ use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
 use crate::apply_mapping::Failure;
 use crate::decide::Decide;
 use crate::kernel::ahead::load_ahead;
+use crate::kernel::banks::spread;
 use crate::kernel::borders::Borders;
 use crate::kernel::crossing::{Crossing, narrow, split};
 use crate::kernel::early::load_early;
@@ -48,6 +50,7 @@ use crate::kernel::tidy::tidy;
 use crate::kernel::wide::widen;
 
 pub mod ahead;
+pub mod banks;
 pub mod borders;
 pub mod builder;
 pub mod cells;
@@ -228,6 +231,7 @@ fn lower_launch(
         if let Some(threads) = &machine.threads {
             kernel = tidy(spill(kernel, &mut program, threads)?);
             kernel = tidy(widen(kernel, &program.buffers, threads.wide_bytes));
+            kernel = spread(kernel, &array.transfers, &program.params, threads)?;
             kernel = load_early(kernel);
             kernel = load_ahead(kernel);
         }

@@ -328,7 +328,7 @@ impl Pass<'_> {
                         store: store_in.unwrap_or(Store::Registers),
                         at: compute_at.as_ref().map(|(_, level)| level.clone()),
                         stages: 1,
-                        layout: Layout::Plain,
+                        layout: Layout::default(),
                         engine: Engine::Plain,
                     },
                     span,
@@ -573,17 +573,6 @@ impl Pass<'_> {
         }
         if let Some(at) = &transfer.at {
             self.known(at)?;
-        }
-        if transfer.layout == Layout::Xor {
-            return Err(Diagnostic::new(
-                &limits::XOR_LAYOUT,
-                span,
-                format!(
-                    "`{}` is to be stored with its columns exchanged by XOR",
-                    transfer.source.text
-                ),
-            )
-            .help("make its rows longer, for instance by `layout pad 4`"));
         }
         if transfer.stages == 0 {
             return Err(Diagnostic::new(

@@ -288,12 +288,42 @@ const ROWS: &str = "
     }
     mapping plain of sums {
       tile i by 4*L as (bi, ii);
-      tile j by 32 as (bj, jj);
+      tile j by 31 as (bj, jj);
+      block = bi;
+      warp = ii / L;
+      lane = ii % L;
+      time = (bj, jj);
+      transfer x to shared at bj layout plain;
+      sum S along j;
+    }
+    mapping chosen of sums {
+      tile i by 4*L as (bi, ii);
+      tile j by 31 as (bj, jj);
       block = bi;
       warp = ii / L;
       lane = ii % L;
       time = (bj, jj);
       transfer x to shared at bj;
+      sum S along j;
+    }
+    mapping rotated of sums {
+      tile i by 4*L as (bi, ii);
+      tile j by 31 as (bj, jj);
+      block = bi;
+      warp = ii / L;
+      lane = ii % L;
+      time = (bj, jj);
+      transfer x to shared at bj stages 2 layout rotate by cp_async;
+      sum S along j;
+    }
+    mapping columns of sums {
+      tile i by 4*L as (bi, ii);
+      tile j by 31 as (bj, jj);
+      block = bi;
+      warp = ii / L;
+      lane = ii % L;
+      time = (bj, jj);
+      transfer x to shared at bj stages 2 layout columns by cp_async;
       sum S along j;
     }
     mapping padded of sums {
@@ -325,7 +355,7 @@ fn windows_have_the_layout_and_the_stages_that_are_asked_for() {
         let inputs = Arrays::from([("x".into(), x)]);
         check_module(&module, name, &[("N", n), ("M", m)], &[], &GPU, &inputs)
     };
-    // A window of 33 columns in rows of 36, and of 32 in rows of 33.
+    // A window of 32 columns in rows of 32, and in rows of 33.
     let (program, plain) = run("plain", 128, 124);
     assert_eq!(program.kernels[0].shared[0].extents.len(), 2);
     let (program, padded) = run("padded", 128, 124);
@@ -338,10 +368,20 @@ fn windows_have_the_layout_and_the_stages_that_are_asked_for() {
         padded.bank_conflicts,
         plain.bank_conflicts
     );
+    let barriers = (plain.barriers, padded.barriers);
+    let (_, chosen) = run("chosen", 128, 124);
+    let (_, rotated) = run("rotated", 128, 124);
+    let (program, columns) = run("columns", 128, 124);
+    let extents = &program.kernels[0].shared[0].extents;
+    let extents: Vec<_> = extents.iter().map(|e| e.as_constant()).collect();
+    assert_eq!(extents, [Some(2), Some(32), Some(132)]);
+    let conflicts = [plain, rotated, chosen].map(|c| c.bank_conflicts);
+    assert!(conflicts.is_sorted_by(|a, b| a >= b), "{conflicts:?}");
+    assert_eq!(columns.bank_conflicts, 0);
     // Four turns each: two barriers around a window, or one before each turn.
-    assert_eq!((plain.barriers, padded.barriers), (4 * 4 * 2, 4 * 4));
+    assert_eq!(barriers, (4 * 4 * 2, 4 * 4));
     for (n, m) in [(1, 1), (130, 31), (127, 33), (64, 65), (257, 30)] {
-        for name in ["plain", "padded", "once"] {
+        for name in ["plain", "padded", "once", "chosen", "rotated", "columns"] {
             run(name, n, m);
         }
     }

@@ -5,7 +5,7 @@ use crate::rng::Rng;
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::mapping::{
     Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameCond, NameExpr,
-    NameExprKind, NameOp, PlaceLevel, Residence, Store, SumOrder, TimeLevel, Transfer,
+    NameExprKind, NameOp, Order, PlaceLevel, Residence, Rows, Store, SumOrder, TimeLevel, Transfer,
 };
 use systola_ir::system::{
     Axis, Batch, Combine, Const, Dim, Expr, Function, Input, InputKind, Law, Module, Output, Param,
@@ -745,7 +745,10 @@ fn directive(rng: &mut Rng, depth: usize) -> Directive {
             store: store(rng),
             at: rng.chance(50).then(|| name(rng)),
             stages: rng.below(4) as u64,
-            layout: rng.pick(&[Layout::Plain, Layout::Pad(3), Layout::Xor]),
+            layout: Layout {
+                order: rng.pick(&[Order::Rows, Order::Columns]),
+                rows: rng.pick(&[Rows::Chosen, Rows::Plain, Rows::Pad(3), Rows::Rotate]),
+            },
             engine: rng.pick(&[Engine::Plain, Engine::CpAsync, Engine::Bulk]),
         }),
         9 => DirectiveKind::Unroll {

@@ -4,13 +4,10 @@
 
 use std::ops::AddAssign;
 
+use systola_ir::kernel::banks::{Passes, passes};
+
 /// Bytes that global memory moves at once.
 pub const SECTOR: u64 = 32;
-/// Shared memory has so many banks of [`BANK_BYTES`] each.
-pub const BANKS: u64 = 32;
-pub const BANK_BYTES: u64 = 4;
-/// A lane gets at most so many bytes of shared memory at once; wider accesses take turns.
-const LANE_BYTES: u64 = 16;
 
 /// Sums over the warps of all launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -101,73 +98,25 @@ impl Counts {
         self.global_sectors += seen.len() as u64;
     }
 
-    /// One access of a warp to shared memory: each active lane with its offset. Lanes take turns so that
-    /// no turn moves more than the banks can; in a turn, different words of one bank need a pass each.
+    /// One access of a warp to shared memory: each active lane with its offset.
     pub(super) fn shared(
         &mut self,
         lanes: impl Iterator<Item = (usize, u64)> + Clone,
         bytes: u64,
         seen: &mut Vec<u64>,
     ) {
-        let mut part = 0;
-        while part < bytes {
-            let width = (bytes - part).min(LANE_BYTES);
-            let lanes_at_once =
-                (BANKS * BANK_BYTES / width.next_power_of_two().max(BANK_BYTES)) as usize;
-            let mut turn = lanes.clone().peekable();
-            while let Some((first, _)) = turn.peek().copied() {
-                let end = (first / lanes_at_once + 1) * lanes_at_once;
-                seen.clear();
-                while let Some((_, offset)) = turn.next_if(|(lane, _)| *lane < end) {
-                    let from = (offset + part) / BANK_BYTES;
-                    seen.extend(from..=(offset + part + width - 1) / BANK_BYTES);
-                }
-                seen.sort_unstable();
-                seen.dedup();
-                let mut words = [0u64; BANKS as usize];
-                for word in &*seen {
-                    words[(word % BANKS) as usize] += 1;
-                }
-                let passes = words.into_iter().max().unwrap_or(0);
-                self.shared_wavefronts += passes;
-                self.bank_conflicts += passes.saturating_sub(1);
-            }
-            part += width;
-        }
+        let Passes {
+            wavefronts,
+            conflicts,
+        } = passes(lanes, bytes, seen);
+        self.shared_wavefronts += wavefronts;
+        self.bank_conflicts += conflicts;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn shared(stride: u64, bytes: u64) -> (u64, u64) {
-        let mut counts = Counts::default();
-        counts.shared(
-            (0..32).map(|l| (l, l as u64 * stride)),
-            bytes,
-            &mut Vec::new(),
-        );
-        (counts.shared_wavefronts, counts.bank_conflicts)
-    }
-
-    #[test]
-    fn banks_conflict_as_on_the_hardware() {
-        assert_eq!(shared(4, 4), (1, 0));
-        assert_eq!(shared(0, 4), (1, 0), "a broadcast");
-        assert_eq!(shared(8, 4), (2, 1));
-        assert_eq!(shared(128, 4), (32, 31));
-        assert_eq!(shared(132, 4), (1, 0), "padded");
-        assert_eq!(shared(1, 1), (1, 0), "bytes of one word");
-        assert_eq!(shared(8, 8), (2, 0), "two turns");
-        assert_eq!(shared(16, 16), (4, 0), "four turns");
-        assert_eq!(shared(32, 16), (8, 4));
-        assert_eq!(
-            shared(32, 32),
-            (16, 8),
-            "two accesses of 16 bytes, each two-way"
-        );
-    }
 
     #[test]
     fn sectors_are_counted_once() {

@@ -136,8 +136,4 @@ r#"The array is legal and the interpreters run it, but no kernel is made of it y
 within one step from PEs on both sides, or from a distance that depends on the sizes. Give the
 dependence a delay of at least one step."#;
 
-    XOR_LAYOUT = "L0723", "columns exchanged by XOR are not supported yet",
-r#"`layout xor` is in the language, but an address with it is no quasi-affine form, and the kernels know no other. Rows that are longer
-by some elements, `layout pad 4`, spread a column over the banks as well, where rows are read that lie next to each other."#;
-
 }

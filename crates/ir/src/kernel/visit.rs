@@ -2,7 +2,7 @@
 
 use crate::form::{Cond, Form, Overflow};
 use crate::id::{DimId, RegId, ValueId};
-use crate::kernel::{Access, Host, Kernel, Op, Stmt, VarKind};
+use crate::kernel::{Access, Host, Kernel, Memory, Op, Stmt, VarKind};
 
 /// Calls `f` on every statement, outermost first, in the order they are written.
 pub fn walk<'a>(body: &'a [Stmt], f: &mut impl FnMut(&'a Stmt)) {
@@ -242,6 +242,11 @@ pub trait Rewrite {
         cond.map(&|form| self.form(form))
     }
 
+    /// The index of an access, its forms already rewritten.
+    fn index(&self, _: Memory, index: Vec<Form>) -> Result<Vec<Form>, Overflow> {
+        Ok(index)
+    }
+
     fn value(&self, value: ValueId) -> ValueId {
         value
     }
@@ -288,7 +293,7 @@ fn rewrite_values(list: &[ValueId], by: &impl Rewrite) -> Vec<ValueId> {
 fn rewrite_access(access: &Access, by: &impl Rewrite) -> Result<Access, Overflow> {
     Ok(Access {
         memory: access.memory,
-        index: rewrite_forms(&access.index, by)?,
+        index: by.index(access.memory, rewrite_forms(&access.index, by)?)?,
         when: by.cond(&access.when)?,
     })
 }

@@ -4,7 +4,7 @@ use std::fmt::{self, Display, Formatter};
 
 use crate::mapping::{
     Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameCond, NameExpr,
-    NameExprKind, NameOp, Residence, Store, SumOrder, Transfer,
+    NameExprKind, NameOp, Order, Residence, Rows, Store, SumOrder, Transfer,
 };
 
 impl Display for Mapping {
@@ -212,10 +212,18 @@ impl Display for Transfer {
         if self.stages != 1 {
             write!(f, " stages {}", self.stages)?;
         }
-        match self.layout {
-            Layout::Plain => {}
-            Layout::Pad(n) => write!(f, " layout pad {n}")?,
-            Layout::Xor => write!(f, " layout xor")?,
+        if self.layout != Layout::default() {
+            write!(f, " layout")?;
+        }
+        match self.layout.order {
+            Order::Rows => {}
+            Order::Columns => write!(f, " columns")?,
+        }
+        match self.layout.rows {
+            Rows::Chosen => {}
+            Rows::Plain => write!(f, " plain")?,
+            Rows::Pad(n) => write!(f, " pad {n}")?,
+            Rows::Rotate => write!(f, " rotate")?,
         }
         match self.engine {
             Engine::Plain => Ok(()),

@@ -11,7 +11,7 @@
 
 use systola_ir::form::{Cond, Form, Poly};
 use systola_ir::kernel::{Access, Memory, Stmt};
-use systola_ir::mapping::Engine;
+use systola_ir::mapping::{Engine, Order};
 use systola_ir::{BufferId, Scalar};
 
 use crate::apply_mapping::Failure;
@@ -71,6 +71,17 @@ impl<'a> Staging<'a> {
         }
     }
 
+    /// Columns next to each other are for lanes that are threads; a vector is written along its row. Their extents
+    /// must be known.
+    pub fn order(&self, asked: Order, extents: &[Poly]) -> Order {
+        let known = extents.iter().all(|extent| extent.as_constant().is_some());
+        if self.threads.is_some() && known {
+            asked
+        } else {
+            Order::Rows
+        }
+    }
+
     /// Engines move four bytes at least.
     pub fn engine(&self, asked: Engine, ty: Scalar) -> Engine {
         match self.threads.map(|threads| threads.copies) {
@@ -90,6 +101,8 @@ enum Otherwise {
 
 /// Copies of a lane are written out up to so many.
 const MOST_ROUNDS: i128 = 16;
+/// Bytes that come together from the memory of the machine at least.
+const SECTOR: u32 = 32;
 
 impl Emitter<'_> {
     /// The windows of the first turns of a loop, before it begins.
@@ -264,7 +277,9 @@ impl Emitter<'_> {
         self.lane.map_or(warp.clone(), |l| warp.add(&Form::from(l)))
     }
 
-    /// In units of neighbours, numbered row by row; lane n of a block takes units n, n + lanes, ….
+    /// In units of neighbours, numbered row by row; lane n of a block takes units n, n + lanes, …. Where columns lie
+    /// next to each other, a sector of each row at a time: the lanes of a warp have few columns, and these are far apart
+    /// in the banks if rows are padded.
     fn deal_flat(&mut self, window: &Window, extents: &[i128]) -> Result<(), Failure> {
         let Some((last, lead)) = extents.split_last() else {
             return self.move_element(window, &[], Cond::TRUE);
@@ -278,10 +293,12 @@ impl Emitter<'_> {
             let number = first.add(&e.lane_number());
             let when = Cond::cmp(systola_ir::Rel::Lt, number.clone(), total);
             let when = e.facts.simplify(&when);
-            let mut rest = number.floor_div(per_row);
-            let mut at = vec![number.modulo(per_row).scale(&Poly::constant(unit))?];
+            let sector = e.sector(window, *last);
+            let mut rest = number.floor_div(sector.unwrap_or(per_row));
+            let first = number.modulo(sector.unwrap_or(per_row));
+            let mut at = vec![first.scale(&Poly::constant(unit))?];
             for (axis, extent) in lead.iter().enumerate().rev() {
-                let outermost = axis == 0;
+                let outermost = axis == 0 && sector.is_none();
                 at.insert(
                     0,
                     if outermost {
@@ -291,6 +308,9 @@ impl Emitter<'_> {
                     },
                 );
                 rest = rest.floor_div(*extent);
+            }
+            if let (Some(sector), Some(column)) = (sector, at.last_mut()) {
+                *column = column.add(&rest.scale(&Poly::constant(sector))?);
             }
             let at: Vec<Form> = at.iter().map(|form| e.facts.reduce(form)).collect();
             for n in 0..unit {
@@ -314,8 +334,18 @@ impl Emitter<'_> {
         })
     }
 
+    /// Elements of a row that are dealt out before the next row, if not the whole row.
+    fn sector(&self, window: &Window, last: i128) -> Option<i128> {
+        let ty = self.array.inputs[window.input.index()].ty;
+        let sector = i128::from(SECTOR * 8 / ty.bits()).max(1);
+        (window.order == Order::Columns && last % sector == 0).then_some(sector)
+    }
+
     /// Neighbours that one lane takes: as many as one access moves, where a row starts at a multiple of it.
     fn unit(&self, window: &Window, last: i128) -> i128 {
+        if window.order == Order::Columns {
+            return 1;
+        }
         let ty = self.array.inputs[window.input.index()].ty;
         let bytes = self.machine.threads.map_or(0, |t| t.wide_bytes);
         let mut unit = i128::from(bytes * 8 / ty.bits()).max(1);

@@ -12,7 +12,7 @@
 use systola_ir::array::{Array, Realisation, Role};
 use systola_ir::form::{Cond, Form, Overflow, Poly, Rel};
 use systola_ir::kernel::{Access, Memory, Shared, Stmt};
-use systola_ir::mapping::{Engine, Layout, Store, Transfer};
+use systola_ir::mapping::{Engine, Order, Rows, Store, Transfer};
 use systola_ir::system::Expr;
 use systola_ir::system::visit::walk;
 use systola_ir::{BufferId, InputId, SharedId};
@@ -45,6 +45,12 @@ pub struct Window {
     /// Which of them is read now.
     pub stage: Form,
     pub engine: Engine,
+    pub order: Order,
+}
+
+/// What the array of a block is called that holds windows of an input.
+pub fn near(input: &str) -> String {
+    format!("{input}_near")
 }
 
 /// The windows that the transfers of a mapping ask for.
@@ -79,12 +85,13 @@ pub fn windows(
         let together = asked.iter().filter(|(_, _, other)| *other == depth);
         let most = together.map(|(transfer, ..)| transfer.stages).max();
         let stages = staging.stages(depth, most.unwrap_or(1));
-        let pad = match transfer.layout {
-            Layout::Plain => 0,
-            Layout::Xor => unreachable!("refused where names were resolved"),
-            Layout::Pad(n) => i128::from(n),
+        let pad = match transfer.layout.rows {
+            Rows::Chosen | Rows::Plain | Rows::Rotate => 0,
+            Rows::Pad(n) => i128::from(n),
         };
         let mut extents: Vec<Poly> = axes.iter().map(|(_, extent)| extent.clone()).collect();
+        let order = staging.order(transfer.layout.order, &extents);
+        ordered(order, &mut extents);
         let declared = &array.inputs[input.index()];
         if let Some(last) = extents.last_mut() {
             *last = staging.row(last, declared.ty, pad);
@@ -93,7 +100,7 @@ pub fn windows(
             extents.insert(0, Poly::constant(stages));
         }
         builder.kernel.shared.push(Shared {
-            name: format!("{}_near", declared.name),
+            name: near(&declared.name),
             ty: declared.ty,
             extents,
         });
@@ -108,6 +115,7 @@ pub fn windows(
             stages,
             stage: Form::zero(),
             engine: staging.engine(transfer.engine, declared.ty),
+            order,
         });
     }
     Ok(found)
@@ -240,8 +248,18 @@ impl Window {
 
     /// The index in the array of the block for an index in the window.
     pub fn index(&self, stage: &Form, at: &[Form]) -> Vec<Form> {
+        let mut at = at.to_vec();
+        ordered(self.order, &mut at);
         let ring = (self.stages > 1).then(|| stage.clone());
-        ring.into_iter().chain(at.iter().cloned()).collect()
+        ring.into_iter().chain(at).collect()
+    }
+}
+
+/// The axes of a window as the array of the block has them.
+fn ordered<T>(order: Order, axes: &mut [T]) {
+    match (order, axes) {
+        (Order::Columns, [.., row, column]) => std::mem::swap(row, column),
+        (Order::Rows | Order::Columns, _) => {}
     }
 }
 

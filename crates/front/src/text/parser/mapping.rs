@@ -3,8 +3,8 @@
 use systola_ir::Diagnostic;
 use systola_ir::codes::syntax;
 use systola_ir::mapping::{
-    Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameExpr,
-    PlaceLevel, Residence, Store, SumOrder, TimeLevel, Transfer,
+    Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameExpr, Order,
+    PlaceLevel, Residence, Rows, Store, SumOrder, TimeLevel, Transfer,
 };
 
 use super::{Parsed, Parser};
@@ -290,7 +290,7 @@ impl Parser<'_> {
             store,
             at: None,
             stages: 1,
-            layout: Layout::Plain,
+            layout: Layout::default(),
             engine: Engine::Plain,
         };
         let mut seen: Vec<&str> = Vec::new();
@@ -315,23 +315,7 @@ impl Parser<'_> {
             match clause {
                 "at" => transfer.at = Some(self.name("a loop or time coordinate")?),
                 "stages" => transfer.stages = self.count()?,
-                "layout" => {
-                    transfer.layout = match self.word() {
-                        Some("pad") => {
-                            self.advance();
-                            Layout::Pad(self.count()?)
-                        }
-                        Some("xor") => {
-                            self.advance();
-                            Layout::Xor
-                        }
-                        Some("plain") => {
-                            self.advance();
-                            Layout::Plain
-                        }
-                        _ => return self.expected("`pad N`, `xor` or `plain`"),
-                    }
-                }
+                "layout" => transfer.layout = self.layout()?,
                 _ => {
                     transfer.engine = match self.word() {
                         Some("cp_async") => Engine::CpAsync,
@@ -344,6 +328,32 @@ impl Parser<'_> {
             }
         }
         Ok(DirectiveKind::Transfer(transfer))
+    }
+
+    /// `columns pad 4`, or one of the two.
+    fn layout(&mut self) -> Parsed<Layout> {
+        let mut layout = Layout::default();
+        if self.word() == Some("columns") {
+            self.advance();
+            layout.order = Order::Columns;
+        }
+        layout.rows = match self.word() {
+            Some("pad") => {
+                self.advance();
+                Rows::Pad(self.count()?)
+            }
+            Some("rotate") => {
+                self.advance();
+                Rows::Rotate
+            }
+            Some("plain") => {
+                self.advance();
+                Rows::Plain
+            }
+            _ if layout.order == Order::Columns => Rows::Chosen,
+            _ => return self.expected("`columns`, `pad N`, `rotate` or `plain`"),
+        };
+        Ok(layout)
     }
 
     fn store(&mut self) -> Parsed<Store> {

@@ -1,0 +1,83 @@
+//! The banks of shared memory: in how many passes the lanes of a warp get what they ask for at once.
+
+/// Shared memory has so many banks of [`BANK_BYTES`] each.
+pub const BANKS: u64 = 32;
+pub const BANK_BYTES: u64 = 4;
+/// A lane gets at most so many bytes at once; wider accesses take turns.
+const LANE_BYTES: u64 = 16;
+
+/// What one access of a warp costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Passes {
+    pub wavefronts: u64,
+    /// Those of them that are there only because lanes meet in a bank.
+    pub conflicts: u64,
+}
+
+/// One access of a warp: each active lane with its offset, in the order of the lanes, and so many bytes. Lanes take turns so that
+/// no turn moves more than the banks can; in a turn, different words of one bank need a pass each.
+pub fn passes(
+    lanes: impl Iterator<Item = (usize, u64)> + Clone,
+    bytes: u64,
+    seen: &mut Vec<u64>,
+) -> Passes {
+    let mut sum = Passes::default();
+    let mut part = 0;
+    while part < bytes {
+        let width = (bytes - part).min(LANE_BYTES);
+        let lanes_at_once =
+            (BANKS * BANK_BYTES / width.next_power_of_two().max(BANK_BYTES)) as usize;
+        let mut turn = lanes.clone().peekable();
+        while let Some((first, _)) = turn.peek().copied() {
+            let end = (first / lanes_at_once + 1) * lanes_at_once;
+            seen.clear();
+            while let Some((_, offset)) = turn.next_if(|(lane, _)| *lane < end) {
+                let from = (offset + part) / BANK_BYTES;
+                seen.extend(from..=(offset + part + width - 1) / BANK_BYTES);
+            }
+            seen.sort_unstable();
+            seen.dedup();
+            let mut words = [0u64; BANKS as usize];
+            for word in &*seen {
+                words[(word % BANKS) as usize] += 1;
+            }
+            let most = words.into_iter().max().unwrap_or(0);
+            sum.wavefronts += most;
+            sum.conflicts += most.saturating_sub(1);
+        }
+        part += width;
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared(stride: u64, bytes: u64) -> (u64, u64) {
+        let lanes = (0..32).map(|l| (l, l as u64 * stride));
+        let Passes {
+            wavefronts,
+            conflicts,
+        } = passes(lanes, bytes, &mut Vec::new());
+        (wavefronts, conflicts)
+    }
+
+    #[test]
+    fn banks_conflict_as_on_the_hardware() {
+        assert_eq!(shared(4, 4), (1, 0));
+        assert_eq!(shared(0, 4), (1, 0), "a broadcast");
+        assert_eq!(shared(8, 4), (2, 1));
+        assert_eq!(shared(128, 4), (32, 31));
+        assert_eq!(shared(132, 4), (1, 0), "padded");
+        assert_eq!(shared(1, 1), (1, 0), "bytes of one word");
+        assert_eq!(shared(8, 8), (2, 0), "two turns");
+        assert_eq!(shared(16, 16), (4, 0), "four turns");
+        assert_eq!(shared(32, 16), (8, 4));
+        assert_eq!(
+            shared(32, 32),
+            (16, 8),
+            "two accesses of 16 bytes, each two-way"
+        );
+    }
+}
