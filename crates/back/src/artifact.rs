@@ -49,19 +49,20 @@ impl Entry {
     }
 }
 
-/// The printed program in CUDA C++.
+/// The printed program in a language of threads: CUDA C++ or OpenCL C.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CudaArtifact {
+pub struct DeviceArtifact {
     pub source: String,
     /// One for each kernel of the program, in order.
-    pub kernels: Vec<CudaEntry>,
-    /// Inputs that the host puts into constant memory.
+    pub kernels: Vec<DeviceEntry>,
+    /// Inputs that the host puts into constant memory of the program's own. Those that kernels have as arguments are not
+    /// among them.
     pub constants: Vec<Constant>,
 }
 
-/// A `__global__` function of the source.
+/// A kernel of the source.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CudaEntry {
+pub struct DeviceEntry {
     pub symbol: String,
     /// Of a block.
     pub threads: u32,
@@ -82,6 +83,8 @@ pub enum Argument {
     Size(usize),
     /// An argument of the launch.
     Host(usize),
+    /// The shared memory that the launch brings.
+    Shared,
 }
 
 /// An input in constant memory.

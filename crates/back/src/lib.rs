@@ -2,7 +2,8 @@
 //!
 //! All targets speak a dialect of C. [`c_family`] walks a kernel and prints what they have in common: control,
 //! declarations, scalar arithmetic, index expressions. A [`dialect`] prints what differs. [`cpu`] is C with vector
-//! types, where a warp is a vector and a lane an element of it; [`cuda`] is CUDA C++, where a lane is a thread.
+//! types, where a warp is a vector and a lane an element of it. In [`cuda`] and [`opencl`] a lane is a thread; what they share is
+//! in [`simt`].
 //!
 //! Nothing here touches files or devices; what is printed is a function of the program alone, so the
 //! same program gives the same bytes.
@@ -17,11 +18,13 @@ pub mod expr;
 pub mod index;
 pub mod isa;
 pub mod names;
+pub mod opencl;
 pub mod prelude;
 pub mod scalar;
+pub mod simt;
 mod specialise;
 mod usage;
 
-pub use artifact::{Argument, Artifact, Constant, CudaArtifact, CudaEntry, Entry};
+pub use artifact::{Argument, Artifact, Constant, DeviceArtifact, DeviceEntry, Entry};
 pub use error::Error;
 pub use isa::Isa;

@@ -10,7 +10,9 @@ const FILES: &[&str] = &[
     include_str!("prelude/scalar.h"),
     include_str!("prelude/vector.h"),
     include_str!("prelude/memory.h"),
+    include_str!("simt/prelude.h"),
     include_str!("cuda/prelude.h"),
+    include_str!("opencl/prelude.h"),
 ];
 
 /// The files, by their position in the list above.
@@ -19,7 +21,9 @@ pub enum File {
     Scalar,
     Vector,
     Memory,
+    Simt,
     Cuda,
+    OpenCl,
 }
 
 #[derive(Clone, Debug, Default)]

@@ -17,7 +17,7 @@
 
 use std::collections::BTreeMap;
 
-pub use systola_back::{Argument, Artifact, CudaArtifact, CudaEntry, Entry, Isa};
+pub use systola_back::{Argument, Artifact, DeviceArtifact, DeviceEntry, Entry, Isa};
 use systola_ir::array::Array;
 use systola_ir::codes::{limits, mapping as mapping_codes, run};
 use systola_ir::kernel::Program;
@@ -101,7 +101,7 @@ pub fn emit_c(program: &Program, isa: &Isa) -> Result<Artifact, Diagnostic> {
 }
 
 /// Prints the CUDA C++ of a program that was lowered for [`cuda_machine`].
-pub fn emit_cuda(program: &Program) -> Result<CudaArtifact, Diagnostic> {
+pub fn emit_cuda(program: &Program) -> Result<DeviceArtifact, Diagnostic> {
     systola_back::cuda::emit(program).map_err(|error| {
         Diagnostic::new(&limits::NOT_COMPILED, Span::NONE, error.to_string())
             .help("the interpreters run it: --target kernel")

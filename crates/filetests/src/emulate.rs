@@ -8,7 +8,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use systola_driver::{Argument, CudaArtifact};
+use systola_driver::{Argument, DeviceArtifact};
 use systola_interp::value;
 use systola_interp::{Arrays, Tensor, npy};
 use systola_ir::form::Form;
@@ -20,7 +20,7 @@ const WARP: &str = include_str!("emulate/warp.h");
 /// A program as an executable file.
 pub struct Emulated {
     program: Program,
-    artifact: CudaArtifact,
+    artifact: DeviceArtifact,
     folder: TempDir,
 }
 
@@ -43,7 +43,7 @@ impl Emulated {
     /// `narrow`: with indices of 32 bits.
     pub fn compile(
         program: &Program,
-        artifact: &CudaArtifact,
+        artifact: &DeviceArtifact,
         narrow: bool,
     ) -> Result<Emulated, String> {
         let folder = tempfile::tempdir().map_err(|e| e.to_string())?;

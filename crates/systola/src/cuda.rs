@@ -22,7 +22,7 @@
 use std::sync::Arc;
 
 use systola_driver::{
-    Argument, CudaArtifact, CudaEntry, Fix, Lowered, Machine, cuda_machine, emit_cuda,
+    Argument, DeviceArtifact, DeviceEntry, Fix, Lowered, Machine, cuda_machine, emit_cuda,
 };
 use systola_ir::kernel::Program;
 use systola_ir::system::Module;
@@ -106,7 +106,7 @@ pub fn compile_cuda_lowered(
 }
 
 /// What the printer made, as the runtime takes it.
-fn cuda_source(artifact: CudaArtifact) -> CudaSource {
+fn cuda_source(artifact: DeviceArtifact) -> CudaSource {
     let constants = artifact.constants.into_iter();
     CudaSource {
         code: artifact.source,
@@ -115,7 +115,7 @@ fn cuda_source(artifact: CudaArtifact) -> CudaSource {
     }
 }
 
-fn kernel(entry: CudaEntry) -> CudaKernel {
+fn kernel(entry: DeviceEntry) -> CudaKernel {
     let arguments = entry.arguments.iter().map(|argument| match argument {
         Argument::Buffer(b) => CudaArgument::Buffer(b.index()),
         Argument::Size(n) => CudaArgument::Size(*n),

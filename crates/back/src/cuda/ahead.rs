@@ -12,7 +12,6 @@ use systola_ir::DimId;
 use systola_ir::form::Form;
 use systola_ir::kernel::{Access, Kernel, Stmt};
 
-use super::Cuda;
 use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
@@ -125,18 +124,16 @@ fn distance(from: &Access, to: &Access) -> Option<Vec<i128>> {
     pairs.map(|(from, to)| to.sub(from).as_constant()).collect()
 }
 
-impl Cuda {
-    /// Asks for what later turns of this loop read.
-    pub(super) fn ask(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {
-        for place in self.requests.remove(&var).unwrap_or_default() {
-            cx.prelude.add("ask_for", File::Cuda, "ask_for", &[]);
-            let array = cx.pointer(place.memory);
-            let index = cx.counted_from_zero(&place);
-            let offset = cx.offset(place.memory, &index)?;
-            let size = cx.volume(place.memory)?;
-            let call = Expr::call("ask_for", &[Expr::atom(array), offset, size]);
-            cx.lines.push(&format!("{};", call.text));
-        }
-        Ok(())
+/// Prints requests.
+pub fn ask(cx: &mut Context<'_>, places: Vec<Access>) -> Result<(), Fault> {
+    for place in places {
+        cx.prelude.add("ask_for", File::Cuda, "ask_for", &[]);
+        let array = cx.pointer(place.memory);
+        let index = cx.counted_from_zero(&place);
+        let offset = cx.offset(place.memory, &index)?;
+        let size = cx.volume(place.memory)?;
+        let call = Expr::call("ask_for", &[Expr::atom(array), offset, size]);
+        cx.lines.push(&format!("{};", call.text));
     }
+    Ok(())
 }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use systola_driver::{CudaArtifact, Fix, cuda_machine, emit_cuda, lower};
+use systola_driver::{DeviceArtifact, Fix, cuda_machine, emit_cuda, lower};
 use systola_filetests::emulate::Emulated;
 use systola_filetests::gallery::{self, Algorithm, File};
 use systola_filetests::processors::on_all_processors;
@@ -81,7 +81,7 @@ fn a_missing_wait_shows() {
         })
         .collect();
     let want = run_system(system, &[4, 70], &inputs).expect("a legal system");
-    let run = |artifact: &CudaArtifact| {
+    let run = |artifact: &DeviceArtifact| {
         let emulated = Emulated::compile(&program, artifact, true).expect("it compiles");
         emulated.run(&[4, 70], &inputs).expect("it runs")
     };

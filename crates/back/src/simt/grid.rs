@@ -12,8 +12,17 @@ use crate::c_family::{Context, Named};
 use crate::error::Fault;
 use crate::expr::{Expr, Level};
 
+/// How a language says where a block is.
+#[derive(Clone, Copy, Debug)]
+pub struct Grid {
+    /// Its number along x.
+    pub column: &'static str,
+    /// Its number in all layers of rows along y.
+    pub row: &'static str,
+}
+
 /// The coordinates of the block, from its number.
-pub fn block_coordinates(cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
+pub fn block_coordinates(cx: &mut Context<'_>, grid: Grid) -> Result<Vec<String>, Fault> {
     let vars: Vec<DimId> = cx
         .kernel
         .vars_where(|k| matches!(k, VarKind::Block { .. }))
@@ -23,7 +32,7 @@ pub fn block_coordinates(cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
         return Ok(lines);
     };
     let lo = block_start(cx, &mut lines, *last)?;
-    block_coordinate(cx, &mut lines, *last, &lo, "blockIdx.x");
+    block_coordinate(cx, &mut lines, *last, &lo, grid.column);
     if others.is_empty() {
         return Ok(lines);
     }
@@ -36,9 +45,7 @@ pub fn block_coordinates(cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
     }
     // The number without the coordinates that are already split off. The grid has layers of whole rows.
     let mut rest = cx.names.claim("rest");
-    lines.push(format!(
-        "const unsigned {rest} = blockIdx.y + gridDim.y * blockIdx.z;"
-    ));
+    lines.push(format!("const unsigned {rest} = {};", grid.row));
     let factors = extents
         .iter()
         .map(|e| format!("(unsigned){}", e.at(Level::Unary)));

@@ -5,7 +5,7 @@ use systola_ir::kernel::{Access, Memory};
 use systola_ir::mapping::Engine;
 use systola_ir::{Literal, Scalar, ValueId};
 
-use super::Cuda;
+use super::{Language, Simt, Space};
 use crate::c_family::Context;
 use crate::dialect::Action;
 use crate::error::Fault;
@@ -14,12 +14,6 @@ use crate::index::Stride;
 use crate::index::number;
 use crate::prelude::File;
 use crate::scalar::{self, c_type};
-
-const PACK: &str = "\
-// Elements that are moved at once.
-template <typename T, int N> struct alignas(sizeof(T) * N) Pack {
-    T at[N];
-};";
 
 /// The type of a memory's elements as they lie there: a `bool` is a byte.
 pub fn stored_type(cx: &Context<'_>, memory: Memory) -> Scalar {
@@ -47,11 +41,6 @@ fn guard(cx: &mut Context<'_>, when: &Cond) -> Result<Option<Expr>, Fault> {
     cx.cond(when).map(Some)
 }
 
-fn pack_type(cx: &mut Context<'_>, element: Scalar, n: u32) -> Result<String, Fault> {
-    cx.prelude.add_type("Pack", || PACK.to_string());
-    Ok(format!("Pack<{}, {n}>", c_type(element)?))
-}
-
 /// Bytes of the widest access.
 const WIDEST: u32 = 16;
 
@@ -65,7 +54,7 @@ fn chunk(width: u32, bytes: u32) -> u32 {
     }
 }
 
-impl Cuda {
+impl<L: Language> Simt<L> {
     /// An element, moved by so many along the last axis.
     pub(super) fn element(
         &self,
@@ -147,27 +136,29 @@ impl Cuda {
                 })
                 .collect();
         }
-        let pack = pack_type(cx, element, chunk)?;
+        let pack = self.language.pack(cx.prelude, element, chunk)?;
         let mut loaded = Vec::new();
         for first in (0..width).step_by(chunk as usize) {
             let wanted = format!("{}_pack", cx.memory_name(from.memory));
             let name = cx.names.claim(&wanted);
             let guard = guard(cx, &from.when)?;
             let address = self.address(cx, from, first)?;
-            let there = format!("*(const {pack} *){}", address.text);
+            let space = self.space(from.memory);
+            let there = format!("*({space}const {pack} *){}", address.text);
             match guard {
                 None => cx.lines.push(&format!("const {pack} {name} = {there};")),
                 Some(guard) => {
                     let absent = self.absent(cx, element, otherwise)?.text;
-                    let absent = vec![absent; chunk as usize].join(", ");
-                    cx.lines.push(&format!("{pack} {name} = {{{absent}}};"));
+                    let absent = vec![absent.as_str(); chunk as usize];
+                    let absent = self.language.pack_of(&pack, &absent);
+                    cx.lines.push(&format!("{pack} {name} = {absent};"));
                     cx.lines.open(&format!("if ({})", guard.text));
                     cx.lines.push(&format!("{name} = {there};"));
                     cx.lines.close();
                 }
             }
             for n in 0..chunk {
-                let e = Expr::atom(format!("{name}.at[{n}]"));
+                let e = Expr::atom(self.language.pack_element(&name, n));
                 loaded.push(as_value(e, ty(cx, first + n)));
             }
         }
@@ -196,11 +187,12 @@ impl Cuda {
                 lines.push(format!("{} = {};", there.text, group[0].text));
                 continue;
             }
-            let pack = pack_type(cx, element, chunk)?;
+            let pack = self.language.pack(cx.prelude, element, chunk)?;
             let address = self.address(cx, to, first)?;
             let elements: Vec<&str> = group.iter().map(|e| e.text.as_str()).collect();
-            let elements = elements.join(", ");
-            lines.push(format!("*({pack} *){} = {{{elements}}};", address.text));
+            let elements = self.language.pack_of(&pack, &elements);
+            let space = self.space(to.memory);
+            lines.push(format!("*({space}{pack} *){} = {elements};", address.text));
         }
         Ok(Action { guard, lines })
     }
@@ -227,7 +219,7 @@ impl Cuda {
                 "inside_unsigned"
             };
             let letters = [('T', c_type(of)?), ('N', of.name())];
-            cx.prelude.add(&name, File::Cuda, section, &letters);
+            cx.prelude.add(&name, File::Simt, section, &letters);
             let count = cx.form(extent)?;
             // An array without elements has nothing to read, not even its first.
             if extent.as_constant().is_none_or(|c| c <= 0) {
@@ -273,45 +265,42 @@ impl Cuda {
         let chunk = chunk(width, bytes);
         let guard = guard(cx, &when)?;
         let engine = match engine {
-            Engine::CpAsync | Engine::Bulk if chunk * bytes >= 4 => Engine::CpAsync,
-            Engine::CpAsync | Engine::Bulk | Engine::Plain => Engine::Plain,
+            Engine::CpAsync | Engine::Bulk => self.language.copier(cx.prelude, chunk * bytes),
+            Engine::Plain => None,
         };
         let mut lines = Vec::new();
         for first in (0..width).step_by(chunk as usize) {
-            lines.push(match engine {
-                Engine::CpAsync | Engine::Bulk => {
+            lines.push(match &engine {
+                Some(copier) => {
                     let (to, from) = (self.address(cx, to, first)?, self.address(cx, from, first)?);
-                    let name = self.async_copy(cx, chunk * bytes)?;
-                    format!("{};", Expr::call(&name, &[to, from]).text)
+                    format!("{};", Expr::call(copier, &[to, from]).text)
                 }
-                Engine::Plain if chunk == 1 => {
+                None if chunk == 1 => {
                     let (to, from) = (self.element(cx, to, first)?, self.element(cx, from, first)?);
                     format!("{} = {};", to.text, from.text)
                 }
-                Engine::Plain => {
-                    let pack = pack_type(cx, element, chunk)?;
+                None => {
+                    let pack = self.language.pack(cx.prelude, element, chunk)?;
+                    let (near, far) = (self.space(to.memory), self.space(from.memory));
                     let (to, from) = (self.address(cx, to, first)?, self.address(cx, from, first)?);
-                    format!("*({pack} *){} = *(const {pack} *){};", to.text, from.text)
+                    format!(
+                        "*({near}{pack} *){} = *({far}const {pack} *){};",
+                        to.text, from.text
+                    )
                 }
             });
         }
         Ok(Action { guard, lines })
     }
 
-    /// The function that starts a copy of so many bytes.
-    fn async_copy(&self, cx: &mut Context<'_>, bytes: u32) -> Result<String, Fault> {
-        cx.prelude.add_type("Pack", || PACK.to_string());
-        let name = format!("copy_async_{bytes}");
-        // Past the first-level cache, where that is possible.
-        let cache = if bytes == 16 { "cg" } else { "ca" };
-        let letters = [
-            ('N', bytes.to_string()),
-            ('K', (bytes / 4).to_string()),
-            ('C', cache.to_string()),
-        ];
-        let letters: Vec<(char, &str)> = letters.iter().map(|(c, s)| (*c, s.as_str())).collect();
-        cx.prelude.add(&name, File::Cuda, "copy_async", &letters);
-        Ok(name)
+    /// The words for a pointer into a memory.
+    fn space(&self, memory: Memory) -> &'static str {
+        let is_constant = |b| self.constants.contains(&b);
+        self.language.space(match memory {
+            Memory::Global(b) if is_constant(b) => Space::Constant,
+            Memory::Global(_) => Space::Global,
+            Memory::Shared(_) => Space::Shared,
+        })
     }
 
     /// The one element of a flag, and the condition of the access.

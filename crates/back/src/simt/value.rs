@@ -3,7 +3,7 @@
 use systola_ir::form::Form;
 use systola_ir::{BinOp, Scalar, UnOp, ValueId};
 
-use super::Cuda;
+use super::{Language, Simt};
 use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
@@ -11,7 +11,7 @@ use crate::index::number;
 use crate::prelude::{File, Prelude};
 use crate::scalar::{self, c_type, unsigned};
 
-/// Signed integers that C++ computes as they are: an overflow has no meaning there.
+/// Signed integers that C computes as they are: an overflow has no meaning there.
 fn must_wrap(ty: Scalar) -> bool {
     ty.is_signed_int() && ty.bits() >= 32
 }
@@ -33,7 +33,7 @@ pub fn unary(prelude: &mut Prelude, op: UnOp, ty: Scalar, a: &Expr) -> Result<Ex
         ('N', ty.name()),
         ('U', c_type(unsigned(ty))?),
     ];
-    prelude.add(&name, File::Cuda, section, &letters);
+    prelude.add(&name, File::Simt, section, &letters);
     Ok(Expr::call(&name, std::slice::from_ref(a)))
 }
 
@@ -87,7 +87,7 @@ pub fn binary(
             ('O', sign),
         ];
         let full = format!("{name}_{ty}");
-        prelude.add(&full, File::Cuda, "wrap", &letters);
+        prelude.add(&full, File::Simt, "wrap", &letters);
         full
     } else if let Some((name, function)) = extremum {
         let suffix = if ty == Scalar::F32 { "f" } else { "" };
@@ -98,7 +98,7 @@ pub fn binary(
             ('G', &format!("{function}{suffix}")),
         ];
         let full = format!("{name}_{ty}");
-        prelude.add(&full, File::Cuda, "extremum", &letters);
+        prelude.add(&full, File::Simt, "extremum", &letters);
         full
     } else {
         return scalar::binary(prelude, op, ty, a, b);
@@ -108,7 +108,7 @@ pub fn binary(
 
 /// How values travel between lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Move {
+pub enum Move {
     /// From the lane that is named.
     Lane,
     /// From so many lanes below.
@@ -117,28 +117,24 @@ enum Move {
     Down,
 }
 
-impl Cuda {
+impl Move {
+    /// The beginning of the name of the function.
+    pub fn name(self) -> &'static str {
+        match self {
+            Move::Lane => "lane",
+            Move::Up => "up",
+            Move::Down => "down",
+        }
+    }
+}
+
+impl<L: Language> Simt<L> {
     /// The function for a move of values of a type.
     fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move) -> Result<String, Fault> {
-        let (name, function) = match by {
-            Move::Lane => ("lane", "__shfl_sync"),
-            Move::Up => ("up", "__shfl_up_sync"),
-            Move::Down => ("down", "__shfl_down_sync"),
-        };
-        let full = format!("{name}_{ty}");
-        let section = if ty.bits() < 32 {
-            "shuffle_narrow"
-        } else {
-            "shuffle"
-        };
-        let letters = [
-            ('T', c_type(ty)?),
-            ('N', ty.name()),
-            ('F', name),
-            ('G', function),
-            ('L', &self.lanes.to_string()),
-        ];
-        prelude.add(&full, File::Cuda, section, &letters);
+        let full = format!("{}_{ty}", by.name());
+        if !prelude.has(&full) {
+            self.language.mover(prelude, ty, by, self.lanes)?;
+        }
         Ok(full)
     }
 
@@ -202,7 +198,7 @@ impl Cuda {
                     ('N', ty.name()),
                     ('L', &lanes.to_string()),
                 ];
-                cx.prelude.add(&name, File::Cuda, "slide", &letters);
+                cx.prelude.add(&name, File::Simt, "slide", &letters);
                 let by = number(by.into())?;
                 Ok(Expr::call(&name, &[low, high, by, Expr::atom(lane)]))
             }

@@ -1,0 +1,398 @@
+//! OpenCL C: what it says in its own words, beside what all languages of threads have in common ([`simt`](crate::simt)).
+//!
+//! What a device offers decides how lanes are linked, never its name ([`Features`]):
+//!
+//! * With sub-groups whose size a kernel can ask for, a warp is a sub-group, links are shuffles, and the lanes of a warp wait for
+//!   each other alone. A warp of fewer lanes than the smallest sub-group is run by all threads of one, several of which do
+//!   the same.
+//! * Without them a warp is a number of neighbours in a block and has as many threads as lanes. Links go through the memory of the
+//!   block ([`links`]), and the lanes of a warp can only wait together with all others of the block. A block of one warp
+//!   runs one program in lockstep, so every place is one where all come by. With several warps, control that depends on
+//!   the warp is written out where lanes have to meet inside of it ([`together`]).
+//!
+//! Inputs in constant memory are arguments. Elements that are moved at once are vectors. Copies into the memory of a block are made by the
+//! lanes. Blocks wait for each other by atomics that acquire and release for the whole device; a device without them runs no
+//! kernel that needs that.
+
+mod features;
+pub mod links;
+pub mod together;
+
+use std::borrow::Cow;
+
+use systola_ir::Scalar;
+use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::{Kernel, Memory, Program, Stmt};
+
+use crate::artifact::{DeviceArtifact, DeviceEntry};
+use crate::error::{Error, Fault};
+use crate::expr::Expr;
+use crate::names::{self, Names};
+use crate::prelude::{File, Prelude};
+use crate::scalar::c_type;
+use crate::simt::constant::constant_buffers;
+use crate::simt::grid::Grid;
+use crate::simt::shared::SHARED_ALIGN;
+use crate::simt::value::Move;
+use crate::simt::{Dynamic, Language, Space, emit_kernel};
+use crate::specialise::specialise;
+use crate::usage::Usage;
+pub use features::{Features, Functions, Links};
+use links::through_memory;
+use together::all_warps_meet;
+
+const QUALIFIERS: &str = "static inline";
+
+/// Arguments in constant memory that every device allows.
+const MOST_CONSTANTS: usize = 8;
+
+const HEADER: &str = "\
+typedef char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long int64_t;
+typedef uchar uint8_t;
+typedef ushort uint16_t;
+typedef uint uint32_t;
+typedef ulong uint64_t;
+#define INT64_C(x) x##L
+#define UINT64_C(x) x##UL
+#define INT32_MIN (-2147483647 - 1)
+#define INT64_MIN (-9223372036854775807L - 1)
+// One name for all types.
+#define fabsf fabs
+#define sqrtf sqrt
+#define expf exp
+#define logf log
+#define powf pow
+#define fmodf fmod
+#define fminf fmin
+#define fmaxf fmax
+
+// Indices: 32 bits where those of the run fit.
+#ifndef INDEX
+#define INDEX int64_t
+#endif
+typedef INDEX index_t;
+";
+
+const DOUBLES: &str = "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n";
+const SUB_GROUPS: &str = "\
+#ifdef cl_khr_subgroups
+#pragma OPENCL EXTENSION cl_khr_subgroups : enable
+#endif
+";
+
+/// What this language knows of a kernel.
+struct OpenCl<'f> {
+    features: &'f Features,
+    /// Does a block read what it wrote to global memory?
+    global: bool,
+    ticket: bool,
+}
+
+/// Prints a verified program for devices that offer this.
+pub fn emit(program: &Program, features: &Features) -> Result<DeviceArtifact, Error> {
+    let special = specialise(program).map_err(|e| Fault::from(e).of_kernel(&program.name))?;
+    let mut constants: Vec<_> = constant_buffers(&special);
+    constants.truncate(MOST_CONSTANTS);
+    let constants: Vec<_> = constants.into_iter().map(|(buffer, _)| buffer).collect();
+    let mut prelude = Prelude::new(QUALIFIERS);
+    let mut symbols = Names::default();
+    let mut kernels = Vec::new();
+    let mut functions = String::new();
+    let mut doubles = false;
+    for kernel in &special.kernels {
+        let symbol = symbols.claim(&names::symbol(&kernel.name));
+        let print = || -> Result<(String, DeviceEntry), Fault> {
+            doubles |= has_doubles(&special, kernel);
+            if doubles && !features.doubles {
+                return Err(Fault::unsupported("this device has no f64; use f32"));
+            }
+            let kernel = realised(kernel, features)?;
+            let language = OpenCl::new(&kernel, features);
+            let name = |_| unreachable!("constants are arguments");
+            emit_kernel(
+                &special,
+                &kernel,
+                &constants,
+                name,
+                &mut prelude,
+                symbol,
+                language,
+            )
+        };
+        let (text, entry) = print().map_err(|fault| fault.of_kernel(&kernel.name))?;
+        functions.push('\n');
+        functions.push_str(&text);
+        kernels.push(entry);
+    }
+    let name = program.name.replace(['\n', '\r', '\\'], " ");
+    let what = if kernels.len() == 1 {
+        "a kernel"
+    } else {
+        "kernels"
+    };
+    let helpers = prelude.helpers();
+    let gap = if helpers.is_empty() || helpers.starts_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    let doubles = if doubles { DOUBLES } else { "" };
+    let sub_groups = match features.links {
+        Links::SubGroups { .. } => SUB_GROUPS,
+        Links::Local => "",
+    };
+    let source = format!(
+        "// {name}: {what} in OpenCL C, printed by Systola.\n\n\
+         {doubles}{sub_groups}{HEADER}{gap}{helpers}{functions}",
+    );
+    Ok(DeviceArtifact {
+        source,
+        kernels,
+        constants: Vec::new(),
+    })
+}
+
+/// The kernel with links as the device has them.
+fn realised<'k>(kernel: &'k Kernel, features: &Features) -> Result<Cow<'k, Kernel>, Fault> {
+    if !kernel.lanes.is_power_of_two() {
+        return Err(Fault::unsupported(format!(
+            "a warp of {} lanes; it has a power of two of them",
+            kernel.lanes
+        )));
+    }
+    let Some(threads) = features.threads_of(kernel.lanes) else {
+        return Err(Fault::unsupported(format!(
+            "a warp of {} lanes; no sub-group of this device has so many",
+            kernel.lanes
+        )));
+    };
+    if kernel.warps.saturating_mul(threads) > features.most_threads {
+        return Err(Fault::unsupported(format!(
+            "a block of {} warps of {threads} threads; this device has blocks of at most {} threads",
+            kernel.warps, features.most_threads
+        )));
+    }
+    Ok(match features.links {
+        Links::SubGroups { .. } => Cow::Borrowed(kernel),
+        Links::Local => Cow::Owned(all_warps_meet(through_memory(kernel))?),
+    })
+}
+
+fn has_doubles(program: &Program, kernel: &Kernel) -> bool {
+    let is_double = |ty: Scalar| ty == Scalar::F64;
+    program.buffers.iter().any(|b| is_double(b.ty))
+        || kernel.values.iter().any(|v| is_double(v.ty))
+        || kernel.shared.iter().any(|s| is_double(s.ty))
+}
+
+impl<'f> OpenCl<'f> {
+    fn new(kernel: &Kernel, features: &'f Features) -> OpenCl<'f> {
+        let usage = Usage::new(kernel);
+        let (mut global, mut ticket) = (false, false);
+        walk(&kernel.body, &mut |stmt| {
+            let read = stmt.effects().reads();
+            global |= matches!(read, Some(Memory::Global(_)))
+                && read.is_some_and(|memory| usage.written.contains(&memory));
+            ticket |= matches!(stmt, Stmt::Ticket { .. });
+        });
+        OpenCl {
+            features,
+            global,
+            ticket,
+        }
+    }
+
+    fn threads(&self, lanes: u32) -> u32 {
+        self.features.threads_of(lanes).unwrap_or(lanes)
+    }
+}
+
+/// The name of a vector's elements.
+fn vector_element(ty: Scalar) -> Result<&'static str, Fault> {
+    Ok(match ty {
+        Scalar::I8 => "char",
+        Scalar::I16 => "short",
+        Scalar::I32 => "int",
+        Scalar::I64 => "long",
+        Scalar::U8 | Scalar::Bool => "uchar",
+        Scalar::U16 => "ushort",
+        Scalar::U32 => "uint",
+        Scalar::U64 => "ulong",
+        Scalar::F32 | Scalar::F64 | Scalar::F16 | Scalar::BF16 => c_type(ty)?,
+    })
+}
+
+impl Language for OpenCl<'_> {
+    const FILE: File = File::OpenCl;
+    const GRID: Grid = Grid {
+        column: "get_group_id(0)",
+        row: "(unsigned)(get_group_id(1) + get_num_groups(1) * get_group_id(2))",
+    };
+
+    fn threads_of(&self, lanes: u32) -> u32 {
+        self.threads(lanes)
+    }
+
+    fn lane(&self, lanes: u32) -> String {
+        match self.features.links {
+            Links::SubGroups { .. } if self.threads(lanes) > lanes => {
+                format!("(index_t)(get_sub_group_local_id() % {lanes})")
+            }
+            Links::SubGroups { .. } => "(index_t)get_sub_group_local_id()".to_string(),
+            Links::Local => format!("(index_t)(get_local_id(0) % {lanes})"),
+        }
+    }
+
+    fn warp(&self, lanes: u32) -> String {
+        match self.features.links {
+            Links::SubGroups { .. } => "(index_t)get_sub_group_id()".to_string(),
+            Links::Local => format!("(index_t)(get_local_id(0) / {lanes})"),
+        }
+    }
+
+    fn meet(&self) -> &'static str {
+        match (&self.features.links, self.global) {
+            (Links::SubGroups { .. }, false) => "sub_group_barrier(CLK_LOCAL_MEM_FENCE);",
+            (Links::SubGroups { .. }, true) => {
+                "sub_group_barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
+            }
+            (Links::Local, _) => self.barrier(),
+        }
+    }
+
+    fn barrier(&self) -> &'static str {
+        if self.global {
+            "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
+        } else {
+            "barrier(CLK_LOCAL_MEM_FENCE);"
+        }
+    }
+
+    fn space(&self, space: Space) -> &'static str {
+        match space {
+            Space::Global => "__global ",
+            Space::Constant => "__constant ",
+            Space::Shared => "__local ",
+        }
+    }
+
+    fn restrict(&self) -> &'static str {
+        "restrict "
+    }
+
+    fn pack(&self, _: &mut Prelude, element: Scalar, n: u32) -> Result<String, Fault> {
+        Ok(format!("{}{n}", vector_element(element)?))
+    }
+
+    fn pack_element(&self, name: &str, n: u32) -> String {
+        format!("{name}.s{n:x}")
+    }
+
+    fn pack_of(&self, pack: &str, elements: &[&str]) -> String {
+        format!("({pack})({})", elements.join(", "))
+    }
+
+    fn mover(
+        &self,
+        prelude: &mut Prelude,
+        ty: Scalar,
+        by: Move,
+        lanes: u32,
+    ) -> Result<(), Fault> {
+        let functions = match &self.features.links {
+            Links::SubGroups { functions, .. } => *functions,
+            Links::Local => unreachable!("links go through memory"),
+        };
+        let indexed = match functions {
+            Functions::Khronos { .. } => "sub_group_shuffle",
+            Functions::Intel => "intel_sub_group_shuffle",
+        };
+        let carried = if ty.bits() < 32 { "int" } else { c_type(ty)? };
+        let mask = (lanes - 1).to_string();
+        let letters = [
+            ('T', c_type(ty)?),
+            ('N', ty.name()),
+            ('C', carried),
+            ('K', mask.as_str()),
+        ];
+        let with = |more: &[(char, &'static str)]| [&letters[..], more].concat();
+        let lane = with(&[('G', indexed)]);
+        let (relative, sign) = match by {
+            Move::Lane => {
+                prelude.add(&format!("lane_{ty}"), File::OpenCl, "shuffle", &lane);
+                return Ok(());
+            }
+            Move::Up => ("sub_group_shuffle_up", "-"),
+            Move::Down => ("sub_group_shuffle_down", "+"),
+        };
+        let full = format!("{}_{ty}", by.name());
+        if functions == (Functions::Khronos { relative: true }) {
+            let letters = with(&[('F', by.name()), ('G', relative)]);
+            prelude.add(&full, File::OpenCl, "shuffle_relative", &letters);
+        } else {
+            prelude.add(&format!("lane_{ty}"), File::OpenCl, "shuffle", &lane);
+            let letters = with(&[('F', by.name()), ('O', sign)]);
+            prelude.add(&full, File::OpenCl, "shuffle_indexed", &letters);
+        }
+        Ok(())
+    }
+
+    fn flags(&self) -> Result<(), Fault> {
+        if self.features.flags {
+            return Ok(());
+        }
+        Err(Fault::unsupported(
+            "blocks wait for each other, and this device has no atomics that acquire and release for all of them",
+        ))
+    }
+
+    fn flag_letters(&self) -> Vec<(char, &'static str)> {
+        vec![('M', self.meet())]
+    }
+
+    fn ticket_arguments(&self) -> Vec<Expr> {
+        vec![Expr::atom("&drawn_ticket")]
+    }
+
+    fn shared_array(&self, ty: &str, name: &str, count: i128) -> String {
+        format!("__local {ty} {name}[{count}] __attribute__((aligned({SHARED_ALIGN})));")
+    }
+
+    fn dynamic_shared(&self) -> Dynamic {
+        Dynamic {
+            line: None,
+            // Its elements are as large as arrays are aligned.
+            parameter: Some("__local uint4 *shared_memory"),
+            bytes: "(__local uchar *)shared_memory",
+        }
+    }
+
+    fn constants_are_arguments(&self) -> bool {
+        true
+    }
+
+    fn head(&self, threads: u32, _: u32, lanes: u32) -> Vec<String> {
+        let mut lines = vec![format!(
+            "__kernel __attribute__((reqd_work_group_size({threads}, 1, 1)))"
+        )];
+        match self.features.links {
+            Links::SubGroups { .. } => lines.push(format!(
+                "__attribute__((intel_reqd_sub_group_size({}))) void",
+                self.threads(lanes)
+            )),
+            Links::Local => lines.push("void".to_string()),
+        }
+        lines
+    }
+
+    fn top(&self, _: &Kernel) -> Vec<String> {
+        if self.ticket {
+            vec!["__local int32_t drawn_ticket;".to_string()]
+        } else {
+            Vec::new()
+        }
+    }
+}

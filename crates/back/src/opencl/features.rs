@@ -1,0 +1,52 @@
+//! What a device offers that decides how kernels are written for it.
+
+/// Capabilities of a device, not its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Features {
+    pub links: Links,
+    /// Are there atomics that acquire and release for all blocks of a launch?
+    pub flags: bool,
+    /// Is there arithmetic on f64?
+    pub doubles: bool,
+    /// A block has at most so many threads.
+    pub most_threads: u32,
+}
+
+/// How values go from lane to lane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// A warp is a sub-group, whose size a kernel can ask for; these are offered, in increasing order.
+    SubGroups {
+        functions: Functions,
+        sizes: Vec<u32>,
+    },
+    /// A warp is any number of neighbours in a block. Values go through the memory of the block, and the whole block waits.
+    Local,
+}
+
+/// Whose shuffles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Functions {
+    /// Those of `cl_khr_subgroup_shuffle`; `relative`: and of `cl_khr_subgroup_shuffle_relative`.
+    Khronos { relative: bool },
+    /// Those of `cl_intel_subgroups`.
+    Intel,
+}
+
+impl Features {
+    /// What every device has.
+    pub const LEAST: Features = Features {
+        links: Links::Local,
+        flags: false,
+        doubles: false,
+        most_threads: 256,
+    };
+
+    /// Threads of a warp of so many lanes: none where no sub-group has so many.
+    pub fn threads_of(&self, lanes: u32) -> Option<u32> {
+        match &self.links {
+            Links::SubGroups { sizes, .. } => sizes.iter().copied().find(|size| *size >= lanes),
+            Links::Local => Some(lanes),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+#: shuffle
+$Q $T lane_$N($T a, int from)
+{
+    return ($T)$G(($C)a, (uint)(from & $K));
+}
+
+#: shuffle_relative
+$Q $T $F_$N($T a, int by)
+{
+    return ($T)$G(($C)a, (uint)by);
+}
+
+#: shuffle_indexed
+$Q $T $F_$N($T a, int by)
+{
+    return lane_$N(a, (int)get_sub_group_local_id() $O by);
+}
+
+#: signal_flag
+// After all that the block wrote; every thread comes here.
+$Q void signal_flag(__global int32_t *flag)
+{
+    barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
+    if (get_local_id(0) == 0) {
+        atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device);
+        atomic_fetch_add_explicit((volatile __global atomic_int *)flag, 1, memory_order_release, memory_scope_device);
+    }
+}
+
+#: await_flag
+$Q void await_flag(const __global int32_t *flag, index_t at_least)
+{
+    volatile __global atomic_int *const place = (volatile __global atomic_int *)flag;
+    while (atomic_load_explicit(place, memory_order_acquire, memory_scope_device) < at_least)
+        ;
+    $M
+}
+
+#: draw_ticket
+// One number for the block; every thread comes here.
+$Q index_t draw_ticket(__global int32_t *counter, __local int32_t *drawn)
+{
+    if (get_local_id(0) == 0)
+        *drawn = atomic_fetch_add_explicit((volatile __global atomic_int *)counter, 1, memory_order_relaxed,
+                                           memory_scope_device);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    const index_t ticket = *drawn;
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return ticket;
+}

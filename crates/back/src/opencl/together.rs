@@ -1,0 +1,305 @@
+//! Control that depends on the warp, where all warps have to come by.
+//!
+//! A wait of the whole block is the only one that a device without sub-groups has, so lanes of one warp meet where all warps of
+//! the block come by, or they never leave. A kernel promises that for its own barriers; but lanes may also have to meet inside
+//! of a branch or a loop whose condition or bounds depend on the warp. Such control goes: all warps run through both branches,
+//! and through all turns that one of them has, and what a warp would not have done is done by nobody, since every
+//! access and every change of a register gets the condition. What is only computed does no harm.
+
+use std::collections::BTreeSet;
+
+use systola_ir::form::{Cond, Form};
+use systola_ir::kernel::{Access, Kernel, Op, Reg, Stmt, Value, VarKind};
+use systola_ir::{DimId, RegId, Rel, ValueId};
+
+use crate::error::Fault;
+use crate::simt::order::Meetings;
+use crate::usage::Usage;
+
+/// The same kernel, in which no lanes meet but where all warps come by.
+pub fn all_warps_meet(kernel: Kernel) -> Result<Kernel, Fault> {
+    let mut kernel = kernel;
+    let warp = kernel.vars_where(|k| matches!(k, VarKind::Warp)).next();
+    let Some(warp) = warp.filter(|_| kernel.warps > 1) else {
+        return Ok(kernel);
+    };
+    loop {
+        let meetings = Meetings::new(&kernel, &Usage::new(&kernel), false);
+        let mut apart = Vec::new();
+        find(&kernel.body, &meetings, &BTreeSet::from([warp]), &mut apart);
+        if apart.is_empty() {
+            return Ok(kernel);
+        }
+        let body = std::mem::take(&mut kernel.body);
+        let mut pass = Pass {
+            kernel,
+            apart,
+            warp,
+        };
+        let body = pass.list(&body, None)?;
+        kernel = pass.kernel;
+        kernel.body = body;
+    }
+}
+
+/// Branches and loops with a meeting inside that depend on the warp, by the variables that do.
+fn find(
+    list: &[Stmt],
+    meetings: &Meetings,
+    by_warp: &BTreeSet<DimId>,
+    found: &mut Vec<*const Stmt>,
+) {
+    for stmt in list {
+        let depends = |forms: &[&Form]| {
+            let mut dims = forms.iter().flat_map(|f| f.dims());
+            dims.any(|d| by_warp.contains(&d))
+        };
+        let mut inside = by_warp.clone();
+        let own = match stmt {
+            Stmt::For { var, lo, hi, .. } => {
+                let bounds: Vec<&Form> = lo.iter().chain(hi).collect();
+                let own = depends(&bounds);
+                if own {
+                    inside.insert(*var);
+                }
+                own
+            }
+            Stmt::If { cond, .. } => depends(&cond.forms()),
+            Stmt::Let(..)
+            | Stmt::Set(..)
+            | Stmt::LoadWide { .. }
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::Copy { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => false,
+        };
+        if own && stmt.bodies().iter().any(|body| meets(body, meetings)) {
+            found.push(stmt);
+        }
+        for body in stmt.bodies() {
+            find(body, meetings, &inside, found);
+        }
+    }
+}
+
+/// Do lanes meet in these statements?
+fn meets(list: &[Stmt], meetings: &Meetings) -> bool {
+    list.iter().any(|stmt| {
+        meetings.before(stmt)
+            || matches!(stmt, Stmt::WaitCopies { .. })
+            || stmt.bodies().iter().any(|body| meets(body, meetings))
+    })
+}
+
+struct Pass {
+    /// With what was made so far, without statements.
+    kernel: Kernel,
+    /// What has to go.
+    apart: Vec<*const Stmt>,
+    warp: DimId,
+}
+
+impl Pass {
+    /// Statements that are done where the condition holds; none: always.
+    fn list(&mut self, list: &[Stmt], when: Option<&Cond>) -> Result<Vec<Stmt>, Fault> {
+        let mut made = Vec::new();
+        for stmt in list {
+            self.stmt(stmt, when, &mut made)?;
+        }
+        Ok(made)
+    }
+
+    fn goes(&self, stmt: &Stmt) -> bool {
+        self.apart.contains(&std::ptr::from_ref(stmt))
+    }
+
+    /// Is there one inside that has to go?
+    fn is_open(&self, stmt: &Stmt) -> bool {
+        self.goes(stmt)
+            || stmt
+                .bodies()
+                .iter()
+                .any(|body| body.iter().any(|s| self.is_open(s)))
+    }
+
+    fn stmt(
+        &mut self,
+        stmt: &Stmt,
+        when: Option<&Cond>,
+        made: &mut Vec<Stmt>,
+    ) -> Result<(), Fault> {
+        let guarded = |access: &Access| Access {
+            when: match when {
+                Some(when) => access.when.clone().and(when.clone()),
+                None => access.when.clone(),
+            },
+            ..access.clone()
+        };
+        let stmt = match stmt {
+            Stmt::Let(value, Op::Load { from, otherwise }) => Stmt::Let(
+                *value,
+                Op::Load {
+                    from: guarded(from),
+                    otherwise: *otherwise,
+                },
+            ),
+            Stmt::LoadWide {
+                to,
+                from,
+                otherwise,
+            } => Stmt::LoadWide {
+                to: to.clone(),
+                from: guarded(from),
+                otherwise: *otherwise,
+            },
+            Stmt::Store { to, value } => Stmt::Store {
+                to: guarded(to),
+                value: *value,
+            },
+            Stmt::StoreWide { to, values } => Stmt::StoreWide {
+                to: guarded(to),
+                values: values.clone(),
+            },
+            Stmt::Copy {
+                to,
+                from,
+                width,
+                engine,
+            } => Stmt::Copy {
+                to: guarded(to),
+                from: guarded(from),
+                width: *width,
+                engine: *engine,
+            },
+            Stmt::Set(reg, value) => {
+                let mut value = *value;
+                if let Some(when) = when {
+                    let before = self.of_register(*reg, Op::Get(*reg), made);
+                    let chosen = Op::Choose {
+                        cond: when.clone(),
+                        then: value,
+                        otherwise: before,
+                    };
+                    value = self.of_register(*reg, chosen, made);
+                }
+                Stmt::Set(*reg, value)
+            }
+            Stmt::If {
+                cond,
+                then,
+                otherwise,
+            } if self.is_open(stmt) => {
+                if self.goes(stmt) {
+                    let both = |side: Cond| match when {
+                        Some(when) => when.clone().and(side),
+                        None => side,
+                    };
+                    let then = self.list(then, Some(&both(cond.clone())))?;
+                    made.extend(then);
+                    let other = both(cond.clone().negate());
+                    let otherwise = self.list(otherwise, Some(&other))?;
+                    made.extend(otherwise);
+                    return Ok(());
+                }
+                Stmt::If {
+                    cond: cond.clone(),
+                    then: self.list(then, when)?,
+                    otherwise: self.list(otherwise, when)?,
+                }
+            }
+            Stmt::For {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } if self.is_open(stmt) => {
+                let mut inside = when.cloned();
+                let (mut first, mut last) = (lo.clone(), hi.clone());
+                if self.goes(stmt) {
+                    if *step != 1 && lo.iter().any(|f| f.dims().contains(&self.warp)) {
+                        return Err(not_all("in steps that begin with the warp"));
+                    }
+                    let turn = Form::from(*var);
+                    let bounds = lo.iter().map(|f| Cond::cmp(Rel::Ge, turn.clone(), f.clone()));
+                    let ends = hi.iter().map(|f| Cond::cmp(Rel::Lt, turn.clone(), f.clone()));
+                    for cond in bounds.chain(ends) {
+                        inside = Some(match inside {
+                            Some(so_far) => so_far.and(cond),
+                            None => cond,
+                        });
+                    }
+                    first = self.extremes(lo, false)?;
+                    last = self.extremes(hi, true)?;
+                }
+                Stmt::For {
+                    var: *var,
+                    lo: first,
+                    hi: last,
+                    step: *step,
+                    body: self.list(body, inside.as_ref())?,
+                }
+            }
+            Stmt::If { .. } | Stmt::For { .. } => match when {
+                Some(when) => Stmt::If {
+                    cond: when.clone(),
+                    then: vec![stmt.clone()],
+                    otherwise: Vec::new(),
+                },
+                None => stmt.clone(),
+            },
+            Stmt::Let(..)
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => stmt.clone(),
+        };
+        made.push(stmt);
+        Ok(())
+    }
+
+    /// A new value that the register can hold.
+    fn of_register(&mut self, reg: RegId, op: Op, made: &mut Vec<Stmt>) -> ValueId {
+        let value = ValueId::from(self.kernel.values.len());
+        let Reg { name, ty, shape } = self.kernel.regs[reg.index()].clone();
+        self.kernel.values.push(Value { name, ty, shape });
+        made.push(Stmt::Let(value, op));
+        value
+    }
+
+    /// Bounds for all warps.
+    fn extremes(&self, forms: &[Form], greatest: bool) -> Result<Vec<Form>, Fault> {
+        let forms = forms.iter().map(|form| {
+            if !form.dims().contains(&self.warp) {
+                return Ok(form.clone());
+            }
+            let linear = !form.has_digit_of(self.warp);
+            let Some(step) = form.coefficient(self.warp).as_constant().filter(|_| linear) else {
+                return Err(not_all("with bounds that are not linear in the warp"));
+            };
+            let warp = if (step > 0) == greatest {
+                i128::from(self.kernel.warps) - 1
+            } else {
+                0
+            };
+            let at = |d: DimId| (d == self.warp).then(|| Form::from(warp));
+            Ok(form.substitute(&at)?)
+        });
+        forms.collect()
+    }
+}
+
+fn not_all(how: &str) -> Fault {
+    Fault::unsupported(format!(
+        "lanes wait for each other in a loop {how}, and this device can only let all warps wait"
+    ))
+}

@@ -1,0 +1,519 @@
+//! Languages in which a lane is a thread and a block of the grid a block of threads.
+//!
+//! What they have in common is here: coordinates of blocks ([`grid`]), accesses of a lane ([`memory`]), operators and
+//! moves between lanes ([`value`]), where the threads of a warp wait for each other ([`order`]), what lies in
+//! constant memory ([`constant`]) and in that of a block ([`shared`]), how many registers a thread needs ([`pressure`]). A
+//! [`Language`] says the rest: words, and functions of its own.
+//!
+//! Each kernel becomes one function of the arguments that it uses ([`DeviceEntry::arguments`]): buffers by the address of
+//! their first element, at a multiple of 16 bytes, then sizes and launch arguments, of type `index_t`. That is
+//! `int64_t`, or `int32_t` where the file is compiled with `-DINDEX=int32_t`, which is right where every index of the
+//! run fits. A block has [`DeviceEntry::threads`] threads, as many for each warp as the language says. The last coordinate of
+//! a block is its place along x of the grid; all others are numbered through along y, and on in the next layer along z, the
+//! last of which may have more than there are. Where a warp has more threads than lanes, several of them do the same.
+
+pub mod constant;
+pub mod grid;
+pub mod memory;
+pub mod order;
+pub mod pressure;
+pub mod shared;
+pub mod value;
+
+use std::collections::BTreeSet;
+
+use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Stmt, VarKind};
+use systola_ir::mapping::Engine;
+use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
+
+use crate::artifact::{Argument, DeviceEntry};
+use crate::c_family::{Context, Printer};
+use crate::dialect::{Action, Dialect};
+use crate::error::Fault;
+use crate::expr::{Expr, Lines};
+use crate::index::Index;
+use crate::prelude::{File, Prelude};
+use crate::scalar::{self, c_type};
+use grid::{Grid, block_coordinates};
+use memory::stored_type;
+use order::Meetings;
+use pressure::pressure;
+use shared::{shared_arrays, shared_sizes, static_bytes};
+use value::Move;
+
+static INDEX: Index = Index {
+    ty: "index_t",
+    suffix: "index",
+    file: File::Simt,
+};
+
+/// Where something lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Space {
+    Global,
+    Constant,
+    Shared,
+}
+
+/// What a language says in its own words.
+pub trait Language {
+    /// Where its `signal_flag`, `await_flag` and `draw_ticket` are.
+    const FILE: File;
+    const GRID: Grid;
+
+    /// Threads of a warp of so many lanes, no fewer than those.
+    fn threads_of(&self, lanes: u32) -> u32;
+
+    /// The lane of a thread, of so many, and its warp.
+    fn lane(&self, lanes: u32) -> String;
+    fn warp(&self, lanes: u32) -> String;
+
+    /// The line with which the threads of a warp wait for each other; what they wrote is then seen by all of them.
+    fn meet(&self) -> &'static str;
+
+    /// The same for all threads of a block.
+    fn barrier(&self) -> &'static str;
+
+    fn before_loop(&self, _: &[Stmt]) -> Option<&'static str> {
+        None
+    }
+
+    fn begin_turn(&mut self, _: &mut Context<'_>, _: DimId) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// The words before the type of what a pointer points to.
+    fn space(&self, space: Space) -> &'static str;
+
+    /// The word for a pointer that is the only one to its array.
+    fn restrict(&self) -> &'static str;
+
+    /// The type of so many elements that are moved at once, one of those, and all of them from their parts.
+    fn pack(&self, prelude: &mut Prelude, element: Scalar, n: u32) -> Result<String, Fault>;
+    fn pack_element(&self, name: &str, n: u32) -> String;
+    fn pack_of(&self, pack: &str, elements: &[&str]) -> String;
+
+    /// Adds the function that moves values of a type between lanes.
+    fn mover(
+        &self,
+        prelude: &mut Prelude,
+        ty: Scalar,
+        by: Move,
+        lanes: u32,
+    ) -> Result<(), Fault>;
+
+    /// The function that starts a copy of so many bytes into shared memory; none where lanes copy.
+    fn copier(&self, _: &mut Prelude, _bytes: u32) -> Option<String> {
+        None
+    }
+
+    fn commit_copies(&self, _: &mut Prelude) -> Action {
+        Action::default()
+    }
+
+    /// Waits for copies, and for the other threads of the warp.
+    fn wait_copies(&self, _: &mut Prelude, _pending: u32) -> Action {
+        Action::line(self.meet())
+    }
+
+    /// Do blocks have a way to wait for each other? If not, why.
+    fn flags(&self) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    /// What those functions say otherwise in each kernel of a file; it must be the same in all of them.
+    fn flag_letters(&self) -> Vec<(char, &'static str)> {
+        Vec::new()
+    }
+
+    /// What the function that draws a ticket takes besides the counter.
+    fn ticket_arguments(&self) -> Vec<Expr> {
+        Vec::new()
+    }
+
+    /// What stands before a variable that may not be used.
+    fn maybe_unused(&self) -> &'static str {
+        ""
+    }
+
+    /// An array of a block.
+    fn shared_array(&self, ty: &str, name: &str, count: i128) -> String;
+
+    /// Shared memory that the launch brings: the line that declares it, or the parameter, and the bytes as an expression.
+    fn dynamic_shared(&self) -> Dynamic;
+
+    /// Are inputs in constant memory arguments?
+    fn constants_are_arguments(&self) -> bool;
+
+    /// The lines before the name of a kernel with so many threads, each of which needs so many registers.
+    fn head(&self, threads: u32, registers: u32, lanes: u32) -> Vec<String>;
+
+    /// Lines at the top of a kernel.
+    fn top(&self, _: &Kernel) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// Shared memory that a launch brings.
+pub struct Dynamic {
+    pub line: Option<&'static str>,
+    pub parameter: Option<&'static str>,
+    pub bytes: &'static str,
+}
+
+/// What is known of a kernel while it is printed.
+pub struct Simt<L> {
+    language: L,
+    lanes: u32,
+    /// The name of the lane's variable.
+    lane: String,
+    /// Inputs in constant memory.
+    constants: BTreeSet<BufferId>,
+    meetings: Meetings,
+}
+
+/// Prints a kernel. `name`: what the arrays in constant memory are called where they are no arguments.
+pub fn emit_kernel<L: Language>(
+    program: &Program,
+    kernel: &Kernel,
+    constants: &[BufferId],
+    name: impl Fn(BufferId) -> String,
+    prelude: &mut Prelude,
+    symbol: String,
+    language: L,
+) -> Result<(String, DeviceEntry), Fault> {
+    let mut cx = Context::new(program, kernel, prelude, 1);
+    cx.index = &INDEX;
+    if cx.usage.has_flags {
+        language.flags()?;
+    }
+    if !language.constants_are_arguments() {
+        for buffer in constants {
+            cx.buffers[buffer.index()].name = name(*buffer);
+        }
+    }
+    let lane = match kernel.lane() {
+        Some(lane) => cx.dims[lane.index()].name.clone(),
+        None => cx.names.claim("lane"),
+    };
+    let mirrored = language.threads_of(kernel.lanes) > kernel.lanes;
+    let mut simt = Simt {
+        language,
+        lanes: kernel.lanes,
+        lane,
+        constants: constants.iter().copied().collect(),
+        meetings: Meetings::new(kernel, &cx.usage, mirrored),
+    };
+    Printer::new(&mut cx, &mut simt).body()?;
+    simt.function(&mut cx, symbol)
+}
+
+impl<L: Language> Simt<L> {
+    /// The function around a body that was printed: what it mentions is declared.
+    fn function(
+        &self,
+        cx: &mut Context<'_>,
+        symbol: String,
+    ) -> Result<(String, DeviceEntry), Fault> {
+        let language = &self.language;
+        let body = std::mem::take(&mut cx.lines).finish();
+        let blocks = block_coordinates(cx, L::GRID)?;
+        let (shared, dynamic) = shared_arrays(cx, language)?;
+        let mut top = Lines::at_depth(1);
+        if body_mentions(&body, &self.lane) {
+            let (lane, of) = (&self.lane, language.lane(self.lanes));
+            top.push(&format!("const index_t {lane} = {of};"));
+        }
+        for var in cx.kernel.vars_where(|k| matches!(k, VarKind::Warp)) {
+            let var = &cx.dims[var.index()];
+            if var.used {
+                let of = language.warp(self.lanes);
+                top.push(&format!("const index_t {} = {of};", var.name));
+            }
+        }
+        let own = language.top(cx.kernel);
+        for line in blocks.iter().chain(&cx.constants).chain(&own).chain(&shared) {
+            top.push(line);
+        }
+        let (parameters, arguments) = self.parameters(cx, dynamic)?;
+        let mut lines = Lines::default();
+        let registers = pressure(cx.kernel);
+        let threads = cx.kernel.warps * language.threads_of(self.lanes);
+        for line in language.head(threads, registers, self.lanes) {
+            lines.push(&line);
+        }
+        lines.push(&format!("{symbol}({})", parameters.join(", ")));
+        lines.append("{\n");
+        lines.append(&top.finish());
+        lines.append(&body);
+        lines.append("}\n");
+        let entry = DeviceEntry {
+            symbol,
+            threads,
+            registers,
+            arguments,
+            dynamic_shared: if dynamic {
+                shared_sizes(cx.kernel)
+            } else {
+                Vec::new()
+            },
+            static_shared: if dynamic {
+                0
+            } else {
+                static_bytes(cx).unwrap_or(0)
+            },
+        };
+        Ok((lines.finish(), entry))
+    }
+
+    fn parameters(
+        &self,
+        cx: &Context<'_>,
+        dynamic: bool,
+    ) -> Result<(Vec<String>, Vec<Argument>), Fault> {
+        let mut parameters = Vec::new();
+        let mut arguments = Vec::new();
+        for n in 0..cx.buffers.len() {
+            let id = BufferId::from(n);
+            let is_argument =
+                self.language.constants_are_arguments() || !self.constants.contains(&id);
+            if cx.buffers[n].used && is_argument {
+                parameters.push(self.buffer_parameter(cx, id)?);
+                arguments.push(Argument::Buffer(id));
+            }
+        }
+        for (n, param) in cx.params.iter().enumerate().filter(|(_, p)| p.used) {
+            parameters.push(format!("const index_t {}", param.name));
+            arguments.push(Argument::Size(n));
+        }
+        let host = cx.kernel.vars_where(|k| matches!(k, VarKind::Host));
+        for (n, var) in host.enumerate() {
+            let var = &cx.dims[var.index()];
+            if var.used {
+                parameters.push(format!("const index_t {}", var.name));
+                arguments.push(Argument::Host(n));
+            }
+        }
+        if let Some(parameter) = self.language.dynamic_shared().parameter
+            && dynamic
+        {
+            parameters.push(parameter.to_string());
+            arguments.push(Argument::Shared);
+        }
+        Ok((parameters, arguments))
+    }
+
+    fn buffer_parameter(&self, cx: &Context<'_>, id: BufferId) -> Result<String, Fault> {
+        let buffer = &cx.program.buffers[id.index()];
+        let name = &cx.buffers[id.index()].name;
+        let ty = c_type(stored_type(cx, Memory::Global(id)))?;
+        let written = cx.usage.written.contains(&Memory::Global(id));
+        let is_input = match buffer.kind {
+            BufferKind::Input { .. } => true,
+            BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => false,
+        };
+        // What other blocks write meanwhile must be read again after a flag was awaited.
+        let restrict = if is_input || !cx.usage.has_flags {
+            self.language.restrict()
+        } else {
+            ""
+        };
+        let space = self.language.space(if self.constants.contains(&id) {
+            Space::Constant
+        } else {
+            Space::Global
+        });
+        let constant = if written { "" } else { "const " };
+        Ok(format!("{space}{constant}{ty} *{restrict}{name}"))
+    }
+}
+
+/// Does the name stand in the text, as a word of its own?
+fn body_mentions(body: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    body.match_indices(name).any(|(at, _)| {
+        let before = body[..at].chars().next_back();
+        let after = body[at + name.len()..].chars().next();
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
+    })
+}
+
+impl<L: Language> Dialect for Simt<L> {
+    /// All lanes take part in a shuffle, also those whose reader is behind a condition.
+    fn stays(&self, op: &Op) -> bool {
+        op.effects().crosses_lanes
+    }
+
+    fn meet(&self, stmt: &Stmt) -> Option<&'static str> {
+        self.meetings
+            .before(stmt)
+            .then(|| self.language.meet())
+    }
+
+    fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
+        self.language.before_loop(body)
+    }
+
+    fn begin_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {
+        self.language.begin_turn(cx, var)
+    }
+
+    fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault> {
+        Ok(c_type(cx.kernel.values[value.index()].ty)?.to_string())
+    }
+
+    fn reg_type(&mut self, cx: &mut Context<'_>, reg: RegId) -> Result<(String, String), Fault> {
+        let ty = c_type(cx.kernel.regs[reg.index()].ty)?;
+        Ok((ty.to_string(), "0".to_string()))
+    }
+
+    fn operation(&mut self, cx: &mut Context<'_>, value: ValueId, op: &Op) -> Result<Expr, Fault> {
+        let ty = cx.kernel.values[value.index()].ty;
+        let type_of = |cx: &Context<'_>, v: ValueId| cx.kernel.values[v.index()].ty;
+        match op {
+            Op::Lit(literal) => scalar::literal(cx.prelude, ty, *literal),
+            Op::Index(form) => Ok(Expr::cast(c_type(ty)?, &cx.form(form)?)),
+            Op::Get(reg) => Ok(Expr::atom(cx.regs[reg.index()].clone())),
+            Op::Unary(op, a) => {
+                let a = cx.take(*a);
+                value::unary(cx.prelude, *op, ty, &a)
+            }
+            Op::Binary(op, a, b) => {
+                let of = type_of(cx, *a);
+                let (a, b) = (cx.take(*a), cx.take(*b));
+                value::binary(cx.prelude, *op, of, &a, &b)
+            }
+            Op::Cast(a) => {
+                let from = type_of(cx, *a);
+                let a = cx.take(*a);
+                scalar::cast(cx.prelude, from, ty, &a)
+            }
+            Op::Select {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let (cond, then) = (cx.take(*cond), cx.take(*then));
+                Ok(Expr::ternary(&cond, &then, &cx.take(*otherwise)))
+            }
+            Op::Choose {
+                cond,
+                then,
+                otherwise,
+            } => {
+                let (cond, then) = (cx.cond(cond)?, cx.take(*then));
+                Ok(Expr::ternary(&cond, &then, &cx.take(*otherwise)))
+            }
+            Op::Load { from, otherwise } => self.load(cx, from, 0, ty, *otherwise),
+            Op::Lookup { memory, index } => self.lookup(cx, *memory, index, ty),
+            Op::Shuffle { value, from } => self.shuffle(cx, *value, from),
+            Op::Slide { low, high, by } => self.slide(cx, *low, *high, *by),
+        }
+    }
+
+    fn set(&mut self, cx: &mut Context<'_>, _: RegId, value: ValueId) -> Result<Expr, Fault> {
+        Ok(cx.take(value))
+    }
+
+    fn load_wide(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &[ValueId],
+        from: &Access,
+        otherwise: Option<Literal>,
+    ) -> Result<Vec<Expr>, Fault> {
+        self.load_elements(cx, to, from, otherwise)
+    }
+
+    fn store(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &Access,
+        value: ValueId,
+    ) -> Result<Action, Fault> {
+        self.store_elements(cx, to, &[value])
+    }
+
+    fn store_wide(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &Access,
+        values: &[ValueId],
+    ) -> Result<Action, Fault> {
+        self.store_elements(cx, to, values)
+    }
+
+    fn copy(
+        &mut self,
+        cx: &mut Context<'_>,
+        to: &Access,
+        from: &Access,
+        width: u32,
+        engine: Engine,
+    ) -> Result<Action, Fault> {
+        self.copy_elements(cx, to, from, width, engine)
+    }
+
+    fn commit_copies(&mut self, cx: &mut Context<'_>) -> Result<Action, Fault> {
+        Ok(self.language.commit_copies(cx.prelude))
+    }
+
+    fn wait_copies(&mut self, cx: &mut Context<'_>, pending: u32) -> Result<Action, Fault> {
+        Ok(self.language.wait_copies(cx.prelude, pending))
+    }
+
+    fn barrier(&mut self, _: &mut Context<'_>) -> Result<Action, Fault> {
+        Ok(Action::line(self.language.barrier()))
+    }
+
+    fn signal(&mut self, cx: &mut Context<'_>, flag: &Access) -> Result<Action, Fault> {
+        let letters = self.language.flag_letters();
+        cx.prelude.add("signal_flag", L::FILE, "signal_flag", &letters);
+        let (flag, guard) = self.flag(cx, flag)?;
+        let call = Expr::call("signal_flag", &[flag]);
+        Ok(Action {
+            guard,
+            lines: vec![format!("{};", call.text)],
+        })
+    }
+
+    fn await_flag(
+        &mut self,
+        cx: &mut Context<'_>,
+        flag: &Access,
+        at_least: &Expr,
+    ) -> Result<Action, Fault> {
+        let letters = self.language.flag_letters();
+        cx.prelude.add("await_flag", L::FILE, "await_flag", &letters);
+        let (flag, guard) = self.flag(cx, flag)?;
+        let call = Expr::call("await_flag", &[flag, at_least.clone()]);
+        Ok(Action {
+            guard,
+            lines: vec![format!("{};", call.text)],
+        })
+    }
+
+    fn ticket(
+        &mut self,
+        cx: &mut Context<'_>,
+        var: DimId,
+        counter: &Access,
+    ) -> Result<Action, Fault> {
+        let letters = self.language.flag_letters();
+        cx.prelude.add("draw_ticket", L::FILE, "draw_ticket", &letters);
+        let (counter, guard) = self.flag(cx, counter)?;
+        if guard.is_some() {
+            return Err(Fault::unsupported("a ticket is drawn under a condition"));
+        }
+        let mut arguments = vec![counter];
+        arguments.extend(self.language.ticket_arguments());
+        let draw = Expr::call("draw_ticket", &arguments);
+        let name = &cx.dims[var.index()].name;
+        // A ticket that nothing depends on is drawn all the same.
+        Ok(Action::line(format!(
+            "{}const index_t {name} = {};",
+            self.language.maybe_unused(),
+            draw.text
+        )))
+    }
+}

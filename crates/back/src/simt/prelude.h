@@ -1,0 +1,59 @@
+#: floordiv
+$Q $T floordiv($T a, $T c)
+{
+    return a / c - (a % c < 0);
+}
+
+#: mod
+$Q $T mod($T a, $T c)
+{
+    const $T r = a % c;
+    return r < 0 ? r + c : r;
+}
+
+#: wrap
+// Wraps around, which signed arithmetic does not promise.
+$Q $T $F_$N($T a, $T b)
+{
+    return ($T)(($U)a $O ($U)b);
+}
+
+#: wrap_neg
+$Q $T neg_$N($T a)
+{
+    return ($T)(0 - ($U)a);
+}
+
+#: wrap_abs
+$Q $T abs_$N($T a)
+{
+    return a < 0 ? ($T)(0 - ($U)a) : a;
+}
+
+#: extremum
+// One NaN is ignored.
+$Q $T $F_$N($T a, $T b)
+{
+    return $G(a, b);
+}
+
+#: inside_signed
+// The nearest index of an axis.
+$Q index_t inside_$N($T i, index_t n)
+{
+    return i < 0 ? 0 : i < n ? (index_t)i : n - 1;
+}
+
+#: inside_unsigned
+// The nearest index of an axis.
+$Q index_t inside_$N($T i, index_t n)
+{
+    return i < (uint64_t)n ? (index_t)i : n - 1;
+}
+
+#: slide
+// Lane l gets element l + $L - by of low and high, one after the other: each lane sends the one that is wanted.
+$Q $T slide_$N($T low, $T high, int by, int lane)
+{
+    return lane_$N(lane >= $L - by ? low : high, lane + $L - by);
+}
