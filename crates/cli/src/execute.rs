@@ -6,7 +6,10 @@ use clap::ValueEnum;
 use systola::cpu::{self, compile_lowered};
 use systola::cuda::compile_cuda_lowered;
 use systola::rt::{self, Note, Origin};
-use systola::{CpuOptions, CudaOptions, RunOptions};
+use systola::device::DeviceCompiled;
+use systola::opencl::compile_opencl_lowered;
+use systola::rt::device::Driver;
+use systola::{CpuOptions, CudaOptions, OpenClOptions, RunOptions};
 use systola_driver::{Fix, Lowered, Machine, check_mapping};
 use systola_interp::array::run_array;
 use systola_interp::kernel::{Counts, Options, run_kernel_program};
@@ -34,6 +37,9 @@ pub enum Target {
     Cpu,
     /// Compile the kernel for an NVIDIA GPU and run it
     Cuda,
+    /// Compile the kernel for an OpenCL device and run it
+    #[value(name = "opencl")]
+    OpenCl,
 }
 
 /// How to run.
@@ -44,6 +50,7 @@ pub struct Execution<'a> {
     pub maps: &'a [String],
     pub options: CpuOptions,
     pub cuda: CudaOptions,
+    pub opencl: OpenClOptions,
     pub lowering: &'a LoweringArgs,
     pub threads: usize,
 }
@@ -146,7 +153,21 @@ impl Execution<'_> {
             }
             Target::Cuda => {
                 let lowered = self.lower(system, mapping, params)?;
-                self.on_gpu(lowered, params, inputs)
+                let kept = self.cuda.compile.cache.is_some();
+                self.on_device(params, inputs, kept, || {
+                    let compiled = compile_cuda_lowered(lowered, &self.cuda)?;
+                    let name = compiled.gpu().info.name.clone();
+                    Ok((compiled, name))
+                })
+            }
+            Target::OpenCl => {
+                let lowered = self.lower(system, mapping, params)?;
+                let kept = self.opencl.compile.cache.is_some();
+                self.on_device(params, inputs, kept, || {
+                    let compiled = compile_opencl_lowered(lowered, &self.opencl)?;
+                    let name = compiled.gpu().info.name.clone();
+                    Ok((compiled, name))
+                })
             }
         }
     }
@@ -198,14 +219,20 @@ impl Execution<'_> {
     }
 
     /// What kernels are made for, and its name.
-    fn machine(&self) -> (&Fix, Machine, &'static str) {
-        match self.target {
+    fn machine(&self) -> Result<(&Fix, Machine, &'static str), Failure> {
+        Ok(match self.target {
             Target::Cuda => (&self.cuda.fix, self.cuda.machine(), "cuda"),
+            Target::OpenCl => {
+                let device = self.opencl.open();
+                let device = device.map_err(|error| runtime::fail(self.source, error))?;
+                let machine = self.opencl.machine(&device.info);
+                (&self.opencl.fix, machine, "opencl")
+            }
             Target::System | Target::Array | Target::Kernel | Target::Cpu => {
                 let (machine, name) = self.lowering.machine(&self.options);
                 (&self.options.fix, machine, name)
             }
-        }
+        })
     }
 
     fn lower(
@@ -215,7 +242,7 @@ impl Execution<'_> {
         params: &[i128],
     ) -> Result<Lowered, Failure> {
         let sizes = Parameters::from(system).named(params);
-        let (fix, machine, name) = self.machine();
+        let (fix, machine, name) = self.machine()?;
         let lowered = lower_checked(self.source, system, mapping, &sizes, fix, &machine)?;
         let lanes = lowered.program.kernels.iter().map(|k| k.lanes).max();
         term::print(format!(
@@ -301,20 +328,24 @@ impl Execution<'_> {
         })
     }
 
-    fn on_gpu(&self, lowered: Lowered, params: &[i128], inputs: &Arrays) -> Result<Ran, Failure> {
+    /// `compile`: the code, and the name of the device.
+    fn on_device<D: Driver>(
+        &self,
+        params: &[i128],
+        inputs: &Arrays,
+        kept: bool,
+        compile: impl FnOnce() -> Result<(DeviceCompiled<D>, String), cpu::Error>,
+    ) -> Result<Ran, Failure> {
         let start = Instant::now();
-        let compiled = compile_cuda_lowered(lowered, &self.cuda)
-            .map_err(|error| runtime::fail(self.source, error))?;
+        let (compiled, device) = compile().map_err(|error| runtime::fail(self.source, error))?;
         let loaded = compiled.loaded();
-        let kept = self.cuda.compile.cache.is_some();
         print_origin(loaded.origin(), kept, &loaded.notes(), start);
         let (outputs, stats) = compiled
             .run_tensors(params, inputs)
             .map_err(|error| runtime::fail(self.source, error))?;
         let remark = format!(
-            "kernel run in {} on {}: {}, {}",
+            "kernel run in {} on {device}: {}, {}",
             duration(stats.kernel_seconds),
-            compiled.gpu().info.name,
             counted(stats.launches, "launch", "launches"),
             counted(stats.blocks, "block", "blocks"),
         );

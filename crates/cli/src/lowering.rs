@@ -34,6 +34,13 @@ pub enum MachineName {
     Cuda,
 }
 
+/// Lanes of a warp.
+pub fn parse_lanes(text: &str) -> Result<u32, String> {
+    let lanes = text.parse().ok();
+    let lanes = lanes.filter(|n: &u32| n.is_power_of_two() && *n <= 64);
+    lanes.ok_or_else(|| "a power of two up to 64 is needed".to_string())
+}
+
 fn parse_simd(name: &str) -> Result<Simd, String> {
     let known = Simd::ALL.into_iter().find(|s| s.name() == name);
     known.ok_or_else(|| {

@@ -4,7 +4,7 @@ use systola::cpu;
 use systola::rt::{self, Note};
 use systola_interp::OpError;
 use systola_interp::kernel::{Fault, FaultKind, Origin, RunError, Why};
-use systola_ir::codes::{Code, run};
+use systola_ir::codes::{Code, opencl, run};
 use systola_ir::{Diagnostic, Span};
 
 use crate::source::{Failure, Source};
@@ -115,6 +115,18 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
         ),
         E::NvrtcFailed { .. } => (&run::NVRTC_FAILED, None),
         E::CudaFailed { .. } => (&run::GPU_FAILED, None),
+        E::NoOpenCl { .. } => (
+            &opencl::NO_OPENCL,
+            Some(
+                "--target cpu compiles the same mapping for the processor; `systola devices` lists what there is",
+            ),
+        ),
+        E::OpenClBuild { .. } => (&opencl::OPENCL_BUILD, None),
+        E::OpenClFailed { .. } => (&opencl::OPENCL_FAILED, None),
+        E::DeviceLost { .. } => (
+            &opencl::DEVICE_LOST,
+            Some("run it again when the device is back"),
+        ),
         E::DeviceMemory { .. } => (
             &run::GPU_MEMORY,
             Some("use smaller sizes with --set, or end what else runs on the GPU"),
@@ -348,6 +360,22 @@ mod tests {
             },
             "E0645",
         );
+        check(E::NoOpenCl { reason: name() }, "E0660");
+        check(
+            E::OpenClBuild {
+                status: -11,
+                log: "line 1\nline 2".into(),
+            },
+            "E0661",
+        );
+        check(
+            E::OpenClFailed {
+                action: "launch a kernel",
+                reason: name(),
+            },
+            "E0662",
+        );
+        check(E::DeviceLost { action: "run" }, "E0663");
         check(
             E::DeviceMemory {
                 what: name(),

@@ -17,6 +17,9 @@
 
 use std::collections::BTreeMap;
 
+use systola_back::opencl::links::LINK_BYTES;
+pub use systola_back::opencl;
+use systola_back::opencl::{Features, Links};
 pub use systola_back::{Argument, Artifact, DeviceArtifact, DeviceEntry, Entry, Isa};
 use systola_ir::array::Array;
 use systola_ir::codes::{limits, mapping as mapping_codes, run};
@@ -123,6 +126,44 @@ pub fn cuda_machine() -> Machine {
             copies: Copies::Asynchronous,
             // What the largest of them has; a launch on a smaller one says so.
             block_memory: 227 << 10,
+            unsized_arrays: Unsized::Block,
+        }),
+    }
+}
+
+/// Prints the OpenCL C of a program that was lowered for [`opencl_machine`].
+pub fn emit_opencl(program: &Program, features: &Features) -> Result<DeviceArtifact, Diagnostic> {
+    systola_back::opencl::emit(program, features).map_err(|error| {
+        Diagnostic::new(&limits::NOT_COMPILED, Span::NONE, error.to_string())
+            .help("the interpreters run it: --target kernel")
+    })
+}
+
+/// Warps of a block, at most.
+const MOST_WARPS: u32 = 32;
+
+/// What the lowering is to know of an OpenCL device: warps of so many lanes, as far as it has them, and so many bytes of memory of a
+/// block.
+pub fn opencl_machine(features: &Features, lanes: u32, local_memory: u64) -> Machine {
+    let (lanes, links) = match &features.links {
+        Links::SubGroups { sizes, .. } => {
+            let fits = sizes.iter().copied().filter(|size| *size <= lanes);
+            let least = sizes.first().copied().unwrap_or(1);
+            (fits.max().unwrap_or(least), 0)
+        }
+        Links::Local => (lanes.min(features.most_threads), LINK_BYTES),
+    };
+    Machine {
+        // Always so many lanes, also of the widest type.
+        vector_bytes: lanes * 8,
+        most_lanes: lanes,
+        registers: 24,
+        code_budget: 2500,
+        threads: Some(Threads {
+            warps: (features.most_threads / lanes).clamp(1, MOST_WARPS),
+            wide_bytes: 16,
+            copies: Copies::Plain,
+            block_memory: local_memory.saturating_sub(links),
             unsized_arrays: Unsized::Block,
         }),
     }

@@ -11,6 +11,7 @@
 //! | E05xx | legality of a mapping |
 //! | E060x.. | running: sizes, inputs, files |
 //! | E065x | running an array |
+//! | E066x | running on OpenCL devices |
 //! | L07xx | known limitations |
 
 use crate::diag::Kind;
@@ -19,6 +20,7 @@ pub mod array;
 pub mod legality;
 pub mod limits;
 pub mod mapping;
+pub mod opencl;
 pub mod run;
 pub mod syntax;
 pub mod system;
@@ -45,6 +47,7 @@ pub fn all() -> impl Iterator<Item = &'static Code> {
         legality::ALL,
         run::ALL,
         array::ALL,
+        opencl::ALL,
         limits::ALL,
     ]
     .into_iter()

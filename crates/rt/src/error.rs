@@ -105,13 +105,24 @@ pub enum Error {
         action: &'static str,
         reason: String,
     },
-    #[error("no memory on the GPU for {what}: {bytes} bytes wanted, {free} free")]
+    #[error("there is no OpenCL device that can be used: {reason}")]
+    NoOpenCl { reason: String },
+    #[error("the compiler of the OpenCL device failed (error {status})\n{log}")]
+    OpenClBuild { status: i32, log: String },
+    #[error("the OpenCL device could not {action}: {reason}")]
+    OpenClFailed {
+        action: &'static str,
+        reason: String,
+    },
+    #[error("the OpenCL device was lost when it was to {action}")]
+    DeviceLost { action: &'static str },
+    #[error("no memory on the device for {what}: {bytes} bytes wanted, {free} free")]
     DeviceMemory {
         what: String,
         bytes: usize,
         free: u64,
     },
-    #[error("a block of `{kernel}` needs {wanted} bytes of shared memory, this GPU has {most}")]
+    #[error("a block of `{kernel}` needs {wanted} bytes of shared memory, this device has {most}")]
     SharedMemory {
         kernel: String,
         wanted: u64,
@@ -119,7 +130,7 @@ pub enum Error {
     },
     #[error("the address {start:#x} of an array is not a multiple of 16")]
     Misaligned { start: u64 },
-    #[error("`{name}` is on another GPU than the program")]
+    #[error("`{name}` is on another device than the program")]
     OtherDevice { name: String },
 }
 

@@ -1,4 +1,4 @@
-//! Runs generated code on this machine's processor, and on its GPUs ([`cuda`]).
+//! Runs generated code on this machine's processor, and on its GPUs ([`cuda`], [`opencl`]).
 //!
 //! [`CpuProgram::compile`] takes a program of kernels and the C that was written for it, compiles that
 //! with the system's compiler, or finds it in the [`cache`], and loads it. [`CpuProgram::run`] then
@@ -30,11 +30,14 @@ mod compile;
 mod compiler;
 mod cpu;
 pub mod cuda;
+pub mod device;
 mod error;
 mod host_array;
+mod kept;
 mod layout;
 mod library;
 mod literal;
+pub mod opencl;
 mod pack;
 mod plan;
 mod pool;

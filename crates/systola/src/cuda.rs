@@ -19,20 +19,12 @@
 //! # }
 //! ```
 
-use std::sync::Arc;
-
-use systola_driver::{
-    Argument, DeviceArtifact, DeviceEntry, Fix, Lowered, Machine, cuda_machine, emit_cuda,
-};
-use systola_ir::kernel::Program;
+use systola_driver::{Fix, Lowered, Machine, cuda_machine, emit_cuda};
 use systola_ir::system::Module;
-use systola_rt::cuda::{
-    CudaArgument, CudaCompileOptions, CudaKernel, CudaProgram, CudaSource, DeviceArray, Gpu,
-    SharedPart,
-};
-use systola_rt::{Stats, View, ViewMut};
+use systola_rt::cuda::{CudaCompileOptions, Gpu};
 
-use crate::cpu::{Error, lower_mapping, ordered_sizes};
+use crate::cpu::{Error, lower_mapping};
+use crate::device::DeviceCompiled;
 
 /// How a mapping is compiled for a GPU.
 #[derive(Clone, Debug, Default)]
@@ -65,13 +57,7 @@ impl CudaOptions {
 }
 
 /// A mapping as machine code of a GPU. It can be run any number of times.
-#[derive(Debug)]
-pub struct CudaCompiled {
-    pub lowered: Lowered,
-    /// The CUDA C++ it was compiled from.
-    pub source: String,
-    program: CudaProgram,
-}
+pub type CudaCompiled = DeviceCompiled<systola_rt::cuda::Cuda>;
 
 /// Compiles a mapping of a module for a GPU. Where no kernel for all sizes can be made, it is made for the given ones.
 pub fn compile_cuda(
@@ -91,96 +77,5 @@ pub fn compile_cuda_lowered(
 ) -> Result<CudaCompiled, Error> {
     let artifact = emit_cuda(&lowered.program)?;
     let gpu = Gpu::open(options.device)?;
-    let source = artifact.source.clone();
-    let program = CudaProgram::compile(
-        lowered.program.clone(),
-        cuda_source(artifact),
-        &gpu,
-        &options.compile,
-    )?;
-    Ok(CudaCompiled {
-        lowered,
-        source,
-        program,
-    })
-}
-
-/// What the printer made, as the runtime takes it.
-fn cuda_source(artifact: DeviceArtifact) -> CudaSource {
-    let constants = artifact.constants.into_iter();
-    CudaSource {
-        code: artifact.source,
-        kernels: artifact.kernels.into_iter().map(kernel).collect(),
-        constants: constants.map(|c| (c.buffer.index(), c.symbol)).collect(),
-    }
-}
-
-fn kernel(entry: DeviceEntry) -> CudaKernel {
-    let arguments = entry.arguments.iter().map(|argument| match argument {
-        Argument::Buffer(b) => CudaArgument::Buffer(b.index()),
-        Argument::Size(n) => CudaArgument::Size(*n),
-        Argument::Host(n) => CudaArgument::Host(*n),
-    });
-    let shared = entry.dynamic_shared.iter().map(|array| SharedPart {
-        extents: array.extents.clone(),
-        bytes: array.element_bytes,
-    });
-    CudaKernel {
-        arguments: arguments.collect(),
-        dynamic_shared: shared.collect(),
-        symbol: entry.symbol,
-        threads: entry.threads,
-        static_shared: entry.static_shared,
-    }
-}
-
-impl CudaCompiled {
-    /// Runs it on arrays of the host: sizes by name, every input that the program does not state, and every output.
-    pub fn run(
-        &self,
-        sizes: &[(&str, i64)],
-        inputs: &[(&str, View<'_>)],
-        outputs: &mut [(&str, ViewMut<'_>)],
-    ) -> Result<Stats, Error> {
-        let values = ordered_sizes(self.program(), sizes)?;
-        Ok(self.program.run(&values, inputs, outputs)?)
-    }
-
-    /// The same on arrays that are on the GPU and stay there.
-    pub fn run_on_device(
-        &self,
-        sizes: &[(&str, i64)],
-        inputs: &[(&str, &DeviceArray)],
-        outputs: &mut [(&str, &mut DeviceArray)],
-    ) -> Result<Stats, Error> {
-        let values = ordered_sizes(self.program(), sizes)?;
-        Ok(self.program.run_on_device(&values, inputs, outputs)?)
-    }
-
-    /// The same so many times in a row, without waiting on the host in between: the seconds of each run on the GPU.
-    pub fn time_on_device(
-        &self,
-        sizes: &[(&str, i64)],
-        inputs: &[(&str, &DeviceArray)],
-        outputs: &mut [(&str, &mut DeviceArray)],
-        times: usize,
-    ) -> Result<Vec<f64>, Error> {
-        let values = ordered_sizes(self.program(), sizes)?;
-        Ok(self
-            .program
-            .time_on_device(&values, inputs, outputs, times)?)
-    }
-
-    pub fn program(&self) -> &Program {
-        self.program.program()
-    }
-
-    /// The code on the GPU.
-    pub fn loaded(&self) -> &CudaProgram {
-        &self.program
-    }
-
-    pub fn gpu(&self) -> &Arc<Gpu> {
-        self.program.gpu()
-    }
+    DeviceCompiled::new(lowered, artifact, &gpu, &options.compile)
 }

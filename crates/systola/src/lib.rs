@@ -34,10 +34,13 @@
 
 pub mod cpu;
 pub mod cuda;
+pub mod device;
+pub mod opencl;
 pub mod tensors;
 
 pub use cpu::{Compiled, CpuOptions, compile};
 pub use cuda::{CudaCompiled, CudaOptions, compile_cuda};
+pub use opencl::{OpenClCompiled, OpenClOptions, compile_opencl};
 pub use systola_driver::{
     Checked, Fix, Lowered, Machine, check_mapping, check_system, load, lower, system_of,
 };

@@ -4,10 +4,11 @@ use systola_interp::{Arrays, Data, Tensor};
 use systola_ir::codes::limits;
 use systola_ir::kernel::{BufferKind, Program};
 use systola_ir::{Diagnostic, Span};
+use systola_rt::device::Driver;
 use systola_rt::{RunOptions, Stats, View, ViewMut};
 
 use crate::cpu::{Compiled, Error};
-use crate::cuda::CudaCompiled;
+use crate::device::DeviceCompiled;
 
 macro_rules! each_type {
     ($data:expr, $v:ident => $body:expr) => {
@@ -121,8 +122,8 @@ impl Compiled {
     }
 }
 
-impl CudaCompiled {
-    /// The same on a GPU.
+impl<D: Driver> DeviceCompiled<D> {
+    /// The same on a device.
     pub fn run_tensors(&self, params: &[i128], inputs: &Arrays) -> Result<(Arrays, Stats), Error> {
         on_tensors(self.program(), params, inputs, |sizes, given, made| {
             self.run(sizes, given, made)

@@ -34,13 +34,18 @@ pub enum Functions {
 }
 
 impl Features {
-    /// What every device has.
-    pub const LEAST: Features = Features {
-        links: Links::Local,
-        flags: false,
-        doubles: false,
-        most_threads: 256,
-    };
+    /// What GPUs with sub-groups offer.
+    pub fn usual() -> Features {
+        Features {
+            links: Links::SubGroups {
+                functions: Functions::Khronos { relative: true },
+                sizes: vec![8, 16, 32],
+            },
+            flags: true,
+            doubles: true,
+            most_threads: 1024,
+        }
+    }
 
     /// Threads of a warp of so many lanes: none where no sub-group has so many.
     pub fn threads_of(&self, lanes: u32) -> Option<u32> {

@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use systola::cpu::isa;
 use systola::rt::cuda::{CudaCompileOptions, compile_only};
-use systola_driver::{cuda_machine, emit_c, emit_cuda};
+use systola::OpenClOptions;
+use systola_driver::opencl::Features;
+use systola_driver::{cuda_machine, emit_c, emit_cuda, emit_opencl, opencl_machine};
 
-use crate::lowering::{LoweringArgs, Purpose, lower_checked};
+use crate::lowering::{LoweringArgs, Purpose, lower_checked, parse_lanes};
 use crate::runtime;
 use crate::source::{Failure, Outcome, Sizes, Source, Status, parse_size};
 use crate::term;
@@ -18,6 +20,7 @@ Examples:
   systola emit gallery/conv1d/core.ure --map sbm --target c --set Q=5 --fix Q --simd avx2 -o sbm.c
   systola emit gallery/conv1d/core.ure --map sbm --target cuda
   systola emit gallery/conv1d/core.ure --map sbm --target cuda --arch sm_90 -o sbm.cu
+  systola emit gallery/conv1d/core.ure --map sbm --target opencl --lanes 16
 
 The code is for all sizes unless --fix makes numbers of some. Where no kernel for all sizes can be made, all of
 them must be given with --set.";
@@ -45,6 +48,12 @@ pub struct Args {
     /// Compile CUDA C++ for this architecture too, and say what each kernel takes; needs NVRTC but no GPU
     #[arg(long, value_name = "sm_NN")]
     arch: Option<String>,
+    /// Print OpenCL C for this device, by its number; `systola devices` lists them
+    #[arg(long, value_name = "N")]
+    device: Option<usize>,
+    /// Lanes of a warp in OpenCL C, as far as the device has them
+    #[arg(long, value_name = "N", value_parser = parse_lanes)]
+    lanes: Option<u32>,
     /// Where to write it; the standard output if not given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -56,6 +65,9 @@ enum Language {
     C,
     /// CUDA C++ for NVIDIA GPUs
     Cuda,
+    /// OpenCL C, for devices with sub-groups, or for one of this machine
+    #[value(name = "opencl")]
+    OpenCl,
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -65,18 +77,43 @@ pub fn run(args: &Args) -> Outcome {
     args.lowering.check(&source)?;
     let mapping = source.mapping(args.map.as_deref(), args.system.as_deref())?;
     let system = source.system(Some(&mapping.system))?;
-    if let (Language::Cuda, Some(option)) = (args.target, args.lowering.names_machine()) {
+    if let (Language::Cuda | Language::OpenCl, Some(option)) =
+        (args.target, args.lowering.names_machine())
+    {
         return Err(Failure::new(format!(
-            "{option} does not go with --target cuda"
+            "{option} does not go with --target cuda or opencl"
         )));
+    }
+    if (args.device.is_some() || args.lanes.is_some()) && args.target != Language::OpenCl {
+        return Err(Failure::new(
+            "--device and --lanes go with --target opencl",
+        ));
     }
     if args.arch.is_some() && args.target != Language::Cuda {
         return Err(Failure::new("--arch goes with --target cuda"));
     }
     let options = args.lowering.options(&source, Purpose::Print)?;
+    let opencl = OpenClOptions {
+        device: args.device.unwrap_or(0),
+        lanes: args.lanes,
+        ..OpenClOptions::new()
+    };
+    let device = match args.device {
+        Some(_) => Some(opencl.open().map_err(|e| runtime::fail(&source, e))?),
+        None => None,
+    };
+    let (features, opencl_lanes) = match &device {
+        Some(device) => (opencl.features(&device.info), opencl.machine(&device.info)),
+        None => {
+            let usual = Features::usual();
+            let machine = opencl_machine(&usual, args.lanes.unwrap_or(32), 32 << 10);
+            (usual, machine)
+        }
+    };
     let machine = match args.target {
         Language::C => options.machine(),
         Language::Cuda => cuda_machine(),
+        Language::OpenCl => opencl_lanes,
     };
     let lowered = lower_checked(&source, system, mapping, &sizes, &options.fix, &machine)?;
     let code = match args.target {
@@ -87,6 +124,11 @@ pub fn run(args: &Args) -> Outcome {
         }
         Language::Cuda => {
             emit_cuda(&lowered.program)
+                .map_err(|d| source.fail(&[d]))?
+                .source
+        }
+        Language::OpenCl => {
+            emit_opencl(&lowered.program, &features)
                 .map_err(|d| source.fail(&[d]))?
                 .source
         }

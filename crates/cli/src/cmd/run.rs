@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use systola::{CpuOptions, CudaOptions};
+use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_interp::{Arrays, npy};
 
 use crate::compare::{Rounding, compare};
 use crate::execute::{Execution, Target};
 use crate::job::{Job, Selection};
-use crate::lowering::{LoweringArgs, Purpose};
+use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
 use crate::runtime;
 use crate::source::{Failure, Outcome, Sizes, Source, Status, parse_file, parse_size};
 use crate::table::{Align, Table};
@@ -22,12 +22,14 @@ Examples:
   systola run gallery/conv1d/core.ure --target cpu --map sbm --set C=100_000 --set Q=5 --fix Q --verify
   systola run gallery/conv1d/core.ure --target cpu --map sbm --in x=x.npy --in w=w.npy --out z=z.npy
   systola run gallery/conv1d/core.ure --target cuda --map sbm --set C=100_000 --set Q=5 --fix Q --verify
+  systola run gallery/conv1d/core.ure --target opencl --device 1 --map sbm --set C=100_000 --set Q=5 --verify
 
 Inputs that are not given are random, reproducibly. Sizes follow from the shapes of the given
 inputs where they can; what is still open is chosen small, and said.
 
 Environment: SYSTOLA_CC the C compiler, SYSTOLA_SIMD the vector instructions, SYSTOLA_CACHE where compiled
-kernels are kept, SYSTOLA_CACHE_MB how much of them (0: none), SYSTOLA_NVRTC the folder with libnvrtc.";
+kernels are kept, SYSTOLA_CACHE_MB how much of them (0: none), SYSTOLA_NVRTC the folder with libnvrtc, SYSTOLA_OPENCL the
+OpenCL library.";
 
 /// Run a system, a mapping or a program on given or random inputs
 #[derive(Debug, clap::Args)]
@@ -65,9 +67,12 @@ pub struct Args {
     /// Threads of the processor; one for each core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Which GPU, by its number; `systola devices` lists them
+    /// Which GPU or OpenCL device, by its number; `systola devices` lists them
     #[arg(long, value_name = "N")]
     device: Option<usize>,
+    /// Lanes of a warp on an OpenCL device, as far as it has them; what suits it if not given
+    #[arg(long, value_name = "N", value_parser = parse_lanes)]
+    lanes: Option<u32>,
     #[command(flatten)]
     lowering: LoweringArgs,
 }
@@ -76,6 +81,14 @@ fn cuda_options(source: &Source, args: &Args) -> Result<CudaOptions, Failure> {
     let mut options = CudaOptions::from_env().map_err(|error| runtime::fail(source, error))?;
     options.fix = args.lowering.fix();
     options.device = args.device.unwrap_or(0);
+    Ok(options)
+}
+
+fn opencl_options(source: &Source, args: &Args) -> Result<OpenClOptions, Failure> {
+    let mut options = OpenClOptions::from_env().map_err(|error| runtime::fail(source, error))?;
+    options.fix = args.lowering.fix();
+    options.device = args.device.unwrap_or(0);
+    options.lanes = args.lanes;
     Ok(options)
 }
 
@@ -96,12 +109,22 @@ pub fn run(args: &Args) -> Outcome {
         target: args.target,
         maps: &args.maps,
         options: match args.target {
-            Target::System | Target::Array | Target::Cuda => CpuOptions::new(),
+            Target::System | Target::Array | Target::Cuda | Target::OpenCl => CpuOptions::new(),
             Target::Kernel | Target::Cpu => args.lowering.options(&source, Purpose::Run)?,
         },
         cuda: match args.target {
-            Target::System | Target::Array | Target::Kernel | Target::Cpu => CudaOptions::new(),
+            Target::System
+            | Target::Array
+            | Target::Kernel
+            | Target::Cpu
+            | Target::OpenCl => CudaOptions::new(),
             Target::Cuda => cuda_options(&source, args)?,
+        },
+        opencl: match args.target {
+            Target::System | Target::Array | Target::Kernel | Target::Cpu | Target::Cuda => {
+                OpenClOptions::new()
+            }
+            Target::OpenCl => opencl_options(&source, args)?,
         },
         lowering: &args.lowering,
         threads: args.threads.unwrap_or(0).into(),
@@ -137,7 +160,7 @@ pub fn run(args: &Args) -> Outcome {
     let expect = execution.equations(&job, &params, &inputs)?;
     let rounding = match args.target {
         Target::System | Target::Array | Target::Kernel => Rounding::Reordered,
-        Target::Cpu | Target::Cuda => Rounding::Fused,
+        Target::Cpu | Target::Cuda | Target::OpenCl => Rounding::Fused,
     };
     Ok(verify(&source, &expect, &ran.outputs, rounding))
 }
@@ -146,7 +169,7 @@ pub fn run(args: &Args) -> Outcome {
 fn check_options(args: &Args) -> Result<(), Failure> {
     let (threads, lowering) = match args.target {
         Target::System | Target::Array => (args.threads.is_some(), args.lowering.is_given()),
-        Target::Kernel | Target::Cuda => (args.threads.is_some(), false),
+        Target::Kernel | Target::Cuda | Target::OpenCl => (args.threads.is_some(), false),
         Target::Cpu => (false, false),
     };
     let machine = match args.target {
@@ -155,22 +178,26 @@ fn check_options(args: &Args) -> Result<(), Failure> {
             .lowering
             .names_machine()
             .filter(|option| *option == "--machine"),
-        Target::Cuda => args.lowering.names_machine(),
+        Target::Cuda | Target::OpenCl => args.lowering.names_machine(),
     };
     if let Some(option) = machine {
         return Err(Failure::new(format!(
             "{option} does not go with this target"
         )));
     }
-    if args.device.is_some() && args.target != Target::Cuda {
-        return Err(Failure::new("--device goes with --target cuda"));
+    let has_devices = matches!(args.target, Target::Cuda | Target::OpenCl);
+    if args.device.is_some() && !has_devices {
+        return Err(Failure::new("--device goes with --target cuda or opencl"));
+    }
+    if args.lanes.is_some() && args.target != Target::OpenCl {
+        return Err(Failure::new("--lanes goes with --target opencl"));
     }
     if threads {
         return Err(Failure::new("--threads goes with --target cpu"));
     }
     if lowering {
         return Err(Failure::new(
-            "--fix, --simd and --machine go with --target kernel, cpu or cuda",
+            "--fix, --simd and --machine go with --target kernel, cpu, cuda or opencl",
         ));
     }
     Ok(())

@@ -1,14 +1,11 @@
 //! From CUDA C++ to machine code: out of the cache, or through NVRTC.
 
-use std::fs;
-use std::io;
-use std::time::Duration;
-
 use super::nvrtc;
-use super::width::Width;
-use crate::cache::{Cache, CacheOptions, hash_of};
+use crate::cache::{CacheOptions, hash_of};
 use crate::compile::{Note, Origin};
+use crate::device::width::Width;
 use crate::error::Error;
+use crate::kept::{Kept, find_or_make};
 
 /// How CUDA C++ is compiled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,9 +46,6 @@ pub struct Resources {
     pub stack: u32,
 }
 
-/// How long to wait for another process that compiles the same.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// Compiles for an architecture such as `sm_90`; no GPU is needed. `narrow`: with indices of 32 bits.
 pub fn compile_only(
     code: &str,
@@ -78,57 +72,31 @@ pub(crate) fn compile(
         flags.push("-DINDEX=int32_t".to_string());
     }
     flags.extend(options.flags.iter().cloned());
-    let make = |notes| {
-        nvrtc::compile(code, &flags).map(|made| Compiled {
-            cubin: made.cubin,
-            origin: Origin::Compiler,
-            notes,
-            log: made.log,
-        })
+    let key = || {
+        let (major, minor) = nvrtc::version()?;
+        let version = format!("NVRTC {major}.{minor}");
+        let mut parts = vec![
+            env!("CARGO_PKG_VERSION").as_bytes(),
+            version.as_bytes(),
+            code.as_bytes(),
+        ];
+        parts.extend(flags.iter().map(|flag| flag.as_bytes()));
+        Ok(hash_of(&parts))
     };
-    let Some(kept) = &options.cache else {
-        return make(Vec::new());
-    };
-    let (major, minor) = nvrtc::version()?;
-    let version = format!("NVRTC {major}.{minor}");
-    let mut parts = vec![
-        env!("CARGO_PKG_VERSION").as_bytes(),
-        version.as_bytes(),
-        code.as_bytes(),
-    ];
-    parts.extend(flags.iter().map(|flag| flag.as_bytes()));
-    let (cache, key) = (Cache::new(kept), hash_of(&parts));
-    let find = || {
-        let cubin = fs::read(cache.find(&key)?).ok()?;
-        Some(Compiled {
-            cubin,
-            origin: Origin::Cache,
-            notes: Vec::new(),
-            log: String::new(),
-        })
-    };
-    if let Some(found) = find() {
-        return Ok(found);
-    }
-    let unusable = |error: io::Error| Note::CacheUnusable {
-        dir: kept.dir.clone(),
-        reason: error.to_string(),
-    };
-    let work = match cache.workplace() {
-        Ok(work) => work,
-        Err(error) => return make(vec![unusable(error)]),
-    };
-    let _lock = cache.lock(&key, PATIENCE);
-    if let Some(found) = find() {
-        return Ok(found);
-    }
-    let mut made = make(Vec::new())?;
-    let path = work.path().join("kernel.cubin");
-    let stored = fs::write(&path, &made.cubin).and_then(|()| cache.store(&key, &path));
-    if let Err(error) = stored {
-        made.notes.push(unusable(error));
-    }
-    Ok(made)
+    let Kept {
+        bytes,
+        origin,
+        notes,
+        log,
+    } = find_or_make(options.cache.as_ref(), key, || {
+        nvrtc::compile(code, &flags).map(|made| (made.cubin, made.log))
+    })?;
+    Ok(Compiled {
+        cubin: bytes,
+        origin,
+        notes,
+        log,
+    })
 }
 
 impl Compiled {

@@ -3,9 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::driver::{Context, Memory, Stream, device_count, device_info, start};
-use super::pool::Pool;
+use systola_ir::Scalar;
+
+use super::compile::{CudaCompileOptions, compile};
+use super::driver::{
+    Context, Event, Function, Memory, Module, Place, Stream, device_count, device_info, start,
+};
+use super::nvrtc;
+use crate::device::driver::{Driver, Launch, Made, Word};
+use crate::device::width::Width;
+use crate::device::{self, DeviceSource};
 use crate::error::Error;
+use crate::layout::element_count;
+use crate::literal::size;
 
 /// What a GPU is.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,13 +51,14 @@ pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
         .collect()
 }
 
-/// A GPU that programs run on. All who open one device share its memory pool.
+/// A GPU that programs run on.
+pub type Gpu = device::Gpu<Cuda>;
+
+/// The driver's way to a GPU.
 #[derive(Debug)]
-pub struct Gpu {
-    pub info: DeviceInfo,
-    pub(crate) context: Context,
-    pub(crate) pool: Mutex<Pool>,
-    streams: Mutex<Vec<Stream>>,
+pub struct Cuda {
+    context: Context,
+    info: DeviceInfo,
 }
 
 impl Gpu {
@@ -67,68 +78,211 @@ impl Gpu {
             };
             return Err(Error::NoDriver { reason });
         };
-        let gpu = Arc::new(Gpu {
-            info: device_info(wanted, driver)?,
+        let info = device_info(wanted, driver)?;
+        let driver = Cuda {
             context: Context::of(wanted)?,
-            pool: Mutex::default(),
-            streams: Mutex::default(),
-        });
+            info: info.clone(),
+        };
+        let gpu = Arc::new(device::Gpu::new(info, driver));
         open.insert(ordinal, Arc::clone(&gpu));
         Ok(gpu)
     }
+}
 
-    /// Memory for so many bytes: one that an earlier run left, or new.
-    pub(crate) fn allocate(&self, bytes: usize, what: &str) -> Result<Memory, Error> {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(memory) = pool.take(bytes) {
-            return Ok(memory);
+/// Machine code on a GPU.
+#[derive(Debug)]
+pub struct Code {
+    pub(super) functions: Vec<Function>,
+    /// Where the constant arrays are, in the order of the source.
+    constants: Vec<Option<Place>>,
+}
+
+/// Older ones lack functions that are called here.
+const OLDEST_DRIVER: (u32, u32) = (12, 8);
+
+/// What every kernel may have of shared memory without asking for more.
+const USUAL_SHARED: u64 = 48 << 10;
+
+impl Driver for Cuda {
+    type Info = DeviceInfo;
+    type Options = CudaCompileOptions;
+    type Memory = Memory;
+    type Place = Place;
+    type Queue = Stream;
+    type Moment = Event;
+    type Code = Code;
+
+    fn allocate(&self, bytes: usize) -> Result<Option<Memory>, Error> {
+        Memory::new(self.context, bytes)
+    }
+
+    fn place(memory: &Memory) -> Place {
+        memory.place()
+    }
+
+    fn bytes(memory: &Memory) -> usize {
+        memory.bytes()
+    }
+
+    fn overlap(a: Place, b: Place) -> bool {
+        a.overlaps(b)
+    }
+
+    fn free_memory(&self) -> u64 {
+        self.context.free_memory().unwrap_or(0)
+    }
+
+    fn shared_per_block(&self) -> u64 {
+        self.info.shared_per_block
+    }
+
+    fn queue(&self) -> Result<Stream, Error> {
+        Stream::new(self.context)
+    }
+
+    fn wait(&self, queue: &Stream) -> Result<(), Error> {
+        queue.wait()
+    }
+
+    fn upload(&self, queue: &Stream, to: Place, from: &[u8]) -> Result<(), Error> {
+        queue.upload(to, from)
+    }
+
+    fn download(&self, queue: &Stream, to: &mut [u8], from: Place) -> Result<(), Error> {
+        queue.download(to, from)
+    }
+
+    fn copy(&self, queue: &Stream, to: Place, from: Place, bytes: usize) -> Result<(), Error> {
+        queue.copy(to, from, bytes)
+    }
+
+    fn fill(
+        &self,
+        queue: &Stream,
+        to: Place,
+        size: usize,
+        n: usize,
+        element: [u8; 8],
+    ) -> Result<(), Error> {
+        queue.fill(to, size, n, element)
+    }
+
+    fn moment(&self, queue: &Stream) -> Result<Event, Error> {
+        let event = Event::new(self.context)?;
+        event.record(queue)?;
+        Ok(event)
+    }
+
+    fn seconds(&self, begin: &Event, end: &Event) -> Result<f64, Error> {
+        end.since(begin)
+    }
+
+    fn load(
+        &self,
+        source: &DeviceSource,
+        width: Width,
+        options: &CudaCompileOptions,
+    ) -> Result<Made<Code>, Error> {
+        let (driver, version) = (self.info.driver, nvrtc::version()?);
+        let least = OLDEST_DRIVER.max((version.0, 0));
+        if driver < least {
+            return Err(Error::DriverTooOld {
+                driver,
+                nvrtc: version,
+                least,
+            });
         }
-        if let Some(memory) = Memory::new(self.context, bytes)? {
-            return Ok(memory);
-        }
-        // What lies in the pool may be what is missing.
-        pool.clear();
-        if let Some(memory) = Memory::new(self.context, bytes)? {
-            return Ok(memory);
-        }
-        Err(Error::DeviceMemory {
-            what: what.to_string(),
-            bytes,
-            free: self.context.free_memory().unwrap_or(0),
+        let made = compile(&source.code, &self.info.arch(), width, options)?;
+        let module = Module::load(self.context, &made.cubin)?;
+        let kernels = source.kernels.iter();
+        let functions = kernels.map(|k| module.function(&k.symbol));
+        let constants = source.constants.iter().map(|(_, s)| module.global(s));
+        Ok(Made {
+            code: Code {
+                functions: functions.collect::<Result<_, _>>()?,
+                constants: constants.collect::<Result<_, _>>()?,
+            },
+            origin: made.origin,
+            notes: made.notes,
         })
     }
 
-    /// Gives memory back that no work uses any more.
-    pub(crate) fn give_back(&self, memory: Memory) {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        pool.put(memory);
+    fn constant(code: &Code, n: usize) -> Option<Place> {
+        code.constants[n]
     }
 
-    /// Frees the memory that is kept for later runs.
-    pub fn release_memory(&self) {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        pool.clear();
-    }
-
-    /// Lends a stream on which nothing is under way.
-    pub(crate) fn with_stream<T>(
+    fn launch(
         &self,
-        work: impl FnOnce(&Stream) -> Result<T, Error>,
-    ) -> Result<T, Error> {
-        let kept = || self.streams.lock().unwrap_or_else(PoisonError::into_inner);
-        let spare = kept().pop();
-        let stream = match spare {
-            Some(stream) => stream,
-            None => Stream::new(self.context)?,
-        };
-        let done = work(&stream);
-        // What failed in the middle may still be running.
-        let waited = stream.wait();
-        if waited.is_ok() {
-            kept().push(stream);
+        queue: &Stream,
+        code: &Code,
+        launch: &Launch<'_, Place>,
+    ) -> Result<(), Error> {
+        let function = &code.functions[launch.kernel];
+        let dynamic = launch.dynamic_shared;
+        if dynamic.saturating_add(launch.static_shared) > USUAL_SHARED {
+            function.allow_shared(dynamic)?;
         }
-        let done = done?;
-        waited?;
-        Ok(done)
+        let words = launch.arguments.iter().map(|word| match word {
+            Word::Place(place) => place.start(),
+            Word::Index(value) => launch.width.encode(*value),
+            Word::Shared(_) => unreachable!("shared memory is no argument of a CUDA kernel"),
+        });
+        let words: Vec<u64> = words.collect();
+        queue.launch(
+            function,
+            launch.grid,
+            launch.threads,
+            dynamic as u32,
+            &words,
+        )
+    }
+}
+
+/// A program compiled for a GPU. It can be run any number of times.
+pub type CudaProgram = device::DeviceProgram<Cuda>;
+
+impl CudaProgram {
+    /// Registers of a thread and bytes of local memory, for each kernel.
+    pub fn resources(&self) -> Result<Vec<(u32, u32)>, Error> {
+        let Some(first) = self.first_loaded() else {
+            return Ok(Vec::new());
+        };
+        let functions = first.code.functions.iter();
+        functions.map(Function::resources).collect()
+    }
+}
+
+/// Elements that lie row by row in the memory of a GPU.
+pub type DeviceArray = device::DeviceArray<Cuda>;
+
+impl DeviceArray {
+    /// The array at an address of the device, which stays the caller's.
+    ///
+    /// Refused if the address is not a multiple of 16 bytes.
+    ///
+    /// # Safety
+    ///
+    /// There is memory of the device for all elements as long as the array lives, and nobody else writes to it while
+    /// a run has it.
+    #[expect(unsafe_code, reason = "the caller vouches for the address")]
+    pub unsafe fn from_raw(
+        gpu: &Arc<Gpu>,
+        start: u64,
+        ty: Scalar,
+        shape: &[usize],
+    ) -> Result<DeviceArray, Error> {
+        let too_large = || Error::overflow(format!("an array of shape {shape:?}"));
+        let n = element_count(shape).ok_or_else(too_large)?;
+        if !start.is_multiple_of(16) {
+            return Err(Error::Misaligned { start });
+        }
+        // SAFETY: the caller's promise.
+        let place = unsafe { Place::new(start, n * size(ty)) };
+        Ok(DeviceArray::at(gpu, place, ty, shape))
+    }
+
+    /// The address of the first element on the device.
+    pub fn pointer(&self) -> u64 {
+        self.place().start()
     }
 }

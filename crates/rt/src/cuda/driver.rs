@@ -146,7 +146,7 @@ impl Context {
 
 /// Memory of a device.
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub struct Memory {
     context: Context,
     start: u64,
     bytes: usize,
@@ -195,7 +195,7 @@ impl Memory {
 /// Where an array lies on a device. By itself it promises nothing: whoever hands one to a stream holds the memory it
 /// was taken from until the stream was waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     start: u64,
     bytes: usize,
 }
@@ -229,7 +229,7 @@ impl Drop for Memory {
 
 /// An order of work on a device.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub struct Stream {
     context: Context,
     handle: sys::CUstream,
 }
@@ -387,7 +387,7 @@ impl Drop for Stream {
 
 /// A moment in the work of a stream.
 #[derive(Debug)]
-pub(crate) struct Event(sys::CUevent);
+pub struct Event(sys::CUevent);
 
 // SAFETY: an event may be used from any thread.
 unsafe impl Send for Event {}
@@ -441,7 +441,7 @@ unsafe impl Sync for Module {}
 
 /// A kernel of a module, which it keeps loaded.
 #[derive(Clone, Debug)]
-pub(crate) struct Function {
+pub struct Function {
     handle: sys::CUfunction,
     _module: Arc<Module>,
 }

@@ -1,12 +1,12 @@
-//! Arrays that stay on a GPU between runs.
+//! Arrays that stay on a device between runs.
 
 use std::fmt;
 use std::sync::Arc;
 
 use systola_ir::Scalar;
 
-use super::device::Gpu;
-use super::driver::{Event, Memory, Place, Stream};
+use super::driver::Driver;
+use super::gpu::Gpu;
 use crate::aligned::AlignedBytes;
 use crate::buffer::{View, ViewMut};
 use crate::error::Error;
@@ -14,24 +14,24 @@ use crate::layout::element_count;
 use crate::literal::size;
 use crate::raw::{bytes_of, bytes_of_mut, bytes_of_view, bytes_of_view_mut, gather, scatter};
 
-/// Elements that lie row by row in the memory of a GPU.
-pub struct DeviceArray {
-    gpu: Arc<Gpu>,
-    memory: Option<Memory>,
-    place: Place,
+/// Elements that lie row by row in the memory of a device.
+pub struct DeviceArray<D: Driver> {
+    gpu: Arc<Gpu<D>>,
+    memory: Option<D::Memory>,
+    place: D::Place,
     ty: Scalar,
     shape: Vec<usize>,
 }
 
-impl DeviceArray {
+impl<D: Driver> DeviceArray<D> {
     /// With undefined contents.
-    pub fn new(gpu: &Arc<Gpu>, ty: Scalar, shape: &[usize]) -> Result<DeviceArray, Error> {
+    pub fn new(gpu: &Arc<Gpu<D>>, ty: Scalar, shape: &[usize]) -> Result<DeviceArray<D>, Error> {
         let what = || format!("an array of shape {shape:?}");
         let n = element_count(shape).ok_or_else(|| Error::overflow(what()))?;
         let memory = gpu.allocate(n * size(ty), &what())?;
         Ok(DeviceArray {
             gpu: Arc::clone(gpu),
-            place: memory.place(),
+            place: D::place(&memory),
             memory: Some(memory),
             ty,
             shape: shape.to_vec(),
@@ -39,40 +39,26 @@ impl DeviceArray {
     }
 
     /// A copy of an array of the host.
-    pub fn from_view(gpu: &Arc<Gpu>, view: &View<'_>) -> Result<DeviceArray, Error> {
+    pub fn from_view(gpu: &Arc<Gpu<D>>, view: &View<'_>) -> Result<DeviceArray<D>, Error> {
         let array = DeviceArray::new(gpu, view.ty(), view.shape())?;
-        gpu.with_stream(|stream| upload(stream, array.place, view))?;
+        gpu.with_queue(|queue| upload(gpu, queue, array.place, view))?;
         Ok(array)
     }
 
-    /// The array at an address of the device, which stays the caller's.
-    ///
-    /// Refused if the address is not a multiple of 16 bytes.
-    ///
-    /// # Safety
-    ///
-    /// There is memory of the device for all elements as long as the array lives, and nobody else writes to it while
-    /// a run has it.
-    #[expect(unsafe_code, reason = "the caller vouches for the address")]
-    pub unsafe fn from_raw(
-        gpu: &Arc<Gpu>,
-        start: u64,
+    /// The array at a place that stays the caller's.
+    pub(crate) fn at(
+        gpu: &Arc<Gpu<D>>,
+        place: D::Place,
         ty: Scalar,
         shape: &[usize],
-    ) -> Result<DeviceArray, Error> {
-        let too_large = || Error::overflow(format!("an array of shape {shape:?}"));
-        let n = element_count(shape).ok_or_else(too_large)?;
-        if !start.is_multiple_of(16) {
-            return Err(Error::Misaligned { start });
-        }
-        Ok(DeviceArray {
+    ) -> DeviceArray<D> {
+        DeviceArray {
             gpu: Arc::clone(gpu),
             memory: None,
-            // SAFETY: the caller's promise.
-            place: unsafe { Place::new(start, n * size(ty)) },
+            place,
             ty,
             shape: shape.to_vec(),
-        })
+        }
     }
 
     pub fn ty(&self) -> Scalar {
@@ -83,16 +69,11 @@ impl DeviceArray {
         &self.shape
     }
 
-    pub fn gpu(&self) -> &Arc<Gpu> {
+    pub fn gpu(&self) -> &Arc<Gpu<D>> {
         &self.gpu
     }
 
-    /// The address of the first element on the device.
-    pub fn pointer(&self) -> u64 {
-        self.place.start()
-    }
-
-    pub(crate) fn place(&self) -> Place {
+    pub(crate) fn place(&self) -> D::Place {
         self.place
     }
 
@@ -117,11 +98,11 @@ impl DeviceArray {
             });
         }
         self.gpu
-            .with_stream(|stream| download(stream, view, self.place))
+            .with_queue(|queue| download(&self.gpu, queue, view, self.place))
     }
 
     /// Copies another array of this device with as many bytes, so many times in a row; the seconds of each copy.
-    pub fn time_copies(&mut self, other: &DeviceArray, times: usize) -> Result<Vec<f64>, Error> {
+    pub fn time_copies(&mut self, other: &DeviceArray<D>, times: usize) -> Result<Vec<f64>, Error> {
         if other.ty != self.ty || other.shape != self.shape {
             return Err(Error::WrongShape {
                 name: "the array".to_string(),
@@ -129,23 +110,22 @@ impl DeviceArray {
                 got: other.shape.clone(),
             });
         }
-        let context = self.gpu.context;
-        self.gpu.with_stream(|stream| {
-            let mut events = Vec::new();
+        let driver = &self.gpu.driver;
+        self.gpu.with_queue(|queue| {
+            let mut moments = Vec::new();
             for _ in 0..times {
-                let (begin, end) = (Event::new(context)?, Event::new(context)?);
-                begin.record(stream)?;
-                stream.copy(self.place, other.place, other.bytes())?;
-                end.record(stream)?;
-                events.push((begin, end));
+                let begin = driver.moment(queue)?;
+                driver.copy(queue, self.place, other.place, other.bytes())?;
+                moments.push((begin, driver.moment(queue)?));
             }
-            stream.wait()?;
-            events.iter().map(|(begin, end)| end.since(begin)).collect()
+            driver.wait(queue)?;
+            let between = moments.iter();
+            between.map(|(begin, end)| driver.seconds(begin, end)).collect()
         })
     }
 }
 
-impl Drop for DeviceArray {
+impl<D: Driver> Drop for DeviceArray<D> {
     fn drop(&mut self) {
         if let Some(memory) = self.memory.take() {
             self.gpu.give_back(memory);
@@ -153,29 +133,39 @@ impl Drop for DeviceArray {
     }
 }
 
-impl fmt::Debug for DeviceArray {
+impl<D: Driver> fmt::Debug for DeviceArray<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "DeviceArray({} {:?})", self.ty, self.shape)
     }
 }
 
 /// Copies an array of the host to memory that was allocated for it.
-pub(super) fn upload(stream: &Stream, to: Place, view: &View<'_>) -> Result<(), Error> {
+pub(super) fn upload<D: Driver>(
+    gpu: &Gpu<D>,
+    queue: &D::Queue,
+    to: D::Place,
+    view: &View<'_>,
+) -> Result<(), Error> {
     if view.is_dense() {
-        return stream.upload(to, bytes_of_view(view));
+        return gpu.driver.upload(queue, to, bytes_of_view(view));
     }
     let mut packed = AlignedBytes::zeroed(view.layout.len() * size(view.ty), "an array")?;
     gather(view, &mut packed);
-    stream.upload(to, bytes_of(&packed))
+    gpu.driver.upload(queue, to, bytes_of(&packed))
 }
 
 /// Copies memory of the device to an array of the host.
-pub(super) fn download(stream: &Stream, view: &mut ViewMut<'_>, from: Place) -> Result<(), Error> {
+pub(super) fn download<D: Driver>(
+    gpu: &Gpu<D>,
+    queue: &D::Queue,
+    view: &mut ViewMut<'_>,
+    from: D::Place,
+) -> Result<(), Error> {
     if view.is_dense() {
-        return stream.download(bytes_of_view_mut(view), from);
+        return gpu.driver.download(queue, bytes_of_view_mut(view), from);
     }
     let mut packed = AlignedBytes::zeroed(view.layout.len() * size(view.ty), "an array")?;
-    stream.download(bytes_of_mut(&mut packed), from)?;
+    gpu.driver.download(queue, bytes_of_mut(&mut packed), from)?;
     scatter(&packed, view);
     Ok(())
 }

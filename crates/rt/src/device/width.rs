@@ -10,7 +10,7 @@ use systola_ir::kernel::{Access, Host, Kernel, Memory, Op, Program, Stmt, VarKin
 
 /// The type of indices in compiled code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Width {
+pub enum Width {
     /// 32 bits.
     Narrow,
     /// 64 bits.

@@ -1,25 +1,31 @@
 //! Memory of a device that is kept from one run to the next.
 
-use super::driver::Memory;
+use super::driver::Driver;
 
 /// Pieces that nobody uses.
-#[derive(Debug, Default)]
-pub(crate) struct Pool {
-    spare: Vec<Memory>,
+#[derive(Debug)]
+pub(crate) struct Pool<D: Driver> {
+    spare: Vec<D::Memory>,
+}
+
+impl<D: Driver> Default for Pool<D> {
+    fn default() -> Self {
+        Pool { spare: Vec::new() }
+    }
 }
 
 /// Pieces that are kept at most.
 const MOST_PIECES: usize = 64;
 
-impl Pool {
+impl<D: Driver> Pool<D> {
     /// The smallest piece with room for so many bytes, if it is not much too large.
-    pub(crate) fn take(&mut self, bytes: usize) -> Option<Memory> {
-        let sizes = self.spare.iter().map(Memory::bytes);
+    pub(crate) fn take(&mut self, bytes: usize) -> Option<D::Memory> {
+        let sizes = self.spare.iter().map(D::bytes);
         let at = best(sizes, bytes)?;
         Some(self.spare.swap_remove(at))
     }
 
-    pub(crate) fn put(&mut self, memory: Memory) {
+    pub(crate) fn put(&mut self, memory: D::Memory) {
         if self.spare.len() >= MOST_PIECES {
             self.spare.remove(0);
         }

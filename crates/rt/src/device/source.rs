@@ -1,41 +1,43 @@
-//! What a back end hands over: CUDA C++, and how its kernels are launched.
+//! What a back end hands over: the text of kernels, and how they are launched.
 
 use systola_ir::Poly;
 
 use crate::error::Error;
 
-/// CUDA C++ for a program of kernels.
+/// The text of a program of kernels, in the language of the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct CudaSource {
+pub struct DeviceSource {
     pub code: String,
     /// One for each kernel of the program, in order.
-    pub kernels: Vec<CudaKernel>,
-    /// Buffers that lie in constant memory, by their number, with the symbol of the array.
+    pub kernels: Vec<DeviceKernel>,
+    /// Buffers that lie in constant memory of the code's own, by their number, with the symbol of the array.
     pub constants: Vec<(usize, String)>,
 }
 
-/// A `__global__` function.
+/// A kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CudaKernel {
+pub struct DeviceKernel {
     pub symbol: String,
     /// Of a block.
     pub threads: u32,
-    pub arguments: Vec<CudaArgument>,
+    pub arguments: Vec<KernelArgument>,
     /// What a launch brings of shared memory.
     pub dynamic_shared: Vec<SharedPart>,
     /// Bytes of shared memory that the code declares.
     pub static_shared: u64,
 }
 
-/// An argument of a function.
+/// An argument of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CudaArgument {
+pub enum KernelArgument {
     /// The address of a buffer, by its number.
     Buffer(usize),
     /// A size, as an index.
     Size(usize),
     /// An argument of the launch, as an index.
     Host(usize),
+    /// The shared memory that the launch brings.
+    Shared,
 }
 
 /// An array in shared memory, at a multiple of [`SharedPart::ALIGN`].
@@ -61,7 +63,7 @@ impl SharedPart {
     }
 }
 
-impl CudaKernel {
+impl DeviceKernel {
     /// Bytes of shared memory that a launch brings at these sizes.
     pub(crate) fn dynamic_bytes(&self, params: &[i128]) -> Result<u64, Error> {
         self.dynamic_shared
@@ -84,7 +86,7 @@ mod tests {
             bytes,
         };
         let n = Poly::param(ParamId(0));
-        let kernel = CudaKernel {
+        let kernel = DeviceKernel {
             symbol: "k".to_string(),
             threads: 32,
             arguments: Vec::new(),

@@ -1,14 +1,14 @@
-//! One run of a program on a GPU: memory, host loops and launches.
+//! One run of a program on a device: memory, host loops and launches.
 
 use std::sync::{Arc, PoisonError};
 
 use systola_ir::kernel::BufferKind;
 
-use super::device::Gpu;
-use super::device_array::{DeviceArray, download, upload};
-use super::driver::{Event, Memory, Place, Stream};
-use super::program::{CudaProgram, Loaded};
-use super::source::CudaArgument;
+use super::array::{DeviceArray, download, upload};
+use super::driver::{Driver, Launch, Word};
+use super::gpu::Gpu;
+use super::program::{DeviceProgram, Loaded};
+use super::source::KernelArgument;
 use super::width::Width;
 use crate::bind::Bound;
 use crate::buffer::{View, ViewMut};
@@ -19,9 +19,6 @@ use crate::literal::{encode, size};
 use crate::plan::{blocks, run_host};
 use crate::raw::bytes_of;
 
-/// What every kernel may have of shared memory without asking for more.
-const USUAL_SHARED: u64 = 48 << 10;
-
 /// Blocks along x.
 const MOST_BLOCKS: i64 = (1 << 31) - 1;
 
@@ -29,21 +26,21 @@ const MOST_BLOCKS: i64 = (1 << 31) - 1;
 const MOST_ROWS: i64 = (1 << 16) - 1;
 
 /// The caller's arrays.
-pub(super) enum Given<'a, 'i, 'n, 'o> {
+pub(super) enum Given<'a, 'i, 'n, 'o, D: Driver> {
     Host {
         inputs: &'a [(&'i str, View<'i>)],
         outputs: &'a mut [(&'n str, ViewMut<'o>)],
     },
     Device {
-        inputs: &'a [Place],
-        outputs: &'a [Place],
+        inputs: &'a [D::Place],
+        outputs: &'a [D::Place],
     },
 }
 
 /// A run whose sizes and arrays were checked.
-pub(super) struct Run<'a> {
-    pub(super) owner: &'a CudaProgram,
-    pub(super) loaded: Arc<Loaded>,
+pub(super) struct Run<'a, D: Driver> {
+    pub(super) owner: &'a DeviceProgram<D>,
+    pub(super) loaded: Arc<Loaded<D>>,
     pub(super) width: Width,
     pub(super) sizes: &'a [i64],
     /// The same, for forms.
@@ -54,10 +51,10 @@ pub(super) struct Run<'a> {
 }
 
 /// All arrays are on this device, and no output shares memory with anything.
-pub(super) fn check_places(
-    gpu: &Arc<Gpu>,
-    inputs: &[(&str, &DeviceArray)],
-    outputs: &[(&str, &mut DeviceArray)],
+pub(super) fn check_places<D: Driver>(
+    gpu: &Arc<Gpu<D>>,
+    inputs: &[(&str, &DeviceArray<D>)],
+    outputs: &[(&str, &mut DeviceArray<D>)],
 ) -> Result<(), Error> {
     let read = inputs.iter().map(|(name, a)| (*name, a.gpu(), a.place()));
     let written = outputs.iter().map(|(name, a)| (*name, a.gpu(), a.place()));
@@ -70,7 +67,7 @@ pub(super) fn check_places(
     }
     for n in inputs.len()..all.len() {
         let (output, _, place) = all[n];
-        if let Some((other, ..)) = all[..n].iter().find(|(_, _, p)| p.overlaps(place)) {
+        if let Some((other, ..)) = all[..n].iter().find(|(_, _, p)| D::overlap(*p, place)) {
             return Err(Error::Aliasing {
                 output: output.to_string(),
                 other: (*other).to_string(),
@@ -81,21 +78,21 @@ pub(super) fn check_places(
 }
 
 /// Memory of the run's own, given back to the pool at its end.
-struct Own<'a> {
-    gpu: &'a Gpu,
-    pieces: Vec<Memory>,
+struct Own<'a, D: Driver> {
+    gpu: &'a Gpu<D>,
+    pieces: Vec<D::Memory>,
 }
 
-impl Own<'_> {
-    fn place(&mut self, bytes: usize, what: &str) -> Result<Place, Error> {
+impl<D: Driver> Own<'_, D> {
+    fn place(&mut self, bytes: usize, what: &str) -> Result<D::Place, Error> {
         let memory = self.gpu.allocate(bytes, what)?;
-        let place = memory.place();
+        let place = D::place(&memory);
         self.pieces.push(memory);
         Ok(place)
     }
 }
 
-impl Drop for Own<'_> {
+impl<D: Driver> Drop for Own<'_, D> {
     fn drop(&mut self) {
         for memory in self.pieces.drain(..) {
             self.gpu.give_back(memory);
@@ -103,8 +100,8 @@ impl Drop for Own<'_> {
     }
 }
 
-impl Run<'_> {
-    pub(super) fn execute(&self, given: &mut Given<'_, '_, '_, '_>) -> Result<Stats, Error> {
+impl<D: Driver> Run<'_, D> {
+    pub(super) fn execute(&self, given: &mut Given<'_, '_, '_, '_, D>) -> Result<Stats, Error> {
         self.in_a_row(given, 1, &mut Vec::new())
     }
 
@@ -113,7 +110,7 @@ impl Run<'_> {
     /// the kernel's time.
     pub(super) fn in_a_row(
         &self,
-        given: &mut Given<'_, '_, '_, '_>,
+        given: &mut Given<'_, '_, '_, '_, D>,
         times: usize,
         seconds: &mut Vec<f64>,
     ) -> Result<Stats, Error> {
@@ -129,18 +126,17 @@ impl Run<'_> {
             gpu,
             pieces: Vec::new(),
         };
-        gpu.with_stream(|stream| {
+        gpu.with_queue(|queue| {
             let mut stats = Stats::default();
             let places = self.places(given, &mut own)?;
-            let mut events = Vec::new();
+            let mut moments = Vec::new();
             for _ in 0..times {
-                self.fill(given, &places, stream)?;
-                let (begin, end) = (Event::new(gpu.context)?, Event::new(gpu.context)?);
-                begin.record(stream)?;
+                self.fill(given, &places, queue)?;
+                let begin = gpu.driver.moment(queue)?;
                 stats = Stats::default();
                 let mut host = Launcher {
                     run: self,
-                    stream,
+                    queue,
                     places: &places,
                     words: Vec::new(),
                     stats: &mut stats,
@@ -148,18 +144,17 @@ impl Run<'_> {
                 run_host(&self.owner.program, &self.params, &mut |kernel, args| {
                     host.launch(kernel, args)
                 })?;
-                end.record(stream)?;
-                events.push((begin, end));
+                moments.push((begin, gpu.driver.moment(queue)?));
             }
-            stream.wait()?;
-            for (begin, end) in &events {
-                stats.kernel_seconds = end.since(begin)?;
+            gpu.driver.wait(queue)?;
+            for (begin, end) in &moments {
+                stats.kernel_seconds = gpu.driver.seconds(begin, end)?;
                 seconds.push(stats.kernel_seconds);
             }
             if let Given::Host { outputs, .. } = given {
                 for (place, bound) in places.iter().zip(&self.bound) {
                     if let Bound::Output(n) = bound {
-                        download(stream, &mut outputs[*n].1, *place)?;
+                        download(gpu, queue, &mut outputs[*n].1, *place)?;
                     }
                 }
             }
@@ -170,9 +165,9 @@ impl Run<'_> {
     /// Where every buffer is.
     fn places(
         &self,
-        given: &Given<'_, '_, '_, '_>,
-        own: &mut Own<'_>,
-    ) -> Result<Vec<Place>, Error> {
+        given: &Given<'_, '_, '_, '_, D>,
+        own: &mut Own<'_, D>,
+    ) -> Result<Vec<D::Place>, Error> {
         let mut places = Vec::new();
         for (at, buffer) in self.owner.program.buffers.iter().enumerate() {
             let bytes = self.layouts[at].len() * size(buffer.ty);
@@ -196,32 +191,34 @@ impl Run<'_> {
     /// Makes every buffer what it is before the first launch.
     fn fill(
         &self,
-        given: &Given<'_, '_, '_, '_>,
-        places: &[Place],
-        stream: &Stream,
+        given: &Given<'_, '_, '_, '_, D>,
+        places: &[D::Place],
+        queue: &D::Queue,
     ) -> Result<(), Error> {
+        let gpu = &self.owner.gpu;
         let buffers = self.owner.program.buffers.iter().zip(places);
         for (at, (buffer, place)) in buffers.enumerate() {
             let (n, size) = (self.layouts[at].len(), size(buffer.ty));
             match (&buffer.kind, self.bound[at], given) {
                 (BufferKind::Input { .. }, Bound::Input(k), Given::Host { inputs, .. }) => {
-                    upload(stream, *place, &inputs[k].1)?;
+                    upload(gpu, queue, *place, &inputs[k].1)?;
                 }
                 (BufferKind::Input { .. }, Bound::Input(_), Given::Device { .. }) => {
                     if let Some(constant) = self.constant(at) {
-                        stream.copy(constant, *place, n * size)?;
+                        gpu.driver.copy(queue, constant, *place, n * size)?;
                     }
                 }
                 (BufferKind::Input { .. }, Bound::Own | Bound::Output(_), _) => {
-                    self.upload_table(stream, at, *place)?;
+                    self.upload_table(queue, at, *place)?;
                 }
                 (BufferKind::Output { fill }, Bound::Output(k), _) => match (fill, given) {
                     (Some(literal), _) => {
-                        stream.fill(*place, size, n, encode(buffer.ty, *literal))?;
+                        let element = encode(buffer.ty, *literal);
+                        gpu.driver.fill(queue, *place, size, n, element)?;
                     }
                     // An element that no launch writes keeps its value.
                     (None, Given::Host { outputs, .. }) => {
-                        upload(stream, *place, &outputs[k].1.as_view())?;
+                        upload(gpu, queue, *place, &outputs[k].1.as_view())?;
                     }
                     (None, Given::Device { .. }) => {}
                 },
@@ -229,21 +226,23 @@ impl Run<'_> {
                     unreachable!("a missing output was refused")
                 }
                 (BufferKind::Temporary, ..) => {}
-                (BufferKind::Flags, ..) => stream.fill(*place, 1, n * size, [0; 8])?,
+                (BufferKind::Flags, ..) => {
+                    gpu.driver.fill(queue, *place, 1, n * size, [0; 8])?;
+                }
             }
         }
         Ok(())
     }
 
     /// Where a buffer lies in constant memory, if the compiler left it there.
-    fn constant(&self, buffer: usize) -> Option<Place> {
+    fn constant(&self, buffer: usize) -> Option<D::Place> {
         let constants = &self.owner.source.constants;
         let at = constants.iter().position(|(b, _)| *b == buffer)?;
-        self.loaded.constants[at]
+        D::constant(&self.loaded.code, at)
     }
 
     /// The contents that the program states for a buffer.
-    fn upload_table(&self, stream: &Stream, at: usize, to: Place) -> Result<(), Error> {
+    fn upload_table(&self, queue: &D::Queue, at: usize, to: D::Place) -> Result<(), Error> {
         let Some(table) = &self.owner.tables[at] else {
             unreachable!("a missing input was refused")
         };
@@ -255,21 +254,21 @@ impl Run<'_> {
                 got: table.len() / size,
             });
         }
-        stream.upload(to, bytes_of(table))
+        self.owner.gpu.driver.upload(queue, to, bytes_of(table))
     }
 }
 
 /// What launches of a run have in common.
-struct Launcher<'a> {
-    run: &'a Run<'a>,
-    stream: &'a Stream,
-    places: &'a [Place],
+struct Launcher<'a, D: Driver> {
+    run: &'a Run<'a, D>,
+    queue: &'a D::Queue,
+    places: &'a [D::Place],
     /// Arguments of the current launch.
-    words: Vec<u64>,
+    words: Vec<Word<D::Place>>,
     stats: &'a mut Stats,
 }
 
-impl Launcher<'_> {
+impl<D: Driver> Launcher<'_, D> {
     fn launch(&mut self, at: usize, args: &[i64]) -> Result<(), Error> {
         let run = self.run;
         let program = &run.owner.program;
@@ -286,10 +285,9 @@ impl Launcher<'_> {
         }
         self.stats.blocks = self.stats.blocks.saturating_add(blocks.unsigned_abs());
         let kernel = &run.owner.source.kernels[at];
-        let function = &run.loaded.functions[at];
         let dynamic = kernel.dynamic_bytes(&run.params)?;
         let wanted = dynamic.saturating_add(kernel.static_shared);
-        let most = run.owner.gpu.info.shared_per_block;
+        let most = run.owner.gpu.driver.shared_per_block();
         if wanted > most {
             return Err(Error::SharedMemory {
                 kernel: name.clone(),
@@ -297,27 +295,29 @@ impl Launcher<'_> {
                 most,
             });
         }
-        if wanted > USUAL_SHARED {
-            function.allow_shared(dynamic)?;
-        }
         self.words.clear();
         for argument in &kernel.arguments {
             self.words.push(match argument {
-                CudaArgument::Buffer(b) => self.places[*b].start(),
-                CudaArgument::Size(n) => run.width.encode(run.sizes[*n]),
-                CudaArgument::Host(n) => run.width.encode(args[*n]),
+                KernelArgument::Buffer(b) => Word::Place(self.places[*b]),
+                KernelArgument::Size(n) => Word::Index(run.sizes[*n]),
+                KernelArgument::Host(n) => Word::Index(args[*n]),
+                KernelArgument::Shared => Word::Shared(dynamic),
             });
         }
         // Rows are numbered through layers of so many.
         let (x, rows) = grid.split_last();
         let y = rows.min(MOST_ROWS);
         let z = (rows + y - 1) / y;
-        self.stream.launch(
-            function,
-            [x as u32, y as u32, z as u32],
-            kernel.threads,
-            dynamic as u32,
-            &self.words,
-        )
+        let launch = Launch {
+            kernel: at,
+            grid: [x as u32, y as u32, z as u32],
+            threads: kernel.threads,
+            dynamic_shared: dynamic,
+            static_shared: kernel.static_shared,
+            width: run.width,
+            arguments: &self.words,
+        };
+        let driver = &run.owner.gpu.driver;
+        driver.launch(self.queue, &run.loaded.code, &launch)
     }
 }

@@ -1,4 +1,4 @@
-//! A program that runs on a GPU.
+//! A program that runs on a device.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,13 +7,11 @@ use std::time::Instant;
 
 use systola_ir::kernel::Program;
 
-use super::compile::{CudaCompileOptions, compile};
-use super::device::Gpu;
-use super::device_array::DeviceArray;
-use super::driver::{Function, Module, Place};
-use super::nvrtc;
+use super::array::DeviceArray;
+use super::driver::{Driver, Made};
+use super::gpu::Gpu;
 use super::run::{self, Given, Run};
-use super::source::CudaSource;
+use super::source::DeviceSource;
 use super::width::{Width, needed};
 use crate::aligned::AlignedBytes;
 use crate::bind::{Bound, bind, bind_shapes};
@@ -24,40 +22,35 @@ use crate::error::Error;
 use crate::layout::Layout;
 use crate::plan::{check_host, check_sizes, layout};
 
-/// A program compiled for a GPU. It can be run any number of times.
-pub struct CudaProgram {
+/// A program compiled for a device. It can be run any number of times.
+pub struct DeviceProgram<D: Driver> {
     pub(super) program: Program,
-    pub(super) source: CudaSource,
-    pub(super) gpu: Arc<Gpu>,
+    pub(super) source: DeviceSource,
+    pub(super) gpu: Arc<Gpu<D>>,
     /// Contents that the program states, for each buffer that has some.
     pub(super) tables: Vec<Option<AlignedBytes>>,
-    options: CudaCompileOptions,
+    options: D::Options,
     /// By the width of indices.
-    loaded: Mutex<BTreeMap<Width, Arc<Loaded>>>,
+    loaded: Mutex<BTreeMap<Width, Arc<Loaded<D>>>>,
 }
 
-/// Older ones lack functions that are called here.
-const OLDEST_DRIVER: (u32, u32) = (12, 8);
-
 /// Machine code on the device.
-pub(super) struct Loaded {
-    pub(super) functions: Vec<Function>,
-    /// Where the constant arrays are, in the order of the source.
-    pub(super) constants: Vec<Option<Place>>,
-    /// Held by the run that has filled them.
+pub(crate) struct Loaded<D: Driver> {
+    pub(crate) code: D::Code,
+    /// Held by the run that has filled its constant memory.
     pub(super) in_use: Mutex<()>,
     origin: Origin,
     notes: Vec<Note>,
 }
 
-impl CudaProgram {
+impl<D: Driver> DeviceProgram<D> {
     /// Compiles and loads the source of a program, or finds it in the cache.
     pub fn compile(
         program: Program,
-        source: CudaSource,
-        gpu: &Arc<Gpu>,
-        options: &CudaCompileOptions,
-    ) -> Result<CudaProgram, Error> {
+        source: DeviceSource,
+        gpu: &Arc<Gpu<D>>,
+        options: &D::Options,
+    ) -> Result<DeviceProgram<D>, Error> {
         check_host(&program)?;
         if source.kernels.len() != program.kernels.len() {
             return Err(Error::SourceMismatch {
@@ -68,18 +61,9 @@ impl CudaProgram {
                 ),
             });
         }
-        let (driver, version) = (gpu.info.driver, nvrtc::version()?);
-        let least = OLDEST_DRIVER.max((version.0, 0));
-        if driver < least {
-            return Err(Error::DriverTooOld {
-                driver,
-                nvrtc: version,
-                least,
-            });
-        }
         let tables = program.buffers.iter().map(table);
         let tables = tables.collect::<Result<Vec<_>, Error>>()?;
-        let made = CudaProgram {
+        let made = DeviceProgram {
             program,
             source,
             gpu: Arc::clone(gpu),
@@ -98,7 +82,7 @@ impl CudaProgram {
         &self.program
     }
 
-    pub fn gpu(&self) -> &Arc<Gpu> {
+    pub fn gpu(&self) -> &Arc<Gpu<D>> {
         &self.gpu
     }
 
@@ -119,34 +103,27 @@ impl CudaProgram {
         loaded.values().flat_map(|l| l.notes.clone()).collect()
     }
 
-    /// Registers of a thread and bytes of local memory, for each kernel.
-    pub fn resources(&self) -> Result<Vec<(u32, u32)>, Error> {
+    /// The first code that was loaded.
+    pub(crate) fn first_loaded(&self) -> Option<Arc<Loaded<D>>> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let first = loaded.values().next();
-        let functions = first.map_or(&[][..], |l| &l.functions);
-        functions.iter().map(Function::resources).collect()
+        loaded.values().next().cloned()
     }
 
-    fn load(&self, width: Width) -> Result<Arc<Loaded>, Error> {
+    fn load(&self, width: Width) -> Result<Arc<Loaded<D>>, Error> {
         let mut all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(loaded) = all.get(&width) {
             return Ok(Arc::clone(loaded));
         }
-        let arch = self.gpu.info.arch();
-        let made = compile(&self.source.code, &arch, width, &self.options)?;
-        let module = Module::load(self.gpu.context, &made.cubin)?;
-        let functions = self
-            .source
-            .kernels
-            .iter()
-            .map(|k| module.function(&k.symbol));
-        let constants = self.source.constants.iter().map(|(_, s)| module.global(s));
+        let Made {
+            code,
+            origin,
+            notes,
+        } = self.gpu.driver.load(&self.source, width, &self.options)?;
         let loaded = Arc::new(Loaded {
-            functions: functions.collect::<Result<_, _>>()?,
-            constants: constants.collect::<Result<_, _>>()?,
+            code,
             in_use: Mutex::new(()),
-            origin: made.origin,
-            notes: made.notes,
+            origin,
+            notes,
         });
         all.insert(width, Arc::clone(&loaded));
         Ok(loaded)
@@ -169,12 +146,12 @@ impl CudaProgram {
         Ok(stats)
     }
 
-    /// Runs the program on arrays that are on the GPU and stay there.
+    /// Runs the program on arrays that are on the device and stay there.
     pub fn run_on_device(
         &self,
         sizes: &[i64],
-        inputs: &[(&str, &DeviceArray)],
-        outputs: &mut [(&str, &mut DeviceArray)],
+        inputs: &[(&str, &DeviceArray<D>)],
+        outputs: &mut [(&str, &mut DeviceArray<D>)],
     ) -> Result<Stats, Error> {
         let start = Instant::now();
         let mut stats = self.repeat(sizes, inputs, outputs, 1, &mut Vec::new())?;
@@ -182,12 +159,12 @@ impl CudaProgram {
         Ok(stats)
     }
 
-    /// The same so many times in a row, without waiting on the host in between: the seconds of each run on the GPU.
+    /// The same so many times in a row, without waiting on the host in between: the seconds of each run on the device.
     pub fn time_on_device(
         &self,
         sizes: &[i64],
-        inputs: &[(&str, &DeviceArray)],
-        outputs: &mut [(&str, &mut DeviceArray)],
+        inputs: &[(&str, &DeviceArray<D>)],
+        outputs: &mut [(&str, &mut DeviceArray<D>)],
         times: usize,
     ) -> Result<Vec<f64>, Error> {
         let mut seconds = Vec::new();
@@ -198,8 +175,8 @@ impl CudaProgram {
     fn repeat(
         &self,
         sizes: &[i64],
-        inputs: &[(&str, &DeviceArray)],
-        outputs: &mut [(&str, &mut DeviceArray)],
+        inputs: &[(&str, &DeviceArray<D>)],
+        outputs: &mut [(&str, &mut DeviceArray<D>)],
         times: usize,
         seconds: &mut Vec<f64>,
     ) -> Result<Stats, Error> {
@@ -210,8 +187,8 @@ impl CudaProgram {
             run::check_places(&self.gpu, inputs, outputs)?;
             Ok(bound)
         })?;
-        let inputs: Vec<Place> = inputs.iter().map(|(_, a)| a.place()).collect();
-        let outputs: Vec<Place> = outputs.iter().map(|(_, a)| a.place()).collect();
+        let inputs: Vec<D::Place> = inputs.iter().map(|(_, a)| a.place()).collect();
+        let outputs: Vec<D::Place> = outputs.iter().map(|(_, a)| a.place()).collect();
         let mut given = Given::Device {
             inputs: &inputs,
             outputs: &outputs,
@@ -224,7 +201,7 @@ impl CudaProgram {
         &'a self,
         sizes: &'a [i64],
         bind: impl FnOnce(&[Layout]) -> Result<Vec<Bound>, Error>,
-    ) -> Result<Run<'a>, Error> {
+    ) -> Result<Run<'a, D>, Error> {
         let params = check_sizes(&self.program, sizes)?;
         let layouts = self.program.buffers.iter().map(|b| layout(b, &params));
         let layouts = layouts.collect::<Result<Vec<_>, Error>>()?;
@@ -242,8 +219,8 @@ impl CudaProgram {
     }
 }
 
-impl fmt::Debug for CudaProgram {
+impl<D: Driver> fmt::Debug for DeviceProgram<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "CudaProgram({})", self.program.name)
+        write!(f, "DeviceProgram({})", self.program.name)
     }
 }

@@ -1,0 +1,19 @@
+//! What runs on all devices that have a memory of their own have in common.
+//!
+//! A [`Driver`] says how memory, queues and kernels of one kind of device are reached. On top of it stand the memory that is kept
+//! ([`gpu`], `pool`), arrays that stay on the device ([`DeviceArray`]), programs ([`DeviceProgram`]) and their runs.
+
+pub(crate) mod array;
+pub(crate) mod driver;
+pub(crate) mod gpu;
+mod pool;
+pub(crate) mod program;
+mod run;
+mod source;
+pub(crate) mod width;
+
+pub use array::DeviceArray;
+pub use driver::Driver;
+pub use gpu::Gpu;
+pub use program::DeviceProgram;
+pub use source::{DeviceKernel, DeviceSource, KernelArgument, SharedPart};

@@ -1,0 +1,196 @@
+//! A device that was opened.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use opencl_sys::cl_device_id;
+
+use super::build::{Built, OpenClCompileOptions, build};
+use super::info::{DeviceInfo, all_devices, info};
+use super::objects::{Context, Event, Kernel, Memory, Place, Queue};
+use crate::device::driver::{Driver, Launch, Made};
+use crate::device::width::Width;
+use crate::device::{self, DeviceSource};
+use crate::error::Error;
+
+/// A device that programs run on.
+pub type Gpu = device::Gpu<OpenCl>;
+
+/// A program compiled for a device. It can be run any number of times.
+pub type OpenClProgram = device::DeviceProgram<OpenCl>;
+
+/// Elements that lie row by row in the memory of a device.
+pub type DeviceArray = device::DeviceArray<OpenCl>;
+
+/// The way to a device.
+#[derive(Debug)]
+pub struct OpenCl {
+    context: Context,
+    device: Handle,
+    info: DeviceInfo,
+    /// For what belongs to no run.
+    service: Queue,
+}
+
+/// A device lives as long as the process.
+#[derive(Clone, Copy, Debug)]
+struct Handle(cl_device_id);
+
+#[expect(unsafe_code, reason = "a device may be named from any thread")]
+// SAFETY: it is only a name.
+unsafe impl Send for Handle {}
+#[expect(unsafe_code, reason = "a device may be named from any thread")]
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
+impl Gpu {
+    /// The device of this number among all of all implementations.
+    pub fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
+        static OPEN: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(gpu) = open.get(&ordinal) {
+            return Ok(Arc::clone(gpu));
+        }
+        let all = all_devices()?;
+        let Some((platform, device)) = all.get(ordinal).copied() else {
+            return Err(Error::NoOpenCl {
+                reason: format!("there is no device {ordinal}; there are {}", all.len()),
+            });
+        };
+        let info = info(ordinal, platform, device)?;
+        let context = Context::new(device)?;
+        let driver = OpenCl {
+            service: Queue::new(&context, device)?,
+            context,
+            device: Handle(device),
+            info: info.clone(),
+        };
+        let gpu = Arc::new(device::Gpu::new(info, driver));
+        open.insert(ordinal, Arc::clone(&gpu));
+        Ok(gpu)
+    }
+}
+
+/// Machine code on a device: its kernels, each for one launch at a time.
+#[derive(Debug)]
+pub struct Code(Vec<Mutex<Kernel>>);
+
+impl Driver for OpenCl {
+    type Info = DeviceInfo;
+    type Options = OpenClCompileOptions;
+    type Memory = Memory;
+    type Place = Place;
+    type Queue = Queue;
+    type Moment = Event;
+    type Code = Code;
+
+    fn allocate(&self, bytes: usize) -> Result<Option<Memory>, Error> {
+        Memory::new(&self.context, &self.service, bytes)
+    }
+
+    fn place(memory: &Memory) -> Place {
+        memory.place()
+    }
+
+    fn bytes(memory: &Memory) -> usize {
+        memory.bytes()
+    }
+
+    fn overlap(a: Place, b: Place) -> bool {
+        a.overlaps(b)
+    }
+
+    /// What one array can have: OpenCL does not tell what is free.
+    fn free_memory(&self) -> u64 {
+        self.info.largest_array
+    }
+
+    fn shared_per_block(&self) -> u64 {
+        self.info.local_memory
+    }
+
+    fn queue(&self) -> Result<Queue, Error> {
+        Queue::new(&self.context, self.device.0)
+    }
+
+    fn wait(&self, queue: &Queue) -> Result<(), Error> {
+        queue.wait()
+    }
+
+    fn upload(&self, queue: &Queue, to: Place, from: &[u8]) -> Result<(), Error> {
+        queue.upload(to, from)
+    }
+
+    fn download(&self, queue: &Queue, to: &mut [u8], from: Place) -> Result<(), Error> {
+        queue.download(to, from)
+    }
+
+    fn copy(&self, queue: &Queue, to: Place, from: Place, bytes: usize) -> Result<(), Error> {
+        queue.copy(to, from, bytes)
+    }
+
+    fn fill(
+        &self,
+        queue: &Queue,
+        to: Place,
+        size: usize,
+        n: usize,
+        element: [u8; 8],
+    ) -> Result<(), Error> {
+        queue.fill(to, size, n, element)
+    }
+
+    fn moment(&self, queue: &Queue) -> Result<Event, Error> {
+        queue.moment()
+    }
+
+    fn seconds(&self, begin: &Event, end: &Event) -> Result<f64, Error> {
+        Ok(end.time()?.saturating_sub(begin.time()?) as f64 / 1e9)
+    }
+
+    fn load(
+        &self,
+        source: &DeviceSource,
+        width: Width,
+        options: &OpenClCompileOptions,
+    ) -> Result<Made<Code>, Error> {
+        let Built {
+            program,
+            origin,
+            notes,
+        } = build(
+            &self.context,
+            self.device.0,
+            &self.info,
+            &source.code,
+            width,
+            options,
+        )?;
+        let kernels = source.kernels.iter();
+        let kernels = kernels.map(|k| Ok(Mutex::new(program.kernel(&k.symbol)?)));
+        Ok(Made {
+            code: Code(kernels.collect::<Result<_, Error>>()?),
+            origin,
+            notes,
+        })
+    }
+
+    fn constant(_: &Code, _: usize) -> Option<Place> {
+        None
+    }
+
+    fn launch(
+        &self,
+        queue: &Queue,
+        code: &Code,
+        launch: &Launch<'_, Place>,
+    ) -> Result<(), Error> {
+        let kernel = code.0[launch.kernel]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (n, word) in launch.arguments.iter().enumerate() {
+            kernel.set(n, word, launch.width)?;
+        }
+        queue.launch(&kernel, launch.grid, launch.threads)
+    }
+}

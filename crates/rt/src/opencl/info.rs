@@ -1,0 +1,292 @@
+//! The devices of this machine, of all implementations, and what they offer.
+
+#![expect(unsafe_code, reason = "OpenCL writes what it is asked for to addresses")]
+
+use std::ffi::c_void;
+
+use opencl_sys::{self as cl, cl_device_id, cl_int, cl_platform_id, cl_uint};
+
+use super::api::{api, call, succeed};
+use crate::error::Error;
+
+/// What a device is and offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Its number among all devices of all implementations.
+    pub ordinal: usize,
+    pub name: String,
+    /// The implementation, with its version.
+    pub platform: String,
+    pub driver: String,
+    /// Is it a processor?
+    pub is_cpu: bool,
+    pub compute_units: u32,
+    /// Bytes.
+    pub memory: u64,
+    /// Bytes of one array, at most.
+    pub largest_array: u64,
+    /// Bytes of the memory of a block.
+    pub local_memory: u64,
+    /// Bytes of all arguments in constant memory.
+    pub constant_memory: u64,
+    /// Of a block.
+    pub most_threads: u32,
+    /// The newest OpenCL C that it compiles.
+    pub language: (u32, u32),
+    /// Is there arithmetic on f64?
+    pub doubles: bool,
+    /// Do atomics acquire and release for all blocks?
+    pub flags: bool,
+    /// Are divisions and roots of f32 rounded correctly, if that is asked for?
+    pub exact_division: bool,
+    /// How lanes of a sub-group exchange values, and the sizes of sub-groups that a kernel can ask for, in increasing
+    /// order. None: it cannot.
+    pub shuffles: Option<(Shuffles, Vec<u32>)>,
+}
+
+/// Whose functions exchange values in a sub-group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shuffles {
+    /// `cl_khr_subgroup_shuffle`; `relative`: and `cl_khr_subgroup_shuffle_relative`.
+    Khronos { relative: bool },
+    /// `cl_intel_subgroups`.
+    Intel,
+}
+
+/// Every device of this machine, or why there is none.
+pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
+    let found = all_devices()?;
+    let found = found.into_iter().enumerate();
+    found.map(|(n, (platform, device))| info(n, platform, device)).collect()
+}
+
+/// Every device with its platform, in the order of both.
+pub(super) fn all_devices() -> Result<Vec<(cl_platform_id, cl_device_id)>, Error> {
+    api()?;
+    let mut found = Vec::new();
+    for platform in platforms()? {
+        let mut count = 0;
+        // SAFETY: a number is written, then so many devices.
+        unsafe {
+            let all = cl::CL_DEVICE_TYPE_ALL;
+            let null = std::ptr::null_mut();
+            let status = call!(clGetDeviceIDs(platform, all, 0, null, &mut count));
+            if status == cl::CL_DEVICE_NOT_FOUND || count == 0 {
+                continue;
+            }
+            succeed("count its devices", status)?;
+            let mut devices = vec![std::ptr::null_mut(); count as usize];
+            let start = devices.as_mut_ptr();
+            let status = call!(clGetDeviceIDs(platform, all, count, start, &mut count));
+            succeed("list its devices", status)?;
+            devices.truncate(count as usize);
+            found.extend(devices.into_iter().map(|device| (platform, device)));
+        }
+    }
+    if found.is_empty() {
+        return Err(Error::NoOpenCl {
+            reason: "its implementations know no device".to_string(),
+        });
+    }
+    Ok(found)
+}
+
+/// What the library says where no implementation is installed.
+const NO_PLATFORM: cl_int = -1001;
+
+fn platforms() -> Result<Vec<cl_platform_id>, Error> {
+    let none = || Error::NoOpenCl {
+        reason: "no implementation is installed".to_string(),
+    };
+    let mut count: cl_uint = 0;
+    // SAFETY: a number is written, then so many platforms.
+    unsafe {
+        let status = call!(clGetPlatformIDs(0, std::ptr::null_mut(), &mut count));
+        if status == NO_PLATFORM || (status == cl::CL_SUCCESS && count == 0) {
+            return Err(none());
+        }
+        succeed("count its implementations", status)?;
+        let mut platforms = vec![std::ptr::null_mut(); count as usize];
+        let start = platforms.as_mut_ptr();
+        let status = call!(clGetPlatformIDs(count, start, &mut count));
+        succeed("list its implementations", status)?;
+        platforms.truncate(count as usize);
+        Ok(platforms)
+    }
+}
+
+/// The bytes of a property; empty where the device does not know it.
+fn property(device: cl_device_id, which: cl_uint) -> Vec<u8> {
+    let mut size = 0;
+    // SAFETY: a number is written, then so many bytes.
+    unsafe {
+        let null = std::ptr::null_mut();
+        let status = call!(clGetDeviceInfo(device, which, 0, null, &mut size));
+        if status != cl::CL_SUCCESS {
+            return Vec::new();
+        }
+        let mut bytes = vec![0u8; size];
+        let start = bytes.as_mut_ptr().cast::<c_void>();
+        let status = call!(clGetDeviceInfo(device, which, size, start, &mut size));
+        if status != cl::CL_SUCCESS {
+            return Vec::new();
+        }
+        bytes.truncate(size);
+        bytes
+    }
+}
+
+fn platform_text(platform: cl_platform_id, which: cl_uint) -> String {
+    let mut size = 0;
+    // SAFETY: a number is written, then so many bytes.
+    unsafe {
+        let null = std::ptr::null_mut();
+        let status = call!(clGetPlatformInfo(platform, which, 0, null, &mut size));
+        if status != cl::CL_SUCCESS {
+            return String::new();
+        }
+        let mut bytes = vec![0u8; size];
+        let start = bytes.as_mut_ptr().cast::<c_void>();
+        call!(clGetPlatformInfo(platform, which, size, start, &mut size));
+        text(&bytes)
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).trim().to_string()
+}
+
+/// A number of 1 to 8 bytes.
+fn number(bytes: &[u8]) -> u64 {
+    let mut all = [0; 8];
+    let n = bytes.len().min(8);
+    all[..n].copy_from_slice(&bytes[..n]);
+    u64::from_le_bytes(all)
+}
+
+/// Numbers of the size of an address.
+fn numbers(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    bytes.chunks_exact(size_of::<usize>()).map(number)
+}
+
+pub(super) fn info(
+    ordinal: usize,
+    platform: cl_platform_id,
+    device: cl_device_id,
+) -> Result<DeviceInfo, Error> {
+    let ask = |which| property(device, which);
+    let extensions = text(&ask(cl::CL_DEVICE_EXTENSIONS));
+    let has = |name: &str| extensions.split_whitespace().any(|word| word == name);
+    let language = language(&ask(cl::CL_DEVICE_OPENCL_C_ALL_VERSIONS))
+        .into_iter()
+        .chain(version(&text(&ask(cl::CL_DEVICE_OPENCL_C_VERSION))))
+        .max()
+        .unwrap_or((1, 1));
+    let orders = number(&ask(cl::CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES));
+    let needed = cl::CL_DEVICE_ATOMIC_ORDER_ACQ_REL | cl::CL_DEVICE_ATOMIC_SCOPE_DEVICE;
+    let wide = number(&ask(cl::CL_DEVICE_DOUBLE_FP_CONFIG));
+    let single = number(&ask(cl::CL_DEVICE_SINGLE_FP_CONFIG));
+    let first = numbers(&ask(cl::CL_DEVICE_MAX_WORK_ITEM_SIZES)).next();
+    let group = number(&ask(cl::CL_DEVICE_MAX_WORK_GROUP_SIZE));
+    let most_threads = group.min(first.unwrap_or(group));
+    Ok(DeviceInfo {
+        ordinal,
+        name: text(&ask(cl::CL_DEVICE_NAME)),
+        platform: format!(
+            "{}, {}",
+            platform_text(platform, cl::CL_PLATFORM_NAME),
+            platform_text(platform, cl::CL_PLATFORM_VERSION)
+        ),
+        driver: text(&ask(cl::CL_DRIVER_VERSION)),
+        is_cpu: number(&ask(cl::CL_DEVICE_TYPE)) & cl::CL_DEVICE_TYPE_CPU != 0,
+        compute_units: number(&ask(cl::CL_DEVICE_MAX_COMPUTE_UNITS)) as u32,
+        memory: number(&ask(cl::CL_DEVICE_GLOBAL_MEM_SIZE)),
+        largest_array: number(&ask(cl::CL_DEVICE_MAX_MEM_ALLOC_SIZE)),
+        local_memory: number(&ask(cl::CL_DEVICE_LOCAL_MEM_SIZE)),
+        constant_memory: number(&ask(cl::CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE)),
+        most_threads: u32::try_from(most_threads).unwrap_or(u32::MAX),
+        language,
+        doubles: wide != 0 || has("cl_khr_fp64"),
+        flags: match language {
+            (1, _) => false,
+            // What later versions may leave out is part of this one.
+            (2, _) => true,
+            _ => orders & needed == needed,
+        },
+        exact_division: single & cl::CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
+        shuffles: shuffles(&has, &ask(cl::CL_DEVICE_SUB_GROUP_SIZES_INTEL)),
+    })
+}
+
+/// Which functions there are, if kernels can ask for the size of a sub-group.
+fn shuffles(has: &impl Fn(&str) -> bool, sizes: &[u8]) -> Option<(Shuffles, Vec<u32>)> {
+    if !has("cl_intel_required_subgroup_size") {
+        return None;
+    }
+    let mut sizes: Vec<u32> = numbers(sizes)
+        .filter_map(|size| u32::try_from(size).ok())
+        .filter(|size| size.is_power_of_two())
+        .collect();
+    sizes.sort_unstable();
+    if sizes.is_empty() {
+        return None;
+    }
+    let functions = if has("cl_khr_subgroup_shuffle") {
+        Shuffles::Khronos {
+            relative: has("cl_khr_subgroup_shuffle_relative"),
+        }
+    } else if has("cl_intel_subgroups") {
+        Shuffles::Intel
+    } else {
+        return None;
+    };
+    Some((functions, sizes))
+}
+
+/// The versions in a list of numbers with names.
+fn language(list: &[u8]) -> Vec<(u32, u32)> {
+    const ENTRY: usize = 4 + 64;
+    let versions = list.chunks_exact(ENTRY).map(|entry| {
+        let version = number(&entry[..4]) as u32;
+        (version >> 22, version >> 12 & 0x3ff)
+    });
+    versions.collect()
+}
+
+/// The version in a text such as `OpenCL C 1.2 and more`.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let word = text.split_whitespace().nth(2)?;
+    let (major, minor) = word.split_once('.')?;
+    Some((major.parse().ok()?, minor.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_read() {
+        assert_eq!(version("OpenCL C 1.2 PoCL"), Some((1, 2)));
+        assert_eq!(version("OpenCL C 3.0"), Some((3, 0)));
+        assert_eq!(version("no"), None);
+        let mut entry = [0u8; 68];
+        entry[..4].copy_from_slice(&((3u32 << 22) | (1 << 12) | 7).to_le_bytes());
+        assert_eq!(language(&entry), [(3, 1)]);
+    }
+
+    #[test]
+    fn shuffles_need_a_size_that_can_be_asked_for() {
+        let sizes: Vec<u8> = [16usize, 8].iter().flat_map(|s| s.to_le_bytes()).collect();
+        let with = |names: &'static [&'static str]| move |name: &str| names.contains(&name);
+        let required = "cl_intel_required_subgroup_size";
+        assert_eq!(shuffles(&with(&["cl_khr_subgroup_shuffle"]), &sizes), None);
+        assert_eq!(shuffles(&with(&[required]), &sizes), None);
+        let intel = shuffles(&with(&[required, "cl_intel_subgroups"]), &sizes);
+        assert_eq!(intel, Some((Shuffles::Intel, vec![8, 16])));
+        let both = [required, "cl_khr_subgroup_shuffle"];
+        let khronos = shuffles(&|name| both.contains(&name), &sizes);
+        let expect = Shuffles::Khronos { relative: false };
+        assert_eq!(khronos, Some((expect, vec![8, 16])));
+    }
+}

@@ -1,0 +1,122 @@
+//! Mappings compiled for a device with a memory of its own.
+
+use std::sync::Arc;
+
+use systola_driver::{Argument, DeviceArtifact, DeviceEntry, Lowered};
+use systola_ir::kernel::Program;
+use systola_rt::device::{
+    DeviceArray, DeviceKernel, DeviceProgram, DeviceSource, Driver, Gpu, KernelArgument, SharedPart,
+};
+use systola_rt::{Stats, View, ViewMut};
+
+use crate::cpu::{Error, ordered_sizes};
+
+/// A mapping as machine code of a device. It can be run any number of times.
+#[derive(Debug)]
+pub struct DeviceCompiled<D: Driver> {
+    pub lowered: Lowered,
+    /// The text it was compiled from.
+    pub source: String,
+    program: DeviceProgram<D>,
+}
+
+impl<D: Driver> DeviceCompiled<D> {
+    pub(crate) fn new(
+        lowered: Lowered,
+        artifact: DeviceArtifact,
+        gpu: &Arc<Gpu<D>>,
+        options: &D::Options,
+    ) -> Result<DeviceCompiled<D>, Error> {
+        let source = artifact.source.clone();
+        let program = DeviceProgram::compile(
+            lowered.program.clone(),
+            device_source(artifact),
+            gpu,
+            options,
+        )?;
+        Ok(DeviceCompiled {
+            lowered,
+            source,
+            program,
+        })
+    }
+
+    /// Runs it on arrays of the host: sizes by name, every input that the program does not state, and every output.
+    pub fn run(
+        &self,
+        sizes: &[(&str, i64)],
+        inputs: &[(&str, View<'_>)],
+        outputs: &mut [(&str, ViewMut<'_>)],
+    ) -> Result<Stats, Error> {
+        let values = ordered_sizes(self.program(), sizes)?;
+        Ok(self.program.run(&values, inputs, outputs)?)
+    }
+
+    /// The same on arrays that are on the device and stay there.
+    pub fn run_on_device(
+        &self,
+        sizes: &[(&str, i64)],
+        inputs: &[(&str, &DeviceArray<D>)],
+        outputs: &mut [(&str, &mut DeviceArray<D>)],
+    ) -> Result<Stats, Error> {
+        let values = ordered_sizes(self.program(), sizes)?;
+        Ok(self.program.run_on_device(&values, inputs, outputs)?)
+    }
+
+    /// The same so many times in a row, without waiting on the host in between: the seconds of each run on the device.
+    pub fn time_on_device(
+        &self,
+        sizes: &[(&str, i64)],
+        inputs: &[(&str, &DeviceArray<D>)],
+        outputs: &mut [(&str, &mut DeviceArray<D>)],
+        times: usize,
+    ) -> Result<Vec<f64>, Error> {
+        let values = ordered_sizes(self.program(), sizes)?;
+        Ok(self
+            .program
+            .time_on_device(&values, inputs, outputs, times)?)
+    }
+
+    pub fn program(&self) -> &Program {
+        self.program.program()
+    }
+
+    /// The code on the device.
+    pub fn loaded(&self) -> &DeviceProgram<D> {
+        &self.program
+    }
+
+    pub fn gpu(&self) -> &Arc<Gpu<D>> {
+        self.program.gpu()
+    }
+}
+
+/// What a printer made, as the runtime takes it.
+fn device_source(artifact: DeviceArtifact) -> DeviceSource {
+    let constants = artifact.constants.into_iter();
+    DeviceSource {
+        code: artifact.source,
+        kernels: artifact.kernels.into_iter().map(kernel).collect(),
+        constants: constants.map(|c| (c.buffer.index(), c.symbol)).collect(),
+    }
+}
+
+fn kernel(entry: DeviceEntry) -> DeviceKernel {
+    let arguments = entry.arguments.iter().map(|argument| match argument {
+        Argument::Buffer(b) => KernelArgument::Buffer(b.index()),
+        Argument::Size(n) => KernelArgument::Size(*n),
+        Argument::Host(n) => KernelArgument::Host(*n),
+        Argument::Shared => KernelArgument::Shared,
+    });
+    let shared = entry.dynamic_shared.iter().map(|array| SharedPart {
+        extents: array.extents.clone(),
+        bytes: array.element_bytes,
+    });
+    DeviceKernel {
+        arguments: arguments.collect(),
+        dynamic_shared: shared.collect(),
+        symbol: entry.symbol,
+        threads: entry.threads,
+        static_shared: entry.static_shared,
+    }
+}

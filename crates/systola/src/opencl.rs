@@ -1,0 +1,105 @@
+//! Mappings compiled for an OpenCL device.
+
+use std::sync::Arc;
+
+use systola_driver::opencl::{Features, Functions, Links};
+use systola_driver::{Fix, Lowered, Machine, emit_opencl, opencl_machine};
+use systola_ir::system::Module;
+use systola_rt::opencl::{DeviceInfo, Gpu, OpenClCompileOptions, Shuffles};
+
+use crate::cpu::{Error, lower_mapping};
+use crate::device::DeviceCompiled;
+
+/// How a mapping is compiled for an OpenCL device.
+#[derive(Clone, Debug, Default)]
+pub struct OpenClOptions {
+    /// Which device, by its number.
+    pub device: usize,
+    /// Lanes of a warp, a power of two. None: what suits the device.
+    pub lanes: Option<u32>,
+    /// Links go through the memory of blocks, also where there are shuffles.
+    pub without_sub_groups: bool,
+    /// Which sizes become numbers in the kernel.
+    pub fix: Fix,
+    pub compile: OpenClCompileOptions,
+}
+
+/// Lanes of a warp that suit a GPU and a processor.
+const LANES_OF_GPUS: u32 = 32;
+const LANES_OF_PROCESSORS: u32 = 16;
+
+impl OpenClOptions {
+    /// The first device, without a cache.
+    pub fn new() -> OpenClOptions {
+        OpenClOptions::default()
+    }
+
+    /// The first device, with the cache that `SYSTOLA_CACHE` names.
+    pub fn from_env() -> Result<OpenClOptions, Error> {
+        Ok(OpenClOptions {
+            compile: OpenClCompileOptions::from_env()?,
+            ..OpenClOptions::default()
+        })
+    }
+
+    pub fn open(&self) -> Result<Arc<Gpu>, Error> {
+        Ok(Gpu::open(self.device)?)
+    }
+
+    /// What the printer is to know of the device.
+    pub fn features(&self, info: &DeviceInfo) -> Features {
+        let links = match &info.shuffles {
+            Some((functions, sizes)) if !self.without_sub_groups => Links::SubGroups {
+                functions: match functions {
+                    Shuffles::Khronos { relative } => Functions::Khronos {
+                        relative: *relative,
+                    },
+                    Shuffles::Intel => Functions::Intel,
+                },
+                sizes: sizes.clone(),
+            },
+            Some(_) | None => Links::Local,
+        };
+        Features {
+            links,
+            flags: info.flags,
+            doubles: info.doubles,
+            most_threads: info.most_threads,
+        }
+    }
+
+    /// What the lowering is to know of the device.
+    pub fn machine(&self, info: &DeviceInfo) -> Machine {
+        let wanted = self.lanes.unwrap_or(if info.is_cpu {
+            LANES_OF_PROCESSORS
+        } else {
+            LANES_OF_GPUS
+        });
+        opencl_machine(&self.features(info), wanted, info.local_memory)
+    }
+}
+
+/// A mapping as machine code of an OpenCL device. It can be run any number of times.
+pub type OpenClCompiled = DeviceCompiled<systola_rt::opencl::OpenCl>;
+
+/// Compiles a mapping of a module for an OpenCL device. Where no kernel for all sizes can be made, it is made for the given ones.
+pub fn compile_opencl(
+    module: &Module,
+    mapping: &str,
+    sizes: &[(&str, i64)],
+    options: &OpenClOptions,
+) -> Result<OpenClCompiled, Error> {
+    let machine = options.machine(&options.open()?.info);
+    let lowered = lower_mapping(module, mapping, sizes, &options.fix, &machine)?;
+    compile_opencl_lowered(lowered, options)
+}
+
+/// Compiles a program of kernels that was lowered for the machine of these options, from a system that was checked.
+pub fn compile_opencl_lowered(
+    lowered: Lowered,
+    options: &OpenClOptions,
+) -> Result<OpenClCompiled, Error> {
+    let gpu = options.open()?;
+    let artifact = emit_opencl(&lowered.program, &options.features(&gpu.info))?;
+    DeviceCompiled::new(lowered, artifact, &gpu, &options.compile)
+}
