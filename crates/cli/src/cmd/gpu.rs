@@ -3,9 +3,10 @@
 use crate::source::Outcome;
 
 mod sizes;
+mod target;
 mod verify;
 
-/// Check what only a machine with an NVIDIA GPU can show
+/// Check what only a GPU or an OpenCL device can show
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -1,4 +1,4 @@
-//! `systola gpu verify`: every mapping of a folder on the GPU, against the equations.
+//! `systola gpu verify`: every mapping of a folder on a device, against the equations.
 //!
 //! Each file is run by a process of its own: a kernel that breaks its process, or does not end, is one failure and
 //! not the end of all others.
@@ -10,20 +10,19 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use systola::cuda::compile_cuda_lowered;
-use systola::rt::cuda::{devices, nvrtc_version};
-use systola::{CudaCompiled, CudaOptions};
-use systola_driver::{Lowered, check_mapping, check_system, fits, lower};
+use systola::cpu::Error;
+use systola_driver::{Fix, check_mapping, check_system, fits, lower};
 use systola_interp::tensor::Tensor;
 use systola_interp::{Arrays, run_system, value};
 use systola_ir::diag::Kind;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{InputKind, System};
-use systola_ir::{Literal, Scalar};
+use systola_ir::{Diagnostic, Literal, Scalar};
 
 use super::sizes::sizes;
+use super::target::{Compiled, Device, Target};
 use crate::compare::{Rounding, compare};
-use crate::runtime;
+use crate::lowering::parse_lanes;
 use crate::source::{Failure, Outcome, Parameters, Sizes, Source, Status, parse_size};
 use crate::term;
 
@@ -31,12 +30,13 @@ const EXAMPLES: &str = "\
 Examples:
   systola gpu verify gallery --log verify.log
   systola gpu verify gallery/conv2d/core.ure --map tiles
+  systola gpu verify gallery --target opencl --device 1 --jobs 2
   compute-sanitizer systola gpu verify gallery/conv2d/core.ure --most-points 2000
 
 Each mapping runs at several sizes, twice at each, on random inputs. Exit status 101 if a result differs or a
 run fails.";
 
-/// Run every mapping on a GPU and compare with the equations
+/// Run every mapping on a device and compare with the equations
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -49,9 +49,15 @@ pub struct Args {
     /// Give a parameter a value; may be repeated
     #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
     sizes: Vec<(String, i128)>,
-    /// Which GPU, by its number
+    /// What runs them
+    #[arg(long, value_enum, default_value = "cuda")]
+    target: Target,
+    /// Which device, by its number
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: usize,
+    /// Lanes of a warp on an OpenCL device
+    #[arg(long, value_name = "N", value_parser = parse_lanes)]
+    lanes: Option<u32>,
     /// Sizes with more points of the domain are left out
     #[arg(long, value_name = "N", default_value_t = 300_000)]
     most_points: i128,
@@ -105,7 +111,7 @@ impl Tally {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let mut text = header(args)?;
+    let (device, mut text) = Device::find(args.target, args.device, args.lanes)?;
     term::print(&text);
     let tally = if args.path.is_dir() {
         let files = files(&args.path)?;
@@ -113,7 +119,7 @@ pub fn run(args: &Args) -> Outcome {
         text.push_str(&rows);
         tally
     } else {
-        let (tally, rows) = verify_file(args)?;
+        let (tally, rows) = verify_file(args, &device)?;
         text.push_str(&rows);
         tally
     };
@@ -128,28 +134,6 @@ pub fn run(args: &Args) -> Outcome {
         0 => Status::Done,
         _ => Status::Bug,
     })
-}
-
-/// What runs the kernels, or why there is none.
-fn header(args: &Args) -> Result<String, Failure> {
-    let refuse = |error: &systola::rt::Error| {
-        let found = runtime::diagnostic(error);
-        Failure::new(format!("{} ({})", found.message, found.code.id))
-            .help(found.help.unwrap_or_default())
-    };
-    let all = devices().map_err(|e| refuse(&e))?;
-    let (major, minor) = nvrtc_version().map_err(|e| refuse(&e))?;
-    let Some(device) = all.get(args.device) else {
-        return Err(Failure::new(format!("there is no device {}", args.device))
-            .help("`systola devices` lists them"));
-    };
-    Ok(format!(
-        "{}, {}, driver for CUDA {}.{}, NVRTC {major}.{minor}\n",
-        device.name,
-        device.arch(),
-        device.driver.0,
-        device.driver.1
-    ))
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
@@ -210,7 +194,11 @@ fn one_process(program: &Path, args: &Args, file: &Path) -> (Tally, String) {
     };
     let mut command = Command::new(program);
     command.args(["gpu", "verify"]).arg(file);
+    command.args(["--target", args.target.name()]);
     command.args(["--device", &args.device.to_string()]);
+    if let Some(lanes) = args.lanes {
+        command.args(["--lanes", &lanes.to_string()]);
+    }
     command.args(["--most-points", &args.most_points.to_string()]);
     if let Some(map) = &args.map {
         command.args(["--map", map]);
@@ -301,7 +289,7 @@ fn wait(mut child: std::process::Child, limit: Duration) -> Result<std::process:
 }
 
 /// All mappings of a file, in this process.
-fn verify_file(args: &Args) -> Result<(Tally, String), Failure> {
+fn verify_file(args: &Args, device: &Device) -> Result<(Tally, String), Failure> {
     let source = Source::load(&args.path)?;
     let mut tally = Tally::default();
     let mut text = String::new();
@@ -309,7 +297,7 @@ fn verify_file(args: &Args) -> Result<(Tally, String), Failure> {
     let mappings = source.module.mappings.iter();
     for mapping in mappings.filter(|m| args.map.as_ref().is_none_or(|n| *n == m.name)) {
         let system = source.system(Some(&mapping.system))?;
-        for row in verify_mapping(args, &source, system, mapping, &given) {
+        for row in verify_mapping(args, device, &source, system, mapping, &given) {
             let (word, what) = match row {
                 Row::Verified(what) => {
                     tally.verified += 1;
@@ -343,6 +331,7 @@ enum Row {
 
 fn verify_mapping(
     args: &Args,
+    device: &Device,
     source: &Source,
     system: &System,
     mapping: &Mapping,
@@ -352,17 +341,14 @@ fn verify_mapping(
     if all.is_empty() {
         return vec![Row::Skipped("no small sizes".to_string())];
     }
-    let options = CudaOptions {
-        device: args.device,
-        ..CudaOptions::new()
-    };
+    let machine = device.machine();
     let mut rows = Vec::new();
-    let mut made: Option<CudaCompiled> = None;
+    let mut made: Option<Compiled> = None;
     for params in all {
         let parameters = Parameters::from(system);
         let shown = parameters.show(&params);
         let sizes = parameters.named(&params);
-        let is_fixed = |c: &CudaCompiled| c.program().params.iter().any(|p| p.fixed.is_some());
+        let is_fixed = |c: &Compiled| c.program().params.iter().any(|p| p.fixed.is_some());
         let wrong = check_system(system, &sizes);
         if let Some(first) = wrong.first() {
             rows.push(Row::Skipped(format!("{shown}: {first}")));
@@ -382,26 +368,21 @@ fn verify_mapping(
                 continue;
             }
         }
-        let machine = options.machine();
-        let is_for_others = |c: &CudaCompiled| is_fixed(c) || !fits(c.program(), &sizes, &machine);
+        let is_for_others = |c: &Compiled| is_fixed(c) || !fits(c.program(), &sizes, &machine);
         if made.as_ref().is_none_or(is_for_others) {
-            let lowered: Lowered =
-                match lower(&source.module, mapping, &sizes, &options.fix, &machine) {
-                    Ok(lowered) => lowered,
-                    Err(found) => {
-                        let limited = found.iter().all(|d| d.kind() == Kind::Limitation);
-                        let all: Vec<String> = found.iter().map(ToString::to_string).collect();
-                        let what = format!("{shown}: {}", all.join("; "));
-                        rows.push(if limited {
-                            Row::Refused(what)
-                        } else {
-                            Row::Failed(what)
-                        });
-                        return rows;
-                    }
-                };
-            match compile_cuda_lowered(lowered, &options) {
+            let lowered = match lower(&source.module, mapping, &sizes, &Fix::Nothing, &machine) {
+                Ok(lowered) => lowered,
+                Err(found) => {
+                    rows.push(refused(&shown, &found));
+                    return rows;
+                }
+            };
+            match device.compile(lowered) {
                 Ok(compiled) => made = Some(compiled),
+                Err(Error::Refused(found)) => {
+                    rows.push(refused(&shown, &found));
+                    return rows;
+                }
                 Err(error) => {
                     rows.push(Row::Failed(format!("{shown}: {error}")));
                     return rows;
@@ -414,8 +395,20 @@ fn verify_mapping(
     rows
 }
 
+/// A limitation is none of the mapping's fault.
+fn refused(shown: &str, found: &[Diagnostic]) -> Row {
+    let limited = found.iter().all(|d| d.kind() == Kind::Limitation);
+    let all: Vec<String> = found.iter().map(ToString::to_string).collect();
+    let what = format!("{shown}: {}", all.join("; "));
+    if limited {
+        Row::Refused(what)
+    } else {
+        Row::Failed(what)
+    }
+}
+
 /// One run on random inputs, done twice: what depends on luck may differ.
-fn verify_run(system: &System, compiled: &CudaCompiled, params: &[i128], shown: &str) -> Row {
+fn verify_run(system: &System, compiled: &Compiled, params: &[i128], shown: &str) -> Row {
     let inputs = match random_inputs(system, params) {
         Ok(inputs) => inputs,
         Err(what) => return Row::Skipped(format!("{shown}: {what}")),
@@ -440,17 +433,9 @@ fn verify_run(system: &System, compiled: &CudaCompiled, params: &[i128], shown: 
             return Row::Failed(format!("{shown}: {line}"));
         }
     }
-    let resources = compiled.loaded().resources().unwrap_or_default();
-    let resources: Vec<String> = resources
-        .iter()
-        .map(|(registers, local)| match local {
-            0 => registers.to_string(),
-            local => format!("{registers} + {local} bytes"),
-        })
-        .collect();
     Row::Verified(format!(
-        "{shown}; {blocks} blocks, {microseconds:.0} µs, registers {}",
-        resources.join(", ")
+        "{shown}; {blocks} blocks, {microseconds:.0} µs{}",
+        compiled.resources()
     ))
 }
 

@@ -1,0 +1,141 @@
+//! What mappings are verified on: an NVIDIA GPU, or an OpenCL device.
+
+use clap::ValueEnum;
+use systola::cpu::Error;
+use systola::cuda::compile_cuda_lowered;
+use systola::opencl::compile_opencl_lowered;
+use systola::rt::cuda::{devices, nvrtc_version};
+use systola::rt::opencl::DeviceInfo;
+use systola::rt::{self, Stats};
+use systola::{CudaCompiled, CudaOptions, OpenClCompiled, OpenClOptions};
+use systola_driver::{Lowered, Machine};
+use systola_interp::Arrays;
+use systola_ir::kernel::Program;
+
+use crate::runtime;
+use crate::source::Failure;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Target {
+    /// An NVIDIA GPU
+    Cuda,
+    /// An OpenCL device
+    #[value(name = "opencl")]
+    OpenCl,
+}
+
+impl Target {
+    pub fn name(self) -> &'static str {
+        match self {
+            Target::Cuda => "cuda",
+            Target::OpenCl => "opencl",
+        }
+    }
+}
+
+/// A device that was found.
+pub enum Device {
+    Cuda(CudaOptions),
+    OpenCl(OpenClOptions, Box<DeviceInfo>),
+}
+
+/// Code for it.
+pub enum Compiled {
+    Cuda(CudaCompiled),
+    OpenCl(OpenClCompiled),
+}
+
+impl Device {
+    /// The device and its description, or why there is none.
+    pub fn find(
+        target: Target,
+        number: usize,
+        lanes: Option<u32>,
+    ) -> Result<(Device, String), Failure> {
+        match target {
+            Target::Cuda => {
+                let all = devices().map_err(|e| runtime::fail_alone(&e))?;
+                let (major, minor) = nvrtc_version().map_err(|e| runtime::fail_alone(&e))?;
+                let Some(device) = all.get(number) else {
+                    return Err(Failure::new(format!("there is no device {number}"))
+                        .help("`systola devices` lists them"));
+                };
+                let text = format!(
+                    "{}, {}, driver for CUDA {}.{}, NVRTC {major}.{minor}\n",
+                    device.name,
+                    device.arch(),
+                    device.driver.0,
+                    device.driver.1
+                );
+                let options = CudaOptions {
+                    device: number,
+                    ..CudaOptions::new()
+                };
+                Ok((Device::Cuda(options), text))
+            }
+            Target::OpenCl => {
+                let gpu = rt::opencl::Gpu::open(number).map_err(|e| runtime::fail_alone(&e))?;
+                let options = OpenClOptions {
+                    device: number,
+                    lanes,
+                    ..OpenClOptions::new()
+                };
+                let lanes = options.machine(&gpu.info).most_lanes;
+                let info = &gpu.info;
+                let text = format!("{}, {}, warps of {lanes} lanes\n", info.name, info.platform);
+                let info = Box::new(info.clone());
+                Ok((Device::OpenCl(options, info), text))
+            }
+        }
+    }
+
+    pub fn machine(&self) -> Machine {
+        match self {
+            Device::Cuda(options) => options.machine(),
+            Device::OpenCl(options, info) => options.machine(info),
+        }
+    }
+
+    pub fn compile(&self, lowered: Lowered) -> Result<Compiled, Error> {
+        Ok(match self {
+            Device::Cuda(options) => Compiled::Cuda(compile_cuda_lowered(lowered, options)?),
+            Device::OpenCl(options, _) => {
+                Compiled::OpenCl(compile_opencl_lowered(lowered, options)?)
+            }
+        })
+    }
+}
+
+impl Compiled {
+    pub fn program(&self) -> &Program {
+        match self {
+            Compiled::Cuda(compiled) => compiled.program(),
+            Compiled::OpenCl(compiled) => compiled.program(),
+        }
+    }
+
+    pub fn run_tensors(&self, params: &[i128], inputs: &Arrays) -> Result<(Arrays, Stats), Error> {
+        match self {
+            Compiled::Cuda(compiled) => compiled.run_tensors(params, inputs),
+            Compiled::OpenCl(compiled) => compiled.run_tensors(params, inputs),
+        }
+    }
+
+    /// What each kernel takes, where it is known.
+    pub fn resources(&self) -> String {
+        match self {
+            Compiled::Cuda(compiled) => {
+                let resources = compiled.loaded().resources().unwrap_or_default();
+                let resources: Vec<String> = resources
+                    .iter()
+                    .map(|(registers, local)| match local {
+                        0 => registers.to_string(),
+                        local => format!("{registers} + {local} bytes"),
+                    })
+                    .collect();
+                format!(", registers {}", resources.join(", "))
+            }
+            Compiled::OpenCl(_) => String::new(),
+        }
+    }
+}
