@@ -168,11 +168,12 @@ fn print_kernel(
             MOST_THREADS / WARP
         )));
     }
+    let constants: Vec<BufferId> = constants.iter().map(|(buffer, _)| *buffer).collect();
+    let has_flags = Usage::new(kernel).has_flags;
     let cuda = Cuda {
         copies: has_async_copies(kernel),
-        requests: requests(kernel, pressure(kernel), Usage::new(kernel).has_flags),
+        requests: requests(kernel, &constants, pressure(kernel), has_flags),
     };
-    let constants: Vec<BufferId> = constants.iter().map(|(buffer, _)| *buffer).collect();
     let name = |buffer| constant_symbol(program, buffer);
     emit_kernel(program, kernel, &constants, name, prelude, symbol, cuda)
 }
@@ -244,13 +245,7 @@ impl Language for Cuda {
         format!("{{{}}}", elements.join(", "))
     }
 
-    fn mover(
-        &self,
-        prelude: &mut Prelude,
-        ty: Scalar,
-        by: Move,
-        lanes: u32,
-    ) -> Result<(), Fault> {
+    fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move, lanes: u32) -> Result<(), Fault> {
         let function = match by {
             Move::Lane => "__shfl_sync",
             Move::Up => "__shfl_up_sync",
@@ -268,7 +263,12 @@ impl Language for Cuda {
             ('G', function),
             ('L', &lanes.to_string()),
         ];
-        prelude.add(&format!("{}_{ty}", by.name()), File::Cuda, section, &letters);
+        prelude.add(
+            &format!("{}_{ty}", by.name()),
+            File::Cuda,
+            section,
+            &letters,
+        );
         Ok(())
     }
 

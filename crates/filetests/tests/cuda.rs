@@ -171,6 +171,11 @@ const BENCHED: &[Benched] = &[
     ("conv2d/same.ure", &["ssam"], &[&[("H", 9), ("Q", 9)]]),
     (
         "conv2d/same.ure",
+        &["quarters"],
+        &[&[("H", 20), ("Q", 20)], &[("H", 16), ("Q", 16)]],
+    ),
+    (
+        "conv2d/same.ure",
         &["walk", "tall", "ssam", "walk64"],
         &[&[("H", 3), ("Q", 3)]],
     ),
@@ -183,11 +188,7 @@ const BEYOND: &[Benched] = &[
         &["walk", "walk64"],
         &[&[("H", 9), ("Q", 9)]],
     ),
-    (
-        "conv2d/same.ure",
-        &["halves", "half"],
-        &[&[("H", 20), ("Q", 20)]],
-    ),
+    ("conv2d/same.ure", &["halves"], &[&[("H", 20), ("Q", 20)]]),
 ];
 
 /// Registers are counted, not guessed.

@@ -8,9 +8,9 @@
 
 use std::collections::HashMap;
 
-use systola_ir::DimId;
 use systola_ir::form::Form;
 use systola_ir::kernel::{Access, Kernel, Stmt};
+use systola_ir::{BufferId, DimId};
 
 use crate::c_family::Context;
 use crate::error::Fault;
@@ -29,60 +29,82 @@ const LINE: i128 = 128;
 /// What is asked for in the turns of a loop: places of a later turn.
 pub type Requests = HashMap<DimId, Vec<Access>>;
 
-/// The requests of all loops of a kernel, which needs so many registers.
-pub fn requests(kernel: &Kernel, registers: u32, has_flags: bool) -> Requests {
+/// The requests of all loops of a kernel, which needs so many registers. Constant memory has a cache of its own, and to ask
+/// for it takes longer than to read it.
+pub fn requests(
+    kernel: &Kernel,
+    constants: &[BufferId],
+    registers: u32,
+    has_flags: bool,
+) -> Requests {
+    let search = Search { kernel, constants };
     let mut found = Requests::new();
     // What other blocks write meanwhile must not be read before they are done.
     if registers >= MANY_REGISTERS && !has_flags {
-        look(kernel, &kernel.body, &mut found);
+        search.look(&kernel.body, &mut found);
     }
     found
 }
 
-fn look(kernel: &Kernel, stmts: &[Stmt], found: &mut Requests) {
-    for stmt in stmts {
-        if let Stmt::For {
-            var, step, body, ..
-        } = stmt
-        {
-            let mut loads = Vec::new();
-            let work = turn(kernel, body, *var, &mut loads);
-            if !loads.is_empty() && work >= loads.len() * LEAST_WORK {
-                let turns = AHEAD.div_ceil(work.max(1)) as i128;
-                let later = Form::from(*var).plus(turns * step);
-                let at = |d: DimId| (d == *var).then(|| later.clone());
-                let moved = loads.into_iter().filter_map(|load| {
-                    let index: Result<Vec<_>, _> =
-                        load.index.iter().map(|form| form.substitute(&at)).collect();
-                    Some(Access::new(load.memory, index.ok()?))
-                });
-                found.insert(*var, moved.collect());
-            }
-        }
-        for body in stmt.bodies() {
-            look(kernel, body, found);
-        }
-    }
+struct Search<'k> {
+    kernel: &'k Kernel,
+    /// Inputs in constant memory.
+    constants: &'k [BufferId],
 }
 
-/// The operations of one turn, of which loops inside are no part; and the loads whose rows move with it. Of two
-/// branches the longer one counts, but the loads of the first, which is that of most turns.
-fn turn<'k>(kernel: &Kernel, stmts: &'k [Stmt], var: DimId, loads: &mut Vec<&'k Access>) -> usize {
-    let mut work = 0;
-    for stmt in stmts {
-        work += usize::from(kernel.is_work(stmt));
-        if let Some((load, _)) = stmt.global_load() {
-            add(load, var, loads);
-        }
-        if let Stmt::If {
-            then, otherwise, ..
-        } = stmt
-        {
-            let then = turn(kernel, then, var, loads);
-            work += then.max(turn(kernel, otherwise, var, &mut Vec::new()));
+impl Search<'_> {
+    fn look(&self, stmts: &[Stmt], found: &mut Requests) {
+        for stmt in stmts {
+            if let Stmt::For {
+                var, step, body, ..
+            } = stmt
+            {
+                let mut loads = Vec::new();
+                let work = self.turn(body, *var, &mut loads);
+                if !loads.is_empty() && work >= loads.len() * LEAST_WORK {
+                    let turns = AHEAD.div_ceil(work.max(1)) as i128;
+                    let later = Form::from(*var).plus(turns * step);
+                    let at = |d: DimId| (d == *var).then(|| later.clone());
+                    let moved = loads.into_iter().filter_map(|load| {
+                        let index: Result<Vec<_>, _> =
+                            load.index.iter().map(|form| form.substitute(&at)).collect();
+                        Some(Access::new(load.memory, index.ok()?))
+                    });
+                    found.insert(*var, moved.collect());
+                }
+            }
+            for body in stmt.bodies() {
+                self.look(body, found);
+            }
         }
     }
-    work
+
+    /// The operations of one turn, of which loops inside are no part; and the loads whose rows move with it. Of two
+    /// branches the longer one counts, but the loads of the first, which is that of most turns.
+    fn turn<'s>(&self, stmts: &'s [Stmt], var: DimId, loads: &mut Vec<&'s Access>) -> usize {
+        let mut work = 0;
+        for stmt in stmts {
+            work += usize::from(self.kernel.is_work(stmt));
+            if let Some((load, _)) = stmt.global_load()
+                && !self.is_constant(load)
+            {
+                add(load, var, loads);
+            }
+            if let Stmt::If {
+                then, otherwise, ..
+            } = stmt
+            {
+                let then = self.turn(then, var, loads);
+                work += then.max(self.turn(otherwise, var, &mut Vec::new()));
+            }
+        }
+        work
+    }
+
+    fn is_constant(&self, load: &Access) -> bool {
+        let buffer = load.memory.buffer();
+        buffer.is_some_and(|buffer| self.constants.contains(&buffer))
+    }
 }
 
 /// Adds a load whose row moves with the loop, if none is near it: of those that follow each other the first

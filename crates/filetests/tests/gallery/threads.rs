@@ -121,8 +121,17 @@ fn rows_stream_through_registers() {
         assert!(widths.iter().all(|w| *w == width), "{widths:?}");
     }
     for mapping in [
-        "quads", "stream", "walk", "tall", "halves", "half", "pairs", "walk64", "tall64",
+        "quads",
+        "stream",
+        "walk",
+        "tall",
+        "halves",
+        "quarters",
+        "pairs",
+        "walk64",
+        "tall64",
         "halves64",
+        "quarters64",
     ] {
         for (r, c, k) in [(5, 4, 2), (33, 127, 3), (20, 130, 5)] {
             run(mapping, r, c, k);
@@ -179,12 +188,13 @@ fn warps_bring_tiles_of_a_product_together() {
     // The first turn stores too, with a predicate that does not hold.
     assert_eq!((counts.stores, counts.bank_conflicts), (2 * 8 * 16, 0));
     assert_eq!(counts.barriers, 4 * 8);
-    // Lanes as 4 by 8: of a 8 rows, of b twice 4 columns.
+    // Two turns: 2048 elements of a by columns, one by one, and as many of b in copies of 4. Lanes as 4 by 8: at each of 32
+    // steps of a twice 4 rows, of b twice 4 columns.
     let (program, counts) = run("squares", (128, 128, 32));
     assert_eq!(program.kernels[0].warps, 8);
     assert_eq!(
         (counts.copies, counts.loads),
-        (4 * 2 * 8, 4 * 8 * (16 + 16))
+        (2 * (64 + 16), 32 * 8 * (2 + 2))
     );
     assert_eq!(counts.bank_conflicts, 0);
     for sizes in [(1, 1, 1), (130, 128, 9), (127, 132, 8), (5, 260, 3)] {

@@ -94,11 +94,11 @@ fn candidates(taps: usize, precision: Precision) -> &'static [&'static str] {
     match (precision, taps) {
         (Precision::Single, ..=80) => &["walk", "tall", "ssam"],
         (Precision::Single, 81..=120) => &["walk", "ssam"],
-        (Precision::Single, 121..=180) => &["walk", "halves", "ssam"],
-        (Precision::Single, _) => &["halves", "half", "ssam"],
+        (Precision::Single, 121..=180) => &["walk", "halves", "quarters", "ssam"],
+        (Precision::Single, _) => &["halves", "quarters", "ssam"],
         (Precision::Double, ..=48) => &["walk64", "tall64"],
         (Precision::Double, 49..=100) => &["walk64", "tall64", "halves64"],
-        (Precision::Double, _) => &["walk64", "halves64"],
+        (Precision::Double, _) => &["walk64", "halves64", "quarters64"],
     }
 }
 
