@@ -263,6 +263,10 @@ impl Language for OpenCl<'_> {
         }
     }
 
+    fn waits_need_one_branch(&self) -> bool {
+        self.features.links == Links::Local
+    }
+
     fn barrier(&self) -> &'static str {
         if self.global {
             "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"

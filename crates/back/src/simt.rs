@@ -71,6 +71,12 @@ pub trait Language {
     /// The line with which the threads of a warp wait for each other; what they wrote is then seen by all of them.
     fn meet(&self) -> &'static str;
 
+    /// Must a branch in which threads wait be decided at once? Compilers that make one thread of a block have to find out that all come
+    /// the same way.
+    fn waits_need_one_branch(&self) -> bool {
+        false
+    }
+
     /// The same for all threads of a block.
     fn barrier(&self) -> &'static str;
 
@@ -348,6 +354,11 @@ impl<L: Language> Dialect for Simt<L> {
         self.meetings
             .before(stmt)
             .then(|| self.language.meet())
+    }
+
+    fn is_one_branch(&self, stmt: &Stmt) -> bool {
+        self.language.waits_need_one_branch()
+            && stmt.bodies().iter().any(|body| self.meetings.inside(body))
     }
 
     fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {

@@ -79,22 +79,13 @@ fn find(
             | Stmt::Ticket { .. }
             | Stmt::Comment(_) => false,
         };
-        if own && stmt.bodies().iter().any(|body| meets(body, meetings)) {
+        if own && stmt.bodies().into_iter().any(|b| meetings.inside(b)) {
             found.push(stmt);
         }
         for body in stmt.bodies() {
             find(body, meetings, &inside, found);
         }
     }
-}
-
-/// Do lanes meet in these statements?
-fn meets(list: &[Stmt], meetings: &Meetings) -> bool {
-    list.iter().any(|stmt| {
-        meetings.before(stmt)
-            || matches!(stmt, Stmt::WaitCopies { .. })
-            || stmt.bodies().iter().any(|body| meets(body, meetings))
-    })
 }
 
 struct Pass {

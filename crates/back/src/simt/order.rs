@@ -34,6 +34,15 @@ impl Meetings {
     pub fn before(&self, stmt: &Stmt) -> bool {
         self.0.contains(&std::ptr::from_ref(stmt))
     }
+
+    /// Do threads wait for each other in these statements?
+    pub fn inside(&self, list: &[Stmt]) -> bool {
+        list.iter().any(|stmt| {
+            self.before(stmt)
+                || stmt.effects().orders.is_some()
+                || stmt.bodies().into_iter().any(|body| self.inside(body))
+        })
+    }
 }
 
 /// Memories that are both written and read here. What is only written is written once.

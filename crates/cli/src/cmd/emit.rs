@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use systola::cpu::isa;
 use systola::rt::cuda::{CudaCompileOptions, compile_only};
 use systola::OpenClOptions;
-use systola_driver::opencl::Features;
+use systola_driver::opencl::{Features, Links};
 use systola_driver::{cuda_machine, emit_c, emit_cuda, emit_opencl, opencl_machine};
 
 use crate::lowering::{LoweringArgs, Purpose, lower_checked, parse_lanes};
@@ -54,6 +54,9 @@ pub struct Args {
     /// Lanes of a warp in OpenCL C, as far as the device has them
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
+    /// On an OpenCL device, links through the memory of a block also where there are sub-groups
+    #[arg(long)]
+    no_sub_groups: bool,
     /// Where to write it; the standard output if not given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -84,9 +87,10 @@ pub fn run(args: &Args) -> Outcome {
             "{option} does not go with --target cuda or opencl"
         )));
     }
-    if (args.device.is_some() || args.lanes.is_some()) && args.target != Language::OpenCl {
+    let asked = args.device.is_some() || args.lanes.is_some() || args.no_sub_groups;
+    if asked && args.target != Language::OpenCl {
         return Err(Failure::new(
-            "--device and --lanes go with --target opencl",
+            "--device, --lanes and --no-sub-groups go with --target opencl",
         ));
     }
     if args.arch.is_some() && args.target != Language::Cuda {
@@ -96,6 +100,7 @@ pub fn run(args: &Args) -> Outcome {
     let opencl = OpenClOptions {
         device: args.device.unwrap_or(0),
         lanes: args.lanes,
+        without_sub_groups: args.no_sub_groups,
         ..OpenClOptions::new()
     };
     let device = match args.device {
@@ -105,7 +110,10 @@ pub fn run(args: &Args) -> Outcome {
     let (features, opencl_lanes) = match &device {
         Some(device) => (opencl.features(&device.info), opencl.machine(&device.info)),
         None => {
-            let usual = Features::usual();
+            let mut usual = Features::usual();
+            if args.no_sub_groups {
+                usual.links = Links::Local;
+            }
             let machine = opencl_machine(&usual, args.lanes.unwrap_or(32), 32 << 10);
             (usual, machine)
         }

@@ -73,6 +73,9 @@ pub struct Args {
     /// Lanes of a warp on an OpenCL device, as far as it has them; what suits it if not given
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
+    /// On an OpenCL device, links through the memory of a block also where there are sub-groups
+    #[arg(long)]
+    no_sub_groups: bool,
     #[command(flatten)]
     lowering: LoweringArgs,
 }
@@ -89,6 +92,7 @@ fn opencl_options(source: &Source, args: &Args) -> Result<OpenClOptions, Failure
     options.fix = args.lowering.fix();
     options.device = args.device.unwrap_or(0);
     options.lanes = args.lanes;
+    options.without_sub_groups = args.no_sub_groups;
     Ok(options)
 }
 
@@ -189,8 +193,11 @@ fn check_options(args: &Args) -> Result<(), Failure> {
     if args.device.is_some() && !has_devices {
         return Err(Failure::new("--device goes with --target cuda or opencl"));
     }
-    if args.lanes.is_some() && args.target != Target::OpenCl {
-        return Err(Failure::new("--lanes goes with --target opencl"));
+    let asked = args.lanes.is_some() || args.no_sub_groups;
+    if asked && args.target != Target::OpenCl {
+        return Err(Failure::new(
+            "--lanes and --no-sub-groups go with --target opencl",
+        ));
     }
     if threads {
         return Err(Failure::new("--threads goes with --target cpu"));

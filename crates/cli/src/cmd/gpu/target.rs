@@ -51,6 +51,7 @@ impl Device {
         target: Target,
         number: usize,
         lanes: Option<u32>,
+        no_sub_groups: bool,
     ) -> Result<(Device, String), Failure> {
         match target {
             Target::Cuda => {
@@ -78,6 +79,7 @@ impl Device {
                 let options = OpenClOptions {
                     device: number,
                     lanes,
+                    without_sub_groups: no_sub_groups,
                     ..OpenClOptions::new()
                 };
                 let lanes = options.machine(&gpu.info).most_lanes;

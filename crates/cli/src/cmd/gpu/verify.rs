@@ -58,6 +58,9 @@ pub struct Args {
     /// Lanes of a warp on an OpenCL device
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
+    /// On an OpenCL device, links through the memory of a block also where there are sub-groups
+    #[arg(long)]
+    no_sub_groups: bool,
     /// Sizes with more points of the domain are left out
     #[arg(long, value_name = "N", default_value_t = 300_000)]
     most_points: i128,
@@ -111,7 +114,7 @@ impl Tally {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let (device, mut text) = Device::find(args.target, args.device, args.lanes)?;
+    let (device, mut text) = Device::find(args.target, args.device, args.lanes, args.no_sub_groups)?;
     term::print(&text);
     let tally = if args.path.is_dir() {
         let files = files(&args.path)?;
@@ -198,6 +201,9 @@ fn one_process(program: &Path, args: &Args, file: &Path) -> (Tally, String) {
     command.args(["--device", &args.device.to_string()]);
     if let Some(lanes) = args.lanes {
         command.args(["--lanes", &lanes.to_string()]);
+    }
+    if args.no_sub_groups {
+        command.arg("--no-sub-groups");
     }
     command.args(["--most-points", &args.most_points.to_string()]);
     if let Some(map) = &args.map {
