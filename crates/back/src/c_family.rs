@@ -69,8 +69,6 @@ pub struct Context<'a> {
     pub lines: Lines,
     /// The type of index variables and what is computed from them.
     pub index: &'static Index,
-    /// Are all parts of a condition looked at?
-    pub(crate) whole: bool,
     slots: Vec<Slot>,
     /// The values that wait, by the list of statements they stand in, in order.
     waiting: Vec<Vec<ValueId>>,
@@ -112,7 +110,6 @@ impl<'a> Context<'a> {
             strides: BTreeMap::new(),
             lines: Lines::at_depth(depth),
             index: &INT64,
-            whole: false,
             slots: vec![Slot::Absent; kernel.values.len()],
             waiting: Vec::new(),
             taken: Places::default(),
@@ -288,11 +285,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
                 then,
                 otherwise,
             } => {
-                let cond = if self.dialect.is_one_branch(stmt) {
-                    self.cx.whole_cond(cond)?
-                } else {
-                    self.cx.cond(cond)?
-                };
+                let cond = self.cx.cond(cond)?;
                 self.branch(stmt, &cond, then, otherwise)
             }
             Stmt::Barrier => {

@@ -38,11 +38,6 @@ pub trait Dialect {
         None
     }
 
-    /// Must a condition be decided at once, rather than part by part?
-    fn is_one_branch(&self, _: &Stmt) -> bool {
-        false
-    }
-
     /// The lines before a statement.
     fn before(&mut self, _: &mut Context<'_>) -> Result<(), Fault> {
         Ok(())

@@ -203,23 +203,13 @@ impl Context<'_> {
                 let (left, right) = (self.form(left)?, self.form(right)?);
                 Ok(Expr::binary(rel.name(), &left, &right))
             }
-            Cond::And(parts) => self.cond_parts(parts, ["&&", "&"], "true"),
-            Cond::Or(parts) => self.cond_parts(parts, ["||", "|"], "false"),
+            Cond::And(parts) => self.cond_parts(parts, "&&", "true"),
+            Cond::Or(parts) => self.cond_parts(parts, "||", "false"),
             Cond::Not(inner) => Ok(Expr::unary("!", &self.balanced_cond(inner)?)),
         }
     }
 
-    /// A condition all parts of which are looked at, so that it makes one branch and not several.
-    pub fn whole_cond(&mut self, cond: &Cond) -> Result<Expr, Fault> {
-        self.whole = true;
-        let cond = self.cond(cond);
-        self.whole = false;
-        cond
-    }
-
-    /// `ops`: those that stop where the outcome is known, and those that do not.
-    fn cond_parts(&mut self, parts: &[Cond], ops: [&str; 2], none: &str) -> Result<Expr, Fault> {
-        let op = ops[usize::from(self.whole)];
+    fn cond_parts(&mut self, parts: &[Cond], op: &str, none: &str) -> Result<Expr, Fault> {
         let mut result: Option<Expr> = None;
         for part in parts {
             let next = self.balanced_cond(part)?;

@@ -8,7 +8,8 @@
 //! * Without them a warp is a number of neighbours in a block and has as many threads as lanes. Links go through the memory of the
 //!   block ([`links`]), and the lanes of a warp can only wait together with all others of the block. A block of one warp
 //!   runs one program in lockstep, so every place is one where all come by. With several warps, control that depends on
-//!   the warp is written out where lanes have to meet inside of it ([`together`]).
+//!   the warp is written out where lanes have to meet inside of it ([`together`]). So is every branch with a wait in it, where the
+//!   device is a processor whose compiler makes one thread of a block.
 //!
 //! Inputs in constant memory are arguments. Elements that are moved at once are vectors. Copies into the memory of a block are made by the
 //! lanes. Blocks wait for each other by atomics that acquire and release for the whole device; a device without them runs no
@@ -177,7 +178,11 @@ fn realised<'k>(kernel: &'k Kernel, features: &Features) -> Result<Cow<'k, Kerne
     }
     Ok(match features.links {
         Links::SubGroups { .. } => Cow::Borrowed(kernel),
-        Links::Local => Cow::Owned(all_warps_meet(through_memory(kernel))?),
+        Links::Local => Cow::Owned(all_warps_meet(
+            through_memory(kernel),
+            features.waits_in_branches,
+            kernel.shared.len(),
+        )?),
     })
 }
 
@@ -261,10 +266,6 @@ impl Language for OpenCl<'_> {
             }
             (Links::Local, _) => self.barrier(),
         }
-    }
-
-    fn waits_need_one_branch(&self) -> bool {
-        self.features.links == Links::Local
     }
 
     fn barrier(&self) -> &'static str {
@@ -355,6 +356,10 @@ impl Language for OpenCl<'_> {
 
     fn flag_letters(&self) -> Vec<(char, &'static str)> {
         vec![('M', self.meet())]
+    }
+
+    fn flag_takes_condition(&self) -> bool {
+        true
     }
 
     fn ticket_arguments(&self) -> Vec<Expr> {

@@ -71,12 +71,6 @@ pub trait Language {
     /// The line with which the threads of a warp wait for each other; what they wrote is then seen by all of them.
     fn meet(&self) -> &'static str;
 
-    /// Must a branch in which threads wait be decided at once? Compilers that make one thread of a block have to find out that all come
-    /// the same way.
-    fn waits_need_one_branch(&self) -> bool {
-        false
-    }
-
     /// The same for all threads of a block.
     fn barrier(&self) -> &'static str;
 
@@ -130,6 +124,11 @@ pub trait Language {
     /// What those functions say otherwise in each kernel of a file; it must be the same in all of them.
     fn flag_letters(&self) -> Vec<(char, &'static str)> {
         Vec::new()
+    }
+
+    /// Do those functions take the condition under which they do something as their last argument?
+    fn flag_takes_condition(&self) -> bool {
+        false
     }
 
     /// What the function that draws a ticket takes besides the counter.
@@ -334,6 +333,21 @@ impl<L: Language> Simt<L> {
     }
 }
 
+impl<L: Language> Simt<L> {
+    /// Calls a function on a flag under a condition, which some take themselves, since threads wait in them.
+    fn flag_call(&self, name: &str, mut arguments: Vec<Expr>, guard: Option<Expr>) -> Action {
+        let mut outside = guard;
+        if self.language.flag_takes_condition() {
+            arguments.push(outside.take().unwrap_or_else(|| Expr::atom("true")));
+        }
+        let call = Expr::call(name, &arguments);
+        Action {
+            guard: outside,
+            lines: vec![format!("{};", call.text)],
+        }
+    }
+}
+
 /// Does the name stand in the text, as a word of its own?
 fn body_mentions(body: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -354,11 +368,6 @@ impl<L: Language> Dialect for Simt<L> {
         self.meetings
             .before(stmt)
             .then(|| self.language.meet())
-    }
-
-    fn is_one_branch(&self, stmt: &Stmt) -> bool {
-        self.language.waits_need_one_branch()
-            && stmt.bodies().iter().any(|body| self.meetings.inside(body))
     }
 
     fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
@@ -481,11 +490,7 @@ impl<L: Language> Dialect for Simt<L> {
         let letters = self.language.flag_letters();
         cx.prelude.add("signal_flag", L::FILE, "signal_flag", &letters);
         let (flag, guard) = self.flag(cx, flag)?;
-        let call = Expr::call("signal_flag", &[flag]);
-        Ok(Action {
-            guard,
-            lines: vec![format!("{};", call.text)],
-        })
+        Ok(self.flag_call("signal_flag", vec![flag], guard))
     }
 
     fn await_flag(
@@ -497,11 +502,7 @@ impl<L: Language> Dialect for Simt<L> {
         let letters = self.language.flag_letters();
         cx.prelude.add("await_flag", L::FILE, "await_flag", &letters);
         let (flag, guard) = self.flag(cx, flag)?;
-        let call = Expr::call("await_flag", &[flag, at_least.clone()]);
-        Ok(Action {
-            guard,
-            lines: vec![format!("{};", call.text)],
-        })
+        Ok(self.flag_call("await_flag", vec![flag, at_least.clone()], guard))
     }
 
     fn ticket(

@@ -62,6 +62,7 @@ impl OpenClOptions {
         };
         Features {
             links,
+            waits_in_branches: !info.is_cpu,
             flags: info.flags,
             doubles: info.doubles,
             most_threads: info.most_threads,

@@ -4,6 +4,9 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Features {
     pub links: Links,
+    /// May threads wait in a branch that all threads of their block take? A compiler that makes one thread of a block cuts it at
+    /// its waits, and some cut branches wrongly.
+    pub waits_in_branches: bool,
     /// Are there atomics that acquire and release for all blocks of a launch?
     pub flags: bool,
     /// Is there arithmetic on f64?
@@ -41,6 +44,7 @@ impl Features {
                 functions: Functions::Khronos { relative: true },
                 sizes: vec![8, 16, 32],
             },
+            waits_in_branches: true,
             flags: true,
             doubles: true,
             most_threads: 1024,

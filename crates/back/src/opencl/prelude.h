@@ -18,20 +18,20 @@ $Q $T $F_$N($T a, int by)
 
 #: signal_flag
 // After all that the block wrote; every thread comes here.
-$Q void signal_flag(__global int32_t *flag)
+$Q void signal_flag(__global int32_t *flag, bool when)
 {
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
-    if (get_local_id(0) == 0) {
+    if (when && get_local_id(0) == 0) {
         atomic_work_item_fence(CLK_GLOBAL_MEM_FENCE, memory_order_acq_rel, memory_scope_device);
         atomic_fetch_add_explicit((volatile __global atomic_int *)flag, 1, memory_order_release, memory_scope_device);
     }
 }
 
 #: await_flag
-$Q void await_flag(const __global int32_t *flag, index_t at_least)
+$Q void await_flag(const __global int32_t *flag, index_t at_least, bool when)
 {
     volatile __global atomic_int *const place = (volatile __global atomic_int *)flag;
-    while (atomic_load_explicit(place, memory_order_acquire, memory_scope_device) < at_least)
+    while (when && atomic_load_explicit(place, memory_order_acquire, memory_scope_device) < at_least)
         ;
     $M
 }

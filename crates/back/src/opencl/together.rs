@@ -1,40 +1,47 @@
-//! Control that depends on the warp, where all warps have to come by.
+//! Control that goes, where all warps have to come by.
 //!
 //! A wait of the whole block is the only one that a device without sub-groups has, so lanes of one warp meet where all warps of
 //! the block come by, or they never leave. A kernel promises that for its own barriers; but lanes may also have to meet inside
 //! of a branch or a loop whose condition or bounds depend on the warp. Such control goes: all warps run through both branches,
 //! and through all turns that one of them has, and what a warp would not have done is done by nobody, since every
-//! access and every change of a register gets the condition. What is only computed does no harm.
+//! access and every change of a register gets the condition. What is only computed does no harm. The same is done to branches that
+//! all warps take alike, where threads may not wait in any branch.
 
 use std::collections::BTreeSet;
 
 use systola_ir::form::{Cond, Form};
-use systola_ir::kernel::{Access, Kernel, Op, Reg, Stmt, Value, VarKind};
+use systola_ir::kernel::{Access, Kernel, Memory, Op, Reg, Stmt, Value, VarKind};
 use systola_ir::{DimId, RegId, Rel, ValueId};
 
 use crate::error::Fault;
 use crate::simt::order::Meetings;
 use crate::usage::Usage;
 
-/// The same kernel, in which no lanes meet but where all warps come by.
-pub fn all_warps_meet(kernel: Kernel) -> Result<Kernel, Fault> {
+/// The same kernel, in which no lanes meet but where all warps come by; and not in branches either, unless they may. From `links` on, shared
+/// arrays hold what is on its way from lane to lane.
+pub fn all_warps_meet(
+    kernel: Kernel,
+    in_branches: bool,
+    links: usize,
+) -> Result<Kernel, Fault> {
     let mut kernel = kernel;
     let warp = kernel.vars_where(|k| matches!(k, VarKind::Warp)).next();
-    let Some(warp) = warp.filter(|_| kernel.warps > 1) else {
-        return Ok(kernel);
-    };
+    let warp = warp.filter(|_| kernel.warps > 1);
     loop {
         let meetings = Meetings::new(&kernel, &Usage::new(&kernel), false);
         let mut apart = Vec::new();
-        find(&kernel.body, &meetings, &BTreeSet::from([warp]), &mut apart);
+        let by_warp: BTreeSet<DimId> = warp.into_iter().collect();
+        find(&kernel.body, &meetings, &by_warp, in_branches, &mut apart);
         if apart.is_empty() {
             return Ok(kernel);
         }
         let body = std::mem::take(&mut kernel.body);
         let mut pass = Pass {
             kernel,
+            meetings,
             apart,
             warp,
+            links,
         };
         let body = pass.list(&body, None)?;
         kernel = pass.kernel;
@@ -47,6 +54,7 @@ fn find(
     list: &[Stmt],
     meetings: &Meetings,
     by_warp: &BTreeSet<DimId>,
+    in_branches: bool,
     found: &mut Vec<*const Stmt>,
 ) {
     for stmt in list {
@@ -64,7 +72,7 @@ fn find(
                 }
                 own
             }
-            Stmt::If { cond, .. } => depends(&cond.forms()),
+            Stmt::If { cond, .. } => !in_branches || depends(&cond.forms()),
             Stmt::Let(..)
             | Stmt::Set(..)
             | Stmt::LoadWide { .. }
@@ -83,7 +91,7 @@ fn find(
             found.push(stmt);
         }
         for body in stmt.bodies() {
-            find(body, meetings, &inside, found);
+            find(body, meetings, &inside, in_branches, found);
         }
     }
 }
@@ -91,9 +99,13 @@ fn find(
 struct Pass {
     /// With what was made so far, without statements.
     kernel: Kernel,
+    meetings: Meetings,
     /// What has to go.
     apart: Vec<*const Stmt>,
-    warp: DimId,
+    /// Where there are several.
+    warp: Option<DimId>,
+    /// The first shared array of which every lane has elements of its own, whether or not they are of use.
+    links: usize,
 }
 
 impl Pass {
@@ -119,16 +131,24 @@ impl Pass {
                 .any(|body| body.iter().any(|s| self.is_open(s)))
     }
 
+    /// Must the statements inside be looked at, which are done under a condition?
+    fn is_opened(&self, stmt: &Stmt, when: Option<&Cond>) -> bool {
+        let waits = || stmt.bodies().into_iter().any(|b| self.meetings.inside(b));
+        self.is_open(stmt) || (when.is_some() && waits())
+    }
+
     fn stmt(
         &mut self,
         stmt: &Stmt,
         when: Option<&Cond>,
         made: &mut Vec<Stmt>,
     ) -> Result<(), Fault> {
+        let links = self.links;
         let guarded = |access: &Access| Access {
-            when: match when {
-                Some(when) => access.when.clone().and(when.clone()),
-                None => access.when.clone(),
+            when: match (when, access.memory) {
+                (Some(_), Memory::Shared(s)) if s.index() >= links => access.when.clone(),
+                (Some(when), _) => access.when.clone().and(when.clone()),
+                (None, _) => access.when.clone(),
             },
             ..access.clone()
         };
@@ -185,7 +205,7 @@ impl Pass {
                 cond,
                 then,
                 otherwise,
-            } if self.is_open(stmt) => {
+            } if self.is_opened(stmt, when) => {
                 if self.goes(stmt) {
                     let both = |side: Cond| match when {
                         Some(when) => when.clone().and(side),
@@ -210,11 +230,11 @@ impl Pass {
                 hi,
                 step,
                 body,
-            } if self.is_open(stmt) => {
+            } if self.is_opened(stmt, when) => {
                 let mut inside = when.cloned();
                 let (mut first, mut last) = (lo.clone(), hi.clone());
                 if self.goes(stmt) {
-                    if *step != 1 && lo.iter().any(|f| f.dims().contains(&self.warp)) {
+                    if *step != 1 && lo.iter().any(|f| self.is_by_warp(f)) {
                         return Err(not_all("in steps that begin with the warp"));
                     }
                     let turn = Form::from(*var);
@@ -245,17 +265,26 @@ impl Pass {
                 },
                 None => stmt.clone(),
             },
+            Stmt::Signal { flag } => Stmt::Signal {
+                flag: guarded(flag),
+            },
+            Stmt::Await { flag, at_least } => Stmt::Await {
+                flag: guarded(flag),
+                at_least: at_least.clone(),
+            },
             Stmt::Let(..)
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
             | Stmt::Barrier
-            | Stmt::Signal { .. }
-            | Stmt::Await { .. }
             | Stmt::Ticket { .. }
             | Stmt::Comment(_) => stmt.clone(),
         };
         made.push(stmt);
         Ok(())
+    }
+
+    fn is_by_warp(&self, form: &Form) -> bool {
+        self.warp.is_some_and(|warp| form.dims().contains(&warp))
     }
 
     /// A new value that the register can hold.
@@ -270,11 +299,11 @@ impl Pass {
     /// Bounds for all warps.
     fn extremes(&self, forms: &[Form], greatest: bool) -> Result<Vec<Form>, Fault> {
         let forms = forms.iter().map(|form| {
-            if !form.dims().contains(&self.warp) {
+            let Some(own) = self.warp.filter(|_| self.is_by_warp(form)) else {
                 return Ok(form.clone());
-            }
-            let linear = !form.has_digit_of(self.warp);
-            let Some(step) = form.coefficient(self.warp).as_constant().filter(|_| linear) else {
+            };
+            let linear = !form.has_digit_of(own);
+            let Some(step) = form.coefficient(own).as_constant().filter(|_| linear) else {
                 return Err(not_all("with bounds that are not linear in the warp"));
             };
             let warp = if (step > 0) == greatest {
@@ -282,7 +311,7 @@ impl Pass {
             } else {
                 0
             };
-            let at = |d: DimId| (d == self.warp).then(|| Form::from(warp));
+            let at = |d: DimId| (d == own).then(|| Form::from(warp));
             Ok(form.substitute(&at)?)
         });
         forms.collect()
