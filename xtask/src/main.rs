@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
+mod apt;
 #[cfg(test)]
 mod arrows;
 mod bench_setup;
@@ -11,6 +12,7 @@ mod docs;
 mod errors;
 mod fuzz;
 mod gpu;
+mod opencl;
 mod python;
 mod steps;
 
@@ -20,6 +22,7 @@ cargo xtask errors         write docs/errors.md from the codes in crates/ir
 cargo xtask fuzz [N]       N damaged programs through the command line (default 2000)
 cargo xtask bench-setup    installs what `systola bench cpu` compares with, below target/
 cargo xtask nvrtc          installs NVRTC below target/, for CUDA without a toolkit; prints what to set SYSTOLA_NVRTC to
+cargo xtask opencl         installs two implementations of OpenCL, one below target/; prints what to set OCL_ICD_VENDORS to
 cargo xtask gpu            every mapping of the gallery on the GPU of this machine; writes bench/results/gpu-verify.log
 cargo xtask deny           licences and advisories, where cargo-deny is installed
 ";
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         },
         ["bench-setup"] => bench_setup::run(),
         ["nvrtc"] => gpu::nvrtc().map(|folder| println!("{}", folder.display())),
+        ["opencl"] => opencl::set_up().map(|folder| println!("{}", folder.display())),
         ["gpu"] => gpu::run(),
         ["deny"] => steps::deny(),
         ["help" | "--help" | "-h"] => {

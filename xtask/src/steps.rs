@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::{fuzz, gpu, root};
+use crate::{apt, fuzz, gpu, opencl, root};
 
 /// One step: its name, and what it does.
 struct Step {
@@ -83,6 +83,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "CUDA through NVRTC",
         run: cuda,
+    },
+    Step {
+        name: "OpenCL on PoCL and on Intel's runtime",
+        run: open_cl,
     },
     Step {
         name: "the tour",
@@ -177,6 +181,34 @@ fn cuda() -> Result<Tally, String> {
     Ok(tally)
 }
 
+/// Mappings of the gallery on two implementations of OpenCL, and what is said where something is missing; both have to be there.
+fn open_cl() -> Result<Tally, String> {
+    let vendors = opencl::set_up()?;
+    let mut sum = Tally::default();
+    let tests: [&[&str]; 3] = [
+        &["-p", "systola-rt", "--test", "opencl"],
+        &["-p", "systola-cli", "--test", "opencl"],
+        &["-p", "systola-filetests", "--test", "gallery", "opencl"],
+    ];
+    for test in tests {
+        let output = output(
+            Command::new(env!("CARGO"))
+                .arg("test")
+                .args(test)
+                .env("OCL_ICD_VENDORS", &vendors)
+                .env("SYSTOLA_OPENCL_DEVICES", "2")
+                .env("POCL_CACHE_DIR", root().join("target/pocl-cache")),
+        )?;
+        let tally = tally(&output);
+        if tally.passed == 0 {
+            return Err(format!("no test ran\n{output}"));
+        }
+        sum.passed += tally.passed;
+        sum.ignored += tally.ignored;
+    }
+    Ok(sum)
+}
+
 fn run(command: &mut Command) -> Result<Tally, String> {
     output(command).map(|_| ONE)
 }
@@ -235,7 +267,7 @@ fn tools() -> Result<Tally, String> {
     let missing = || -> Vec<&str> {
         TOOLS
             .iter()
-            .filter(|(tool, _)| !answers(tool, &["--version"]))
+            .filter(|(tool, _)| !apt::answers(tool, &["--version"]))
             .map(|(_, package)| *package)
             .collect()
     };
@@ -248,42 +280,12 @@ fn tools() -> Result<Tally, String> {
          generated C, and could not be installed; install them by hand",
         packages.join(", ")
     );
-    let prefix: &[&str] = if answers("sh", &["-c", "test $(id -u) = 0"]) {
-        &[]
-    } else if answers("sudo", &["-n", "true"]) {
-        &["sudo", "-n"]
-    } else {
-        return Err(by_hand);
-    };
-    let apt = |args: &[&str]| {
-        let words: Vec<&str> = [prefix, &["apt-get"], args].concat();
-        run(Command::new(words[0])
-            .args(&words[1..])
-            .env("DEBIAN_FRONTEND", "noninteractive"))
-    };
-    let install: Vec<&str> = [
-        &["install", "-y", "--no-install-recommends"],
-        packages.as_slice(),
-    ]
-    .concat();
-    apt(&["update"])
-        .and_then(|_| apt(&install))
-        .map_err(|e| format!("{e}\n{by_hand}"))?;
+    apt::install(&packages).map_err(|e| format!("{e}\n{by_hand}"))?;
     if missing().is_empty() {
         Ok(ONE)
     } else {
         Err(by_hand)
     }
-}
-
-fn answers(tool: &str, args: &[&str]) -> bool {
-    Command::new(tool)
-        .args(args)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|s| s.success())
 }
 
 /// Every example of the library runs, where it has any.

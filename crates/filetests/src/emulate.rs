@@ -106,7 +106,7 @@ impl Emulated {
                     Argument::Buffer(b) => format!("Any{{buffers[{}]}}", b.index()),
                     Argument::Size(n) => format!("(index_t)sizes[{n}]"),
                     Argument::Host(n) => format!("(index_t)args[{n}]"),
-                    Argument::Shared => unreachable!("CUDA finds its shared memory by itself"),
+                    Argument::Shared => unreachable!("shared memory is no argument in CUDA C++"),
                 })
                 .collect();
             let (symbol, arguments) = (&kernel.symbol, arguments.join(", "));

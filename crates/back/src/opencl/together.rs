@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 
 use systola_ir::form::{Cond, Form};
+use systola_ir::kernel::visit::map_forms;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Reg, Stmt, Value, VarKind};
 use systola_ir::{DimId, RegId, Rel, ValueId};
 
@@ -232,29 +233,26 @@ impl Pass {
                 body,
             } if self.is_opened(stmt, when) => {
                 let mut inside = when.cloned();
-                let (mut first, mut last) = (lo.clone(), hi.clone());
-                if self.goes(stmt) {
-                    if *step != 1 && lo.iter().any(|f| self.is_by_warp(f)) {
-                        return Err(not_all("in steps that begin with the warp"));
+                if !self.goes(stmt) {
+                    Stmt::For {
+                        var: *var,
+                        lo: lo.clone(),
+                        hi: hi.clone(),
+                        step: *step,
+                        body: self.list(body, inside.as_ref())?,
                     }
+                } else {
                     let turn = Form::from(*var);
-                    let bounds = lo.iter().map(|f| Cond::cmp(Rel::Ge, turn.clone(), f.clone()));
+                    let begins = lo.iter().map(|f| Cond::cmp(Rel::Ge, turn.clone(), f.clone()));
                     let ends = hi.iter().map(|f| Cond::cmp(Rel::Lt, turn.clone(), f.clone()));
-                    for cond in bounds.chain(ends) {
+                    for cond in begins.chain(ends) {
                         inside = Some(match inside {
                             Some(so_far) => so_far.and(cond),
                             None => cond,
                         });
                     }
-                    first = self.extremes(lo, false)?;
-                    last = self.extremes(hi, true)?;
-                }
-                Stmt::For {
-                    var: *var,
-                    lo: first,
-                    hi: last,
-                    step: *step,
-                    body: self.list(body, inside.as_ref())?,
+                    let body = self.list(body, inside.as_ref())?;
+                    self.turns_of_all(*var, (lo, hi), *step, body)?
                 }
             }
             Stmt::If { .. } | Stmt::For { .. } => match when {
@@ -294,6 +292,36 @@ impl Pass {
         self.kernel.values.push(Value { name, ty, shape });
         made.push(Stmt::Let(value, op));
         value
+    }
+
+    /// A loop with all turns that a warp has. Where warps begin at different places, turns are counted from there.
+    fn turns_of_all(
+        &self,
+        var: DimId,
+        (lo, hi): (&[Form], &[Form]),
+        step: i128,
+        body: Vec<Stmt>,
+    ) -> Result<Stmt, Fault> {
+        let (lo, hi, body) = match lo {
+            [first] if self.is_by_warp(first) => {
+                let from = first.add(&Form::from(var));
+                let at = |d: DimId| (d == var).then(|| from.clone());
+                let moved = map_forms(&body, &|form: &Form| form.substitute(&at))?;
+                let hi: Vec<Form> = hi.iter().map(|form| form.sub(first)).collect();
+                (vec![Form::zero()], self.extremes(&hi, true)?, moved)
+            }
+            _ if step != 1 && lo.iter().any(|f| self.is_by_warp(f)) => {
+                return Err(not_all("in steps that begin with the warp"));
+            }
+            _ => (self.extremes(lo, false)?, self.extremes(hi, true)?, body),
+        };
+        Ok(Stmt::For {
+            var,
+            lo,
+            hi,
+            step,
+            body,
+        })
     }
 
     /// Bounds for all warps.

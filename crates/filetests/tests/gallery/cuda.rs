@@ -2,53 +2,84 @@
 //! system.
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 
 use systola_driver::{DeviceArtifact, Fix, cuda_machine, emit_cuda, lower};
 use systola_filetests::emulate::Emulated;
-use systola_filetests::gallery::{self, Algorithm, File};
+use systola_filetests::gallery;
 use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
 use systola_filetests::tensor::Params;
-use systola_interp::run_system;
+use systola_interp::{Arrays, run_system};
 use systola_ir::kernel::Program;
+use systola_ir::mapping::Mapping;
+use systola_ir::system::Module;
 
-use crate::cpu::{AT_SOME_SIZES, differs};
+use crate::suite::{Target, differs, run_suite};
 use crate::support::{
-    assert_close, from_interp, mapping, ordered, parse, seeded, sizes, system, to_interp,
+    assert_close, from_interp, mapping, ordered, parse, seeded, system, to_interp,
 };
 
-#[derive(Default)]
-struct Seen {
-    mappings: usize,
-    runs: usize,
-    failures: Vec<String>,
+/// Threads of the processor, each far ahead of the others.
+struct Emulator;
+
+struct Code {
+    program: Program,
+    emulated: Emulated,
+    source: String,
+}
+
+impl Target for Emulator {
+    type Code = Code;
+
+    fn compile(
+        &self,
+        module: &Module,
+        mapping: &Mapping,
+        n: usize,
+        params: &Params,
+    ) -> Result<Code, String> {
+        let named = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
+        let machine = cuda_machine();
+        let lowered = lower(module, mapping, &named.collect(), &Fix::Nothing, &machine);
+        let program = lowered.map_err(|errors| format!("{errors:?}"))?.program;
+        let artifact = emit_cuda(&program).expect("it prints");
+        let emulated = Emulated::compile(&program, &artifact, n % 2 == 0)
+            .map_err(|error| format!("{error}\n{}", artifact.source))?;
+        Ok(Code {
+            program,
+            emulated,
+            source: artifact.source,
+        })
+    }
+
+    fn program<'c>(&self, code: &'c Code) -> &'c Program {
+        &code.program
+    }
+
+    fn source<'c>(&self, code: &'c Code) -> &'c str {
+        &code.source
+    }
+
+    /// A kernel for one size only takes as long to compile as one for all.
+    fn most_sizes(&self) -> (usize, usize) {
+        (4, 2)
+    }
+
+    fn run(
+        &self,
+        code: &Code,
+        _: usize,
+        params: &[i128],
+        inputs: &Arrays,
+    ) -> Result<Arrays, String> {
+        code.emulated.run(params, inputs)
+    }
 }
 
 #[test]
 fn cuda_computes_what_the_systems_compute() {
-    let algorithms: BTreeMap<String, Algorithm> = gallery::algorithms()
-        .into_iter()
-        .map(|a| (a.file.clone(), a))
-        .collect();
-    let files = gallery::files();
-    let seen = Mutex::new(Seen::default());
-    on_all_processors(&files, |file| {
-        try_file(file, algorithms.get(&file.path), &seen);
-    });
-    let seen = seen.into_inner().expect("no thread panicked");
-    println!("{} mappings, {} runs", seen.mappings, seen.runs);
-    assert!(
-        seen.failures.is_empty(),
-        "{} failures\n{}",
-        seen.failures.len(),
-        seen.failures.join("\n\n")
-    );
+    let seen = run_suite(&Emulator);
     assert!(seen.mappings > 150 && seen.runs > 2 * seen.mappings);
-}
-
-fn is_fixed(program: &Program) -> bool {
-    program.params.iter().any(|p| p.fixed.is_some())
 }
 
 /// The test above would see a missing wait: without any, lanes read what others have not written.
@@ -142,62 +173,4 @@ fn many_sweeps_are_right_in_large_fields() {
             assert_close(&got, &want, reference.tolerance, &context);
         }
     });
-}
-
-fn try_file(file: &File, algorithm: Option<&Algorithm>, seen: &Mutex<Seen>) {
-    let module = parse(file);
-    for (m, mapping) in module.mappings.iter().enumerate() {
-        let system = system(&module, &mapping.system);
-        let reference = reference::find(&file.path, &system.name).expect("a reference");
-        let mut made: Option<(Program, Emulated, String)> = None;
-        let (mut runs, mut failures) = (0, Vec::new());
-        for (n, params) in sizes(&reference, system, algorithm).iter().enumerate() {
-            // A kernel for one size only takes as long to compile as one for all.
-            let most = match &made {
-                Some((program, ..)) if is_fixed(program) => 2,
-                Some(_) | None => 4,
-            };
-            if n >= most {
-                break;
-            }
-            let context = format!("{}: {} at {params:?}", file.path, mapping.name);
-            let values = ordered(system, params);
-            let inputs = to_interp(system, &seeded(&reference, params));
-            let want = run_system(system, &values, &inputs).expect("a legal system");
-            if made.as_ref().is_none_or(|(program, ..)| is_fixed(program)) {
-                let named = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
-                let machine = cuda_machine();
-                let lowered = lower(&module, mapping, &named.collect(), &Fix::Nothing, &machine);
-                let program = match lowered {
-                    Ok(lowered) => lowered.program,
-                    Err(_) if AT_SOME_SIZES.contains(&(&file.path, &mapping.name)) => continue,
-                    Err(errors) => {
-                        failures.push(format!("{context}: {errors:?}"));
-                        continue;
-                    }
-                };
-                let artifact = emit_cuda(&program).expect("it prints");
-                match Emulated::compile(&program, &artifact, m % 2 == 0) {
-                    Ok(emulated) => made = Some((program, emulated, artifact.source)),
-                    Err(error) => {
-                        failures.push(format!("{context}: {error}\n{}", artifact.source));
-                        continue;
-                    }
-                }
-            }
-            let (_, emulated, source) = made.as_ref().expect("compiled above");
-            runs += 1;
-            let wrong = match emulated.run(&values, &inputs) {
-                Err(error) => Some(error),
-                Ok(got) => differs(&got, &want),
-            };
-            if let Some(wrong) = wrong {
-                failures.push(format!("{context}: {wrong}\n{source}"));
-            }
-        }
-        let mut seen = seen.lock().expect("no thread panicked");
-        seen.mappings += 1;
-        seen.runs += runs;
-        seen.failures.extend(failures);
-    }
 }

@@ -8,6 +8,8 @@ mod cuda;
 mod designs;
 mod flags;
 mod kernels;
+mod opencl;
 mod programs;
+mod suite;
 mod support;
 mod threads;

@@ -49,7 +49,11 @@ pub(super) fn build(
     let make = |made: &mut Option<Program>| {
         let program = Program::from_source(context, code)?;
         let log = program.build(device, &flags)?;
-        let bytes = program.binary();
+        // Some devices compile once more for it.
+        let bytes = match &options.cache {
+            Some(_) => program.binary(),
+            None => Vec::new(),
+        };
         *made = Some(program);
         Ok((bytes, log))
     };
