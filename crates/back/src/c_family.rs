@@ -470,16 +470,27 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         if let Some(line) = self.dialect.before_loop(body) {
             self.cx.lines.push(line);
         }
-        self.cx.lines.open(&format!(
-            "for ({ty} {i} = {}; {i} < {}; {next})",
-            lo.text,
-            hi.at(Level::Sum)
-        ));
+        let once = self.dialect.turns_once(body);
+        let hi = hi.at(Level::Sum);
+        if once {
+            self.cx.lines.push(&format!("{ty} {i} = {};", lo.text));
+            self.cx.lines.open("do");
+        } else {
+            let lo = &lo.text;
+            let head = format!("for ({ty} {i} = {lo}; {i} < {hi}; {next})");
+            self.cx.lines.open(&head);
+        }
         self.loops += 1;
         self.dialect.begin_turn(self.cx, var)?;
         self.stmts(body)?;
         self.loops -= 1;
+        if once {
+            self.cx.lines.push(&format!("{next};"));
+        }
         self.cx.lines.close();
+        if once {
+            self.cx.lines.push(&format!("while ({i} < {hi});"));
+        }
         Ok(())
     }
 

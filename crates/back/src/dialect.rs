@@ -58,6 +58,11 @@ pub trait Dialect {
         None
     }
 
+    /// Is a loop with this body run through at least once? It tests itself what there is to do.
+    fn turns_once(&self, _: &[Stmt]) -> bool {
+        false
+    }
+
     /// The first lines of the body of a loop.
     fn begin_turn(&mut self, _: &mut Context<'_>, _: DimId) -> Result<(), Fault> {
         Ok(())

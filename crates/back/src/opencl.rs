@@ -268,6 +268,10 @@ impl Language for OpenCl<'_> {
         }
     }
 
+    fn waits_are_passed(&self) -> bool {
+        self.features.links == Links::Local && !self.features.waits_in_branches
+    }
+
     fn barrier(&self) -> &'static str {
         if self.global {
             "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"

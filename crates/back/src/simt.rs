@@ -71,6 +71,11 @@ pub trait Language {
     /// The line with which the threads of a warp wait for each other; what they wrote is then seen by all of them.
     fn meet(&self) -> &'static str;
 
+    /// Must every wait be come by? Loops with one inside are then run through at least once.
+    fn waits_are_passed(&self) -> bool {
+        false
+    }
+
     /// The same for all threads of a block.
     fn barrier(&self) -> &'static str;
 
@@ -372,6 +377,10 @@ impl<L: Language> Dialect for Simt<L> {
 
     fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
         self.language.before_loop(body)
+    }
+
+    fn turns_once(&self, body: &[Stmt]) -> bool {
+        self.language.waits_are_passed() && self.meetings.inside(body)
     }
 
     fn begin_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {

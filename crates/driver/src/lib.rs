@@ -139,6 +139,9 @@ pub fn emit_opencl(program: &Program, features: &Features) -> Result<DeviceArtif
     })
 }
 
+/// Values computed in straight-line code where a compiler makes one thread of a block, which takes long.
+const SHORT_CODE: usize = 400;
+
 /// Warps of a block, at most.
 const MOST_WARPS: u32 = 32;
 
@@ -158,7 +161,11 @@ pub fn opencl_machine(features: &Features, lanes: u32, local_memory: u64) -> Mac
         vector_bytes: lanes * 8,
         most_lanes: lanes,
         registers: 24,
-        code_budget: 2500,
+        code_budget: if features.waits_in_branches {
+            2500
+        } else {
+            SHORT_CODE
+        },
         threads: Some(Threads {
             warps: (features.most_threads / lanes).clamp(1, MOST_WARPS),
             wide_bytes: 16,

@@ -4,8 +4,11 @@
 //! the block come by, or they never leave. A kernel promises that for its own barriers; but lanes may also have to meet inside
 //! of a branch or a loop whose condition or bounds depend on the warp. Such control goes: all warps run through both branches,
 //! and through all turns that one of them has, and what a warp would not have done is done by nobody, since every
-//! access and every change of a register gets the condition. What is only computed does no harm. The same is done to branches that
-//! all warps take alike, where threads may not wait in any branch.
+//! access and every change of a register gets the condition. What is only computed does no harm. 
+//!
+//! Where threads may not wait in any branch, the same is done to branches that all warps take alike. A loop is then run through at least
+//! once, as `do … while`, and tests in every turn whether there is one: compilers that make one thread of a block write down all
+//! that follows a wait twice if it may be passed by, and so twice for every loop.
 
 use std::collections::BTreeSet;
 
@@ -28,11 +31,17 @@ pub fn all_warps_meet(
     let mut kernel = kernel;
     let warp = kernel.vars_where(|k| matches!(k, VarKind::Warp)).next();
     let warp = warp.filter(|_| kernel.warps > 1);
+    let mut tested = BTreeSet::new();
     loop {
         let meetings = Meetings::new(&kernel, &Usage::new(&kernel), false);
-        let mut apart = Vec::new();
-        let by_warp: BTreeSet<DimId> = warp.into_iter().collect();
-        find(&kernel.body, &meetings, &by_warp, in_branches, &mut apart);
+        let mut search = Search {
+            meetings: &meetings,
+            in_branches,
+            tested: &mut tested,
+            found: Vec::new(),
+        };
+        search.list(&kernel.body, &warp.into_iter().collect());
+        let apart = search.found;
         if apart.is_empty() {
             return Ok(kernel);
         }
@@ -50,49 +59,55 @@ pub fn all_warps_meet(
     }
 }
 
-/// Branches and loops with a meeting inside that depend on the warp, by the variables that do.
-fn find(
-    list: &[Stmt],
-    meetings: &Meetings,
-    by_warp: &BTreeSet<DimId>,
+/// Looks for branches and loops that have to go.
+struct Search<'a> {
+    meetings: &'a Meetings,
     in_branches: bool,
-    found: &mut Vec<*const Stmt>,
-) {
-    for stmt in list {
-        let depends = |forms: &[&Form]| {
-            let mut dims = forms.iter().flat_map(|f| f.dims());
-            dims.any(|d| by_warp.contains(&d))
-        };
-        let mut inside = by_warp.clone();
-        let own = match stmt {
-            Stmt::For { var, lo, hi, .. } => {
-                let bounds: Vec<&Form> = lo.iter().chain(hi).collect();
-                let own = depends(&bounds);
-                if own {
-                    inside.insert(*var);
+    /// Loops that were found before, and test in every turn whether there is one.
+    tested: &'a mut BTreeSet<DimId>,
+    found: Vec<*const Stmt>,
+}
+
+impl Search<'_> {
+    /// `by_warp`: the variables that depend on the warp.
+    fn list(&mut self, list: &[Stmt], by_warp: &BTreeSet<DimId>) {
+        for stmt in list {
+            let depends = |forms: &[&Form]| {
+                let mut dims = forms.iter().flat_map(|f| f.dims());
+                dims.any(|d| by_warp.contains(&d))
+            };
+            let waits = stmt.bodies().into_iter().any(|b| self.meetings.inside(b));
+            let mut inside = by_warp.clone();
+            let goes = match stmt {
+                Stmt::For { var, lo, hi, .. } => {
+                    let bounds: Vec<&Form> = lo.iter().chain(hi).collect();
+                    let own = depends(&bounds);
+                    if own {
+                        inside.insert(*var);
+                    }
+                    own || (!self.in_branches && waits && self.tested.insert(*var))
                 }
-                own
+                Stmt::If { cond, .. } => !self.in_branches || depends(&cond.forms()),
+                Stmt::Let(..)
+                | Stmt::Set(..)
+                | Stmt::LoadWide { .. }
+                | Stmt::Store { .. }
+                | Stmt::StoreWide { .. }
+                | Stmt::Copy { .. }
+                | Stmt::CommitCopies
+                | Stmt::WaitCopies { .. }
+                | Stmt::Barrier
+                | Stmt::Signal { .. }
+                | Stmt::Await { .. }
+                | Stmt::Ticket { .. }
+                | Stmt::Comment(_) => false,
+            };
+            if goes && waits {
+                self.found.push(stmt);
             }
-            Stmt::If { cond, .. } => !in_branches || depends(&cond.forms()),
-            Stmt::Let(..)
-            | Stmt::Set(..)
-            | Stmt::LoadWide { .. }
-            | Stmt::Store { .. }
-            | Stmt::StoreWide { .. }
-            | Stmt::Copy { .. }
-            | Stmt::CommitCopies
-            | Stmt::WaitCopies { .. }
-            | Stmt::Barrier
-            | Stmt::Signal { .. }
-            | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
-            | Stmt::Comment(_) => false,
-        };
-        if own && stmt.bodies().into_iter().any(|b| meetings.inside(b)) {
-            found.push(stmt);
-        }
-        for body in stmt.bodies() {
-            find(body, meetings, &inside, in_branches, found);
+            for body in stmt.bodies() {
+                self.list(body, &inside);
+            }
         }
     }
 }
@@ -243,9 +258,13 @@ impl Pass {
                     }
                 } else {
                     let turn = Form::from(*var);
-                    let begins = lo.iter().map(|f| Cond::cmp(Rel::Ge, turn.clone(), f.clone()));
-                    let ends = hi.iter().map(|f| Cond::cmp(Rel::Lt, turn.clone(), f.clone()));
-                    for cond in begins.chain(ends) {
+                    let begins = lo.iter().filter(|f| self.is_by_warp(f));
+                    let begins = begins.map(|f| Cond::cmp(Rel::Ge, turn.clone(), f.clone()));
+                    let has_turns = turns(lo, hi);
+                    let ends = hi.iter().filter(|_| !has_turns);
+                    let ends = ends.map(|f| Cond::cmp(Rel::Lt, turn.clone(), f.clone()));
+                    let all: Vec<Cond> = begins.chain(ends).collect();
+                    for cond in all {
                         inside = Some(match inside {
                             Some(so_far) => so_far.and(cond),
                             None => cond,
@@ -343,6 +362,17 @@ impl Pass {
             Ok(form.substitute(&at)?)
         });
         forms.collect()
+    }
+}
+
+/// Is there a turn, whatever the sizes?
+fn turns(lo: &[Form], hi: &[Form]) -> bool {
+    let numbers = |forms: &[Form]| -> Option<Vec<i128>> {
+        forms.iter().map(Form::as_constant).collect()
+    };
+    match (numbers(lo), numbers(hi)) {
+        (Some(lo), Some(hi)) => lo.iter().max() < hi.iter().min(),
+        _ => false,
     }
 }
 
