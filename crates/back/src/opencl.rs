@@ -304,13 +304,7 @@ impl Language for OpenCl<'_> {
         format!("({pack})({})", elements.join(", "))
     }
 
-    fn mover(
-        &self,
-        prelude: &mut Prelude,
-        ty: Scalar,
-        by: Move,
-        lanes: u32,
-    ) -> Result<(), Fault> {
+    fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move, lanes: u32) -> Result<(), Fault> {
         let functions = match &self.features.links {
             Links::SubGroups { functions, .. } => *functions,
             Links::Local => unreachable!("links go through memory"),

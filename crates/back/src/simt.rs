@@ -99,13 +99,7 @@ pub trait Language {
     fn pack_of(&self, pack: &str, elements: &[&str]) -> String;
 
     /// Adds the function that moves values of a type between lanes.
-    fn mover(
-        &self,
-        prelude: &mut Prelude,
-        ty: Scalar,
-        by: Move,
-        lanes: u32,
-    ) -> Result<(), Fault>;
+    fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move, lanes: u32) -> Result<(), Fault>;
 
     /// The function that starts a copy of so many bytes into shared memory; none where lanes copy.
     fn copier(&self, _: &mut Prelude, _bytes: u32) -> Option<String> {
@@ -242,7 +236,12 @@ impl<L: Language> Simt<L> {
             }
         }
         let own = language.top(cx.kernel);
-        for line in blocks.iter().chain(&cx.constants).chain(&own).chain(&shared) {
+        for line in blocks
+            .iter()
+            .chain(&cx.constants)
+            .chain(&own)
+            .chain(&shared)
+        {
             top.push(line);
         }
         let (parameters, arguments) = self.parameters(cx, dynamic)?;
@@ -370,9 +369,7 @@ impl<L: Language> Dialect for Simt<L> {
     }
 
     fn meet(&self, stmt: &Stmt) -> Option<&'static str> {
-        self.meetings
-            .before(stmt)
-            .then(|| self.language.meet())
+        self.meetings.before(stmt).then(|| self.language.meet())
     }
 
     fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
@@ -497,7 +494,8 @@ impl<L: Language> Dialect for Simt<L> {
 
     fn signal(&mut self, cx: &mut Context<'_>, flag: &Access) -> Result<Action, Fault> {
         let letters = self.language.flag_letters();
-        cx.prelude.add("signal_flag", L::FILE, "signal_flag", &letters);
+        cx.prelude
+            .add("signal_flag", L::FILE, "signal_flag", &letters);
         let (flag, guard) = self.flag(cx, flag)?;
         Ok(self.flag_call("signal_flag", vec![flag], guard))
     }
@@ -509,7 +507,8 @@ impl<L: Language> Dialect for Simt<L> {
         at_least: &Expr,
     ) -> Result<Action, Fault> {
         let letters = self.language.flag_letters();
-        cx.prelude.add("await_flag", L::FILE, "await_flag", &letters);
+        cx.prelude
+            .add("await_flag", L::FILE, "await_flag", &letters);
         let (flag, guard) = self.flag(cx, flag)?;
         Ok(self.flag_call("await_flag", vec![flag, at_least.clone()], guard))
     }
@@ -521,7 +520,8 @@ impl<L: Language> Dialect for Simt<L> {
         counter: &Access,
     ) -> Result<Action, Fault> {
         let letters = self.language.flag_letters();
-        cx.prelude.add("draw_ticket", L::FILE, "draw_ticket", &letters);
+        cx.prelude
+            .add("draw_ticket", L::FILE, "draw_ticket", &letters);
         let (counter, guard) = self.flag(cx, counter)?;
         if guard.is_some() {
             return Err(Fault::unsupported("a ticket is drawn under a condition"));

@@ -17,8 +17,8 @@
 
 use std::collections::BTreeMap;
 
-use systola_back::opencl::links::LINK_BYTES;
 pub use systola_back::opencl;
+use systola_back::opencl::links::LINK_BYTES;
 use systola_back::opencl::{Features, Links};
 pub use systola_back::{Argument, Artifact, DeviceArtifact, DeviceEntry, Entry, Isa};
 use systola_ir::array::Array;

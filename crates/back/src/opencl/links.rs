@@ -268,9 +268,7 @@ impl Pass {
     /// How a value goes, if it goes from lane to lane.
     fn way(&self, op: &Op) -> Option<Way> {
         let lanes = i128::from(self.kernel.lanes);
-        let link = |sent, from: Form, when| {
-            Some(Way::Link(Link { sent, from, when }))
-        };
+        let link = |sent, from: Form, when| Some(Way::Link(Link { sent, from, when }));
         match op {
             Op::Shuffle { value, .. } if lanes == 1 => Some(Way::Same(*value)),
             Op::Shuffle { value, from } => {
@@ -325,8 +323,7 @@ impl Pass {
                 for d in &lane {
                     dims[d.index()] = l;
                 }
-                from.eval(&[], &dims)
-                    .is_ok_and(|x| (0..lanes).contains(&x))
+                from.eval(&[], &dims).is_ok_and(|x| (0..lanes).contains(&x))
             });
             if inside {
                 return Cond::TRUE;

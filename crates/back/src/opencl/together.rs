@@ -4,7 +4,7 @@
 //! the block come by, or they never leave. A kernel promises that for its own barriers; but lanes may also have to meet inside
 //! of a branch or a loop whose condition or bounds depend on the warp. Such control goes: all warps run through both branches,
 //! and through all turns that one of them has, and what a warp would not have done is done by nobody, since every
-//! access and every change of a register gets the condition. What is only computed does no harm. 
+//! access and every change of a register gets the condition. What is only computed does no harm.
 //!
 //! Where threads may not wait in any branch, the same is done to branches that all warps take alike. A loop is then run through at least
 //! once, as `do … while`, and tests in every turn whether there is one: compilers that make one thread of a block write down all
@@ -23,11 +23,7 @@ use crate::usage::Usage;
 
 /// The same kernel, in which no lanes meet but where all warps come by; and not in branches either, unless they may. From `links` on, shared
 /// arrays hold what is on its way from lane to lane.
-pub fn all_warps_meet(
-    kernel: Kernel,
-    in_branches: bool,
-    links: usize,
-) -> Result<Kernel, Fault> {
+pub fn all_warps_meet(kernel: Kernel, in_branches: bool, links: usize) -> Result<Kernel, Fault> {
     let mut kernel = kernel;
     let warp = kernel.vars_where(|k| matches!(k, VarKind::Warp)).next();
     let warp = warp.filter(|_| kernel.warps > 1);
@@ -367,9 +363,8 @@ impl Pass {
 
 /// Is there a turn, whatever the sizes?
 fn turns(lo: &[Form], hi: &[Form]) -> bool {
-    let numbers = |forms: &[Form]| -> Option<Vec<i128>> {
-        forms.iter().map(Form::as_constant).collect()
-    };
+    let numbers =
+        |forms: &[Form]| -> Option<Vec<i128>> { forms.iter().map(Form::as_constant).collect() };
     match (numbers(lo), numbers(hi)) {
         (Some(lo), Some(hi)) => lo.iter().max() < hi.iter().min(),
         _ => false,

@@ -86,9 +86,7 @@ pub fn shared_arrays<L: Language>(
                 format!("({bytes} + {})", offset.text)
             };
             let (c, name) = (c_type(ty)?, &cx.shared[n].name);
-            lines.push(format!(
-                "{space}{c} *const {name} = ({space}{c} *){start};"
-            ));
+            lines.push(format!("{space}{c} *const {name} = ({space}{c} *){start};"));
         }
         let size = i128::from(ty.bits() / 8);
         let extents = cx.extents(memory);

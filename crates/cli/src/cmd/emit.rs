@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use systola::OpenClOptions;
 use systola::cpu::isa;
 use systola::rt::cuda::{CudaCompileOptions, compile_only};
-use systola::OpenClOptions;
 use systola_driver::opencl::{Features, Links};
 use systola_driver::{cuda_machine, emit_c, emit_cuda, emit_opencl, opencl_machine};
 

@@ -117,11 +117,9 @@ pub fn run(args: &Args) -> Outcome {
             Target::Kernel | Target::Cpu => args.lowering.options(&source, Purpose::Run)?,
         },
         cuda: match args.target {
-            Target::System
-            | Target::Array
-            | Target::Kernel
-            | Target::Cpu
-            | Target::OpenCl => CudaOptions::new(),
+            Target::System | Target::Array | Target::Kernel | Target::Cpu | Target::OpenCl => {
+                CudaOptions::new()
+            }
             Target::Cuda => cuda_options(&source, args)?,
         },
         opencl: match args.target {

@@ -43,7 +43,7 @@ impl Target for Emulator {
         let lowered = lower(module, mapping, &named.collect(), &Fix::Nothing, &machine);
         let program = lowered.map_err(|errors| format!("{errors:?}"))?.program;
         let artifact = emit_cuda(&program).expect("it prints");
-        let emulated = Emulated::compile(&program, &artifact, n % 2 == 0)
+        let emulated = Emulated::compile(&program, &artifact, n.is_multiple_of(2))
             .map_err(|error| format!("{error}\n{}", artifact.source))?;
         Ok(Code {
             program,

@@ -41,7 +41,7 @@ impl Target for OpenCl {
         }
         let before = n.saturating_sub(1);
         let all_before = self.left_out.iter().filter(|(f, _)| *f == file.path);
-        n == 0 || all_before.count() > before || draw(name) % self.one_of == 0
+        n == 0 || all_before.count() > before || draw(name).is_multiple_of(self.one_of)
     }
 
     fn compile(
@@ -158,7 +158,7 @@ fn links_through_memory_compute_what_the_systems_compute() {
         device,
         lanes: &[8, 16],
         one_of: 4,
-        left_out: &[],
+        left_out: &[("stencil/drift2d.ure", "small")],
     });
     check(&seen, all_files());
 }

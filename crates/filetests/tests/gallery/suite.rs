@@ -109,12 +109,7 @@ fn finish(seen: Mutex<Seen>) -> Seen {
     seen
 }
 
-fn try_file<T: Target>(
-    target: &T,
-    file: &File,
-    algorithm: Option<&Algorithm>,
-    seen: &Mutex<Seen>,
-) {
+fn try_file<T: Target>(target: &T, file: &File, algorithm: Option<&Algorithm>, seen: &Mutex<Seen>) {
     let module = parse(file);
     let mut any = false;
     for (m, mapping) in module.mappings.iter().enumerate() {

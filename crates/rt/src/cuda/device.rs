@@ -211,12 +211,7 @@ impl Driver for Cuda {
         code.constants[n]
     }
 
-    fn launch(
-        &self,
-        queue: &Stream,
-        code: &Code,
-        launch: &Launch<'_, Place>,
-    ) -> Result<(), Error> {
+    fn launch(&self, queue: &Stream, code: &Code, launch: &Launch<'_, Place>) -> Result<(), Error> {
         let function = &code.functions[launch.kernel];
         let dynamic = launch.dynamic_shared;
         if dynamic.saturating_add(launch.static_shared) > USUAL_SHARED {

@@ -120,7 +120,9 @@ impl<D: Driver> DeviceArray<D> {
             }
             driver.wait(queue)?;
             let between = moments.iter();
-            between.map(|(begin, end)| driver.seconds(begin, end)).collect()
+            between
+                .map(|(begin, end)| driver.seconds(begin, end))
+                .collect()
         })
     }
 }
@@ -165,7 +167,8 @@ pub(super) fn download<D: Driver>(
         return gpu.driver.download(queue, bytes_of_view_mut(view), from);
     }
     let mut packed = AlignedBytes::zeroed(view.layout.len() * size(view.ty), "an array")?;
-    gpu.driver.download(queue, bytes_of_mut(&mut packed), from)?;
+    gpu.driver
+        .download(queue, bytes_of_mut(&mut packed), from)?;
     scatter(&packed, view);
     Ok(())
 }

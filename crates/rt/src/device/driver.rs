@@ -47,12 +47,7 @@ pub trait Driver: fmt::Debug + Sized + 'static {
     fn upload(&self, queue: &Self::Queue, to: Self::Place, from: &[u8]) -> Result<(), Error>;
 
     /// Copies bytes from the device and waits.
-    fn download(
-        &self,
-        queue: &Self::Queue,
-        to: &mut [u8],
-        from: Self::Place,
-    ) -> Result<(), Error>;
+    fn download(&self, queue: &Self::Queue, to: &mut [u8], from: Self::Place) -> Result<(), Error>;
 
     /// Copies so many bytes on the device.
     fn copy(

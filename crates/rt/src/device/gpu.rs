@@ -52,10 +52,12 @@ impl<D: Driver> Gpu<D> {
         pool.put(memory);
     }
 
-    /// Frees the memory that is kept for later runs.
+    /// Frees the memory and the queues that are kept for later runs.
     pub fn release_memory(&self) {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         pool.clear();
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        queues.clear();
     }
 
     /// Lends a queue on which nothing is under way.

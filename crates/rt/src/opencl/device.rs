@@ -179,12 +179,7 @@ impl Driver for OpenCl {
         None
     }
 
-    fn launch(
-        &self,
-        queue: &Queue,
-        code: &Code,
-        launch: &Launch<'_, Place>,
-    ) -> Result<(), Error> {
+    fn launch(&self, queue: &Queue, code: &Code, launch: &Launch<'_, Place>) -> Result<(), Error> {
         let kernel = code.0[launch.kernel]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);

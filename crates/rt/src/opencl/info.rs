@@ -1,6 +1,9 @@
 //! The devices of this machine, of all implementations, and what they offer.
 
-#![expect(unsafe_code, reason = "OpenCL writes what it is asked for to addresses")]
+#![expect(
+    unsafe_code,
+    reason = "OpenCL writes what it is asked for to addresses"
+)]
 
 use std::ffi::c_void;
 
@@ -57,7 +60,9 @@ pub enum Shuffles {
 pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
     let found = all_devices()?;
     let found = found.into_iter().enumerate();
-    found.map(|(n, (platform, device))| info(n, platform, device)).collect()
+    found
+        .map(|(n, (platform, device))| info(n, platform, device))
+        .collect()
 }
 
 /// Every device with its platform, in the order of both.
@@ -278,14 +283,13 @@ mod tests {
     #[test]
     fn shuffles_need_a_size_that_can_be_asked_for() {
         let sizes: Vec<u8> = [16usize, 8].iter().flat_map(|s| s.to_le_bytes()).collect();
-        let with = |names: &'static [&'static str]| move |name: &str| names.contains(&name);
         let required = "cl_intel_required_subgroup_size";
-        assert_eq!(shuffles(&with(&["cl_khr_subgroup_shuffle"]), &sizes), None);
-        assert_eq!(shuffles(&with(&[required]), &sizes), None);
-        let intel = shuffles(&with(&[required, "cl_intel_subgroups"]), &sizes);
+        let with = |names: &[&str]| shuffles(&|name: &str| names.contains(&name), &sizes);
+        assert_eq!(with(&["cl_khr_subgroup_shuffle"]), None);
+        assert_eq!(with(&[required]), None);
+        let intel = with(&[required, "cl_intel_subgroups"]);
         assert_eq!(intel, Some((Shuffles::Intel, vec![8, 16])));
-        let both = [required, "cl_khr_subgroup_shuffle"];
-        let khronos = shuffles(&|name| both.contains(&name), &sizes);
+        let khronos = with(&[required, "cl_khr_subgroup_shuffle"]);
         let expect = Shuffles::Khronos { relative: false };
         assert_eq!(khronos, Some((expect, vec![8, 16])));
     }

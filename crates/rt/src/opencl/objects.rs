@@ -69,7 +69,14 @@ impl Context {
     pub(super) fn new(device: cl_device_id) -> Result<Context, Error> {
         // SAFETY: one device is named, and nobody is called back.
         make("open a device", |status| unsafe {
-            call!(clCreateContext(null(), 1, &device, None, null_mut(), status))
+            call!(clCreateContext(
+                null(),
+                1,
+                &device,
+                None,
+                null_mut(),
+                status
+            ))
         })
         .map(Context)
     }
@@ -135,7 +142,13 @@ impl Memory {
         // SAFETY: no memory of the host is named.
         let handle = unsafe {
             let both = cl::CL_MEM_READ_WRITE;
-            call!(clCreateBuffer(context.0, both, size, null_mut(), &mut status))
+            call!(clCreateBuffer(
+                context.0,
+                both,
+                size,
+                null_mut(),
+                &mut status
+            ))
         };
         if is_full(status) {
             return Ok(None);
@@ -293,8 +306,7 @@ impl Queue {
     pub(super) fn moment(&self) -> Result<Event, Error> {
         let mut event = null_mut();
         // SAFETY: a handle is written.
-        let status =
-            unsafe { call!(clEnqueueMarkerWithWaitList(self.0, 0, null(), &mut event)) };
+        let status = unsafe { call!(clEnqueueMarkerWithWaitList(self.0, 0, null(), &mut event)) };
         succeed("record an event", status)?;
         Ok(Event(event))
     }
@@ -388,7 +400,14 @@ impl Program {
         // SAFETY: the device is that of the context, and nobody is called back.
         let status = unsafe {
             let options = text.as_ptr();
-            call!(clBuildProgram(self.0, 1, &device, options, None, null_mut()))
+            call!(clBuildProgram(
+                self.0,
+                1,
+                &device,
+                options,
+                None,
+                null_mut()
+            ))
         };
         let log = self.log(device);
         match status {
@@ -406,13 +425,17 @@ impl Program {
         // SAFETY: a number is written, then so many bytes.
         let bytes = unsafe {
             let none = null_mut();
-            let asked = call!(clGetProgramBuildInfo(self.0, device, which, 0, none, &mut size));
+            let asked = call!(clGetProgramBuildInfo(
+                self.0, device, which, 0, none, &mut size
+            ));
             if asked != cl::CL_SUCCESS {
                 return String::new();
             }
             let mut bytes = vec![0u8; size];
             let start = bytes.as_mut_ptr().cast::<c_void>();
-            call!(clGetProgramBuildInfo(self.0, device, which, size, start, &mut size));
+            call!(clGetProgramBuildInfo(
+                self.0, device, which, size, start, &mut size
+            ));
             bytes
         };
         let end = bytes.iter().position(|b| *b == 0).unwrap_or(bytes.len());

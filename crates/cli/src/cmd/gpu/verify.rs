@@ -114,7 +114,8 @@ impl Tally {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let (device, mut text) = Device::find(args.target, args.device, args.lanes, args.no_sub_groups)?;
+    let (device, mut text) =
+        Device::find(args.target, args.device, args.lanes, args.no_sub_groups)?;
     term::print(&text);
     let tally = if args.path.is_dir() {
         let files = files(&args.path)?;
