@@ -2,7 +2,7 @@
 //!
 //! `cargo xtask test` sets up two implementations and says so in `SYSTOLA_OPENCL_DEVICES`; then both must be there: one with
 //! sub-groups, whose links are shuffles, and one without, whose links go through the memory of blocks. Elsewhere the test runs on what
-//! there is and says what is missing.
+//! there is and says what is missing; `SYSTOLA_OPENCL_DEVICES=0` leaves it out.
 //!
 //! Compilers of OpenCL take long. So every file of the gallery runs on both, its first mapping and a sample of the others; the sample is
 //! drawn by the names, the same in every run.
@@ -110,6 +110,10 @@ fn draw((file, mapping): (&str, &str)) -> u64 {
 
 /// The first device that is so, if there is one; where it was promised, it must be there.
 fn device(what: &str, is: impl Fn(&DeviceInfo) -> bool) -> Option<usize> {
+    if std::env::var("SYSTOLA_OPENCL_DEVICES").is_ok_and(|n| n == "0") {
+        println!("skipped: not asked for");
+        return None;
+    }
     let found = match devices() {
         Ok(all) => all.into_iter().find(|info| is(info)),
         Err(error) => {
@@ -117,7 +121,7 @@ fn device(what: &str, is: impl Fn(&DeviceInfo) -> bool) -> Option<usize> {
             None
         }
     };
-    let promised = std::env::var_os("SYSTOLA_OPENCL_DEVICES").is_some();
+    let promised = std::env::var("SYSTOLA_OPENCL_DEVICES").is_ok_and(|n| n != "0");
     assert!(found.is_some() || !promised, "no OpenCL device {what}");
     match &found {
         Some(info) => println!("{what}: {}, {}", info.name, info.platform),
