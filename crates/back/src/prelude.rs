@@ -65,11 +65,19 @@ impl Prelude {
 
     /// Adds a section under a name, once. What it calls has to be added before.
     pub fn add(&mut self, name: &str, file: File, section: &str, letters: &[(char, &str)]) {
-        if self.names.insert(name.to_string()) {
+        let text = || {
             let template = find_section(FILES[file as usize], section);
-            let text = expand(template, self.qualifiers, letters);
-            self.functions.push(text);
+            expand(template, self.qualifiers, letters)
+        };
+        if self.names.contains(name) {
+            debug_assert!(
+                self.functions.contains(&text()),
+                "two functions of the prelude are called {name}"
+            );
+            return;
         }
+        self.functions.push(text());
+        self.names.insert(name.to_string());
     }
 
     /// The top of a source file.

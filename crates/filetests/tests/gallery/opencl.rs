@@ -4,22 +4,29 @@
 //! sub-groups, whose links are shuffles, and one without, whose links go through the memory of blocks. Elsewhere the test runs on what
 //! there is and says what is missing; `SYSTOLA_OPENCL_DEVICES=0` leaves it out.
 //!
-//! Compilers of OpenCL take long. So every file of the gallery runs on both, its first mapping and a sample of the others; the sample is
-//! drawn by the names, the same in every run.
+//! Compilers of OpenCL take long. All mappings run with sub-groups. Without them every file of the gallery runs, its first mapping and a
+//! sample of the others, which is drawn by the names, the same in every run.
 
 use std::time::Instant;
 
 use systola::opencl::compile_opencl;
 use systola::rt::opencl::{DeviceInfo, devices};
 use systola::{OpenClCompiled, OpenClOptions};
-use systola_filetests::gallery::File;
+use systola_driver::opencl::links::through_memory;
+use systola_driver::opencl::together::all_warps_meet;
+use systola_driver::opencl::{Features, Links};
+use systola_driver::{Fix, lower, opencl_machine};
+use systola_filetests::gallery::{self, File};
+use systola_filetests::reference;
 use systola_filetests::tensor::Params;
-use systola_interp::Arrays;
+use systola_interp::kernel::{Options, run_kernel_program};
+use systola_interp::{Arrays, run_system};
 use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
 
-use crate::suite::{Seen, Target, run_suite_alone};
+use crate::suite::{Seen, Target, differs, run_suite_alone};
+use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
 struct OpenCl {
     device: usize,
@@ -91,6 +98,15 @@ impl Target for OpenCl {
     }
 }
 
+/// PoCL compiles each of these for more than a quarter of a minute.
+const SLOW: [(&str, &str); 5] = [
+    ("conv2d/same.ure", "half"),
+    ("conv2d/same.ure", "halves"),
+    ("linear-algebra/matmul_core.ure", "blocks"),
+    ("linear-algebra/matmul_core.ure", "squares"),
+    ("stencil/drift2d.ure", "small"),
+];
+
 /// Says what takes long.
 fn told(what: &str, start: Instant) {
     let seconds = start.elapsed().as_secs_f64();
@@ -136,7 +152,7 @@ fn check(seen: &Seen, files: usize) {
 }
 
 fn all_files() -> usize {
-    systola_filetests::gallery::files().len()
+    gallery::files().len()
 }
 
 #[test]
@@ -147,7 +163,7 @@ fn sub_groups_compute_what_the_systems_compute() {
     let seen = run_suite_alone(&OpenCl {
         device,
         lanes: &[8, 16, 32],
-        one_of: 2,
+        one_of: 1,
         left_out: &[],
     });
     check(&seen, all_files());
@@ -161,8 +177,58 @@ fn links_through_memory_compute_what_the_systems_compute() {
     let seen = run_suite_alone(&OpenCl {
         device,
         lanes: &[8, 16],
-        one_of: 4,
-        left_out: &[("stencil/drift2d.ure", "small")],
+        one_of: 3,
+        left_out: &SLOW,
     });
     check(&seen, all_files());
+}
+
+/// What goes through memory, with waits that all warps come by, is still the same kernel: in the interpreter too, which also finds
+/// races and checks every access.
+#[test]
+fn links_through_memory_are_the_same_kernel() {
+    let features = Features {
+        links: Links::Local,
+        ..Features::usual()
+    };
+    let machine = opencl_machine(&features, 8, 32 << 10);
+    let mut rewritten = 0;
+    for file in gallery::files() {
+        let module = parse(&file);
+        let Some(mapping) = module.mappings.last() else {
+            continue;
+        };
+        let system = system(&module, &mapping.system);
+        let reference = reference::find(&file.path, &system.name).expect("a reference");
+        let all = sizes(&reference, system, None);
+        let Some(params) = all.iter().nth(all.len() / 2) else {
+            continue;
+        };
+        let named = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
+        let lowered = lower(&module, mapping, &named.collect(), &Fix::Nothing, &machine);
+        let Ok(lowered) = lowered else { continue };
+        let values = ordered(system, params);
+        let inputs = to_interp(system, &seeded(&reference, params));
+        let want = run_system(system, &values, &inputs).expect("a legal system");
+        for in_branches in [true, false] {
+            let mut program = lowered.program.clone();
+            for kernel in &mut program.kernels {
+                let links = kernel.shared.len();
+                let made = all_warps_meet(through_memory(kernel), in_branches, links);
+                let made = made.expect("it can be written");
+                rewritten += usize::from(made != *kernel);
+                *kernel = made;
+            }
+            let context = format!("{}: {} at {params:?}", file.path, mapping.name);
+            assert_eq!(
+                program.verify(),
+                Vec::<String>::new(),
+                "{context}\n{program}"
+            );
+            let got = run_kernel_program(&program, &values, &inputs, &Options::default());
+            let got = got.unwrap_or_else(|e| panic!("{context}: {e}\n{program}"));
+            assert_eq!(differs(&got.outputs, &want), None, "{context}\n{program}");
+        }
+    }
+    assert!(rewritten > 40, "{rewritten}");
 }
