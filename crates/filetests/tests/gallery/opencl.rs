@@ -177,7 +177,7 @@ fn links_through_memory_compute_what_the_systems_compute() {
     let seen = run_suite_alone(&OpenCl {
         device,
         lanes: &[8, 16],
-        one_of: 3,
+        one_of: 4,
         left_out: &SLOW,
     });
     check(&seen, all_files());
