@@ -2,7 +2,7 @@
 //!
 //! What they have in common is here: coordinates of blocks ([`grid`]), accesses of a lane ([`memory`]), operators and
 //! moves between lanes ([`value`]), where the threads of a warp wait for each other ([`order`]), what lies in
-//! constant memory ([`constant`]) and in that of a block ([`shared`]), how many registers a thread needs ([`pressure`]). A
+//! constant memory ([`constant`]) and in that of a block ([`shared`]), how many registers a thread needs ([`mod@pressure`]). A
 //! [`Language`] says the rest: words, and functions of its own.
 //!
 //! Each kernel becomes one function of the arguments that it uses ([`DeviceEntry::arguments`]): buffers by the address of

@@ -1,7 +1,7 @@
 //! What runs on all devices that have a memory of their own have in common.
 //!
 //! A [`Driver`] says how memory, queues and kernels of one kind of device are reached. On top of it stand the memory that is kept
-//! ([`gpu`], `pool`), arrays that stay on the device ([`DeviceArray`]), programs ([`DeviceProgram`]) and their runs.
+//! ([`Gpu`], `pool`), arrays that stay on the device ([`DeviceArray`]), programs ([`DeviceProgram`]) and their runs.
 
 pub(crate) mod array;
 pub(crate) mod driver;
@@ -13,7 +13,7 @@ mod source;
 pub(crate) mod width;
 
 pub use array::DeviceArray;
-pub use driver::Driver;
+pub use driver::{Driver, Queue};
 pub use gpu::Gpu;
 pub use program::DeviceProgram;
 pub use source::{DeviceKernel, DeviceSource, KernelArgument, SharedPart};

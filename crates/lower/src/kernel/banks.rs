@@ -182,42 +182,30 @@ impl<'k> Sample<'k> {
     fn list(&mut self, list: &[Stmt]) -> Result<i128, Overflow> {
         let mut sum = 0i128;
         for stmt in list {
-            let here = match stmt {
-                Stmt::For {
-                    var,
-                    lo,
-                    hi,
-                    step,
-                    body,
-                } => self.turns(*var, lo, hi, *step, body)?,
-                Stmt::If {
-                    cond,
-                    then,
-                    otherwise,
-                } => {
-                    let holds = cond.eval(&self.sizes, &self.at)?;
-                    self.list(if holds { then } else { otherwise })?
+            let here = if let Stmt::For {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } = stmt
+            {
+                self.turns(*var, lo, hi, *step, body)?
+            } else if let Stmt::If {
+                cond,
+                then,
+                otherwise,
+            } = stmt
+            {
+                let holds = cond.eval(&self.sizes, &self.at)?;
+                self.list(if holds { then } else { otherwise })?
+            } else {
+                let effects = stmt.effects();
+                let mut passes = 0;
+                for (access, width) in effects.read.into_iter().chain(effects.write) {
+                    passes += self.access(access, width)?;
                 }
-                Stmt::Let(..)
-                | Stmt::Set(..)
-                | Stmt::LoadWide { .. }
-                | Stmt::Store { .. }
-                | Stmt::StoreWide { .. }
-                | Stmt::Copy { .. }
-                | Stmt::CommitCopies
-                | Stmt::WaitCopies { .. }
-                | Stmt::Barrier
-                | Stmt::Signal { .. }
-                | Stmt::Await { .. }
-                | Stmt::Ticket { .. }
-                | Stmt::Comment(_) => {
-                    let effects = stmt.effects();
-                    let mut passes = 0;
-                    for (access, width) in effects.read.into_iter().chain(effects.write) {
-                        passes += self.access(access, width)?;
-                    }
-                    passes
-                }
+                passes
             };
             sum = sum.checked_add(here).ok_or(Overflow)?;
         }

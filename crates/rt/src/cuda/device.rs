@@ -140,33 +140,6 @@ impl Driver for Cuda {
         Stream::new(self.context)
     }
 
-    fn wait(&self, queue: &Stream) -> Result<(), Error> {
-        queue.wait()
-    }
-
-    fn upload(&self, queue: &Stream, to: Place, from: &[u8]) -> Result<(), Error> {
-        queue.upload(to, from)
-    }
-
-    fn download(&self, queue: &Stream, to: &mut [u8], from: Place) -> Result<(), Error> {
-        queue.download(to, from)
-    }
-
-    fn copy(&self, queue: &Stream, to: Place, from: Place, bytes: usize) -> Result<(), Error> {
-        queue.copy(to, from, bytes)
-    }
-
-    fn fill(
-        &self,
-        queue: &Stream,
-        to: Place,
-        size: usize,
-        n: usize,
-        element: [u8; 8],
-    ) -> Result<(), Error> {
-        queue.fill(to, size, n, element)
-    }
-
     fn moment(&self, queue: &Stream) -> Result<Event, Error> {
         let event = Event::new(self.context)?;
         event.record(queue)?;

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 
 use super::device::DeviceInfo;
+use crate::device::driver::Queue;
 use crate::error::Error;
 
 /// What the driver says of a call.
@@ -249,98 +250,6 @@ impl Stream {
         Ok(Stream { context, handle })
     }
 
-    /// Waits until all is done that was asked for.
-    pub(crate) fn wait(&self) -> Result<(), Error> {
-        self.context.enter()?;
-        // SAFETY: the stream lives.
-        let result = unsafe { sys::cuStreamSynchronize(self.handle) };
-        succeed("run the kernels", result)
-    }
-
-    /// Copies bytes to the device and waits.
-    pub(crate) fn upload(&self, to: Place, from: &[u8]) -> Result<(), Error> {
-        assert!(from.len() <= to.bytes, "the place is large enough");
-        if from.is_empty() {
-            return Ok(());
-        }
-        self.context.enter()?;
-        // SAFETY: there is room, and the bytes are there until the wait is over.
-        let result = unsafe {
-            sys::cuMemcpyHtoDAsync_v2(to.start, from.as_ptr().cast(), from.len(), self.handle)
-        };
-        succeed("copy to the device", result)?;
-        self.wait()
-    }
-
-    /// Copies bytes from the device and waits.
-    pub(crate) fn download(&self, to: &mut [u8], from: Place) -> Result<(), Error> {
-        assert!(to.len() <= from.bytes, "the place is large enough");
-        if to.is_empty() {
-            return Ok(());
-        }
-        self.context.enter()?;
-        // SAFETY: so much is there, and the bytes are there until the wait is over.
-        let result = unsafe {
-            sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from.start, to.len(), self.handle)
-        };
-        succeed("copy from the device", result)?;
-        self.wait()
-    }
-
-    /// Copies so many bytes on the device, in order.
-    pub(crate) fn copy(&self, to: Place, from: Place, bytes: usize) -> Result<(), Error> {
-        assert!(
-            bytes <= to.bytes.min(from.bytes),
-            "the places are large enough"
-        );
-        assert!(!to.overlaps(from), "the places are apart");
-        if bytes == 0 {
-            return Ok(());
-        }
-        self.context.enter()?;
-        // SAFETY: both have so much.
-        let result = unsafe { sys::cuMemcpyDtoDAsync_v2(to.start, from.start, bytes, self.handle) };
-        succeed("copy on the device", result)
-    }
-
-    /// Makes n elements of so many bytes this one, in order.
-    pub(crate) fn fill(
-        &self,
-        to: Place,
-        size: usize,
-        n: usize,
-        element: [u8; 8],
-    ) -> Result<(), Error> {
-        assert!(size * n <= to.bytes, "the place is large enough");
-        if n == 0 {
-            return Ok(());
-        }
-        let to = to.start;
-        self.context.enter()?;
-        let [a, b, c, d, e, f, g, h] = element;
-        let low = u32::from_ne_bytes([a, b, c, d]);
-        let high = u32::from_ne_bytes([e, f, g, h]);
-        // SAFETY: there is room.
-        let result = unsafe {
-            match size {
-                1 => sys::cuMemsetD8Async(to, a, n, self.handle),
-                2 => sys::cuMemsetD16Async(to, u16::from_ne_bytes([a, b]), n, self.handle),
-                4 => sys::cuMemsetD32Async(to, low, n, self.handle),
-                8 if low == high => sys::cuMemsetD32Async(to, low, 2 * n, self.handle),
-                8 => {
-                    // Two columns of halves.
-                    let half = |to, with| sys::cuMemsetD2D32Async(to, 8, with, 1, n, self.handle);
-                    match half(to, low) {
-                        CUresult::CUDA_SUCCESS => half(to + 4, high),
-                        failed => failed,
-                    }
-                }
-                other => unreachable!("no element has {other} bytes"),
-            }
-        };
-        succeed("fill memory", result)
-    }
-
     /// Launches blocks of a kernel, in order. The arguments are those that the back end wrote the kernel for.
     pub(crate) fn launch(
         &self,
@@ -373,6 +282,89 @@ impl Stream {
             )
         };
         succeed("launch a kernel", result)
+    }
+}
+
+impl Queue<Place> for Stream {
+    fn wait(&self) -> Result<(), Error> {
+        self.context.enter()?;
+        // SAFETY: the stream lives.
+        let result = unsafe { sys::cuStreamSynchronize(self.handle) };
+        succeed("run the kernels", result)
+    }
+
+    fn upload(&self, to: Place, from: &[u8]) -> Result<(), Error> {
+        assert!(from.len() <= to.bytes, "the place is large enough");
+        if from.is_empty() {
+            return Ok(());
+        }
+        self.context.enter()?;
+        // SAFETY: there is room, and the bytes are there until the wait is over.
+        let result = unsafe {
+            sys::cuMemcpyHtoDAsync_v2(to.start, from.as_ptr().cast(), from.len(), self.handle)
+        };
+        succeed("copy to the device", result)?;
+        self.wait()
+    }
+
+    fn download(&self, to: &mut [u8], from: Place) -> Result<(), Error> {
+        assert!(to.len() <= from.bytes, "the place is large enough");
+        if to.is_empty() {
+            return Ok(());
+        }
+        self.context.enter()?;
+        // SAFETY: so much is there, and the bytes are there until the wait is over.
+        let result = unsafe {
+            sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from.start, to.len(), self.handle)
+        };
+        succeed("copy from the device", result)?;
+        self.wait()
+    }
+
+    fn copy(&self, to: Place, from: Place, bytes: usize) -> Result<(), Error> {
+        assert!(
+            bytes <= to.bytes.min(from.bytes),
+            "the places are large enough"
+        );
+        assert!(!to.overlaps(from), "the places are apart");
+        if bytes == 0 {
+            return Ok(());
+        }
+        self.context.enter()?;
+        // SAFETY: both have so much.
+        let result = unsafe { sys::cuMemcpyDtoDAsync_v2(to.start, from.start, bytes, self.handle) };
+        succeed("copy on the device", result)
+    }
+
+    fn fill(&self, to: Place, size: usize, n: usize, element: [u8; 8]) -> Result<(), Error> {
+        assert!(size * n <= to.bytes, "the place is large enough");
+        if n == 0 {
+            return Ok(());
+        }
+        let to = to.start;
+        self.context.enter()?;
+        let [a, b, c, d, e, f, g, h] = element;
+        let low = u32::from_ne_bytes([a, b, c, d]);
+        let high = u32::from_ne_bytes([e, f, g, h]);
+        // SAFETY: there is room.
+        let result = unsafe {
+            match size {
+                1 => sys::cuMemsetD8Async(to, a, n, self.handle),
+                2 => sys::cuMemsetD16Async(to, u16::from_ne_bytes([a, b]), n, self.handle),
+                4 => sys::cuMemsetD32Async(to, low, n, self.handle),
+                8 if low == high => sys::cuMemsetD32Async(to, low, 2 * n, self.handle),
+                8 => {
+                    // Two columns of halves.
+                    let half = |to, with| sys::cuMemsetD2D32Async(to, 8, with, 1, n, self.handle);
+                    match half(to, low) {
+                        CUresult::CUDA_SUCCESS => half(to + 4, high),
+                        failed => failed,
+                    }
+                }
+                other => unreachable!("no element has {other} bytes"),
+            }
+        };
+        succeed("fill memory", result)
     }
 }
 

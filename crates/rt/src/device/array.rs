@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use systola_ir::Scalar;
 
-use super::driver::Driver;
+use super::driver::{Driver, Queue};
 use super::gpu::Gpu;
 use crate::aligned::AlignedBytes;
 use crate::buffer::{View, ViewMut};
@@ -41,7 +41,7 @@ impl<D: Driver> DeviceArray<D> {
     /// A copy of an array of the host.
     pub fn from_view(gpu: &Arc<Gpu<D>>, view: &View<'_>) -> Result<DeviceArray<D>, Error> {
         let array = DeviceArray::new(gpu, view.ty(), view.shape())?;
-        gpu.with_queue(|queue| upload(gpu, queue, array.place, view))?;
+        gpu.with_queue(|queue| upload(queue, array.place, view))?;
         Ok(array)
     }
 
@@ -98,7 +98,7 @@ impl<D: Driver> DeviceArray<D> {
             });
         }
         self.gpu
-            .with_queue(|queue| download(&self.gpu, queue, view, self.place))
+            .with_queue(|queue| download(queue, view, self.place))
     }
 
     /// Copies another array of this device with as many bytes, so many times in a row; the seconds of each copy.
@@ -115,10 +115,10 @@ impl<D: Driver> DeviceArray<D> {
             let mut moments = Vec::new();
             for _ in 0..times {
                 let begin = driver.moment(queue)?;
-                driver.copy(queue, self.place, other.place, other.bytes())?;
+                queue.copy(self.place, other.place, other.bytes())?;
                 moments.push((begin, driver.moment(queue)?));
             }
-            driver.wait(queue)?;
+            queue.wait()?;
             let between = moments.iter();
             between
                 .map(|(begin, end)| driver.seconds(begin, end))
@@ -142,33 +142,26 @@ impl<D: Driver> fmt::Debug for DeviceArray<D> {
 }
 
 /// Copies an array of the host to memory that was allocated for it.
-pub(super) fn upload<D: Driver>(
-    gpu: &Gpu<D>,
-    queue: &D::Queue,
-    to: D::Place,
-    view: &View<'_>,
-) -> Result<(), Error> {
+pub(super) fn upload<P>(queue: &impl Queue<P>, to: P, view: &View<'_>) -> Result<(), Error> {
     if view.is_dense() {
-        return gpu.driver.upload(queue, to, bytes_of_view(view));
+        return queue.upload(to, bytes_of_view(view));
     }
     let mut packed = AlignedBytes::zeroed(view.layout.len() * size(view.ty), "an array")?;
     gather(view, &mut packed);
-    gpu.driver.upload(queue, to, bytes_of(&packed))
+    queue.upload(to, bytes_of(&packed))
 }
 
 /// Copies memory of the device to an array of the host.
-pub(super) fn download<D: Driver>(
-    gpu: &Gpu<D>,
-    queue: &D::Queue,
+pub(super) fn download<P>(
+    queue: &impl Queue<P>,
     view: &mut ViewMut<'_>,
-    from: D::Place,
+    from: P,
 ) -> Result<(), Error> {
     if view.is_dense() {
-        return gpu.driver.download(queue, bytes_of_view_mut(view), from);
+        return queue.download(bytes_of_view_mut(view), from);
     }
     let mut packed = AlignedBytes::zeroed(view.layout.len() * size(view.ty), "an array")?;
-    gpu.driver
-        .download(queue, bytes_of_mut(&mut packed), from)?;
+    queue.download(bytes_of_mut(&mut packed), from)?;
     scatter(&packed, view);
     Ok(())
 }

@@ -7,7 +7,7 @@ use super::width::Width;
 use crate::compile::{Note, Origin};
 use crate::error::Error;
 
-/// A device that was opened. What is asked for on a queue is done in order; only what says so waits.
+/// A device that was opened.
 pub trait Driver: fmt::Debug + Sized + 'static {
     /// What is known of the device.
     type Info: fmt::Debug;
@@ -17,7 +17,7 @@ pub trait Driver: fmt::Debug + Sized + 'static {
     /// Where an array lies. By itself it promises nothing: whoever hands one to a queue holds the memory it was taken
     /// from until the queue was waited for.
     type Place: Copy + fmt::Debug;
-    type Queue: fmt::Debug;
+    type Queue: Queue<Self::Place> + fmt::Debug;
     /// A moment in the work of a queue.
     type Moment;
     /// Loaded machine code.
@@ -39,34 +39,6 @@ pub trait Driver: fmt::Debug + Sized + 'static {
     fn shared_per_block(&self) -> u64;
 
     fn queue(&self) -> Result<Self::Queue, Error>;
-
-    /// Waits until all is done that was asked for.
-    fn wait(&self, queue: &Self::Queue) -> Result<(), Error>;
-
-    /// Copies bytes to the device and waits.
-    fn upload(&self, queue: &Self::Queue, to: Self::Place, from: &[u8]) -> Result<(), Error>;
-
-    /// Copies bytes from the device and waits.
-    fn download(&self, queue: &Self::Queue, to: &mut [u8], from: Self::Place) -> Result<(), Error>;
-
-    /// Copies so many bytes on the device.
-    fn copy(
-        &self,
-        queue: &Self::Queue,
-        to: Self::Place,
-        from: Self::Place,
-        bytes: usize,
-    ) -> Result<(), Error>;
-
-    /// Makes n elements of so many bytes this one.
-    fn fill(
-        &self,
-        queue: &Self::Queue,
-        to: Self::Place,
-        size: usize,
-        n: usize,
-        element: [u8; 8],
-    ) -> Result<(), Error>;
 
     fn moment(&self, queue: &Self::Queue) -> Result<Self::Moment, Error>;
 
@@ -90,6 +62,24 @@ pub trait Driver: fmt::Debug + Sized + 'static {
         code: &Self::Code,
         launch: &Launch<'_, Self::Place>,
     ) -> Result<(), Error>;
+}
+
+/// What is asked for is done in order; only what says so waits.
+pub trait Queue<P> {
+    /// Waits until all is done that was asked for.
+    fn wait(&self) -> Result<(), Error>;
+
+    /// Copies bytes to the device and waits.
+    fn upload(&self, to: P, from: &[u8]) -> Result<(), Error>;
+
+    /// Copies bytes from the device and waits.
+    fn download(&self, to: &mut [u8], from: P) -> Result<(), Error>;
+
+    /// Copies so many bytes on the device.
+    fn copy(&self, to: P, from: P, bytes: usize) -> Result<(), Error>;
+
+    /// Makes n elements of so many bytes this one.
+    fn fill(&self, to: P, size: usize, n: usize, element: [u8; 8]) -> Result<(), Error>;
 }
 
 /// Code, and where it came from.

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::driver::Driver;
+use super::driver::{Driver, Queue};
 use super::pool::Pool;
 use crate::error::Error;
 
@@ -73,7 +73,7 @@ impl<D: Driver> Gpu<D> {
         };
         let done = work(&queue);
         // What failed in the middle may still be running.
-        let waited = self.driver.wait(&queue);
+        let waited = queue.wait();
         if waited.is_ok() {
             kept().push(queue);
         }

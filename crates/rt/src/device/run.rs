@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError};
 use systola_ir::kernel::BufferKind;
 
 use super::array::{DeviceArray, download, upload};
-use super::driver::{Driver, Launch, Word};
+use super::driver::{Driver, Launch, Queue, Word};
 use super::gpu::Gpu;
 use super::program::{DeviceProgram, Loaded};
 use super::source::KernelArgument;
@@ -146,7 +146,7 @@ impl<D: Driver> Run<'_, D> {
                 })?;
                 moments.push((begin, gpu.driver.moment(queue)?));
             }
-            gpu.driver.wait(queue)?;
+            queue.wait()?;
             for (begin, end) in &moments {
                 stats.kernel_seconds = gpu.driver.seconds(begin, end)?;
                 seconds.push(stats.kernel_seconds);
@@ -154,7 +154,7 @@ impl<D: Driver> Run<'_, D> {
             if let Given::Host { outputs, .. } = given {
                 for (place, bound) in places.iter().zip(&self.bound) {
                     if let Bound::Output(n) = bound {
-                        download(gpu, queue, &mut outputs[*n].1, *place)?;
+                        download(queue, &mut outputs[*n].1, *place)?;
                     }
                 }
             }
@@ -195,17 +195,16 @@ impl<D: Driver> Run<'_, D> {
         places: &[D::Place],
         queue: &D::Queue,
     ) -> Result<(), Error> {
-        let gpu = &self.owner.gpu;
         let buffers = self.owner.program.buffers.iter().zip(places);
         for (at, (buffer, place)) in buffers.enumerate() {
             let (n, size) = (self.layouts[at].len(), size(buffer.ty));
             match (&buffer.kind, self.bound[at], given) {
                 (BufferKind::Input { .. }, Bound::Input(k), Given::Host { inputs, .. }) => {
-                    upload(gpu, queue, *place, &inputs[k].1)?;
+                    upload(queue, *place, &inputs[k].1)?;
                 }
                 (BufferKind::Input { .. }, Bound::Input(_), Given::Device { .. }) => {
                     if let Some(constant) = self.constant(at) {
-                        gpu.driver.copy(queue, constant, *place, n * size)?;
+                        queue.copy(constant, *place, n * size)?;
                     }
                 }
                 (BufferKind::Input { .. }, Bound::Own | Bound::Output(_), _) => {
@@ -214,11 +213,11 @@ impl<D: Driver> Run<'_, D> {
                 (BufferKind::Output { fill }, Bound::Output(k), _) => match (fill, given) {
                     (Some(literal), _) => {
                         let element = encode(buffer.ty, *literal);
-                        gpu.driver.fill(queue, *place, size, n, element)?;
+                        queue.fill(*place, size, n, element)?;
                     }
                     // An element that no launch writes keeps its value.
                     (None, Given::Host { outputs, .. }) => {
-                        upload(gpu, queue, *place, &outputs[k].1.as_view())?;
+                        upload(queue, *place, &outputs[k].1.as_view())?;
                     }
                     (None, Given::Device { .. }) => {}
                 },
@@ -227,7 +226,7 @@ impl<D: Driver> Run<'_, D> {
                 }
                 (BufferKind::Temporary, ..) => {}
                 (BufferKind::Flags, ..) => {
-                    gpu.driver.fill(queue, *place, 1, n * size, [0; 8])?;
+                    queue.fill(*place, 1, n * size, [0; 8])?;
                 }
             }
         }
@@ -254,7 +253,7 @@ impl<D: Driver> Run<'_, D> {
                 got: table.len() / size,
             });
         }
-        self.owner.gpu.driver.upload(queue, to, bytes_of(table))
+        queue.upload(to, bytes_of(table))
     }
 }
 

@@ -113,33 +113,6 @@ impl Driver for OpenCl {
         Queue::new(&self.context, self.device.0)
     }
 
-    fn wait(&self, queue: &Queue) -> Result<(), Error> {
-        queue.wait()
-    }
-
-    fn upload(&self, queue: &Queue, to: Place, from: &[u8]) -> Result<(), Error> {
-        queue.upload(to, from)
-    }
-
-    fn download(&self, queue: &Queue, to: &mut [u8], from: Place) -> Result<(), Error> {
-        queue.download(to, from)
-    }
-
-    fn copy(&self, queue: &Queue, to: Place, from: Place, bytes: usize) -> Result<(), Error> {
-        queue.copy(to, from, bytes)
-    }
-
-    fn fill(
-        &self,
-        queue: &Queue,
-        to: Place,
-        size: usize,
-        n: usize,
-        element: [u8; 8],
-    ) -> Result<(), Error> {
-        queue.fill(to, size, n, element)
-    }
-
     fn moment(&self, queue: &Queue) -> Result<Event, Error> {
         queue.moment()
     }

@@ -11,7 +11,7 @@ use opencl_sys::{
 };
 
 use super::api::{call, succeed};
-use crate::device::driver::Word;
+use crate::device::driver::{self, Word};
 use crate::device::width::Width;
 use crate::error::Error;
 
@@ -192,99 +192,6 @@ impl Queue {
         .map(Queue)
     }
 
-    /// Waits until all is done that was asked for.
-    pub(super) fn wait(&self) -> Result<(), Error> {
-        // SAFETY: the queue lives.
-        succeed("run the kernels", unsafe { call!(clFinish(self.0)) })
-    }
-
-    pub(super) fn upload(&self, to: Place, from: &[u8]) -> Result<(), Error> {
-        assert!(from.len() <= to.bytes, "the place is large enough");
-        if from.is_empty() {
-            return Ok(());
-        }
-        let start = from.as_ptr().cast::<c_void>();
-        // SAFETY: there is room, and the call returns when the bytes were read.
-        let status = unsafe {
-            call!(clEnqueueWriteBuffer(
-                self.0,
-                to.handle,
-                cl::CL_TRUE,
-                0,
-                from.len(),
-                start,
-                0,
-                null(),
-                null_mut()
-            ))
-        };
-        succeed("copy to the device", status)
-    }
-
-    pub(super) fn download(&self, to: &mut [u8], from: Place) -> Result<(), Error> {
-        assert!(to.len() <= from.bytes, "the place is large enough");
-        if to.is_empty() {
-            return Ok(());
-        }
-        let start = to.as_mut_ptr().cast::<c_void>();
-        // SAFETY: so much is there, and the call returns when the bytes were written.
-        let status = unsafe {
-            call!(clEnqueueReadBuffer(
-                self.0,
-                from.handle,
-                cl::CL_TRUE,
-                0,
-                to.len(),
-                start,
-                0,
-                null(),
-                null_mut()
-            ))
-        };
-        succeed("copy from the device", status)
-    }
-
-    pub(super) fn copy(&self, to: Place, from: Place, bytes: usize) -> Result<(), Error> {
-        assert!(
-            bytes <= to.bytes.min(from.bytes),
-            "the places are large enough"
-        );
-        assert!(!to.overlaps(from), "the places are apart");
-        if bytes == 0 {
-            return Ok(());
-        }
-        // SAFETY: both have so much.
-        let status = unsafe {
-            call!(clEnqueueCopyBuffer(
-                self.0,
-                from.handle,
-                to.handle,
-                0,
-                0,
-                bytes,
-                0,
-                null(),
-                null_mut()
-            ))
-        };
-        succeed("copy on the device", status)
-    }
-
-    pub(super) fn fill(
-        &self,
-        to: Place,
-        size: usize,
-        n: usize,
-        element: [u8; 8],
-    ) -> Result<(), Error> {
-        assert!(size * n <= to.bytes, "the place is large enough");
-        if n == 0 {
-            return Ok(());
-        }
-        let status = self.fill_status(to.handle, size, size * n, element);
-        succeed("fill memory", status)
-    }
-
     fn fill_status(&self, to: cl_mem, size: usize, bytes: usize, element: [u8; 8]) -> cl_int {
         let pattern = element.as_ptr().cast::<c_void>();
         // SAFETY: there is room, and the pattern is copied before the call returns.
@@ -337,6 +244,94 @@ impl Queue {
             ))
         };
         succeed("launch a kernel", status)
+    }
+}
+
+impl driver::Queue<Place> for Queue {
+    fn wait(&self) -> Result<(), Error> {
+        // SAFETY: the queue lives.
+        succeed("run the kernels", unsafe { call!(clFinish(self.0)) })
+    }
+
+    fn upload(&self, to: Place, from: &[u8]) -> Result<(), Error> {
+        assert!(from.len() <= to.bytes, "the place is large enough");
+        if from.is_empty() {
+            return Ok(());
+        }
+        let start = from.as_ptr().cast::<c_void>();
+        // SAFETY: there is room, and the call returns when the bytes were read.
+        let status = unsafe {
+            call!(clEnqueueWriteBuffer(
+                self.0,
+                to.handle,
+                cl::CL_TRUE,
+                0,
+                from.len(),
+                start,
+                0,
+                null(),
+                null_mut()
+            ))
+        };
+        succeed("copy to the device", status)
+    }
+
+    fn download(&self, to: &mut [u8], from: Place) -> Result<(), Error> {
+        assert!(to.len() <= from.bytes, "the place is large enough");
+        if to.is_empty() {
+            return Ok(());
+        }
+        let start = to.as_mut_ptr().cast::<c_void>();
+        // SAFETY: so much is there, and the call returns when the bytes were written.
+        let status = unsafe {
+            call!(clEnqueueReadBuffer(
+                self.0,
+                from.handle,
+                cl::CL_TRUE,
+                0,
+                to.len(),
+                start,
+                0,
+                null(),
+                null_mut()
+            ))
+        };
+        succeed("copy from the device", status)
+    }
+
+    fn copy(&self, to: Place, from: Place, bytes: usize) -> Result<(), Error> {
+        assert!(
+            bytes <= to.bytes.min(from.bytes),
+            "the places are large enough"
+        );
+        assert!(!to.overlaps(from), "the places are apart");
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: both have so much.
+        let status = unsafe {
+            call!(clEnqueueCopyBuffer(
+                self.0,
+                from.handle,
+                to.handle,
+                0,
+                0,
+                bytes,
+                0,
+                null(),
+                null_mut()
+            ))
+        };
+        succeed("copy on the device", status)
+    }
+
+    fn fill(&self, to: Place, size: usize, n: usize, element: [u8; 8]) -> Result<(), Error> {
+        assert!(size * n <= to.bytes, "the place is large enough");
+        if n == 0 {
+            return Ok(());
+        }
+        let status = self.fill_status(to.handle, size, size * n, element);
+        succeed("fill memory", status)
     }
 }
 
