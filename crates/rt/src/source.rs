@@ -30,14 +30,17 @@ impl ScratchPart {
     pub const ALIGN: u64 = 64;
 
     fn size(&self, params: &[i128]) -> Option<u64> {
-        let mut size = i128::from(self.bytes);
-        for extent in &self.extents {
-            size = size.checked_mul(extent.eval(params).ok()?.max(0))?;
-        }
-        u64::try_from(size)
-            .ok()?
-            .checked_next_multiple_of(Self::ALIGN)
+        array_bytes(&self.extents, self.bytes, params)?.checked_next_multiple_of(Self::ALIGN)
     }
+}
+
+/// Bytes of an array whose elements have so many, at these sizes.
+pub(crate) fn array_bytes(extents: &[Poly], element: u64, params: &[i128]) -> Option<u64> {
+    let mut size = i128::from(element);
+    for extent in extents {
+        size = size.checked_mul(extent.eval(params).ok()?.max(0))?;
+    }
+    u64::try_from(size).ok()
 }
 
 /// Bytes of per-thread memory that the parts need.

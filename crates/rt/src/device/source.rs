@@ -3,6 +3,7 @@
 use systola_ir::Poly;
 
 use crate::error::Error;
+use crate::source::array_bytes;
 
 /// The text of a program of kernels, in the language of the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,13 +54,7 @@ impl SharedPart {
     pub const ALIGN: u64 = 16;
 
     fn size(&self, params: &[i128]) -> Option<u64> {
-        let mut size = i128::from(self.bytes);
-        for extent in &self.extents {
-            size = size.checked_mul(extent.eval(params).ok()?.max(0))?;
-        }
-        u64::try_from(size)
-            .ok()?
-            .checked_next_multiple_of(Self::ALIGN)
+        array_bytes(&self.extents, self.bytes, params)?.checked_next_multiple_of(Self::ALIGN)
     }
 }
 
