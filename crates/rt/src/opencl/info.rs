@@ -6,6 +6,7 @@
 )]
 
 use std::ffi::c_void;
+use std::sync::{Mutex, PoisonError};
 
 use opencl_sys::{self as cl, cl_device_id, cl_int, cl_platform_id, cl_uint};
 
@@ -66,8 +67,13 @@ pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
 }
 
 /// Every device with its platform, in the order of both.
+///
+/// One thread at a time: an implementation may find its devices while it is first asked for them, and show another
+/// thread devices that it knows nothing of yet. PoCL 3.1 does.
 pub(super) fn all_devices() -> Result<Vec<(cl_platform_id, cl_device_id)>, Error> {
+    static ASKING: Mutex<()> = Mutex::new(());
     api()?;
+    let _alone = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut found = Vec::new();
     for platform in platforms()? {
         let mut count = 0;
