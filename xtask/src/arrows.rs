@@ -40,6 +40,18 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "systola-explore",
+        &[
+            "affine",
+            "systola-ir",
+            "systola-lower",
+            "systola-interp",
+            "systola-rt",
+            "systola-driver",
+            "systola",
+        ],
+    ),
+    (
         "systola-cli",
         &[
             "affine",
@@ -50,6 +62,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "systola-rt",
             "systola-driver",
             "systola",
+            "systola-explore",
         ],
     ),
     (
@@ -63,6 +76,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "systola-interp",
             "systola-driver",
             "systola",
+            "systola-explore",
         ],
     ),
     ("xtask", &["systola-ir"]),
