@@ -55,5 +55,5 @@ pub use compile::{CompileOptions, Note, Origin};
 pub use cpu::{CpuProgram, RunOptions, Stats};
 pub use error::Error;
 pub use host_array::HostArray;
-pub use simd::Simd;
+pub use simd::{Simd, processor_name};
 pub use source::{ScratchPart, Source};
