@@ -3,6 +3,8 @@
 use systola::rt::{self, CacheOptions, RunOptions, cuda, opencl, processor_name};
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_driver::{Fix, Machine};
+use systola_explore::model::device::Number;
+use systola_explore::model::{Cpu, Device, Gpu};
 
 /// A target with its device.
 #[derive(Clone, Debug)]
@@ -36,12 +38,8 @@ impl Place {
     pub fn device(&self) -> String {
         match self {
             Place::Cpu(options, run) => {
-                let threads = match run.threads {
-                    0 => std::thread::available_parallelism().map_or(1, usize::from),
-                    n => n,
-                };
                 let name = processor_name();
-                let threads = match threads {
+                let threads = match threads_of(run) {
                     1 => "1 thread".to_string(),
                     n => format!("{n} threads"),
                 };
@@ -71,6 +69,31 @@ impl Place {
         }
     }
 
+    /// What the model is to know.
+    pub fn model(&self) -> Device {
+        match self {
+            Place::Cpu(_, run) => Device::Cpu(Cpu {
+                threads: Number::reported(threads_of(run) as f64),
+                vector_bytes: Number::reported(self.machine().vector_bytes.into()),
+                vector_registers: Number::reported(self.machine().registers as f64),
+                ..Cpu::default()
+            }),
+            Place::Cuda(_, info) => Device::Gpu(Gpu {
+                sms: Number::reported(info.multiprocessors.into()),
+                clock: Number::reported(f64::from(info.clock_khz) * 1e3),
+                ..Gpu::default()
+            }),
+            Place::OpenCl(_, info) if info.is_cpu => Device::Cpu(Cpu {
+                threads: Number::reported(info.compute_units.into()),
+                ..Cpu::default()
+            }),
+            Place::OpenCl(_, info) => Device::Gpu(Gpu {
+                sms: Number::reported(info.compute_units.into()),
+                ..Gpu::default()
+            }),
+        }
+    }
+
     pub fn fix(&self) -> &Fix {
         match self {
             Place::Cpu(options, _) => &options.fix,
@@ -86,5 +109,12 @@ impl Place {
             Place::Cuda(options, _) => options.compile.cache.as_ref(),
             Place::OpenCl(options, _) => options.compile.cache.as_ref(),
         }
+    }
+}
+
+fn threads_of(run: &RunOptions) -> usize {
+    match run.threads {
+        0 => std::thread::available_parallelism().map_or(1, usize::from),
+        n => n,
     }
 }

@@ -4,6 +4,7 @@
 //! user's. A model predicts the time of each from the kernels that it is lowered to. A search measures the few that matter.
 
 pub mod measure;
+pub mod model;
 pub mod problem;
 pub mod rank;
 pub mod report;

@@ -14,7 +14,6 @@ use systola_driver::Lowered;
 use systola_interp::Arrays;
 use systola_ir::system::System;
 
-use crate::problem::Problem;
 use crate::rank::Ranked;
 use crate::search::{Bench, Effort, Fault, Rank};
 
@@ -73,7 +72,6 @@ const HOPELESS: f64 = 32.0;
 
 /// Measures candidates of one problem on one target.
 pub(crate) struct Measurer<'s, 'a, T: Target> {
-    pub(crate) problem: &'s Problem<'a>,
     pub(crate) target: &'s T,
     pub(crate) ranked: &'s [Ranked],
     pub(crate) workers: &'s Workers<T::Code>,

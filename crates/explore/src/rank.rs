@@ -7,27 +7,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use systola_driver::Lowered;
-use systola_ir::kernel::Program;
 
 use crate::measure::STACK;
+use crate::model::{Device, Prediction, predict};
 use crate::problem::Problem;
 use crate::space::Candidate;
-
-/// What a model says of a design.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Predicted {
-    pub seconds: f64,
-    /// Of one thread, or vector registers of a processor.
-    pub registers: Option<u32>,
-    /// What the time is spent on.
-    pub limit: String,
-}
-
-/// What predicts times.
-pub trait Model: Sync {
-    /// None: it can not tell.
-    fn predict(&self, program: &Program, sizes: &[i128]) -> Option<Predicted>;
-}
 
 /// A candidate that was proved legal and lowered.
 #[derive(Clone, Debug)]
@@ -37,7 +21,8 @@ pub struct Ranked {
     pub given: bool,
     /// By Jo, Kim and Park: `SBM`.
     pub taxonomy: String,
-    pub predicted: Option<Predicted>,
+    /// None where the model can not tell.
+    pub predicted: Option<Prediction>,
 }
 
 impl Ranked {
@@ -63,7 +48,7 @@ pub fn rank(
     problem: &Problem<'_>,
     params: &[i128],
     candidates: Vec<(Candidate, bool)>,
-    model: &dyn Model,
+    model: &Device,
     end: Instant,
     stop: &AtomicBool,
 ) -> Ranking {
@@ -116,7 +101,7 @@ fn look_at(
     params: &[i128],
     candidate: &Candidate,
     given: bool,
-    model: &dyn Model,
+    model: &Device,
 ) -> Result<Ranked, Refusal> {
     let Lowered { checked, program } = problem.lower(&candidate.mapping).map_err(|found| {
         Refusal::Reason(found.first().map_or_else(String::new, ToString::to_string))
@@ -125,7 +110,7 @@ fn look_at(
         candidate: candidate.clone(),
         given,
         taxonomy: checked.report.name,
-        predicted: model.predict(&program, params),
+        predicted: predict(&program, params, model).ok(),
     })
 }
 

@@ -8,8 +8,9 @@ use systola::cpu::Error as RunError;
 
 use crate::measure::verify::{Evidence, Verifier, random_inputs};
 use crate::measure::{Measurer, STACK, Target, Workers};
+use crate::model::Device;
 use crate::problem::Problem;
-use crate::rank::{Model, Ranked, rank};
+use crate::rank::{Ranked, rank};
 use crate::report::{Design, Ended, Outcome, mark_front};
 use crate::search::{Board, Fault, Progress, Trial, choose};
 use crate::space::Candidate;
@@ -58,7 +59,7 @@ pub fn explore<T: Target>(
     params: &[i128],
     candidates: Vec<(Candidate, bool)>,
     target: &T,
-    model: &dyn Model,
+    model: &Device,
     options: &Options<'_>,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
@@ -99,7 +100,6 @@ pub fn explore<T: Target>(
                 .expect("a thread can be started");
         }
         let mut measurer = Measurer {
-            problem,
             target,
             ranked: &ranked,
             workers: &workers,
@@ -178,13 +178,13 @@ fn design(ranked: &Ranked, registers: &BTreeMap<usize, u32>, trial: Trial) -> De
         given: ranked.given,
         taxonomy: ranked.taxonomy.clone(),
         predicted: predicted.map(|p| p.seconds),
-        limit: predicted.map(|p| p.limit.clone()),
+        limit: predicted.map(|p| p.limit.to_string()),
         measured: trial.seconds,
         samples: trial.samples,
         registers: registers
             .get(&trial.rank)
             .copied()
-            .or(predicted.and_then(|p| p.registers)),
+            .or(predicted.map(|p| p.registers)),
         fault: trial.fault,
         on_front: false,
     }
