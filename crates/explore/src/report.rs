@@ -82,22 +82,29 @@ impl Outcome {
     }
 }
 
-/// Marks the designs that no other one beats in time and registers both.
+/// Marks the designs of the front.
 pub fn mark_front(designs: &mut [Design]) {
-    let facts: Vec<Option<(f64, u32)>> = designs
+    let facts: Vec<(f64, Option<u32>)> = designs
         .iter()
-        .map(|d| Some((d.measured?, d.registers?)))
+        .map(|d| (d.measured.unwrap_or(f64::INFINITY), d.registers))
         .collect();
-    for (n, design) in designs.iter_mut().enumerate() {
-        let Some((seconds, registers)) = facts[n] else {
-            design.on_front = false;
-            continue;
-        };
-        let beaten = facts.iter().flatten().any(|(s, r)| {
-            (*s < seconds && *r <= registers) || (*s <= seconds && *r < registers)
-        });
-        design.on_front = !beaten;
+    for (design, on_front) in designs.iter_mut().zip(front(&facts)) {
+        design.on_front = on_front;
     }
+}
+
+/// Of seconds and registers: those that no other one beats in both.
+pub fn front(facts: &[(f64, Option<u32>)]) -> Vec<bool> {
+    let beats = |(s, r): (f64, Option<u32>), (seconds, registers): (f64, u32)| {
+        r.is_some_and(|r| (s < seconds && r <= registers) || (s <= seconds && r < registers))
+    };
+    let on_front = |(seconds, registers): &(f64, Option<u32>)| match registers {
+        Some(registers) if seconds.is_finite() => {
+            !facts.iter().any(|other| beats(*other, (*seconds, *registers)))
+        }
+        Some(_) | None => false,
+    };
+    facts.iter().map(on_front).collect()
 }
 
 #[cfg(test)]
