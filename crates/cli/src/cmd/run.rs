@@ -40,7 +40,8 @@ pub struct Args {
     /// What runs
     #[arg(long, value_enum, default_value = "system")]
     target: Target,
-    /// The mapping; repeat it to choose one for each system of a program
+    /// The mapping; repeat it to choose one for each system of a program. Without it compiled targets take the best that
+    /// `systola explore` found, or else what the model expects to be
     #[arg(long = "map", value_name = "NAME")]
     maps: Vec<String>,
     /// Which system, where a file has several
