@@ -65,10 +65,14 @@ pub fn choose(
         });
     };
     let seconds = best.predicted_seconds().unwrap_or_default();
-    say(system, &best.candidate.mapping.name, &format!(
-        "the model's choice of {many}, {} predicted; `systola explore` measures",
-        duration(seconds)
-    ));
+    say(
+        system,
+        &best.candidate.mapping.name,
+        &format!(
+            "the model's choice of {many}, {} predicted; `systola explore` measures",
+            duration(seconds)
+        ),
+    );
     Ok(Choice {
         mapping: best.candidate.mapping,
         fix: place.fix().clone(),
@@ -81,11 +85,15 @@ fn remembered(system: &System, params: &[i128], place: &Place) -> Option<Choice>
     let tuned = Tuned::read(system, &sizes, place);
     let (record, entry) = tuned.best(place.fix())?;
     let mapping = mapping_of(system, record, entry)?;
-    say(system, &mapping.name, &format!(
-        "the best of {} that `systola explore` measured here, {}",
-        record.designs.len(),
-        duration(entry.measured)
-    ));
+    say(
+        system,
+        &mapping.name,
+        &format!(
+            "the best of {} that `systola explore` measured here, {}",
+            record.designs.len(),
+            duration(entry.measured)
+        ),
+    );
     Some(Choice {
         mapping,
         fix: fix_of(record),
@@ -93,5 +101,9 @@ fn remembered(system: &System, params: &[i128], place: &Place) -> Option<Choice>
 }
 
 fn say(system: &System, name: &str, why: &str) {
-    term::print(format!("{} {name} of {}: {why}\n", Paint::Dim.out("no --map:"), system.name));
+    term::print(format!(
+        "{} {name} of {}: {why}\n",
+        Paint::Dim.out("no --map:"),
+        system.name
+    ));
 }

@@ -171,12 +171,7 @@ impl Execution<'_> {
 
     /// The mapping that the user names. Where none is named, compiled targets take what is best; the others, which are there to look
     /// at, the first of the file.
-    fn choice(
-        &self,
-        system: &System,
-        params: &[i128],
-        alone: bool,
-    ) -> Result<Choice, Failure> {
+    fn choice(&self, system: &System, params: &[i128], alone: bool) -> Result<Choice, Failure> {
         let own = |name: &&String| {
             let mappings = &self.source.module.mappings;
             mappings

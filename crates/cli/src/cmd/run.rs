@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_interp::{Arrays, npy};
 
-use systola_interp::compare::{Rounding, compare};
 use crate::execute::{Execution, Target};
 use crate::job::{Job, Selection};
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
@@ -13,6 +12,7 @@ use crate::runtime;
 use crate::source::{Failure, Outcome, Sizes, Source, Status, parse_file, parse_size};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
+use systola_interp::compare::{Rounding, compare};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -19,7 +19,9 @@ pub fn named(task: &Task<'_>, name: &str) -> Result<(), Failure> {
     let Some((candidate, _)) = found else {
         let message = format!("`{}` has no design `{name}`", task.system.name);
         let unknown = Diagnostic::new(&codes::UNKNOWN_DESIGN, Span::NONE, message);
-        return Err(task.source.fail(&[unknown.help("--list shows the candidates")]));
+        return Err(task
+            .source
+            .fail(&[unknown.help("--list shows the candidates")]));
     };
     term::print(format!("{}\n", Paint::Bold.out(task.title())));
     mapping(task, &candidate.mapping, task.place.fix(), None)
@@ -41,11 +43,22 @@ pub fn mapping(
     let mut text = format!("\n{mapping}");
     let mut table = Table::new(
         2,
-        [Align::Left, Align::Right, Align::Left, Align::Right, Align::Right, Align::Left],
+        [
+            Align::Left,
+            Align::Right,
+            Align::Left,
+            Align::Right,
+            Align::Right,
+            Align::Left,
+        ],
     );
     table.header(["term", "amount", "", "per second", "time", "rate from"]);
     for term in &prediction.terms {
-        let mark = if term.name == prediction.limit { " ←" } else { "" };
+        let mark = if term.name == prediction.limit {
+            " ←"
+        } else {
+            ""
+        };
         table.row([
             term.name.to_string(),
             amount(term.amount),

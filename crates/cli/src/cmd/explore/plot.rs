@@ -22,7 +22,10 @@ pub fn write(answer: &Answer<'_>, task: &Task<'_>, dir: &Path) -> Result<Vec<Pat
     let designs = answer.designs();
     fs::create_dir_all(dir)
         .map_err(|e| Failure::new(format!("cannot make the folder {}: {e}", dir.display())))?;
-    let pictures = [("model", model(task, designs)), ("space", space(task, designs))];
+    let pictures = [
+        ("model", model(task, designs)),
+        ("space", space(task, designs)),
+    ];
     let mut written = Vec::new();
     for (name, picture) in pictures {
         let path = dir.join(format!("{}-{name}.svg", task.system.name));
@@ -44,7 +47,9 @@ impl Scale {
     fn log(values: impl Iterator<Item = f64>) -> Scale {
         let (lo, hi) = values
             .filter(|x| *x > 0.0)
-            .fold((f64::INFINITY, 0.0f64), |(lo, hi), x| (lo.min(x), hi.max(x)));
+            .fold((f64::INFINITY, 0.0f64), |(lo, hi), x| {
+                (lo.min(x), hi.max(x))
+            });
         if lo > hi {
             return Scale::Log { lo: 1e-6, hi: 1e-3 };
         }
@@ -79,7 +84,10 @@ impl Scale {
                     .into_iter()
                     .find(|step| hi / step <= 8.0);
                 let step = step.unwrap_or(1000.0);
-                (0..).map(|n| f64::from(n) * step).take_while(|x| x <= hi).collect()
+                (0..)
+                    .map(|n| f64::from(n) * step)
+                    .take_while(|x| x <= hi)
+                    .collect()
             }
         }
     }
@@ -105,18 +113,26 @@ impl Chart {
         for tick in chart.x.ticks() {
             let x = LEFT + WIDTH * chart.x.at(tick);
             chart.svg.line("idle", (x, TOP), (x, bottom));
-            chart.svg.text("small", Anchor::Middle, (x, bottom + 18.0), &label(tick));
+            chart
+                .svg
+                .text("small", Anchor::Middle, (x, bottom + 18.0), &label(tick));
         }
         for tick in chart.y.ticks() {
             let y = bottom - HEIGHT * chart.y.at(tick);
             chart.svg.line("idle", (LEFT, y), (right, y));
-            chart.svg.text("small", Anchor::End, (LEFT - 8.0, y + 4.0), &duration(tick));
+            chart
+                .svg
+                .text("small", Anchor::End, (LEFT - 8.0, y + 4.0), &duration(tick));
         }
         chart.svg.line("axis", (LEFT, TOP), (LEFT, bottom));
         chart.svg.line("axis", (LEFT, bottom), (right, bottom));
         let middle = LEFT + WIDTH / 2.0;
-        chart.svg.text("small", Anchor::Middle, (middle, bottom + 40.0), x_name);
-        chart.svg.text("small", Anchor::Start, (LEFT - 8.0, TOP - 10.0), y_name);
+        chart
+            .svg
+            .text("small", Anchor::Middle, (middle, bottom + 40.0), x_name);
+        chart
+            .svg
+            .text("small", Anchor::Start, (LEFT - 8.0, TOP - 10.0), y_name);
         chart
     }
 
@@ -143,10 +159,10 @@ impl Chart {
         for (n, (colour, given, on_front, text)) in lines.iter().enumerate() {
             let y = TOP + 8.0 + 22.0 * n as f64;
             self.mark((x, y), colour.unwrap_or(6), *given, *on_front);
-            self.svg.text("small", Anchor::Start, (x + 16.0, y + 4.0), text);
+            self.svg
+                .text("small", Anchor::Start, (x + 16.0, y + 4.0), text);
         }
     }
-
 }
 
 /// The choice that tells the designs apart best: one with few values, but more than one.
@@ -156,7 +172,10 @@ fn telling(designs: &[Entry]) -> Option<String> {
         *values.entry(what).or_default().entry(how).or_default() += 1;
     }
     let fits = |(_, hows): &(&&str, &BTreeMap<&str, usize>)| (2..N_COLOURS).contains(&hows.len());
-    let most = values.iter().filter(fits).max_by_key(|(_, hows)| hows.len());
+    let most = values
+        .iter()
+        .filter(fits)
+        .max_by_key(|(_, hows)| hows.len());
     most.map(|(what, _)| (*what).to_string())
 }
 
@@ -165,7 +184,12 @@ fn colours(designs: &[Entry]) -> (Vec<usize>, Vec<String>) {
     let Some(what) = telling(designs) else {
         return (vec![0; designs.len()], Vec::new());
     };
-    let value = |d: &Entry| d.choices.iter().find(|(w, _)| *w == what).map(|(_, h)| h.clone());
+    let value = |d: &Entry| {
+        d.choices
+            .iter()
+            .find(|(w, _)| *w == what)
+            .map(|(_, h)| h.clone())
+    };
     let mut known: Vec<String> = designs.iter().filter_map(value).collect();
     known.sort();
     known.dedup();
@@ -193,7 +217,11 @@ fn legend(designs: &[Entry], meanings: Vec<String>) -> Vec<(Option<usize>, bool,
 
 /// Predicted against measured, both by powers of ten.
 fn model(task: &Task<'_>, designs: &[Entry]) -> String {
-    let pairs = || designs.iter().filter_map(|d| Some((d.predicted?, d.measured)));
+    let pairs = || {
+        designs
+            .iter()
+            .filter_map(|d| Some((d.predicted?, d.measured)))
+    };
     let both = || pairs().flat_map(|(p, m)| [p, m]);
     let title = format!("{}: model and measurement", heading(task));
     let mut chart = Chart::new(
@@ -219,7 +247,11 @@ fn model(task: &Task<'_>, designs: &[Entry]) -> String {
 
 /// Measured time against registers.
 fn space(task: &Task<'_>, designs: &[Entry]) -> String {
-    let most = designs.iter().filter_map(|d| d.registers).max().unwrap_or(1);
+    let most = designs
+        .iter()
+        .filter_map(|d| d.registers)
+        .max()
+        .unwrap_or(1);
     let registers = Scale::Linear {
         hi: f64::from(most.max(4)) * 1.08,
     };
@@ -242,7 +274,9 @@ fn space(task: &Task<'_>, designs: &[Entry]) -> String {
         && let Some(registers) = best.registers
     {
         let (x, y) = chart.point(registers.into(), best.measured);
-        chart.svg.text("small", Anchor::Start, (x + 11.0, y + 14.0), name_of(best));
+        chart
+            .svg
+            .text("small", Anchor::Start, (x + 11.0, y + 14.0), name_of(best));
     }
     chart.legend(&legend(designs, meanings));
     chart.svg.finish(&title)
