@@ -20,6 +20,8 @@ use std::collections::BTreeMap;
 pub use systola_back::opencl;
 use systola_back::opencl::links::LINK_BYTES;
 use systola_back::opencl::{Features, Links};
+pub use systola_back::simt::constant::constant_buffers;
+pub use systola_back::simt::pressure::pressure;
 pub use systola_back::{Argument, Artifact, DeviceArtifact, DeviceEntry, Entry, Isa};
 use systola_ir::array::Array;
 use systola_ir::codes::{limits, mapping as mapping_codes, run};

@@ -38,6 +38,7 @@ mod undefined;
 mod warp;
 
 use code::Code;
+pub use code::fusible;
 pub use count::{Counts, SECTOR};
 pub use fault::{Actor, Fault, FaultKind, Origin, RunError};
 use grid::{Launch, Random};

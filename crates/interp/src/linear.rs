@@ -59,6 +59,32 @@ impl Linear {
         }
         Some(sum)
     }
+
+    /// Its least and its largest value while each iterator is within a range, or something beyond: what occurs in several
+    /// terms is taken to vary in each of them alone. Iterators beyond the end count as zero.
+    pub fn range(&self, ranges: &[(i64, i64)]) -> Option<(i64, i64)> {
+        let (mut least, mut most) = (self.constant, self.constant);
+        for (coefficient, term) in &self.terms {
+            let (lo, hi) = match term {
+                Term::Dim(d) => ranges.get(*d).copied().unwrap_or((0, 0)),
+                Term::Floor(form, c) => {
+                    let (lo, hi) = form.range(ranges)?;
+                    (lo.div_euclid(*c), hi.div_euclid(*c))
+                }
+                Term::Mod(form, c) => {
+                    let (lo, hi) = form.range(ranges)?;
+                    match lo.div_euclid(*c) == hi.div_euclid(*c) {
+                        true => (lo.rem_euclid(*c), hi.rem_euclid(*c)),
+                        false => (0, c - 1),
+                    }
+                }
+            };
+            let (a, b) = (coefficient.checked_mul(lo)?, coefficient.checked_mul(hi)?);
+            least = least.checked_add(a.min(b))?;
+            most = most.checked_add(a.max(b))?;
+        }
+        Some((least, most))
+    }
 }
 
 fn positive(c: i128) -> Result<i64, Overflow> {
@@ -126,6 +152,79 @@ impl Test {
             Test::Not(inner) => !inner.eval(point)?,
         })
     }
+
+    /// May it hold, may it fail, while each iterator is within a range? Where that is not found out, both.
+    pub fn outcomes(&self, ranges: &[(i64, i64)]) -> Outcomes {
+        match self {
+            Test::Const(b) => Outcomes {
+                holds: *b,
+                fails: !*b,
+            },
+            Test::Cmp(rel, difference) => match difference.range(ranges) {
+                None => Outcomes::BOTH,
+                Some((lo, hi)) => {
+                    let zero = lo <= 0 && hi >= 0;
+                    let single = lo == hi;
+                    let (holds, fails) = match rel {
+                        Rel::Eq => (zero, !(zero && single)),
+                        Rel::Ne => (!(zero && single), zero),
+                        Rel::Lt => (lo < 0, hi >= 0),
+                        Rel::Le => (lo <= 0, hi > 0),
+                        Rel::Gt => (hi > 0, lo <= 0),
+                        Rel::Ge => (hi >= 0, lo < 0),
+                    };
+                    Outcomes { holds, fails }
+                }
+            },
+            Test::And(parts) => {
+                let mut parts = parts.iter().map(|p| p.outcomes(ranges));
+                parts.try_fold(Outcomes::HOLDS, |all, part| {
+                    let holds = all.holds && part.holds;
+                    let fails = all.fails || part.fails;
+                    holds.then_some(Outcomes { holds, fails })
+                })
+            }
+            .unwrap_or(Outcomes::FAILS),
+            Test::Or(parts) => {
+                let mut parts = parts.iter().map(|p| p.outcomes(ranges));
+                parts.try_fold(Outcomes::FAILS, |all, part| {
+                    let holds = all.holds || part.holds;
+                    let fails = all.fails && part.fails;
+                    fails.then_some(Outcomes { holds, fails })
+                })
+            }
+            .unwrap_or(Outcomes::HOLDS),
+            Test::Not(inner) => {
+                let Outcomes { holds, fails } = inner.outcomes(ranges);
+                Outcomes {
+                    holds: fails,
+                    fails: holds,
+                }
+            }
+        }
+    }
+}
+
+/// What a condition may be over ranges.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcomes {
+    pub holds: bool,
+    pub fails: bool,
+}
+
+impl Outcomes {
+    pub const BOTH: Outcomes = Outcomes {
+        holds: true,
+        fails: true,
+    };
+    pub const HOLDS: Outcomes = Outcomes {
+        holds: true,
+        fails: false,
+    };
+    pub const FAILS: Outcomes = Outcomes {
+        holds: false,
+        fails: true,
+    };
 }
 
 #[cfg(test)]
@@ -153,6 +252,19 @@ mod tests {
         let test = Test::compile(&cond, &[5]).unwrap();
         for i in -4..4 {
             for j in -4..4 {
+                let ranges = [(i - 1, i + 2), (j, j + 1)];
+                let (least, most) = linear.range(&ranges).unwrap();
+                let outcomes = test.outcomes(&ranges);
+                for (a, b) in (i - 1..=i + 2).flat_map(|a| (j..=j + 1).map(move |b| (a, b))) {
+                    let value = linear.eval(&[a, b]).unwrap();
+                    assert!(least <= value && value <= most);
+                    let holds = test.eval(&[a, b]).unwrap();
+                    assert!(if holds {
+                        outcomes.holds
+                    } else {
+                        outcomes.fails
+                    });
+                }
                 let (wide, point) = ([i128::from(i), i128::from(j)], [i, j]);
                 let expect = form.eval(&[5], &wide).unwrap();
                 assert_eq!(linear.eval(&point).map(i128::from), Some(expect));

@@ -110,6 +110,11 @@ conversions! {
 }
 
 impl Data {
+    /// Cuts, or adds zeros.
+    pub(crate) fn resize(&mut self, n: usize) {
+        on_vec!(self, v => v.resize(n, Default::default()));
+    }
+
     pub fn len(&self) -> usize {
         on_vec!(self, v => v.len())
     }
@@ -335,7 +340,7 @@ pub fn is_close(a: &Value, b: &Value, tolerance: f64) -> bool {
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
-fn split_mix(state: &mut u64) -> u64 {
+pub fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -47,6 +47,7 @@ mod run;
 mod simd;
 mod source;
 pub mod timing;
+pub mod tuning;
 
 pub use buffer::{Element, View, ViewMut};
 pub use cache::CacheOptions;
@@ -54,5 +55,5 @@ pub use compile::{CompileOptions, Note, Origin};
 pub use cpu::{CpuProgram, RunOptions, Stats};
 pub use error::Error;
 pub use host_array::HostArray;
-pub use simd::Simd;
+pub use simd::{Simd, processor_name};
 pub use source::{ScratchPart, Source};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_interp::{Arrays, npy};
 
-use crate::compare::{Rounding, compare};
+use systola_interp::compare::{Rounding, compare};
 use crate::execute::{Execution, Target};
 use crate::job::{Job, Selection};
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};

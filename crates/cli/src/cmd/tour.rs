@@ -11,7 +11,7 @@ use systola_ir::diag::Diagnostic;
 
 use crate::cmd::check::percent;
 use crate::cmd::show::slots;
-use crate::compare::{Rounding, compare};
+use systola_interp::compare::{Rounding, compare};
 use crate::picture::{self, Scene};
 use crate::render::{self, vector};
 use crate::scene::scene;

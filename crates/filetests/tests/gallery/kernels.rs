@@ -13,7 +13,7 @@ use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
 /// Machines with vectors of 64 and 16 bytes, one without any, one with warps of threads, and such a one whose blocks have hardly
 /// any memory.
-fn machines() -> [Machine; 5] {
+pub fn machines() -> [Machine; 5] {
     let vectors = |vector_bytes| Machine {
         vector_bytes,
         most_lanes: 64,
@@ -43,7 +43,7 @@ fn machines() -> [Machine; 5] {
 }
 
 /// Arrays that are legal at some sizes only: D11 asks N² ≥ 2M − 1, SSAM a filter that is narrower than a warp.
-const AT_SOME_SIZES: &[(&str, &str)] = &[
+pub const AT_SOME_SIZES: &[(&str, &str)] = &[
     ("vision/motion_estimation.ure", "linear_n"),
     ("conv2d/same.ure", "ssam"),
 ];

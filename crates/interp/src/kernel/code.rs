@@ -210,7 +210,7 @@ fn linears(forms: &[Form], params: &[i128]) -> Result<Vec<Linear>, Overflow> {
 }
 
 /// For each value: is it a product of floats that is used once, by an addition or subtraction?
-fn fusible(kernel: &Kernel) -> Vec<bool> {
+pub fn fusible(kernel: &Kernel) -> Vec<bool> {
     let mut uses = vec![0; kernel.values.len()];
     let mut added = vec![false; kernel.values.len()];
     walk(&kernel.body, &mut |stmt| {

@@ -21,7 +21,7 @@ use systola_ir::{Diagnostic, Literal, Scalar};
 
 use super::sizes::sizes;
 use super::target::{Compiled, Device, Target};
-use crate::compare::{Rounding, compare};
+use systola_interp::compare::{Rounding, compare};
 use crate::lowering::parse_lanes;
 use crate::source::{Failure, Outcome, Parameters, Sizes, Source, Status, parse_size};
 use crate::term;

@@ -9,7 +9,7 @@ use systola_interp::{Arrays, Tensor};
 use systola_ir::KernelId;
 use systola_ir::kernel::{Host, Kernel, Program};
 
-use crate::compare::{Rounding, compare};
+use systola_interp::compare::{Rounding, compare};
 use crate::execute::duration;
 use crate::runtime;
 use crate::source::{Failure, Source};

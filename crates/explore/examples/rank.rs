@@ -1,0 +1,288 @@
+//! How well the model ranks: predicts and measures many mappings of one system on this processor.
+//!
+//! ```text
+//! cargo run --release -p systola-explore --example rank -- FILE SIZE=VALUE… [--fix NAME,NAME] [--threads N] [--keep TIMES] [--terms MAPPING]
+//! ```
+//!
+//! In a mapping of FILE, `<a|b|c>` stands for alternatives: all combinations are mappings of their own. `--keep` names a file of measured times that is
+//! read, if it is there, and written: what is in it is not measured again. `--terms` prints the terms of mappings whose name contains this.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt::Write as _;
+use std::fs;
+
+use systola::cpu::compile_lowered;
+use systola::ir::kernel::{BufferKind, Program};
+use systola::rt::HostArray;
+use systola::rt::timing::{Repeats, measure_reported};
+use systola::{CpuOptions, Fix, RunOptions, View, ViewMut, lower};
+use systola_explore::model::{Cpu, Device, Prediction, predict};
+
+struct Arguments {
+    file: String,
+    sizes: BTreeMap<String, i128>,
+    fix: Vec<String>,
+    threads: usize,
+    keep: Option<String>,
+    terms: Option<String>,
+}
+
+fn arguments() -> Result<Arguments, Box<dyn Error>> {
+    let mut found = Arguments {
+        file: String::new(),
+        sizes: BTreeMap::new(),
+        fix: Vec::new(),
+        threads: 1,
+        keep: None,
+        terms: None,
+    };
+    let mut list = std::env::args().skip(1);
+    while let Some(argument) = list.next() {
+        let mut value = || list.next().ok_or(format!("{argument} needs a value"));
+        match argument.as_str() {
+            "--fix" => found.fix = value()?.split(',').map(str::to_string).collect(),
+            "--threads" => found.threads = value()?.parse()?,
+            "--keep" => found.keep = Some(value()?),
+            "--terms" => found.terms = Some(value()?),
+            _ => match argument.split_once('=') {
+                Some((name, size)) => {
+                    found.sizes.insert(name.to_string(), size.parse()?);
+                }
+                None => found.file.clone_from(&argument),
+            },
+        }
+    }
+    Ok(found)
+}
+
+/// All combinations of the alternatives in a text; each adds to the name behind `mapping`.
+fn expand(text: &str) -> Vec<(String, String)> {
+    let Some((before, rest)) = text.split_once('<') else {
+        return vec![(String::new(), text.to_string())];
+    };
+    let Some((choices, after)) = rest.split_once('>') else {
+        return vec![(String::new(), text.to_string())];
+    };
+    // A comparison has a space behind it.
+    if choices.starts_with([' ', '=']) || !choices.contains('|') {
+        let tail = expand(rest);
+        let join = |(name, tail)| (name, format!("{before}<{tail}"));
+        return tail.into_iter().map(join).collect();
+    }
+    let mut list = Vec::new();
+    for choice in choices.split('|') {
+        for (name, tail) in expand(after) {
+            let letters: String = choice
+                .chars()
+                .filter(|c| c.is_ascii_alphanumeric())
+                .collect();
+            list.push((
+                format!("_{letters}{name}"),
+                format!("{before}{choice}{tail}"),
+            ));
+        }
+    }
+    list
+}
+
+/// The text of a file with all its families written out.
+fn families(text: &str) -> String {
+    let mut result = String::new();
+    for (n, part) in text.split("\nmapping ").enumerate() {
+        if n == 0 {
+            result.push_str(part);
+            continue;
+        }
+        for (suffix, mapping) in expand(part) {
+            let (name, rest) = mapping.split_once(' ').unwrap_or((&mapping, ""));
+            let _ = write!(result, "\nmapping {name}{suffix} {rest}");
+        }
+    }
+    result
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments = arguments()?;
+    let text = families(&fs::read_to_string(&arguments.file)?);
+    let module = systola::load(&text).map_err(|errors| format!("{errors:?}"))?;
+    let fix = match arguments.fix.is_empty() {
+        true => Fix::Nothing,
+        false => Fix::Names(arguments.fix.clone()),
+    };
+    let options = CpuOptions {
+        fix: fix.clone(),
+        ..CpuOptions::from_env()?
+    };
+    let device = Device::Cpu(cpu(arguments.threads));
+    let mut kept = BTreeMap::new();
+    if let Some(text) = arguments
+        .keep
+        .as_ref()
+        .and_then(|f| fs::read_to_string(f).ok())
+    {
+        for line in text.lines() {
+            if let Some((name, seconds)) = line.split_once(' ') {
+                kept.insert(name.to_string(), seconds.parse::<f64>()?);
+            }
+        }
+    }
+    let mut rows: Vec<(String, Prediction, f64)> = Vec::new();
+    let (mut predicting, mut lowering) = (0.0, 0.0);
+    for mapping in &module.mappings {
+        let start = std::time::Instant::now();
+        let lowered = match lower(&module, mapping, &arguments.sizes, &fix, &options.machine()) {
+            Ok(lowered) => lowered,
+            Err(errors) => {
+                println!("{}: {}", mapping.name, errors[0]);
+                continue;
+            }
+        };
+        lowering += start.elapsed().as_secs_f64();
+        let program = lowered.program.clone();
+        let sizes: Vec<i128> = program
+            .params
+            .iter()
+            .map(|p| {
+                arguments
+                    .sizes
+                    .get(&p.name)
+                    .copied()
+                    .ok_or("a size is missing")
+            })
+            .collect::<Result<_, _>>()?;
+        let start = std::time::Instant::now();
+        let prediction = predict(&program, &sizes, &device)?;
+        predicting += start.elapsed().as_secs_f64();
+        if arguments
+            .terms
+            .as_ref()
+            .is_some_and(|part| mapping.name.contains(part))
+        {
+            explain(&mapping.name, &prediction);
+        }
+        let seconds = match kept.get(&mapping.name) {
+            Some(seconds) => *seconds,
+            None => {
+                let compiled = compile_lowered(lowered, &options)?;
+                let seconds = measure(&compiled, &program, &sizes, arguments.threads)?;
+                kept.insert(mapping.name.clone(), seconds);
+                if let Some(file) = &arguments.keep {
+                    let lines: Vec<String> = kept
+                        .iter()
+                        .map(|(name, s)| format!("{name} {s:e}"))
+                        .collect();
+                    fs::write(file, lines.join("\n"))?;
+                }
+                seconds
+            }
+        };
+        rows.push((mapping.name.clone(), prediction, seconds));
+    }
+    rows.sort_by(|a, b| a.2.total_cmp(&b.2));
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by(|a, b| rows[*a].1.seconds.total_cmp(&rows[*b].1.seconds));
+    let place = |row: usize| order.iter().position(|r| *r == row).unwrap_or(0);
+    println!("measured ms, predicted ms, place by the model, limit, registers, mapping");
+    for (n, (name, prediction, seconds)) in rows.iter().enumerate() {
+        println!(
+            "{:10.3} {:10.3} {:4} {:22} {:4} {name}",
+            seconds * 1e3,
+            prediction.seconds * 1e3,
+            place(n) + 1,
+            prediction.limit,
+            prediction.registers,
+        );
+    }
+    let n = rows.len() as f64;
+    let squares: f64 = (0..rows.len())
+        .map(|row| (row as f64 - place(row) as f64).powi(2))
+        .sum();
+    let spearman = 1.0 - 6.0 * squares / (n * (n * n - 1.0)).max(1.0);
+    let best = order.first().map_or(f64::NAN, |row| rows[*row].2);
+    let of_ten = order.iter().take(10).map(|row| rows[*row].2);
+    println!(
+        "{} designs: Spearman {spearman:.3}; the fastest is number {} of the model; the model's first takes {:.3} of its time, the best of its first ten {:.3}",
+        rows.len(),
+        place(0) + 1,
+        best / rows[0].2,
+        of_ten.fold(f64::MAX, f64::min) / rows[0].2,
+    );
+    println!(
+        "{:.2} ms to lower, {:.2} ms to predict, each",
+        lowering * 1e3 / n,
+        predicting * 1e3 / n
+    );
+    Ok(())
+}
+
+fn cpu(threads: usize) -> Cpu {
+    let mut cpu = Cpu::default();
+    cpu.threads.value = threads as f64;
+    cpu
+}
+
+fn explain(name: &str, prediction: &Prediction) {
+    println!("{name}: {:.3} ms", prediction.seconds * 1e3);
+    for term in &prediction.terms {
+        println!(
+            "  {:24} {:12.4e} {:12} {:10.3} ms  {}",
+            term.name,
+            term.amount,
+            term.unit,
+            term.seconds * 1e3,
+            term.source
+        );
+    }
+}
+
+/// The least of several runs.
+fn measure(
+    compiled: &systola::Compiled,
+    program: &Program,
+    sizes: &[i128],
+    threads: usize,
+) -> Result<f64, Box<dyn Error>> {
+    let named: Vec<(&str, i64)> = program
+        .params
+        .iter()
+        .zip(sizes)
+        .map(|(p, value)| (p.name.as_str(), *value as i64))
+        .collect();
+    let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+    for buffer in &program.buffers {
+        let mut shape = Vec::new();
+        for axis in &buffer.axes {
+            let (lo, hi) = (axis.lo.eval(sizes, &[])?, axis.hi.eval(sizes, &[])?);
+            shape.push((hi - lo) as usize);
+        }
+        match &buffer.kind {
+            BufferKind::Input { data: None } => {
+                let mut array = HostArray::zeros(buffer.ty, &shape)?;
+                if let Some(data) = array.as_mut_slice::<f32>() {
+                    for (n, x) in data.iter_mut().enumerate() {
+                        *x = (n * 7 % 32) as f32 / 16.0 - 1.0;
+                    }
+                }
+                inputs.push((buffer.name.as_str(), array));
+            }
+            BufferKind::Output { .. } => {
+                outputs.push((buffer.name.as_str(), HostArray::zeros(buffer.ty, &shape)?));
+            }
+            BufferKind::Input { data: Some(_) } | BufferKind::Temporary | BufferKind::Flags => {}
+        }
+    }
+    let given: Vec<(&str, View<'_>)> = inputs.iter().map(|(n, a)| (*n, a.view())).collect();
+    let mut taken: Vec<(&str, ViewMut<'_>)> = outputs
+        .iter_mut()
+        .map(|(n, a)| (*n, a.view_mut()))
+        .collect();
+    let mut run = || -> Result<f64, systola::cpu::Error> {
+        let stats = compiled.run(&named, &given, &mut taken, &RunOptions { threads })?;
+        Ok(stats.kernel_seconds)
+    };
+    let once = run()?;
+    let timed = ((0.15 / once) as usize).clamp(3, 25);
+    let timing = measure_reported(Repeats { warm_up: 1, timed }, run)?;
+    Ok(timing.min())
+}

@@ -1,0 +1,396 @@
+//! The census of a program: what its kernels do at given sizes, counted without any values.
+//!
+//! Loops, blocks and warps that are many are sampled: the first and the last of them stand for themselves, since that is where
+//! conditions change, and a few between for all others. Nothing of a loop whose turns are all alike is lost by that. Exact, it
+//! is what the kernel interpreter counts, number for number, but for lookups in tables: where they go is not known here.
+
+use systola_interp::linear::Linear;
+use systola_ir::form::Overflow;
+use systola_ir::kernel::{Host, Program};
+use systola_ir::{Form, KernelId};
+
+use super::code::{Access, Code, Lanes, Node, Ticket};
+use super::tally::{Quantity, Tally};
+use super::touch::{self, GPU_LINE, Touch};
+
+/// How much is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sampling {
+    Everything,
+    Some,
+}
+
+/// What the launches of one kernel do together.
+#[derive(Clone, Debug, Default)]
+pub struct KernelCensus {
+    pub launches: f64,
+    pub blocks: f64,
+    pub tally: Tally,
+    /// The host's variables in one of the launches, and their weights.
+    pub arguments: Vec<(Vec<i64>, f64)>,
+}
+
+/// A program, counted.
+#[derive(Debug)]
+pub struct Census<'p> {
+    /// One for each kernel of the program.
+    pub codes: Vec<Code<'p>>,
+    pub kernels: Vec<KernelCensus>,
+    pub total: Tally,
+}
+
+impl<'p> Census<'p> {
+    pub fn take(
+        program: &'p Program,
+        sizes: &[i128],
+        lanes: Lanes,
+        sampling: Sampling,
+    ) -> Result<Census<'p>, Overflow> {
+        let compile = |n| Code::compile(program, KernelId::from(n), sizes, lanes);
+        let codes: Vec<Code<'p>> = (0..program.kernels.len())
+            .map(compile)
+            .collect::<Result<_, _>>()?;
+        let mut host = HostWalk {
+            sizes,
+            sampling,
+            codes: &codes,
+            kernels: vec![KernelCensus::default(); codes.len()],
+            point: vec![0; program.host_vars.len()],
+        };
+        host.steps(&program.body, 1.0)?;
+        let kernels = host.kernels;
+        let mut total = Tally::default();
+        for kernel in &kernels {
+            total.add(&kernel.tally, 1.0);
+        }
+        Ok(Census {
+            codes,
+            kernels,
+            total,
+        })
+    }
+}
+
+/// Which of n turns are looked at, and for how many each stands: all if they are few, else so many between the first two and the last two.
+fn turns(n: i64, sampling: Sampling, between: i64) -> Vec<(i64, f64)> {
+    if sampling == Sampling::Everything || n <= between + 4 {
+        return (0..n).map(|turn| (turn, 1.0)).collect();
+    }
+    let rest = n - 4;
+    let mut list = vec![(0, 1.0), (1, 1.0)];
+    for k in 0..between {
+        let (from, to) = (rest * k / between, rest * (k + 1) / between);
+        // Not always at the same distance from the ends, since addresses are aligned to powers of two.
+        let at = from + (to - from) * (2 * k + 1) / (2 * between);
+        list.push((2 + at, (to - from) as f64));
+    }
+    list.extend([(n - 2, 1.0), (n - 1, 1.0)]);
+    list
+}
+
+struct HostWalk<'c, 'p> {
+    sizes: &'c [i128],
+    sampling: Sampling,
+    codes: &'c [Code<'p>],
+    kernels: Vec<KernelCensus>,
+    point: Vec<i64>,
+}
+
+impl HostWalk<'_, '_> {
+    fn steps(&mut self, steps: &[Host], weight: f64) -> Result<(), Overflow> {
+        for step in steps {
+            match step {
+                Host::Launch { kernel, args } => {
+                    let args = self.values(args)?;
+                    self.launch(*kernel, &args, weight)?;
+                }
+                Host::For { var, lo, hi, body } => {
+                    let lo = self.values(lo)?.into_iter().max().unwrap_or(0);
+                    let hi = self.values(hi)?.into_iter().min().unwrap_or(0);
+                    for (turn, times) in turns((hi - lo).max(0), self.sampling, 2) {
+                        self.point[var.index()] = lo + turn;
+                        self.steps(body, weight * times)?;
+                    }
+                }
+                Host::If {
+                    cond,
+                    then,
+                    otherwise,
+                } => {
+                    let point: Vec<i128> = self.point.iter().map(|v| i128::from(*v)).collect();
+                    let holds = cond.eval(self.sizes, &point)?;
+                    self.steps(if holds { then } else { otherwise }, weight)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&self, forms: &[Form]) -> Result<Vec<i64>, Overflow> {
+        let value = |form: &Form| {
+            let linear = Linear::compile(form, self.sizes)?;
+            linear.eval(&self.point).ok_or(Overflow)
+        };
+        forms.iter().map(value).collect()
+    }
+
+    fn launch(&mut self, kernel: KernelId, args: &[i64], weight: f64) -> Result<(), Overflow> {
+        let code = &self.codes[kernel.index()];
+        let mut walk = Walk::new(code, self.sampling);
+        let blocks = walk.launch(args)?;
+        let census = &mut self.kernels[kernel.index()];
+        let mut tally = walk.tally;
+        tally[Quantity::Launches] = 1.0;
+        tally[Quantity::Blocks] = blocks;
+        census.launches += weight;
+        census.blocks += blocks * weight;
+        census.tally.add(&tally, weight);
+        census.arguments.push((args.to_vec(), weight));
+        Ok(())
+    }
+}
+
+/// The largest of the lower bounds and the least of the upper ones.
+pub fn bounds(lo: &[Linear], hi: &[Linear], point: &[i64]) -> Result<(i64, i64), Overflow> {
+    let values = |list: &[Linear]| -> Result<Vec<i64>, Overflow> {
+        let value = |form: &Linear| form.eval(point).ok_or(Overflow);
+        list.iter().map(value).collect()
+    };
+    let lo = values(lo)?.into_iter().max().unwrap_or(0);
+    let hi = values(hi)?.into_iter().min().unwrap_or(0);
+    Ok((lo, hi))
+}
+
+/// Work of an access by where in a line it begins.
+type ByAlignment = Vec<Option<Tally>>;
+
+struct Walk<'c, 'p> {
+    code: &'c Code<'p>,
+    sampling: Sampling,
+    point: Vec<i64>,
+    /// Along each axis of the grid: its variable, the number of the block, and how many there are.
+    place: Vec<(usize, i64, i64)>,
+    warp: i64,
+    tally: Tally,
+    known: Vec<ByAlignment>,
+    touches: Vec<Touch>,
+    seen: Vec<u64>,
+}
+
+impl<'c, 'p> Walk<'c, 'p> {
+    fn new(code: &'c Code<'p>, sampling: Sampling) -> Walk<'c, 'p> {
+        Walk {
+            code,
+            sampling,
+            point: vec![0; code.kernel.vars.len()],
+            place: Vec::new(),
+            warp: 0,
+            tally: Tally::default(),
+            known: vec![Vec::new(); code.accesses.len()],
+            touches: Vec::new(),
+            seen: Vec::new(),
+        }
+    }
+
+    /// Returns the number of blocks.
+    fn launch(&mut self, args: &[i64]) -> Result<f64, Overflow> {
+        for (var, value) in self.code.host.iter().zip(args) {
+            self.point[*var] = *value;
+        }
+        let mut axes = Vec::new();
+        let mut blocks = 1.0;
+        for range in &self.code.grid {
+            let (lo, hi) = bounds(&range.lo, &range.hi, &self.point)?;
+            let n = (hi - lo).max(0);
+            blocks *= n as f64;
+            axes.push((range.var, lo, n));
+        }
+        if blocks > 0.0 {
+            self.blocks(&axes, 1.0)?;
+        }
+        Ok(blocks)
+    }
+
+    fn blocks(&mut self, axes: &[(usize, i64, i64)], weight: f64) -> Result<(), Overflow> {
+        let Some(((var, lo, n), rest)) = axes.split_first() else {
+            return self.warps(weight);
+        };
+        let between = if self.code.grid.len() > 2 { 1 } else { 2 };
+        for (turn, times) in ends(*n, self.sampling, between) {
+            self.point[*var] = lo + turn;
+            self.place.push((*var, turn, *n));
+            self.blocks(rest, weight * times)?;
+            self.place.pop();
+        }
+        Ok(())
+    }
+
+    fn warps(&mut self, weight: f64) -> Result<(), Overflow> {
+        let n = i64::from(self.code.kernel.warps);
+        let list = match (self.code.warps_differ, self.code.warp) {
+            (true, Some(_)) => ends(n, self.sampling, 2),
+            // The first of them also does what is done once for the block.
+            (true | false, _) if n > 1 => vec![(0, 1.0), (1, (n - 1) as f64)],
+            (true | false, _) => vec![(0, 1.0)],
+        };
+        for (warp, times) in list {
+            if let Some(var) = self.code.warp {
+                self.point[var] = warp;
+            }
+            self.warp = warp;
+            let code = self.code;
+            self.nodes(&code.body, weight * times)?;
+        }
+        Ok(())
+    }
+
+    fn nodes(&mut self, nodes: &'c [Node], weight: f64) -> Result<(), Overflow> {
+        for node in nodes {
+            match node {
+                Node::Straight(tally) => self.tally.add(tally, weight),
+                Node::Once(tally) if self.warp == 0 => self.tally.add(tally, weight),
+                Node::Once(_) => {}
+                Node::Ticket(Ticket { var, counter }) => {
+                    let others = self.place.iter().filter(|(v, _, _)| !counter.contains(v));
+                    self.point[*var] = others.fold(0, |number, (_, turn, n)| number * n + turn);
+                }
+                Node::Access(n) => self.access(*n, weight)?,
+                Node::If {
+                    test,
+                    then,
+                    otherwise,
+                } => {
+                    let holds = test.eval(&self.point).ok_or(Overflow)?;
+                    self.tally[Quantity::Branches] += weight;
+                    self.nodes(if holds { then } else { otherwise }, weight)?;
+                }
+                Node::For {
+                    var,
+                    lo,
+                    hi,
+                    step,
+                    body,
+                    matters,
+                } => {
+                    let (lo, hi) = bounds(lo, hi, &self.point)?;
+                    let n = turns_of(lo, hi, *step);
+                    self.tally[Quantity::Branches] += weight * n as f64;
+                    let list = match (*matters, n) {
+                        (_, 0) => Vec::new(),
+                        (false, _) => vec![(0, n as f64)],
+                        (true, _) => {
+                            let inner = body.iter().any(|node| matches!(node, Node::For { .. }));
+                            turns(n, self.sampling, if inner { 3 } else { 8 })
+                        }
+                    };
+                    for (turn, times) in list {
+                        self.point[*var] = lo + turn * step;
+                        self.nodes(body, weight * times)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn access(&mut self, number: usize, weight: f64) -> Result<(), Overflow> {
+        let code = self.code;
+        let access = &code.accesses[number];
+        if let Some(lane) = code.lane {
+            self.point[lane] = 0;
+        }
+        let step = access.step.filter(|_| access.when_is_uniform);
+        let Some(step) = step else {
+            self.resolve(access)?;
+            let work = touch::work(access, code.lanes, &self.touches, &mut self.seen);
+            self.tally.add(&work, weight);
+            return Ok(());
+        };
+        if !self.is_on(access)? {
+            return Ok(());
+        }
+        let first = access.position.eval(&self.point).ok_or(Overflow)?;
+        let bytes = access.bytes as i64;
+        // Of a multiple of all lines and of all rows of banks: nothing depends on where the array itself lies.
+        let period = GPU_LINE as i64 / bytes;
+        let alignment = first.rem_euclid(period);
+        let known = &mut self.known[number];
+        known.resize(period as usize, None);
+        if known[alignment as usize].is_none() {
+            let last = (access.lanes as i64 - 1) * step;
+            // High enough that no lane is below zero.
+            let base = alignment + period * (last.abs() / period + 1);
+            self.touches.clear();
+            for lane in 0..access.lanes {
+                let at = (base + step * lane as i64) * bytes;
+                self.touches.push((lane, at as u64));
+            }
+            let work = touch::work(access, code.lanes, &self.touches, &mut self.seen);
+            known[alignment as usize] = Some(work);
+        }
+        if let Some(work) = &known[alignment as usize] {
+            self.tally.add(work, weight);
+        }
+        Ok(())
+    }
+
+    fn is_on(&self, access: &Access) -> Result<bool, Overflow> {
+        let when = access.when.eval(&self.point).ok_or(Overflow)?;
+        let also = access.also.as_ref().map(|test| test.eval(&self.point));
+        Ok(when && also.unwrap_or(Some(true)).ok_or(Overflow)?)
+    }
+
+    /// The active lanes and where they go.
+    fn resolve(&mut self, access: &Access) -> Result<(), Overflow> {
+        self.touches.clear();
+        for lane in 0..access.lanes {
+            if let Some(var) = self.code.lane {
+                self.point[var] = lane as i64;
+            }
+            if self.is_on(access)? {
+                let position = access.position.eval(&self.point).ok_or(Overflow)?;
+                let at = position.max(0) as u64 * access.bytes;
+                self.touches.push((lane, at));
+            }
+        }
+        Ok(())
+    }
+}
+
+pub fn turns_of(lo: i64, hi: i64, step: i64) -> i64 {
+    let step = step.max(1);
+    ((hi - lo).max(0) + step - 1) / step
+}
+
+/// Of blocks and warps: the first, the last and some between.
+fn ends(n: i64, sampling: Sampling, between: i64) -> Vec<(i64, f64)> {
+    if sampling == Sampling::Everything || n <= between + 2 {
+        return (0..n).map(|turn| (turn, 1.0)).collect();
+    }
+    let rest = n - 2;
+    let mut list = vec![(0, 1.0)];
+    for k in 0..between {
+        let (from, to) = (rest * k / between, rest * (k + 1) / between);
+        list.push((1 + from + (to - from) / 2, (to - from) as f64));
+    }
+    list.push((n - 1, 1.0));
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_stand_for_all() {
+        for n in [0, 1, 5, 12, 13, 100, 1 << 20] {
+            for list in [turns(n, Sampling::Some, 8), ends(n, Sampling::Some, 2)] {
+                let sum: f64 = list.iter().map(|(_, times)| times).sum();
+                assert_eq!(sum, n as f64);
+                assert!(list.windows(2).all(|pair| pair[0].0 < pair[1].0));
+                assert!(list.iter().all(|(turn, _)| (0..n).contains(turn)));
+            }
+            assert_eq!(turns(n, Sampling::Everything, 8).len(), n as usize);
+        }
+    }
+}

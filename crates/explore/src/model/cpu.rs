@@ -1,0 +1,228 @@
+//! The terms of a kernel on a processor: a warp is a vector, blocks are drawn by threads.
+
+use systola_driver::pressure;
+use systola_ir::KernelId;
+use systola_ir::kernel::Program;
+
+use super::chain::{self, Latencies, Start};
+use super::count::{Census, KernelCensus, bounds};
+use super::device::Cpu;
+use super::footprint::{Footprint, Traffic};
+use super::predict::{Error, KernelPrediction, Term, longest};
+use super::tally::Quantity;
+use super::touch::LINE;
+
+/// Outputs from this size on are written past the caches.
+const STREAMED: f64 = (32 << 20) as f64;
+
+pub fn kernel(
+    program: &Program,
+    sizes: &[i128],
+    census: &Census<'_>,
+    n: usize,
+    cpu: &Cpu,
+) -> Result<KernelPrediction, Error> {
+    let (code, counted) = (&census.codes[n], &census.kernels[n]);
+    let tally = &counted.tally;
+    let kernel = code.kernel;
+    let lane_bytes = f64::from(kernel.lanes) * 4.0;
+    let vectors_per_word = (lane_bytes / cpu.vector_bytes.value).ceil().max(1.0);
+    let registers = pressure(kernel);
+
+    // How many threads have something to do, in whole blocks.
+    let blocks = counted.blocks / counted.launches;
+    let threads = cpu.threads.value.max(1.0);
+    let busy = blocks / (blocks / threads).ceil();
+    let cycles = busy * cpu.clock.value;
+
+    // Vectors that are alive beyond the registers go to the stack and come back, once for each turn.
+    let alive = f64::from(registers) * vectors_per_word;
+    let spilled = (alive - cpu.vector_registers.value).max(0.0);
+    let turns = tally[Quantity::Branches].max(counted.blocks) * f64::from(kernel.warps);
+    let spills = spilled * turns;
+
+    let sums = tally[Quantity::FloatOps] + tally[Quantity::DoubleOps];
+    let others = tally[Quantity::IntOps]
+        + 2.0 * tally[Quantity::IntProducts]
+        + tally[Quantity::Choices]
+        + tally[Quantity::Masks]
+        + tally[Quantity::Moves];
+    let loads = tally[Quantity::VectorLoads] + tally[Quantity::UniformLoads] + spills;
+    let split = cpu.split_load.value * tally[Quantity::SplitLoads];
+    let stores = tally[Quantity::VectorStores] + spills;
+    let split_stores = cpu.split_store.value * tally[Quantity::SplitStores];
+    let elements = tally[Quantity::GatheredElements] + tally[Quantity::ScatteredElements];
+    let instructions = sums
+        + others
+        + loads
+        + stores
+        + 2.0 * elements
+        + tally[Quantity::UniformOps]
+        + 2.0 * tally[Quantity::Branches];
+
+    let mut terms = Vec::new();
+    let mut term = |name, amount, unit, rate, number| {
+        terms.push(Term::new(name, amount, unit, rate, number));
+    };
+    term(
+        "arithmetic",
+        sums + others,
+        "vectors",
+        cpu.fma.value * cycles,
+        &cpu.fma,
+    );
+    term(
+        "moves between lanes",
+        tally[Quantity::Moves],
+        "vectors",
+        cpu.moves.value * cycles,
+        &cpu.moves,
+    );
+    term(
+        "divisions and functions",
+        tally[Quantity::Divides] * cpu.divide.value + tally[Quantity::Calls] * cpu.call.value,
+        "cycles",
+        cycles,
+        &cpu.divide,
+    );
+    term(
+        "loads",
+        loads + split + elements * cpu.loads.value / cpu.gather.value,
+        "loads",
+        cpu.loads.value * cycles,
+        &cpu.loads,
+    );
+    term(
+        "stores",
+        stores + split_stores,
+        "stores",
+        cpu.stores.value * cycles,
+        &cpu.stores,
+    );
+    let (issue, number) = match code.text > cpu.decoded.value {
+        true => (cpu.decode.value, &cpu.decode),
+        false => (cpu.issue.value, &cpu.issue),
+    };
+    term(
+        "instructions",
+        instructions,
+        "instructions",
+        issue * cycles,
+        number,
+    );
+
+    let point = middle(census, n)?;
+    let latencies = Latencies {
+        sum: cpu.fma_latency.value,
+        choice: cpu.alu_latency.value,
+        moved: cpu.move_latency.value,
+        global: cpu.load_latency.value,
+        shared: cpu.load_latency.value,
+        divide: cpu.divide.value,
+        call: cpu.call.value * f64::from(kernel.lanes),
+        barrier: 1.0,
+        flag: 100.0,
+    };
+    let chain = chain::cycles(
+        program,
+        KernelId::from(n),
+        sizes,
+        point,
+        &[],
+        &latencies,
+        Start::WhenReady,
+    )?;
+    // As many blocks are under way at once as fit into the window.
+    let length = instructions / counted.blocks.max(1.0);
+    let overlap = (cpu.window.value / length.max(1.0)).max(1.0);
+    term(
+        "dependent operations",
+        chain * f64::from(kernel.warps) * counted.blocks / overlap,
+        "cycles",
+        cycles,
+        &cpu.fma_latency,
+    );
+
+    // Arrays of the block occupy a part of the first cache.
+    let own: f64 = code.shared.iter().map(|array| array.total_bytes()).sum();
+    let l1 = traffic(census, n, (cpu.l1_bytes.value - own).max(0.0))?;
+    let l2 = traffic(census, n, (cpu.l2_bytes.value - own).max(0.0))?;
+    let memory = traffic(census, n, (cpu.l3_bytes.value - own).max(0.0))?;
+    // What is written is read first, unless it goes past the caches, and goes back later.
+    let streams = code.buffers.iter().any(|b| b.total_bytes() >= STREAMED);
+    let moved = |t: Traffic| t.read + t.written * if streams { 1.0 } else { 2.0 };
+    term(
+        "second cache",
+        moved(l1),
+        "B",
+        cpu.l2_bandwidth.value * busy,
+        &cpu.l2_bandwidth,
+    );
+    term(
+        "last cache",
+        moved(l2),
+        "B",
+        cpu.l3_bandwidth.value * busy,
+        &cpu.l3_bandwidth,
+    );
+    let bandwidth = if busy > 1.0 {
+        &cpu.copy_all
+    } else {
+        &cpu.copy_one
+    };
+    term("memory", moved(memory), "B", bandwidth.value, bandwidth);
+
+    let (limit, longest) = longest(&terms);
+    let blocks = Term::new(
+        "blocks",
+        counted.blocks,
+        "blocks",
+        busy / cpu.block.value,
+        &cpu.block,
+    );
+    let launches = Term::new(
+        "launches",
+        counted.launches,
+        "launches",
+        1.0 / cpu.launch.value,
+        &cpu.launch,
+    );
+    let seconds = longest + blocks.seconds + launches.seconds;
+    terms.extend([blocks, launches]);
+    Ok(KernelPrediction {
+        seconds,
+        terms,
+        limit,
+        registers,
+        occupancy: busy / threads,
+        operations: tally[Quantity::Arithmetic] * f64::from(kernel.lanes),
+    })
+}
+
+/// A block in the middle of the grid of a launch in the middle.
+pub fn middle(census: &Census<'_>, n: usize) -> Result<Vec<i64>, Error> {
+    let (code, counted) = (&census.codes[n], &census.kernels[n]);
+    let mut point = vec![0; code.kernel.vars.len()];
+    for (var, value) in code.host.iter().zip(arguments(counted)) {
+        point[*var] = *value;
+    }
+    for range in &code.grid {
+        let (lo, hi) = bounds(&range.lo, &range.hi, &point)?;
+        point[range.var] = lo + (hi - lo).max(0) / 2;
+    }
+    Ok(point)
+}
+
+/// The arguments of a launch that stands for many.
+pub fn arguments(counted: &KernelCensus) -> &[i64] {
+    let heaviest = counted.arguments.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    heaviest.map_or(&[], |(args, _)| args)
+}
+
+/// Of all launches of a kernel, into a cache of so many bytes.
+fn traffic(census: &Census<'_>, n: usize, capacity: f64) -> Result<Traffic, Error> {
+    let (code, counted) = (&census.codes[n], &census.kernels[n]);
+    let mut footprint = Footprint::new(code, arguments(counted), LINE as f64)?;
+    let one = footprint.of_launch(capacity);
+    Ok(Traffic::default().plus(one, counted.launches))
+}

@@ -1,0 +1,202 @@
+//! The numbers of a device, each with where it comes from.
+//!
+//! A number is measured by `systola devices --calibrate`, or it is a default that some publication or an earlier measurement gives. The
+//! defaults are those of a processor with AVX-512 (Intel's Golden Cove) and of an NVIDIA H200.
+
+use std::fmt;
+
+/// Where a number comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Measured on this device.
+    Calibrated,
+    /// Asked of the device or of the system.
+    Reported,
+    /// Somebody else's.
+    Default(&'static str),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Calibrated => f.write_str("calibrated"),
+            Source::Reported => f.write_str("reported by the device"),
+            Source::Default(source) => write!(f, "default: {source}"),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Number {
+    pub value: f64,
+    pub source: Source,
+}
+
+/// A number with its name, for tables and files.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Entry {
+    pub name: &'static str,
+    pub unit: &'static str,
+    pub meaning: &'static str,
+    pub number: Number,
+}
+
+macro_rules! device {
+    ($(#[$doc:meta])* $name:ident { $($field:ident = $value:expr, $unit:literal, $meaning:literal, $source:expr;)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $name {
+            $(#[doc = $meaning] pub $field: Number,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                $name {
+                    $($field: Number { value: $value, source: Source::Default($source) },)*
+                }
+            }
+        }
+
+        impl $name {
+            /// All numbers, in order.
+            pub fn entries(&self) -> Vec<Entry> {
+                vec![$(Entry {
+                    name: stringify!($field),
+                    unit: $unit,
+                    meaning: $meaning,
+                    number: self.$field,
+                },)*]
+            }
+
+            /// The number of a name.
+            pub fn number_mut(&mut self, name: &str) -> Option<&mut Number> {
+                match name {
+                    $(stringify!($field) => Some(&mut self.$field),)*
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+const INTEL: &str = "Golden Cove, Intel's optimization manual and uops.info";
+const EMR: &str = "measured on a Xeon with Golden Cove cores, 2 of its threads";
+const NVIDIA: &str = "compute capability 9.0, CUDA programming guide";
+const H200: &str = "measured on an H200, CUDA 13.0";
+const HOPPER: &str = "published micro-benchmarks of Hopper";
+
+device! {
+    /// A processor with vectors.
+    Cpu {
+        threads = 1.0, "", "threads that run at once", "one, if nobody says more";
+        vector_bytes = 64.0, "B", "a vector", INTEL;
+        vector_registers = 32.0, "", "vectors that are at hand", INTEL;
+        clock = 3.0e9, "Hz", "cycles while it multiplies", EMR;
+        fma = 2.0, "/cycle", "multiply-adds of vectors", INTEL;
+        alu = 2.0, "/cycle", "other operations on vectors; they share the ports of the multiply-adds", INTEL;
+        moves = 1.0, "/cycle", "vectors whose lanes move", INTEL;
+        loads = 2.0, "/cycle", "loads of vectors from the first cache", INTEL;
+        split_load = 1.0, "loads", "what a load that crosses a line costs more", INTEL;
+        stores = 1.0, "/cycle", "stores of vectors to the first cache", INTEL;
+        split_store = 4.0, "stores", "what a store that crosses a line costs more", EMR;
+        gather = 1.0, "/cycle", "elements that are loaded or stored one by one", INTEL;
+        issue = 6.0, "/cycle", "instructions that begin", INTEL;
+        decode = 4.0, "/cycle", "instructions that begin where the code is longer than the cache of decoded ones", INTEL;
+        decoded = 4096.0, "", "instructions in the cache of decoded ones", INTEL;
+        window = 512.0, "", "instructions that are looked at ahead", INTEL;
+        divide = 16.0, "cycles", "a division of vectors", INTEL;
+        call = 8.0, "cycles", "a function of one element", EMR;
+        fma_latency = 4.0, "cycles", "until a multiply-add can be used", INTEL;
+        alu_latency = 1.0, "cycles", "until an operation on integers can be used", INTEL;
+        move_latency = 3.0, "cycles", "until a moved vector can be used", INTEL;
+        load_latency = 7.0, "cycles", "until a vector from the first cache can be used", INTEL;
+        forward_latency = 5.0, "cycles", "until what was stored can be loaded again", INTEL;
+        l1_bytes = 49152.0, "B", "the first cache", INTEL;
+        l2_bytes = 2097152.0, "B", "the second cache", INTEL;
+        l3_bytes = 33554432.0, "B", "what one may hope to have of the last cache", "the size from which we write past the caches";
+        l2_bandwidth = 100.0e9, "B/s", "from the second cache into the first, one thread", EMR;
+        l3_bandwidth = 20.0e9, "B/s", "from the last cache, one thread", EMR;
+        copy_one = 17.0e9, "B/s", "read and written in memory, one thread", EMR;
+        copy_all = 30.0e9, "B/s", "read and written in memory, all threads", EMR;
+        launch = 5.0e-6, "s", "from one launch on all threads to the next", EMR;
+        block = 10.0e-9, "s", "from one block to the next", EMR;
+    }
+}
+
+device! {
+    /// A GPU whose lanes are threads.
+    Gpu {
+        sms = 132.0, "", "multiprocessors", H200;
+        clock = 1.98e9, "Hz", "cycles of a multiprocessor", H200;
+        issue = 4.0, "/cycle", "instructions of warps that a multiprocessor begins", NVIDIA;
+        fma = 4.0, "/cycle", "multiply-adds of warps, f32", NVIDIA;
+        double = 2.0, "/cycle", "the same, f64", NVIDIA;
+        alu = 2.0, "/cycle", "minima, comparisons, choices and logic of warps", NVIDIA;
+        special = 0.5, "/cycle", "quotients and functions of warps, each of several instructions", NVIDIA;
+        shuffles = 1.0, "/cycle", "shuffles of warps", H200;
+        wavefronts = 1.0, "/cycle", "passes through shared memory and the first cache, 128 bytes each; shuffles go the same way", NVIDIA;
+        l2_bandwidth = 5.5e12, "B/s", "from the second cache", HOPPER;
+        dram_bandwidth = 4.28e12, "B/s", "read and written in memory", H200;
+        fma_latency = 4.0, "cycles", "until a multiply-add can be used", HOPPER;
+        shuffle_latency = 24.0, "cycles", "until a shuffled word can be used", HOPPER;
+        shared_latency = 29.0, "cycles", "until a word of shared memory can be used", HOPPER;
+        l1_latency = 33.0, "cycles", "until a word of the first cache can be used", HOPPER;
+        l2_latency = 262.0, "cycles", "until a word of the second cache can be used", HOPPER;
+        dram_latency = 660.0, "cycles", "until a word of the memory can be used", HOPPER;
+        barrier = 30.0, "cycles", "a barrier of a block", HOPPER;
+        flag = 1400.0, "cycles", "until a flag of another block is seen", HOPPER;
+        launch = 2.2e-6, "s", "from one launch to the next", H200;
+        registers = 65536.0, "", "registers of a multiprocessor", NVIDIA;
+        thread_registers = 255.0, "", "registers of a thread", NVIDIA;
+        warps = 64.0, "", "warps of a multiprocessor", NVIDIA;
+        blocks = 32.0, "", "blocks of a multiprocessor", NVIDIA;
+        shared_bytes = 233472.0, "B", "shared memory of a multiprocessor", NVIDIA;
+        l1_bytes = 262144.0, "B", "shared memory and the first cache together", NVIDIA;
+        l2_bytes = 52428800.0, "B", "the second cache", H200;
+        instruction_bytes = 131072.0, "B", "code that is at hand on a multiprocessor", HOPPER;
+    }
+}
+
+/// What a program is to run on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Device {
+    Cpu(Cpu),
+    Gpu(Gpu),
+}
+
+impl Device {
+    pub fn entries(&self) -> Vec<Entry> {
+        match self {
+            Device::Cpu(cpu) => cpu.entries(),
+            Device::Gpu(gpu) => gpu.entries(),
+        }
+    }
+
+    /// Replaces numbers by name. Those that the device does not have are left alone.
+    pub fn set(&mut self, numbers: &[(String, f64)], source: Source) {
+        for (name, value) in numbers {
+            let number = match self {
+                Device::Cpu(cpu) => cpu.number_mut(name),
+                Device::Gpu(gpu) => gpu.number_mut(name),
+            };
+            if let Some(number) = number
+                && value.is_finite()
+                && *value > 0.0
+            {
+                *number = Number {
+                    value: *value,
+                    source,
+                };
+            }
+        }
+    }
+}
+
+impl Number {
+    pub fn reported(value: f64) -> Number {
+        Number {
+            value,
+            source: Source::Reported,
+        }
+    }
+}

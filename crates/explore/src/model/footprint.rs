@@ -1,0 +1,370 @@
+//! How many bytes come into a cache of a given size, and leave it.
+//!
+//! What a piece of a kernel touches of an array is taken to be a box: along each axis from the least to the largest index, by bounding
+//! the forms over the ranges of the loops. If the boxes of a piece fit into the cache, each of its bytes comes once, whatever the order in
+//! which they are used. If they do not, the piece is taken apart: a loop whose turns fit brings, at each turn, what the turn before did not
+//! have; one whose turns do not fit brings each turn's bytes anew. The blocks of a grid are loops around the kernel, the last axis innermost.
+//! This is the reasoning by loops and footprints of Ferrante, Sarkar and Thrash (1991).
+
+use systola_ir::form::Overflow;
+use systola_ir::kernel::Memory;
+
+use super::code::{Access, Code, Direction, Node, Ticket};
+use super::count::{bounds, turns_of};
+
+/// Bytes of global memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Traffic {
+    pub read: f64,
+    pub written: f64,
+}
+
+impl Traffic {
+    pub fn bytes(self) -> f64 {
+        self.read + self.written
+    }
+
+    #[must_use]
+    pub fn plus(self, other: Traffic, times: f64) -> Traffic {
+        Traffic {
+            read: self.read + other.read * times,
+            written: self.written + other.written * times,
+        }
+    }
+
+    /// What this has more than another, at most all of that other.
+    fn beyond(self, other: Traffic) -> Traffic {
+        Traffic {
+            read: (self.read - other.read).clamp(0.0, other.read),
+            written: (self.written - other.written).clamp(0.0, other.written),
+        }
+    }
+}
+
+/// One launch of a kernel.
+pub struct Footprint<'c, 'p> {
+    code: &'c Code<'p>,
+    /// Bytes that come together.
+    line: f64,
+    /// Of each variable, as far as it is bound.
+    ranges: Vec<(i64, i64)>,
+    /// First and number of the blocks along each axis.
+    grid: Vec<(usize, i64, i64)>,
+    tickets: Vec<&'c Ticket>,
+}
+
+impl<'c, 'p> Footprint<'c, 'p> {
+    pub fn new(
+        code: &'c Code<'p>,
+        arguments: &[i64],
+        line: f64,
+    ) -> Result<Footprint<'c, 'p>, Overflow> {
+        let mut point = vec![0; code.kernel.vars.len()];
+        for (var, value) in code.host.iter().zip(arguments) {
+            point[*var] = *value;
+        }
+        let mut grid = Vec::new();
+        for range in &code.grid {
+            let (lo, hi) = bounds(&range.lo, &range.hi, &point)?;
+            grid.push((range.var, lo, (hi - lo).max(0)));
+        }
+        let mut ranges: Vec<(i64, i64)> = point.into_iter().map(|v| (v, v)).collect();
+        if let Some(lane) = code.lane {
+            ranges[lane] = (0, i64::from(code.kernel.lanes) - 1);
+        }
+        if let Some(warp) = code.warp {
+            ranges[warp] = (0, i64::from(code.kernel.warps) - 1);
+        }
+        let mut tickets = Vec::new();
+        find_tickets(&code.body, &mut tickets);
+        let mut footprint = Footprint {
+            code,
+            line,
+            ranges,
+            grid,
+            tickets,
+        };
+        footprint.all_blocks_from(0);
+        Ok(footprint)
+    }
+
+    /// What the whole launch brings into a cache of so many bytes.
+    pub fn of_launch(&mut self, capacity: f64) -> Traffic {
+        if self.grid.iter().any(|(_, _, n)| *n == 0) {
+            return Traffic::default();
+        }
+        self.all_blocks_from(0);
+        self.axis(0, capacity)
+    }
+
+    /// What one block in the middle of the grid touches at all.
+    pub fn of_block(&mut self) -> Traffic {
+        self.one_block();
+        self.touched(&self.code.body)
+    }
+
+    /// What one block in the middle of the grid brings into a cache of so many bytes.
+    pub fn filled_by_block(&mut self, capacity: f64) -> Traffic {
+        self.one_block();
+        self.fill(&self.code.body, capacity)
+    }
+
+    fn one_block(&mut self) {
+        for (var, lo, n) in &self.grid {
+            let middle = lo + n / 2;
+            self.ranges[*var] = (middle, middle);
+        }
+        self.number_blocks();
+    }
+
+    /// Binds the axes from one on to all of their blocks.
+    fn all_blocks_from(&mut self, axis: usize) {
+        for (var, lo, n) in &self.grid[axis..] {
+            self.ranges[*var] = (*lo, lo + (n - 1).max(0));
+        }
+        self.number_blocks();
+    }
+
+    /// Tickets are the numbers of the blocks.
+    fn number_blocks(&mut self) {
+        for ticket in &self.tickets {
+            let (mut first, mut last) = (0i64, 0i64);
+            for (var, lo, n) in &self.grid {
+                if !ticket.counter.contains(var) {
+                    let (from, to) = self.ranges[*var];
+                    first = first.saturating_mul(*n).saturating_add(from - lo);
+                    last = last.saturating_mul(*n).saturating_add(to - lo);
+                }
+            }
+            self.ranges[ticket.var] = (first, last);
+        }
+    }
+
+    /// With the axes before this one bound to one block each.
+    fn axis(&mut self, axis: usize, capacity: f64) -> Traffic {
+        self.all_blocks_from(axis);
+        let Some((var, lo, n)) = self.grid.get(axis).copied() else {
+            return self.fill(&self.code.body, capacity);
+        };
+        let all = self.touched(&self.code.body);
+        if all.bytes() <= capacity {
+            return all;
+        }
+        let middle = lo + n / 2;
+        self.ranges[var] = (middle, middle);
+        self.number_blocks();
+        let one = self.touched(&self.code.body);
+        if one.bytes() > capacity {
+            let inner = self.axis(axis + 1, capacity);
+            return Traffic::default().plus(inner, n as f64);
+        }
+        self.ranges[var] = (middle, middle + 1);
+        self.number_blocks();
+        let more = self.touched(&self.code.body).beyond(one);
+        one.plus(more, (n - 1) as f64)
+    }
+
+    fn fill(&mut self, nodes: &'c [Node], capacity: f64) -> Traffic {
+        let all = self.touched(nodes);
+        if all.bytes() <= capacity {
+            return all;
+        }
+        let mut sum = Traffic::default();
+        // What stands between two loops is used together.
+        let mut run = 0;
+        for (at, node) in nodes.iter().enumerate() {
+            let part = match node {
+                Node::Straight(_) | Node::Once(_) | Node::Ticket(_) | Node::Access(_) => continue,
+                Node::For { .. } => self.turns(node, capacity),
+                Node::If {
+                    test,
+                    then,
+                    otherwise,
+                } => {
+                    let outcomes = test.outcomes(&self.ranges);
+                    match (outcomes.holds, outcomes.fails) {
+                        (true, _) => self.fill(then, capacity),
+                        (false, _) => self.fill(otherwise, capacity),
+                    }
+                }
+            };
+            sum = sum.plus(self.touched(&nodes[run..at]), 1.0).plus(part, 1.0);
+            run = at + 1;
+        }
+        sum.plus(self.touched(&nodes[run..]), 1.0)
+    }
+
+    /// The turns of a loop whose whole does not fit.
+    fn turns(&mut self, node: &'c Node, capacity: f64) -> Traffic {
+        let Node::For {
+            var, step, body, ..
+        } = node
+        else {
+            return Traffic::default();
+        };
+        let Some((lo, hi)) = self.loop_range(node) else {
+            return Traffic::default();
+        };
+        let before = self.ranges[*var];
+        let n = turns_of(lo, hi + 1, *step);
+        let middle = lo + n / 2 * step;
+        self.ranges[*var] = (middle, middle);
+        let one = self.touched(body);
+        let sum = if one.bytes() > capacity {
+            Traffic::default().plus(self.fill(body, capacity), n as f64)
+        } else {
+            self.ranges[*var] = (middle, middle + step);
+            let more = self.touched(body).beyond(one);
+            one.plus(more, (n - 1) as f64)
+        };
+        self.ranges[*var] = before;
+        sum
+    }
+
+    /// The first and the last value of a loop's variable, if it may have a turn.
+    fn loop_range(&self, node: &Node) -> Option<(i64, i64)> {
+        let Node::For { lo, hi, .. } = node else {
+            return None;
+        };
+        let least = lo.iter().map(|f| f.range(&self.ranges).map(|r| r.0));
+        let most = hi.iter().map(|f| f.range(&self.ranges).map(|r| r.1));
+        let least = least.collect::<Option<Vec<i64>>>()?.into_iter().max()?;
+        let most = most.collect::<Option<Vec<i64>>>()?.into_iter().min()? - 1;
+        (least <= most).then_some((least, most))
+    }
+
+    /// The boxes that the nodes touch, in bytes.
+    fn touched(&mut self, nodes: &'c [Node]) -> Traffic {
+        let mut hulls = vec![[const { Hull::new() }; 2]; self.code.buffers.len()];
+        self.collect(nodes, &mut hulls);
+        let mut sum = Traffic::default();
+        for (layout, [read, written]) in self.code.buffers.iter().zip(&hulls) {
+            let whole = layout.total_bytes();
+            sum.read += read.bytes(layout.bytes, self.line).min(whole);
+            sum.written += written.bytes(layout.bytes, self.line).min(whole);
+        }
+        sum
+    }
+
+    fn collect(&mut self, nodes: &'c [Node], hulls: &mut [[Hull; 2]]) {
+        for node in nodes {
+            match node {
+                Node::Straight(_) | Node::Once(_) | Node::Ticket(_) => {}
+                Node::Access(n) => self.access(&self.code.accesses[*n], hulls),
+                Node::If {
+                    test,
+                    then,
+                    otherwise,
+                } => {
+                    let outcomes = test.outcomes(&self.ranges);
+                    if outcomes.holds {
+                        self.collect(then, hulls);
+                    } else {
+                        self.collect(otherwise, hulls);
+                    }
+                }
+                Node::For { var, body, .. } => {
+                    let Some(range) = self.loop_range(node) else {
+                        continue;
+                    };
+                    let before = std::mem::replace(&mut self.ranges[*var], range);
+                    self.collect(body, hulls);
+                    self.ranges[*var] = before;
+                }
+            }
+        }
+    }
+
+    fn access(&self, access: &Access, hulls: &mut [[Hull; 2]]) {
+        let Memory::Global(buffer) = access.memory else {
+            return;
+        };
+        if access.is_constant || !access.when.outcomes(&self.ranges).holds {
+            return;
+        }
+        let layout = &self.code.buffers[buffer.index()];
+        let last = access.index.len().saturating_sub(1);
+        let mut axes = Vec::with_capacity(access.index.len());
+        let bounds = layout.lo.iter().zip(&layout.extent);
+        for (n, (form, (lo, extent))) in access.index.iter().zip(bounds).enumerate() {
+            let Some((from, to)) = form.range(&self.ranges) else {
+                return;
+            };
+            let wide = if n == last {
+                access.width as i64 - 1
+            } else {
+                0
+            };
+            let (from, to) = (from.max(*lo), (to + wide).min(lo + extent - 1));
+            if from > to {
+                return;
+            }
+            axes.push((from, to));
+        }
+        let side = match access.direction {
+            Direction::Load => 0,
+            Direction::Store => 1,
+        };
+        hulls[buffer.index()][side].add(&axes, layout.bytes, self.line);
+    }
+}
+
+fn find_tickets<'c>(nodes: &'c [Node], tickets: &mut Vec<&'c Ticket>) {
+    for node in nodes {
+        match node {
+            Node::Ticket(ticket) => tickets.push(ticket),
+            Node::For { body, .. } => find_tickets(body, tickets),
+            Node::If {
+                then, otherwise, ..
+            } => {
+                find_tickets(then, tickets);
+                find_tickets(otherwise, tickets);
+            }
+            Node::Straight(_) | Node::Once(_) | Node::Access(_) => {}
+        }
+    }
+}
+
+/// What accesses touch of an array: at most the box around all of them, at most the sum of their own boxes.
+#[derive(Clone, Debug)]
+struct Hull {
+    axes: Vec<(i64, i64)>,
+    parts: f64,
+}
+
+impl Hull {
+    const fn new() -> Hull {
+        Hull {
+            axes: Vec::new(),
+            parts: 0.0,
+        }
+    }
+
+    fn add(&mut self, axes: &[(i64, i64)], bytes: u64, line: f64) {
+        if self.parts == 0.0 {
+            self.axes = axes.to_vec();
+        } else {
+            for (hull, axis) in self.axes.iter_mut().zip(axes) {
+                *hull = (hull.0.min(axis.0), hull.1.max(axis.1));
+            }
+        }
+        self.parts += size(axes, bytes, line);
+    }
+
+    fn bytes(&self, bytes: u64, line: f64) -> f64 {
+        if self.parts == 0.0 {
+            return 0.0;
+        }
+        size(&self.axes, bytes, line).min(self.parts)
+    }
+}
+
+fn size(axes: &[(i64, i64)], bytes: u64, line: f64) -> f64 {
+    let extent = |axis: &(i64, i64)| (axis.1 - axis.0 + 1) as f64;
+    let Some((last, rows)) = axes.split_last() else {
+        return bytes as f64;
+    };
+    let row = extent(last) * bytes as f64;
+    let rows: f64 = rows.iter().map(extent).product();
+    rows * (row / line).ceil() * line
+}

@@ -1,0 +1,224 @@
+//! The terms of a kernel on a GPU: a lane is a thread, blocks go to multiprocessors as there is room.
+
+use systola_driver::{constant_buffers, pressure};
+use systola_ir::kernel::Program;
+use systola_ir::{BufferId, KernelId};
+
+use super::chain::{self, Latencies, Start};
+use super::count::Census;
+use super::cpu::{arguments, middle};
+use super::device::Gpu;
+use super::footprint::Footprint;
+use super::predict::{Error, KernelPrediction, Term, longest};
+use super::tally::Quantity;
+
+/// Registers beside those of values: addresses, counters, the stack.
+const OTHER_REGISTERS: f64 = 18.0;
+/// Registers are given to warps in units of 8 for each thread.
+const REGISTER_UNIT: f64 = 8.0;
+const SECTOR: f64 = 32.0;
+/// Of an instruction of Volta and later.
+const INSTRUCTION_BYTES: f64 = 16.0;
+/// Shared memory that every block loses to the system.
+const BLOCK_SHARED: f64 = 1024.0;
+
+pub fn kernel(
+    program: &Program,
+    sizes: &[i128],
+    census: &Census<'_>,
+    n: usize,
+    gpu: &Gpu,
+) -> Result<KernelPrediction, Error> {
+    let (code, counted) = (&census.codes[n], &census.kernels[n]);
+    let tally = &counted.tally;
+    let kernel = code.kernel;
+    let warps = f64::from(kernel.warps);
+
+    // Room on a multiprocessor.
+    let alive = pressure(kernel);
+    let wanted = f64::from(alive) + OTHER_REGISTERS;
+    let given = wanted.min(gpu.thread_registers.value);
+    let given = (given / REGISTER_UNIT).ceil() * REGISTER_UNIT;
+    let own: f64 = code.shared.iter().map(|array| array.total_bytes()).sum();
+    let room = [
+        (gpu.warps.value / warps).floor(),
+        (gpu.registers.value / (given * 32.0 * warps)).floor(),
+        (gpu.shared_bytes.value / (own + BLOCK_SHARED)).floor(),
+        gpu.blocks.value,
+    ];
+    let resident = room.into_iter().fold(f64::MAX, f64::min).max(1.0);
+    let blocks = counted.blocks / counted.launches;
+    // The multiprocessor that has the most to do is the last to end.
+    let most = (blocks / gpu.sms.value).ceil();
+    let busy = blocks / most;
+    let cycles = busy * gpu.clock.value;
+    let resident = resident.min(most);
+    let occupancy = resident * warps / gpu.warps.value;
+
+    // Words beyond the registers go to memory and come back, once for each turn.
+    let spilled = (wanted - gpu.thread_registers.value).max(0.0);
+    let turns = tally[Quantity::Branches].max(counted.blocks * warps);
+    let spills = 2.0 * spilled * turns;
+
+    let sums = tally[Quantity::FloatOps] + tally[Quantity::IntOps] + tally[Quantity::IntProducts];
+    let choices = tally[Quantity::Choices] + tally[Quantity::Masks];
+    let special = tally[Quantity::Divides] + tally[Quantity::Calls] / f64::from(kernel.lanes);
+    let moves = tally[Quantity::Moves];
+    let accesses = tally[Quantity::GlobalAccesses]
+        + tally[Quantity::Loads].min(tally[Quantity::SharedWavefronts])
+        + spills;
+    // A loop counts, compares and jumps; special functions are some ten instructions each.
+    let instructions = sums
+        + tally[Quantity::DoubleOps]
+        + choices
+        + 10.0 * special
+        + moves
+        + accesses
+        + tally[Quantity::UniformOps]
+        + 3.0 * tally[Quantity::Branches]
+        + tally[Quantity::Barriers];
+
+    let mut terms = Vec::new();
+    let mut term = |name, amount, unit, rate, number| {
+        terms.push(Term::new(name, amount, unit, rate, number));
+    };
+    term(
+        "instructions",
+        instructions,
+        "warps",
+        gpu.issue.value * cycles,
+        &gpu.issue,
+    );
+    term(
+        "multiply-adds",
+        sums,
+        "warps",
+        gpu.fma.value * cycles,
+        &gpu.fma,
+    );
+    term(
+        "multiply-adds of f64",
+        tally[Quantity::DoubleOps],
+        "warps",
+        gpu.double.value * cycles,
+        &gpu.double,
+    );
+    term(
+        "choices",
+        choices,
+        "warps",
+        gpu.alu.value * cycles,
+        &gpu.alu,
+    );
+    term(
+        "divisions and functions",
+        special,
+        "warps",
+        gpu.special.value * cycles / 4.0,
+        &gpu.special,
+    );
+    // Shuffles, shared memory and the first cache share one way.
+    let wavefronts = moves / gpu.shuffles.value
+        + (tally[Quantity::SharedWavefronts] + tally[Quantity::GlobalLines] + spills)
+            / gpu.wavefronts.value;
+    term(
+        "wavefronts",
+        wavefronts,
+        "wavefronts",
+        cycles,
+        &gpu.wavefronts,
+    );
+
+    let cache = (gpu.l1_bytes.value - own * resident).max(16384.0);
+    let mut footprint = Footprint::new(code, arguments(counted), SECTOR)?;
+    let block = footprint.filled_by_block(cache / resident);
+    let l2 = block.bytes() * counted.blocks;
+    term(
+        "second cache",
+        l2,
+        "B",
+        gpu.l2_bandwidth.value * (busy / gpu.sms.value).min(1.0),
+        &gpu.l2_bandwidth,
+    );
+    let memory = footprint.of_launch(gpu.l2_bytes.value);
+    let dram = memory.bytes() * counted.launches;
+    term(
+        "memory",
+        dram,
+        "B",
+        gpu.dram_bandwidth.value,
+        &gpu.dram_bandwidth,
+    );
+
+    // Each wave of blocks takes at least as long as one of its warps alone.
+    let touched = tally[Quantity::GlobalSectors] * SECTOR;
+    let part = |some: f64, all: f64| {
+        if all > 0.0 {
+            (some / all).min(1.0)
+        } else {
+            0.0
+        }
+    };
+    let (misses, far) = (part(l2, touched), part(dram, l2));
+    let l2_latency = gpu.l2_latency.value + far * (gpu.dram_latency.value - gpu.l2_latency.value);
+    let latencies = Latencies {
+        sum: gpu.fma_latency.value,
+        choice: gpu.fma_latency.value,
+        moved: gpu.shuffle_latency.value,
+        global: gpu.l1_latency.value + misses * (l2_latency - gpu.l1_latency.value),
+        shared: gpu.shared_latency.value,
+        divide: 40.0,
+        call: 60.0,
+        barrier: gpu.barrier.value,
+        flag: gpu.flag.value,
+    };
+    let constants: Vec<BufferId> = constant_buffers(program).into_iter().map(|c| c.0).collect();
+    let chain = chain::cycles(
+        program,
+        KernelId::from(n),
+        sizes,
+        middle(census, n)?,
+        &constants,
+        &latencies,
+        Start::InOrder,
+    )?;
+    let waves = (blocks / (gpu.sms.value * resident)).ceil();
+    term(
+        "latency of a warp",
+        chain * waves * counted.launches,
+        "cycles",
+        gpu.clock.value,
+        &gpu.dram_latency,
+    );
+    // Code that does not fit comes from the second cache, 64 bytes a cycle, once for each warp scheduler that runs through it.
+    let code_bytes = code.text * INSTRUCTION_BYTES;
+    if code_bytes > gpu.instruction_bytes.value {
+        let passes = instructions / code.text.max(1.0) / 4.0;
+        term(
+            "code",
+            passes * code_bytes / 64.0,
+            "cycles",
+            cycles,
+            &gpu.instruction_bytes,
+        );
+    }
+
+    let (limit, longest) = longest(&terms);
+    let launches = Term::new(
+        "launches",
+        counted.launches,
+        "launches",
+        1.0 / gpu.launch.value,
+        &gpu.launch,
+    );
+    let seconds = longest + launches.seconds;
+    terms.push(launches);
+    Ok(KernelPrediction {
+        seconds,
+        terms,
+        limit,
+        registers: alive,
+        occupancy,
+        operations: tally[Quantity::Arithmetic] * f64::from(kernel.lanes),
+    })
+}

@@ -1,0 +1,187 @@
+//! The prediction: what a program does, over what a device can do.
+
+use systola_ir::form::Overflow;
+use systola_ir::kernel::Program;
+
+use super::code::Lanes;
+use super::count::{Census, Sampling};
+use super::device::{Device, Number, Source};
+use super::tally::{Quantity, Tally};
+use super::{cpu, gpu};
+
+/// Why nothing is predicted.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    #[error("an index of a kernel leaves 64 bits at these sizes")]
+    TooLarge,
+    #[error("the program has {expected} sizes, {given} are given")]
+    Sizes { expected: usize, given: usize },
+    #[error("the program is for {name} = {fixed}, not {given}")]
+    Fixed {
+        name: String,
+        fixed: i128,
+        given: i128,
+    },
+}
+
+impl From<Overflow> for Error {
+    fn from(_: Overflow) -> Self {
+        Error::TooLarge
+    }
+}
+
+/// One thing that takes time: so much of it, at such a rate.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Term {
+    pub name: &'static str,
+    pub amount: f64,
+    pub unit: &'static str,
+    /// Of the whole device, per second.
+    pub rate: f64,
+    pub seconds: f64,
+    pub source: Source,
+}
+
+impl Term {
+    pub fn new(
+        name: &'static str,
+        amount: f64,
+        unit: &'static str,
+        rate: f64,
+        number: &Number,
+    ) -> Term {
+        Term {
+            name,
+            amount,
+            unit,
+            rate,
+            seconds: if amount > 0.0 { amount / rate } else { 0.0 },
+            source: number.source,
+        }
+    }
+}
+
+/// How long a program takes, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    pub seconds: f64,
+    /// Of all kernels together; terms of one kernel overlap unless `seconds` says otherwise.
+    pub terms: Vec<Term>,
+    /// The name of the term that the most time is waited for.
+    pub limit: &'static str,
+    /// Of the kernel that needs the most: words of a lane that are alive at once.
+    pub registers: u32,
+    /// Of the kernel that takes the longest: the part of the places for warps that are taken.
+    pub occupancy: f64,
+    /// Operations of all lanes.
+    pub operations: f64,
+    /// The part of the lanes that store something where any does.
+    pub utilisation: f64,
+    /// Instructions in the text of the longest kernel.
+    pub code: f64,
+    /// What was counted.
+    pub tally: Tally,
+}
+
+impl Prediction {
+    /// Work done over work needed.
+    pub fn redundancy(&self, needed: f64) -> f64 {
+        self.operations / needed.max(1.0)
+    }
+}
+
+/// One kernel, all its launches.
+#[derive(Clone, Debug)]
+pub struct KernelPrediction {
+    pub seconds: f64,
+    pub terms: Vec<Term>,
+    pub limit: &'static str,
+    pub registers: u32,
+    pub occupancy: f64,
+    pub operations: f64,
+}
+
+/// Predicts how long a program takes at sizes, one for each of its parameters, on a device.
+pub fn predict(program: &Program, sizes: &[i128], device: &Device) -> Result<Prediction, Error> {
+    if sizes.len() != program.params.len() {
+        return Err(Error::Sizes {
+            expected: program.params.len(),
+            given: sizes.len(),
+        });
+    }
+    for (size, given) in program.params.iter().zip(sizes) {
+        if let Some(fixed) = size.fixed
+            && fixed != *given
+        {
+            return Err(Error::Fixed {
+                name: size.name.clone(),
+                fixed,
+                given: *given,
+            });
+        }
+    }
+    let lanes = match device {
+        Device::Cpu(cpu) => Lanes::Vectors {
+            bytes: (cpu.vector_bytes.value as u32).max(16),
+        },
+        Device::Gpu(_) => Lanes::Threads,
+    };
+    let census = Census::take(program, sizes, lanes, Sampling::Some)?;
+    let mut kernels = Vec::new();
+    for n in 0..census.codes.len() {
+        if census.kernels[n].blocks > 0.0 {
+            kernels.push(match device {
+                Device::Cpu(cpu) => cpu::kernel(program, sizes, &census, n, cpu)?,
+                Device::Gpu(gpu) => gpu::kernel(program, sizes, &census, n, gpu)?,
+            });
+        }
+    }
+    Ok(join(&census, &kernels))
+}
+
+/// Kernels run one after another.
+fn join(census: &Census<'_>, kernels: &[KernelPrediction]) -> Prediction {
+    let mut terms: Vec<Term> = Vec::new();
+    let mut limits: Vec<(&'static str, f64)> = Vec::new();
+    for kernel in kernels {
+        for term in &kernel.terms {
+            match terms.iter_mut().find(|t| t.name == term.name) {
+                Some(sum) => {
+                    sum.amount += term.amount;
+                    sum.seconds += term.seconds;
+                }
+                None => terms.push(term.clone()),
+            }
+        }
+        match limits.iter_mut().find(|(name, _)| *name == kernel.limit) {
+            Some((_, sum)) => *sum += kernel.seconds,
+            None => limits.push((kernel.limit, kernel.seconds)),
+        }
+    }
+    let longest = kernels
+        .iter()
+        .max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let limit = limits.iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    let tally = census.total.clone();
+    let utilisation = match tally[Quantity::StoreLanes] {
+        0.0 => 1.0,
+        lanes => tally[Quantity::StoredLanes] / lanes,
+    };
+    Prediction {
+        seconds: kernels.iter().map(|k| k.seconds).sum(),
+        terms,
+        limit: limit.map_or("nothing", |(name, _)| name),
+        registers: kernels.iter().map(|k| k.registers).max().unwrap_or(0),
+        occupancy: longest.map_or(0.0, |k| k.occupancy),
+        operations: kernels.iter().map(|k| k.operations).sum(),
+        utilisation,
+        code: census.codes.iter().map(|c| c.text).fold(0.0, f64::max),
+        tally,
+    }
+}
+
+/// The term that takes the longest.
+pub fn longest(terms: &[Term]) -> (&'static str, f64) {
+    let longest = terms.iter().max_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    longest.map_or(("nothing", 0.0), |t| (t.name, t.seconds))
+}

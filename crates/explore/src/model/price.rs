@@ -1,0 +1,217 @@
+//! What an operation is on a machine: how many instructions, of which kind.
+//!
+//! Literals and reads of registers cost nothing: they are operands, and registers are renamed by unrolling. A product that feeds
+//! one sum is fused with it.
+
+use std::collections::HashSet;
+
+use systola_interp::kernel::fusible;
+use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::{Kernel, Op, Shape, Stmt, VarKind};
+use systola_ir::{BinOp, Cond, Scalar, UnOp, ValueId};
+
+use super::code::Lanes;
+use super::tally::{Quantity, Tally};
+
+/// Prices of the operations of a kernel.
+#[derive(Debug)]
+pub struct Pricing<'k> {
+    kernel: &'k Kernel,
+    lanes: Lanes,
+    /// Products that are fused with the one sum that they feed.
+    fused: Vec<bool>,
+    /// Variables that are the same for as long as a block runs.
+    steady: HashSet<usize>,
+}
+
+impl<'k> Pricing<'k> {
+    pub fn new(kernel: &'k Kernel, lanes: Lanes) -> Pricing<'k> {
+        let is_steady = |kind: &VarKind| match kind {
+            VarKind::Host | VarKind::Warp | VarKind::Lane => true,
+            VarKind::Block { .. } | VarKind::Loop | VarKind::Ticket => false,
+        };
+        let mut fused = vec![false; kernel.values.len()];
+        let feeds_one_sum = fusible(kernel);
+        walk(&kernel.body, &mut |stmt| {
+            if let Stmt::Let(value, Op::Binary(BinOp::Mul, ..)) = stmt {
+                fused[value.index()] = feeds_one_sum[value.index()];
+            }
+        });
+        Pricing {
+            kernel,
+            lanes,
+            fused,
+            steady: kernel.vars_where(is_steady).map(|v| v.index()).collect(),
+        }
+    }
+
+    /// Instructions for all lanes of a value of this type: vectors, or threads with words.
+    fn instructions(&self, ty: Scalar) -> f64 {
+        let bytes = f64::from((ty.bits() / 8).max(1));
+        match self.lanes {
+            Lanes::Vectors { bytes: vector } => {
+                let vectors = f64::from(self.kernel.lanes) * bytes / f64::from(vector);
+                vectors.ceil().max(1.0)
+            }
+            Lanes::Threads => 1.0,
+        }
+    }
+
+    /// Integers of 64 bits are two words to a thread.
+    fn words(&self, ty: Scalar) -> f64 {
+        match self.lanes {
+            Lanes::Threads if ty.bits() == 64 => 2.0,
+            Lanes::Threads | Lanes::Vectors { .. } => 1.0,
+        }
+    }
+
+    fn ty(&self, value: ValueId) -> Scalar {
+        self.kernel.values[value.index()].ty
+    }
+
+    pub fn op(&self, to: ValueId, op: &Op) -> Tally {
+        let mut tally = self.counted(to, op);
+        let value = &self.kernel.values[to.index()];
+        let elements = f64::from(self.kernel.lanes);
+        let kinds: Vec<(Quantity, f64)> = match op {
+            Op::Lit(_) | Op::Get(_) | Op::Load { .. } => Vec::new(),
+            Op::Lookup { .. } => match (value.shape, self.lanes) {
+                (Shape::Uniform, _) => vec![(Quantity::UniformLoads, 1.0)],
+                (Shape::Varying, Lanes::Vectors { .. }) => {
+                    vec![(Quantity::GatheredElements, elements)]
+                }
+                (Shape::Varying, Lanes::Threads) => vec![(Quantity::GlobalAccesses, 1.0)],
+            },
+            _ if value.shape == Shape::Uniform => vec![(Quantity::UniformOps, 1.0)],
+            Op::Index(_) => vec![(Quantity::IntOps, self.instructions(value.ty))],
+            Op::Unary(op, a) => self.unary(*op, self.ty(*a)),
+            Op::Binary(op, a, b) => self.binary(to, *op, *a, *b),
+            Op::Cast(a) => {
+                let (from, to) = (self.instructions(self.ty(*a)), self.instructions(value.ty));
+                vec![(Quantity::Choices, from.max(to))]
+            }
+            Op::Select { .. } => {
+                let n = self.instructions(value.ty) * self.words(value.ty);
+                vec![(Quantity::Choices, n)]
+            }
+            Op::Choose { cond, .. } => {
+                let n = self.instructions(value.ty) * self.words(value.ty);
+                let mask = if self.is_steady(cond) { 0.0 } else { 1.0 };
+                vec![(Quantity::Choices, n), (Quantity::Masks, mask)]
+            }
+            Op::Shuffle { .. } | Op::Slide { .. } => {
+                let n = self.instructions(value.ty) * self.words(value.ty);
+                vec![(Quantity::Moves, n)]
+            }
+        };
+        for (kind, amount) in kinds {
+            tally[kind] += amount * self.emulated(value.ty);
+        }
+        tally
+    }
+
+    /// Halves are computed with as floats of 32 bits: to there and back.
+    fn emulated(&self, ty: Scalar) -> f64 {
+        match (ty, self.lanes) {
+            (Scalar::F16 | Scalar::BF16, Lanes::Vectors { .. }) => 3.0,
+            _ => 1.0,
+        }
+    }
+
+    /// Is it decided before any loop?
+    fn is_steady(&self, cond: &Cond) -> bool {
+        let mut dims = cond.forms().into_iter().flat_map(|form| form.dims());
+        dims.all(|dim| self.steady.contains(&dim.index()))
+    }
+
+    /// What the kernel interpreter counts.
+    fn counted(&self, to: ValueId, op: &Op) -> Tally {
+        match op {
+            Op::Lit(_) | Op::Get(_) => Tally::default(),
+            Op::Index(_) | Op::Choose { .. } => Tally::of(&[(Quantity::Index, 1.0)]),
+            Op::Binary(BinOp::Mul, ..) if self.fused[to.index()] => {
+                Tally::of(&[(Quantity::Arithmetic, 1.0), (Quantity::Fusible, 1.0)])
+            }
+            Op::Unary(..) | Op::Binary(..) | Op::Cast(_) | Op::Select { .. } => {
+                Tally::of(&[(Quantity::Arithmetic, 1.0)])
+            }
+            Op::Load { .. } => Tally::of(&[(Quantity::Loads, 1.0)]),
+            Op::Lookup { .. } => Tally::of(&[(Quantity::Lookups, 1.0)]),
+            Op::Shuffle { .. } => Tally::of(&[(Quantity::Shuffles, 1.0)]),
+            Op::Slide { .. } => Tally::of(&[(Quantity::Slides, 1.0)]),
+        }
+    }
+
+    fn sum(&self, ty: Scalar) -> (Quantity, f64) {
+        let n = self.instructions(ty);
+        match ty {
+            Scalar::F64 => (Quantity::DoubleOps, n),
+            Scalar::F16 | Scalar::BF16 | Scalar::F32 => (Quantity::FloatOps, n),
+            Scalar::Bool => (Quantity::Choices, n),
+            Scalar::I8
+            | Scalar::I16
+            | Scalar::I32
+            | Scalar::I64
+            | Scalar::U8
+            | Scalar::U16
+            | Scalar::U32
+            | Scalar::U64 => (Quantity::IntOps, n * self.words(ty)),
+        }
+    }
+
+    fn choice(&self, ty: Scalar) -> (Quantity, f64) {
+        match ty {
+            // On the units of the sums.
+            Scalar::F64 => self.sum(ty),
+            _ => (Quantity::Choices, self.instructions(ty) * self.words(ty)),
+        }
+    }
+
+    fn unary(&self, op: UnOp, ty: Scalar) -> Vec<(Quantity, f64)> {
+        let elements = f64::from(self.kernel.lanes);
+        match op {
+            UnOp::Neg => vec![self.sum(ty)],
+            UnOp::Not | UnOp::Abs => vec![self.choice(ty)],
+            UnOp::Sqrt => vec![(Quantity::Divides, self.instructions(ty) * self.wide(ty))],
+            UnOp::Exp | UnOp::Log => vec![(Quantity::Calls, elements)],
+        }
+    }
+
+    /// Divisions of 64 bits take twice as long.
+    fn wide(&self, ty: Scalar) -> f64 {
+        if ty.bits() == 64 { 2.0 } else { 1.0 }
+    }
+
+    fn binary(&self, to: ValueId, op: BinOp, a: ValueId, b: ValueId) -> Vec<(Quantity, f64)> {
+        let ty = self.ty(a);
+        let n = self.instructions(ty);
+        let elements = f64::from(self.kernel.lanes);
+        match op {
+            BinOp::Add | BinOp::Sub => {
+                let (kind, n) = self.sum(ty);
+                // One of two products is fused, the other stands alone.
+                let both = self.fused[a.index()] && self.fused[b.index()];
+                vec![(kind, if both { 2.0 * n } else { n })]
+            }
+            BinOp::Mul if self.fused[to.index()] => Vec::new(),
+            BinOp::Mul if ty.is_float() => vec![self.sum(ty)],
+            BinOp::Mul => vec![(Quantity::IntProducts, n * self.words(ty))],
+            BinOp::Div if ty.is_float() => vec![(Quantity::Divides, n * self.wide(ty))],
+            BinOp::Div | BinOp::Rem | BinOp::Pow => vec![(Quantity::Calls, elements)],
+            BinOp::Shl | BinOp::Shr => vec![(Quantity::IntOps, n * self.words(ty))],
+            BinOp::Min
+            | BinOp::Max
+            | BinOp::Eq
+            | BinOp::Ne
+            | BinOp::Lt
+            | BinOp::Le
+            | BinOp::Gt
+            | BinOp::Ge
+            | BinOp::And
+            | BinOp::Or
+            | BinOp::BitAnd
+            | BinOp::BitOr
+            | BinOp::BitXor => vec![self.choice(ty)],
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What one access of a warp costs, given where its lanes go.
+
+use systola_interp::kernel::SECTOR;
+use systola_ir::kernel::Memory;
+use systola_ir::kernel::banks::{Passes, passes};
+
+use super::code::{Access, Direction, Lanes};
+use super::tally::{Quantity, Tally};
+
+/// Lines of a processor's caches, and those of a GPU's.
+pub const LINE: u64 = 64;
+pub const GPU_LINE: u64 = 128;
+
+/// An active lane and the byte it begins at.
+pub type Touch = (usize, u64);
+
+/// The work of an access whose active lanes touch these.
+pub fn work(access: &Access, lanes: Lanes, touches: &[Touch], seen: &mut Vec<u64>) -> Tally {
+    let mut tally = Tally::default();
+    let bytes = access.bytes * access.width;
+    match access.memory {
+        Memory::Global(_) => {
+            tally[Quantity::GlobalBytes] = (bytes * touches.len() as u64) as f64;
+            tally[Quantity::GlobalSectors] = distinct(touches, bytes, SECTOR, seen);
+        }
+        Memory::Shared(_) => {
+            let Passes {
+                wavefronts,
+                conflicts,
+            } = passes(touches.iter().copied(), bytes, seen);
+            tally[Quantity::SharedWavefronts] = wavefronts as f64;
+            tally[Quantity::BankConflicts] = conflicts as f64;
+        }
+    }
+    if touches.is_empty() {
+        return tally;
+    }
+    match (access.memory, access.direction) {
+        (Memory::Global(_), Direction::Store) => {
+            tally[Quantity::StoredBytes] = (bytes * touches.len() as u64) as f64;
+            tally[Quantity::StoreLanes] = access.lanes as f64;
+            tally[Quantity::StoredLanes] = touches.len() as f64;
+        }
+        (Memory::Global(_), Direction::Load) | (Memory::Shared(_), _) => {}
+    }
+    match lanes {
+        Lanes::Threads => threads(access, touches, seen, &mut tally),
+        Lanes::Vectors { bytes } => vectors(access, touches, u64::from(bytes), &mut tally),
+    }
+    tally
+}
+
+fn threads(access: &Access, touches: &[Touch], seen: &mut Vec<u64>, tally: &mut Tally) {
+    if access.is_constant {
+        tally[Quantity::ConstantLoads] = 1.0;
+        return;
+    }
+    if let Memory::Global(_) = access.memory {
+        tally[Quantity::GlobalAccesses] = 1.0;
+        let bytes = access.bytes * access.width;
+        tally[Quantity::GlobalLines] = distinct(touches, bytes, GPU_LINE, seen);
+    }
+}
+
+fn vectors(access: &Access, touches: &[Touch], vector: u64, tally: &mut Tally) {
+    let bytes = access.bytes * access.width;
+    let (whole, split, single) = match access.direction {
+        Direction::Load => (
+            Quantity::VectorLoads,
+            Quantity::SplitLoads,
+            Quantity::GatheredElements,
+        ),
+        Direction::Store => (
+            Quantity::VectorStores,
+            Quantity::SplitStores,
+            Quantity::ScatteredElements,
+        ),
+    };
+    let first = touches[0].1;
+    if touches.iter().all(|(_, at)| *at == first) {
+        match access.direction {
+            Direction::Load => tally[Quantity::UniformLoads] = access.width as f64,
+            Direction::Store => tally[single] = access.width as f64,
+        }
+        return;
+    }
+    let apart = |by: fn(u64, u64) -> Option<u64>| {
+        let mut pairs = touches.windows(2);
+        pairs.all(|pair| by(pair[0].1, bytes) == Some(pair[1].1))
+    };
+    let downwards = apart(u64::checked_sub);
+    if !downwards && !apart(u64::checked_add) {
+        tally[single] = (touches.len() as u64 * access.width) as f64;
+        return;
+    }
+    if downwards {
+        tally[Quantity::Moves] = (touches.len() as u64 * bytes).div_ceil(vector) as f64;
+    }
+    let from = if downwards {
+        touches[touches.len() - 1].1
+    } else {
+        first
+    };
+    let to = from + touches.len() as u64 * bytes;
+    for start in (from..to).step_by(vector as usize) {
+        let end = (start + vector).min(to);
+        tally[whole] += 1.0;
+        tally[split] += f64::from(u8::from(start / LINE != (end - 1) / LINE));
+    }
+}
+
+/// Pieces of so many bytes that are touched.
+fn distinct(touches: &[Touch], bytes: u64, piece: u64, seen: &mut Vec<u64>) -> f64 {
+    seen.clear();
+    for (_, at) in touches {
+        seen.extend(at / piece..=(at + bytes.max(1) - 1) / piece);
+    }
+    seen.sort_unstable();
+    seen.dedup();
+    seen.len() as f64
+}
