@@ -2,6 +2,7 @@
 //! are read again.
 
 use systola_ir::form::{Atom, Form, Overflow};
+use systola_ir::sets::{identity, system_domain, system_space};
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Expr, System};
 use systola_ir::{DimId, ParamId};
@@ -173,11 +174,13 @@ fn ranges(system: &System, sizes: &[i128], fixed: &[bool]) -> Option<Vec<Axis>> 
     let mut boxes: Vec<(i128, i128)> = Vec::new();
     let mut list = Vec::new();
     for (n, dim) in system.dims.iter().chain(&system.bound).enumerate() {
-        let (lo, hi) = dim.range.as_ref()?;
-        let range = (
-            interval(lo, sizes, &boxes).ok()?.0,
-            interval(hi, sizes, &boxes).ok()?.1 - 1,
-        );
+        let range = match &dim.range {
+            Some((lo, hi)) => (
+                interval(lo, sizes, &boxes).ok()?.0,
+                interval(hi, sizes, &boxes).ok()?.1 - 1,
+            ),
+            None => bounds(system, sizes, n)?,
+        };
         boxes.push(range);
         list.push(Axis {
             name: dim.name.clone(),
@@ -187,10 +190,21 @@ fn ranges(system: &System, sizes: &[i128], fixed: &[bool]) -> Option<Vec<Axis>> 
                 Role::Reduced
             },
             range,
-            constant: constant(lo) && constant(hi),
+            constant: dim
+                .range
+                .as_ref()
+                .is_some_and(|(lo, hi)| constant(lo) && constant(hi)),
         });
     }
     Some(list)
+}
+
+/// The least and the largest value of an iterator in the domain.
+fn bounds(system: &System, sizes: &[i128], n: usize) -> Option<(i128, i128)> {
+    let places = identity(system_space(system));
+    let domain = system_domain(system).ok()?;
+    let (lo, hi) = domain.bounds(places.get(n)?, sizes).ok()?;
+    lo.zip(hi)
 }
 
 /// The least and the largest value of a form over a box.

@@ -12,6 +12,9 @@ use super::tiles::{Rest, Staging, Tiling, Unroll};
 /// Operations that must be under way at once for a unit to be busy.
 const IN_FLIGHT: f64 = 8.0;
 
+/// Bytes that a multiprocessor gets from the memory of the device in a cycle.
+const FAR_BYTES: f64 = 20.0;
+
 /// Small is good; comparable between tilings of one system on one machine.
 pub fn cost(axes: &Axes, machine: &Machine, tiling: &Tiling) -> f64 {
     let lanes = f64::from(machine.lanes(axes.bits));
@@ -52,7 +55,9 @@ pub fn cost(axes: &Axes, machine: &Machine, tiling: &Tiling) -> f64 {
         // Four warps issue in a cycle, and one access of 128 bytes is served.
         Some(_) => {
             let issue = (operations + loads + 2.0 * sums) / 4.0;
-            issue.max(words * f64::from(axes.bits) / 32.0) + 0.1 * words
+            let near = words * f64::from(axes.bits) / 32.0;
+            let far = traffic(axes, tiling, &reduced) / FAR_BYTES;
+            issue.max(near).max(far) + 0.1 * (near + far)
         }
     };
 
@@ -93,6 +98,31 @@ pub fn cost(axes: &Axes, machine: &Machine, tiling: &Tiling) -> f64 {
     };
     let idle_lanes = lanes / tiling.lanes() as f64;
     busy / sums * spilled * spilled * latency * waste * idle * idle_lanes * rolled
+}
+
+/// Bytes that a warp's share of a block brings from afar and takes there: each element of the block once.
+fn traffic(axes: &Axes, tiling: &Tiling, reduced: &[usize]) -> f64 {
+    let own = |axis: usize| tiling.split(axis).map_or(1, |s| s.tile() * s.warps);
+    let mut bytes = 0.0;
+    for read in &axes.reads {
+        let mut n = 1.0;
+        for row in &read.matrix {
+            let mut extent = 1.0;
+            for (axis, c) in row.iter().enumerate().filter(|(_, c)| **c != 0) {
+                let values = if reduced.contains(&axis) {
+                    axes.extent(axis)
+                } else {
+                    own(axis)
+                };
+                extent += c.abs() as f64 * (values - 1) as f64;
+            }
+            n *= extent;
+        }
+        bytes += n * f64::from(read.bits) / 8.0;
+    }
+    let results: i128 = tiling.splits.iter().map(|s| s.tile() * s.warps).product();
+    bytes += results as f64 * f64::from(axes.bits) / 8.0;
+    bytes / tiling.warps() as f64
 }
 
 /// How many accesses one of neighbouring lanes becomes: one if their elements are neighbours or the same.

@@ -15,7 +15,8 @@ pub struct Text {
     directives: Vec<Directive>,
     /// In use.
     names: Vec<String>,
-    lanes: i128,
+    /// Of the target.
+    pub lanes: i128,
 }
 
 impl Text {
@@ -50,9 +51,13 @@ impl Text {
         name
     }
 
-    /// A number of elements, as a multiple of the lanes where it is one.
-    pub fn size(&self, n: i128) -> NameExpr {
-        if self.lanes > 1 && n % self.lanes == 0 && !self.names.iter().any(|n| n == LANES) {
+    /// A number of elements; of an iterator that has all lanes, as a multiple of them where it is one.
+    pub fn size(&self, n: i128, all_lanes: bool) -> NameExpr {
+        if all_lanes
+            && self.lanes > 1
+            && n % self.lanes == 0
+            && !self.names.iter().any(|n| n == LANES)
+        {
             return match n / self.lanes {
                 1 => NameExpr::name(LANES),
                 k => times(k, NameExpr::name(LANES)),
@@ -62,8 +67,8 @@ impl Text {
     }
 
     /// `tile x by size as (bx, xx)`; the names of the two.
-    pub fn tile(&mut self, axis: &str, size: i128) -> (String, String) {
-        let size = self.size(size);
+    pub fn tile(&mut self, axis: &str, size: i128, all_lanes: bool) -> (String, String) {
+        let size = self.size(size, all_lanes);
         self.tile_by(axis, size, None)
     }
 
@@ -140,13 +145,32 @@ impl Text {
     }
 
     /// The digit ⌊x / below⌋ mod radix of a name that runs from 0 to `all` − 1.
-    pub fn digit(&self, name: &str, below: i128, radix: i128, all: i128) -> NameExpr {
-        let mut digit = NameExpr::name(name);
+    pub fn digit(
+        &self,
+        name: &str,
+        below: i128,
+        radix: i128,
+        all: i128,
+        all_lanes: bool,
+    ) -> NameExpr {
+        self.digit_of(NameExpr::name(name), below, radix, all, all_lanes)
+    }
+
+    /// The same of an expression.
+    pub fn digit_of(
+        &self,
+        whole: NameExpr,
+        below: i128,
+        radix: i128,
+        all: i128,
+        all_lanes: bool,
+    ) -> NameExpr {
+        let mut digit = whole;
         if below > 1 {
-            digit = NameExpr::binary(NameOp::Div, digit, self.size(below));
+            digit = NameExpr::binary(NameOp::Div, digit, self.size(below, all_lanes));
         }
         if below * radix < all {
-            digit = NameExpr::binary(NameOp::Mod, digit, self.size(radix));
+            digit = NameExpr::binary(NameOp::Mod, digit, self.size(radix, all_lanes));
         }
         digit
     }

@@ -132,7 +132,7 @@ impl Tiling {
         for split in &self.splits {
             let axis = axes.name(split.axis);
             if split.tile() > 1 {
-                let (outer, inner) = text.tile(axis, split.tile());
+                let (outer, inner) = text.tile(axis, split.tile(), split.lanes == text.lanes);
                 names.push((split.axis, outer, inner));
             } else {
                 names.push((split.axis, axis.to_string(), String::new()));
@@ -141,7 +141,7 @@ impl Tiling {
         let named = |axis: usize| names.iter().find(|(a, ..)| *a == axis);
         let mut window = None;
         if let Some(Staging::Windows { axis, size, .. }) = &self.staging {
-            let (outer, inner) = text.tile(axes.name(*axis), *size);
+            let (outer, inner) = text.tile(axes.name(*axis), *size, false);
             window = Some((*axis, outer, inner));
         }
 
@@ -163,15 +163,15 @@ impl Tiling {
                 Rest::Block => blocks.push(rest),
                 Rest::Time => outer_time.push(rest),
             }
-            let all = split.tile();
+            let (all, whole) = (split.tile(), split.lanes == text.lanes);
             if split.high > 1 {
-                regs.push(text.digit(inner, split.low * split.lanes, split.high, all));
+                regs.push(text.digit(inner, split.low * split.lanes, split.high, all, whole));
             }
             if split.low > 1 {
-                regs.push(text.digit(inner, 1, split.low, all));
+                regs.push(text.digit(inner, 1, split.low, all, whole));
             }
             if split.lanes > 1 {
-                let digit = text.digit(inner, split.low, split.lanes, all);
+                let digit = text.digit(inner, split.low, split.lanes, all, whole);
                 lane_digits.push((split.axis, digit, split.lanes));
             }
         }
