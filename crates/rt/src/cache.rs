@@ -233,7 +233,7 @@ fn is_stale(path: &Path) -> bool {
 }
 
 /// Code that runs with the user's rights lies here: nobody else may write to what we make.
-fn make_dir(dir: &Path) -> io::Result<()> {
+pub(crate) fn make_dir(dir: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

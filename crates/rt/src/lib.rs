@@ -26,6 +26,7 @@ mod aligned;
 mod bind;
 pub mod buffer;
 pub mod cache;
+pub mod calibration;
 mod compile;
 mod compiler;
 mod cpu;
