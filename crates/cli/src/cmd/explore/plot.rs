@@ -70,7 +70,11 @@ impl Scale {
     fn ticks(&self) -> Vec<f64> {
         match self {
             Scale::Log { lo, hi } => {
-                let all = (-10..4).flat_map(|p| [1.0, 2.0, 5.0].map(|m| m * 10f64.powi(p)));
+                let steps: &[f64] = match hi / lo {
+                    narrow if narrow < 5.0 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0],
+                    _ => &[1.0, 2.0, 5.0],
+                };
+                let all = (-10..4).flat_map(|p| steps.iter().map(move |m| m * 10f64.powi(p)));
                 let inside: Vec<f64> = all.filter(|x| x >= lo && x <= hi).collect();
                 // Over many decades their beginnings suffice.
                 let decade = |x: &&f64| (x.log10() - x.log10().round()).abs() < 1e-9;
@@ -141,14 +145,14 @@ impl Chart {
         (LEFT + WIDTH * self.x.at(x), bottom - HEIGHT * self.y.at(y))
     }
 
-    /// A disc in a colour; those of the file are squares, those of the front have a ring.
+    /// A disc in a colour; those of the file are diamonds, those of the front have a ring.
     fn mark(&mut self, at: (f64, f64), colour: usize, given: bool, on_front: bool) {
         if on_front {
             self.svg.circle("point", at, 7.0);
         }
         let class = format!("f{}", colour % N_COLOURS);
         if given {
-            self.svg.rect(&class, at.0 - 3.8, at.1 - 3.8, 7.6, 7.6);
+            self.svg.diamond(&class, at, 5.0);
         } else {
             self.svg.circle(&class, at, 3.6);
         }
