@@ -1,10 +1,10 @@
 //! Where kernels run: a target, its device, and how they are compiled for it.
 
-use systola::rt::{self, CacheOptions, RunOptions, calibration, cuda, opencl};
+use systola::rt::{self, CacheOptions, RunOptions, Simd, calibration, cuda, opencl};
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_driver::{Fix, Machine};
-use systola_explore::model::device::Number;
 use systola_explore::calibrate::{self, Subject};
+use systola_explore::model::device::Number;
 use systola_explore::model::{Device, Gpu};
 
 /// A target with its device.
@@ -39,12 +39,16 @@ impl Place {
     pub fn device(&self) -> String {
         match self {
             Place::Cpu(options, run) => {
-                let name = calibration::processor();
-                let threads = match threads_of(run) {
-                    1 => "1 thread".to_string(),
-                    n => format!("{n} threads"),
-                };
-                format!("{name}, {}, {threads}", options.simd.name())
+                let mut text = calibration::processor();
+                if options.simd != Simd::detect() {
+                    text.push_str(&format!(", run with {}", options.simd.name()));
+                }
+                match threads_of(run) {
+                    n if n == threads_of(&RunOptions::default()) => {}
+                    1 => text.push_str(", run on 1 thread"),
+                    n => text.push_str(&format!(", run on {n} threads")),
+                }
+                text
             }
             Place::Cuda(_, info) => {
                 let (name, arch) = (&info.name, info.arch());

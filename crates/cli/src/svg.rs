@@ -138,7 +138,10 @@ impl Svg {
         let corners = [(x - r, y), (x, y - r), (x + r, y), (x, y + r)];
         let corners = corners.map(|(x, y)| format!("{},{}", num(x), num(y)));
         let corners = corners.join(" ");
-        let _ = writeln!(self.body, r#"<polygon class="{class}" points="{corners}"/>"#);
+        let _ = writeln!(
+            self.body,
+            r#"<polygon class="{class}" points="{corners}"/>"#
+        );
     }
 
     pub fn text(&mut self, class: &str, anchor: Anchor, at: (f64, f64), text: &str) {

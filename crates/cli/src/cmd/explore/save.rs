@@ -75,7 +75,7 @@ fn failed(source: &Source, why: String) -> Failure {
 /// The text of a file with one mapping more. It is read again: nothing else may change.
 fn insert(module: &Module, text: &str, comment: &str, mapping: &Mapping) -> Result<String, String> {
     let own = |m: &&Mapping| m.system == mapping.system;
-    let last = module.mappings.iter().filter(own).next_back();
+    let last = module.mappings.iter().rfind(own);
     let system = module.systems.iter().find(|s| s.name == mapping.system);
     let behind = last.map(|m| m.span).or(system.map(|s| s.span));
     let behind = behind.ok_or_else(|| format!("it has no system `{}`", mapping.system))?;
