@@ -60,7 +60,10 @@ impl Place {
                     true => ", no sub-groups",
                     false => "",
                 };
-                format!("{}, {}, {lanes} lanes{links}", info.name, info.platform)
+                // What follows are the options that an implementation was built with.
+                let platform: Vec<&str> = info.platform.split(',').take(2).collect();
+                let platform = platform.join(",");
+                format!("{}, {}, {lanes} lanes{links}", info.name, platform.trim())
             }
         }
     }

@@ -56,7 +56,7 @@ pub trait Target: Sync {
     ) -> Result<Vec<f64>, Error>;
 
     /// The outputs of the last run.
-    fn outputs(&self, placed: &Self::Placed) -> Result<Arrays, Error>;
+    fn outputs<'p>(&self, placed: &'p mut Self::Placed) -> Result<&'p Arrays, Error>;
 
     /// Outputs with other contents than any run leaves.
     fn clear(&self, placed: &mut Self::Placed) -> Result<(), Error>;

@@ -62,9 +62,9 @@ impl Interpreted {
         if code.checked.report.mapping == self.victim {
             let z = outputs.get_mut("z").unwrap();
             match self.sabotage {
-                Sabotage::Small if params[0] < 1000 => drop(z.data.set(0, &Value::F32(3.0))),
+                Sabotage::Small if params[0] < 1000 => assert!(z.data.set(0, &Value::F32(3.0))),
                 Sabotage::OneElement if params[0] >= 1000 => {
-                    drop(z.data.set(1234, &Value::F32(3.0)))
+                    assert!(z.data.set(1234, &Value::F32(3.0)))
                 }
                 Sabotage::Nothing => {
                     *z = systola_interp::Tensor::vector(vec![f32::NAN; z.data.len()])
@@ -117,8 +117,8 @@ impl Target for Interpreted {
         Ok(vec![seconds; times])
     }
 
-    fn outputs(&self, placed: &Placed) -> Result<Arrays, Error> {
-        Ok(placed.outputs.clone())
+    fn outputs<'p>(&self, placed: &'p mut Placed) -> Result<&'p Arrays, Error> {
+        Ok(&placed.outputs)
     }
 
     fn clear(&self, placed: &mut Placed) -> Result<(), Error> {

@@ -223,6 +223,30 @@ impl Tensor {
     ) -> Result<Tensor, TensorError> {
         let mut tensor = Tensor::zeros(ty, axes, params)?;
         let mut state = seed;
+        // Of these there may be many millions.
+        match &mut tensor.data {
+            Data::F32(v) => {
+                v.fill_with(|| {
+                    ((split_mix(&mut state) >> 40) as f64 / (1 << 23) as f64 - 1.0) as f32
+                });
+                return Ok(tensor);
+            }
+            Data::F64(v) => {
+                v.fill_with(|| (split_mix(&mut state) >> 11) as f64 / (1u64 << 52) as f64 - 1.0);
+                return Ok(tensor);
+            }
+            Data::Bool(_)
+            | Data::I8(_)
+            | Data::I16(_)
+            | Data::I32(_)
+            | Data::I64(_)
+            | Data::U8(_)
+            | Data::U16(_)
+            | Data::U32(_)
+            | Data::U64(_)
+            | Data::F16(_)
+            | Data::BF16(_) => {}
+        }
         for position in 0..tensor.data.len() {
             let bits = split_mix(&mut state);
             let value = match ty {
@@ -234,8 +258,7 @@ impl Tensor {
                     Literal::Int(i128::from(bits >> 32) % 10)
                 }
                 Scalar::F16 | Scalar::BF16 => Literal::Float((bits >> 56) as f64 / 128.0 - 1.0),
-                Scalar::F32 => Literal::Float((bits >> 40) as f64 / (1 << 23) as f64 - 1.0),
-                Scalar::F64 => Literal::Float((bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0),
+                Scalar::F32 | Scalar::F64 => unreachable!("filled above"),
             };
             tensor.data.set(position, &literal(ty, value));
         }

@@ -6,12 +6,11 @@ use systola::cpu::Error;
 use systola::cuda::compile_cuda_lowered;
 use systola::device::DeviceCompiled;
 use systola::opencl::compile_opencl_lowered;
-use systola::tensors::view;
+use systola::tensors::{view, view_mut};
 use systola::{CudaOptions, OpenClOptions};
 use systola_driver::Lowered;
 use systola_interp::{Arrays, Tensor};
 use systola_ir::system::System;
-use systola_rt::HostArray;
 use systola_rt::cuda::Cuda;
 use systola_rt::device::{DeviceArray, Driver, Gpu};
 use systola_rt::opencl::OpenCl;
@@ -23,7 +22,10 @@ pub struct Placed<D: Driver> {
     sizes: Vec<(String, i64)>,
     inputs: Vec<(String, DeviceArray<D>)>,
     outputs: Vec<(String, DeviceArray<D>)>,
-    shapes: Arrays,
+    /// What no run leaves, for each output.
+    blank: Vec<DeviceArray<D>>,
+    /// Room on the host for what a run leaves.
+    found: Arrays,
 }
 
 impl<D: Driver> Placed<D> {
@@ -33,15 +35,19 @@ impl<D: Driver> Placed<D> {
         params: &[i128],
         inputs: &Arrays,
     ) -> Result<Placed<D>, Error> {
-        let shapes = verify::outputs(system, params)?;
+        let found = verify::outputs(system, params)?;
         let copy = |(name, tensor): (&String, &Tensor)| -> Result<_, Error> {
             Ok((name.clone(), DeviceArray::from_view(gpu, &view(tensor)?)?))
         };
         Ok(Placed {
             sizes: verify::named_sizes(system, params),
             inputs: inputs.iter().map(copy).collect::<Result<_, Error>>()?,
-            outputs: shapes.iter().map(copy).collect::<Result<_, Error>>()?,
-            shapes,
+            outputs: found.iter().map(copy).collect::<Result<_, Error>>()?,
+            blank: found
+                .iter()
+                .map(|one| Ok(copy(one)?.1))
+                .collect::<Result<_, Error>>()?,
+            found,
         })
     }
 
@@ -64,21 +70,18 @@ impl<D: Driver> Placed<D> {
         Ok(seconds)
     }
 
-    fn outputs(&self) -> Result<Arrays, Error> {
-        self.outputs
-            .iter()
-            .map(|(name, array)| {
-                let mut host = HostArray::zeros(array.ty(), array.shape())?;
-                array.copy_to(&mut host.view_mut())?;
-                Ok((name.clone(), verify::tensor(&self.shapes[name], &host)?))
-            })
-            .collect()
+    fn outputs(&mut self) -> Result<&Arrays, Error> {
+        for (name, array) in &self.outputs {
+            if let Some(tensor) = self.found.get_mut(name) {
+                array.copy_to(&mut view_mut(tensor)?)?;
+            }
+        }
+        Ok(&self.found)
     }
 
     fn clear(&mut self) -> Result<(), Error> {
-        for (name, array) in &mut self.outputs {
-            let gpu = Arc::clone(array.gpu());
-            *array = DeviceArray::from_view(&gpu, &view(&self.shapes[name])?)?;
+        for ((_, array), blank) in self.outputs.iter_mut().zip(&self.blank) {
+            array.time_copies(blank, 1)?;
         }
         Ok(())
     }
@@ -126,7 +129,7 @@ macro_rules! on_device {
                 placed.time(code, times)
             }
 
-            fn outputs(&self, placed: &Self::Placed) -> Result<Arrays, Error> {
+            fn outputs<'p>(&self, placed: &'p mut Self::Placed) -> Result<&'p Arrays, Error> {
                 placed.outputs()
             }
 

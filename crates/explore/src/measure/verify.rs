@@ -118,17 +118,17 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         self.target.clear(placed).map_err(fault)?;
         self.target.time(code, placed, 1).map_err(fault)?;
         let found = self.target.outputs(placed).map_err(fault)?;
-        held |= self.in_a_sample(lowered, &found)?;
+        held |= self.in_a_sample(lowered, found)?;
         if let Some((name, first)) = &self.first {
             let other =
                 format!("; expected is what `{name}` gives, which was held against the equations");
-            return all_equal(first, &found, &other);
+            return all_equal(first, found, &other);
         }
         if !held {
             let all = vec![false; fixed.len()];
             self.at_small_sizes(mapping, &all, None)?;
         }
-        self.first = Some((mapping.name.clone(), found));
+        self.first = Some((mapping.name.clone(), found.clone()));
         Ok(())
     }
 
@@ -333,32 +333,25 @@ pub(crate) fn named_sizes(system: &System, params: &[i128]) -> Vec<(String, i64)
     names.zip(values).collect()
 }
 
-/// An array of the host as a tensor with the axes of another.
-pub(crate) fn tensor(like: &Tensor, array: &HostArray) -> Result<Tensor, Error> {
-    fn of<T: Element>(array: &HostArray) -> Option<Data>
-    where
-        Data: From<Vec<T>>,
-    {
-        Some(Data::from(array.as_slice::<T>()?.to_vec()))
+/// The elements of an array of the host, into a tensor of the same type and shape.
+pub(crate) fn copy(array: &HostArray, to: &mut Tensor) -> Result<(), Error> {
+    fn of<T: Element>(array: &HostArray, to: &mut [T]) -> Option<()> {
+        let from = array.as_slice::<T>()?;
+        (from.len() == to.len()).then(|| to.copy_from_slice(from))
     }
-    let data = match array.ty() {
-        Scalar::Bool => of::<bool>(array),
-        Scalar::I8 => of::<i8>(array),
-        Scalar::I16 => of::<i16>(array),
-        Scalar::I32 => of::<i32>(array),
-        Scalar::I64 => of::<i64>(array),
-        Scalar::U8 => of::<u8>(array),
-        Scalar::U16 => of::<u16>(array),
-        Scalar::U32 => of::<u32>(array),
-        Scalar::U64 => of::<u64>(array),
-        Scalar::F32 => of::<f32>(array),
-        Scalar::F64 => of::<f64>(array),
-        Scalar::F16 | Scalar::BF16 => None,
+    let copied = match &mut to.data {
+        Data::Bool(v) => of(array, v),
+        Data::I8(v) => of(array, v),
+        Data::I16(v) => of(array, v),
+        Data::I32(v) => of(array, v),
+        Data::I64(v) => of(array, v),
+        Data::U8(v) => of(array, v),
+        Data::U16(v) => of(array, v),
+        Data::U32(v) => of(array, v),
+        Data::U64(v) => of(array, v),
+        Data::F32(v) => of(array, v),
+        Data::F64(v) => of(array, v),
+        Data::F16(_) | Data::BF16(_) => None,
     };
-    let data = data.ok_or_else(|| too_large("an output", "its type is not compiled"))?;
-    Ok(Tensor {
-        lo: like.lo.clone(),
-        shape: like.shape.clone(),
-        data,
-    })
+    copied.ok_or_else(|| too_large("an output", "its type is not compiled").into())
 }
