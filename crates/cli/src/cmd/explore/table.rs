@@ -118,10 +118,21 @@ fn summary(answer: &Answer<'_>) -> String {
         parts.push(format!("{} without time to look at", outcome.unranked));
     }
     let measured = outcome.designs.iter().filter(|d| d.measured.is_some());
-    let (measured, tried) = (measured.count(), outcome.designs.len());
-    parts.push(format!("{measured} measured"));
-    if tried > measured {
-        parts.push(format!("{} failed", tried - measured));
+    parts.push(format!("{} measured", measured.count()));
+    let faults = || outcome.designs.iter().filter_map(|d| Some((d, d.fault.as_ref()?)));
+    let slow = faults().filter(|(_, fault)| **fault == Fault::TooSlow).count();
+    if slow > 0 {
+        parts.push(format!("{slow} predicted to be far slower"));
+    }
+    let mut failed = faults().filter(|(_, fault)| **fault != Fault::TooSlow).peekable();
+    let first = failed.peek().map(|(design, fault)| {
+        let why = fault_text(fault);
+        let why = why.lines().next().unwrap_or_default();
+        format!("  {} failed: {why}\n", design.name())
+    });
+    let failed = failed.count();
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
     }
     let ended = match outcome.ended {
         Ended::Complete => "",
@@ -134,6 +145,7 @@ fn summary(answer: &Answer<'_>) -> String {
         parts.join(", "),
         duration(outcome.seconds)
     );
+    text.push_str(&first.unwrap_or_default());
     if let Some(evidence) = evidence(answer) {
         text.push_str(&format!("  {evidence}\n"));
     }
