@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod choose;
 mod cmd;
 mod counts;
 mod execute;

@@ -1,10 +1,11 @@
 //! Where kernels run: a target, its device, and how they are compiled for it.
 
-use systola::rt::{self, CacheOptions, RunOptions, cuda, opencl, processor_name};
+use systola::rt::{self, CacheOptions, RunOptions, Simd, calibration, cuda, opencl};
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_driver::{Fix, Machine};
+use systola_explore::calibrate::{self, Subject};
 use systola_explore::model::device::Number;
-use systola_explore::model::{Cpu, Device, Gpu};
+use systola_explore::model::{Device, Gpu};
 
 /// A target with its device.
 #[derive(Clone, Debug)]
@@ -38,12 +39,16 @@ impl Place {
     pub fn device(&self) -> String {
         match self {
             Place::Cpu(options, run) => {
-                let name = processor_name();
-                let threads = match threads_of(run) {
-                    1 => "1 thread".to_string(),
-                    n => format!("{n} threads"),
-                };
-                format!("{name}, {}, {threads}", options.simd.name())
+                let mut text = calibration::processor();
+                if options.simd != Simd::detect() {
+                    text.push_str(&format!(", run with {}", options.simd.name()));
+                }
+                match threads_of(run) {
+                    n if n == threads_of(&RunOptions::default()) => {}
+                    1 => text.push_str(", run on 1 thread"),
+                    n => text.push_str(&format!(", run on {n} threads")),
+                }
+                text
             }
             Place::Cuda(_, info) => {
                 let (name, arch) = (&info.name, info.arch());
@@ -69,29 +74,31 @@ impl Place {
         }
     }
 
-    /// What the model is to know.
+    /// What the model is to know: measured by `systola devices --calibrate`, else defaults.
     pub fn model(&self) -> Device {
-        match self {
-            Place::Cpu(_, run) => Device::Cpu(Cpu {
-                threads: Number::reported(threads_of(run) as f64),
-                vector_bytes: Number::reported(self.machine().vector_bytes.into()),
-                vector_registers: Number::reported(self.machine().registers as f64),
-                ..Cpu::default()
-            }),
-            Place::Cuda(_, info) => Device::Gpu(Gpu {
-                sms: Number::reported(info.multiprocessors.into()),
-                clock: Number::reported(f64::from(info.clock_khz) * 1e3),
-                ..Gpu::default()
-            }),
-            Place::OpenCl(_, info) if info.is_cpu => Device::Cpu(Cpu {
-                threads: Number::reported(info.compute_units.into()),
-                ..Cpu::default()
-            }),
-            Place::OpenCl(_, info) => Device::Gpu(Gpu {
-                sms: Number::reported(info.compute_units.into()),
-                ..Gpu::default()
-            }),
+        let known = |subject: &Subject| calibrate::load(subject, self.cache()).device;
+        let mut model = match self {
+            Place::Cpu(..) => known(&Subject::Processor),
+            Place::Cuda(_, info) => known(&Subject::Cuda(info.clone())),
+            Place::OpenCl(_, info) if info.is_cpu => known(&Subject::Processor),
+            Place::OpenCl(..) => Device::Gpu(Gpu::default()),
+        };
+        match (self, &mut model) {
+            (Place::Cpu(options, run), Device::Cpu(cpu)) => {
+                let machine = options.machine();
+                cpu.threads = Number::reported(threads_of(run) as f64);
+                cpu.vector_bytes = Number::reported(machine.vector_bytes.into());
+                cpu.vector_registers = Number::reported(machine.registers as f64);
+            }
+            (Place::OpenCl(_, info), Device::Cpu(cpu)) => {
+                cpu.threads = Number::reported(info.compute_units.into());
+            }
+            (Place::OpenCl(_, info), Device::Gpu(gpu)) => {
+                gpu.sms = Number::reported(info.compute_units.into());
+            }
+            (Place::Cuda(..), _) | (Place::Cpu(..), Device::Gpu(_)) => {}
         }
+        model
     }
 
     pub fn fix(&self) -> &Fix {

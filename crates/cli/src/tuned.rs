@@ -99,7 +99,9 @@ impl Tuned {
                 mapping: design.candidate.mapping.to_string(),
                 given: design.given,
                 taxonomy: design.taxonomy.clone(),
-                choices: choices.map(|(w, h)| ((*w).to_string(), h.clone())).collect(),
+                choices: choices
+                    .map(|(w, h)| ((*w).to_string(), h.clone()))
+                    .collect(),
                 predicted: design.predicted,
                 limit: design.limit.clone(),
                 measured: design.measured?,

@@ -175,9 +175,9 @@ pub(crate) fn fault(error: Error) -> Fault {
     let text = error.to_string();
     let line = text.lines().next().unwrap_or_default().to_string();
     match error {
-        Error::Runtime(
-            E::CudaFailed { .. } | E::OpenClFailed { .. } | E::DeviceLost { .. },
-        ) => Fault::Failed(line),
+        Error::Runtime(E::CudaFailed { .. } | E::OpenClFailed { .. } | E::DeviceLost { .. }) => {
+            Fault::Failed(line)
+        }
         Error::Refused(_) | Error::Runtime(_) => Fault::Refused(line),
     }
 }

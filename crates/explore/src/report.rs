@@ -99,9 +99,9 @@ pub fn front(facts: &[(f64, Option<u32>)]) -> Vec<bool> {
         r.is_some_and(|r| (s < seconds && r <= registers) || (s <= seconds && r < registers))
     };
     let on_front = |(seconds, registers): &(f64, Option<u32>)| match registers {
-        Some(registers) if seconds.is_finite() => {
-            !facts.iter().any(|other| beats(*other, (*seconds, *registers)))
-        }
+        Some(registers) if seconds.is_finite() => !facts
+            .iter()
+            .any(|other| beats(*other, (*seconds, *registers))),
         Some(_) | None => false,
     };
     facts.iter().map(on_front).collect()

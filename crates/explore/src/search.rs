@@ -6,6 +6,8 @@
 //!
 //! **Doubtful measurements.** The time of a candidate is the median of its samples. Where that is more than [`DOUBT`] above the
 //! fastest of them, something disturbed the runs: it is measured again, at most [`AGAIN`] times, and all samples count.
+//!
+//! **Little time.** A search that begins within its budget measures at least one candidate.
 
 use systola_rt::timing::Timing;
 
@@ -84,12 +86,8 @@ pub trait Bench {
     fn batch(&self) -> usize;
 
     /// Seconds of some runs. The first time it verifies the results too. `best`: seconds of the best so far.
-    fn measure(
-        &mut self,
-        rank: Rank,
-        effort: Effort,
-        best: Option<f64>,
-    ) -> Result<Vec<f64>, Fault>;
+    fn measure(&mut self, rank: Rank, effort: Effort, best: Option<f64>)
+    -> Result<Vec<f64>, Fault>;
 
     /// It is not measured again.
     fn forget(&mut self, rank: Rank);
@@ -154,9 +152,13 @@ impl<'a> Board<'a> {
 
     /// Nothing more is to be measured.
     pub fn is_over(&self) -> bool {
-        self.bench.is_stopped()
-            || self.bench.seconds_left() <= 0.0
-            || self.failed_in_a_row >= LOST
+        self.bench.is_stopped() || self.bench.seconds_left() <= 0.0 || self.failed_in_a_row >= LOST
+    }
+
+    /// The same, but for the time that is left while nothing has one.
+    fn is_found_and_over(&self) -> bool {
+        let found = self.order.iter().any(|rank| self.faults[*rank].is_none());
+        self.is_over() && (found || self.bench.is_stopped() || self.failed_in_a_row >= LOST)
     }
 
     pub fn seconds_left(&self) -> f64 {
@@ -178,15 +180,20 @@ impl<'a> Board<'a> {
             self.bench.prepare(then);
         }
         for rank in these {
-            if self.is_over() {
+            if self.is_found_and_over() {
                 return;
             }
             self.visit(*rank, effort);
         }
     }
 
-    pub fn batch(&self) -> usize {
-        self.bench.batch().max(1)
+    /// Candidates in portions that are prepared together. The first is small, so that something is soon found.
+    pub fn portions<'o>(&self, order: &'o [Rank]) -> Vec<&'o [Rank]> {
+        let batch = self.bench.batch().max(1);
+        let (first, rest) = order.split_at(batch.div_ceil(2).min(order.len()));
+        let mut portions = vec![first];
+        portions.extend(rest.chunks(batch));
+        portions
     }
 
     fn visit(&mut self, rank: Rank, effort: Effort) {
@@ -296,7 +303,9 @@ impl<'a> Board<'a> {
         trials.sort_by(|a, b| {
             let key = |t: &Trial| (last(t) != finals, t.seconds.unwrap_or(f64::INFINITY));
             let ((a1, a2), (b1, b2)) = (key(a), key(b));
-            a1.cmp(&b1).then(a2.total_cmp(&b2)).then(a.rank.cmp(&b.rank))
+            a1.cmp(&b1)
+                .then(a2.total_cmp(&b2))
+                .then(a.rank.cmp(&b.rank))
         });
         trials
     }

@@ -111,7 +111,13 @@ fn compare_one(
 
 /// The largest finite magnitude of an array, and at least 1.
 fn largest(tensor: &Tensor) -> f64 {
-    let finite = |most: f64, x: f64| if x.is_finite() { most.max(x.abs()) } else { most };
+    let finite = |most: f64, x: f64| {
+        if x.is_finite() {
+            most.max(x.abs())
+        } else {
+            most
+        }
+    };
     match &tensor.data {
         Data::F32(v) => v.iter().map(|x| f64::from(*x)).fold(1.0, finite),
         Data::F64(v) => v.iter().copied().fold(1.0, finite),

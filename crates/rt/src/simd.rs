@@ -150,17 +150,6 @@ pub(crate) fn processor() -> &'static str {
     })
 }
 
-/// What people call this processor.
-pub fn processor_name() -> String {
-    let text = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let name = text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        let named = ["model name", "Model", "cpu model"].contains(&key.trim());
-        (named && !value.trim().is_empty()).then(|| value.trim().to_string())
-    });
-    name.unwrap_or_else(|| format!("{} processor", env::consts::ARCH))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

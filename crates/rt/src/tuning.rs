@@ -136,7 +136,11 @@ impl Tuning {
                 crate::cache::make_dir(dir)?;
             }
             let mut options = File::options();
-            let mut file = options.read(true).append(true).create(true).open(&self.path)?;
+            let mut file = options
+                .read(true)
+                .append(true)
+                .create(true)
+                .open(&self.path)?;
             // Without locks two processes still write whole lines, unless one was torn just before.
             let _ = file.lock();
             let mut line = encode(record)?;
@@ -285,11 +289,31 @@ mod tests {
         };
         let mut hashes = vec![
             key.hash(),
-            Key { system: "t", ..key.clone() }.hash(),
-            Key { sizes: &two, ..key.clone() }.hash(),
-            Key { target: "cuda", ..key.clone() }.hash(),
-            Key { device: "e", ..key.clone() }.hash(),
-            Key { version: "2", ..key.clone() }.hash(),
+            Key {
+                system: "t",
+                ..key.clone()
+            }
+            .hash(),
+            Key {
+                sizes: &two,
+                ..key.clone()
+            }
+            .hash(),
+            Key {
+                target: "cuda",
+                ..key.clone()
+            }
+            .hash(),
+            Key {
+                device: "e",
+                ..key.clone()
+            }
+            .hash(),
+            Key {
+                version: "2",
+                ..key.clone()
+            }
+            .hash(),
         ];
         hashes.sort();
         hashes.dedup();
@@ -314,7 +338,10 @@ mod tests {
         let tuning = Tuning::new(&CacheOptions::new(dir.path()));
         let start = || {
             Command::new(std::env::current_exe().unwrap())
-                .args(["--exact", "tuning::tests::adds_without_end_if_it_is_asked_to"])
+                .args([
+                    "--exact",
+                    "tuning::tests::adds_without_end_if_it_is_asked_to",
+                ])
                 .env("SYSTOLA_TEST_TUNING", dir.path())
                 .stdout(std::process::Stdio::null())
                 .spawn()

@@ -1,18 +1,25 @@
 //! `systola devices`: what kernels can be compiled for on this machine.
 
+use systola::rt::calibration;
 use systola::rt::cuda::{devices, nvrtc_version};
 use systola::rt::opencl::{self, DeviceInfo};
-use systola::rt::{Error, Simd};
+use systola::rt::{CacheOptions, Error, Simd};
+use systola_explore::calibrate::{self, Subject};
+use systola_explore::model::Source;
 
-use crate::source::{Outcome, Status};
+use crate::source::{Failure, Outcome, Status};
 use crate::table::Table;
 use crate::term;
 
-/// List the processor and the GPUs of this machine
+/// List the processor and the GPUs of this machine, and what was measured of them
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// Measure what the processor and the NVIDIA GPUs can do, some seconds each, and keep it for the explorer's model
+    #[arg(long)]
+    calibrate: bool,
+}
 
-pub fn run(_: &Args) -> Outcome {
+pub fn run(args: &Args) -> Outcome {
     let mut table = Table::left(0);
     table.header(["target", "device"]);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
@@ -55,7 +62,70 @@ pub fn run(_: &Args) -> Outcome {
         Ok((major, minor)) => term::print(format!("NVRTC {major}.{minor}\n")),
         Err(error) => term::print(format!("{error}\n")),
     }
+    let cache = CacheOptions::from_env().map_err(|e| Failure::new(e.to_string()))?;
+    let gpus = found.into_iter().flatten().map(Subject::Cuda);
+    for subject in std::iter::once(Subject::Processor).chain(gpus) {
+        if args.calibrate {
+            measure(&subject, cache.as_ref())?;
+        }
+        show(&subject, cache.as_ref());
+    }
     Ok(Status::Done)
+}
+
+/// Measures a device and keeps its numbers.
+fn measure(subject: &Subject, cache: Option<&CacheOptions>) -> Result<(), Failure> {
+    let Some(cache) = cache else {
+        return Err(Failure::new("there is no cache to keep the numbers in")
+            .help("set SYSTOLA_CACHE to a folder, and SYSTOLA_CACHE_MB to more than 0"));
+    };
+    let name = subject.name();
+    let mut progress = |what: &str| term::eprint(format!("{name}: {what}\n"));
+    let numbers = calibrate::measure(subject, &mut progress)
+        .map_err(|error| Failure::new(format!("{name} can not be measured: {error}")))?;
+    calibration::store(cache, &name, &numbers)
+        .map_err(|error| Failure::new(format!("the numbers of {name} can not be kept: {error}")))?;
+    Ok(())
+}
+
+/// What is known of a device, if anything of it was measured.
+fn show(subject: &Subject, cache: Option<&CacheOptions>) {
+    let found = calibrate::load(subject, cache);
+    let name = subject.name();
+    if let Some(damaged) = &found.damaged {
+        term::eprint(format!(
+            "{damaged}; `systola devices --calibrate` measures {name} again\n"
+        ));
+    }
+    if !found.stored {
+        term::print(format!("{name}: not calibrated\n"));
+        return;
+    }
+    let mut table = Table::left(0);
+    table.header([&name, "", "", ""]);
+    for entry in found.device.entries() {
+        if entry.number.source == Source::Calibrated {
+            let (value, unit) = scaled(entry.number.value, entry.unit);
+            table.row([
+                entry.name.to_string(),
+                value,
+                unit,
+                entry.meaning.to_string(),
+            ]);
+        }
+    }
+    term::print(table.render());
+}
+
+/// A number that reads well: thousands of thousands are counted as such.
+fn scaled(value: f64, unit: &str) -> (String, String) {
+    let steps = [(1e12, "T"), (1e9, "G"), (1e6, "M")];
+    let found = steps.iter().find(|(least, _)| value >= *least);
+    match found {
+        Some((least, letter)) => (format!("{:.2}", value / least), format!("{letter}{unit}")),
+        None if unit == "s" => (format!("{:.2}", value * 1e6), "µs".to_string()),
+        None => (format!("{value:.2}"), unit.to_string()),
+    }
 }
 
 fn describe(device: &DeviceInfo) -> String {

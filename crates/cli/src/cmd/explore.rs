@@ -219,14 +219,16 @@ fn check_options(args: &Args, systems: &[&System]) -> Result<(), Failure> {
     let machine = args.lowering.names_machine();
     let allowed = args.target == ExploreTarget::Cpu && machine == Some("--simd");
     if let Some(option) = machine.filter(|_| !allowed) {
-        return Err(Failure::new(format!("{option} does not go with this target")));
+        return Err(Failure::new(format!(
+            "{option} does not go with this target"
+        )));
     }
     if systems.len() > 1 && (args.save.is_some() || args.explain.is_some()) {
         let names: Vec<&str> = systems.iter().map(|s| s.name.as_str()).collect();
-        return Err(
-            Failure::new("--save and --explain are about one system, and the file has several")
-                .help(format!("choose one with --system {}", names.join("|"))),
-        );
+        return Err(Failure::new(
+            "--save and --explain are about one system, and the file has several",
+        )
+        .help(format!("choose one with --system {}", names.join("|"))));
     }
     Ok(())
 }
@@ -265,10 +267,20 @@ fn task_sizes(source: &Source, system: &System, sizes: &Sizes) -> Result<Vec<i12
     let parameters = Parameters::from(system);
     let missing = parameters.missing(sizes);
     if !missing.is_empty() {
-        let message = format!("the sizes {} of `{}` are not given", missing.join(", "), system.name);
-        let example: Vec<String> = missing.iter().map(|name| format!("--set {name}=…")).collect();
+        let message = format!(
+            "the sizes {} of `{}` are not given",
+            missing.join(", "),
+            system.name
+        );
+        let example: Vec<String> = missing
+            .iter()
+            .map(|name| format!("--set {name}=…"))
+            .collect();
         let found = Diagnostic::new(&run_codes::MISSING_PARAM, Span::NONE, message);
-        let help = format!("the best mapping depends on all sizes: {}", example.join(" "));
+        let help = format!(
+            "the best mapping depends on all sizes: {}",
+            example.join(" ")
+        );
         return Err(source.fail(&[found.help(help)]));
     }
     let found = check_system(system, sizes);
@@ -372,12 +384,15 @@ impl<'a> Task<'a> {
             session::Error::NoDesign(_, why) => {
                 let mut found = Diagnostic::new(&codes::NO_DESIGN, Span::NONE, message)
                     .help("write a mapping by hand, and see what `systola check` says of it");
-                found.notes.extend(why.map(|why| format!("the first: {why}")));
+                found
+                    .notes
+                    .extend(why.map(|why| format!("the first: {why}")));
                 self.source.fail(&[found])
             }
             session::Error::BudgetTooSmall(_) => {
                 let found = Diagnostic::new(&codes::BUDGET_TOO_SMALL, Span::NONE, message);
-                self.source.fail(&[found.help("give it more time, as --budget 30s")])
+                self.source
+                    .fail(&[found.help("give it more time, as --budget 30s")])
             }
             session::Error::Run(error) => runtime::fail(self.source, error),
         }
@@ -431,7 +446,8 @@ impl Answer<'_> {
         let best = self.designs().first();
         if let (Some(name), Some(best)) = (&args.save, best) {
             let mapping = mapping_of(task.system, &self.record, best);
-            let mapping = mapping.ok_or_else(|| Failure::new("the mapping can not be read again"))?;
+            let mapping =
+                mapping.ok_or_else(|| Failure::new("the mapping can not be read again"))?;
             save::save(task, &self.record, best, mapping, name)?;
             if !args.json {
                 term::print(format!("mapping {name} written to {}\n", task.source.path));
@@ -484,7 +500,8 @@ mod tests {
 
     #[test]
     fn budgets_have_units() {
-        let check = |text, millis| assert_eq!(parse_budget(text), Ok(Duration::from_millis(millis)));
+        let check =
+            |text, millis| assert_eq!(parse_budget(text), Ok(Duration::from_millis(millis)));
         check("30s", 30_000);
         check("30", 30_000);
         check("500ms", 500);

@@ -41,12 +41,7 @@ impl Target for Processor {
         Ok(code.run_tensors(params, inputs, &self.run)?.0)
     }
 
-    fn place(
-        &self,
-        system: &System,
-        params: &[i128],
-        inputs: &Arrays,
-    ) -> Result<Placed, Error> {
+    fn place(&self, system: &System, params: &[i128], inputs: &Arrays) -> Result<Placed, Error> {
         let aligned = |tensor: &Tensor| -> Result<HostArray, Error> {
             Ok(HostArray::from_view(&view(tensor)?)?)
         };

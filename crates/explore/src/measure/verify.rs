@@ -15,9 +15,7 @@ use systola::cpu::Error;
 use systola_driver::{Lowered, check_mapping};
 use systola_interp::compare::{Rounding, compare, is_fused_close};
 use systola_interp::tensor::{Data, TensorError};
-use systola_interp::{
-    Arrays, Sample, SampleOptions, Tensor, Value, run_system, sample_system,
-};
+use systola_interp::{Arrays, Sample, SampleOptions, Tensor, Value, run_system, sample_system};
 use systola_ir::codes::run as codes;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{InputKind, System};
@@ -122,7 +120,8 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         let found = self.target.outputs(placed).map_err(fault)?;
         held |= self.in_a_sample(lowered, &found)?;
         if let Some((name, first)) = &self.first {
-            let other = format!("; expected is what `{name}` gives, which was held against the equations");
+            let other =
+                format!("; expected is what `{name}` gives, which was held against the equations");
             return all_equal(first, &found, &other);
         }
         if !held {
@@ -160,8 +159,16 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
             }
         };
         let found = found.map_err(fault)?;
-        let sizes: Vec<String> = self.named(&small.params).iter().map(|(p, v)| format!("{p} = {v}")).collect();
-        all_equal(&small.expected, &found, &format!("; at {}", sizes.join(", ")))?;
+        let sizes: Vec<String> = self
+            .named(&small.params)
+            .iter()
+            .map(|(p, v)| format!("{p} = {v}"))
+            .collect();
+        all_equal(
+            &small.expected,
+            &found,
+            &format!("; at {}", sizes.join(", ")),
+        )?;
         Ok(true)
     }
 
@@ -189,7 +196,10 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
                     (extent + open - 2).min(*full)
                 })
                 .collect();
-            let holds = system.context.iter().all(|c| c.eval(&params, &[]) == Ok(true));
+            let holds = system
+                .context
+                .iter()
+                .all(|c| c.eval(&params, &[]) == Ok(true));
             if !holds || params == self.params || tried.contains(&params) {
                 continue;
             }
@@ -221,9 +231,9 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
             let largest = largest.filter(|x| x.is_finite()).fold(1.0, f64::max);
             for one in own {
                 let got = tensor.get(&one.index);
-                let close = got.as_ref().is_some_and(|got| {
-                    is_fused_close(tensor.ty(), &one.value, got, largest)
-                });
+                let close = got
+                    .as_ref()
+                    .is_some_and(|got| is_fused_close(tensor.ty(), &one.value, got, largest));
                 if !close {
                     let got = got.map_or_else(|| "nothing".to_string(), |v| v.to_string());
                     return Err(Fault::Wrong(format!(
@@ -261,11 +271,7 @@ fn all_equal(expected: &Arrays, found: &Arrays, more: &str) -> Result<(), Fault>
 }
 
 /// Inputs that a problem does not state, reproducibly.
-pub(crate) fn random_inputs(
-    system: &System,
-    params: &[i128],
-    seed: u64,
-) -> Result<Arrays, Error> {
+pub(crate) fn random_inputs(system: &System, params: &[i128], seed: u64) -> Result<Arrays, Error> {
     let expanded = expand(system)?;
     let mut arrays = Arrays::new();
     for (n, input) in expanded.inputs.iter().enumerate() {
@@ -274,7 +280,10 @@ pub(crate) fn random_inputs(
         }
         let seed = seed.wrapping_add(n as u64);
         let tensor = Tensor::random(input.ty, &input.axes, params, seed);
-        arrays.insert(input.name.clone(), tensor.map_err(|e| too_large(&input.name, e))?);
+        arrays.insert(
+            input.name.clone(),
+            tensor.map_err(|e| too_large(&input.name, e))?,
+        );
     }
     Ok(arrays)
 }

@@ -23,10 +23,12 @@ pub(crate) struct Workers<C> {
     changed: Condvar,
 }
 
+type Made<C> = Result<(C, Lowered), Fault>;
+
 struct State<C> {
     queue: VecDeque<Rank>,
     /// None: under way.
-    done: BTreeMap<Rank, Option<Result<(C, Lowered), Fault>>>,
+    done: BTreeMap<Rank, Option<Made<C>>>,
     closed: bool,
 }
 
@@ -113,7 +115,7 @@ impl<C: Send> Workers<C> {
     }
 
     /// The code of a candidate, when it is there.
-    pub(crate) fn take(&self, rank: Rank) -> Result<(C, Lowered), Fault> {
+    pub(crate) fn take(&self, rank: Rank) -> Made<C> {
         self.want(std::iter::once(rank));
         let mut state = self.state();
         loop {

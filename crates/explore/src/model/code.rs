@@ -401,9 +401,7 @@ impl Compiler<'_, '_> {
             ),
         };
         let is_true = |cond: &Cond| *cond == Cond::TRUE;
-        if !is_true(&access.when) {
-            straight(nodes, &Tally::of(&[(Quantity::Masks, 1.0)]));
-        }
+        straight(nodes, &self.pricing.mask(&access.when));
         let is_constant = match access.memory {
             Memory::Global(id) => self.constants.contains(&id),
             Memory::Shared(_) => false,

@@ -6,8 +6,8 @@ use systola_ir::kernel::Program;
 
 use super::chain::{self, Latencies, Start};
 use super::count::{Census, KernelCensus, bounds};
-use super::device::Cpu;
-use super::footprint::{Footprint, Traffic};
+use super::device::{Cpu, Number};
+use super::footprint::{Cache, Footprint, Traffic};
 use super::predict::{Error, KernelPrediction, Term, longest};
 use super::tally::Quantity;
 use super::touch::LINE;
@@ -145,9 +145,14 @@ pub fn kernel(
 
     // Arrays of the block occupy a part of the first cache.
     let own: f64 = code.shared.iter().map(|array| array.total_bytes()).sum();
-    let l1 = traffic(census, n, (cpu.l1_bytes.value - own).max(0.0))?;
-    let l2 = traffic(census, n, (cpu.l2_bytes.value - own).max(0.0))?;
-    let memory = traffic(census, n, (cpu.l3_bytes.value - own).max(0.0))?;
+    let cache = |size: &Number, ways: f64| Cache {
+        bytes: (size.value - own).max(0.0),
+        ways,
+    };
+    let l1 = traffic(census, n, cache(&cpu.l1_bytes, cpu.l1_ways.value))?;
+    let l2 = traffic(census, n, cache(&cpu.l2_bytes, cpu.l2_ways.value))?;
+    // The last cache spreads lines by a hash.
+    let memory = traffic(census, n, cache(&cpu.l3_bytes, 0.0))?;
     // What is written is read first, unless it goes past the caches, and goes back later.
     let streams = code.buffers.iter().any(|b| b.total_bytes() >= STREAMED);
     let moved = |t: Traffic| t.read + t.written * if streams { 1.0 } else { 2.0 };
@@ -219,8 +224,8 @@ pub fn arguments(counted: &KernelCensus) -> &[i64] {
     heaviest.map_or(&[], |(args, _)| args)
 }
 
-/// Of all launches of a kernel, into a cache of so many bytes.
-fn traffic(census: &Census<'_>, n: usize, capacity: f64) -> Result<Traffic, Error> {
+/// Of all launches of a kernel, into a cache.
+fn traffic(census: &Census<'_>, n: usize, capacity: Cache) -> Result<Traffic, Error> {
     let (code, counted) = (&census.codes[n], &census.kernels[n]);
     let mut footprint = Footprint::new(code, arguments(counted), LINE as f64)?;
     let one = footprint.of_launch(capacity);

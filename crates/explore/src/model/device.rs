@@ -99,7 +99,7 @@ device! {
         split_load = 1.0, "loads", "what a load that crosses a line costs more", INTEL;
         stores = 1.0, "/cycle", "stores of vectors to the first cache", INTEL;
         split_store = 4.0, "stores", "what a store that crosses a line costs more", EMR;
-        gather = 1.0, "/cycle", "elements that are loaded or stored one by one", INTEL;
+        gather = 0.35, "/cycle", "elements that are loaded or stored one by one", EMR;
         issue = 6.0, "/cycle", "instructions that begin", INTEL;
         decode = 4.0, "/cycle", "instructions that begin where the code is longer than the cache of decoded ones", INTEL;
         decoded = 4096.0, "", "instructions in the cache of decoded ones", INTEL;
@@ -112,14 +112,16 @@ device! {
         load_latency = 7.0, "cycles", "until a vector from the first cache can be used", INTEL;
         forward_latency = 5.0, "cycles", "until what was stored can be loaded again", INTEL;
         l1_bytes = 49152.0, "B", "the first cache", INTEL;
+        l1_ways = 12.0, "", "lines of a set of it", INTEL;
         l2_bytes = 2097152.0, "B", "the second cache", INTEL;
+        l2_ways = 16.0, "", "lines of a set of it", INTEL;
         l3_bytes = 33554432.0, "B", "what one may hope to have of the last cache", "the size from which we write past the caches";
         l2_bandwidth = 100.0e9, "B/s", "from the second cache into the first, one thread", EMR;
         l3_bandwidth = 20.0e9, "B/s", "from the last cache, one thread", EMR;
         copy_one = 17.0e9, "B/s", "read and written in memory, one thread", EMR;
         copy_all = 30.0e9, "B/s", "read and written in memory, all threads", EMR;
         launch = 5.0e-6, "s", "from one launch on all threads to the next", EMR;
-        block = 10.0e-9, "s", "from one block to the next", EMR;
+        block = 1.5e-9, "s", "from one block to the next", EMR;
     }
 }
 

@@ -5,11 +5,14 @@
 //! which they are used. If they do not, the piece is taken apart: a loop whose turns fit brings, at each turn, what the turn before did not
 //! have; one whose turns do not fit brings each turn's bytes anew. The blocks of a grid are loops around the kernel, the last axis innermost.
 //! This is the reasoning by loops and footprints of Ferrante, Sarkar and Thrash (1991).
+//!
+//! Rows that lie a multiple of a large power of two apart meet in few sets of a cache: such a box takes as much room as if it filled
+//! all sets that stay empty beside it.
 
 use systola_ir::form::Overflow;
 use systola_ir::kernel::Memory;
 
-use super::code::{Access, Code, Direction, Node, Ticket};
+use super::code::{Access, Code, Direction, Layout, Node, Ticket};
 use super::count::{bounds, turns_of};
 
 /// Bytes of global memory.
@@ -39,6 +42,39 @@ impl Traffic {
             written: (self.written - other.written).clamp(0.0, other.written),
         }
     }
+}
+
+/// A cache: bytes, and lines that a set holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cache {
+    pub bytes: f64,
+    /// 0: any line goes anywhere.
+    pub ways: f64,
+}
+
+impl Cache {
+    /// So many bytes more than a box has its rows take, so many lines each and so many lines apart.
+    fn crowding(self, rows: f64, lines: f64, pitch: f64, line: f64) -> f64 {
+        let sets = self.bytes / (line * self.ways.max(1.0));
+        if self.ways == 0.0 || rows <= 1.0 || sets < 1.0 || pitch.fract() != 0.0 {
+            return 1.0;
+        }
+        let (mut a, mut b) = (pitch as u64, sets as u64);
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        let common = a as f64;
+        // Every so many sets one begins a row, and a row goes on into those between.
+        let used = (sets / common) * lines.min(common);
+        (sets / used.max(1.0)).max(1.0)
+    }
+}
+
+/// What a piece touches, and the room that this takes in a cache.
+#[derive(Clone, Copy, Debug, Default)]
+struct Touched {
+    traffic: Traffic,
+    room: f64,
 }
 
 /// One launch of a kernel.
@@ -88,8 +124,8 @@ impl<'c, 'p> Footprint<'c, 'p> {
         Ok(footprint)
     }
 
-    /// What the whole launch brings into a cache of so many bytes.
-    pub fn of_launch(&mut self, capacity: f64) -> Traffic {
+    /// What the whole launch brings into a cache.
+    pub fn of_launch(&mut self, capacity: Cache) -> Traffic {
         if self.grid.iter().any(|(_, _, n)| *n == 0) {
             return Traffic::default();
         }
@@ -97,14 +133,8 @@ impl<'c, 'p> Footprint<'c, 'p> {
         self.axis(0, capacity)
     }
 
-    /// What one block in the middle of the grid touches at all.
-    pub fn of_block(&mut self) -> Traffic {
-        self.one_block();
-        self.touched(&self.code.body)
-    }
-
-    /// What one block in the middle of the grid brings into a cache of so many bytes.
-    pub fn filled_by_block(&mut self, capacity: f64) -> Traffic {
+    /// What one block in the middle of the grid brings into a cache.
+    pub fn of_block(&mut self, capacity: Cache) -> Traffic {
         self.one_block();
         self.fill(&self.code.body, capacity)
     }
@@ -141,33 +171,34 @@ impl<'c, 'p> Footprint<'c, 'p> {
     }
 
     /// With the axes before this one bound to one block each.
-    fn axis(&mut self, axis: usize, capacity: f64) -> Traffic {
+    fn axis(&mut self, axis: usize, capacity: Cache) -> Traffic {
         self.all_blocks_from(axis);
         let Some((var, lo, n)) = self.grid.get(axis).copied() else {
             return self.fill(&self.code.body, capacity);
         };
-        let all = self.touched(&self.code.body);
-        if all.bytes() <= capacity {
-            return all;
+        let all = self.touched(&self.code.body, capacity);
+        if all.room <= capacity.bytes {
+            return all.traffic;
         }
         let middle = lo + n / 2;
         self.ranges[var] = (middle, middle);
         self.number_blocks();
-        let one = self.touched(&self.code.body);
-        if one.bytes() > capacity {
+        let one = self.touched(&self.code.body, capacity);
+        if one.room > capacity.bytes {
             let inner = self.axis(axis + 1, capacity);
             return Traffic::default().plus(inner, n as f64);
         }
         self.ranges[var] = (middle, middle + 1);
         self.number_blocks();
-        let more = self.touched(&self.code.body).beyond(one);
-        one.plus(more, (n - 1) as f64)
+        let two = self.touched(&self.code.body, capacity);
+        let more = two.traffic.beyond(one.traffic);
+        one.traffic.plus(more, (n - 1) as f64)
     }
 
-    fn fill(&mut self, nodes: &'c [Node], capacity: f64) -> Traffic {
-        let all = self.touched(nodes);
-        if all.bytes() <= capacity {
-            return all;
+    fn fill(&mut self, nodes: &'c [Node], capacity: Cache) -> Traffic {
+        let all = self.touched(nodes, capacity);
+        if all.room <= capacity.bytes {
+            return all.traffic;
         }
         let mut sum = Traffic::default();
         // What stands between two loops is used together.
@@ -188,14 +219,15 @@ impl<'c, 'p> Footprint<'c, 'p> {
                     }
                 }
             };
-            sum = sum.plus(self.touched(&nodes[run..at]), 1.0).plus(part, 1.0);
+            let between = self.touched(&nodes[run..at], capacity).traffic;
+            sum = sum.plus(between, 1.0).plus(part, 1.0);
             run = at + 1;
         }
-        sum.plus(self.touched(&nodes[run..]), 1.0)
+        sum.plus(self.touched(&nodes[run..], capacity).traffic, 1.0)
     }
 
     /// The turns of a loop whose whole does not fit.
-    fn turns(&mut self, node: &'c Node, capacity: f64) -> Traffic {
+    fn turns(&mut self, node: &'c Node, capacity: Cache) -> Traffic {
         let Node::For {
             var, step, body, ..
         } = node
@@ -209,13 +241,13 @@ impl<'c, 'p> Footprint<'c, 'p> {
         let n = turns_of(lo, hi + 1, *step);
         let middle = lo + n / 2 * step;
         self.ranges[*var] = (middle, middle);
-        let one = self.touched(body);
-        let sum = if one.bytes() > capacity {
+        let one = self.touched(body, capacity);
+        let sum = if one.room > capacity.bytes {
             Traffic::default().plus(self.fill(body, capacity), n as f64)
         } else {
             self.ranges[*var] = (middle, middle + step);
-            let more = self.touched(body).beyond(one);
-            one.plus(more, (n - 1) as f64)
+            let more = self.touched(body, capacity).traffic.beyond(one.traffic);
+            one.traffic.plus(more, (n - 1) as f64)
         };
         self.ranges[*var] = before;
         sum
@@ -233,17 +265,32 @@ impl<'c, 'p> Footprint<'c, 'p> {
         (least <= most).then_some((least, most))
     }
 
-    /// The boxes that the nodes touch, in bytes.
-    fn touched(&mut self, nodes: &'c [Node]) -> Traffic {
+    /// The boxes that the nodes touch.
+    fn touched(&mut self, nodes: &'c [Node], cache: Cache) -> Touched {
         let mut hulls = vec![[const { Hull::new() }; 2]; self.code.buffers.len()];
         self.collect(nodes, &mut hulls);
-        let mut sum = Traffic::default();
+        let mut sum = Touched::default();
         for (layout, [read, written]) in self.code.buffers.iter().zip(&hulls) {
             let whole = layout.total_bytes();
-            sum.read += read.bytes(layout.bytes, self.line).min(whole);
-            sum.written += written.bytes(layout.bytes, self.line).min(whole);
+            let bytes = |hull: &Hull| hull.bytes(layout.bytes, self.line).min(whole);
+            sum.traffic.read += bytes(read);
+            sum.traffic.written += bytes(written);
+            for hull in [read, written] {
+                sum.room += bytes(hull) * self.crowding(hull, layout, cache);
+            }
         }
         sum
+    }
+
+    fn crowding(&self, hull: &Hull, layout: &Layout, cache: Cache) -> f64 {
+        let (Some(last), Some(width)) = (hull.axes.last(), layout.extent.last()) else {
+            return 1.0;
+        };
+        let rows = hull.axes[..hull.axes.len() - 1].iter();
+        let rows: f64 = rows.map(|(from, to)| (to - from + 1) as f64).product();
+        let in_lines = |elements: f64| elements * layout.bytes as f64 / self.line;
+        let lines = in_lines((last.1 - last.0 + 1) as f64).ceil();
+        cache.crowding(rows, lines, in_lines(*width as f64), self.line)
     }
 
     fn collect(&mut self, nodes: &'c [Node], hulls: &mut [[Hull; 2]]) {
@@ -367,4 +414,25 @@ fn size(axes: &[(i64, i64)], bytes: u64, line: f64) -> f64 {
     let row = extent(last) * bytes as f64;
     let rows: f64 = rows.iter().map(extent).product();
     rows * (row / line).ceil() * line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_a_power_of_two_apart_crowd() {
+        let cache = Cache {
+            bytes: 49152.0,
+            ways: 12.0,
+        };
+        // 64 sets: rows of 4096 bytes all begin in the same one.
+        assert_eq!(cache.crowding(100.0, 1.0, 64.0, 64.0), 64.0);
+        assert_eq!(cache.crowding(100.0, 4.0, 64.0, 64.0), 16.0);
+        // A line more, and they spread over all.
+        assert_eq!(cache.crowding(100.0, 1.0, 65.0, 64.0), 1.0);
+        assert_eq!(cache.crowding(1.0, 1.0, 64.0, 64.0), 1.0, "one row");
+        let anywhere = Cache { ways: 0.0, ..cache };
+        assert_eq!(anywhere.crowding(100.0, 1.0, 64.0, 64.0), 1.0);
+    }
 }

@@ -8,7 +8,7 @@ use super::chain::{self, Latencies, Start};
 use super::count::Census;
 use super::cpu::{arguments, middle};
 use super::device::Gpu;
-use super::footprint::Footprint;
+use super::footprint::{Cache, Footprint};
 use super::predict::{Error, KernelPrediction, Term, longest};
 use super::tally::Quantity;
 
@@ -131,7 +131,7 @@ pub fn kernel(
 
     let cache = (gpu.l1_bytes.value - own * resident).max(16384.0);
     let mut footprint = Footprint::new(code, arguments(counted), SECTOR)?;
-    let block = footprint.filled_by_block(cache / resident);
+    let block = footprint.of_block(spread(cache / resident));
     let l2 = block.bytes() * counted.blocks;
     term(
         "second cache",
@@ -140,7 +140,7 @@ pub fn kernel(
         gpu.l2_bandwidth.value * (busy / gpu.sms.value).min(1.0),
         &gpu.l2_bandwidth,
     );
-    let memory = footprint.of_launch(gpu.l2_bytes.value);
+    let memory = footprint.of_launch(spread(gpu.l2_bytes.value));
     let dram = memory.bytes() * counted.launches;
     term(
         "memory",
@@ -221,4 +221,9 @@ pub fn kernel(
         occupancy,
         operations: tally[Quantity::Arithmetic] * f64::from(kernel.lanes),
     })
+}
+
+/// Caches of GPUs spread lines by a hash.
+fn spread(bytes: f64) -> Cache {
+    Cache { bytes, ways: 0.0 }
 }

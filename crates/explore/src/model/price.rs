@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use systola_interp::kernel::fusible;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Op, Shape, Stmt, VarKind};
-use systola_ir::{BinOp, Cond, Scalar, UnOp, ValueId};
+use systola_ir::{BinOp, Cond, DimId, Scalar, UnOp, ValueId};
 
 use super::code::Lanes;
 use super::tally::{Quantity, Tally};
@@ -27,8 +27,12 @@ pub struct Pricing<'k> {
 impl<'k> Pricing<'k> {
     pub fn new(kernel: &'k Kernel, lanes: Lanes) -> Pricing<'k> {
         let is_steady = |kind: &VarKind| match kind {
-            VarKind::Host | VarKind::Warp | VarKind::Lane => true,
-            VarKind::Block { .. } | VarKind::Loop | VarKind::Ticket => false,
+            VarKind::Host
+            | VarKind::Block { .. }
+            | VarKind::Ticket
+            | VarKind::Warp
+            | VarKind::Lane => true,
+            VarKind::Loop => false,
         };
         let mut fused = vec![false; kernel.values.len()];
         let feeds_one_sum = fusible(kernel);
@@ -96,8 +100,8 @@ impl<'k> Pricing<'k> {
             }
             Op::Choose { cond, .. } => {
                 let n = self.instructions(value.ty) * self.words(value.ty);
-                let mask = if self.is_steady(cond) { 0.0 } else { 1.0 };
-                vec![(Quantity::Choices, n), (Quantity::Masks, mask)]
+                tally.add(&self.mask(cond), 1.0);
+                vec![(Quantity::Choices, n)]
             }
             Op::Shuffle { .. } | Op::Slide { .. } => {
                 let n = self.instructions(value.ty) * self.words(value.ty);
@@ -118,10 +122,32 @@ impl<'k> Pricing<'k> {
         }
     }
 
-    /// Is it decided before any loop?
-    fn is_steady(&self, cond: &Cond) -> bool {
-        let mut dims = cond.forms().into_iter().flat_map(|form| form.dims());
-        dims.all(|dim| self.steady.contains(&dim.index()))
+    /// What it takes to know where a condition holds. Comparisons that depend on nothing but the block and the lane are made before all loops;
+    /// positions are integers of 64 bits, one is computed and compared for each of the others.
+    pub fn mask(&self, cond: &Cond) -> Tally {
+        match cond {
+            Cond::Const(_) => Tally::default(),
+            Cond::Cmp(_, left, right) => {
+                let mut dims: Vec<DimId> = left.dims();
+                dims.extend(right.dims());
+                if dims.iter().all(|dim| self.steady.contains(&dim.index())) {
+                    Tally::default()
+                } else if dims.iter().any(|dim| self.kernel.lane() == Some(*dim)) {
+                    let n = 2.0 * self.instructions(Scalar::I64);
+                    Tally::of(&[(Quantity::Masks, n)])
+                } else {
+                    Tally::of(&[(Quantity::UniformOps, 2.0)])
+                }
+            }
+            Cond::And(parts) | Cond::Or(parts) => {
+                let mut sum = Tally::default();
+                for part in parts {
+                    sum.add(&self.mask(part), 1.0);
+                }
+                sum
+            }
+            Cond::Not(inner) => self.mask(inner),
+        }
     }
 
     /// What the kernel interpreter counts.

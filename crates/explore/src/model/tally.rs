@@ -69,7 +69,7 @@ quantities! {
     SplitStores,
     /// Elements that are stored one by one.
     ScatteredElements,
-    /// Predicates that are computed for the lanes of an access or a choice.
+    /// Instructions that find out in which lanes a predicate holds.
     Masks,
     /// Accesses to global memory that are not to constant memory.
     GlobalAccesses,

@@ -76,31 +76,24 @@ fn vectors(access: &Access, touches: &[Touch], vector: u64, tally: &mut Tally) {
             Quantity::ScatteredElements,
         ),
     };
-    let first = touches[0].1;
-    if touches.iter().all(|(_, at)| *at == first) {
+    let from = touches[0].1;
+    let apart = |by: u64| touches.windows(2).all(|pair| pair[0].1 + by == pair[1].1);
+    let (same, neighbours) = match access.step {
+        Some(step) => (step == 0, step == access.width as i64),
+        None => (apart(0), apart(bytes)),
+    };
+    if same || access.lanes == 1 {
         match access.direction {
             Direction::Load => tally[Quantity::UniformLoads] = access.width as f64,
             Direction::Store => tally[single] = access.width as f64,
         }
         return;
     }
-    let apart = |by: fn(u64, u64) -> Option<u64>| {
-        let mut pairs = touches.windows(2);
-        pairs.all(|pair| by(pair[0].1, bytes) == Some(pair[1].1))
-    };
-    let downwards = apart(u64::checked_sub);
-    if !downwards && !apart(u64::checked_add) {
-        tally[single] = (touches.len() as u64 * access.width) as f64;
+    if !neighbours {
+        // Lanes that are off take their time too.
+        tally[single] = (access.lanes as u64 * access.width) as f64;
         return;
     }
-    if downwards {
-        tally[Quantity::Moves] = (touches.len() as u64 * bytes).div_ceil(vector) as f64;
-    }
-    let from = if downwards {
-        touches[touches.len() - 1].1
-    } else {
-        first
-    };
     let to = from + touches.len() as u64 * bytes;
     for start in (from..to).step_by(vector as usize) {
         let end = (start + vector).min(to);

@@ -18,8 +18,7 @@ impl Strategy for Exhaustive {
         let mut order: Vec<Rank> = given.to_vec();
         order.extend((0..predicted.len()).filter(|rank| !given.contains(rank)));
         board.expect(order.len());
-        let batch = board.batch();
-        let batches: Vec<&[Rank]> = order.chunks(batch).collect();
+        let batches = board.portions(&order);
         // The first is short, so that something is found even if there is little time.
         for (n, these) in batches.iter().enumerate() {
             let then = batches.get(n + 1).copied().unwrap_or(&[]);

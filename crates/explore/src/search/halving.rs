@@ -31,7 +31,7 @@ impl Strategy for Halving {
         let order = self.order(predicted.len(), given);
         board.expect(order.len());
         let reserve = board.seconds_left() * (1.0 - FIRST);
-        let batches: Vec<&[Rank]> = order.chunks(board.batch()).collect();
+        let batches = board.portions(&order);
         for (n, these) in batches.iter().enumerate() {
             if board.seconds_left() <= reserve {
                 break;
@@ -67,18 +67,24 @@ impl Strategy for Halving {
 }
 
 impl Halving {
-    /// Those that were given, then the others by rank, some drawn.
+    /// By rank, some drawn; those that were given come in turns with the others.
     fn order(&self, candidates: usize, given: &[Rank]) -> Vec<Rank> {
-        let mut left: Vec<Rank> = (0..candidates).filter(|r| !given.contains(r)).rev().collect();
-        let mut order = given.to_vec();
+        let mut left: Vec<Rank> = (0..candidates)
+            .filter(|r| !given.contains(r))
+            .rev()
+            .collect();
+        let mut given = given.iter();
+        let mut order = Vec::new();
         let mut state = self.seed;
         while let Some(next) = left.pop() {
             order.push(next);
+            order.extend(given.next());
             if order.len() % EVERY == EVERY - 1 && !left.is_empty() {
                 let at = split_mix(&mut state) % left.len() as u64;
                 order.push(left.remove(at as usize));
             }
         }
+        order.extend(given);
         order
     }
 }

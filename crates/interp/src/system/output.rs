@@ -221,7 +221,11 @@ impl Machine<'_> {
     }
 }
 
-pub(super) fn element(index: &[Linear], point: &[i64], span: Span) -> Result<Vec<i128>, Diagnostic> {
+pub(super) fn element(
+    index: &[Linear],
+    point: &[i64],
+    span: Span,
+) -> Result<Vec<i128>, Diagnostic> {
     index
         .iter()
         .map(|form| {

@@ -57,7 +57,9 @@ pub fn sample_system(
             let index = machine.write_index(write)?;
             let code = machine.writes[n][w].clone();
             let mut points: Vec<Vec<i64>> = corners(system.dims.len())
-                .filter_map(|corner| domain.choose(|d, lo, hi| if corner >> d & 1 == 0 { lo } else { hi }))
+                .filter_map(|corner| {
+                    domain.choose(|d, lo, hi| if corner >> d & 1 == 0 { lo } else { hi })
+                })
                 .collect();
             points.extend((0..options.count).filter_map(|_| {
                 domain.choose(|_, lo, hi| {

@@ -7,8 +7,8 @@ use systola::rt::tuning::Entry;
 use systola_explore::report::Ended;
 use systola_explore::search::Fault;
 
-use super::table::{fault_text, front, name_of};
 use super::Answer;
+use super::table::{fault_text, front, name_of};
 use crate::place::Place;
 use crate::source::{Source, Status};
 
@@ -64,12 +64,7 @@ struct FailedJson<'a> {
     mapping: String,
 }
 
-pub fn document(
-    source: &Source,
-    place: &Place,
-    answers: &[Answer<'_>],
-    status: Status,
-) -> String {
+pub fn document(source: &Source, place: &Place, answers: &[Answer<'_>], status: Status) -> String {
     let document = Document {
         schema: SCHEMA,
         file: &source.path,

@@ -13,7 +13,14 @@ use crate::term::{self, Paint};
 pub fn print(task: &Task<'_>) -> Result<(), Failure> {
     let (problem, model) = (task.problem(), task.place.model());
     let end = Instant::now() + task.args.budget;
-    let ranking = rank(&problem, &task.params, task.candidates(), &model, end, &STOP);
+    let ranking = rank(
+        &problem,
+        &task.params,
+        task.candidates(),
+        &model,
+        end,
+        &STOP,
+    );
     let mut text = format!(
         "{}\n  {} candidates, {} refused, {} without time to look at\n",
         Paint::Bold.out(task.title()),
@@ -21,9 +28,23 @@ pub fn print(task: &Task<'_>) -> Result<(), Failure> {
         ranking.refused.len(),
         ranking.left
     );
-    let align = [Align::Right, Align::Left, Align::Left, Align::Right, Align::Right];
+    let align = [
+        Align::Right,
+        Align::Left,
+        Align::Left,
+        Align::Right,
+        Align::Right,
+    ];
     let mut table = Table::new(2, align);
-    table.header(["", "design", "array", "predicted", "registers", "limit", "choices"]);
+    table.header([
+        "",
+        "design",
+        "array",
+        "predicted",
+        "registers",
+        "limit",
+        "choices",
+    ]);
     for (n, design) in ranking.ranked.iter().take(task.args.top).enumerate() {
         let predicted = design.predicted.as_ref();
         let choices = design.candidate.choices.iter();
@@ -34,7 +55,9 @@ pub fn print(task: &Task<'_>) -> Result<(), Failure> {
             format!("{}{given}", design.candidate.mapping.name),
             design.taxonomy.clone(),
             predicted.map(|p| duration(p.seconds)).unwrap_or_default(),
-            predicted.map(|p| p.registers.to_string()).unwrap_or_default(),
+            predicted
+                .map(|p| p.registers.to_string())
+                .unwrap_or_default(),
             predicted.map(|p| p.limit.to_string()).unwrap_or_default(),
             choices.join(", "),
         ]);

@@ -26,17 +26,20 @@ impl Bar {
         match event {
             Event::Ranking { candidates } => {
                 self.bar.enable_steady_tick(Duration::from_millis(200));
-                self.bar.set_message(format!("{candidates} candidates are lowered and ranked"));
+                self.bar
+                    .set_message(format!("{candidates} candidates are lowered and ranked"));
             }
             Event::Ranked { candidates } => {
                 self.bar.set_length(candidates as u64);
-                self.bar.set_message(format!("{candidates} designs; the first are compiled"));
+                self.bar
+                    .set_message(format!("{candidates} designs; the first are compiled"));
             }
             Event::Measured { progress, best } => {
                 self.bar.set_length(progress.wanted as u64);
                 self.bar.set_position(progress.tried as u64);
                 if let Some((name, seconds)) = best {
-                    self.bar.set_message(format!("best: {name}, {}", duration(seconds)));
+                    self.bar
+                        .set_message(format!("best: {name}, {}", duration(seconds)));
                 }
             }
         }

@@ -25,7 +25,9 @@ pub fn check_name(source: &Source, name: &str) -> Result<(), Failure> {
         return Err(taken(format!("there is a mapping `{name}` already")));
     }
     let mut letters = name.chars();
-    let is_name = letters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
+    let is_name = letters
+        .next()
+        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && letters.all(|c| c.is_ascii_alphanumeric() || c == '_');
     if !is_name {
         return Err(taken(format!("`{name}` is no name")));
@@ -42,7 +44,11 @@ pub fn save(
     name: &str,
 ) -> Result<(), Failure> {
     mapping.name = name.to_string();
-    let sizes: Vec<String> = record.sizes.iter().map(|(p, v)| format!("{p} = {v}")).collect();
+    let sizes: Vec<String> = record
+        .sizes
+        .iter()
+        .map(|(p, v)| format!("{p} = {v}"))
+        .collect();
     let fixed = match record.fix.as_slice() {
         [] => String::new(),
         names => format!(" with {} fixed", names.join(", ")),
@@ -67,14 +73,9 @@ fn failed(source: &Source, why: String) -> Failure {
 }
 
 /// The text of a file with one mapping more. It is read again: nothing else may change.
-fn insert(
-    module: &Module,
-    text: &str,
-    comment: &str,
-    mapping: &Mapping,
-) -> Result<String, String> {
+fn insert(module: &Module, text: &str, comment: &str, mapping: &Mapping) -> Result<String, String> {
     let own = |m: &&Mapping| m.system == mapping.system;
-    let last = module.mappings.iter().filter(own).next_back();
+    let last = module.mappings.iter().rfind(own);
     let system = module.systems.iter().find(|s| s.name == mapping.system);
     let behind = last.map(|m| m.span).or(system.map(|s| s.span));
     let behind = behind.ok_or_else(|| format!("it has no system `{}`", mapping.system))?;
@@ -153,7 +154,9 @@ system b(N) where N >= 1 {
 }";
 
     fn found(system: &str) -> Mapping {
-        let module = load(&format!("{TWO}\nmapping found of {system} {{ lane = i; time = i; }}"));
+        let module = load(&format!(
+            "{TWO}\nmapping found of {system} {{ lane = i; time = i; }}"
+        ));
         module.unwrap().mappings.pop().unwrap()
     }
 
@@ -165,7 +168,8 @@ system b(N) where N >= 1 {
     #[test]
     fn it_stands_behind_the_last_of_its_system() {
         let text = check(TWO, "a");
-        let expect = "// kept\n\n// Why.\nmapping found of a {\n  lane = i;\n  time = i;\n}\n// Of b.\n";
+        let expect =
+            "// kept\n\n// Why.\nmapping found of a {\n  lane = i;\n  time = i;\n}\n// Of b.\n";
         assert!(text.contains(expect), "{text}");
         assert_eq!(load(&text).unwrap().mappings.len(), 2);
     }
@@ -173,7 +177,9 @@ system b(N) where N >= 1 {
     #[test]
     fn or_behind_its_system() {
         let text = check(TWO, "b");
-        assert!(text.ends_with("}\n\n// Why.\nmapping found of b {\n  lane = i;\n  time = i;\n}\n"));
+        assert!(
+            text.ends_with("}\n\n// Why.\nmapping found of b {\n  lane = i;\n  time = i;\n}\n")
+        );
         let again = check(&text, "a");
         assert_eq!(load(&again).unwrap().mappings.len(), 3);
     }

@@ -31,7 +31,14 @@ pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
         ],
     );
     table.header([
-        "", "design", "array", "predicted", "measured", "registers", "limit", "choices",
+        "",
+        "design",
+        "array",
+        "predicted",
+        "measured",
+        "registers",
+        "limit",
+        "choices",
     ]);
     let shown = task.args.top;
     for (n, design) in designs.iter().enumerate() {
@@ -148,7 +155,10 @@ fn evidence(answer: &Answer<'_>) -> Option<String> {
     let how: Vec<String> = small.into_iter().chain(sampled).collect();
     let against = match how.as_slice() {
         [] => "against each other".to_string(),
-        how => format!("against the equations {}, and against each other", how.join(" and ")),
+        how => format!(
+            "against the equations {}, and against each other",
+            how.join(" and ")
+        ),
     };
     Some(format!("each verified {against}"))
 }

@@ -1,0 +1,179 @@
+//! Calibration: the numbers of a device, measured by small kernels of its own language.
+//!
+//! Each micro-benchmark is a kernel that does one kind of work. It goes through the compiler and the runtime that designs go through. What is
+//! measured is stored for each device, and [`load`] gives it to the model; what is not measured keeps its default.
+
+use systola::rt::CacheOptions;
+use systola::rt::calibration::{self, Damaged, Numbers};
+use systola::rt::cuda::DeviceInfo;
+use systola_ir::form::{Cond, Form, Rel};
+use systola_ir::kernel::{Buffer, BufferKind, Host, Kernel, Program, Size, Var, VarKind};
+use systola_ir::system::Axis;
+use systola_ir::{DimId, KernelId, ParamId, Scalar};
+
+use crate::model::device::{Cpu, Device, Gpu, Number, Source};
+
+pub mod cpu;
+pub mod cuda;
+
+/// A device whose numbers can be measured.
+#[derive(Clone, Debug)]
+pub enum Subject {
+    /// The processor of this machine.
+    Processor,
+    Cuda(DeviceInfo),
+}
+
+impl Subject {
+    /// What its numbers are stored under.
+    pub fn name(&self) -> String {
+        match self {
+            Subject::Processor => calibration::processor(),
+            Subject::Cuda(info) => format!(
+                "{}, {} multiprocessors, {}",
+                info.name,
+                info.multiprocessors,
+                info.arch()
+            ),
+        }
+    }
+
+    /// What is known without measuring.
+    fn defaults(&self) -> Device {
+        match self {
+            Subject::Processor => {
+                let mut cpu = Cpu::default();
+                let threads = std::thread::available_parallelism().map_or(1, usize::from);
+                cpu.threads = Number::reported(threads as f64);
+                let bytes = systola::rt::Simd::detect().bytes().max(16);
+                cpu.vector_bytes = Number::reported(f64::from(bytes));
+                let registers = if bytes >= 64 { 32.0 } else { 16.0 };
+                cpu.vector_registers = Number::reported(registers);
+                Device::Cpu(cpu)
+            }
+            Subject::Cuda(info) => {
+                let mut gpu = Gpu::default();
+                gpu.sms = Number::reported(f64::from(info.multiprocessors));
+                gpu.clock = Number::reported(f64::from(info.clock_khz) * 1e3);
+                Device::Gpu(gpu)
+            }
+        }
+    }
+}
+
+/// The numbers of a device for the model.
+#[derive(Clone, Debug)]
+pub struct Calibrated {
+    pub device: Device,
+    /// Was anything measured?
+    pub stored: bool,
+    /// What is stored can not be used; the numbers are the defaults.
+    pub damaged: Option<Damaged>,
+}
+
+/// The numbers that are stored of a device, and defaults for the others.
+pub fn load(subject: &Subject, cache: Option<&CacheOptions>) -> Calibrated {
+    let found = cache.map_or(Ok(None), |cache| calibration::load(cache, &subject.name()));
+    let mut device = subject.defaults();
+    let (stored, damaged) = match found {
+        Ok(Some(numbers)) => {
+            device.set(&numbers, Source::Calibrated);
+            (true, None)
+        }
+        Ok(None) => (false, None),
+        Err(damaged) => (false, Some(damaged)),
+    };
+    Calibrated {
+        device,
+        stored,
+        damaged,
+    }
+}
+
+/// Measures a device. `progress` is told what is measured next.
+pub fn measure(
+    subject: &Subject,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Numbers, systola::rt::Error> {
+    match subject {
+        Subject::Processor => cpu::measure(progress),
+        Subject::Cuda(info) => cuda::measure(info, progress),
+    }
+}
+
+/// The sizes of a program of micro-benchmarks, in order.
+#[derive(Clone, Copy, Debug)]
+struct Sizes {
+    which: usize,
+    blocks: i64,
+    /// Of each of the two arrays.
+    elements: i64,
+    launches: i64,
+}
+
+impl Sizes {
+    fn values(self) -> [i64; 4] {
+        [self.which as i64, self.blocks, self.elements, self.launches]
+    }
+}
+
+/// A program that launches one of its kernels, which one is a size. Their text is written by hand.
+fn program(kernels: &[&str], warps: u32, lanes: u32) -> Program {
+    let param = |n: u32| Form::from(ParamId(n));
+    let size = |name: &str| Size {
+        name: name.to_string(),
+        fixed: None,
+    };
+    let array = |name: &str, kind: BufferKind| Buffer {
+        name: name.to_string(),
+        ty: Scalar::F32,
+        kind,
+        axes: vec![Axis {
+            lo: Form::zero(),
+            hi: param(2),
+        }],
+    };
+    let kernel = |name: &&str| Kernel {
+        name: (*name).to_string(),
+        lanes,
+        warps,
+        vars: vec![Var {
+            name: "block".to_string(),
+            kind: VarKind::Block {
+                lo: vec![Form::zero()],
+                hi: vec![param(1)],
+            },
+        }],
+        shared: Vec::new(),
+        regs: Vec::new(),
+        values: Vec::new(),
+        body: Vec::new(),
+    };
+    let launch = |n: usize| Host::If {
+        cond: Cond::cmp(Rel::Eq, param(0), n as i128),
+        then: vec![Host::Launch {
+            kernel: KernelId::from(n),
+            args: Vec::new(),
+        }],
+        otherwise: Vec::new(),
+    };
+    Program {
+        name: "calibration".to_string(),
+        params: ["which", "blocks", "elements", "launches"]
+            .map(size)
+            .to_vec(),
+        context: Vec::new(),
+        buffers: vec![
+            array("source", BufferKind::Input { data: None }),
+            array("target", BufferKind::Output { fill: None }),
+        ],
+        kernels: kernels.iter().map(kernel).collect(),
+        host_vars: vec!["launch".to_string()],
+        body: vec![Host::For {
+            var: DimId(0),
+            lo: vec![Form::zero()],
+            hi: vec![param(3)],
+            body: (0..kernels.len()).map(launch).collect(),
+        }],
+    }
+}
