@@ -42,21 +42,21 @@ impl Subject {
     fn defaults(&self) -> Device {
         match self {
             Subject::Processor => {
-                let mut cpu = Cpu::default();
                 let threads = std::thread::available_parallelism().map_or(1, usize::from);
-                cpu.threads = Number::reported(threads as f64);
                 let bytes = systola::rt::Simd::detect().bytes().max(16);
-                cpu.vector_bytes = Number::reported(f64::from(bytes));
                 let registers = if bytes >= 64 { 32.0 } else { 16.0 };
-                cpu.vector_registers = Number::reported(registers);
-                Device::Cpu(cpu)
+                Device::Cpu(Cpu {
+                    threads: Number::reported(threads as f64),
+                    vector_bytes: Number::reported(f64::from(bytes)),
+                    vector_registers: Number::reported(registers),
+                    ..Cpu::default()
+                })
             }
-            Subject::Cuda(info) => {
-                let mut gpu = Gpu::default();
-                gpu.sms = Number::reported(f64::from(info.multiprocessors));
-                gpu.clock = Number::reported(f64::from(info.clock_khz) * 1e3);
-                Device::Gpu(gpu)
-            }
+            Subject::Cuda(info) => Device::Gpu(Gpu {
+                sms: Number::reported(f64::from(info.multiprocessors)),
+                clock: Number::reported(f64::from(info.clock_khz) * 1e3),
+                ..Gpu::default()
+            }),
         }
     }
 }

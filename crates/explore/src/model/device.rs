@@ -92,8 +92,7 @@ device! {
         vector_bytes = 64.0, "B", "a vector", INTEL;
         vector_registers = 32.0, "", "vectors that are at hand", INTEL;
         clock = 3.0e9, "Hz", "cycles while it multiplies", EMR;
-        fma = 2.0, "/cycle", "multiply-adds of vectors", INTEL;
-        alu = 2.0, "/cycle", "other operations on vectors; they share the ports of the multiply-adds", INTEL;
+        fma = 2.0, "/cycle", "multiply-adds of vectors; other operations share their ports", INTEL;
         moves = 1.0, "/cycle", "vectors whose lanes move", INTEL;
         loads = 2.0, "/cycle", "loads of vectors from the first cache", INTEL;
         split_load = 1.0, "loads", "what a load that crosses a line costs more", INTEL;
