@@ -9,8 +9,10 @@ use super::{Board, Effort, Rank, Strategy};
 
 /// Of so many candidates of the first rung one is drawn.
 const EVERY: usize = 8;
-/// The first rung may take this share of the time.
-const FIRST: f64 = 0.6;
+/// The later rungs get this share of the time, or what they need if that is less: so many long measurements, and some seconds.
+const LATER: f64 = 0.4;
+const MEASUREMENTS: f64 = 20.0;
+const SECONDS: f64 = 1.0;
 /// So many come to the last rung.
 const LAST: usize = 4;
 /// Turns of the last rung.
@@ -30,10 +32,15 @@ impl Strategy for Halving {
     fn search(&self, predicted: &[f64], given: &[Rank], board: &mut Board<'_>) {
         let order = self.order(predicted.len(), given);
         board.expect(order.len());
-        let reserve = board.seconds_left() * (1.0 - FIRST);
+        let share = board.seconds_left() * LATER;
+        let reserve = |board: &Board<'_>| {
+            let best = board.best().map_or(f64::INFINITY, |(_, seconds)| seconds);
+            let long = Effort::LONG.seconds.max(Effort::LONG.least as f64 * best);
+            share.min(MEASUREMENTS * long + SECONDS)
+        };
         let batches = board.portions(&order);
         for (n, these) in batches.iter().enumerate() {
-            if board.seconds_left() <= reserve {
+            if board.seconds_left() <= reserve(board) {
                 break;
             }
             let then = batches.get(n + 1).copied().unwrap_or(&[]);
