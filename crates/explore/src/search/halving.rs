@@ -72,9 +72,7 @@ impl Strategy for Halving {
         if let Some(own) = own.filter(|rank| !alive.contains(rank)) {
             alive.push(own);
         }
-        for _ in 0..ROUNDS {
-            board.measure(&alive, &[], Effort::LONG);
-        }
+        board.finish(&alive, ROUNDS);
     }
 }
 

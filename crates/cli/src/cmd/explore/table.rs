@@ -28,6 +28,7 @@ pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
             Align::Right,
             Align::Right,
             Align::Right,
+            Align::Right,
             Align::Left,
             Align::Left,
         ],
@@ -38,6 +39,7 @@ pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
         "array",
         "predicted",
         "measured",
+        "runs",
         "registers",
         "limit",
         "choices",
@@ -62,7 +64,7 @@ pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
     text
 }
 
-fn row(n: usize, design: &Entry, on_front: bool) -> [String; 8] {
+fn row(n: usize, design: &Entry, on_front: bool) -> [String; 9] {
     let given = if design.given { "=" } else { "" };
     let mark = if on_front { "*" } else { "" };
     let choices: Vec<String> = design
@@ -77,6 +79,7 @@ fn row(n: usize, design: &Entry, on_front: bool) -> [String; 8] {
         design.taxonomy.clone(),
         design.predicted.map(duration).unwrap_or_default(),
         duration(design.measured),
+        design.samples.to_string(),
         design
             .registers
             .map(|r| format!("{r}{mark}"))
