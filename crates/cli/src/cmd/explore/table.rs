@@ -119,12 +119,21 @@ fn summary(answer: &Answer<'_>) -> String {
     }
     let measured = outcome.designs.iter().filter(|d| d.measured.is_some());
     parts.push(format!("{} measured", measured.count()));
-    let faults = || outcome.designs.iter().filter_map(|d| Some((d, d.fault.as_ref()?)));
-    let slow = faults().filter(|(_, fault)| **fault == Fault::TooSlow).count();
+    let faults = || {
+        outcome
+            .designs
+            .iter()
+            .filter_map(|d| Some((d, d.fault.as_ref()?)))
+    };
+    let slow = faults()
+        .filter(|(_, fault)| **fault == Fault::TooSlow)
+        .count();
     if slow > 0 {
         parts.push(format!("{slow} predicted to be far slower"));
     }
-    let mut failed = faults().filter(|(_, fault)| **fault != Fault::TooSlow).peekable();
+    let mut failed = faults()
+        .filter(|(_, fault)| **fault != Fault::TooSlow)
+        .peekable();
     let first = failed.peek().map(|(design, fault)| {
         let why = fault_text(fault);
         let why = why.lines().next().unwrap_or_default();
