@@ -4,7 +4,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use systola_driver::{Fix, check_system};
-use systola_explore::problem::Problem;
+use systola_explore::problem::{Problem, short_sums};
 use systola_explore::rank::rank;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
@@ -42,11 +42,15 @@ pub fn choose(
     if let Some(choice) = remembered(system, params, place) {
         return Ok(choice);
     }
+    let fix = match place.fix() {
+        Fix::Nothing => short_sums(system, &sizes),
+        given @ (Fix::Everything | Fix::Names(_)) => given.clone(),
+    };
     let problem = Problem {
         module: &source.module,
         system,
         sizes,
-        fix: place.fix().clone(),
+        fix: fix.clone(),
         machine: place.machine(),
     };
     let mut all = all_candidates(&problem);
@@ -75,7 +79,7 @@ pub fn choose(
     );
     Ok(Choice {
         mapping: best.candidate.mapping,
-        fix: place.fix().clone(),
+        fix,
     })
 }
 

@@ -112,6 +112,18 @@ impl Place {
         }
     }
 
+    /// The same with these sizes as numbers in kernels.
+    #[must_use]
+    pub fn with_fix(&self, fix: Fix) -> Place {
+        let mut place = self.clone();
+        match &mut place {
+            Place::Cpu(options, _) => options.fix = fix,
+            Place::Cuda(options, _) => options.fix = fix,
+            Place::OpenCl(options, _) => options.fix = fix,
+        }
+        place
+    }
+
     /// Where compiled kernels are kept, and what is known of them.
     pub fn cache(&self) -> Option<&CacheOptions> {
         match self {

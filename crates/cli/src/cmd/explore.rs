@@ -7,10 +7,10 @@ use std::time::Duration;
 use systola::rt::RunOptions;
 use systola::rt::tuning::{Entry, Record};
 use systola::{CudaOptions, OpenClOptions, cpu};
-use systola_driver::check_system;
+use systola_driver::{Fix, check_system};
 use systola_explore::measure::cpu::Processor;
 use systola_explore::measure::device::{Nvidia, OpenClDevice};
-use systola_explore::problem::Problem;
+use systola_explore::problem::{Problem, short_sums};
 use systola_explore::report::{Ended, Outcome as Explored};
 use systola_explore::session::{self, Event, Options};
 use systola_explore::space::{Candidate, candidates};
@@ -183,13 +183,20 @@ pub fn run(args: &Args) -> Outcome {
     watch_for_interrupts();
     let mut status = Status::Done;
     let mut answers = Vec::new();
-    for system in systems {
+    // What the user fixes, or what is short.
+    let own = |system: &&System| match args.lowering.fix() {
+        Fix::Nothing => place.with_fix(short_sums(system, &sizes)),
+        Fix::Everything | Fix::Names(_) => place.clone(),
+    };
+    let places: Vec<Place> = systems.iter().map(own).collect();
+    for (system, place) in systems.into_iter().zip(&places) {
+        let params = task_sizes(&source, system, &sizes)?;
         let task = Task {
-            params: task_sizes(&source, system, &sizes)?,
+            params,
             source: &source,
             args,
             system,
-            place: &place,
+            place,
         };
         if args.list {
             list::print(&task)?;
