@@ -338,6 +338,9 @@ mapping backwards of far { lane = j; time = -i - j; }
     let (out, err) = (stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(1), "{out}\n{err}");
     assert!(err.contains("E0670") && err.contains("E0501"), "{err}");
+    let list = [&args[..6], &["--list"]].concat();
+    let (_, err) = check_with(&[("SYSTOLA_CACHE", &cache)], &list, 1);
+    assert!(err.contains("E0670"), "{err}");
 }
 
 #[test]

@@ -45,7 +45,7 @@ pub enum Event<'a> {
 /// Why there is no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("none of {0} candidates is legal and has a kernel at these sizes")]
+    #[error("no candidate is legal and has a kernel at these sizes, of {0}")]
     NoDesign(usize, Option<String>),
     #[error("nothing was measured in {0:.1} s")]
     BudgetTooSmall(f64),

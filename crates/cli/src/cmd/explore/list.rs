@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use systola_explore::rank::rank;
+use systola_explore::session::Error;
 
 use super::{STOP, Task};
 use crate::execute::duration;
@@ -21,10 +22,15 @@ pub fn print(task: &Task<'_>) -> Result<(), Failure> {
         end,
         &STOP,
     );
+    let total = ranking.ranked.len() + ranking.refused.len() + ranking.left;
+    if ranking.ranked.is_empty() && ranking.left == 0 {
+        let why = ranking.refused.into_iter().next().map(|(_, why)| why);
+        return Err(task.failure(Error::NoDesign(total, why)));
+    }
     let mut text = format!(
         "{}\n  {} candidates, {} refused, {} without time to look at\n",
         Paint::Bold.out(task.title()),
-        ranking.ranked.len() + ranking.refused.len() + ranking.left,
+        total,
         ranking.refused.len(),
         ranking.left
     );
