@@ -315,26 +315,21 @@ fn mistakes_are_told() {
 #[test]
 fn a_system_without_a_design_is_told() {
     let cache = cache("none");
-    // No family of the space has an array for it, and its only mapping is illegal.
+    // The dependences ask for a time of 41 i + j or more, which no family of the space has; its only mapping is illegal.
     let text = "\
-system crossed(N) where N >= 2 {
-  input x[N]: i32;
-  index i in 0..N, j in 0..N;
-  var A: i32 = select(i == 0, x[j], A(i - 1, j));
-  var B: i32 = select(j == 0, x[i], B(i, j - 1)) + A;
-  output b[N]: i32 = B at [i] when j == N - 1;
+system far(N, M) where N >= 2, M >= 2 {
+  input x[N, M]: i32;
+  index i in 0..N, j in 0..M;
+  var A: i32 = select(j == 0, 1, A(i, j - 1)) + select(i == 0 || j >= M - 40, x[i, j], A(i - 1, j + 40));
+  output a[N, M]: i32 = A at [i, j];
 }
-mapping backwards of crossed { lane = j; time = -i - j; }
+mapping backwards of far { lane = j; time = -i - j; }
 ";
-    let path = PathBuf::from(&cache).join("crossed.ure");
+    let path = PathBuf::from(&cache).join("far.ure");
     fs::write(&path, text).unwrap();
+    let file = path.display().to_string();
     let args = [
-        "explore",
-        &path.display().to_string(),
-        "--set",
-        "N=50",
-        "--budget",
-        "5s",
+        "explore", &file, "-p", "N=50", "-p", "M=60", "--budget", "5s",
     ];
     let output = command(&args)
         .env("SYSTOLA_CACHE", &cache)

@@ -128,6 +128,8 @@ pub struct Board<'a> {
     rungs: Vec<usize>,
     faults: Vec<Option<Fault>>,
     order: Vec<Rank>,
+    /// Measured in turns, to be compared with each other.
+    finalists: Vec<Rank>,
     wanted: usize,
     failed_in_a_row: usize,
 }
@@ -145,6 +147,7 @@ impl<'a> Board<'a> {
             rungs: vec![0; candidates],
             faults: vec![None; candidates],
             order: Vec::new(),
+            finalists: Vec::new(),
             wanted: candidates,
             failed_in_a_row: 0,
         }
@@ -184,6 +187,16 @@ impl<'a> Board<'a> {
                 return;
             }
             self.visit(*rank, effort);
+        }
+    }
+
+    /// Measures the last ones for long, in turns: no candidate has the better minutes of the machine for itself.
+    pub fn finish(&mut self, finalists: &[Rank], rounds: usize) {
+        for _ in 0..rounds {
+            self.measure(finalists, &[], Effort::LONG);
+        }
+        if !self.is_over() {
+            self.finalists = finalists.to_vec();
         }
     }
 
@@ -285,7 +298,7 @@ impl<'a> Board<'a> {
         self.bench.forget(rank);
     }
 
-    /// What was found: those that were measured longest first, and among them the fastest.
+    /// What was found: finalists first, and among equals the fastest.
     pub fn into_trials(self) -> Vec<Trial> {
         let mut trials: Vec<Trial> = self
             .order
@@ -298,13 +311,12 @@ impl<'a> Board<'a> {
                 fault: self.faults[*rank].clone(),
             })
             .collect();
-        let last = |t: &Trial| t.seconds.map(|_| t.rung).unwrap_or(0);
-        let finals = trials.iter().map(last).max().unwrap_or(0);
         trials.sort_by(|a, b| {
-            let key = |t: &Trial| (last(t) != finals, t.seconds.unwrap_or(f64::INFINITY));
-            let ((a1, a2), (b1, b2)) = (key(a), key(b));
-            a1.cmp(&b1)
-                .then(a2.total_cmp(&b2))
+            let key = |t: &Trial| (!self.finalists.contains(&t.rank), t.fault.is_some());
+            let seconds = |t: &Trial| t.seconds.unwrap_or(f64::INFINITY);
+            key(a)
+                .cmp(&key(b))
+                .then(seconds(a).total_cmp(&seconds(b)))
                 .then(a.rank.cmp(&b.rank))
         });
         trials

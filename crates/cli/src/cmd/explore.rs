@@ -130,6 +130,9 @@ fn parse_budget(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a positive time is needed, for instance 30s".to_string())
 }
 
+/// Every compiler gets so long.
+const LEAST_TO_COMPILE: Duration = Duration::from_secs(3);
+
 /// Set by Ctrl-C.
 static STOP: AtomicBool = AtomicBool::new(false);
 
@@ -245,8 +248,8 @@ fn place(source: &Source, args: &Args) -> Result<Place, Failure> {
     match args.target {
         ExploreTarget::Cpu => {
             let mut options = args.lowering.options(source, Purpose::Run)?;
-            // One candidate that takes a compiler long must not take all the time there is.
-            let limit = args.budget.max(Duration::from_secs(4)) / 2;
+            // Nothing is measured while a compiler works, so none may take much of the time there is.
+            let limit = (args.budget / 10).max(LEAST_TO_COMPILE);
             options.compile.time_limit = options.compile.time_limit.min(limit);
             let run = RunOptions {
                 threads: args.threads.unwrap_or(0).into(),

@@ -2,7 +2,7 @@
 
 use super::{Board, Effort, Rank, Strategy};
 
-/// Measurements of each; they come in turns, so that no candidate has the better minutes of the machine for itself.
+/// Long measurements of each.
 const ROUNDS: usize = 2;
 
 /// For few candidates.
@@ -24,9 +24,7 @@ impl Strategy for Exhaustive {
             let then = batches.get(n + 1).copied().unwrap_or(&[]);
             board.measure(these, then, Effort::SHORT);
         }
-        for _ in 0..ROUNDS {
-            let order = board.by_time();
-            board.measure(&order, &[], Effort::LONG);
-        }
+        let order = board.by_time();
+        board.finish(&order, ROUNDS);
     }
 }

@@ -9,8 +9,10 @@ use super::{Board, Effort, Rank, Strategy};
 
 /// Of so many candidates of the first rung one is drawn.
 const EVERY: usize = 8;
-/// The first rung may take this share of the time.
-const FIRST: f64 = 0.6;
+/// The later rungs get this share of the time, or what they need if that is less: so many long measurements of the last ones, and one
+/// for every other one of the first rung.
+const LATER: f64 = 0.4;
+const MEASUREMENTS: f64 = 20.0;
 /// So many come to the last rung.
 const LAST: usize = 4;
 /// Turns of the last rung.
@@ -30,14 +32,24 @@ impl Strategy for Halving {
     fn search(&self, predicted: &[f64], given: &[Rank], board: &mut Board<'_>) {
         let order = self.order(predicted.len(), given);
         board.expect(order.len());
-        let reserve = board.seconds_left() * (1.0 - FIRST);
+        let share = board.seconds_left() * LATER;
+        let reserve = |board: &Board<'_>| {
+            let best = board.best().map_or(f64::INFINITY, |(_, seconds)| seconds);
+            let long = Effort::LONG.seconds.max(Effort::LONG.least as f64 * best);
+            let others = board.by_time().len() as f64 / 2.0;
+            share.min((MEASUREMENTS + others) * long)
+        };
         let batches = board.portions(&order);
+        // What the longest portion took: the next one may take as long.
+        let mut longest: f64 = 0.0;
         for (n, these) in batches.iter().enumerate() {
-            if board.seconds_left() <= reserve {
+            let left = board.seconds_left();
+            if left <= reserve(board) + longest.min(share) {
                 break;
             }
             let then = batches.get(n + 1).copied().unwrap_or(&[]);
             board.measure(these, then, Effort::SHORT);
+            longest = longest.max(left - board.seconds_left());
         }
         let mut alive = board.by_time();
         let mut effort = Effort::SHORT;
@@ -60,9 +72,7 @@ impl Strategy for Halving {
         if let Some(own) = own.filter(|rank| !alive.contains(rank)) {
             alive.push(own);
         }
-        for _ in 0..ROUNDS {
-            board.measure(&alive, &[], Effort::LONG);
-        }
+        board.finish(&alive, ROUNDS);
     }
 }
 

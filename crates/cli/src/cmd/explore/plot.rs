@@ -169,7 +169,7 @@ impl Chart {
     }
 }
 
-/// The choice that tells the designs apart best: one with few values, but more than one.
+/// The choice that tells the designs apart best: one with few values, but more than one, that most of them have.
 fn telling(designs: &[Entry]) -> Option<String> {
     let mut values: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     for (what, how) in designs.iter().flat_map(|d| &d.choices) {
@@ -179,7 +179,7 @@ fn telling(designs: &[Entry]) -> Option<String> {
     let most = values
         .iter()
         .filter(fits)
-        .max_by_key(|(_, hows)| hows.len());
+        .max_by_key(|(_, hows)| (hows.values().sum::<usize>(), hows.len()));
     most.map(|(what, _)| (*what).to_string())
 }
 

@@ -11,6 +11,8 @@ use crate::term::Paint;
 
 /// Choices longer than this are cut.
 const CHOICES: usize = 60;
+/// So are reasons.
+const REASON: usize = 100;
 
 pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
     let mut text = format!("{}\n", Paint::Bold.out(task.title()));
@@ -26,6 +28,7 @@ pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
             Align::Right,
             Align::Right,
             Align::Right,
+            Align::Right,
             Align::Left,
             Align::Left,
         ],
@@ -36,6 +39,7 @@ pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
         "array",
         "predicted",
         "measured",
+        "runs",
         "registers",
         "limit",
         "choices",
@@ -60,7 +64,7 @@ pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
     text
 }
 
-fn row(n: usize, design: &Entry, on_front: bool) -> [String; 8] {
+fn row(n: usize, design: &Entry, on_front: bool) -> [String; 9] {
     let given = if design.given { "=" } else { "" };
     let mark = if on_front { "*" } else { "" };
     let choices: Vec<String> = design
@@ -68,16 +72,14 @@ fn row(n: usize, design: &Entry, on_front: bool) -> [String; 8] {
         .iter()
         .map(|(what, how)| format!("{what} {how}"))
         .collect();
-    let mut choices = choices.join(", ");
-    if choices.chars().count() > CHOICES {
-        choices = choices.chars().take(CHOICES - 1).chain(['…']).collect();
-    }
+    let choices = cut(&choices.join(", "), CHOICES);
     [
         (n + 1).to_string(),
         format!("{}{given}", name_of(design)),
         design.taxonomy.clone(),
         design.predicted.map(duration).unwrap_or_default(),
         duration(design.measured),
+        design.samples.to_string(),
         design
             .registers
             .map(|r| format!("{r}{mark}"))
@@ -85,6 +87,14 @@ fn row(n: usize, design: &Entry, on_front: bool) -> [String; 8] {
         design.limit.clone().unwrap_or_default(),
         choices,
     ]
+}
+
+/// So many letters, the last a mark where more would follow.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_string();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
 }
 
 /// The name of the mapping of an entry.
@@ -136,7 +146,7 @@ fn summary(answer: &Answer<'_>) -> String {
         .peekable();
     let first = failed.peek().map(|(design, fault)| {
         let why = fault_text(fault);
-        let why = why.lines().next().unwrap_or_default();
+        let why = cut(why.lines().next().unwrap_or_default(), REASON);
         format!("  {} failed: {why}\n", design.name())
     });
     let failed = failed.count();
