@@ -304,7 +304,11 @@ fn measure(
         let stats = compiled.run(&named, &given, &mut taken, &RunOptions { threads })?;
         let spent = processor_time() - start;
         let kernel = stats.kernel_seconds;
-        Ok(if threads == 1 { kernel.min(spent) } else { kernel })
+        Ok(if threads == 1 {
+            kernel.min(spent)
+        } else {
+            kernel
+        })
     };
     let once = run()?;
     let timed = ((0.4 / once) as usize).clamp(2, 40);

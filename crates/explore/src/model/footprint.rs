@@ -271,8 +271,8 @@ impl<'c, 'p> Footprint<'c, 'p> {
         self.collect(nodes, &mut hulls);
         let mut sum = Touched::default();
         for (layout, [read, written]) in self.code.buffers.iter().zip(&hulls) {
-            let whole = layout.total_bytes();
-            let bytes = |hull: &Hull| hull.bytes(layout.bytes, self.line).min(whole);
+            let whole = (layout.total_bytes() / self.line).ceil() * self.line;
+            let bytes = |hull: &Hull| hull.bytes(layout, self.line).min(whole);
             sum.traffic.read += bytes(read);
             sum.traffic.written += bytes(written);
             for hull in [read, written] {
@@ -398,11 +398,20 @@ impl Hull {
         self.parts += size(axes, bytes, line);
     }
 
-    fn bytes(&self, bytes: u64, line: f64) -> f64 {
+    fn bytes(&self, layout: &Layout, line: f64) -> f64 {
         if self.parts == 0.0 {
             return 0.0;
         }
-        size(&self.axes, bytes, line).min(self.parts)
+        // Short rows share lines: no more than from the first byte to the last.
+        let (mut span, mut pitch) = (1.0, 1.0);
+        for ((from, to), extent) in self.axes.iter().zip(&layout.extent).rev() {
+            span += (to - from) as f64 * pitch;
+            pitch *= *extent as f64;
+        }
+        let span = (span * layout.bytes as f64 / line).ceil() * line;
+        size(&self.axes, layout.bytes, line)
+            .min(self.parts)
+            .min(span)
     }
 }
 
