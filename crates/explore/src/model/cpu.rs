@@ -150,10 +150,8 @@ pub fn kernel(
         &cpu.fma_latency,
     );
 
-    // Arrays of the block occupy a part of the first cache.
-    let own: f64 = code.shared.iter().map(|array| array.total_bytes()).sum();
     let cache = |size: &Number, ways: f64| Cache {
-        bytes: (size.value - own).max(0.0),
+        bytes: size.value,
         ways,
     };
     let line = LINE as f64;
