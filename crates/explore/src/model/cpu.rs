@@ -190,14 +190,16 @@ pub fn kernel(
     term("memory", moved(memory), "B", bandwidth.value, bandwidth);
 
     // Registers and the first cache do not exchange anything while the first cache gets lines: what loads and stores take
-    // is added to the slowest of the caches behind it, as in the ECM model (Treibig and Hager 2010).
+    // is added to the slowest of the caches behind it, as in the ECM model (Treibig and Hager 2010). Moves between lanes, which
+    // stand in for loads, are taken like them.
     let seconds_of = |name: &str| {
         terms
             .iter()
             .find(|t| t.name == name)
             .map_or(0.0, |t| t.seconds)
     };
-    let near = seconds_of("loads").max(seconds_of("stores"));
+    let near = ["loads", "stores", "moves between lanes"].map(seconds_of);
+    let near = near.into_iter().fold(0.0, f64::max);
     let far = ["second cache", "last cache", "memory"].map(seconds_of);
     let far = far.into_iter().fold(0.0, f64::max);
     let (limit, longest) = longest(&terms);
