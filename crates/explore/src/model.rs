@@ -1,9 +1,10 @@
 //! The model: how long a program of kernels takes on a device, without running it.
 //!
 //! [`count`] takes the census of a program at sizes: instructions, accesses, sectors, passes; [`footprint`] finds the bytes that cross each level of
-//! the memory, [`chain`] how long results wait for each other. [`device`] holds the numbers of a device, each with its source. [`predict()`] divides the
+//! the memory, [`chain`] how long results wait for each other, [`alive`] how many of them there are at once. [`device`] holds the numbers of a device, each with its source. [`predict()`] divides the
 //! one by the other: the terms of [`cpu`] and [`gpu`], and the largest is what limits a design. [`ssam`] is another model, shown beside.
 
+pub mod alive;
 pub mod chain;
 pub mod code;
 pub mod count;

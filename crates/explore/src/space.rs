@@ -40,6 +40,9 @@ const MOST: usize = 3000;
 /// And so many of the designs of the literature, which are many and seldom the fastest.
 const MOST_DESIGNS: usize = 100;
 
+/// They come behind so many others: some of them take seconds to lower.
+const BEFORE_DESIGNS: usize = 400;
+
 /// Components of schedules of the designs of the literature go up to this.
 const BOUND: i128 = 2;
 
@@ -58,29 +61,24 @@ pub fn candidates(problem: &Problem<'_>) -> Vec<Candidate> {
     tilings.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut seen = HashSet::new();
     tilings.retain(|(_, t)| seen.insert(t.clone()));
-    let mut families: Vec<Vec<Candidate>> = Vec::new();
-    families.push(numbered("tile", tilings, |name, (_, tiling)| Candidate {
+    let tilings = numbered("tile", tilings, |name, (_, tiling)| Candidate {
         mapping: tiling.write(&axes, name, system, text()),
         choices: tiling.choices(&axes),
-    }));
-    families.push(numbered(
-        "strip",
-        strips::strips(&axes, &problem.machine),
-        |name, strip| Candidate {
-            mapping: strip.write(&axes, name, system, text()),
-            choices: strip.choices(&axes),
-        },
-    ));
-    families.push(numbered(
-        "sweep",
-        sweeps::sweeps(&axes, &problem.machine),
-        |name, sweep| Candidate {
-            mapping: sweep.write(&axes, name, system, text()),
-            choices: sweep.choices(&axes),
-        },
-    ));
-    families.push(tiled_designs(problem, &axes));
-    interleave(families)
+    });
+    let strips = strips::strips(&axes, &problem.machine);
+    let strips = numbered("strip", strips, |name, strip| Candidate {
+        mapping: strip.write(&axes, name, system, text()),
+        choices: strip.choices(&axes),
+    });
+    let sweeps = sweeps::sweeps(&axes, &problem.machine);
+    let sweeps = numbered("sweep", sweeps, |name, sweep| Candidate {
+        mapping: sweep.write(&axes, name, system, text()),
+        choices: sweep.choices(&axes),
+    });
+    let mut all = interleave(vec![tilings, strips, sweeps]);
+    let at = all.len().min(BEFORE_DESIGNS);
+    all.splice(at..at, tiled_designs(problem, &axes));
+    all
 }
 
 /// The designs of the literature for a system at sizes: allocations and linear schedules with components up to `bound`, over

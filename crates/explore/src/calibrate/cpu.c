@@ -223,6 +223,29 @@ KERNEL(copy_rate) {
 #endif
 }
 
+// 512 lines that follow each other, and 512 in a page each, not all in the same set.
+KERNEL(line_rate) {
+  UNUSED;
+  for (int64_t i = first; i < last; i++) {
+    const float *from = buffers[0];
+    for (int k = 0; k < 512; k++) {
+      vector v = *(const vector *)(from + k * LINE_FLOATS);
+      USE(v);
+    }
+  }
+}
+
+KERNEL(page_rate) {
+  UNUSED;
+  for (int64_t i = first; i < last; i++) {
+    const float *from = buffers[0];
+    for (int k = 0; k < 512; k++) {
+      vector v = *(const vector *)(from + k * 1024 + k % 64 * LINE_FLOATS);
+      USE(v);
+    }
+  }
+}
+
 KERNEL(nothing) {
   UNUSED;
   (void)first, (void)last;

@@ -22,6 +22,8 @@ const KERNELS: &[&str] = &[
     "divide_rate",
     "read_rate",
     "copy_rate",
+    "line_rate",
+    "page_rate",
     "nothing",
 ];
 
@@ -30,6 +32,8 @@ const NEAR: i64 = 2048;
 const SECOND: i64 = 1 << 17;
 const LAST: i64 = 1 << 21;
 const FAR: i64 = 1 << 25;
+/// Pages of 1024 floats that are visited in turns.
+const PAGES: i64 = 512;
 /// Floats that a block copies.
 const PIECE: i64 = 16 * 1024;
 
@@ -150,6 +154,11 @@ pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Numbers, Error> {
         let bytes = (passes(elements) * elements * 4) as f64;
         keep(name, bytes / seconds);
     }
+    progress("pages");
+    let lines = bench.seconds("line_rate", 1000, PAGES * 1024, 1, 1)?;
+    let pages = bench.seconds("page_rate", 1000, PAGES * 1024, 1, 1)?;
+    let each = (pages - lines).max(0.0) / (1000 * PAGES) as f64;
+    keep("page", (each * clock).max(0.1));
     progress("memory, one thread");
     let bytes = (2 * 4 * FAR) as f64;
     let copy =

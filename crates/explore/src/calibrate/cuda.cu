@@ -2,8 +2,10 @@
 //
 // What a thread computes is stored where that could happen, which the compiler does not know.
 
+typedef int int32_t;
+typedef long long int64_t;
+
 #define TURNS 512
-#define TIMES_16(op) op(0) op(1) op(2) op(3) op(4) op(5) op(6) op(7) op(8) op(9) op(10) op(11) op(12) op(13) op(14) op(15)
 #define KERNEL(name) extern "C" __global__ void name(const float *source, float *target, INDEX elements)
 
 __device__ void keep(float *target, float value) {

@@ -11,7 +11,7 @@ use systola_ir::{Form, KernelId};
 
 use super::code::{Access, Code, Lanes, Node, Ticket};
 use super::tally::{Quantity, Tally};
-use super::touch::{self, GPU_LINE, Touch};
+use super::touch::{self, PERIOD, Touch};
 
 /// How much is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,20 +71,21 @@ impl<'p> Census<'p> {
     }
 }
 
-/// Which of n turns are looked at, and for how many each stands: all if they are few, else so many between the first two and the last two.
-fn turns(n: i64, sampling: Sampling, between: i64) -> Vec<(i64, f64)> {
-    if sampling == Sampling::Everything || n <= between + 4 {
+/// Which of n turns are looked at, and for how many each stands: all if they are few, else the first and the last so many, and so many between
+/// them.
+fn turns(n: i64, sampling: Sampling, ends: i64, between: i64) -> Vec<(i64, f64)> {
+    if sampling == Sampling::Everything || n <= between + 2 * ends {
         return (0..n).map(|turn| (turn, 1.0)).collect();
     }
-    let rest = n - 4;
-    let mut list = vec![(0, 1.0), (1, 1.0)];
+    let rest = n - 2 * ends;
+    let mut list: Vec<(i64, f64)> = (0..ends).map(|turn| (turn, 1.0)).collect();
     for k in 0..between {
         let (from, to) = (rest * k / between, rest * (k + 1) / between);
-        // Not always at the same distance from the ends, since addresses are aligned to powers of two.
-        let at = from + (to - from) * (2 * k + 1) / (2 * between);
-        list.push((2 + at, (to - from) as f64));
+        // Far from the ends, and not always at the same distance, since addresses are aligned to powers of two.
+        let at = from + (to - from) * (3 + 3 * k % 5) / 10;
+        list.push((ends + at, (to - from) as f64));
     }
-    list.extend([(n - 2, 1.0), (n - 1, 1.0)]);
+    list.extend((n - ends..n).map(|turn| (turn, 1.0)));
     list
 }
 
@@ -107,7 +108,7 @@ impl HostWalk<'_, '_> {
                 Host::For { var, lo, hi, body } => {
                     let lo = self.values(lo)?.into_iter().max().unwrap_or(0);
                     let hi = self.values(hi)?.into_iter().min().unwrap_or(0);
-                    for (turn, times) in turns((hi - lo).max(0), self.sampling, 2) {
+                    for (turn, times) in turns((hi - lo).max(0), self.sampling, 2, 2) {
                         self.point[var.index()] = lo + turn;
                         self.steps(body, weight * times)?;
                     }
@@ -161,8 +162,8 @@ pub fn bounds(lo: &[Linear], hi: &[Linear], point: &[i64]) -> Result<(i64, i64),
     Ok((lo, hi))
 }
 
-/// Work of an access by where in a line it begins.
-type ByAlignment = Vec<Option<Tally>>;
+/// By where in a line an access begins: its work, and how often that happened.
+type ByAlignment = Vec<Option<(Tally, f64)>>;
 
 struct Walk<'c, 'p> {
     code: &'c Code<'p>,
@@ -208,6 +209,9 @@ impl<'c, 'p> Walk<'c, 'p> {
         if blocks > 0.0 {
             self.blocks(&axes, 1.0)?;
         }
+        for (work, times) in self.known.iter().flatten().flatten() {
+            self.tally.add(work, *times);
+        }
         Ok(blocks)
     }
 
@@ -215,8 +219,8 @@ impl<'c, 'p> Walk<'c, 'p> {
         let Some(((var, lo, n), rest)) = axes.split_first() else {
             return self.warps(weight);
         };
-        let between = if self.code.grid.len() > 2 { 1 } else { 2 };
-        for (turn, times) in ends(*n, self.sampling, between) {
+        let between = if self.code.grid.len() > 1 { 1 } else { 2 };
+        for (turn, times) in turns(*n, self.sampling, 1, between) {
             self.point[*var] = lo + turn;
             self.place.push((*var, turn, *n));
             self.blocks(rest, weight * times)?;
@@ -228,7 +232,7 @@ impl<'c, 'p> Walk<'c, 'p> {
     fn warps(&mut self, weight: f64) -> Result<(), Overflow> {
         let n = i64::from(self.code.kernel.warps);
         let list = match (self.code.warps_differ, self.code.warp) {
-            (true, Some(_)) => ends(n, self.sampling, 2),
+            (true, Some(_)) => turns(n, self.sampling, 1, 2),
             // The first of them also does what is done once for the block.
             (true | false, _) if n > 1 => vec![(0, 1.0), (1, (n - 1) as f64)],
             (true | false, _) => vec![(0, 1.0)],
@@ -279,8 +283,13 @@ impl<'c, 'p> Walk<'c, 'p> {
                         (_, 0) => Vec::new(),
                         (false, _) => vec![(0, n as f64)],
                         (true, _) => {
-                            let inner = body.iter().any(|node| matches!(node, Node::For { .. }));
-                            turns(n, self.sampling, if inner { 3 } else { 8 })
+                            let nested = body.iter().any(|node| matches!(node, Node::For { .. }));
+                            turns(
+                                n,
+                                self.sampling,
+                                if nested { 2 } else { 4 },
+                                if nested { 3 } else { 8 },
+                            )
                         }
                     };
                     for (turn, times) in list {
@@ -312,11 +321,15 @@ impl<'c, 'p> Walk<'c, 'p> {
         let first = access.position.eval(&self.point).ok_or(Overflow)?;
         let bytes = access.bytes as i64;
         // Of a multiple of all lines and of all rows of banks: nothing depends on where the array itself lies.
-        let period = GPU_LINE as i64 / bytes;
+        let period = PERIOD as i64 / bytes;
         let alignment = first.rem_euclid(period);
         let known = &mut self.known[number];
-        known.resize(period as usize, None);
-        if known[alignment as usize].is_none() {
+        if known.is_empty() {
+            known.resize(period as usize, None);
+        }
+        if let Some((_, times)) = &mut known[alignment as usize] {
+            *times += weight;
+        } else {
             let last = (access.lanes as i64 - 1) * step;
             // High enough that no lane is below zero.
             let base = alignment + period * (last.abs() / period + 1);
@@ -326,10 +339,7 @@ impl<'c, 'p> Walk<'c, 'p> {
                 self.touches.push((lane, at as u64));
             }
             let work = touch::work(access, code.lanes, &self.touches, &mut self.seen);
-            known[alignment as usize] = Some(work);
-        }
-        if let Some(work) = &known[alignment as usize] {
-            self.tally.add(work, weight);
+            known[alignment as usize] = Some((work, weight));
         }
         Ok(())
     }
@@ -362,21 +372,6 @@ pub fn turns_of(lo: i64, hi: i64, step: i64) -> i64 {
     ((hi - lo).max(0) + step - 1) / step
 }
 
-/// Of blocks and warps: the first, the last and some between.
-fn ends(n: i64, sampling: Sampling, between: i64) -> Vec<(i64, f64)> {
-    if sampling == Sampling::Everything || n <= between + 2 {
-        return (0..n).map(|turn| (turn, 1.0)).collect();
-    }
-    let rest = n - 2;
-    let mut list = vec![(0, 1.0)];
-    for k in 0..between {
-        let (from, to) = (rest * k / between, rest * (k + 1) / between);
-        list.push((1 + from + (to - from) / 2, (to - from) as f64));
-    }
-    list.push((n - 1, 1.0));
-    list
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -384,13 +379,14 @@ mod tests {
     #[test]
     fn samples_stand_for_all() {
         for n in [0, 1, 5, 12, 13, 100, 1 << 20] {
-            for list in [turns(n, Sampling::Some, 8), ends(n, Sampling::Some, 2)] {
+            for (ends, between) in [(4, 8), (2, 3), (1, 2), (1, 1)] {
+                let list = turns(n, Sampling::Some, ends, between);
                 let sum: f64 = list.iter().map(|(_, times)| times).sum();
                 assert_eq!(sum, n as f64);
                 assert!(list.windows(2).all(|pair| pair[0].0 < pair[1].0));
                 assert!(list.iter().all(|(turn, _)| (0..n).contains(turn)));
             }
-            assert_eq!(turns(n, Sampling::Everything, 8).len(), n as usize);
+            assert_eq!(turns(n, Sampling::Everything, 4, 8).len(), n as usize);
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The terms of a kernel on a processor: a warp is a vector, blocks are drawn by threads.
 
-use systola_driver::pressure;
 use systola_ir::KernelId;
 use systola_ir::kernel::Program;
 
+use super::alive::alive;
 use super::chain::{self, Latencies, Start};
 use super::count::{Census, KernelCensus, bounds};
 use super::device::{Cpu, Number};
@@ -14,6 +14,7 @@ use super::touch::LINE;
 
 /// Outputs from this size on are written past the caches.
 const STREAMED: f64 = (32 << 20) as f64;
+const PAGE: f64 = 4096.0;
 
 pub fn kernel(
     program: &Program,
@@ -27,7 +28,7 @@ pub fn kernel(
     let kernel = code.kernel;
     let lane_bytes = f64::from(kernel.lanes) * 4.0;
     let vectors_per_word = (lane_bytes / cpu.vector_bytes.value).ceil().max(1.0);
-    let registers = pressure(kernel);
+    let alive = alive(kernel);
 
     // How many threads have something to do, in whole blocks.
     let blocks = counted.blocks / counted.launches;
@@ -35,21 +36,27 @@ pub fn kernel(
     let busy = blocks / (blocks / threads).ceil();
     let cycles = busy * cpu.clock.value;
 
-    // Vectors that are alive beyond the registers go to the stack and come back, once for each turn.
-    let alive = f64::from(registers) * vectors_per_word;
-    let spilled = (alive - cpu.vector_registers.value).max(0.0);
-    let turns = tally[Quantity::Branches].max(counted.blocks) * f64::from(kernel.warps);
-    let spills = spilled * turns;
-
     let sums = tally[Quantity::FloatOps] + tally[Quantity::DoubleOps];
     let others = tally[Quantity::IntOps]
         + 2.0 * tally[Quantity::IntProducts]
         + tally[Quantity::Choices]
         + tally[Quantity::Masks]
         + tally[Quantity::Moves];
-    let loads = tally[Quantity::VectorLoads] + tally[Quantity::UniformLoads] + spills;
+    // Sums that have no register are stored and loaded at each step; loaded values that have none are read at each use.
+    let registers_of = |words: u32| f64::from(words) * vectors_per_word;
+    let (computed, loaded) = (
+        registers_of(alive.computed),
+        registers_of(alive.all - alive.computed),
+    );
+    let room = cpu.vector_registers.value - 2.0;
+    let part = |some: f64, all: f64| if some > 0.0 { some / all } else { 0.0 };
+    let spilled = part(computed - room, computed) * sums;
+    let once = tally[Quantity::VectorLoads];
+    let without = part(loaded - (room - computed).max(0.0), loaded);
+    let reloads = without * (sums - once).max(0.0);
+    let loads = once + tally[Quantity::UniformLoads] + spilled + reloads;
     let split = cpu.split_load.value * tally[Quantity::SplitLoads];
-    let stores = tally[Quantity::VectorStores] + spills;
+    let stores = tally[Quantity::VectorStores] + spilled;
     let split_stores = cpu.split_store.value * tally[Quantity::SplitStores];
     let elements = tally[Quantity::GatheredElements] + tally[Quantity::ScatteredElements];
     let instructions = sums
@@ -143,16 +150,21 @@ pub fn kernel(
         &cpu.fma_latency,
     );
 
-    // Arrays of the block occupy a part of the first cache.
-    let own: f64 = code.shared.iter().map(|array| array.total_bytes()).sum();
     let cache = |size: &Number, ways: f64| Cache {
-        bytes: (size.value - own).max(0.0),
+        bytes: size.value,
         ways,
     };
-    let l1 = traffic(census, n, cache(&cpu.l1_bytes, cpu.l1_ways.value))?;
-    let l2 = traffic(census, n, cache(&cpu.l2_bytes, cpu.l2_ways.value))?;
+    let line = LINE as f64;
+    let l1 = traffic(census, n, cache(&cpu.l1_bytes, cpu.l1_ways.value), line)?;
+    let l2 = traffic(census, n, cache(&cpu.l2_bytes, cpu.l2_ways.value), line)?;
     // The last cache spreads lines by a hash.
-    let memory = traffic(census, n, cache(&cpu.l3_bytes, 0.0))?;
+    let memory = traffic(census, n, cache(&cpu.l3_bytes, 0.0), line)?;
+    // Addresses of pages are in a cache of their own, whose lines are pages.
+    let addresses = Cache {
+        bytes: cpu.pages.value * PAGE,
+        ways: 0.0,
+    };
+    let pages = traffic(census, n, addresses, PAGE)?.bytes() / PAGE;
     // What is written is read first, unless it goes past the caches, and goes back later.
     let streams = code.buffers.iter().any(|b| b.total_bytes() >= STREAMED);
     let moved = |t: Traffic| t.read + t.written * if streams { 1.0 } else { 2.0 };
@@ -177,7 +189,22 @@ pub fn kernel(
     };
     term("memory", moved(memory), "B", bandwidth.value, bandwidth);
 
+    // Registers and the first cache do not exchange anything while the first cache gets lines: what loads and stores take
+    // is added to the slowest of the caches behind it, as in the ECM model (Treibig and Hager 2010). Moves between lanes, which
+    // stand in for loads, are taken like them.
+    let seconds_of = |name: &str| {
+        terms
+            .iter()
+            .find(|t| t.name == name)
+            .map_or(0.0, |t| t.seconds)
+    };
+    let near = ["loads", "stores", "moves between lanes"].map(seconds_of);
+    let near = near.into_iter().fold(0.0, f64::max);
+    let far = ["second cache", "last cache", "memory"].map(seconds_of);
+    let far = far.into_iter().fold(0.0, f64::max);
     let (limit, longest) = longest(&terms);
+    let longest = longest.max(near + far);
+    let pages = Term::new("pages", pages, "pages", cycles / cpu.page.value, &cpu.page);
     let blocks = Term::new(
         "blocks",
         counted.blocks,
@@ -192,13 +219,13 @@ pub fn kernel(
         1.0 / cpu.launch.value,
         &cpu.launch,
     );
-    let seconds = longest + blocks.seconds + launches.seconds;
-    terms.extend([blocks, launches]);
+    let seconds = longest + pages.seconds + blocks.seconds + launches.seconds;
+    terms.extend([pages, blocks, launches]);
     Ok(KernelPrediction {
         seconds,
         terms,
         limit,
-        registers,
+        registers: alive.all,
         occupancy: busy / threads,
         operations: tally[Quantity::Arithmetic] * f64::from(kernel.lanes),
     })
@@ -224,10 +251,10 @@ pub fn arguments(counted: &KernelCensus) -> &[i64] {
     heaviest.map_or(&[], |(args, _)| args)
 }
 
-/// Of all launches of a kernel, into a cache.
-fn traffic(census: &Census<'_>, n: usize, capacity: Cache) -> Result<Traffic, Error> {
+/// Of all launches of a kernel, into a cache with such lines.
+fn traffic(census: &Census<'_>, n: usize, capacity: Cache, line: f64) -> Result<Traffic, Error> {
     let (code, counted) = (&census.codes[n], &census.kernels[n]);
-    let mut footprint = Footprint::new(code, arguments(counted), LINE as f64)?;
+    let mut footprint = Footprint::new(code, arguments(counted), line)?;
     let one = footprint.of_launch(capacity);
     Ok(Traffic::default().plus(one, counted.launches))
 }

@@ -115,6 +115,8 @@ device! {
         l2_bytes = 2097152.0, "B", "the second cache", INTEL;
         l2_ways = 16.0, "", "lines of a set of it", INTEL;
         l3_bytes = 33554432.0, "B", "what one may hope to have of the last cache", "the size from which we write past the caches";
+        pages = 96.0, "", "pages whose addresses are at hand", INTEL;
+        page = 7.0, "cycles", "to find the address of another page", INTEL;
         l2_bandwidth = 100.0e9, "B/s", "from the second cache into the first, one thread", EMR;
         l3_bandwidth = 20.0e9, "B/s", "from the last cache, one thread", EMR;
         copy_one = 17.0e9, "B/s", "read and written in memory, one thread", EMR;
@@ -147,6 +149,7 @@ device! {
         barrier = 30.0, "cycles", "a barrier of a block", HOPPER;
         flag = 1400.0, "cycles", "until a flag of another block is seen", HOPPER;
         launch = 2.2e-6, "s", "from one launch to the next", H200;
+        dispatch = 1.66e9, "blocks/s", "blocks that begin on the whole device", H200;
         registers = 65536.0, "", "registers of a multiprocessor", NVIDIA;
         thread_registers = 255.0, "", "registers of a thread", NVIDIA;
         warps = 64.0, "", "warps of a multiprocessor", NVIDIA;

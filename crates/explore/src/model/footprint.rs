@@ -12,10 +12,10 @@
 use systola_ir::form::Overflow;
 use systola_ir::kernel::Memory;
 
-use super::code::{Access, Code, Direction, Layout, Node, Ticket};
+use super::code::{Access, Code, Direction, Lanes, Layout, Node, Ticket};
 use super::count::{bounds, turns_of};
 
-/// Bytes of global memory.
+/// Bytes of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Traffic {
     pub read: f64,
@@ -87,6 +87,8 @@ pub struct Footprint<'c, 'p> {
     /// First and number of the blocks along each axis.
     grid: Vec<(usize, i64, i64)>,
     tickets: Vec<&'c Ticket>,
+    /// Of one access, used again and again.
+    axes: Vec<(i64, i64)>,
 }
 
 impl<'c, 'p> Footprint<'c, 'p> {
@@ -119,6 +121,7 @@ impl<'c, 'p> Footprint<'c, 'p> {
             ranges,
             grid,
             tickets,
+            axes: Vec::new(),
         };
         footprint.all_blocks_from(0);
         Ok(footprint)
@@ -267,12 +270,13 @@ impl<'c, 'p> Footprint<'c, 'p> {
 
     /// The boxes that the nodes touch.
     fn touched(&mut self, nodes: &'c [Node], cache: Cache) -> Touched {
-        let mut hulls = vec![[const { Hull::new() }; 2]; self.code.buffers.len()];
+        let layouts = self.code.buffers.iter().chain(&self.code.shared);
+        let mut hulls = vec![[const { Hull::new() }; 2]; layouts.clone().count()];
         self.collect(nodes, &mut hulls);
         let mut sum = Touched::default();
-        for (layout, [read, written]) in self.code.buffers.iter().zip(&hulls) {
-            let whole = layout.total_bytes();
-            let bytes = |hull: &Hull| hull.bytes(layout.bytes, self.line).min(whole);
+        for (layout, [read, written]) in layouts.zip(&hulls) {
+            let whole = (layout.total_bytes() / self.line).ceil() * self.line;
+            let bytes = |hull: &Hull| hull.bytes(layout, self.line).min(whole);
             sum.traffic.read += bytes(read);
             sum.traffic.written += bytes(written);
             for hull in [read, written] {
@@ -297,7 +301,10 @@ impl<'c, 'p> Footprint<'c, 'p> {
         for node in nodes {
             match node {
                 Node::Straight(_) | Node::Once(_) | Node::Ticket(_) => {}
-                Node::Access(n) => self.access(&self.code.accesses[*n], hulls),
+                Node::Access(n) => {
+                    let code = self.code;
+                    self.access(&code.accesses[*n], hulls);
+                }
                 Node::If {
                     test,
                     then,
@@ -322,16 +329,19 @@ impl<'c, 'p> Footprint<'c, 'p> {
         }
     }
 
-    fn access(&self, access: &Access, hulls: &mut [[Hull; 2]]) {
-        let Memory::Global(buffer) = access.memory else {
-            return;
+    fn access(&mut self, access: &Access, hulls: &mut [[Hull; 2]]) {
+        // A processor has no other memory for the arrays of a block: they go through its caches.
+        let array = match (access.memory, self.code.lanes) {
+            (Memory::Global(id), _) => id.index(),
+            (Memory::Shared(id), Lanes::Vectors { .. }) => self.code.buffers.len() + id.index(),
+            (Memory::Shared(_), Lanes::Threads) => return,
         };
         if access.is_constant || !access.when.outcomes(&self.ranges).holds {
             return;
         }
-        let layout = &self.code.buffers[buffer.index()];
+        let layout = self.code.layout(access.memory);
         let last = access.index.len().saturating_sub(1);
-        let mut axes = Vec::with_capacity(access.index.len());
+        self.axes.clear();
         let bounds = layout.lo.iter().zip(&layout.extent);
         for (n, (form, (lo, extent))) in access.index.iter().zip(bounds).enumerate() {
             let Some((from, to)) = form.range(&self.ranges) else {
@@ -346,13 +356,13 @@ impl<'c, 'p> Footprint<'c, 'p> {
             if from > to {
                 return;
             }
-            axes.push((from, to));
+            self.axes.push((from, to));
         }
         let side = match access.direction {
             Direction::Load => 0,
             Direction::Store => 1,
         };
-        hulls[buffer.index()][side].add(&axes, layout.bytes, self.line);
+        hulls[array][side].add(&self.axes, layout.bytes, self.line);
     }
 }
 
@@ -398,11 +408,20 @@ impl Hull {
         self.parts += size(axes, bytes, line);
     }
 
-    fn bytes(&self, bytes: u64, line: f64) -> f64 {
+    fn bytes(&self, layout: &Layout, line: f64) -> f64 {
         if self.parts == 0.0 {
             return 0.0;
         }
-        size(&self.axes, bytes, line).min(self.parts)
+        // Short rows share lines: no more than from the first byte to the last.
+        let (mut span, mut pitch) = (1.0, 1.0);
+        for ((from, to), extent) in self.axes.iter().zip(&layout.extent).rev() {
+            span += (to - from) as f64 * pitch;
+            pitch *= *extent as f64;
+        }
+        let span = (span * layout.bytes as f64 / line).ceil() * line;
+        size(&self.axes, layout.bytes, line)
+            .min(self.parts)
+            .min(span)
     }
 }
 

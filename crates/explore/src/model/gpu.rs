@@ -119,7 +119,7 @@ pub fn kernel(
     );
     // Shuffles, shared memory and the first cache share one way.
     let wavefronts = moves / gpu.shuffles.value
-        + (tally[Quantity::SharedWavefronts] + tally[Quantity::GlobalLines] + spills)
+        + (tally[Quantity::SharedWavefronts] + tally[Quantity::GlobalWavefronts] + spills)
             / gpu.wavefronts.value;
     term(
         "wavefronts",
@@ -189,6 +189,14 @@ pub fn kernel(
         "cycles",
         gpu.clock.value,
         &gpu.dram_latency,
+    );
+    // Blocks begin one after another on the whole device.
+    term(
+        "blocks",
+        counted.blocks,
+        "blocks",
+        gpu.dispatch.value,
+        &gpu.dispatch,
     );
     // Code that does not fit comes from the second cache, 64 bytes a cycle, once for each warp scheduler that runs through it.
     let code_bytes = code.text * INSTRUCTION_BYTES;

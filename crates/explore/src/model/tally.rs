@@ -73,8 +73,8 @@ quantities! {
     Masks,
     /// Accesses to global memory that are not to constant memory.
     GlobalAccesses,
-    /// Lines of 128 bytes that an access to global memory touches.
-    GlobalLines,
+    /// Passes through the banks of the first cache of a GPU.
+    GlobalWavefronts,
     /// Bytes that are stored to global memory.
     StoredBytes,
     /// Words of 4 bytes that lanes could have stored there, and those that they did.

@@ -7,9 +7,10 @@ use systola_ir::kernel::banks::{Passes, passes};
 use super::code::{Access, Direction, Lanes};
 use super::tally::{Quantity, Tally};
 
-/// Lines of a processor's caches, and those of a GPU's.
+/// A line of a processor's caches.
 pub const LINE: u64 = 64;
-pub const GPU_LINE: u64 = 128;
+/// What an access costs depends on where it begins in so many bytes: a row of banks, and a multiple of all lines and sectors.
+pub const PERIOD: u64 = 128;
 
 /// An active lane and the byte it begins at.
 pub type Touch = (usize, u64);
@@ -56,9 +57,11 @@ fn threads(access: &Access, touches: &[Touch], seen: &mut Vec<u64>, tally: &mut 
         return;
     }
     if let Memory::Global(_) = access.memory {
+        // The first cache has the banks of shared memory, which it shares the chip's memory with.
         tally[Quantity::GlobalAccesses] = 1.0;
         let bytes = access.bytes * access.width;
-        tally[Quantity::GlobalLines] = distinct(touches, bytes, GPU_LINE, seen);
+        let passes = passes(touches.iter().copied(), bytes, seen);
+        tally[Quantity::GlobalWavefronts] = passes.wavefronts as f64;
     }
 }
 

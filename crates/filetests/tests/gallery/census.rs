@@ -28,7 +28,6 @@ fn the_census_counts_what_the_interpreter_counts() {
     let machines = [
         (&machines[0], Lanes::Vectors { bytes: 64 }),
         (&machines[3], Lanes::Threads),
-        (&machines[4], Lanes::Threads),
     ];
     for file in gallery::files() {
         let module = parse(&file);
