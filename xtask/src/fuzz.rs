@@ -56,7 +56,7 @@ pub fn run(count: usize) -> Result<(), String> {
 /// The command line, built; its path.
 pub fn build() -> Result<PathBuf, String> {
     let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--release", "--package", "systola-cli"])
+        .args(["build", "--quiet", "--package", "systola-cli"])
         .current_dir(root())
         .status()
         .map_err(|e| e.to_string())?;
@@ -66,7 +66,7 @@ pub fn build() -> Result<PathBuf, String> {
     let target =
         std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     Ok(target
-        .join("release")
+        .join("debug")
         .join(format!("systola{}", std::env::consts::EXE_SUFFIX)))
 }
 

@@ -26,6 +26,7 @@ const ONE: Tally = Tally {
     ignored: 0,
 };
 
+/// All with one profile, so that nothing is compiled twice; it is optimised a little, see `Cargo.toml`.
 const STEPS: &[Step] = &[
     Step {
         name: "tools",
@@ -63,7 +64,6 @@ const STEPS: &[Step] = &[
                 "test",
                 "-p",
                 "affine",
-                "--release",
                 "--features",
                 "isl-oracle",
                 "--test",
@@ -81,7 +81,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "the tour",
-        run: || cargo(&["run", "--release", "--", "tour"]),
+        run: || cargo(&["run", "--", "tour"]),
     },
     Step {
         name: "lessons",
@@ -89,7 +89,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "every program of the gallery is checked",
-        run: || cargo(&["run", "--release", "--", "bench", "check", "--repeat", "1"]),
+        run: || cargo(&["run", "--", "bench", "check", "--repeat", "1"]),
     },
     Step {
         name: "damaged programs are answered",

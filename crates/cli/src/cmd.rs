@@ -6,6 +6,7 @@ pub mod devices;
 pub mod dump;
 pub mod emit;
 pub mod explain;
+pub mod explore;
 pub mod gpu;
 pub mod run;
 pub mod show;

@@ -17,9 +17,11 @@ use systola_interp::{Arrays, run_program, run_system};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Program, Source as Feed, System};
 
+use crate::choose::{Choice, choose};
 use crate::counts::counts_table;
 use crate::job::Job;
 use crate::lowering::{LoweringArgs, lower_checked, scope_text};
+use crate::place::Place;
 use crate::runtime;
 use crate::scene::array_name;
 use crate::source::{Failure, Parameters, Source};
@@ -46,7 +48,7 @@ pub enum Target {
 pub struct Execution<'a> {
     pub source: &'a Source,
     pub target: Target,
-    /// Chosen mappings; the first of a system where none of them is its own.
+    /// Chosen mappings.
     pub maps: &'a [String],
     pub options: CpuOptions,
     pub cuda: CudaOptions,
@@ -139,20 +141,15 @@ impl Execution<'_> {
         inputs: &Arrays,
         alone: bool,
     ) -> Result<Ran, Failure> {
-        let mapping = self.mapping(system, alone)?;
+        let Choice { mapping, fix } = self.choice(system, params, alone)?;
+        let lowered = || self.lower(system, &mapping, params, &fix);
         match self.target {
             Target::System => unreachable!("equations need no mapping"),
-            Target::Array => self.on_array(system, mapping, params, inputs),
-            Target::Kernel => {
-                let lowered = self.lower(system, mapping, params)?;
-                self.on_interpreter(&lowered, params, inputs)
-            }
-            Target::Cpu => {
-                let lowered = self.lower(system, mapping, params)?;
-                self.on_processor(lowered, params, inputs)
-            }
+            Target::Array => self.on_array(system, &mapping, params, inputs),
+            Target::Kernel => self.on_interpreter(&lowered()?, params, inputs),
+            Target::Cpu => self.on_processor(lowered()?, params, inputs),
             Target::Cuda => {
-                let lowered = self.lower(system, mapping, params)?;
+                let lowered = lowered()?;
                 let kept = self.cuda.compile.cache.is_some();
                 self.on_device(params, inputs, kept, || {
                     let compiled = compile_cuda_lowered(lowered, &self.cuda)?;
@@ -161,7 +158,7 @@ impl Execution<'_> {
                 })
             }
             Target::OpenCl => {
-                let lowered = self.lower(system, mapping, params)?;
+                let lowered = lowered()?;
                 let kept = self.opencl.compile.cache.is_some();
                 self.on_device(params, inputs, kept, || {
                     let compiled = compile_opencl_lowered(lowered, &self.opencl)?;
@@ -172,19 +169,48 @@ impl Execution<'_> {
         }
     }
 
-    fn mapping(&self, system: &System, alone: bool) -> Result<&Mapping, Failure> {
+    /// The mapping that the user names. Where none is named, compiled targets take what is best; the others, which are there to look
+    /// at, the first of the file.
+    fn choice(&self, system: &System, params: &[i128], alone: bool) -> Result<Choice, Failure> {
         let own = |name: &&String| {
             let mappings = &self.source.module.mappings;
             mappings
                 .iter()
                 .any(|m| m.name == **name && m.system == system.name)
         };
-        let chosen = self.maps.iter().find(own).or_else(|| {
+        let named = self.maps.iter().find(own).or_else(|| {
             // Naming it again tells what there is instead.
             self.maps.first().filter(|_| alone)
         });
-        self.source
-            .mapping(chosen.map(String::as_str), Some(&system.name))
+        if named.is_none()
+            && let Some(place) = self.place()?
+        {
+            return choose(self.source, system, params, &place);
+        }
+        let named = named.map(String::as_str);
+        Ok(Choice {
+            mapping: self.source.mapping(named, Some(&system.name))?.clone(),
+            fix: self.machine()?.0.clone(),
+        })
+    }
+
+    /// Where compiled kernels run.
+    fn place(&self) -> Result<Option<Place>, Failure> {
+        let fail = |error| runtime::fail(self.source, error);
+        Ok(match self.target {
+            Target::System | Target::Array | Target::Kernel => None,
+            Target::Cpu => {
+                let run = RunOptions {
+                    threads: self.threads,
+                };
+                Some(Place::Cpu(self.options.clone(), run))
+            }
+            Target::Cuda => {
+                let place = Place::cuda(self.cuda.clone());
+                Some(place.map_err(|error| fail(cpu::Error::from(error)))?)
+            }
+            Target::OpenCl => Some(Place::opencl(self.opencl.clone()).map_err(fail)?),
+        })
     }
 
     fn on_array(
@@ -240,9 +266,10 @@ impl Execution<'_> {
         system: &System,
         mapping: &Mapping,
         params: &[i128],
+        fix: &Fix,
     ) -> Result<Lowered, Failure> {
         let sizes = Parameters::from(system).named(params);
-        let (fix, machine, name) = self.machine()?;
+        let (_, machine, name) = self.machine()?;
         let lowered = lower_checked(self.source, system, mapping, &sizes, fix, &machine)?;
         let lanes = lowered.program.kernels.iter().map(|k| k.lanes).max();
         term::print(format!(

@@ -5,14 +5,15 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod choose;
 mod cmd;
-mod compare;
 mod counts;
 mod execute;
 mod job;
 mod json;
 mod lowering;
 mod picture;
+mod place;
 mod render;
 mod runtime;
 mod scene;
@@ -20,6 +21,7 @@ mod source;
 mod svg;
 mod table;
 mod term;
+mod tuned;
 
 use crate::source::{Failure, Status};
 
@@ -31,6 +33,7 @@ Examples:
   systola run gallery/conv1d/core.ure --target array --map sbm --verify
   systola run gallery/conv1d/core.ure --target cpu --map sbm --set C=1_000_000 --set Q=5
   systola emit gallery/conv1d/core.ure --map sbm           the C that it is compiled from
+  systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5     the best mapping, found
   systola devices                                          what kernels can be compiled for here
   systola show gallery/conv1d/core.ure --map sbm -o sbm.svg
   systola explain E0501                                    what a code means, and how to mend it
@@ -62,6 +65,7 @@ enum Command {
     Bench(cmd::bench::Args),
     Devices(cmd::devices::Args),
     Gpu(cmd::gpu::Args),
+    Explore(cmd::explore::Args),
 }
 
 /// The symbolic parts recurse with the depth of an expression; a deep one needs room, not a crash.
@@ -107,6 +111,7 @@ fn systola(args: Vec<OsString>) -> Status {
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Devices(args) => cmd::devices::run(&args),
         Command::Gpu(args) => cmd::gpu::run(&args),
+        Command::Explore(args) => cmd::explore::run(&args),
     };
     match outcome {
         Ok(status) => status,

@@ -131,6 +131,19 @@ impl Svg {
         );
     }
 
+    /// A square that stands on a corner.
+    pub fn diamond(&mut self, class: &str, centre: (f64, f64), radius: f64) {
+        let ((x, y), r) = (centre, radius);
+        self.cover(x + r, y + r);
+        let corners = [(x - r, y), (x, y - r), (x + r, y), (x, y + r)];
+        let corners = corners.map(|(x, y)| format!("{},{}", num(x), num(y)));
+        let corners = corners.join(" ");
+        let _ = writeln!(
+            self.body,
+            r#"<polygon class="{class}" points="{corners}"/>"#
+        );
+    }
+
     pub fn text(&mut self, class: &str, anchor: Anchor, at: (f64, f64), text: &str) {
         // A generous guess at the width of a letter in a sans-serif face of 12 pixels.
         let width = text.chars().count() as f64 * 6.6;

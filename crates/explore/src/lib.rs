@@ -4,6 +4,11 @@
 //! user's. A model predicts the time of each from the kernels that it is lowered to. A search measures the few that matter.
 
 pub mod calibrate;
+pub mod measure;
 pub mod model;
 pub mod problem;
+pub mod rank;
+pub mod report;
+pub mod search;
+pub mod session;
 pub mod space;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use systola_driver::{Fix, Lowered, Machine, lower};
-use systola_ir::Diagnostic;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
+use systola_ir::{Diagnostic, Form};
 
 /// A system of a module at given sizes, and the machine that it is to run on. The system is checked.
 #[derive(Clone, Debug)]
@@ -16,6 +16,36 @@ pub struct Problem<'a> {
     /// Which sizes become numbers in kernels.
     pub fix: Fix,
     pub machine: Machine,
+}
+
+/// Iterators of sums up to this length are written out best, for which their sizes must be numbers.
+const SHORT: i128 = 64;
+
+/// The sizes that a kernel is best made for: those that bound a short sum. Kernels for all sizes of a filter, say, test in every
+/// step whether it was the last, and those for one size need not.
+pub fn short_sums(system: &System, sizes: &BTreeMap<String, i128>) -> Fix {
+    let bounds = |form: &Form| -> Vec<String> {
+        let params = system.params.iter().enumerate();
+        let occurs = |n: usize| {
+            let other = form.fix_params(&|p| (p.index() == n).then_some(0));
+            other.is_ok_and(|other| other != *form)
+        };
+        params
+            .filter(|(n, _)| occurs(*n))
+            .map(|(_, p)| p.name.clone())
+            .collect()
+    };
+    let ranges = system.bound.iter().filter_map(|dim| dim.range.as_ref());
+    let mut names: Vec<String> = ranges
+        .flat_map(|(lo, hi)| [bounds(lo), bounds(hi)].concat())
+        .filter(|name| sizes.get(name).is_some_and(|size| *size <= SHORT))
+        .collect();
+    names.sort();
+    names.dedup();
+    match names.as_slice() {
+        [] => Fix::Nothing,
+        _ => Fix::Names(names),
+    }
 }
 
 impl Problem<'_> {

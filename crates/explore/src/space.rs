@@ -1,6 +1,30 @@
 //! The mappings that are looked at.
+//!
+//! Every point of the space is a mapping as a person would write it. No family knows an algorithm: each looks at the roles of
+//! the iterators ([`axes`]), and what it writes is checked like anybody's mapping.
+//!
+//! * [`tiles`]: results stay, in tiles of registers, lanes and warps;
+//! * [`strips`]: a recurrence on a line of PEs, block after block;
+//! * [`sweeps`]: many sweeps over a field, in registers, with tiles that overlap;
+//! * [`designs`]: the allocations and linear schedules of the literature, whole or in blocks.
 
+use std::collections::HashSet;
+
+use systola_driver::Fix;
 use systola_ir::mapping::Mapping;
+
+pub mod axes;
+pub mod designs;
+mod promise;
+pub mod strips;
+pub mod sweeps;
+mod text;
+pub mod tiles;
+mod tilings;
+
+use self::axes::{Axes, Role};
+use self::text::Text;
+use crate::problem::Problem;
 
 /// One mapping of the space, and the choices that made it.
 #[derive(Clone, Debug, PartialEq)]
@@ -8,4 +32,169 @@ pub struct Candidate {
     pub mapping: Mapping,
     /// What was chosen, for tables and pictures: `("lanes", "c")`, `("registers", "8 r × 2 c")`.
     pub choices: Vec<(&'static str, String)>,
+}
+
+/// So many of a family are looked at, at most.
+const MOST: usize = 3000;
+
+/// And so many of the designs of the literature, which are many and seldom the fastest.
+const MOST_DESIGNS: usize = 100;
+
+/// They come behind so many others: some of them take seconds to lower.
+const BEFORE_DESIGNS: usize = 400;
+
+/// Components of schedules of the designs of the literature go up to this.
+const BOUND: i128 = 2;
+
+/// The most promising mappings of a problem, best first. Some may be refused at these sizes.
+pub fn candidates(problem: &Problem<'_>) -> Vec<Candidate> {
+    let Some(axes) = axes_of(problem) else {
+        return Vec::new();
+    };
+    let system = &problem.system.name;
+    let text = || Text::new(names(problem), lanes(problem, &axes));
+
+    let mut tilings: Vec<(f64, tiles::Tiling)> = tilings::tilings(&axes, &problem.machine)
+        .into_iter()
+        .map(|t| (promise::cost(&axes, &problem.machine, &t), t))
+        .collect();
+    tilings.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut seen = HashSet::new();
+    tilings.retain(|(_, t)| seen.insert(t.clone()));
+    let tilings = numbered("tile", tilings, |name, (_, tiling)| Candidate {
+        mapping: tiling.write(&axes, name, system, text()),
+        choices: tiling.choices(&axes),
+    });
+    let strips = strips::strips(&axes, &problem.machine);
+    let strips = numbered("strip", strips, |name, strip| Candidate {
+        mapping: strip.write(&axes, name, system, text()),
+        choices: strip.choices(&axes),
+    });
+    let sweeps = sweeps::sweeps(&axes, &problem.machine);
+    let sweeps = numbered("sweep", sweeps, |name, sweep| Candidate {
+        mapping: sweep.write(&axes, name, system, text()),
+        choices: sweep.choices(&axes),
+    });
+    let mut all = interleave(vec![tilings, strips, sweeps]);
+    let at = all.len().min(BEFORE_DESIGNS);
+    all.splice(at..at, tiled_designs(problem, &axes));
+    all
+}
+
+/// The designs of the literature for a system at sizes: allocations and linear schedules with components up to `bound`, over
+/// the whole index space, for every way to hand on inputs and to order sums.
+pub fn designs(problem: &Problem<'_>, bound: i128) -> Vec<Candidate> {
+    let Some(axes) = axes_of(problem) else {
+        return Vec::new();
+    };
+    let inner = designs::array_axes(&axes);
+    let list = designs::designs(&axes, &inner, bound);
+    numbered("design", list, |name, design| {
+        let text = Text::new(names(problem), lanes(problem, &axes));
+        Candidate {
+            mapping: design.write(&axes, None, name, &problem.system.name, text),
+            choices: design.choices(&axes),
+        }
+    })
+}
+
+/// The same in blocks: the parallel iterator of the array is cut into tiles of a few vectors.
+fn tiled_designs(problem: &Problem<'_>, axes: &Axes) -> Vec<Candidate> {
+    let inner = designs::array_axes(axes);
+    let Some(cut) = inner
+        .iter()
+        .copied()
+        .find(|a| axes.list[*a].role == Role::Parallel)
+    else {
+        return Vec::new();
+    };
+    let lanes = lanes(problem, axes);
+    let mut list = Vec::new();
+    for design in designs::designs(axes, &inner, BOUND) {
+        // Lanes of a tile: those of the iterator, or only those of the sum.
+        let spread = design.allocation.iter().any(|row| row[cut] != 0);
+        let sizes: &[i128] = if spread { &[1, 4] } else { &[16] };
+        list.extend(sizes.iter().map(|size| (design.clone(), size * lanes)));
+    }
+    // Few steps first.
+    list.sort_by_key(|(design, size)| {
+        let extent = |axis: usize| {
+            if axis == cut {
+                *size
+            } else {
+                axes.extent(axis)
+            }
+        };
+        let steps = |row: &Vec<i128>| -> i128 {
+            let along = |(axis, c): (usize, &i128)| c.abs() * (extent(axis) - 1);
+            row.iter().enumerate().map(along).sum()
+        };
+        design.schedule.iter().map(steps).product::<i128>()
+    });
+    list.truncate(MOST_DESIGNS);
+    numbered("design", list, |name, (design, size)| {
+        let text = Text::new(names(problem), lanes);
+        let mut choices = design.choices(axes);
+        choices.push(("tile", format!("{size} {}", axes.name(cut))));
+        Candidate {
+            mapping: design.write(axes, Some((cut, *size)), name, &problem.system.name, text),
+            choices,
+        }
+    })
+}
+
+fn numbered<T>(
+    family: &str,
+    mut list: Vec<T>,
+    candidate: impl Fn(&str, &T) -> Candidate,
+) -> Vec<Candidate> {
+    list.truncate(MOST);
+    let named = list.iter().enumerate();
+    named
+        .map(|(n, item)| candidate(&format!("{family}{}", n + 1), item))
+        .collect()
+}
+
+/// The best of every family first, then the second best of every family.
+fn interleave(families: Vec<Vec<Candidate>>) -> Vec<Candidate> {
+    let mut families: Vec<_> = families.into_iter().map(Vec::into_iter).collect();
+    let mut all = Vec::new();
+    loop {
+        let before = all.len();
+        all.extend(families.iter_mut().filter_map(Iterator::next));
+        if all.len() == before {
+            return all;
+        }
+    }
+}
+
+fn axes_of(problem: &Problem<'_>) -> Option<Axes> {
+    let params = &problem.system.params;
+    let sizes = params.iter().map(|p| problem.sizes.get(&p.name).copied());
+    let sizes: Vec<i128> = sizes.collect::<Option<_>>()?;
+    let fixed: Vec<bool> = params
+        .iter()
+        .map(|p| match &problem.fix {
+            Fix::Nothing => false,
+            Fix::Everything => true,
+            Fix::Names(names) => names.contains(&p.name),
+        })
+        .collect();
+    Axes::of(problem.system, &sizes, &fixed)
+}
+
+fn lanes(problem: &Problem<'_>, axes: &Axes) -> i128 {
+    i128::from(problem.machine.lanes(axes.bits))
+}
+
+/// Every name that a mapping of the system may not take.
+fn names(problem: &Problem<'_>) -> Vec<String> {
+    let system = problem.system;
+    let mut names = system.param_names();
+    names.extend(system.dim_names());
+    names.extend(system.batch.iter().map(|b| b.name.clone()));
+    names.extend(system.vars.iter().map(|v| v.name.clone()));
+    names.extend(system.inputs.iter().map(|i| i.name.clone()));
+    names.extend(system.consts.iter().map(|c| c.name.clone()));
+    names
 }

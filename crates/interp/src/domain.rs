@@ -211,6 +211,42 @@ impl Domain {
         })
     }
 
+    /// One point: each coordinate is chosen between its inclusive bounds, which those before it decide. `None` where
+    /// the choices lead to no point.
+    pub fn choose(&self, mut one: impl FnMut(usize, i64, i64) -> i64) -> Option<Vec<i64>> {
+        if self.is_empty {
+            return None;
+        }
+        let mut point = vec![0; self.rank];
+        for depth in 0..self.rank {
+            let (lo, hi) = self.bounds(depth, &point);
+            let bounded = lo.abs() <= COORDINATE_LIMIT && hi.abs() <= COORDINATE_LIMIT;
+            if lo > hi || !bounded {
+                return None;
+            }
+            point[depth] = one(depth, lo as i64, hi as i64);
+        }
+        let test = self.residue.as_ref();
+        let inside = test.is_none_or(|test| test.eval(&point) == Some(true));
+        inside.then_some(point)
+    }
+
+    /// The inclusive bounds of a coordinate, by those before it.
+    fn bounds(&self, depth: usize, point: &[i64]) -> (i128, i128) {
+        let (mut lo, mut hi) = (i128::MIN, i128::MAX);
+        for row in &self.levels[depth] {
+            let outer = row.coefficients.iter().zip(&point[..depth]);
+            let rest: i128 = outer.map(|(c, x)| c * i128::from(*x)).sum::<i128>() + row.constant;
+            let c = row.at(depth);
+            if c > 0 {
+                lo = lo.max(-rest.div_euclid(c));
+            } else {
+                hi = hi.min(rest.div_euclid(-c));
+            }
+        }
+        (lo, hi)
+    }
+
     /// Calls `f` on every non-empty row along the last iterator, with its inclusive bounds.
     fn rows<E>(
         &self,
@@ -232,17 +268,7 @@ impl Domain {
         point: &mut [i64],
         f: &mut impl FnMut(&mut [i64], i128, i128) -> Result<(), E>,
     ) -> Result<(), E> {
-        let (mut lo, mut hi) = (i128::MIN, i128::MAX);
-        for row in &self.levels[depth] {
-            let outer = row.coefficients.iter().zip(&point[..depth]);
-            let rest: i128 = outer.map(|(c, x)| c * i128::from(*x)).sum::<i128>() + row.constant;
-            let c = row.at(depth);
-            if c > 0 {
-                lo = lo.max(-rest.div_euclid(c));
-            } else {
-                hi = hi.min(rest.div_euclid(-c));
-            }
-        }
+        let (lo, hi) = self.bounds(depth, point);
         if lo > hi {
             return Ok(());
         }

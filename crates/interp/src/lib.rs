@@ -2,6 +2,7 @@
 //!
 //! * [`system`] evaluates a recurrence system on demand, [`program`] a sequence of them.
 //! * [`code`] evaluates one expression at one point; all interpreters share it.
+//! * [`compare`] says whether two results are the same.
 //! * [`value`] is what the operators do, [`tensor`] the arrays that go in and out, [`npy`] their
 //!   form in a file. Nothing here touches a file.
 
@@ -12,6 +13,7 @@
 
 pub mod array;
 pub mod code;
+pub mod compare;
 pub mod domain;
 pub mod inputs;
 pub mod kernel;
@@ -30,6 +32,7 @@ pub use inputs::Inputs;
 pub use kernel::run_kernel_program;
 pub use params::bind_params;
 pub use program::run_program;
+pub use system::sample::{Sample, SampleOptions, sample_system};
 pub use system::{Arrays, Demand, Options, run_system, run_system_with};
 pub use tensor::{Data, Tensor};
 pub use value::{OpError, Value};

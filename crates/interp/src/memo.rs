@@ -1,11 +1,13 @@
 //! What a variable's values are remembered in: a typed table over the points of its domain.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
 use systola_ir::{Scalar, Type};
 
 use crate::domain::{Census, Domain, DomainError};
+use crate::linear::Test;
 use crate::tensor::Data;
 use crate::value::Value;
 
@@ -37,6 +39,15 @@ pub(crate) struct Layout {
     n_slots: usize,
     /// Without it, slots are positions in the box.
     hashed: Option<Hashed>,
+    /// Points get their slots when they are first asked for; then there are neither a box nor other slots.
+    lazy: Option<Lazy>,
+}
+
+/// Which points there are, and those that were asked for.
+#[derive(Debug)]
+struct Lazy {
+    domain: Test,
+    found: RefCell<Hashed>,
 }
 
 /// Slot of each point, and the points by slot, one after another.
@@ -81,7 +92,23 @@ impl Layout {
             extent,
             n_slots: usize::try_from(n_slots).map_err(|_| DomainError::TooLarge)?,
             hashed,
+            lazy: None,
         })
+    }
+
+    /// A table that grows with what is asked for. It has no least coordinates.
+    pub(crate) fn lazy(domain: Test, rank: usize) -> Layout {
+        Layout {
+            rank,
+            lo: Vec::new(),
+            extent: Vec::new(),
+            n_slots: 0,
+            hashed: None,
+            lazy: Some(Lazy {
+                domain,
+                found: RefCell::default(),
+            }),
+        }
     }
 
     pub(crate) fn bytes(&self, ty: &Type) -> u64 {
@@ -99,6 +126,9 @@ impl Layout {
         if let Some((slots, _)) = &self.hashed {
             return slots.get(point).copied();
         }
+        if let Some(lazy) = &self.lazy {
+            return lazy.slot(point);
+        }
         let mut slot = 0;
         for ((x, lo), extent) in point.iter().zip(&self.lo).zip(&self.extent) {
             let offset = x.wrapping_sub(*lo);
@@ -113,18 +143,39 @@ impl Layout {
     /// Writes the point of a slot.
     #[inline]
     pub(crate) fn point(&self, mut slot: usize, point: &mut [i64]) {
-        if let Some((_, points)) = &self.hashed {
+        let copy = |points: &[i64], point: &mut [i64]| {
             let start = slot * self.rank;
             if let Some(source) = points.get(start..start + self.rank) {
                 point.copy_from_slice(source);
             }
-            return;
+        };
+        if let Some((_, points)) = &self.hashed {
+            return copy(points, point);
+        }
+        if let Some(lazy) = &self.lazy {
+            return copy(&lazy.found.borrow().1, point);
         }
         for ((x, lo), extent) in point.iter_mut().zip(&self.lo).zip(&self.extent).rev() {
             let extent = *extent as usize;
             *x = lo + (slot % extent) as i64;
             slot /= extent;
         }
+    }
+}
+
+impl Lazy {
+    fn slot(&self, point: &[i64]) -> Option<usize> {
+        let (slots, points) = &mut *self.found.borrow_mut();
+        if let Some(slot) = slots.get(point) {
+            return Some(*slot);
+        }
+        if self.domain.eval(point) != Some(true) {
+            return None;
+        }
+        let slot = slots.len();
+        slots.insert(point.into(), slot);
+        points.extend_from_slice(point);
+        Some(slot)
     }
 }
 
@@ -171,11 +222,25 @@ impl Memo {
 
     #[inline]
     pub(crate) fn state(&self, slot: usize) -> State {
-        self.states.get(slot).copied().unwrap_or(State::Outside)
+        let beyond = match self.layout.lazy {
+            Some(_) => State::Unknown,
+            None => State::Outside,
+        };
+        self.states.get(slot).copied().unwrap_or(beyond)
+    }
+
+    /// Room for a slot of a table that grows.
+    fn reach(&mut self, slot: usize) {
+        if self.layout.lazy.is_some() && slot >= self.states.len() {
+            let n = (slot + 1).next_power_of_two();
+            self.states.resize(n, State::Unknown);
+            self.columns.iter_mut().for_each(|c| c.resize(n));
+        }
     }
 
     #[inline]
     pub(crate) fn set_state(&mut self, slot: usize, state: State) {
+        self.reach(slot);
         if let Some(place) = self.states.get_mut(slot) {
             *place = state;
         }
@@ -206,6 +271,7 @@ impl Memo {
     /// Makes a slot `Known`; false where the value is not of the variable's type.
     #[inline]
     pub(crate) fn set(&mut self, slot: usize, value: &Value) -> bool {
+        self.reach(slot);
         let fits = scatter(value, &self.ty, slot, &mut self.columns.iter_mut());
         if fits {
             self.set_state(slot, State::Known);
@@ -216,7 +282,7 @@ impl Memo {
 
 /// One entry per slot: which are points of the domain.
 pub(crate) fn membership(domain: &Domain, layout: &Layout) -> Vec<State> {
-    if layout.hashed.is_some() {
+    if layout.hashed.is_some() || layout.lazy.is_some() {
         return vec![State::Unknown; layout.n_slots];
     }
     let mut states = vec![State::Outside; layout.n_slots];

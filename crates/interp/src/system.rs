@@ -20,6 +20,7 @@ use crate::value::Value;
 
 mod output;
 mod report;
+pub mod sample;
 mod table;
 
 use report::{outside_domain, undefined_read};
@@ -85,7 +86,7 @@ pub(crate) fn run_bound(
     inputs: &Inputs<'_>,
     options: &Options,
 ) -> Result<Arrays, Diagnostic> {
-    let mut machine = Machine::new(Env { system, params }, inputs, options)?;
+    let mut machine = Machine::new(Env { system, params }, inputs, options, None)?;
     if options.demand == Demand::Everything {
         machine.settle_everything()?;
     }
@@ -141,6 +142,8 @@ struct Machine<'a> {
     point: Vec<i64>,
     memory_limit: u64,
     memory_left: u64,
+    /// In a sample: how many values may still be computed.
+    values_left: Option<u64>,
 }
 
 /// What an equation sees of the values computed so far.
@@ -191,6 +194,7 @@ impl<'a> Machine<'a> {
         env: Env<'a>,
         inputs: &'a Inputs<'a>,
         options: &Options,
+        most_values: Option<u64>,
     ) -> Result<Machine<'a>, Diagnostic> {
         let mut machine = Machine {
             env,
@@ -204,6 +208,7 @@ impl<'a> Machine<'a> {
             point: vec![0; env.system.dims.len()],
             memory_limit: options.memory_limit,
             memory_left: options.memory_limit,
+            values_left: most_values,
         };
         machine.compile()?;
         Ok(machine)
@@ -215,6 +220,7 @@ impl<'a> Machine<'a> {
         let mut tables = Tables {
             env: self.env,
             limit: self.memory_limit,
+            lazy: self.values_left.is_some(),
             known: Vec::new(),
         };
         let mut pending = Vec::new();
@@ -410,6 +416,12 @@ impl<'a> Machine<'a> {
 
     /// Evaluates an equation at `self.point`, when all it needs is there.
     fn compute(&mut self, n: usize, slot: usize) -> Result<(), Diagnostic> {
+        if let Some(left) = &mut self.values_left {
+            let span = self.equations[n].code.span();
+            *left = left.checked_sub(1).ok_or_else(|| {
+                too_large(span, "a sample of the outputs needs too many other values")
+            })?;
+        }
         let equation = &self.equations[n];
         let mut view = View {
             system: self.env.system,

@@ -110,6 +110,11 @@ conversions! {
 }
 
 impl Data {
+    /// Cuts, or adds zeros.
+    pub(crate) fn resize(&mut self, n: usize) {
+        on_vec!(self, v => v.resize(n, Default::default()));
+    }
+
     pub fn len(&self) -> usize {
         on_vec!(self, v => v.len())
     }
@@ -218,6 +223,30 @@ impl Tensor {
     ) -> Result<Tensor, TensorError> {
         let mut tensor = Tensor::zeros(ty, axes, params)?;
         let mut state = seed;
+        // Of these there may be many millions.
+        match &mut tensor.data {
+            Data::F32(v) => {
+                v.fill_with(|| {
+                    ((split_mix(&mut state) >> 40) as f64 / (1 << 23) as f64 - 1.0) as f32
+                });
+                return Ok(tensor);
+            }
+            Data::F64(v) => {
+                v.fill_with(|| (split_mix(&mut state) >> 11) as f64 / (1u64 << 52) as f64 - 1.0);
+                return Ok(tensor);
+            }
+            Data::Bool(_)
+            | Data::I8(_)
+            | Data::I16(_)
+            | Data::I32(_)
+            | Data::I64(_)
+            | Data::U8(_)
+            | Data::U16(_)
+            | Data::U32(_)
+            | Data::U64(_)
+            | Data::F16(_)
+            | Data::BF16(_) => {}
+        }
         for position in 0..tensor.data.len() {
             let bits = split_mix(&mut state);
             let value = match ty {
@@ -229,8 +258,7 @@ impl Tensor {
                     Literal::Int(i128::from(bits >> 32) % 10)
                 }
                 Scalar::F16 | Scalar::BF16 => Literal::Float((bits >> 56) as f64 / 128.0 - 1.0),
-                Scalar::F32 => Literal::Float((bits >> 40) as f64 / (1 << 23) as f64 - 1.0),
-                Scalar::F64 => Literal::Float((bits >> 11) as f64 / (1u64 << 52) as f64 - 1.0),
+                Scalar::F32 | Scalar::F64 => unreachable!("filled above"),
             };
             tensor.data.set(position, &literal(ty, value));
         }
@@ -335,7 +363,7 @@ pub fn is_close(a: &Value, b: &Value, tolerance: f64) -> bool {
 }
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
-fn split_mix(state: &mut u64) -> u64 {
+pub fn split_mix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -12,11 +12,13 @@
 //! | E060x.. | running: sizes, inputs, files |
 //! | E065x | running an array |
 //! | E066x | running on OpenCL devices |
+//! | E067x | exploring |
 //! | L07xx | known limitations |
 
 use crate::diag::Kind;
 
 pub mod array;
+pub mod explore;
 pub mod legality;
 pub mod limits;
 pub mod mapping;
@@ -48,6 +50,7 @@ pub fn all() -> impl Iterator<Item = &'static Code> {
         run::ALL,
         array::ALL,
         opencl::ALL,
+        explore::ALL,
         limits::ALL,
     ]
     .into_iter()

@@ -127,7 +127,7 @@ pub fn compile(
 }
 
 /// Bits of the widest scalar that a system computes with.
-fn widest(system: &System) -> u32 {
+pub fn widest(system: &System) -> u32 {
     let bits = system.vars.iter().flat_map(|v| scalars(&v.ty));
     bits.map(Scalar::bits).max().unwrap_or(32)
 }

@@ -32,9 +32,13 @@ impl HostArray {
     }
 
     pub fn from_slice<T: Element>(data: &[T], shape: &[usize]) -> Result<HostArray, Error> {
-        let given = View::new(data, shape)?;
-        let mut array = HostArray::zeros(T::SCALAR, shape)?;
-        crate::raw::gather(&given, &mut array.data);
+        HostArray::from_view(&View::new(data, shape)?)
+    }
+
+    /// A dense copy.
+    pub fn from_view(view: &View<'_>) -> Result<HostArray, Error> {
+        let mut array = HostArray::zeros(view.ty(), view.shape())?;
+        crate::raw::gather(view, &mut array.data);
         Ok(array)
     }
 

@@ -48,6 +48,7 @@ mod run;
 mod simd;
 mod source;
 pub mod timing;
+pub mod tuning;
 
 pub use buffer::{Element, View, ViewMut};
 pub use cache::CacheOptions;

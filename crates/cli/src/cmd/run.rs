@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_interp::{Arrays, npy};
 
-use crate::compare::{Rounding, compare};
 use crate::execute::{Execution, Target};
 use crate::job::{Job, Selection};
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
@@ -13,6 +12,7 @@ use crate::runtime;
 use crate::source::{Failure, Outcome, Sizes, Source, Status, parse_file, parse_size};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
+use systola_interp::compare::{Rounding, compare};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,7 +40,8 @@ pub struct Args {
     /// What runs
     #[arg(long, value_enum, default_value = "system")]
     target: Target,
-    /// The mapping; repeat it to choose one for each system of a program
+    /// The mapping; repeat it to choose one for each system of a program. Without it compiled targets take the best that
+    /// `systola explore` found, or else what the model expects to be
     #[arg(long = "map", value_name = "NAME")]
     maps: Vec<String>,
     /// Which system, where a file has several

@@ -11,13 +11,13 @@ use systola_ir::diag::Diagnostic;
 
 use crate::cmd::check::percent;
 use crate::cmd::show::slots;
-use crate::compare::{Rounding, compare};
 use crate::picture::{self, Scene};
 use crate::render::{self, vector};
 use crate::scene::scene;
 use crate::source::{Failure, Outcome, Parameters, Source, Status};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
+use systola_interp::compare::{Rounding, compare};
 
 mod machine;
 

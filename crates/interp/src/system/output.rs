@@ -64,32 +64,12 @@ impl Machine<'_> {
     }
 
     fn write(&mut self, n: usize, w: usize, target: &mut Target) -> Result<(), Diagnostic> {
-        let system = self.env.system;
-        let write = &system.outputs[n].writes[w];
+        let write = &self.env.system.outputs[n].writes[w];
         let domain = self.write_domain(write)?;
         let index = self.write_index(write)?;
         let code = self.writes[n][w].clone();
         domain.visit(&mut |point| {
-            if code.reads_vars() {
-                self.need(&code, point, n)?;
-            }
-            let mut view = View {
-                system,
-                memos: &self.memos,
-                inputs: self.inputs,
-            };
-            let value = match code.eval(&mut self.frame, point, &mut view) {
-                Ok(value) => value,
-                Err(stop) => {
-                    let diagnostic = stop.into_diagnostic(write.span).unwrap_or_else(|| {
-                        let name = &system.outputs[n].name;
-                        let message = format!("the value written to `{name}` is undefined");
-                        Diagnostic::new(&run::UNDEFINED_READ, write.span, message)
-                    });
-                    self.point.copy_from_slice(point);
-                    return Err(self.explain(diagnostic, Owner::Output(n)));
-                }
-            };
+            let value = self.written(n, w, &code, point)?;
             let element = element(&index, point, write.span)?;
             let Some(position) = target.tensor.position(&element) else {
                 return Err(self.out_of_range(n, w, point, &element, target));
@@ -104,6 +84,36 @@ impl Machine<'_> {
             }
             Ok(())
         })
+    }
+
+    /// The value that a write has at a point; all that it reads is computed first.
+    pub(super) fn written(
+        &mut self,
+        n: usize,
+        w: usize,
+        code: &Code,
+        point: &[i64],
+    ) -> Result<Value, Diagnostic> {
+        if code.reads_vars() {
+            self.need(code, point, n)?;
+        }
+        let system = self.env.system;
+        let mut view = View {
+            system,
+            memos: &self.memos,
+            inputs: self.inputs,
+        };
+        code.eval(&mut self.frame, point, &mut view)
+            .map_err(|stop| {
+                let span = system.outputs[n].writes[w].span;
+                let diagnostic = stop.into_diagnostic(span).unwrap_or_else(|| {
+                    let name = &system.outputs[n].name;
+                    let message = format!("the value written to `{name}` is undefined");
+                    Diagnostic::new(&run::UNDEFINED_READ, span, message)
+                });
+                self.point.copy_from_slice(point);
+                self.explain(diagnostic, Owner::Output(n))
+            })
     }
 
     /// Computes all that the value of a write reads at a point.
@@ -137,14 +147,14 @@ impl Machine<'_> {
         self.settle()
     }
 
-    fn write_domain(&self, write: &Write) -> Result<Domain, Diagnostic> {
+    pub(super) fn write_domain(&self, write: &Write) -> Result<Domain, Diagnostic> {
         let system = self.env.system;
         let cond = system.domain_cond().and(write.when.clone());
         Domain::new(&cond, system.dims.len(), self.env.params)
             .map_err(|e| domain_error(self.env, e, write.span, self.memory_limit))
     }
 
-    fn write_index(&self, write: &Write) -> Result<Vec<Linear>, Diagnostic> {
+    pub(super) fn write_index(&self, write: &Write) -> Result<Vec<Linear>, Diagnostic> {
         let compile = |form: &Form| Linear::compile(form, self.env.params);
         let forms: Result<Vec<Linear>, _> = write.index.iter().map(compile).collect();
         forms.map_err(|_| overflow(write.span))
@@ -211,7 +221,11 @@ impl Machine<'_> {
     }
 }
 
-fn element(index: &[Linear], point: &[i64], span: Span) -> Result<Vec<i128>, Diagnostic> {
+pub(super) fn element(
+    index: &[Linear],
+    point: &[i64],
+    span: Span,
+) -> Result<Vec<i128>, Diagnostic> {
     index
         .iter()
         .map(|form| {

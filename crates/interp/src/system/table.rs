@@ -22,6 +22,8 @@ pub(super) struct Table {
 pub(super) struct Tables<'a> {
     pub(super) env: Env<'a>,
     pub(super) limit: u64,
+    /// Points are numbered when they are asked for.
+    pub(super) lazy: bool,
     pub(super) known: Vec<(Vec<Cond>, Rc<Table>)>,
 }
 
@@ -35,9 +37,13 @@ impl Tables<'_> {
         let rank = system.dims.len();
         let failed = |e| domain_error(self.env, e, span, self.limit);
         let domain = Domain::new(&cond, rank, params).map_err(failed)?;
-        let layout = Layout::plan(&domain, rank, self.limit).map_err(failed)?;
+        let test = || Test::compile(&cond, params).map_err(|_| overflow(span));
+        let layout = match self.lazy {
+            true => Layout::lazy(test()?, rank),
+            false => Layout::plan(&domain, rank, self.limit).map_err(failed)?,
+        };
         let scan_domain = Arc::new(ScanDomain {
-            test: Test::compile(&cond, params).map_err(|_| overflow(span))?,
+            test: test()?,
             lo: layout.lo.clone(),
         });
         let table = Rc::new(Table {

@@ -21,10 +21,10 @@ use systola_ir::{Diagnostic, Literal, Scalar};
 
 use super::sizes::sizes;
 use super::target::{Compiled, Device, Target};
-use crate::compare::{Rounding, compare};
 use crate::lowering::parse_lanes;
 use crate::source::{Failure, Outcome, Parameters, Sizes, Source, Status, parse_size};
 use crate::term;
+use systola_interp::compare::{Rounding, compare};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,12 +9,12 @@ use systola_interp::{Arrays, Tensor};
 use systola_ir::KernelId;
 use systola_ir::kernel::{Host, Kernel, Program};
 
-use crate::compare::{Rounding, compare};
 use crate::execute::duration;
 use crate::runtime;
 use crate::source::{Failure, Source};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
+use systola_interp::compare::{Rounding, compare};
 
 use super::Guide;
 

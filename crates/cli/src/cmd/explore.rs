@@ -1,0 +1,523 @@
+//! `systola explore`: give the recurrence, get the best array.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use systola::rt::RunOptions;
+use systola::rt::tuning::{Entry, Record};
+use systola::{CudaOptions, OpenClOptions, cpu};
+use systola_driver::{Fix, check_system};
+use systola_explore::measure::cpu::Processor;
+use systola_explore::measure::device::{Nvidia, OpenClDevice};
+use systola_explore::problem::{Problem, short_sums};
+use systola_explore::report::{Ended, Outcome as Explored};
+use systola_explore::session::{self, Event, Options};
+use systola_explore::space::{Candidate, candidates};
+use systola_ir::codes::{explore as codes, run as run_codes};
+use systola_ir::system::System;
+use systola_ir::{Diagnostic, Span};
+
+use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
+use crate::place::Place;
+use crate::runtime;
+use crate::source::{Failure, Outcome, Parameters, Sizes, Source, Status, parse_size};
+use crate::term::{self, Paint};
+use crate::tuned::{Tuned, fix_of, mapping_of};
+
+mod explain;
+mod json;
+mod list;
+mod plot;
+mod progress;
+mod save;
+mod table;
+
+const EXAMPLES: &str = "\
+Examples:
+  systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --fix Q
+  systola explore gallery/conv2d/core.ure --set R=2048 --set C=2048 --set K=5 --fix K --budget 1m --plot pictures
+  systola explore gallery/linear-algebra/matmul_core.ure --set M=512 --set N=512 --set K=512 --save found
+  systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --list --top 5
+  systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --explain taps
+
+Candidates are mappings that anybody could have written: proved legal, compiled, verified and measured like those of the file, which are
+measured beside them. What was found is remembered; `systola run` without --map uses it. Ctrl-C ends a search and keeps what was
+found, a second one ends the command.
+
+Environment: as for `systola run`; the database is in the folder SYSTOLA_CACHE.";
+
+/// Find the fastest mapping of a system at given sizes
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A .ure file
+    file: PathBuf,
+    /// Which system; all of the file if not given
+    #[arg(long, value_name = "NAME")]
+    system: Option<String>,
+    /// Give a parameter a value, for instance C=16; all are needed
+    #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
+    sizes: Vec<(String, i128)>,
+    /// What the mapping is for
+    #[arg(long, value_enum, default_value = "cpu")]
+    target: ExploreTarget,
+    /// Which GPU or OpenCL device, by its number; `systola devices` lists them
+    #[arg(long, value_name = "N")]
+    device: Option<usize>,
+    /// Threads of the processor; one for each core if not given
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
+    /// Lanes of a warp on an OpenCL device, as far as it has them; what suits it if not given
+    #[arg(long, value_name = "N", value_parser = parse_lanes)]
+    lanes: Option<u32>,
+    /// Time for all of it, for each system: lowering, compiling, measuring
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_budget)]
+    budget: Duration,
+    /// How many designs are shown
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    top: usize,
+    /// Of the inputs and of the candidates that are drawn
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Search also where an earlier search has an answer
+    #[arg(long)]
+    again: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// Write pictures of the model against measurements and of the space into a folder
+    #[arg(long, value_name = "DIR")]
+    plot: Option<PathBuf>,
+    /// Write the best mapping into the file, under this name
+    #[arg(long, value_name = "NAME", conflicts_with = "list")]
+    save: Option<String>,
+    /// Every term of the model for the best design, or for one by its name, which is then not measured
+    #[arg(long, value_name = "DESIGN", num_args = 0..=1, default_missing_value = "", conflicts_with = "json")]
+    explain: Option<String>,
+    /// List the candidates in the order of the model, without measuring any
+    #[arg(long, conflicts_with = "json")]
+    list: bool,
+    #[command(flatten)]
+    lowering: LoweringArgs,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum ExploreTarget {
+    /// This processor
+    Cpu,
+    /// An NVIDIA GPU
+    Cuda,
+    /// An OpenCL device
+    #[value(name = "opencl")]
+    OpenCl,
+}
+
+/// `30s`, `500ms`, `2m`, or seconds.
+fn parse_budget(text: &str) -> Result<Duration, String> {
+    let at = text.find(|c: char| c.is_ascii_alphabetic());
+    let (number, unit) = text.split_at(at.unwrap_or(text.len()));
+    let scale = match unit {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" | "min" => 60.0,
+        _ => return Err("write it as 30s, 500ms or 2m".to_string()),
+    };
+    let seconds = number.trim().parse::<f64>().ok().map(|n| n * scale);
+    let seconds = seconds.filter(|s| *s > 0.0 && *s <= 1e6);
+    seconds
+        .map(Duration::from_secs_f64)
+        .ok_or_else(|| "a positive time is needed, for instance 30s".to_string())
+}
+
+/// Every compiler gets so long.
+const LEAST_TO_COMPILE: Duration = Duration::from_secs(3);
+
+/// Set by Ctrl-C.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// The status of a command that a second Ctrl-C ends, as shells have it.
+const INTERRUPTED: i32 = 130;
+
+fn watch_for_interrupts() {
+    // Without a handler Ctrl-C ends the command, which leaves all files whole.
+    let _ = ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED);
+        }
+    });
+}
+
+/// One system that is explored.
+struct Task<'a> {
+    source: &'a Source,
+    args: &'a Args,
+    system: &'a System,
+    params: Vec<i128>,
+    place: &'a Place,
+}
+
+/// What is known of it in the end.
+struct Answer<'a> {
+    system: &'a System,
+    record: Record,
+    /// Without one it was remembered.
+    outcome: Option<Explored>,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let source = Source::load(&args.file)?;
+    let systems: Vec<&System> = match &args.system {
+        Some(name) => vec![source.system(Some(name))?],
+        None if source.module.systems.is_empty() => vec![source.system(None)?],
+        None => source.module.systems.iter().collect(),
+    };
+    let sizes: Sizes = args.sizes.iter().cloned().collect();
+    source.check_sizes(&sizes)?;
+    args.lowering.check(&source)?;
+    check_options(args, &systems)?;
+    if let Some(name) = &args.save {
+        save::check_name(&source, name)?;
+    }
+    let place = place(&source, args)?;
+    watch_for_interrupts();
+    let mut status = Status::Done;
+    let mut answers = Vec::new();
+    // What the user fixes, or what is short.
+    let own = |system: &&System| match args.lowering.fix() {
+        Fix::Nothing => place.with_fix(short_sums(system, &sizes)),
+        Fix::Everything | Fix::Names(_) => place.clone(),
+    };
+    let places: Vec<Place> = systems.iter().map(own).collect();
+    for (system, place) in systems.into_iter().zip(&places) {
+        let params = task_sizes(&source, system, &sizes)?;
+        let task = Task {
+            params,
+            source: &source,
+            args,
+            system,
+            place,
+        };
+        if args.list {
+            list::print(&task)?;
+            continue;
+        }
+        if let Some(design) = args.explain.as_deref().filter(|name| !name.is_empty()) {
+            explain::named(&task, design)?;
+            continue;
+        }
+        let answer = task.answer()?;
+        status = status.max(answer.say(&task)?);
+        answers.push(answer);
+    }
+    if args.json {
+        term::print(json::document(&source, &place, &answers, status));
+    }
+    Ok(status)
+}
+
+fn check_options(args: &Args, systems: &[&System]) -> Result<(), Failure> {
+    if args.threads.is_some() && args.target != ExploreTarget::Cpu {
+        return Err(Failure::new("--threads goes with --target cpu"));
+    }
+    if args.device.is_some() && args.target == ExploreTarget::Cpu {
+        return Err(Failure::new("--device goes with --target cuda or opencl"));
+    }
+    if args.lanes.is_some() && args.target != ExploreTarget::OpenCl {
+        return Err(Failure::new("--lanes goes with --target opencl"));
+    }
+    let machine = args.lowering.names_machine();
+    let allowed = args.target == ExploreTarget::Cpu && machine == Some("--simd");
+    if let Some(option) = machine.filter(|_| !allowed) {
+        return Err(Failure::new(format!(
+            "{option} does not go with this target"
+        )));
+    }
+    if systems.len() > 1 && (args.save.is_some() || args.explain.is_some()) {
+        let names: Vec<&str> = systems.iter().map(|s| s.name.as_str()).collect();
+        return Err(Failure::new(
+            "--save and --explain are about one system, and the file has several",
+        )
+        .help(format!("choose one with --system {}", names.join("|"))));
+    }
+    Ok(())
+}
+
+fn place(source: &Source, args: &Args) -> Result<Place, Failure> {
+    let fail = |error| runtime::fail(source, error);
+    match args.target {
+        ExploreTarget::Cpu => {
+            let mut options = args.lowering.options(source, Purpose::Run)?;
+            // Nothing is measured while a compiler works, so none may take much of the time there is.
+            let limit = (args.budget / 10).max(LEAST_TO_COMPILE);
+            options.compile.time_limit = options.compile.time_limit.min(limit);
+            let run = RunOptions {
+                threads: args.threads.unwrap_or(0).into(),
+            };
+            Ok(Place::Cpu(options, run))
+        }
+        ExploreTarget::Cuda => {
+            let mut options = CudaOptions::from_env().map_err(fail)?;
+            options.fix = args.lowering.fix();
+            options.device = args.device.unwrap_or(0);
+            Place::cuda(options).map_err(|e| fail(cpu::Error::from(e)))
+        }
+        ExploreTarget::OpenCl => {
+            let mut options = OpenClOptions::from_env().map_err(fail)?;
+            options.fix = args.lowering.fix();
+            options.device = args.device.unwrap_or(0);
+            options.lanes = args.lanes;
+            Place::opencl(options).map_err(fail)
+        }
+    }
+}
+
+/// A value for every parameter; the system is checked for them.
+fn task_sizes(source: &Source, system: &System, sizes: &Sizes) -> Result<Vec<i128>, Failure> {
+    let parameters = Parameters::from(system);
+    let missing = parameters.missing(sizes);
+    if !missing.is_empty() {
+        let message = format!(
+            "the sizes {} of `{}` are not given",
+            missing.join(", "),
+            system.name
+        );
+        let example: Vec<String> = missing
+            .iter()
+            .map(|name| format!("--set {name}=…"))
+            .collect();
+        let found = Diagnostic::new(&run_codes::MISSING_PARAM, Span::NONE, message);
+        let help = format!(
+            "the best mapping depends on all sizes: {}",
+            example.join(" ")
+        );
+        return Err(source.fail(&[found.help(help)]));
+    }
+    let found = check_system(system, sizes);
+    if !found.is_empty() {
+        return Err(source.fail(&found));
+    }
+    Ok(system.params.iter().map(|p| sizes[&p.name]).collect())
+}
+
+impl<'a> Task<'a> {
+    fn problem(&self) -> Problem<'a> {
+        Problem {
+            module: &self.source.module,
+            system: self.system,
+            sizes: Parameters::from(self.system).named(&self.params),
+            fix: self.place.fix().clone(),
+            machine: self.place.machine(),
+        }
+    }
+
+    fn sizes(&self) -> Vec<(String, i128)> {
+        let names = self.system.params.iter().map(|p| p.name.clone());
+        names.zip(self.params.iter().copied()).collect()
+    }
+
+    /// `conv1d at C = 16, Q = 5 on cpu (…)`.
+    fn title(&self) -> String {
+        format!(
+            "{} at {} on {} ({})",
+            self.system.name,
+            Parameters::from(self.system).show(&self.params),
+            self.place.target(),
+            self.place.device()
+        )
+    }
+
+    /// The mappings of the file, and those of the space.
+    fn candidates(&self) -> Vec<(Candidate, bool)> {
+        all_candidates(&self.problem())
+    }
+
+    /// From the database, or by a search.
+    fn answer(&self) -> Result<Answer<'a>, Failure> {
+        let tuned = Tuned::read(self.system, &self.sizes(), self.place);
+        let last = tuned.last(self.place.fix()).filter(|_| !self.args.again);
+        if let Some(record) = last {
+            return Ok(Answer {
+                system: self.system,
+                record: record.clone(),
+                outcome: None,
+            });
+        }
+        let outcome = self.search()?;
+        let record = tuned.record(self.system, &self.sizes(), self.place, &outcome);
+        if !record.designs.is_empty() {
+            tuned.add(&record);
+        }
+        Ok(Answer {
+            system: self.system,
+            record,
+            outcome: Some(outcome),
+        })
+    }
+
+    fn search(&self) -> Result<Explored, Failure> {
+        let progress = progress::Bar::new(self.args.budget);
+        let mut tell = |event: Event<'_>| progress.tell(event);
+        let problem = self.problem();
+        let options = Options {
+            budget: self.args.budget,
+            seed: self.args.seed,
+            stop: &STOP,
+        };
+        let (all, model) = (self.candidates(), self.place.model());
+        let (params, tell): (_, &mut dyn FnMut(Event<'_>)) = (&self.params, &mut tell);
+        let fail = |error| runtime::fail(self.source, error);
+        let found = match self.place {
+            Place::Cpu(options_of_target, run) => {
+                let target = Processor {
+                    options: options_of_target.clone(),
+                    run: *run,
+                };
+                session::explore(&problem, params, all, &target, &model, &options, tell)
+            }
+            Place::Cuda(options_of_target, _) => {
+                let target = Nvidia::open(options_of_target.clone()).map_err(fail)?;
+                session::explore(&problem, params, all, &target, &model, &options, tell)
+            }
+            Place::OpenCl(options_of_target, _) => {
+                let target = OpenClDevice::open(options_of_target.clone()).map_err(fail)?;
+                session::explore(&problem, params, all, &target, &model, &options, tell)
+            }
+        };
+        progress.end();
+        found.map_err(|error| self.failure(error))
+    }
+
+    fn failure(&self, error: session::Error) -> Failure {
+        let message = error.to_string();
+        match error {
+            session::Error::NoDesign(_, why) => {
+                let mut found = Diagnostic::new(&codes::NO_DESIGN, Span::NONE, message)
+                    .help("write a mapping by hand, and see what `systola check` says of it");
+                found
+                    .notes
+                    .extend(why.map(|why| format!("the first: {why}")));
+                self.source.fail(&[found])
+            }
+            session::Error::BudgetTooSmall(_) => {
+                let found = Diagnostic::new(&codes::BUDGET_TOO_SMALL, Span::NONE, message);
+                self.source
+                    .fail(&[found.help("give it more time, as --budget 30s")])
+            }
+            session::Error::Run(error) => runtime::fail(self.source, error),
+        }
+    }
+}
+
+/// The mappings of a system that its file has, and those of the space.
+pub fn all_candidates(problem: &Problem<'_>) -> Vec<(Candidate, bool)> {
+    let own = problem.module.mappings.iter();
+    let own = own.filter(|m| m.system == problem.system.name);
+    let own = own.map(|mapping| {
+        let candidate = Candidate {
+            mapping: mapping.clone(),
+            choices: Vec::new(),
+        };
+        (candidate, true)
+    });
+    let found = candidates(problem).into_iter().map(|c| (c, false));
+    own.chain(found).collect()
+}
+
+impl Answer<'_> {
+    /// The best first.
+    fn designs(&self) -> &[Entry] {
+        &self.record.designs
+    }
+
+    /// Prints the table and does what was asked for beside; tells whether results were wrong.
+    fn say(&self, task: &Task<'_>) -> Outcome {
+        let args = task.args;
+        if !args.json {
+            term::print(table::text(self, task));
+        }
+        let mut status = Status::Done;
+        if let Some(outcome) = &self.outcome {
+            for (design, why) in outcome.wrong() {
+                status = Status::Bug;
+                report_wrong(task, &design.candidate.mapping.to_string(), why);
+            }
+            if self.designs().is_empty() && status == Status::Done {
+                return Err(self.nothing(outcome));
+            }
+        }
+        if let Some(dir) = &args.plot {
+            for path in plot::write(self, task, dir)? {
+                if !args.json {
+                    term::print(format!("{} written\n", path.display()));
+                }
+            }
+        }
+        let best = self.designs().first();
+        if let (Some(name), Some(best)) = (&args.save, best) {
+            let mapping = mapping_of(task.system, &self.record, best);
+            let mapping =
+                mapping.ok_or_else(|| Failure::new("the mapping can not be read again"))?;
+            save::save(task, &self.record, best, mapping, name)?;
+            if !args.json {
+                term::print(format!("mapping {name} written to {}\n", task.source.path));
+            }
+        }
+        if args.explain.is_some()
+            && let Some(best) = best
+            && let Some(mapping) = mapping_of(task.system, &self.record, best)
+        {
+            explain::mapping(task, &mapping, &fix_of(&self.record), Some(best.measured))?;
+        }
+        Ok(status)
+    }
+
+    /// Nothing has a time.
+    fn nothing(&self, outcome: &Explored) -> Failure {
+        if outcome.ended == Ended::Interrupted {
+            return Failure::new("interrupted before anything was measured");
+        }
+        let reason = outcome.designs.iter().find_map(|design| {
+            let fault = design.fault.as_ref()?;
+            Some(format!("{}: {}", design.name(), table::fault_text(fault)))
+        });
+        let failure = Failure::new(format!(
+            "none of {} designs that were tried could be measured",
+            outcome.designs.len()
+        ));
+        match reason {
+            Some(reason) => failure.help(reason),
+            None => failure,
+        }
+    }
+}
+
+fn report_wrong(task: &Task<'_>, mapping: &str, why: &str) {
+    term::eprint(format!(
+        "{}: a design is wrong: {why}\n{mapping}\
+         This is a bug of Systola, not of your program; the design was left out. Please report it at\n  \
+         {}/issues\nwith the text above, {} and the sizes: {}.\n",
+        Paint::Red.err("internal error"),
+        env!("CARGO_PKG_REPOSITORY"),
+        task.source.path,
+        task.title(),
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_have_units() {
+        let check =
+            |text, millis| assert_eq!(parse_budget(text), Ok(Duration::from_millis(millis)));
+        check("30s", 30_000);
+        check("30", 30_000);
+        check("500ms", 500);
+        check("1.5m", 90_000);
+        for wrong in ["", "s", "-1s", "0", "3h", "nan", "1e9"] {
+            assert!(parse_budget(wrong).is_err(), "{wrong}");
+        }
+    }
+}

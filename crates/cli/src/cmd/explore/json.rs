@@ -1,0 +1,139 @@
+//! The stable JSON of `systola explore --json`; `docs/json.md` describes it.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use systola::rt::tuning::Entry;
+use systola_explore::report::Ended;
+use systola_explore::search::Fault;
+
+use super::Answer;
+use super::table::{fault_text, front, name_of};
+use crate::place::Place;
+use crate::source::{Source, Status};
+
+/// Raised when a field changes its meaning or goes; new fields do not raise it.
+const SCHEMA: u32 = 1;
+
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: u32,
+    file: &'a str,
+    target: &'a str,
+    device: String,
+    systems: Vec<SystemJson<'a>>,
+    status: u8,
+}
+
+#[derive(Serialize)]
+struct SystemJson<'a> {
+    name: &'a str,
+    params: BTreeMap<&'a str, i128>,
+    fix: &'a [String],
+    /// Found by an earlier run.
+    remembered: bool,
+    strategy: Option<&'a str>,
+    ended: Option<&'a str>,
+    seconds: f64,
+    candidates: usize,
+    refused: Option<usize>,
+    designs: Vec<DesignJson<'a>>,
+    failed: Vec<FailedJson<'a>>,
+}
+
+#[derive(Serialize)]
+struct DesignJson<'a> {
+    name: &'a str,
+    given: bool,
+    taxonomy: &'a str,
+    choices: BTreeMap<&'a str, &'a str>,
+    predicted_seconds: Option<f64>,
+    measured_seconds: f64,
+    samples: usize,
+    registers: Option<u32>,
+    on_front: bool,
+    limit: Option<&'a str>,
+    mapping: &'a str,
+}
+
+#[derive(Serialize)]
+struct FailedJson<'a> {
+    name: &'a str,
+    kind: &'static str,
+    reason: String,
+    mapping: String,
+}
+
+pub fn document(source: &Source, place: &Place, answers: &[Answer<'_>], status: Status) -> String {
+    let document = Document {
+        schema: SCHEMA,
+        file: &source.path,
+        target: place.target(),
+        device: place.device(),
+        systems: answers.iter().map(system).collect(),
+        status: status.code(),
+    };
+    let mut text = serde_json::to_string_pretty(&document)
+        .expect("plain structs with string keys always serialise");
+    text.push('\n');
+    text
+}
+
+fn system<'a>(answer: &'a Answer<'_>) -> SystemJson<'a> {
+    let record = &answer.record;
+    let outcome = answer.outcome.as_ref();
+    let on_front = front(&record.designs);
+    let designs = record.designs.iter().zip(on_front);
+    SystemJson {
+        name: &answer.system.name,
+        params: record.sizes.iter().map(|(p, v)| (p.as_str(), *v)).collect(),
+        fix: &record.fix,
+        remembered: outcome.is_none(),
+        strategy: outcome.map(|o| o.strategy),
+        ended: outcome.map(|o| match o.ended {
+            Ended::Complete => "complete",
+            Ended::Budget => "budget",
+            Ended::Interrupted => "interrupted",
+        }),
+        seconds: record.seconds,
+        candidates: record.candidates,
+        refused: outcome.map(|o| o.refused.len()),
+        designs: designs.map(|(d, on_front)| design(d, on_front)).collect(),
+        failed: outcome.map(failed).unwrap_or_default(),
+    }
+}
+
+fn design(entry: &Entry, on_front: bool) -> DesignJson<'_> {
+    let choices = entry.choices.iter();
+    DesignJson {
+        name: name_of(entry),
+        given: entry.given,
+        taxonomy: &entry.taxonomy,
+        choices: choices.map(|(w, h)| (w.as_str(), h.as_str())).collect(),
+        predicted_seconds: entry.predicted,
+        measured_seconds: entry.measured,
+        samples: entry.samples,
+        registers: entry.registers,
+        on_front,
+        limit: entry.limit.as_deref(),
+        mapping: &entry.mapping,
+    }
+}
+
+fn failed(outcome: &systola_explore::report::Outcome) -> Vec<FailedJson<'_>> {
+    let faulty = outcome.designs.iter();
+    let faulty = faulty.filter_map(|d| Some((d, d.fault.as_ref()?)));
+    faulty
+        .map(|(design, fault)| FailedJson {
+            name: design.name(),
+            kind: match fault {
+                Fault::Refused(_) => "refused",
+                Fault::Failed(_) => "failed",
+                Fault::TooSlow => "slow",
+                Fault::Wrong(_) => "wrong",
+            },
+            reason: fault_text(fault),
+            mapping: design.candidate.mapping.to_string(),
+        })
+        .collect()
+}

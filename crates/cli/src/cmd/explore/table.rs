@@ -1,0 +1,203 @@
+//! The best designs, one line each.
+
+use systola::rt::tuning::Entry;
+use systola_explore::report::Ended;
+use systola_explore::search::Fault;
+
+use super::{Answer, Task};
+use crate::execute::duration;
+use crate::table::{Align, Table};
+use crate::term::Paint;
+
+/// Choices longer than this are cut.
+const CHOICES: usize = 60;
+/// So are reasons.
+const REASON: usize = 100;
+
+pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
+    let mut text = format!("{}\n", Paint::Bold.out(task.title()));
+    text.push_str(&summary(answer));
+    let designs = answer.designs();
+    let front = front(designs);
+    let mut table = Table::new(
+        2,
+        [
+            Align::Right,
+            Align::Left,
+            Align::Left,
+            Align::Right,
+            Align::Right,
+            Align::Right,
+            Align::Right,
+            Align::Left,
+            Align::Left,
+        ],
+    );
+    table.header([
+        "",
+        "design",
+        "array",
+        "predicted",
+        "measured",
+        "runs",
+        "registers",
+        "limit",
+        "choices",
+    ]);
+    let shown = task.args.top;
+    for (n, design) in designs.iter().enumerate() {
+        if n < shown || design.given {
+            table.row(row(n, design, front[n]));
+        }
+    }
+    text.push_str(&table.render());
+    let own = designs.iter().filter(|d| d.given).count();
+    if own > 0 {
+        text.push_str("  =: stands in the file");
+        text.push_str(if front.contains(&true) { "; " } else { "\n" });
+    } else if front.contains(&true) {
+        text.push_str("  ");
+    }
+    if front.contains(&true) {
+        text.push_str("*: no design is faster with as few registers\n");
+    }
+    text
+}
+
+fn row(n: usize, design: &Entry, on_front: bool) -> [String; 9] {
+    let given = if design.given { "=" } else { "" };
+    let mark = if on_front { "*" } else { "" };
+    let choices: Vec<String> = design
+        .choices
+        .iter()
+        .map(|(what, how)| format!("{what} {how}"))
+        .collect();
+    let choices = cut(&choices.join(", "), CHOICES);
+    [
+        (n + 1).to_string(),
+        format!("{}{given}", name_of(design)),
+        design.taxonomy.clone(),
+        design.predicted.map(duration).unwrap_or_default(),
+        duration(design.measured),
+        design.samples.to_string(),
+        design
+            .registers
+            .map(|r| format!("{r}{mark}"))
+            .unwrap_or_default(),
+        design.limit.clone().unwrap_or_default(),
+        choices,
+    ]
+}
+
+/// So many letters, the last a mark where more would follow.
+fn cut(text: &str, most: usize) -> String {
+    if text.chars().count() <= most {
+        return text.to_string();
+    }
+    text.chars().take(most - 1).chain(['…']).collect()
+}
+
+/// The name of the mapping of an entry.
+pub fn name_of(design: &Entry) -> &str {
+    let rest = design.mapping.strip_prefix("mapping ");
+    rest.and_then(|rest| rest.split(' ').next()).unwrap_or("")
+}
+
+/// Which designs no other one beats in time and registers both.
+pub fn front(designs: &[Entry]) -> Vec<bool> {
+    let facts: Vec<(f64, Option<u32>)> =
+        designs.iter().map(|d| (d.measured, d.registers)).collect();
+    systola_explore::report::front(&facts)
+}
+
+fn summary(answer: &Answer<'_>) -> String {
+    let record = &answer.record;
+    let Some(outcome) = &answer.outcome else {
+        return format!(
+            "  remembered: {} of {} candidates were measured in {}; --again searches anew\n",
+            record.designs.len(),
+            record.candidates,
+            duration(record.seconds)
+        );
+    };
+    let mut parts = vec![format!("{} candidates", outcome.candidates)];
+    if !outcome.refused.is_empty() {
+        parts.push(format!("{} refused", outcome.refused.len()));
+    }
+    if outcome.unranked > 0 {
+        parts.push(format!("{} without time to look at", outcome.unranked));
+    }
+    let measured = outcome.designs.iter().filter(|d| d.measured.is_some());
+    parts.push(format!("{} measured", measured.count()));
+    let faults = || {
+        outcome
+            .designs
+            .iter()
+            .filter_map(|d| Some((d, d.fault.as_ref()?)))
+    };
+    let slow = faults()
+        .filter(|(_, fault)| **fault == Fault::TooSlow)
+        .count();
+    if slow > 0 {
+        parts.push(format!("{slow} predicted to be far slower"));
+    }
+    let mut failed = faults()
+        .filter(|(_, fault)| **fault != Fault::TooSlow)
+        .peekable();
+    let first = failed.peek().map(|(design, fault)| {
+        let why = fault_text(fault);
+        let why = cut(why.lines().next().unwrap_or_default(), REASON);
+        format!("  {} failed: {why}\n", design.name())
+    });
+    let failed = failed.count();
+    if failed > 0 {
+        parts.push(format!("{failed} failed"));
+    }
+    let ended = match outcome.ended {
+        Ended::Complete => "",
+        Ended::Budget => ", the whole budget",
+        Ended::Interrupted => ", interrupted",
+    };
+    let mut text = format!(
+        "  {}: {} in {}{ended}\n",
+        outcome.strategy,
+        parts.join(", "),
+        duration(outcome.seconds)
+    );
+    text.push_str(&first.unwrap_or_default());
+    if let Some(evidence) = evidence(answer) {
+        text.push_str(&format!("  {evidence}\n"));
+    }
+    text
+}
+
+/// How designs were verified.
+fn evidence(answer: &Answer<'_>) -> Option<String> {
+    let evidence = &answer.outcome.as_ref()?.evidence;
+    let small = evidence.small.as_ref().map(|params| {
+        let names = answer.system.params.iter().zip(params);
+        let sizes: Vec<String> = names.map(|(p, v)| format!("{} = {v}", p.name)).collect();
+        format!("in full at {}", sizes.join(", "))
+    });
+    let sampled = match evidence.sampled {
+        0 => None,
+        n => Some(format!("in {n} results at these sizes")),
+    };
+    let how: Vec<String> = small.into_iter().chain(sampled).collect();
+    let against = match how.as_slice() {
+        [] => "against each other".to_string(),
+        how => format!(
+            "against the equations {}, and against each other",
+            how.join(" and ")
+        ),
+    };
+    Some(format!("each verified {against}"))
+}
+
+/// Why a design has no time.
+pub fn fault_text(fault: &Fault) -> String {
+    match fault {
+        Fault::Refused(why) | Fault::Failed(why) | Fault::Wrong(why) => why.clone(),
+        Fault::TooSlow => "predicted to be far slower than the best".to_string(),
+    }
+}

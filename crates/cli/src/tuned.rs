@@ -1,0 +1,172 @@
+//! What earlier explorations know of a system, from the database in the cache folder.
+
+use systola::rt::tuning::{Entry, Key, Record, Records, Tuning};
+use systola_driver::{Fix, load};
+use systola_explore::report::Outcome;
+use systola_ir::codes::explore as codes;
+use systola_ir::mapping::Mapping;
+use systola_ir::system::System;
+
+use crate::place::Place;
+use crate::term::{self, Paint};
+
+/// So many designs of an exploration are remembered, and all that stood in the file.
+const REMEMBERED: usize = 256;
+
+/// The records about one system at one size on one device.
+pub struct Tuned {
+    tuning: Option<Tuning>,
+    key: String,
+    records: Vec<Record>,
+}
+
+impl Tuned {
+    /// Reads the database. What is damaged in it is said; without a cache nothing is known.
+    pub fn read(system: &System, sizes: &[(String, i128)], place: &Place) -> Tuned {
+        let mut nameless = system.clone();
+        nameless.name = "system".to_string();
+        let key = Key {
+            system: &nameless.to_string(),
+            sizes,
+            target: place.target(),
+            device: &place.device(),
+            version: env!("CARGO_PKG_VERSION"),
+        };
+        let key = key.hash();
+        let tuning = place.cache().map(Tuning::new);
+        let found = tuning.as_ref().map(Tuning::read);
+        let Records { records, damaged } = match found {
+            None => Records::default(),
+            Some(Ok(found)) => found,
+            Some(Err(error)) => {
+                note(&error.to_string());
+                Records::default()
+            }
+        };
+        if damaged > 0
+            && let Some(tuning) = &tuning
+        {
+            let lines = match damaged {
+                1 => "1 line".to_string(),
+                n => format!("{n} lines"),
+            };
+            note(&format!(
+                "{lines} of {} damaged, and passed over",
+                tuning.path().display()
+            ));
+        }
+        Tuned {
+            tuning,
+            records: records.into_iter().filter(|r| r.key == key).collect(),
+            key,
+        }
+    }
+
+    /// The last exploration with these sizes fixed that came to its end.
+    pub fn last(&self, fix: &Fix) -> Option<&Record> {
+        let fix = fixed(fix);
+        let mut own = self.records.iter().filter(|r| r.fix == fix && r.complete);
+        own.next_back()
+    }
+
+    /// The fastest design that was ever measured, with the sizes that are fixed in it. `fix`: those that the user fixes; none: any.
+    pub fn best(&self, fix: &Fix) -> Option<(&Record, &Entry)> {
+        let wanted = match fix {
+            Fix::Nothing => None,
+            Fix::Everything | Fix::Names(_) => Some(fixed(fix)),
+        };
+        self.records
+            .iter()
+            .filter(|r| wanted.as_ref().is_none_or(|fix| r.fix == *fix))
+            .filter_map(|r| Some((r, r.designs.first()?)))
+            .min_by(|a, b| a.1.measured.total_cmp(&b.1.measured))
+    }
+
+    /// What an exploration found, as it is remembered.
+    pub fn record(
+        &self,
+        system: &System,
+        sizes: &[(String, i128)],
+        place: &Place,
+        outcome: &Outcome,
+    ) -> Record {
+        let timed = outcome.designs.iter().filter(|d| d.measured.is_some());
+        let kept = timed.enumerate();
+        let kept = kept.filter(|(n, design)| *n < REMEMBERED || design.given);
+        let designs = kept.filter_map(|(_, design)| {
+            let choices = design.candidate.choices.iter();
+            Some(Entry {
+                mapping: design.candidate.mapping.to_string(),
+                given: design.given,
+                taxonomy: design.taxonomy.clone(),
+                choices: choices
+                    .map(|(w, h)| ((*w).to_string(), h.clone()))
+                    .collect(),
+                predicted: design.predicted,
+                limit: design.limit.clone(),
+                measured: design.measured?,
+                samples: design.samples,
+                registers: design.registers,
+            })
+        });
+        Record {
+            key: self.key.clone(),
+            system: system.name.clone(),
+            sizes: sizes.to_vec(),
+            target: place.target().to_string(),
+            device: place.device(),
+            fix: fixed(place.fix()),
+            complete: outcome.ended != systola_explore::report::Ended::Interrupted,
+            candidates: outcome.candidates,
+            seconds: outcome.seconds,
+            designs: designs.collect(),
+        }
+    }
+
+    /// Remembers it. That it can not be is said, and no more.
+    pub fn add(&self, record: &Record) {
+        if let Some(tuning) = &self.tuning
+            && let Err(error) = tuning.add(record)
+        {
+            note(&error.to_string());
+        }
+    }
+}
+
+/// The mapping of an entry, for a system that may have another name by now.
+pub fn mapping_of(system: &System, record: &Record, entry: &Entry) -> Option<Mapping> {
+    let mut named = system.clone();
+    named.name.clone_from(&record.system);
+    let module = load(&format!("{named}\n{}", entry.mapping)).ok()?;
+    let mut mapping = module.mappings.into_iter().next()?;
+    mapping.system.clone_from(&system.name);
+    Some(mapping)
+}
+
+/// As records say it.
+fn fixed(fix: &Fix) -> Vec<String> {
+    match fix {
+        Fix::Nothing => Vec::new(),
+        Fix::Everything => vec!["all".to_string()],
+        Fix::Names(names) => {
+            let mut names = names.clone();
+            names.sort();
+            names.dedup();
+            names
+        }
+    }
+}
+
+/// The same the other way round.
+pub fn fix_of(record: &Record) -> Fix {
+    match record.fix.as_slice() {
+        [] => Fix::Nothing,
+        [all] if all == "all" => Fix::Everything,
+        names => Fix::Names(names.to_vec()),
+    }
+}
+
+fn note(text: &str) {
+    let code = codes::TUNING_UNUSABLE.id;
+    term::eprint(format!("{}: {text} ({code})\n", Paint::Blue.err("note")));
+}

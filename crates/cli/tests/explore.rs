@@ -1,0 +1,436 @@
+//! The explorer through the binary, at sizes that take little time.
+
+mod common;
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{check, check_with, command, stderr, stdout, temporary};
+use serde_json::Value;
+
+const TWO: &str = "\
+// Sums, and what is twice as much.
+system sums(N, K) where N >= 1, K >= 1 {
+  input x[N + K - 1]: i32;
+  index n in 0..N;
+  var S: i32 reorderable = reduce(+, k in 0..K, x[n + k]);
+  output s[N]: i32 = S at [n];
+}
+
+mapping rows of sums {
+  lane = n;
+  time = k;
+  sum S along k;
+}
+
+system twice(N) where N >= 1 {
+  input x[N]: i32;
+  index n in 0..N;
+  var T: i32 = x[n] + x[n];
+  output t[N]: i32 = T at [n];
+}
+
+mapping plain of twice {
+  lane = n;
+  time = 0;
+}
+";
+
+/// A cache, with its tuning database, for one test.
+fn cache(name: &str) -> String {
+    let dir = temporary(&format!("explore-{name}"));
+    let _ = fs::remove_dir_all(&dir);
+    fs::create_dir_all(&dir).unwrap();
+    dir.display().to_string()
+}
+
+fn database(cache: &str) -> PathBuf {
+    PathBuf::from(cache).join("tuning-1.jsonl")
+}
+
+fn two(cache: &str) -> String {
+    let path = PathBuf::from(cache).join("two.ure");
+    fs::write(&path, TWO).unwrap();
+    path.display().to_string()
+}
+
+const SIZES: [&str; 6] = ["--set", "N=3000", "--set", "K=3", "--fix", "K"];
+
+fn explore(cache: &str, file: &str, more: &[&str]) -> (String, String) {
+    let args = [&["explore", file], &SIZES[..], more].concat();
+    check_with(&[("SYSTOLA_CACHE", cache)], &args, 0)
+}
+
+fn json(cache: &str, file: &str, more: &[&str]) -> Value {
+    let (out, _) = explore(cache, file, &[more, &["--json", "--budget", "2s"]].concat());
+    serde_json::from_str(&out).unwrap()
+}
+
+#[test]
+fn a_search_is_remembered_until_its_system_changes() {
+    let cache = cache("remembered");
+    let file = two(&cache);
+    let first = json(&cache, &file, &[]);
+    assert_eq!((&first["schema"], &first["status"]), (&1.into(), &0.into()));
+    assert_eq!(first["target"], "cpu");
+    for (n, name) in ["sums", "twice"].iter().enumerate() {
+        let system = &first["systems"][n];
+        assert_eq!(
+            (&system["name"], &system["remembered"]),
+            (&(*name).into(), &false.into())
+        );
+        let designs = system["designs"].as_array().unwrap();
+        assert!(!designs.is_empty() && designs[0]["measured_seconds"].as_f64() > Some(0.0));
+        assert!(designs.iter().any(|d| d["on_front"] == true), "{designs:?}");
+        let failed = system["failed"].as_array().unwrap();
+        assert!(failed.iter().all(|f| f["kind"] != "wrong"), "{failed:?}");
+    }
+    let start = Instant::now();
+    let second = json(&cache, &file, &[]);
+    assert!(start.elapsed() < Duration::from_secs(1));
+    for system in second["systems"].as_array().unwrap() {
+        assert_eq!(system["remembered"], true);
+    }
+    let best = |all: &Value| all["systems"][0]["designs"][0]["mapping"].clone();
+    assert_eq!(best(&first), best(&second));
+    // A comment and a name change nothing, an equation does.
+    let text = TWO
+        .replace("x[n] + x[n]", "3*x[n]")
+        .replace("// Sums", "// The sums");
+    fs::write(&file, text.replace("sums", "totals")).unwrap();
+    let third = json(&cache, &file, &[]);
+    assert_eq!(third["systems"][0]["name"], "totals");
+    assert_eq!(third["systems"][0]["remembered"], true);
+    assert_eq!(third["systems"][1]["remembered"], false);
+    let again = json(&cache, &file, &["--system", "totals", "--again"]);
+    assert_eq!(again["systems"][0]["remembered"], false);
+}
+
+#[test]
+fn a_run_without_a_mapping_takes_the_best() {
+    let cache = cache("run");
+    let file = two(&cache);
+    let run = |more: &[&str]| {
+        let run = [
+            "run", &file, "--system", "sums", "--target", "cpu", "--verify",
+        ];
+        let variables = [("SYSTOLA_CACHE", cache.as_str())];
+        check_with(&variables, &[&run[..], more].concat(), 0).0
+    };
+    let out = run(&SIZES);
+    assert!(out.contains("of sums: the model's choice of "), "{out}");
+    explore(&cache, &file, &["--system", "sums", "--budget", "2s"]);
+    let out = run(&SIZES);
+    assert!(
+        out.contains("that `systola explore` measured here"),
+        "{out}"
+    );
+    assert!(out.contains("verified s: 3000 elements equal"), "{out}");
+    // Without --fix it takes what is fixed in the best, too.
+    let out = run(&SIZES[..4]);
+    assert!(
+        out.contains("measured here") && out.contains("K = 3"),
+        "{out}"
+    );
+    let out = run(&["--set", "N=3001", "--set", "K=3", "--fix", "K"]);
+    assert!(out.contains("the model's choice"), "{out}");
+    let out = run(&[&SIZES[..], &["--map", "rows"]].concat());
+    assert!(!out.contains("no --map"), "{out}");
+}
+
+#[test]
+fn the_stages_of_a_program_each_take_their_best() {
+    let cache = cache("program");
+    let path = PathBuf::from(&cache).join("program.ure");
+    let program = "
+program both(N) where N >= 2 {
+  input x[N]: i32;
+  first = twice(N = N)(x = x);
+  second = sums(N = N - 1, K = 2)(x = first.t);
+  output y = second.s;
+}
+";
+    fs::write(&path, format!("{TWO}{program}")).unwrap();
+    let file = path.display().to_string();
+    let variables = [("SYSTOLA_CACHE", cache.as_str())];
+    let sizes = ["--system", "twice", "--set", "N=500", "--budget", "2s"];
+    check_with(&variables, &[&["explore", &file], &sizes[..]].concat(), 0);
+    let run = [
+        "run",
+        &file,
+        "--program",
+        "both",
+        "--target",
+        "cpu",
+        "-p",
+        "N=500",
+        "--verify",
+    ];
+    let (out, _) = check_with(&variables, &run, 0);
+    assert!(out.contains("of twice: the best of"), "{out}");
+    assert!(out.contains("of sums: the model's choice"), "{out}");
+    assert!(out.contains("verified y"), "{out}");
+}
+
+#[test]
+fn what_is_found_can_be_saved_looked_at_and_drawn() {
+    let cache = cache("save");
+    let file = two(&cache);
+    let pictures = PathBuf::from(&cache).join("pictures");
+    let plot = pictures.display().to_string();
+    let wanted = [
+        "--system",
+        "sums",
+        "--budget",
+        "2s",
+        "--save",
+        "found",
+        "--plot",
+        &plot,
+        "--explain",
+    ];
+    let (out, _) = explore(&cache, &file, &wanted);
+    for part in [
+        "sums at N = 3000, K = 3 on cpu (",
+        "rows=",
+        "mapping found written to",
+        "limited by ",
+        "each verified against the equations in full at N = ",
+        "measured",
+    ] {
+        assert!(out.contains(part), "{part}\n{out}");
+    }
+    let text = fs::read_to_string(&file).unwrap();
+    let comment = "}\n\n// Found by the explorer for N = 3000, K = 3 with K fixed on cpu (";
+    assert!(text.contains(comment), "{text}");
+    let start = text.find("\n// Found").unwrap();
+    let end = start + text[start..].find("\n}\n").unwrap() + 3;
+    assert_eq!(format!("{}{}", &text[..start], &text[end..]), TWO);
+    let (out, _) = check(
+        &[
+            "check", &file, "--map", "found", "-p", "N=3000", "-p", "K=3",
+        ],
+        0,
+    );
+    assert!(out.contains("found"), "{out}");
+    for name in ["sums-model.svg", "sums-space.svg"] {
+        let svg = fs::read_to_string(pictures.join(name)).unwrap();
+        assert!(
+            svg.starts_with("<svg ") && svg.ends_with("</svg>\n"),
+            "{svg}"
+        );
+        assert!(svg.matches("<circle").count() >= 2, "{svg}");
+    }
+    // A name that is there is refused, and the file stays as it is.
+    let taken = [
+        &["explore", &file, "--system", "sums"],
+        &SIZES[..],
+        &["--save", "found"],
+    ]
+    .concat();
+    let (_, err) = check_with(&[("SYSTOLA_CACHE", &cache)], &taken, 1);
+    assert!(err.contains("E0673"), "{err}");
+    let no_name = [
+        &["explore", &file, "--system", "sums"],
+        &SIZES[..],
+        &["--save", "2x"],
+    ]
+    .concat();
+    let (_, err) = check_with(&[("SYSTOLA_CACHE", &cache)], &no_name, 1);
+    assert!(err.contains("E0673"), "{err}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    let (out, _) = explore(&cache, &file, &["--system", "sums", "--list", "--top", "3"]);
+    assert!(
+        out.contains("predicted") && out.lines().count() == 6,
+        "{out}"
+    );
+    let (out, _) = explore(&cache, &file, &["--system", "sums", "--explain", "rows"]);
+    assert!(
+        out.contains("mapping rows of sums {") && out.contains("limited by"),
+        "{out}"
+    );
+}
+
+#[test]
+fn a_file_that_can_not_be_replaced_is_left_alone() {
+    let cache = cache("readonly");
+    let folder = PathBuf::from(&cache).join("folder");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("two.ure");
+    fs::write(&file, TWO).unwrap();
+    // A folder in the place of the new file: rights mean nothing to some users.
+    let path = file.display().to_string();
+    let mut child = command(
+        &[
+            &["explore", &path, "--system", "sums"],
+            &SIZES[..],
+            &["--budget", "2s", "--save", "found"],
+        ]
+        .concat(),
+    )
+    .env("SYSTOLA_CACHE", &cache)
+    .stdout(Stdio::null())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    fs::create_dir(folder.join(format!(".two.ure.{}", child.id()))).unwrap();
+    let mut err = String::new();
+    std::io::Read::read_to_string(child.stderr.as_mut().unwrap(), &mut err).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1), "{err}");
+    assert!(err.contains("E0674"), "{err}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), TWO);
+}
+
+#[test]
+fn mistakes_are_told() {
+    let cache = cache("mistakes");
+    let file = two(&cache);
+    let fails = |args: &[&str], part: &str| {
+        let args = [&["explore", &file], args].concat();
+        let (_, err) = check_with(&[("SYSTOLA_CACHE", &cache)], &args, 1);
+        assert!(err.contains(part), "{part}\n{err}");
+    };
+    let sums = [&["--system", "sums"], &SIZES[..]].concat();
+    fails(&["--system", "nobody"], "has no system `nobody`");
+    fails(&["--system", "sums", "--set", "N=4"], "E0602");
+    fails(
+        &["--system", "sums", "--set", "N=0", "--set", "K=1"],
+        "E0603",
+    );
+    fails(&["--set", "M=4"], "no parameter `M`");
+    fails(&[&sums[..], &["--explain", "nobody"]].concat(), "E0672");
+    fails(&[&sums[..], &["--budget", "1us"]].concat(), "--budget");
+    fails(&[&sums[..], &["--budget", "0.01ms"]].concat(), "E0671");
+    fails(&[&sums[..], &["--device", "0"]].concat(), "--device");
+    fails(&[&sums[..], &["--machine", "cuda"]].concat(), "--machine");
+    fails(&[&SIZES[..], &["--save", "one"]].concat(), "--save");
+    let far = ["--target", "cuda", "--device", "77"];
+    fails(&[&sums[..], &far].concat(), "E0641");
+    let far = ["--target", "opencl", "--device", "77"];
+    fails(&[&sums[..], &far].concat(), "E0660");
+}
+
+#[test]
+fn a_system_without_a_design_is_told() {
+    let cache = cache("none");
+    // The dependences ask for a time of 41 i + j or more, which no family of the space has; its only mapping is illegal.
+    let text = "\
+system far(N, M) where N >= 2, M >= 2 {
+  input x[N, M]: i32;
+  index i in 0..N, j in 0..M;
+  var A: i32 = select(j == 0, 1, A(i, j - 1)) + select(i == 0 || j >= M - 40, x[i, j], A(i - 1, j + 40));
+  output a[N, M]: i32 = A at [i, j];
+}
+mapping backwards of far { lane = j; time = -i - j; }
+";
+    let path = PathBuf::from(&cache).join("far.ure");
+    fs::write(&path, text).unwrap();
+    let file = path.display().to_string();
+    let args = [
+        "explore", &file, "-p", "N=50", "-p", "M=60", "--budget", "5s",
+    ];
+    let output = command(&args)
+        .env("SYSTOLA_CACHE", &cache)
+        .output()
+        .unwrap();
+    let (out, err) = (stdout(&output), stderr(&output));
+    assert_eq!(output.status.code(), Some(1), "{out}\n{err}");
+    assert!(err.contains("E0670") && err.contains("E0501"), "{err}");
+}
+
+#[test]
+fn damage_in_the_database_is_said_and_survived() {
+    let cache = cache("damage");
+    let file = two(&cache);
+    explore(&cache, &file, &["--system", "twice", "--budget", "2s"]);
+    let path = database(&cache);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(
+        &path,
+        format!("{}\n{text}{}", &text[..text.len() / 2], &text[..90]),
+    )
+    .unwrap();
+    let (out, err) = explore(&cache, &file, &["--system", "twice"]);
+    assert!(out.contains("remembered"), "{out}");
+    assert!(err.contains("2 lines of") && err.contains("E0675"), "{err}");
+}
+
+fn start(cache: &str, file: &str, more: &[&str]) -> Child {
+    command(&[&["explore", file, "--system", "sums"], &SIZES[..], more].concat())
+        .env("SYSTOLA_CACHE", cache)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Until something was compiled: then candidates are measured, too.
+fn wait_for_kernels(cache: &str) {
+    let is_kernel = |name: &str| name.len() == 64;
+    for _ in 0..600 {
+        let entries = fs::read_dir(cache).unwrap().flatten();
+        let kernels = entries.filter(|e| is_kernel(&e.file_name().to_string_lossy()));
+        if kernels.count() >= 6 {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    panic!("nothing was compiled in half a minute");
+}
+
+#[test]
+fn a_search_that_is_killed_leaves_the_database_as_it_was() {
+    let cache = cache("killed");
+    let file = two(&cache);
+    explore(&cache, &file, &["--system", "twice", "--budget", "1s"]);
+    let mut child = start(&cache, &file, &["--budget", "60s"]);
+    wait_for_kernels(&cache);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let (out, err) = explore(&cache, &file, &["--system", "twice"]);
+    assert!(
+        out.contains("remembered") && !err.contains("E0675"),
+        "{out}\n{err}"
+    );
+    let (out, _) = explore(&cache, &file, &["--system", "sums", "--budget", "1s"]);
+    assert!(!out.contains("remembered"), "{out}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_keeps_what_was_found() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let cache = cache("interrupted");
+    let file = two(&cache);
+    let mut child = start(&cache, &file, &["--budget", "300s", "--seed", "5"]);
+    wait_for_kernels(&cache);
+    std::thread::sleep(Duration::from_millis(500));
+    let begin = Instant::now();
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let status = child.wait().unwrap();
+    let output = child.wait_with_output().unwrap();
+    let (out, err) = (stdout(&output), stderr(&output));
+    assert!(begin.elapsed() < Duration::from_secs(20));
+    if status.code() == Some(1) {
+        // On a slow machine nothing was measured yet.
+        assert!(
+            err.contains("interrupted before anything was measured"),
+            "{out}\n{err}"
+        );
+        return;
+    }
+    assert_eq!(status.code(), Some(0), "{out}\n{err}");
+    assert!(
+        out.contains(", interrupted") || out.contains("measured in"),
+        "{out}"
+    );
+    let run = ["run", &file, "--system", "sums", "--target", "cpu"];
+    let (out, _) = check_with(
+        &[("SYSTOLA_CACHE", &cache)],
+        &[&run[..], &SIZES].concat(),
+        0,
+    );
+    assert!(out.contains("measured here"), "{out}");
+}

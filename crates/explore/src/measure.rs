@@ -1,0 +1,183 @@
+//! Compiles, verifies and times candidates.
+//!
+//! Worker threads compile. On a device that is not this processor they do so while others are measured; on the processor itself
+//! a batch is compiled before any of it is measured, since a compiler beside it would disturb. Before a candidate is first
+//! timed its results are [verified](verify).
+
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use systola::cpu::Error;
+use systola_driver::Lowered;
+use systola_interp::Arrays;
+use systola_ir::system::System;
+
+use crate::rank::Ranked;
+use crate::search::{Bench, Effort, Fault, Rank};
+
+pub mod cpu;
+pub mod device;
+pub mod verify;
+mod workers;
+
+use verify::Verifier;
+pub(crate) use workers::{STACK, Workers};
+
+/// Where candidates run.
+pub trait Target: Sync {
+    /// Machine code.
+    type Code: Send;
+    /// Inputs and outputs at the sizes of the problem, where the code finds them.
+    type Placed;
+
+    fn compile(&self, lowered: Lowered) -> Result<Self::Code, Error>;
+
+    /// Does compiling leave the device alone?
+    fn overlaps(&self) -> bool;
+
+    /// Runs once, at any sizes that the code is for.
+    fn run(&self, code: &Self::Code, params: &[i128], inputs: &Arrays) -> Result<Arrays, Error>;
+
+    fn place(
+        &self,
+        system: &System,
+        params: &[i128],
+        inputs: &Arrays,
+    ) -> Result<Self::Placed, Error>;
+
+    /// Seconds of so many runs, one after the other.
+    fn time(
+        &self,
+        code: &Self::Code,
+        placed: &mut Self::Placed,
+        times: usize,
+    ) -> Result<Vec<f64>, Error>;
+
+    /// The outputs of the last run.
+    fn outputs<'p>(&self, placed: &'p mut Self::Placed) -> Result<&'p Arrays, Error>;
+
+    /// Outputs with other contents than any run leaves.
+    fn clear(&self, placed: &mut Self::Placed) -> Result<(), Error>;
+
+    /// Registers of one thread, where the device tells.
+    fn registers(&self, code: &Self::Code) -> Option<u32>;
+}
+
+/// A run that takes so long is measured once.
+const SLOW: f64 = 0.3;
+/// A candidate is not run that is predicted to take so many times as long as the best takes.
+const HOPELESS: f64 = 32.0;
+
+/// Measures candidates of one problem on one target.
+pub(crate) struct Measurer<'s, 'a, T: Target> {
+    pub(crate) target: &'s T,
+    pub(crate) ranked: &'s [Ranked],
+    pub(crate) workers: &'s Workers<T::Code>,
+    pub(crate) verifier: Verifier<'s, 'a, T>,
+    pub(crate) placed: T::Placed,
+    pub(crate) codes: BTreeMap<Rank, (T::Code, Lowered)>,
+    /// Registers, of all that were compiled.
+    pub(crate) registers: BTreeMap<Rank, u32>,
+    pub(crate) end: Instant,
+    pub(crate) stop: &'s AtomicBool,
+}
+
+impl<T: Target> Measurer<'_, '_, T> {
+    /// The code of a candidate, verified, and the seconds of the runs that this took.
+    fn ready(&mut self, rank: Rank) -> Result<(), Fault> {
+        if self.codes.contains_key(&rank) {
+            return Ok(());
+        }
+        let (code, lowered) = self.workers.take(rank)?;
+        if let Some(registers) = self.target.registers(&code) {
+            self.registers.insert(rank, registers);
+        }
+        let mapping = &self.ranked[rank].candidate.mapping;
+        let verified = catch_unwind(AssertUnwindSafe(|| {
+            let placed = &mut self.placed;
+            self.verifier.verify(mapping, &code, &lowered, placed)
+        }));
+        match verified {
+            Ok(done) => done?,
+            Err(_) => return Err(Fault::Wrong("its run panics".to_string())),
+        }
+        self.codes.insert(rank, (code, lowered));
+        Ok(())
+    }
+}
+
+impl<T: Target> Bench for Measurer<'_, '_, T> {
+    fn prepare(&mut self, next: &[Rank]) {
+        let missing = next.iter().filter(|rank| !self.codes.contains_key(rank));
+        self.workers.want(missing.copied());
+        if !self.target.overlaps() {
+            self.workers.wait(self.stop);
+        }
+    }
+
+    fn overlaps(&self) -> bool {
+        self.target.overlaps()
+    }
+
+    fn batch(&self) -> usize {
+        2 * self.workers.threads
+    }
+
+    fn measure(
+        &mut self,
+        rank: Rank,
+        effort: Effort,
+        best: Option<f64>,
+    ) -> Result<Vec<f64>, Fault> {
+        let predicted = self.ranked[rank].predicted_seconds();
+        if let (Some(best), Some(predicted), false) = (best, predicted, self.ranked[rank].given)
+            && predicted > HOPELESS * best
+        {
+            return Err(Fault::TooSlow);
+        }
+        self.ready(rank)?;
+        let Some((code, _)) = self.codes.get(&rank) else {
+            unreachable!("it was made ready")
+        };
+        let placed = &mut self.placed;
+        let mut time = |times| self.target.time(code, placed, times).map_err(fault);
+        // The first run finds cold caches, or a device that waited for the host.
+        let first = time(1)?;
+        let one = first.first().copied().unwrap_or(0.0);
+        if one >= SLOW {
+            return Ok(first);
+        }
+        let wanted = (effort.seconds / one.max(1e-7)) as usize;
+        time(wanted.clamp(effort.least, effort.most))
+    }
+
+    fn forget(&mut self, rank: Rank) {
+        self.codes.remove(&rank);
+        self.workers.drop_code(rank);
+    }
+
+    fn seconds_left(&self) -> f64 {
+        self.end
+            .checked_duration_since(Instant::now())
+            .map_or(0.0, |left| left.as_secs_f64())
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What an error of the compiler or the runtime means for a candidate.
+pub(crate) fn fault(error: Error) -> Fault {
+    use systola_rt::Error as E;
+    let text = error.to_string();
+    let line = text.lines().next().unwrap_or_default().to_string();
+    match error {
+        Error::Runtime(E::CudaFailed { .. } | E::OpenClFailed { .. } | E::DeviceLost { .. }) => {
+            Fault::Failed(line)
+        }
+        Error::Refused(_) | Error::Runtime(_) => Fault::Refused(line),
+    }
+}

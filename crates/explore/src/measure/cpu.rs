@@ -1,0 +1,99 @@
+//! Candidates on the processor of this machine.
+
+use systola::cpu::{Compiled, CpuOptions, Error, compile_lowered};
+use systola::tensors::view;
+use systola_driver::Lowered;
+use systola_interp::{Arrays, Tensor};
+use systola_ir::system::System;
+use systola_rt::{HostArray, RunOptions, View, ViewMut};
+
+use super::{Target, verify};
+
+/// Compiled by the C compiler, run on some threads.
+#[derive(Clone, Debug)]
+pub struct Processor {
+    pub options: CpuOptions,
+    pub run: RunOptions,
+}
+
+/// Arrays as they are best for vectors: aligned.
+pub struct Placed {
+    sizes: Vec<(String, i64)>,
+    inputs: Vec<(String, HostArray)>,
+    outputs: Vec<(String, HostArray)>,
+    /// What no run leaves, and room for what one leaves.
+    blank: Arrays,
+    found: Arrays,
+}
+
+impl Target for Processor {
+    type Code = Compiled;
+    type Placed = Placed;
+
+    fn compile(&self, lowered: Lowered) -> Result<Compiled, Error> {
+        compile_lowered(lowered, &self.options)
+    }
+
+    fn overlaps(&self) -> bool {
+        false
+    }
+
+    fn run(&self, code: &Compiled, params: &[i128], inputs: &Arrays) -> Result<Arrays, Error> {
+        Ok(code.run_tensors(params, inputs, &self.run)?.0)
+    }
+
+    fn place(&self, system: &System, params: &[i128], inputs: &Arrays) -> Result<Placed, Error> {
+        let aligned = |tensor: &Tensor| -> Result<HostArray, Error> {
+            Ok(HostArray::from_view(&view(tensor)?)?)
+        };
+        let named = |(name, tensor): (&String, &Tensor)| Ok((name.clone(), aligned(tensor)?));
+        let blank = verify::outputs(system, params)?;
+        Ok(Placed {
+            sizes: verify::named_sizes(system, params),
+            inputs: inputs.iter().map(named).collect::<Result<_, Error>>()?,
+            outputs: blank.iter().map(named).collect::<Result<_, Error>>()?,
+            found: blank.clone(),
+            blank,
+        })
+    }
+
+    fn time(&self, code: &Compiled, placed: &mut Placed, times: usize) -> Result<Vec<f64>, Error> {
+        let sizes: Vec<(&str, i64)> = placed.sizes.iter().map(|(n, v)| (n.as_str(), *v)).collect();
+        let inputs: Vec<(&str, View<'_>)> = placed
+            .inputs
+            .iter()
+            .map(|(name, array)| (name.as_str(), array.view()))
+            .collect();
+        let mut seconds = Vec::with_capacity(times);
+        for _ in 0..times {
+            let mut outputs: Vec<(&str, ViewMut<'_>)> = placed
+                .outputs
+                .iter_mut()
+                .map(|(name, array)| (name.as_str(), array.view_mut()))
+                .collect();
+            let stats = code.run(&sizes, &inputs, &mut outputs, &self.run)?;
+            seconds.push(stats.kernel_seconds);
+        }
+        Ok(seconds)
+    }
+
+    fn outputs<'p>(&self, placed: &'p mut Placed) -> Result<&'p Arrays, Error> {
+        for (name, array) in &placed.outputs {
+            if let Some(tensor) = placed.found.get_mut(name) {
+                verify::copy(array, tensor)?;
+            }
+        }
+        Ok(&placed.found)
+    }
+
+    fn clear(&self, placed: &mut Placed) -> Result<(), Error> {
+        for (name, array) in &mut placed.outputs {
+            *array = HostArray::from_view(&view(&placed.blank[name])?)?;
+        }
+        Ok(())
+    }
+
+    fn registers(&self, _: &Compiled) -> Option<u32> {
+        None
+    }
+}

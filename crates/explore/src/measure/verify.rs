@@ -1,0 +1,357 @@
+//! Are the results of a candidate right?
+//!
+//! Every candidate is held against the equations twice, as far as that is possible in little time:
+//!
+//! * at small, odd sizes, all of its results, where its kernels are for more than the sizes of the problem;
+//! * at the sizes of the problem, a sample of its results, where the equations give a sample by few other values;
+//!   and all of its results against those of the first candidate that passed.
+//!
+//! Where neither is possible for the first one, its mapping is compiled once more for small sizes. Integers must be equal, floats as
+//! near as [`systola_interp::compare`] says of compiled code.
+
+use std::collections::BTreeMap;
+
+use systola::cpu::Error;
+use systola_driver::{Lowered, check_mapping};
+use systola_interp::compare::{Rounding, compare, is_fused_close};
+use systola_interp::tensor::{Data, TensorError};
+use systola_interp::{Arrays, Sample, SampleOptions, Tensor, Value, run_system, sample_system};
+use systola_ir::codes::run as codes;
+use systola_ir::mapping::Mapping;
+use systola_ir::system::{InputKind, System};
+use systola_ir::{Diagnostic, Scalar, Span};
+use systola_rt::{Element, HostArray};
+
+use super::{Target, fault};
+use crate::problem::Problem;
+use crate::search::Fault;
+
+/// Extents that are tried as small sizes, the largest first; odd, so that tiles are not full.
+const SMALL: [i128; 8] = [301, 131, 67, 35, 19, 9, 5, 3];
+/// Points of a system that the interpreter evaluates at small sizes, at most.
+const POINTS: i128 = 200_000;
+/// Elements of a sample, beside the corners, and the values that it may need.
+const SAMPLED: usize = 64;
+const VALUES: u64 = 100_000;
+/// Terms of all sums of a sample.
+const TERMS: i128 = 4_000_000;
+
+/// Holds results against the equations.
+pub(crate) struct Verifier<'s, 'a, T: Target> {
+    problem: &'s Problem<'a>,
+    target: &'s T,
+    params: Vec<i128>,
+    seed: u64,
+    inputs: Arrays,
+    /// By which parameters are fixed: small sizes, with inputs and what the equations say; none where there are none.
+    small: BTreeMap<Vec<bool>, Option<Small>>,
+    /// None: not asked for yet. Empty: it would take too long.
+    sample: Option<Vec<Sample>>,
+    /// The results of the first that passed, and its name.
+    first: Option<(String, Arrays)>,
+}
+
+struct Small {
+    params: Vec<i128>,
+    inputs: Arrays,
+    expected: Arrays,
+}
+
+/// How candidates were verified, for the report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Evidence {
+    /// Small sizes at which all results were compared.
+    pub small: Option<Vec<i128>>,
+    /// Elements that were compared with the equations at the sizes of the problem.
+    pub sampled: usize,
+}
+
+impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
+    pub(crate) fn new(
+        problem: &'s Problem<'a>,
+        target: &'s T,
+        params: Vec<i128>,
+        seed: u64,
+        inputs: Arrays,
+    ) -> Self {
+        Verifier {
+            problem,
+            target,
+            params,
+            seed,
+            inputs,
+            small: BTreeMap::new(),
+            sample: None,
+            first: None,
+        }
+    }
+
+    pub(crate) fn inputs(&self) -> &Arrays {
+        &self.inputs
+    }
+
+    pub(crate) fn evidence(&self) -> Evidence {
+        let small = self.small.values().flatten().next();
+        Evidence {
+            small: small.map(|s| s.params.clone()),
+            sampled: self.sample.as_ref().map_or(0, Vec::len),
+        }
+    }
+
+    pub(crate) fn verify(
+        &mut self,
+        mapping: &Mapping,
+        code: &T::Code,
+        lowered: &Lowered,
+        placed: &mut T::Placed,
+    ) -> Result<(), Fault> {
+        let fixed: Vec<bool> = lowered
+            .program
+            .params
+            .iter()
+            .map(|p| p.fixed.is_some())
+            .collect();
+        let mut held = false;
+        if fixed.iter().any(|fixed| !fixed) {
+            held = self.at_small_sizes(mapping, &fixed, Some(code))?;
+        }
+        self.target.clear(placed).map_err(fault)?;
+        self.target.time(code, placed, 1).map_err(fault)?;
+        let found = self.target.outputs(placed).map_err(fault)?;
+        held |= self.in_a_sample(lowered, found)?;
+        if let Some((name, first)) = &self.first {
+            let other =
+                format!("; expected is what `{name}` gives, which was held against the equations");
+            return all_equal(first, found, &other);
+        }
+        if !held {
+            let all = vec![false; fixed.len()];
+            self.at_small_sizes(mapping, &all, None)?;
+        }
+        self.first = Some((mapping.name.clone(), found.clone()));
+        Ok(())
+    }
+
+    /// All results at small sizes; false where there are none. Without code for them it is compiled.
+    fn at_small_sizes(
+        &mut self,
+        mapping: &Mapping,
+        fixed: &[bool],
+        code: Option<&T::Code>,
+    ) -> Result<bool, Fault> {
+        if !self.small.contains_key(fixed) {
+            let small = self.small_case(mapping, fixed);
+            self.small.insert(fixed.to_vec(), small);
+        }
+        let Some(Some(small)) = self.small.get(fixed) else {
+            return Ok(false);
+        };
+        let found = match code {
+            Some(code) => self.target.run(code, &small.params, &small.inputs),
+            None => {
+                let mut problem = self.problem.clone();
+                problem.sizes = self.named(&small.params);
+                let Ok(lowered) = problem.lower(mapping) else {
+                    return Ok(false);
+                };
+                let code = self.target.compile(lowered).map_err(fault)?;
+                self.target.run(&code, &small.params, &small.inputs)
+            }
+        };
+        let found = found.map_err(fault)?;
+        let sizes: Vec<String> = self
+            .named(&small.params)
+            .iter()
+            .map(|(p, v)| format!("{p} = {v}"))
+            .collect();
+        all_equal(
+            &small.expected,
+            &found,
+            &format!("; at {}", sizes.join(", ")),
+        )?;
+        Ok(true)
+    }
+
+    fn named(&self, params: &[i128]) -> BTreeMap<String, i128> {
+        let names = self.problem.system.params.iter().map(|p| p.name.clone());
+        names.zip(params.iter().copied()).collect()
+    }
+
+    /// The largest small sizes at which the equations take little time.
+    fn small_case(&self, mapping: &Mapping, fixed: &[bool]) -> Option<Small> {
+        let system = self.problem.system;
+        let mut tried = Vec::new();
+        for extent in SMALL {
+            let mut open = 0;
+            let params: Vec<i128> = self
+                .params
+                .iter()
+                .zip(fixed)
+                .map(|(full, fixed)| {
+                    if *fixed {
+                        return *full;
+                    }
+                    // Extents that differ tell the axes apart.
+                    open += 2;
+                    (extent + open - 2).min(*full)
+                })
+                .collect();
+            let holds = system
+                .context
+                .iter()
+                .all(|c| c.eval(&params, &[]) == Ok(true));
+            if !holds || params == self.params || tried.contains(&params) {
+                continue;
+            }
+            let checked = check_mapping(self.problem.module, mapping, &self.named(&params));
+            let counts = checked.ok().and_then(|c| c.report.counts);
+            if counts.is_some_and(|counts| counts.points <= POINTS) {
+                let inputs = random_inputs(system, &params, self.seed).ok()?;
+                let expected = run_system(system, &params, &inputs).ok()?;
+                return Some(Small {
+                    params,
+                    inputs,
+                    expected,
+                });
+            }
+            tried.push(params);
+        }
+        None
+    }
+
+    /// Some results at the sizes of the problem; false where the equations would take too long.
+    fn in_a_sample(&mut self, lowered: &Lowered, found: &Arrays) -> Result<bool, Fault> {
+        if self.sample.is_none() {
+            self.sample = Some(self.draw_sample(lowered));
+        }
+        let sample = self.sample.as_deref().unwrap_or(&[]);
+        for (name, tensor) in found {
+            let own = sample.iter().filter(|s| s.output == *name);
+            let largest = own.clone().filter_map(|s| s.value.as_float()).map(f64::abs);
+            let largest = largest.filter(|x| x.is_finite()).fold(1.0, f64::max);
+            for one in own {
+                let got = tensor.get(&one.index);
+                let close = got
+                    .as_ref()
+                    .is_some_and(|got| is_fused_close(tensor.ty(), &one.value, got, largest));
+                if !close {
+                    let got = got.map_or_else(|| "nothing".to_string(), |v| v.to_string());
+                    return Err(Fault::Wrong(format!(
+                        "{name}{:?} is {got}, the equations say {}",
+                        one.index, one.value
+                    )));
+                }
+            }
+        }
+        Ok(!sample.is_empty())
+    }
+
+    fn draw_sample(&self, lowered: &Lowered) -> Vec<Sample> {
+        // How many terms the sum of one result has, about.
+        let counts = lowered.checked.report.counts.as_ref();
+        let each = counts.map_or(1, |c| c.points / c.outputs.max(1)).max(1);
+        let count = (TERMS / each).min(SAMPLED as i128);
+        if count < 1 {
+            return Vec::new();
+        }
+        let options = SampleOptions {
+            count: count as usize,
+            seed: self.seed,
+            most_values: VALUES,
+        };
+        sample_system(self.problem.system, &self.params, &self.inputs, &options).unwrap_or_default()
+    }
+}
+
+fn all_equal(expected: &Arrays, found: &Arrays, more: &str) -> Result<(), Fault> {
+    for line in compare(expected, found, Rounding::Fused) {
+        line.map_err(|text| Fault::Wrong(text + more))?;
+    }
+    Ok(())
+}
+
+/// Inputs that a problem does not state, reproducibly.
+pub(crate) fn random_inputs(system: &System, params: &[i128], seed: u64) -> Result<Arrays, Error> {
+    let expanded = expand(system)?;
+    let mut arrays = Arrays::new();
+    for (n, input) in expanded.inputs.iter().enumerate() {
+        if matches!(input.kind, InputKind::Table { data: Some(_) }) {
+            continue;
+        }
+        let seed = seed.wrapping_add(n as u64);
+        let tensor = Tensor::random(input.ty, &input.axes, params, seed);
+        arrays.insert(
+            input.name.clone(),
+            tensor.map_err(|e| too_large(&input.name, e))?,
+        );
+    }
+    Ok(arrays)
+}
+
+fn expand(system: &System) -> Result<System, Error> {
+    system
+        .expand_batch()
+        .map_err(|e| too_large(&system.name, e).into())
+}
+
+fn too_large(name: &str, why: impl std::fmt::Display) -> Diagnostic {
+    Diagnostic::new(&codes::TOO_LARGE, Span::NONE, format!("`{name}`: {why}"))
+        .help("use smaller sizes with --set")
+}
+
+/// The outputs of a system, with contents that no run leaves.
+pub(crate) fn outputs(system: &System, params: &[i128]) -> Result<Arrays, Error> {
+    let unlikely = |ty| match ty {
+        Scalar::Bool => Value::Bool(true),
+        Scalar::I8 => Value::I8(113),
+        Scalar::I16 => Value::I16(11_311),
+        Scalar::I32 => Value::I32(1_131_131),
+        Scalar::I64 => Value::I64(1_131_131),
+        Scalar::U8 => Value::U8(113),
+        Scalar::U16 => Value::U16(11_311),
+        Scalar::U32 => Value::U32(1_131_131),
+        Scalar::U64 => Value::U64(1_131_131),
+        Scalar::F32 => Value::F32(f32::NAN),
+        Scalar::F64 => Value::F64(f64::NAN),
+        Scalar::F16 | Scalar::BF16 => Value::zero(ty),
+    };
+    expand(system)?
+        .outputs
+        .iter()
+        .map(|output| {
+            let value = unlikely(output.ty);
+            let tensor = Tensor::filled(output.ty, &output.axes, params, &value);
+            let tensor = tensor.map_err(|e: TensorError| too_large(&output.name, e))?;
+            Ok((output.name.clone(), tensor))
+        })
+        .collect()
+}
+
+pub(crate) fn named_sizes(system: &System, params: &[i128]) -> Vec<(String, i64)> {
+    let names = system.params.iter().map(|p| p.name.clone());
+    let values = params.iter().map(|v| i64::try_from(*v).unwrap_or(i64::MAX));
+    names.zip(values).collect()
+}
+
+/// The elements of an array of the host, into a tensor of the same type and shape.
+pub(crate) fn copy(array: &HostArray, to: &mut Tensor) -> Result<(), Error> {
+    fn of<T: Element>(array: &HostArray, to: &mut [T]) -> Option<()> {
+        let from = array.as_slice::<T>()?;
+        (from.len() == to.len()).then(|| to.copy_from_slice(from))
+    }
+    let copied = match &mut to.data {
+        Data::Bool(v) => of(array, v),
+        Data::I8(v) => of(array, v),
+        Data::I16(v) => of(array, v),
+        Data::I32(v) => of(array, v),
+        Data::I64(v) => of(array, v),
+        Data::U8(v) => of(array, v),
+        Data::U16(v) => of(array, v),
+        Data::U32(v) => of(array, v),
+        Data::U64(v) => of(array, v),
+        Data::F32(v) => of(array, v),
+        Data::F64(v) => of(array, v),
+        Data::F16(_) | Data::BF16(_) => None,
+    };
+    copied.ok_or_else(|| too_large("an output", "its type is not compiled").into())
+}

@@ -1,0 +1,146 @@
+//! Threads that lower and compile what will be measured.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use systola_driver::Lowered;
+
+use super::{Target, fault};
+use crate::problem::Problem;
+use crate::rank::Ranked;
+use crate::search::{Fault, Rank};
+
+/// Lowering recurses with the depth of expressions.
+pub(crate) const STACK: usize = 256 << 20;
+
+/// What is to be compiled, and what was.
+pub(crate) struct Workers<C> {
+    pub(crate) threads: usize,
+    state: Mutex<State<C>>,
+    changed: Condvar,
+}
+
+type Made<C> = Result<(C, Lowered), Fault>;
+
+struct State<C> {
+    queue: VecDeque<Rank>,
+    /// None: under way.
+    done: BTreeMap<Rank, Option<Made<C>>>,
+    closed: bool,
+}
+
+impl<C: Send> Workers<C> {
+    pub(crate) fn new(threads: usize) -> Workers<C> {
+        Workers {
+            threads,
+            state: Mutex::new(State {
+                queue: VecDeque::new(),
+                done: BTreeMap::new(),
+                closed: false,
+            }),
+            changed: Condvar::new(),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<C>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What one thread does until the end.
+    pub(crate) fn work<T: Target<Code = C>>(
+        &self,
+        problem: &Problem<'_>,
+        target: &T,
+        ranked: &[Ranked],
+    ) {
+        loop {
+            let Some(rank) = self.next() else { return };
+            let compile = || {
+                let mapping = &ranked[rank].candidate.mapping;
+                let lowered = problem.lower(mapping).map_err(|found| {
+                    Fault::Refused(found.first().map_or_else(String::new, ToString::to_string))
+                })?;
+                let code = target.compile(lowered.clone()).map_err(fault)?;
+                Ok((code, lowered))
+            };
+            let made = catch_unwind(AssertUnwindSafe(compile))
+                .unwrap_or_else(|_| Err(Fault::Wrong("the compiler panics on it".to_string())));
+            self.state().done.insert(rank, Some(made));
+            self.changed.notify_all();
+        }
+    }
+
+    fn next(&self) -> Option<Rank> {
+        let mut state = self.state();
+        loop {
+            if state.closed {
+                return None;
+            }
+            if let Some(rank) = state.queue.pop_front() {
+                state.done.insert(rank, None);
+                return Some(rank);
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Asks for some; those that were asked for already are not compiled again.
+    pub(crate) fn want(&self, ranks: impl Iterator<Item = Rank>) {
+        let mut state = self.state();
+        for rank in ranks {
+            if !state.done.contains_key(&rank) && !state.queue.contains(&rank) {
+                state.queue.push_back(rank);
+            }
+        }
+        self.changed.notify_all();
+    }
+
+    /// Until nothing is under way.
+    pub(crate) fn wait(&self, stop: &AtomicBool) {
+        let mut state = self.state();
+        while !state.queue.is_empty() || state.done.values().any(Option::is_none) {
+            if stop.load(Ordering::Relaxed) {
+                state.queue.clear();
+            }
+            let patience = Duration::from_millis(100);
+            let waited = self.changed.wait_timeout(state, patience);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The code of a candidate, when it is there.
+    pub(crate) fn take(&self, rank: Rank) -> Made<C> {
+        self.want(std::iter::once(rank));
+        let mut state = self.state();
+        loop {
+            if let Some(Some(_)) = state.done.get(&rank)
+                && let Some(Some(made)) = state.done.remove(&rank)
+            {
+                return made;
+            }
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    pub(crate) fn drop_code(&self, rank: Rank) {
+        let mut state = self.state();
+        if let Some(Some(_)) = state.done.get(&rank) {
+            state.done.remove(&rank);
+        }
+    }
+
+    /// Workers end when they have done what they are at.
+    pub(crate) fn close(&self) {
+        self.state().closed = true;
+        self.changed.notify_all();
+    }
+}

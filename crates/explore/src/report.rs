@@ -1,0 +1,149 @@
+//! What an exploration found.
+
+use crate::measure::verify::Evidence;
+use crate::search::Fault;
+use crate::space::Candidate;
+
+/// A candidate that was tried.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Design {
+    pub candidate: Candidate,
+    /// Stands in the file.
+    pub given: bool,
+    /// By Jo, Kim and Park: `SBM`.
+    pub taxonomy: String,
+    /// Seconds.
+    pub predicted: Option<f64>,
+    /// What limits it, says the model.
+    pub limit: Option<String>,
+    /// Seconds, the median of the samples; none where it has a fault.
+    pub measured: Option<f64>,
+    pub samples: usize,
+    /// Of one thread: as the device tells, else as the model counts.
+    pub registers: Option<u32>,
+    pub fault: Option<Fault>,
+    /// No other design is faster with as few registers.
+    pub on_front: bool,
+}
+
+impl Design {
+    pub fn name(&self) -> &str {
+        &self.candidate.mapping.name
+    }
+
+    /// `lanes c, registers 8 r × 2 c`.
+    pub fn choices(&self) -> String {
+        let each = self.candidate.choices.iter();
+        let each: Vec<String> = each.map(|(what, how)| format!("{what} {how}")).collect();
+        each.join(", ")
+    }
+}
+
+/// Why an exploration ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The strategy was done.
+    Complete,
+    Budget,
+    Interrupted,
+}
+
+/// All that was found, the best first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub designs: Vec<Design>,
+    /// How many there were.
+    pub candidates: usize,
+    /// Not legal, or without a kernel at these sizes: names and reasons.
+    pub refused: Vec<(String, String)>,
+    /// There was no time to lower these.
+    pub unranked: usize,
+    /// There was no time to measure these, or the model had no hope for them.
+    pub unmeasured: usize,
+    pub strategy: &'static str,
+    pub evidence: Evidence,
+    /// What it all took.
+    pub seconds: f64,
+    pub ended: Ended,
+}
+
+impl Outcome {
+    /// The best design that was measured and is right.
+    pub fn best(&self) -> Option<&Design> {
+        self.designs.iter().find(|d| d.measured.is_some())
+    }
+
+    /// Designs that give another result than the equations, or that the compiler panics on.
+    pub fn wrong(&self) -> impl Iterator<Item = (&Design, &str)> {
+        self.designs.iter().filter_map(|d| match &d.fault {
+            Some(Fault::Wrong(why)) => Some((d, why.as_str())),
+            Some(Fault::Refused(_) | Fault::Failed(_) | Fault::TooSlow) | None => None,
+        })
+    }
+}
+
+/// Marks the designs of the front.
+pub fn mark_front(designs: &mut [Design]) {
+    let facts: Vec<(f64, Option<u32>)> = designs
+        .iter()
+        .map(|d| (d.measured.unwrap_or(f64::INFINITY), d.registers))
+        .collect();
+    for (design, on_front) in designs.iter_mut().zip(front(&facts)) {
+        design.on_front = on_front;
+    }
+}
+
+/// Of seconds and registers: those that no other one beats in both.
+pub fn front(facts: &[(f64, Option<u32>)]) -> Vec<bool> {
+    let beats = |(s, r): (f64, Option<u32>), (seconds, registers): (f64, u32)| {
+        r.is_some_and(|r| (s < seconds && r <= registers) || (s <= seconds && r < registers))
+    };
+    let on_front = |(seconds, registers): &(f64, Option<u32>)| match registers {
+        Some(registers) if seconds.is_finite() => !facts
+            .iter()
+            .any(|other| beats(*other, (*seconds, *registers))),
+        Some(_) | None => false,
+    };
+    facts.iter().map(on_front).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use systola_ir::mapping::Mapping;
+
+    use super::*;
+
+    fn design(measured: Option<f64>, registers: Option<u32>) -> Design {
+        Design {
+            candidate: Candidate {
+                mapping: Mapping::default(),
+                choices: vec![("lanes", "c".to_string()), ("order", "q".to_string())],
+            },
+            given: false,
+            taxonomy: String::new(),
+            predicted: None,
+            limit: None,
+            measured,
+            samples: 1,
+            registers,
+            fault: None,
+            on_front: false,
+        }
+    }
+
+    #[test]
+    fn the_front_has_what_nothing_beats() {
+        let mut designs = [
+            design(Some(1.0), Some(40)),
+            design(Some(2.0), Some(20)),
+            design(Some(2.5), Some(30)),
+            design(Some(2.0), Some(20)),
+            design(None, Some(1)),
+            design(Some(0.5), None),
+        ];
+        mark_front(&mut designs);
+        let front: Vec<bool> = designs.iter().map(|d| d.on_front).collect();
+        assert_eq!(front, [true, true, false, true, false, false]);
+        assert_eq!(designs[0].choices(), "lanes c, order q");
+    }
+}

@@ -1,0 +1,224 @@
+//! Strategies against a bench whose clock and timings are made up.
+
+use std::collections::BTreeSet;
+
+use systola_interp::tensor::split_mix;
+
+use super::*;
+
+/// Candidate n takes `truth[n]`; each compilation and each run moves the clock.
+struct Fake {
+    truth: Vec<Result<f64, Fault>>,
+    compile_seconds: f64,
+    budget: f64,
+    clock: f64,
+    noise: u64,
+    compiled: BTreeSet<Rank>,
+    log: Vec<Rank>,
+    stop_after: usize,
+}
+
+impl Fake {
+    fn new(truth: Vec<Result<f64, Fault>>) -> Fake {
+        Fake {
+            truth,
+            compile_seconds: 0.1,
+            budget: 60.0,
+            clock: 0.0,
+            noise: 1,
+            compiled: BTreeSet::new(),
+            log: Vec::new(),
+            stop_after: usize::MAX,
+        }
+    }
+
+    fn times(seconds: &[f64]) -> Fake {
+        Fake::new(seconds.iter().map(|s| Ok(*s)).collect())
+    }
+}
+
+impl Bench for Fake {
+    fn prepare(&mut self, next: &[Rank]) {
+        for rank in next {
+            if self.compiled.insert(*rank) {
+                self.clock += self.compile_seconds;
+            }
+        }
+    }
+
+    fn overlaps(&self) -> bool {
+        false
+    }
+
+    fn batch(&self) -> usize {
+        4
+    }
+
+    fn measure(&mut self, rank: Rank, effort: Effort, _: Option<f64>) -> Result<Vec<f64>, Fault> {
+        assert!(self.compiled.contains(&rank), "{rank} was not prepared");
+        self.log.push(rank);
+        let seconds = self.truth[rank].clone()?;
+        let n = effort.least;
+        self.clock += seconds * n as f64;
+        // Up to 2 %.
+        let mut noisy = || seconds * (1.0 + (split_mix(&mut self.noise) % 200) as f64 * 1e-4);
+        Ok((0..n).map(|_| noisy()).collect())
+    }
+
+    fn forget(&mut self, rank: Rank) {
+        self.compiled.remove(&rank);
+    }
+
+    fn seconds_left(&self) -> f64 {
+        self.budget - self.clock
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.log.len() >= self.stop_after
+    }
+}
+
+fn run(strategy: &dyn Strategy, given: &[Rank], bench: &mut Fake) -> Vec<Trial> {
+    let predicted: Vec<f64> = (0..bench.truth.len())
+        .map(|n| 1e-3 + n as f64 * 1e-5)
+        .collect();
+    let mut quiet = |_: Progress| {};
+    let mut board = Board::new(predicted.len(), bench, &mut quiet);
+    strategy.search(&predicted, given, &mut board);
+    board.into_trials()
+}
+
+/// 100 candidates between 1 and 2 ms; number 23 takes 0.8.
+fn hundred() -> Vec<Result<f64, Fault>> {
+    let mut state = 7;
+    let mut truth: Vec<_> = (0..100)
+        .map(|_| Ok(1e-3 + (split_mix(&mut state) % 1000) as f64 * 1e-6))
+        .collect();
+    truth[23] = Ok(0.8e-3);
+    truth
+}
+
+#[test]
+fn the_best_is_found_and_all_is_repeatable() {
+    let mut first = Fake::new(hundred());
+    let trials = run(&Halving { seed: 3 }, &[], &mut first);
+    assert_eq!(trials[0].rank, 23);
+    assert!(trials[0].rung > trials[20].rung);
+    let mut second = Fake::new(hundred());
+    assert_eq!(run(&Halving { seed: 3 }, &[], &mut second), trials);
+    assert_eq!(first.log, second.log);
+    let mut other = Fake::new(hundred());
+    run(&Halving { seed: 4 }, &[], &mut other);
+    assert_ne!(first.log, other.log);
+}
+
+#[test]
+fn few_are_all_measured_for_long() {
+    let mut bench = Fake::times(&[3e-3, 1e-3, 2e-3]);
+    let trials = run(choose(3, 0).as_ref(), &[], &mut bench);
+    let ranks: Vec<Rank> = trials.iter().map(|t| t.rank).collect();
+    assert_eq!(ranks, [1, 2, 0]);
+    assert!(trials.iter().all(|t| t.samples >= Effort::LONG.least));
+    assert_eq!(choose(3, 0).name(), "every candidate");
+    assert_eq!(choose(300, 0).name(), "successive halving");
+}
+
+#[test]
+fn faults_are_survived_and_kept() {
+    let mut truth = hundred();
+    truth[0] = Err(Fault::Wrong("z[3]".into()));
+    truth[1] = Err(Fault::TooSlow);
+    truth[2] = Err(Fault::Refused("no compiler likes it".into()));
+    truth[3] = Err(Fault::Failed("the device coughs".into()));
+    let trials = run(&Halving { seed: 3 }, &[], &mut Fake::new(truth.clone()));
+    assert_eq!(trials[0].rank, 23);
+    for (n, expect) in truth.iter().take(4).enumerate() {
+        let trial = trials.iter().find(|t| t.rank == n).unwrap();
+        assert_eq!(
+            (trial.seconds, trial.fault.clone()),
+            (None, expect.clone().err())
+        );
+    }
+}
+
+#[test]
+fn a_device_that_is_lost_ends_the_search() {
+    let truth = (0..100)
+        .map(|_| Err(Fault::Failed("gone".into())))
+        .collect();
+    let mut bench = Fake::new(truth);
+    let trials = run(&Halving { seed: 0 }, &[], &mut bench);
+    assert_eq!(trials.len(), LOST);
+}
+
+#[test]
+fn the_budget_holds_and_something_is_found_in_it() {
+    let mut bench = Fake::new(hundred());
+    bench.budget = 2.0;
+    let trials = run(&Halving { seed: 0 }, &[], &mut bench);
+    assert!(bench.clock < 2.5, "{}", bench.clock);
+    assert!(trials[0].seconds.is_some());
+    let mut little = Fake::new(hundred());
+    little.budget = 1e-3;
+    assert_eq!(run(&Halving { seed: 0 }, &[], &mut little).len(), 1);
+    let mut none = Fake::new(hundred());
+    none.budget = 0.0;
+    assert_eq!(run(&Halving { seed: 0 }, &[], &mut none), []);
+}
+
+#[test]
+fn an_interrupt_keeps_what_was_found() {
+    let mut bench = Fake::new(hundred());
+    bench.stop_after = 10;
+    let trials = run(&Halving { seed: 0 }, &[], &mut bench);
+    assert_eq!(bench.log.len(), 10);
+    assert!(trials.len() >= 3 && trials[0].seconds.is_some());
+}
+
+#[test]
+fn given_ones_are_measured_early_and_the_best_of_them_to_the_end() {
+    let mut bench = Fake::new(hundred());
+    let trials = run(&Halving { seed: 0 }, &[98, 99], &mut bench);
+    assert_eq!(bench.log[..4], [0, 98, 1, 99]);
+    let own: Vec<&Trial> = trials.iter().filter(|t| t.rank >= 98).collect();
+    let turns = |t: &&Trial| t.samples >= 3 * Effort::LONG.least;
+    assert_eq!((own.len(), own.into_iter().filter(turns).count()), (2, 1));
+}
+
+#[test]
+fn doubtful_measurements_are_repeated() {
+    struct Shaken(Fake, usize);
+    impl Bench for Shaken {
+        fn prepare(&mut self, next: &[Rank]) {
+            self.0.prepare(next);
+        }
+        fn overlaps(&self) -> bool {
+            true
+        }
+        fn batch(&self) -> usize {
+            1
+        }
+        fn measure(&mut self, _: Rank, _: Effort, _: Option<f64>) -> Result<Vec<f64>, Fault> {
+            self.1 += 1;
+            // The first is disturbed.
+            Ok(if self.1 == 1 {
+                vec![1.0, 5.0, 5.0]
+            } else {
+                vec![1.0; 9]
+            })
+        }
+        fn forget(&mut self, _: Rank) {}
+        fn seconds_left(&self) -> f64 {
+            1.0
+        }
+        fn is_stopped(&self) -> bool {
+            false
+        }
+    }
+    let mut bench = Shaken(Fake::times(&[1.0]), 0);
+    let mut quiet = |_: Progress| {};
+    let mut board = Board::new(1, &mut bench, &mut quiet);
+    board.measure(&[0], &[], Effort::SHORT);
+    assert_eq!(board.seconds(0), Some(1.0));
+    assert_eq!(bench.1, 2);
+}

@@ -1,0 +1,208 @@
+//! One exploration, from candidates to designs.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use systola::cpu::Error as RunError;
+
+use crate::measure::verify::{Evidence, Verifier, random_inputs};
+use crate::measure::{Measurer, STACK, Target, Workers};
+use crate::model::Device;
+use crate::problem::Problem;
+use crate::rank::{Ranked, rank};
+use crate::report::{Design, Ended, Outcome, mark_front};
+use crate::search::{Board, Fault, Progress, Trial, choose};
+use crate::space::Candidate;
+
+/// Lowering and prediction may take this share of the budget.
+const RANKING: f64 = 0.3;
+
+/// How an exploration is done.
+pub struct Options<'a> {
+    /// For everything: lowering, compiling, measuring.
+    pub budget: Duration,
+    /// Of the inputs, and of what a strategy draws.
+    pub seed: u64,
+    /// Set by somebody who wants it to end.
+    pub stop: &'a AtomicBool,
+}
+
+/// What is said while it runs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Event<'a> {
+    /// So many candidates are lowered and ranked.
+    Ranking { candidates: usize },
+    /// So many came through; they are searched.
+    Ranked { candidates: usize },
+    /// `best`: the name of the best, and its seconds.
+    Measured {
+        progress: Progress,
+        best: Option<(&'a str, f64)>,
+    },
+}
+
+/// Why there is no outcome.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error("none of {0} candidates is legal and has a kernel at these sizes")]
+    NoDesign(usize, Option<String>),
+    #[error("nothing was measured in {0:.1} s")]
+    BudgetTooSmall(f64),
+    #[error(transparent)]
+    Run(#[from] RunError),
+}
+
+/// Ranks candidates, measures those that matter on a target, and reports.
+pub fn explore<T: Target>(
+    problem: &Problem<'_>,
+    params: &[i128],
+    candidates: Vec<(Candidate, bool)>,
+    target: &T,
+    model: &Device,
+    options: &Options<'_>,
+    tell: &mut dyn FnMut(Event<'_>),
+) -> Result<Outcome, Error> {
+    let start = Instant::now();
+    let total = candidates.len();
+    tell(Event::Ranking { candidates: total });
+    let ranking = rank(
+        problem,
+        params,
+        candidates,
+        model,
+        start + options.budget.mul_f64(RANKING),
+        options.stop,
+    );
+    if ranking.ranked.is_empty() && ranking.panicked.is_empty() {
+        if ranking.left > 0 {
+            return Err(Error::BudgetTooSmall(start.elapsed().as_secs_f64()));
+        }
+        let why = ranking.refused.first().map(|(_, why)| why.clone());
+        return Err(Error::NoDesign(total, why));
+    }
+    let ranked = ranking.ranked;
+    tell(Event::Ranked {
+        candidates: ranked.len(),
+    });
+    let inputs = random_inputs(problem.system, params, options.seed)?;
+    let verifier = Verifier::new(problem, target, params.to_vec(), options.seed, inputs);
+    let placed = target.place(problem.system, params, verifier.inputs())?;
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let workers: Workers<T::Code> = Workers::new(threads);
+    let strategy = choose(ranked.len(), options.seed);
+    let found = std::thread::scope(|scope| {
+        for _ in 0..threads {
+            let builder = std::thread::Builder::new().stack_size(STACK);
+            let work = || workers.work(problem, target, &ranked);
+            builder
+                .spawn_scoped(scope, work)
+                .expect("a thread can be started");
+        }
+        let mut measurer = Measurer {
+            target,
+            ranked: &ranked,
+            workers: &workers,
+            verifier,
+            placed,
+            codes: BTreeMap::new(),
+            registers: BTreeMap::new(),
+            end: start + options.budget,
+            stop: options.stop,
+        };
+        let mut say = |progress: Progress| {
+            let name = |rank: usize| ranked[rank].candidate.mapping.name.as_str();
+            let best = progress.best.map(|(rank, seconds)| (name(rank), seconds));
+            tell(Event::Measured { progress, best });
+        };
+        let predicted: Vec<f64> = ranked
+            .iter()
+            .map(|r| r.predicted_seconds().unwrap_or(f64::NAN))
+            .collect();
+        let given: Vec<usize> = (0..ranked.len()).filter(|n| ranked[*n].given).collect();
+        let mut board = Board::new(ranked.len(), &mut measurer, &mut say);
+        strategy.search(&predicted, &given, &mut board);
+        let is_over = board.is_over();
+        let trials = board.into_trials();
+        workers.close();
+        Found {
+            trials,
+            is_over,
+            registers: measurer.registers,
+            evidence: measurer.verifier.evidence(),
+        }
+    });
+    let seconds = start.elapsed().as_secs_f64();
+    let stopped = options.stop.load(std::sync::atomic::Ordering::Relaxed);
+    let tried = found.trials.len();
+    let mut designs: Vec<Design> = found
+        .trials
+        .into_iter()
+        .map(|trial| design(&ranked[trial.rank], &found.registers, trial))
+        .collect();
+    for candidate in ranking.panicked {
+        designs.push(Design::panicked(candidate));
+    }
+    if designs.is_empty() && !stopped {
+        return Err(Error::BudgetTooSmall(seconds));
+    }
+    mark_front(&mut designs);
+    Ok(Outcome {
+        designs,
+        candidates: total,
+        refused: ranking.refused,
+        unranked: ranking.left,
+        unmeasured: ranked.len() - tried,
+        strategy: strategy.name(),
+        evidence: found.evidence,
+        seconds,
+        ended: match (stopped, found.is_over) {
+            (true, _) => Ended::Interrupted,
+            (false, true) => Ended::Budget,
+            (false, false) => Ended::Complete,
+        },
+    })
+}
+
+struct Found {
+    trials: Vec<Trial>,
+    is_over: bool,
+    registers: BTreeMap<usize, u32>,
+    evidence: Evidence,
+}
+
+fn design(ranked: &Ranked, registers: &BTreeMap<usize, u32>, trial: Trial) -> Design {
+    let predicted = ranked.predicted.as_ref();
+    Design {
+        candidate: ranked.candidate.clone(),
+        given: ranked.given,
+        taxonomy: ranked.taxonomy.clone(),
+        predicted: predicted.map(|p| p.seconds),
+        limit: predicted.map(|p| p.limit.to_string()),
+        measured: trial.seconds,
+        samples: trial.samples,
+        registers: registers
+            .get(&trial.rank)
+            .copied()
+            .or(predicted.map(|p| p.registers)),
+        fault: trial.fault,
+        on_front: false,
+    }
+}
+
+impl Design {
+    fn panicked(candidate: Candidate) -> Design {
+        Design {
+            candidate,
+            given: false,
+            taxonomy: String::new(),
+            predicted: None,
+            limit: None,
+            measured: None,
+            samples: 0,
+            registers: None,
+            fault: Some(Fault::Wrong("the compiler panics on it".to_string())),
+            on_front: false,
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! The designs of the literature: an allocation and a linear schedule, for every choice of who hands on an input and in which
+//! order a sum runs.
+//!
+//! A schedule s is valid if s · e ≥ 1 for every dependence e; an allocation is given by the direction d of points that share a
+//! PE, and s · d ≠ 0 keeps these points apart. Arrays that are mirrored or whose axes are named in another order have the same
+//! d, so each is listed once.
+
+use affine::{Int, Matrix};
+use systola_ir::mapping::{
+    Direction, DirectiveKind, Mapping, NameExpr, PlaceLevel, SumOrder, TimeLevel,
+};
+
+use super::axes::{Axes, Role};
+use super::text::{Text, combination};
+use super::tilings::permutations;
+
+/// Who hands on an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Localisation {
+    Read,
+    /// Along this direction of all iterators.
+    Forward(Vec<i128>),
+}
+
+/// In which order a sum runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Serialisation {
+    /// Innermost first.
+    Along(Vec<(usize, Direction)>),
+    Tree,
+}
+
+/// One array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Design {
+    /// One for each input that is read, by name.
+    pub inputs: Vec<(String, Localisation)>,
+    /// One for each sum, in the order of [`Axes::sums`].
+    pub sums: Vec<Serialisation>,
+    /// Rows of the allocation, over all iterators.
+    pub allocation: Vec<Vec<i128>>,
+    /// Lexicographic; one row, unless several directions are projected.
+    pub schedule: Vec<Vec<i128>>,
+}
+
+/// All s with components from −bound to bound and s · e ≥ 1 for each e.
+pub fn schedules(dependences: &[Vec<i128>], n: usize, bound: i128) -> Vec<Vec<i128>> {
+    let positive = |s: &Vec<i128>| dependences.iter().all(|e| dot(s, e) >= 1);
+    vectors(n, bound).into_iter().filter(positive).collect()
+}
+
+/// All directions with components −1, 0, 1, each once whatever its sign.
+pub fn projections(n: usize) -> Vec<Vec<i128>> {
+    let first_positive = |d: &Vec<i128>| d.iter().find(|c| **c != 0) == Some(&1);
+    vectors(n, 1).into_iter().filter(first_positive).collect()
+}
+
+/// Schedules and directions of a PE's points that do not meet.
+pub fn pairs(dependences: &[Vec<i128>], n: usize, bound: i128) -> Vec<(Vec<i128>, Vec<i128>)> {
+    let schedules = schedules(dependences, n, bound);
+    let mut list = Vec::new();
+    for d in projections(n) {
+        let apart = schedules.iter().filter(|s| dot(s, &d) != 0);
+        list.extend(apart.map(|s| (d.clone(), s.clone())));
+    }
+    list
+}
+
+/// n − 1 rows with small entries whose common kernel is d.
+pub fn allocation(d: &[i128]) -> Vec<Vec<i128>> {
+    let Some(pivot) = d.iter().position(|c| c.abs() == 1) else {
+        return Vec::new();
+    };
+    let mut rows = Vec::new();
+    for axis in (0..d.len()).filter(|a| *a != pivot) {
+        let mut row = vec![0; d.len()];
+        row[axis] = 1;
+        row[pivot] = -d[axis] * d[pivot];
+        rows.push(row);
+    }
+    rows
+}
+
+fn dot(a: &[i128], b: &[i128]) -> i128 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+fn vectors(n: usize, bound: i128) -> Vec<Vec<i128>> {
+    let mut all = vec![Vec::new()];
+    for _ in 0..n {
+        let longer = all.iter().flat_map(|v: &Vec<i128>| {
+            (-bound..=bound).map(move |c| {
+                let mut v = v.clone();
+                v.push(c);
+                v
+            })
+        });
+        all = longer.collect();
+    }
+    all
+}
+
+/// Every design over `inner`, some of the iterators; the others are parallel.
+pub fn designs(axes: &Axes, inner: &[usize], bound: i128) -> Vec<Design> {
+    let mut list = Vec::new();
+    for inputs in localisations(axes, inner) {
+        for sums in serialisations(axes) {
+            let Some(dependences) = dependences(axes, inner, &inputs, &sums) else {
+                continue;
+            };
+            let n = inner.len();
+            for (d, s) in pairs(&dependences, n, bound) {
+                if !together(axes, inner, &sums, &s) {
+                    continue;
+                }
+                list.push(Design {
+                    inputs: inputs.clone(),
+                    sums: sums.clone(),
+                    allocation: widen(axes, inner, &allocation(&d)),
+                    schedule: widen(axes, inner, &[s]),
+                });
+            }
+            list.extend(lines(axes, inner, &inputs, &sums, &dependences));
+        }
+    }
+    list
+}
+
+/// Are the terms of every sum that is a tree there in one step?
+fn together(axes: &Axes, inner: &[usize], sums: &[Serialisation], s: &[i128]) -> bool {
+    let trees = axes.sums.iter().zip(sums);
+    let mut trees = trees.filter(|(_, order)| **order == Serialisation::Tree);
+    trees.all(|(sum, _)| {
+        let steps = |axis: &usize| inner.iter().position(|a| a == axis).map_or(0, |n| s[n]);
+        sum.axes.iter().all(|axis| steps(axis) == 0)
+    })
+}
+
+/// Several projections: one line of PEs, and loops in time, the last of which is a schedule of the rest.
+fn lines(
+    axes: &Axes,
+    inner: &[usize],
+    inputs: &[(String, Localisation)],
+    sums: &[Serialisation],
+    dependences: &[Vec<i128>],
+) -> Vec<Design> {
+    let n = inner.len();
+    let mut list = Vec::new();
+    if n != 3 {
+        return list;
+    }
+    for row in projections(n).into_iter().filter(|r| weight(r) <= 2) {
+        for outer in 0..n {
+            let loop_row: Vec<i128> = (0..n).map(|k| i128::from(k == outer)).collect();
+            if dependences.iter().any(|e| dot(&loop_row, e) < 0) {
+                continue;
+            }
+            let carried = |e: &&Vec<i128>| dot(&loop_row, e) == 0;
+            let rest: Vec<Vec<i128>> = dependences.iter().filter(carried).cloned().collect();
+            for s in schedules(&rest, n, 1).into_iter().filter(|s| s[outer] == 0) {
+                let rows: Vec<Vec<Int>> = vec![row.clone(), loop_row.clone(), s.clone()];
+                let full = Matrix::from_rows(n, &rows).and_then(|m| m.determinant());
+                let apart = full.is_ok_and(|d| d != 0);
+                if apart
+                    && [&loop_row, &s]
+                        .iter()
+                        .all(|row| together(axes, inner, sums, row))
+                {
+                    list.push(Design {
+                        inputs: inputs.to_vec(),
+                        sums: sums.to_vec(),
+                        allocation: widen(axes, inner, std::slice::from_ref(&row)),
+                        schedule: widen(axes, inner, &[loop_row.clone(), s]),
+                    });
+                }
+            }
+        }
+    }
+    list
+}
+
+fn weight(row: &[i128]) -> usize {
+    row.iter().filter(|c| **c != 0).count()
+}
+
+/// Rows over some iterators as rows over all.
+fn widen(axes: &Axes, inner: &[usize], rows: &[Vec<i128>]) -> Vec<Vec<i128>> {
+    let widen = |row: &Vec<i128>| {
+        let mut wide = vec![0; axes.list.len()];
+        for (axis, c) in inner.iter().zip(row) {
+            wide[*axis] = *c;
+        }
+        wide
+    };
+    rows.iter().map(widen).collect()
+}
+
+/// For every input: it is read, or handed on along a direction of `inner` that leaves its address alone.
+fn localisations(axes: &Axes, inner: &[usize]) -> Vec<Vec<(String, Localisation)>> {
+    let mut all = vec![Vec::new()];
+    let mut done: Vec<&str> = Vec::new();
+    for read in &axes.reads {
+        if done.contains(&read.name.as_str()) {
+            continue;
+        }
+        done.push(&read.name);
+        let mut options = vec![Localisation::Read];
+        // One that is read in several places is handed on if all of them agree.
+        let same: Vec<_> = axes.reads.iter().filter(|r| r.name == read.name).collect();
+        for direction in reuse(inner, &read.matrix) {
+            for sign in [1, -1] {
+                let e: Vec<i128> = direction.iter().map(|c| c * sign).collect();
+                let e = widen(axes, inner, &[e]).remove(0);
+                if same.iter().all(|r| r.ignores(&e)) && axes.sums.len() == 1 {
+                    options.push(Localisation::Forward(e));
+                }
+            }
+        }
+        let longer = all.iter().flat_map(|list: &Vec<(String, Localisation)>| {
+            options.iter().map(|option| {
+                let mut list = list.clone();
+                list.push((read.name.clone(), option.clone()));
+                list
+            })
+        });
+        all = longer.collect();
+    }
+    all
+}
+
+/// Directions over `inner` along which an address does not change: a basis of them, and its small combinations.
+fn reuse(inner: &[usize], matrix: &[Vec<i128>]) -> Vec<Vec<i128>> {
+    let own = |row: &Vec<i128>| -> Vec<Int> { inner.iter().map(|a| row[*a]).collect() };
+    let rows: Vec<Vec<Int>> = matrix.iter().map(own).collect();
+    let kernel = Matrix::from_rows(inner.len(), &rows).and_then(|m| m.kernel());
+    let Ok(basis) = kernel else {
+        return Vec::new();
+    };
+    let combine = |signs: Vec<i128>| -> Vec<i128> {
+        let mut sum = vec![0; inner.len()];
+        for (sign, vector) in signs.iter().zip(&basis) {
+            for (sum, c) in sum.iter_mut().zip(vector) {
+                *sum += sign * c;
+            }
+        }
+        sum
+    };
+    projections(basis.len()).into_iter().map(combine).collect()
+}
+
+fn serialisations(axes: &Axes) -> Vec<Vec<Serialisation>> {
+    let mut all = vec![Vec::new()];
+    for sum in &axes.sums {
+        let mut options = Vec::new();
+        for order in permutations(&sum.axes) {
+            let directions = vectors(order.len(), 1).into_iter();
+            for signs in directions.filter(|signs| signs.iter().all(|s| *s != 0)) {
+                let along = order.iter().zip(signs).map(|(axis, sign)| {
+                    let direction = if sign > 0 {
+                        Direction::Up
+                    } else {
+                        Direction::Down
+                    };
+                    (*axis, direction)
+                });
+                options.push(Serialisation::Along(along.collect()));
+            }
+        }
+        options.push(Serialisation::Tree);
+        let longer = all.iter().flat_map(|list: &Vec<Serialisation>| {
+            options.iter().map(|option| {
+                let mut list = list.clone();
+                list.push(option.clone());
+                list
+            })
+        });
+        all = longer.collect();
+    }
+    all
+}
+
+/// The distances over `inner` that these choices make. None: something depends along an iterator that is left out.
+fn dependences(
+    axes: &Axes,
+    inner: &[usize],
+    inputs: &[(String, Localisation)],
+    sums: &[Serialisation],
+) -> Option<Vec<Vec<i128>>> {
+    let mut all: Vec<Vec<i128>> = Vec::new();
+    for distance in &axes.distances {
+        let mut e = distance.e.clone();
+        e.resize(axes.list.len(), 0);
+        all.push(e);
+    }
+    for (_, localisation) in inputs {
+        if let Localisation::Forward(e) = localisation {
+            all.push(e.clone());
+        }
+    }
+    for sum in sums {
+        if let Serialisation::Along(order) = sum {
+            let mut back = vec![0; axes.list.len()];
+            for (axis, direction) in order {
+                let sign = match direction {
+                    Direction::Up => 1,
+                    Direction::Down => -1,
+                };
+                let mut e = back.clone();
+                e[*axis] = sign;
+                all.push(e);
+                // When the next one goes on, this one is at its beginning again.
+                back[*axis] = sign * (1 - axes.extent(*axis));
+            }
+        }
+    }
+    let mut kept = Vec::new();
+    for e in all {
+        let own: Vec<i128> = inner.iter().map(|a| e[*a]).collect();
+        let left_out = (0..e.len()).any(|a| e[a] != 0 && !inner.contains(&a));
+        if left_out {
+            return None;
+        }
+        if own.iter().any(|c| *c != 0) && !kept.contains(&own) {
+            kept.push(own);
+        }
+    }
+    Some(kept)
+}
+
+impl Design {
+    /// `tile` cuts an iterator of the array into blocks of so many; iterators outside of the array are blocks.
+    pub fn write(
+        &self,
+        axes: &Axes,
+        tile: Option<(usize, i128)>,
+        name: &str,
+        system: &str,
+        mut text: Text,
+    ) -> Mapping {
+        let inside = |axis: usize| {
+            let rows = self.allocation.iter().chain(&self.schedule);
+            rows.clone().any(|row| row[axis] != 0)
+        };
+        let mut blocks = Vec::new();
+        let mut names: Vec<String> = axes.list.iter().map(|a| a.name.clone()).collect();
+        for (axis, own) in axes.list.iter().enumerate() {
+            if axes.is_written_out(axis) {
+                continue;
+            }
+            match tile {
+                Some((cut, size)) if cut == axis => {
+                    let (outer, inner) = text.tile(&own.name, size, true);
+                    blocks.push(NameExpr::name(outer));
+                    names[axis] = inner;
+                }
+                Some(_) | None if !inside(axis) => blocks.push(NameExpr::name(&own.name)),
+                Some(_) | None => {}
+            }
+        }
+        let form = |row: &Vec<i128>| {
+            let names = names.iter().map(String::as_str);
+            let terms: Vec<(i128, &str)> = row.iter().copied().zip(names).collect();
+            combination(&terms)
+        };
+        text.place(PlaceLevel::Block, blocks);
+        let lanes = self.allocation.iter().filter_map(form).collect();
+        text.place(PlaceLevel::Lane, lanes);
+        let time = self.schedule.iter().filter_map(form).collect();
+        text.time(TimeLevel::Step, time);
+        for (input, localisation) in &self.inputs {
+            match localisation {
+                Localisation::Read => text.line(DirectiveKind::Read {
+                    input: input.as_str().into(),
+                }),
+                Localisation::Forward(e) => text.forward(input, e),
+            }
+        }
+        for (sum, order) in axes.sums.iter().zip(&self.sums) {
+            let order = match order {
+                Serialisation::Tree => SumOrder::Tree,
+                Serialisation::Along(list) => {
+                    let named = |(axis, direction): &(usize, Direction)| {
+                        (axes.name(*axis).into(), *direction)
+                    };
+                    SumOrder::Along(list.iter().map(named).collect())
+                }
+            };
+            text.line(DirectiveKind::Sum {
+                var: sum.var.as_str().into(),
+                order,
+            });
+        }
+        text.finish(name, system)
+    }
+
+    /// What was chosen, in words.
+    pub fn choices(&self, axes: &Axes) -> Vec<(&'static str, String)> {
+        let form = |row: &Vec<i128>| {
+            let names = axes.list.iter().map(|a| a.name.as_str());
+            let terms: Vec<(i128, &str)> = row.iter().copied().zip(names).collect();
+            combination(&terms).map_or("0".to_string(), |f| f.to_string())
+        };
+        let list = |rows: &[Vec<i128>]| -> String {
+            let forms: Vec<String> = rows.iter().map(form).collect();
+            forms.join(", ")
+        };
+        let handed_on: Vec<&str> = self
+            .inputs
+            .iter()
+            .filter(|(_, l)| *l != Localisation::Read)
+            .map(|(name, _)| name.as_str())
+            .collect();
+        vec![
+            ("family", "designs".to_string()),
+            ("lanes", list(&self.allocation)),
+            ("steps", list(&self.schedule)),
+            (
+                "inputs",
+                if handed_on.is_empty() {
+                    "read".to_string()
+                } else {
+                    format!("{} handed on", handed_on.join(", "))
+                },
+            ),
+        ]
+    }
+}
+
+/// The iterators that a linear array is made of: the last parallel one, and all of sums; or those of the recurrence.
+pub fn array_axes(axes: &Axes) -> Vec<usize> {
+    let recurrent: Vec<usize> = axes.with_role(Role::Recurrent).collect();
+    let reduced = axes.with_role(Role::Reduced);
+    let reduced: Vec<usize> = reduced.filter(|a| !axes.is_written_out(*a)).collect();
+    let mut inner = recurrent;
+    if inner.is_empty() {
+        inner.extend(axes.with_role(Role::Parallel).last());
+    }
+    inner.extend(reduced);
+    inner
+}

@@ -1,0 +1,267 @@
+//! Many sweeps over a field in the registers of a warp: time is cut into launches of a few sweeps, space into tiles that
+//! overlap as far as these sweeps reach, and the sweeps of a launch follow each other down one axis as a wavefront.
+
+use systola_ir::mapping::{Mapping, NameExpr, PlaceLevel, TimeLevel};
+use systola_lower::kernel::Machine;
+
+use super::axes::{Axes, Role};
+use super::strips::Digits;
+use super::text::{Text, plus, times};
+
+const SWEEPS: [i128; 8] = [1, 2, 3, 4, 6, 8, 10, 12];
+const COLUMNS: [i128; 5] = [1, 2, 4, 6, 8];
+const ROWS: [i128; 6] = [16, 32, 64, 128, 256, 512];
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sweep {
+    pub time: usize,
+    /// The iterator that has the lanes.
+    pub lanes: usize,
+    /// The one that the wavefront runs along, and how far one sweep is behind the other; none in one dimension.
+    pub front: Option<Front>,
+    /// In a launch.
+    pub depth: i128,
+    /// Elements of a lane.
+    pub columns: i128,
+    pub digits: Digits,
+    /// Of the lanes' iterator.
+    pub overlap: (i128, i128),
+    /// What the model of this family thinks, for one step of one point.
+    pub cost: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Front {
+    pub axis: usize,
+    pub lag: i128,
+    /// Rows of a tile and their overlap; none: all rows.
+    pub tile: Option<(i128, (i128, i128))>,
+}
+
+/// The best first.
+pub fn sweeps(axes: &Axes, machine: &Machine) -> Vec<Sweep> {
+    let recurrent: Vec<usize> = axes.with_role(Role::Recurrent).collect();
+    let Some((time, space)) = recurrent.split_first() else {
+        return Vec::new();
+    };
+    let advances = |e: &Vec<i128>| e[*time] > 0 || (e[*time] == 0);
+    let ahead = axes.distances.iter().any(|d| d.e[*time] > 0);
+    if !ahead || !axes.distances.iter().all(|d| advances(&d.e)) || !(1..=2).contains(&space.len()) {
+        return Vec::new();
+    }
+    let lanes = i128::from(machine.lanes(axes.bits));
+    let mut list = Vec::new();
+    let own = space[space.len() - 1];
+    let rows = if space.len() == 2 {
+        Some(space[0])
+    } else {
+        None
+    };
+    for depth in SWEEPS {
+        let Some((lo, hi)) = halo(axes, *time, own, depth) else {
+            continue;
+        };
+        for columns in COLUMNS {
+            for digits in [Digits::Blocked, Digits::Cyclic] {
+                let unit = match digits {
+                    Digits::Blocked => columns,
+                    Digits::Cyclic => 1,
+                };
+                let round = |n: i128| (n + unit - 1) / unit * unit;
+                let overlap = (round(lo), round(hi));
+                let owned = lanes * columns - overlap.0 - overlap.1;
+                if owned <= 0 || (columns == 1 && digits == Digits::Cyclic) {
+                    continue;
+                }
+                for front in fronts(axes, *time, rows, depth) {
+                    let mut sweep = Sweep {
+                        time: *time,
+                        lanes: own,
+                        front,
+                        depth,
+                        columns,
+                        digits,
+                        overlap,
+                        cost: 0.0,
+                    };
+                    sweep.cost = sweep.guess(axes, machine, owned, lanes);
+                    list.push(sweep);
+                }
+            }
+        }
+    }
+    list.sort_by(|a, b| a.cost.total_cmp(&b.cost));
+    list
+}
+
+/// Along the rows: all of them, or tiles.
+fn fronts(axes: &Axes, time: usize, rows: Option<usize>, depth: i128) -> Vec<Option<Front>> {
+    let Some(axis) = rows else {
+        return vec![None];
+    };
+    let Some(overlap) = halo(axes, time, axis, depth) else {
+        return Vec::new();
+    };
+    let mut lag = 0;
+    for d in &axes.distances {
+        let (steps, back) = (d.e[time], -d.e[axis]);
+        if steps > 0 && back > 0 {
+            lag = lag.max((back + steps - 1) / steps);
+        }
+    }
+    let front = |tile| Some(Front { axis, lag, tile });
+    let mut list = vec![front(None)];
+    for size in ROWS.into_iter().filter(|s| *s < axes.extent(axis)) {
+        list.push(front(Some((size, overlap))));
+    }
+    list
+}
+
+/// How far the values of a point reach along an axis within so many sweeps: to lower and to higher indices. None: without
+/// end.
+fn halo(axes: &Axes, time: usize, axis: usize, depth: i128) -> Option<(i128, i128)> {
+    let reach = |sign: i128| -> Option<i128> {
+        // The farthest that is read of each variable, so many sweeps before.
+        let levels = usize::try_from(depth).ok()?;
+        let mut far = vec![vec![0i128; axes.n_vars]; levels];
+        for _ in 0..levels * axes.n_vars + 1 {
+            let mut changed = false;
+            for level in 0..levels {
+                for d in &axes.distances {
+                    let before = level + usize::try_from(d.e[time]).ok()?;
+                    if before < levels {
+                        let reached = far[level][d.sink] + sign * d.e[axis];
+                        if reached > far[before][d.source] {
+                            far[before][d.source] = reached;
+                            changed = true;
+                        }
+                    }
+                }
+            }
+            if !changed {
+                return far.into_iter().flatten().max();
+            }
+        }
+        None
+    };
+    Some((reach(1)?, reach(-1)?))
+}
+
+impl Sweep {
+    /// Instructions for a point and sweep with what is computed twice, and bytes of the field for it.
+    fn guess(&self, axes: &Axes, machine: &Machine, owned: i128, lanes: i128) -> f64 {
+        let mut twice = (lanes * self.columns) as f64 / owned as f64;
+        let mut blocks = (axes.extent(self.lanes) as f64 / owned as f64).ceil();
+        if let Some(front) = &self.front {
+            let (rows, (lo, hi)) = front.tile.unwrap_or((axes.extent(front.axis), (0, 0)));
+            let all = rows + lo + hi + front.lag * (self.depth - 1);
+            twice *= all as f64 / rows as f64;
+            blocks *= (axes.extent(front.axis) as f64 / rows as f64).ceil();
+        }
+        let work = axes.distances.len() as f64 + 1.0;
+        let held = (self.columns * self.depth * 3) as f64;
+        let room = match machine.threads {
+            None => machine.registers as f64 * 1.5,
+            Some(_) => 160.0,
+        };
+        let spilled = (held / room).max(1.0);
+        let (wanted, stream) = match machine.threads {
+            None => (2.0, 12.0),
+            Some(_) => (528.0, 60.0),
+        };
+        let idle = (wanted / blocks).max(1.0);
+        let instructions = work * twice * spilled * idle;
+        let memory = stream * twice / self.depth as f64;
+        instructions.max(memory) + 0.2 * instructions.min(memory)
+    }
+
+    pub fn write(&self, axes: &Axes, name: &str, system: &str, mut text: Text) -> Mapping {
+        let (lo, hi) = self.overlap;
+        let all = text.lanes * self.columns;
+        let owned = all - lo - hi;
+        let time = axes.name(self.time);
+        let (launch, step) = if self.depth > 1 {
+            let (outer, inner) = text.tile(time, self.depth, false);
+            (outer, Some(inner))
+        } else {
+            (time.to_string(), None)
+        };
+        let mut blocks: Vec<NameExpr> = axes
+            .with_role(Role::Parallel)
+            .map(|a| NameExpr::name(axes.name(a)))
+            .collect();
+        let overlap = |(lo, hi): (i128, i128)| (lo > 0 || hi > 0).then_some((lo, hi));
+        let mut row = None;
+        if let Some(front) = &self.front {
+            row = Some(match front.tile {
+                None => axes.name(front.axis).to_string(),
+                Some((rows, halo)) => {
+                    let axis = axes.name(front.axis);
+                    let (outer, inner) = text.tile_by(axis, NameExpr::int(rows), overlap(halo));
+                    blocks.push(NameExpr::name(outer));
+                    inner
+                }
+            });
+        }
+        let axis = axes.name(self.lanes);
+        let (outer, inner) = text.tile_by(axis, NameExpr::int(owned), overlap(self.overlap));
+        blocks.push(NameExpr::name(outer));
+        text.time(TimeLevel::Launch, vec![NameExpr::name(launch)]);
+        text.place(PlaceLevel::Block, blocks);
+        let column = match lo {
+            0 => NameExpr::name(&inner),
+            lo => plus(NameExpr::name(&inner), NameExpr::int(lo)),
+        };
+        let (lane, reg) = match self.digits {
+            Digits::Blocked => (
+                text.digit_of(column.clone(), self.columns, text.lanes, all, false),
+                text.digit_of(column, 1, self.columns, all, false),
+            ),
+            Digits::Cyclic => (
+                text.digit_of(column.clone(), 1, text.lanes, all, true),
+                text.digit_of(column, text.lanes, self.columns, all, true),
+            ),
+        };
+        text.place(PlaceLevel::Lane, vec![lane]);
+        if self.columns > 1 {
+            text.place(PlaceLevel::Reg, vec![reg]);
+        }
+        let mut steps = Vec::new();
+        let lag = self.front.as_ref().map_or(0, |f| f.lag);
+        if let Some(row) = row {
+            let row = NameExpr::name(row);
+            steps.push(match (&step, lag) {
+                (None, _) | (_, 0) => row,
+                (Some(step), 1) => plus(row, NameExpr::name(step)),
+                (Some(step), lag) => plus(row, times(lag, NameExpr::name(step))),
+            });
+        }
+        steps.extend(step.map(NameExpr::name));
+        text.time(TimeLevel::Step, steps);
+        text.finish(name, system)
+    }
+
+    pub fn choices(&self, axes: &Axes) -> Vec<(&'static str, String)> {
+        let rows = match &self.front {
+            None => "1".to_string(),
+            Some(Front { tile: None, .. }) => "all".to_string(),
+            Some(Front {
+                tile: Some((rows, _)),
+                ..
+            }) => rows.to_string(),
+        };
+        vec![
+            ("family", "sweeps".to_string()),
+            ("lanes", axes.name(self.lanes).to_string()),
+            (
+                "registers",
+                match self.digits {
+                    Digits::Blocked => format!("{} neighbours", self.columns),
+                    Digits::Cyclic => format!("{} vectors", self.columns),
+                },
+            ),
+            ("sweeps", self.depth.to_string()),
+            ("rows", rows),
+        ]
+    }
+}

@@ -1,0 +1,46 @@
+//! Exploring.
+
+use super::codes;
+
+codes! { Mistake:
+    NO_DESIGN = "E0670", "there is no design to explore",
+"The explorer writes mappings of a system and lowers each at the given sizes. None of them, and no mapping of the file, is legal and has a
+kernel there. The reason of the first refusal follows the message.
+
+    systola explore wrong.ure --set N=100        where no array of the system can be made at N = 100
+
+Give sizes that the `where` of the system allows, or write a mapping by hand and see what `systola check` says of it.";
+
+    BUDGET_TOO_SMALL = "E0671", "the budget ended before anything was measured",
+"The budget of an exploration covers all of it: lowering candidates, compiling them, verifying and measuring. It ended before the first
+candidate was measured.
+
+    systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --budget 1ms
+
+Give more, as `--budget 30s`, or smaller sizes.";
+
+    UNKNOWN_DESIGN = "E0672", "there is no design of this name",
+"`--explain` takes the name of a candidate or of a mapping of the file. Candidates have their names from the explorer; `--list` shows them.
+
+    systola explore gallery/conv1d/core.ure --set C=1000 --set Q=5 --explain nobody";
+
+    NAME_TAKEN = "E0673", "a mapping of this name is there already",
+"`--save` adds a mapping to the file and changes none that is there.
+
+    systola explore gallery/conv1d/core.ure --set C=1000 --set Q=5 --save sbm
+
+Choose another name. Names are letters, digits and `_`, and do not begin with a digit.";
+
+    NOT_SAVED = "E0674", "the mapping could not be written into the file",
+"`--save` writes a new file beside the old one, reads it again, and only then lets it take the place of the old one, so that a
+file is never left half-written. The message says which of the steps failed; the file is as it was.
+
+Look at the rights of the folder, and whether another program changed the file meanwhile.";
+
+    TUNING_UNUSABLE = "E0675", "the tuning database cannot be read or written in full",
+"What explorations find is kept in `tuning-1.jsonl` in the cache folder, one line for each. Where the file cannot be read or written,
+explorations work, but are not remembered. A line that is not what was written, because a machine lost power or a disk was full, say, is
+passed over.
+
+Choose another folder with `SYSTOLA_CACHE`. The file can be removed at any time: it is then found anew.";
+}

@@ -1,0 +1,371 @@
+//! What explorations found, kept from one process to the next.
+//!
+//! One file in the cache folder, to which every exploration adds one line: a checksum and a record in JSON. Lines are never changed. A
+//! line is written by one call, behind a lock where the file system has locks; what a crash or a full disk left torn does
+//! not have its checksum, is passed over and counted, and the next record starts on a line of its own.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::cache::{CacheOptions, hash_of};
+use crate::error::Error;
+
+/// Raised when records of before can not be read any more: the file has another name then.
+const FORMAT: u32 = 1;
+/// Letters of a checksum.
+const SUM: usize = 16;
+
+/// What a record is about. All of it decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key<'a> {
+    /// The text of the system, without its name.
+    pub system: &'a str,
+    pub sizes: &'a [(String, i128)],
+    pub target: &'a str,
+    /// Everything that tells one device from another: its name, its instructions, its threads.
+    pub device: &'a str,
+    /// Of the compiler that made the kernels.
+    pub version: &'a str,
+}
+
+impl Key<'_> {
+    pub fn hash(&self) -> String {
+        let sizes: Vec<String> = self.sizes.iter().map(|(p, v)| format!("{p}={v}")).collect();
+        let parts = [
+            self.system,
+            &sizes.join(","),
+            self.target,
+            self.device,
+            self.version,
+        ];
+        hash_of(&parts.map(str::as_bytes))
+    }
+}
+
+/// One exploration.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// [`Key::hash`].
+    pub key: String,
+    /// For people who read the file.
+    pub system: String,
+    pub sizes: Vec<(String, i128)>,
+    pub target: String,
+    pub device: String,
+    /// Sizes that are numbers in the kernels; `all` for all.
+    pub fix: Vec<String>,
+    /// Was the search done, or did its time end? Otherwise somebody stopped it.
+    pub complete: bool,
+    /// How many candidates there were, and how long it took.
+    pub candidates: usize,
+    pub seconds: f64,
+    /// The best first.
+    pub designs: Vec<Entry>,
+}
+
+/// One design that was measured and verified.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Entry {
+    /// As the text language writes it.
+    pub mapping: String,
+    /// Stood in the file.
+    pub given: bool,
+    pub taxonomy: String,
+    pub choices: Vec<(String, String)>,
+    /// Seconds.
+    pub predicted: Option<f64>,
+    pub limit: Option<String>,
+    /// Seconds.
+    pub measured: f64,
+    pub samples: usize,
+    pub registers: Option<u32>,
+}
+
+/// The file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tuning {
+    path: PathBuf,
+}
+
+/// What the file holds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Records {
+    /// In the order in which they were written.
+    pub records: Vec<Record>,
+    /// Lines that are not what was written.
+    pub damaged: usize,
+}
+
+impl Tuning {
+    /// In a folder for compiled kernels.
+    pub fn new(cache: &CacheOptions) -> Tuning {
+        Tuning {
+            path: cache.dir.join(format!("tuning-{FORMAT}.jsonl")),
+        }
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Everything that can be read. No file is an empty one.
+    pub fn read(&self) -> Result<Records, Error> {
+        let bytes = match fs::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(source) => return Err(self.failed("read", source)),
+        };
+        let mut found = Records::default();
+        let lines = bytes.split(|b| *b == b'\n');
+        for line in lines.filter(|line| !line.is_empty()) {
+            match decode(line) {
+                Some(record) => found.records.push(record),
+                None => found.damaged += 1,
+            }
+        }
+        Ok(found)
+    }
+
+    /// Adds a record; it is on the disk when this returns.
+    pub fn add(&self, record: &Record) -> Result<(), Error> {
+        let add = || -> io::Result<()> {
+            if let Some(dir) = self.path.parent() {
+                crate::cache::make_dir(dir)?;
+            }
+            let mut options = File::options();
+            let mut file = options
+                .read(true)
+                .append(true)
+                .create(true)
+                .open(&self.path)?;
+            // Without locks two processes still write whole lines, unless one was torn just before.
+            let _ = file.lock();
+            let mut line = encode(record)?;
+            if !ends_a_line(&mut file)? {
+                line.insert(0, b'\n');
+            }
+            file.write_all(&line)?;
+            file.sync_data()
+        };
+        add().map_err(|source| self.failed("write", source))
+    }
+
+    fn failed(&self, action: &'static str, source: io::Error) -> Error {
+        Error::Io {
+            action,
+            path: self.path.clone(),
+            source,
+        }
+    }
+}
+
+fn encode(record: &Record) -> io::Result<Vec<u8>> {
+    let text = serde_json::to_string(record).map_err(io::Error::other)?;
+    Ok(format!("{} {text}\n", sum_of(text.as_bytes())).into_bytes())
+}
+
+fn decode(line: &[u8]) -> Option<Record> {
+    let (sum, text) = line.split_at_checked(SUM)?;
+    let text = text.strip_prefix(b" ")?;
+    if sum != sum_of(text).as_bytes() {
+        return None;
+    }
+    serde_json::from_slice(text).ok()
+}
+
+fn sum_of(text: &[u8]) -> String {
+    hash_of(&[text])[..SUM].to_string()
+}
+
+/// Is the file empty, or its last line whole?
+fn ends_a_line(file: &mut File) -> io::Result<bool> {
+    if file.seek(SeekFrom::End(0))? == 0 {
+        return Ok(true);
+    }
+    file.seek(SeekFrom::End(-1))?;
+    let mut last = [0];
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::time::Duration;
+
+    use super::*;
+
+    fn record(n: usize) -> Record {
+        Record {
+            key: format!("{n:064}"),
+            system: "conv1d".to_string(),
+            sizes: vec![("C".to_string(), 1000), ("Q".to_string(), 5)],
+            target: "cpu".to_string(),
+            device: "a processor".to_string(),
+            fix: vec!["Q".to_string()],
+            complete: true,
+            candidates: 7,
+            seconds: 1.5,
+            designs: vec![Entry {
+                mapping: "mapping a of conv1d {\n  lane = c;\n}\n".to_string(),
+                given: false,
+                taxonomy: "SBM".to_string(),
+                choices: vec![("lanes".to_string(), "c".to_string())],
+                predicted: Some(1e-4),
+                limit: None,
+                measured: 0.1 + 0.2,
+                samples: 9,
+                registers: Some(17),
+            }],
+        }
+    }
+
+    fn fresh() -> (tempfile::TempDir, Tuning) {
+        let dir = tempfile::tempdir().unwrap();
+        let tuning = Tuning::new(&CacheOptions::new(dir.path().join("deep/inside")));
+        (dir, tuning)
+    }
+
+    #[test]
+    fn what_is_added_is_read() {
+        let (_dir, tuning) = fresh();
+        assert_eq!(tuning.read().unwrap(), Records::default());
+        for n in 0..3 {
+            tuning.add(&record(n)).unwrap();
+        }
+        let found = tuning.read().unwrap();
+        assert_eq!(found.records, [record(0), record(1), record(2)]);
+        assert_eq!(found.damaged, 0);
+    }
+
+    #[test]
+    fn a_torn_record_hurts_no_other() {
+        let (_dir, tuning) = fresh();
+        tuning.add(&record(0)).unwrap();
+        let first = fs::metadata(tuning.path()).unwrap().len();
+        tuning.add(&record(1)).unwrap();
+        let whole = fs::read(tuning.path()).unwrap();
+        for end in first..whole.len() as u64 {
+            fs::write(tuning.path(), &whole[..end as usize]).unwrap();
+            let found = tuning.read().unwrap();
+            let torn = end > first && end < whole.len() as u64 - 1;
+            assert_eq!(found.damaged, usize::from(torn), "cut at {end}");
+            tuning.add(&record(2)).unwrap();
+            let found = tuning.read().unwrap();
+            assert_eq!(found.records.last(), Some(&record(2)), "cut at {end}");
+            assert_eq!(found.records[0], record(0));
+        }
+    }
+
+    #[test]
+    fn changed_bytes_are_seen() {
+        let (_dir, tuning) = fresh();
+        tuning.add(&record(0)).unwrap();
+        tuning.add(&record(1)).unwrap();
+        let whole = fs::read(tuning.path()).unwrap();
+        for at in (0..whole.len() / 2).step_by(7) {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1;
+            fs::write(tuning.path(), &bytes).unwrap();
+            let found = tuning.read().unwrap();
+            assert_eq!(found.records.last(), Some(&record(1)), "at {at}");
+            assert!(found.damaged >= 1, "at {at}");
+        }
+    }
+
+    #[test]
+    fn keys_differ_in_every_part() {
+        let sizes = |n| vec![("N".to_string(), n)];
+        let (one, two) = (sizes(1), sizes(2));
+        let key = Key {
+            system: "s",
+            sizes: &one,
+            target: "cpu",
+            device: "d",
+            version: "1",
+        };
+        let mut hashes = vec![
+            key.hash(),
+            Key {
+                system: "t",
+                ..key.clone()
+            }
+            .hash(),
+            Key {
+                sizes: &two,
+                ..key.clone()
+            }
+            .hash(),
+            Key {
+                target: "cuda",
+                ..key.clone()
+            }
+            .hash(),
+            Key {
+                device: "e",
+                ..key.clone()
+            }
+            .hash(),
+            Key {
+                version: "2",
+                ..key.clone()
+            }
+            .hash(),
+        ];
+        hashes.sort();
+        hashes.dedup();
+        assert_eq!(hashes.len(), 6);
+    }
+
+    /// Not a test of its own: what the processes below run.
+    #[test]
+    fn adds_without_end_if_it_is_asked_to() {
+        let Some(dir) = std::env::var_os("SYSTOLA_TEST_TUNING") else {
+            return;
+        };
+        let tuning = Tuning::new(&CacheOptions::new(dir));
+        for n in 0.. {
+            tuning.add(&record(n)).unwrap();
+        }
+    }
+
+    #[test]
+    fn processes_that_are_killed_leave_it_usable() {
+        let dir = tempfile::tempdir().unwrap();
+        let tuning = Tuning::new(&CacheOptions::new(dir.path()));
+        let start = || {
+            Command::new(std::env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "tuning::tests::adds_without_end_if_it_is_asked_to",
+                ])
+                .env("SYSTOLA_TEST_TUNING", dir.path())
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap()
+        };
+        for round in 0..3 {
+            let mut both = [start(), start()];
+            // Until both had time to write.
+            let before = tuning.read().unwrap().records.len();
+            for _ in 0..500 {
+                std::thread::sleep(Duration::from_millis(10));
+                if tuning.read().unwrap().records.len() >= before + 20 {
+                    break;
+                }
+            }
+            for child in &mut both {
+                child.kill().unwrap();
+                child.wait().unwrap();
+            }
+            let found = tuning.read().unwrap();
+            assert!(found.records.len() >= before + 20, "round {round}");
+            tuning.add(&record(7)).unwrap();
+            assert_eq!(tuning.read().unwrap().records.last(), Some(&record(7)));
+            assert!(found.damaged <= 2 * (round + 1));
+        }
+    }
+}
