@@ -1,11 +1,12 @@
 //! How well the model ranks: predicts and measures many mappings of one system on this processor.
 //!
 //! ```text
-//! cargo run --release -p systola-explore --example rank -- FILE SIZE=VALUE… [--fix NAME,NAME] [--threads N] [--keep TIMES] [--again] [--terms MAPPING]
+//! cargo run --release -p systola-explore --example rank -- FILE SIZE=VALUE… [--fix NAME,NAME] [--threads N] [--keep TIMES] [--again] [--terms MAPPING] [--space N]
 //! ```
 //!
 //! In a mapping of FILE, `<a|b|c>` stands for alternatives: all combinations are mappings of their own. `--keep` names a file of measured times that is
 //! read, if it is there, and written: what is in it is not measured again, but with `--again`, where the lesser time counts. `--terms` prints the terms of mappings whose name contains this.
+//! `--space` takes N of the explorer's candidates for the first system of the file, evenly spread over all, in place of its mappings.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -19,6 +20,8 @@ use systola::rt::{CacheOptions, HostArray};
 use systola::{CpuOptions, Fix, RunOptions, View, ViewMut, lower};
 use systola_explore::calibrate::{Subject, load};
 use systola_explore::model::{Device, Prediction, Source, predict};
+use systola_explore::problem::Problem;
+use systola_explore::space::candidates;
 
 struct Arguments {
     file: String,
@@ -28,6 +31,7 @@ struct Arguments {
     keep: Option<String>,
     again: bool,
     terms: Option<String>,
+    space: Option<usize>,
 }
 
 fn arguments() -> Result<Arguments, Box<dyn Error>> {
@@ -39,6 +43,7 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
         keep: None,
         again: false,
         terms: None,
+        space: None,
     };
     let mut list = std::env::args().skip(1);
     while let Some(argument) = list.next() {
@@ -47,6 +52,7 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
             "--fix" => found.fix = value()?.split(',').map(str::to_string).collect(),
             "--threads" => found.threads = value()?.parse()?,
             "--keep" => found.keep = Some(value()?),
+            "--space" => found.space = Some(value()?.parse()?),
             "--again" => found.again = true,
             "--terms" => found.terms = Some(value()?),
             _ => match argument.split_once('=') {
@@ -134,7 +140,24 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut rows: Vec<(String, Prediction, f64)> = Vec::new();
     let (mut predicting, mut lowering) = (0.0, 0.0);
-    for mapping in &module.mappings {
+    let mappings = match (arguments.space, module.systems.first()) {
+        (Some(n), Some(system)) => {
+            let problem = Problem {
+                module: &module,
+                system,
+                sizes: arguments.sizes.clone(),
+                fix: fix.clone(),
+                machine: options.machine(),
+            };
+            let all = candidates(&problem);
+            let step = (all.len() / n.max(1)).max(1);
+            println!("{} candidates, every {step}th of them", all.len());
+            let some = all.into_iter().step_by(step).take(n);
+            some.map(|candidate| candidate.mapping).collect()
+        }
+        (Some(_) | None, _) => module.mappings.clone(),
+    };
+    for mapping in &mappings {
         let start = std::time::Instant::now();
         let lowered = match lower(&module, mapping, &arguments.sizes, &fix, &options.machine()) {
             Ok(lowered) => lowered,

@@ -77,13 +77,15 @@ fn turns(n: i64, sampling: Sampling, ends: i64, between: i64) -> Vec<(i64, f64)>
     if sampling == Sampling::Everything || n <= between + 2 * ends {
         return (0..n).map(|turn| (turn, 1.0)).collect();
     }
-    let rest = n - 2 * ends;
+    // Wide enough for any number of turns.
+    let rest = i128::from(n - 2 * ends);
     let mut list: Vec<(i64, f64)> = (0..ends).map(|turn| (turn, 1.0)).collect();
-    for k in 0..between {
-        let (from, to) = (rest * k / between, rest * (k + 1) / between);
+    let parts = i128::from(between);
+    for k in 0..parts {
+        let (from, to) = (rest * k / parts, rest * (k + 1) / parts);
         // Far from the ends, and not always at the same distance, since addresses are aligned to powers of two.
         let at = from + (to - from) * (3 + 3 * k % 5) / 10;
-        list.push((ends + at, (to - from) as f64));
+        list.push((ends + at as i64, (to - from) as f64));
     }
     list.extend((n - ends..n).map(|turn| (turn, 1.0)));
     list
@@ -108,7 +110,7 @@ impl HostWalk<'_, '_> {
                 Host::For { var, lo, hi, body } => {
                     let lo = self.values(lo)?.into_iter().max().unwrap_or(0);
                     let hi = self.values(hi)?.into_iter().min().unwrap_or(0);
-                    for (turn, times) in turns((hi - lo).max(0), self.sampling, 2, 2) {
+                    for (turn, times) in turns(hi.saturating_sub(lo), self.sampling, 2, 2) {
                         self.point[var.index()] = lo + turn;
                         self.steps(body, weight * times)?;
                     }
@@ -162,6 +164,9 @@ pub fn bounds(lo: &[Linear], hi: &[Linear], point: &[i64]) -> Result<(i64, i64),
     Ok((lo, hi))
 }
 
+/// Elements from lane to lane: a multiple of all lines, banks and pages.
+const MOST_STEP: i64 = 1 << 40;
+
 /// By where in a line an access begins: its work, and how often that happened.
 type ByAlignment = Vec<Option<(Tally, f64)>>;
 
@@ -202,7 +207,7 @@ impl<'c, 'p> Walk<'c, 'p> {
         let mut blocks = 1.0;
         for range in &self.code.grid {
             let (lo, hi) = bounds(&range.lo, &range.hi, &self.point)?;
-            let n = (hi - lo).max(0);
+            let n = hi.saturating_sub(lo).max(0);
             blocks *= n as f64;
             axes.push((range.var, lo, n));
         }
@@ -330,6 +335,8 @@ impl<'c, 'p> Walk<'c, 'p> {
         if let Some((_, times)) = &mut known[alignment as usize] {
             *times += weight;
         } else {
+            // Far lanes are as far apart as the furthest that can still be told apart.
+            let step = step.clamp(-MOST_STEP, MOST_STEP);
             let last = (access.lanes as i64 - 1) * step;
             // High enough that no lane is below zero.
             let base = alignment + period * (last.abs() / period + 1);
@@ -359,7 +366,7 @@ impl<'c, 'p> Walk<'c, 'p> {
             }
             if self.is_on(access)? {
                 let position = access.position.eval(&self.point).ok_or(Overflow)?;
-                let at = position.max(0) as u64 * access.bytes;
+                let at = (position.max(0) as u64).saturating_mul(access.bytes);
                 self.touches.push((lane, at));
             }
         }
@@ -367,9 +374,11 @@ impl<'c, 'p> Walk<'c, 'p> {
     }
 }
 
+/// Turns of a loop.
 pub fn turns_of(lo: i64, hi: i64, step: i64) -> i64 {
     let step = step.max(1);
-    ((hi - lo).max(0) + step - 1) / step
+    let range = hi.saturating_sub(lo).max(0);
+    range / step + i64::from(range % step != 0)
 }
 
 #[cfg(test)]

@@ -240,7 +240,7 @@ pub fn middle(census: &Census<'_>, n: usize) -> Result<Vec<i64>, Error> {
     }
     for range in &code.grid {
         let (lo, hi) = bounds(&range.lo, &range.hi, &point)?;
-        point[range.var] = lo + (hi - lo).max(0) / 2;
+        point[range.var] = lo + hi.saturating_sub(lo).max(0) / 2;
     }
     Ok(point)
 }

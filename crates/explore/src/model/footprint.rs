@@ -104,7 +104,7 @@ impl<'c, 'p> Footprint<'c, 'p> {
         let mut grid = Vec::new();
         for range in &code.grid {
             let (lo, hi) = bounds(&range.lo, &range.hi, &point)?;
-            grid.push((range.var, lo, (hi - lo).max(0)));
+            grid.push((range.var, lo, hi.saturating_sub(lo).max(0)));
         }
         let mut ranges: Vec<(i64, i64)> = point.into_iter().map(|v| (v, v)).collect();
         if let Some(lane) = code.lane {
@@ -153,7 +153,7 @@ impl<'c, 'p> Footprint<'c, 'p> {
     /// Binds the axes from one on to all of their blocks.
     fn all_blocks_from(&mut self, axis: usize) {
         for (var, lo, n) in &self.grid[axis..] {
-            self.ranges[*var] = (*lo, lo + (n - 1).max(0));
+            self.ranges[*var] = (*lo, lo.saturating_add((n - 1).max(0)));
         }
         self.number_blocks();
     }
@@ -241,14 +241,14 @@ impl<'c, 'p> Footprint<'c, 'p> {
             return Traffic::default();
         };
         let before = self.ranges[*var];
-        let n = turns_of(lo, hi + 1, *step);
+        let n = turns_of(lo, hi.saturating_add(1), *step);
         let middle = lo + n / 2 * step;
         self.ranges[*var] = (middle, middle);
         let one = self.touched(body, capacity);
         let sum = if one.room > capacity.bytes {
             Traffic::default().plus(self.fill(body, capacity), n as f64)
         } else {
-            self.ranges[*var] = (middle, middle + step);
+            self.ranges[*var] = (middle, middle.saturating_add(*step));
             let more = self.touched(body, capacity).traffic.beyond(one.traffic);
             one.traffic.plus(more, (n - 1) as f64)
         };
@@ -352,7 +352,8 @@ impl<'c, 'p> Footprint<'c, 'p> {
             } else {
                 0
             };
-            let (from, to) = (from.max(*lo), (to + wide).min(lo + extent - 1));
+            let end = lo.saturating_add(extent - 1);
+            let (from, to) = (from.max(*lo), to.saturating_add(wide).min(end));
             if from > to {
                 return;
             }

@@ -1,0 +1,161 @@
+//! The model on small systems whose numbers can be worked out by hand.
+
+use std::collections::BTreeMap;
+
+use systola_driver::{Fix, Machine, load, lower};
+use systola_explore::model::code::Lanes;
+use systola_explore::model::count::{Census, Sampling};
+use systola_explore::model::footprint::{Cache, Footprint};
+use systola_explore::model::tally::Quantity;
+use systola_explore::model::{Cpu, Device, Error, predict};
+use systola_ir::kernel::Program;
+
+const CONV2D: &str = "
+system conv2d(R, C, H, Q) where R >= 1, C >= 1, H >= 1, Q >= 1 {
+  input x[R + H - 1, C + Q - 1]: f32;
+  input w[H, Q]: f32;
+  index r in 0..R, c in 0..C;
+  var Z: f32 reorderable = reduce(+, p in 0..H, q in 0..Q, x[r + p, c + q] * w[p, q]);
+  output z[R, C]: f32 = Z at [r, c];
+}
+mapping rows of conv2d {
+  tile r by 4 as (br, rr);
+  tile c by 2*L as (bc, cc);
+  block = (br, bc);
+  lane = cc % L;
+  reg = (rr, cc / L);
+  time = (q, p);
+  sum Z along (p, q);
+}
+mapping narrow of conv2d {
+  tile c by L as (bc, cc);
+  block = (r, bc);
+  lane = cc;
+  time = (q, p);
+  sum Z along (p, q);
+}";
+
+fn machine() -> Machine {
+    Machine {
+        vector_bytes: 64,
+        most_lanes: 64,
+        registers: 32,
+        code_budget: 2500,
+        threads: None,
+    }
+}
+
+/// The program of a mapping, with the given sizes in it as numbers, and its sizes.
+fn program(name: &str, sizes: &[(&str, i128)], fix: &[&str]) -> (Program, Vec<i128>) {
+    let module = load(CONV2D).unwrap();
+    let mapping = module.mappings.iter().find(|m| m.name == name).unwrap();
+    let sizes: BTreeMap<String, i128> = sizes.iter().map(|(n, v)| (n.to_string(), *v)).collect();
+    let fix = Fix::Names(fix.iter().map(ToString::to_string).collect());
+    let lowered = lower(&module, mapping, &sizes, &fix, &machine()).unwrap();
+    let params = lowered.program.params.iter();
+    let values = params.map(|p| sizes[&p.name]).collect();
+    (lowered.program, values)
+}
+
+const VECTORS: Lanes = Lanes::Vectors { bytes: 64 };
+
+#[test]
+fn sums_and_loads_are_those_of_the_mapping() {
+    let sizes = [("R", 64), ("C", 320), ("H", 3), ("Q", 3)];
+    let (program, values) = program("rows", &sizes, &["H", "Q"]);
+    let census = Census::take(&program, &values, VECTORS, Sampling::Everything).unwrap();
+    let blocks = (64 / 4 * 320 / 32) as f64;
+    let tally = &census.total;
+    assert_eq!(tally[Quantity::Blocks], blocks);
+    // Nine products for each of eight vectors; a tile of 4 rows reads 6, at three positions of each of two vectors.
+    assert_eq!(tally[Quantity::FloatOps], 9.0 * 8.0 * blocks);
+    assert_eq!(tally[Quantity::VectorLoads], 6.0 * 3.0 * 2.0 * blocks);
+    assert_eq!(tally[Quantity::VectorStores], 8.0 * blocks);
+    // A row of x has 322 elements, so that hardly any vector begins at a line.
+    let split = tally[Quantity::SplitLoads] / tally[Quantity::VectorLoads];
+    assert!((0.9..1.0).contains(&split), "{split}");
+}
+
+#[test]
+fn samples_are_near_the_whole() {
+    for name in ["rows", "narrow"] {
+        for fix in [&["H", "Q"][..], &[]] {
+            let sizes = [("R", 130), ("C", 700), ("H", 5), ("Q", 31)];
+            let (program, values) = program(name, &sizes, fix);
+            let take = |sampling| Census::take(&program, &values, VECTORS, sampling).unwrap();
+            let (all, some) = (take(Sampling::Everything), take(Sampling::Some));
+            for quantity in [
+                Quantity::Blocks,
+                Quantity::Arithmetic,
+                Quantity::Loads,
+                Quantity::Stores,
+                Quantity::GlobalSectors,
+                Quantity::VectorLoads,
+                Quantity::SplitLoads,
+            ] {
+                let (all, some) = (all.total[quantity], some.total[quantity]);
+                let off = (some / all - 1.0).abs();
+                assert!(off < 0.06, "{name} {fix:?}: {quantity:?} {some} for {all}");
+            }
+        }
+    }
+}
+
+#[test]
+fn each_cache_gets_what_does_not_fit_into_it() {
+    let sizes = [("R", 1024), ("C", 1000), ("H", 3), ("Q", 3)];
+    let (program, values) = program("narrow", &sizes, &["H", "Q"]);
+    let census = Census::take(&program, &values, VECTORS, Sampling::Some).unwrap();
+    let mut footprint = Footprint::new(&census.codes[0], &[], 64.0).unwrap();
+    let mut read = |bytes: f64| {
+        let traffic = footprint.of_launch(Cache { bytes, ways: 0.0 });
+        assert!((traffic.written / 4096000.0 - 1.0).abs() < 0.1);
+        traffic.read / (1026.0 * 1002.0 * 4.0)
+    };
+    // Everything once; three rows are kept from row to row; each row comes three times.
+    assert!((read(1e9) - 1.0).abs() < 0.1);
+    assert!((read(40e3) - 1.0).abs() < 0.1, "{}", read(40e3));
+    let without = read(4e3);
+    assert!((2.8..5.5).contains(&without), "{without}");
+}
+
+#[test]
+fn a_tile_is_predicted_faster_than_a_row() {
+    let device = Device::Cpu(Cpu::default());
+    let seconds = |name: &str| {
+        let sizes = [("R", 1024), ("C", 1024), ("H", 9), ("Q", 9)];
+        let (program, values) = program(name, &sizes, &["H", "Q"]);
+        let prediction = predict(&program, &values, &device).unwrap();
+        assert!(prediction.terms.iter().any(|t| t.name == prediction.limit));
+        assert!(prediction.utilisation > 0.9 && prediction.utilisation <= 1.0);
+        let needed = 2.0 * 81.0 * 1024.0 * 1024.0;
+        let redundancy = prediction.redundancy(needed);
+        assert!((0.9..1.1).contains(&redundancy), "{redundancy}");
+        prediction.seconds
+    };
+    let (rows, narrow) = (seconds("rows"), seconds("narrow"));
+    assert!(2.0 * rows < narrow, "{rows} {narrow}");
+}
+
+#[test]
+fn wrong_sizes_are_refused() {
+    let sizes = [("R", 64), ("C", 64), ("H", 3), ("Q", 3)];
+    let (program, values) = program("rows", &sizes, &["H", "Q"]);
+    let device = Device::Cpu(Cpu::default());
+    let given = predict(&program, &values[..3], &device).unwrap_err();
+    assert_eq!(
+        given,
+        Error::Sizes {
+            expected: 4,
+            given: 3
+        }
+    );
+    let mut other = values.clone();
+    other[2] = 5;
+    let fixed = predict(&program, &other, &device).unwrap_err();
+    assert!(matches!(fixed, Error::Fixed { .. }), "{fixed}");
+    let mut large = values;
+    large[0] = i128::from(i64::MAX);
+    large[1] = i128::from(i64::MAX);
+    assert_eq!(predict(&program, &large, &device), Err(Error::TooLarge));
+}
