@@ -44,7 +44,7 @@ pub fn sweeps(axes: &Axes, machine: &Machine) -> Vec<Sweep> {
     let Some((time, space)) = recurrent.split_first() else {
         return Vec::new();
     };
-    let advances = |e: &Vec<i128>| e[*time] > 0 || (e[*time] == 0);
+    let advances = |e: &Vec<i128>| e[*time] >= 0;
     let ahead = axes.distances.iter().any(|d| d.e[*time] > 0);
     if !ahead || !axes.distances.iter().all(|d| advances(&d.e)) || !(1..=2).contains(&space.len()) {
         return Vec::new();
