@@ -34,6 +34,19 @@ pub struct Candidate {
     pub choices: Vec<(&'static str, String)>,
 }
 
+impl Candidate {
+    /// Is it this mapping, but for its name and the order of its lines?
+    pub fn says_the_same(&self, other: &Mapping) -> bool {
+        let lines = |mapping: &Mapping| -> Vec<String> {
+            let lines = mapping.directives.iter().map(ToString::to_string);
+            let mut lines: Vec<String> = lines.collect();
+            lines.sort();
+            lines
+        };
+        self.mapping.system == other.system && lines(&self.mapping) == lines(other)
+    }
+}
+
 /// So many of a family are looked at, at most.
 const MOST: usize = 3000;
 

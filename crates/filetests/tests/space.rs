@@ -127,10 +127,18 @@ fn the_design_with_a_stride_is_enumerated() {
     assert!(contains(&designs(&problem, 2), &module.mappings[0]));
 }
 
+/// A file, a system, its sizes, and which of them are fixed.
+type Case = (
+    &'static str,
+    &'static str,
+    &'static [(&'static str, i128)],
+    &'static [&'static str],
+);
+
 /// Every candidate for machines is text that is read back as it is, and nearly all are legal and have kernels.
 #[test]
 fn candidates_are_texts_that_are_accepted() {
-    let cases: [(&str, &str, &[(&str, i128)], &[&str]); 5] = [
+    let cases: [Case; 5] = [
         (
             "conv1d/core.ure",
             "conv1d",

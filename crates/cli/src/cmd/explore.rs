@@ -15,6 +15,7 @@ use systola_explore::report::{Ended, Outcome as Explored};
 use systola_explore::session::{self, Event, Options};
 use systola_explore::space::{Candidate, candidates};
 use systola_ir::codes::{explore as codes, run as run_codes};
+use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, Span};
 
@@ -409,19 +410,18 @@ impl<'a> Task<'a> {
     }
 }
 
-/// The mappings of a system that its file has, and those of the space.
+/// The mappings of a system that its file has, and those of the space that it has not.
 pub fn all_candidates(problem: &Problem<'_>) -> Vec<(Candidate, bool)> {
     let own = problem.module.mappings.iter();
-    let own = own.filter(|m| m.system == problem.system.name);
-    let own = own.map(|mapping| {
-        let candidate = Candidate {
-            mapping: mapping.clone(),
-            choices: Vec::new(),
-        };
-        (candidate, true)
+    let own: Vec<&Mapping> = own.filter(|m| m.system == problem.system.name).collect();
+    let is_new = |found: &Candidate| !own.iter().any(|m| found.says_the_same(m));
+    let found = candidates(problem).into_iter().filter(is_new);
+    let given = own.iter().map(|mapping| Candidate {
+        mapping: (*mapping).clone(),
+        choices: Vec::new(),
     });
-    let found = candidates(problem).into_iter().map(|c| (c, false));
-    own.chain(found).collect()
+    let given = given.map(|candidate| (candidate, true));
+    given.chain(found.map(|c| (c, false))).collect()
 }
 
 impl Answer<'_> {

@@ -94,6 +94,7 @@ pub fn cost(axes: &Axes, machine: &Machine, tiling: &Tiling) -> f64 {
     let rolled = match tiling.unroll {
         Unroll::Auto => 1.0,
         Unroll::All => 0.99,
+        Unroll::Outermost => 0.995,
         Unroll::Innermost => 1.005,
     };
     let idle_lanes = lanes / tiling.lanes() as f64;
@@ -152,7 +153,9 @@ fn loads_of(
         let innermost = reduced.last() == Some(&axis);
         let written_out = match tiling.unroll {
             Unroll::All => true,
-            Unroll::Innermost | Unroll::Auto => innermost && axes.list[axis].constant,
+            Unroll::Innermost | Unroll::Outermost | Unroll::Auto => {
+                innermost && axes.list[axis].constant
+            }
         };
         written_out || tiling.skew.iter().any(|(p, _)| *p == axis)
     };

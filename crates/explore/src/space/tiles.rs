@@ -66,6 +66,8 @@ pub enum Unroll {
     All,
     /// The innermost one; the others are loops.
     Innermost,
+    /// The outermost one; the others as the compiler thinks.
+    Outermost,
 }
 
 /// Which blocks follow each other.
@@ -240,13 +242,15 @@ impl Tiling {
             let own: Vec<&str> = own.map(|a| axes.name(*a)).collect();
             text.sum(&sum.var, &own);
         }
+        let first = steps.iter().position(|(_, is_sum)| *is_sum);
         let last = steps.len().saturating_sub(1);
         for (n, (step, is_sum)) in steps.iter().enumerate() {
             match self.unroll {
                 Unroll::All if *is_sum => text.unroll(step, None),
                 Unroll::Innermost if *is_sum && n == last => text.unroll(step, None),
                 Unroll::Innermost if *is_sum => text.unroll(step, Some(1)),
-                Unroll::Auto | Unroll::All | Unroll::Innermost => {}
+                Unroll::Outermost if *is_sum && Some(n) == first => text.unroll(step, None),
+                Unroll::Auto | Unroll::All | Unroll::Innermost | Unroll::Outermost => {}
             }
         }
         text.finish(name, system)
@@ -292,6 +296,7 @@ impl Tiling {
                     Unroll::Auto => "as it fits",
                     Unroll::All => "all",
                     Unroll::Innermost => "innermost",
+                    Unroll::Outermost => "outermost",
                 }
                 .to_string(),
             ),

@@ -229,7 +229,7 @@ fn vary(axes: &Axes, machine: &Machine, tiling: Tiling, all: &mut Vec<Tiling>) {
             unrolls.push(Unroll::All);
         }
         if reduced.len() > 1 {
-            unrolls.push(Unroll::Innermost);
+            unrolls.extend([Unroll::Outermost, Unroll::Innermost]);
         }
     }
     let blocks = tiling.splits.iter().filter(|s| s.rest == Rest::Block);
