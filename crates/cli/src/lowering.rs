@@ -164,8 +164,8 @@ pub fn scope_text(lowered: &Lowered) -> String {
         Scope::GivenSizes(why) => format!("for {} only: {why}", fixed.join(", ")),
         Scope::AllSizes if fixed.is_empty() => "for all sizes".to_string(),
         Scope::AllSizes if fixed.len() == params.len() => {
-            format!("for {} only, as --fix asks", fixed.join(", "))
+            format!("for {} only, which are fixed", fixed.join(", "))
         }
-        Scope::AllSizes => format!("for all sizes with {}, as --fix asks", fixed.join(", ")),
+        Scope::AllSizes => format!("for all sizes with {} fixed", fixed.join(", ")),
     }
 }

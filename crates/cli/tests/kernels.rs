@@ -86,9 +86,15 @@ fn a_kernel_says_for_which_sizes_it_is() {
         assert!(out.contains(text), "{text} in\n{out}");
     };
     says(&[], ") for all sizes\n");
-    says(&["--fix", "Q"], ") for all sizes with Q = 3, as --fix asks");
-    says(&["--fix", "C,Q"], ") for C = 20, Q = 3 only, as --fix asks");
-    says(&["--fix", "all"], ") for C = 20, Q = 3 only, as --fix asks");
+    says(&["--fix", "Q"], ") for all sizes with Q = 3 fixed");
+    says(
+        &["--fix", "C,Q"],
+        ") for C = 20, Q = 3 only, which are fixed",
+    );
+    says(
+        &["--fix", "all"],
+        ") for C = 20, Q = 3 only, which are fixed",
+    );
     let (out, _) = check(&run("gallery/conv2d/core.ure", "sbm", "kernel"), 0);
     assert!(out.contains(" only: "), "the reason is told\n{out}");
 }

@@ -4,8 +4,8 @@
 //! where a measurement is doubtful, and knows when to stop. A strategy sees predicted and measured times, never a clock: given
 //! the same times it makes the same choices.
 //!
-//! **Doubtful measurements.** The time of a candidate is the median of its samples. Where that is more than [`DOUBT`] above the
-//! fastest of them, something disturbed the runs: it is measured again, at most [`AGAIN`] times, and all samples count.
+//! **Doubtful measurements.** The time of a candidate is the median of its samples. Where that is more than `DOUBT` above the
+//! fastest of them, something disturbed the runs: it is measured again, at most `AGAIN` times, and all samples count.
 //!
 //! **Little time.** A search that begins within its budget measures at least one candidate.
 

@@ -6,7 +6,7 @@
 //! * [`tiles`]: results stay, in tiles of registers, lanes and warps;
 //! * [`strips`]: a recurrence on a line of PEs, block after block;
 //! * [`sweeps`]: many sweeps over a field, in registers, with tiles that overlap;
-//! * [`designs`]: the allocations and linear schedules of the literature, whole or in blocks.
+//! * [`mod@designs`]: the allocations and linear schedules of the literature, whole or in blocks.
 
 use std::collections::HashSet;
 

@@ -228,7 +228,8 @@ fn the_fastest_is_found_and_verified_in_both_ways() {
 #[test]
 fn wrong_results_disqualify() {
     check("other", Sabotage::Small, Fix::Nothing, Some("z[0]"));
-    check("fast", Sabotage::OneElement, Fix::Nothing, Some("z[1234]"));
+    // Held against the first that passes, which is the one that the model puts first.
+    check("other", Sabotage::OneElement, Fix::Nothing, Some("z[1234]"));
     check(
         "fast",
         Sabotage::Nothing,

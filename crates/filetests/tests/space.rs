@@ -127,6 +127,58 @@ fn the_design_with_a_stride_is_enumerated() {
     assert!(contains(&designs(&problem, 2), &module.mappings[0]));
 }
 
+/// The best mappings that were written by hand for processors are in the space, under other names.
+#[test]
+fn what_was_written_by_hand_is_found() {
+    let filter = |r: i128, k: i128| [("R", r), ("C", r), ("H", k), ("Q", k)];
+    let find = |file: &str, system: &str, sizes: &[(&str, i128)], fix: &[&str], gpu, name: &str| {
+        let module = read(file);
+        let fix = Fix::Names(fix.iter().map(|n| (*n).to_string()).collect());
+        let machine = if gpu { cuda_machine() } else { machine() };
+        let problem = problem(&module, system, sizes, fix, machine);
+        let wanted = module.mappings.iter().find(|m| m.name == name).unwrap();
+        let list = candidates(&problem);
+        let at = list.iter().position(|c| c.says_the_same(wanted));
+        println!("{name}: {at:?} of {}", list.len());
+        assert!(at.is_some(), "{file}: {name}");
+    };
+    let core = "conv2d/core.ure";
+    find(
+        core,
+        "conv2d",
+        &filter(4096, 5),
+        &["H", "Q"],
+        false,
+        "small",
+    );
+    find(
+        core,
+        "conv2d",
+        &filter(4096, 9),
+        &["H", "Q"],
+        false,
+        "tiles",
+    );
+    let line = [("C", 1 << 24), ("Q", 64)];
+    find("conv1d/core.ure", "conv1d", &line, &["Q"], false, "taps");
+    find("conv1d/core.ure", "conv1d", &line, &["Q"], true, "quads");
+    let cube = [("N", 1024), ("M", 1024), ("K", 1024)];
+    let matmul = "linear-algebra/matmul_core.ure";
+    find(matmul, "matmul", &cube, &[], false, "panel");
+    let words = [("N", 8192), ("M", 8192)];
+    let strips = "string/edit_distance_strips.ure";
+    find(strips, "edit_distance", &words, &[], false, "six");
+    let field = [("T", 100), ("N", 2048), ("M", 2048)];
+    find(
+        "stencil/heat2d.ure",
+        "heat2d",
+        &field,
+        &[],
+        false,
+        "vectors",
+    );
+}
+
 /// A file, a system, its sizes, and which of them are fixed.
 type Case = (
     &'static str,

@@ -39,6 +39,7 @@ use crate::system::Axis;
 
 pub mod banks;
 pub mod effects;
+pub mod live;
 pub mod print;
 pub mod verify;
 pub mod visit;

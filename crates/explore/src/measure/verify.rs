@@ -120,8 +120,9 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         let found = self.target.outputs(placed).map_err(fault)?;
         held |= self.in_a_sample(lowered, found)?;
         if let Some((name, first)) = &self.first {
-            let other =
-                format!("; expected is what `{name}` gives, which was held against the equations");
+            let other = format!(
+                "; expected is what `{name}` gives, which passed before: one of the two is wrong"
+            );
             return all_equal(first, found, &other);
         }
         if !held {

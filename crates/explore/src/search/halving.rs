@@ -1,7 +1,7 @@
 //! Successive halving over ranked candidates: many are measured shortly, the better half of them longer, and so on; the last few in
 //! turns, for long. (Jamieson and Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, 2016.)
 //!
-//! The model decides who comes first. It may be wrong, so one in [`EVERY`] is drawn from all that are left.
+//! The model decides who comes first. It may be wrong, so one in `EVERY` is drawn from all that are left.
 
 use systola_interp::tensor::split_mix;
 

@@ -136,7 +136,7 @@ fn threads(
             all(|s| s.lanes) == lanes
                 && all(|s| s.warps) <= most_warps
                 && all(Split::registers) <= 128
-                && splits.iter().filter(|s| s.high > 1).count() != 1
+                && (parallel.len() == 1 || splits.iter().filter(|s| s.high > 1).count() != 1)
         })
         .collect()
 }

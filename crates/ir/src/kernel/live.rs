@@ -1,0 +1,135 @@
+//! How much is alive at once: values between their making and their last use, registers between a set and the last read.
+
+use std::collections::HashSet;
+
+use super::{Kernel, Op, Shape, Stmt};
+use crate::id::{RegId, ValueId};
+use crate::scalar::Scalar;
+
+/// What is alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Holder {
+    Value(ValueId),
+    Register(RegId),
+}
+
+/// The largest sum of what the holders that are alive at once weigh.
+pub fn most_alive(kernel: &Kernel, weigh: &dyn Fn(Holder) -> u32) -> u32 {
+    let mut walk = Walk {
+        weigh,
+        live: Live::default(),
+        most: 0,
+    };
+    walk.list(&kernel.body);
+    walk.most
+}
+
+/// Words of 32 bits that a lane needs for it. What is the same in all lanes has registers of its own, and a truth is a
+/// predicate; neither counts.
+pub fn lane_words(kernel: &Kernel, holder: Holder) -> u32 {
+    let (ty, shape) = match holder {
+        Holder::Value(value) => {
+            let value = &kernel.values[value.index()];
+            (value.ty, value.shape)
+        }
+        Holder::Register(register) => {
+            let register = &kernel.regs[register.index()];
+            (register.ty, register.shape)
+        }
+    };
+    match shape {
+        Shape::Varying if ty != Scalar::Bool => ty.bits().div_ceil(32),
+        Shape::Varying | Shape::Uniform => 0,
+    }
+}
+
+#[derive(Clone, Debug, Default)]
+struct Live {
+    holders: HashSet<Holder>,
+    weight: u32,
+}
+
+struct Walk<'w> {
+    weigh: &'w dyn Fn(Holder) -> u32,
+    /// After the statement that is looked at: statements are walked backwards.
+    live: Live,
+    most: u32,
+}
+
+impl Walk<'_> {
+    fn list(&mut self, list: &[Stmt]) {
+        for stmt in list.iter().rev() {
+            self.stmt(stmt);
+        }
+    }
+
+    fn stmt(&mut self, stmt: &Stmt) {
+        match stmt {
+            Stmt::For { body, .. } => {
+                // Once for what lives behind the loop, once for what a turn leaves to the next.
+                for _ in 0..2 {
+                    let behind = self.live.clone();
+                    self.list(body);
+                    self.join(behind);
+                }
+            }
+            Stmt::If {
+                then, otherwise, ..
+            } => {
+                let behind = self.live.clone();
+                self.list(then);
+                let before = std::mem::replace(&mut self.live, behind);
+                self.list(otherwise);
+                self.join(before);
+            }
+            Stmt::Let(..)
+            | Stmt::Set(..)
+            | Stmt::LoadWide { .. }
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::Copy { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Ticket { .. }
+            | Stmt::Comment(_) => self.simple(stmt),
+        }
+    }
+
+    fn simple(&mut self, stmt: &Stmt) {
+        for value in stmt.defs() {
+            self.end(Holder::Value(value));
+        }
+        if let Stmt::Set(register, _) = stmt {
+            self.end(Holder::Register(*register));
+        }
+        for value in stmt.uses() {
+            self.begin(Holder::Value(value));
+        }
+        if let Stmt::Let(_, Op::Get(register)) = stmt {
+            self.begin(Holder::Register(*register));
+        }
+        self.most = self.most.max(self.live.weight);
+    }
+
+    fn begin(&mut self, holder: Holder) {
+        if self.live.holders.insert(holder) {
+            self.live.weight += (self.weigh)(holder);
+        }
+    }
+
+    fn end(&mut self, holder: Holder) {
+        if self.live.holders.remove(&holder) {
+            self.live.weight -= (self.weigh)(holder);
+        }
+    }
+
+    fn join(&mut self, other: Live) {
+        for holder in other.holders {
+            self.begin(holder);
+        }
+        self.most = self.most.max(self.live.weight);
+    }
+}
