@@ -3,6 +3,7 @@
 //! A [`space`] enumerates mappings of a system as text that anybody could have written; the compiler trusts them no more than a
 //! user's. A model predicts the time of each from the kernels that it is lowered to. A search measures the few that matter.
 
+pub mod agreement;
 pub mod calibrate;
 pub mod measure;
 pub mod model;

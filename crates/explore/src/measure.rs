@@ -1,10 +1,10 @@
 //! Compiles, verifies and times candidates.
 //!
 //! Worker threads compile. On a device that is not this processor they do so while others are measured; on the processor itself
-//! a batch is compiled before any of it is measured, since a compiler beside it would disturb. Before a candidate is first
+//! a batch is compiled before any of it is measured, since a compiler beside it would disturb. Before a candidate is
 //! timed its results are [verified](verify).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -67,8 +67,10 @@ pub trait Target: Sync {
 
 /// A run that takes so long is measured once.
 const SLOW: f64 = 0.3;
-/// A candidate is not run that is predicted to take so many times as long as the best takes.
+/// A candidate is not run that is predicted to take so many times as long as the best takes. One that was given is, but not if that
+/// takes so many seconds.
 const HOPELESS: f64 = 32.0;
+const PATIENCE: f64 = 1.0;
 
 /// Measures candidates of one problem on one target.
 pub(crate) struct Measurer<'s, 'a, T: Target> {
@@ -78,6 +80,8 @@ pub(crate) struct Measurer<'s, 'a, T: Target> {
     pub(crate) verifier: Verifier<'s, 'a, T>,
     pub(crate) placed: T::Placed,
     pub(crate) codes: BTreeMap<Rank, (T::Code, Lowered)>,
+    /// Those whose results at the sizes of the problem were compared.
+    pub(crate) confirmed: BTreeSet<Rank>,
     /// Registers, of all that were compiled.
     pub(crate) registers: BTreeMap<Rank, u32>,
     pub(crate) end: Instant,
@@ -85,27 +89,45 @@ pub(crate) struct Measurer<'s, 'a, T: Target> {
 }
 
 impl<T: Target> Measurer<'_, '_, T> {
-    /// The code of a candidate, verified, and the seconds of the runs that this took.
-    fn ready(&mut self, rank: Rank) -> Result<(), Fault> {
-        if self.codes.contains_key(&rank) {
+    /// Compiles a candidate and verifies it as far as `effort` asks for.
+    fn ready(&mut self, rank: Rank, effort: Effort) -> Result<(), Fault> {
+        if !self.codes.contains_key(&rank) {
+            let (code, lowered) = self.workers.take(rank)?;
+            if let Some(registers) = self.target.registers(&code) {
+                self.registers.insert(rank, registers);
+            }
+            let mapping = &self.ranked[rank].candidate.mapping;
+            let verifier = &mut self.verifier;
+            let verified = guarded(|| verifier.before_it_is_timed(mapping, &code, &lowered))?;
+            self.codes.insert(rank, (code, lowered));
+            if !verified {
+                return self.confirm(rank);
+            }
+        }
+        if effort == Effort::SHORT {
             return Ok(());
         }
-        let (code, lowered) = self.workers.take(rank)?;
-        if let Some(registers) = self.target.registers(&code) {
-            self.registers.insert(rank, registers);
+        self.confirm(rank)
+    }
+
+    /// Compares all results of a candidate whose code is there, at the sizes of the problem; once.
+    pub(crate) fn confirm(&mut self, rank: Rank) -> Result<(), Fault> {
+        let Some((code, lowered)) = self.codes.get(&rank) else {
+            return Ok(());
+        };
+        if !self.confirmed.insert(rank) {
+            return Ok(());
         }
         let mapping = &self.ranked[rank].candidate.mapping;
-        let verified = catch_unwind(AssertUnwindSafe(|| {
-            let placed = &mut self.placed;
-            self.verifier.verify(mapping, &code, &lowered, placed)
-        }));
-        match verified {
-            Ok(done) => done?,
-            Err(_) => return Err(Fault::Wrong("its run panics".to_string())),
-        }
-        self.codes.insert(rank, (code, lowered));
-        Ok(())
+        let (verifier, placed) = (&mut self.verifier, &mut self.placed);
+        guarded(|| verifier.in_full(mapping, code, lowered, placed))
     }
+}
+
+/// A run that panics is a wrong one.
+fn guarded<R>(run: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|_| Err(Fault::Wrong("its run panics".to_string())))
 }
 
 impl<T: Target> Bench for Measurer<'_, '_, T> {
@@ -132,12 +154,14 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
         best: Option<f64>,
     ) -> Result<Vec<f64>, Fault> {
         let predicted = self.ranked[rank].predicted_seconds();
-        if let (Some(best), Some(predicted), false) = (best, predicted, self.ranked[rank].given)
+        let given = self.ranked[rank].given;
+        if let (Some(best), Some(predicted)) = (best, predicted)
             && predicted > HOPELESS * best
+            && (!given || predicted > PATIENCE)
         {
             return Err(Fault::TooSlow);
         }
-        self.ready(rank)?;
+        self.ready(rank, effort)?;
         let Some((code, _)) = self.codes.get(&rank) else {
             unreachable!("it was made ready")
         };

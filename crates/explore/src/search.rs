@@ -13,9 +13,11 @@ use systola_rt::timing::Timing;
 
 pub mod exhaustive;
 pub mod halving;
+pub mod survey;
 
 pub use exhaustive::Exhaustive;
 pub use halving::Halving;
+pub use survey::Survey;
 
 /// A median so far above the fastest sample is doubted.
 const DOUBT: f64 = 0.05;

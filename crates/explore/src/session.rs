@@ -1,6 +1,6 @@
 //! One exploration, from candidates to designs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,13 @@ use crate::model::Device;
 use crate::problem::Problem;
 use crate::rank::{Ranked, rank};
 use crate::report::{Design, Ended, Outcome, mark_front};
-use crate::search::{Board, Fault, Progress, Trial, choose};
+use crate::search::{Board, Fault, Progress, Survey, Trial, choose};
 use crate::space::Candidate;
 
 /// Lowering and prediction may take this share of the budget.
 const RANKING: f64 = 0.3;
+/// And that if all of them are to be measured.
+const RANKING_ALL: f64 = 0.5;
 
 /// How an exploration is done.
 pub struct Options<'a> {
@@ -24,6 +26,8 @@ pub struct Options<'a> {
     pub budget: Duration,
     /// Of the inputs, and of what a strategy draws.
     pub seed: u64,
+    /// Measure every candidate once, and search no more: for a look at the model.
+    pub survey: bool,
     /// Set by somebody who wants it to end.
     pub stop: &'a AtomicBool,
 }
@@ -66,12 +70,13 @@ pub fn explore<T: Target>(
     let start = Instant::now();
     let total = candidates.len();
     tell(Event::Ranking { candidates: total });
+    let share = if options.survey { RANKING_ALL } else { RANKING };
     let ranking = rank(
         problem,
         params,
         candidates,
         model,
-        start + options.budget.mul_f64(RANKING),
+        start + options.budget.mul_f64(share),
         options.stop,
     );
     if ranking.ranked.is_empty() && ranking.panicked.is_empty() {
@@ -90,7 +95,11 @@ pub fn explore<T: Target>(
     let placed = target.place(problem.system, params, verifier.inputs())?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let workers: Workers<T::Code> = Workers::new(threads);
-    let strategy = choose(ranked.len(), options.seed);
+    let strategy = if options.survey {
+        Box::new(Survey)
+    } else {
+        choose(ranked.len(), options.seed)
+    };
     let found = std::thread::scope(|scope| {
         for _ in 0..threads {
             let builder = std::thread::Builder::new().stack_size(STACK);
@@ -106,6 +115,7 @@ pub fn explore<T: Target>(
             verifier,
             placed,
             codes: BTreeMap::new(),
+            confirmed: BTreeSet::new(),
             registers: BTreeMap::new(),
             end: start + options.budget,
             stop: options.stop,
@@ -123,8 +133,9 @@ pub fn explore<T: Target>(
         let mut board = Board::new(ranked.len(), &mut measurer, &mut say);
         strategy.search(&predicted, &given, &mut board);
         let is_over = board.is_over();
-        let trials = board.into_trials();
+        let mut trials = board.into_trials();
         workers.close();
+        confirm_the_best(&mut trials, &mut measurer);
         Found {
             trials,
             is_over,
@@ -162,6 +173,19 @@ pub fn explore<T: Target>(
             (false, false) => Ended::Complete,
         },
     })
+}
+
+/// The best may never have been measured for long: then it is compared at the sizes of the problem now.
+fn confirm_the_best<T: Target>(trials: &mut [Trial], measurer: &mut Measurer<'_, '_, T>) {
+    for trial in trials.iter_mut().filter(|t| t.seconds.is_some()) {
+        match measurer.confirm(trial.rank) {
+            Ok(()) => return,
+            Err(fault) => {
+                trial.seconds = None;
+                trial.fault = Some(fault);
+            }
+        }
+    }
 }
 
 struct Found {

@@ -8,7 +8,7 @@
 //! * [`sweeps`]: many sweeps over a field, in registers, with tiles that overlap;
 //! * [`mod@designs`]: the allocations and linear schedules of the literature, whole or in blocks.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use systola_driver::Fix;
 use systola_ir::mapping::Mapping;
@@ -56,6 +56,9 @@ const MOST_DESIGNS: usize = 100;
 /// They come behind so many others: some of them take seconds to lower.
 const BEFORE_DESIGNS: usize = 400;
 
+/// How much worse a tiling counts for each one before it that is much alike.
+const ALIKE: f64 = 0.01;
+
 /// Components of schedules of the designs of the literature go up to this.
 const BOUND: i128 = 2;
 
@@ -67,14 +70,8 @@ pub fn candidates(problem: &Problem<'_>) -> Vec<Candidate> {
     let system = &problem.system.name;
     let text = || Text::new(names(problem), lanes(problem, &axes));
 
-    let mut tilings: Vec<(f64, tiles::Tiling)> = tilings::tilings(&axes, &problem.machine)
-        .into_iter()
-        .map(|t| (promise::cost(&axes, &problem.machine, &t), t))
-        .collect();
-    tilings.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut seen = HashSet::new();
-    tilings.retain(|(_, t)| seen.insert(t.clone()));
-    let tilings = numbered("tile", tilings, |name, (_, tiling)| Candidate {
+    let tilings = promising(&axes, problem);
+    let tilings = numbered("tile", tilings, |name, tiling| Candidate {
         mapping: tiling.write(&axes, name, system, text()),
         choices: tiling.choices(&axes),
     });
@@ -92,6 +89,31 @@ pub fn candidates(problem: &Problem<'_>) -> Vec<Candidate> {
     let at = all.len().min(BEFORE_DESIGNS);
     all.splice(at..at, tiled_designs(problem, &axes));
     all
+}
+
+/// The most promising tilings first. Those with the same registers and lanes are much alike: each one that comes after others counts as
+/// somewhat worse than it is, so that what differs is seen early.
+fn promising(axes: &Axes, problem: &Problem<'_>) -> Vec<tiles::Tiling> {
+    let mut list: Vec<(f64, tiles::Tiling)> = tilings::tilings(axes, &problem.machine)
+        .into_iter()
+        .map(|t| (promise::cost(axes, &problem.machine, &t), t))
+        .collect();
+    list.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut seen = HashSet::new();
+    list.retain(|(_, t)| seen.insert(t.clone()));
+    if problem.machine.threads.is_some() {
+        let mut alike: HashMap<Vec<(i128, i128, i128)>, f64> = HashMap::new();
+        for (cost, tiling) in &mut list {
+            let shape = |s: &tiles::Split| (s.low, s.lanes, s.high);
+            let before = alike
+                .entry(tiling.splits.iter().map(shape).collect())
+                .or_default();
+            *cost *= 1.0 + ALIKE * *before;
+            *before += 1.0;
+        }
+        list.sort_by(|a, b| a.0.total_cmp(&b.0));
+    }
+    list.into_iter().map(|(_, tiling)| tiling).collect()
 }
 
 /// The designs of the literature for a system at sizes: allocations and linear schedules with components up to `bound`, over

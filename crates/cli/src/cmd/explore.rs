@@ -1,5 +1,6 @@
 //! `systola explore`: give the recurrence, get the best array.
 
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -8,6 +9,7 @@ use systola::rt::RunOptions;
 use systola::rt::tuning::{Entry, Record};
 use systola::{CudaOptions, OpenClOptions, cpu};
 use systola_driver::{Fix, check_system};
+use systola_explore::agreement::Agreement;
 use systola_explore::measure::cpu::Processor;
 use systola_explore::measure::device::{Nvidia, OpenClDevice};
 use systola_explore::problem::{Problem, short_sums};
@@ -40,6 +42,7 @@ Examples:
   systola explore gallery/conv2d/core.ure --set R=2048 --set C=2048 --set K=5 --fix K --budget 1m --plot pictures
   systola explore gallery/linear-algebra/matmul_core.ure --set M=512 --set N=512 --set K=512 --save found
   systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --list --top 5
+  systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --survey 500 --budget 10m --plot pictures
   systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --explain taps
 
 Candidates are mappings that anybody could have written: proved legal, compiled, verified and measured like those of the file, which are
@@ -81,6 +84,9 @@ pub struct Args {
     /// Of the inputs and of the candidates that are drawn
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// Measure so many designs, spread evenly over the whole space, instead of searching, and tell how well the model ranks them
+    #[arg(long, value_name = "N", conflicts_with_all = ["save", "list"])]
+    survey: Option<NonZeroUsize>,
     /// Search also where an earlier search has an answer
     #[arg(long)]
     again: bool,
@@ -330,13 +336,21 @@ impl<'a> Task<'a> {
 
     /// The mappings of the file, and those of the space.
     fn candidates(&self) -> Vec<(Candidate, bool)> {
-        all_candidates(&self.problem())
+        let all = all_candidates(&self.problem());
+        match self.args.survey {
+            None => all,
+            Some(n) => {
+                let step = (all.len() / n).max(1);
+                all.into_iter().step_by(step).take(n.get()).collect()
+            }
+        }
     }
 
     /// From the database, or by a search.
     fn answer(&self) -> Result<Answer<'a>, Failure> {
         let tuned = Tuned::read(self.system, &self.sizes(), self.place);
-        let last = tuned.last(self.place.fix()).filter(|_| !self.args.again);
+        let anew = self.args.again || self.args.survey.is_some();
+        let last = tuned.last(self.place.fix()).filter(|_| !anew);
         if let Some(record) = last {
             return Ok(Answer {
                 system: self.system,
@@ -346,7 +360,8 @@ impl<'a> Task<'a> {
         }
         let outcome = self.search()?;
         let record = tuned.record(self.system, &self.sizes(), self.place, &outcome);
-        if !record.designs.is_empty() {
+        // The best of a survey may be far from the best that there is.
+        if !record.designs.is_empty() && self.args.survey.is_none() {
             tuned.add(&record);
         }
         Ok(Answer {
@@ -363,6 +378,7 @@ impl<'a> Task<'a> {
         let options = Options {
             budget: self.args.budget,
             seed: self.args.seed,
+            survey: self.args.survey.is_some(),
             stop: &STOP,
         };
         let (all, model) = (self.candidates(), self.place.model());
@@ -428,6 +444,15 @@ impl Answer<'_> {
     /// The best first.
     fn designs(&self) -> &[Entry] {
         &self.record.designs
+    }
+
+    /// How well the model ranks those that were measured.
+    fn agreement(&self) -> Option<Agreement> {
+        let designs = self.designs().iter();
+        let pairs: Vec<(f64, f64)> = designs
+            .filter_map(|d| Some((d.predicted?, d.measured)))
+            .collect();
+        Agreement::of(&pairs)
     }
 
     /// Prints the table and does what was asked for beside; tells whether results were wrong.

@@ -21,7 +21,7 @@ KERNEL(fma_rate) {
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) s[k] = fmaf(s[k], a, b);
+    for (int k = 0; k < 16; k++) s[k] = fmaf(a, b, s[k]);
   }
   float sum = 0;
 #pragma unroll
@@ -158,6 +158,25 @@ KERNEL(memory_chain) {
       const float value = __ldca(source + at);
       sum += value;
       at = (at + 32u * 10007u + (unsigned)value) & mask;
+    }
+  }
+  keep(target, sum);
+}
+
+// The same without the load.
+KERNEL(index_chain) {
+  if (threadIdx.x != 0) return;
+  const unsigned mask = (unsigned)elements - 1;
+  const float *base = source;
+  unsigned long long at = 0;
+  float sum = 0;
+#pragma unroll 1
+  for (int turn = 0; turn < TURNS; turn++) {
+#pragma unroll
+    for (int k = 0; k < 16; k++) {
+      const float value = __int_as_float((int)(size_t)(base + at) & 1);
+      sum += value;
+      at = ((unsigned)at + 32u * 10007u + (unsigned)value) & mask;
     }
   }
   keep(target, sum);

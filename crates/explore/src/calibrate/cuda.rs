@@ -24,6 +24,7 @@ const KERNELS: &[&str] = &[
     "shuffle_chain",
     "shared_chain",
     "memory_chain",
+    "index_chain",
     "barrier_chain",
     "read_rate",
     "nothing",
@@ -99,13 +100,22 @@ impl Bench {
         let Some((source, target)) = &mut self.arrays else {
             panic!("the arrays were made above");
         };
-        let samples = self.program.time_on_device(
-            &sizes.values(),
-            &[("source", source)],
-            &mut [("target", target)],
-            7,
-        )?;
-        Ok(samples.into_iter().fold(f64::MAX, f64::min))
+        let mut least = f64::MAX;
+        // Of an array that no cache holds, what a run has read is not to be there for the next one.
+        let (rounds, runs) = if elements == FAR { (3, 1) } else { (1, 7) };
+        for _ in 0..rounds {
+            if elements == FAR {
+                target.time_copies(source, 1)?;
+            }
+            let samples = self.program.time_on_device(
+                &sizes.values(),
+                &[("source", source)],
+                &mut [("target", target)],
+                runs,
+            )?;
+            least = samples.into_iter().fold(least, f64::min);
+        }
+        Ok(least)
     }
 }
 
@@ -140,6 +150,8 @@ pub fn measure(info: &DeviceInfo, progress: &mut dyn FnMut(&str)) -> Result<Numb
         let seconds = bench.seconds(kernel, 1, NEAR, 1)?;
         keep(name, seconds * clock / (TURNS * UNROLLED));
     }
+    // What the addresses take is no latency of a load.
+    let addresses = bench.seconds("index_chain", 1, NEAR, 1)?;
     for (elements, name) in [
         (NEAR, "l1_latency"),
         (SECOND, "l2_latency"),
@@ -147,7 +159,7 @@ pub fn measure(info: &DeviceInfo, progress: &mut dyn FnMut(&str)) -> Result<Numb
     ] {
         progress(name);
         let seconds = bench.seconds("memory_chain", 1, elements, 1)?;
-        keep(name, seconds * clock / (TURNS * UNROLLED));
+        keep(name, (seconds - addresses) * clock / (TURNS * UNROLLED));
     }
     progress("l2_bandwidth");
     let passes = 16.0;

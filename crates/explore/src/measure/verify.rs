@@ -1,10 +1,11 @@
 //! Are the results of a candidate right?
 //!
-//! Every candidate is held against the equations twice, as far as that is possible in little time:
+//! Every candidate is held against the equations, as far as that is possible in little time:
 //!
-//! * at small, odd sizes, all of its results, where its kernels are for more than the sizes of the problem;
-//! * at the sizes of the problem, a sample of its results, where the equations give a sample by few other values;
-//!   and all of its results against those of the first candidate that passed.
+//! * before it is first timed, at small, odd sizes, all of its results, where its kernels are for more than the sizes of the problem;
+//! * before it is timed for long, and at once where that is not possible, at the sizes of the problem: a sample of its results,
+//!   where the equations give a sample by few other values, and all of its results against those of the first candidate that
+//!   passed.
 //!
 //! Where neither is possible for the first one, its mapping is compiled once more for small sizes. Integers must be equal, floats as
 //! near as [`systola_interp::compare`] says of compiled code.
@@ -49,6 +50,7 @@ pub(crate) struct Verifier<'s, 'a, T: Target> {
     sample: Option<Vec<Sample>>,
     /// The results of the first that passed, and its name.
     first: Option<(String, Arrays)>,
+    in_full: usize,
 }
 
 struct Small {
@@ -64,6 +66,8 @@ pub struct Evidence {
     pub small: Option<Vec<i128>>,
     /// Elements that were compared with the equations at the sizes of the problem.
     pub sampled: usize,
+    /// Candidates whose results were compared at the sizes of the problem.
+    pub in_full: usize,
 }
 
 impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
@@ -83,6 +87,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
             small: BTreeMap::new(),
             sample: None,
             first: None,
+            in_full: 0,
         }
     }
 
@@ -95,39 +100,44 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         Evidence {
             small: small.map(|s| s.params.clone()),
             sampled: self.sample.as_ref().map_or(0, Vec::len),
+            in_full: self.in_full,
         }
     }
 
-    pub(crate) fn verify(
+    /// At small sizes; false where its kernels are for no others.
+    pub(crate) fn before_it_is_timed(
+        &mut self,
+        mapping: &Mapping,
+        code: &T::Code,
+        lowered: &Lowered,
+    ) -> Result<bool, Fault> {
+        let fixed = fixed(lowered);
+        let more_sizes = fixed.iter().any(|fixed| !fixed);
+        Ok(more_sizes && self.at_small_sizes(mapping, &fixed, Some(code))?)
+    }
+
+    /// At the sizes of the problem.
+    pub(crate) fn in_full(
         &mut self,
         mapping: &Mapping,
         code: &T::Code,
         lowered: &Lowered,
         placed: &mut T::Placed,
     ) -> Result<(), Fault> {
-        let fixed: Vec<bool> = lowered
-            .program
-            .params
-            .iter()
-            .map(|p| p.fixed.is_some())
-            .collect();
-        let mut held = false;
-        if fixed.iter().any(|fixed| !fixed) {
-            held = self.at_small_sizes(mapping, &fixed, Some(code))?;
-        }
         self.target.clear(placed).map_err(fault)?;
         self.target.time(code, placed, 1).map_err(fault)?;
         let found = self.target.outputs(placed).map_err(fault)?;
-        held |= self.in_a_sample(lowered, found)?;
+        let sampled = self.in_a_sample(lowered, found)?;
+        self.in_full += 1;
         if let Some((name, first)) = &self.first {
             let other = format!(
                 "; expected is what `{name}` gives, which passed before: one of the two is wrong"
             );
             return all_equal(first, found, &other);
         }
-        if !held {
-            let all = vec![false; fixed.len()];
-            self.at_small_sizes(mapping, &all, None)?;
+        let fixed = fixed(lowered);
+        if !sampled && fixed.iter().all(|fixed| *fixed) {
+            self.at_small_sizes(mapping, &vec![false; fixed.len()], None)?;
         }
         self.first = Some((mapping.name.clone(), found.clone()));
         Ok(())
@@ -262,6 +272,12 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         };
         sample_system(self.problem.system, &self.params, &self.inputs, &options).unwrap_or_default()
     }
+}
+
+/// Which parameters are numbers in the kernels.
+fn fixed(lowered: &Lowered) -> Vec<bool> {
+    let params = lowered.program.params.iter();
+    params.map(|p| p.fixed.is_some()).collect()
 }
 
 fn all_equal(expected: &Arrays, found: &Arrays, more: &str) -> Result<(), Fault> {

@@ -10,6 +10,7 @@ use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{self, Kernel, Memory, Op, Program, Shape, Stmt, VarKind};
 use systola_ir::{BufferId, Cond, DimId, Form, KernelId, ValueId};
 
+use super::count::bounds;
 use super::price::Pricing;
 use super::tally::{Quantity, Tally};
 
@@ -253,6 +254,40 @@ fn text_of(body: &[Node], accesses: &[Access]) -> f64 {
         Node::Ticket(_) => 4.0,
     };
     body.iter().map(of).sum()
+}
+
+impl Code<'_> {
+    /// Instructions in the text of what a block executes, whose index variables are given; a loop counts once.
+    pub fn executed_text(&self, mut point: Vec<i64>) -> Result<f64, Overflow> {
+        self.executed(&self.body, &mut point)
+    }
+
+    fn executed(&self, body: &[Node], point: &mut Vec<i64>) -> Result<f64, Overflow> {
+        let mut text = 0.0;
+        for node in body {
+            text += match node {
+                Node::For {
+                    var, lo, hi, body, ..
+                } => {
+                    let (lo, hi) = bounds(lo, hi, point)?;
+                    point[*var] = lo + hi.saturating_sub(lo).max(0) / 2;
+                    3.0 + self.executed(body, point)?
+                }
+                Node::If {
+                    test,
+                    then,
+                    otherwise,
+                } => {
+                    let holds = test.eval(point).ok_or(Overflow)?;
+                    2.0 + self.executed(if holds { then } else { otherwise }, point)?
+                }
+                Node::Straight(_) | Node::Once(_) | Node::Access(_) | Node::Ticket(_) => {
+                    text_of(std::slice::from_ref(node), &self.accesses)
+                }
+            };
+        }
+        Ok(text)
+    }
 }
 
 struct Compiler<'p, 's> {

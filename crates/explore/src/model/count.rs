@@ -142,7 +142,7 @@ impl HostWalk<'_, '_> {
         let mut walk = Walk::new(code, self.sampling);
         let blocks = walk.launch(args)?;
         let census = &mut self.kernels[kernel.index()];
-        let mut tally = walk.tally;
+        let mut tally = walk.finish();
         tally[Quantity::Launches] = 1.0;
         tally[Quantity::Blocks] = blocks;
         census.launches += weight;
@@ -183,6 +183,14 @@ struct Walk<'c, 'p> {
     seen: Vec<u64>,
 }
 
+/// What one block does whose index variables are given.
+pub fn of_block(code: &Code<'_>, point: Vec<i64>) -> Result<Tally, Overflow> {
+    let mut walk = Walk::new(code, Sampling::Some);
+    walk.point = point;
+    walk.warps(1.0)?;
+    Ok(walk.finish())
+}
+
 impl<'c, 'p> Walk<'c, 'p> {
     fn new(code: &'c Code<'p>, sampling: Sampling) -> Walk<'c, 'p> {
         Walk {
@@ -214,10 +222,15 @@ impl<'c, 'p> Walk<'c, 'p> {
         if blocks > 0.0 {
             self.blocks(&axes, 1.0)?;
         }
+        Ok(blocks)
+    }
+
+    /// All that was counted.
+    fn finish(mut self) -> Tally {
         for (work, times) in self.known.iter().flatten().flatten() {
             self.tally.add(work, *times);
         }
-        Ok(blocks)
+        self.tally
     }
 
     fn blocks(&mut self, axes: &[(usize, i64, i64)], weight: f64) -> Result<(), Overflow> {

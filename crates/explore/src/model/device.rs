@@ -138,7 +138,7 @@ device! {
         special = 0.5, "/cycle", "quotients and functions of warps, each of several instructions", NVIDIA;
         shuffles = 1.0, "/cycle", "shuffles of warps", H200;
         wavefronts = 1.0, "/cycle", "passes through shared memory and the first cache, 128 bytes each; shuffles go the same way", NVIDIA;
-        l2_bandwidth = 5.5e12, "B/s", "from the second cache", HOPPER;
+        l2_bandwidth = 7.9e12, "B/s", "from the second cache", H200;
         dram_bandwidth = 4.28e12, "B/s", "read and written in memory", H200;
         fma_latency = 4.0, "cycles", "until a multiply-add can be used", HOPPER;
         shuffle_latency = 24.0, "cycles", "until a shuffled word can be used", HOPPER;
@@ -157,7 +157,7 @@ device! {
         shared_bytes = 233472.0, "B", "shared memory of a multiprocessor", NVIDIA;
         l1_bytes = 262144.0, "B", "shared memory and the first cache together", NVIDIA;
         l2_bytes = 52428800.0, "B", "the second cache", H200;
-        instruction_bytes = 131072.0, "B", "code that is at hand on a multiprocessor", HOPPER;
+        instruction_bytes = 28672.0, "B", "code that warps run through without waiting for it", H200;
     }
 }
 

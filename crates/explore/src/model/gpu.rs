@@ -5,7 +5,7 @@ use systola_ir::kernel::Program;
 use systola_ir::{BufferId, KernelId};
 
 use super::chain::{self, Latencies, Start};
-use super::count::Census;
+use super::count::{Census, bounds, of_block};
 use super::cpu::{arguments, middle};
 use super::device::Gpu;
 use super::footprint::{Cache, Footprint};
@@ -19,6 +19,13 @@ const REGISTER_UNIT: f64 = 8.0;
 const SECTOR: f64 = 32.0;
 /// Of an instruction of Volta and later.
 const INSTRUCTION_BYTES: f64 = 16.0;
+/// How much of the latency of a load is left when it is used: compilers begin loads before.
+const AHEAD: f64 = 0.3;
+/// Cycles that a warp waits for code in which nothing is at hand, for each that it issues in.
+const FETCH: f64 = 5.0;
+/// Work of different kinds overlaps, but what takes nearly as long as the longest is felt: times are joined as lengths are, in this
+/// norm.
+const NORM: f64 = 8.0;
 /// Shared memory that every block loses to the system.
 const BLOCK_SHARED: f64 = 1024.0;
 
@@ -165,7 +172,7 @@ pub fn kernel(
         sum: gpu.fma_latency.value,
         choice: gpu.fma_latency.value,
         moved: gpu.shuffle_latency.value,
-        global: gpu.l1_latency.value + misses * (l2_latency - gpu.l1_latency.value),
+        global: AHEAD * (gpu.l1_latency.value + misses * (l2_latency - gpu.l1_latency.value)),
         shared: gpu.shared_latency.value,
         divide: 40.0,
         call: 60.0,
@@ -173,19 +180,27 @@ pub fn kernel(
         flag: gpu.flag.value,
     };
     let constants: Vec<BufferId> = constant_buffers(program).into_iter().map(|c| c.0).collect();
-    let chain = chain::cycles(
-        program,
-        KernelId::from(n),
-        sizes,
-        middle(census, n)?,
-        &constants,
-        &latencies,
-        Start::InOrder,
-    )?;
-    let waves = (blocks / (gpu.sms.value * resident)).ceil();
+    let chain = |point: Vec<i64>| {
+        chain::cycles(
+            program,
+            KernelId::from(n),
+            sizes,
+            point,
+            &constants,
+            &latencies,
+            Start::InOrder,
+        )
+    };
+    let alone = chain(middle(census, n)?)?;
+    // Blocks at the edges take longer, and keep their places as long.
+    let mut mean = alone;
+    for (point, share) in edges(census, n)? {
+        mean += (chain(point)? - alone) * share;
+    }
+    let waves = (blocks / (gpu.sms.value * resident)).max(1.0);
     term(
         "latency of a warp",
-        chain * waves * counted.launches,
+        mean * waves * counted.launches,
         "cycles",
         gpu.clock.value,
         &gpu.dram_latency,
@@ -198,20 +213,21 @@ pub fn kernel(
         gpu.dispatch.value,
         &gpu.dispatch,
     );
-    // Code that does not fit comes from the second cache, 64 bytes a cycle, once for each warp scheduler that runs through it.
-    let code_bytes = code.text * INSTRUCTION_BYTES;
-    if code_bytes > gpu.instruction_bytes.value {
-        let passes = instructions / code.text.max(1.0) / 4.0;
+    // Code that is not at hand is waited for, the longer the fewer warps are there to go on meanwhile.
+    let executed = code.executed_text(middle(census, n)?)? * INSTRUCTION_BYTES;
+    if executed > gpu.instruction_bytes.value {
+        let missing = 1.0 - gpu.instruction_bytes.value / executed;
+        let waits = FETCH * missing / (resident * warps);
         term(
             "code",
-            passes * code_bytes / 64.0,
-            "cycles",
-            cycles,
+            instructions * (1.0 + waits),
+            "warps",
+            gpu.issue.value * cycles,
             &gpu.instruction_bytes,
         );
     }
 
-    let (limit, longest) = longest(&terms);
+    let (limit, _) = longest(&terms);
     let launches = Term::new(
         "launches",
         counted.launches,
@@ -219,7 +235,10 @@ pub fn kernel(
         1.0 / gpu.launch.value,
         &gpu.launch,
     );
-    let seconds = longest + launches.seconds;
+    // What tiles have beyond the edges is done for nothing.
+    let inside = of_block(code, middle(census, n)?)?.utilisation();
+    let beyond = (inside / tally.utilisation()).max(1.0);
+    let seconds = together(&terms) * beyond + launches.seconds;
     terms.push(launches);
     Ok(KernelPrediction {
         seconds,
@@ -229,6 +248,30 @@ pub fn kernel(
         occupancy,
         operations: tally[Quantity::Arithmetic] * f64::from(kernel.lanes),
     })
+}
+
+/// How long terms take that overlap.
+fn together(terms: &[Term]) -> f64 {
+    let sum: f64 = terms.iter().map(|t| t.seconds.powf(NORM)).sum();
+    sum.powf(1.0 / NORM)
+}
+
+/// The first and the last block along each axis of the grid, in the middle along the others, and which share of the blocks each stands
+/// for.
+fn edges(census: &Census<'_>, n: usize) -> Result<Vec<(Vec<i64>, f64)>, Error> {
+    let point = middle(census, n)?;
+    let mut list = Vec::new();
+    for range in &census.codes[n].grid {
+        let (lo, hi) = bounds(&range.lo, &range.hi, &point)?;
+        if hi - lo >= 3 {
+            for at in [lo, hi - 1] {
+                let mut edge = point.clone();
+                edge[range.var] = at;
+                list.push((edge, 1.0 / (hi - lo) as f64));
+            }
+        }
+    }
+    Ok(list)
 }
 
 /// Caches of GPUs spread lines by a hash.

@@ -6,7 +6,7 @@ use systola_ir::kernel::Program;
 use super::code::Lanes;
 use super::count::{Census, Sampling};
 use super::device::{Device, Number, Source};
-use super::tally::{Quantity, Tally};
+use super::tally::Tally;
 use super::{cpu, gpu};
 
 /// Why nothing is predicted.
@@ -163,10 +163,6 @@ fn join(census: &Census<'_>, kernels: &[KernelPrediction]) -> Prediction {
         .max_by(|a, b| a.seconds.total_cmp(&b.seconds));
     let limit = limits.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     let tally = census.total.clone();
-    let utilisation = match tally[Quantity::StoreLanes] {
-        0.0 => 1.0,
-        lanes => tally[Quantity::StoredLanes] / lanes,
-    };
     Prediction {
         seconds: kernels.iter().map(|k| k.seconds).sum(),
         terms,
@@ -174,7 +170,7 @@ fn join(census: &Census<'_>, kernels: &[KernelPrediction]) -> Prediction {
         registers: kernels.iter().map(|k| k.registers).max().unwrap_or(0),
         occupancy: longest.map_or(0.0, |k| k.occupancy),
         operations: kernels.iter().map(|k| k.operations).sum(),
-        utilisation,
+        utilisation: tally.utilisation(),
         code: census.codes.iter().map(|c| c.text).fold(0.0, f64::max),
         tally,
     }

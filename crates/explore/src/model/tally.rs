@@ -125,6 +125,14 @@ impl Tally {
         }
     }
 
+    /// The part of the lanes that store something where any does.
+    pub fn utilisation(&self) -> f64 {
+        match self[Quantity::StoreLanes] {
+            0.0 => 1.0,
+            lanes => self[Quantity::StoredLanes] / lanes,
+        }
+    }
+
     /// What the kernel interpreter counts, by name.
     pub fn counted(counts: &Counts) -> Vec<(Quantity, u64)> {
         let Counts {

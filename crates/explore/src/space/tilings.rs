@@ -2,6 +2,7 @@
 
 use systola_ir::mapping::Order;
 use systola_lower::kernel::Machine;
+use systola_lower::kernel::partition::MOST_VECTORS;
 
 use super::axes::{Axes, Role};
 use super::tiles::{BlockOrder, Rest, Split, Staging, Tiling, Unroll};
@@ -135,7 +136,7 @@ fn threads(
             let all = |f: fn(&Split) -> i128| splits.iter().map(f).product::<i128>();
             all(|s| s.lanes) == lanes
                 && all(|s| s.warps) <= most_warps
-                && all(Split::registers) <= 128
+                && all(Split::registers) <= MOST_VECTORS
                 && (parallel.len() == 1 || splits.iter().filter(|s| s.high > 1).count() != 1)
         })
         .collect()
@@ -223,14 +224,21 @@ fn vary(axes: &Axes, machine: &Machine, tiling: Tiling, all: &mut Vec<Tiling>) {
         .collect();
     let taps: i128 = reduced.iter().map(|a| axes.extent(*a)).product();
     let constant = |axis: &usize| axes.list[*axis].constant;
-    let mut unrolls = vec![Unroll::Auto];
+    let mut unrolls = Vec::new();
     if !reduced.is_empty() && reduced.iter().all(constant) {
         if taps * tiling.registers() <= WRITTEN_OUT {
             unrolls.push(Unroll::All);
         }
         if reduced.len() > 1 {
-            unrolls.extend([Unroll::Outermost, Unroll::Innermost]);
+            unrolls.push(Unroll::Innermost);
         }
+        if reduced.len() > 1 && machine.threads.is_none() {
+            unrolls.push(Unroll::Outermost);
+        }
+    }
+    // Registers of threads have no index: a loop that is not written out by intent can be a slow one.
+    if reduced.len() < 2 || unrolls.is_empty() || machine.threads.is_none() {
+        unrolls.push(Unroll::Auto);
     }
     let blocks = tiling.splits.iter().filter(|s| s.rest == Rest::Block);
     let two_orders = machine.threads.is_some() && blocks.count() > 1;

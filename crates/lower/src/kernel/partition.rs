@@ -68,7 +68,7 @@ pub enum Pes {
 }
 
 /// No more PEs than this are written out one by one.
-const MOST_VECTORS: i128 = 96;
+pub const MOST_VECTORS: i128 = 96;
 
 /// Values older than this many ticks wait in memory, where a lane has few registers.
 const OLDEST: usize = 24;

@@ -37,8 +37,19 @@ struct SystemJson<'a> {
     seconds: f64,
     candidates: usize,
     refused: Option<usize>,
+    model: Option<ModelJson>,
     designs: Vec<DesignJson<'a>>,
     failed: Vec<FailedJson<'a>>,
+}
+
+/// How well the model ranks.
+#[derive(Serialize)]
+struct ModelJson {
+    designs: usize,
+    rank_correlation: f64,
+    place_of_fastest: usize,
+    first_takes: f64,
+    best_of_ten_takes: f64,
 }
 
 #[derive(Serialize)]
@@ -98,6 +109,13 @@ fn system<'a>(answer: &'a Answer<'_>) -> SystemJson<'a> {
         seconds: record.seconds,
         candidates: record.candidates,
         refused: outcome.map(|o| o.refused.len()),
+        model: answer.agreement().map(|found| ModelJson {
+            designs: found.designs,
+            rank_correlation: found.correlation,
+            place_of_fastest: found.place,
+            first_takes: found.first,
+            best_of_ten_takes: found.of_ten,
+        }),
         designs: designs.map(|(d, on_front)| design(d, on_front)).collect(),
         failed: outcome.map(failed).unwrap_or_default(),
     }

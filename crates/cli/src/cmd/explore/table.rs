@@ -61,6 +61,14 @@ pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
     if front.contains(&true) {
         text.push_str("*: no design is faster with as few registers\n");
     }
+    if task.args.survey.is_some()
+        && let Some(found) = answer.agreement()
+    {
+        text.push_str(&format!(
+            "  the model: rank correlation {:.3} over {} designs; the fastest is its number {}; its first takes {:.2} times as long, the best of its first ten {:.2} times\n",
+            found.correlation, found.designs, found.place, found.first, found.of_ten
+        ));
+    }
     text
 }
 
@@ -179,19 +187,20 @@ fn evidence(answer: &Answer<'_>) -> Option<String> {
         let sizes: Vec<String> = names.map(|(p, v)| format!("{} = {v}", p.name)).collect();
         format!("in full at {}", sizes.join(", "))
     });
-    let sampled = match evidence.sampled {
-        0 => None,
-        n => Some(format!("in {n} results at these sizes")),
-    };
-    let how: Vec<String> = small.into_iter().chain(sampled).collect();
-    let against = match how.as_slice() {
-        [] => "against each other".to_string(),
-        how => format!(
-            "against the equations {}, and against each other",
-            how.join(" and ")
-        ),
-    };
-    Some(format!("each verified {against}"))
+    let mut parts: Vec<String> = Vec::new();
+    parts.extend(small.map(|small| format!("each against the equations {small}")));
+    if evidence.in_full > 0 {
+        let who = match parts.is_empty() {
+            true => "each".to_string(),
+            false => format!("{} of them", evidence.in_full),
+        };
+        let sampled = match evidence.sampled {
+            0 => String::new(),
+            n => format!(" against the equations in {n} results and"),
+        };
+        parts.push(format!("{who} at these sizes{sampled} against each other"));
+    }
+    (!parts.is_empty()).then(|| format!("verified: {}", parts.join(", ")))
 }
 
 /// Why a design has no time.

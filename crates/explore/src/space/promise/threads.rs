@@ -1,0 +1,243 @@
+//! Lanes are threads of a GPU.
+//!
+//! Counted are the cycles in which a multiprocessor does a warp's tile: instructions that begin, passes through the first cache,
+//! bytes from afar, and the latency of a warp among those that are there at once. The longest of them counts, the others a
+//! little. Of tilings that are equal the one with the shorter code comes first.
+
+use systola_lower::kernel::Threads;
+
+use super::{Shape, elements, handed_on, is_kept, is_scattered, is_staged, is_written_out};
+use crate::space::axes::{Axes, Read};
+use crate::space::tiles::Tiling;
+
+/// Multiprocessors.
+const SMS: f64 = 132.0;
+/// Instructions that one begins in a cycle.
+const ISSUE: f64 = 4.0;
+/// Bytes that go through its first cache in a cycle.
+const NEAR_BYTES: f64 = 128.0;
+/// Bytes that it gets from the second cache in a cycle, and from the memory.
+const L2_BYTES: f64 = 21.0;
+const DRAM_BYTES: f64 = 16.3;
+/// Cycles until an element from there is there, and from the first cache.
+const FAR: f64 = 700.0;
+const NEAR: f64 = 40.0;
+/// Registers of one, in words for each lane; warps at most.
+const REGISTERS: f64 = 2048.0;
+const WARPS: f64 = 64.0;
+/// Registers of a thread, and those that addresses and counters need.
+const THREAD: f64 = 240.0;
+const OWN: f64 = 20.0;
+/// What a question adds to an operation.
+const MASKED: f64 = 1.3;
+/// Instructions that are at hand.
+const CODE: f64 = 8192.0;
+
+/// For the results of a lane.
+pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &Shape) -> f64 {
+    let words = f64::from(axes.bits.div_ceil(32));
+    let looped = |axis: &&usize| !is_written_out(axes, tiling, shape, **axis);
+    let operations = shape.sums * shape.taps * idle_steps(axes, tiling, shape);
+    let turns: f64 = shape
+        .reduced
+        .iter()
+        .filter(looped)
+        .map(|a| axes.extent(*a) as f64)
+        .product();
+
+    let mut instructions = operations + 4.0 * turns;
+    let mut near = 0.0;
+    let mut held = shape.sums;
+    for read in &axes.reads {
+        let uniform = tiling.splits.iter().all(|s| !read.uses(s.axis));
+        if uniform {
+            // In constant memory; an operand where its index is a number.
+            instructions += if turns > 1.0 { shape.taps } else { 0.0 };
+            continue;
+        }
+        let mut access = Access::of(threads, lanes, tiling, read);
+        let last = read.matrix.last();
+        let shifts = |axis: &&usize| looped(axis) && last.is_some_and(|row| row[**axis] != 0);
+        if shape.reduced.iter().any(|axis| shifts(&axis)) && !is_staged(tiling, read) {
+            // Elements move by one from turn to turn: they are loaded one by one.
+            access.wide = 1.0;
+        }
+        let n = elements(axes, tiling, shape, read) * handed_on(tiling, read);
+        // From the cache, in lines that are far apart.
+        let long = shape.reduced.iter().any(|a| axes.extent(*a) >= 64);
+        let lines = if long && !is_staged(tiling, read) {
+            4.0
+        } else {
+            1.0
+        };
+        instructions += n / access.wide * lines;
+        near += n * access.conflicts * lines * f64::from(read.bits) / 8.0 * lanes;
+        held += row_of(axes, tiling, shape, read);
+    }
+    for write in &axes.writes {
+        let apart = if is_scattered(write, tiling.vector) {
+            lanes / 4.0
+        } else {
+            1.0
+        };
+        instructions += shape.sums / 2.0 * apart;
+        near += shape.sums * words * 4.0 * lanes * apart;
+    }
+    let compulsory = compulsory(axes, tiling) * lanes;
+
+    let registers = held * words + OWN;
+    let spilled = (registers / THREAD).max(1.0);
+    let warps = tiling.warps() as f64;
+    let blocks_there = (REGISTERS / registers.min(THREAD) / warps)
+        .floor()
+        .max(1.0)
+        .min(32.0);
+    let there = (blocks_there * warps).min(WARPS);
+    // Every turn waits for what it loads, the first one for what is far.
+    let alone = FAR + NEAR * turns + instructions;
+
+    let terms = [
+        instructions / ISSUE,
+        near / NEAR_BYTES,
+        traffic(axes, tiling, &shape.reduced) / L2_BYTES,
+        compulsory / DRAM_BYTES,
+        alone / there,
+    ];
+    let longest = terms.iter().fold(0.0, |a: f64, b| a.max(*b));
+    let busy = longest + 0.1 * (terms.iter().sum::<f64>() - longest);
+
+    let waves = shape.blocks / (SMS * blocks_there);
+    let tail = if waves > 1.0 {
+        1.0 + 0.5 * (waves.ceil() / waves - 1.0)
+    } else {
+        1.0
+    };
+    let idle = (SMS * 4.0 / (shape.blocks * warps)).max(1.0);
+    let text = instructions / turns.max(1.0);
+    let code = (text / CODE).max(1.0) * (1.0 + text / 100_000.0);
+    busy * spilled * spilled * tail * idle * code
+}
+
+/// Steps of a skewed loop, for one that a row has work in: the others ask and do nothing.
+fn idle_steps(axes: &Axes, tiling: &Tiling, shape: &Shape) -> f64 {
+    let mut factor = 1.0;
+    for (axis, along) in &tiling.skew {
+        if !is_written_out(axes, tiling, shape, *axis) {
+            let steps = axes.extent(*axis) + tiling.split(*along).map_or(1, |s| s.low) - 1;
+            factor *= MASKED * steps as f64 / axes.extent(*axis) as f64;
+        }
+    }
+    factor
+}
+
+/// Elements of an input that are held at a time: a row of them, and as many rows as are used in a step.
+fn row_of(axes: &Axes, tiling: &Tiling, shape: &Shape, read: &Read) -> f64 {
+    let Some(row) = read.matrix.last() else {
+        return 1.0;
+    };
+    let mut n = 1.0;
+    for split in tiling.splits.iter().filter(|s| row[s.axis] != 0) {
+        n += row[split.axis].abs() as f64 * (split.registers() - 1) as f64;
+    }
+    for axis in shape.reduced.iter().filter(|a| row[**a] != 0) {
+        if is_kept(axes, tiling, shape, *axis) && axes.extent(*axis) < 64 {
+            n += row[*axis].abs() as f64 * (axes.extent(*axis) - 1) as f64;
+        }
+    }
+    let rows = &read.matrix[..read.matrix.len() - 1];
+    for split in tiling
+        .splits
+        .iter()
+        .filter(|s| rows.iter().any(|row| row[s.axis] != 0))
+    {
+        if tiling.skew.iter().all(|(_, along)| *along != split.axis) {
+            n *= split.registers() as f64;
+        }
+    }
+    n
+}
+
+/// How a warp reads an input.
+struct Access {
+    /// Elements that come in one load.
+    wide: f64,
+    /// Times that a load goes through the cache, for once if all lanes found other banks.
+    conflicts: f64,
+}
+
+impl Access {
+    fn of(threads: Threads, lanes: f64, tiling: &Tiling, read: &Read) -> Access {
+        if is_scattered(&read.matrix, tiling.vector) {
+            return Access {
+                wide: 1.0,
+                conflicts: lanes / 4.0,
+            };
+        }
+        let along = |axis: usize| read.matrix.last().is_some_and(|row| row[axis] == 1);
+        let low = tiling
+            .splits
+            .iter()
+            .filter(|s| along(s.axis))
+            .map(|s| s.low)
+            .max();
+        let low = low.unwrap_or(1).max(1);
+        let most = i128::from(threads.wide_bytes * 8 / read.bits.max(8)).max(1);
+        let mut wide = 1;
+        while wide * 2 <= most && low % (wide * 2) == 0 {
+            wide *= 2;
+        }
+        // Neighbouring lanes are this many accesses apart, and as many as fill all banks go together.
+        let stride = low / wide;
+        let banks = (i128::from(lanes as i32) * 32 / (wide * i128::from(read.bits))).max(1);
+        let conflicts = if low > 1 { gcd(stride, banks) } else { 1 };
+        Access {
+            wide: wide as f64,
+            conflicts: conflicts as f64,
+        }
+    }
+}
+
+fn gcd(a: i128, b: i128) -> i128 {
+    if b == 0 { a } else { gcd(b, a % b) }
+}
+
+/// Bytes that a warp's share of a block brings from afar and takes there: each element of the block once.
+fn traffic(axes: &Axes, tiling: &Tiling, reduced: &[usize]) -> f64 {
+    let own = |axis: usize| tiling.split(axis).map_or(1, |s| s.tile() * s.warps);
+    let mut bytes = 0.0;
+    for read in &axes.reads {
+        let mut n = 1.0;
+        for row in &read.matrix {
+            let mut extent = 1.0;
+            for (axis, c) in row.iter().enumerate().filter(|(_, c)| **c != 0) {
+                let values = if reduced.contains(&axis) {
+                    axes.extent(axis)
+                } else {
+                    own(axis)
+                };
+                extent += c.abs() as f64 * (values - 1) as f64;
+            }
+            n *= extent;
+        }
+        bytes += n * f64::from(read.bits) / 8.0;
+    }
+    let results: i128 = tiling.splits.iter().map(|s| s.tile() * s.warps).product();
+    bytes += results as f64 * f64::from(axes.bits) / 8.0;
+    bytes / tiling.warps() as f64
+}
+
+/// Bytes of the memory for the results of a lane, however they are computed: inputs that results do not share, and the results.
+fn compulsory(axes: &Axes, tiling: &Tiling) -> f64 {
+    let sums = tiling.registers() as f64;
+    let mut bytes = sums * f64::from(axes.bits) / 8.0;
+    for read in &axes.reads {
+        let own = tiling
+            .splits
+            .iter()
+            .all(|s| s.tile() == 1 || read.uses(s.axis));
+        if own {
+            bytes += sums * f64::from(read.bits) / 8.0;
+        }
+    }
+    bytes
+}
