@@ -147,6 +147,13 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
         2 * self.workers.threads
     }
 
+    fn first_ready(&mut self, of: &[Rank], seconds: f64) -> Option<Rank> {
+        let compiled = of.iter().find(|rank| self.codes.contains_key(rank));
+        compiled
+            .copied()
+            .or_else(|| self.workers.first_of(of, seconds, self.stop))
+    }
+
     fn measure(
         &mut self,
         rank: Rank,

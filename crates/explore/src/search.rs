@@ -87,6 +87,9 @@ pub trait Bench {
     /// How many are worth preparing at once.
     fn batch(&self) -> usize;
 
+    /// Of some that were prepared one that can be measured at once, after waiting so long at most.
+    fn first_ready(&mut self, of: &[Rank], seconds: f64) -> Option<Rank>;
+
     /// Seconds of some runs. The first time it verifies the results too. `best`: seconds of the best so far.
     fn measure(&mut self, rank: Rank, effort: Effort, best: Option<f64>)
     -> Result<Vec<f64>, Fault>;
@@ -175,15 +178,12 @@ impl<'a> Board<'a> {
         self.wanted = wanted;
     }
 
-    /// Measures some, one after the other; those of `then` are prepared meanwhile where that disturbs nobody. Returns at the end of time.
-    pub fn measure(&mut self, these: &[Rank], then: &[Rank], effort: Effort) {
+    /// Measures some, one after the other. Returns at the end of time.
+    pub fn measure(&mut self, these: &[Rank], effort: Effort) {
         if self.is_over() {
             return;
         }
         self.bench.prepare(these);
-        if self.bench.overlaps() {
-            self.bench.prepare(then);
-        }
         for rank in these {
             if self.is_found_and_over() {
                 return;
@@ -192,10 +192,49 @@ impl<'a> Board<'a> {
         }
     }
 
+    /// Measures as many as there is time for shortly, in about this order, and leaves so many seconds for what comes then.
+    pub fn measure_first(&mut self, order: &[Rank], reserve: &dyn Fn(&Board<'_>) -> f64) {
+        if self.bench.overlaps() {
+            self.measure_as_ready(order, reserve);
+            return;
+        }
+        let share = self.seconds_left();
+        // What the longest portion took: the next one may take as long.
+        let mut longest: f64 = 0.0;
+        for these in self.portions(order) {
+            let left = self.seconds_left();
+            if left <= reserve(self) + longest.min(share / 2.0) {
+                return;
+            }
+            self.measure(these, Effort::SHORT);
+            longest = longest.max(left - self.seconds_left());
+        }
+    }
+
+    /// Some are compiled while one is measured; whoever is ready first comes first.
+    fn measure_as_ready(&mut self, order: &[Rank], reserve: &dyn Fn(&Board<'_>) -> f64) {
+        let mut waiting = order.to_vec();
+        while !waiting.is_empty() && !self.is_found_and_over() {
+            let found = self.best().is_some();
+            let left = self.seconds_left() - reserve(self);
+            if found && left <= 0.0 {
+                return;
+            }
+            let near = &waiting[..waiting.len().min(self.bench.batch().max(1))];
+            self.bench.prepare(near);
+            let patience = if found { left } else { f64::INFINITY };
+            let Some(rank) = self.bench.first_ready(near, patience) else {
+                return;
+            };
+            waiting.retain(|r| *r != rank);
+            self.visit(rank, Effort::SHORT);
+        }
+    }
+
     /// Measures the last ones for long, in turns: no candidate has the better minutes of the machine for itself.
     pub fn finish(&mut self, finalists: &[Rank], rounds: usize) {
         for _ in 0..rounds {
-            self.measure(finalists, &[], Effort::LONG);
+            self.measure(finalists, Effort::LONG);
         }
         if !self.is_over() {
             self.finalists = finalists.to_vec();
@@ -203,7 +242,7 @@ impl<'a> Board<'a> {
     }
 
     /// Candidates in portions that are prepared together. The first is small, so that something is soon found.
-    pub fn portions<'o>(&self, order: &'o [Rank]) -> Vec<&'o [Rank]> {
+    fn portions<'o>(&self, order: &'o [Rank]) -> Vec<&'o [Rank]> {
         let batch = self.bench.batch().max(1);
         let (first, rest) = order.split_at(batch.div_ceil(2).min(order.len()));
         let mut portions = vec![first];

@@ -94,7 +94,7 @@ pub fn explore<T: Target>(
     let verifier = Verifier::new(problem, target, params.to_vec(), options.seed, inputs);
     let placed = target.place(problem.system, params, verifier.inputs())?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers: Workers<T::Code> = Workers::new(threads);
+    let workers: Workers<T::Code> = Workers::new(threads, start + options.budget);
     let strategy = if options.survey {
         Box::new(Survey)
     } else {

@@ -1,11 +1,12 @@
-// What a GPU does in a second, one kernel for each kind of work. Blocks of 256 threads; TURNS and the unrolled 16 are those of cuda.rs.
+// What a GPU does in a second, one kernel for each kind of work. Blocks of 256 threads; TURNS and UNROLLED are those of cuda.rs.
 //
 // What a thread computes is stored where that could happen, which the compiler does not know.
 
 typedef int int32_t;
 typedef long long int64_t;
 
-#define TURNS 512
+#define TURNS 64
+#define UNROLLED 128
 #define KERNEL(name) extern "C" __global__ void name(const float *source, float *target, INDEX elements)
 
 __device__ void keep(float *target, float value) {
@@ -21,7 +22,7 @@ KERNEL(fma_rate) {
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) s[k] = fmaf(a, b, s[k]);
+    for (int k = 0; k < UNROLLED; k++) s[k % 16] = fmaf(a, b, s[k % 16]);
   }
   float sum = 0;
 #pragma unroll
@@ -37,7 +38,7 @@ KERNEL(double_rate) {
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) s[k] = fma(s[k], a, b);
+    for (int k = 0; k < UNROLLED; k++) s[k % 16] = fma(a, b, s[k % 16]);
   }
   double sum = 0;
 #pragma unroll
@@ -54,9 +55,9 @@ KERNEL(choice_rate) {
   for (int turn = 0; turn < TURNS; turn++) {
     const float a = source[turn & 1];
 #pragma unroll
-    for (int k = 0; k < 16; k += 2) {
-      s[k] = fminf(s[k + 1], a);
-      s[k + 1] = fmaxf(s[k], s[k + 1]);
+    for (int k = 0; k < UNROLLED; k += 2) {
+      s[k % 16] = fminf(s[(k + 1) % 16], a);
+      s[(k + 1) % 16] = fmaxf(s[k % 16], s[(k + 3) % 16]);
     }
   }
   float sum = 0;
@@ -72,7 +73,7 @@ KERNEL(shuffle_rate) {
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) s[k] = __shfl_up_sync(0xffffffffu, s[k], 1);
+    for (int k = 0; k < UNROLLED; k++) s[k % 16] = __shfl_up_sync(0xffffffffu, s[k % 16], 1);
   }
   float sum = 0;
 #pragma unroll
@@ -89,7 +90,7 @@ KERNEL(shared_rate) {
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) sum += ((volatile float *)array)[(at + 256 * k) & 4095];
+    for (int k = 0; k < UNROLLED; k++) sum += ((volatile float *)array)[(at + 256 * k) & 4095];
     at += 32;
   }
   keep(target, sum);
@@ -101,7 +102,7 @@ KERNEL(l1_rate) {
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) sum += __ldca(source + ((at + 32 * k) & 1023));
+    for (int k = 0; k < UNROLLED; k++) sum += __ldca(source + ((at + 32 * k) & 1023));
     at += 32;
   }
   keep(target, sum);
@@ -113,7 +114,7 @@ KERNEL(fma_chain) {
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) s = fmaf(s, a, b);
+    for (int k = 0; k < UNROLLED; k++) s = fmaf(s, a, b);
   }
   keep(target, s);
 }
@@ -123,7 +124,7 @@ KERNEL(shuffle_chain) {
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) s = __shfl_up_sync(0xffffffffu, s, 1);
+    for (int k = 0; k < UNROLLED; k++) s = __shfl_up_sync(0xffffffffu, s, 1);
   }
   keep(target, s);
 }
@@ -138,7 +139,7 @@ KERNEL(shared_chain) {
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) at = ((volatile int *)array)[at];
+    for (int k = 0; k < UNROLLED; k++) at = ((volatile int *)array)[at];
   }
   keep(target, at);
 }
@@ -146,40 +147,30 @@ KERNEL(shared_chain) {
 // One thread; the next address depends on what was read, which is 0, and goes on by a step that visits lines far apart.
 KERNEL(memory_chain) {
   if (threadIdx.x != 0) return;
+  const unsigned *words = (const unsigned *)source;
   const unsigned mask = (unsigned)elements - 1;
   unsigned at = 0;
   if (elements <= 65536)
-    for (unsigned k = 0; k < elements; k += 32) at += (unsigned)source[k];
-  float sum = 0;
+    for (unsigned k = 0; k < elements; k += 32) at += __ldca(words + k);
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) {
-      const float value = __ldca(source + at);
-      sum += value;
-      at = (at + 32u * 10007u + (unsigned)value) & mask;
-    }
+    for (int k = 0; k < UNROLLED; k++) at = (at + 32u * 10007u + __ldca(words + at)) & mask;
   }
-  keep(target, sum);
+  keep(target, at);
 }
 
 // The same without the load.
 KERNEL(index_chain) {
   if (threadIdx.x != 0) return;
   const unsigned mask = (unsigned)elements - 1;
-  const float *base = source;
-  unsigned long long at = 0;
-  float sum = 0;
+  unsigned at = 0;
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) {
-      const float value = __int_as_float((int)(size_t)(base + at) & 1);
-      sum += value;
-      at = ((unsigned)at + 32u * 10007u + (unsigned)value) & mask;
-    }
+    for (int k = 0; k < UNROLLED; k++) at = (at + 32u * 10007u + (unsigned)((size_t)(source + at) >> 63)) & mask;
   }
-  keep(target, sum);
+  keep(target, at);
 }
 
 KERNEL(barrier_chain) {
@@ -187,7 +178,7 @@ KERNEL(barrier_chain) {
 #pragma unroll 1
   for (int turn = 0; turn < TURNS; turn++) {
 #pragma unroll
-    for (int k = 0; k < 16; k++) __syncthreads();
+    for (int k = 0; k < UNROLLED; k++) __syncthreads();
   }
   keep(target, s);
 }

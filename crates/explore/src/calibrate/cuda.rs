@@ -33,8 +33,8 @@ const KERNELS: &[&str] = &[
 /// Threads of a block.
 const WARPS: u32 = 8;
 /// What a thread repeats: turns of a loop, and operations in a turn.
-const TURNS: f64 = 512.0;
-const UNROLLED: f64 = 16.0;
+const TURNS: f64 = 64.0;
+const UNROLLED: f64 = 128.0;
 /// Floats of an array that every cache of a multiprocessor holds, that the second cache holds, and that none holds.
 const NEAR: i64 = 4096;
 const SECOND: i64 = 4 << 20;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use systola_driver::Lowered;
 
@@ -19,6 +19,8 @@ pub(crate) const STACK: usize = 256 << 20;
 /// What is to be compiled, and what was.
 pub(crate) struct Workers<C> {
     pub(crate) threads: usize,
+    /// The end of the search.
+    end: Instant,
     state: Mutex<State<C>>,
     changed: Condvar,
 }
@@ -29,16 +31,20 @@ struct State<C> {
     queue: VecDeque<Rank>,
     /// None: under way.
     done: BTreeMap<Rank, Option<Made<C>>>,
+    /// Seconds that an instruction of the text took at most so far.
+    pace: f64,
     closed: bool,
 }
 
 impl<C: Send> Workers<C> {
-    pub(crate) fn new(threads: usize) -> Workers<C> {
+    pub(crate) fn new(threads: usize, end: Instant) -> Workers<C> {
         Workers {
             threads,
+            end,
             state: Mutex::new(State {
                 queue: VecDeque::new(),
                 done: BTreeMap::new(),
+                pace: 0.0,
                 closed: false,
             }),
             changed: Condvar::new(),
@@ -57,7 +63,10 @@ impl<C: Send> Workers<C> {
         ranked: &[Ranked],
     ) {
         loop {
-            let Some(rank) = self.next() else { return };
+            let Some(rank) = self.next(ranked) else {
+                return;
+            };
+            let start = Instant::now();
             let compile = || {
                 let mapping = &ranked[rank].candidate.mapping;
                 let lowered = problem.lower(mapping).map_err(|found| {
@@ -68,20 +77,34 @@ impl<C: Send> Workers<C> {
             };
             let made = catch_unwind(AssertUnwindSafe(compile))
                 .unwrap_or_else(|_| Err(Fault::Wrong("the compiler panics on it".to_string())));
-            self.state().done.insert(rank, Some(made));
+            let mut state = self.state();
+            if let Some(text) = text_of(&ranked[rank]) {
+                state.pace = state.pace.max(start.elapsed().as_secs_f64() / text);
+            }
+            state.done.insert(rank, Some(made));
+            drop(state);
             self.changed.notify_all();
         }
     }
 
-    fn next(&self) -> Option<Rank> {
+    /// The next one whose compilation can be expected to end in time.
+    fn next(&self, ranked: &[Ranked]) -> Option<Rank> {
         let mut state = self.state();
         loop {
             if state.closed {
                 return None;
             }
             if let Some(rank) = state.queue.pop_front() {
-                state.done.insert(rank, None);
-                return Some(rank);
+                let left = self.end.saturating_duration_since(Instant::now());
+                let expected = text_of(&ranked[rank]).map_or(0.0, |text| text * state.pace);
+                if expected <= left.as_secs_f64() {
+                    state.done.insert(rank, None);
+                    return Some(rank);
+                }
+                let late = Fault::Refused("there was no time left to compile it".to_string());
+                state.done.insert(rank, Some(Err(late)));
+                self.changed.notify_all();
+                continue;
             }
             state = self
                 .changed
@@ -107,6 +130,24 @@ impl<C: Send> Workers<C> {
         while !state.queue.is_empty() || state.done.values().any(Option::is_none) {
             if stop.load(Ordering::Relaxed) {
                 state.queue.clear();
+            }
+            let patience = Duration::from_millis(100);
+            let waited = self.changed.wait_timeout(state, patience);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// The first of some that is there, after waiting so long at most.
+    pub(crate) fn first_of(&self, ranks: &[Rank], seconds: f64, stop: &AtomicBool) -> Option<Rank> {
+        let start = Instant::now();
+        let mut state = self.state();
+        loop {
+            let there = |rank: &&Rank| matches!(state.done.get(*rank), Some(Some(_)));
+            if let Some(rank) = ranks.iter().find(there) {
+                return Some(*rank);
+            }
+            if start.elapsed().as_secs_f64() >= seconds || stop.load(Ordering::Relaxed) {
+                return None;
             }
             let patience = Duration::from_millis(100);
             let waited = self.changed.wait_timeout(state, patience);
@@ -143,4 +184,10 @@ impl<C: Send> Workers<C> {
         self.state().closed = true;
         self.changed.notify_all();
     }
+}
+
+/// Instructions in the text of its longest kernel, as the model counts them.
+fn text_of(ranked: &Ranked) -> Option<f64> {
+    let predicted = ranked.predicted.as_ref()?;
+    Some(predicted.code).filter(|text| *text > 0.0)
 }

@@ -1,6 +1,6 @@
 //! All candidates, each for long.
 
-use super::{Board, Effort, Rank, Strategy};
+use super::{Board, Rank, Strategy};
 
 /// Long measurements of each.
 const ROUNDS: usize = 2;
@@ -18,12 +18,8 @@ impl Strategy for Exhaustive {
         let mut order: Vec<Rank> = given.to_vec();
         order.extend((0..predicted.len()).filter(|rank| !given.contains(rank)));
         board.expect(order.len());
-        let batches = board.portions(&order);
-        // The first is short, so that something is found even if there is little time.
-        for (n, these) in batches.iter().enumerate() {
-            let then = batches.get(n + 1).copied().unwrap_or(&[]);
-            board.measure(these, then, Effort::SHORT);
-        }
+        // First shortly, so that something is found even if there is little time.
+        board.measure_first(&order, &|_| 0.0);
         let order = board.by_time();
         board.finish(&order, ROUNDS);
     }

@@ -39,18 +39,7 @@ impl Strategy for Halving {
             let others = board.by_time().len() as f64 / 2.0;
             share.min((MEASUREMENTS + others) * long)
         };
-        let batches = board.portions(&order);
-        // What the longest portion took: the next one may take as long.
-        let mut longest: f64 = 0.0;
-        for (n, these) in batches.iter().enumerate() {
-            let left = board.seconds_left();
-            if left <= reserve(board) + longest.min(share) {
-                break;
-            }
-            let then = batches.get(n + 1).copied().unwrap_or(&[]);
-            board.measure(these, then, Effort::SHORT);
-            longest = longest.max(left - board.seconds_left());
-        }
+        board.measure_first(&order, &reserve);
         let mut alive = board.by_time();
         let mut effort = Effort::SHORT;
         while alive.len() > LAST {
@@ -59,7 +48,7 @@ impl Strategy for Halving {
                 board.forget(lost);
             }
             effort = effort.doubled();
-            board.measure(&alive, &[], effort);
+            board.measure(&alive, effort);
             if board.is_over() {
                 return;
             }

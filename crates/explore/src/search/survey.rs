@@ -16,17 +16,14 @@ impl Strategy for Survey {
     fn search(&self, predicted: &[f64], _: &[Rank], board: &mut Board<'_>) {
         let order: Vec<Rank> = (0..predicted.len()).collect();
         board.expect(order.len());
-        let batches = board.portions(&order);
-        for (n, these) in batches.iter().enumerate() {
-            let then = batches.get(n + 1).copied().unwrap_or(&[]);
-            board.measure(these, then, Effort::SHORT);
-            // Many codes would fill the memory.
-            for rank in board.by_time().into_iter().skip(AGAIN) {
-                board.forget(rank);
-            }
-        }
+        let share = board.seconds_left() / 4.0;
+        let last = |board: &Board<'_>| {
+            let best = board.best().map_or(f64::INFINITY, |(_, seconds)| seconds);
+            share.min(AGAIN as f64 * Effort::LONG.seconds.max(Effort::LONG.least as f64 * best))
+        };
+        board.measure_first(&order, &last);
         let mut fastest = board.by_time();
         fastest.truncate(AGAIN);
-        board.measure(&fastest, &[], Effort::LONG);
+        board.measure(&fastest, Effort::LONG);
     }
 }

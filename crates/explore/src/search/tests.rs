@@ -54,6 +54,10 @@ impl Bench for Fake {
         4
     }
 
+    fn first_ready(&mut self, of: &[Rank], _: f64) -> Option<Rank> {
+        of.iter().find(|r| self.compiled.contains(r)).copied()
+    }
+
     fn measure(&mut self, rank: Rank, effort: Effort, _: Option<f64>) -> Result<Vec<f64>, Fault> {
         assert!(self.compiled.contains(&rank), "{rank} was not prepared");
         self.log.push(rank);
@@ -198,6 +202,10 @@ fn doubtful_measurements_are_repeated() {
         fn batch(&self) -> usize {
             1
         }
+        fn first_ready(&mut self, of: &[Rank], _: f64) -> Option<Rank> {
+            of.first().copied()
+        }
+
         fn measure(&mut self, _: Rank, _: Effort, _: Option<f64>) -> Result<Vec<f64>, Fault> {
             self.1 += 1;
             // The first is disturbed.
@@ -218,7 +226,66 @@ fn doubtful_measurements_are_repeated() {
     let mut bench = Shaken(Fake::times(&[1.0]), 0);
     let mut quiet = |_: Progress| {};
     let mut board = Board::new(1, &mut bench, &mut quiet);
-    board.measure(&[0], &[], Effort::SHORT);
+    board.measure(&[0], Effort::SHORT);
     assert_eq!(board.seconds(0), Some(1.0));
     assert_eq!(bench.1, 2);
+}
+
+/// A device that measures while others compile, on as many threads as there are candidates.
+struct Apart {
+    /// When the code of each is there; its runs take no time.
+    ready: Vec<f64>,
+    clock: f64,
+    log: Vec<Rank>,
+}
+
+impl Bench for Apart {
+    fn prepare(&mut self, _: &[Rank]) {}
+
+    fn overlaps(&self) -> bool {
+        true
+    }
+
+    fn batch(&self) -> usize {
+        4
+    }
+
+    fn first_ready(&mut self, of: &[Rank], seconds: f64) -> Option<Rank> {
+        let when = |rank: &&Rank| self.ready[**rank].max(self.clock);
+        let first = of.iter().min_by(|a, b| when(a).total_cmp(&when(b)))?;
+        let at = when(&first);
+        (at - self.clock <= seconds).then(|| {
+            self.clock = at;
+            *first
+        })
+    }
+
+    fn measure(&mut self, rank: Rank, _: Effort, _: Option<f64>) -> Result<Vec<f64>, Fault> {
+        self.log.push(rank);
+        Ok(vec![1e-3; 3])
+    }
+
+    fn forget(&mut self, _: Rank) {}
+
+    fn seconds_left(&self) -> f64 {
+        60.0 - self.clock
+    }
+
+    fn is_stopped(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn who_compiles_for_long_keeps_nobody_waiting() {
+    let mut bench = Apart {
+        ready: vec![3.0, 1000.0, 1.0, 2.0, 5.0, 4.0],
+        clock: 0.0,
+        log: Vec::new(),
+    };
+    let mut quiet = |_: Progress| {};
+    let mut board = Board::new(6, &mut bench, &mut quiet);
+    board.measure_first(&[0, 1, 2, 3, 4, 5], &|_| 10.0);
+    assert_eq!(board.by_time().len(), 5);
+    assert_eq!(bench.log, [2, 3, 0, 5, 4]);
 }

@@ -1,7 +1,8 @@
 //! A recurrence on a line of PEs that is cut into strips: each block has a few vectors of one iterator, steps are a schedule of
-//! all, and what leaves a strip is handed to the next one while both run.
+//! all, and what leaves a strip is handed to the next one while both run. Where many blocks run at once a strip may be cut into
+//! pieces, which wait for each other as well.
 
-use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, PlaceLevel, TimeLevel};
+use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, NameOp, PlaceLevel, TimeLevel};
 use systola_lower::kernel::Machine;
 
 use super::axes::{Axes, Role};
@@ -10,6 +11,9 @@ use super::text::{Text, combination};
 
 /// Elements of a lane.
 const DEPTHS: [i128; 6] = [1, 2, 4, 6, 8, 16];
+
+/// Steps of a piece.
+const PIECES: [i128; 5] = [16, 32, 64, 256, 1024];
 
 /// Which elements a lane has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,6 +32,8 @@ pub struct Strip {
     pub digits: Digits,
     /// Over the recurrent iterators.
     pub schedule: Vec<i128>,
+    /// The other iterator, and how much of it a block has; none: all.
+    pub piece: Option<(usize, i128)>,
 }
 
 /// The best first: few steps, then deep strips.
@@ -52,20 +58,33 @@ pub fn strips(axes: &Axes, machine: &Machine) -> Vec<Strip> {
     let mut list = Vec::new();
     for schedule in found {
         for depth in DEPTHS.iter().rev() {
-            for axis in &recurrent {
+            for (axis, other) in [(0, 1), (1, 0)].map(|(a, b)| (recurrent[a], recurrent[b])) {
                 for digits in [Digits::Cyclic, Digits::Blocked] {
                     let registers = *depth <= machine.registers as i128;
-                    if registers && (*depth > 1 || digits == Digits::Cyclic) {
+                    if !registers || (*depth == 1 && digits == Digits::Blocked) {
+                        continue;
+                    }
+                    for piece in pieces(axes, machine, other) {
                         list.push(Strip {
-                            axis: *axis,
+                            axis,
                             depth: *depth,
                             digits,
                             schedule: schedule.clone(),
+                            piece,
                         });
                     }
                 }
             }
         }
+    }
+    list
+}
+
+fn pieces(axes: &Axes, machine: &Machine, other: usize) -> Vec<Option<(usize, i128)>> {
+    let mut list = vec![None];
+    if machine.threads.is_some() {
+        let fit = PIECES.iter().filter(|size| **size < axes.extent(other));
+        list.extend(fit.map(|size| Some((other, *size))));
     }
     list
 }
@@ -81,6 +100,10 @@ impl Strip {
             .map(|a| NameExpr::name(axes.name(a)))
             .collect();
         blocks.push(NameExpr::name(outer));
+        if let Some((other, size)) = self.piece {
+            let other = NameExpr::name(axes.name(other));
+            blocks.push(NameExpr::binary(NameOp::Div, other, NameExpr::int(size)));
+        }
         text.place(PlaceLevel::Block, blocks);
         let (lane, reg) = match self.digits {
             Digits::Cyclic => (
@@ -119,6 +142,12 @@ impl Strip {
                 },
             ),
             ("steps", steps),
+            (
+                "pieces",
+                self.piece.map_or("1".to_string(), |(other, size)| {
+                    format!("{size} {}", axes.name(other))
+                }),
+            ),
         ]
     }
 }

@@ -11,6 +11,8 @@ use super::text::{Text, plus, times};
 const SWEEPS: [i128; 8] = [1, 2, 3, 4, 6, 8, 10, 12];
 const COLUMNS: [i128; 5] = [1, 2, 4, 6, 8];
 const ROWS: [i128; 6] = [16, 32, 64, 128, 256, 512];
+/// Warps with many registers that a GPU has at once.
+const PLACES: i128 = 132 * 8;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
@@ -73,7 +75,12 @@ pub fn sweeps(axes: &Axes, machine: &Machine) -> Vec<Sweep> {
                 if owned <= 0 || (columns == 1 && digits == Digits::Cyclic) {
                     continue;
                 }
-                for front in fronts(axes, *time, rows, depth) {
+                let across = (axes.extent(own) + owned - 1) / owned;
+                let places = match machine.threads {
+                    None => None,
+                    Some(_) => Some(PLACES / across),
+                };
+                for front in fronts(axes, *time, rows, depth, places) {
                     let mut sweep = Sweep {
                         time: *time,
                         lanes: own,
@@ -94,8 +101,15 @@ pub fn sweeps(axes: &Axes, machine: &Machine) -> Vec<Sweep> {
     list
 }
 
-/// Along the rows: all of them, or tiles.
-fn fronts(axes: &Axes, time: usize, rows: Option<usize>, depth: i128) -> Vec<Option<Front>> {
+/// Along the rows: all of them, or tiles; where blocks have so many `places` along them, also tiles that fill all places once or
+/// several times.
+fn fronts(
+    axes: &Axes,
+    time: usize,
+    rows: Option<usize>,
+    depth: i128,
+    places: Option<i128>,
+) -> Vec<Option<Front>> {
     let Some(axis) = rows else {
         return vec![None];
     };
@@ -111,7 +125,13 @@ fn fronts(axes: &Axes, time: usize, rows: Option<usize>, depth: i128) -> Vec<Opt
     }
     let front = |tile| Some(Front { axis, lag, tile });
     let mut list = vec![front(None)];
-    for size in ROWS.into_iter().filter(|s| *s < axes.extent(axis)) {
+    let mut sizes = ROWS.to_vec();
+    if let Some(places) = places.filter(|n| *n > 0) {
+        let filling = [places / 2, places, 2 * places, 3 * places];
+        let filling = filling.into_iter().filter(|n| *n > 0);
+        sizes.extend(filling.map(|n| (axes.extent(axis) + n - 1) / n));
+    }
+    for size in sizes.into_iter().filter(|s| *s < axes.extent(axis)) {
         list.push(front(Some((size, overlap))));
     }
     list
@@ -160,19 +180,32 @@ impl Sweep {
         }
         let work = axes.distances.len() as f64 + 1.0;
         let held = (self.columns * self.depth * 3) as f64;
-        let room = match machine.threads {
-            None => machine.registers as f64 * 1.5,
-            Some(_) => 160.0,
-        };
-        let spilled = (held / room).max(1.0);
-        let (wanted, stream) = match machine.threads {
-            None => (2.0, 12.0),
-            Some(_) => (528.0, 60.0),
-        };
-        let idle = (wanted / blocks).max(1.0);
-        let instructions = work * twice * spilled * idle;
-        let memory = stream * twice / self.depth as f64;
-        instructions.max(memory) + 0.2 * instructions.min(memory)
+        match machine.threads {
+            None => {
+                let spilled = (held / (machine.registers as f64 * 1.5)).max(1.0);
+                let idle = (2.0 / blocks).max(1.0);
+                let instructions = work * twice * spilled * idle;
+                let memory = 12.0 * twice / self.depth as f64;
+                instructions.max(memory) + 0.2 * instructions.min(memory)
+            }
+            Some(_) => {
+                // Neighbours in other lanes are asked for theirs.
+                let shuffled = match self.digits {
+                    Digits::Blocked => 2.0 / self.columns as f64,
+                    Digits::Cyclic => 2.0,
+                };
+                let registers = held + 24.0;
+                let spilled = (registers / 240.0).max(1.0).powi(2);
+                let there = (2048.0 / registers.min(255.0)).floor().clamp(1.0, 32.0);
+                let waves = blocks / (132.0 * there);
+                let idle = waves.ceil() / waves;
+                // Few warps do not hide what each of them waits for.
+                let alone = 1.0 + 4.0 / (there * self.columns as f64);
+                let instructions = (work + 2.0 * shuffled) * twice * spilled * alone;
+                let memory = 16.0 * twice / self.depth as f64;
+                (instructions.max(memory) + 0.2 * instructions.min(memory)) * idle
+            }
+        }
     }
 
     pub fn write(&self, axes: &Axes, name: &str, system: &str, mut text: Text) -> Mapping {
