@@ -30,8 +30,11 @@ const THREAD: f64 = 240.0;
 const OWN: f64 = 20.0;
 /// What a question adds to an operation.
 const MASKED: f64 = 1.3;
-/// Instructions that are at hand.
-const CODE: f64 = 8192.0;
+/// How much of its time a block waits for its last warp, for each that it has.
+const LAST: f64 = 0.005;
+/// Instructions that are at hand, and cycles that a warp alone waits for each of the others.
+const CODE: f64 = 1792.0;
+const FETCH: f64 = 5.0;
 
 /// For the results of a lane.
 pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &Shape) -> f64 {
@@ -114,8 +117,10 @@ pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &
     };
     let idle = (SMS * 4.0 / (shape.blocks * warps)).max(1.0);
     let text = instructions / turns.max(1.0);
-    let code = (text / CODE).max(1.0) * (1.0 + text / 100_000.0);
-    busy * spilled * spilled * tail * idle * code
+    let code = 1.0 + FETCH * (1.0 - CODE / text).max(0.0) / there + text / 100_000.0;
+    // A block gives its places back when the last of its warps is done.
+    let together = 1.0 + LAST * warps;
+    busy * spilled * spilled * tail * idle * code * together
 }
 
 /// Steps of a skewed loop, for one that a row has work in: the others ask and do nothing.
