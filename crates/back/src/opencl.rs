@@ -381,7 +381,7 @@ impl Language for OpenCl<'_> {
         true
     }
 
-    fn head(&self, threads: u32, _: u32, lanes: u32) -> Vec<String> {
+    fn head(&self, _: &str, threads: u32, _: u32, lanes: u32) -> Vec<String> {
         let mut lines = vec![format!(
             "__kernel __attribute__((reqd_work_group_size({threads}, 1, 1)))"
         )];

@@ -98,6 +98,17 @@ pub trait Language {
     fn pack_element(&self, name: &str, n: u32) -> String;
     fn pack_of(&self, pack: &str, elements: &[&str]) -> String;
 
+    /// How a load of so many elements of global memory is made under its condition, where that takes no branch.
+    fn load_where(
+        &self,
+        _: &mut Context<'_>,
+        _: &Access,
+        _element: Scalar,
+        _n: u32,
+    ) -> Result<Option<Guarded>, Fault> {
+        Ok(None)
+    }
+
     /// Adds the function that moves values of a type between lanes.
     fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move, lanes: u32) -> Result<(), Fault>;
 
@@ -150,12 +161,19 @@ pub trait Language {
     fn constants_are_arguments(&self) -> bool;
 
     /// The lines before the name of a kernel with so many threads, each of which needs so many registers.
-    fn head(&self, threads: u32, registers: u32, lanes: u32) -> Vec<String>;
+    fn head(&self, symbol: &str, threads: u32, registers: u32, lanes: u32) -> Vec<String>;
 
     /// Lines at the top of a kernel.
     fn top(&self, _: &Kernel) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// A load under a condition: a function of what it tests, of an address, and of what each element is where the condition does not
+/// hold.
+pub struct Guarded {
+    pub function: String,
+    pub arguments: Vec<Expr>,
 }
 
 /// Shared memory that a launch brings.
@@ -248,7 +266,7 @@ impl<L: Language> Simt<L> {
         let mut lines = Lines::default();
         let registers = pressure(cx.kernel);
         let threads = cx.kernel.warps * language.threads_of(self.lanes);
-        for line in language.head(threads, registers, self.lanes) {
+        for line in language.head(&symbol, threads, registers, self.lanes) {
             lines.push(&line);
         }
         lines.push(&format!("{symbol}({})", parameters.join(", ")));

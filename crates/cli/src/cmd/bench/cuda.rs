@@ -22,6 +22,7 @@ mod windows;
 
 use std::path::{Path, PathBuf};
 
+use systola::CudaCompiled;
 use systola::rt::cuda::Gpu;
 
 use self::alignment::Score;
@@ -139,7 +140,8 @@ impl Bench<'_> {
         }
         let n: usize = list.iter().map(|(_, names)| names.len()).sum();
         term::eprint(format!("{}: compiling {n} mappings\n", group.title()));
-        let kernels = measure::compile_all(self.root, self.args.device, &list);
+        let (root, device) = (self.root, self.args.device);
+        let kernels = measure::compile_all(&list, |job| measure::compile(root, device, job));
         if self.args.with_peers {
             term::eprint(format!("{}: the peers\n", group.title()));
             let cases: Vec<&Case> = list.iter().map(|(case, _)| *case).collect();
@@ -158,7 +160,7 @@ impl Bench<'_> {
         Ok(status)
     }
 
-    fn case(&mut self, group: Group, case: &Case, kernels: Vec<Kernel>) -> Status {
+    fn case(&mut self, group: Group, case: &Case, kernels: Vec<Kernel<CudaCompiled>>) -> Status {
         let data = (case.make)(&self.arrays);
         let mut tried: Vec<(String, Result<Measured, String>)> = Vec::new();
         for Kernel { mapping, compiled } in kernels {

@@ -20,10 +20,19 @@ const STACK: usize = 256 << 20;
 
 const REPEATS: usize = 21;
 
-/// A kernel, or why there is none.
-pub struct Kernel {
+/// What a mapping was compiled to, or why it was not.
+pub struct Kernel<C> {
     pub mapping: String,
-    pub compiled: Result<CudaCompiled, String>,
+    pub compiled: Result<C, String>,
+}
+
+/// What has to be compiled.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    pub program: &'static str,
+    pub sizes: &'a [(&'static str, i64)],
+    pub fix: &'static [&'static str],
+    pub mapping: &'a str,
 }
 
 pub struct Measured {
@@ -46,27 +55,34 @@ pub fn mappings(root: &Path, case: &Case) -> Result<Vec<String>, String> {
     }
 }
 
-/// Compiles all mappings of all cases on all threads, before anything is timed.
-pub fn compile_all(root: &Path, device: usize, cases: &[(&Case, Vec<String>)]) -> Vec<Vec<Kernel>> {
+/// Compiles all mappings of all cases on all threads.
+pub fn compile_all<C: Send>(
+    cases: &[(&Case, Vec<String>)],
+    compile: impl Fn(Job<'_>) -> Result<C, String> + Sync,
+) -> Vec<Vec<Kernel<C>>> {
     // What a thread needs of a case: its closures stay here.
-    let jobs: Vec<_> = cases
+    let jobs: Vec<(usize, Job<'_>)> = cases
         .iter()
         .enumerate()
         .flat_map(|(n, (case, mappings))| {
-            let sizes = &case.sizes;
-            let job = move |mapping| (n, case.program, case.fix, sizes, mapping);
-            mappings.iter().map(job)
+            let job = move |mapping| Job {
+                program: case.program,
+                sizes: &case.sizes,
+                fix: case.fix,
+                mapping,
+            };
+            mappings.iter().map(move |mapping| (n, job(mapping)))
         })
         .collect();
     let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<usize, Result<CudaCompiled, String>>> = Mutex::default();
+    let done: Mutex<BTreeMap<usize, Result<C, String>>> = Mutex::default();
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some((_, program, fix, sizes, mapping)) = jobs.get(at) else {
+            let Some((_, job)) = jobs.get(at) else {
                 break;
             };
-            let made = compile(root, device, program, fix, sizes, mapping);
+            let made = compile(*job);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.insert(at, made);
         }
@@ -84,11 +100,11 @@ pub fn compile_all(root: &Path, device: usize, cases: &[(&Case, Vec<String>)]) -
         }
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut kernels: Vec<Vec<Kernel>> = cases.iter().map(|_| Vec::new()).collect();
-    for (at, (case, .., mapping)) in jobs.into_iter().enumerate() {
+    let mut kernels: Vec<Vec<Kernel<C>>> = cases.iter().map(|_| Vec::new()).collect();
+    for (at, (case, job)) in jobs.iter().enumerate() {
         let compiled = done.remove(&at);
-        kernels[case].push(Kernel {
-            mapping: mapping.clone(),
+        kernels[*case].push(Kernel {
+            mapping: job.mapping.to_string(),
             compiled: compiled.unwrap_or_else(|| Err("not compiled".to_string())),
         });
     }
@@ -104,19 +120,13 @@ pub fn load(root: &Path, program: &str) -> Result<systola::ir::system::Module, S
     })
 }
 
-fn compile(
-    root: &Path,
-    device: usize,
-    program: &str,
-    fix: &[&str],
-    sizes: &[(&str, i64)],
-    mapping: &str,
-) -> Result<CudaCompiled, String> {
-    let module = load(root, program)?;
+/// For a GPU.
+pub fn compile(root: &Path, device: usize, job: Job<'_>) -> Result<CudaCompiled, String> {
+    let module = load(root, job.program)?;
     let mut options = CudaOptions::from_env().map_err(|e| e.to_string())?;
     options.device = device;
-    options.fix = fixed(fix);
-    compile_cuda(&module, mapping, sizes, &options).map_err(|e| e.to_string())
+    options.fix = fixed(job.fix);
+    compile_cuda(&module, job.mapping, job.sizes, &options).map_err(|e| e.to_string())
 }
 
 pub fn fixed(names: &[&str]) -> Fix {
