@@ -133,6 +133,7 @@ const RESERVED: &[&str] = &[
     "ONE_BY_ONE",
     "INDEX",
     "NARROW",
+    "BRANCHES",
     "Pack",
     "blockDim",
     "blockIdx",

@@ -5,7 +5,8 @@
 //! out of them, on a path that hardly matters, and spills. So a load is an instruction with a predicate, and its tests stand beside
 //! it where the compiler cannot take them apart.
 //!
-//! That is for kernels without loops. In a loop most of the tests are the same in all turns and better made before it.
+//! That is for kernels without loops. In a loop most of the tests are the same in all turns and better made before it. Whoever
+//! compiles the text gets branches after all where it defines `BRANCHES`.
 
 use systola_ir::Scalar;
 use systola_ir::form::{Cond, Rel};

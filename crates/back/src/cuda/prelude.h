@@ -56,7 +56,7 @@ template <typename T> $Q void ask_for(const T *array, index_t at, index_t size)
 $Q $P $N($S, const $P *from, $T otherwise)
 {
     $P loaded;
-#if defined(__CUDA_ARCH__) && defined(NARROW)
+#if defined(__CUDA_ARCH__) && defined(NARROW) && !defined(BRANCHES)
     // A global address is the same in all spaces.
     asm("{ .reg .pred there; $C $M @there $L }"
         : $O

@@ -1,8 +1,9 @@
 //! From CUDA C++ to machine code: out of the cache, or through NVRTC.
 //!
 //! How many blocks a multiprocessor should hold at once decides how many registers a thread has, and what does not fit into them is spilled to
-//! memory. How many the compiler needs is known afterwards only. So the text of a kernel has a list of such numbers, the largest first,
-//! and a macro of the kernel's name says which one holds: where the log tells of spills, it is compiled once more with the next.
+//! memory. How many the compiler needs is known afterwards only. So where the log tells of spills, a text is compiled once more: with
+//! branches around loads that are else predicated, and then, in the way that spills less, for fewer blocks. The text of a kernel
+//! has a list of such numbers, the largest first, and a macro of the kernel's name says which one holds.
 
 use std::collections::BTreeMap;
 
@@ -105,6 +106,9 @@ pub(crate) fn compile(
     })
 }
 
+/// The macro that makes branches of predicates.
+const BRANCHES: &str = "BRANCHES";
+
 /// With the name of a kernel, the macro that says which number of its list holds.
 const FEWER: &str = "FEWER_";
 
@@ -114,6 +118,20 @@ type Places = BTreeMap<String, u32>;
 /// Compiles with as many blocks at once as their registers allow: for each kernel the first number of its list without spills, or the first
 /// of all where there is none.
 fn without_spills(code: &str, flags: &[String]) -> Result<Made, Error> {
+    let spilled = |made: &Made| -> u32 { resources(&made.log).iter().map(|k| k.spilled).sum() };
+    let mut flags = flags.to_vec();
+    let plain = nvrtc::compile(code, &flags)?;
+    if spilled(&plain) == 0 {
+        return Ok(plain);
+    }
+    flags.push(format!("-D{BRANCHES}"));
+    let branching = nvrtc::compile(code, &flags)?;
+    let first = if spilled(&branching) < spilled(&plain) {
+        branching
+    } else {
+        flags.pop();
+        plain
+    };
     let compile = |places: &Places| {
         let chosen = places
             .iter()
@@ -121,10 +139,11 @@ fn without_spills(code: &str, flags: &[String]) -> Result<Made, Error> {
         let all: Vec<String> = flags.iter().cloned().chain(chosen).collect();
         nvrtc::compile(code, &all)
     };
-    descend(compile, |made| resources(&made.log))
+    descend(first, compile, |made| resources(&made.log))
 }
 
 fn descend<M>(
+    mut made: M,
     compile: impl Fn(&Places) -> Result<M, Error>,
     taken: impl Fn(&M) -> Vec<Resources>,
 ) -> Result<M, Error> {
@@ -132,7 +151,6 @@ fn descend<M>(
     // What a kernel took at the place before; none where its list was gone through in vain.
     let mut before: BTreeMap<String, Option<Resources>> = BTreeMap::new();
     loop {
-        let made = compile(&places)?;
         let mut moved = false;
         for now in taken(&made) {
             let name = &now.kernel;
@@ -153,6 +171,7 @@ fn descend<M>(
         if !moved {
             return Ok(made);
         }
+        made = compile(&places)?;
     }
 }
 
@@ -217,14 +236,15 @@ mod tests {
 
     #[test]
     fn fewer_blocks_are_tried_until_nothing_spills() {
-        let compile = |places: &Places| {
+        let compile = |places: &Places| -> Result<Vec<Resources>, Error> {
             Ok(vec![
                 kernel("light", &[0, 0], places),
                 kernel("tight", &[24, 16, 0, 0], places),
                 kernel("hopeless", &[8, 8, 16], places),
             ])
         };
-        let made = descend(compile, Clone::clone).unwrap();
+        let first = compile(&Places::new()).unwrap();
+        let made = descend(first, compile, Clone::clone).unwrap();
         let found: Vec<(u32, u32)> = made.iter().map(|k| (k.registers, k.spilled)).collect();
         assert_eq!(found, [(56, 0), (72, 0), (56, 8)]);
     }
