@@ -35,9 +35,6 @@ const WARP: u32 = 32;
 /// Threads of a block, at most.
 const MOST_THREADS: u32 = 1024;
 
-/// Statements of a loop that the compiler may unroll.
-const MOST_TO_UNROLL: usize = 32;
-
 /// With the name of a kernel: how far down its list of blocks that a multiprocessor should hold at once. Whoever compiles the
 /// text goes down where registers do not suffice.
 const FEWER: &str = "FEWER_";
@@ -213,6 +210,7 @@ impl Language for Cuda {
         column: "blockIdx.x",
         row: "blockIdx.y + gridDim.y * blockIdx.z",
     };
+    const ROLLED: &'static str = "#pragma unroll 1";
 
     fn threads_of(&self, _: u32) -> u32 {
         WARP
@@ -232,11 +230,6 @@ impl Language for Cuda {
 
     fn barrier(&self) -> &'static str {
         "__syncthreads();"
-    }
-
-    fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
-        // What should be written out is; the compiler would do it again, for registers that others need.
-        (body.len() > MOST_TO_UNROLL).then_some("#pragma unroll 1")
     }
 
     fn begin_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {

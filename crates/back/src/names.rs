@@ -134,6 +134,7 @@ const RESERVED: &[&str] = &[
     "INDEX",
     "NARROW",
     "BRANCHES",
+    "ROLLED",
     "Pack",
     "blockDim",
     "blockIdx",

@@ -47,6 +47,9 @@ static INDEX: Index = Index {
     file: File::Simt,
 };
 
+/// Statements of a loop that the compiler may unroll.
+const MOST_TO_UNROLL: usize = 32;
+
 /// Where something lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
@@ -60,6 +63,8 @@ pub trait Language {
     /// Where its `signal_flag`, `await_flag` and `draw_ticket` are.
     const FILE: File;
     const GRID: Grid;
+    /// The line before a loop that stays one.
+    const ROLLED: &'static str;
 
     /// Threads of a warp of so many lanes, no fewer than those.
     fn threads_of(&self, lanes: u32) -> u32;
@@ -78,10 +83,6 @@ pub trait Language {
 
     /// The same for all threads of a block.
     fn barrier(&self) -> &'static str;
-
-    fn before_loop(&self, _: &[Stmt]) -> Option<&'static str> {
-        None
-    }
 
     fn begin_turn(&mut self, _: &mut Context<'_>, _: DimId) -> Result<(), Fault> {
         Ok(())
@@ -391,7 +392,8 @@ impl<L: Language> Dialect for Simt<L> {
     }
 
     fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
-        self.language.before_loop(body)
+        // What should be written out is; the compiler would do it again, for registers that others need.
+        (body.len() > MOST_TO_UNROLL).then_some(L::ROLLED)
     }
 
     fn turns_once(&self, body: &[Stmt]) -> bool {

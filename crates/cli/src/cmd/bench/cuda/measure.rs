@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use systola::device::DeviceCompiled;
 use systola::ir::kernel::BufferKind;
 use systola::rt::HostArray;
-use systola::rt::cuda::{DeviceArray, Gpu};
+use systola::rt::cuda::Cuda;
+use systola::rt::device::{DeviceArray, Driver, Gpu};
 use systola::rt::timing::Timing;
 use systola::{CudaCompiled, CudaOptions, Fix, compile_cuda};
 
@@ -137,13 +139,16 @@ pub fn fixed(names: &[&str]) -> Fix {
 }
 
 /// Inputs on the device; those that the next problem has too stay there.
-#[derive(Default)]
-pub struct OnDevice {
-    arrays: Vec<(Arc<Array>, DeviceArray)>,
+pub struct OnDevice<D: Driver> {
+    arrays: Vec<(Arc<Array>, DeviceArray<D>)>,
 }
 
-impl OnDevice {
-    pub fn put(&mut self, gpu: &Arc<Gpu>, data: &Data) -> Result<(), String> {
+impl<D: Driver> OnDevice<D> {
+    pub fn new() -> OnDevice<D> {
+        OnDevice { arrays: Vec::new() }
+    }
+
+    pub fn put(&mut self, gpu: &Arc<Gpu<D>>, data: &Data) -> Result<(), String> {
         let wanted = |array: &Arc<Array>| data.inputs.iter().any(|(_, a)| Arc::ptr_eq(a, array));
         self.arrays.retain(|(array, _)| wanted(array));
         for (_, array) in &data.inputs {
@@ -156,14 +161,34 @@ impl OnDevice {
         Ok(())
     }
 
-    fn find(&self, array: &Arc<Array>) -> Option<&DeviceArray> {
+    fn find(&self, array: &Arc<Array>) -> Option<&DeviceArray<D>> {
         let found = self.arrays.iter().find(|(a, _)| Arc::ptr_eq(a, array));
         found.map(|(_, copy)| copy)
     }
 }
 
+/// With the registers of its kernels.
+pub fn measure(
+    compiled: &CudaCompiled,
+    data: &Data,
+    here: &mut OnDevice<Cuda>,
+) -> Result<Measured, String> {
+    let timing = time(compiled, data, here)?;
+    let resources = compiled.loaded().resources().map_err(|e| e.to_string())?;
+    Ok(Measured {
+        timing,
+        registers: resources.iter().map(|r| r.0).max().unwrap_or(0),
+        spilled: resources.iter().map(|r| r.1).max().unwrap_or(0),
+    })
+}
+
 /// Runs every trial and checks it, then times the last.
-pub fn time(compiled: &CudaCompiled, data: &Data, here: &OnDevice) -> Result<Measured, String> {
+pub fn time<D: Driver>(
+    compiled: &DeviceCompiled<D>,
+    data: &Data,
+    here: &mut OnDevice<D>,
+) -> Result<Timing, String> {
+    here.put(compiled.gpu(), data)?;
     let mut inputs = Vec::new();
     for (name, array) in &data.inputs {
         let copy = here.find(array).ok_or("an input is not on the device")?;
@@ -193,18 +218,13 @@ pub fn time(compiled: &CudaCompiled, data: &Data, here: &OnDevice) -> Result<Mea
     };
     // Before the first the GPU waited for the host.
     samples.remove(0);
-    let resources = compiled.loaded().resources().map_err(|e| e.to_string())?;
-    Ok(Measured {
-        timing: Timing { samples },
-        registers: resources.iter().map(|r| r.0).max().unwrap_or(0),
-        spilled: resources.iter().map(|r| r.1).max().unwrap_or(0),
-    })
+    Ok(Timing { samples })
 }
 
-fn make_outputs(
-    compiled: &CudaCompiled,
+fn make_outputs<D: Driver>(
+    compiled: &DeviceCompiled<D>,
     trial: &Trial,
-) -> Result<Vec<(&'static str, DeviceArray)>, String> {
+) -> Result<Vec<(&'static str, DeviceArray<D>)>, String> {
     let buffers = &compiled.program().buffers;
     let mut made = Vec::new();
     for output in &trial.outputs {
@@ -221,17 +241,17 @@ fn make_outputs(
     Ok(made)
 }
 
-fn named<'a>(
-    outputs: &'a mut [(&'static str, DeviceArray)],
-) -> Vec<(&'a str, &'a mut DeviceArray)> {
+fn named<'a, D: Driver>(
+    outputs: &'a mut [(&'static str, DeviceArray<D>)],
+) -> Vec<(&'a str, &'a mut DeviceArray<D>)> {
     outputs.iter_mut().map(|(name, a)| (*name, a)).collect()
 }
 
-fn run(
-    compiled: &CudaCompiled,
+fn run<D: Driver>(
+    compiled: &DeviceCompiled<D>,
     trial: &Trial,
-    inputs: &[(&str, &DeviceArray)],
-    outputs: &mut [(&'static str, DeviceArray)],
+    inputs: &[(&str, &DeviceArray<D>)],
+    outputs: &mut [(&'static str, DeviceArray<D>)],
 ) -> Result<f64, String> {
     compiled
         .run_on_device(&trial.sizes, inputs, &mut named(outputs))
