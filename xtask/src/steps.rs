@@ -160,39 +160,47 @@ fn cargo_test(args: &[&str]) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// Every mapping of the gallery is compiled for GPUs; NVRTC has to be there.
+/// Every mapping of the gallery is compiled for GPUs, and what is timed there; NVRTC has to be there.
 fn cuda() -> Result<Tally, String> {
     let folder = gpu::nvrtc()?;
-    let output = output(
-        Command::new(env!("CARGO"))
-            .args(["test", "-p", "systola-filetests", "--test", "cuda"])
-            .env("SYSTOLA_NVRTC", folder),
-    )?;
-    let tally = tally(&output);
-    if tally.passed == 0 {
-        return Err(format!("no test ran\n{output}"));
-    }
-    Ok(tally)
+    let tests: [&[&str]; 2] = [
+        &["-p", "systola-filetests", "--test", "cuda"],
+        &[
+            "-p",
+            "systola-cli",
+            "--bins",
+            "nothing_that_is_timed_spills",
+        ],
+    ];
+    each_test(&tests, |command| {
+        command.env("SYSTOLA_NVRTC", &folder);
+    })
 }
 
 /// Mappings of the gallery on two implementations of OpenCL, and what is said where something is missing; both have to be there.
 fn open_cl() -> Result<Tally, String> {
     let vendors = opencl::set_up()?;
-    let mut sum = Tally::default();
     let tests: [&[&str]; 3] = [
         &["-p", "systola-rt", "--test", "opencl"],
         &["-p", "systola-cli", "--test", "opencl"],
         &["-p", "systola-filetests", "--test", "gallery", "opencl"],
     ];
+    each_test(&tests, |command| {
+        command
+            .env("OCL_ICD_VENDORS", &vendors)
+            .env("SYSTOLA_OPENCL_DEVICES", "2")
+            .env("POCL_CACHE_DIR", root().join("target/pocl-cache"));
+    })
+}
+
+/// Tests one after the other, of each of which some must run.
+fn each_test(tests: &[&[&str]], set: impl Fn(&mut Command)) -> Result<Tally, String> {
+    let mut sum = Tally::default();
     for test in tests {
-        let output = output(
-            Command::new(env!("CARGO"))
-                .arg("test")
-                .args(test)
-                .env("OCL_ICD_VENDORS", &vendors)
-                .env("SYSTOLA_OPENCL_DEVICES", "2")
-                .env("POCL_CACHE_DIR", root().join("target/pocl-cache")),
-        )?;
+        let mut command = Command::new(env!("CARGO"));
+        command.arg("test").args(*test);
+        set(&mut command);
+        let output = output(&mut command)?;
         let tally = tally(&output);
         if tally.passed == 0 {
             return Err(format!("no test ran\n{output}"));

@@ -467,19 +467,18 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
             format!("{i} += {}", crate::index::number(step)?.text)
         };
         let ty = self.cx.index.ty;
+        let once = self.dialect.turns_once(body);
+        let hi = hi.at(Level::Sum);
+        let head = if once {
+            self.cx.lines.push(&format!("{ty} {i} = {};", lo.text));
+            "do".to_string()
+        } else {
+            format!("for ({ty} {i} = {}; {i} < {hi}; {next})", lo.text)
+        };
         if let Some(line) = self.dialect.before_loop(body) {
             self.cx.lines.push(line);
         }
-        let once = self.dialect.turns_once(body);
-        let hi = hi.at(Level::Sum);
-        if once {
-            self.cx.lines.push(&format!("{ty} {i} = {};", lo.text));
-            self.cx.lines.open("do");
-        } else {
-            let lo = &lo.text;
-            let head = format!("for ({ty} {i} = {lo}; {i} < {hi}; {next})");
-            self.cx.lines.open(&head);
-        }
+        self.cx.lines.open(&head);
         self.loops += 1;
         self.dialect.begin_turn(self.cx, var)?;
         self.stmts(body)?;

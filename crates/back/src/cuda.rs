@@ -3,10 +3,11 @@
 //! A warp is run by 32 threads, also if it has fewer lanes. The text is complete in itself: NVRTC compiles it without any header.
 
 mod ahead;
+mod guarded;
 mod residency;
 
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{Kernel, Program, Stmt};
+use systola_ir::kernel::{Access, Kernel, Program, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Scalar};
 
@@ -22,10 +23,11 @@ use crate::simt::grid::Grid;
 use crate::simt::pressure::pressure;
 use crate::simt::shared::SHARED_ALIGN;
 use crate::simt::value::Move;
-use crate::simt::{Dynamic, Language, Space, emit_kernel};
+use crate::simt::{Dynamic, Guarded, Language, Space, emit_kernel};
 use crate::specialise::specialise;
 use crate::usage::Usage;
 use ahead::{Requests, ask, requests};
+use guarded::load_where;
 use residency::resident_blocks;
 
 /// Threads of a warp.
@@ -33,8 +35,9 @@ const WARP: u32 = 32;
 /// Threads of a block, at most.
 const MOST_THREADS: u32 = 1024;
 
-/// Statements of a loop that the compiler may unroll.
-const MOST_TO_UNROLL: usize = 32;
+/// With the name of a kernel: how far down its list of blocks that a multiprocessor should hold at once. Whoever compiles the
+/// text goes down where registers do not suffice.
+const FEWER: &str = "FEWER_";
 
 const QUALIFIERS: &str = "__device__ __forceinline__";
 
@@ -62,7 +65,9 @@ typedef unsigned long long uint64_t;
 #endif
 
 // Indices: 32 bits where those of the run fit.
-#ifndef INDEX
+#ifdef INDEX
+#define NARROW
+#else
 #define INDEX int64_t
 #endif
 typedef INDEX index_t;
@@ -78,6 +83,7 @@ template <typename T, int N> struct alignas(sizeof(T) * N) Pack {
 struct Cuda {
     /// Do copies into shared memory run beside the threads?
     copies: bool,
+    loops: bool,
     /// What loops ask for ahead of its use.
     requests: Requests,
 }
@@ -171,20 +177,30 @@ fn print_kernel(
     let constants: Vec<BufferId> = constants.iter().map(|(buffer, _)| *buffer).collect();
     let has_flags = Usage::new(kernel).has_flags;
     let cuda = Cuda {
-        copies: has_async_copies(kernel),
+        copies: any(
+            kernel,
+            &|stmt| matches!(stmt, Stmt::Copy { engine, .. } if *engine != Engine::Plain),
+        ),
+        loops: any(kernel, &|stmt| matches!(stmt, Stmt::For { .. })),
         requests: requests(kernel, &constants, pressure(kernel), has_flags),
     };
     let name = |buffer| constant_symbol(program, buffer);
     emit_kernel(program, kernel, &constants, name, prelude, symbol, cuda)
 }
 
-fn has_async_copies(kernel: &Kernel) -> bool {
+/// The number at a place in a list; behind its end, the last.
+fn choice(place: &str, numbers: &[u32]) -> String {
+    let Some((last, others)) = numbers.split_last() else {
+        unreachable!("there is a number")
+    };
+    let others = others.iter().enumerate();
+    let others = others.map(|(at, number)| format!("{place} == {at} ? {number} : "));
+    others.collect::<String>() + &last.to_string()
+}
+
+fn any(kernel: &Kernel, is_such: &dyn Fn(&Stmt) -> bool) -> bool {
     let mut found = false;
-    walk(&kernel.body, &mut |stmt| {
-        if let Stmt::Copy { engine, .. } = stmt {
-            found |= *engine != Engine::Plain;
-        }
-    });
+    walk(&kernel.body, &mut |stmt| found |= is_such(stmt));
     found
 }
 
@@ -194,6 +210,7 @@ impl Language for Cuda {
         column: "blockIdx.x",
         row: "blockIdx.y + gridDim.y * blockIdx.z",
     };
+    const ROLLED: &'static str = "#pragma unroll 1";
 
     fn threads_of(&self, _: u32) -> u32 {
         WARP
@@ -213,11 +230,6 @@ impl Language for Cuda {
 
     fn barrier(&self) -> &'static str {
         "__syncthreads();"
-    }
-
-    fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
-        // What should be written out is; the compiler would do it again, for registers that others need.
-        (body.len() > MOST_TO_UNROLL).then_some("#pragma unroll 1")
     }
 
     fn begin_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {
@@ -243,6 +255,23 @@ impl Language for Cuda {
 
     fn pack_of(&self, _: &str, elements: &[&str]) -> String {
         format!("{{{}}}", elements.join(", "))
+    }
+
+    fn load_where(
+        &self,
+        cx: &mut Context<'_>,
+        from: &Access,
+        element: Scalar,
+        n: u32,
+    ) -> Result<Option<Guarded>, Fault> {
+        if self.loops {
+            return Ok(None);
+        }
+        let pack = match n {
+            1 => c_type(element)?.to_string(),
+            n => self.pack(cx.prelude, element, n)?,
+        };
+        load_where(cx, from, element, n, &pack)
     }
 
     fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move, lanes: u32) -> Result<(), Fault> {
@@ -328,10 +357,22 @@ impl Language for Cuda {
         false
     }
 
-    fn head(&self, threads: u32, registers: u32, _: u32) -> Vec<String> {
+    fn head(&self, symbol: &str, threads: u32, registers: u32, _: u32) -> Vec<String> {
         let resident = resident_blocks(registers, threads);
-        vec![format!(
-            "extern \"C\" __global__ void __launch_bounds__({threads}, {resident})"
-        )]
+        let mut lines = Vec::new();
+        let choice = match resident.as_slice() {
+            [only] => only.to_string(),
+            all => {
+                let fewer = format!("{FEWER}{symbol}");
+                lines.push(format!("#ifndef {fewer}"));
+                lines.push(format!("#define {fewer} 0"));
+                lines.push("#endif".to_string());
+                choice(&fewer, all)
+            }
+        };
+        lines.push(format!(
+            "extern \"C\" __global__ void __launch_bounds__({threads}, {choice})"
+        ));
+        lines
     }
 }

@@ -132,6 +132,9 @@ const RESERVED: &[&str] = &[
     "INLINE",
     "ONE_BY_ONE",
     "INDEX",
+    "NARROW",
+    "BRANCHES",
+    "ROLLED",
     "Pack",
     "blockDim",
     "blockIdx",
@@ -155,7 +158,7 @@ const RESERVED: &[&str] = &[
 /// Beginnings of macros and types of the standard headers, and of helper functions.
 const RESERVED_PREFIXES: &[&str] = &[
     "INT8_", "INT16_", "INT32_", "INT64_", "INTMAX_", "INTPTR_", "UINT8_", "UINT16_", "UINT32_",
-    "UINT64_", "M_", "FP_", "HUGE_VAL", "SCHED_", "CPU_", "CLONE_", "MATH_ERR",
+    "UINT64_", "FEWER_", "M_", "FP_", "HUGE_VAL", "SCHED_", "CPU_", "CLONE_", "MATH_ERR",
 ];
 
 /// How the arrays in constant memory end, which are known to all kernels of a file.

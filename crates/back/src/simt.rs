@@ -47,6 +47,9 @@ static INDEX: Index = Index {
     file: File::Simt,
 };
 
+/// Statements of a loop that the compiler may unroll.
+const MOST_TO_UNROLL: usize = 32;
+
 /// Where something lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
@@ -60,6 +63,8 @@ pub trait Language {
     /// Where its `signal_flag`, `await_flag` and `draw_ticket` are.
     const FILE: File;
     const GRID: Grid;
+    /// The line before a loop that stays one.
+    const ROLLED: &'static str;
 
     /// Threads of a warp of so many lanes, no fewer than those.
     fn threads_of(&self, lanes: u32) -> u32;
@@ -79,10 +84,6 @@ pub trait Language {
     /// The same for all threads of a block.
     fn barrier(&self) -> &'static str;
 
-    fn before_loop(&self, _: &[Stmt]) -> Option<&'static str> {
-        None
-    }
-
     fn begin_turn(&mut self, _: &mut Context<'_>, _: DimId) -> Result<(), Fault> {
         Ok(())
     }
@@ -97,6 +98,17 @@ pub trait Language {
     fn pack(&self, prelude: &mut Prelude, element: Scalar, n: u32) -> Result<String, Fault>;
     fn pack_element(&self, name: &str, n: u32) -> String;
     fn pack_of(&self, pack: &str, elements: &[&str]) -> String;
+
+    /// How a load of so many elements of global memory is made under its condition, where that takes no branch.
+    fn load_where(
+        &self,
+        _: &mut Context<'_>,
+        _: &Access,
+        _element: Scalar,
+        _n: u32,
+    ) -> Result<Option<Guarded>, Fault> {
+        Ok(None)
+    }
 
     /// Adds the function that moves values of a type between lanes.
     fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move, lanes: u32) -> Result<(), Fault>;
@@ -150,12 +162,19 @@ pub trait Language {
     fn constants_are_arguments(&self) -> bool;
 
     /// The lines before the name of a kernel with so many threads, each of which needs so many registers.
-    fn head(&self, threads: u32, registers: u32, lanes: u32) -> Vec<String>;
+    fn head(&self, symbol: &str, threads: u32, registers: u32, lanes: u32) -> Vec<String>;
 
     /// Lines at the top of a kernel.
     fn top(&self, _: &Kernel) -> Vec<String> {
         Vec::new()
     }
+}
+
+/// A load under a condition: a function of what it tests, of an address, and of what each element is where the condition does not
+/// hold.
+pub struct Guarded {
+    pub function: String,
+    pub arguments: Vec<Expr>,
 }
 
 /// Shared memory that a launch brings.
@@ -248,7 +267,7 @@ impl<L: Language> Simt<L> {
         let mut lines = Lines::default();
         let registers = pressure(cx.kernel);
         let threads = cx.kernel.warps * language.threads_of(self.lanes);
-        for line in language.head(threads, registers, self.lanes) {
+        for line in language.head(&symbol, threads, registers, self.lanes) {
             lines.push(&line);
         }
         lines.push(&format!("{symbol}({})", parameters.join(", ")));
@@ -373,7 +392,8 @@ impl<L: Language> Dialect for Simt<L> {
     }
 
     fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
-        self.language.before_loop(body)
+        // What should be written out is; the compiler would do it again, for registers that others need.
+        (body.len() > MOST_TO_UNROLL).then_some(L::ROLLED)
     }
 
     fn turns_once(&self, body: &[Stmt]) -> bool {

@@ -25,7 +25,7 @@ fn devices_are_listed_or_their_absence_is_explained() {
 fn cuda_is_printed_without_a_gpu() {
     let (out, _) = check(&["emit", CORE, "--map", "fbs", "--target", "cuda"], 0);
     for part in [
-        "extern \"C\" __global__ void __launch_bounds__(32, 32)",
+        "extern \"C\" __global__ void __launch_bounds__(32, FEWER_conv1d_fbs_kernel == 0 ? 32 : ",
         "const float *__restrict__ x",
         "threadIdx.x % 32",
     ] {

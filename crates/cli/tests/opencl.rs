@@ -106,6 +106,18 @@ fn every_device_verifies() {
 }
 
 #[test]
+fn every_device_is_timed() {
+    for device in devices() {
+        let bench = ["bench", "opencl", "--small", "--device", &device];
+        let more = ["--k", "3", "--mapping", "walk"];
+        let (out, _) = check(&[&bench[..], &more].concat(), 0);
+        let row = out.lines().find(|line| line.contains(" walk "));
+        let row = row.unwrap_or_else(|| panic!("{out}"));
+        assert!(row.contains(" TF"), "{out}");
+    }
+}
+
+#[test]
 fn without_a_device_it_is_said() {
     let none = [("SYSTOLA_OPENCL", "/no/such/library")];
     let run = ["run", CORE, "--map", "sbm", "--target", "opencl"];

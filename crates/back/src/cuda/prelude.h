@@ -51,6 +51,26 @@ template <typename T> $Q void ask_for(const T *array, index_t at, index_t size)
 #endif
 }
 
+#: load_where
+// What lies there where all comparisons hold, else something else.
+$Q $P $N($S, const $P *from, $T otherwise)
+{
+    $P loaded;
+#if defined(__CUDA_ARCH__) && defined(NARROW) && !defined(BRANCHES)
+    // A global address is the same in all spaces.
+    asm("{ .reg .pred there; $C $M @there $L }"
+        : $O
+        : $I, "l"(from), "$R"(otherwise));
+#else
+    if ($H) {
+        loaded = *from;
+    } else {
+        $F
+    }
+#endif
+    return loaded;
+}
+
 #: signal_flag
 // After all that the block wrote; every thread comes here.
 $Q void signal_flag(int32_t *flag)

@@ -5,7 +5,7 @@ use systola_ir::kernel::{Access, Memory};
 use systola_ir::mapping::Engine;
 use systola_ir::{Literal, Scalar, ValueId};
 
-use super::{Language, Simt, Space};
+use super::{Guarded, Language, Simt, Space};
 use crate::c_family::Context;
 use crate::dialect::Action;
 use crate::error::Fault;
@@ -39,6 +39,13 @@ fn guard(cx: &mut Context<'_>, when: &Cond) -> Result<Option<Expr>, Fault> {
         return Ok(None);
     }
     cx.cond(when).map(Some)
+}
+
+impl Guarded {
+    fn call(mut self, address: Expr, absent: Expr) -> Expr {
+        self.arguments.extend([address, absent]);
+        Expr::call(&self.function, &self.arguments)
+    }
 }
 
 /// Bytes of the widest access.
@@ -108,12 +115,32 @@ impl<L: Language> Simt<L> {
         if from.when == Cond::Const(false) {
             return Ok(as_value(self.absent(cx, element, otherwise)?, ty));
         }
+        if let Some(guarded) = self.load_where(cx, from, element, 1)? {
+            let address = self.address(cx, from, moved)?;
+            let absent = self.absent(cx, element, otherwise)?;
+            return Ok(as_value(guarded.call(address, absent), ty));
+        }
         let guard = guard(cx, &from.when)?;
         let mut e = self.element(cx, from, moved)?;
         if let Some(guard) = guard {
             e = Expr::ternary(&guard, &e, &self.absent(cx, element, otherwise)?);
         }
         Ok(as_value(e, ty))
+    }
+
+    /// The way to load so many elements under a condition, if there is one without a branch.
+    fn load_where(
+        &self,
+        cx: &mut Context<'_>,
+        from: &Access,
+        element: Scalar,
+        n: u32,
+    ) -> Result<Option<Guarded>, Fault> {
+        let is_constant = |b| self.constants.contains(&b);
+        if from.when == Cond::TRUE || from.memory.buffer().is_none_or(is_constant) {
+            return Ok(None);
+        }
+        self.language.load_where(cx, from, element, n)
     }
 
     /// Consecutive elements, as many at a time as one access moves.
@@ -141,21 +168,23 @@ impl<L: Language> Simt<L> {
         for first in (0..width).step_by(chunk as usize) {
             let wanted = format!("{}_pack", cx.memory_name(from.memory));
             let name = cx.names.claim(&wanted);
-            let guard = guard(cx, &from.when)?;
             let address = self.address(cx, from, first)?;
             let space = self.space(from.memory);
-            let there = format!("*({space}const {pack} *){}", address.text);
-            match guard {
-                None => cx.lines.push(&format!("const {pack} {name} = {there};")),
-                Some(guard) => {
-                    let absent = self.absent(cx, element, otherwise)?.text;
-                    let absent = vec![absent.as_str(); chunk as usize];
-                    let absent = self.language.pack_of(&pack, &absent);
-                    cx.lines.push(&format!("{pack} {name} = {absent};"));
-                    cx.lines.open(&format!("if ({})", guard.text));
-                    cx.lines.push(&format!("{name} = {there};"));
-                    cx.lines.close();
-                }
+            let there = format!("({space}const {pack} *){}", address.text);
+            if let Some(guarded) = self.load_where(cx, from, element, chunk)? {
+                let absent = self.absent(cx, element, otherwise)?;
+                let call = guarded.call(Expr::atom(there), absent).text;
+                cx.lines.push(&format!("const {pack} {name} = {call};"));
+            } else if let Some(guard) = guard(cx, &from.when)? {
+                let absent = self.absent(cx, element, otherwise)?.text;
+                let absent = vec![absent.as_str(); chunk as usize];
+                let absent = self.language.pack_of(&pack, &absent);
+                cx.lines.push(&format!("{pack} {name} = {absent};"));
+                cx.lines.open(&format!("if ({})", guard.text));
+                cx.lines.push(&format!("{name} = *{there};"));
+                cx.lines.close();
+            } else {
+                cx.lines.push(&format!("const {pack} {name} = *{there};"));
             }
             for n in 0..chunk {
                 let e = Expr::atom(self.language.pack_element(&name, n));

@@ -9,6 +9,7 @@ mod designs;
 mod expected;
 mod family;
 mod limits;
+mod opencl;
 mod ours;
 mod pace;
 mod peers;
@@ -30,6 +31,8 @@ enum What {
     Check(check::Args),
     Cpu(cpu::Args),
     Cuda(cuda::Args),
+    #[command(name = "opencl")]
+    OpenCl(opencl::Args),
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -37,5 +40,6 @@ pub fn run(args: &Args) -> Outcome {
         What::Check(args) => check::run(args),
         What::Cpu(args) => cpu::run(args),
         What::Cuda(args) => cuda::run(args),
+        What::OpenCl(args) => opencl::run(args),
     }
 }

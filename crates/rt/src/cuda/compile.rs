@@ -1,6 +1,13 @@
 //! From CUDA C++ to machine code: out of the cache, or through NVRTC.
+//!
+//! How many blocks a multiprocessor should hold at once decides how many registers a thread has, and what does not fit into them is spilled to
+//! memory. How many the compiler needs is known afterwards only. So where the log tells of spills, a text is compiled once more: with
+//! branches around loads that are else predicated, and then, in the way that spills less, for fewer blocks. The text of a kernel
+//! has a list of such numbers, the largest first, and a macro of the kernel's name says which one holds.
 
-use super::nvrtc;
+use std::collections::BTreeMap;
+
+use super::nvrtc::{self, Made};
 use crate::cache::{CacheOptions, hash_of};
 use crate::compile::{Note, Origin};
 use crate::device::width::Width;
@@ -89,7 +96,7 @@ pub(crate) fn compile(
         notes,
         log,
     } = find_or_make(options.cache.as_ref(), key, || {
-        nvrtc::compile(code, &flags).map(|made| (made.cubin, made.log))
+        without_spills(code, &flags).map(|made| (made.cubin, made.log))
     })?;
     Ok(Compiled {
         cubin: bytes,
@@ -97,6 +104,75 @@ pub(crate) fn compile(
         notes,
         log,
     })
+}
+
+/// The macro that makes branches of predicates.
+const BRANCHES: &str = "BRANCHES";
+
+/// With the name of a kernel, the macro that says which number of its list holds.
+const FEWER: &str = "FEWER_";
+
+/// Which number of its list holds for a kernel, where it is not the first.
+type Places = BTreeMap<String, u32>;
+
+/// Compiles with as many blocks at once as their registers allow: for each kernel the first number of its list without spills, or the first
+/// of all where there is none.
+fn without_spills(code: &str, flags: &[String]) -> Result<Made, Error> {
+    let spilled = |made: &Made| -> u32 { resources(&made.log).iter().map(|k| k.spilled).sum() };
+    let mut flags = flags.to_vec();
+    let plain = nvrtc::compile(code, &flags)?;
+    if spilled(&plain) == 0 {
+        return Ok(plain);
+    }
+    flags.push(format!("-D{BRANCHES}"));
+    let branching = nvrtc::compile(code, &flags)?;
+    let first = if spilled(&branching) < spilled(&plain) {
+        branching
+    } else {
+        flags.pop();
+        plain
+    };
+    let compile = |places: &Places| {
+        let chosen = places
+            .iter()
+            .map(|(kernel, at)| format!("-D{FEWER}{kernel}={at}"));
+        let all: Vec<String> = flags.iter().cloned().chain(chosen).collect();
+        nvrtc::compile(code, &all)
+    };
+    descend(first, compile, |made| resources(&made.log))
+}
+
+fn descend<M>(
+    mut made: M,
+    compile: impl Fn(&Places) -> Result<M, Error>,
+    taken: impl Fn(&M) -> Vec<Resources>,
+) -> Result<M, Error> {
+    let mut places = Places::new();
+    // What a kernel took at the place before; none where its list was gone through in vain.
+    let mut before: BTreeMap<String, Option<Resources>> = BTreeMap::new();
+    loop {
+        let mut moved = false;
+        for now in taken(&made) {
+            let name = &now.kernel;
+            let last = before.get(name);
+            if now.spilled == 0 || last == Some(&None) {
+                continue;
+            }
+            moved = true;
+            // Behind the end of its list nothing changes any more.
+            if last == Some(&Some(now.clone())) {
+                places.remove(name);
+                before.insert(now.kernel, None);
+            } else {
+                *places.entry(name.clone()).or_default() += 1;
+                before.insert(name.clone(), Some(now));
+            }
+        }
+        if !moved {
+            return Ok(made);
+        }
+        made = compile(&places)?;
+    }
 }
 
 impl Compiled {
@@ -145,6 +221,33 @@ fn resources(log: &str) -> Vec<Resources> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A kernel that spills so much at each place of its list, and at all places behind.
+    fn kernel(name: &str, spilled: &[u32], places: &Places) -> Resources {
+        let at = places.get(name).copied().unwrap_or(0);
+        let at = spilled.len().min(at as usize + 1) - 1;
+        Resources {
+            kernel: name.to_string(),
+            registers: 56 + 8 * at as u32,
+            spilled: spilled[at],
+            stack: 0,
+        }
+    }
+
+    #[test]
+    fn fewer_blocks_are_tried_until_nothing_spills() {
+        let compile = |places: &Places| -> Result<Vec<Resources>, Error> {
+            Ok(vec![
+                kernel("light", &[0, 0], places),
+                kernel("tight", &[24, 16, 0, 0], places),
+                kernel("hopeless", &[8, 8, 16], places),
+            ])
+        };
+        let first = compile(&Places::new()).unwrap();
+        let made = descend(first, compile, Clone::clone).unwrap();
+        let found: Vec<(u32, u32)> = made.iter().map(|k| (k.registers, k.spilled)).collect();
+        assert_eq!(found, [(56, 0), (72, 0), (56, 8)]);
+    }
 
     #[test]
     fn registers_and_spills_are_read_from_the_log() {

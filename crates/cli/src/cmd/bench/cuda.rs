@@ -6,23 +6,24 @@
 //! multiprocessors, lanes and clock allow.
 
 mod alignment;
-mod arrays;
-mod case;
+pub mod arrays;
+pub mod case;
 mod conv;
 mod designs;
 mod limits;
 mod matmul;
-mod measure;
+pub mod measure;
 mod peers;
 mod sample;
 mod startup;
 mod stencil;
-mod table;
+pub mod table;
 mod windows;
 
 use std::path::{Path, PathBuf};
 
-use systola::rt::cuda::Gpu;
+use systola::CudaCompiled;
+use systola::rt::cuda::{Cuda, Gpu};
 
 use self::alignment::Score;
 use self::arrays::Arrays;
@@ -94,7 +95,7 @@ pub fn run(args: &Args) -> Outcome {
         limits,
         peers,
         arrays: Arrays::default(),
-        here: OnDevice::default(),
+        here: OnDevice::new(),
     };
     for group in Group::ALL {
         if args.only.is_empty() || args.only.contains(&group) {
@@ -113,33 +114,22 @@ struct Bench<'a> {
     limits: Limits,
     peers: Peers,
     arrays: Arrays,
-    here: OnDevice,
+    here: OnDevice<Cuda>,
 }
 
 impl Bench<'_> {
     /// Compiles, measures and prints the problems of a group.
     fn group(&mut self, group: Group) -> Outcome {
         let (size, cases) = cases(self.root, group, self.args.small).map_err(Failure::new)?;
-        let wanted = |case: &&Case| {
-            let k = &self.args.k;
-            k.is_empty() || k.iter().any(|k| fits(k, case.peer.as_deref()))
-        };
-        let cases: Vec<&Case> = cases.iter().filter(wanted).collect();
-        let mut list = Vec::new();
-        for case in cases {
-            let mut names = measure::mappings(self.root, case).map_err(Failure::new)?;
-            let only = &self.args.mapping;
-            names.retain(|name| only.is_empty() || only.contains(name));
-            if !names.is_empty() {
-                list.push((case, names));
-            }
-        }
+        let list = chosen(self.root, &cases, &self.args.k, &self.args.mapping);
+        let list = list.map_err(Failure::new)?;
         if list.is_empty() {
             return Ok(Status::Done);
         }
         let n: usize = list.iter().map(|(_, names)| names.len()).sum();
         term::eprint(format!("{}: compiling {n} mappings\n", group.title()));
-        let kernels = measure::compile_all(self.root, self.args.device, &list);
+        let (root, device) = (self.root, self.args.device);
+        let kernels = measure::compile_all(&list, |job| measure::compile(root, device, job));
         if self.args.with_peers {
             term::eprint(format!("{}: the peers\n", group.title()));
             let cases: Vec<&Case> = list.iter().map(|(case, _)| *case).collect();
@@ -158,14 +148,12 @@ impl Bench<'_> {
         Ok(status)
     }
 
-    fn case(&mut self, group: Group, case: &Case, kernels: Vec<Kernel>) -> Status {
+    fn case(&mut self, group: Group, case: &Case, kernels: Vec<Kernel<CudaCompiled>>) -> Status {
         let data = (case.make)(&self.arrays);
         let mut tried: Vec<(String, Result<Measured, String>)> = Vec::new();
         for Kernel { mapping, compiled } in kernels {
-            let outcome = compiled.and_then(|compiled| {
-                self.here.put(compiled.gpu(), &data)?;
-                measure::time(&compiled, &data, &self.here)
-            });
+            let outcome =
+                compiled.and_then(|compiled| measure::measure(&compiled, &data, &mut self.here));
             tried.push((mapping, outcome));
         }
         let seconds = |outcome: &Result<Measured, String>| match outcome {
@@ -193,13 +181,35 @@ impl Bench<'_> {
     }
 }
 
+/// The cases with one of these filters, each with its mappings of these names; with all of them where none are given.
+pub fn chosen<'c>(
+    root: &Path,
+    cases: &'c [Case],
+    filters: &[String],
+    names: &[String],
+) -> Result<Vec<(&'c Case, Vec<String>)>, String> {
+    let mut list = Vec::new();
+    for case in cases {
+        let fits = |filter: &String| fits(filter, case.peer.as_deref());
+        if !filters.is_empty() && !filters.iter().any(fits) {
+            continue;
+        }
+        let mut mappings = measure::mappings(root, case)?;
+        mappings.retain(|name| names.is_empty() || names.contains(name));
+        if !mappings.is_empty() {
+            list.push((case, mappings));
+        }
+    }
+    Ok(list)
+}
+
 /// Is `3` or `5x17` this filter?
 fn fits(k: &str, filter: Option<&str>) -> bool {
     filter.is_some_and(|filter| filter == k || filter == format!("{k}x{k}"))
 }
 
 /// The problems of a group, and the size that they have in common.
-fn cases(root: &Path, group: Group, small: bool) -> Result<(usize, Vec<Case>), String> {
+pub fn cases(root: &Path, group: Group, small: bool) -> Result<(usize, Vec<Case>), String> {
     let pick = |full, tiny| if small { tiny } else { full };
     Ok(match group {
         Group::Conv1d => {

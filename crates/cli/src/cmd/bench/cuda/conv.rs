@@ -97,8 +97,8 @@ fn candidates(taps: usize, precision: Precision) -> &'static [&'static str] {
         (Precision::Single, 121..=180) => &["walk", "halves", "quarters", "ssam"],
         (Precision::Single, _) => &["halves", "quarters", "ssam"],
         (Precision::Double, ..=48) => &["walk64", "tall64"],
-        (Precision::Double, 49..=100) => &["walk64", "tall64", "halves64"],
-        (Precision::Double, _) => &["walk64", "halves64", "quarters64"],
+        (Precision::Double, 49..=100) => &["walk64", "halves64"],
+        (Precision::Double, _) => &["halves64", "quarters64"],
     }
 }
 

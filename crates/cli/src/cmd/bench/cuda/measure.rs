@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use systola::device::DeviceCompiled;
 use systola::ir::kernel::BufferKind;
 use systola::rt::HostArray;
-use systola::rt::cuda::{DeviceArray, Gpu};
+use systola::rt::cuda::Cuda;
+use systola::rt::device::{DeviceArray, Driver, Gpu};
 use systola::rt::timing::Timing;
 use systola::{CudaCompiled, CudaOptions, Fix, compile_cuda};
 
@@ -20,10 +22,19 @@ const STACK: usize = 256 << 20;
 
 const REPEATS: usize = 21;
 
-/// A kernel, or why there is none.
-pub struct Kernel {
+/// What a mapping was compiled to, or why it was not.
+pub struct Kernel<C> {
     pub mapping: String,
-    pub compiled: Result<CudaCompiled, String>,
+    pub compiled: Result<C, String>,
+}
+
+/// What has to be compiled.
+#[derive(Clone, Copy)]
+pub struct Job<'a> {
+    pub program: &'static str,
+    pub sizes: &'a [(&'static str, i64)],
+    pub fix: &'static [&'static str],
+    pub mapping: &'a str,
 }
 
 pub struct Measured {
@@ -46,27 +57,34 @@ pub fn mappings(root: &Path, case: &Case) -> Result<Vec<String>, String> {
     }
 }
 
-/// Compiles all mappings of all cases on all threads, before anything is timed.
-pub fn compile_all(root: &Path, device: usize, cases: &[(&Case, Vec<String>)]) -> Vec<Vec<Kernel>> {
+/// Compiles all mappings of all cases on all threads.
+pub fn compile_all<C: Send>(
+    cases: &[(&Case, Vec<String>)],
+    compile: impl Fn(Job<'_>) -> Result<C, String> + Sync,
+) -> Vec<Vec<Kernel<C>>> {
     // What a thread needs of a case: its closures stay here.
-    let jobs: Vec<_> = cases
+    let jobs: Vec<(usize, Job<'_>)> = cases
         .iter()
         .enumerate()
         .flat_map(|(n, (case, mappings))| {
-            let sizes = &case.sizes;
-            let job = move |mapping| (n, case.program, case.fix, sizes, mapping);
-            mappings.iter().map(job)
+            let job = move |mapping| Job {
+                program: case.program,
+                sizes: &case.sizes,
+                fix: case.fix,
+                mapping,
+            };
+            mappings.iter().map(move |mapping| (n, job(mapping)))
         })
         .collect();
     let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<usize, Result<CudaCompiled, String>>> = Mutex::default();
+    let done: Mutex<BTreeMap<usize, Result<C, String>>> = Mutex::default();
     let work = || {
         loop {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some((_, program, fix, sizes, mapping)) = jobs.get(at) else {
+            let Some((_, job)) = jobs.get(at) else {
                 break;
             };
-            let made = compile(root, device, program, fix, sizes, mapping);
+            let made = compile(*job);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.insert(at, made);
         }
@@ -84,11 +102,11 @@ pub fn compile_all(root: &Path, device: usize, cases: &[(&Case, Vec<String>)]) -
         }
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut kernels: Vec<Vec<Kernel>> = cases.iter().map(|_| Vec::new()).collect();
-    for (at, (case, .., mapping)) in jobs.into_iter().enumerate() {
+    let mut kernels: Vec<Vec<Kernel<C>>> = cases.iter().map(|_| Vec::new()).collect();
+    for (at, (case, job)) in jobs.iter().enumerate() {
         let compiled = done.remove(&at);
-        kernels[case].push(Kernel {
-            mapping: mapping.clone(),
+        kernels[*case].push(Kernel {
+            mapping: job.mapping.to_string(),
             compiled: compiled.unwrap_or_else(|| Err("not compiled".to_string())),
         });
     }
@@ -104,19 +122,13 @@ pub fn load(root: &Path, program: &str) -> Result<systola::ir::system::Module, S
     })
 }
 
-fn compile(
-    root: &Path,
-    device: usize,
-    program: &str,
-    fix: &[&str],
-    sizes: &[(&str, i64)],
-    mapping: &str,
-) -> Result<CudaCompiled, String> {
-    let module = load(root, program)?;
+/// For a GPU.
+pub fn compile(root: &Path, device: usize, job: Job<'_>) -> Result<CudaCompiled, String> {
+    let module = load(root, job.program)?;
     let mut options = CudaOptions::from_env().map_err(|e| e.to_string())?;
     options.device = device;
-    options.fix = fixed(fix);
-    compile_cuda(&module, mapping, sizes, &options).map_err(|e| e.to_string())
+    options.fix = fixed(job.fix);
+    compile_cuda(&module, job.mapping, job.sizes, &options).map_err(|e| e.to_string())
 }
 
 pub fn fixed(names: &[&str]) -> Fix {
@@ -127,13 +139,16 @@ pub fn fixed(names: &[&str]) -> Fix {
 }
 
 /// Inputs on the device; those that the next problem has too stay there.
-#[derive(Default)]
-pub struct OnDevice {
-    arrays: Vec<(Arc<Array>, DeviceArray)>,
+pub struct OnDevice<D: Driver> {
+    arrays: Vec<(Arc<Array>, DeviceArray<D>)>,
 }
 
-impl OnDevice {
-    pub fn put(&mut self, gpu: &Arc<Gpu>, data: &Data) -> Result<(), String> {
+impl<D: Driver> OnDevice<D> {
+    pub fn new() -> OnDevice<D> {
+        OnDevice { arrays: Vec::new() }
+    }
+
+    pub fn put(&mut self, gpu: &Arc<Gpu<D>>, data: &Data) -> Result<(), String> {
         let wanted = |array: &Arc<Array>| data.inputs.iter().any(|(_, a)| Arc::ptr_eq(a, array));
         self.arrays.retain(|(array, _)| wanted(array));
         for (_, array) in &data.inputs {
@@ -146,14 +161,34 @@ impl OnDevice {
         Ok(())
     }
 
-    fn find(&self, array: &Arc<Array>) -> Option<&DeviceArray> {
+    fn find(&self, array: &Arc<Array>) -> Option<&DeviceArray<D>> {
         let found = self.arrays.iter().find(|(a, _)| Arc::ptr_eq(a, array));
         found.map(|(_, copy)| copy)
     }
 }
 
+/// With the registers of its kernels.
+pub fn measure(
+    compiled: &CudaCompiled,
+    data: &Data,
+    here: &mut OnDevice<Cuda>,
+) -> Result<Measured, String> {
+    let timing = time(compiled, data, here)?;
+    let resources = compiled.loaded().resources().map_err(|e| e.to_string())?;
+    Ok(Measured {
+        timing,
+        registers: resources.iter().map(|r| r.0).max().unwrap_or(0),
+        spilled: resources.iter().map(|r| r.1).max().unwrap_or(0),
+    })
+}
+
 /// Runs every trial and checks it, then times the last.
-pub fn time(compiled: &CudaCompiled, data: &Data, here: &OnDevice) -> Result<Measured, String> {
+pub fn time<D: Driver>(
+    compiled: &DeviceCompiled<D>,
+    data: &Data,
+    here: &mut OnDevice<D>,
+) -> Result<Timing, String> {
+    here.put(compiled.gpu(), data)?;
     let mut inputs = Vec::new();
     for (name, array) in &data.inputs {
         let copy = here.find(array).ok_or("an input is not on the device")?;
@@ -183,18 +218,13 @@ pub fn time(compiled: &CudaCompiled, data: &Data, here: &OnDevice) -> Result<Mea
     };
     // Before the first the GPU waited for the host.
     samples.remove(0);
-    let resources = compiled.loaded().resources().map_err(|e| e.to_string())?;
-    Ok(Measured {
-        timing: Timing { samples },
-        registers: resources.iter().map(|r| r.0).max().unwrap_or(0),
-        spilled: resources.iter().map(|r| r.1).max().unwrap_or(0),
-    })
+    Ok(Timing { samples })
 }
 
-fn make_outputs(
-    compiled: &CudaCompiled,
+fn make_outputs<D: Driver>(
+    compiled: &DeviceCompiled<D>,
     trial: &Trial,
-) -> Result<Vec<(&'static str, DeviceArray)>, String> {
+) -> Result<Vec<(&'static str, DeviceArray<D>)>, String> {
     let buffers = &compiled.program().buffers;
     let mut made = Vec::new();
     for output in &trial.outputs {
@@ -211,17 +241,17 @@ fn make_outputs(
     Ok(made)
 }
 
-fn named<'a>(
-    outputs: &'a mut [(&'static str, DeviceArray)],
-) -> Vec<(&'a str, &'a mut DeviceArray)> {
+fn named<'a, D: Driver>(
+    outputs: &'a mut [(&'static str, DeviceArray<D>)],
+) -> Vec<(&'a str, &'a mut DeviceArray<D>)> {
     outputs.iter_mut().map(|(name, a)| (*name, a)).collect()
 }
 
-fn run(
-    compiled: &CudaCompiled,
+fn run<D: Driver>(
+    compiled: &DeviceCompiled<D>,
     trial: &Trial,
-    inputs: &[(&str, &DeviceArray)],
-    outputs: &mut [(&'static str, DeviceArray)],
+    inputs: &[(&str, &DeviceArray<D>)],
+    outputs: &mut [(&'static str, DeviceArray<D>)],
 ) -> Result<f64, String> {
     compiled
         .run_on_device(&trial.sizes, inputs, &mut named(outputs))

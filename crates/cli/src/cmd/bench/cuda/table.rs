@@ -74,7 +74,7 @@ fn peers_shown(group: Group, peers: &Peers) -> &'static [&'static str] {
 }
 
 /// What is counted in a second: cells where the problem has them, else operations.
-fn rate(work: &Work, seconds: f64) -> String {
+pub fn rate(work: &Work, seconds: f64) -> String {
     match (work.cells, work.unit) {
         (Some(cells), _) => format!("{:.1} {}", cells.count / seconds / 1e9, cells.unit),
         (None, Unit::F32 | Unit::F64 | Unit::Single | Unit::Integer) => {
@@ -83,7 +83,7 @@ fn rate(work: &Work, seconds: f64) -> String {
     }
 }
 
-fn left(cells: [&str; 2]) -> String {
+pub fn left(cells: [&str; 2]) -> String {
     let cell = |(cell, wide): (&str, usize)| {
         let pad = wide.saturating_sub(width(cell));
         format!("{cell}{}  ", " ".repeat(pad))
@@ -91,7 +91,7 @@ fn left(cells: [&str; 2]) -> String {
     cells.into_iter().zip(WIDTHS).map(cell).collect()
 }
 
-fn right(cell: &str) -> String {
+pub fn right(cell: &str) -> String {
     let pad = NUMBER.saturating_sub(width(cell));
     format!("{}{cell}  ", " ".repeat(pad))
 }

@@ -6,10 +6,12 @@ use std::path::Path;
 use systola::interp::kernel::{Options, run_kernel_program};
 use systola::interp::{self, Data as Elements, Tensor};
 use systola::rt::HostArray;
-use systola_driver::{cuda_machine, lower};
+use systola::rt::cuda::{CudaCompileOptions, Resources, compile_only, nvrtc_version};
+use systola_driver::{cuda_machine, emit_cuda, lower};
 
 use super::arrays::{Array, Arrays, Values};
 use super::case::{Case, Data, Group, Trial};
+use super::measure::{Job, Kernel};
 use super::{cases, fits, measure};
 
 #[test]
@@ -36,6 +38,48 @@ fn every_small_case_is_right() {
             }
         }
     }
+}
+
+/// The compiler of GPUs, which needs none, finds a register for every value of everything that is timed.
+#[test]
+fn nothing_that_is_timed_spills() {
+    if let Err(error) = nvrtc_version() {
+        assert!(std::env::var_os("SYSTOLA_NVRTC").is_none(), "{error}");
+        println!("skipped: {error}");
+        return;
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut failures = Vec::new();
+    for group in Group::ALL {
+        let cases = cases(&root, group, false).unwrap().1;
+        let with_mappings = |case| (case, measure::mappings(&root, case).unwrap());
+        let list: Vec<(&Case, Vec<String>)> = cases.iter().map(with_mappings).collect();
+        let compiled = measure::compile_all(&list, |job| resources(&root, job));
+        for ((case, _), kernels) in list.iter().zip(compiled) {
+            for Kernel { mapping, compiled } in kernels {
+                match compiled {
+                    Ok(all) if all.iter().all(|kernel| kernel.spilled == 0) => {}
+                    other => failures.push(format!("{} {mapping}: {other:?}", case.name)),
+                }
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+fn resources(root: &Path, job: Job<'_>) -> Result<Vec<Resources>, String> {
+    let module = measure::load(root, job.program)?;
+    let sizes = job.sizes.iter();
+    let sizes = sizes.map(|(name, value)| ((*name).to_string(), i128::from(*value)));
+    let mapping = module.mappings.iter().find(|m| m.name == job.mapping);
+    let mapping = mapping.ok_or("no such mapping")?;
+    let fix = measure::fixed(job.fix);
+    let lowered = lower(&module, mapping, &sizes.collect(), &fix, &cuda_machine());
+    let program = lowered.map_err(|found| format!("{found:?}"))?.program;
+    let artifact = emit_cuda(&program).map_err(|found| format!("{found:?}"))?;
+    let options = CudaCompileOptions::default();
+    let made = compile_only(&artifact.source, "sm_90", true, &options);
+    Ok(made.map_err(|e| e.to_string())?.resources())
 }
 
 fn interpret(
