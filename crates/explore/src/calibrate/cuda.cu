@@ -157,7 +157,7 @@ KERNEL(memory_chain) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) at = (at + 32u * 10007u + __ldca(words + at)) & mask;
   }
-  keep(target, at);
+  keep(target, __uint_as_float(at));
 }
 
 // The same without the load.
@@ -170,7 +170,7 @@ KERNEL(index_chain) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) at = (at + 32u * 10007u + (unsigned)((size_t)(source + at) >> 63)) & mask;
   }
-  keep(target, at);
+  keep(target, __uint_as_float(at));
 }
 
 KERNEL(barrier_chain) {

@@ -61,14 +61,18 @@ pub fn compile_only(
     options: &CudaCompileOptions,
 ) -> Result<Compiled, Error> {
     let width = if narrow { Width::Narrow } else { Width::Wide };
-    compile(code, arch, width, options)
+    compile(code, arch, width, options, &|_| Vec::new())
 }
+
+/// What the kernels of some machine code take, as a driver tells.
+pub(crate) type Ask<'a> = &'a dyn Fn(&[u8]) -> Vec<Resources>;
 
 pub(crate) fn compile(
     code: &str,
     arch: &str,
     width: Width,
     options: &CudaCompileOptions,
+    ask: Ask<'_>,
 ) -> Result<Compiled, Error> {
     let mut flags = vec![
         format!("--gpu-architecture={arch}"),
@@ -96,7 +100,7 @@ pub(crate) fn compile(
         notes,
         log,
     } = find_or_make(options.cache.as_ref(), key, || {
-        without_spills(code, &flags).map(|made| (made.cubin, made.log))
+        without_spills(code, &flags, ask).map(|made| (made.cubin, made.log))
     })?;
     Ok(Compiled {
         cubin: bytes,
@@ -117,8 +121,13 @@ type Places = BTreeMap<String, u32>;
 
 /// Compiles with as many blocks at once as their registers allow: for each kernel the first number of its list without spills, or the first
 /// of all where there is none.
-fn without_spills(code: &str, flags: &[String]) -> Result<Made, Error> {
-    let spilled = |made: &Made| -> u32 { resources(&made.log).iter().map(|k| k.spilled).sum() };
+fn without_spills(code: &str, flags: &[String], ask: Ask<'_>) -> Result<Made, Error> {
+    // Not every compiler tells; a driver does, if there is one.
+    let taken = |made: &Made| match resources(&made.log) {
+        none if none.is_empty() => ask(&made.cubin),
+        told => told,
+    };
+    let spilled = |made: &Made| -> u32 { taken(made).iter().map(|k| k.spilled).sum() };
     let mut flags = flags.to_vec();
     let plain = nvrtc::compile(code, &flags)?;
     if spilled(&plain) == 0 {
@@ -139,7 +148,7 @@ fn without_spills(code: &str, flags: &[String]) -> Result<Made, Error> {
         let all: Vec<String> = flags.iter().cloned().chain(chosen).collect();
         nvrtc::compile(code, &all)
     };
-    descend(first, compile, |made| resources(&made.log))
+    descend(first, compile, taken)
 }
 
 fn descend<M>(

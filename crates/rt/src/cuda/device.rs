@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use systola_ir::Scalar;
 
-use super::compile::{CudaCompileOptions, compile};
+use super::compile::{CudaCompileOptions, Resources, compile};
 use super::driver::{
     Context, Event, Function, Memory, Module, Place, Stream, device_count, device_info, start,
 };
 use super::nvrtc;
 use crate::device::driver::{Driver, Launch, Made, Word};
 use crate::device::width::Width;
-use crate::device::{self, DeviceSource};
+use crate::device::{self, DeviceKernel, DeviceSource};
 use crate::error::Error;
 use crate::layout::element_count;
 use crate::literal::size;
@@ -165,7 +165,8 @@ impl Driver for Cuda {
                 least,
             });
         }
-        let made = compile(&source.code, &self.info.arch(), width, options)?;
+        let ask = |cubin: &[u8]| self.resources(source, cubin).unwrap_or_default();
+        let made = compile(&source.code, &self.info.arch(), width, options, &ask)?;
         let module = Module::load(self.context, &made.cubin)?;
         let kernels = source.kernels.iter();
         let functions = kernels.map(|k| module.function(&k.symbol));
@@ -203,6 +204,23 @@ impl Driver for Cuda {
             dynamic as u32,
             &words,
         )
+    }
+}
+
+impl Cuda {
+    /// What the kernels of a source take, as the driver tells of their machine code.
+    fn resources(&self, source: &DeviceSource, cubin: &[u8]) -> Result<Vec<Resources>, Error> {
+        let module = Module::load(self.context, cubin)?;
+        let one = |kernel: &DeviceKernel| {
+            let (registers, local) = module.function(&kernel.symbol)?.resources()?;
+            Ok(Resources {
+                kernel: kernel.symbol.clone(),
+                registers,
+                spilled: local,
+                stack: local,
+            })
+        };
+        source.kernels.iter().map(one).collect()
     }
 }
 

@@ -48,7 +48,7 @@ pub fn conv1d(n: usize, taps: usize) -> Case {
     Case {
         name,
         program: "conv1d/core.ure",
-        mappings: Mappings::These(&["taps", "quads"]),
+        mappings: Mappings::These(&["quads", "twenty"]),
         sizes,
         fix: &["Q"],
         work: Work {
@@ -94,10 +94,11 @@ fn candidates(taps: usize, precision: Precision) -> &'static [&'static str] {
     match (precision, taps) {
         (Precision::Single, ..=80) => &["walk", "tall", "ssam"],
         (Precision::Single, 81..=120) => &["walk", "ssam"],
-        (Precision::Single, 121..=180) => &["walk", "halves", "quarters", "ssam"],
+        (Precision::Single, 121..=180) => &["walk", "low", "halves", "quarters", "ssam"],
         (Precision::Single, _) => &["halves", "quarters", "ssam"],
         (Precision::Double, ..=48) => &["walk64", "tall64"],
         (Precision::Double, 49..=100) => &["walk64", "halves64"],
+        (Precision::Double, 101..=200) => &["columns64", "quarters64"],
         (Precision::Double, _) => &["halves64", "quarters64"],
     }
 }
