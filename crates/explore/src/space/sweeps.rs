@@ -76,10 +76,7 @@ pub fn sweeps(axes: &Axes, machine: &Machine) -> Vec<Sweep> {
                     continue;
                 }
                 let across = (axes.extent(own) + owned - 1) / owned;
-                let places = match machine.threads {
-                    None => None,
-                    Some(_) => Some(PLACES / across),
-                };
+                let places = machine.threads.map(|_| PLACES / across);
                 for front in fronts(axes, *time, rows, depth, places) {
                     let mut sweep = Sweep {
                         time: *time,

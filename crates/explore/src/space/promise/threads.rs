@@ -93,8 +93,7 @@ pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &
     let warps = tiling.warps() as f64;
     let blocks_there = (REGISTERS / registers.min(THREAD) / warps)
         .floor()
-        .max(1.0)
-        .min(32.0);
+        .clamp(1.0, 32.0);
     let there = (blocks_there * warps).min(WARPS);
     // Every turn waits for what it loads, the first one for what is far.
     let alone = FAR + NEAR * turns + instructions;
