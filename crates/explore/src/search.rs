@@ -194,6 +194,9 @@ impl<'a> Board<'a> {
 
     /// Measures as many as there is time for shortly, in about this order, and leaves so many seconds for what comes then.
     pub fn measure_first(&mut self, order: &[Rank], reserve: &dyn Fn(&Board<'_>) -> f64) {
+        if self.is_over() {
+            return;
+        }
         if self.bench.overlaps() {
             self.measure_as_ready(order, reserve);
             return;
