@@ -133,14 +133,16 @@ fn without_spills(code: &str, flags: &[String], ask: Ask<'_>) -> Result<Made, Er
     if spilled(&plain) == 0 {
         return Ok(plain);
     }
-    flags.push(format!("-D{BRANCHES}"));
-    let branching = nvrtc::compile(code, &flags)?;
-    let first = if spilled(&branching) < spilled(&plain) {
-        branching
-    } else {
-        flags.pop();
-        plain
-    };
+    let mut first = plain;
+    if code.contains(BRANCHES) {
+        flags.push(format!("-D{BRANCHES}"));
+        let branching = nvrtc::compile(code, &flags)?;
+        if spilled(&branching) < spilled(&first) {
+            first = branching;
+        } else {
+            flags.pop();
+        }
+    }
     let compile = |places: &Places| {
         let chosen = places
             .iter()
