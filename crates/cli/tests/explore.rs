@@ -197,7 +197,7 @@ fn what_is_found_can_be_saved_looked_at_and_drawn() {
         "rows=",
         "mapping found written to",
         "limited by ",
-        "each verified against the equations in full at N = ",
+        "verified: each against the equations in full at N = ",
         "measured",
     ] {
         assert!(out.contains(part), "{part}\n{out}");

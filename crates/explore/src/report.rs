@@ -77,7 +77,9 @@ impl Outcome {
     pub fn wrong(&self) -> impl Iterator<Item = (&Design, &str)> {
         self.designs.iter().filter_map(|d| match &d.fault {
             Some(Fault::Wrong(why)) => Some((d, why.as_str())),
-            Some(Fault::Refused(_) | Fault::Failed(_) | Fault::TooSlow) | None => None,
+            Some(Fault::Refused(_) | Fault::Failed(_) | Fault::TooSlow | Fault::Late) | None => {
+                None
+            }
         })
     }
 }

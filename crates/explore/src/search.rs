@@ -72,6 +72,8 @@ pub enum Fault {
     Failed(String),
     /// It takes so long that it is not worth the wait.
     TooSlow,
+    /// There was no time left to compile it.
+    Late,
     /// It gives another result than the equations: our bug.
     Wrong(String),
 }
@@ -290,7 +292,7 @@ impl<'a> Board<'a> {
     fn fail(&mut self, rank: Rank, fault: Fault) {
         self.failed_in_a_row = match &fault {
             Fault::Failed(_) => self.failed_in_a_row + 1,
-            Fault::Refused(_) | Fault::TooSlow | Fault::Wrong(_) => 0,
+            Fault::Refused(_) | Fault::TooSlow | Fault::Late | Fault::Wrong(_) => 0,
         };
         if self.rungs[rank] == 0 {
             self.order.push(rank);

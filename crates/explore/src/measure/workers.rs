@@ -101,8 +101,7 @@ impl<C: Send> Workers<C> {
                     state.done.insert(rank, None);
                     return Some(rank);
                 }
-                let late = Fault::Refused("there was no time left to compile it".to_string());
-                state.done.insert(rank, Some(Err(late)));
+                state.done.insert(rank, Some(Err(Fault::Late)));
                 self.changed.notify_all();
                 continue;
             }

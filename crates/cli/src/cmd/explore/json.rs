@@ -148,6 +148,7 @@ fn failed(outcome: &systola_explore::report::Outcome) -> Vec<FailedJson<'_>> {
                 Fault::Refused(_) => "refused",
                 Fault::Failed(_) => "failed",
                 Fault::TooSlow => "slow",
+                Fault::Late => "late",
                 Fault::Wrong(_) => "wrong",
             },
             reason: fault_text(fault),

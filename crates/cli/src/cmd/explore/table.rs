@@ -143,14 +143,17 @@ fn summary(answer: &Answer<'_>) -> String {
             .iter()
             .filter_map(|d| Some((d, d.fault.as_ref()?)))
     };
-    let slow = faults()
-        .filter(|(_, fault)| **fault == Fault::TooSlow)
-        .count();
-    if slow > 0 {
-        parts.push(format!("{slow} predicted to be far slower"));
+    let count = |wanted: Fault| faults().filter(|(_, fault)| **fault == wanted).count();
+    match count(Fault::TooSlow) {
+        0 => {}
+        slow => parts.push(format!("{slow} predicted to be far slower")),
+    }
+    match count(Fault::Late) {
+        0 => {}
+        late => parts.push(format!("{late} without time to compile")),
     }
     let mut failed = faults()
-        .filter(|(_, fault)| **fault != Fault::TooSlow)
+        .filter(|(_, fault)| !matches!(fault, Fault::TooSlow | Fault::Late))
         .peekable();
     let first = failed.peek().map(|(design, fault)| {
         let why = fault_text(fault);
@@ -208,5 +211,6 @@ pub fn fault_text(fault: &Fault) -> String {
     match fault {
         Fault::Refused(why) | Fault::Failed(why) | Fault::Wrong(why) => why.clone(),
         Fault::TooSlow => "predicted to be far slower than the best".to_string(),
+        Fault::Late => "there was no time left to compile it".to_string(),
     }
 }
