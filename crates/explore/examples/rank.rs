@@ -1,12 +1,11 @@
 //! How well the model ranks: predicts and measures many mappings of one system on this processor.
 //!
 //! ```text
-//! cargo run --release -p systola-explore --example rank -- FILE SIZE=VALUE… [--fix NAME,NAME] [--threads N] [--keep TIMES] [--again] [--terms MAPPING] [--space N]
+//! cargo run --release -p systola-explore --example rank -- FILE SIZE=VALUE… [--fix NAME,NAME] [--threads N] [--keep TIMES] [--again] [--terms MAPPING]
 //! ```
 //!
 //! In a mapping of FILE, `<a|b|c>` stands for alternatives: all combinations are mappings of their own. `--keep` names a file of measured times that is
 //! read, if it is there, and written: what is in it is not measured again, but with `--again`, where the lesser time counts. `--terms` prints the terms of mappings whose name contains this.
-//! `--space` takes N of the explorer's candidates for the first system of the file, evenly spread over all, in place of its mappings.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -18,10 +17,9 @@ use systola::ir::kernel::{BufferKind, Program};
 use systola::rt::timing::{Repeats, measure_reported};
 use systola::rt::{CacheOptions, HostArray};
 use systola::{CpuOptions, Fix, RunOptions, View, ViewMut, lower};
+use systola_explore::agreement::Agreement;
 use systola_explore::calibrate::{Subject, load};
 use systola_explore::model::{Device, Prediction, Source, predict};
-use systola_explore::problem::Problem;
-use systola_explore::space::candidates;
 
 struct Arguments {
     file: String,
@@ -31,7 +29,6 @@ struct Arguments {
     keep: Option<String>,
     again: bool,
     terms: Option<String>,
-    space: Option<usize>,
 }
 
 fn arguments() -> Result<Arguments, Box<dyn Error>> {
@@ -43,7 +40,6 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
         keep: None,
         again: false,
         terms: None,
-        space: None,
     };
     let mut list = std::env::args().skip(1);
     while let Some(argument) = list.next() {
@@ -52,7 +48,6 @@ fn arguments() -> Result<Arguments, Box<dyn Error>> {
             "--fix" => found.fix = value()?.split(',').map(str::to_string).collect(),
             "--threads" => found.threads = value()?.parse()?,
             "--keep" => found.keep = Some(value()?),
-            "--space" => found.space = Some(value()?.parse()?),
             "--again" => found.again = true,
             "--terms" => found.terms = Some(value()?),
             _ => match argument.split_once('=') {
@@ -140,24 +135,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let mut rows: Vec<(String, Prediction, f64)> = Vec::new();
     let (mut predicting, mut lowering) = (0.0, 0.0);
-    let mappings = match (arguments.space, module.systems.first()) {
-        (Some(n), Some(system)) => {
-            let problem = Problem {
-                module: &module,
-                system,
-                sizes: arguments.sizes.clone(),
-                fix: fix.clone(),
-                machine: options.machine(),
-            };
-            let all = candidates(&problem);
-            let step = (all.len() / n.max(1)).max(1);
-            println!("{} candidates, every {step}th of them", all.len());
-            let some = all.into_iter().step_by(step).take(n);
-            some.map(|candidate| candidate.mapping).collect()
-        }
-        (Some(_) | None, _) => module.mappings.clone(),
-    };
-    for mapping in &mappings {
+    for mapping in &module.mappings {
         let start = std::time::Instant::now();
         let lowered = match lower(&module, mapping, &arguments.sizes, &fix, &options.machine()) {
             Ok(lowered) => lowered,
@@ -229,20 +207,13 @@ fn main() -> Result<(), Box<dyn Error>> {
             prediction.registers,
         );
     }
-    let n = rows.len() as f64;
-    let squares: f64 = (0..rows.len())
-        .map(|row| (row as f64 - place(row) as f64).powi(2))
-        .sum();
-    let spearman = 1.0 - 6.0 * squares / (n * (n * n - 1.0)).max(1.0);
-    let best = order.first().map_or(f64::NAN, |row| rows[*row].2);
-    let of_ten = order.iter().take(10).map(|row| rows[*row].2);
+    let pairs: Vec<(f64, f64)> = rows.iter().map(|(_, p, s)| (p.seconds, *s)).collect();
+    let found = Agreement::of(&pairs).ok_or("nothing was measured")?;
     println!(
-        "{} designs: Spearman {spearman:.3}; the fastest is number {} of the model; the model's first takes {:.3} times as long, the best of its first ten {:.3}",
-        rows.len(),
-        place(0) + 1,
-        best / rows[0].2,
-        of_ten.fold(f64::MAX, f64::min) / rows[0].2,
+        "{} designs: Spearman {:.3}; the fastest is number {} of the model; the model's first takes {:.3} times as long, the best of its first ten {:.3}",
+        found.designs, found.correlation, found.place, found.first, found.of_ten,
     );
+    let n = rows.len() as f64;
     println!(
         "{:.2} ms to lower, {:.2} ms to predict, each",
         lowering * 1e3 / n,

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use systola_driver::{Fix, cuda_machine, load, lower};
+use systola_explore::agreement::Agreement;
 use systola_explore::model::{Device, Gpu, predict};
 
 struct Case {
@@ -74,27 +75,6 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Spearman's rank correlation.
-fn rank_correlation(pairs: &[(f64, f64)]) -> f64 {
-    let places = |of: fn(&(f64, f64)) -> f64| -> Vec<usize> {
-        let mut order: Vec<usize> = (0..pairs.len()).collect();
-        order.sort_by(|a, b| of(&pairs[*a]).total_cmp(&of(&pairs[*b])));
-        let mut places = vec![0; pairs.len()];
-        for (place, row) in order.into_iter().enumerate() {
-            places[row] = place;
-        }
-        places
-    };
-    let (a, b) = (places(|p| p.0), places(|p| p.1));
-    let squares: f64 = a
-        .iter()
-        .zip(&b)
-        .map(|(a, b)| (*a as f64 - *b as f64).powi(2))
-        .sum();
-    let n = pairs.len() as f64;
-    1.0 - 6.0 * squares / (n * (n * n - 1.0))
-}
-
 #[test]
 fn predictions_are_near_what_an_h200_measured() {
     let device = Device::Gpu(Gpu::default());
@@ -144,7 +124,7 @@ fn predictions_are_near_what_an_h200_measured() {
         }
         pairs.push((case.milliseconds, predicted));
     }
-    let correlation = rank_correlation(&pairs);
+    let correlation = Agreement::of(&pairs).unwrap().correlation;
     let worst = pairs
         .iter()
         .map(|(measured, predicted)| (measured / predicted).max(predicted / measured))

@@ -129,7 +129,11 @@ fn source(
 
 fn compile(source: &Source, arch: &str, narrow: bool) -> Result<Vec<Resources>, String> {
     let Source { mapping, text } = source;
-    let made = compile_only(text, arch, narrow, &CudaCompileOptions::default())
+    let options = CudaCompileOptions {
+        once: true,
+        ..CudaCompileOptions::default()
+    };
+    let made = compile_only(text, arch, narrow, &options)
         .map_err(|error| format!("{mapping}: {error}\n{text}"))?;
     if !made.warnings().is_empty() {
         return Err(format!("{mapping}: {}\n{text}", made.log));

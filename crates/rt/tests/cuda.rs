@@ -73,6 +73,7 @@ fn machine_code_is_kept_by_architecture_and_width() {
     let options = CudaCompileOptions {
         flags: Vec::new(),
         cache: Some(CacheOptions::new(folder.path())),
+        ..CudaCompileOptions::default()
     };
     let code = format!("typedef int int32_t;\n#ifndef INDEX\n#define INDEX long\n#endif\n{KERNEL}");
     let compile = |arch, narrow| compile_only(&code, arch, narrow, &options).unwrap();

@@ -2,7 +2,7 @@
 
 use super::{Board, Effort, Rank, Strategy};
 
-/// The fastest are measured again in turns, so that who is first among them is no accident.
+/// The fastest are measured once more, for long, so that who is first among them is no accident.
 const AGAIN: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

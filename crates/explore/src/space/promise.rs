@@ -9,6 +9,8 @@ use super::tiles::{Rest, Staging, Tiling, Unroll};
 mod threads;
 mod vectors;
 
+pub use threads::SMS;
+
 /// Small is good; comparable between tilings of one system on one machine.
 pub fn cost(axes: &Axes, machine: &Machine, tiling: &Tiling) -> f64 {
     let shape = Shape::of(axes, tiling);

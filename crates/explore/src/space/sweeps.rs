@@ -5,6 +5,7 @@ use systola_ir::mapping::{Mapping, NameExpr, PlaceLevel, TimeLevel};
 use systola_lower::kernel::Machine;
 
 use super::axes::{Axes, Role};
+use super::promise::SMS;
 use super::strips::Digits;
 use super::text::{Text, plus, times};
 
@@ -12,7 +13,7 @@ const SWEEPS: [i128; 8] = [1, 2, 3, 4, 6, 8, 10, 12];
 const COLUMNS: [i128; 5] = [1, 2, 4, 6, 8];
 const ROWS: [i128; 6] = [16, 32, 64, 128, 256, 512];
 /// Warps with many registers that a GPU has at once.
-const PLACES: i128 = 132 * 8;
+const PLACES: i128 = 8 * SMS as i128;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
@@ -194,7 +195,7 @@ impl Sweep {
                 let registers = held + 24.0;
                 let spilled = (registers / 240.0).max(1.0).powi(2);
                 let there = (2048.0 / registers.min(255.0)).floor().clamp(1.0, 32.0);
-                let waves = blocks / (132.0 * there);
+                let waves = blocks / (SMS * there);
                 let idle = waves.ceil() / waves;
                 // Few warps do not hide what each of them waits for.
                 let alone = 1.0 + 4.0 / (there * self.columns as f64);

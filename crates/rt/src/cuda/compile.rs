@@ -19,6 +19,8 @@ use crate::kept::{Kept, find_or_make};
 pub struct CudaCompileOptions {
     /// More options of NVRTC.
     pub flags: Vec<String>,
+    /// Compile no more than once, also where registers are spilled.
+    pub once: bool,
     /// `None`: nothing is kept.
     pub cache: Option<CacheOptions>,
 }
@@ -28,6 +30,7 @@ impl CudaCompileOptions {
     pub fn from_env() -> Result<CudaCompileOptions, Error> {
         Ok(CudaCompileOptions {
             flags: Vec::new(),
+            once: false,
             cache: CacheOptions::from_env()?,
         })
     }
@@ -90,6 +93,7 @@ pub(crate) fn compile(
             env!("CARGO_PKG_VERSION").as_bytes(),
             version.as_bytes(),
             code.as_bytes(),
+            if options.once { b"once" } else { b"" },
         ];
         parts.extend(flags.iter().map(|flag| flag.as_bytes()));
         Ok(hash_of(&parts))
@@ -100,7 +104,12 @@ pub(crate) fn compile(
         notes,
         log,
     } = find_or_make(options.cache.as_ref(), key, || {
-        without_spills(code, &flags, ask).map(|made| (made.cubin, made.log))
+        let made = if options.once {
+            nvrtc::compile(code, &flags)
+        } else {
+            without_spills(code, &flags, ask)
+        };
+        made.map(|made| (made.cubin, made.log))
     })?;
     Ok(Compiled {
         cubin: bytes,

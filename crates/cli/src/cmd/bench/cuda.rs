@@ -48,6 +48,23 @@ Every result is checked before its time counts: the first and last 40 rows, 200 
 last 40 columns against sums in f64; smaller results in full. Times are medians of 21 warm runs, between
 two events on the device: without compiling, and with all arrays on the GPU.";
 
+/// What is timed of the problems, on any device.
+#[derive(Debug, clap::Args)]
+pub struct Choice {
+    /// Only filters of these sizes: 3 is 3 × 3 or 3 taps, 5x17 is 5 rows of 17
+    #[arg(long, value_name = "K", value_delimiter = ',')]
+    pub k: Vec<String>,
+    /// Only mappings of this name; can be given more than once
+    #[arg(long, value_name = "NAME")]
+    pub mapping: Vec<String>,
+    /// A row for every mapping, not only for the fastest
+    #[arg(long)]
+    pub all_mappings: bool,
+    /// Tiny problems, to try the command itself: the times mean nothing
+    #[arg(long)]
+    pub small: bool,
+}
+
 /// Time mappings compiled for an NVIDIA GPU beside its limits
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -55,15 +72,8 @@ pub struct Args {
     /// Only these problems; can be given more than once
     #[arg(long, value_name = "PROBLEMS")]
     only: Vec<Group>,
-    /// Only filters of these sizes: 3 is 3 × 3 or 3 taps, 5x17 is 5 rows of 17
-    #[arg(long, value_name = "K", value_delimiter = ',')]
-    k: Vec<String>,
-    /// Only mappings of this name; can be given more than once
-    #[arg(long, value_name = "NAME")]
-    mapping: Vec<String>,
-    /// A row for every mapping, not only for the fastest
-    #[arg(long)]
-    all_mappings: bool,
+    #[command(flatten)]
+    choice: Choice,
     /// Run the scripts of bench/peers/cuda with python3, and show how many times longer the libraries take
     #[arg(long)]
     with_peers: bool,
@@ -73,9 +83,6 @@ pub struct Args {
     /// Which GPU, by its number in `systola devices`
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: usize,
-    /// Tiny problems, to try the command itself: the times mean nothing
-    #[arg(long)]
-    small: bool,
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -85,7 +92,7 @@ pub fn run(args: &Args) -> Outcome {
         peers.read(path).map_err(Failure::new)?;
     }
     let gpu = Gpu::open(args.device).map_err(|e| fail_alone(&e))?;
-    let elements = if args.small { 1 << 20 } else { 1 << 28 };
+    let elements = if args.choice.small { 1 << 20 } else { 1 << 28 };
     let limits = Limits::measure(&gpu, elements).map_err(|e| fail_alone(&e))?;
     term::print(limits.describe(&gpu.info));
     let mut status = Status::Done;
@@ -120,8 +127,14 @@ struct Bench<'a> {
 impl Bench<'_> {
     /// Compiles, measures and prints the problems of a group.
     fn group(&mut self, group: Group) -> Outcome {
-        let (size, cases) = cases(self.root, group, self.args.small).map_err(Failure::new)?;
-        let list = chosen(self.root, &cases, &self.args.k, &self.args.mapping);
+        let (size, cases) =
+            cases(self.root, group, self.args.choice.small).map_err(Failure::new)?;
+        let list = chosen(
+            self.root,
+            &cases,
+            &self.args.choice.k,
+            &self.args.choice.mapping,
+        );
         let list = list.map_err(Failure::new)?;
         if list.is_empty() {
             return Ok(Status::Done);
@@ -162,7 +175,7 @@ impl Bench<'_> {
         };
         // One that is refused or wrong is never passed over in silence.
         let failed = tried.iter().any(|(_, outcome)| outcome.is_err());
-        if !self.args.all_mappings {
+        if !self.args.choice.all_mappings {
             let best = tried
                 .iter()
                 .map(|(_, o)| seconds(o))

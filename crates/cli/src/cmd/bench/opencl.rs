@@ -14,7 +14,7 @@ use super::cuda::arrays::Arrays;
 use super::cuda::case::{Case, Data, Group};
 use super::cuda::measure::{self, Job, Kernel, OnDevice};
 use super::cuda::table::{left, rate, right};
-use super::cuda::{cases, chosen};
+use super::cuda::{Choice, cases, chosen};
 use super::tools::root;
 use crate::runtime::fail_alone;
 use crate::source::{Failure, Outcome, Status};
@@ -31,27 +31,17 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// These problems; can be given more than once
+    /// These problems; can be given more than once. Of 2-D convolution the filters of 3, 5, 9 and 20, unless --k says others
     #[arg(long, value_name = "PROBLEMS", default_value = "conv2d")]
     only: Vec<Group>,
-    /// Only filters of these sizes: 3 is 3 × 3 or 3 taps, 5x17 is 5 rows of 17; of 2-D convolution 3, 5, 9 and 20 if not given
-    #[arg(long, value_name = "K", value_delimiter = ',')]
-    k: Vec<String>,
-    /// Only mappings of this name; can be given more than once
-    #[arg(long, value_name = "NAME")]
-    mapping: Vec<String>,
-    /// A row for every mapping, not only for the fastest
-    #[arg(long)]
-    all_mappings: bool,
+    #[command(flatten)]
+    choice: Choice,
     /// Which OpenCL device, by its number in `systola devices`
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: usize,
     /// Which GPU is timed with CUDA, by its number there
     #[arg(long, value_name = "N", default_value_t = 0)]
     cuda_device: usize,
-    /// Tiny problems, to try the command itself: the times mean nothing
-    #[arg(long)]
-    small: bool,
 }
 
 /// The filters of 2-D convolution that are timed unless others are asked for.
@@ -98,12 +88,13 @@ type Tried = (String, Result<Timing, String>);
 
 impl Bench<'_> {
     fn group(&mut self, group: Group) -> Outcome {
-        let cases = cases(self.root, group, self.args.small).map_err(Failure::new)?;
-        let mut k = self.args.k.clone();
-        if k.is_empty() && group == Group::Conv2d && !self.args.small {
+        let cases = cases(self.root, group, self.args.choice.small).map_err(Failure::new)?;
+        let mut k = self.args.choice.k.clone();
+        if k.is_empty() && group == Group::Conv2d && !self.args.choice.small {
             k = USUAL.map(String::from).to_vec();
         }
-        let list = chosen(self.root, &cases.1, &k, &self.args.mapping).map_err(Failure::new)?;
+        let list =
+            chosen(self.root, &cases.1, &k, &self.args.choice.mapping).map_err(Failure::new)?;
         term::print(self.header(group));
         let mut status = Status::Done;
         for (case, mappings) in list {
@@ -120,13 +111,13 @@ impl Bench<'_> {
             let list = [(case, mappings.clone())];
             let kernels = measure::compile_all(&list, |job| measure::compile(root, device, job));
             beside = tried(kernels, |compiled| measure::time(&compiled, &data, here));
-            if !self.args.all_mappings {
+            if !self.args.choice.all_mappings {
                 beside = fastest(beside);
                 mappings = beside.iter().map(|(mapping, _)| mapping.clone()).collect();
             }
         }
         let mut rows = self.on_opencl(case, mappings, &data);
-        if !self.args.all_mappings {
+        if !self.args.choice.all_mappings {
             rows = fastest(rows);
         }
         let mut status = Status::Done;

@@ -10,8 +10,8 @@ use super::{Shape, elements, handed_on, is_kept, is_scattered, is_staged, is_wri
 use crate::space::axes::{Axes, Read};
 use crate::space::tiles::Tiling;
 
-/// Multiprocessors.
-const SMS: f64 = 132.0;
+/// Multiprocessors; this and what follows is of an H200.
+pub const SMS: f64 = 132.0;
 /// Instructions that one begins in a cycle.
 const ISSUE: f64 = 4.0;
 /// Bytes that go through its first cache in a cycle.
