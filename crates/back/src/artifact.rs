@@ -78,7 +78,10 @@ pub struct DeviceEntry {
 /// An argument of a function, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Argument {
+    /// The address of a buffer.
     Buffer(BufferId),
+    /// The elements of a buffer.
+    Value(BufferId),
     /// The value of a parameter.
     Size(usize),
     /// An argument of the launch.

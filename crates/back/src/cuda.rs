@@ -18,7 +18,7 @@ use crate::error::{Error, Fault};
 use crate::names::{self, CONSTANT, Names};
 use crate::prelude::{File, Prelude};
 use crate::scalar::c_type;
-use crate::simt::constant::constant_buffers;
+use crate::simt::constant::{ConstantPlace, constant_buffers};
 use crate::simt::grid::Grid;
 use crate::simt::pressure::pressure;
 use crate::simt::shared::SHARED_ALIGN;
@@ -184,8 +184,12 @@ fn print_kernel(
         loops: any(kernel, &|stmt| matches!(stmt, Stmt::For { .. })),
         requests: requests(kernel, &constants, pressure(kernel), has_flags),
     };
-    let name = |buffer| constant_symbol(program, buffer);
-    emit_kernel(program, kernel, &constants, name, prelude, symbol, cuda)
+    let named = |buffer: BufferId| {
+        let symbol = constant_symbol(program, buffer);
+        (buffer, ConstantPlace::Named(symbol))
+    };
+    let constants = constants.into_iter().map(named).collect();
+    emit_kernel(program, kernel, constants, prelude, symbol, cuda)
 }
 
 /// The number at a place in a list; behind its end, the last.
@@ -351,10 +355,6 @@ impl Language for Cuda {
             parameter: None,
             bytes: "shared_memory",
         }
-    }
-
-    fn constants_are_arguments(&self) -> bool {
-        false
     }
 
     fn head(&self, symbol: &str, threads: u32, registers: u32, _: u32) -> Vec<String> {

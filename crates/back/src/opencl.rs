@@ -11,7 +11,7 @@
 //!   the warp is written out where lanes have to meet inside of it ([`together`]). So is every branch with a wait in it, where the
 //!   device is a processor whose compiler makes one thread of a block.
 //!
-//! Inputs in constant memory are arguments. Elements that are moved at once are vectors. Copies into the memory of a block are made by the
+//! Inputs in constant memory are arguments: pointers, or the elements themselves where a device keeps arguments in that memory. Elements that are moved at once are vectors. Copies into the memory of a block are made by the
 //! lanes. Blocks wait for each other by atomics that acquire and release for the whole device; a device without them runs no
 //! kernel that needs that.
 
@@ -20,10 +20,11 @@ pub mod links;
 pub mod together;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
-use systola_ir::Scalar;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Memory, Program, Stmt};
+use systola_ir::{BufferId, Scalar};
 
 use crate::artifact::{DeviceArtifact, DeviceEntry};
 use crate::error::{Error, Fault};
@@ -31,7 +32,7 @@ use crate::expr::Expr;
 use crate::names::{self, Names};
 use crate::prelude::{File, Prelude};
 use crate::scalar::c_type;
-use crate::simt::constant::constant_buffers;
+use crate::simt::constant::{ConstantPlace, constant_buffers};
 use crate::simt::grid::Grid;
 use crate::simt::shared::SHARED_ALIGN;
 use crate::simt::value::Move;
@@ -104,9 +105,7 @@ struct OpenCl<'f> {
 /// Prints a verified program for devices that offer this.
 pub fn emit(program: &Program, features: &Features) -> Result<DeviceArtifact, Error> {
     let special = specialise(program).map_err(|e| Fault::from(e).of_kernel(&program.name))?;
-    let mut constants: Vec<_> = constant_buffers(&special);
-    constants.truncate(MOST_CONSTANTS);
-    let constants: Vec<_> = constants.into_iter().map(|(buffer, _)| buffer).collect();
+    let constants = constants(&special, features);
     let mut prelude = Prelude::new(QUALIFIERS);
     let mut symbols = Names::default();
     let mut kernels = Vec::new();
@@ -121,16 +120,8 @@ pub fn emit(program: &Program, features: &Features) -> Result<DeviceArtifact, Er
             }
             let kernel = realised(kernel, features)?;
             let language = OpenCl::new(&kernel, features);
-            let name = |_| unreachable!("constants are arguments");
-            emit_kernel(
-                &special,
-                &kernel,
-                &constants,
-                name,
-                &mut prelude,
-                symbol,
-                language,
-            )
+            let constants = constants.clone();
+            emit_kernel(&special, &kernel, constants, &mut prelude, symbol, language)
         };
         let (text, entry) = print().map_err(|fault| fault.of_kernel(&kernel.name))?;
         functions.push('\n');
@@ -163,6 +154,26 @@ pub fn emit(program: &Program, features: &Features) -> Result<DeviceArtifact, Er
         kernels,
         constants: Vec::new(),
     })
+}
+
+/// Where the inputs of constant memory lie: as many as fit are arguments themselves, as many of the others as any device allows are
+/// pointed to.
+fn constants(program: &Program, features: &Features) -> BTreeMap<BufferId, ConstantPlace> {
+    let mut room = features.value_bytes;
+    let mut pointers = 0;
+    let mut found = BTreeMap::new();
+    for (buffer, count) in constant_buffers(program) {
+        let element = u64::from(program.buffers[buffer.index()].ty.bits() / 8);
+        let bytes = element * count as u64;
+        if bytes <= room {
+            room -= bytes;
+            found.insert(buffer, ConstantPlace::Value(count));
+        } else if pointers < MOST_CONSTANTS {
+            pointers += 1;
+            found.insert(buffer, ConstantPlace::Pointer);
+        }
+    }
+    found
 }
 
 /// The kernel with links as the device has them.
@@ -385,10 +396,6 @@ impl Language for OpenCl<'_> {
             parameter: Some("__local uint4 *shared_memory"),
             bytes: "(__local uchar *)shared_memory",
         }
-    }
-
-    fn constants_are_arguments(&self) -> bool {
-        true
     }
 
     fn head(&self, _: &str, threads: u32, _: u32, lanes: u32) -> Vec<String> {

@@ -20,7 +20,7 @@ pub mod pressure;
 pub mod shared;
 pub mod value;
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Stmt, VarKind};
 use systola_ir::mapping::Engine;
@@ -34,6 +34,7 @@ use crate::expr::{Expr, Lines};
 use crate::index::Index;
 use crate::prelude::{File, Prelude};
 use crate::scalar::{self, c_type};
+use constant::ConstantPlace;
 use grid::{Grid, block_coordinates};
 use memory::stored_type;
 use order::Meetings;
@@ -46,6 +47,9 @@ static INDEX: Index = Index {
     suffix: "index",
     file: File::Simt,
 };
+
+/// Where the elements of an array are that is an argument itself.
+const VALUE_FIELD: &str = ".at";
 
 /// Statements of a loop that the compiler may unroll.
 const MOST_TO_UNROLL: usize = 32;
@@ -158,9 +162,6 @@ pub trait Language {
     /// Shared memory that the launch brings: the line that declares it, or the parameter, and the bytes as an expression.
     fn dynamic_shared(&self) -> Dynamic;
 
-    /// Are inputs in constant memory arguments?
-    fn constants_are_arguments(&self) -> bool;
-
     /// The lines before the name of a kernel with so many threads, each of which needs so many registers.
     fn head(&self, symbol: &str, threads: u32, registers: u32, lanes: u32) -> Vec<String>;
 
@@ -191,16 +192,15 @@ pub struct Simt<L> {
     /// The name of the lane's variable.
     lane: String,
     /// Inputs in constant memory.
-    constants: BTreeSet<BufferId>,
+    constants: BTreeMap<BufferId, ConstantPlace>,
     meetings: Meetings,
 }
 
-/// Prints a kernel. `name`: what the arrays in constant memory are called where they are no arguments.
+/// Prints a kernel.
 pub fn emit_kernel<L: Language>(
     program: &Program,
     kernel: &Kernel,
-    constants: &[BufferId],
-    name: impl Fn(BufferId) -> String,
+    constants: BTreeMap<BufferId, ConstantPlace>,
     prelude: &mut Prelude,
     symbol: String,
     language: L,
@@ -210,9 +210,12 @@ pub fn emit_kernel<L: Language>(
     if cx.usage.has_flags {
         language.flags()?;
     }
-    if !language.constants_are_arguments() {
-        for buffer in constants {
-            cx.buffers[buffer.index()].name = name(*buffer);
+    for (buffer, constant) in &constants {
+        let name = &mut cx.buffers[buffer.index()].name;
+        match constant {
+            ConstantPlace::Named(own) => name.clone_from(own),
+            ConstantPlace::Pointer => {}
+            ConstantPlace::Value(_) => name.push_str(VALUE_FIELD),
         }
     }
     let lane = match kernel.lane() {
@@ -224,7 +227,7 @@ pub fn emit_kernel<L: Language>(
         language,
         lanes: kernel.lanes,
         lane,
-        constants: constants.iter().copied().collect(),
+        constants,
         meetings: Meetings::new(kernel, &cx.usage, mirrored),
     };
     Printer::new(&mut cx, &mut simt).body()?;
@@ -296,18 +299,26 @@ impl<L: Language> Simt<L> {
 
     fn parameters(
         &self,
-        cx: &Context<'_>,
+        cx: &mut Context<'_>,
         dynamic: bool,
     ) -> Result<(Vec<String>, Vec<Argument>), Fault> {
         let mut parameters = Vec::new();
         let mut arguments = Vec::new();
         for n in 0..cx.buffers.len() {
             let id = BufferId::from(n);
-            let is_argument =
-                self.language.constants_are_arguments() || !self.constants.contains(&id);
-            if cx.buffers[n].used && is_argument {
-                parameters.push(self.buffer_parameter(cx, id)?);
-                arguments.push(Argument::Buffer(id));
+            if !cx.buffers[n].used {
+                continue;
+            }
+            match self.constants.get(&id) {
+                Some(ConstantPlace::Named(_)) => {}
+                Some(ConstantPlace::Value(count)) => {
+                    parameters.push(value_parameter(cx, id, *count)?);
+                    arguments.push(Argument::Value(id));
+                }
+                Some(ConstantPlace::Pointer) | None => {
+                    parameters.push(self.buffer_parameter(cx, id)?);
+                    arguments.push(Argument::Buffer(id));
+                }
             }
         }
         for (n, param) in cx.params.iter().enumerate().filter(|(_, p)| p.used) {
@@ -346,7 +357,7 @@ impl<L: Language> Simt<L> {
         } else {
             ""
         };
-        let space = self.language.space(if self.constants.contains(&id) {
+        let space = self.language.space(if self.constants.contains_key(&id) {
             Space::Constant
         } else {
             Space::Global
@@ -354,6 +365,20 @@ impl<L: Language> Simt<L> {
         let constant = if written { "" } else { "const " };
         Ok(format!("{space}{constant}{ty} *{restrict}{name}"))
     }
+}
+
+/// The parameter that holds an array, as the only field of a struct: an array by itself would be handed over as a pointer.
+fn value_parameter(cx: &mut Context<'_>, id: BufferId, count: usize) -> Result<String, Fault> {
+    let element = stored_type(cx, Memory::Global(id));
+    let ty = c_type(element)?;
+    let holder = format!("values_{}_{count}", element.name());
+    let field = VALUE_FIELD.trim_start_matches('.');
+    cx.prelude.add_type(&holder, || {
+        format!("struct {holder} {{ {ty} {field}[{count}]; }};")
+    });
+    let name = &cx.buffers[id.index()].name;
+    let name = name.strip_suffix(VALUE_FIELD).unwrap_or(name);
+    Ok(format!("const struct {holder} {name}"))
 }
 
 impl<L: Language> Simt<L> {

@@ -106,7 +106,9 @@ impl Emulated {
                     Argument::Buffer(b) => format!("Any{{buffers[{}]}}", b.index()),
                     Argument::Size(n) => format!("(index_t)sizes[{n}]"),
                     Argument::Host(n) => format!("(index_t)args[{n}]"),
-                    Argument::Shared => unreachable!("shared memory is no argument in CUDA C++"),
+                    Argument::Value(_) | Argument::Shared => {
+                        unreachable!("constant and shared memory are no arguments in CUDA C++")
+                    }
                 })
                 .collect();
             let (symbol, arguments) = (&kernel.symbol, arguments.join(", "));

@@ -104,6 +104,7 @@ fn device_source(artifact: DeviceArtifact) -> DeviceSource {
 fn kernel(entry: DeviceEntry) -> DeviceKernel {
     let arguments = entry.arguments.iter().map(|argument| match argument {
         Argument::Buffer(b) => KernelArgument::Buffer(b.index()),
+        Argument::Value(b) => KernelArgument::Value(b.index()),
         Argument::Size(n) => KernelArgument::Size(*n),
         Argument::Host(n) => KernelArgument::Host(*n),
         Argument::Shared => KernelArgument::Shared,

@@ -19,6 +19,8 @@ pub struct OpenClOptions {
     pub lanes: Option<u32>,
     /// Links go through the memory of blocks, also where there are shuffles.
     pub without_sub_groups: bool,
+    /// Bytes of small inputs that kernels take by value. None: what suits the device.
+    pub value_bytes: Option<u64>,
     /// Which sizes become numbers in the kernel.
     pub fix: Fix,
     pub compile: OpenClCompileOptions,
@@ -66,6 +68,7 @@ impl OpenClOptions {
             flags: info.flags,
             doubles: info.doubles,
             most_threads: info.most_threads,
+            value_bytes: self.value_bytes.unwrap_or(info.constant_arguments),
         }
     }
 

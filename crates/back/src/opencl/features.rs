@@ -13,6 +13,9 @@ pub struct Features {
     pub doubles: bool,
     /// A block has at most so many threads.
     pub most_threads: u32,
+    /// So many bytes of small inputs are handed over by value: more than none where a thread reads its arguments as fast as its
+    /// registers.
+    pub value_bytes: u64,
 }
 
 /// How values go from lane to lane.
@@ -48,6 +51,7 @@ impl Features {
             flags: true,
             doubles: true,
             most_threads: 1024,
+            value_bytes: 0,
         }
     }
 

@@ -13,6 +13,17 @@ use systola_ir::{BufferId, ValueId};
 const MOST_BYTES: i128 = 16 << 10;
 const MOST_IN_ALL: i128 = 48 << 10;
 
+/// Where an input of constant memory lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConstantPlace {
+    /// In an array of the program's own, under this name.
+    Named(String),
+    /// Where an argument points to.
+    Pointer,
+    /// In the arguments themselves: so many elements.
+    Value(usize),
+}
+
 /// The buffers for constant memory, with their numbers of elements.
 pub fn constant_buffers(program: &Program) -> Vec<(BufferId, usize)> {
     let mut read = BTreeSet::new();

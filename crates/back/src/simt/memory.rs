@@ -136,7 +136,7 @@ impl<L: Language> Simt<L> {
         element: Scalar,
         n: u32,
     ) -> Result<Option<Guarded>, Fault> {
-        let is_constant = |b| self.constants.contains(&b);
+        let is_constant = |b| self.constants.contains_key(&b);
         if from.when == Cond::TRUE || from.memory.buffer().is_none_or(is_constant) {
             return Ok(None);
         }
@@ -324,7 +324,7 @@ impl<L: Language> Simt<L> {
 
     /// The words for a pointer into a memory.
     fn space(&self, memory: Memory) -> &'static str {
-        let is_constant = |b| self.constants.contains(&b);
+        let is_constant = |b| self.constants.contains_key(&b);
         self.language.space(match memory {
             Memory::Global(b) if is_constant(b) => Space::Constant,
             Memory::Global(_) => Space::Global,

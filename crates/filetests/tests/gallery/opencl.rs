@@ -232,3 +232,51 @@ fn links_through_memory_are_the_same_kernel() {
     }
     assert!(rewritten > 40, "{rewritten}");
 }
+
+/// Small inputs can be arguments themselves; what does not fit among them is pointed to.
+#[test]
+fn inputs_by_value_are_the_same_inputs() {
+    let kinds = [("with sub-groups", true), ("without sub-groups", false)];
+    for (what, shuffles) in kinds {
+        let Some(device) = device(what, |info| info.shuffles.is_some() == shuffles) else {
+            continue;
+        };
+        for (path, name) in [("conv2d/same.ure", "quads"), ("conv2d/core.ure", "sbm")] {
+            by_value(device, path, name);
+        }
+    }
+}
+
+fn by_value(device: usize, path: &str, name: &str) {
+    let files = gallery::files();
+    let file = files.iter().find(|file| file.path == path).expect("a file");
+    let module = parse(file);
+    let mapping = module.mappings.iter().find(|m| m.name == name);
+    let mapping = mapping.expect("a mapping of this name");
+    let system = system(&module, &mapping.system);
+    let reference = reference::find(&file.path, &system.name).expect("a reference");
+    let all = sizes(&reference, system, None);
+    let params = all.iter().nth(all.len() / 2).expect("sizes");
+    let named: Vec<(&str, i64)> = params.0.iter().map(|(k, v)| (k.as_str(), *v)).collect();
+    let values = ordered(system, params);
+    let inputs = to_interp(system, &seeded(&reference, params));
+    let want = run_system(system, &values, &inputs).expect("a legal system");
+    for (bytes, is_value) in [(1024, true), (3, false)] {
+        let options = OpenClOptions {
+            device,
+            fix: Fix::Everything,
+            value_bytes: Some(bytes),
+            ..OpenClOptions::new()
+        };
+        let code = compile_opencl(&module, name, &named, &options);
+        let code = code.unwrap_or_else(|e| panic!("{path}: {name}: {e}"));
+        let context = format!("{path}: {name} at {params:?}\n{}", code.source);
+        assert_eq!(
+            code.source.contains("const struct values_"),
+            is_value,
+            "{context}"
+        );
+        let (got, _) = code.run_tensors(&values, &inputs).expect("it runs");
+        assert_eq!(differs(&got, &want), None, "{context}");
+    }
+}

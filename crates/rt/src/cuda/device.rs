@@ -194,7 +194,9 @@ impl Driver for Cuda {
         let words = launch.arguments.iter().map(|word| match word {
             Word::Place(place) => place.start(),
             Word::Index(value) => launch.width.encode(*value),
-            Word::Shared(_) => unreachable!("shared memory is no argument of a CUDA kernel"),
+            Word::Value(_) | Word::Shared(_) => {
+                unreachable!("a CUDA kernel has constant and shared memory of its own")
+            }
         });
         let words: Vec<u64> = words.collect();
         queue.launch(

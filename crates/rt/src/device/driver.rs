@@ -102,13 +102,15 @@ pub struct Launch<'a, P> {
     /// Of indices.
     pub width: Width,
     /// Those that the back end wrote the kernel for.
-    pub arguments: &'a [Word<P>],
+    pub arguments: &'a [Word<'a, P>],
 }
 
 /// An argument of a launch.
 #[derive(Clone, Copy, Debug)]
-pub enum Word<P> {
+pub enum Word<'a, P> {
     Place(P),
+    /// These bytes.
+    Value(&'a [u8]),
     Index(i64),
     /// So many bytes of shared memory.
     Shared(u64),

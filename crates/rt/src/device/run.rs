@@ -1,5 +1,6 @@
 //! One run of a program on a device: memory, host loops and launches.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
 use systola_ir::kernel::BufferKind;
@@ -130,14 +131,21 @@ impl<D: Driver> Run<'_, D> {
             let mut stats = Stats::default();
             let places = self.places(given, &mut own)?;
             let mut moments = Vec::new();
+            let mut values = None;
             for _ in 0..times {
                 self.fill(given, &places, queue)?;
+                // Inputs stay what they are from run to run.
+                let values = match &mut values {
+                    Some(values) => values,
+                    none => none.insert(self.values(&places, queue)?),
+                };
                 let begin = gpu.driver.moment(queue)?;
                 stats = Stats::default();
                 let mut host = Launcher {
                     run: self,
                     queue,
                     places: &places,
+                    values,
                     words: Vec::new(),
                     stats: &mut stats,
                 };
@@ -233,6 +241,28 @@ impl<D: Driver> Run<'_, D> {
         Ok(())
     }
 
+    /// The elements of buffers that kernels take by value, read back from where they lie.
+    fn values(
+        &self,
+        places: &[D::Place],
+        queue: &D::Queue,
+    ) -> Result<BTreeMap<usize, Vec<u8>>, Error> {
+        let kernels = self.owner.source.kernels.iter();
+        let taken = kernels.flat_map(|kernel| &kernel.arguments);
+        let mut values = BTreeMap::new();
+        for argument in taken {
+            if let KernelArgument::Value(b) = argument
+                && !values.contains_key(b)
+            {
+                let bytes = self.layouts[*b].len() * size(self.owner.program.buffers[*b].ty);
+                let mut value = vec![0; bytes];
+                queue.download(&mut value, places[*b])?;
+                values.insert(*b, value);
+            }
+        }
+        Ok(values)
+    }
+
     /// Where a buffer lies in constant memory, if the compiler left it there.
     fn constant(&self, buffer: usize) -> Option<D::Place> {
         let constants = &self.owner.source.constants;
@@ -262,8 +292,10 @@ struct Launcher<'a, D: Driver> {
     run: &'a Run<'a, D>,
     queue: &'a D::Queue,
     places: &'a [D::Place],
+    /// Of buffers that are taken by value.
+    values: &'a BTreeMap<usize, Vec<u8>>,
     /// Arguments of the current launch.
-    words: Vec<Word<D::Place>>,
+    words: Vec<Word<'a, D::Place>>,
     stats: &'a mut Stats,
 }
 
@@ -298,6 +330,7 @@ impl<D: Driver> Launcher<'_, D> {
         for argument in &kernel.arguments {
             self.words.push(match argument {
                 KernelArgument::Buffer(b) => Word::Place(self.places[*b]),
+                KernelArgument::Value(b) => Word::Value(&self.values[b]),
                 KernelArgument::Size(n) => Word::Index(run.sizes[*n]),
                 KernelArgument::Host(n) => Word::Index(args[*n]),
                 KernelArgument::Shared => Word::Shared(dynamic),

@@ -33,6 +33,8 @@ pub struct DeviceKernel {
 pub enum KernelArgument {
     /// The address of a buffer, by its number.
     Buffer(usize),
+    /// The elements of a buffer, by its number.
+    Value(usize),
     /// A size, as an index.
     Size(usize),
     /// An argument of the launch, as an index.

@@ -33,6 +33,9 @@ pub struct DeviceInfo {
     pub local_memory: u64,
     /// Bytes of all arguments in constant memory.
     pub constant_memory: u64,
+    /// Bytes of arrays among the arguments of a kernel that are read as fast as its registers; 0 where arguments are ordinary memory,
+    /// or nothing tells.
+    pub constant_arguments: u64,
     /// Of a block.
     pub most_threads: u32,
     /// The newest OpenCL C that it compiles.
@@ -56,6 +59,9 @@ pub enum Shuffles {
     /// `cl_intel_subgroups`.
     Intel,
 }
+
+/// Bytes of the arguments of a kernel that are left to addresses and sizes.
+const OTHER_ARGUMENTS: u64 = 512;
 
 /// Every device of this machine, or why there is none.
 pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
@@ -216,6 +222,12 @@ pub(super) fn info(
         largest_array: number(&ask(cl::CL_DEVICE_MAX_MEM_ALLOC_SIZE)),
         local_memory: number(&ask(cl::CL_DEVICE_LOCAL_MEM_SIZE)),
         constant_memory: number(&ask(cl::CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE)),
+        constant_arguments: if has("cl_nv_device_attribute_query") {
+            // The attributes tell of multiprocessors, all of which keep arguments in constant memory.
+            number(&ask(cl::CL_DEVICE_MAX_PARAMETER_SIZE)).saturating_sub(OTHER_ARGUMENTS)
+        } else {
+            0
+        },
         most_threads: u32::try_from(most_threads).unwrap_or(u32::MAX),
         language,
         doubles: wide != 0 || has("cl_khr_fp64"),

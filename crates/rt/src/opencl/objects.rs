@@ -473,7 +473,7 @@ impl Program {
 
 impl Kernel {
     /// Sets an argument that the back end wrote the kernel for.
-    pub(super) fn set(&self, n: usize, word: &Word<Place>, width: Width) -> Result<(), Error> {
+    pub(super) fn set(&self, n: usize, word: &Word<'_, Place>, width: Width) -> Result<(), Error> {
         let at = n as u32;
         // SAFETY: the bytes are copied before the call returns.
         let status = unsafe {
@@ -481,6 +481,10 @@ impl Kernel {
                 Word::Place(place) => {
                     let start = std::ptr::from_ref(&place.handle).cast::<c_void>();
                     call!(clSetKernelArg(self.0, at, size_of::<cl_mem>(), start))
+                }
+                Word::Value(bytes) => {
+                    let start = bytes.as_ptr().cast::<c_void>();
+                    call!(clSetKernelArg(self.0, at, bytes.len(), start))
                 }
                 Word::Index(value) => {
                     // Its low end comes first on every machine that this runs on.
