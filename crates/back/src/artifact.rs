@@ -1,7 +1,7 @@
 //! What is handed to a runtime: source text, and how its kernels are called.
 
 use systola_ir::BufferId;
-use systola_ir::form::Poly;
+use systola_ir::form::{Cond, Poly};
 
 /// Every shared array starts at a multiple of so many bytes, and as many follow it, so that a vector which
 /// begins inside of it can be read whole.
@@ -73,6 +73,17 @@ pub struct DeviceEntry {
     pub dynamic_shared: Vec<SharedArray>,
     /// Bytes that are declared in the source.
     pub static_shared: u64,
+    /// Conditions on sizes and blocks that choose between two paths.
+    pub choices: Vec<Choice>,
+}
+
+/// A condition that holds for all blocks of many runs. A text that is compiled for such a run has no other path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// The macro that is 1 where it is known to hold.
+    pub symbol: String,
+    /// Of parameters, and of host and block variables of the kernel.
+    pub cond: Cond,
 }
 
 /// An argument of a function, in order.

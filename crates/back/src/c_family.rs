@@ -285,8 +285,11 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
                 then,
                 otherwise,
             } => {
-                let cond = self.cx.cond(cond)?;
-                self.branch(stmt, &cond, then, otherwise)
+                let mut text = self.cx.cond(cond)?;
+                if self.loops == 0 && !then.is_empty() && !otherwise.is_empty() {
+                    text = self.dialect.choice(self.cx, cond, text);
+                }
+                self.branch(stmt, &text, then, otherwise)
             }
             Stmt::Barrier => {
                 let action = self.dialect.barrier(self.cx)?;

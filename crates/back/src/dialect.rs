@@ -3,6 +3,7 @@
 //! [`c_family`](crate::c_family) decides what is printed and where; a dialect decides how operations on lanes and
 //! accesses to memory look. It keeps for itself how it represents each value.
 
+use systola_ir::form::Cond;
 use systola_ir::kernel::{Access, Op, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::{DimId, Literal, RegId, ValueId};
@@ -41,6 +42,11 @@ pub trait Dialect {
     /// The lines before a statement.
     fn before(&mut self, _: &mut Context<'_>) -> Result<(), Fault> {
         Ok(())
+    }
+
+    /// The condition as it is written that chooses between two paths, outside of loops.
+    fn choice(&mut self, _: &mut Context<'_>, _: &Cond, text: Expr) -> Expr {
+        text
     }
 
     /// Begins the other branch of a condition that is decided once for a block: variables get other names in it, and

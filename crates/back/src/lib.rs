@@ -25,6 +25,6 @@ pub mod simt;
 mod specialise;
 mod usage;
 
-pub use artifact::{Argument, Artifact, Constant, DeviceArtifact, DeviceEntry, Entry};
+pub use artifact::{Argument, Artifact, Choice, Constant, DeviceArtifact, DeviceEntry, Entry};
 pub use error::Error;
 pub use isa::Isa;

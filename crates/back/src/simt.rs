@@ -22,11 +22,12 @@ pub mod value;
 
 use std::collections::BTreeMap;
 
+use systola_ir::form::Cond;
 use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Stmt, VarKind};
 use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
 
-use crate::artifact::{Argument, DeviceEntry};
+use crate::artifact::{Argument, Choice, DeviceEntry};
 use crate::c_family::{Context, Printer};
 use crate::dialect::{Action, Dialect};
 use crate::error::Fault;
@@ -47,6 +48,9 @@ static INDEX: Index = Index {
     suffix: "index",
     file: File::Simt,
 };
+
+/// With the name of a kernel and a number, the macro that says that a condition holds for all blocks.
+const HOLDS: &str = "HOLDS_";
 
 /// Where the elements of an array are that is an argument itself.
 const VALUE_FIELD: &str = ".at";
@@ -194,6 +198,9 @@ pub struct Simt<L> {
     /// Inputs in constant memory.
     constants: BTreeMap<BufferId, ConstantPlace>,
     meetings: Meetings,
+    symbol: String,
+    /// Conditions that a run may decide for all blocks.
+    choices: Vec<Choice>,
 }
 
 /// Prints a kernel.
@@ -229,19 +236,17 @@ pub fn emit_kernel<L: Language>(
         lane,
         constants,
         meetings: Meetings::new(kernel, &cx.usage, mirrored),
+        symbol,
+        choices: Vec::new(),
     };
     Printer::new(&mut cx, &mut simt).body()?;
-    simt.function(&mut cx, symbol)
+    simt.function(&mut cx)
 }
 
 impl<L: Language> Simt<L> {
     /// The function around a body that was printed: what it mentions is declared.
-    fn function(
-        &self,
-        cx: &mut Context<'_>,
-        symbol: String,
-    ) -> Result<(String, DeviceEntry), Fault> {
-        let language = &self.language;
+    fn function(self, cx: &mut Context<'_>) -> Result<(String, DeviceEntry), Fault> {
+        let (language, symbol) = (&self.language, &self.symbol);
         let body = std::mem::take(&mut cx.lines).finish();
         let blocks = block_coordinates(cx, L::GRID)?;
         let (shared, dynamic) = shared_arrays(cx, language)?;
@@ -270,7 +275,16 @@ impl<L: Language> Simt<L> {
         let mut lines = Lines::default();
         let registers = pressure(cx.kernel);
         let threads = cx.kernel.warps * language.threads_of(self.lanes);
-        for line in language.head(&symbol, threads, registers, self.lanes) {
+        for Choice { symbol, .. } in &self.choices {
+            for line in [
+                format!("#ifndef {symbol}"),
+                format!("#define {symbol} 0"),
+                "#endif".to_string(),
+            ] {
+                lines.push(&line);
+            }
+        }
+        for line in language.head(symbol, threads, registers, self.lanes) {
             lines.push(&line);
         }
         lines.push(&format!("{symbol}({})", parameters.join(", ")));
@@ -279,7 +293,7 @@ impl<L: Language> Simt<L> {
         lines.append(&body);
         lines.append("}\n");
         let entry = DeviceEntry {
-            symbol,
+            symbol: self.symbol,
             threads,
             registers,
             arguments,
@@ -293,6 +307,7 @@ impl<L: Language> Simt<L> {
             } else {
                 static_bytes(cx).unwrap_or(0)
             },
+            choices: self.choices,
         };
         Ok((lines.finish(), entry))
     }
@@ -414,6 +429,29 @@ impl<L: Language> Dialect for Simt<L> {
 
     fn meet(&self, stmt: &Stmt) -> Option<&'static str> {
         self.meetings.before(stmt).then(|| self.language.meet())
+    }
+
+    /// A condition that may hold for all blocks of a run gets a macro that says so.
+    fn choice(&mut self, cx: &mut Context<'_>, cond: &Cond, text: Expr) -> Expr {
+        let is_known = |dim: &DimId| match cx.kernel.vars[dim.index()].kind {
+            VarKind::Host | VarKind::Block { .. } | VarKind::Warp => true,
+            VarKind::Lane | VarKind::Loop | VarKind::Ticket => false,
+        };
+        let forms = cond.forms();
+        let mut dims = forms.iter().flat_map(|form| form.dims());
+        if forms.is_empty() || !dims.all(|dim| is_known(&dim)) {
+            return text;
+        }
+        let at = self.choices.iter().position(|c| c.cond == *cond);
+        let at = at.unwrap_or_else(|| {
+            let symbol = format!("{HOLDS}{}_{}", self.symbol, self.choices.len() + 1);
+            self.choices.push(Choice {
+                symbol,
+                cond: cond.clone(),
+            });
+            self.choices.len() - 1
+        });
+        Expr::binary("||", &Expr::atom(&self.choices[at].symbol), &text)
     }
 
     fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {

@@ -95,6 +95,8 @@ pub fn check_mapping(
 pub struct Lowered {
     pub checked: Checked,
     pub program: Program,
+    /// Those of all parameters, where they were given.
+    pub sizes: Option<Vec<i128>>,
 }
 
 /// Prints the C of a program for processors with vectors of so many bytes.
@@ -228,6 +230,7 @@ pub fn lower(
             report: compiled.analysed.report,
         },
         program: compiled.program,
+        sizes: sizes.into_iter().collect(),
     })
 }
 

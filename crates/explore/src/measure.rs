@@ -37,6 +37,11 @@ pub trait Target: Sync {
     /// Does compiling leave the device alone?
     fn overlaps(&self) -> bool;
 
+    /// Can it run at these sizes as it is, without being compiled for them?
+    fn is_for(&self, _: &Self::Code, _: &[i128]) -> bool {
+        true
+    }
+
     /// Runs once, at any sizes that the code is for.
     fn run(&self, code: &Self::Code, params: &[i128], inputs: &Arrays) -> Result<Arrays, Error>;
 
@@ -133,7 +138,7 @@ fn guarded<R>(run: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
 impl<T: Target> Bench for Measurer<'_, '_, T> {
     fn prepare(&mut self, next: &[Rank]) {
         let missing = next.iter().filter(|rank| !self.codes.contains_key(rank));
-        self.workers.want(missing.copied());
+        self.workers.prefer(missing.copied());
         if !self.target.overlaps() {
             self.workers.wait(self.stop);
         }
@@ -145,6 +150,17 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
 
     fn batch(&self) -> usize {
         2 * self.workers.threads
+    }
+
+    fn neighbours(&self, of: Rank) -> Vec<Rank> {
+        let own = &self.ranked[of].candidate.choices;
+        let is_near = |other: &[(&str, String)]| {
+            let differ = |(a, b): &(&(&str, String), &(&str, String))| a != b;
+            own.len() == other.len() && own.iter().zip(other).filter(differ).count() == 1
+        };
+        let all = self.ranked.iter().enumerate();
+        let near = all.filter(|(_, ranked)| is_near(&ranked.candidate.choices));
+        near.map(|(rank, _)| rank).collect()
     }
 
     fn first_ready(&mut self, of: &[Rank], seconds: f64) -> Option<Rank> {

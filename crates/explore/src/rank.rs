@@ -103,7 +103,9 @@ fn look_at(
     given: bool,
     model: &Device,
 ) -> Result<Ranked, Refusal> {
-    let Lowered { checked, program } = problem.lower(&candidate.mapping).map_err(|found| {
+    let Lowered {
+        checked, program, ..
+    } = problem.lower(&candidate.mapping).map_err(|found| {
         Refusal::Reason(found.first().map_or_else(String::new, ToString::to_string))
     })?;
     Ok(Ranked {

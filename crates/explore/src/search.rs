@@ -89,6 +89,9 @@ pub trait Bench {
     /// How many are worth preparing at once.
     fn batch(&self) -> usize;
 
+    /// Those that differ from one in a single choice.
+    fn neighbours(&self, of: Rank) -> Vec<Rank>;
+
     /// Of some that were prepared one that can be measured at once, after waiting so long at most.
     fn first_ready(&mut self, of: &[Rank], seconds: f64) -> Option<Rank>;
 
@@ -194,7 +197,9 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Measures as many as there is time for shortly, in about this order, and leaves so many seconds for what comes then.
+    /// Measures as many as there is time for shortly, in about this order, and leaves so many seconds for what comes then. Every other
+    /// one is a neighbour of the best so far: what makes a design fast beyond what the model sees, it often shares with those
+    /// next to it.
     pub fn measure_first(&mut self, order: &[Rank], reserve: &dyn Fn(&Board<'_>) -> f64) {
         if self.is_over() {
             return;
@@ -206,19 +211,28 @@ impl<'a> Board<'a> {
         let share = self.seconds_left();
         // What the longest portion took: the next one may take as long.
         let mut longest: f64 = 0.0;
-        for these in self.portions(order) {
+        let mut waiting = order.to_vec();
+        let mut around = None;
+        // The first portion is small, so that something is soon found.
+        let mut portion = self.bench.batch().div_ceil(2);
+        while !waiting.is_empty() {
             let left = self.seconds_left();
             if left <= reserve(self) + longest.min(share / 2.0) {
                 return;
             }
-            self.measure(these, Effort::SHORT);
+            let rest = waiting.split_off(portion.clamp(1, waiting.len()));
+            let these = std::mem::replace(&mut waiting, rest);
+            self.measure(&these, Effort::SHORT);
             longest = longest.max(left - self.seconds_left());
+            portion = self.bench.batch();
+            self.turn_to_neighbours(&mut waiting, &mut around);
         }
     }
 
     /// Some are compiled while one is measured; whoever is ready first comes first.
     fn measure_as_ready(&mut self, order: &[Rank], reserve: &dyn Fn(&Board<'_>) -> f64) {
         let mut waiting = order.to_vec();
+        let mut around = None;
         while !waiting.is_empty() && !self.is_found_and_over() {
             let found = self.best().is_some();
             let left = self.seconds_left() - reserve(self);
@@ -233,6 +247,7 @@ impl<'a> Board<'a> {
             };
             waiting.retain(|r| *r != rank);
             self.visit(rank, Effort::SHORT);
+            self.turn_to_neighbours(&mut waiting, &mut around);
         }
     }
 
@@ -246,13 +261,13 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Candidates in portions that are prepared together. The first is small, so that something is soon found.
-    fn portions<'o>(&self, order: &'o [Rank]) -> Vec<&'o [Rank]> {
-        let batch = self.bench.batch().max(1);
-        let (first, rest) = order.split_at(batch.div_ceil(2).min(order.len()));
-        let mut portions = vec![first];
-        portions.extend(rest.chunks(batch));
-        portions
+    /// Where another one is the best now, its neighbours come in turns with the others. `around`: whose did last.
+    fn turn_to_neighbours(&self, waiting: &mut Vec<Rank>, around: &mut Option<Rank>) {
+        let now = self.best().map(|(rank, _)| rank);
+        if let Some(best) = now.filter(|_| now != *around) {
+            *waiting = in_turns(std::mem::take(waiting), &self.bench.neighbours(best));
+            *around = now;
+        }
     }
 
     fn visit(&mut self, rank: Rank, effort: Effort) {
@@ -366,6 +381,21 @@ impl<'a> Board<'a> {
                 .then(a.rank.cmp(&b.rank))
         });
         trials
+    }
+}
+
+/// Some of those that wait come in turns with the others; both stay in their order.
+fn in_turns(waiting: Vec<Rank>, some: &[Rank]) -> Vec<Rank> {
+    let (near, others): (Vec<Rank>, Vec<Rank>) =
+        waiting.into_iter().partition(|rank| some.contains(rank));
+    let (mut near, mut others) = (near.into_iter(), others.into_iter());
+    let mut order = Vec::new();
+    loop {
+        let next = [near.next(), others.next()];
+        if next == [None, None] {
+            return order;
+        }
+        order.extend(next.into_iter().flatten());
     }
 }
 

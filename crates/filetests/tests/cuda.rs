@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use systola::rt::cuda::{CudaCompileOptions, Resources, compile_only, nvrtc_version};
+use systola::rt::device::Variant;
 use systola_driver::{Fix, cuda_machine, emit_cuda, lower};
 use systola_filetests::gallery::{self, Algorithm, File};
 use systola_filetests::processors::on_all_processors;
@@ -79,7 +80,12 @@ fn every_mapping_compiles_without_a_warning() {
         .flat_map(|source| ARCHITECTURES.map(|(arch, narrow)| (source, arch, narrow)))
         .collect();
     let compiled = on_all_processors(&jobs, |(source, arch, narrow)| {
-        compile(source, arch, *narrow)
+        let variant = if *narrow {
+            Variant::narrow()
+        } else {
+            Variant::wide()
+        };
+        compile(source, arch, &variant)
     });
     let mut rows: BTreeMap<&str, Vec<Resources>> = BTreeMap::new();
     for ((source, ..), result) in jobs.iter().zip(compiled) {
@@ -127,13 +133,13 @@ fn source(
     })
 }
 
-fn compile(source: &Source, arch: &str, narrow: bool) -> Result<Vec<Resources>, String> {
+fn compile(source: &Source, arch: &str, variant: &Variant) -> Result<Vec<Resources>, String> {
     let Source { mapping, text } = source;
     let options = CudaCompileOptions {
         once: true,
         ..CudaCompileOptions::default()
     };
-    let made = compile_only(text, arch, narrow, &options)
+    let made = compile_only(text, arch, variant, &options)
         .map_err(|error| format!("{mapping}: {error}\n{text}"))?;
     if !made.warnings().is_empty() {
         return Err(format!("{mapping}: {}\n{text}", made.log));
@@ -215,7 +221,7 @@ fn registers_are_counted() {
                 let lowered = lowered.unwrap_or_else(|e| panic!("{path} {name} {fixed:?}: {e:?}"));
                 let artifact = emit_cuda(&lowered.program).expect("it prints");
                 let options = CudaCompileOptions::default();
-                let made = compile_only(&artifact.source, "sm_90", true, &options);
+                let made = compile_only(&artifact.source, "sm_90", &Variant::narrow(), &options);
                 let made = made.unwrap_or_else(|e| panic!("{path} {name} {fixed:?}: {e}"));
                 for entry in &artifact.kernels {
                     let found = made.resources();

@@ -2,6 +2,7 @@
 //! and given to NVRTC where it is there.
 
 use systola::rt::cuda::{CudaCompileOptions, compile_only, nvrtc_version};
+use systola::rt::device::Variant;
 use systola_driver::emit_cuda;
 use systola_filetests::emulate::Emulated;
 use systola_interp::kernel::{Options, run_kernel_program};
@@ -62,11 +63,11 @@ fn check(program: &Program, params: &[i128], inputs: &Arrays) -> String {
 fn compile(program: &Program) -> String {
     let artifact = emit_cuda(program).unwrap_or_else(|e| panic!("{e}\n{program}"));
     if nvrtc_version().is_ok() {
-        for (arch, narrow) in [("sm_80", false), ("sm_90", true)] {
+        for (arch, variant) in [("sm_80", Variant::wide()), ("sm_90", Variant::narrow())] {
             let made = compile_only(
                 &artifact.source,
                 arch,
-                narrow,
+                &variant,
                 &CudaCompileOptions::default(),
             );
             let made = made.unwrap_or_else(|error| panic!("{error}\n{}", artifact.source));

@@ -10,6 +10,7 @@ mod pool;
 pub(crate) mod program;
 mod run;
 mod source;
+pub(crate) mod variant;
 pub(crate) mod width;
 
 pub use array::DeviceArray;
@@ -17,3 +18,4 @@ pub use driver::{Driver, Queue};
 pub use gpu::Gpu;
 pub use program::DeviceProgram;
 pub use source::{DeviceKernel, DeviceSource, KernelArgument, SharedPart};
+pub use variant::Variant;

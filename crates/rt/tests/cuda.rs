@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use systola_rt::cuda::{
     CudaCompileOptions, DeviceArray, Gpu, compile_only, devices, nvrtc_version,
 };
+use systola_rt::device::Variant;
 use systola_rt::{CacheOptions, Error, Origin, View};
 
 const KERNEL: &str = "extern \"C\" __global__ void k(int *x) { x[threadIdx.x] = sizeof(INDEX); }";
@@ -49,7 +50,12 @@ fn arrays_come_back_from_the_device() {
 fn what_nvrtc_refuses_comes_with_its_log() {
     let _alone = ALONE.lock();
     let options = CudaCompileOptions::default();
-    let broken = compile_only("__global__ void k() { x = 1; }", "sm_90", true, &options);
+    let broken = compile_only(
+        "__global__ void k() { x = 1; }",
+        "sm_90",
+        &Variant::narrow(),
+        &options,
+    );
     match broken.unwrap_err() {
         Error::NvrtcFailed { log, .. } => assert!(log.contains("\"x\" is undefined"), "{log}"),
         Error::NoNvrtc { looked } => {
@@ -58,7 +64,7 @@ fn what_nvrtc_refuses_comes_with_its_log() {
         }
         other => panic!("{other}"),
     }
-    let zero = compile_only("a\0b", "sm_90", true, &options);
+    let zero = compile_only("a\0b", "sm_90", &Variant::narrow(), &options);
     assert!(zero.is_err());
 }
 
@@ -76,12 +82,12 @@ fn machine_code_is_kept_by_architecture_and_width() {
         ..CudaCompileOptions::default()
     };
     let code = format!("typedef int int32_t;\n#ifndef INDEX\n#define INDEX long\n#endif\n{KERNEL}");
-    let compile = |arch, narrow| compile_only(&code, arch, narrow, &options).unwrap();
-    let first = compile("sm_90", true);
+    let compile = |arch, variant: Variant| compile_only(&code, arch, &variant, &options).unwrap();
+    let first = compile("sm_90", Variant::narrow());
     assert_eq!(first.origin, Origin::Compiler);
     assert_eq!(first.resources()[0].kernel, "k");
-    assert_eq!(compile("sm_90", false).origin, Origin::Compiler);
-    assert_eq!(compile("sm_80", true).origin, Origin::Compiler);
-    let again = compile("sm_90", true);
+    assert_eq!(compile("sm_90", Variant::wide()).origin, Origin::Compiler);
+    assert_eq!(compile("sm_80", Variant::narrow()).origin, Origin::Compiler);
+    let again = compile("sm_90", Variant::narrow());
     assert_eq!((again.origin, again.cubin), (Origin::Cache, first.cubin));
 }

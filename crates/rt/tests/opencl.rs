@@ -233,17 +233,19 @@ void twice(__global const float *x, __global float *y, __local uint4 *shared_mem
                     bytes: 4,
                 }],
                 static_shared: 0,
+                choices: Vec::new(),
             }],
             constants: Vec::new(),
         };
         let options = OpenClCompileOptions::default();
         let x: Vec<f32> = (0..32u8).map(f32::from).collect();
         let mut y = vec![0f32; 32];
-        let ran = OpenClProgram::compile(program(), source, &gpu, &options).and_then(|compiled| {
-            let inputs = [("x", View::from(&x[..]))];
-            let mut outputs = [("y", (&mut y[..]).into())];
-            compiled.run(&[], &inputs, &mut outputs)
-        });
+        let ran =
+            OpenClProgram::compile(program(), source, &gpu, &options, None).and_then(|compiled| {
+                let inputs = [("x", View::from(&x[..]))];
+                let mut outputs = [("y", (&mut y[..]).into())];
+                compiled.run(&[], &inputs, &mut outputs)
+            });
         gpu.release_memory();
         ran?;
         let want: Vec<f32> = x.iter().map(|x| 2.0 * x).collect();

@@ -33,6 +33,7 @@ impl<D: Driver> DeviceCompiled<D> {
             device_source(artifact),
             gpu,
             options,
+            lowered.sizes.as_deref(),
         )?;
         Ok(DeviceCompiled {
             lowered,
@@ -92,7 +93,7 @@ impl<D: Driver> DeviceCompiled<D> {
 }
 
 /// What a printer made, as the runtime takes it.
-fn device_source(artifact: DeviceArtifact) -> DeviceSource {
+pub fn device_source(artifact: DeviceArtifact) -> DeviceSource {
     let constants = artifact.constants.into_iter();
     DeviceSource {
         code: artifact.source,
@@ -113,11 +114,13 @@ fn kernel(entry: DeviceEntry) -> DeviceKernel {
         extents: array.extents.clone(),
         bytes: array.element_bytes,
     });
+    let choices = entry.choices.into_iter().map(|c| (c.symbol, c.cond));
     DeviceKernel {
         arguments: arguments.collect(),
         dynamic_shared: shared.collect(),
         symbol: entry.symbol,
         threads: entry.threads,
         static_shared: entry.static_shared,
+        choices: choices.collect(),
     }
 }

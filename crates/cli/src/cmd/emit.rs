@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use systola::OpenClOptions;
 use systola::cpu::isa;
 use systola::rt::cuda::{CudaCompileOptions, compile_only};
+use systola::rt::device::Variant;
 use systola_driver::opencl::{Features, Links};
 use systola_driver::{cuda_machine, emit_c, emit_cuda, emit_opencl, opencl_machine};
 
@@ -150,8 +151,13 @@ pub fn run(args: &Args) -> Outcome {
         }
     }
     if let Some(arch) = &args.arch {
-        let made = compile_only(&code, arch, true, &CudaCompileOptions::default())
-            .map_err(|error| source.fail(&[runtime::diagnostic(&error)]))?;
+        let made = compile_only(
+            &code,
+            arch,
+            &Variant::narrow(),
+            &CudaCompileOptions::default(),
+        )
+        .map_err(|error| source.fail(&[runtime::diagnostic(&error)]))?;
         for kernel in made.resources() {
             term::eprint(format!(
                 "{} for {arch}: {} registers, {} bytes spilled, {} bytes of stack\n",

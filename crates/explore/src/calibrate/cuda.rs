@@ -59,6 +59,7 @@ impl Bench {
             ],
             dynamic_shared: Vec::new(),
             static_shared: 16 << 10,
+            choices: Vec::new(),
         };
         let source = DeviceSource {
             code: CODE.to_string(),
@@ -66,7 +67,8 @@ impl Bench {
             constants: Vec::new(),
         };
         let options = CudaCompileOptions::from_env()?;
-        let program = CudaProgram::compile(program(KERNELS, WARPS, 32), source, &gpu, &options)?;
+        let program =
+            CudaProgram::compile(program(KERNELS, WARPS, 32), source, &gpu, &options, None)?;
         Ok(Bench {
             gpu,
             program,
@@ -184,6 +186,7 @@ pub fn measure(info: &DeviceInfo, progress: &mut dyn FnMut(&str)) -> Result<Numb
 #[cfg(test)]
 mod tests {
     use systola::rt::cuda::{compile_only, nvrtc_version};
+    use systola::rt::device::Variant;
 
     use super::*;
 
@@ -194,7 +197,13 @@ mod tests {
             return;
         }
         for arch in ["sm_80", "sm_90"] {
-            let made = compile_only(CODE, arch, true, &CudaCompileOptions::default()).unwrap();
+            let made = compile_only(
+                CODE,
+                arch,
+                &Variant::narrow(),
+                &CudaCompileOptions::default(),
+            )
+            .unwrap();
             assert!(!made.cubin.is_empty());
         }
         for kernel in KERNELS {

@@ -102,6 +102,10 @@ macro_rules! on_device {
                 self.apart
             }
 
+            fn is_for(&self, code: &Self::Code, params: &[i128]) -> bool {
+                code.loaded().is_loaded(params)
+            }
+
             fn run(
                 &self,
                 code: &Self::Code,

@@ -2,7 +2,8 @@
 //!
 //! Every candidate is held against the equations, as far as that is possible in little time:
 //!
-//! * before it is first timed, at small, odd sizes, all of its results, where its kernels are for more than the sizes of the problem;
+//! * before it is first timed, at small sizes, all of its results, where its kernels are for more than the sizes of the problem: odd sizes, or
+//!   such as suit code that relies on rows of whole vectors;
 //! * before it is timed for long, and at once where that is not possible, at the sizes of the problem: a sample of its results,
 //!   where the equations give a sample by few other values, and all of its results against those of the first candidate that
 //!   passed.
@@ -28,7 +29,11 @@ use crate::problem::Problem;
 use crate::search::Fault;
 
 /// Extents that are tried as small sizes, the largest first; odd, so that tiles are not full.
-const SMALL: [i128; 8] = [301, 131, 67, 35, 19, 9, 5, 3];
+const ODD: [i128; 8] = [301, 131, 67, 35, 19, 9, 5, 3];
+/// Multiples of what is moved at once.
+const EVEN: [i128; 6] = [272, 144, 80, 48, 32, 16];
+/// Extents of different axes differ, by so much in odd sizes, and in even ones.
+const APART: [i128; 2] = [2, 16];
 /// Points of a system that the interpreter evaluates at small sizes, at most.
 const POINTS: i128 = 200_000;
 /// Elements of a sample, beside the corners, and the values that it may need.
@@ -44,8 +49,8 @@ pub(crate) struct Verifier<'s, 'a, T: Target> {
     params: Vec<i128>,
     seed: u64,
     inputs: Arrays,
-    /// By which parameters are fixed: small sizes, with inputs and what the equations say; none where there are none.
-    small: BTreeMap<Vec<bool>, Option<Small>>,
+    /// By which parameters are fixed: small sizes, odd and even, with inputs and what the equations say; none where there are none.
+    small: BTreeMap<Vec<bool>, Vec<Small>>,
     /// None: not asked for yet. Empty: it would take too long.
     sample: Option<Vec<Sample>>,
     /// The results of the first that passed, and its name.
@@ -151,10 +156,15 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         code: Option<&T::Code>,
     ) -> Result<bool, Fault> {
         if !self.small.contains_key(fixed) {
-            let small = self.small_case(mapping, fixed);
-            self.small.insert(fixed.to_vec(), small);
+            let cases = [(&ODD[..], APART[0]), (&EVEN[..], APART[1])];
+            let cases =
+                cases.map(|(extents, apart)| self.small_case(mapping, fixed, extents, apart));
+            let cases = cases.into_iter().flatten().collect();
+            self.small.insert(fixed.to_vec(), cases);
         }
-        let Some(Some(small)) = self.small.get(fixed) else {
+        let is_for =
+            |small: &&Small| code.is_none_or(|code| self.target.is_for(code, &small.params));
+        let Some(small) = self.small[fixed].iter().find(is_for) else {
             return Ok(false);
         };
         let found = match code {
@@ -189,10 +199,16 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
     }
 
     /// The largest small sizes at which the equations take little time.
-    fn small_case(&self, mapping: &Mapping, fixed: &[bool]) -> Option<Small> {
+    fn small_case(
+        &self,
+        mapping: &Mapping,
+        fixed: &[bool],
+        extents: &[i128],
+        apart: i128,
+    ) -> Option<Small> {
         let system = self.problem.system;
         let mut tried = Vec::new();
-        for extent in SMALL {
+        for extent in extents {
             let mut open = 0;
             let params: Vec<i128> = self
                 .params
@@ -203,8 +219,8 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
                         return *full;
                     }
                     // Extents that differ tell the axes apart.
-                    open += 2;
-                    (extent + open - 2).min(*full)
+                    open += apart;
+                    (extent + open - apart).min(*full)
                 })
                 .collect();
             let holds = system

@@ -112,6 +112,15 @@ impl<C: Send> Workers<C> {
         }
     }
 
+    /// Asks for some before all others; of those that were asked for before, only what is under way goes on.
+    pub(crate) fn prefer(&self, ranks: impl Iterator<Item = Rank>) {
+        let mut state = self.state();
+        state.queue = ranks
+            .filter(|rank| !state.done.contains_key(rank))
+            .collect();
+        self.changed.notify_all();
+    }
+
     /// Asks for some; those that were asked for already are not compiled again.
     pub(crate) fn want(&self, ranks: impl Iterator<Item = Rank>) {
         let mut state = self.state();

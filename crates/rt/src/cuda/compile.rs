@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use super::nvrtc::{self, Made};
 use crate::cache::{CacheOptions, hash_of};
 use crate::compile::{Note, Origin};
-use crate::device::width::Width;
+use crate::device::variant::Variant;
 use crate::error::Error;
 use crate::kept::{Kept, find_or_make};
 
@@ -56,15 +56,14 @@ pub struct Resources {
     pub stack: u32,
 }
 
-/// Compiles for an architecture such as `sm_90`; no GPU is needed. `narrow`: with indices of 32 bits.
+/// Compiles for an architecture such as `sm_90`; no GPU is needed.
 pub fn compile_only(
     code: &str,
     arch: &str,
-    narrow: bool,
+    variant: &Variant,
     options: &CudaCompileOptions,
 ) -> Result<Compiled, Error> {
-    let width = if narrow { Width::Narrow } else { Width::Wide };
-    compile(code, arch, width, options, &|_| Vec::new())
+    compile(code, arch, variant, options, &|_| Vec::new())
 }
 
 /// What the kernels of some machine code take, as a driver tells.
@@ -73,7 +72,7 @@ pub(crate) type Ask<'a> = &'a dyn Fn(&[u8]) -> Vec<Resources>;
 pub(crate) fn compile(
     code: &str,
     arch: &str,
-    width: Width,
+    variant: &Variant,
     options: &CudaCompileOptions,
     ask: Ask<'_>,
 ) -> Result<Compiled, Error> {
@@ -82,9 +81,7 @@ pub(crate) fn compile(
         "--std=c++17".to_string(),
         "--ptxas-options=-v".to_string(),
     ];
-    if width == Width::Narrow {
-        flags.push("-DINDEX=int32_t".to_string());
-    }
+    flags.extend(variant.flags());
     flags.extend(options.flags.iter().cloned());
     let key = || {
         let (major, minor) = nvrtc::version()?;

@@ -11,7 +11,7 @@ use super::driver::{
 };
 use super::nvrtc;
 use crate::device::driver::{Driver, Launch, Made, Word};
-use crate::device::width::Width;
+use crate::device::variant::Variant;
 use crate::device::{self, DeviceKernel, DeviceSource};
 use crate::error::Error;
 use crate::layout::element_count;
@@ -153,7 +153,7 @@ impl Driver for Cuda {
     fn load(
         &self,
         source: &DeviceSource,
-        width: Width,
+        variant: &Variant,
         options: &CudaCompileOptions,
     ) -> Result<Made<Code>, Error> {
         let (driver, version) = (self.info.driver, nvrtc::version()?);
@@ -166,7 +166,7 @@ impl Driver for Cuda {
             });
         }
         let ask = |cubin: &[u8]| self.resources(source, cubin).unwrap_or_default();
-        let made = compile(&source.code, &self.info.arch(), width, options, &ask)?;
+        let made = compile(&source.code, &self.info.arch(), variant, options, &ask)?;
         let module = Module::load(self.context, &made.cubin)?;
         let kernels = source.kernels.iter();
         let functions = kernels.map(|k| module.function(&k.symbol));

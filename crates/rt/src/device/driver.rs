@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::source::DeviceSource;
+use super::variant::Variant;
 use super::width::Width;
 use crate::compile::{Note, Origin};
 use crate::error::Error;
@@ -49,7 +50,7 @@ pub trait Driver: fmt::Debug + Sized + 'static {
     fn load(
         &self,
         source: &DeviceSource,
-        width: Width,
+        variant: &Variant,
         options: &Self::Options,
     ) -> Result<Made<Self::Code>, Error>;
 

@@ -1,6 +1,5 @@
 //! A program that runs on a device.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
@@ -12,7 +11,7 @@ use super::driver::{Driver, Made};
 use super::gpu::Gpu;
 use super::run::{self, Given, Run};
 use super::source::DeviceSource;
-use super::width::{Width, needed};
+use super::variant::Variant;
 use crate::aligned::AlignedBytes;
 use crate::bind::{Bound, bind, bind_shapes};
 use crate::buffer::{View, ViewMut};
@@ -30,8 +29,8 @@ pub struct DeviceProgram<D: Driver> {
     /// Contents that the program states, for each buffer that has some.
     pub(super) tables: Vec<Option<AlignedBytes>>,
     options: D::Options,
-    /// By the width of indices.
-    loaded: Mutex<BTreeMap<Width, Arc<Loaded<D>>>>,
+    /// In the order in which they were needed.
+    loaded: Mutex<Vec<(Variant, Arc<Loaded<D>>)>>,
 }
 
 /// Machine code on the device.
@@ -44,12 +43,14 @@ pub(crate) struct Loaded<D: Driver> {
 }
 
 impl<D: Driver> DeviceProgram<D> {
-    /// Compiles and loads the source of a program, or finds it in the cache.
+    /// Compiles and loads the source of a program, or finds it in the cache. `sizes`: those of the first run, if they are known; others
+    /// may need other code, which is made when they come.
     pub fn compile(
         program: Program,
         source: DeviceSource,
         gpu: &Arc<Gpu<D>>,
         options: &D::Options,
+        sizes: Option<&[i128]>,
     ) -> Result<DeviceProgram<D>, Error> {
         check_host(&program)?;
         if source.kernels.len() != program.kernels.len() {
@@ -72,9 +73,12 @@ impl<D: Driver> DeviceProgram<D> {
             loaded: Mutex::default(),
         };
         let fixed: Option<Vec<i128>> = made.program.params.iter().map(|p| p.fixed).collect();
-        // Without sizes it is compiled for what is usual.
-        let width = fixed.map_or(Width::Narrow, |sizes| needed(&made.program, &sizes));
-        made.load(width)?;
+        let variant = match sizes.or(fixed.as_deref()) {
+            Some(sizes) => made.variant(sizes),
+            // What is usual.
+            None => Variant::narrow(),
+        };
+        made.load(variant)?;
         Ok(made)
     }
 
@@ -89,7 +93,7 @@ impl<D: Driver> DeviceProgram<D> {
     /// Was all of it found in the cache?
     pub fn origin(&self) -> Origin {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        let compiled = loaded.values().any(|l| l.origin == Origin::Compiler);
+        let compiled = loaded.iter().any(|(_, l)| l.origin == Origin::Compiler);
         if compiled {
             Origin::Compiler
         } else {
@@ -100,32 +104,46 @@ impl<D: Driver> DeviceProgram<D> {
     /// What the user may want to know about the compilation.
     pub fn notes(&self) -> Vec<Note> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        loaded.values().flat_map(|l| l.notes.clone()).collect()
+        loaded.iter().flat_map(|(_, l)| l.notes.clone()).collect()
     }
 
     /// The first code that was loaded.
     pub(crate) fn first_loaded(&self) -> Option<Arc<Loaded<D>>> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        loaded.values().next().cloned()
+        loaded.first().map(|(_, loaded)| Arc::clone(loaded))
     }
 
-    fn load(&self, width: Width) -> Result<Arc<Loaded<D>>, Error> {
+    /// Is the code there that runs at these sizes?
+    pub fn is_loaded(&self, sizes: &[i128]) -> bool {
+        let variant = self.variant(sizes);
+        let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        loaded.iter().any(|(own, _)| *own == variant)
+    }
+
+    fn variant(&self, sizes: &[i128]) -> Variant {
+        Variant::at(&self.program, &self.source.kernels, sizes)
+    }
+
+    fn load(&self, variant: Variant) -> Result<Arc<Loaded<D>>, Error> {
         let mut all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(loaded) = all.get(&width) {
+        if let Some((_, loaded)) = all.iter().find(|(own, _)| *own == variant) {
             return Ok(Arc::clone(loaded));
         }
         let Made {
             code,
             origin,
             notes,
-        } = self.gpu.driver.load(&self.source, width, &self.options)?;
+        } = self
+            .gpu
+            .driver
+            .load(&self.source, &variant, &self.options)?;
         let loaded = Arc::new(Loaded {
             code,
             in_use: Mutex::new(()),
             origin,
             notes,
         });
-        all.insert(width, Arc::clone(&loaded));
+        all.push((variant, Arc::clone(&loaded)));
         Ok(loaded)
     }
 
@@ -206,11 +224,11 @@ impl<D: Driver> DeviceProgram<D> {
         let layouts = self.program.buffers.iter().map(|b| layout(b, &params));
         let layouts = layouts.collect::<Result<Vec<_>, Error>>()?;
         let bound = bind(&layouts)?;
-        let width = needed(&self.program, &params);
+        let variant = self.variant(&params);
         Ok(Run {
             owner: self,
-            loaded: self.load(width)?,
-            width,
+            width: variant.width,
+            loaded: self.load(variant)?,
             sizes,
             params,
             layouts,

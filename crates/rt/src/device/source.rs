@@ -1,6 +1,7 @@
 //! What a back end hands over: the text of kernels, and how they are launched.
 
 use systola_ir::Poly;
+use systola_ir::form::Cond;
 
 use crate::error::Error;
 use crate::source::array_bytes;
@@ -26,6 +27,8 @@ pub struct DeviceKernel {
     pub dynamic_shared: Vec<SharedPart>,
     /// Bytes of shared memory that the code declares.
     pub static_shared: u64,
+    /// Conditions on sizes and blocks that choose between two paths, each with the macro that says that it holds for all blocks.
+    pub choices: Vec<(String, Cond)>,
 }
 
 /// An argument of a kernel.
@@ -89,6 +92,7 @@ mod tests {
             arguments: Vec::new(),
             dynamic_shared: vec![part(n.clone(), 4), part(Poly::constant(-3), 8), part(n, 1)],
             static_shared: 0,
+            choices: Vec::new(),
         };
         assert_eq!(kernel.dynamic_bytes(&[5]).unwrap(), 32 + 16);
         assert!(kernel.dynamic_bytes(&[i128::from(u64::MAX)]).is_err());

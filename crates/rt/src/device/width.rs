@@ -35,16 +35,27 @@ type Interval = (i128, i128);
 
 /// The width that a run at these sizes needs.
 pub(crate) fn needed(program: &Program, params: &[i128]) -> Width {
-    let mut search = Search {
-        program,
-        params,
-        host: vec![(0, 0); program.host_vars.len()],
-    };
-    if search.host_fits(&program.body).is_some() {
+    if each_launch(program, params, &mut |_, ranges| ranges.kernel_fits()).is_some() {
         Width::Narrow
     } else {
         Width::Wide
     }
+}
+
+/// Looks at every launch of a run at these sizes: the number of its kernel, and the ranges of its variables. `None`: a look gave
+/// that, or some range leaves 32 bits.
+pub(crate) fn each_launch(
+    program: &Program,
+    params: &[i128],
+    look: &mut dyn FnMut(usize, &mut Ranges<'_>) -> Option<()>,
+) -> Option<()> {
+    let mut search = Search {
+        program,
+        params,
+        host: vec![(0, 0); program.host_vars.len()],
+        look,
+    };
+    search.steps(&program.body)
 }
 
 struct Search<'a> {
@@ -52,34 +63,36 @@ struct Search<'a> {
     params: &'a [i128],
     /// Of the variables of host loops.
     host: Vec<Interval>,
+    look: &'a mut dyn FnMut(usize, &mut Ranges<'_>) -> Option<()>,
 }
 
 impl Search<'_> {
-    /// `None`: something does not fit.
-    fn host_fits(&mut self, body: &[Host]) -> Option<()> {
+    fn steps(&mut self, body: &[Host]) -> Option<()> {
         for step in body {
             match step {
                 Host::Launch { kernel, args } => {
-                    let kernel = &self.program.kernels[kernel.index()];
+                    let n = kernel.index();
+                    let kernel = &self.program.kernels[n];
                     let args: Vec<Interval> = args
                         .iter()
                         .map(|form| interval(form, self.params, &self.host))
                         .collect::<Option<_>>()?;
-                    Ranges::new(self.program, kernel, self.params, &args)?.kernel_fits()?;
+                    let mut ranges = Ranges::new(self.program, kernel, self.params, &args)?;
+                    (self.look)(n, &mut ranges)?;
                 }
                 Host::For { var, lo, hi, body } => {
                     let range = loop_range(lo, hi, self.params, &self.host)?;
                     self.host[var.index()] = range;
                     if range.0 <= range.1 {
-                        self.host_fits(body)?;
+                        self.steps(body)?;
                     }
                 }
                 // Either side, whether or not it is taken.
                 Host::If {
                     then, otherwise, ..
                 } => {
-                    self.host_fits(then)?;
-                    self.host_fits(otherwise)?;
+                    self.steps(then)?;
+                    self.steps(otherwise)?;
                 }
             }
         }
@@ -111,7 +124,10 @@ fn interval(form: &Form, params: &[i128], dims: &[Interval]) -> Option<Interval>
                 let (low, high) = interval(inner, params, dims)?;
                 (low.div_euclid(*c), high.div_euclid(*c))
             }
-            Atom::Mod(_, c) => (0, c - 1),
+            Atom::Mod(inner, c) => match interval(inner, params, dims)? {
+                (low, high) if low == high => (low.rem_euclid(*c), low.rem_euclid(*c)),
+                _ => (0, c - 1),
+            },
         };
         let c = coefficient.eval(params).ok()?;
         let (a, b) = (c.checked_mul(low)?, c.checked_mul(high)?);
@@ -133,7 +149,8 @@ fn loop_range(lo: &[Form], hi: &[Form], params: &[i128], dims: &[Interval]) -> O
     Some((first, last))
 }
 
-struct Ranges<'a> {
+/// What the variables of a kernel can be in a launch.
+pub(crate) struct Ranges<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
     params: &'a [i128],
@@ -178,6 +195,11 @@ impl<'a> Ranges<'a> {
             };
         }
         Some(ranges)
+    }
+
+    /// The range of a form of block and host variables.
+    pub(crate) fn interval(&self, form: &Form) -> Option<(i128, i128)> {
+        interval(form, self.params, &self.dims)
     }
 
     fn kernel_fits(&mut self) -> Option<()> {
@@ -312,7 +334,7 @@ impl<'a> Ranges<'a> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use systola_ir::ParamId;
     use systola_ir::kernel::{Buffer, BufferKind, Size, Value, Var};
     use systola_ir::system::Axis;
@@ -321,7 +343,7 @@ mod tests {
     use super::*;
 
     /// y[N·b + i] = i, for all blocks b < N and i < N.
-    fn square() -> Program {
+    pub(in super::super) fn square() -> Program {
         let n = Form::from(ParamId(0));
         let (b, i) = (Form::from(DimId(0)), Form::from(DimId(1)));
         let var = |name: &str, kind| Var {

@@ -6,7 +6,7 @@ use super::info::DeviceInfo;
 use super::objects::{Context, Program};
 use crate::cache::{CacheOptions, hash_of};
 use crate::compile::{Note, Origin};
-use crate::device::width::Width;
+use crate::device::variant::Variant;
 use crate::error::Error;
 use crate::kept::{Kept, find_or_make};
 
@@ -41,10 +41,10 @@ pub(super) fn build(
     device: cl_device_id,
     info: &DeviceInfo,
     code: &str,
-    width: Width,
+    variant: &Variant,
     options: &OpenClCompileOptions,
 ) -> Result<Built, Error> {
-    let flags = flags(info, width, options);
+    let flags = flags(info, variant, options);
     let mut made = None;
     let make = |made: &mut Option<Program>| {
         let program = Program::from_source(context, code)?;
@@ -105,7 +105,7 @@ pub(super) fn build(
     })
 }
 
-fn flags(info: &DeviceInfo, width: Width, options: &OpenClCompileOptions) -> String {
+fn flags(info: &DeviceInfo, variant: &Variant, options: &OpenClCompileOptions) -> String {
     let (major, minor) = info.language;
     let mut flags = Vec::new();
     // The first version has no option for itself.
@@ -115,9 +115,7 @@ fn flags(info: &DeviceInfo, width: Width, options: &OpenClCompileOptions) -> Str
     if info.exact_division {
         flags.push("-cl-fp32-correctly-rounded-divide-sqrt".to_string());
     }
-    if width == Width::Narrow {
-        flags.push("-DINDEX=int32_t".to_string());
-    }
+    flags.extend(variant.flags());
     flags.extend(options.flags.iter().cloned());
     flags.join(" ")
 }

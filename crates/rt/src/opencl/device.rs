@@ -9,7 +9,7 @@ use super::build::{Built, OpenClCompileOptions, build};
 use super::info::{DeviceInfo, all_devices, info};
 use super::objects::{Context, Event, Kernel, Memory, Place, Queue};
 use crate::device::driver::{Driver, Launch, Made};
-use crate::device::width::Width;
+use crate::device::variant::Variant;
 use crate::device::{self, DeviceSource};
 use crate::error::Error;
 
@@ -124,7 +124,7 @@ impl Driver for OpenCl {
     fn load(
         &self,
         source: &DeviceSource,
-        width: Width,
+        variant: &Variant,
         options: &OpenClCompileOptions,
     ) -> Result<Made<Code>, Error> {
         let Built {
@@ -136,7 +136,7 @@ impl Driver for OpenCl {
             self.device.0,
             &self.info,
             &source.code,
-            width,
+            variant,
             options,
         )?;
         let kernels = source.kernels.iter();

@@ -92,8 +92,9 @@ fn short(n: usize) -> String {
 /// loop over the rows of the filter where it is worth its turns.
 fn candidates(taps: usize, precision: Precision) -> &'static [&'static str] {
     match (precision, taps) {
-        (Precision::Single, ..=80) => &["walk", "tall", "ssam"],
-        (Precision::Single, 81..=120) => &["walk", "ssam"],
+        (Precision::Single, ..=16) => &["walk", "wide", "tall", "ssam"],
+        (Precision::Single, 17..=80) => &["walk", "patch", "tall", "ssam"],
+        (Precision::Single, 81..=120) => &["walk", "patch", "ssam"],
         (Precision::Single, 121..=180) => &["walk", "low", "halves", "quarters", "ssam"],
         (Precision::Single, _) => &["halves", "quarters", "ssam"],
         (Precision::Double, ..=48) => &["walk64", "tall64"],

@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use systola::device::device_source;
 use systola::interp::kernel::{Options, run_kernel_program};
 use systola::interp::{self, Data as Elements, Tensor};
 use systola::rt::HostArray;
 use systola::rt::cuda::{CudaCompileOptions, Resources, compile_only, nvrtc_version};
+use systola::rt::device::Variant;
 use systola_driver::{cuda_machine, emit_cuda, lower};
 
 use super::arrays::{Array, Arrays, Values};
@@ -75,10 +77,13 @@ fn resources(root: &Path, job: Job<'_>) -> Result<Vec<Resources>, String> {
     let mapping = mapping.ok_or("no such mapping")?;
     let fix = measure::fixed(job.fix);
     let lowered = lower(&module, mapping, &sizes.collect(), &fix, &cuda_machine());
-    let program = lowered.map_err(|found| format!("{found:?}"))?.program;
-    let artifact = emit_cuda(&program).map_err(|found| format!("{found:?}"))?;
+    let lowered = lowered.map_err(|found| format!("{found:?}"))?;
+    let artifact = emit_cuda(&lowered.program).map_err(|found| format!("{found:?}"))?;
+    let source = device_source(artifact);
+    let sizes = lowered.sizes.ok_or("sizes are missing")?;
+    let variant = Variant::at(&lowered.program, &source.kernels, &sizes);
     let options = CudaCompileOptions::default();
-    let made = compile_only(&artifact.source, "sm_90", true, &options);
+    let made = compile_only(&source.code, "sm_90", &variant, &options);
     Ok(made.map_err(|e| e.to_string())?.resources())
 }
 
