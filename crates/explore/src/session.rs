@@ -26,10 +26,35 @@ pub struct Options<'a> {
     pub budget: Duration,
     /// Of the inputs, and of what a strategy draws.
     pub seed: u64,
-    /// Measure every candidate once, and search no more: for a look at the model.
-    pub survey: bool,
+    /// Measure some of all candidates, and search no more: for a look at the model.
+    pub survey: Option<Reduced>,
     /// Set by somebody who wants it to end.
     pub stop: &'a AtomicBool,
+}
+
+/// A part of the space.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Reduced {
+    /// At most so many candidates, evenly from the first to the last in the order of the model,
+    pub designs: usize,
+    /// of those whose longest kernel has at most so many instructions: what is short is soon compiled.
+    pub text: Option<f64>,
+}
+
+impl Reduced {
+    fn of(self, all: Vec<Ranked>) -> Vec<Ranked> {
+        let most = self.text.unwrap_or(f64::INFINITY);
+        let is_short = |r: &Ranked| r.predicted.as_ref().is_some_and(|p| p.code <= most);
+        let short: Vec<Ranked> = all.into_iter().filter(is_short).collect();
+        let (of, wanted) = (short.len(), self.designs.min(short.len()));
+        // Where the share of those that are wanted reaches the next whole number.
+        let is_wanted = |at: usize| (at + 1) * wanted / of > at * wanted / of;
+        let short = short.into_iter().enumerate();
+        short
+            .filter(|(at, _)| is_wanted(*at))
+            .map(|(_, r)| r)
+            .collect()
+    }
 }
 
 /// What is said while it runs.
@@ -70,7 +95,10 @@ pub fn explore<T: Target>(
     let start = Instant::now();
     let total = candidates.len();
     tell(Event::Ranking { candidates: total });
-    let share = if options.survey { RANKING_ALL } else { RANKING };
+    let share = match options.survey {
+        Some(_) => RANKING_ALL,
+        None => RANKING,
+    };
     let ranking = rank(
         problem,
         params,
@@ -86,7 +114,10 @@ pub fn explore<T: Target>(
         let why = ranking.refused.first().map(|(_, why)| why.clone());
         return Err(Error::NoDesign(total, why));
     }
-    let ranked = ranking.ranked;
+    let ranked = match options.survey {
+        Some(reduced) => reduced.of(ranking.ranked),
+        None => ranking.ranked,
+    };
     tell(Event::Ranked {
         candidates: ranked.len(),
     });
@@ -95,7 +126,7 @@ pub fn explore<T: Target>(
     let placed = target.place(problem.system, params, verifier.inputs())?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let workers: Workers<T::Code> = Workers::new(threads, start + options.budget);
-    let strategy = if options.survey {
+    let strategy = if options.survey.is_some() {
         Box::new(Survey)
     } else {
         choose(ranked.len(), options.seed)

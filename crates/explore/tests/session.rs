@@ -170,7 +170,7 @@ fn run(
     let options = Options {
         budget,
         seed: 1,
-        survey: false,
+        survey: None,
         stop: &stop,
     };
     let model = Device::Cpu(Cpu::default());

@@ -14,7 +14,7 @@ use systola_explore::measure::cpu::Processor;
 use systola_explore::measure::device::{Nvidia, OpenClDevice};
 use systola_explore::problem::{Problem, short_sums};
 use systola_explore::report::{Ended, Outcome as Explored};
-use systola_explore::session::{self, Event, Options};
+use systola_explore::session::{self, Event, Options, Reduced};
 use systola_explore::space::{Candidate, candidates};
 use systola_ir::codes::{explore as codes, run as run_codes};
 use systola_ir::mapping::Mapping;
@@ -84,9 +84,12 @@ pub struct Args {
     /// Of the inputs and of the candidates that are drawn
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Measure so many designs, spread evenly over the whole space, instead of searching, and tell how well the model ranks them
+    /// Measure so many designs, evenly from the first to the last of the model, instead of searching, and tell how well it ranks them
     #[arg(long, value_name = "N", conflicts_with_all = ["save", "list"])]
     survey: Option<NonZeroUsize>,
+    /// Of a survey: only designs whose longest kernel has at most so many instructions, which are soon compiled
+    #[arg(long, value_name = "N", requires = "survey")]
+    text: Option<u32>,
     /// Search also where an earlier search has an answer
     #[arg(long)]
     again: bool,
@@ -336,14 +339,7 @@ impl<'a> Task<'a> {
 
     /// The mappings of the file, and those of the space.
     fn candidates(&self) -> Vec<(Candidate, bool)> {
-        let all = all_candidates(&self.problem());
-        match self.args.survey {
-            None => all,
-            Some(n) => {
-                let step = (all.len() / n).max(1);
-                all.into_iter().step_by(step).take(n.get()).collect()
-            }
-        }
+        all_candidates(&self.problem())
     }
 
     /// From the database, or by a search.
@@ -378,7 +374,10 @@ impl<'a> Task<'a> {
         let options = Options {
             budget: self.args.budget,
             seed: self.args.seed,
-            survey: self.args.survey.is_some(),
+            survey: self.args.survey.map(|designs| Reduced {
+                designs: designs.get(),
+                text: self.args.text.map(f64::from),
+            }),
             stop: &STOP,
         };
         let (all, model) = (self.candidates(), self.place.model());
