@@ -1,0 +1,339 @@
+//! How far the equations of a sweep reach, and which cells have a new value.
+
+use systola_ir::codes::stencil as codes;
+use systola_ir::form::Atom;
+use systola_ir::system::{Expr, System, visit};
+use systola_ir::{Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Span, VarId};
+
+use crate::border::Sides;
+use crate::{Border, Field, Stencil};
+
+/// What the equations of a sweep ask of the grid.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// For each variable of the kernel and each axis, how many cells at its two ends have no new value: they keep their value where the
+    /// border is held, and are no results where it is the interior.
+    pub margins: Vec<Vec<Margin>>,
+    /// What the sizes must satisfy beside the context of the kernel.
+    pub context: Vec<Cond>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Margin {
+    pub start: i128,
+    pub end: i128,
+}
+
+impl Margin {
+    fn max(self, other: Margin) -> Margin {
+        Margin {
+            start: self.start.max(other.start),
+            end: self.end.max(other.end),
+        }
+    }
+}
+
+impl Stencil {
+    pub(crate) fn field(&self, input: InputId) -> Option<&Field> {
+        self.fields.iter().find(|f| f.input == input)
+    }
+
+    pub(crate) fn field_of(&self, var: VarId) -> Option<&Field> {
+        self.fields.iter().find(|f| f.update == Some(var))
+    }
+}
+
+/// `None` for a single sweep.
+pub fn number_of_steps(stencil: &Stencil) -> Result<Option<Form>, Vec<Diagnostic>> {
+    match stencil.steps.as_ref().map(|s| (s, s.as_constant())) {
+        None | Some((_, Some(1))) => Ok(None),
+        Some((_, Some(n))) if n < 1 => Err(vec![
+            Diagnostic::new(
+                &codes::NO_STEPS,
+                stencil.kernel.span,
+                format!(
+                    "the stencil `{}` makes {n} steps; there is at least one",
+                    stencil.kernel.name
+                ),
+            )
+            .help("leave `steps` away for a single sweep"),
+        ]),
+        Some((steps, _)) => Ok(Some(steps.clone())),
+    }
+}
+
+/// A read of a field or of a variable, relative to the cell at hand.
+struct Read {
+    border: Border,
+    /// The margin of what is read.
+    margins: Vec<Margin>,
+    name: String,
+    /// The smallest and the largest distance along each axis, where they are known.
+    range: Vec<Option<(i128, i128)>>,
+    span: Span,
+}
+
+/// The smallest and the largest value that a form has over the iterators of sums; `None` where that depends on more.
+fn range(form: &Form, system: &System) -> Option<(i128, i128)> {
+    let constant = form.constant_part().as_constant()?;
+    let mut range = (constant, constant);
+    for (atom, factor) in form.terms() {
+        let (Atom::Dim(dim), factor) = (atom, factor.as_constant()?) else {
+            return None;
+        };
+        if dim.index() < system.dims.len() {
+            return None;
+        }
+        let (lo, hi) = system.dim(*dim).range.as_ref()?;
+        let (lo, hi) = (lo.as_constant()?, hi.as_constant()? - 1);
+        let (a, b) = (factor * lo, factor * hi);
+        range = (range.0 + a.min(b), range.1 + a.max(b));
+    }
+    Some(range)
+}
+
+/// The distance from the cell at hand along each axis.
+pub fn distances(index: &[Form]) -> Vec<Form> {
+    let here = |n: usize| Form::from(DimId::from(n));
+    index
+        .iter()
+        .enumerate()
+        .map(|(n, at)| at.sub(&here(n)))
+        .collect()
+}
+
+/// On which sides a read of an input can be outside.
+pub fn sides(index: &[Form], system: &System) -> Vec<Sides> {
+    distances(index)
+        .iter()
+        .map(|distance| match range(distance, system) {
+            Some((lo, hi)) => Sides {
+                before: lo < 0,
+                behind: hi > 0,
+            },
+            None => Sides {
+                before: true,
+                behind: true,
+            },
+        })
+        .collect()
+}
+
+/// Fields are read at a distance from the cell at hand, which may use the iterators of sums.
+pub fn check_offsets(stencil: &Stencil, kernel: &System, exact: bool) -> Vec<Diagnostic> {
+    let mut errors = Vec::new();
+    let mut check = |index: &[Form], exact: bool, name: &str, span: Span| {
+        let wrong = |d: &Form| {
+            let on_grid = d.dims().iter().any(|d| d.index() < kernel.dims.len());
+            on_grid || (exact && d.as_constant().is_none())
+        };
+        if distances(index).iter().any(wrong) {
+            errors.push(
+                Diagnostic::new(
+                    &codes::NOT_AN_OFFSET,
+                    span,
+                    format!(
+                        "`{name}` is read at a distance from the cell at hand, and this is none"
+                    ),
+                )
+                .help(format!(
+                    "write integers, as in `{name}[{}]`",
+                    vec!["-1"; kernel.dims.len()].join(", ")
+                )),
+            );
+        }
+    };
+    for var in &kernel.vars {
+        visit::walk(&var.body, &mut |expr| match expr {
+            Expr::Input { input, index, span } if stencil.field(*input).is_some() => {
+                check(index, exact, &kernel.inputs[input.index()].name, *span);
+            }
+            Expr::Var { var, index, span } => {
+                check(index, true, &kernel.vars[var.index()].name, *span);
+            }
+            _ => {}
+        });
+    }
+    errors
+}
+
+/// Margins, what sizes have to satisfy, and what is wrong.
+pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>> {
+    let n_axes = kernel.dims.len();
+    let mut plan = Plan {
+        margins: vec![vec![Margin::default(); n_axes]; kernel.vars.len()],
+        context: Vec::new(),
+    };
+    let mut errors = Vec::new();
+    let mut least = vec![1; n_axes];
+    for (v, var) in kernel.vars.iter().enumerate() {
+        let border = stencil.borders[v];
+        let mut margins = vec![Margin::default(); n_axes];
+        for read in reads(stencil, kernel, &plan, v, &var.body) {
+            for (axis, margin) in margins.iter_mut().enumerate() {
+                let beyond = match read.range.get(axis).copied().flatten() {
+                    Some((lo, hi)) => Margin {
+                        start: (-lo).max(0),
+                        end: hi.max(0),
+                    },
+                    None if read.border.is_empty() => {
+                        errors.push(unknown_reach(&read));
+                        break;
+                    }
+                    None => continue,
+                };
+                let reach = beyond.start.max(beyond.end);
+                match read.border {
+                    Border::Interior | Border::Held => {
+                        let needs = Margin {
+                            start: beyond.start + read.margins[axis].start,
+                            end: beyond.end + read.margins[axis].end,
+                        };
+                        *margin = margin.max(needs);
+                        if needs != Margin::default() && !border.is_empty() {
+                            errors.push(nothing_there(&read, &var.name, border));
+                            break;
+                        }
+                    }
+                    Border::Mirror if reach > 0 => least[axis] = least[axis].max(reach + 1),
+                    Border::Reflect | Border::Wrap => least[axis] = least[axis].max(reach),
+                    Border::Mirror | Border::Constant(_) | Border::Clamp => {}
+                }
+            }
+        }
+        plan.margins[v] = margins;
+    }
+    let steps = stencil.steps.clone().unwrap_or(Form::from(1));
+    if stencil.steps.is_some() && steps.as_constant().is_none() {
+        plan.context
+            .push(Cond::Cmp(Rel::Ge, steps.clone(), Form::from(1)));
+    }
+    for (axis, dim) in kernel.dims.iter().enumerate() {
+        let Some((_, size)) = &dim.range else {
+            continue;
+        };
+        let mut at_least = Form::from(least[axis]);
+        let interior = stencil.borders.iter().zip(&plan.margins);
+        let lost = interior
+            .filter(|(border, _)| **border == Border::Interior)
+            .map(|(_, margins)| margins[axis].start + margins[axis].end)
+            .max();
+        if let Some(lost) = lost.filter(|lost| *lost > 0) {
+            let all = steps.as_poly().cloned().unwrap_or_default();
+            if let Ok(all) = Form::from(all).scale(&Poly::constant(lost)) {
+                at_least = all.plus(1);
+            }
+        }
+        match (size.as_constant(), at_least.as_constant()) {
+            (Some(size), Some(least)) if size < least => {
+                errors.push(too_small(kernel, &dim.name, size, least));
+            }
+            (Some(_), Some(_)) => {}
+            _ => plan
+                .context
+                .push(Cond::cmp(Rel::Ge, size.clone(), at_least)),
+        }
+    }
+    plan.context.retain(|cond| !kernel.context.contains(cond));
+    if errors.is_empty() {
+        Ok(plan)
+    } else {
+        Err(errors)
+    }
+}
+
+fn reads(stencil: &Stencil, kernel: &System, plan: &Plan, reader: usize, body: &Expr) -> Vec<Read> {
+    let n_axes = kernel.dims.len();
+    let known = |index: &[Form]| {
+        distances(index)
+            .iter()
+            .map(|d| range(d, kernel))
+            .collect::<Vec<_>>()
+    };
+    let mut list = Vec::new();
+    visit::walk(body, &mut |expr| match expr {
+        Expr::Input { input, index, span } => {
+            if let Some(field) = stencil.field(*input) {
+                list.push(Read {
+                    border: field.border,
+                    margins: vec![Margin::default(); n_axes],
+                    name: kernel.inputs[input.index()].name.clone(),
+                    range: known(index),
+                    span: *span,
+                });
+            }
+        }
+        Expr::Var { var, index, span } => {
+            let border = stencil.borders[var.index()];
+            let is_later = var.index() >= reader;
+            list.push(Read {
+                border,
+                margins: match border {
+                    // Cells that keep their value have one.
+                    Border::Held => vec![Margin::default(); n_axes],
+                    // What lies before it is not known yet; that it must be read at the same cell is.
+                    Border::Interior if is_later => vec![Margin::default(); n_axes],
+                    _ => plan.margins[var.index()].clone(),
+                },
+                name: kernel.vars[var.index()].name.clone(),
+                range: known(index),
+                span: *span,
+            });
+        }
+        _ => {}
+    });
+    list
+}
+
+fn unknown_reach(read: &Read) -> Diagnostic {
+    Diagnostic::new(
+        &codes::UNKNOWN_REACH,
+        read.span,
+        format!(
+            "how far this reaches into `{}` is not known, and there is nothing beyond its border",
+            read.name
+        ),
+    )
+    .help(format!(
+        "give `{}` a border: constant 0, clamp, mirror, reflect or wrap",
+        read.name
+    ))
+}
+
+fn nothing_there(read: &Read, reader: &str, border: Border) -> Diagnostic {
+    let word = |border: Border| match border {
+        Border::Interior => "interior",
+        Border::Held => "held",
+        Border::Constant(_) => "constant",
+        Border::Clamp => "clamp",
+        Border::Mirror => "mirror",
+        Border::Reflect => "reflect",
+        Border::Wrap => "wrap",
+    };
+    Diagnostic::new(
+        &codes::NOTHING_BEYOND,
+        read.span,
+        format!(
+            "`{reader}` has a value in every cell ({}), but reads `{}` beyond its border, where it has none ({})",
+            word(border),
+            read.name,
+            word(read.border)
+        ),
+    )
+    .help(format!(
+        "give `{}` a border with values, such as `clamp`, or let `{reader}` be `held` or `interior`",
+        read.name
+    ))
+}
+
+fn too_small(kernel: &System, axis: &str, size: i128, least: i128) -> Diagnostic {
+    Diagnostic::new(
+        &codes::SMALLER_THAN_REACH,
+        kernel.span,
+        format!(
+            "the axis `{axis}` of `{}` has {size} cells; what it reads asks for at least {least}",
+            kernel.name
+        ),
+    )
+    .help("make the field larger, or take a border that folds back once at most, such as `clamp`")
+}
