@@ -140,11 +140,10 @@ impl Sweeps<'_> {
                 span: Span::NONE,
             },
         );
-        let furthest = self.rows.iter().flatten().map(|r| r.last).max();
-        if let (Some(last), Some(rows)) = (furthest, self.rows.iter().flatten().next())
-            && let Some((_, hi)) = &mut system.dims[rows.axis + 1].range
+        if let Some(axis) = self.row_axis()
+            && let Some((_, hi)) = &mut system.dims[axis + 1].range
         {
-            *hi = hi.plus(last);
+            *hi = hi.plus(self.furthest());
         }
         for (v, var) in kernel.vars.iter().enumerate() {
             let name = var_name(self.stencil, VarId::from(v), &mut names);
@@ -291,35 +290,46 @@ impl Sweeps<'_> {
         scaled.unwrap_or_default().plus(more)
     }
 
-    /// What a cell satisfies that still has a value: its distance from the start of an axis, and from its end.
-    pub fn still_there(&self, axis: usize, at: &Form, margin: Margin) -> Vec<Cond> {
-        let lost = self.lost[axis];
+    /// What a cell satisfies that still has a value, where `shift` is how far behind it the iterator of the axis stands.
+    pub fn still_there(&self, axis: usize, shift: i128, margin: Margin) -> Vec<Cond> {
+        let (lost, here) = (self.lost[axis], &self.here[axis]);
         let mut conds = Vec::new();
-        if lost.start + margin.start > 0 {
-            let least = Self::over_time(lost.start, margin.start);
-            conds.push(Cond::Cmp(Rel::Ge, at.clone(), least));
+        if lost.start > 0 || margin.start + shift > 0 {
+            let least = Self::over_time(lost.start, margin.start + shift);
+            conds.push(Cond::Cmp(Rel::Ge, here.clone(), least));
         }
-        if lost.end + margin.end > 0 {
-            let most = Self::over_time(lost.end, margin.end + 1);
-            conds.push(Cond::Cmp(Rel::Le, at.clone(), self.sizes[axis].sub(&most)));
+        let longest = match self.row_axis() == Some(axis) {
+            true => self.furthest(),
+            false => 0,
+        };
+        if lost.end > 0 || margin.end > 0 || shift < longest {
+            let most = Self::over_time(lost.end, margin.end + 1 - shift);
+            let last = self.sizes[axis].sub(&most);
+            conds.push(Cond::Cmp(Rel::Le, here.clone(), last));
         }
         conds
+    }
+
+    /// How far behind their rows the sums end that end last.
+    pub fn furthest(&self) -> i128 {
+        let last = self.rows.iter().flatten().map(|rows| rows.last);
+        last.max().unwrap_or(0)
     }
 
     fn domain(&self, v: usize) -> Vec<Cond> {
         let mut conds = Vec::new();
         let is_update = self.stencil.field_of(VarId::from(v)).is_some();
-        for (axis, at) in self.here.iter().enumerate() {
+        for axis in 0..self.here.len() {
             if self.stencil.borders[v] == Border::Interior {
                 let margin = match is_update {
                     true => self.lost[axis],
                     false => self.plan.margins[v][axis],
                 };
-                conds.extend(self.still_there(axis, at, margin));
+                conds.extend(self.still_there(axis, 0, margin));
             }
         }
         if let Some(axis) = self.row_axis()
-            && self.rows.iter().flatten().any(|r| r.last > 0)
+            && self.furthest() > 0
             && self.stencil.borders[v] != Border::Interior
         {
             let end = self.sizes[axis].plus(-1);
@@ -354,14 +364,7 @@ impl Sweeps<'_> {
             let mut past = 0;
             if self.row_axis() == Some(axis) {
                 let shift = self.shift(var);
-                past = self
-                    .rows
-                    .iter()
-                    .flatten()
-                    .map(|r| r.last)
-                    .max()
-                    .unwrap_or(0)
-                    - shift;
+                past = self.furthest() - shift;
                 cell = cell.plus(-shift);
             }
             if margin.0 != Form::zero() {

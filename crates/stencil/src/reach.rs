@@ -234,12 +234,26 @@ pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>>
                 .push(Cond::cmp(Rel::Ge, size.clone(), at_least)),
         }
     }
-    plan.context.retain(|cond| !kernel.context.contains(cond));
+    plan.context
+        .retain(|cond| !is_implied(cond, &kernel.context));
     if errors.is_empty() {
         Ok(plan)
     } else {
         Err(errors)
     }
+}
+
+/// Whether a lower bound is one of the conditions, or below one.
+fn is_implied(cond: &Cond, context: &[Cond]) -> bool {
+    let Cond::Cmp(Rel::Ge, left, right) = cond else {
+        return context.contains(cond);
+    };
+    context.iter().any(|known| match known {
+        Cond::Cmp(Rel::Ge, same, at_least) if same == left => {
+            at_least.sub(right).as_constant().is_some_and(|d| d >= 0)
+        }
+        _ => false,
+    })
 }
 
 fn reads(stencil: &Stencil, kernel: &System, plan: &Plan, reader: usize, body: &Expr) -> Vec<Read> {

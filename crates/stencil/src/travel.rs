@@ -150,20 +150,18 @@ impl One<'_> {
         let y = self.y();
         let mut conds = Vec::new();
         let at_least = |n: i128| Cond::Cmp(Rel::Ge, y.clone(), Form::from(n));
-        let furthest = self.sweeps.rows.iter().flatten().map(|r| r.last).max();
         let at_most = |conds: &mut Vec<Cond>, past: i128| {
-            if Some(past) < furthest {
+            if past < self.sweeps.furthest() {
                 let end = self.n().plus(past - 1);
                 conds.push(Cond::Cmp(Rel::Le, y.clone(), end));
             }
         };
         match self.border {
             Border::Interior => {
-                let lost = self.sweeps.lost[self.rows.axis];
-                conds.extend(self.sweeps.still_there(self.rows.axis, &y.plus(-d), lost));
-                for axis in self.columns() {
-                    let at = &self.sweeps.here[axis];
-                    conds.extend(self.sweeps.still_there(axis, at, self.sweeps.lost[axis]));
+                for axis in 0..self.sweeps.here.len() {
+                    let shift = if axis == self.rows.axis { d } else { 0 };
+                    let margin = self.sweeps.lost[axis];
+                    conds.extend(self.sweeps.still_there(axis, shift, margin));
                 }
             }
             Border::Held => {
