@@ -126,7 +126,7 @@ impl Sweeps<'_> {
         let kernel = self.kernel;
         let mut names = names(self.stencil);
         let time = names.name(&self.stencil.time);
-        let steps = self.stencil.steps.clone().unwrap_or(Form::from(1));
+        let steps = self.stencil.n_steps();
         let mut system = System {
             vars: Vec::new(),
             ..kernel.clone()

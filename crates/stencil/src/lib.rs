@@ -12,7 +12,7 @@
 //!   into as soon as it is there, so that a sweep waits for one multiplication and addition after its last row.
 
 use systola_ir::system::System;
-use systola_ir::{Diagnostic, Form, InputId, Literal, VarId};
+use systola_ir::{Diagnostic, Form, InputId, Literal, Span, VarId};
 
 mod border;
 mod expand;
@@ -36,8 +36,8 @@ pub struct Stencil {
     pub fields: Vec<Field>,
     /// What lies beyond the border of each variable of the kernel; that of its field where it is the update of one.
     pub borders: Vec<Border>,
-    /// One sweep where there is none.
-    pub steps: Option<Form>,
+    /// How many sweeps, and where that was written; one sweep where nothing is said.
+    pub steps: Option<(Form, Span)>,
     /// The name of the iterator over sweeps.
     pub time: String,
     /// The name of each output, and the variable of the kernel that it is after the last sweep.
@@ -86,12 +86,12 @@ impl Border {
 
 /// The system that a stencil is.
 pub fn write_system(stencil: &Stencil) -> Result<System, Vec<Diagnostic>> {
-    let steps = reach::number_of_steps(stencil)?;
+    let is_single = reach::is_single_sweep(stencil)?;
     let errors = reach::check_offsets(stencil, &stencil.kernel, false);
     if !errors.is_empty() {
         return Err(errors);
     }
-    if steps.is_none() {
+    if is_single {
         let plan = reach::plan(stencil, &stencil.kernel)?;
         return Ok(sweep::write(stencil, &plan));
     }

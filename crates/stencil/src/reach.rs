@@ -43,22 +43,27 @@ impl Stencil {
     }
 }
 
-/// `None` for a single sweep.
-pub fn number_of_steps(stencil: &Stencil) -> Result<Option<Form>, Vec<Diagnostic>> {
-    match stencil.steps.as_ref().map(|s| (s, s.as_constant())) {
-        None | Some((_, Some(1))) => Ok(None),
-        Some((_, Some(n))) if n < 1 => Err(vec![
-            Diagnostic::new(
-                &codes::NO_STEPS,
-                stencil.kernel.span,
-                format!(
-                    "the stencil `{}` makes {n} steps; there is at least one",
-                    stencil.kernel.name
-                ),
-            )
-            .help("leave `steps` away for a single sweep"),
-        ]),
-        Some((steps, _)) => Ok(Some(steps.clone())),
+impl Stencil {
+    pub(crate) fn n_steps(&self) -> Form {
+        let steps = self.steps.as_ref().map(|(steps, _)| steps.clone());
+        steps.unwrap_or(Form::from(1))
+    }
+}
+
+pub fn is_single_sweep(stencil: &Stencil) -> Result<bool, Vec<Diagnostic>> {
+    match &stencil.steps {
+        None => Ok(true),
+        Some((steps, span)) => match steps.as_constant() {
+            Some(n) if n < 1 => Err(vec![
+                Diagnostic::new(
+                    &codes::NO_STEPS,
+                    *span,
+                    format!("a stencil makes at least one step, not {n}"),
+                )
+                .help("leave `steps` away for a single sweep"),
+            ]),
+            n => Ok(n == Some(1)),
+        },
     }
 }
 
@@ -203,7 +208,7 @@ pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>>
         }
         plan.margins[v] = margins;
     }
-    let steps = stencil.steps.clone().unwrap_or(Form::from(1));
+    let steps = stencil.n_steps();
     if stencil.steps.is_some() && steps.as_constant().is_none() {
         plan.context
             .push(Cond::Cmp(Rel::Ge, steps.clone(), Form::from(1)));
@@ -226,7 +231,7 @@ pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>>
         }
         match (size.as_constant(), at_least.as_constant()) {
             (Some(size), Some(least)) if size < least => {
-                errors.push(too_small(kernel, &dim.name, size, least));
+                errors.push(too_small(stencil, &dim.name, size, least));
             }
             (Some(_), Some(_)) => {}
             _ => plan
@@ -340,14 +345,15 @@ fn nothing_there(read: &Read, reader: &str, border: Border) -> Diagnostic {
     ))
 }
 
-fn too_small(kernel: &System, axis: &str, size: i128, least: i128) -> Diagnostic {
+fn too_small(stencil: &Stencil, axis: &str, size: i128, least: i128) -> Diagnostic {
+    let first = stencil.fields.first();
+    let span = first.map_or(stencil.kernel.span, |f| {
+        stencil.kernel.inputs[f.input.index()].span
+    });
     Diagnostic::new(
         &codes::SMALLER_THAN_REACH,
-        kernel.span,
-        format!(
-            "the axis `{axis}` of `{}` has {size} cells; what it reads asks for at least {least}",
-            kernel.name
-        ),
+        span,
+        format!("the axis `{axis}` has {size} cells; what is read asks for at least {least}"),
     )
     .help("make the field larger, or take a border that folds back once at most, such as `clamp`")
 }

@@ -118,7 +118,7 @@ pub fn lower_stencil(ast: ast::Stencil, errors: &mut Errors) -> System {
         kernel,
         fields,
         borders,
-        steps: steps.map(|(steps, _)| steps),
+        steps,
         time: scope.time.clone(),
         outputs,
     };
