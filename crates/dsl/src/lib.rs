@@ -28,6 +28,7 @@ mod lower;
 pub mod mapping;
 pub mod ops;
 pub mod program;
+pub mod stencil;
 
 /// All that a program written in the embedded language needs.
 pub mod prelude {
@@ -36,7 +37,9 @@ pub mod prelude {
     pub use crate::mapping::{MappingBuilder, down, up};
     pub use crate::ops::{float, int};
     pub use crate::program::{ModuleBuilder, ProgramBuilder};
+    pub use crate::stencil::{ConvBuilder, StencilBuilder};
     pub use systola_ir::mapping::{Check, Engine, Layout, Order, Residence, Rows, Store};
     pub use systola_ir::system::{Law, Module};
     pub use systola_ir::{BinOp, Diagnostic, Literal, Scalar, Type};
+    pub use systola_stencil::{Border, Shape};
 }

@@ -38,4 +38,22 @@ impl Fresh {
         }
         name
     }
+
+    /// Names for the axes of a grid: the last three are z, y, x.
+    pub fn axes(&mut self, n_axes: usize) -> Vec<String> {
+        self.several(["x", "y", "z", "w", "v", "u"], n_axes)
+    }
+
+    /// Names for the iterators of a sum over a box: the last two are p, q.
+    pub fn window(&mut self, n_axes: usize) -> Vec<String> {
+        self.several(["q", "p", "o", "n", "m", "l"], n_axes)
+    }
+
+    fn several(&mut self, words: [&str; 6], n: usize) -> Vec<String> {
+        let word = |n: usize| match words.get(n) {
+            Some(word) => (*word).to_string(),
+            None => format!("{}{n}", words[0]),
+        };
+        (0..n).rev().map(|n| self.name(&word(n))).collect()
+    }
 }

@@ -15,6 +15,7 @@ use systola_ir::system::System;
 use systola_ir::{Diagnostic, Form, InputId, Literal, Span, VarId};
 
 mod border;
+mod conv;
 mod expand;
 mod fresh;
 mod iterate;
@@ -24,6 +25,7 @@ mod shape;
 mod sweep;
 mod travel;
 
+pub use conv::{Conv, write_conv};
 pub use fresh::Fresh;
 pub use shape::Shape;
 
@@ -87,7 +89,8 @@ impl Border {
 /// The system that a stencil is.
 pub fn write_system(stencil: &Stencil) -> Result<System, Vec<Diagnostic>> {
     let is_single = reach::is_single_sweep(stencil)?;
-    let errors = reach::check_offsets(stencil, &stencil.kernel, false);
+    let mut errors = reach::check_grid(stencil);
+    errors.extend(reach::check_offsets(stencil, &stencil.kernel, false));
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -102,12 +105,4 @@ pub fn write_system(stencil: &Stencil) -> Result<System, Vec<Diagnostic>> {
     }
     let plan = reach::plan(stencil, &kernel)?;
     iterate::write(stencil, &kernel, &plan)
-}
-
-/// The system that one sweep is whose cells do not lie where the cells of its fields do: a convolution with strides. What sizes satisfy is in
-/// the context of its kernel.
-pub fn write_strided(stencil: &Stencil) -> Result<System, Vec<Diagnostic>> {
-    let mut plan = reach::plan(stencil, &stencil.kernel)?;
-    plan.context.clear();
-    Ok(sweep::write(stencil, &plan))
 }

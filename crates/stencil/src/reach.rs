@@ -124,6 +124,47 @@ pub fn sides(index: &[Form], system: &System) -> Vec<Sides> {
         .collect()
 }
 
+/// All fields lie on the grid, each axis from zero.
+pub fn check_grid(stencil: &Stencil) -> Vec<Diagnostic> {
+    let kernel = &stencil.kernel;
+    let fields = || {
+        stencil
+            .fields
+            .iter()
+            .map(|f| &kernel.inputs[f.input.index()])
+    };
+    let Some(first) = fields().next() else {
+        return Vec::new();
+    };
+    let mut errors = Vec::new();
+    for field in fields() {
+        let from_zero = field.axes.iter().all(|axis| axis.lo == Form::zero());
+        if from_zero && field.axes == first.axes {
+            continue;
+        }
+        errors.push(if from_zero {
+            Diagnostic::new(
+                &codes::FIELDS_DIFFER,
+                field.span,
+                format!("`{}` has other axes than `{}`", field.name, first.name),
+            )
+            .also(first.span, "the first field")
+            .help("all fields lie on one grid; declare other arrays with `input`")
+        } else {
+            Diagnostic::new(
+                &codes::FIELDS_DIFFER,
+                field.span,
+                format!(
+                    "the axes of the field `{}` do not begin at zero",
+                    field.name
+                ),
+            )
+            .help("write their lengths only")
+        });
+    }
+    errors
+}
+
 /// Fields are read at a distance from the cell at hand, which may use the iterators of sums.
 pub fn check_offsets(stencil: &Stencil, kernel: &System, exact: bool) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
@@ -249,7 +290,7 @@ pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>>
 }
 
 /// Whether a lower bound is one of the conditions, or below one.
-fn is_implied(cond: &Cond, context: &[Cond]) -> bool {
+pub fn is_implied(cond: &Cond, context: &[Cond]) -> bool {
     let Cond::Cmp(Rel::Ge, left, right) = cond else {
         return context.contains(cond);
     };

@@ -12,6 +12,21 @@ pub enum Shape {
 }
 
 impl Shape {
+    /// The box of a radius in this many dimensions.
+    pub fn cube(n_axes: usize, radius: i128) -> Shape {
+        Shape::Box(vec![radius; n_axes])
+    }
+
+    /// The star of a radius in this many dimensions.
+    pub fn star(n_axes: usize, radius: i128) -> Shape {
+        Shape::Star(vec![radius; n_axes])
+    }
+
+    #[must_use]
+    pub fn except(self, without: Shape) -> Shape {
+        Shape::Except(Box::new(self), Box::new(without))
+    }
+
     /// Its offsets in row-major order.
     pub fn offsets(&self) -> Vec<Vec<i128>> {
         let mut list: Vec<Vec<i128>> = vec![Vec::new()];
@@ -29,9 +44,9 @@ impl Shape {
 
     /// How many offsets the box around it has.
     pub fn volume(&self) -> i128 {
-        self.radii()
-            .iter()
-            .fold(1, |n: i128, r| n.saturating_mul(2 * r + 1))
+        self.radii().iter().fold(1, |n: i128, r| {
+            n.saturating_mul(r.saturating_mul(2).saturating_add(1))
+        })
     }
 
     /// How far it reaches along each axis.
@@ -63,10 +78,7 @@ mod tests {
         check(&Shape::Star(vec![6, 6]), 25);
         check(&Shape::Star(vec![2, 2, 2]), 13);
         check(&Shape::Box(vec![2, 2, 2]), 125);
-        let cross = Shape::Except(
-            Box::new(Shape::Box(vec![4, 4])),
-            Box::new(Shape::Star(vec![4, 4])),
-        );
+        let cross = Shape::cube(2, 4).except(Shape::star(2, 4));
         check(&cross, 64);
         assert_eq!(cross.offsets()[0], [-4, -4]);
         assert_eq!(Shape::Star(vec![0]).offsets(), [[0]]);

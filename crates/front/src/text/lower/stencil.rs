@@ -1,7 +1,7 @@
 //! Stencils: offsets become indices, neighbourhoods become sums, and what one sweep computes is lowered like any system. The rest is
 //! [`systola_stencil`]'s.
 
-use systola_ir::codes::{stencil as codes, types};
+use systola_ir::codes::{stencil as codes, syntax, types};
 use systola_ir::mapping::Name;
 use systola_ir::system::{Law, System};
 use systola_ir::{BinOp, Diagnostic, Form, InputId, Span, VarId};
@@ -12,10 +12,8 @@ use super::{Errors, shorten, size};
 use crate::text::ast::{self, Dim, Expr, ExprKind, Index, ReduceOp, ReduceOpKind, Size};
 use crate::text::suggest::suggest;
 
-/// The names of axes, the last one first.
-const AXES: [&str; 6] = ["x", "y", "z", "w", "v", "u"];
-/// The names of the iterators of a sum over a box, the last one first.
-const WINDOW: [&str; 6] = ["q", "p", "o", "n", "m", "l"];
+/// Cells of the box around a neighbourhood.
+const MAX_CELLS: i128 = 4096;
 
 /// The system of a stencil; an empty one where a mistake was reported.
 pub fn lower_stencil(ast: ast::Stencil, errors: &mut Errors) -> System {
@@ -76,7 +74,6 @@ pub fn lower_stencil(ast: ast::Stencil, errors: &mut Errors) -> System {
         (sizes.form(steps).unwrap_or(Form::from(1)), *span)
     });
     check_weights(&kernel, &weights, errors);
-    same_axes(&kernel, ast.fields.len(), errors);
     let updates = |name: &str| {
         equations
             .iter()
@@ -212,38 +209,6 @@ fn nothing_to_hold(name: &Name) -> Diagnostic {
         ),
     )
     .help("take another border, or declare a field")
-}
-
-fn same_axes(kernel: &System, n_fields: usize, errors: &mut Errors) {
-    let Some(first) = kernel.inputs.first() else {
-        return;
-    };
-    for field in kernel.inputs.iter().take(n_fields) {
-        let from_zero = field.axes.iter().all(|axis| axis.lo == Form::zero());
-        if from_zero && field.axes == first.axes {
-            continue;
-        }
-        let error = if from_zero {
-            Diagnostic::new(
-                &codes::FIELDS_DIFFER,
-                field.span,
-                format!("`{}` has other axes than `{}`", field.name, first.name),
-            )
-            .also(first.span, "the first field")
-            .help("all fields lie on one grid; declare other arrays with `input`")
-        } else {
-            Diagnostic::new(
-                &codes::FIELDS_DIFFER,
-                field.span,
-                format!(
-                    "the axes of the field `{}` do not begin at zero",
-                    field.name
-                ),
-            )
-            .help("write their lengths only")
-        };
-        errors.report(error);
-    }
 }
 
 /// Weights that a neighbourhood was given, and the lengths that they must have.
@@ -384,17 +349,9 @@ impl Scope {
         taken_names(ast)
             .into_iter()
             .for_each(|name| taken.take(name));
-        let mut several = |words: [&str; 6]| -> Vec<String> {
-            let name = |n: usize| {
-                words
-                    .get(n)
-                    .map_or(format!("{}{n}", words[0]), |w| (*w).to_string())
-            };
-            (0..n_axes).rev().map(|n| taken.name(&name(n))).collect()
-        };
         let axes = match &ast.index {
             Some((names, _)) => names.clone(),
-            None => several(AXES)
+            None => (taken.axes(n_axes))
                 .into_iter()
                 .map(|text| Name {
                     text,
@@ -402,7 +359,7 @@ impl Scope {
                 })
                 .collect(),
         };
-        let window = several(WINDOW);
+        let window = taken.window(n_axes);
         let vars = (ast.equations.iter())
             .map(|e| match e.between {
                 Some(_) => e.name.text.clone(),
@@ -741,6 +698,17 @@ impl Reader<'_> {
             true => Shape::Star(radii),
             false => Shape::Box(radii),
         };
+        if own.volume() > MAX_CELLS {
+            self.errors.report(
+                Diagnostic::new(
+                    &syntax::TOO_LARGE,
+                    shape.span,
+                    format!("the box around this neighbourhood has more than {MAX_CELLS} cells"),
+                )
+                .help("write a `conv`, or a `system` with a `reduce`"),
+            );
+            return None;
+        }
         Some(match &shape.except {
             Some(without) => Shape::Except(Box::new(own), Box::new(self.shape(without)?)),
             None => own,

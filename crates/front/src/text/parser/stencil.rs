@@ -14,9 +14,6 @@ const STENCIL: &[&str] = &[
 ];
 const CONV: &[&str] = &["input", "filter", "stride", "dilation", "batch"];
 
-/// Cells of the box around a neighbourhood.
-const MAX_CELLS: i128 = 4096;
-
 impl Parser<'_> {
     pub(super) fn stencil(&mut self) -> Parsed<Stencil> {
         let start = self.span();
@@ -315,18 +312,6 @@ impl Parser<'_> {
         } else {
             vec![self.radius()?]
         };
-        let cells = radii
-            .iter()
-            .fold(1, |n: i128, r| n.saturating_mul(r.saturating_mul(2)));
-        let span = self.since(start);
-        if cells > MAX_CELLS {
-            let error = Diagnostic::new(
-                &syntax::TOO_LARGE,
-                span,
-                format!("this neighbourhood has more than {MAX_CELLS} cells"),
-            );
-            return self.fail(error.help("write a `system` with a `reduce`"));
-        }
         let except = if self.eat_word("except") {
             Some(Box::new(self.nested(Self::shape)?))
         } else {
