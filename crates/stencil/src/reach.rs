@@ -8,6 +8,11 @@ use systola_ir::{Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Span, VarId}
 use crate::border::Sides;
 use crate::{Border, Field, Stencil};
 
+/// The longest distance at which what was computed is read.
+const MAX_REACH: i128 = 512;
+/// So that what many steps take away of a grid can be counted.
+const MAX_STEPS: i128 = 1 << 40;
+
 /// What the equations of a sweep ask of the grid.
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -54,11 +59,11 @@ pub fn is_single_sweep(stencil: &Stencil) -> Result<bool, Vec<Diagnostic>> {
     match &stencil.steps {
         None => Ok(true),
         Some((steps, span)) => match steps.as_constant() {
-            Some(n) if n < 1 => Err(vec![
+            Some(n) if !(1..=MAX_STEPS).contains(&n) => Err(vec![
                 Diagnostic::new(
                     &codes::NO_STEPS,
                     *span,
-                    format!("a stencil makes at least one step, not {n}"),
+                    format!("a stencil makes at least one step and at most 2^40, not {n}"),
                 )
                 .help("leave `steps` away for a single sweep"),
             ]),
@@ -91,8 +96,11 @@ fn range(form: &Form, system: &System) -> Option<(i128, i128)> {
         }
         let (lo, hi) = system.dim(*dim).range.as_ref()?;
         let (lo, hi) = (lo.as_constant()?, hi.as_constant()? - 1);
-        let (a, b) = (factor * lo, factor * hi);
-        range = (range.0 + a.min(b), range.1 + a.max(b));
+        let (a, b) = (factor.checked_mul(lo)?, factor.checked_mul(hi)?);
+        range = (
+            range.0.checked_add(a.min(b))?,
+            range.1.checked_add(a.max(b))?,
+        );
     }
     Some(range)
 }
@@ -171,7 +179,8 @@ pub fn check_offsets(stencil: &Stencil, kernel: &System, exact: bool) -> Vec<Dia
     let mut check = |index: &[Form], exact: bool, name: &str, span: Span| {
         let wrong = |d: &Form| {
             let on_grid = d.dims().iter().any(|d| d.index() < kernel.dims.len());
-            on_grid || (exact && d.as_constant().is_none())
+            let is_near = |d: i128| d.abs() <= MAX_REACH;
+            on_grid || (exact && !d.as_constant().is_some_and(is_near))
         };
         if distances(index).iter().any(wrong) {
             errors.push(
@@ -183,7 +192,7 @@ pub fn check_offsets(stencil: &Stencil, kernel: &System, exact: bool) -> Vec<Dia
                     ),
                 )
                 .help(format!(
-                    "write integers, as in `{name}[{}]`",
+                    "write integers, as in `{name}[{}]`, of at most {MAX_REACH}",
                     vec!["-1"; kernel.dims.len()].join(", ")
                 )),
             );
