@@ -5,10 +5,10 @@
 //!
 //! How the system is written decides how fast it can be made:
 //!
-//! * **One sweep** reads its fields as inputs at every point ([`sweep`]); a box with weights stays the `reduce` that it is.
-//! * **Many sweeps** have an iterator `t` more, and read what the sweep before left, at constant distances ([`iterate`]). A neighbour
+//! * **One sweep** reads its fields as inputs at every point (`sweep.rs`); a box with weights stays the `reduce` that it is.
+//! * **Many sweeps** have an iterator `t` more, and read what the sweep before left, at constant distances (`iterate.rs`). A neighbour
 //!   beyond the border is, for each of the few cells next to it, at a constant distance too.
-//! * **Many sweeps of a weighted sum** go as sums that travel ([`travel`]): a row of the sweep before is added to all sums that it goes
+//! * **Many sweeps of a weighted sum** go as sums that travel (`travel.rs`): a row of the sweep before is added to all sums that it goes
 //!   into as soon as it is there, so that a sweep waits for one multiplication and addition after its last row.
 
 use systola_ir::system::System;
