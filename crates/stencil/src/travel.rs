@@ -257,6 +257,9 @@ impl One<'_> {
                 taps.insert(tap, weight);
             }
         }
+        let mut taps: Vec<_> = taps.into_iter().collect();
+        // What a lane has itself is added first; what comes from other lanes may take a while.
+        taps.sort_by_key(|((_, offset), _)| offset.iter().map(|o| o.abs()).sum::<i128>());
         let terms = taps.iter().map(|((input, offset), weight)| {
             times(self.ty, weight, self.sweeps.neighbour(*input, offset))
         });

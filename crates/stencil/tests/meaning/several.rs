@@ -265,3 +265,38 @@ fn written_weights_become_numbers() {
     let found = run(&system, &sizes(&[6, 5], 2), &[("u", &grid)]);
     agree(&expect, &found["u'"], text);
 }
+
+/// The generated system with the names of its variables, and the one of the gallery.
+fn is_that_of_the_gallery(name: &str, source: &str, equation: &str) {
+    let text = format!(
+        "stencil {name}(T, N, M) where T >= 1, N >= 1, M >= 1 {{ field x0[N, M]: f32 held; steps T; x0 = {equation}; output h = x0; }}"
+    );
+    let ours = system(&text);
+    let gallery = systola_driver::load(source).expect("a program of the gallery");
+    let mut theirs = gallery.systems[0].clone();
+    for (var, ours) in theirs.vars.iter_mut().zip(&ours.vars) {
+        var.name.clone_from(&ours.name);
+    }
+    assert_eq!(ours, theirs, "{ours}\n{theirs}");
+}
+
+#[test]
+fn sums_travel_as_in_the_gallery() {
+    is_that_of_the_gallery(
+        "drift2d",
+        include_str!("../../../../gallery/stencil/drift2d.ure"),
+        "0.15*x0[-1, 0] + 0.5*x0 + 0.11*x0[0, -1] + 0.14*x0[0, 1] + 0.1*x0[1, 0]",
+    );
+    is_that_of_the_gallery(
+        "star2",
+        include_str!("../../../../gallery/stencil/star2.ure"),
+        "0.05*x0[-2, 0] + 0.12*x0[-1, 0] + 0.08*x0[1, 0] + 0.03*x0[2, 0] + 0.4*x0
+           + 0.04*x0[0, -2] + 0.09*x0[0, -1] + 0.11*x0[0, 1] + 0.08*x0[0, 2]",
+    );
+    is_that_of_the_gallery(
+        "box3",
+        include_str!("../../../../gallery/stencil/box3.ure"),
+        "0.05*x0[-1, -1] + 0.17*x0[-1, 0] + 0.07*x0[-1, 1] + 0.16*x0[0, -1] + 0.2*x0
+           + 0.12*x0[0, 1] + 0.06*x0[1, -1] + 0.13*x0[1, 0] + 0.04*x0[1, 1]",
+    );
+}
