@@ -1,8 +1,8 @@
 //! Sums over neighbourhoods written out, term by term, so that each neighbour is at a constant distance.
 
 use systola_ir::codes::stencil as codes;
-use systola_ir::system::{Combine, Expr, InputKind, System, map_forms, visit};
-use systola_ir::{Diagnostic, DimId, Form, Scalar, Span};
+use systola_ir::system::{Combine, Expr, Input, InputKind, System, map_forms, visit};
+use systola_ir::{Diagnostic, DimId, Form, InputId, Scalar, Span};
 
 /// More terms than this in one sum are refused.
 const MAX_TERMS: i128 = 2048;
@@ -20,10 +20,38 @@ pub fn write_out(kernel: &System) -> Result<System, Vec<Diagnostic>> {
     }
     written.bound.clear();
     if errors.is_empty() {
+        // Front ends put fields first, so that what is not read any more is not before one.
+        let read = (written.inputs.iter().enumerate())
+            .filter(|(n, input)| !is_written(input) || is_read(&written, InputId::from(*n)));
+        let n_kept = read.map(|(n, _)| n + 1).max().unwrap_or(0);
+        written.inputs.truncate(n_kept);
+        if let Some(batch) = &mut written.batch {
+            batch.shared.retain(|input| input.index() < n_kept);
+        }
         Ok(written)
     } else {
         Err(errors)
     }
+}
+
+/// A table whose contents are in the program.
+fn is_written(input: &Input) -> bool {
+    matches!(input.kind, InputKind::Table { data: Some(_) })
+}
+
+fn is_read(system: &System, input: InputId) -> bool {
+    let vars = system.vars.iter().map(|v| &v.body);
+    let bodies = vars.chain(system.functions.iter().map(|f| &f.body));
+    let mut found = false;
+    for body in bodies {
+        visit::walk(body, &mut |e| match e {
+            Expr::Input { input: read, .. } | Expr::Lookup { input: read, .. } => {
+                found |= *read == input;
+            }
+            _ => {}
+        });
+    }
+    found
 }
 
 fn reduce(kernel: &System, expr: Expr) -> Result<Expr, Box<Diagnostic>> {
@@ -87,7 +115,7 @@ fn at_point(kernel: &System, body: &Expr, dims: &[DimId], point: &[i128]) -> Exp
 }
 
 /// An element of a table whose contents are written down.
-fn element(array: &systola_ir::system::Input, index: &[Form]) -> Option<Expr> {
+fn element(array: &Input, index: &[Form]) -> Option<Expr> {
     let InputKind::Table { data: Some(data) } = &array.kind else {
         return None;
     };

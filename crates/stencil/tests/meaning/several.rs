@@ -255,10 +255,40 @@ fn batches_channels_and_axes_that_are_not_touched() {
 }
 
 #[test]
+fn a_batch_is_many_stencils() {
+    let text = "stencil s(B, N, M, T) { field u[N, M]: f64 reflect; input w[5]: f64; steps T; batch b in 0..B shared(w); u = sum(w * u over star 1); }";
+    let system = system(text);
+    let (images, w) = (Grid::random(&[3, 4, 5], 19), Grid::random(&[5], 20));
+    let taps: Vec<_> = [[-1, 0], [0, -1], [0, 0], [0, 1], [1, 0]]
+        .into_iter()
+        .map(|o| o.to_vec())
+        .zip(w.data.iter().copied())
+        .collect();
+    let mut expect = Grid {
+        shape: images.shape.clone(),
+        data: Vec::new(),
+    };
+    for image in images.data.chunks(20) {
+        let image = Grid {
+            shape: vec![4, 5],
+            data: image.to_vec(),
+        };
+        let swept = image
+            .sweep(&taps, Edge::Reflect)
+            .sweep(&taps, Edge::Reflect);
+        expect.data.extend(swept.data);
+    }
+    let sizes = [("B", 3), ("N", 4), ("M", 5), ("T", 2)];
+    let found = run(&system, &sizes, &[("u", &images), ("w", &w)]);
+    agree(&expect, &found["u'"], text);
+}
+
+#[test]
 fn written_weights_become_numbers() {
     let text = "stencil s(N, M, T) where T >= 1 { field u[N, M]: f64 held; table w[3]: f64 = [0.25, 0.5, 0.125]; steps T; u = reduce(+, k in 0..3, u[k - 1, 1 - k] * w[k]); }";
     let system = system(text);
     assert!(system.to_string().contains("0.125 *"), "{system}");
+    assert_eq!(system.inputs.len(), 1, "{system}");
     let grid = Grid::random(&[6, 5], 18);
     let taps = [(vec![-1, 1], 0.25), (vec![0, 0], 0.5), (vec![1, -1], 0.125)];
     let expect = grid.sweep(&taps, Edge::Held).sweep(&taps, Edge::Held);
