@@ -41,7 +41,7 @@ pub fn write(stencil: &Stencil, kernel: &System, plan: &Plan) -> Result<System, 
         ids.push(VarId::from(next));
         next += rows.as_ref().map_or(1, Rows::n_sums);
     }
-    let lost = (0..n_axes).map(|axis| lost(stencil, plan, axis)).collect();
+    let lost = (0..n_axes).map(|axis| plan.lost(stencil, axis)).collect();
     let sweeps = Sweeps {
         stencil,
         kernel,
@@ -110,15 +110,6 @@ fn travelling(stencil: &Stencil, kernel: &System) -> Vec<Option<Rows>> {
     sums.into_iter()
         .map(|sum| border.and_then(|border| Rows::of(sum, axis, border)))
         .collect()
-}
-
-fn lost(stencil: &Stencil, plan: &Plan, axis: usize) -> Margin {
-    let updates = stencil.fields.iter().filter_map(|f| f.update);
-    let interior = updates.filter(|v| stencil.borders[v.index()] == Border::Interior);
-    interior.fold(Margin::default(), |most, v| Margin {
-        start: most.start.max(plan.margins[v.index()][axis].start),
-        end: most.end.max(plan.margins[v.index()][axis].end),
-    })
 }
 
 impl Sweeps<'_> {

@@ -23,6 +23,39 @@ pub struct Plan {
     pub context: Vec<Cond>,
 }
 
+impl Plan {
+    /// What a sweep takes away of the fields that have nothing beyond their border, at the ends of an axis.
+    pub fn lost(&self, stencil: &Stencil, axis: usize) -> Margin {
+        let updates = stencil.fields.iter().filter_map(|f| f.update);
+        updates
+            .filter(|v| stencil.borders[v.index()] == Border::Interior)
+            .fold(Margin::default(), |most, v| {
+                most.max(self.margins[v.index()][axis])
+            })
+    }
+
+    /// How long an axis must be for its results to have a cell after all steps.
+    fn cells_are_left(&self, stencil: &Stencil, axis: usize, steps: &Form) -> Vec<Form> {
+        let Margin { start, end } = self.lost(stencil, axis);
+        let after = |sweeps: &Form| {
+            let scaled = sweeps.scale(&Poly::constant(start + end));
+            scaled.unwrap_or_default().plus(1)
+        };
+        let mut bounds = Vec::new();
+        if start + end > 0 {
+            bounds.push(after(steps));
+        }
+        for (_, var) in &stencil.outputs {
+            let is_update = stencil.field_of(*var).is_some();
+            let Margin { start, end } = self.margins[var.index()][axis];
+            if stencil.borders[var.index()] == Border::Interior && !is_update && start + end > 0 {
+                bounds.push(after(&steps.plus(-1)).plus(start + end));
+            }
+        }
+        bounds
+    }
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Margin {
     pub start: i128,
@@ -267,26 +300,20 @@ pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>>
         let Some((_, size)) = &dim.range else {
             continue;
         };
-        let mut at_least = Form::from(least[axis]);
-        let interior = stencil.borders.iter().zip(&plan.margins);
-        let lost = interior
-            .filter(|(border, _)| **border == Border::Interior)
-            .map(|(_, margins)| margins[axis].start + margins[axis].end)
-            .max();
-        if let Some(lost) = lost.filter(|lost| *lost > 0) {
-            let all = steps.as_poly().cloned().unwrap_or_default();
-            if let Ok(all) = Form::from(all).scale(&Poly::constant(lost)) {
-                at_least = all.plus(1);
-            }
+        let mut bounds = plan.cells_are_left(stencil, axis, &steps);
+        if least[axis] > 1 || bounds.is_empty() {
+            bounds.push(Form::from(least[axis]));
         }
-        match (size.as_constant(), at_least.as_constant()) {
-            (Some(size), Some(least)) if size < least => {
-                errors.push(too_small(stencil, &dim.name, size, least));
+        for at_least in bounds {
+            match (size.as_constant(), at_least.as_constant()) {
+                (Some(size), Some(least)) if size < least => {
+                    errors.push(too_small(stencil, &dim.name, size, least));
+                }
+                (Some(_), Some(_)) => {}
+                _ => plan
+                    .context
+                    .push(Cond::Cmp(Rel::Ge, size.clone(), at_least)),
             }
-            (Some(_), Some(_)) => {}
-            _ => plan
-                .context
-                .push(Cond::cmp(Rel::Ge, size.clone(), at_least)),
         }
     }
     plan.context

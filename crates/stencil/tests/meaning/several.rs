@@ -189,6 +189,62 @@ fn values_between_make_chains() {
 }
 
 #[test]
+fn a_held_field_of_values_that_are_only_inside() {
+    for steps in [1, 3] {
+        let text = format!(
+            "stencil s(N, M, T) where T >= 1 {{
+               field u[N, M]: f64 held;
+               field c[N, M]: f64 clamp;
+               steps {steps};
+               var g: f64 = u[-1, 0] + 0.5*u[0, 1];
+               u = 0.25*g[-1, 0] + 0.25*g[0, 1] + c[3, 0]*g;
+             }}"
+        );
+        let system = system(&text);
+        for shape in [[7, 6], [3, 3], [1, 2]] {
+            let (mut u, c) = (Grid::random(&shape, 23), Grid::random(&shape, 24));
+            let found = run(&system, &sizes(&shape, steps), &[("u", &u), ("c", &c)]);
+            for _ in 0..steps {
+                let g = |cell: &[i64]| {
+                    let above = u.look(&shifted(cell, &[-1, 0]), Edge::Held)?;
+                    Some(above + 0.5 * u.look(&shifted(cell, &[0, 1]), Edge::Held)?)
+                };
+                let next = |cell: &[i64]| {
+                    let near =
+                        0.25 * g(&shifted(cell, &[-1, 0]))? + 0.25 * g(&shifted(cell, &[0, 1]))?;
+                    let weight = c.look(&shifted(cell, &[3, 0]), Edge::Clamp)?;
+                    Some(near + weight * g(cell)?)
+                };
+                u = u.map(|cell| Some(next(cell).unwrap_or(u.at(cell))));
+            }
+            agree(&u, &found["u'"], &format!("{text}{system}{shape:?}"));
+        }
+    }
+}
+
+#[test]
+fn values_between_may_be_results() {
+    for steps in [1, 2] {
+        let text = format!(
+            "stencil s(N, T) where T >= 1 {{ field u[N]: f64; steps {steps}; var g: f64 = u[-1] - u[2]; u = 0.5*u[-2] + g[1]; output h = u; output d = g; }}"
+        );
+        let system = system(&text);
+        let mut u = Grid::random(&[11], 25);
+        let found = run(&system, &[("N", 11), ("T", steps)], &[("u", &u)]);
+        let mut d = u.clone();
+        for _ in 0..steps {
+            d = u.sweep(&[(vec![-1], 1.0), (vec![2], -1.0)], Edge::Interior);
+            u = u.sweep(
+                &[(vec![-2], 0.5), (vec![0], 1.0), (vec![3], -1.0)],
+                Edge::Interior,
+            );
+        }
+        agree(&u, &found["h"], &format!("{text}\n{system}"));
+        agree(&d, &found["d"], &format!("{text}\n{system}"));
+    }
+}
+
+#[test]
 fn weights_at_run_time() {
     for edge in EDGES {
         for (shape_text, axes) in [

@@ -99,10 +99,7 @@ pub fn lower_stencil(ast: ast::Stencil, errors: &mut Errors) -> System {
             }
         })
         .collect();
-    for (equation, _) in equations
-        .iter()
-        .filter_map(|e| Some((e, e.between.as_ref()?)))
-    {
+    for equation in &equations {
         if let Some((_, ast::Border::Held)) = equation.between {
             errors.report(nothing_to_hold(&equation.name));
         }
