@@ -47,8 +47,8 @@ pub(crate) fn lower_size(builder: &SystemBuilder, size: &Expr) -> Lowered<Form> 
 }
 
 /// A literal as one of a type, if it is one.
-pub(crate) fn fitted(value: Literal, ty: Scalar) -> Option<Literal> {
-    fit(value, ty).ok()
+pub(crate) fn fitted(value: Literal, ty: Scalar) -> Lowered<Literal> {
+    fit(value, ty)
 }
 
 /// Where a value stands, which decides what it may read.

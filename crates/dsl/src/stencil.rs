@@ -1,9 +1,9 @@
-//! Stencils and convolutions, declared step by step.
+//! Stencils, declared step by step.
 
 use systola_ir::codes::stencil as codes;
 use systola_ir::system::{Law, System};
 use systola_ir::{BinOp, Diagnostic, Form, InputId, Literal, Scalar, Span, Type, VarId};
-use systola_stencil::{Border, Conv, Field, Fresh, Shape, Stencil, write_conv, write_system};
+use systola_stencil::{Border, Field, Fresh, Shape, Stencil, write_system};
 
 use crate::builder::{Axis, SystemBuilder};
 use crate::expr::{Expr, Node, Range, max, min, name, reduce};
@@ -69,10 +69,7 @@ impl StencilBuilder {
         axes: impl IntoIterator<Item = A>,
         border: Border,
     ) -> Expr {
-        let border = match border {
-            Border::Constant(value) => Border::Constant(of_type(value, ty)),
-            other => other,
-        };
+        let border = of_type(border, ty);
         let field = self.kernel.input(text, ty, axes);
         // Fields come before other arrays, as they do in text.
         if let Some(declared) = self.kernel.inputs.pop() {
@@ -153,10 +150,7 @@ impl StencilBuilder {
 
     /// `var g: ty border = body;`, a value between.
     pub fn var(&mut self, text: &str, ty: Scalar, border: Border, body: impl Into<Expr>) -> Expr {
-        let border = match border {
-            Border::Constant(value) => Border::Constant(of_type(value, ty)),
-            other => other,
-        };
+        let border = of_type(border, ty);
         self.equations.push(Equation {
             name: text.to_string(),
             between: Some((Type::Scalar(ty), border)),
@@ -350,6 +344,13 @@ impl StencilBuilder {
             let error = Diagnostic::new(&codes::NOT_A_FIELD, Span::NONE, message);
             errors.push(error.help("declare it with `field`"));
         }
+        let fields = self.kernel.inputs.iter().zip(&self.fields);
+        let fields = fields.map(|(input, (_, border))| (*border, input.ty));
+        let between = self.equations.iter().filter_map(|e| e.between.as_ref());
+        let between = between.filter_map(|(ty, border)| Some((*border, ty.scalar()?)));
+        for (border, ty) in fields.chain(between) {
+            errors.extend(wrong_type(border, ty));
+        }
         let computed = |text: &str| self.equations.iter().any(|e| e.name == text);
         for (_, what) in self.outputs.iter().filter(|(_, what)| !computed(what)) {
             let message = format!("`{what}` has no equation");
@@ -406,108 +407,18 @@ fn primed(field: &str) -> String {
     format!("{field}'")
 }
 
-fn of_type(value: Literal, ty: Scalar) -> Literal {
-    fitted(value, ty).unwrap_or(value)
+/// The border of a field of this type: a whole number may be a float.
+pub(crate) fn of_type(border: Border, ty: Scalar) -> Border {
+    match border {
+        Border::Constant(value) => Border::Constant(fitted(value, ty).unwrap_or(value)),
+        other => other,
+    }
 }
 
-/// A convolution that is being written.
-///
-/// ```
-/// use systola_dsl::prelude::*;
-///
-/// let mut conv = ConvBuilder::new("halve");
-/// let [r, c] = ["R", "C"].map(|p| conv.param(p));
-/// conv.input("x", Scalar::F32, [&r, &c], Border::Mirror);
-/// conv.filter("w", Scalar::F32, [5, 5]).stride([2, 2]);
-/// assert_eq!(conv.build().unwrap().outputs[0].name, "z");
-/// ```
-#[derive(Clone, Debug, Default)]
-pub struct ConvBuilder {
-    head: SystemBuilder,
-    border: Option<Border>,
-    strides: Vec<i128>,
-    dilations: Vec<i128>,
-}
-
-impl ConvBuilder {
-    pub fn new(text: impl Into<String>) -> Self {
-        ConvBuilder {
-            head: SystemBuilder::new(text),
-            ..ConvBuilder::default()
-        }
-    }
-
-    pub fn param(&mut self, text: &str) -> Expr {
-        self.head.param(text)
-    }
-
-    /// `where cond`.
-    pub fn context(&mut self, cond: impl Into<Expr>) -> &mut Self {
-        self.head.context(cond);
-        self
-    }
-
-    /// `input x[axes]: ty border;`, before the filter.
-    pub fn input<A: Into<Axis>>(
-        &mut self,
-        text: &str,
-        ty: Scalar,
-        axes: impl IntoIterator<Item = A>,
-        border: Border,
-    ) -> &mut Self {
-        self.border = Some(match border {
-            Border::Constant(value) => Border::Constant(of_type(value, ty)),
-            other => other,
-        });
-        self.head.input(text, ty, axes);
-        self
-    }
-
-    /// `filter w[axes]: ty;`
-    pub fn filter<A: Into<Axis>>(
-        &mut self,
-        text: &str,
-        ty: Scalar,
-        axes: impl IntoIterator<Item = A>,
-    ) -> &mut Self {
-        self.head.input(text, ty, axes);
-        self
-    }
-
-    /// `batch n in 0..B shared(w);`
-    pub fn batch<'a>(
-        &mut self,
-        range: Range,
-        shared: impl IntoIterator<Item = &'a Expr>,
-    ) -> &mut Self {
-        self.head.batch(range, shared);
-        self
-    }
-
-    /// `stride 2, 2;`, one for each axis.
-    pub fn stride(&mut self, strides: impl IntoIterator<Item = i128>) -> &mut Self {
-        self.strides = strides.into_iter().collect();
-        self
-    }
-
-    /// `dilation 2, 2;`, one for each axis.
-    pub fn dilation(&mut self, dilations: impl IntoIterator<Item = i128>) -> &mut Self {
-        self.dilations = dilations.into_iter().collect();
-        self
-    }
-
-    /// The system, or all that is wrong with the convolution.
-    pub fn build(&self) -> Result<System, Vec<Diagnostic>> {
-        let n_axes = self.head.inputs.first().map_or(0, |i| i.axes.len());
-        let factors = |given: &[i128]| match given.is_empty() {
-            true => vec![1; n_axes],
-            false => given.to_vec(),
-        };
-        write_conv(&Conv {
-            head: lower_system(&self.head)?,
-            border: self.border.unwrap_or(Border::Interior),
-            strides: factors(&self.strides),
-            dilations: factors(&self.dilations),
-        })
+/// A border of a number that is none of this type.
+pub(crate) fn wrong_type(border: Border, ty: Scalar) -> Option<Diagnostic> {
+    match border {
+        Border::Constant(value) => fitted(value, ty).err().map(|error| *error),
+        _ => None,
     }
 }

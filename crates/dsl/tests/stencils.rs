@@ -123,4 +123,12 @@ fn mistakes_are_told() {
     s.update(&name("v"), u.at([1]));
     let errors = s.build().expect_err("v is no field");
     assert_eq!(errors[0].code.id, "E0240", "{errors:#?}");
+
+    let mut s = StencilBuilder::new("s");
+    let n = s.param("N");
+    let half = Border::Constant(Literal::Float(0.5));
+    let u = s.field("u", Scalar::U8, [&n], half);
+    s.update(&u, u.at([1]));
+    let errors = s.build().expect_err("half is no integer");
+    assert_eq!(errors[0].code.id, "E0205", "{errors:#?}");
 }

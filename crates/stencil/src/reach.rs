@@ -96,7 +96,10 @@ pub fn is_single_sweep(stencil: &Stencil) -> Result<bool, Vec<Diagnostic>> {
                 Diagnostic::new(
                     &codes::NO_STEPS,
                     *span,
-                    format!("a stencil makes at least one step and at most 2^40, not {n}"),
+                    match n < 1 {
+                        true => format!("a stencil makes at least one step, not {n}"),
+                        false => format!("a stencil makes at most 2^40 steps, not {n}"),
+                    },
                 )
                 .help("leave `steps` away for a single sweep"),
             ]),
