@@ -1,7 +1,7 @@
 //! Convolutions: a filter of any size over an array, at every element or at every few.
 
 use systola_ir::codes::{stencil as codes, types};
-use systola_ir::system::{Combine, Dim, Expr, Law, System, Var};
+use systola_ir::system::{Axis, Combine, Dim, Expr, Law, System, Var};
 use systola_ir::{BinOp, Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Span, Type, VarId};
 
 use crate::{Border, Field, Fresh, Stencil, reach, sweep};
@@ -48,7 +48,9 @@ pub fn write_conv(conv: &Conv) -> Result<System, Vec<Diagnostic>> {
             .help("axes that are not filtered are a `batch`"),
         ]);
     }
-    let positive = |factors: &[i128]| factors.len() == n_axes && factors.iter().all(|f| *f >= 1);
+    let positive = |factors: &[i128]| {
+        factors.len() == n_axes && factors.iter().all(|f| (1..=reach::HUGE).contains(f))
+    };
     if !positive(&conv.strides) || !positive(&conv.dilations) {
         return Err(vec![
             Diagnostic::new(
@@ -57,6 +59,17 @@ pub fn write_conv(conv: &Conv) -> Result<System, Vec<Diagnostic>> {
                 format!("strides and dilations are positive, one for each of the {n_axes} axes"),
             )
             .help("leave them away where they are 1"),
+        ]);
+    }
+    let is_huge = |axis: &Axis| axis.hi.as_constant().is_some_and(|n| n.abs() > reach::HUGE);
+    if let Some(input) = conv.head.inputs.iter().find(|i| i.axes.iter().any(is_huge)) {
+        return Err(vec![
+            Diagnostic::new(
+                &types::COEFFICIENT_TOO_LARGE,
+                input.span,
+                format!("an axis of `{}` is longer than 2^40", input.name),
+            )
+            .help("no array has this size"),
         ]);
     }
     if conv.border == Border::Held {

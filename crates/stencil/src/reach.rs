@@ -10,8 +10,8 @@ use crate::{Border, Field, Stencil};
 
 /// The longest distance at which what was computed is read.
 const MAX_REACH: i128 = 512;
-/// So that what many steps take away of a grid can be counted.
-const MAX_STEPS: i128 = 1 << 40;
+/// No array is as long; sums and products of what is below can not overflow.
+pub const HUGE: i128 = 1 << 40;
 
 /// What the equations of a sweep ask of the grid.
 #[derive(Clone, Debug)]
@@ -92,7 +92,7 @@ pub fn is_single_sweep(stencil: &Stencil) -> Result<bool, Vec<Diagnostic>> {
     match &stencil.steps {
         None => Ok(true),
         Some((steps, span)) => match steps.as_constant() {
-            Some(n) if !(1..=MAX_STEPS).contains(&n) => Err(vec![
+            Some(n) if !(1..=HUGE).contains(&n) => Err(vec![
                 Diagnostic::new(
                     &codes::NO_STEPS,
                     *span,
@@ -216,7 +216,10 @@ pub fn check_offsets(stencil: &Stencil, kernel: &System, exact: bool) -> Vec<Dia
         let wrong = |d: &Form| {
             let on_grid = d.dims().iter().any(|d| d.index() < kernel.dims.len());
             let is_near = |d: i128| d.abs() <= MAX_REACH;
-            on_grid || (exact && !d.as_constant().is_some_and(is_near))
+            let is_huge = |(lo, hi): (i128, i128)| lo < -HUGE || hi > HUGE;
+            on_grid
+                || range(d, kernel).is_some_and(is_huge)
+                || (exact && !d.as_constant().is_some_and(is_near))
         };
         if distances(index).iter().any(wrong) {
             errors.push(
