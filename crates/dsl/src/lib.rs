@@ -23,20 +23,25 @@
 //! ```
 
 pub mod builder;
+pub mod conv;
 pub mod expr;
 mod lower;
 pub mod mapping;
 pub mod ops;
 pub mod program;
+pub mod stencil;
 
 /// All that a program written in the embedded language needs.
 pub mod prelude {
     pub use crate::builder::{SystemBuilder, axis};
+    pub use crate::conv::ConvBuilder;
     pub use crate::expr::{Expr, bind, max, min, name, names, only, reduce, scan, select, tuple};
     pub use crate::mapping::{MappingBuilder, down, up};
     pub use crate::ops::{float, int};
     pub use crate::program::{ModuleBuilder, ProgramBuilder};
+    pub use crate::stencil::StencilBuilder;
     pub use systola_ir::mapping::{Check, Engine, Layout, Order, Residence, Rows, Store};
     pub use systola_ir::system::{Law, Module};
     pub use systola_ir::{BinOp, Diagnostic, Literal, Scalar, Type};
+    pub use systola_stencil::{Border, Shape};
 }

@@ -39,6 +39,18 @@ pub(crate) fn lower_system(builder: &SystemBuilder) -> Result<System, Vec<Diagno
     }
 }
 
+/// A size in the parameters and constants of a system.
+pub(crate) fn lower_size(builder: &SystemBuilder, size: &Expr) -> Lowered<Form> {
+    let mut lowering = Lowering::default();
+    lowering.declare(builder);
+    lowering.form(size, Sees::Parameters)
+}
+
+/// A literal as one of a type, if it is one.
+pub(crate) fn fitted(value: Literal, ty: Scalar) -> Lowered<Literal> {
+    fit(value, ty)
+}
+
 /// Where a value stands, which decides what it may read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Place {

@@ -14,11 +14,24 @@ const SAMPLES: &[&str] = &[
     include_str!("good/everything.ure"),
     "system a(N) { input x[N]: f32; index i in 0..N; var X: f32 = select(i == 0, x[i], X(i - 1) + x[i]); output z[N]: f32 = X at [i]; }",
     "system b(N, K) where N >= 1 { table t[2, 2]: i8 = [[1, 2], [3, -4]]; index i in 0..N, k in i..K; var A: i8 = let h = t[i % 2, k % 2]; select(h > 0, h, -h) << 1; output z[N]: i8 = A at [i] when k == K - 1 else 0; }",
+    "stencil c(N, M, T) where N >= 3 { field u[N, M]: f32 mirror; field b[N, M]: f32; input w[3, 3]: f32; steps T; var g: f32 clamp = sum(w * u over box 1) + max(u over star 1 except box 0); u = 0.5*u[-1, 0] + g[0, 2] - b; output h = u; }",
+    "stencil d(N, T) { index i; field u[N]: i32 constant 3; field v[N]: i32 wrap; steps T; batch n in 0..N; u = select(i < 2, u'[-1] + v, min(u over box 2)); v = let a = u[1]; a * a; }",
+    "conv e(R, C) { input x[R, C]: f64 reflect; filter w[3, 5]: f64; stride 2, 1; dilation 3; }",
     "mapping m of a { lane = i/4; reg = i % 4; time = 2*i; when i < 4 && !(i == 2) { lane = 0; } }",
 ];
 
 /// Pieces that are put anywhere.
 const PIECES: &[&str] = &[
+    " over ",
+    "star 1",
+    "box (0, 2)",
+    " except ",
+    " held",
+    " constant 1",
+    "steps 3;",
+    "u'",
+    "u[-1, 1]",
+    "sum(u over box 3)",
     "(",
     ")",
     "[",

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | E01xx | characters and syntax |
 //! | E02xx | names, types, shapes of declarations |
+//! | E023x.. | stencils |
 //! | E03xx | systems: uniform, single assignment, defined where read, schedulable |
 //! | E04xx | mappings: their text and names |
 //! | E05xx | legality of a mapping |
@@ -24,6 +25,7 @@ pub mod limits;
 pub mod mapping;
 pub mod opencl;
 pub mod run;
+pub mod stencil;
 pub mod syntax;
 pub mod system;
 pub mod types;
@@ -44,6 +46,7 @@ pub fn all() -> impl Iterator<Item = &'static Code> {
     [
         syntax::ALL,
         types::ALL,
+        stencil::ALL,
         system::ALL,
         mapping::ALL,
         legality::ALL,

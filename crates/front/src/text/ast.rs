@@ -10,19 +10,21 @@ use systola_ir::{BinOp, Rel, Scalar, Span, Type, UnOp};
 #[derive(Debug, Default)]
 pub struct File {
     pub systems: Vec<System>,
+    pub stencils: Vec<Stencil>,
+    pub convs: Vec<Conv>,
     pub mappings: Vec<MappingItem>,
     pub programs: Vec<Program>,
 }
 
 /// A mapping, and where the names in its head stand.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct MappingItem {
     pub mapping: Mapping,
     pub name_span: Span,
     pub system_span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct System {
     pub name: Name,
     pub params: Vec<Name>,
@@ -37,7 +39,7 @@ pub struct System {
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Const {
     pub name: Name,
     pub ty: DeclaredType,
@@ -45,7 +47,7 @@ pub struct Const {
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Input {
     pub name: Name,
     pub ty: DeclaredType,
@@ -55,39 +57,39 @@ pub struct Input {
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum InputKind {
     Array,
     Table(Option<Data>),
 }
 
 /// The written contents of a table.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Data {
     pub kind: DataKind,
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum DataKind {
     Element(Expr),
     Row(Vec<Data>),
 }
 
 /// `hi`, meaning `0..hi`, or `lo..hi`.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Axis {
     pub lo: Option<Expr>,
     pub hi: Expr,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct DeclaredType {
     pub ty: Type,
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Function {
     pub name: Name,
     pub params: Vec<(Name, DeclaredType)>,
@@ -97,7 +99,7 @@ pub struct Function {
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Batch {
     pub name: Name,
     pub range: (Expr, Expr),
@@ -105,21 +107,21 @@ pub struct Batch {
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Index {
     pub dims: Vec<Dim>,
     pub domain: Vec<Expr>,
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Dim {
     pub name: Name,
     pub range: Option<(Expr, Expr)>,
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Var {
     pub name: Name,
     pub ty: DeclaredType,
@@ -129,7 +131,7 @@ pub struct Var {
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Output {
     pub name: Name,
     pub ty: DeclaredType,
@@ -139,7 +141,7 @@ pub struct Output {
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Write {
     pub value: Expr,
     pub index: Vec<Expr>,
@@ -148,7 +150,7 @@ pub struct Write {
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Program {
     pub name: Name,
     pub params: Vec<Name>,
@@ -159,7 +161,7 @@ pub struct Program {
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Stage {
     pub name: Name,
     pub system: Name,
@@ -169,21 +171,85 @@ pub struct Stage {
 }
 
 /// `x`, an input of the program, or `first.z`, an output of a stage.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Source {
     pub base: Name,
     pub output: Option<Name>,
     pub span: Span,
 }
 
-#[derive(Debug)]
+/// What a cell becomes from its neighbourhood.
+#[derive(Clone, Debug)]
+pub struct Stencil {
+    pub name: Name,
+    pub params: Vec<Name>,
+    pub context: Vec<Expr>,
+    pub consts: Vec<Const>,
+    pub fields: Vec<(Input, Border)>,
+    pub inputs: Vec<Input>,
+    pub functions: Vec<Function>,
+    pub batch: Option<Batch>,
+    /// The names of the axes, where they are given.
+    pub index: Option<(Vec<Name>, Span)>,
+    pub steps: Option<(Expr, Span)>,
+    pub equations: Vec<Equation>,
+    /// The name of an output, and what it is.
+    pub outputs: Vec<(Name, Name)>,
+    pub span: Span,
+}
+
+/// `u = body;`, the next value of a field, or `var g: f32 clamp = body;`, a value between.
+#[derive(Clone, Debug)]
+pub struct Equation {
+    pub name: Name,
+    pub between: Option<(DeclaredType, Border)>,
+    pub body: Expr,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub enum Border {
+    Interior,
+    Held,
+    Constant(Expr),
+    Clamp,
+    Mirror,
+    Reflect,
+    Wrap,
+}
+
+/// A filter over an array.
+#[derive(Clone, Debug)]
+pub struct Conv {
+    pub name: Name,
+    pub params: Vec<Name>,
+    pub context: Vec<Expr>,
+    pub input: Option<(Input, Border)>,
+    pub filter: Option<Input>,
+    pub batch: Option<Batch>,
+    pub stride: Option<(Vec<Expr>, Span)>,
+    pub dilation: Option<(Vec<Expr>, Span)>,
+    pub span: Span,
+}
+
+/// `box 2`, `star (1, 2) except box 0`.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    pub is_star: bool,
+    /// One for all axes, or one for each.
+    pub radii: Vec<i128>,
+    pub except: Option<Box<Shape>>,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
 pub struct Expr {
     pub kind: ExprKind,
     pub span: Span,
     pub size: Size,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ExprKind {
     /// A minus before a number belongs to it.
     Int(i128, Option<Scalar>),
@@ -205,15 +271,17 @@ pub enum ExprKind {
     Let(Vec<(Name, Expr)>, Box<Expr>),
     Reduce(ReduceOp, Vec<Dim>, Box<Expr>),
     Scan(ReduceOp, Name, Box<Expr>),
+    /// `sum(w * u over box 2)`: all cells of a neighbourhood combined, with weights where they are given.
+    Around(BinOp, Option<Name>, Name, Shape),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct ReduceOp {
     pub kind: ReduceOpKind,
     pub span: Span,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum ReduceOpKind {
     Op(BinOp),
     Fn(String),

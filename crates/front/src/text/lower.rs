@@ -9,11 +9,13 @@ use systola_ir::{Diagnostic, Span};
 use super::ast;
 use super::suggest::suggest;
 
+mod conv;
 mod form;
 mod functions;
 mod names;
 mod program;
 mod size;
+mod stencil;
 mod system;
 mod table;
 mod types_of;
@@ -53,6 +55,14 @@ pub fn lower_module(file: ast::File) -> Result<Module, Vec<Diagnostic>> {
             .systems
             .push(system::lower_system(system, &mut errors));
     }
+    for stencil in file.stencils {
+        module
+            .systems
+            .push(stencil::lower_stencil(stencil, &mut errors));
+    }
+    for conv in file.convs {
+        module.systems.push(conv::lower_conv(conv, &mut errors));
+    }
     for item in file.mappings {
         if !module.systems.iter().any(|s| s.name == item.mapping.system) {
             errors.report(unknown_system(
@@ -80,6 +90,8 @@ pub fn lower_module(file: ast::File) -> Result<Module, Vec<Diagnostic>> {
 fn distinct_items(file: &ast::File, errors: &mut Errors) {
     let mut seen: HashMap<&str, Span> = HashMap::new();
     let runnable = file.systems.iter().map(|s| &s.name);
+    let runnable = runnable.chain(file.stencils.iter().map(|s| &s.name));
+    let runnable = runnable.chain(file.convs.iter().map(|c| &c.name));
     for name in runnable.chain(file.programs.iter().map(|p| &p.name)) {
         if let Some(before) = seen.insert(&name.text, name.span) {
             errors.report(names::duplicate(&name.text, name.span, before));

@@ -16,6 +16,7 @@ mod expr;
 mod mapping;
 mod number;
 mod program;
+mod stencil;
 mod system;
 
 /// The longest source that is read.
@@ -47,6 +48,9 @@ const DECLARATIONS: &[&str] = &[
 ];
 
 const ITEMS: &[&str] = &["system", "mapping", "program"];
+
+/// Words that begin an item before a name and a parenthesis, and are names elsewhere.
+const NAMED_ITEMS: &[&str] = &["stencil", "conv"];
 
 struct Parser<'s> {
     source: &'s str,
@@ -139,6 +143,8 @@ impl<'s> Parser<'s> {
                 Some("system") => self.system().map(|s| file.systems.push(s)),
                 Some("mapping") => self.mapping().map(|m| file.mappings.push(m)),
                 Some("program") => self.program().map(|p| file.programs.push(p)),
+                Some("stencil") => self.stencil().map(|s| file.stencils.push(s)),
+                Some("conv") => self.conv().map(|c| file.convs.push(c)),
                 _ => self.unknown_item(),
             };
             if item.is_err() {
@@ -152,12 +158,14 @@ impl<'s> Parser<'s> {
     }
 
     fn unknown_item(&mut self) -> Parsed<()> {
-        let near = self.word().and_then(|w| suggest(w, ITEMS.iter().copied()));
+        let near = self
+            .word()
+            .and_then(|w| suggest(w, ITEMS.iter().chain(NAMED_ITEMS).copied()));
         let found = self.found();
         let error = Diagnostic::new(
             &syntax::UNKNOWN_DECLARATION,
             self.span(),
-            format!("expected `system`, `mapping` or `program`, found {found}"),
+            format!("expected `system`, `stencil`, `conv`, `mapping` or `program`, found {found}"),
         );
         self.fail(match near {
             Some(near) => error.help(format!("did you mean `{near}`?")),
@@ -504,7 +512,7 @@ impl<'s> Parser<'s> {
                     return Ok(());
                 }
                 Tok::Eof => return self.unclosed(open),
-                _ if self.word().is_some_and(|w| ITEMS.contains(&w)) => {
+                _ if self.at_item() => {
                     return self.unclosed(open);
                 }
                 _ => {}
@@ -535,9 +543,7 @@ impl<'s> Parser<'s> {
                 Tok::RBrace if depth == 0 => return,
                 Tok::RBrace => depth -= 1,
                 Tok::Word
-                    if self
-                        .word()
-                        .is_some_and(|w| DECLARATIONS.contains(&w) || ITEMS.contains(&w)) =>
+                    if self.at_item() || self.word().is_some_and(|w| DECLARATIONS.contains(&w)) =>
                 {
                     return;
                 }
@@ -548,8 +554,19 @@ impl<'s> Parser<'s> {
     }
 
     fn skip_to_item(&mut self) {
-        while self.peek() != Tok::Eof && !self.word().is_some_and(|w| ITEMS.contains(&w)) {
+        while self.peek() != Tok::Eof && !self.at_item() {
             self.advance();
+        }
+    }
+
+    /// Whether an item begins here.
+    fn at_item(&self) -> bool {
+        match self.word() {
+            Some(word) if ITEMS.contains(&word) => true,
+            Some(word) if NAMED_ITEMS.contains(&word) => {
+                self.peek_at(1) == Tok::Word && self.peek_at(2) == Tok::LParen
+            }
+            _ => false,
         }
     }
 

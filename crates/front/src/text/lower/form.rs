@@ -80,6 +80,7 @@ impl FormScope<'_> {
             ExprKind::Let(..) => return Err(no_index(expr.span, "`let`")),
             ExprKind::Reduce(..) => return Err(no_index(expr.span, "`reduce`")),
             ExprKind::Scan(..) => return Err(no_index(expr.span, "`scan`")),
+            ExprKind::Around(..) => return Err(no_index(expr.span, "`over`")),
         };
         measured(form, expr.span)
     }
@@ -237,7 +238,8 @@ impl FormScope<'_> {
             | ExprKind::Tuple(_)
             | ExprKind::Let(..)
             | ExprKind::Reduce(..)
-            | ExprKind::Scan(..) => Err(no_condition(expr.span)),
+            | ExprKind::Scan(..)
+            | ExprKind::Around(..) => Err(no_condition(expr.span)),
         }
     }
 }

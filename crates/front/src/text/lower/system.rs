@@ -67,6 +67,25 @@ impl<'e> Builder<'e> {
         }
     }
 
+    /// Sees the parameters and constants of a system.
+    pub fn sizes_of(&mut self, system: &System) {
+        for (n, param) in system.params.iter().enumerate() {
+            let name = Name {
+                text: param.name.clone(),
+                span: param.span,
+            };
+            self.declare_name(&name, Entity::Param(ParamId::from(n)));
+        }
+        for (n, constant) in system.consts.iter().enumerate() {
+            let name = Name {
+                text: constant.name.clone(),
+                span: constant.span,
+            };
+            self.declare_name(&name, Entity::Const(ConstId::from(n)));
+        }
+        self.system.consts.clone_from(&system.consts);
+    }
+
     /// What index expressions can see here.
     pub fn scope(&self) -> FormScope<'_> {
         let sees = if self.place == Place::Function {

@@ -1,6 +1,6 @@
 //! Right-hand sides: resolved, typed, with literals settled.
 
-use systola_ir::codes::{syntax, types};
+use systola_ir::codes::{stencil, syntax, types};
 use systola_ir::mapping::Name;
 use systola_ir::system::{Expr, visit};
 use systola_ir::{BinOp, Diagnostic, FnId, Literal, LocalId, Scalar, Span, Type, UnOp};
@@ -130,6 +130,16 @@ impl Builder<'_> {
             ExprKind::Let(bindings, body) => self.let_in(bindings, body)?,
             ExprKind::Reduce(op, dims, body) => self.reduce(op, dims, body, span)?,
             ExprKind::Scan(op, dim, body) => self.scan(op, dim, body, span)?,
+            ExprKind::Around(..) => {
+                return self.errors.fail(
+                    Diagnostic::new(
+                        &stencil::NOT_IN_STENCIL,
+                        span,
+                        "a neighbourhood is given by a word in the equations of a `stencil` only",
+                    )
+                    .help("write it as a `reduce`"),
+                );
+            }
         };
         Ok(Typed { expr, ty, span })
     }

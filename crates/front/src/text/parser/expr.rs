@@ -232,6 +232,10 @@ impl Parser<'_> {
 
     fn named_expr(&mut self) -> Parsed<Expr> {
         let start = self.span();
+        if let Some(around) = self.around() {
+            let kind = around?;
+            return self.node(start, kind, Size::LEAF.above(1));
+        }
         let Some(word) = self.word() else {
             return self.expected("an expression");
         };

@@ -41,12 +41,22 @@ impl Parser<'_> {
             Some("fn") => system.functions.push(self.function()?),
             Some("batch") => {
                 let batch = self.batch()?;
-                self.once(system.batch.as_ref().map(|b| b.span), batch.span, "batch");
+                self.once(
+                    "system",
+                    system.batch.as_ref().map(|b| b.span),
+                    batch.span,
+                    "batch",
+                );
                 system.batch = Some(batch);
             }
             Some("index") => {
                 let index = self.index()?;
-                self.once(system.index.as_ref().map(|i| i.span), index.span, "index");
+                self.once(
+                    "system",
+                    system.index.as_ref().map(|i| i.span),
+                    index.span,
+                    "index",
+                );
                 system.index = Some(index);
             }
             Some("var") => system.vars.push(self.var()?),
@@ -62,18 +72,18 @@ impl Parser<'_> {
         Ok(())
     }
 
-    fn once(&mut self, before: Option<Span>, here: Span, what: &str) {
+    pub(super) fn once(&mut self, owner: &str, before: Option<Span>, here: Span, what: &str) {
         if let Some(before) = before {
             let error = Diagnostic::new(
                 &syntax::REPEATED,
                 here,
-                format!("a system has one `{what}`, this is the second"),
+                format!("a {owner} has one `{what}`, this is the second"),
             );
             self.report(error.also(before, "the first").help("join them into one"));
         }
     }
 
-    fn constant(&mut self) -> Parsed<Const> {
+    pub(super) fn constant(&mut self) -> Parsed<Const> {
         let start = self.span();
         self.advance();
         let name = self.name("the name of the constant")?;
@@ -91,7 +101,7 @@ impl Parser<'_> {
     }
 
     /// A number or a truth value, perhaps with a sign; nothing to compute.
-    fn literal(&mut self) -> Parsed<Expr> {
+    pub(super) fn literal(&mut self) -> Parsed<Expr> {
         let start = self.span();
         let negative = self.eat(Tok::Minus);
         let span = self.span();
@@ -180,7 +190,7 @@ impl Parser<'_> {
         })
     }
 
-    fn axes(&mut self) -> Parsed<Vec<Axis>> {
+    pub(super) fn axes(&mut self) -> Parsed<Vec<Axis>> {
         let open = self.expect(Tok::LBracket, "`[` and the sizes of its axes")?;
         self.list(open, Tok::RBracket, "`]`", |p| {
             let first = p.expr()?;
@@ -199,7 +209,7 @@ impl Parser<'_> {
     }
 
     /// `fn f(a: f32, b: f32) -> f32 associative = body;`.
-    fn function(&mut self) -> Parsed<Function> {
+    pub(super) fn function(&mut self) -> Parsed<Function> {
         let start = self.span();
         self.advance();
         let name = self.name("the name of the function")?;
@@ -226,7 +236,7 @@ impl Parser<'_> {
     }
 
     /// `batch n in 0..B shared(w);`.
-    fn batch(&mut self) -> Parsed<Batch> {
+    pub(super) fn batch(&mut self) -> Parsed<Batch> {
         let start = self.span();
         self.advance();
         let name = self.name("the name of the batch index")?;

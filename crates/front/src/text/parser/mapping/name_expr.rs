@@ -55,6 +55,7 @@ impl Parser<'_> {
             ExprKind::Let(..) => return self.no_form(expr.span, "`let`"),
             ExprKind::Reduce(..) => return self.no_form(expr.span, "`reduce`"),
             ExprKind::Scan(..) => return self.no_form(expr.span, "`scan`"),
+            ExprKind::Around(..) => return self.no_form(expr.span, "`over`"),
         };
         Ok(NameExpr {
             kind,
@@ -124,7 +125,8 @@ impl Parser<'_> {
             | ExprKind::Tuple(_)
             | ExprKind::Let(..)
             | ExprKind::Reduce(..)
-            | ExprKind::Scan(..) => self.no_condition(expr.span),
+            | ExprKind::Scan(..)
+            | ExprKind::Around(..) => self.no_condition(expr.span),
         }
     }
 

@@ -1,0 +1,154 @@
+//! Stencils as machine code: mappings that were written for systems of the gallery, over systems that the front end writes.
+
+use systola::cpu::Effort;
+use systola::interp::compare::{Rounding, compare};
+use systola::interp::{Arrays, Tensor, run_system};
+use systola::{CpuOptions, RunOptions, compile, load};
+
+const BORDERS: [&str; 7] = [
+    "interior",
+    "held",
+    "constant 0.5",
+    "clamp",
+    "mirror",
+    "reflect",
+    "wrap",
+];
+
+/// Sweeps in the registers of a warp, as in gallery/stencil/drift2d.ure.
+const SMALL: &str = "mapping m of s {
+  tile t by 4 as (tl, s);
+  tile y by 16 as (by, yy) overlap (5, 3);
+  tile x by 56 as (bx, xx) overlap (4, 4);
+  launch = tl;
+  block = (by, bx);
+  lane = (xx + 4) / 2;
+  reg = (xx + 4) % 2;
+  time = (yy + s, s);
+}";
+
+/// The same with two rows between sweeps, as in gallery/stencil/star2.ure.
+const FAR: &str = "mapping m of s {
+  tile t by 4 as (tl, s);
+  tile y by 20 as (by, yy) overlap (10, 6);
+  tile x by 112 as (bx, xx) overlap (8, 8);
+  launch = tl;
+  block = (by, bx);
+  lane = (xx + 8) / 4;
+  reg = (xx + 8) % 4;
+  time = (yy + 2*s, s);
+}";
+
+/// One sweep in a launch, which every border takes.
+const SWEEP: &str = "mapping m of s {
+  tile x by 14 as (bx, xx) overlap (1, 1);
+  launch = t;
+  block = bx;
+  lane = xx + 1;
+  time = y;
+}";
+
+/// Planes in registers, two sweeps in a launch.
+const PLANES: &str = "mapping m of s {
+  tile t by 2 as (tl, s);
+  tile y by 4 as (by, yy) overlap (2, 2);
+  tile x by 24 as (bx, xx) overlap (4, 4);
+  launch = tl;
+  block = (by, bx);
+  lane = (xx + 4) / 4;
+  reg = (yy + 2, (xx + 4) % 4);
+  time = (z + s, s);
+}";
+
+fn check(stencil: &str, mapping: &str, sizes: &[&[i128]]) {
+    let text = format!("{stencil}\n{mapping}\n");
+    let module = load(&text).unwrap_or_else(|e| panic!("{text}\n{e:#?}"));
+    let system = &module.systems[0];
+    let mut options = CpuOptions::from_env().unwrap_or_else(|e| panic!("{e}"));
+    options.effort = Effort::Little;
+    for params in sizes {
+        let named: Vec<(&str, i64)> = (system.params.iter().zip(*params))
+            .map(|(p, n)| (p.name.as_str(), i64::try_from(*n).unwrap_or(i64::MAX)))
+            .collect();
+        let code =
+            compile(&module, "m", &named, &options).unwrap_or_else(|e| panic!("{text}{system}{e}"));
+        let inputs: Arrays = (system.inputs.iter().enumerate())
+            .map(|(n, input)| {
+                let seed = 100 + n as u64;
+                let tensor = Tensor::random(input.ty, &input.axes, params, seed);
+                (
+                    input.name.clone(),
+                    tensor.unwrap_or_else(|e| panic!("{e:?}")),
+                )
+            })
+            .collect();
+        let expect = run_system(system, params, &inputs).unwrap_or_else(|e| panic!("{text}{e}"));
+        let found = code.run_tensors(params, &inputs, &RunOptions { threads: 2 });
+        let (found, _) = found.unwrap_or_else(|e| panic!("{text}{e}"));
+        for line in compare(&expect, &found, Rounding::Fused) {
+            line.unwrap_or_else(|e| panic!("{text}{params:?}\n{e}"));
+        }
+    }
+}
+
+fn star(border: &str) -> String {
+    format!(
+        "stencil s(N, M, T) {{
+  field u[N, M]: f32 {border};
+  steps T;
+  u = 0.15*u[-1, 0] + 0.5*u + 0.11*u[0, -1] + 0.14*u[0, 1] + 0.1*u[1, 0];
+}}"
+    )
+}
+
+#[test]
+fn the_wavefront_takes_every_border_that_does_not_go_around() {
+    for border in BORDERS.into_iter().filter(|b| *b != "wrap") {
+        check(&star(border), SMALL, &[&[19, 131, 5], &[37, 57, 9]]);
+    }
+}
+
+#[test]
+fn one_sweep_in_a_launch_takes_every_border() {
+    for border in BORDERS {
+        check(&star(border), SWEEP, &[&[13, 31, 3]]);
+    }
+}
+
+#[test]
+fn two_rows_between_sweeps() {
+    for border in ["held", "reflect"] {
+        let stencil = format!(
+            "stencil s(N, M, T) {{ field u[N, M]: f32 {border}; input w[9]: f32; steps T; u = 0.2*sum(w * u over star 2); }}"
+        );
+        check(&stencil, FAR, &[&[33, 131, 6]]);
+    }
+}
+
+#[test]
+fn fields_that_need_each_other() {
+    let wave = "stencil s(N, M, T) {
+  field u[N, M]: f32 mirror;
+  field v[N, M]: f32 mirror;
+  steps T;
+  u = 2*u - v + 0.25*(sum(u over star 1) - 5*u);
+  v = u;
+}";
+    check(wave, SMALL, &[&[21, 61, 6]]);
+    let life = "stencil s(N, M, T) {
+  field u[N, M]: u8 constant 0;
+  steps T;
+  u = let three = sum(u over box 1); select(three == 3 || (three == 4 && u == 1), 1, 0);
+}";
+    check(life, SWEEP, &[&[21, 61, 6]]);
+}
+
+#[test]
+fn planes_in_registers() {
+    for border in ["held", "clamp"] {
+        let stencil = format!(
+            "stencil s(K, N, M, T) {{ field u[K, N, M]: f32 {border}; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }}"
+        );
+        check(&stencil, PLANES, &[&[7, 9, 30, 3]]);
+    }
+}

@@ -1,0 +1,94 @@
+//! Convolutions: what is declared is lowered like any system, the rest is [`systola_stencil`]'s.
+
+use systola_ir::codes::{stencil as codes, types};
+use systola_ir::system::System;
+use systola_ir::{Diagnostic, Span};
+use systola_stencil::{Conv, write_conv};
+
+use super::Errors;
+use super::stencil::{lower_border, written};
+use super::system::lower_system;
+use crate::text::ast::{self, Expr, ExprKind};
+
+pub fn lower_conv(ast: ast::Conv, errors: &mut Errors) -> System {
+    let empty = System {
+        name: ast.name.text.clone(),
+        span: ast.span,
+        ..System::default()
+    };
+    let before = errors.0.len();
+    let (Some((input, border)), Some(filter)) = (ast.input, ast.filter) else {
+        errors.report(
+            Diagnostic::new(
+                &codes::NO_UPDATE,
+                ast.name.span,
+                format!(
+                    "the convolution `{}` has an `input` and a `filter`",
+                    ast.name.text
+                ),
+            )
+            .help("write `input x[R, C]: f32 constant 0; filter w[H, Q]: f32;`"),
+        );
+        return empty;
+    };
+    let n_axes = input.axes.len();
+    let strides = factors(ast.stride.as_ref(), n_axes, "stride", errors);
+    let dilations = factors(ast.dilation.as_ref(), n_axes, "dilation", errors);
+    let border = lower_border(&border, &input.ty, errors);
+    let head = ast::System {
+        name: ast.name,
+        params: ast.params,
+        context: ast.context,
+        consts: Vec::new(),
+        inputs: vec![input, filter],
+        functions: Vec::new(),
+        batch: ast.batch,
+        index: None,
+        vars: Vec::new(),
+        outputs: Vec::new(),
+        span: ast.span,
+    };
+    let head = lower_system(&head, errors);
+    if errors.0.len() > before {
+        return empty;
+    }
+    let conv = Conv {
+        head,
+        border,
+        strides,
+        dilations,
+    };
+    written(write_conv(&conv), empty, ast.span, errors)
+}
+
+/// One number for each axis, or one for all.
+fn factors(
+    given: Option<&(Vec<Expr>, Span)>,
+    n_axes: usize,
+    what: &str,
+    errors: &mut Errors,
+) -> Vec<i128> {
+    let Some((list, span)) = given else {
+        return vec![1; n_axes];
+    };
+    let numbers: Option<Vec<i128>> = (list.iter())
+        .map(|e| match e.kind {
+            ExprKind::Int(n, None) if (1..1 << 32).contains(&n) => Some(n),
+            _ => None,
+        })
+        .collect();
+    match numbers.as_deref() {
+        Some([n]) => return vec![*n; n_axes],
+        Some(list) if list.len() == n_axes => return list.to_vec(),
+        _ => {}
+    }
+    errors.report(
+        Diagnostic::new(
+            &types::WRONG_COUNT,
+            *span,
+            format!("a {what} is a positive number for each of the {n_axes} axes, or one for all"),
+        )
+        .help(format!("write `{what} 2;`")),
+    );
+    vec![1; n_axes]
+}

@@ -1,0 +1,213 @@
+//! Stencils: offsets become indices, neighbourhoods become sums, and what one sweep computes is lowered like any system. The rest is
+//! [`systola_stencil`]'s.
+
+use systola_ir::codes::{stencil as codes, types};
+use systola_ir::mapping::Name;
+use systola_ir::system::System;
+use systola_ir::{Diagnostic, Form, InputId, Span, VarId};
+use systola_stencil::{Border, Field, Stencil, write_system};
+
+use super::system::{literal, lower_system};
+use super::{Errors, size};
+use crate::text::ast;
+
+mod reader;
+mod scope;
+mod weights;
+
+use reader::Reader;
+use scope::Scope;
+use weights::check_weights;
+
+/// The system of a stencil; an empty one where a mistake was reported.
+pub fn lower_stencil(ast: ast::Stencil, errors: &mut Errors) -> System {
+    let empty = System {
+        name: ast.name.text.clone(),
+        span: ast.span,
+        ..System::default()
+    };
+    let before = errors.0.len();
+    let Some(scope) = Scope::of(&ast, errors) else {
+        return empty;
+    };
+    let mut weights = Vec::new();
+    let mut equations = ast.equations;
+    for equation in &mut equations {
+        let mut reader = Reader {
+            scope: &scope,
+            inputs: &ast.inputs,
+            weights: &mut weights,
+            errors,
+        };
+        reader.relative(&mut equation.body);
+    }
+    if errors.0.len() > before {
+        return empty;
+    }
+    let kernel = ast::System {
+        name: ast.name,
+        params: ast.params,
+        context: ast.context,
+        consts: ast.consts,
+        inputs: (ast.fields.iter().map(|(input, _)| input.clone()))
+            .chain(ast.inputs)
+            .collect(),
+        functions: ast.functions,
+        batch: ast.batch,
+        index: Some(scope.index(&ast.fields[0].0)),
+        vars: (equations.iter())
+            .map(|e| scope.var(e, &ast.fields))
+            .collect(),
+        outputs: (ast.outputs.iter())
+            .map(|(name, _)| ast::Output {
+                name: name.clone(),
+                ty: ast.fields[0].0.ty.clone(),
+                axes: Vec::new(),
+                writes: Vec::new(),
+                fill: None,
+                span: name.span,
+            })
+            .collect(),
+        span: ast.span,
+    };
+    let mut kernel = lower_system(&kernel, errors);
+    kernel.outputs.clear();
+    let steps = ast.steps.as_ref().map(|(steps, span)| {
+        let mut sizes = super::system::Builder::of_sizes(errors);
+        sizes.sizes_of(&kernel);
+        (sizes.form(steps).unwrap_or(Form::from(1)), *span)
+    });
+    check_weights(&kernel, &weights, errors);
+    let updates = |name: &str| {
+        equations
+            .iter()
+            .position(|e| e.between.is_none() && e.name.text == name)
+    };
+    let mut border = |border: &ast::Border, ty| lower_border(border, ty, errors);
+    let fields: Vec<Field> = (ast.fields.iter().enumerate())
+        .map(|(n, (input, outside))| Field {
+            input: InputId::from(n),
+            border: border(outside, &input.ty),
+            update: updates(&input.name.text).map(VarId::from),
+        })
+        .collect();
+    let borders = (equations.iter())
+        .map(|e| match &e.between {
+            Some((ty, outside)) => border(outside, ty),
+            None => {
+                let field = ast
+                    .fields
+                    .iter()
+                    .position(|(f, _)| f.name.text == e.name.text);
+                field.map_or(Border::Interior, |n| fields[n].border)
+            }
+        })
+        .collect();
+    for equation in &equations {
+        if let Some((_, ast::Border::Held)) = equation.between {
+            errors.report(nothing_to_hold(&equation.name));
+        }
+    }
+    if errors.0.len() > before {
+        return empty;
+    }
+    let outputs = outputs(&equations, &ast.outputs);
+    let stencil = Stencil {
+        kernel,
+        fields,
+        borders,
+        steps,
+        time: scope.time.clone(),
+        outputs,
+    };
+    written(write_system(&stencil), empty, ast.span, errors)
+}
+
+/// A system that was written, if it can be written down as text too.
+pub fn written(
+    result: Result<System, Vec<Diagnostic>>,
+    empty: System,
+    span: Span,
+    errors: &mut Errors,
+) -> System {
+    let system = match result {
+        Ok(system) => system,
+        Err(list) => {
+            for error in list {
+                errors.report(error);
+            }
+            return empty;
+        }
+    };
+    for var in &system.vars {
+        if size::of_expr(&var.body) > size::MAX_NESTING {
+            errors.report(size::too_deep(span));
+        } else if size::height(&var.body) > size::MAX_HEIGHT {
+            errors.report(size::too_high(span));
+        } else {
+            continue;
+        }
+        return empty;
+    }
+    system
+}
+
+/// Fields with a next value, unless outputs are named.
+fn outputs(equations: &[ast::Equation], named: &[(Name, Name)]) -> Vec<(String, VarId)> {
+    let position = |name: &str| equations.iter().position(|e| e.name.text == name);
+    if named.is_empty() {
+        let updates = equations
+            .iter()
+            .enumerate()
+            .filter(|(_, e)| e.between.is_none());
+        return updates
+            .map(|(n, e)| (primed(&e.name.text), VarId::from(n)))
+            .collect();
+    }
+    let pairs = named.iter();
+    pairs
+        .filter_map(|(name, what)| Some((name.text.clone(), VarId::from(position(&what.text)?))))
+        .collect()
+}
+
+/// The next value of a field.
+fn primed(name: &str) -> String {
+    format!("{name}'")
+}
+
+pub fn lower_border(border: &ast::Border, ty: &ast::DeclaredType, errors: &mut Errors) -> Border {
+    match border {
+        ast::Border::Interior => Border::Interior,
+        ast::Border::Held => Border::Held,
+        ast::Border::Clamp => Border::Clamp,
+        ast::Border::Mirror => Border::Mirror,
+        ast::Border::Reflect => Border::Reflect,
+        ast::Border::Wrap => Border::Wrap,
+        ast::Border::Constant(value) => match ty.ty.scalar() {
+            Some(ty) => literal(value, ty, errors).map_or(Border::Interior, Border::Constant),
+            None => {
+                errors.report(
+                    Diagnostic::new(
+                        &types::NOT_SCALAR,
+                        ty.span,
+                        format!("beyond the border is a number, and this is {}", ty.ty),
+                    )
+                    .help("take `clamp`, `mirror`, `reflect` or `wrap`"),
+                );
+                Border::Interior
+            }
+        },
+    }
+}
+
+fn nothing_to_hold(name: &Name) -> Diagnostic {
+    Diagnostic::new(
+        &codes::NOT_A_FIELD,
+        name.span,
+        format!(
+            "`{}` is no field, so it has no value that it could keep",
+            name.text
+        ),
+    )
+    .help("take another border, or declare a field")
+}

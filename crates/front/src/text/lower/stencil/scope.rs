@@ -1,0 +1,189 @@
+//! What the names of a stencil stand for, and which it is given.
+
+use systola_ir::Diagnostic;
+use systola_ir::codes::{stencil as codes, types};
+use systola_ir::mapping::Name;
+use systola_ir::system::Law;
+use systola_stencil::Fresh;
+
+use super::reader::int;
+use super::{Errors, primed};
+use crate::text::ast::{self, Dim, Index};
+use crate::text::lower::shorten;
+use crate::text::suggest::suggest;
+
+/// What the names in the equations of a stencil stand for.
+pub struct Scope {
+    pub fields: Vec<String>,
+    /// Variables: those between, and the next values of fields.
+    pub vars: Vec<String>,
+    pub axes: Vec<Name>,
+    /// Names for the iterators of a sum over a box, one for each axis.
+    pub window: Vec<String>,
+    pub time: String,
+}
+
+impl Scope {
+    pub fn of(ast: &ast::Stencil, errors: &mut Errors) -> Option<Scope> {
+        let fields: Vec<String> = ast
+            .fields
+            .iter()
+            .map(|(f, _)| f.name.text.clone())
+            .collect();
+        let updates = || ast.equations.iter().filter(|e| e.between.is_none());
+        if fields.is_empty() || updates().next().is_none() {
+            errors.report(
+                Diagnostic::new(
+                    &codes::NO_UPDATE,
+                    ast.name.span,
+                    format!(
+                        "the stencil `{}` has no {}",
+                        ast.name.text,
+                        if fields.is_empty() {
+                            "field"
+                        } else {
+                            "equation for a field"
+                        }
+                    ),
+                )
+                .help("add `field u[N]: f32 clamp;` and `u = 0.5 * u[-1] + 0.5 * u[1];`"),
+            );
+            return None;
+        }
+        let mut known = true;
+        let mut not_a_field = |name: &Name, known_names: &[String], help: &str| {
+            known = false;
+            let error = Diagnostic::new(
+                &codes::NOT_A_FIELD,
+                name.span,
+                format!("`{}` is no field of this stencil", name.text),
+            );
+            let near = suggest(&name.text, known_names.iter().map(String::as_str));
+            errors.report(match near {
+                Some(near) => error.help(format!("did you mean `{near}`?")),
+                None => error.help(help.to_string()),
+            });
+        };
+        for equation in updates().filter(|e| !fields.contains(&e.name.text)) {
+            let help = format!("declare it: `var {}: f32 = …;`", equation.name.text);
+            not_a_field(&equation.name, &fields, &help);
+        }
+        let computed: Vec<String> = ast.equations.iter().map(|e| e.name.text.clone()).collect();
+        for (_, what) in ast
+            .outputs
+            .iter()
+            .filter(|(_, what)| !computed.contains(&what.text))
+        {
+            let list: Vec<&str> = computed.iter().map(String::as_str).collect();
+            let help = format!("there are equations for {}", shorten(&list));
+            not_a_field(what, &computed, &help);
+        }
+        let n_axes = ast.fields[0].0.axes.len();
+        if let Some((names, span)) = ast
+            .index
+            .as_ref()
+            .filter(|(names, _)| names.len() != n_axes)
+        {
+            known = false;
+            errors.report(
+                Diagnostic::new(
+                    &types::WRONG_COUNT,
+                    *span,
+                    format!(
+                        "the fields have {n_axes} axes, but {} names are given",
+                        names.len()
+                    ),
+                )
+                .help("give one name for each axis, without ranges"),
+            );
+        }
+        if !known {
+            return None;
+        }
+        let mut taken = Fresh::default();
+        taken_names(ast)
+            .into_iter()
+            .for_each(|name| taken.take(name));
+        let axes = match &ast.index {
+            Some((names, _)) => names.clone(),
+            None => (taken.axes(n_axes))
+                .into_iter()
+                .map(|text| Name {
+                    text,
+                    span: ast.name.span,
+                })
+                .collect(),
+        };
+        let window = taken.window(n_axes);
+        let vars = (ast.equations.iter())
+            .map(|e| match e.between {
+                Some(_) => e.name.text.clone(),
+                None => primed(&e.name.text),
+            })
+            .collect();
+        Some(Scope {
+            fields,
+            vars,
+            axes,
+            window,
+            time: taken.name("t"),
+        })
+    }
+
+    /// The axes of the grid as iterators.
+    pub fn index(&self, field: &ast::Input) -> Index {
+        let dims = self.axes.iter().zip(&field.axes);
+        let dims = dims.map(|(name, axis)| Dim {
+            name: name.clone(),
+            range: Some((int(0, name.span), axis.hi.clone())),
+            span: name.span,
+        });
+        Index {
+            dims: dims.collect(),
+            domain: Vec::new(),
+            span: field.span,
+        }
+    }
+
+    pub fn var(&self, equation: &ast::Equation, fields: &[(ast::Input, ast::Border)]) -> ast::Var {
+        let field = fields
+            .iter()
+            .find(|(f, _)| f.name.text == equation.name.text);
+        let (name, ty) = match (&equation.between, field) {
+            (Some((ty, _)), _) => (equation.name.clone(), ty.clone()),
+            (None, Some((field, _))) => {
+                let name = Name {
+                    text: primed(&equation.name.text),
+                    span: equation.name.span,
+                };
+                (name, field.ty.clone())
+            }
+            (None, None) => (equation.name.clone(), fields[0].0.ty.clone()),
+        };
+        ast::Var {
+            name,
+            ty,
+            law: Law::Fixed,
+            on: Vec::new(),
+            body: equation.body.clone(),
+            span: equation.span,
+        }
+    }
+}
+
+/// All names that a user gave.
+fn taken_names(ast: &ast::Stencil) -> Vec<String> {
+    let mut names: Vec<&Name> = ast.params.iter().collect();
+    names.extend(ast.consts.iter().map(|c| &c.name));
+    names.extend(ast.fields.iter().map(|(f, _)| &f.name));
+    names.extend(ast.inputs.iter().map(|i| &i.name));
+    for function in &ast.functions {
+        names.push(&function.name);
+        names.extend(function.params.iter().map(|(name, _)| name));
+    }
+    names.extend(ast.batch.iter().map(|b| &b.name));
+    names.extend(ast.index.iter().flat_map(|(names, _)| names));
+    names.extend(ast.equations.iter().map(|e| &e.name));
+    names.extend(ast.outputs.iter().map(|(name, _)| name));
+    names.iter().map(|name| name.text.clone()).collect()
+}

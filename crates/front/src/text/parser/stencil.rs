@@ -1,0 +1,346 @@
+//! Stencils and convolutions.
+
+use systola_ir::codes::{stencil as codes, syntax};
+use systola_ir::{BinOp, Diagnostic};
+use systola_stencil::Border as Word;
+
+use super::{Parsed, Parser};
+use crate::text::ast::{Border, Conv, Equation, ExprKind, Input, InputKind, Shape, Stencil};
+use crate::text::lexer::Tok;
+use crate::text::suggest::suggest;
+
+const STENCIL: &[&str] = &[
+    "field", "steps", "u = …", "var", "input", "table", "const", "fn", "index", "batch", "output",
+];
+const CONV: &[&str] = &["input", "filter", "stride", "dilation", "batch"];
+
+impl Parser<'_> {
+    pub(super) fn stencil(&mut self) -> Parsed<Stencil> {
+        let start = self.span();
+        self.advance();
+        let name = self.name("the name of the stencil")?;
+        let (params, context) = self.head()?;
+        let mut stencil = Stencil {
+            name,
+            params,
+            context,
+            consts: Vec::new(),
+            fields: Vec::new(),
+            inputs: Vec::new(),
+            functions: Vec::new(),
+            batch: None,
+            index: None,
+            steps: None,
+            equations: Vec::new(),
+            outputs: Vec::new(),
+            span: start,
+        };
+        self.block(|p| p.stencil_statement(&mut stencil))?;
+        stencil.span = self.since(start);
+        Ok(stencil)
+    }
+
+    fn stencil_statement(&mut self, stencil: &mut Stencil) -> Parsed<()> {
+        let start = self.span();
+        match self.word() {
+            Some(_) if self.peek_at(1) == Tok::Assign => {
+                let name = self.name("a field")?;
+                self.advance();
+                let body = self.body()?;
+                self.end_statement()?;
+                stencil.equations.push(Equation {
+                    name,
+                    between: None,
+                    body,
+                    span: self.since(start),
+                });
+            }
+            Some("field") => stencil.fields.push(self.field()?),
+            Some("steps") => {
+                self.advance();
+                let steps = self.expr()?;
+                self.end_statement()?;
+                let span = self.since(start);
+                self.once(
+                    "stencil",
+                    stencil.steps.as_ref().map(|(_, s)| *s),
+                    span,
+                    "steps",
+                );
+                stencil.steps = Some((steps, span));
+            }
+            Some("var") => {
+                self.advance();
+                let name = self.name("the name of the variable")?;
+                self.expect(Tok::Colon, "`:` and the type of the variable")?;
+                let ty = self.scalar_or_tuple()?;
+                let border = self.border()?;
+                self.expect(Tok::Assign, "`=` and the equation")?;
+                let body = self.body()?;
+                self.end_statement()?;
+                stencil.equations.push(Equation {
+                    name,
+                    between: Some((ty, border)),
+                    body,
+                    span: self.since(start),
+                });
+            }
+            Some("input" | "table") => stencil.inputs.push(self.input()?),
+            Some("const") => stencil.consts.push(self.constant()?),
+            Some("fn") => stencil.functions.push(self.function()?),
+            Some("index") => {
+                self.advance();
+                let mut names = vec![self.name("the name of an axis")?];
+                while self.eat(Tok::Comma) {
+                    names.push(self.name("the name of an axis")?);
+                }
+                self.end_statement()?;
+                let span = self.since(start);
+                self.once(
+                    "stencil",
+                    stencil.index.as_ref().map(|(_, s)| *s),
+                    span,
+                    "index",
+                );
+                stencil.index = Some((names, span));
+            }
+            Some("batch") => {
+                let batch = self.batch()?;
+                self.once(
+                    "stencil",
+                    stencil.batch.as_ref().map(|b| b.span),
+                    batch.span,
+                    "batch",
+                );
+                stencil.batch = Some(batch);
+            }
+            Some("output") => {
+                self.advance();
+                let name = self.name("the name of the output")?;
+                self.expect(Tok::Assign, "`=` and a field")?;
+                let what = self.name("a field or a variable")?;
+                self.end_statement()?;
+                stencil.outputs.push((name, what));
+            }
+            _ => {
+                return self.unknown_statement(&syntax::UNKNOWN_DECLARATION, "stencil", STENCIL);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn conv(&mut self) -> Parsed<Conv> {
+        let start = self.span();
+        self.advance();
+        let name = self.name("the name of the convolution")?;
+        let (params, context) = self.head()?;
+        let mut conv = Conv {
+            name,
+            params,
+            context,
+            input: None,
+            filter: None,
+            batch: None,
+            stride: None,
+            dilation: None,
+            span: start,
+        };
+        self.block(|p| p.conv_statement(&mut conv))?;
+        conv.span = self.since(start);
+        Ok(conv)
+    }
+
+    fn conv_statement(&mut self, conv: &mut Conv) -> Parsed<()> {
+        let start = self.span();
+        match self.word() {
+            Some("input") => {
+                let input = self.field()?;
+                let before = conv.input.as_ref().map(|(i, _)| i.span);
+                self.once("convolution", before, input.0.span, "input");
+                conv.input = Some(input);
+            }
+            Some("filter") => {
+                let filter = self.input()?;
+                let before = conv.filter.as_ref().map(|f| f.span);
+                self.once("convolution", before, filter.span, "filter");
+                conv.filter = Some(filter);
+            }
+            Some("batch") => {
+                let batch = self.batch()?;
+                self.once(
+                    "convolution",
+                    conv.batch.as_ref().map(|b| b.span),
+                    batch.span,
+                    "batch",
+                );
+                conv.batch = Some(batch);
+            }
+            Some(word @ ("stride" | "dilation")) => {
+                self.advance();
+                let mut list = vec![self.expr()?];
+                while self.eat(Tok::Comma) {
+                    list.push(self.expr()?);
+                }
+                self.end_statement()?;
+                let span = self.since(start);
+                let slot = match word {
+                    "stride" => &mut conv.stride,
+                    _ => &mut conv.dilation,
+                };
+                let before = slot.as_ref().map(|(_, s)| *s);
+                *slot = Some((list, span));
+                self.once("convolution", before, span, word);
+            }
+            _ => {
+                return self.unknown_statement(&syntax::UNKNOWN_DECLARATION, "convolution", CONV);
+            }
+        }
+        Ok(())
+    }
+
+    /// `field u[N, M]: f32 clamp;`, and the `input` of a convolution.
+    fn field(&mut self) -> Parsed<(Input, Border)> {
+        let start = self.span();
+        self.advance();
+        let name = self.name("the name of the field")?;
+        let axes = self.axes()?;
+        self.expect(Tok::Colon, "`:` and the type of the cells")?;
+        let ty = self.scalar_or_tuple()?;
+        let border = self.border()?;
+        self.end_statement()?;
+        let input = Input {
+            name,
+            ty,
+            axes,
+            outside: None,
+            kind: InputKind::Array,
+            span: self.since(start),
+        };
+        Ok((input, border))
+    }
+
+    /// What lies beyond the border; nothing where no word is there.
+    fn border(&mut self) -> Parsed<Border> {
+        let Some(word) = self.word() else {
+            return Ok(Border::Interior);
+        };
+        let border = match word {
+            "interior" => Border::Interior,
+            "held" => Border::Held,
+            "clamp" => Border::Clamp,
+            "mirror" => Border::Mirror,
+            "reflect" => Border::Reflect,
+            "wrap" => Border::Wrap,
+            "constant" => {
+                self.advance();
+                return Ok(Border::Constant(self.literal()?));
+            }
+            _ => {
+                let error = Diagnostic::new(
+                    &codes::UNKNOWN_BORDER,
+                    self.span(),
+                    format!("there is no border `{word}`"),
+                );
+                let known = match word {
+                    "nearest" | "edge" | "replicate" => Some("clamp"),
+                    "periodic" | "circular" => Some("wrap"),
+                    "zero" | "zeros" => Some("constant 0"),
+                    "symmetric" => Some("reflect"),
+                    "valid" => Some("interior"),
+                    "fixed" | "dirichlet" => Some("held"),
+                    _ => suggest(word, Word::WORDS.iter().copied()),
+                };
+                return self.fail(match known {
+                    Some(known) => error.help(format!("did you mean `{known}`?")),
+                    None => error.help(format!("there are {}", Word::WORDS.join(", "))),
+                });
+            }
+        };
+        self.advance();
+        Ok(border)
+    }
+
+    /// `sum(w * u over box 2)`, if that is what stands here: told by its `over`, since `min` and `max` are functions too.
+    pub(super) fn around(&mut self) -> Option<Parsed<ExprKind>> {
+        let op = match self.word()? {
+            "sum" => BinOp::Add,
+            "min" => BinOp::Min,
+            "max" => BinOp::Max,
+            _ => return None,
+        };
+        if self.peek_at(1) != Tok::LParen || self.peek_at(2) != Tok::Word {
+            return None;
+        }
+        let weighted = self.peek_at(3) == Tok::Star && self.word_at(5) == Some("over");
+        if !weighted && self.word_at(3) != Some("over") {
+            return None;
+        }
+        Some(self.neighbourhood(op, weighted))
+    }
+
+    fn neighbourhood(&mut self, op: BinOp, weighted: bool) -> Parsed<ExprKind> {
+        self.advance();
+        let open = self.span();
+        self.advance();
+        let weights = if weighted {
+            let weights = self.name("an array of weights")?;
+            self.advance();
+            Some(weights)
+        } else {
+            None
+        };
+        let field = self.name("a field")?;
+        self.expect_word("over")?;
+        let shape = self.nested(Self::shape)?;
+        self.close(Tok::RParen, "`)`", open)?;
+        Ok(ExprKind::Around(op, weights, field, shape))
+    }
+
+    /// `box 2`, `star (1, 2)`, `box 4 except star 4`.
+    fn shape(&mut self) -> Parsed<Shape> {
+        let start = self.span();
+        let is_star = match self.word() {
+            Some("box") => false,
+            Some("star") => true,
+            _ => return self.expected("`box` or `star` and a radius"),
+        };
+        self.advance();
+        let radii = if self.peek() == Tok::LParen {
+            let open = self.span();
+            self.advance();
+            self.list(open, Tok::RParen, "`)`", Self::radius)?
+        } else {
+            vec![self.radius()?]
+        };
+        let except = if self.eat_word("except") {
+            Some(Box::new(self.nested(Self::shape)?))
+        } else {
+            None
+        };
+        Ok(Shape {
+            is_star,
+            radii,
+            except,
+            span: self.since(start),
+        })
+    }
+
+    fn radius(&mut self) -> Parsed<i128> {
+        let span = self.span();
+        if self.peek() != Tok::Number {
+            return self.expected("a radius, a number");
+        }
+        self.advance();
+        match self.number(span, false)? {
+            ExprKind::Int(n, None) => Ok(n),
+            _ => {
+                let error = Diagnostic::new(
+                    &syntax::MALFORMED_NUMBER,
+                    span,
+                    "a radius is a whole number of cells",
+                );
+                self.fail(error.help("write it without a fraction and a type"))
+            }
+        }
+    }
+}

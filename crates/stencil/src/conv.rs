@@ -1,0 +1,246 @@
+//! Convolutions: a filter of any size over an array, at every element or at every few.
+
+use systola_ir::codes::{stencil as codes, types};
+use systola_ir::system::{Axis, Combine, Dim, Expr, Law, System, Var};
+use systola_ir::{BinOp, Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Span, Type, VarId};
+
+use crate::{Border, Field, Fresh, Stencil, reach, sweep};
+
+/// A filter over an array:
+///
+/// ```text
+/// z(c) = sum over q of x(stride·c + dilation·(q - Q/2)) w(q)
+/// ```
+///
+/// along each axis. Where there is nothing beyond the border, the filter begins at the element instead, and there are results for as long
+/// as it ends inside.
+#[derive(Clone, Debug)]
+pub struct Conv {
+    /// Parameters, context and batch, and two inputs: the array and the filter.
+    pub head: System,
+    pub border: Border,
+    pub strides: Vec<i128>,
+    pub dilations: Vec<i128>,
+}
+
+/// The names of the iterators over the results and over the filter, the last one first.
+const CELLS: [&str; 3] = ["c", "r", "s"];
+const WINDOW: [&str; 3] = ["q", "p", "o"];
+
+/// The system that a convolution is.
+pub fn write_conv(conv: &Conv) -> Result<System, Vec<Diagnostic>> {
+    let [array, filter] = conv.head.inputs.as_slice() else {
+        return Err(vec![incomplete(&conv.head)]);
+    };
+    let n_axes = array.axes.len();
+    if filter.axes.len() != n_axes || !(1..=CELLS.len()).contains(&n_axes) {
+        return Err(vec![
+            Diagnostic::new(
+                &codes::WEIGHTS_SHAPE,
+                filter.span,
+                format!(
+                    "the array has {n_axes} axes and the filter {}; there are as many of both, 1 to {}",
+                    filter.axes.len(),
+                    CELLS.len()
+                ),
+            )
+            .also(array.span, "the array")
+            .help("axes that are not filtered are a `batch`"),
+        ]);
+    }
+    let positive = |factors: &[i128]| {
+        factors.len() == n_axes && factors.iter().all(|f| (1..=reach::HUGE).contains(f))
+    };
+    if !positive(&conv.strides) || !positive(&conv.dilations) {
+        return Err(vec![
+            Diagnostic::new(
+                &types::WRONG_COUNT,
+                conv.head.span,
+                format!("strides and dilations are positive, one for each of the {n_axes} axes"),
+            )
+            .help("leave them away where they are 1"),
+        ]);
+    }
+    let is_huge = |axis: &Axis| axis.hi.as_constant().is_some_and(|n| n.abs() > reach::HUGE);
+    if let Some(input) = conv.head.inputs.iter().find(|i| i.axes.iter().any(is_huge)) {
+        return Err(vec![
+            Diagnostic::new(
+                &types::COEFFICIENT_TOO_LARGE,
+                input.span,
+                format!("an axis of `{}` is longer than 2^40", input.name),
+            )
+            .help("no array has this size"),
+        ]);
+    }
+    if conv.border == Border::Held {
+        return Err(vec![
+            Diagnostic::new(
+                &codes::NOT_A_FIELD,
+                array.span,
+                "a convolution makes a new array, so no element has a value that it could keep",
+            )
+            .help("take another border"),
+        ]);
+    }
+    let mut names = Fresh::of(&conv.head);
+    let mut several = |words: [&str; 3]| -> Vec<String> {
+        (0..n_axes).rev().map(|n| names.name(words[n])).collect()
+    };
+    let (cells, window) = (several(CELLS), several(WINDOW));
+    let (sum, result) = (names.name("Z"), names.name("z"));
+    let axes: Vec<OneAxis> = (0..n_axes)
+        .map(|n| OneAxis {
+            length: array.axes[n].hi.clone(),
+            width: filter.axes[n].hi.clone(),
+            stride: conv.strides[n],
+            dilation: conv.dilations[n],
+            border: conv.border,
+        })
+        .collect();
+    let dim = |name: &String, end: Form| Dim {
+        name: name.clone(),
+        range: Some((Form::zero(), end)),
+        span: Span::NONE,
+    };
+    let mut kernel = conv.head.clone();
+    kernel.dims = (cells.iter().zip(&axes))
+        .map(|(c, a)| dim(c, a.n_cells()))
+        .collect();
+    kernel.bound = (window.iter().zip(&axes))
+        .map(|(q, a)| dim(q, a.width.clone()))
+        .collect();
+    let large_enough = axes.iter().map(OneAxis::array_is_large_enough);
+    let widths = axes
+        .iter()
+        .map(|a| Cond::Cmp(Rel::Ge, a.width.clone(), Form::from(1)));
+    for cond in large_enough.chain(widths) {
+        if !reach::is_implied(&cond, &kernel.context) && !is_settled(&cond) {
+            kernel.context.push(cond);
+        }
+    }
+    let tap = |n: usize| Form::from(DimId::from(n_axes + n));
+    let read = |input: usize, index: Vec<Form>| Expr::Input {
+        input: InputId::from(input),
+        index,
+        span: Span::NONE,
+    };
+    let under = axes.iter().enumerate();
+    let under = under.map(|(n, axis)| axis.read_at(&Form::from(DimId::from(n)), &tap(n)));
+    let product = Expr::binary(
+        BinOp::Mul,
+        read(0, under.collect()),
+        read(1, (0..n_axes).map(tap).collect()),
+    );
+    kernel.vars = vec![Var {
+        name: sum,
+        ty: Type::Scalar(array.ty),
+        law: Law::Fixed,
+        on: Vec::new(),
+        body: Expr::Reduce {
+            op: Combine::Op(BinOp::Add),
+            dims: (n_axes..2 * n_axes).map(DimId::from).collect(),
+            body: Box::new(product),
+            span: Span::NONE,
+        },
+        span: conv.head.span,
+    }];
+    let stencil = Stencil {
+        fields: match conv.border {
+            Border::Interior => Vec::new(),
+            border => vec![Field {
+                input: InputId::from(0),
+                border,
+                update: None,
+            }],
+        },
+        kernel,
+        // The result is a new array, of which all is computed.
+        borders: vec![Border::Clamp],
+        steps: None,
+        time: String::new(),
+        outputs: vec![(result, VarId::from(0))],
+    };
+    let mut plan = reach::plan(&stencil, &stencil.kernel)?;
+    plan.context.clear();
+    Ok(sweep::write(&stencil, &plan))
+}
+
+fn incomplete(head: &System) -> Diagnostic {
+    Diagnostic::new(
+        &codes::NO_UPDATE,
+        head.span,
+        format!(
+            "the convolution `{}` has an `input` and a `filter`",
+            head.name
+        ),
+    )
+    .help("write `input x[R, C]: f32 constant 0; filter w[H, Q]: f32;`")
+}
+
+/// Whether a condition compares numbers, and holds.
+fn is_settled(cond: &Cond) -> bool {
+    let numbers = cond.forms().iter().all(|form| form.as_constant().is_some());
+    numbers && cond.eval(&[], &[]) == Ok(true)
+}
+
+/// One axis of a convolution.
+struct OneAxis {
+    length: Form,
+    width: Form,
+    stride: i128,
+    dilation: i128,
+    border: Border,
+}
+
+impl OneAxis {
+    /// How far the filter reaches before its middle.
+    fn reach(&self) -> Form {
+        scaled(&self.width.floor_div(2), self.dilation)
+    }
+
+    /// From the first element under the filter to the last.
+    fn span_of_filter(&self) -> Form {
+        scaled(&self.width.plus(-1), self.dilation)
+    }
+
+    fn array_is_large_enough(&self) -> Cond {
+        let least = match self.border {
+            Border::Interior => self.span_of_filter().plus(1),
+            Border::Mirror => self.reach().plus(1),
+            Border::Reflect | Border::Wrap => self.reach(),
+            Border::Held | Border::Constant(_) | Border::Clamp => Form::from(1),
+        };
+        Cond::Cmp(Rel::Ge, self.length.clone(), least)
+    }
+
+    fn n_cells(&self) -> Form {
+        let left = match self.border {
+            Border::Interior => self.length.sub(&self.span_of_filter()),
+            Border::Held
+            | Border::Constant(_)
+            | Border::Clamp
+            | Border::Mirror
+            | Border::Reflect
+            | Border::Wrap => self.length.clone(),
+        };
+        left.plus(self.stride - 1).floor_div(self.stride)
+    }
+
+    /// The element under a tap of the filter.
+    fn read_at(&self, cell: &Form, tap: &Form) -> Form {
+        let at = scaled(cell, self.stride).add(&scaled(tap, self.dilation));
+        match self.border {
+            Border::Interior => at,
+            Border::Held
+            | Border::Constant(_)
+            | Border::Clamp
+            | Border::Mirror
+            | Border::Reflect
+            | Border::Wrap => at.sub(&self.reach()),
+        }
+    }
+}
+
+fn scaled(form: &Form, factor: i128) -> Form {
+    form.scale(&Poly::constant(factor)).unwrap_or_default()
+}

@@ -1,0 +1,442 @@
+//! How far the equations of a sweep reach, and which cells have a new value.
+
+use systola_ir::codes::stencil as codes;
+use systola_ir::form::Atom;
+use systola_ir::system::{Expr, System, visit};
+use systola_ir::{Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Span, VarId};
+
+use crate::border::Sides;
+use crate::{Border, Field, Stencil};
+
+/// The longest distance at which what was computed is read.
+const MAX_REACH: i128 = 512;
+/// No array is as long; sums and products of what is below can not overflow.
+pub const HUGE: i128 = 1 << 40;
+
+/// What the equations of a sweep ask of the grid.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// For each variable of the kernel and each axis, how many cells at its two ends have no new value: they keep their value where the
+    /// border is held, and are no results where it is the interior.
+    pub margins: Vec<Vec<Margin>>,
+    /// What the sizes must satisfy beside the context of the kernel.
+    pub context: Vec<Cond>,
+}
+
+impl Plan {
+    /// What a sweep takes away of the fields that have nothing beyond their border, at the ends of an axis.
+    pub fn lost(&self, stencil: &Stencil, axis: usize) -> Margin {
+        let updates = stencil.fields.iter().filter_map(|f| f.update);
+        updates
+            .filter(|v| stencil.borders[v.index()] == Border::Interior)
+            .fold(Margin::default(), |most, v| {
+                most.max(self.margins[v.index()][axis])
+            })
+    }
+
+    /// How long an axis must be for its results to have a cell after all steps.
+    fn cells_are_left(&self, stencil: &Stencil, axis: usize, steps: &Form) -> Vec<Form> {
+        let Margin { start, end } = self.lost(stencil, axis);
+        let after = |sweeps: &Form| {
+            let scaled = sweeps.scale(&Poly::constant(start + end));
+            scaled.unwrap_or_default().plus(1)
+        };
+        let mut bounds = Vec::new();
+        if start + end > 0 {
+            bounds.push(after(steps));
+        }
+        for (_, var) in &stencil.outputs {
+            let is_update = stencil.field_of(*var).is_some();
+            let Margin { start, end } = self.margins[var.index()][axis];
+            if stencil.borders[var.index()] == Border::Interior && !is_update && start + end > 0 {
+                bounds.push(after(&steps.plus(-1)).plus(start + end));
+            }
+        }
+        bounds
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Margin {
+    pub start: i128,
+    pub end: i128,
+}
+
+impl Margin {
+    fn max(self, other: Margin) -> Margin {
+        Margin {
+            start: self.start.max(other.start),
+            end: self.end.max(other.end),
+        }
+    }
+}
+
+impl Stencil {
+    pub(crate) fn field(&self, input: InputId) -> Option<&Field> {
+        self.fields.iter().find(|f| f.input == input)
+    }
+
+    pub(crate) fn field_of(&self, var: VarId) -> Option<&Field> {
+        self.fields.iter().find(|f| f.update == Some(var))
+    }
+}
+
+impl Stencil {
+    pub(crate) fn n_steps(&self) -> Form {
+        let steps = self.steps.as_ref().map(|(steps, _)| steps.clone());
+        steps.unwrap_or(Form::from(1))
+    }
+}
+
+pub fn is_single_sweep(stencil: &Stencil) -> Result<bool, Vec<Diagnostic>> {
+    match &stencil.steps {
+        None => Ok(true),
+        Some((steps, span)) => match steps.as_constant() {
+            Some(n) if !(1..=HUGE).contains(&n) => Err(vec![
+                Diagnostic::new(
+                    &codes::NO_STEPS,
+                    *span,
+                    match n < 1 {
+                        true => format!("a stencil makes at least one step, not {n}"),
+                        false => format!("a stencil makes at most 2^40 steps, not {n}"),
+                    },
+                )
+                .help("leave `steps` away for a single sweep"),
+            ]),
+            n => Ok(n == Some(1)),
+        },
+    }
+}
+
+/// A read of a field or of a variable, relative to the cell at hand.
+struct Read {
+    border: Border,
+    /// The margin of what is read.
+    margins: Vec<Margin>,
+    name: String,
+    /// The smallest and the largest distance along each axis, where they are known.
+    range: Vec<Option<(i128, i128)>>,
+    span: Span,
+}
+
+/// The smallest and the largest value that a form has over the iterators of sums; `None` where that depends on more.
+fn range(form: &Form, system: &System) -> Option<(i128, i128)> {
+    let constant = form.constant_part().as_constant()?;
+    let mut range = (constant, constant);
+    for (atom, factor) in form.terms() {
+        let (Atom::Dim(dim), factor) = (atom, factor.as_constant()?) else {
+            return None;
+        };
+        if dim.index() < system.dims.len() {
+            return None;
+        }
+        let (lo, hi) = system.dim(*dim).range.as_ref()?;
+        let (lo, hi) = (lo.as_constant()?, hi.as_constant()? - 1);
+        let (a, b) = (factor.checked_mul(lo)?, factor.checked_mul(hi)?);
+        range = (
+            range.0.checked_add(a.min(b))?,
+            range.1.checked_add(a.max(b))?,
+        );
+    }
+    Some(range)
+}
+
+/// The distance from the cell at hand along each axis.
+pub fn distances(index: &[Form]) -> Vec<Form> {
+    let here = |n: usize| Form::from(DimId::from(n));
+    index
+        .iter()
+        .enumerate()
+        .map(|(n, at)| at.sub(&here(n)))
+        .collect()
+}
+
+/// On which sides a read of an input can be outside.
+pub fn sides(index: &[Form], system: &System) -> Vec<Sides> {
+    distances(index)
+        .iter()
+        .map(|distance| match range(distance, system) {
+            Some((lo, hi)) => Sides {
+                before: lo < 0,
+                behind: hi > 0,
+            },
+            None => Sides {
+                before: true,
+                behind: true,
+            },
+        })
+        .collect()
+}
+
+/// All fields lie on the grid, each axis from zero.
+pub fn check_grid(stencil: &Stencil) -> Vec<Diagnostic> {
+    let kernel = &stencil.kernel;
+    let fields = || {
+        stencil
+            .fields
+            .iter()
+            .map(|f| &kernel.inputs[f.input.index()])
+    };
+    let Some(first) = fields().next() else {
+        return Vec::new();
+    };
+    let mut errors = Vec::new();
+    for field in fields() {
+        let from_zero = field.axes.iter().all(|axis| axis.lo == Form::zero());
+        if from_zero && field.axes == first.axes {
+            continue;
+        }
+        errors.push(if from_zero {
+            Diagnostic::new(
+                &codes::FIELDS_DIFFER,
+                field.span,
+                format!("`{}` has other axes than `{}`", field.name, first.name),
+            )
+            .also(first.span, "the first field")
+            .help("all fields lie on one grid; declare other arrays with `input`")
+        } else {
+            Diagnostic::new(
+                &codes::FIELDS_DIFFER,
+                field.span,
+                format!(
+                    "the axes of the field `{}` do not begin at zero",
+                    field.name
+                ),
+            )
+            .help("write their lengths only")
+        });
+    }
+    errors
+}
+
+/// Fields are read at a distance from the cell at hand, which may use the iterators of sums.
+pub fn check_offsets(stencil: &Stencil, kernel: &System, exact: bool) -> Vec<Diagnostic> {
+    let mut errors = Vec::new();
+    let mut check = |index: &[Form], exact: bool, name: &str, span: Span| {
+        let wrong = |d: &Form| {
+            let on_grid = d.dims().iter().any(|d| d.index() < kernel.dims.len());
+            let is_near = |d: i128| d.abs() <= MAX_REACH;
+            let is_huge = |(lo, hi): (i128, i128)| lo < -HUGE || hi > HUGE;
+            on_grid
+                || range(d, kernel).is_some_and(is_huge)
+                || (exact && !d.as_constant().is_some_and(is_near))
+        };
+        if distances(index).iter().any(wrong) {
+            errors.push(
+                Diagnostic::new(
+                    &codes::NOT_AN_OFFSET,
+                    span,
+                    format!(
+                        "`{name}` is read at a distance from the cell at hand, and this is none"
+                    ),
+                )
+                .help(format!(
+                    "write integers, as in `{name}[{}]`, of at most {MAX_REACH}",
+                    vec!["-1"; kernel.dims.len()].join(", ")
+                )),
+            );
+        }
+    };
+    for var in &kernel.vars {
+        visit::walk(&var.body, &mut |expr| match expr {
+            Expr::Input { input, index, span } if stencil.field(*input).is_some() => {
+                check(index, exact, &kernel.inputs[input.index()].name, *span);
+            }
+            Expr::Var { var, index, span } => {
+                check(index, true, &kernel.vars[var.index()].name, *span);
+            }
+            _ => {}
+        });
+    }
+    errors
+}
+
+/// Margins, what sizes have to satisfy, and what is wrong.
+pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>> {
+    let n_axes = kernel.dims.len();
+    let mut plan = Plan {
+        margins: vec![vec![Margin::default(); n_axes]; kernel.vars.len()],
+        context: Vec::new(),
+    };
+    let mut errors = Vec::new();
+    let mut least = vec![1; n_axes];
+    for (v, var) in kernel.vars.iter().enumerate() {
+        let border = stencil.borders[v];
+        let mut margins = vec![Margin::default(); n_axes];
+        for read in reads(stencil, kernel, &plan, v, &var.body) {
+            for (axis, margin) in margins.iter_mut().enumerate() {
+                let beyond = match read.range.get(axis).copied().flatten() {
+                    Some((lo, hi)) => Margin {
+                        start: (-lo).max(0),
+                        end: hi.max(0),
+                    },
+                    None if read.border.is_empty() => {
+                        errors.push(unknown_reach(&read));
+                        break;
+                    }
+                    None => continue,
+                };
+                let reach = beyond.start.max(beyond.end);
+                match read.border {
+                    Border::Interior | Border::Held => {
+                        let needs = Margin {
+                            start: beyond.start + read.margins[axis].start,
+                            end: beyond.end + read.margins[axis].end,
+                        };
+                        *margin = margin.max(needs);
+                        if needs != Margin::default() && !border.is_empty() {
+                            errors.push(nothing_there(&read, &var.name, border));
+                            break;
+                        }
+                    }
+                    Border::Mirror if reach > 0 => least[axis] = least[axis].max(reach + 1),
+                    Border::Reflect | Border::Wrap => least[axis] = least[axis].max(reach),
+                    Border::Mirror | Border::Constant(_) | Border::Clamp => {}
+                }
+            }
+        }
+        plan.margins[v] = margins;
+    }
+    let steps = stencil.n_steps();
+    if stencil.steps.is_some() && steps.as_constant().is_none() {
+        plan.context
+            .push(Cond::Cmp(Rel::Ge, steps.clone(), Form::from(1)));
+    }
+    for (axis, dim) in kernel.dims.iter().enumerate() {
+        let Some((_, size)) = &dim.range else {
+            continue;
+        };
+        let mut bounds = plan.cells_are_left(stencil, axis, &steps);
+        if least[axis] > 1 || bounds.is_empty() {
+            bounds.push(Form::from(least[axis]));
+        }
+        for at_least in bounds {
+            match (size.as_constant(), at_least.as_constant()) {
+                (Some(size), Some(least)) if size < least => {
+                    errors.push(too_small(stencil, &dim.name, size, least));
+                }
+                (Some(_), Some(_)) => {}
+                _ => plan
+                    .context
+                    .push(Cond::Cmp(Rel::Ge, size.clone(), at_least)),
+            }
+        }
+    }
+    plan.context
+        .retain(|cond| !is_implied(cond, &kernel.context));
+    if errors.is_empty() {
+        Ok(plan)
+    } else {
+        Err(errors)
+    }
+}
+
+/// Whether a lower bound is one of the conditions, or below one.
+pub fn is_implied(cond: &Cond, context: &[Cond]) -> bool {
+    let Cond::Cmp(Rel::Ge, left, right) = cond else {
+        return context.contains(cond);
+    };
+    context.iter().any(|known| match known {
+        Cond::Cmp(Rel::Ge, same, at_least) if same == left => {
+            at_least.sub(right).as_constant().is_some_and(|d| d >= 0)
+        }
+        _ => false,
+    })
+}
+
+fn reads(stencil: &Stencil, kernel: &System, plan: &Plan, reader: usize, body: &Expr) -> Vec<Read> {
+    let n_axes = kernel.dims.len();
+    let known = |index: &[Form]| {
+        distances(index)
+            .iter()
+            .map(|d| range(d, kernel))
+            .collect::<Vec<_>>()
+    };
+    let mut list = Vec::new();
+    visit::walk(body, &mut |expr| match expr {
+        Expr::Input { input, index, span } => {
+            if let Some(field) = stencil.field(*input) {
+                list.push(Read {
+                    border: field.border,
+                    margins: vec![Margin::default(); n_axes],
+                    name: kernel.inputs[input.index()].name.clone(),
+                    range: known(index),
+                    span: *span,
+                });
+            }
+        }
+        Expr::Var { var, index, span } => {
+            let border = stencil.borders[var.index()];
+            let is_later = var.index() >= reader;
+            list.push(Read {
+                border,
+                margins: match border {
+                    // Cells that keep their value have one.
+                    Border::Held => vec![Margin::default(); n_axes],
+                    // What lies before it is not known yet; that it must be read at the same cell is.
+                    Border::Interior if is_later => vec![Margin::default(); n_axes],
+                    _ => plan.margins[var.index()].clone(),
+                },
+                name: kernel.vars[var.index()].name.clone(),
+                range: known(index),
+                span: *span,
+            });
+        }
+        _ => {}
+    });
+    list
+}
+
+fn unknown_reach(read: &Read) -> Diagnostic {
+    Diagnostic::new(
+        &codes::UNKNOWN_REACH,
+        read.span,
+        format!(
+            "how far this reaches into `{}` is not known, and there is nothing beyond its border",
+            read.name
+        ),
+    )
+    .help(format!(
+        "give `{}` a border: constant 0, clamp, mirror, reflect or wrap",
+        read.name
+    ))
+}
+
+fn nothing_there(read: &Read, reader: &str, border: Border) -> Diagnostic {
+    let word = |border: Border| match border {
+        Border::Interior => "interior",
+        Border::Held => "held",
+        Border::Constant(_) => "constant",
+        Border::Clamp => "clamp",
+        Border::Mirror => "mirror",
+        Border::Reflect => "reflect",
+        Border::Wrap => "wrap",
+    };
+    Diagnostic::new(
+        &codes::NOTHING_BEYOND,
+        read.span,
+        format!(
+            "`{reader}` has a value in every cell ({}), but reads `{}` beyond its border, where it has none ({})",
+            word(border),
+            read.name,
+            word(read.border)
+        ),
+    )
+    .help(format!(
+        "give `{}` a border with values, such as `clamp`, or let `{reader}` be `held` or `interior`",
+        read.name
+    ))
+}
+
+fn too_small(stencil: &Stencil, axis: &str, size: i128, least: i128) -> Diagnostic {
+    let first = stencil.fields.first();
+    let span = first.map_or(stencil.kernel.span, |f| {
+        stencil.kernel.inputs[f.input.index()].span
+    });
+    Diagnostic::new(
+        &codes::SMALLER_THAN_REACH,
+        span,
+        format!("the axis `{axis}` has {size} cells; what is read asks for at least {least}"),
+    )
+    .help("make the field larger, or take a border that folds back once at most, such as `clamp`")
+}
