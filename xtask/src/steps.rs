@@ -180,10 +180,11 @@ fn cuda() -> Result<Tally, String> {
 /// Mappings of the gallery on two implementations of OpenCL, and what is said where something is missing; both have to be there.
 fn open_cl() -> Result<Tally, String> {
     let vendors = opencl::set_up()?;
-    let tests: [&[&str]; 3] = [
+    let tests: [&[&str]; 4] = [
         &["-p", "systola-rt", "--test", "opencl"],
         &["-p", "systola-cli", "--test", "opencl"],
         &["-p", "systola-filetests", "--test", "gallery", "opencl"],
+        &["-p", "systola-filetests", "--test", "stencils", "opencl"],
     ];
     each_test(&tests, |command| {
         command

@@ -186,7 +186,7 @@ type Case = (
 /// Every candidate for machines is text that is read back as it is, and nearly all are legal and have kernels.
 #[test]
 fn candidates_are_texts_that_are_accepted() {
-    let cases: [Case; 5] = [
+    let cases: [Case; 8] = [
         (
             "conv1d/core.ure",
             "conv1d",
@@ -215,6 +215,24 @@ fn candidates_are_texts_that_are_accepted() {
             "stencil/heat2d.ure",
             "heat2d",
             &[("T", 10), ("N", 300), ("M", 400)],
+            &[],
+        ),
+        (
+            "../stencils/2d9pt.ure",
+            "once",
+            &[("N", 300), ("M", 400)],
+            &[],
+        ),
+        (
+            "../stencils/3d7pt.ure",
+            "once",
+            &[("K", 40), ("N", 50), ("M", 300)],
+            &[],
+        ),
+        (
+            "../stencils/3d7pt.ure",
+            "many",
+            &[("T", 6), ("K", 40), ("N", 50), ("M", 300)],
             &[],
         ),
     ];

@@ -1,9 +1,15 @@
-//! Stencils as machine code: mappings that were written for systems of the gallery, over systems that the front end writes.
+//! Stencils as machine code, of this processor and of OpenCL devices: mappings that were written for systems of the gallery, over systems
+//! that the front end writes.
 
+#[path = "gallery/devices.rs"]
+mod devices;
+
+use devices::device;
 use systola::cpu::Effort;
 use systola::interp::compare::{Rounding, compare};
 use systola::interp::{Arrays, Tensor, run_system};
-use systola::{CpuOptions, RunOptions, compile, load};
+use systola::ir::system::Module;
+use systola::{CpuOptions, OpenClOptions, RunOptions, compile, compile_opencl, load};
 
 const BORDERS: [&str; 7] = [
     "interior",
@@ -60,18 +66,34 @@ const PLANES: &str = "mapping m of s {
   time = (z + s, s);
 }";
 
+/// Compiles the mapping `m` of a module for some sizes, and runs it.
+type Run<'r> = dyn Fn(&Module, &[(&str, i64)], &[i128], &Arrays) -> Result<Arrays, String> + 'r;
+
+fn on_processor(
+    module: &Module,
+    named: &[(&str, i64)],
+    params: &[i128],
+    inputs: &Arrays,
+) -> Result<Arrays, String> {
+    let mut options = CpuOptions::from_env().map_err(|e| e.to_string())?;
+    options.effort = Effort::Little;
+    let code = compile(module, "m", named, &options).map_err(|e| e.to_string())?;
+    let ran = code.run_tensors(params, inputs, &RunOptions { threads: 2 });
+    ran.map(|(found, _)| found).map_err(|e| e.to_string())
+}
+
 fn check(stencil: &str, mapping: &str, sizes: &[&[i128]]) {
+    check_on(&on_processor, stencil, mapping, sizes);
+}
+
+fn check_on(run: &Run<'_>, stencil: &str, mapping: &str, sizes: &[&[i128]]) {
     let text = format!("{stencil}\n{mapping}\n");
     let module = load(&text).unwrap_or_else(|e| panic!("{text}\n{e:#?}"));
     let system = &module.systems[0];
-    let mut options = CpuOptions::from_env().unwrap_or_else(|e| panic!("{e}"));
-    options.effort = Effort::Little;
     for params in sizes {
         let named: Vec<(&str, i64)> = (system.params.iter().zip(*params))
             .map(|(p, n)| (p.name.as_str(), i64::try_from(*n).unwrap_or(i64::MAX)))
             .collect();
-        let code =
-            compile(&module, "m", &named, &options).unwrap_or_else(|e| panic!("{text}{system}{e}"));
         let inputs: Arrays = (system.inputs.iter().enumerate())
             .map(|(n, input)| {
                 let seed = 100 + n as u64;
@@ -83,8 +105,8 @@ fn check(stencil: &str, mapping: &str, sizes: &[&[i128]]) {
             })
             .collect();
         let expect = run_system(system, params, &inputs).unwrap_or_else(|e| panic!("{text}{e}"));
-        let found = code.run_tensors(params, &inputs, &RunOptions { threads: 2 });
-        let (found, _) = found.unwrap_or_else(|e| panic!("{text}{e}"));
+        let found = run(&module, &named, params, &inputs);
+        let found = found.unwrap_or_else(|e| panic!("{text}{system}{e}"));
         for line in compare(&expect, &found, Rounding::Fused) {
             line.unwrap_or_else(|e| panic!("{text}{params:?}\n{e}"));
         }
@@ -150,5 +172,45 @@ fn planes_in_registers() {
             "stencil s(K, N, M, T) {{ field u[K, N, M]: f32 {border}; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }}"
         );
         check(&stencil, PLANES, &[&[7, 9, 30, 3]]);
+    }
+}
+
+fn check_on_device(device: usize, stencil: &str, mapping: &str, sizes: &[&[i128]]) {
+    let run = |module: &Module, named: &[(&str, i64)], params: &[i128], inputs: &Arrays| {
+        let options = OpenClOptions {
+            device,
+            lanes: Some(32),
+            ..OpenClOptions::new()
+        };
+        let code = compile_opencl(module, "m", named, &options).map_err(|e| e.to_string())?;
+        let ran = code.run_tensors(params, inputs);
+        ran.map(|(found, _)| found).map_err(|e| e.to_string())
+    };
+    check_on(&run, stencil, mapping, sizes);
+}
+
+#[test]
+fn opencl_with_sub_groups() {
+    let Some(device) = device("with sub-groups", |info| info.shuffles.is_some()) else {
+        return;
+    };
+    for border in BORDERS {
+        check_on_device(device, &star(border), SWEEP, &[&[13, 31, 3]]);
+    }
+    for border in ["held", "clamp"] {
+        check_on_device(device, &star(border), SMALL, &[&[19, 131, 5]]);
+    }
+    let planes = "stencil s(K, N, M, T) { field u[K, N, M]: f32 held; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }";
+    check_on_device(device, planes, PLANES, &[&[7, 9, 30, 3]]);
+}
+
+/// PoCL compiles wavefronts for minutes; the gallery has one that it takes.
+#[test]
+fn opencl_without_sub_groups() {
+    let Some(device) = device("without sub-groups", |info| info.shuffles.is_none()) else {
+        return;
+    };
+    for border in BORDERS {
+        check_on_device(device, &star(border), SWEEP, &[&[13, 31, 3]]);
     }
 }

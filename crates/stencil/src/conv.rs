@@ -1,8 +1,10 @@
 //! Convolutions: a filter of any size over an array, at every element or at every few.
 
 use systola_ir::codes::{stencil as codes, types};
-use systola_ir::system::{Axis, Combine, Dim, Expr, Law, System, Var};
-use systola_ir::{BinOp, Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Span, Type, VarId};
+use systola_ir::system::{Axis, Combine, Dim, Expr, Input, Law, System, Var};
+use systola_ir::{
+    BinOp, Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Scalar, Span, Type, VarId,
+};
 
 use crate::{Border, Field, Fresh, Stencil, reach, sweep};
 
@@ -59,6 +61,41 @@ pub fn write_conv(conv: &Conv) -> Result<System, Vec<Diagnostic>> {
                 format!("strides and dilations are positive, one for each of the {n_axes} axes"),
             )
             .help("leave them away where they are 1"),
+        ]);
+    }
+    let from_zero = |input: &Input| input.axes.iter().all(|axis| axis.lo == Form::zero());
+    if let Some(input) = conv.head.inputs.iter().find(|i| !from_zero(i)) {
+        return Err(vec![
+            Diagnostic::new(
+                &codes::FIELDS_DIFFER,
+                input.span,
+                format!("the axes of `{}` do not begin at zero", input.name),
+            )
+            .help("write their lengths only"),
+        ]);
+    }
+    if array.ty != filter.ty {
+        return Err(vec![
+            Diagnostic::new(
+                &types::TYPE_MISMATCH,
+                filter.span,
+                format!(
+                    "the array and the filter have one type, but these are {} and {}",
+                    array.ty, filter.ty
+                ),
+            )
+            .also(array.span, "the array")
+            .help(format!("declare `{}` as {}", filter.name, array.ty)),
+        ]);
+    }
+    if array.ty == Scalar::Bool {
+        return Err(vec![
+            Diagnostic::new(
+                &types::NO_SUCH_OPERATOR,
+                array.span,
+                "a convolution adds products, and there are none of bool",
+            )
+            .help("take a type of numbers, such as `u8`"),
         ]);
     }
     let is_huge = |axis: &Axis| axis.hi.as_constant().is_some_and(|n| n.abs() > reach::HUGE);

@@ -1,11 +1,13 @@
 //! Sums over neighbourhoods written out, term by term, so that each neighbour is at a constant distance.
 
-use systola_ir::codes::stencil as codes;
+use systola_ir::codes::{stencil as codes, syntax};
 use systola_ir::system::{Combine, Expr, Input, InputKind, System, map_forms, visit};
 use systola_ir::{Diagnostic, DimId, Form, InputId, Scalar, Span};
 
 /// More terms than this in one sum are refused.
 const MAX_TERMS: i128 = 2048;
+/// Operations of a sum that is written out, with those of the sums in it.
+const MAX_OPERATIONS: usize = 1 << 18;
 
 /// The same equations without `reduce`.
 pub fn write_out(kernel: &System) -> Result<System, Vec<Diagnostic>> {
@@ -80,6 +82,11 @@ fn reduce(kernel: &System, expr: Expr) -> Result<Expr, Box<Diagnostic>> {
             return Err(Box::new(unbounded(span)));
         }
     }
+    let mut n_operations = 0;
+    visit::walk(body, &mut |_| n_operations += points.len());
+    if n_operations > MAX_OPERATIONS {
+        return Err(Box::new(too_large(span)));
+    }
     let terms = points
         .iter()
         .map(|point| at_point(kernel, body, dims, point));
@@ -127,6 +134,15 @@ fn element(array: &Input, index: &[Form]) -> Option<Expr> {
     }
     let value = data.get(usize::try_from(position).ok()?)?;
     Some(Expr::Lit(array.ty, *value))
+}
+
+fn too_large(span: Span) -> Diagnostic {
+    Diagnostic::new(
+        &syntax::TOO_LARGE,
+        span,
+        format!("a stencil of many steps writes its sums out, and this one takes more than {MAX_OPERATIONS} operations"),
+    )
+    .help("sum over fewer cells, give inner sums a variable, or make one step")
 }
 
 fn unbounded(span: Span) -> Diagnostic {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use systola_ir::system::System;
+use systola_ir::system::{Expr, System, visit};
 
 /// Names that are taken.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +21,18 @@ impl Fresh {
         });
         let dims = system.dims.iter().chain(&system.bound).map(|d| &d.name);
         let batch = system.batch.iter().map(|b| &b.name);
+        let mut locals = Vec::new();
+        let vars = system.vars.iter().map(|v| &v.body);
+        for body in vars.chain(system.functions.iter().map(|f| &f.body)) {
+            visit::walk(body, &mut |e| {
+                if let Expr::Let { name, .. } = e {
+                    locals.push(name);
+                }
+            });
+        }
         let all = params.chain(consts).chain(inputs).chain(functions);
-        Fresh(all.chain(dims).chain(batch).cloned().collect())
+        let all = all.chain(dims).chain(batch).chain(locals);
+        Fresh(all.cloned().collect())
     }
 
     /// Marks a name as taken.

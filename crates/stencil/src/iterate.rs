@@ -176,7 +176,7 @@ impl Sweeps<'_> {
     }
 
     /// A variable of the kernel in this sweep, or in an earlier one, at a cell.
-    fn value(&self, var: VarId, sweeps_ago: i128, cell: &[Form]) -> Expr {
+    fn value(&self, var: VarId, sweeps_ago: i128, cell: &[Form], span: Span) -> Expr {
         let mut index = vec![Form::from(TIME).plus(-sweeps_ago)];
         index.extend(cell.iter().cloned());
         if let Some(axis) = self.row_axis() {
@@ -185,7 +185,7 @@ impl Sweeps<'_> {
         Expr::Var {
             var: self.id(var, 0),
             index,
-            span: Span::NONE,
+            span,
         }
     }
 
@@ -201,7 +201,7 @@ impl Sweeps<'_> {
             Some(update) => Expr::guard(
                 Cond::Cmp(Rel::Eq, Form::from(TIME), Form::zero()),
                 given,
-                self.value(update, 1, cell),
+                self.value(update, 1, cell, Span::NONE),
             ),
         }
     }
@@ -243,7 +243,7 @@ impl Sweeps<'_> {
                             &self.here,
                             &self.sizes,
                             &offset,
-                            &|cell| self.value(var, 0, cell),
+                            &|cell| self.value(var, 0, cell, span),
                         ),
                         (None, _) => Expr::Var { var, index, span },
                     }

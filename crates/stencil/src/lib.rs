@@ -11,6 +11,7 @@
 //! * **Many sweeps of a weighted sum** go as sums that travel (`travel.rs`): a row of the sweep before is added to all sums that it goes
 //!   into as soon as it is there, so that a sweep waits for one multiplication and addition after its last row.
 
+use systola_ir::codes::types;
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, Form, InputId, Literal, Span, VarId};
 
@@ -91,6 +92,7 @@ pub fn write_system(stencil: &Stencil) -> Result<System, Vec<Diagnostic>> {
     let is_single = reach::is_single_sweep(stencil)?;
     let mut errors = reach::check_grid(stencil);
     errors.extend(reach::check_offsets(stencil, &stencil.kernel, false));
+    errors.extend(check_outputs(stencil));
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -99,10 +101,29 @@ pub fn write_system(stencil: &Stencil) -> Result<System, Vec<Diagnostic>> {
         return Ok(sweep::write(stencil, &plan));
     }
     let kernel = expand::write_out(&stencil.kernel)?;
-    let errors = reach::check_offsets(stencil, &kernel, true);
+    let mut errors = reach::check_offsets(stencil, &kernel, true);
+    if errors.is_empty() {
+        errors = reach::check_cases(stencil, &kernel);
+    }
     if !errors.is_empty() {
         return Err(errors);
     }
     let plan = reach::plan(stencil, &kernel)?;
     iterate::write(stencil, &kernel, &plan)
+}
+
+/// Arrays hold scalars.
+fn check_outputs(stencil: &Stencil) -> Vec<Diagnostic> {
+    let vars =
+        (stencil.outputs.iter()).map(|(name, var)| (name, &stencil.kernel.vars[var.index()]));
+    vars.filter(|(_, var)| var.ty.scalar().is_none())
+        .map(|(name, var)| {
+            let text = format!(
+                "the output `{name}` holds scalars, and `{}` is {}",
+                var.name, var.ty
+            );
+            Diagnostic::new(&types::NOT_SCALAR, var.span, text)
+                .help("give each field of the tuple a variable, and those an output")
+        })
+        .collect()
 }

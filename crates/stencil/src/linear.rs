@@ -10,6 +10,9 @@ use crate::reach::distances;
 /// A field, and the offset at which it is read.
 pub type Tap = (InputId, Vec<i128>);
 
+/// Expressions that regrouping may add. What a `let` or a parameter names is copied to where it is used, which can double with each name.
+const MAX_COPIES: usize = 1 << 16;
+
 /// The weight of each neighbour, and what is added to their sum.
 #[derive(Clone, Debug, Default)]
 pub struct Linear {
@@ -34,6 +37,7 @@ pub fn linear(
         is_updated,
         ty,
         locals: Vec::new(),
+        n_left: MAX_COPIES,
     };
     reader.read(body)
 }
@@ -43,10 +47,13 @@ struct Reader<'a> {
     is_updated: &'a dyn Fn(InputId) -> bool,
     ty: Scalar,
     locals: Vec<(LocalId, Linear)>,
+    /// Copies that may still be made.
+    n_left: usize,
 }
 
 impl Reader<'_> {
     fn read(&mut self, expr: &Expr) -> Option<Linear> {
+        self.copies(1)?;
         match expr {
             Expr::Input { input, index, .. } if (self.is_updated)(*input) => {
                 let offset = distances(index)
@@ -60,7 +67,10 @@ impl Reader<'_> {
             }
             Expr::Local(local) => {
                 let known = self.locals.iter().rev().find(|(l, _)| l == local);
-                known.map(|(_, value)| value.clone())
+                let value = known.map(|(_, value)| value.clone())?;
+                let parts = value.taps.values().chain(&value.rest);
+                self.copies(parts.map(n_nodes).sum())?;
+                Some(value)
             }
             Expr::Unary(UnOp::Neg, a) => {
                 let a = self.read(a)?;
@@ -128,6 +138,11 @@ impl Reader<'_> {
         }
     }
 
+    fn copies(&mut self, n: usize) -> Option<()> {
+        self.n_left = self.n_left.checked_sub(n)?;
+        Some(())
+    }
+
     /// What reads no updated field and no local value stays as it is.
     fn without_taps(&self, expr: &Expr) -> Option<Linear> {
         let mut plain = true;
@@ -157,10 +172,11 @@ impl Reader<'_> {
         a
     }
 
-    fn scaled(&self, mut a: Linear, factor: &Expr) -> Option<Linear> {
+    fn scaled(&mut self, mut a: Linear, factor: &Expr) -> Option<Linear> {
         if !a.taps.is_empty() && depends_on_position(factor) {
             return None;
         }
+        self.copies(n_nodes(factor).saturating_mul(a.taps.len() + 1))?;
         for weight in a.taps.values_mut() {
             *weight = self.product(factor, weight);
         }
@@ -185,6 +201,12 @@ impl Reader<'_> {
             _ => Expr::binary(BinOp::Mul, a.clone(), b.clone()),
         }
     }
+}
+
+fn n_nodes(expr: &Expr) -> usize {
+    let mut n = 0;
+    visit::walk(expr, &mut |_| n += 1);
+    n
 }
 
 fn fits(ty: Scalar, n: i128) -> bool {

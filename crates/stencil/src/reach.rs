@@ -1,6 +1,6 @@
 //! How far the equations of a sweep reach, and which cells have a new value.
 
-use systola_ir::codes::stencil as codes;
+use systola_ir::codes::{stencil as codes, syntax};
 use systola_ir::form::Atom;
 use systola_ir::system::{Expr, System, visit};
 use systola_ir::{Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Span, VarId};
@@ -10,6 +10,8 @@ use crate::{Border, Field, Stencil};
 
 /// The longest distance at which what was computed is read.
 const MAX_REACH: i128 = 512;
+/// Cells next to the border that many sweeps tell apart, all reads together.
+const MAX_CASES: i128 = 1 << 17;
 /// No array is as long; sums and products of what is below can not overflow.
 pub const HUGE: i128 = 1 << 40;
 
@@ -251,6 +253,80 @@ pub fn check_offsets(stencil: &Stencil, kernel: &System, exact: bool) -> Vec<Dia
     errors
 }
 
+/// Many sweeps read each cell beyond a border that folds at a constant distance of its own; what is too far out takes too many.
+pub fn check_cases(stencil: &Stencil, kernel: &System) -> Vec<Diagnostic> {
+    let mut n_left = MAX_CASES;
+    for var in &kernel.vars {
+        let mut too_far = None;
+        visit::walk(&var.body, &mut |expr| {
+            let (border, index, span) = match expr {
+                Expr::Input { input, index, span } => {
+                    let field = stencil.field(*input);
+                    (field.map(|f| f.border), index, *span)
+                }
+                Expr::Var { var, index, span } => {
+                    (Some(stencil.borders[var.index()]), index, *span)
+                }
+                _ => return,
+            };
+            let folds = matches!(
+                border,
+                Some(Border::Clamp | Border::Mirror | Border::Reflect)
+            );
+            if folds && too_far.is_none() {
+                let distances = distances(index);
+                let distances = distances.iter().filter_map(Form::as_constant);
+                n_left -= distances.fold(1, |n: i128, d| n.saturating_mul(d.abs() + 1));
+                too_far = (n_left < 0).then_some(span);
+            }
+        });
+        if let Some(span) = too_far {
+            return vec![
+                Diagnostic::new(
+                    &syntax::TOO_LARGE,
+                    span,
+                    format!("next to the border there are more than {MAX_CASES} cells that read another one than the others do"),
+                )
+                .help("read at shorter distances, or take the border `constant` or `wrap`, or make one step"),
+            ];
+        }
+    }
+    Vec::new()
+}
+
+/// The variables of a sweep, each after those that it reads, as far as there is such an order.
+fn by_need(kernel: &System) -> Vec<usize> {
+    let needs = |v: usize| {
+        let mut list = Vec::new();
+        visit::walk(&kernel.vars[v].body, &mut |expr| {
+            if let Expr::Var { var, .. } = expr {
+                list.push(var.index());
+            }
+        });
+        list
+    };
+    let mut order = Vec::new();
+    let mut seen = vec![false; kernel.vars.len()];
+    for first in 0..kernel.vars.len() {
+        // Variables that wait, each with what it still needs. No recursion: a chain is as long as the text.
+        let mut waiting = Vec::new();
+        if !std::mem::replace(&mut seen[first], true) {
+            waiting.push((first, needs(first)));
+        }
+        while let Some((v, list)) = waiting.last_mut() {
+            match list.pop() {
+                Some(next) if std::mem::replace(&mut seen[next], true) => {}
+                Some(next) => waiting.push((next, needs(next))),
+                None => {
+                    order.push(*v);
+                    waiting.pop();
+                }
+            }
+        }
+    }
+    order
+}
+
 /// Margins, what sizes have to satisfy, and what is wrong.
 pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>> {
     let n_axes = kernel.dims.len();
@@ -260,10 +336,11 @@ pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>>
     };
     let mut errors = Vec::new();
     let mut least = vec![1; n_axes];
-    for (v, var) in kernel.vars.iter().enumerate() {
+    for v in by_need(kernel) {
+        let var = &kernel.vars[v];
         let border = stencil.borders[v];
         let mut margins = vec![Margin::default(); n_axes];
-        for read in reads(stencil, kernel, &plan, v, &var.body) {
+        for read in reads(stencil, kernel, &plan, &var.body) {
             for (axis, margin) in margins.iter_mut().enumerate() {
                 let beyond = match read.range.get(axis).copied().flatten() {
                     Some((lo, hi)) => Margin {
@@ -344,7 +421,7 @@ pub fn is_implied(cond: &Cond, context: &[Cond]) -> bool {
     })
 }
 
-fn reads(stencil: &Stencil, kernel: &System, plan: &Plan, reader: usize, body: &Expr) -> Vec<Read> {
+fn reads(stencil: &Stencil, kernel: &System, plan: &Plan, body: &Expr) -> Vec<Read> {
     let n_axes = kernel.dims.len();
     let known = |index: &[Form]| {
         distances(index)
@@ -367,14 +444,12 @@ fn reads(stencil: &Stencil, kernel: &System, plan: &Plan, reader: usize, body: &
         }
         Expr::Var { var, index, span } => {
             let border = stencil.borders[var.index()];
-            let is_later = var.index() >= reader;
             list.push(Read {
                 border,
                 margins: match border {
                     // Cells that keep their value have one.
                     Border::Held => vec![Margin::default(); n_axes],
-                    // What lies before it is not known yet; that it must be read at the same cell is.
-                    Border::Interior if is_later => vec![Margin::default(); n_axes],
+                    // Zero as yet for those that read each other in a circle.
                     _ => plan.margins[var.index()].clone(),
                 },
                 name: kernel.vars[var.index()].name.clone(),

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 
 use systola_ir::system::{Axis, Expr, Law, Output, System, Var, Write, visit};
-use systola_ir::{Cond, DimId, Form, Rel, Span, Type, VarId};
+use systola_ir::{Cond, DimId, Form, Rel, Scalar, Span, VarId};
 
 use crate::border::{any, at_end, at_start, read, read_array};
 use crate::reach::{Margin, Plan, distances, sides};
@@ -236,12 +236,15 @@ fn rewrite(stencil: &Stencil, ids: &[VarId], body: &Expr, here: &[Form], sizes: 
                 };
                 let offset: Option<Vec<i128>> =
                     distances(&index).iter().map(Form::as_constant).collect();
-                match (offset, &kernel.vars[var.index()].ty) {
-                    (Some(offset), Type::Scalar(ty)) => {
-                        let border = stencil.borders[var.index()];
-                        read(border, *ty, here, sizes, &offset, &leaf)
+                let border = stencil.borders[var.index()];
+                // Tuples have no border that is a number, so that their type is not asked for.
+                let ty = kernel.vars[var.index()].ty.scalar();
+                match offset {
+                    Some(offset) => {
+                        let ty = ty.unwrap_or(Scalar::F32);
+                        read(border, ty, here, sizes, &offset, &leaf)
                     }
-                    _ => leaf(&index),
+                    None => leaf(&index),
                 }
             }
             other => other,
@@ -284,7 +287,7 @@ fn output(
     }
     Output {
         name: name.to_string(),
-        ty: kernel_var.ty.scalar().unwrap_or(systola_ir::Scalar::F32),
+        ty: kernel_var.ty.scalar().unwrap_or(Scalar::F32),
         axes,
         writes: vec![Write {
             value,

@@ -1,5 +1,6 @@
 //! Many sweeps over a field in the registers of a warp: time is cut into launches of a few sweeps, space into tiles that
-//! overlap as far as these sweeps reach, and the sweeps of a launch follow each other down one axis as a wavefront.
+//! overlap as far as these sweeps reach, and the sweeps of a launch follow each other down one axis as a wavefront. In three dimensions
+//! a lane has some rows of each plane too.
 
 use systola_ir::mapping::{Mapping, NameExpr, PlaceLevel, TimeLevel};
 use systola_lower::kernel::Machine;
@@ -12,6 +13,7 @@ use super::text::{Text, plus, times};
 const SWEEPS: [i128; 8] = [1, 2, 3, 4, 6, 8, 10, 12];
 const COLUMNS: [i128; 5] = [1, 2, 4, 6, 8];
 const ROWS: [i128; 6] = [16, 32, 64, 128, 256, 512];
+const MIDDLE_ROWS: [i128; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 /// Warps with many registers that a GPU has at once.
 const PLACES: i128 = 8 * SMS as i128;
 
@@ -22,6 +24,8 @@ pub struct Sweep {
     pub lanes: usize,
     /// The one that the wavefront runs along, and how far one sweep is behind the other; none in one dimension.
     pub front: Option<Front>,
+    /// The one between those, in three dimensions.
+    pub middle: Option<Middle>,
     /// In a launch.
     pub depth: i128,
     /// Elements of a lane.
@@ -31,6 +35,21 @@ pub struct Sweep {
     pub overlap: (i128, i128),
     /// What the model of this family thinks, for one step of one point.
     pub cost: f64,
+}
+
+/// Rows of a plane that a lane has.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Middle {
+    pub axis: usize,
+    /// With those that others own.
+    pub rows: i128,
+    pub overlap: (i128, i128),
+}
+
+impl Middle {
+    fn owned(&self) -> i128 {
+        self.rows - self.overlap.0 - self.overlap.1
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -49,17 +68,14 @@ pub fn sweeps(axes: &Axes, machine: &Machine) -> Vec<Sweep> {
     };
     let advances = |e: &Vec<i128>| e[*time] >= 0;
     let ahead = axes.distances.iter().any(|d| d.e[*time] > 0);
-    if !ahead || !axes.distances.iter().all(|d| advances(&d.e)) || !(1..=2).contains(&space.len()) {
+    if !ahead || !axes.distances.iter().all(|d| advances(&d.e)) || !(1..=3).contains(&space.len()) {
         return Vec::new();
     }
     let lanes = i128::from(machine.lanes(axes.bits));
     let mut list = Vec::new();
     let own = space[space.len() - 1];
-    let rows = if space.len() == 2 {
-        Some(space[0])
-    } else {
-        None
-    };
+    let rows = (space.len() > 1).then(|| space[0]);
+    let between = (space.len() > 2).then(|| space[1]);
     for depth in SWEEPS {
         let Some((lo, hi)) = halo(axes, *time, own, depth) else {
             continue;
@@ -78,25 +94,47 @@ pub fn sweeps(axes: &Axes, machine: &Machine) -> Vec<Sweep> {
                 }
                 let across = (axes.extent(own) + owned - 1) / owned;
                 let places = machine.threads.map(|_| PLACES / across);
-                for front in fronts(axes, *time, rows, depth, places) {
-                    let mut sweep = Sweep {
-                        time: *time,
-                        lanes: own,
-                        front,
-                        depth,
-                        columns,
-                        digits,
-                        overlap,
-                        cost: 0.0,
-                    };
-                    sweep.cost = sweep.guess(axes, machine, owned, lanes);
-                    list.push(sweep);
+                for middle in middles(axes, *time, between, depth) {
+                    let planes = middle.map_or(1, |m| axes.extent(m.axis) / m.owned());
+                    let places = places.map(|n| n / planes.max(1));
+                    for front in fronts(axes, *time, rows, depth, places) {
+                        let mut sweep = Sweep {
+                            time: *time,
+                            lanes: own,
+                            front,
+                            middle,
+                            depth,
+                            columns,
+                            digits,
+                            overlap,
+                            cost: 0.0,
+                        };
+                        sweep.cost = sweep.guess(axes, machine, owned, lanes);
+                        list.push(sweep);
+                    }
                 }
             }
         }
     }
     list.sort_by(|a, b| a.cost.total_cmp(&b.cost));
     list
+}
+
+/// Rows of a plane in the registers of a lane, where there are planes.
+fn middles(axes: &Axes, time: usize, between: Option<usize>, depth: i128) -> Vec<Option<Middle>> {
+    let Some(axis) = between else {
+        return vec![None];
+    };
+    let Some(overlap) = halo(axes, time, axis, depth) else {
+        return Vec::new();
+    };
+    let middles = MIDDLE_ROWS.map(|rows| Middle {
+        axis,
+        rows,
+        overlap,
+    });
+    let fits = |m: &Middle| m.owned() > 0 && m.owned() <= axes.extent(axis);
+    middles.into_iter().filter(fits).map(Some).collect()
 }
 
 /// Along the rows: all of them, or tiles; where blocks have so many `places` along them, also tiles that fill all places once or
@@ -176,8 +214,13 @@ impl Sweep {
             twice *= all as f64 / rows as f64;
             blocks *= (axes.extent(front.axis) as f64 / rows as f64).ceil();
         }
+        let mut held = (self.columns * self.depth * 3) as f64;
+        if let Some(middle) = &self.middle {
+            twice *= middle.rows as f64 / middle.owned() as f64;
+            blocks *= (axes.extent(middle.axis) as f64 / middle.owned() as f64).ceil();
+            held *= middle.rows as f64;
+        }
         let work = axes.distances.len() as f64 + 1.0;
-        let held = (self.columns * self.depth * 3) as f64;
         match machine.threads {
             None => {
                 let spilled = (held / (machine.registers as f64 * 1.5)).max(1.0);
@@ -234,6 +277,21 @@ impl Sweep {
                 }
             });
         }
+        let mut regs = Vec::new();
+        if let Some(middle) = &self.middle {
+            let axis = axes.name(middle.axis);
+            if middle.rows == 1 {
+                blocks.push(NameExpr::name(axis));
+            } else {
+                let by = NameExpr::int(middle.owned());
+                let (outer, inner) = text.tile_by(axis, by, overlap(middle.overlap));
+                blocks.push(NameExpr::name(outer));
+                regs.push(match middle.overlap.0 {
+                    0 => NameExpr::name(inner),
+                    lo => plus(NameExpr::name(inner), NameExpr::int(lo)),
+                });
+            }
+        }
         let axis = axes.name(self.lanes);
         let (outer, inner) = text.tile_by(axis, NameExpr::int(owned), overlap(self.overlap));
         blocks.push(NameExpr::name(outer));
@@ -255,7 +313,10 @@ impl Sweep {
         };
         text.place(PlaceLevel::Lane, vec![lane]);
         if self.columns > 1 {
-            text.place(PlaceLevel::Reg, vec![reg]);
+            regs.push(reg);
+        }
+        if !regs.is_empty() {
+            text.place(PlaceLevel::Reg, regs);
         }
         let mut steps = Vec::new();
         let lag = self.front.as_ref().map_or(0, |f| f.lag);
@@ -281,16 +342,18 @@ impl Sweep {
                 ..
             }) => rows.to_string(),
         };
+        let columns = match self.digits {
+            Digits::Blocked => format!("{} neighbours", self.columns),
+            Digits::Cyclic => format!("{} vectors", self.columns),
+        };
+        let registers = match &self.middle {
+            None => columns,
+            Some(m) => format!("{} {} × {columns}", m.rows, axes.name(m.axis)),
+        };
         vec![
             ("family", "sweeps".to_string()),
             ("lanes", axes.name(self.lanes).to_string()),
-            (
-                "registers",
-                match self.digits {
-                    Digits::Blocked => format!("{} neighbours", self.columns),
-                    Digits::Cyclic => format!("{} vectors", self.columns),
-                },
-            ),
+            ("registers", registers),
             ("sweeps", self.depth.to_string()),
             ("rows", rows),
         ]

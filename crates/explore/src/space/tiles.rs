@@ -215,6 +215,10 @@ impl Tiling {
                 }
             }
         }
+        if time.is_empty() {
+            // All of a point is one step.
+            time.push(NameExpr::int(0));
+        }
         text.time(TimeLevel::Step, time);
 
         match &self.staging {
@@ -275,7 +279,10 @@ impl Tiling {
             Some((_, r)) => format!("{} + {}", axes.name(*r), axes.name(*axis)),
             None => axes.name(*axis).to_string(),
         };
-        let steps: Vec<String> = self.order.iter().map(step).collect();
+        let mut steps: Vec<String> = self.order.iter().map(step).collect();
+        if steps.is_empty() {
+            steps.push("one".to_string());
+        }
         let inputs = match (&self.staging, &self.forward) {
             (Some(Staging::Panel { input, .. }), _) => format!("{input} once a block"),
             (Some(Staging::Windows { size, stages, .. }), _) => {

@@ -7,6 +7,7 @@ mod census;
 mod cpu;
 mod cuda;
 mod designs;
+mod devices;
 mod flags;
 mod kernels;
 mod opencl;

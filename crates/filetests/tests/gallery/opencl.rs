@@ -10,7 +10,6 @@
 use std::time::Instant;
 
 use systola::opencl::compile_opencl;
-use systola::rt::opencl::{DeviceInfo, devices};
 use systola::{OpenClCompiled, OpenClOptions};
 use systola_driver::opencl::links::through_memory;
 use systola_driver::opencl::together::all_warps_meet;
@@ -25,6 +24,7 @@ use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
 
+use crate::devices::device;
 use crate::suite::{Seen, Target, differs, run_suite_alone};
 use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
@@ -122,28 +122,6 @@ fn draw((file, mapping): (&str, &str)) -> u64 {
         number = (number ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     }
     number >> 32
-}
-
-/// The first device that is so, if there is one; where it was promised, it must be there.
-fn device(what: &str, is: impl Fn(&DeviceInfo) -> bool) -> Option<usize> {
-    if std::env::var("SYSTOLA_OPENCL_DEVICES").is_ok_and(|n| n == "0") {
-        println!("skipped: not asked for");
-        return None;
-    }
-    let found = match devices() {
-        Ok(all) => all.into_iter().find(|info| is(info)),
-        Err(error) => {
-            println!("{error}");
-            None
-        }
-    };
-    let promised = std::env::var("SYSTOLA_OPENCL_DEVICES").is_ok_and(|n| n != "0");
-    assert!(found.is_some() || !promised, "no OpenCL device {what}");
-    match &found {
-        Some(info) => println!("{what}: {}, {}", info.name, info.platform),
-        None => println!("skipped: no OpenCL device {what}"),
-    }
-    found.map(|info| info.ordinal)
 }
 
 fn check(seen: &Seen, files: usize) {

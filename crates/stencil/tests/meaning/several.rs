@@ -352,6 +352,89 @@ fn written_weights_become_numbers() {
     agree(&expect, &found["u'"], text);
 }
 
+#[test]
+fn the_order_of_equations_means_nothing() {
+    for steps in ["", "steps T;"] {
+        let text = |equations: &str| {
+            let context = "where N >= 9, M >= 1, T >= 1";
+            format!("stencil s(N, M, T) {context} {{ field u[N, M]: f64; {steps} {equations} }}")
+        };
+        let (a, b, u) = (
+            "var a: f64 = b[2, 0];",
+            "var b: f64 = u[-1, 0] + u[1, 0];",
+            "u = a;",
+        );
+        let grid = Grid::random(&[9, 4], 23);
+        let results = [[b, a, u], [a, b, u], [u, a, b]].map(|list| {
+            let found = run(
+                &system(&text(&list.concat())),
+                &sizes(&[9, 4], 1),
+                &[("u", &grid)],
+            );
+            found["u'"].clone()
+        });
+        assert_eq!(results[0].shape, [5, 4]);
+        agree(&results[0], &results[1], steps);
+        agree(&results[0], &results[2], steps);
+    }
+}
+
+#[test]
+fn tuples_have_a_border_too() {
+    let text = "stencil s(N, M) { field u[N, M]: f64 clamp; var g: (f64, f64) clamp = (u, 2*u); u = g[-1, 0].0 + g[0, 1].1; }";
+    let grid = Grid::random(&[3, 4], 21);
+    let taps = [(vec![-1, 0], 1.0), (vec![0, 1], 2.0)];
+    let expect = grid.sweep(&taps, Edge::Clamp);
+    let found = run(&system(text), &sizes(&[3, 4], 1)[..2], &[("u", &grid)]);
+    agree(&expect, &found["u'"], text);
+}
+
+#[test]
+fn what_is_wrong_in_many_steps_is_shown_where_it_was_written() {
+    for (border, offset) in [("clamp", "-1, 0"), ("held", "0, 0"), ("", "-1, 0")] {
+        let text = format!(
+            "stencil s(N, M, T) {{ field u[N, M]: f64 {border}; steps T; u = u + u'[{offset}]; }}"
+        );
+        let module = systola_driver::load(&text).expect("it parses");
+        let wrong = systola_driver::check_system(&module.systems[0], &Default::default());
+        let (span, _) = wrong[0].labels[0];
+        let shown = text.get(span.start as usize..span.end as usize);
+        assert_eq!(shown, Some(format!("u'[{offset}]").as_str()), "{wrong:#?}");
+    }
+}
+
+#[test]
+fn local_names_are_taken() {
+    let text = "stencil s(N, M, T) { field u[N, M]: f64 clamp; steps T; u = let t = u[1, 0]; let U = u[0, 1]; t*U; }";
+    assert_eq!(system(text).dims[0].name, "t_");
+}
+
+#[test]
+fn names_for_names_for_names_are_not_copied_without_end() {
+    let doubled = |op: &str| {
+        let lets = (0..60).map(|n| format!("let a{} = a{n} {op} a{n}; ", n + 1));
+        lets.collect::<String>()
+    };
+    let calls = (0..60).map(|n| format!("fn g{}(a: f64) -> f64 = g{n}(g{n}(a)); ", n + 1));
+    let calls: String = calls.collect();
+    for (functions, equation) in [
+        (
+            "",
+            format!("let a0 = w[0]; {} a60 + u[1, 0] + u[0, 1]", doubled("+")),
+        ),
+        (
+            "",
+            format!("let a0 = w[0]; {} a60 * u[1, 0] + u[0, 1]", doubled("*")),
+        ),
+        (calls.as_str(), "g60(u[1, 0] + u[0, 1])".to_string()),
+    ] {
+        let text = format!(
+            "stencil s(N, M, T) {{ field u[N, M]: f64 held; input w[1]: f64; fn g0(a: f64) -> f64 = a + a; {functions} steps T; u = {equation}; }}"
+        );
+        assert_eq!(system(&text).vars.len(), 1, "it is read as it is written");
+    }
+}
+
 /// The generated system with the names of its variables, and the one of the gallery.
 fn is_that_of_the_gallery(name: &str, source: &str, equation: &str) {
     let text = format!(
