@@ -164,13 +164,8 @@ fn cargo_test(args: &[&str]) -> Result<Tally, String> {
 fn cuda() -> Result<Tally, String> {
     let folder = gpu::nvrtc()?;
     let tests: [&[&str]; 2] = [
-        &["-p", "systola-filetests", "--test", "cuda"],
-        &[
-            "-p",
-            "systola-cli",
-            "--bins",
-            "nothing_that_is_timed_spills",
-        ],
+        &["--test", "cuda"],
+        &["--bins", "nothing_that_is_timed_spills"],
     ];
     each_test(&tests, |command| {
         command.env("SYSTOLA_NVRTC", &folder);
@@ -180,11 +175,10 @@ fn cuda() -> Result<Tally, String> {
 /// Mappings of the gallery on two implementations of OpenCL, and what is said where something is missing; both have to be there.
 fn open_cl() -> Result<Tally, String> {
     let vendors = opencl::set_up()?;
-    let tests: [&[&str]; 4] = [
-        &["-p", "systola-rt", "--test", "opencl"],
-        &["-p", "systola-cli", "--test", "opencl"],
-        &["-p", "systola-filetests", "--test", "gallery", "opencl"],
-        &["-p", "systola-filetests", "--test", "stencils", "opencl"],
+    let tests: [&[&str]; 3] = [
+        &["--test", "opencl"],
+        &["--test", "gallery", "opencl"],
+        &["--test", "stencils", "opencl"],
     ];
     each_test(&tests, |command| {
         command
@@ -194,12 +188,13 @@ fn open_cl() -> Result<Tally, String> {
     })
 }
 
-/// Tests one after the other, of each of which some must run.
+/// Tests one after the other, of each of which some must run. They are those of the whole workspace, as in the step before: with fewer packages
+/// their features would differ, and everything would be built once more.
 fn each_test(tests: &[&[&str]], set: impl Fn(&mut Command)) -> Result<Tally, String> {
     let mut sum = Tally::default();
     for test in tests {
         let mut command = Command::new(env!("CARGO"));
-        command.arg("test").args(*test);
+        command.args(["test", "--workspace"]).args(*test);
         set(&mut command);
         let output = output(&mut command)?;
         let tally = tally(&output);
