@@ -23,7 +23,7 @@ use crate::simt::grid::Grid;
 use crate::simt::pressure::pressure;
 use crate::simt::shared::SHARED_ALIGN;
 use crate::simt::value::Move;
-use crate::simt::{Dynamic, Guarded, Language, Space, emit_kernel};
+use crate::simt::{Dynamic, Guarded, Language, Space, emit_kernel, zero_unless_set};
 use crate::specialise::specialise;
 use crate::usage::Usage;
 use ahead::{Requests, ask, requests};
@@ -364,9 +364,7 @@ impl Language for Cuda {
             [only] => only.to_string(),
             all => {
                 let fewer = format!("{FEWER}{symbol}");
-                lines.push(format!("#ifndef {fewer}"));
-                lines.push(format!("#define {fewer} 0"));
-                lines.push("#endif".to_string());
+                lines.extend(zero_unless_set(&fewer));
                 choice(&fewer, all)
             }
         };

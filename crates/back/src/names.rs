@@ -158,7 +158,7 @@ const RESERVED: &[&str] = &[
 /// Beginnings of macros and types of the standard headers, and of helper functions.
 const RESERVED_PREFIXES: &[&str] = &[
     "INT8_", "INT16_", "INT32_", "INT64_", "INTMAX_", "INTPTR_", "UINT8_", "UINT16_", "UINT32_",
-    "UINT64_", "FEWER_", "M_", "FP_", "HUGE_VAL", "SCHED_", "CPU_", "CLONE_", "MATH_ERR",
+    "UINT64_", "FEWER_", "HOLDS_", "M_", "FP_", "HUGE_VAL", "SCHED_", "CPU_", "CLONE_", "MATH_ERR",
 ];
 
 /// How the arrays in constant memory end, which are known to all kernels of a file.
@@ -268,6 +268,8 @@ mod tests {
         check("lanes", "lanes");
         check("uint8_t", "uint8_t_");
         check("M_PI", "M_PI_");
+        check("FEWER_k_kernel", "FEWER_k_kernel_");
+        check("HOLDS_k_kernel_1", "HOLDS_k_kernel_1_");
     }
 
     #[test]

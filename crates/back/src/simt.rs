@@ -275,14 +275,8 @@ impl<L: Language> Simt<L> {
         let mut lines = Lines::default();
         let registers = pressure(cx.kernel);
         let threads = cx.kernel.warps * language.threads_of(self.lanes);
-        for Choice { symbol, .. } in &self.choices {
-            for line in [
-                format!("#ifndef {symbol}"),
-                format!("#define {symbol} 0"),
-                "#endif".to_string(),
-            ] {
-                lines.push(&line);
-            }
+        for line in self.choices.iter().flat_map(|c| zero_unless_set(&c.symbol)) {
+            lines.push(&line);
         }
         for line in language.head(symbol, threads, registers, self.lanes) {
             lines.push(&line);
@@ -380,6 +374,15 @@ impl<L: Language> Simt<L> {
         let constant = if written { "" } else { "const " };
         Ok(format!("{space}{constant}{ty} *{restrict}{name}"))
     }
+}
+
+/// The lines that make a macro 0 where the compiler is told nothing of it.
+pub fn zero_unless_set(name: &str) -> [String; 3] {
+    [
+        format!("#ifndef {name}"),
+        format!("#define {name} 0"),
+        "#endif".to_string(),
+    ]
 }
 
 /// The parameter that holds an array, as the only field of a struct: an array by itself would be handed over as a pointer.

@@ -57,6 +57,12 @@ impl Reduced {
     }
 }
 
+/// Instructions of the shortest text.
+fn shortest(all: &[Ranked]) -> f64 {
+    let texts = all.iter().filter_map(|r| r.predicted.as_ref());
+    texts.map(|p| p.code).fold(f64::INFINITY, f64::min)
+}
+
 /// What is said while it runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
@@ -76,6 +82,10 @@ pub enum Event<'a> {
 pub enum Error {
     #[error("no candidate is legal and has a kernel at these sizes, of {0}")]
     NoDesign(usize, Option<String>),
+    #[error(
+        "no design is as short as asked for: the longest kernel of each has {shortest:.0} instructions or more"
+    )]
+    AllLong { shortest: f64 },
     #[error("nothing was measured in {0:.1} s")]
     BudgetTooSmall(f64),
     #[error(transparent)]
@@ -115,7 +125,14 @@ pub fn explore<T: Target>(
         return Err(Error::NoDesign(total, why));
     }
     let ranked = match options.survey {
-        Some(reduced) => reduced.of(ranking.ranked),
+        Some(reduced) => {
+            let shortest = shortest(&ranking.ranked);
+            let some = reduced.of(ranking.ranked);
+            if some.is_empty() {
+                return Err(Error::AllLong { shortest });
+            }
+            some
+        }
         None => ranking.ranked,
     };
     tell(Event::Ranked {

@@ -10,7 +10,7 @@ use systola_explore::model::{Cpu, Device};
 use systola_explore::problem::Problem;
 use systola_explore::report::{Ended, Outcome};
 use systola_explore::search::Fault;
-use systola_explore::session::{self, Event, Options, explore};
+use systola_explore::session::{self, Event, Options, Reduced, explore};
 use systola_explore::space::Candidate;
 use systola_interp::kernel::{Options as KernelOptions, run_kernel_program};
 use systola_interp::{Arrays, Value};
@@ -148,6 +148,17 @@ fn run(
     budget: Duration,
     stopped: bool,
 ) -> Result<Outcome, session::Error> {
+    look(module, fix, target, budget, stopped, None)
+}
+
+fn look(
+    module: &Module,
+    fix: Fix,
+    target: &Interpreted,
+    budget: Duration,
+    stopped: bool,
+    survey: Option<Reduced>,
+) -> Result<Outcome, session::Error> {
     let (system, params) = (&module.systems[0], [4001, 5]);
     let sizes = [("C".to_string(), 4001), ("Q".to_string(), 5)];
     let problem = Problem {
@@ -170,7 +181,7 @@ fn run(
     let options = Options {
         budget,
         seed: 1,
-        survey: None,
+        survey,
         stop: &stop,
     };
     let model = Device::Cpu(Cpu::default());
@@ -224,6 +235,26 @@ fn the_fastest_is_found_and_verified_in_both_ways() {
     );
     assert_eq!(outcome.evidence.small, Some(vec![301, 5]));
     assert!(outcome.evidence.sampled > 60);
+}
+
+/// Of three designs two are surveyed; of those that are short enough all, and where none is, that is said.
+#[test]
+fn a_survey_takes_some() {
+    let module = load(PROGRAM).unwrap();
+    let target = Interpreted {
+        victim: "",
+        sabotage: Sabotage::None,
+    };
+    let survey = |designs, text| {
+        let reduced = Reduced { designs, text };
+        look(&module, Fix::Nothing, &target, ENOUGH, false, Some(reduced))
+    };
+    let two = survey(2, None).unwrap();
+    assert_eq!((two.designs.len(), two.strategy), (2, "survey"));
+    let all = survey(100, Some(1e6)).unwrap();
+    assert_eq!(all.designs.len(), 3);
+    let none = survey(100, Some(1.0)).unwrap_err();
+    assert!(matches!(none, session::Error::AllLong { shortest } if shortest > 1.0));
 }
 
 #[test]

@@ -415,6 +415,11 @@ impl<'a> Task<'a> {
                     .extend(why.map(|why| format!("the first: {why}")));
                 self.source.fail(&[found])
             }
+            session::Error::AllLong { .. } => {
+                let found = Diagnostic::new(&codes::NO_DESIGN, Span::NONE, message);
+                self.source
+                    .fail(&[found.help("give --text a larger number, or leave it out")])
+            }
             session::Error::BudgetTooSmall(_) => {
                 let found = Diagnostic::new(&codes::BUDGET_TOO_SMALL, Span::NONE, message);
                 self.source

@@ -28,12 +28,23 @@ use super::{Target, fault};
 use crate::problem::Problem;
 use crate::search::Fault;
 
-/// Extents that are tried as small sizes, the largest first; odd, so that tiles are not full.
-const ODD: [i128; 8] = [301, 131, 67, 35, 19, 9, 5, 3];
-/// Multiples of what is moved at once.
-const EVEN: [i128; 6] = [272, 144, 80, 48, 32, 16];
-/// Extents of different axes differ, by so much in odd sizes, and in even ones.
-const APART: [i128; 2] = [2, 16];
+/// Small sizes: extents that are tried, the largest first, and by how much those of different axes differ.
+struct Extents {
+    first: &'static [i128],
+    apart: i128,
+}
+
+/// Odd, so that tiles are not full; or multiples of what is moved at once.
+const SMALL: [Extents; 2] = [
+    Extents {
+        first: &[301, 131, 67, 35, 19, 9, 5, 3],
+        apart: 2,
+    },
+    Extents {
+        first: &[272, 144, 80, 48, 32, 16],
+        apart: 16,
+    },
+];
 /// Points of a system that the interpreter evaluates at small sizes, at most.
 const POINTS: i128 = 200_000;
 /// Elements of a sample, beside the corners, and the values that it may need.
@@ -156,10 +167,9 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         code: Option<&T::Code>,
     ) -> Result<bool, Fault> {
         if !self.small.contains_key(fixed) {
-            let cases = [(&ODD[..], APART[0]), (&EVEN[..], APART[1])];
-            let cases =
-                cases.map(|(extents, apart)| self.small_case(mapping, fixed, extents, apart));
-            let cases = cases.into_iter().flatten().collect();
+            let cases = SMALL.iter();
+            let cases = cases.filter_map(|extents| self.small_case(mapping, fixed, extents));
+            let cases = cases.collect();
             self.small.insert(fixed.to_vec(), cases);
         }
         let is_for =
@@ -199,16 +209,11 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
     }
 
     /// The largest small sizes at which the equations take little time.
-    fn small_case(
-        &self,
-        mapping: &Mapping,
-        fixed: &[bool],
-        extents: &[i128],
-        apart: i128,
-    ) -> Option<Small> {
+    fn small_case(&self, mapping: &Mapping, fixed: &[bool], extents: &Extents) -> Option<Small> {
         let system = self.problem.system;
         let mut tried = Vec::new();
-        for extent in extents {
+        let apart = extents.apart;
+        for extent in extents.first {
             let mut open = 0;
             let params: Vec<i128> = self
                 .params
