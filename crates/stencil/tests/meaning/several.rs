@@ -407,6 +407,14 @@ fn what_is_wrong_in_many_steps_is_shown_where_it_was_written() {
 fn local_names_are_taken() {
     let text = "stencil s(N, M, T) { field u[N, M]: f64 clamp; steps T; u = let t = u[1, 0]; let U = u[0, 1]; t*U; }";
     assert_eq!(system(text).dims[0].name, "t_");
+    let axes = |text: &str| -> Vec<String> {
+        let system = system(text);
+        system.dims.iter().map(|dim| dim.name.clone()).collect()
+    };
+    let text = "stencil s(N, M) { field u[N, M]: f64 clamp; u = let x = u[0, 1]; x + u[0, -1]; }";
+    assert_eq!(axes(text), ["y", "x_"]);
+    let text = "stencil s(N, M) { field u[N, M]: f64 clamp; input w[3]: f64; u = u * reduce(+, y in 0..3, w[y]); }";
+    assert_eq!(axes(text), ["y_", "x"]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use systola_stencil::Fresh;
 
 use super::reader::int;
 use super::{Errors, primed};
-use crate::text::ast::{self, Dim, Index};
+use crate::text::ast::{self, Dim, ExprKind, Index};
 use crate::text::lower::shorten;
 use crate::text::suggest::suggest;
 
@@ -180,10 +180,51 @@ fn taken_names(ast: &ast::Stencil) -> Vec<String> {
     for function in &ast.functions {
         names.push(&function.name);
         names.extend(function.params.iter().map(|(name, _)| name));
+        local_names(&function.body, &mut names);
     }
     names.extend(ast.batch.iter().map(|b| &b.name));
     names.extend(ast.index.iter().flat_map(|(names, _)| names));
-    names.extend(ast.equations.iter().map(|e| &e.name));
+    for equation in &ast.equations {
+        names.push(&equation.name);
+        local_names(&equation.body, &mut names);
+    }
     names.extend(ast.outputs.iter().map(|(name, _)| name));
     names.iter().map(|name| name.text.clone()).collect()
+}
+
+/// Those that a body gives to parts of itself and to the iterators of its sums.
+fn local_names<'a>(expr: &'a ast::Expr, names: &mut Vec<&'a Name>) {
+    match &expr.kind {
+        ExprKind::Int(..)
+        | ExprKind::Float(..)
+        | ExprKind::Bool(_)
+        | ExprKind::Name(_)
+        | ExprKind::Around(..) => {}
+        ExprKind::Apply(_, parts) | ExprKind::Element(_, parts) | ExprKind::Tuple(parts) => {
+            parts.iter().for_each(|part| local_names(part, names));
+        }
+        ExprKind::Unary(_, inner)
+        | ExprKind::Field(inner, _)
+        | ExprKind::Paren(inner)
+        | ExprKind::Scan(_, _, inner) => local_names(inner, names),
+        ExprKind::Binary(_, left, right) => {
+            local_names(left, names);
+            local_names(right, names);
+        }
+        ExprKind::Chain(first, rest) => {
+            local_names(first, names);
+            rest.iter().for_each(|(_, part)| local_names(part, names));
+        }
+        ExprKind::Let(lets, body) => {
+            for (name, value) in lets {
+                names.push(name);
+                local_names(value, names);
+            }
+            local_names(body, names);
+        }
+        ExprKind::Reduce(_, dims, body) => {
+            names.extend(dims.iter().map(|dim| &dim.name));
+            local_names(body, names);
+        }
+    }
 }
