@@ -25,6 +25,10 @@ mod tuned;
 
 use crate::source::{Failure, Status};
 
+/// Lowering makes and forgets many small forms and sets.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const EXAMPLES: &str = "\
 Examples:
   systola tour                                             a guided walk, half a minute

@@ -203,7 +203,7 @@ impl StencilBuilder {
             && radii.iter().any(|r| *r > 0)
         {
             let window = self.taken().window(radii.len());
-            let taps = window.iter().zip(radii).map(|(q, r)| match r {
+            let taps = window.iter().zip(&radii).map(|(q, r)| match r {
                 0 => (Expr::from(0), Expr::from(0), None),
                 r => {
                     let q = name(q.as_str());
@@ -222,7 +222,7 @@ impl StencilBuilder {
                 Shape::Box(radii) => (offset.iter().zip(radii))
                     .map(|(o, r)| Expr::from(o + r))
                     .collect(),
-                Shape::Star(_) | Shape::Except(..) => vec![Expr::from(n as i128)],
+                Shape::Star(_) | Shape::Except(..) | Shape::And(..) => vec![Expr::from(n as i128)],
             };
             let at: Vec<Expr> = offset.into_iter().map(Expr::from).collect();
             weighted(field.at(at), weight)

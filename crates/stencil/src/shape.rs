@@ -1,4 +1,4 @@
-//! Neighbourhoods by a word: boxes, stars, and one without the other.
+//! Neighbourhoods by a word: boxes, stars, one without the other, and both together.
 
 /// A set of offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -9,6 +9,8 @@ pub enum Shape {
     Star(Vec<i128>),
     /// The first without the second.
     Except(Box<Shape>, Box<Shape>),
+    /// Both together.
+    And(Box<Shape>, Box<Shape>),
 }
 
 impl Shape {
@@ -27,6 +29,11 @@ impl Shape {
         Shape::Except(Box::new(self), Box::new(without))
     }
 
+    #[must_use]
+    pub fn and(self, more: Shape) -> Shape {
+        Shape::And(Box::new(self), Box::new(more))
+    }
+
     /// Its offsets in row-major order.
     pub fn offsets(&self) -> Vec<Vec<i128>> {
         let mut list: Vec<Vec<i128>> = vec![Vec::new()];
@@ -34,7 +41,7 @@ impl Shape {
             list = list
                 .iter()
                 .flat_map(|start| {
-                    (-radius..=*radius).map(move |o| start.iter().copied().chain([o]).collect())
+                    (-radius..=radius).map(move |o| start.iter().copied().chain([o]).collect())
                 })
                 .collect();
         }
@@ -50,10 +57,14 @@ impl Shape {
     }
 
     /// How far it reaches along each axis.
-    pub fn radii(&self) -> &[i128] {
+    pub fn radii(&self) -> Vec<i128> {
         match self {
-            Shape::Box(radii) | Shape::Star(radii) => radii,
+            Shape::Box(radii) | Shape::Star(radii) => radii.clone(),
             Shape::Except(all, _) => all.radii(),
+            Shape::And(one, other) => {
+                let both = one.radii().into_iter().zip(other.radii());
+                both.map(|(a, b)| a.max(b)).collect()
+            }
         }
     }
 
@@ -63,6 +74,7 @@ impl Shape {
             Shape::Box(radii) => within(radii),
             Shape::Star(radii) => within(radii) && offset.iter().filter(|o| **o != 0).count() <= 1,
             Shape::Except(all, without) => all.contains(offset) && !without.contains(offset),
+            Shape::And(one, other) => one.contains(offset) || other.contains(offset),
         }
     }
 }
@@ -82,5 +94,9 @@ mod tests {
         check(&cross, 64);
         assert_eq!(cross.offsets()[0], [-4, -4]);
         assert_eq!(Shape::Star(vec![0]).offsets(), [[0]]);
+        let plane = |radii: [i128; 3]| Shape::Box(radii.to_vec());
+        let planes = plane([1, 1, 0]).and(plane([1, 0, 1]).and(plane([0, 1, 1])));
+        check(&planes, 19);
+        assert_eq!(planes.radii(), [1, 1, 1]);
     }
 }

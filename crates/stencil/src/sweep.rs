@@ -2,8 +2,8 @@
 
 use std::convert::Infallible;
 
-use systola_ir::system::{Axis, Expr, Law, Output, System, Var, Write, visit};
-use systola_ir::{Cond, DimId, Form, Rel, Scalar, Span, VarId};
+use systola_ir::system::{Axis, Combine, Expr, Law, Output, System, Var, Write, visit};
+use systola_ir::{BinOp, Cond, DimId, Form, Literal, Rel, Scalar, Span, VarId};
 
 use crate::border::{any, at_end, at_start, read, read_array};
 use crate::reach::{Margin, Plan, distances, sides};
@@ -63,6 +63,11 @@ pub fn write(stencil: &Stencil, plan: &Plan) -> System {
                     index: here.clone(),
                     span: Span::NONE,
                 };
+                if let Some(held) = held_sum(&written, &border, &old, kernel) {
+                    written.body = held;
+                    system.vars.push(written);
+                    continue;
+                }
                 if is_sum {
                     // The sum is a variable of its own, whose order a mapping can choose.
                     let sum = VarId::from(system.vars.len());
@@ -99,6 +104,48 @@ pub fn write(stencil: &Stencil, plan: &Plan) -> System {
     system
 }
 
+/// A sum of which a held cell is the only summand at the border; of a least or greatest value, every one. None where the operator
+/// has nothing that changes nothing.
+fn held_sum(var: &Var, border: &Cond, old: &Expr, kernel: &System) -> Option<Expr> {
+    let Expr::Reduce {
+        op,
+        dims,
+        body,
+        span,
+    } = &var.body
+    else {
+        return None;
+    };
+    let held = match op {
+        Combine::Op(BinOp::Add) => {
+            let ty = var.ty.scalar()?;
+            let mut starts = dims.iter().map(|d| {
+                let (lo, _) = kernel.dim(*d).range.as_ref()?;
+                Some(Cond::cmp(Rel::Eq, Form::from(*d), lo.clone()))
+            });
+            let first = starts.try_fold(Cond::TRUE, |all, one| Some(all.and(one?)))?;
+            Expr::guard(first, old.clone(), zero(ty))
+        }
+        Combine::Op(BinOp::Min | BinOp::Max) => old.clone(),
+        Combine::Op(_) | Combine::Fn(_) => return None,
+    };
+    Some(Expr::Reduce {
+        op: *op,
+        dims: dims.clone(),
+        body: Box::new(Expr::guard(border.clone(), held, (**body).clone())),
+        span: *span,
+    })
+}
+
+fn zero(ty: Scalar) -> Expr {
+    let literal = if ty.is_float() {
+        Literal::Float(0.0)
+    } else {
+        Literal::Int(0)
+    };
+    Expr::Lit(ty, literal)
+}
+
 fn here_of(var: VarId, here: &[Form]) -> Expr {
     Expr::Var {
         var,
@@ -107,13 +154,14 @@ fn here_of(var: VarId, here: &[Form]) -> Expr {
     }
 }
 
-/// Where each variable of the kernel comes to stand: a held sum has a variable more before it.
+/// Where each variable of the kernel comes to stand: a held sum that can not take in what is held has a variable more before it.
 fn ids(stencil: &Stencil, plan: &Plan, here: &[Form], sizes: &[Form]) -> Vec<VarId> {
     let mut next = 0;
     let vars = stencil.kernel.vars.iter().enumerate();
     vars.map(|(v, var)| {
         let is_split = stencil.borders[v] == Border::Held
             && matches!(var.body, Expr::Reduce { .. })
+            && held_sum(var, &Cond::TRUE, &zero(Scalar::I32), &stencil.kernel).is_none()
             && stencil.field_of(VarId::from(v)).is_some()
             && held(here, sizes, &plan.margins[v]).is_some();
         next += 1 + usize::from(is_split);

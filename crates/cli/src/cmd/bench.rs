@@ -17,6 +17,7 @@ mod problem;
 mod reference;
 mod report;
 mod seat;
+mod stencils;
 mod tools;
 
 /// Measure Systola itself, and what it makes
@@ -31,6 +32,7 @@ enum What {
     Check(check::Args),
     Cpu(cpu::Args),
     Cuda(cuda::Args),
+    Stencils(stencils::Args),
     #[command(name = "opencl")]
     OpenCl(opencl::Args),
 }
@@ -40,6 +42,7 @@ pub fn run(args: &Args) -> Outcome {
         What::Check(args) => check::run(args),
         What::Cpu(args) => cpu::run(args),
         What::Cuda(args) => cuda::run(args),
+        What::Stencils(args) => stencils::run(args),
         What::OpenCl(args) => opencl::run(args),
     }
 }

@@ -232,14 +232,21 @@ pub struct Conv {
     pub span: Span,
 }
 
-/// `box 2`, `star (1, 2) except box 0`.
+/// `box 2`, `star (1, 2) except box 0`, `star 2 and box 1`.
 #[derive(Clone, Debug)]
 pub struct Shape {
     pub is_star: bool,
     /// One for all axes, or one for each.
     pub radii: Vec<i128>,
-    pub except: Option<Box<Shape>>,
+    /// What follows, as a whole.
+    pub rest: Option<(Join, Box<Shape>)>,
     pub span: Span,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Join {
+    Except,
+    And,
 }
 
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ use systola_ir::{DimId, RegId, ValueId};
 use crate::kernel::early::{Pass, passes};
 
 /// Operations of a turn for each element that is loaded, at least: else the registers are better used for other things.
-const LEAST_WORK: usize = 20;
+const LEAST_WORK: usize = 5;
 /// Elements that wait, at most.
 const MOST_ELEMENTS: usize = 16;
 
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn a_short_turn_and_what_a_turn_may_have_written_stay() {
-        let short = kernel(8, elsewhere());
+        let short = kernel(4, elsewhere());
         assert_eq!(load_ahead(short.clone()), short);
         let back = Access::new(Memory::Global(BufferId(0)), vec![Form::from(TURN)]);
         let same = kernel(24, back);

@@ -67,6 +67,8 @@ pub struct Facts<'a> {
     ranges: Vec<Range>,
     known: Vec<Cond>,
     samples: Vec<Sample>,
+    /// Are the samples large enough for what is frequent in them to be so in large problems?
+    telling: bool,
     answers: RefCell<HashMap<Form, bool>>,
 }
 
@@ -93,6 +95,7 @@ impl<'a> Facts<'a> {
             ranges: Vec::new(),
             known: Vec::new(),
             samples: samples(decide, machine),
+            telling: machine.threads.is_some(),
             answers: RefCell::default(),
         }
     }
@@ -407,10 +410,20 @@ impl<'a> Facts<'a> {
         self.samples.iter().filter(holds).count()
     }
 
+    /// Is the more frequent of two outcomes the one that matters?
+    pub fn prefers_frequent(&self) -> bool {
+        self.telling
+    }
+
+    /// Are there enough samples to tell what is frequent?
+    pub fn tells(&self) -> bool {
+        self.samples.len() >= 8
+    }
+
     /// Does a condition hold in more than a few of the samples? Without samples: can it hold at all?
     pub fn is_common(&self, cond: &Cond) -> bool {
         let count = self.frequency(cond);
-        count * 16 > self.samples.len() || (self.samples.len() < 8 && !self.impossible(cond))
+        count * 16 > self.samples.len() || (!self.tells() && !self.impossible(cond))
     }
 
     /// The end of its range at which a variable is wherever a condition holds, if it is at one of them.

@@ -95,12 +95,13 @@ fn flatten(cond: &Cond, atoms: &mut Vec<Cond>) {
 }
 
 /// A condition without the variables `inner` under which the tests have one outcome for all of their
-/// values; true if there is nothing to gain. `holds` may know more than the facts: is a form without these
-/// variables at least zero?
+/// values; true if there is nothing to gain. Tests without a variable of those that `matters` names are left alone. `holds` may
+/// know more than the facts: is a form without the inner variables at least zero?
 pub fn interior(
     tests: &[Cond],
     facts: &Facts<'_>,
     inner: &impl Fn(DimId) -> bool,
+    matters: &impl Fn(DimId) -> bool,
     holds: &dyn Fn(&Form) -> bool,
 ) -> Cond {
     let mut found = Cond::TRUE;
@@ -109,10 +110,10 @@ pub fn interior(
             continue;
         };
         let gap = left.sub(right);
-        if !gap.dims().into_iter().any(inner) {
+        if !gap.dims().into_iter().any(matters) {
             continue;
         }
-        // Either outcome will do, the true one first; of the two sides of an equation, the more frequent one.
+        // Either outcome will do, the true one first where sizes may be small; of the two sides of an equation, the more frequent one.
         let outcomes = match rel {
             Rel::Ge => [gap.clone(), gap.neg().plus(-1)],
             Rel::Gt => [gap.plus(-1), gap.neg()],
@@ -130,8 +131,11 @@ pub fn interior(
         let known = facts.with(found.clone());
         let worsts = outcomes.iter().filter_map(|f| worst(f, facts, inner));
         let mut worsts: Vec<Form> = worsts.collect();
-        if matches!(rel, Rel::Eq | Rel::Ne) {
-            let often = |worst: &Form| known.frequency(&Cond::cmp(Rel::Ge, worst.clone(), 0));
+        // Where all that was found leaves too few samples to tell, what it says of the same variables has to do.
+        let near = (!known.tells()).then(|| facts.with(about(&found, &gap)));
+        let judge = near.as_ref().unwrap_or(&known);
+        let often = |worst: &Form| judge.frequency(&Cond::cmp(Rel::Ge, worst.clone(), 0));
+        if facts.prefers_frequent() || matches!(rel, Rel::Eq | Rel::Ne) {
             worsts.sort_by_cached_key(|worst| std::cmp::Reverse(often(worst)));
         }
         for worst in worsts {
@@ -147,6 +151,24 @@ pub fn interior(
         }
     }
     found
+}
+
+/// The part of a conjunction that speaks of a variable of the form.
+fn about(found: &Cond, form: &Form) -> Cond {
+    let dims = form.dims();
+    let shares = |part: &&Cond| {
+        let mut its = part.forms().into_iter().flat_map(Form::dims);
+        its.any(|d| dims.contains(&d))
+    };
+    let parts = match found {
+        Cond::And(parts) => parts.as_slice(),
+        part => std::slice::from_ref(part),
+    };
+    parts
+        .iter()
+        .filter(shares)
+        .cloned()
+        .fold(Cond::TRUE, Cond::and)
 }
 
 /// The form at the values of the inner variables that make it smallest.

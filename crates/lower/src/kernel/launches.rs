@@ -23,6 +23,9 @@ use crate::kernel::facts::Facts;
 use crate::kernel::slots::{Part, bounds};
 use crate::kernel::state::scalars;
 
+/// Of more readers than this, only what they have in common is known of the points they read.
+const MOST_READERS: usize = 8;
+
 /// Storage maps of all cells that are read in later launches.
 #[derive(Clone, Debug, Default)]
 pub struct Launches {
@@ -243,7 +246,56 @@ fn read_later(array: &Array, cell: VarId, links: &[(&Port, &Link)]) -> Result<Co
             .and(link.guard.clone());
         any.push(without_tiles(&cond.map(&reader)?, array.tiles.len()));
     }
-    Ok(array.cells[cell.index()].domain.clone().and(Cond::any(any)))
+    let domain = array.cells[cell.index()].domain.clone();
+    let read = if any.len() > MOST_READERS {
+        hull(&any, &domain)
+    } else {
+        Cond::any(any)
+    };
+    Ok(domain.and(read))
+}
+
+/// A condition that all of these imply: the comparisons that are in each of them, but for a constant. Those that are known are left out.
+fn hull(parts: &[Cond], known: &Cond) -> Cond {
+    let known = nonnegative(known);
+    let is_known = |form: &Form| {
+        let gaps = known.iter().map(|known| form.sub(known).as_constant());
+        gaps.flatten().any(|gap| gap >= 0)
+    };
+    let parts = parts.iter().filter(|p| **p != Cond::Const(false));
+    let parts: Vec<Vec<Form>> = parts.map(nonnegative).collect();
+    let Some((first, others)) = parts.split_first() else {
+        return Cond::Const(false);
+    };
+    let weakest = |form: &Form| {
+        let mut most = 0;
+        for part in others {
+            let gaps = part.iter().filter_map(|f| f.sub(form).as_constant());
+            most = most.max(gaps.min()?);
+        }
+        let weakest = form.plus(most);
+        (!is_known(&weakest)).then(|| Cond::cmp(Rel::Ge, weakest, 0))
+    };
+    first.iter().filter_map(weakest).fold(Cond::TRUE, Cond::and)
+}
+
+/// Forms that are not negative where a condition holds.
+fn nonnegative(cond: &Cond) -> Vec<Form> {
+    match cond {
+        Cond::And(parts) => parts.iter().flat_map(nonnegative).collect(),
+        Cond::Cmp(rel, left, right) => {
+            let gap = left.sub(right);
+            match rel {
+                Rel::Ge => vec![gap],
+                Rel::Gt => vec![gap.plus(-1)],
+                Rel::Le => vec![gap.neg()],
+                Rel::Lt => vec![gap.neg().plus(-1)],
+                Rel::Eq => vec![gap.neg(), gap],
+                Rel::Ne => Vec::new(),
+            }
+        }
+        Cond::Const(_) | Cond::Or(_) | Cond::Not(_) => Vec::new(),
+    }
 }
 
 fn without_tiles(cond: &Cond, n_tiles: usize) -> Cond {
@@ -349,4 +401,31 @@ fn buffers(
             (BufferId::from(program.buffers.len() - 1), *ty)
         })
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_all_readers_have_in_common_is_a_box_around_them() {
+        let (x, n) = (Form::from(DimId(0)), Form::from(systola_ir::ParamId(0)));
+        let shifted = |by: i128| {
+            let low = Cond::cmp(Rel::Ge, x.plus(by), 0);
+            low.and(Cond::cmp(Rel::Lt, x.plus(by), n.clone()))
+        };
+        let hull = hull(&[shifted(-1), shifted(2), shifted(0)], &Cond::TRUE);
+        let low = Cond::cmp(Rel::Ge, x.plus(2), 0);
+        let high = Cond::cmp(Rel::Ge, n.sub(&x), 0);
+        for at in -5..15 {
+            let holds = |c: &Cond| c.eval(&[8], &[at]) == Ok(true);
+            assert_eq!(holds(&hull), holds(&low) && holds(&high), "{at}");
+        }
+        // What is known is not said again, what one of them does not say is not known.
+        let domain = Cond::cmp(Rel::Ge, x.clone(), 0);
+        let only_high = super::hull(&[shifted(0), shifted(1)], &domain);
+        assert_eq!(only_high.forms().len(), 2, "{only_high:?}");
+        let one_sided = super::hull(&[shifted(0), domain], &Cond::TRUE);
+        assert!(one_sided.eval(&[8], &[100]) == Ok(true), "{one_sided:?}");
+    }
 }

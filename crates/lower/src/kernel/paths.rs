@@ -24,12 +24,13 @@ impl Emitter<'_> {
             about.is_none_or(|k| dims.any(|d| d.index() == k))
                 && (self.which != Which::Ends || !self.is_of_launch(test))
         };
-        self.decided(slot, at, about, &speaks)
+        self.decided(slot, at, about, &speaks, &|_| false)
     }
 
     /// Where the tests that depend on nothing but the launch have one outcome.
     pub fn inside_launch(&self, slot: &[Form]) -> Result<Cond, Failure> {
-        self.decided(slot, 0, None, &|test| self.is_of_launch(test))
+        let is_launch = |d: DimId| self.partition.launches.contains(&d.index());
+        self.decided(slot, 0, None, &|test| self.is_of_launch(test), &is_launch)
     }
 
     /// Does a test depend on the launch, and else on nothing but what is written out?
@@ -54,6 +55,7 @@ impl Emitter<'_> {
         at: usize,
         about: Option<usize>,
         speaks: &dyn Fn(&Cond) -> bool,
+        decides: &dyn Fn(DimId) -> bool,
     ) -> Result<Cond, Failure> {
         let mut facts = Facts::new(self.decide, self.machine);
         for (k, range) in self.slots.ranges.iter().enumerate() {
@@ -93,7 +95,8 @@ impl Emitter<'_> {
                 && about.is_some()
                 && (form.substitute(&there)).is_ok_and(|form| self.facts.is_nonnegative(&form))
         };
-        let inside = interior(&tests, &facts, &inner, &holds).map(&|f| f.substitute(&there))?;
+        let inside = interior(&tests, &facts, &inner, &|d| inner(d) || decides(d), &holds)
+            .map(&|f| f.substitute(&there))?;
         Ok(without_implied(self.facts.simplify(&inside)))
     }
 

@@ -119,7 +119,8 @@ impl Emitter<'_> {
             .map(|t| t.map(&|f| f.substitute(&|d| slot.get(d.index()).cloned())))
             .collect::<Result<Vec<_>, _>>()?;
         let lane = self.lane;
-        let inside = interior(&tests, &self.facts, &|d| Some(d) == lane, &|_| false);
+        let is_lane = |d| Some(d) == lane;
+        let inside = interior(&tests, &self.facts, &is_lane, &is_lane, &|_| false);
         self.either(inside, &mut |e| e.memory_pe(slot))
     }
 

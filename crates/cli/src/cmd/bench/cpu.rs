@@ -182,7 +182,7 @@ fn row(
         let pace = pace.as_mut().map_err(|why| why.clone())?;
         ours.time(threads, scale, pace.as_mut())
     };
-    let first = ours.check(threads).and_then(|()| time(ours));
+    let first = ours.choose(threads).and_then(|()| time(ours));
     let measured = peers.map_or_else(Vec::new, |p| p.measure(problem, scratch, threads));
     let seconds = first.and_then(|mut timing: Timing| {
         timing.samples.extend(time(ours)?.samples);
@@ -190,6 +190,7 @@ fn row(
     });
     let rates = pace.ok().flatten().and_then(|pace| pace.median());
     let mut row = Row::new(problem, threads, seconds, rates);
+    row.mapping = ours.mapping();
     row.peers = measured.into_iter().map(|m| Peer::new(m, row.ms)).collect();
     row
 }

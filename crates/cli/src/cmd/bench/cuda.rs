@@ -8,9 +8,9 @@
 mod alignment;
 pub mod arrays;
 pub mod case;
-mod conv;
+pub mod conv;
 mod designs;
-mod limits;
+pub mod limits;
 mod matmul;
 pub mod measure;
 mod peers;
@@ -45,8 +45,8 @@ Examples:
   systola bench cuda --all-mappings              a row for every mapping that was tried
 
 Every result is checked before its time counts: the first and last 40 rows, 200 random rows and the first and
-last 40 columns against sums in f64; smaller results in full. Times are medians of 21 warm runs, between
-two events on the device: without compiling, and with all arrays on the GPU.";
+last 40 columns against sums in f64; smaller results in full. Times are medians of 21 warm runs, of 7 or 3
+where one takes long, between two events on the device: without compiling, and with all arrays on the GPU.";
 
 /// What is timed of the problems, on any device.
 #[derive(Debug, clap::Args)]
@@ -285,4 +285,4 @@ pub fn cases(root: &Path, group: Group, small: bool) -> Result<(usize, Vec<Case>
 }
 
 #[cfg(test)]
-mod tests;
+pub mod tests;

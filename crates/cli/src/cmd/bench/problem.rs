@@ -65,7 +65,8 @@ pub struct Problem {
     pub name: String,
     /// In the gallery.
     pub program: &'static str,
-    pub mapping: &'static str,
+    /// The fastest of these is shown.
+    pub mappings: Vec<&'static str>,
     pub sizes: Vec<(&'static str, i64)>,
     /// The sizes that become numbers in the kernel.
     pub fix: &'static [&'static str],
@@ -205,7 +206,7 @@ pub fn conv1d(name: String, n: usize, taps: usize, mapping: &'static str) -> Pro
         family: Family::Conv1d,
         name,
         program,
-        mapping,
+        mappings: vec![mapping],
         sizes,
         fix,
         output: "z",
@@ -236,7 +237,11 @@ fn conv2d(name: String, n: usize, k: usize) -> Problem {
         name,
         program: "conv2d/core.ure",
         // Code for more taps would not stay in the cache for instructions.
-        mapping: if k <= 7 { "small" } else { "tiles" },
+        mappings: if k <= 9 {
+            vec!["small", "tiles"]
+        } else {
+            vec!["tiles"]
+        },
         sizes: vec![
             ("R", n as i64),
             ("C", n as i64),
@@ -268,7 +273,7 @@ fn matmul(name: String, n: usize) -> Problem {
         family: Family::Matmul,
         name,
         program: "linear-algebra/matmul_core.ure",
-        mapping: "panel",
+        mappings: vec!["panel"],
         sizes: vec![("N", n as i64), ("M", n as i64), ("K", n as i64)],
         fix: &[],
         output: "c",
@@ -312,7 +317,7 @@ fn edit_distance(name: String, pairs: Option<usize>, n: usize) -> Problem {
         family: Family::EditDistance,
         name,
         program,
-        mapping,
+        mappings: vec![mapping],
         sizes,
         fix: &[],
         inputs: vec![input("a", a), input("b", b)],
@@ -357,7 +362,7 @@ fn smith_waterman(name: String, pairs: usize, n: usize) -> Problem {
         family: Family::SmithWaterman,
         name,
         program: "string/smith_waterman_batch.ure",
-        mapping: "lanes",
+        mappings: vec!["lanes"],
         sizes: vec![
             ("P", pairs as i64),
             ("N", n as i64),

@@ -104,7 +104,7 @@ impl Row {
             family: problem.family,
             problem: problem.name.clone(),
             program: problem.program,
-            mapping: problem.mapping,
+            mapping: problem.mappings[0],
             fixed: problem.fix,
             threads,
             work: problem.work,

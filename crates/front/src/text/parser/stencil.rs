@@ -5,7 +5,7 @@ use systola_ir::{BinOp, Diagnostic};
 use systola_stencil::Border as Word;
 
 use super::{Parsed, Parser};
-use crate::text::ast::{Border, Conv, Equation, ExprKind, Input, InputKind, Shape, Stencil};
+use crate::text::ast::{Border, Conv, Equation, ExprKind, Input, InputKind, Join, Shape, Stencil};
 use crate::text::lexer::Tok;
 use crate::text::suggest::suggest;
 
@@ -296,7 +296,7 @@ impl Parser<'_> {
         Ok(ExprKind::Around(op, weights, field, shape))
     }
 
-    /// `box 2`, `star (1, 2)`, `box 4 except star 4`.
+    /// `box 2`, `star (1, 2)`, `box 4 except star 4`, `star 2 and box 1`.
     fn shape(&mut self) -> Parsed<Shape> {
         let start = self.span();
         let is_star = match self.word() {
@@ -312,15 +312,22 @@ impl Parser<'_> {
         } else {
             vec![self.radius()?]
         };
-        let except = if self.eat_word("except") {
-            Some(Box::new(self.nested(Self::shape)?))
-        } else {
-            None
+        let join = match self.word() {
+            Some("except") => Some(Join::Except),
+            Some("and") => Some(Join::And),
+            _ => None,
+        };
+        let rest = match join {
+            Some(join) => {
+                self.advance();
+                Some((join, Box::new(self.nested(Self::shape)?)))
+            }
+            None => None,
         };
         Ok(Shape {
             is_star,
             radii,
-            except,
+            rest,
             span: self.since(start),
         })
     }

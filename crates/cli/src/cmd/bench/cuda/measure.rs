@@ -76,15 +76,28 @@ pub fn compile_all<C: Send>(
             mappings.iter().map(move |mapping| (n, job(mapping)))
         })
         .collect();
+    let mut done = on_threads(&jobs, |(_, job)| compile(*job)).into_iter();
+    let mut kernels: Vec<Vec<Kernel<C>>> = cases.iter().map(|_| Vec::new()).collect();
+    for (case, job) in &jobs {
+        let compiled = done.next().flatten();
+        kernels[*case].push(Kernel {
+            mapping: job.mapping.to_string(),
+            compiled: compiled.unwrap_or_else(|| Err("not compiled".to_string())),
+        });
+    }
+    kernels
+}
+
+/// Does every job, on all threads; none where one ended a thread.
+pub fn on_threads<J: Sync, R: Send>(jobs: &[J], work: impl Fn(&J) -> R + Sync) -> Vec<Option<R>> {
     let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<usize, Result<C, String>>> = Mutex::default();
-    let work = || {
-        loop {
+    let done: Mutex<BTreeMap<usize, R>> = Mutex::default();
+    let run = || {
+        while let Some((at, job)) = {
             let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some((_, job)) = jobs.get(at) else {
-                break;
-            };
-            let made = compile(*job);
+            jobs.get(at).map(|job| (at, job))
+        } {
+            let made = work(job);
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.insert(at, made);
         }
@@ -94,23 +107,15 @@ pub fn compile_all<C: Send>(
         let started: Vec<_> = (0..threads.min(jobs.len()))
             .filter_map(|_| {
                 let builder = std::thread::Builder::new().stack_size(STACK);
-                builder.spawn_scoped(scope, work).ok()
+                builder.spawn_scoped(scope, run).ok()
             })
             .collect();
         if started.is_empty() {
-            work();
+            run();
         }
     });
     let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut kernels: Vec<Vec<Kernel<C>>> = cases.iter().map(|_| Vec::new()).collect();
-    for (at, (case, job)) in jobs.iter().enumerate() {
-        let compiled = done.remove(&at);
-        kernels[*case].push(Kernel {
-            mapping: job.mapping.to_string(),
-            compiled: compiled.unwrap_or_else(|| Err("not compiled".to_string())),
-        });
-    }
-    kernels
+    (0..jobs.len()).map(|at| done.remove(&at)).collect()
 }
 
 pub fn load(root: &Path, program: &str) -> Result<systola::ir::system::Module, String> {
@@ -209,8 +214,11 @@ pub fn time<D: Driver>(
         }
     }
     let trial = data.trials.last().ok_or("nothing to run")?;
-    let slow = run(compiled, trial, &inputs, &mut outputs)? > 0.5;
-    let times = if slow { 3 } else { REPEATS };
+    let times = match run(compiled, trial, &inputs, &mut outputs)? {
+        seconds if seconds > 0.5 => 3,
+        seconds if seconds > 0.05 => 7,
+        _ => REPEATS,
+    };
     let mut samples = {
         let mut outputs = named(&mut outputs);
         let timed = compiled.time_on_device(&trial.sizes, &inputs, &mut outputs, times + 1);

@@ -6,10 +6,11 @@ use std::path::Path;
 use systola::device::device_source;
 use systola::interp::kernel::{Options, run_kernel_program};
 use systola::interp::{self, Data as Elements, Tensor};
+use systola::ir::system::Module;
 use systola::rt::HostArray;
 use systola::rt::cuda::{CudaCompileOptions, Resources, compile_only, nvrtc_version};
 use systola::rt::device::Variant;
-use systola_driver::{cuda_machine, emit_cuda, lower};
+use systola_driver::{Fix, cuda_machine, emit_cuda, lower};
 
 use super::arrays::{Array, Arrays, Values};
 use super::case::{Case, Data, Group, Trial};
@@ -95,15 +96,25 @@ fn interpret(
     trial: &Trial,
 ) -> Result<(), String> {
     let module = measure::load(root, case.program)?;
+    interpret_in(&module, mapping, &measure::fixed(case.fix), data, trial)
+}
+
+/// Runs what would be compiled for a GPU, and checks it.
+pub fn interpret_in(
+    module: &Module,
+    mapping: &str,
+    fix: &Fix,
+    data: &Data,
+    trial: &Trial,
+) -> Result<(), String> {
     let mapping = module.mappings.iter().find(|m| m.name == mapping);
     let by_name: BTreeMap<String, i128> = trial
         .sizes
         .iter()
         .map(|(name, value)| ((*name).to_string(), i128::from(*value)))
         .collect();
-    let fix = measure::fixed(case.fix);
     let mapping = mapping.ok_or("no such mapping")?;
-    let lowered = lower(&module, mapping, &by_name, &fix, &cuda_machine());
+    let lowered = lower(module, mapping, &by_name, fix, &cuda_machine());
     let program = lowered.map_err(|found| format!("{found:?}"))?.program;
     let sizes: Vec<i128> = program.params.iter().map(|p| by_name[&p.name]).collect();
     let inputs: interp::Arrays = data

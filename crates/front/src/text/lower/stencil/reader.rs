@@ -8,7 +8,7 @@ use systola_stencil::Shape;
 use super::Errors;
 use super::scope::Scope;
 use super::weights::{Weights, wrong_weights};
-use crate::text::ast::{self, Dim, Expr, ExprKind, ReduceOp, ReduceOpKind, Size};
+use crate::text::ast::{self, Dim, Expr, ExprKind, Join, ReduceOp, ReduceOpKind, Size};
 use crate::text::lower::shorten;
 use crate::text::suggest::suggest;
 
@@ -130,7 +130,7 @@ impl Reader<'_> {
                 });
             return None;
         }
-        let is_box = !shape.is_star && shape.except.is_none();
+        let is_box = !shape.is_star && shape.rest.is_none();
         let set = self.shape(shape)?;
         let offsets = set.offsets();
         let lengths: Vec<i128> = match is_box {
@@ -163,7 +163,7 @@ impl Reader<'_> {
         };
         // A box of a field stays a sum over its own iterators, whose order a mapping chooses.
         if is_box && is_field && offsets.len() > 1 {
-            return Some(self.window(op, set.radii(), &cell, &weighted, span));
+            return Some(self.window(op, &set.radii(), &cell, &weighted, span));
         }
         let axes = || self.scope.axes.iter();
         let terms: Vec<Expr> = (offsets.iter().enumerate())
@@ -270,8 +270,9 @@ impl Reader<'_> {
             );
             return None;
         }
-        Some(match &shape.except {
-            Some(without) => Shape::Except(Box::new(own), Box::new(self.shape(without)?)),
+        Some(match &shape.rest {
+            Some((Join::Except, without)) => own.except(self.shape(without)?),
+            Some((Join::And, more)) => own.and(self.shape(more)?),
             None => own,
         })
     }
