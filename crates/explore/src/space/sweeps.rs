@@ -14,8 +14,8 @@ const SWEEPS: [i128; 8] = [1, 2, 3, 4, 6, 8, 10, 12];
 const COLUMNS: [i128; 5] = [1, 2, 4, 6, 8];
 const ROWS: [i128; 6] = [16, 32, 64, 128, 256, 512];
 const MIDDLE_ROWS: [i128; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
-/// Warps with many registers that a GPU has at once.
-const PLACES: i128 = 8 * SMS as i128;
+/// Warps with many registers, and with fewer, that a multiprocessor has at once.
+const WARPS: [i128; 3] = [8, 12, 16];
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
@@ -93,11 +93,14 @@ pub fn sweeps(axes: &Axes, machine: &Machine) -> Vec<Sweep> {
                     continue;
                 }
                 let across = (axes.extent(own) + owned - 1) / owned;
-                let places = machine.threads.map(|_| PLACES / across);
                 for middle in middles(axes, *time, between, depth) {
                     let planes = middle.map_or(1, |m| axes.extent(m.axis) / m.owned());
-                    let places = places.map(|n| n / planes.max(1));
-                    for front in fronts(axes, *time, rows, depth, places) {
+                    let places = |warps: i128| warps * SMS as i128 / across / planes.max(1);
+                    let places: Vec<i128> = match machine.threads {
+                        Some(_) => WARPS.map(places).to_vec(),
+                        None => Vec::new(),
+                    };
+                    for front in fronts(axes, *time, rows, depth, &places) {
                         let mut sweep = Sweep {
                             time: *time,
                             lanes: own,
@@ -137,14 +140,14 @@ fn middles(axes: &Axes, time: usize, between: Option<usize>, depth: i128) -> Vec
     middles.into_iter().filter(fits).map(Some).collect()
 }
 
-/// Along the rows: all of them, or tiles; where blocks have so many `places` along them, also tiles that fill all places once or
+/// Along the rows: all of them, or tiles; where blocks may have so many `places` along them, also tiles that fill all places once or
 /// several times.
 fn fronts(
     axes: &Axes,
     time: usize,
     rows: Option<usize>,
     depth: i128,
-    places: Option<i128>,
+    places: &[i128],
 ) -> Vec<Option<Front>> {
     let Some(axis) = rows else {
         return vec![None];
@@ -162,11 +165,13 @@ fn fronts(
     let front = |tile| Some(Front { axis, lag, tile });
     let mut list = vec![front(None)];
     let mut sizes = ROWS.to_vec();
-    if let Some(places) = places.filter(|n| *n > 0) {
-        let filling = [places / 2, places, 2 * places, 3 * places];
+    for places in places {
+        let filling = [places / 2, *places, 2 * places, 3 * places];
         let filling = filling.into_iter().filter(|n| *n > 0);
         sizes.extend(filling.map(|n| (axes.extent(axis) + n - 1) / n));
     }
+    sizes.sort_unstable();
+    sizes.dedup();
     for size in sizes.into_iter().filter(|s| *s < axes.extent(axis)) {
         list.push(front(Some((size, overlap))));
     }

@@ -103,7 +103,8 @@ impl Precision {
         }
     }
 
-    /// Rounding in 1000 sweeps was seen to stay far below this, one sweep more or less to be far above.
+    /// In 1000 sweeps of five points rounding of f32 was seen to stay below 2e-7, one sweep more or less to make 3e-5. Of f64 it is
+    /// 10⁹ times less.
     fn tolerance_of_many(self) -> f64 {
         match self {
             Precision::F32 => 2e-6,
