@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use crate::cli::{Profile, build};
 use crate::root;
 
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
 pub fn run(count: usize) -> Result<(), String> {
-    let binary = build()?;
+    let binary = build(Profile::Debug)?;
     let mut seeds = Vec::new();
     collect(&root().join("gallery"), &mut seeds).map_err(|e| format!("gallery: {e}"))?;
     seeds.sort();
@@ -51,23 +52,6 @@ pub fn run(count: usize) -> Result<(), String> {
     } else {
         Err(format!("{} findings:\n{}", found.len(), found.join("\n")))
     }
-}
-
-/// The command line, built; its path.
-pub fn build() -> Result<PathBuf, String> {
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--package", "systola-cli"])
-        .current_dir(root())
-        .status()
-        .map_err(|e| e.to_string())?;
-    if !status.success() {
-        return Err("the command line does not build".into());
-    }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target
-        .join("debug")
-        .join(format!("systola{}", std::env::consts::EXE_SUFFIX)))
 }
 
 fn attempt(binary: &Path, texts: &[String], folder: &Path, n: usize) -> Result<(), String> {

@@ -1,8 +1,11 @@
 //! NVRTC for tests without a GPU, and what runs on a machine with one.
 
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
+use crate::cli::{Profile, build};
 use crate::python;
 
 /// Below the root of the repository.
@@ -11,8 +14,10 @@ const ENVIRONMENT: &str = "target/nvrtc-venv";
 /// The version of the toolkit whose machine code the drivers of our GPUs load.
 const PACKAGE: &str = "nvidia-cuda-nvrtc==13.0.88";
 
-/// Where results of machines with a GPU are kept.
-const LOG: &str = "bench/results/gpu-verify.log";
+/// Where what a machine with a GPU prints is kept.
+const LOG: &str = "bench/results/gpu.log";
+
+const SANITIZERS: [&str; 4] = ["memcheck", "racecheck", "initcheck", "synccheck"];
 
 /// The folder with NVRTC, which is installed where it is not there.
 pub fn nvrtc() -> Result<PathBuf, String> {
@@ -48,16 +53,100 @@ fn library_in(folder: &Path) -> Option<PathBuf> {
     folders.into_iter().find_map(|path| library_in(path))
 }
 
-/// Runs every mapping of the gallery on the GPU. The binary alone does the same, without cargo.
+/// Verifies the gallery, also below the sanitizers, and times everything; what is printed to standard output is kept. What fails holds nothing else up.
 pub fn run() -> Result<(), String> {
-    let status = Command::new(env!("CARGO"))
-        .current_dir(crate::root())
-        .args(["run", "--release", "-p", "systola-cli", "--"])
-        .args(["gpu", "verify", "gallery", "--log", LOG])
-        .status()
-        .map_err(|e| e.to_string())?;
-    if status.success() {
+    let binary = build(Profile::Release)?;
+    let path = crate::root().join(LOG);
+    let mut log = File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
+    let failed: Vec<String> = commands(&binary)
+        .iter()
+        .filter_map(|command| record(command, &mut log).err())
+        .collect();
+    if failed.is_empty() {
         return Ok(());
     }
-    Err(format!("verification ended with {status}; see {LOG}"))
+    Err(format!("{}; see {LOG}", failed.join("; ")))
+}
+
+/// Verification, the same at small sizes below each sanitizer, benchmarks.
+fn commands(systola: &Path) -> Vec<Vec<String>> {
+    let systola = systola.display().to_string();
+    let line = |words: &str| -> Vec<String> { words.split(' ').map(String::from).collect() };
+    let own = |words: &str| [vec![systola.clone()], line(words)].concat();
+    let mut all = vec![own("gpu verify gallery")];
+    for tool in SANITIZERS {
+        let sanitizer = line(&format!(
+            "compute-sanitizer --tool {tool} --error-exitcode 9"
+        ));
+        let small = own("gpu verify gallery --most-points 2000");
+        all.push([sanitizer, small].concat());
+    }
+    all.push(own("bench cuda --with-peers"));
+    all.push(own("bench stencils"));
+    all
+}
+
+/// Runs a command, and writes what it prints to the terminal and to a file.
+fn record(command: &[String], log: &mut impl Write) -> Result<(), String> {
+    let line = command.join(" ");
+    let cannot = |e: std::io::Error| format!("`{line}`: {e}");
+    let mut say = |text: &str| {
+        println!("{text}");
+        writeln!(log, "{text}").map_err(cannot)
+    };
+    say(&format!("$ {line}"))?;
+    let child = Command::new(&command[0])
+        .current_dir(crate::root())
+        .args(&command[1..])
+        .stdout(Stdio::piped())
+        .spawn();
+    let ended = child.and_then(|mut child| {
+        if let Some(output) = child.stdout.take() {
+            for text in BufReader::new(output).lines() {
+                say(&text?).map_err(std::io::Error::other)?;
+            }
+        }
+        child.wait()
+    });
+    let fault = match ended {
+        Ok(status) if status.success() => return Ok(()),
+        Ok(status) => format!("`{line}` ended with {status}"),
+        Err(error) => cannot(error),
+    };
+    say(&fault)?;
+    Err(fault)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_gallery_is_verified_below_every_sanitizer_and_everything_is_timed() {
+        let all: Vec<String> = (commands(Path::new("systola")).iter())
+            .map(|command| command.join(" "))
+            .collect();
+        assert_eq!(all[0], "systola gpu verify gallery");
+        for tool in SANITIZERS {
+            let below = format!("compute-sanitizer --tool {tool} ");
+            let is_it = |c: &&String| c.starts_with(&below) && c.contains("gpu verify gallery");
+            assert_eq!(all.iter().filter(is_it).count(), 1, "{tool}");
+        }
+        assert!(all.iter().any(|c| c.starts_with("systola bench cuda")));
+        assert!(all.iter().any(|c| c == "systola bench stencils"));
+    }
+
+    #[test]
+    fn what_a_command_prints_and_how_it_fails_is_kept() {
+        let command = |text: &str| ["sh", "-c", text].map(String::from).to_vec();
+        let mut log = Vec::new();
+        assert_eq!(record(&command("echo one; echo two"), &mut log), Ok(()));
+        let fault = record(&command("echo three; exit 3"), &mut log).unwrap_err();
+        assert!(fault.contains("3"), "{fault}");
+        let missing = record(&["no-such-program".to_string()], &mut log).unwrap_err();
+        let log = String::from_utf8(log).unwrap();
+        for text in ["one\ntwo\n", "three\n", &fault, &missing] {
+            assert!(log.contains(text), "{text} is not in {log}");
+        }
+    }
 }

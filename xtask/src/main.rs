@@ -7,6 +7,7 @@ mod apt;
 #[cfg(test)]
 mod arrows;
 mod bench_setup;
+mod cli;
 #[cfg(test)]
 mod docs;
 mod errors;
@@ -23,7 +24,7 @@ cargo xtask fuzz [N]       N damaged programs through the command line (default 
 cargo xtask bench-setup    installs what `systola bench cpu` compares with, below target/
 cargo xtask nvrtc          installs NVRTC below target/, for CUDA without a toolkit; prints what to set SYSTOLA_NVRTC to
 cargo xtask opencl         installs two implementations of OpenCL, one below target/; prints what to set OCL_ICD_VENDORS to
-cargo xtask gpu            every mapping of the gallery on the GPU of this machine; writes bench/results/gpu-verify.log
+cargo xtask gpu            on a machine with a GPU: the gallery verified, also below compute-sanitizer, and all benchmarks; writes bench/results/gpu.log
 cargo xtask deny           licences and advisories, where cargo-deny is installed
 ";
 
