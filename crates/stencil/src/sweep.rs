@@ -63,8 +63,8 @@ pub fn write(stencil: &Stencil, plan: &Plan) -> System {
                     index: here.clone(),
                     span: Span::NONE,
                 };
-                if let Some(held) = held_sum(&written, &border, &old, kernel) {
-                    written.body = held;
+                if takes_in(&written.body) {
+                    written.body = held_sum(&written, border, old, kernel);
                     system.vars.push(written);
                     continue;
                 }
@@ -104,37 +104,33 @@ pub fn write(stencil: &Stencil, plan: &Plan) -> System {
     system
 }
 
-/// A sum of which a held cell is the only summand at the border; of a least or greatest value, every one. None where the operator
-/// has nothing that changes nothing.
-fn held_sum(var: &Var, border: &Cond, old: &Expr, kernel: &System) -> Option<Expr> {
-    let Expr::Reduce {
-        op,
-        dims,
-        body,
-        span,
-    } = &var.body
-    else {
-        return None;
+/// Is it a sum that can take in what is held: has its operator something that changes nothing?
+fn takes_in(body: &Expr) -> bool {
+    let Expr::Reduce { op, .. } = body else {
+        return false;
     };
-    let held = match op {
-        Combine::Op(BinOp::Add) => {
-            let ty = var.ty.scalar()?;
-            let mut starts = dims.iter().map(|d| {
-                let (lo, _) = kernel.dim(*d).range.as_ref()?;
-                Some(Cond::cmp(Rel::Eq, Form::from(*d), lo.clone()))
-            });
-            let first = starts.try_fold(Cond::TRUE, |all, one| Some(all.and(one?)))?;
-            Expr::guard(first, old.clone(), zero(ty))
-        }
-        Combine::Op(BinOp::Min | BinOp::Max) => old.clone(),
-        Combine::Op(_) | Combine::Fn(_) => return None,
-    };
-    Some(Expr::Reduce {
-        op: *op,
-        dims: dims.clone(),
-        body: Box::new(Expr::guard(border.clone(), held, (**body).clone())),
-        span: *span,
-    })
+    matches!(op, Combine::Op(BinOp::Add | BinOp::Min | BinOp::Max))
+}
+
+/// A sum of which a held cell is the only summand at the border; of a least or greatest value, every one.
+fn held_sum(var: &Var, border: Cond, old: Expr, kernel: &System) -> Expr {
+    let mut sum = var.body.clone();
+    if let Expr::Reduce { op, dims, body, .. } = &mut sum {
+        let held = match op {
+            Combine::Op(BinOp::Add) => {
+                let is_first = |d: &DimId| {
+                    let start = kernel.dim(*d).range.as_ref().map(|(lo, _)| lo.clone());
+                    Cond::cmp(Rel::Eq, Form::from(*d), start.unwrap_or_default())
+                };
+                let first = dims.iter().map(is_first).fold(Cond::TRUE, Cond::and);
+                Expr::guard(first, old, zero(var.ty.scalar().unwrap_or(Scalar::F32)))
+            }
+            _ => old,
+        };
+        let inside = std::mem::replace(&mut **body, zero(Scalar::F32));
+        **body = Expr::guard(border, held, inside);
+    }
+    sum
 }
 
 fn zero(ty: Scalar) -> Expr {
@@ -161,7 +157,7 @@ fn ids(stencil: &Stencil, plan: &Plan, here: &[Form], sizes: &[Form]) -> Vec<Var
     vars.map(|(v, var)| {
         let is_split = stencil.borders[v] == Border::Held
             && matches!(var.body, Expr::Reduce { .. })
-            && held_sum(var, &Cond::TRUE, &zero(Scalar::I32), &stencil.kernel).is_none()
+            && !takes_in(&var.body)
             && stencil.field_of(VarId::from(v)).is_some()
             && held(here, sizes, &plan.margins[v]).is_some();
         next += 1 + usize::from(is_split);

@@ -68,7 +68,7 @@ pub struct Facts<'a> {
     known: Vec<Cond>,
     samples: Vec<Sample>,
     /// Are the samples large enough for what is frequent in them to be so in large problems?
-    telling: bool,
+    large: bool,
     answers: RefCell<HashMap<Form, bool>>,
 }
 
@@ -95,7 +95,7 @@ impl<'a> Facts<'a> {
             ranges: Vec::new(),
             known: Vec::new(),
             samples: samples(decide, machine),
-            telling: machine.threads.is_some(),
+            large: machine.threads.is_some(),
             answers: RefCell::default(),
         }
     }
@@ -412,18 +412,18 @@ impl<'a> Facts<'a> {
 
     /// Is the more frequent of two outcomes the one that matters?
     pub fn prefers_frequent(&self) -> bool {
-        self.telling
+        self.large
     }
 
     /// Are there enough samples to tell what is frequent?
-    pub fn tells(&self) -> bool {
+    pub fn has_enough_samples(&self) -> bool {
         self.samples.len() >= 8
     }
 
     /// Does a condition hold in more than a few of the samples? Without samples: can it hold at all?
     pub fn is_common(&self, cond: &Cond) -> bool {
         let count = self.frequency(cond);
-        count * 16 > self.samples.len() || (!self.tells() && !self.impossible(cond))
+        count * 16 > self.samples.len() || (!self.has_enough_samples() && !self.impossible(cond))
     }
 
     /// The end of its range at which a variable is wherever a condition holds, if it is at one of them.

@@ -132,7 +132,7 @@ pub fn interior(
         let worsts = outcomes.iter().filter_map(|f| worst(f, facts, inner));
         let mut worsts: Vec<Form> = worsts.collect();
         // Where all that was found leaves too few samples to tell, what it says of the same variables has to do.
-        let near = (!known.tells()).then(|| facts.with(about(&found, &gap)));
+        let near = (!known.has_enough_samples()).then(|| facts.with(about(&found, &gap)));
         let judge = near.as_ref().unwrap_or(&known);
         let often = |worst: &Form| judge.frequency(&Cond::cmp(Rel::Ge, worst.clone(), 0));
         if facts.prefers_frequent() || matches!(rel, Rel::Eq | Rel::Ne) {
