@@ -13,6 +13,7 @@ use systola::{CpuOptions, RunOptions, View, ViewMut, compile, load};
 
 const SIDE: usize = 200;
 
+type Field = Array2<f32>;
 type Picture = Array2<[u8; 3]>;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -56,11 +57,7 @@ fn wave(folder: &Path) -> Result<(), Box<dyn Error>> {
     let program = Stencil::new("wave", include_str!("../../../stencils/wave.ure"))?;
     let mut frames = Vec::new();
     for steps in [30, 110, 260] {
-        let mut u = Array2::<f32>::zeros((SIDE, SIDE));
-        let mut v = u.clone();
-        let inputs = [("u", View::from(&start)), ("v", View::from(&start))];
-        let mut outputs = [("u'", ViewMut::from(&mut u)), ("v'", ViewMut::from(&mut v))];
-        program.run(steps, &inputs, &mut outputs)?;
+        let (u, _) = program.run_two(steps, &start, &start)?;
         assert!(u.iter().all(|u| u.abs() < 1.0), "a wave does not grow");
         frames.push(u.mapv(|u| hills(4.0 * u)));
     }
@@ -108,11 +105,7 @@ fn gray_scott(folder: &Path) -> Result<(), Box<dyn Error>> {
     )?;
     let mut frames = Vec::new();
     for steps in [300, 2000, 6000] {
-        let mut a = Array2::<f32>::zeros((SIDE, SIDE));
-        let mut b = a.clone();
-        let inputs = [("u", View::from(&u)), ("v", View::from(&v))];
-        let mut outputs = [("u'", ViewMut::from(&mut a)), ("v'", ViewMut::from(&mut b))];
-        program.run(steps, &inputs, &mut outputs)?;
+        let (_, b) = program.run_two(steps, &u, &v)?;
         assert!(b.iter().any(|v| *v > 0.1), "no spot is left");
         frames.push(b.mapv(|v| glow(3.0 * v)));
     }
@@ -129,6 +122,15 @@ impl Stencil {
         println!("{name}");
         let module = load(text).map_err(|errors| errors[0].to_string())?;
         Ok(Stencil { module })
+    }
+
+    /// The same of two fields.
+    fn run_two(&self, steps: i64, u: &Field, v: &Field) -> Result<(Field, Field), Box<dyn Error>> {
+        let (mut a, mut b) = (Field::zeros(u.dim()), Field::zeros(v.dim()));
+        let inputs = [("u", View::from(u)), ("v", View::from(v))];
+        let mut outputs = [("u'", ViewMut::from(&mut a)), ("v'", ViewMut::from(&mut b))];
+        self.run(steps, &inputs, &mut outputs)?;
+        Ok((a, b))
     }
 
     fn run(

@@ -32,7 +32,7 @@ use self::conv::Precision;
 use self::limits::Limits;
 use self::measure::{Kernel, Measured, OnDevice};
 use self::peers::Peers;
-use super::tools::root;
+use super::tools::{no_gpu, root};
 use crate::runtime::fail_alone;
 use crate::source::{Failure, Outcome, Status};
 use crate::term;
@@ -91,7 +91,7 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(path) = &args.peers {
         peers.read(path).map_err(Failure::new)?;
     }
-    let gpu = Gpu::open(args.device).map_err(|e| fail_alone(&e))?;
+    let gpu = Gpu::open(args.device).map_err(|e| no_gpu(&e))?;
     let elements = if args.choice.small { 1 << 20 } else { 1 << 28 };
     let limits = Limits::measure(&gpu, elements).map_err(|e| fail_alone(&e))?;
     term::print(limits.describe(&gpu.info));

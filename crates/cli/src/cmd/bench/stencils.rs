@@ -24,7 +24,7 @@ use super::cuda::case::{Check, Data, Output, Sizes, Trial, Unit, Work};
 use super::cuda::conv::tolerance;
 use super::cuda::limits::Limits;
 use super::cuda::measure::{Kernel, Measured, OnDevice, measure, on_threads};
-use super::tools::root;
+use super::tools::{no_gpu, root};
 use crate::runtime::fail_alone;
 use crate::source::{Failure, Outcome, Status, read_text};
 use crate::term;
@@ -116,7 +116,7 @@ impl Precision {
 pub fn run(args: &Args) -> Outcome {
     let Target::Cuda = args.target;
     let root = root()?;
-    let gpu = Gpu::open(args.device).map_err(|e| fail_alone(&e))?;
+    let gpu = Gpu::open(args.device).map_err(|e| no_gpu(&e))?;
     let elements = if args.small { 1 << 20 } else { 1 << 28 };
     let limits = Limits::measure(&gpu, elements).map_err(|e| fail_alone(&e))?;
     term::print(limits.describe(&gpu.info));

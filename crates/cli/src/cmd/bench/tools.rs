@@ -6,6 +6,7 @@ use std::process::Command;
 
 use systola::rt::CompileOptions;
 
+use crate::runtime::fail_alone;
 use crate::source::Failure;
 use crate::term;
 
@@ -20,6 +21,12 @@ pub fn root() -> Result<PathBuf, Failure> {
         None => Err(Failure::new("there is no bench/limits.c here or above")
             .help("run it in a checkout of the repository")),
     }
+}
+
+/// There is no GPU, or it can not be used.
+pub fn no_gpu(error: &systola::rt::Error) -> Failure {
+    fail_alone(error)
+        .help("`systola bench cpu` times the processor; `systola devices` lists what there is")
 }
 
 /// A folder that goes away with its owner.
