@@ -90,10 +90,7 @@ impl Tuned {
         place: &Place,
         outcome: &Outcome,
     ) -> Record {
-        let timed = outcome.designs.iter().filter(|d| d.measured.is_some());
-        let kept = timed.enumerate();
-        let kept = kept.filter(|(n, design)| *n < REMEMBERED || design.given);
-        let designs = kept.filter_map(|(_, design)| {
+        let designs = outcome.designs.iter().filter_map(|design| {
             let choices = design.candidate.choices.iter();
             Some(Entry {
                 mapping: design.candidate.mapping.to_string(),
@@ -123,10 +120,16 @@ impl Tuned {
         }
     }
 
-    /// Remembers it. That it can not be is said, and no more.
+    /// Remembers the best of it. That it can not be is said, and no more.
     pub fn add(&self, record: &Record) {
+        let mut record = record.clone();
+        let mut nth = 0;
+        record.designs.retain(|design| {
+            nth += 1;
+            nth <= REMEMBERED || design.given
+        });
         if let Some(tuning) = &self.tuning
-            && let Err(error) = tuning.add(record)
+            && let Err(error) = tuning.add(&record)
         {
             note(&error.to_string());
         }

@@ -9,6 +9,7 @@ pub mod measure;
 pub mod model;
 pub mod problem;
 pub mod rank;
+pub mod reduced;
 pub mod report;
 pub mod search;
 pub mod session;

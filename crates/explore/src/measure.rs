@@ -72,7 +72,7 @@ pub trait Target: Sync {
 
 /// A run that takes so long is measured once.
 const SLOW: f64 = 0.3;
-/// A candidate is not run that is predicted to take so many times as long as the best takes. One that was given is, but not if that
+/// A candidate is not run that is predicted to take so many times as long as the best takes. One that is wanted is, but not if that
 /// takes so many seconds.
 const HOPELESS: f64 = 32.0;
 const PATIENCE: f64 = 1.0;
@@ -80,6 +80,8 @@ const PATIENCE: f64 = 1.0;
 /// Measures candidates of one problem on one target.
 pub(crate) struct Measurer<'s, 'a, T: Target> {
     pub(crate) target: &'s T,
+    /// Also what can not be the best is wanted.
+    pub(crate) all: bool,
     pub(crate) ranked: &'s [Ranked],
     pub(crate) workers: &'s Workers<T::Code>,
     pub(crate) verifier: Verifier<'s, 'a, T>,
@@ -177,10 +179,10 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
         best: Option<f64>,
     ) -> Result<Vec<f64>, Fault> {
         let predicted = self.ranked[rank].predicted_seconds();
-        let given = self.ranked[rank].given;
+        let wanted = self.all || self.ranked[rank].given;
         if let (Some(best), Some(predicted)) = (best, predicted)
             && predicted > HOPELESS * best
-            && (!given || predicted > PATIENCE)
+            && (!wanted || predicted > PATIENCE)
         {
             return Err(Fault::TooSlow);
         }

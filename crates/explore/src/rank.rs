@@ -43,6 +43,15 @@ pub struct Ranking {
     pub panicked: Vec<Candidate>,
 }
 
+impl Ranking {
+    /// By predicted time; those without a prediction keep their place behind the others.
+    pub fn sort(&mut self) {
+        let seconds = |r: &Ranked| r.predicted_seconds().unwrap_or(f64::INFINITY);
+        self.ranked
+            .sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    }
+}
+
 /// Lowers candidates on all threads, in their order, until the end of time; those that are given in any case.
 pub fn rank(
     problem: &Problem<'_>,
@@ -83,11 +92,7 @@ pub fn rank(
             Some(Err(Refusal::Panic)) => ranking.panicked.push(candidate),
         }
     }
-    // Those without a prediction keep their place behind the others.
-    let seconds = |r: &Ranked| r.predicted_seconds().unwrap_or(f64::INFINITY);
-    ranking
-        .ranked
-        .sort_by(|a, b| seconds(a).total_cmp(&seconds(b)));
+    ranking.sort();
     ranking
 }
 

@@ -11,6 +11,7 @@ use crate::measure::{Measurer, STACK, Target, Workers};
 use crate::model::Device;
 use crate::problem::Problem;
 use crate::rank::{Ranked, rank};
+use crate::reduced::Reduced;
 use crate::report::{Design, Ended, Outcome, mark_front};
 use crate::search::{Board, Fault, Progress, Survey, Trial, choose};
 use crate::space::Candidate;
@@ -30,37 +31,6 @@ pub struct Options<'a> {
     pub survey: Option<Reduced>,
     /// Set by somebody who wants it to end.
     pub stop: &'a AtomicBool,
-}
-
-/// A part of the space.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reduced {
-    /// At most so many candidates, evenly from the first to the last in the order of the model,
-    pub designs: usize,
-    /// of those whose longest kernel has at most so many instructions: what is short is soon compiled.
-    pub text: Option<f64>,
-}
-
-impl Reduced {
-    fn of(self, all: Vec<Ranked>) -> Vec<Ranked> {
-        let most = self.text.unwrap_or(f64::INFINITY);
-        let is_short = |r: &Ranked| r.predicted.as_ref().is_some_and(|p| p.code <= most);
-        let short: Vec<Ranked> = all.into_iter().filter(is_short).collect();
-        let (of, wanted) = (short.len(), self.designs.min(short.len()));
-        // Where the share of those that are wanted reaches the next whole number.
-        let is_wanted = |at: usize| (at + 1) * wanted / of > at * wanted / of;
-        let short = short.into_iter().enumerate();
-        short
-            .filter(|(at, _)| is_wanted(*at))
-            .map(|(_, r)| r)
-            .collect()
-    }
-}
-
-/// Instructions of the shortest text.
-fn shortest(all: &[Ranked]) -> f64 {
-    let texts = all.iter().filter_map(|r| r.predicted.as_ref());
-    texts.map(|p| p.code).fold(f64::INFINITY, f64::min)
 }
 
 /// What is said while it runs.
@@ -105,36 +75,30 @@ pub fn explore<T: Target>(
     let start = Instant::now();
     let total = candidates.len();
     tell(Event::Ranking { candidates: total });
-    let share = match options.survey {
-        Some(_) => RANKING_ALL,
-        None => RANKING,
+    let ends = |share| start + options.budget.mul_f64(share);
+    let (ranking, shortest) = match options.survey {
+        Some(reduced) => {
+            let end = ends(RANKING_ALL);
+            let part = reduced.rank(problem, params, candidates, model, end, options.stop);
+            (part.ranking, part.shortest)
+        }
+        None => {
+            let end = ends(RANKING);
+            let all = rank(problem, params, candidates, model, end, options.stop);
+            (all, f64::INFINITY)
+        }
     };
-    let ranking = rank(
-        problem,
-        params,
-        candidates,
-        model,
-        start + options.budget.mul_f64(share),
-        options.stop,
-    );
     if ranking.ranked.is_empty() && ranking.panicked.is_empty() {
+        if shortest.is_finite() {
+            return Err(Error::AllLong { shortest });
+        }
         if ranking.left > 0 {
             return Err(Error::BudgetTooSmall(start.elapsed().as_secs_f64()));
         }
         let why = ranking.refused.first().map(|(_, why)| why.clone());
         return Err(Error::NoDesign(total, why));
     }
-    let ranked = match options.survey {
-        Some(reduced) => {
-            let shortest = shortest(&ranking.ranked);
-            let some = reduced.of(ranking.ranked);
-            if some.is_empty() {
-                return Err(Error::AllLong { shortest });
-            }
-            some
-        }
-        None => ranking.ranked,
-    };
+    let ranked = ranking.ranked;
     tell(Event::Ranked {
         candidates: ranked.len(),
     });
@@ -158,6 +122,7 @@ pub fn explore<T: Target>(
         }
         let mut measurer = Measurer {
             target,
+            all: options.survey.is_some(),
             ranked: &ranked,
             workers: &workers,
             verifier,

@@ -2,12 +2,12 @@
 
 use std::convert::Infallible;
 
-use systola_ir::system::{Axis, Combine, Expr, Law, Output, System, Var, Write, visit};
-use systola_ir::{BinOp, Cond, DimId, Form, Literal, Rel, Scalar, Span, VarId};
+use systola_ir::system::{Axis, Expr, Law, Output, System, Var, Write, visit};
+use systola_ir::{Cond, DimId, Form, Literal, Rel, Scalar, Span, VarId};
 
 use crate::border::{any, at_end, at_start, read, read_array};
 use crate::reach::{Margin, Plan, distances, sides};
-use crate::{Border, Fresh, Stencil};
+use crate::{Border, Field, Fresh, Stencil};
 
 pub fn write(stencil: &Stencil, plan: &Plan) -> System {
     let kernel = &stencil.kernel;
@@ -63,23 +63,19 @@ pub fn write(stencil: &Stencil, plan: &Plan) -> System {
                     index: here.clone(),
                     span: Span::NONE,
                 };
-                if takes_in(&written.body) {
-                    written.body = held_sum(&written, border, old, kernel);
-                    system.vars.push(written);
-                    continue;
-                }
                 if is_sum {
                     // The sum is a variable of its own, whose order a mapping can choose.
                     let sum = VarId::from(system.vars.len());
-                    let mut part = Var {
-                        name: names.name(&format!("{}1", written.name)),
-                        ..written.clone()
-                    };
-                    for (n, margin) in plan.margins[v].iter().enumerate() {
-                        let none = Margin::default();
-                        part.on.extend(inside(&here[n], &sizes[n], *margin, none));
+                    let held = names.name(&format!("{}_held", written.name));
+                    let mut part = written.clone();
+                    if !sum_everywhere(stencil, &mut system, &part.body) {
+                        for (n, margin) in plan.margins[v].iter().enumerate() {
+                            let none = Margin::default();
+                            part.on.extend(inside(&here[n], &sizes[n], *margin, none));
+                        }
                     }
                     system.vars.push(part);
+                    written.name = held;
                     written.law = Law::Fixed;
                     written.body = here_of(sum, &here);
                 }
@@ -104,42 +100,32 @@ pub fn write(stencil: &Stencil, plan: &Plan) -> System {
     system
 }
 
-/// Is it a sum that can take in what is held: has its operator something that changes nothing?
-fn takes_in(body: &Expr) -> bool {
-    let Expr::Reduce { op, .. } = body else {
-        return false;
-    };
-    matches!(op, Combine::Op(BinOp::Add | BinOp::Min | BinOp::Max))
-}
-
-/// A sum of which a held cell is the only summand at the border; of a least or greatest value, every one.
-fn held_sum(var: &Var, border: Cond, old: Expr, kernel: &System) -> Expr {
-    let mut sum = var.body.clone();
-    if let Expr::Reduce { op, dims, body, .. } = &mut sum {
-        let held = match op {
-            Combine::Op(BinOp::Add) => {
-                let is_first = |d: &DimId| {
-                    let start = kernel.dim(*d).range.as_ref().map(|(lo, _)| lo.clone());
-                    Cond::cmp(Rel::Eq, Form::from(*d), start.unwrap_or_default())
-                };
-                let first = dims.iter().map(is_first).fold(Cond::TRUE, Cond::and);
-                Expr::guard(first, old, zero(var.ty.scalar().unwrap_or(Scalar::F32)))
-            }
-            _ => old,
-        };
-        let inside = std::mem::replace(&mut **body, zero(Scalar::F32));
-        **body = Expr::guard(border, held, inside);
+/// Where a sum reads inputs only, it can be made at the border too, of zeros for what lies outside, though nobody wants it there: then
+/// cells at the border are like all others, but for the choice of the result.
+fn sum_everywhere(stencil: &Stencil, system: &mut System, body: &Expr) -> bool {
+    let (mut inputs, mut of_inputs) = (Vec::new(), true);
+    visit::walk(body, &mut |expr| match expr {
+        Expr::Input { input, .. } => inputs.push(*input),
+        Expr::Var { .. } => of_inputs = false,
+        _ => {}
+    });
+    if of_inputs {
+        let is_read = |field: &&Field| inputs.contains(&field.input);
+        for field in stencil.fields.iter().filter(is_read) {
+            let input = &mut system.inputs[field.input.index()];
+            let zero = zero(input.ty);
+            input.outside.get_or_insert(zero);
+        }
     }
-    sum
+    of_inputs
 }
 
-fn zero(ty: Scalar) -> Expr {
-    let literal = if ty.is_float() {
-        Literal::Float(0.0)
-    } else {
-        Literal::Int(0)
-    };
-    Expr::Lit(ty, literal)
+fn zero(ty: Scalar) -> Literal {
+    match ty {
+        Scalar::Bool => Literal::Bool(false),
+        _ if ty.is_float() => Literal::Float(0.0),
+        _ => Literal::Int(0),
+    }
 }
 
 fn here_of(var: VarId, here: &[Form]) -> Expr {
@@ -150,14 +136,13 @@ fn here_of(var: VarId, here: &[Form]) -> Expr {
     }
 }
 
-/// Where each variable of the kernel comes to stand: a held sum that can not take in what is held has a variable more before it.
+/// Where each variable of the kernel comes to stand: before a held sum there is a variable more.
 fn ids(stencil: &Stencil, plan: &Plan, here: &[Form], sizes: &[Form]) -> Vec<VarId> {
     let mut next = 0;
     let vars = stencil.kernel.vars.iter().enumerate();
     vars.map(|(v, var)| {
         let is_split = stencil.borders[v] == Border::Held
             && matches!(var.body, Expr::Reduce { .. })
-            && !takes_in(&var.body)
             && stencil.field_of(VarId::from(v)).is_some()
             && held(here, sizes, &plan.margins[v]).is_some();
         next += 1 + usize::from(is_split);

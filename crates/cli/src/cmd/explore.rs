@@ -13,8 +13,9 @@ use systola_explore::agreement::Agreement;
 use systola_explore::measure::cpu::Processor;
 use systola_explore::measure::device::{Nvidia, OpenClDevice};
 use systola_explore::problem::{Problem, short_sums};
+use systola_explore::reduced::Reduced;
 use systola_explore::report::{Ended, Outcome as Explored};
-use systola_explore::session::{self, Event, Options, Reduced};
+use systola_explore::session::{self, Event, Options};
 use systola_explore::space::{Candidate, candidates};
 use systola_ir::codes::{explore as codes, run as run_codes};
 use systola_ir::mapping::Mapping;
@@ -84,7 +85,7 @@ pub struct Args {
     /// Of the inputs and of the candidates that are drawn
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Measure so many designs, evenly from the first to the last of the model, instead of searching, and tell how well it ranks them
+    /// Measure so many designs, strewn evenly over the space, instead of searching, and tell how well it ranks them
     #[arg(long, value_name = "N", conflicts_with_all = ["save", "list"])]
     survey: Option<NonZeroUsize>,
     /// Of a survey: only designs whose longest kernel has at most so many instructions, which are soon compiled

@@ -20,12 +20,14 @@ const SECTOR: f64 = 32.0;
 /// Of an instruction of Volta and later.
 const INSTRUCTION_BYTES: f64 = 16.0;
 /// How much of the latency of a load is left when it is used: compilers begin loads before.
-const AHEAD: f64 = 0.3;
+const AHEAD: f64 = 0.39;
+/// Cycles of a scheduler for an instruction: operands that lie in one bank of registers, and turns between warps, take some.
+const CYCLES: f64 = 1.17;
 /// Cycles that a warp waits for code in which nothing is at hand, for each that it issues in.
-const FETCH: f64 = 5.0;
+const FETCH: f64 = 1.0;
 /// Work of different kinds overlaps, but what takes nearly as long as the longest is felt: times are joined as lengths are, in this
 /// norm.
-const NORM: f64 = 8.0;
+const NORM: f64 = 3.3;
 /// Shared memory that every block loses to the system.
 const BLOCK_SHARED: f64 = 1024.0;
 
@@ -90,13 +92,6 @@ pub fn kernel(
         terms.push(Term::new(name, amount, unit, rate, number));
     };
     term(
-        "instructions",
-        instructions,
-        "warps",
-        gpu.issue.value * cycles,
-        &gpu.issue,
-    );
-    term(
         "multiply-adds",
         sums,
         "warps",
@@ -139,7 +134,9 @@ pub fn kernel(
     let cache = (gpu.l1_bytes.value - own * resident).max(16384.0);
     let mut footprint = Footprint::new(code, arguments(counted), SECTOR)?;
     let block = footprint.of_block(spread(cache / resident));
-    let l2 = block.bytes() * counted.blocks;
+    // A sector that accesses fill one after another goes out as often.
+    let in_parts = tally[Quantity::StoredSectors] * SECTOR - tally[Quantity::StoredBytes];
+    let l2 = block.bytes() * counted.blocks + in_parts.max(0.0);
     term(
         "second cache",
         l2,
@@ -157,7 +154,7 @@ pub fn kernel(
         &gpu.dram_bandwidth,
     );
 
-    // Each wave of blocks takes at least as long as one of its warps alone.
+    // How long a warp alone takes.
     let touched = tally[Quantity::GlobalSectors] * SECTOR;
     let part = |some: f64, all: f64| {
         if all > 0.0 {
@@ -198,12 +195,25 @@ pub fn kernel(
         mean += (chain(point)? - alone) * share;
     }
     let waves = (blocks / (gpu.sms.value * resident)).max(1.0);
+    // Code that is not at hand is waited for, the longer the fewer warps are there to go on meanwhile.
+    let executed = code.executed_text(middle(census, n)?)? * INSTRUCTION_BYTES;
+    let missing = (1.0 - gpu.instruction_bytes.value / executed.max(1.0)).max(0.0);
+    let fetched = 1.0 + FETCH * missing / (resident * warps);
+    let begun = gpu.issue.value * cycles;
+    let at_best = instructions / begun;
+    let alone = mean * waves * counted.launches / gpu.clock.value;
+    let used = used(resident * warps / gpu.issue.value, at_best, alone);
+    let slowed = CYCLES * fetched / used;
     term(
-        "latency of a warp",
-        mean * waves * counted.launches,
-        "cycles",
-        gpu.clock.value,
-        &gpu.dram_latency,
+        match () {
+            () if fetched > 1.0 / used && fetched > CYCLES => "code",
+            () if used < 1.0 / CYCLES => "latency of a warp",
+            () => "instructions",
+        },
+        instructions,
+        "warps",
+        begun / slowed,
+        &gpu.issue,
     );
     // Blocks begin one after another on the whole device.
     term(
@@ -213,19 +223,6 @@ pub fn kernel(
         gpu.dispatch.value,
         &gpu.dispatch,
     );
-    // Code that is not at hand is waited for, the longer the fewer warps are there to go on meanwhile.
-    let executed = code.executed_text(middle(census, n)?)? * INSTRUCTION_BYTES;
-    if executed > gpu.instruction_bytes.value {
-        let missing = 1.0 - gpu.instruction_bytes.value / executed;
-        let waits = FETCH * missing / (resident * warps);
-        term(
-            "code",
-            instructions * (1.0 + waits),
-            "warps",
-            gpu.issue.value * cycles,
-            &gpu.instruction_bytes,
-        );
-    }
 
     let (limit, _) = longest(&terms);
     let launches = Term::new(
@@ -248,6 +245,16 @@ pub fn kernel(
         occupancy,
         operations: tally[Quantity::Arithmetic] * f64::from(kernel.lanes),
     })
+}
+
+/// The part of its cycles that a scheduler finds an instruction to begin in: of so many warps, each has one at hand, or waits, and they
+/// do not wait for each other. `at_best` is how long they would take if there was always one, `alone` how long if each warp was alone.
+fn used(warps: f64, at_best: f64, alone: f64) -> f64 {
+    let ready = (at_best / warps / alone).min(1.0);
+    if warps < 1.0 {
+        return warps * ready;
+    }
+    1.0 - (1.0 - ready).powf(warps)
 }
 
 /// How long terms take that overlap.

@@ -75,8 +75,9 @@ quantities! {
     GlobalAccesses,
     /// Passes through the banks of the first cache of a GPU.
     GlobalWavefronts,
-    /// Bytes that are stored to global memory.
+    /// Bytes that are stored to global memory, and sectors that accesses store to, whole or in part.
     StoredBytes,
+    StoredSectors,
     /// Words of 4 bytes that lanes could have stored there, and those that they did.
     StoreLanes,
     StoredLanes,

@@ -39,6 +39,7 @@ pub fn work(access: &Access, lanes: Lanes, touches: &[Touch], seen: &mut Vec<u64
     match (access.memory, access.direction) {
         (Memory::Global(_), Direction::Store) => {
             tally[Quantity::StoredBytes] = (bytes * touches.len() as u64) as f64;
+            tally[Quantity::StoredSectors] = tally[Quantity::GlobalSectors];
             tally[Quantity::StoreLanes] = access.lanes as f64;
             tally[Quantity::StoredLanes] = touches.len() as f64;
         }

@@ -15,7 +15,8 @@ pub struct Passes {
 }
 
 /// One access of a warp: each active lane with its offset, in the order of the lanes, and so many bytes. Lanes take turns so that
-/// no turn moves more than the banks can; in a turn, different words of one bank need a pass each.
+/// no turn gives out more than the banks can; in a turn, different words of one bank need a pass each. Where lanes ask for the same in
+/// pairs, what a turn gives out serves twice as many.
 pub fn passes(
     lanes: impl Iterator<Item = (usize, u64)> + Clone,
     bytes: u64,
@@ -23,10 +24,12 @@ pub fn passes(
 ) -> Passes {
     let mut sum = Passes::default();
     let mut part = 0;
+    let pairs = bytes > BANK_BYTES && is_in_pairs(lanes.clone(), seen);
     while part < bytes {
         let width = (bytes - part).min(LANE_BYTES);
-        let lanes_at_once =
-            (BANKS * BANK_BYTES / width.next_power_of_two().max(BANK_BYTES)) as usize;
+        let words = width.next_power_of_two().max(BANK_BYTES) / BANK_BYTES;
+        let turns = if pairs { words.div_ceil(2) } else { words };
+        let lanes_at_once = (BANKS / turns) as usize;
         let mut turn = lanes.clone().peekable();
         while let Some((first, _)) = turn.peek().copied() {
             let end = (first / lanes_at_once + 1) * lanes_at_once;
@@ -48,6 +51,22 @@ pub fn passes(
         part += width;
     }
     sum
+}
+
+/// Whether each active lane n asks for the same as lane n ^ 1, or each for the same as lane n ^ 2.
+fn is_in_pairs(lanes: impl Iterator<Item = (usize, u64)> + Clone, seen: &mut Vec<u64>) -> bool {
+    const OFF: u64 = u64::MAX;
+    seen.clear();
+    for (lane, offset) in lanes.clone() {
+        seen.resize(lane, OFF);
+        seen.push(offset);
+    }
+    [1, 2].into_iter().any(|apart| {
+        lanes.clone().all(|(lane, offset)| {
+            let other = seen.get(lane ^ apart).copied().unwrap_or(OFF);
+            other == offset || other == OFF
+        })
+    })
 }
 
 #[cfg(test)]
@@ -74,10 +93,25 @@ mod tests {
         assert_eq!(shared(8, 8), (2, 0), "two turns");
         assert_eq!(shared(16, 16), (4, 0), "four turns");
         assert_eq!(shared(32, 16), (8, 4));
+        assert_eq!(shared(0, 8), (1, 0), "a broadcast, in one turn");
+        assert_eq!(shared(0, 16), (2, 0), "in two");
         assert_eq!(
             shared(32, 32),
             (16, 8),
             "two accesses of 16 bytes, each two-way"
         );
+    }
+
+    /// The lanes of a warp as a matrix: each asks for 16 bytes of its row.
+    #[test]
+    fn lanes_in_pairs_take_half_the_turns() {
+        let of = |offset: fn(u64) -> u64| {
+            let lanes = (0..32).map(|l| (l, 16 * offset(l as u64)));
+            passes(lanes, 16, &mut Vec::new()).wavefronts
+        };
+        assert_eq!(of(|l| l / 16), 2, "two rows");
+        assert_eq!(of(|l| l / 2 % 2 + 2 * (l / 4)), 2, "pairs next to each other");
+        assert_eq!(of(|l| l % 2 + 2 * (l / 4)), 2, "pairs two apart");
+        assert_eq!(of(|l| l % 16), 4, "pairs 16 apart");
     }
 }

@@ -16,7 +16,7 @@ use std::collections::HashMap;
 
 use systola_ir::form::{Cond, Form, Overflow};
 use systola_ir::kernel::visit::{Rewrite, rewrite, walk};
-use systola_ir::kernel::{Access, Buffer, BufferKind, Kernel, Memory, Op, Shape, Stmt};
+use systola_ir::kernel::{Access, Buffer, BufferKind, Kernel, Memory, Op, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::{DimId, Literal, Scalar, ValueId};
 
@@ -311,10 +311,10 @@ impl Widening<'_> {
 
     fn candidate(&self, stmt: &Stmt, rows: &Rows<'_>) -> Option<Candidate> {
         let (kind, accesses) = match stmt {
-            Stmt::Let(value, Op::Load { from, otherwise }) => {
-                // What is the same for all lanes comes from caches of its own.
-                let uniform = self.kernel.values[value.index()].shape == Shape::Uniform;
-                if uniform && matches!(from.memory, Memory::Global(_)) {
+            Stmt::Let(_, Op::Load { from, otherwise }) => {
+                // What is at one place for all lanes comes from caches of its own, also where not all of them ask for it.
+                let one_place = from.index.iter().all(|form| self.kernel.is_uniform(form));
+                if one_place && matches!(from.memory, Memory::Global(_)) {
                     return None;
                 }
                 (Kind::Load(*otherwise), vec![from])
