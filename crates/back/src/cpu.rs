@@ -21,6 +21,7 @@ mod memory;
 mod moves;
 mod place;
 mod prefetch;
+mod rows;
 mod small;
 mod stream;
 mod transfer;

@@ -218,8 +218,8 @@ fn lower_launch(
         partition: &partition,
         stored,
     };
-    let inner = match (kernels, &machine.threads, stored.flags) {
-        (Kernels::OfLaunches, Some(_), None) => inner_launches(plan, &program)?,
+    let inner = match (kernels, stored.flags) {
+        (Kernels::OfLaunches, None) => inner_launches(plan, &program)?,
         _ => Cond::TRUE,
     };
     let all = match &inner {
