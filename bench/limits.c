@@ -5,10 +5,10 @@
 // prints one JSON object. Every number is the best of many short measurements, so that what else runs on the
 // machine disturbs it little.
 //
-//     limits serve THREADS
+//     limits serve THREADS [MIB]
 //
 // answers each line that it reads with one measurement, again a JSON object: what the machine does now. It is meant
-// to be asked in turns with something else, and sleeps in between.
+// to be asked in turns with something else, and sleeps in between. It copies so many MiB, 64 if nothing is said.
 
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -151,6 +151,7 @@ struct crew {
   atomic_int arrived, turn;
   char *from, *to;
   copier copy;
+  size_t bytes;
   atomic_size_t copied;
 };
 
@@ -283,8 +284,8 @@ static void rates_now(struct worker *w) {
   fma_together(w, 0.5e-3);
   w->fma = fma_together(w, 3e-3);
   double seconds_per_byte = 0;
-  for (int n = 0; n < WARM_UP; n++) copy_once(w, COPIES[0]);
-  for (int n = 0; n < TIMES; n++) seconds_per_byte += 1 / copy_once(w, COPIES[0]);
+  for (int n = 0; n < WARM_UP; n++) copy_once(w, w->crew->bytes);
+  for (int n = 0; n < TIMES; n++) seconds_per_byte += 1 / copy_once(w, w->crew->bytes);
   w->copy = TIMES / seconds_per_byte;
 }
 
@@ -301,6 +302,7 @@ static void hire(struct crew *crew, int threads, size_t bytes) {
   memset(crew, 0, sizeof *crew);
   crew->threads = threads;
   crew->copy = by_memcpy;
+  crew->bytes = bytes;
   crew->workers = calloc(threads, sizeof *crew->workers);
   pthread_barrier_init(&crew->gate, NULL, threads);
   crew->from = memory(bytes, 1);
@@ -350,9 +352,9 @@ static double print_best(int threads) {
   return clock;
 }
 
-static void serve(int threads) {
+static void serve(int threads, size_t bytes) {
   struct crew crew;
-  hire(&crew, threads, COPIES[0]);
+  hire(&crew, threads, bytes);
   double best = 0;
   copier fastest = by_memcpy;
   for (int n = 0; n < 4 * N_COPIERS; n++) {
@@ -377,12 +379,13 @@ static void serve(int threads) {
 int main(int argc, char **argv) {
   int serving = argc > 1 && strcmp(argv[1], "serve") == 0;
   int threads = argc > 1 + serving ? atoi(argv[1 + serving]) : 1;
-  if (threads < 1 || threads > 1024) {
-    fprintf(stderr, "usage: limits [serve] THREADS\n");
+  int mib = argc > 3 ? atoi(argv[3]) : 64;
+  if (threads < 1 || threads > 1024 || mib < 1 || mib > 65536) {
+    fprintf(stderr, "usage: limits THREADS, limits serve THREADS [MIB]\n");
     return 1;
   }
   if (serving) {
-    serve(threads);
+    serve(threads, (size_t)mib * MIB);
     return 0;
   }
   printf("{\"one\": ");

@@ -1,4 +1,4 @@
-//! `cargo xtask bench-setup`: the libraries that `systola bench cpu` compares with, in a virtual environment.
+//! `cargo xtask bench-setup`: the libraries that `systola bench cpu` and `systola bench stencils --target cpu` compare with, in virtual environments.
 
 use std::path::Path;
 use std::process::Command;
@@ -22,29 +22,40 @@ const PACKAGES: [&str; 6] = [
 const MODULES: &str =
     "import numpy, scipy.ndimage, scipy.signal, cv2, rapidfuzz.process, parasail, halide";
 
+/// Devito holds NumPy and others to versions of its own.
+const DEVITO_ENVIRONMENT: &str = "target/devito-venv";
+const DEVITO: [&str; 1] = ["devito==4.8.20"];
+
 pub fn run() -> Result<(), String> {
-    let python = python::environment(ENVIRONMENT)?;
-    if ready(&python) {
-        println!("{ENVIRONMENT} has everything: {}", PACKAGES.join(", "));
-    } else {
-        println!("installing {}", PACKAGES.join(", "));
-        python::install(&python, &PACKAGES)?;
-        if !ready(&python) {
-            return Err(format!(
-                "the packages are installed, but not all can be imported; try\n  {} -c '{MODULES}'",
-                python.display()
-            ));
-        }
-    }
+    // Halide must be the right one.
+    let version = "import importlib.metadata as m; assert m.version('halide').startswith('21.')";
+    fill(ENVIRONMENT, &PACKAGES, &format!("{MODULES}\n{version}"))?;
+    fill(DEVITO_ENVIRONMENT, &DEVITO, "import devito")?;
     println!("now run: cargo run --release -p systola-cli -- bench cpu");
+    println!("     or: cargo run --release -p systola-cli -- bench stencils --target cpu");
     Ok(())
 }
 
-/// Can everything be imported, and is Halide the right one?
-fn ready(python: &Path) -> bool {
-    let version = "import importlib.metadata as m; assert m.version('halide').startswith('21.')";
-    let done = Command::new(python)
-        .args(["-c", &format!("{MODULES}\n{version}")])
-        .output();
+/// Installs packages where `program` does not run yet.
+fn fill(environment: &str, packages: &[&str], program: &str) -> Result<(), String> {
+    let python = python::environment(environment)?;
+    let list = packages.join(", ");
+    if runs(&python, program) {
+        println!("{environment} has everything: {list}");
+        return Ok(());
+    }
+    println!("installing {list}");
+    python::install(&python, packages)?;
+    if runs(&python, program) {
+        return Ok(());
+    }
+    Err(format!(
+        "the packages are installed, but not all can be imported; try\n  {} -c \"{program}\"",
+        python.display()
+    ))
+}
+
+fn runs(python: &Path, program: &str) -> bool {
+    let done = Command::new(python).args(["-c", program]).output();
     done.is_ok_and(|done| done.status.success())
 }

@@ -11,7 +11,7 @@
 
 struct array {
   int rank;
-  size_t shape[2];
+  size_t shape[3];
   void *data;
 };
 
@@ -40,7 +40,7 @@ static FILE *open_in(const char *dir, const char *name, const char *mode) {
   return file;
 }
 
-// Reads a .npy file of version 1, at most two axes, row by row, of this element type (such as "<f4").
+// Reads a .npy file of version 1, at most three axes, row by row, of this element type (such as "<f4").
 static struct array read_array(const char *dir, const char *name, const char *type) {
   FILE *file = open_in(dir, name, "rb");
   unsigned char head[10];
@@ -55,8 +55,8 @@ static struct array read_array(const char *dir, const char *name, const char *ty
   const char *at = strstr(text, "'shape':");
   at = at ? strchr(at, '(') : NULL;
   if (!at) fail("no shape", name);
-  struct array array = {0, {1, 1}, NULL};
-  for (at++; *at != ')' && array.rank < 2;) {
+  struct array array = {0, {1, 1, 1}, NULL};
+  for (at++; *at != ')' && array.rank < 3;) {
     char *end;
     size_t extent = strtoull(at, &end, 10);
     if (end == at) break;

@@ -13,7 +13,7 @@
 
 struct arrays {
   struct array in[3], out;
-  int open, extend;
+  int open, extend, steps;
 };
 
 // z(c) = sum over q of x(c + q) w(q)
@@ -60,6 +60,44 @@ static void matmul(void *argument) {
     for (long j = 0; j < columns; j++) c[i * columns + j] = 0;
     for (long k = 0; k < depth; k++)
       for (long j = 0; j < columns; j++) c[i * columns + j] += a[i * depth + k] * b[k * columns + j];
+  }
+}
+
+// Each cell becomes the weighted sum of itself and its neighbours, weights row by row; the border stays as it is.
+static void sweep(const struct array *shape, const float *restrict w, const float *restrict u, float *restrict v) {
+  long deep = shape->rank == 3, planes = deep ? shape->shape[0] : 1;
+  long rows = shape->shape[deep], columns = shape->shape[deep + 1], plane = rows * columns;
+#pragma omp parallel for collapse(2) schedule(static)
+  for (long z = 0; z < planes; z++)
+    for (long y = 0; y < rows; y++) {
+      long line = z * plane + y * columns;
+      const float *at = u + line;
+      float *to = v + line;
+      if (y == 0 || y == rows - 1 || (deep && (z == 0 || z == planes - 1))) {
+        memcpy(to, at, columns * sizeof(float));
+        continue;
+      }
+      to[0] = at[0];
+      if (deep)
+        for (long x = 1; x < columns - 1; x++)
+          to[x] = w[0] * at[x - plane] + w[1] * at[x - columns] + w[2] * at[x - 1] + w[3] * at[x] +
+                  w[4] * at[x + 1] + w[5] * at[x + columns] + w[6] * at[x + plane];
+      else
+        for (long x = 1; x < columns - 1; x++)
+          to[x] = w[0] * at[x - columns] + w[1] * at[x - 1] + w[2] * at[x] + w[3] * at[x + 1] +
+                  w[4] * at[x + columns];
+      to[columns - 1] = at[columns - 1];
+    }
+}
+
+// Many sweeps to and fro between two fields; the last ends in the one that is written out.
+static void stencil(void *argument) {
+  struct arrays *a = argument;
+  const float *from = a->in[0].data;
+  for (int left = a->steps; left > 0; left--) {
+    float *to = left % 2 ? a->out.data : a->in[2].data;
+    sweep(&a->in[0], a->in[1].data, from, to);
+    from = to;
   }
 }
 
@@ -127,8 +165,16 @@ static struct array zeros(int rank, size_t first, size_t second, size_t size) {
   return array;
 }
 
+// A field of the same shape whose pages are there.
+static struct array like(const struct array *a) {
+  struct array array = *a;
+  array.data = allocate(count(a) * sizeof(float));
+  memset(array.data, 0, count(a) * sizeof(float));
+  return array;
+}
+
 int main(int argc, char **argv) {
-  if (argc < 4) fail("usage: plain PROBLEM DIR THREADS [OPEN EXTEND]", argv[0]);
+  if (argc < 4) fail("usage: plain PROBLEM DIR THREADS [OPEN EXTEND | STEPS]", argv[0]);
   const char *problem = argv[1], *dir = argv[2], *type = "<f4";
   int threads = atoi(argv[3]);
 #ifdef _OPENMP
@@ -162,6 +208,11 @@ int main(int argc, char **argv) {
     a.out = zeros(1, a.in[0].shape[0], 1, 4);
     type = "<i4";
     run = smith_waterman;
+  } else if (!strcmp(problem, "stencil") && argc == 5) {
+    a.in[0] = read_array(dir, "u", type), a.in[1] = read_array(dir, "w", type);
+    a.steps = atoi(argv[4]);
+    a.in[2] = like(&a.in[0]), a.out = like(&a.in[0]);
+    run = stencil;
   } else {
     fail("no such problem", problem);
     return 1;

@@ -162,7 +162,7 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
 }
 
 /// One problem with some threads: ours in turns with the limits, the peers, and again ours in turns with the limits.
-fn row(
+pub(super) fn row(
     problem: &Problem,
     ours: &mut Ours<'_>,
     peers: Option<&mut Peers>,
@@ -177,7 +177,10 @@ fn row(
         Ok(seat) => seat,
         Err(why) => return Row::new(problem, threads, Err(why), None),
     };
-    let mut pace = limited.then(|| Pace::start(limits, threads)).transpose();
+    let mib = problem.family.copy_mib(scale);
+    let mut pace = limited
+        .then(|| Pace::start(limits, threads, mib))
+        .transpose();
     let mut time = |ours: &mut Ours<'_>| {
         let pace = pace.as_mut().map_err(|why| why.clone())?;
         ours.time(threads, scale, pace.as_mut())
@@ -190,13 +193,13 @@ fn row(
     });
     let rates = pace.ok().flatten().and_then(|pace| pace.median());
     let mut row = Row::new(problem, threads, seconds, rates);
-    row.mapping = ours.mapping();
+    row.mapping = ours.mapping().to_string();
     row.peers = measured.into_iter().map(|m| Peer::new(m, row.ms)).collect();
     row
 }
 
 /// The peers that no row of their family has.
-fn missing(rows: &[Row]) -> Option<String> {
+pub(super) fn missing(rows: &[Row]) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for family in Family::ALL {
         let its = || rows.iter().filter(|r| r.family == family);
@@ -217,7 +220,7 @@ fn missing(rows: &[Row]) -> Option<String> {
 }
 
 /// What the system calls its processor.
-fn processor() -> String {
+pub(super) fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let named = text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -227,7 +230,7 @@ fn processor() -> String {
 }
 
 /// How many programs wanted to run in the last minute.
-fn load_average() -> Option<f64> {
+pub(super) fn load_average() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
 }

@@ -1,5 +1,8 @@
 //! Kinds of problems, and what they are measured beside.
 
+use super::pace::COPY_MIB;
+use super::problem::Scale;
+
 /// Problems that have their peers in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -16,16 +19,24 @@ pub enum Family {
     SmithWaterman,
     /// The six designs of 1-D convolution, beside each other
     Designs,
+    /// A star of five points, by `bench stencils`
+    #[value(skip)]
+    Stencil2d,
+    /// A star of seven points, by `bench stencils`
+    #[value(skip)]
+    Stencil3d,
 }
 
 impl Family {
-    pub const ALL: [Family; 6] = [
+    pub const ALL: [Family; 8] = [
         Family::Conv1d,
         Family::Conv2d,
         Family::Matmul,
         Family::EditDistance,
         Family::SmithWaterman,
         Family::Designs,
+        Family::Stencil2d,
+        Family::Stencil3d,
     ];
 
     /// The libraries it is measured beside, in the order of the table.
@@ -36,6 +47,8 @@ impl Family {
             Family::EditDistance => &["C", "rapidfuzz"],
             Family::SmithWaterman => &["C", "parasail"],
             Family::Designs => &[],
+            Family::Stencil2d => &["C", "OpenCV", "SciPy", "Devito", "Halide"],
+            Family::Stencil3d => &["C", "SciPy", "Devito", "Halide"],
         }
     }
 
@@ -48,6 +61,20 @@ impl Family {
             Family::EditDistance => "edit_distance",
             Family::SmithWaterman => "smith_waterman",
             Family::Designs => "designs",
+            Family::Stencil2d | Family::Stencil3d => "stencil",
+        }
+    }
+
+    /// Where its programs are, below the root.
+    pub fn folder(self) -> &'static str {
+        match self {
+            Family::Conv1d
+            | Family::Conv2d
+            | Family::Matmul
+            | Family::EditDistance
+            | Family::SmithWaterman
+            | Family::Designs => "gallery",
+            Family::Stencil2d | Family::Stencil3d => "stencils",
         }
     }
 
@@ -60,13 +87,28 @@ impl Family {
             Family::EditDistance => "edit distance",
             Family::SmithWaterman => "Smith-Waterman",
             Family::Designs => "designs",
+            Family::Stencil2d => "2d5pt",
+            Family::Stencil3d => "3d7pt",
+        }
+    }
+
+    /// What is copied beside it, as much as its fields have.
+    pub fn copy_mib(self, scale: Scale) -> usize {
+        match (self, scale) {
+            (Family::Stencil2d | Family::Stencil3d, Scale::Full) => 256,
+            (_, Scale::Full | Scale::Small) => COPY_MIB,
         }
     }
 
     /// What its rate counts.
     pub fn unit(self) -> &'static str {
         match self {
-            Family::Conv1d | Family::Conv2d | Family::Matmul | Family::Designs => "GFLOP/s",
+            Family::Conv1d
+            | Family::Conv2d
+            | Family::Matmul
+            | Family::Designs
+            | Family::Stencil2d
+            | Family::Stencil3d => "GFLOP/s",
             Family::EditDistance | Family::SmithWaterman => "Gcell/s",
         }
     }
@@ -74,7 +116,12 @@ impl Family {
     /// Whether copying and multiplying bound its time: the others neither copy nor multiply much.
     pub fn has_limit(self) -> bool {
         match self {
-            Family::Conv1d | Family::Conv2d | Family::Matmul | Family::Designs => true,
+            Family::Conv1d
+            | Family::Conv2d
+            | Family::Matmul
+            | Family::Designs
+            | Family::Stencil2d
+            | Family::Stencil3d => true,
             Family::EditDistance | Family::SmithWaterman => false,
         }
     }

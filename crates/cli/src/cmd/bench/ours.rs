@@ -56,7 +56,7 @@ pub struct Ours<'a> {
 
 impl<'a> Ours<'a> {
     pub fn compile(root: &Path, problem: &'a Problem) -> Result<Ours<'a>, String> {
-        let path = root.join("gallery").join(problem.program);
+        let path = root.join(problem.family.folder()).join(problem.program);
         let text = read_text(&path).map_err(|_| format!("cannot read {}", path.display()))?;
         let first = |found: Vec<systola::ir::Diagnostic>| match found.first() {
             Some(diagnostic) => diagnostic.to_string(),
@@ -68,7 +68,7 @@ impl<'a> Ours<'a> {
             [] => Fix::Nothing,
             names => Fix::Names(names.iter().map(ToString::to_string).collect()),
         };
-        let compile = |mapping: &&str| {
+        let compile = |mapping: &String| {
             systola::compile(&module, mapping, &problem.sizes, &options).map_err(|e| e.to_string())
         };
         let compiled: Vec<Compiled> = (problem.mappings.iter())
@@ -127,8 +127,8 @@ impl<'a> Ours<'a> {
     }
 
     /// The mapping that runs.
-    pub fn mapping(&self) -> &'static str {
-        self.problem.mappings[self.chosen]
+    pub fn mapping(&self) -> &'a str {
+        &self.problem.mappings[self.chosen]
     }
 
     /// Seconds in the kernel, of warm runs; how many is the rule of bench/peers/cpu/measure.h. With a pace they come in
@@ -205,6 +205,7 @@ pub fn floats(array: &HostArray) -> Result<Vec<f64>, String> {
         Scalar::F32 => array
             .as_slice()
             .map(|v: &[f32]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::F64 => array.as_slice().map(<[f64]>::to_vec),
         Scalar::I16 => array
             .as_slice()
             .map(|v: &[i16]| v.iter().map(|x| f64::from(*x)).collect()),
@@ -219,8 +220,7 @@ pub fn floats(array: &HostArray) -> Result<Vec<f64>, String> {
         | Scalar::U32
         | Scalar::U64
         | Scalar::F16
-        | Scalar::BF16
-        | Scalar::F64 => None,
+        | Scalar::BF16 => None,
     };
     found.ok_or_else(|| format!("results of type {} are not compared", array.ty()))
 }

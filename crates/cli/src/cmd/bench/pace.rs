@@ -12,6 +12,9 @@ use systola::rt::timing::Timing;
 use super::limits::Rates;
 use super::tools::said_last;
 
+/// As much as a picture of 4096² has.
+pub const COPY_MIB: usize = 64;
+
 /// A program that sleeps until it is asked.
 #[derive(Debug)]
 pub struct Pace {
@@ -22,11 +25,12 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// `program` is `bench/limits.c`, compiled.
-    pub fn start(program: &Path, threads: usize) -> Result<Pace, String> {
+    /// `program` is `bench/limits.c`, compiled. It copies so many MiB at a time.
+    pub fn start(program: &Path, threads: usize, mib: usize) -> Result<Pace, String> {
         let mut child = Command::new(program)
             .arg("serve")
             .arg(threads.to_string())
+            .arg(mib.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -118,7 +122,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let program = limits::program(&root, &scratch).ok().unwrap();
         for threads in [1, 2] {
-            let mut pace = Pace::start(&program, threads).unwrap();
+            let mut pace = Pace::start(&program, threads, COPY_MIB).unwrap();
             assert!(pace.median().is_none());
             for _ in 0..3 {
                 pace.take().unwrap();
@@ -135,10 +139,10 @@ mod tests {
         let scratch = Scratch::new().ok().unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let program = limits::program(&root, &scratch).ok().unwrap();
-        let mut pace = Pace::start(&program, 0).unwrap();
+        let mut pace = Pace::start(&program, 0, COPY_MIB).unwrap();
         let why = pace.take().unwrap_err();
         assert!(why.contains("usage: limits"), "{why}");
-        let nothing = Pace::start(&scratch.path().join("nothing"), 1).unwrap_err();
+        let nothing = Pace::start(&scratch.path().join("nothing"), 1, COPY_MIB).unwrap_err();
         assert!(nothing.contains("does not run"), "{nothing}");
     }
 }

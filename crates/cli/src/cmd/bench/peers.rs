@@ -24,6 +24,8 @@ pub struct Peers {
     seconds: String,
     plain: Option<PathBuf>,
     python: Option<PathBuf>,
+    /// Of the environment that Devito has for itself.
+    devito: Option<PathBuf>,
     /// The driver and the library.
     parasail: Option<[PathBuf; 2]>,
     /// What went wrong, for the end of the table.
@@ -69,6 +71,10 @@ impl Peers {
         let python = environment.join("bin/python");
         if python.is_file() {
             peers.python = Some(python);
+        }
+        let devito = root.join("target/devito-venv/bin/python");
+        if devito.is_file() {
+            peers.devito = Some(devito);
         }
         if let Some(package) = package(&environment, "parasail") {
             let program = scratch.path().join("parasail");
@@ -118,8 +124,9 @@ impl Peers {
 
     fn commands(&self, problem: &Problem, dir: &Path, threads: usize) -> Vec<Command> {
         let count = threads.to_string();
-        let costs = match problem.family {
+        let more = match problem.family {
             Family::SmithWaterman => vec![GAP_OPEN.to_string(), GAP_EXTEND.to_string()],
+            Family::Stencil2d | Family::Stencil3d => vec![problem.steps().to_string()],
             Family::Conv1d
             | Family::Conv2d
             | Family::Matmul
@@ -133,28 +140,42 @@ impl Peers {
                 .arg(problem.family.file_name())
                 .arg(dir)
                 .arg(&count)
-                .args(&costs);
+                .args(&more);
             commands.push(command);
         }
-        match (problem.family, &self.parasail, &self.python) {
-            (Family::SmithWaterman, Some([program, library]), _) => {
-                let mut command = Command::new(program);
-                command.arg(library).arg(dir).arg(&count).args(&costs);
-                commands.push(command);
+        let script = |python: &PathBuf, name: &str| {
+            let mut command = Command::new(python);
+            command
+                .arg("-B")
+                .arg(self.scripts.join(name))
+                .arg(dir)
+                .arg(&count)
+                .args(&more);
+            for library in ["HL", "OMP", "OPENBLAS", "MKL"] {
+                command.env(format!("{library}_NUM_THREADS"), &count);
             }
-            (Family::SmithWaterman, None, _) | (_, _, None) => {}
-            (_, _, Some(python)) => {
-                let script = format!("{}.py", problem.family.file_name());
-                let mut command = Command::new(python);
-                command
-                    .arg("-B")
-                    .arg(self.scripts.join(script))
-                    .arg(dir)
-                    .arg(&count);
-                for library in ["HL", "OMP", "OPENBLAS", "MKL"] {
-                    command.env(format!("{library}_NUM_THREADS"), &count);
-                }
-                commands.push(command);
+            command
+        };
+        let own = format!("{}.py", problem.family.file_name());
+        match problem.family {
+            Family::SmithWaterman => {
+                commands.extend(self.parasail.iter().map(|[program, library]| {
+                    let mut command = Command::new(program);
+                    command.arg(library).arg(dir).arg(&count).args(&more);
+                    command
+                }));
+            }
+            Family::Stencil2d | Family::Stencil3d => {
+                commands.extend(self.python.iter().map(|python| script(python, &own)));
+                let devito = self.devito.iter();
+                commands.extend(devito.map(|python| script(python, "stencil_devito.py")));
+            }
+            Family::Conv1d
+            | Family::Conv2d
+            | Family::Matmul
+            | Family::EditDistance
+            | Family::Designs => {
+                commands.extend(self.python.iter().map(|python| script(python, &own)));
             }
         }
         commands

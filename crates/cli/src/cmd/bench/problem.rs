@@ -26,7 +26,7 @@ pub struct Input {
 }
 
 impl Input {
-    fn new(name: &'static str, shape: &[usize], values: Values) -> Input {
+    pub fn new(name: &'static str, shape: &[usize], values: Values) -> Input {
         Input {
             name,
             shape: shape.to_vec(),
@@ -63,10 +63,10 @@ impl Input {
 pub struct Problem {
     pub family: Family,
     pub name: String,
-    /// In the gallery.
+    /// In the folder of its family.
     pub program: &'static str,
     /// The fastest of these is shown.
-    pub mappings: Vec<&'static str>,
+    pub mappings: Vec<String>,
     pub sizes: Vec<(&'static str, i64)>,
     /// The sizes that become numbers in the kernel.
     pub fix: &'static [&'static str],
@@ -74,6 +74,14 @@ pub struct Problem {
     pub output: &'static str,
     pub expected: Expected,
     pub work: Work,
+}
+
+impl Problem {
+    /// Sweeps over a field.
+    pub fn steps(&self) -> i64 {
+        let steps = self.sizes.iter().find(|(name, _)| *name == "T");
+        steps.map_or(1, |(_, steps)| *steps)
+    }
 }
 
 /// What a problem asks for at least, however it is solved.
@@ -107,7 +115,7 @@ impl Scale {
         }
     }
 
-    fn pick(self, full: usize, small: usize) -> usize {
+    pub fn pick(self, full: usize, small: usize) -> usize {
         match self {
             Scale::Full => full,
             Scale::Small => small,
@@ -169,7 +177,7 @@ pub fn problems(family: Family, scale: Scale) -> Vec<(String, Make)> {
                 Box::new(move || Ok(smith_waterman(name.clone(), pairs, n))),
             ));
         }
-        Family::Designs => {}
+        Family::Designs | Family::Stencil2d | Family::Stencil3d => {}
     }
     list
 }
@@ -206,7 +214,7 @@ pub fn conv1d(name: String, n: usize, taps: usize, mapping: &'static str) -> Pro
         family: Family::Conv1d,
         name,
         program,
-        mappings: vec![mapping],
+        mappings: vec![mapping.to_string()],
         sizes,
         fix,
         output: "z",
@@ -238,9 +246,9 @@ fn conv2d(name: String, n: usize, k: usize) -> Problem {
         program: "conv2d/core.ure",
         // Code for more taps would not stay in the cache for instructions.
         mappings: if k <= 9 {
-            vec!["small", "tiles"]
+            vec!["small".to_string(), "tiles".to_string()]
         } else {
-            vec!["tiles"]
+            vec!["tiles".to_string()]
         },
         sizes: vec![
             ("R", n as i64),
@@ -273,7 +281,7 @@ fn matmul(name: String, n: usize) -> Problem {
         family: Family::Matmul,
         name,
         program: "linear-algebra/matmul_core.ure",
-        mappings: vec!["panel"],
+        mappings: vec!["panel".to_string()],
         sizes: vec![("N", n as i64), ("M", n as i64), ("K", n as i64)],
         fix: &[],
         output: "c",
@@ -317,7 +325,7 @@ fn edit_distance(name: String, pairs: Option<usize>, n: usize) -> Problem {
         family: Family::EditDistance,
         name,
         program,
-        mappings: vec![mapping],
+        mappings: vec![mapping.to_string()],
         sizes,
         fix: &[],
         inputs: vec![input("a", a), input("b", b)],
@@ -362,7 +370,7 @@ fn smith_waterman(name: String, pairs: usize, n: usize) -> Problem {
         family: Family::SmithWaterman,
         name,
         program: "string/smith_waterman_batch.ure",
-        mappings: vec!["lanes"],
+        mappings: vec!["lanes".to_string()],
         sizes: vec![
             ("P", pairs as i64),
             ("N", n as i64),

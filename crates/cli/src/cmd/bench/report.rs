@@ -44,12 +44,14 @@ pub struct Machine {
 pub struct Row {
     pub family: Family,
     pub problem: String,
-    /// In the gallery.
+    /// In the folder of its family.
     pub program: &'static str,
-    pub mapping: &'static str,
+    pub mapping: String,
     /// The sizes that were known when it was compiled.
     pub fixed: &'static [&'static str],
     pub threads: usize,
+    /// Sweeps over a field.
+    pub steps: i64,
     pub work: Work,
     pub ms: Option<f64>,
     /// Why there is no time.
@@ -104,9 +106,10 @@ impl Row {
             family: problem.family,
             problem: problem.name.clone(),
             program: problem.program,
-            mapping: problem.mappings[0],
+            mapping: problem.mappings[0].clone(),
             fixed: problem.fix,
             threads,
+            steps: problem.steps(),
             work: problem.work,
             ms: seconds.map(|s| s * 1e3),
             refused: ours.err(),
@@ -119,7 +122,7 @@ impl Row {
         }
     }
 
-    fn of_limit(&self) -> Option<f64> {
+    pub fn of_limit(&self) -> Option<f64> {
         Some(self.limit_ms? / self.ms?)
     }
 
@@ -128,7 +131,7 @@ impl Row {
     }
 
     /// The fastest of a library's functions that gave the right result; if there is none, the first.
-    fn peer(&self, name: &str) -> Option<&Peer> {
+    pub fn peer(&self, name: &str) -> Option<&Peer> {
         let its = || self.peers.iter().filter(|p| p.peer == name);
         its()
             .filter(|p| p.fault.is_none())
@@ -147,6 +150,13 @@ impl Report {
         let mut text = self.machine_text();
         text.push_str(&self.table());
         text.push_str(&self.designs_table());
+        text.push_str(&self.notes_text());
+        text
+    }
+
+    /// What was refused, wrong or disturbed.
+    pub fn notes_text(&self) -> String {
+        let mut text = String::new();
         let refused = self.rows.iter().filter_map(|row| {
             let why = row.refused.as_ref()?;
             Some(format!("{}, {}: {why}", row.family.title(), row.problem))
@@ -196,7 +206,7 @@ impl Report {
         text
     }
 
-    fn machine_text(&self) -> String {
+    pub fn machine_text(&self) -> String {
         let Limits {
             clock_hz,
             lanes,
@@ -322,34 +332,40 @@ fn cells(row: &Row, peers: &[&str]) -> Vec<String> {
         or_dash(row.rate.map(|rate| format!("{rate:.1}"))),
     ];
     for name in peers {
-        cells.push(or_dash(row.peer(name).map(|peer| {
-            match (&peer.fault, peer.ratio) {
-                (Some(_), _) => Paint::Red.out("wrong"),
-                (None, None) => milliseconds(peer.ms),
-                (None, Some(ratio)) => {
-                    let paint = if ratio >= 1.0 {
-                        Paint::Green
-                    } else {
-                        Paint::Red
-                    };
-                    format!(
-                        "{} {}",
-                        paint.out(format!("{ratio:.2}×")),
-                        milliseconds(peer.ms)
-                    )
-                }
-            }
-        })));
+        cells.push(beside(row, name));
     }
     cells
 }
 
-fn percent(part: f64) -> String {
+/// How many times longer than ours a peer takes, and how long.
+pub fn beside(row: &Row, peer: &str) -> String {
+    let Some(peer) = row.peer(peer) else {
+        return "-".to_string();
+    };
+    match (&peer.fault, peer.ratio) {
+        (Some(_), _) => Paint::Red.out("wrong"),
+        (None, None) => milliseconds(peer.ms),
+        (None, Some(ratio)) => {
+            let paint = if ratio >= 1.0 {
+                Paint::Green
+            } else {
+                Paint::Red
+            };
+            format!(
+                "{} {}",
+                paint.out(format!("{ratio:.2}×")),
+                milliseconds(peer.ms)
+            )
+        }
+    }
+}
+
+pub fn percent(part: f64) -> String {
     format!("{:.0} %", part * 100.0)
 }
 
 /// Three digits that count.
-fn milliseconds(ms: f64) -> String {
+pub fn milliseconds(ms: f64) -> String {
     match ms {
         ms if ms >= 100.0 => format!("{ms:.0}"),
         ms if ms >= 10.0 => format!("{ms:.1}"),
@@ -395,9 +411,10 @@ mod tests {
                 family: Family::Conv2d,
                 problem: "8², 3 × 3".into(),
                 program: "conv2d/core.ure",
-                mapping: "rows",
+                mapping: "rows".into(),
                 fixed: &["H", "Q"],
                 threads: 1,
+                steps: 1,
                 work: Work {
                     operations: 3e8,
                     bytes: 1e8,

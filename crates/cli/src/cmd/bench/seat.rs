@@ -7,7 +7,7 @@
 use std::path::Path;
 
 use super::limits::Rates;
-use super::pace::Pace;
+use super::pace::{COPY_MIB, Pace};
 use super::problem::Work;
 
 /// Processors that are tried, at most.
@@ -41,7 +41,7 @@ impl Seat {
         let mut found = Vec::new();
         for cpu in (0..CpuSet::MAX_CPU).filter(|cpu| before.is_set(*cpu)) {
             if found.len() < MOST && only(cpu).is_ok() {
-                found.push((cpu, Pace::start(program, 1)?));
+                found.push((cpu, Pace::start(program, 1, COPY_MIB)?));
             }
         }
         for _ in 0..ROUNDS {

@@ -1,9 +1,11 @@
-//! `systola bench stencils`: the stencils of the literature, one sweep and many, beside the limits of a GPU and beside what others reach.
+//! `systola bench stencils`: the stencils of the literature, one sweep and many, beside the limits of a GPU and beside what others reach; two of them on a
+//! processor (`cpu.rs`).
 //!
 //! Programs and mappings are those of `stencils/`, with random weights that are given at run time. Every cell is compared: after one sweep with sums in
 //! f64 on the host, after many with as many single sweeps in f64 on the device, by a kernel that was compared before.
 
 mod catalogue;
+mod cpu;
 mod field;
 mod table;
 
@@ -34,9 +36,17 @@ Examples:
   systola bench stencils                              all of them, in a few minutes
   systola bench stencils --only 2d5pt --only 3d7pt    some
   systola bench stencils --type f64 --all-mappings    in double precision, a line for every mapping
+  cargo xtask bench-setup                             once: installs what the processor is compared with
+  systola bench stencils --target cpu                 2d5pt and 3d7pt on the processor, in a quarter of an hour
+  systola bench stencils --target cpu --no-peers      only us and the limits of the machine
 
-Rates are 10⁹ cells a second: for many sweeps, cells times sweeps. Times are medians of warm runs between two
-events on the device. What others reach was measured on an H200, whatever the GPU here is.";
+Rates are 10⁹ cells a second: for many sweeps, cells times sweeps. On a GPU times are medians of warm runs between
+two events on the device; what others reach was measured on an H200, whatever the GPU here is.
+
+On the processor plain C, OpenCV, SciPy, Devito and Halide run beside us, on the same fields and weights, and every
+result is compared: with sums in f64 after one sweep, and with as many single sweeps in f64 after many. \"× copy\" is how
+many times as fast the sweeps are as copies of the field, as many as there are sweeps, at the rate that was measured in
+turns with ours; \"at best\" takes the best rate of all. SciPy has no threads, and its many sweeps are so many times its one.";
 
 /// Time the stencils of the literature, one sweep and many
 #[derive(Debug, clap::Args)]
@@ -51,9 +61,9 @@ pub struct Args {
     /// Only with these elements
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     precisions: Vec<Precision>,
-    /// Sweeps, where there are many
-    #[arg(long, value_name = "T", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
-    steps: u32,
+    /// Sweeps, where there are many [default: 1000 on a GPU, 100 on the processor]
+    #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..))]
+    steps: Option<u32>,
     /// A line for every mapping that was tried
     #[arg(long)]
     all_mappings: bool,
@@ -63,13 +73,24 @@ pub struct Args {
     /// Which GPU, by its number in `systola devices`
     #[arg(long, value_name = "N", default_value_t = 0)]
     device: usize,
+    /// Do not run the peers, on the processor
+    #[arg(long)]
+    no_peers: bool,
+    /// How many threads of the processor "all" are [default: as many as the machine runs at once]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    threads: Option<u16>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Target {
     /// NVIDIA GPUs
     Cuda,
+    /// This processor
+    Cpu,
 }
+
+/// How the names of mappings for processors end.
+const ON_CPU: &str = "_cpu";
 
 fn names() -> clap::builder::PossibleValuesParser {
     STENCILS.iter().map(|s| s.name).collect::<Vec<_>>().into()
@@ -114,7 +135,13 @@ impl Precision {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let Target::Cuda = args.target;
+    match args.target {
+        Target::Cuda => on_gpu(args),
+        Target::Cpu => cpu::run(args),
+    }
+}
+
+fn on_gpu(args: &Args) -> Outcome {
     let root = root()?;
     let gpu = Gpu::open(args.device).map_err(|e| no_gpu(&e))?;
     let elements = if args.small { 1 << 20 } else { 1 << 28 };
@@ -151,7 +178,7 @@ pub fn run(args: &Args) -> Outcome {
         here: OnDevice::new(),
     };
     let mut status = Status::Done;
-    term::print(table::header(args.steps));
+    term::print(table::header(args.steps()));
     for stencil in STENCILS.iter().filter(is_chosen) {
         let (its, rest) = done
             .into_iter()
@@ -166,12 +193,20 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 impl Args {
+    fn steps(&self) -> u32 {
+        self.steps.unwrap_or(match self.target {
+            Target::Cuda => 1000,
+            Target::Cpu => 100,
+        })
+    }
+
     fn wants(&self, precision: Precision) -> bool {
         self.precisions.is_empty() || self.precisions.contains(&precision)
     }
 
     fn shape(&self, stencil: &Stencil) -> [usize; 3] {
         match (stencil.rank, self.small) {
+            (3, false) if self.target == Target::Cpu => [384; 3],
             (3, false) => [512; 3],
             (3, true) => [40, 50, 70],
             (_, false) => [1, 8192, 8192],
@@ -199,25 +234,17 @@ struct Job {
     mapping: String,
 }
 
-/// The mappings of a stencil. Those whose names end with 64 are for double precision.
+/// The mappings of a stencil for GPUs. Those whose names end with 64 are for double precision.
 fn of(
     root: &Path,
     stencil: &'static Stencil,
     precision: Precision,
     many: bool,
 ) -> Result<Vec<Job>, Failure> {
-    let path = root.join("stencils").join(format!("{}.ure", stencil.name));
-    let mut text = read_text(&path)?;
-    if precision == Precision::F64 {
-        text = text.replace(": f32", ": f64");
-    }
-    let module = systola::load(&text).map_err(|found| {
-        let first = found.first().map(ToString::to_string);
-        Failure::new(format!("{}: {}", path.display(), first.unwrap_or_default()))
-    })?;
-    let module = Arc::new(module);
+    let module = Arc::new(load(root, stencil, precision)?);
     let system = if many { "many" } else { "once" };
-    let fits = |name: &str| name.ends_with("64") == (precision == Precision::F64);
+    let is_double = precision == Precision::F64;
+    let fits = |name: &str| !name.ends_with(ON_CPU) && name.ends_with("64") == is_double;
     let all = module.mappings.iter();
     let names = all.filter(|m| m.system == system && fits(&m.name));
     Ok(names
@@ -231,11 +258,24 @@ fn of(
         .collect())
 }
 
+/// The program of a stencil, with fields of this type.
+fn load(root: &Path, stencil: &Stencil, precision: Precision) -> Result<Module, Failure> {
+    let path = root.join("stencils").join(format!("{}.ure", stencil.name));
+    let mut text = read_text(&path)?;
+    if precision == Precision::F64 {
+        text = text.replace(": f32", ": f64");
+    }
+    systola::load(&text).map_err(|found| {
+        let first = found.first().map(ToString::to_string);
+        Failure::new(format!("{}: {}", path.display(), first.unwrap_or_default()))
+    })
+}
+
 impl Job {
     fn compile(&self, args: &Args) -> Result<CudaCompiled, String> {
         let mut options = CudaOptions::from_env().map_err(|e| e.to_string())?;
         options.device = args.device;
-        let steps = self.many.then_some(args.steps);
+        let steps = self.many.then_some(args.steps());
         let sizes = sizes(args.shape(self.stencil), self.stencil.rank, steps);
         compile_cuda(&self.module, &self.mapping, &sizes, &options).map_err(|e| e.to_string())
     }
@@ -316,7 +356,7 @@ impl Bench<'_> {
     /// What one sweep and many ask for.
     fn work(&self, field: &Field, row: &Row) -> [Sweeps; 2] {
         let bytes = row.precision.bytes();
-        [1, self.args.steps].map(|sweeps| {
+        [1, self.args.steps()].map(|sweeps| {
             let cells = field.cells() as f64 * f64::from(sweeps);
             let taps = row.stencil.offsets().len() as f64;
             Sweeps {
@@ -339,7 +379,7 @@ impl Bench<'_> {
         inputs: &[Arc<Array>; 2],
         expected: Result<Arc<Vec<f64>>, String>,
     ) -> Result<Data, String> {
-        let steps = many.then_some(self.args.steps);
+        let steps = many.then_some(self.args.steps());
         Ok(data(field, precision, steps, inputs, expected?))
     }
 
@@ -358,7 +398,7 @@ impl Bench<'_> {
         let next = DeviceArray::new(&self.gpu, Scalar::F64, &start.shape);
         let mut next = next.map_err(|e| e.to_string())?;
         let sizes = sizes(field.shape, start.shape.len(), None);
-        for _ in 0..self.args.steps {
+        for _ in 0..self.args.steps() {
             let inputs = [("u", &now), ("w", &weights)];
             once.run_on_device(&sizes, &inputs, &mut [("u'", &mut next)])
                 .map_err(|e| e.to_string())?;

@@ -1,0 +1,69 @@
+//! Small fields, which are checked like large ones.
+
+use std::path::Path;
+
+use clap::Parser;
+
+use super::*;
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(flatten)]
+    args: Args,
+}
+
+fn args(words: &[&str]) -> Args {
+    let words = ["bench", "--target", "cpu", "--small"]
+        .into_iter()
+        .chain(words.iter().copied());
+    Line::parse_from(words).args
+}
+
+fn small(words: &[&str]) -> Report {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    match measure(&args(words), &root) {
+        Ok(report) => report,
+        Err(Failure::Mistake { message, .. }) => panic!("{message}"),
+        Err(Failure::Reported(status)) => panic!("{status:?}"),
+    }
+}
+
+/// Every mapping for processors gives what single sweeps in f64 do.
+#[test]
+fn small_fields_are_swept() {
+    let report = small(&["--threads", "2", "--no-peers", "--steps", "21"]);
+    assert_eq!(report.rows.len(), 8);
+    for row in &report.rows {
+        assert_eq!(row.refused, None, "{}", row.problem);
+        assert!(row.ms > Some(0.0), "{}", row.problem);
+    }
+    let text = table::text(&report);
+    for start in ["100 × 150, 1 sweep ", "40 × 50 × 70, 21 sweeps "] {
+        let rows = text.lines().filter(|l| l.starts_with(start)).count();
+        assert_eq!(rows, 2, "{text}");
+    }
+    assert!(text.contains("× copy"), "{text}");
+}
+
+/// Plain C sweeps as we do, and so does what is installed.
+#[test]
+fn peers_are_right() {
+    let report = small(&["--threads", "1", "--steps", "5"]);
+    assert_eq!(report.rows.len(), 4);
+    for row in &report.rows {
+        let c = row.peers.iter().find(|p| p.peer == "C");
+        assert!(c.is_some(), "{}: {:?}", row.problem, report.notes);
+        for peer in &row.peers {
+            assert_eq!(peer.fault, None, "{} {}", row.problem, peer.how);
+        }
+    }
+}
+
+#[test]
+fn what_processors_have_no_mapping_for_is_told() {
+    for words in [["--only", "2d9pt"], ["--type", "f64"]] {
+        let refused = chosen(&args(&words));
+        assert!(matches!(refused, Err(Failure::Mistake { .. })));
+    }
+    assert_eq!(chosen(&args(&["--only", "3d7pt"])).ok().unwrap().len(), 1);
+}
