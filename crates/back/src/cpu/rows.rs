@@ -3,8 +3,8 @@
 //! A loop that walks down the rows of an array reads another page in every turn. The hardware sees no sequence in that: it looks for
 //! neighbouring lines and stops at the end of a page. So a turn asks for the lines that a later one reads.
 //!
-//! It is done where a turn does much for every line, since elsewhere there is nothing that the wait could be hidden behind, and where the
-//! array is too large to be in the cache.
+//! It is done in innermost loops, where a turn does much for every line, since elsewhere there is nothing that the wait could be hidden behind,
+//! and where the array is too large to be in the cache.
 
 use systola_ir::form::Form;
 use systola_ir::kernel::{Access, Kernel, Stmt};
@@ -35,6 +35,7 @@ fn look(kernel: &Kernel, stmts: &[Stmt], lines: &mut Vec<Line>) {
         if let Stmt::For {
             var, step, body, ..
         } = stmt
+            && !has_loop(body)
         {
             let mut loads = Vec::new();
             let work = turn(kernel, body, *var, &mut loads);
@@ -61,8 +62,13 @@ fn look(kernel: &Kernel, stmts: &[Stmt], lines: &mut Vec<Line>) {
     }
 }
 
-/// The operations of one turn, of which loops inside are no part; and the loads whose rows move with it. Of two branches the first is
-/// that of most turns.
+fn has_loop(stmts: &[Stmt]) -> bool {
+    stmts
+        .iter()
+        .any(|stmt| matches!(stmt, Stmt::For { .. }) || stmt.bodies().into_iter().any(has_loop))
+}
+
+/// The operations of one turn, and the loads whose rows move with it. Of two branches the first is that of most turns.
 fn turn<'s>(kernel: &Kernel, stmts: &'s [Stmt], var: DimId, loads: &mut Vec<&'s Access>) -> usize {
     let mut work = 0;
     for stmt in stmts {

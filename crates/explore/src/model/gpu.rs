@@ -203,16 +203,18 @@ pub fn kernel(
     let at_best = instructions / begun;
     let alone = mean * waves * counted.launches / gpu.clock.value;
     let used = used(resident * warps / gpu.issue.value, at_best, alone);
-    let slowed = CYCLES * fetched / used;
+    let why = if fetched > CYCLES.max(1.0 / used) {
+        "code"
+    } else if used < 1.0 / CYCLES {
+        "latency of a warp"
+    } else {
+        "instructions"
+    };
     term(
-        match () {
-            () if fetched > 1.0 / used && fetched > CYCLES => "code",
-            () if used < 1.0 / CYCLES => "latency of a warp",
-            () => "instructions",
-        },
+        why,
         instructions,
         "warps",
-        begun / slowed,
+        begun * used / (CYCLES * fetched),
         &gpu.issue,
     );
     // Blocks begin one after another on the whole device.
