@@ -11,6 +11,7 @@
 //! that no other thread uses at the same time ([`Entry::scratch_bytes`], aligned to 64 bytes), and a range of
 //! blocks. Blocks are numbered through, the last coordinate fastest.
 
+mod ahead;
 mod edge;
 mod function;
 mod lanes;
@@ -21,7 +22,6 @@ mod memory;
 mod moves;
 mod place;
 mod prefetch;
-mod rows;
 mod small;
 mod stream;
 mod transfer;

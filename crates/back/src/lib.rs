@@ -20,6 +20,7 @@ pub mod isa;
 pub mod names;
 pub mod opencl;
 pub mod prelude;
+mod rows;
 pub mod scalar;
 pub mod simt;
 mod specialise;

@@ -15,7 +15,7 @@ use systola_ir::form::{Atom, Form, Poly};
 use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Program, Stmt, VarKind};
 use systola_ir::{BufferId, DimId};
 
-use super::{Cpu, rows};
+use super::{Cpu, ahead};
 use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
@@ -73,7 +73,7 @@ pub struct Request {
 impl Cpu {
     /// Asks for what a later block reads; what is left to the turns of a loop is remembered.
     pub(super) fn fetch_ahead(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        for line in rows::lines(cx.kernel) {
+        for line in ahead::lines(cx.kernel) {
             let requests = self.requests.entry(line.turn_of).or_default();
             match requests.iter_mut().find(|r| r.buffer == line.buffer) {
                 Some(request) => request.lines.push(line.first),

@@ -16,6 +16,7 @@ use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::prelude::File;
+use crate::rows::{Search, Turn};
 
 /// Words of a thread from which on few warps are left.
 const MANY_REGISTERS: u32 = 64;
@@ -23,7 +24,7 @@ const MANY_REGISTERS: u32 = 64;
 const LEAST_WORK: usize = 96;
 /// Operations between a request and the turn that reads what it brings: what a few warps do while memory answers.
 const AHEAD: usize = 1200;
-/// Bytes that come together: of rows that are nearer to each other one request is enough.
+/// Elements that come together: of rows that are nearer to each other one request is enough.
 const LINE: i128 = 128;
 
 /// What is asked for in the turns of a loop: places of a later turn.
@@ -37,113 +38,45 @@ pub fn requests(
     registers: u32,
     has_flags: bool,
 ) -> Requests {
-    let search = Search { kernel, constants };
     let mut found = Requests::new();
     // What other blocks write meanwhile must not be read before they are done.
     if registers >= MANY_REGISTERS && !has_flags {
-        search.look(&kernel.body, &mut found);
+        let is_constant = |load: &Access| {
+            let buffer = load.memory.buffer();
+            buffer.is_some_and(|buffer| constants.contains(&buffer))
+        };
+        look(kernel, &kernel.body, &is_constant, &mut found);
     }
     found
 }
 
-struct Search<'k> {
-    kernel: &'k Kernel,
-    /// Inputs in constant memory.
-    constants: &'k [BufferId],
-}
-
-impl Search<'_> {
-    fn look(&self, stmts: &[Stmt], found: &mut Requests) {
-        for stmt in stmts {
-            if let Stmt::For {
-                var, step, body, ..
-            } = stmt
-            {
-                let mut loads = Vec::new();
-                let work = self.turn(body, *var, &mut loads);
-                if !loads.is_empty() && work >= loads.len() * LEAST_WORK {
-                    let turns = AHEAD.div_ceil(work.max(1)) as i128;
-                    let later = Form::from(*var).plus(turns * step);
-                    let at = |d: DimId| (d == *var).then(|| later.clone());
-                    let moved = loads.into_iter().filter_map(|load| {
-                        let index: Result<Vec<_>, _> =
-                            load.index.iter().map(|form| form.substitute(&at)).collect();
-                        Some(Access::new(load.memory, index.ok()?))
-                    });
-                    found.insert(*var, moved.collect());
-                }
-            }
-            for body in stmt.bodies() {
-                self.look(body, found);
+fn look(kernel: &Kernel, stmts: &[Stmt], except: &dyn Fn(&Access) -> bool, found: &mut Requests) {
+    for stmt in stmts {
+        if let Stmt::For {
+            var, step, body, ..
+        } = stmt
+        {
+            let search = Search {
+                kernel,
+                var: *var,
+                line: LINE,
+                except,
+            };
+            let Turn { work, loads } = search.turn(body);
+            if !loads.is_empty() && work >= loads.len() * LEAST_WORK {
+                let turns = AHEAD.div_ceil(work.max(1)) as i128;
+                let later = Form::from(*var).plus(turns * step);
+                let moved = loads.into_iter().filter_map(|load| {
+                    let index = search.moved(load, &later).ok()?;
+                    Some(Access::new(load.memory, index))
+                });
+                found.insert(*var, moved.collect());
             }
         }
-    }
-
-    /// The operations of one turn, of which loops inside are no part; and the loads whose rows move with it. Of two
-    /// branches the longer one counts, but the loads of the first, which is that of most turns.
-    fn turn<'s>(&self, stmts: &'s [Stmt], var: DimId, loads: &mut Vec<&'s Access>) -> usize {
-        let mut work = 0;
-        for stmt in stmts {
-            work += usize::from(self.kernel.is_work(stmt));
-            if let Some((load, _)) = stmt.global_load()
-                && !self.is_constant(load)
-            {
-                add(load, var, loads);
-            }
-            if let Stmt::If {
-                then, otherwise, ..
-            } = stmt
-            {
-                let then = self.turn(then, var, loads);
-                work += then.max(self.turn(otherwise, var, &mut Vec::new()));
-            }
-        }
-        work
-    }
-
-    fn is_constant(&self, load: &Access) -> bool {
-        let buffer = load.memory.buffer();
-        buffer.is_some_and(|buffer| self.constants.contains(&buffer))
-    }
-}
-
-/// Adds a load whose row moves with the loop, if none is near it: of those that follow each other the first
-/// to come there is asked for.
-fn add<'k>(load: &'k Access, var: DimId, loads: &mut Vec<&'k Access>) {
-    let Some((_, rows)) = load.index.split_last() else {
-        return;
-    };
-    let moves = |form: &Form| match form.coefficient(var).as_constant() {
-        Some(step) => step > 0 && !form.has_digit_of(var),
-        None => false,
-    };
-    if !rows.iter().any(moves) {
-        return;
-    }
-    for known in loads.iter_mut() {
-        let Some(apart) = distance(known, load) else {
-            continue;
-        };
-        let (last, rows) = apart
-            .split_last()
-            .map_or((0, [].as_slice()), |(l, r)| (*l, r));
-        if last.abs() < LINE && rows.iter().all(|d| *d >= 0) && rows.iter().any(|d| *d > 0) {
-            *known = load;
-        }
-        if last.abs() < LINE {
-            return;
+        for body in stmt.bodies() {
+            look(kernel, body, except, found);
         }
     }
-    loads.push(load);
-}
-
-/// From one place to another of the same array, where it is known.
-fn distance(from: &Access, to: &Access) -> Option<Vec<i128>> {
-    if from.memory != to.memory || from.index.len() != to.index.len() {
-        return None;
-    }
-    let pairs = from.index.iter().zip(&to.index);
-    pairs.map(|(from, to)| to.sub(from).as_constant()).collect()
 }
 
 /// Prints requests.

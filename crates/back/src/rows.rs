@@ -1,0 +1,98 @@
+//! The loads of a loop whose rows move on from turn to turn.
+//!
+//! A loop that walks down the rows of an array reads lines that lie far apart. Who wants to ask for them ahead of their use asks here which
+//! ones there are, and how much a turn does meanwhile.
+
+use systola_ir::DimId;
+use systola_ir::form::{Form, Overflow};
+use systola_ir::kernel::{Access, Kernel, Stmt};
+
+/// One turn of a loop.
+#[derive(Debug, Default)]
+pub struct Turn<'s> {
+    /// Operations; loops inside are no part of them. Of two branches the longer one counts,
+    pub work: usize,
+    /// but the loads of the first, which is that of most turns. Of those that follow each other on a line it is the first to come
+    /// there.
+    pub loads: Vec<&'s Access>,
+}
+
+/// What is looked for.
+pub struct Search<'k> {
+    pub kernel: &'k Kernel,
+    /// The variable of the loop.
+    pub var: DimId,
+    /// Elements that come together.
+    pub line: i128,
+    /// Loads that are left out.
+    pub except: &'k dyn Fn(&Access) -> bool,
+}
+
+impl Search<'_> {
+    pub fn turn<'s>(&self, stmts: &'s [Stmt]) -> Turn<'s> {
+        let mut turn = Turn::default();
+        for stmt in stmts {
+            turn.work += usize::from(self.kernel.is_work(stmt));
+            if let Some((load, _)) = stmt.global_load()
+                && self.moves(load)
+                && !(self.except)(load)
+            {
+                turn.add(load, self.line);
+            }
+            if let Stmt::If {
+                then, otherwise, ..
+            } = stmt
+            {
+                let then = self.turn(then);
+                turn.work += then.work.max(self.turn(otherwise).work);
+                for load in then.loads {
+                    turn.add(load, self.line);
+                }
+            }
+        }
+        turn
+    }
+
+    /// Does its row move with the loop?
+    fn moves(&self, load: &Access) -> bool {
+        let moves = |form: &Form| match form.coefficient(self.var).as_constant() {
+            Some(step) => step > 0 && !form.has_digit_of(self.var),
+            None => false,
+        };
+        let rows = load.index.split_last().map(|(_, rows)| rows);
+        rows.is_some_and(|rows| rows.iter().any(moves))
+    }
+
+    /// Where a load goes when the variable is `later`.
+    pub fn moved(&self, load: &Access, later: &Form) -> Result<Vec<Form>, Overflow> {
+        let at = |d: DimId| (d == self.var).then(|| later.clone());
+        load.index.iter().map(|form| form.substitute(&at)).collect()
+    }
+}
+
+impl<'s> Turn<'s> {
+    fn add(&mut self, load: &'s Access, line: i128) {
+        for known in &mut self.loads {
+            let apart = distance(known, load);
+            let Some((last, rows)) = apart.as_deref().and_then(<[i128]>::split_last) else {
+                continue;
+            };
+            if last.abs() < line {
+                if rows.iter().all(|d| *d >= 0) && rows.iter().any(|d| *d > 0) {
+                    *known = load;
+                }
+                return;
+            }
+        }
+        self.loads.push(load);
+    }
+}
+
+/// From one place to another of the same array, where it is known.
+fn distance(from: &Access, to: &Access) -> Option<Vec<i128>> {
+    if from.memory != to.memory || from.index.len() != to.index.len() {
+        return None;
+    }
+    let pairs = from.index.iter().zip(&to.index);
+    pairs.map(|(from, to)| to.sub(from).as_constant()).collect()
+}
