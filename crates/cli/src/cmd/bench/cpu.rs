@@ -109,26 +109,10 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
     for (title, make) in &list {
         progress.step(title);
         let problem = make()?;
-        if peers.is_some() {
-            Peers::hand_over(&problem, &scratch)?;
-        }
         let counts: &[usize] = if threads == 1 { &[1] } else { &[1, threads] };
-        match Ours::compile(root, &problem) {
-            Ok(mut ours) => {
-                for count in counts {
-                    rows.push(row(
-                        &problem,
-                        &mut ours,
-                        peers.as_mut(),
-                        &scratch,
-                        &program,
-                        *count,
-                        scale,
-                    ));
-                }
-            }
-            Err(why) => rows.push(Row::new(&problem, 1, Err(why), None)),
-        }
+        rows.extend(rows_of(
+            root, &problem, &mut peers, &scratch, &program, counts, scale,
+        )?);
     }
     let designs = if with_designs {
         designs::measure(root, &program, scale, &mut progress)
@@ -161,8 +145,33 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
     })
 }
 
+/// One problem, with each of these numbers of threads.
+pub(super) fn rows_of(
+    root: &Path,
+    problem: &Problem,
+    peers: &mut Option<Peers>,
+    scratch: &Scratch,
+    program: &Path,
+    counts: &[usize],
+    scale: Scale,
+) -> Result<Vec<Row>, Failure> {
+    if peers.is_some() {
+        Peers::hand_over(problem, scratch)?;
+    }
+    let mut ours = match Ours::compile(root, problem) {
+        Ok(ours) => ours,
+        Err(why) => return Ok(vec![Row::new(problem, 1, Err(why), None)]),
+    };
+    let with = counts.iter();
+    let one = |threads: &usize| {
+        let peers = peers.as_mut();
+        row(problem, &mut ours, peers, scratch, program, *threads, scale)
+    };
+    Ok(with.map(one).collect())
+}
+
 /// One problem with some threads: ours in turns with the limits, the peers, and again ours in turns with the limits.
-pub(super) fn row(
+fn row(
     problem: &Problem,
     ours: &mut Ours<'_>,
     peers: Option<&mut Peers>,

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use systola::rt::{HostArray, RunOptions};
 use systola::{CpuOptions, compile};
 
-use super::super::cpu::{load_average, missing, processor, row};
+use super::super::cpu::{load_average, missing, processor, rows_of};
 use super::super::cuda::arrays::{self, Array, Arrays};
 use super::super::cuda::conv::tolerance;
 use super::super::expected::Expected;
 use super::super::family::Family;
 use super::super::limits::{self, Limits};
-use super::super::ours::{Ours, floats};
+use super::super::ours::floats;
 use super::super::peers::{Measured, Peers};
 use super::super::problem::{Input, Problem, Scale, Values, Work};
 use super::super::report::{Machine, Peer, Report, Row};
@@ -90,21 +90,9 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
         for steps in [None, Some(args.steps())] {
             let problem = sweeps.problem(steps)?;
             progress.step(&format!("{}, {}", stencil.name, problem.name));
-            if peers.is_some() {
-                Peers::hand_over(&problem, &scratch)?;
-            }
-            match Ours::compile(root, &problem) {
-                Ok(mut ours) => {
-                    for count in counts {
-                        let peers = peers.as_mut();
-                        let one = row(
-                            &problem, &mut ours, peers, &scratch, &program, *count, scale,
-                        );
-                        rows.push(one);
-                    }
-                }
-                Err(why) => rows.push(Row::new(&problem, 1, Err(why), None)),
-            }
+            rows.extend(rows_of(
+                root, &problem, &mut peers, &scratch, &program, counts, scale,
+            )?);
         }
     }
     limits = limits.best(Limits::measure(&program, threads)?);
