@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use systola_driver::{Fix, check_system};
 use systola_explore::problem::{Problem, short_sums};
-use systola_explore::rank::rank;
+use systola_explore::rank::Ranker;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 
@@ -56,8 +56,14 @@ pub fn choose(
     let mut all = all_candidates(&problem);
     let own = all.iter().filter(|(_, given)| *given).count();
     all.truncate(own + LOOKED_AT);
-    let (never, end) = (AtomicBool::new(false), Instant::now() + PATIENCE);
-    let ranking = rank(&problem, params, all, &place.model(), end, &never);
+    let ranker = Ranker {
+        problem: &problem,
+        params,
+        model: &place.model(),
+        end: Instant::now() + PATIENCE,
+        stop: &AtomicBool::new(false),
+    };
+    let ranking = ranker.rank(all);
     let many = ranking.ranked.len();
     let best = ranking.ranked.into_iter().next();
     let best = best.filter(|design| design.predicted.is_some());

@@ -52,73 +52,76 @@ impl Ranking {
     }
 }
 
-/// Lowers candidates on all threads, in their order, until the end of time; those that are given in any case.
-pub fn rank(
-    problem: &Problem<'_>,
-    params: &[i128],
-    candidates: Vec<(Candidate, bool)>,
-    model: &Device,
-    end: Instant,
-    stop: &AtomicBool,
-) -> Ranking {
-    let next = AtomicUsize::new(0);
-    let done: Mutex<BTreeMap<usize, Result<Ranked, Refusal>>> = Mutex::default();
-    let is_over = || stop.load(Ordering::Relaxed) || Instant::now() >= end;
-    let work = || {
-        loop {
-            let at = next.fetch_add(1, Ordering::Relaxed);
-            let Some((candidate, given)) = candidates.get(at) else {
-                return;
-            };
-            if is_over() && !given {
-                continue;
-            }
-            let one = || look_at(problem, params, candidate, *given, model);
-            let ranked = catch_unwind(AssertUnwindSafe(one)).unwrap_or(Err(Refusal::Panic));
-            let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-            done.insert(at, ranked);
-        }
-    };
-    on_all_threads(&work);
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let mut ranking = Ranking::default();
-    for (at, (candidate, _)) in candidates.into_iter().enumerate() {
-        match done.remove(&at) {
-            None => ranking.left += 1,
-            Some(Ok(ranked)) => ranking.ranked.push(ranked),
-            Some(Err(Refusal::Reason(why))) => {
-                ranking.refused.push((candidate.mapping.name, why));
-            }
-            Some(Err(Refusal::Panic)) => ranking.panicked.push(candidate),
-        }
+/// What candidates are looked at with.
+#[derive(Clone, Copy)]
+pub struct Ranker<'a> {
+    pub problem: &'a Problem<'a>,
+    pub params: &'a [i128],
+    pub model: &'a Device,
+    pub end: Instant,
+    /// Set by somebody who wants it to end.
+    pub stop: &'a AtomicBool,
+}
+
+impl Ranker<'_> {
+    pub fn is_over(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || Instant::now() >= self.end
     }
-    ranking.sort();
-    ranking
+
+    /// Lowers candidates on all threads, in their order, until the end of time; those that are given in any case.
+    pub fn rank(&self, candidates: Vec<(Candidate, bool)>) -> Ranking {
+        let next = AtomicUsize::new(0);
+        let done: Mutex<BTreeMap<usize, Result<Ranked, Refusal>>> = Mutex::default();
+        let work = || {
+            loop {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let Some((candidate, given)) = candidates.get(at) else {
+                    return;
+                };
+                if self.is_over() && !given {
+                    continue;
+                }
+                let one = || self.look_at(candidate, *given);
+                let ranked = catch_unwind(AssertUnwindSafe(one)).unwrap_or(Err(Refusal::Panic));
+                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
+                done.insert(at, ranked);
+            }
+        };
+        on_all_threads(&work);
+        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let mut ranking = Ranking::default();
+        for (at, (candidate, _)) in candidates.into_iter().enumerate() {
+            match done.remove(&at) {
+                None => ranking.left += 1,
+                Some(Ok(ranked)) => ranking.ranked.push(ranked),
+                Some(Err(Refusal::Reason(why))) => {
+                    ranking.refused.push((candidate.mapping.name, why));
+                }
+                Some(Err(Refusal::Panic)) => ranking.panicked.push(candidate),
+            }
+        }
+        ranking.sort();
+        ranking
+    }
+
+    fn look_at(&self, candidate: &Candidate, given: bool) -> Result<Ranked, Refusal> {
+        let Lowered {
+            checked, program, ..
+        } = self.problem.lower(&candidate.mapping).map_err(|found| {
+            Refusal::Reason(found.first().map_or_else(String::new, ToString::to_string))
+        })?;
+        Ok(Ranked {
+            candidate: candidate.clone(),
+            given,
+            taxonomy: checked.report.name,
+            predicted: predict(&program, self.params, self.model).ok(),
+        })
+    }
 }
 
 enum Refusal {
     Reason(String),
     Panic,
-}
-
-fn look_at(
-    problem: &Problem<'_>,
-    params: &[i128],
-    candidate: &Candidate,
-    given: bool,
-    model: &Device,
-) -> Result<Ranked, Refusal> {
-    let Lowered {
-        checked, program, ..
-    } = problem.lower(&candidate.mapping).map_err(|found| {
-        Refusal::Reason(found.first().map_or_else(String::new, ToString::to_string))
-    })?;
-    Ok(Ranked {
-        candidate: candidate.clone(),
-        given,
-        taxonomy: checked.report.name,
-        predicted: predict(&program, params, model).ok(),
-    })
 }
 
 /// Does the same on every thread of this machine.

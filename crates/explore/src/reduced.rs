@@ -1,11 +1,6 @@
 //! A part of the space that is measured whole, to see how well a model ranks.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
-
-use crate::model::Device;
-use crate::problem::Problem;
-use crate::rank::{Ranking, rank};
+use crate::rank::{Ranker, Ranking};
 use crate::space::Candidate;
 
 /// Which part.
@@ -19,28 +14,20 @@ pub struct Reduced {
 
 impl Reduced {
     /// Lowers candidates until there are enough that belong to the part.
-    pub fn rank(
-        self,
-        problem: &Problem<'_>,
-        params: &[i128],
-        candidates: Vec<(Candidate, bool)>,
-        model: &Device,
-        end: Instant,
-        stop: &AtomicBool,
-    ) -> Part {
+    pub fn rank(self, ranker: &Ranker<'_>, candidates: Vec<(Candidate, bool)>) -> Part {
         let mut part = Part {
             ranking: Ranking::default(),
             shortest: f64::INFINITY,
         };
         let mut rest = strewn(candidates).into_iter().peekable();
         while part.ranking.ranked.len() < self.designs && rest.peek().is_some() {
-            if stop.load(Ordering::Relaxed) || Instant::now() >= end {
+            if ranker.is_over() {
                 part.ranking.left += rest.count();
                 break;
             }
             let missing = self.designs - part.ranking.ranked.len();
             let next = rest.by_ref().take(missing).collect();
-            let found = rank(problem, params, next, model, end, stop);
+            let found = ranker.rank(next);
             part.ranking.refused.extend(found.refused);
             part.ranking.panicked.extend(found.panicked);
             part.ranking.left += found.left;
@@ -71,7 +58,7 @@ fn strewn(candidates: Vec<(Candidate, bool)>) -> Vec<(Candidate, bool)> {
     let mut placed: Vec<_> = candidates.into_iter().enumerate().collect();
     let place = |(nth, (_, given)): &(usize, (Candidate, bool))| {
         if *given {
-            0.0
+            -1.0
         } else {
             (*nth as f64 * GOLDEN).fract()
         }
@@ -82,3 +69,43 @@ fn strewn(candidates: Vec<(Candidate, bool)>) -> Vec<(Candidate, bool)> {
 
 /// The golden section: no fraction's multiples are spread more evenly.
 const GOLDEN: f64 = 0.618_033_988_749_895;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a hundred, however few come first, no ten neighbours are all among the others.
+    #[test]
+    fn the_first_lie_everywhere() {
+        let module = systola_driver::load(
+            "system s(N) { input x[N]: f32; index i in 0..N; var A: f32 = x[i]; output y[N]: f32 = A at [i]; }
+             mapping m of s { lane = i; time = 0; }",
+        )
+        .unwrap();
+        let named = |n: usize| {
+            let mut mapping = module.mappings[0].clone();
+            mapping.name = n.to_string();
+            let choices = Vec::new();
+            (Candidate { mapping, choices }, n == 57)
+        };
+        let order: Vec<usize> = strewn((0..100).map(named).collect())
+            .iter()
+            .map(|(candidate, _)| candidate.mapping.name.parse().unwrap())
+            .collect();
+        assert_eq!(order[0], 57, "what is given");
+        for count in [20, 35, 60] {
+            let mut first = order[..count].to_vec();
+            first.sort_unstable();
+            let gaps = first.windows(2).map(|pair| pair[1] - pair[0]);
+            let widest = gaps
+                .max()
+                .unwrap()
+                .max(first[0] + 1)
+                .max(100 - first[count - 1]);
+            assert!(widest <= 200 / count + 1, "{count}: {widest}");
+        }
+        let mut all = order;
+        all.sort_unstable();
+        assert_eq!(all, (0..100).collect::<Vec<_>>());
+    }
+}

@@ -10,7 +10,7 @@ use crate::measure::verify::{Evidence, Verifier, random_inputs};
 use crate::measure::{Measurer, STACK, Target, Workers};
 use crate::model::Device;
 use crate::problem::Problem;
-use crate::rank::{Ranked, rank};
+use crate::rank::{Ranked, Ranker};
 use crate::reduced::Reduced;
 use crate::report::{Design, Ended, Outcome, mark_front};
 use crate::search::{Board, Fault, Progress, Survey, Trial, choose};
@@ -75,18 +75,23 @@ pub fn explore<T: Target>(
     let start = Instant::now();
     let total = candidates.len();
     tell(Event::Ranking { candidates: total });
-    let ends = |share| start + options.budget.mul_f64(share);
+    let share = match options.survey {
+        Some(_) => RANKING_ALL,
+        None => RANKING,
+    };
+    let ranker = Ranker {
+        problem,
+        params,
+        model,
+        end: start + options.budget.mul_f64(share),
+        stop: options.stop,
+    };
     let (ranking, shortest) = match options.survey {
         Some(reduced) => {
-            let end = ends(RANKING_ALL);
-            let part = reduced.rank(problem, params, candidates, model, end, options.stop);
+            let part = reduced.rank(&ranker, candidates);
             (part.ranking, part.shortest)
         }
-        None => {
-            let end = ends(RANKING);
-            let all = rank(problem, params, candidates, model, end, options.stop);
-            (all, f64::INFINITY)
-        }
+        None => (ranker.rank(candidates), f64::INFINITY),
     };
     if ranking.ranked.is_empty() && ranking.panicked.is_empty() {
         if shortest.is_finite() {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use systola_explore::rank::rank;
+use systola_explore::rank::Ranker;
 use systola_explore::session::Error;
 
 use super::{STOP, Task};
@@ -13,15 +13,14 @@ use crate::term::{self, Paint};
 
 pub fn print(task: &Task<'_>) -> Result<(), Failure> {
     let (problem, model) = (task.problem(), task.place.model());
-    let end = Instant::now() + task.args.budget;
-    let ranking = rank(
-        &problem,
-        &task.params,
-        task.candidates(),
-        &model,
-        end,
-        &STOP,
-    );
+    let ranker = Ranker {
+        problem: &problem,
+        params: &task.params,
+        model: &model,
+        end: Instant::now() + task.args.budget,
+        stop: &STOP,
+    };
+    let ranking = ranker.rank(task.candidates());
     let total = ranking.ranked.len() + ranking.refused.len() + ranking.left;
     if ranking.ranked.is_empty() && ranking.left == 0 {
         let why = ranking.refused.into_iter().next().map(|(_, why)| why);
