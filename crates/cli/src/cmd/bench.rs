@@ -17,6 +17,7 @@ mod problem;
 mod reference;
 mod report;
 mod seat;
+mod session;
 mod stencils;
 mod tools;
 

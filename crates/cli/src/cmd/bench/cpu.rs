@@ -2,18 +2,12 @@
 
 use std::path::Path;
 
-use systola::rt::timing::Timing;
-
 use super::designs;
 use super::family::Family;
-use super::limits::{self, Limits};
-use super::ours::Ours;
-use super::pace::Pace;
-use super::peers::Peers;
-use super::problem::{Make, Problem, Scale, problems};
-use super::report::{Machine, Peer, Report, Row};
-use super::seat::Seat;
-use super::tools::{Progress, Scratch, root};
+use super::problem::{Make, Scale, problems};
+use super::report::Report;
+use super::session::Session;
+use super::tools::root;
 use crate::source::{Failure, Outcome, Status};
 use crate::term;
 
@@ -74,13 +68,7 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
-    let scale = if args.small {
-        Scale::Small
-    } else {
-        Scale::Full
-    };
-    let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = args.threads.map_or(available, usize::from);
+    let scale = Scale::of(args.small);
     let wanted = |family: &Family| args.only.is_empty() || args.only.contains(family);
     let list: Vec<(String, Make)> = Family::ALL
         .into_iter()
@@ -97,155 +85,29 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
     } else {
         0
     };
-    let mut progress = Progress::new(1 + list.len() + n_designs);
-
-    let load = load_average();
-    progress.step("the limits of this machine");
-    let scratch = Scratch::new()?;
-    let program = limits::program(root, &scratch)?;
-    let mut limits = Limits::measure(&program, threads)?;
-    let mut peers = (!args.no_peers).then(|| Peers::find(root, &scratch, scale));
+    let mut session = Session::open(
+        root,
+        scale,
+        args.threads,
+        !args.no_peers,
+        list.len() + n_designs,
+    )?;
     let mut rows = Vec::new();
     for (title, make) in &list {
-        progress.step(title);
-        let problem = make()?;
-        let counts: &[usize] = if threads == 1 { &[1] } else { &[1, threads] };
-        rows.extend(rows_of(
-            root, &problem, &mut peers, &scratch, &program, counts, scale,
-        )?);
+        session.step(title);
+        rows.extend(session.rows(&make()?)?);
     }
     let designs = if with_designs {
-        designs::measure(root, &program, scale, &mut progress)
+        designs::measure(root, &session.program, scale, &mut session.progress)
     } else {
         Vec::new()
     };
-    limits = limits.best(Limits::measure(&program, threads)?);
-    progress.finish();
-    for row in &mut rows {
-        if row.family.has_limit() {
-            let seconds = limits.with(row.threads).seconds(row.work);
-            row.best_limit_ms = Some(seconds * 1e3);
-        }
-    }
-    let mut notes = Vec::new();
-    if let Some(peers) = peers {
-        notes.extend(missing(&rows));
-        notes.extend(peers.notes);
-    }
-    Ok(Report {
-        machine: Machine {
-            processor: processor(),
-            threads,
-            load: [load, load_average()],
-        },
-        limits,
-        rows,
-        designs,
-        notes,
-    })
-}
-
-/// One problem, with each of these numbers of threads.
-pub(super) fn rows_of(
-    root: &Path,
-    problem: &Problem,
-    peers: &mut Option<Peers>,
-    scratch: &Scratch,
-    program: &Path,
-    counts: &[usize],
-    scale: Scale,
-) -> Result<Vec<Row>, Failure> {
-    if peers.is_some() {
-        Peers::hand_over(problem, scratch)?;
-    }
-    let mut ours = match Ours::compile(root, problem) {
-        Ok(ours) => ours,
-        Err(why) => return Ok(vec![Row::new(problem, 1, Err(why), None)]),
-    };
-    let with = counts.iter();
-    let one = |threads: &usize| {
-        let peers = peers.as_mut();
-        row(problem, &mut ours, peers, scratch, program, *threads, scale)
-    };
-    Ok(with.map(one).collect())
-}
-
-/// One problem with some threads: ours in turns with the limits, the peers, and again ours in turns with the limits.
-fn row(
-    problem: &Problem,
-    ours: &mut Ours<'_>,
-    peers: Option<&mut Peers>,
-    scratch: &Scratch,
-    limits: &Path,
-    threads: usize,
-    scale: Scale,
-) -> Row {
-    let limited = problem.family.has_limit();
-    let seat = (threads == 1).then(|| Seat::take(limits, problem.work));
-    let _seat = match seat.transpose() {
-        Ok(seat) => seat,
-        Err(why) => return Row::new(problem, threads, Err(why), None),
-    };
-    let mib = problem.family.copy_mib(scale);
-    let mut pace = limited
-        .then(|| Pace::start(limits, threads, mib))
-        .transpose();
-    let mut time = |ours: &mut Ours<'_>| {
-        let pace = pace.as_mut().map_err(|why| why.clone())?;
-        ours.time(threads, scale, pace.as_mut())
-    };
-    let first = ours.choose(threads).and_then(|()| time(ours));
-    let measured = peers.map_or_else(Vec::new, |p| p.measure(problem, scratch, threads));
-    let seconds = first.and_then(|mut timing: Timing| {
-        timing.samples.extend(time(ours)?.samples);
-        Ok(timing.median())
-    });
-    let rates = pace.ok().flatten().and_then(|pace| pace.median());
-    let mut row = Row::new(problem, threads, seconds, rates);
-    row.mapping = ours.mapping().to_string();
-    row.peers = measured.into_iter().map(|m| Peer::new(m, row.ms)).collect();
-    row
-}
-
-/// The peers that no row of their family has.
-pub(super) fn missing(rows: &[Row]) -> Option<String> {
-    let mut names: Vec<&str> = Vec::new();
-    for family in Family::ALL {
-        let its = || rows.iter().filter(|r| r.family == family);
-        for name in family.peers() {
-            let there = its().any(|r| r.peers.iter().any(|p| p.peer == *name));
-            if its().next().is_some() && !there && !names.contains(name) {
-                names.push(name);
-            }
-        }
-    }
-    if names.is_empty() {
-        return None;
-    }
-    Some(format!(
-        "not there to compare with: {}; `cargo xtask bench-setup` installs what is missing",
-        names.join(", ")
-    ))
-}
-
-/// What the system calls its processor.
-pub(super) fn processor() -> String {
-    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let named = text.lines().find_map(|line| {
-        let (key, value) = line.split_once(':')?;
-        (key.trim() == "model name").then(|| value.trim().to_string())
-    });
-    named.unwrap_or_else(|| std::env::consts::ARCH.to_string())
-}
-
-/// How many programs wanted to run in the last minute.
-pub(super) fn load_average() -> Option<f64> {
-    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
-    text.split_whitespace().next()?.parse().ok()
+    session.report(rows, designs)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::session::{missing, tests::assert_peers_are_right};
     use super::*;
     use clap::Parser;
 
@@ -298,13 +160,7 @@ mod tests {
     fn peers_are_right() {
         let report = small(&["--threads", "1"]);
         assert_eq!(report.rows.len(), 11);
-        for row in &report.rows {
-            let c = row.peers.iter().find(|p| p.peer == "C");
-            assert!(c.is_some(), "{}: {:?}", row.problem, report.notes);
-            for peer in &row.peers {
-                assert_eq!(peer.fault, None, "{} {}", row.problem, peer.how);
-            }
-        }
+        assert_peers_are_right(&report);
     }
 
     #[test]

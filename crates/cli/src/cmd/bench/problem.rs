@@ -107,6 +107,10 @@ pub enum Scale {
 }
 
 impl Scale {
+    pub fn of(small: bool) -> Scale {
+        if small { Scale::Small } else { Scale::Full }
+    }
+
     /// For how long something is repeated.
     pub fn seconds(self) -> f64 {
         match self {

@@ -8,17 +8,16 @@ use std::sync::Arc;
 use systola::rt::{HostArray, RunOptions};
 use systola::{CpuOptions, compile};
 
-use super::super::cpu::{load_average, missing, processor, rows_of};
 use super::super::cuda::arrays::{self, Array, Arrays};
 use super::super::cuda::conv::tolerance;
 use super::super::expected::Expected;
 use super::super::family::Family;
-use super::super::limits::{self, Limits};
 use super::super::ours::floats;
-use super::super::peers::{Measured, Peers};
+use super::super::peers::Measured;
 use super::super::problem::{Input, Problem, Scale, Values, Work};
-use super::super::report::{Machine, Peer, Report, Row};
-use super::super::tools::{Progress, Scratch, root};
+use super::super::report::{Peer, Report, Row};
+use super::super::session::Session;
+use super::super::tools::root;
 use super::catalogue::{STENCILS, Stencil};
 use super::field::{Field, doubled};
 use super::{Args, ON_CPU, Precision, load, sizes};
@@ -37,16 +36,19 @@ pub fn run(args: &Args) -> Outcome {
     })
 }
 
-/// The stencils that have mappings for processors.
-fn family(stencil: &Stencil) -> Option<Family> {
+/// The stencils that have mappings for processors, and their programs.
+fn family(stencil: &Stencil) -> Option<(Family, &'static str)> {
     match stencil.name {
-        "2d5pt" => Some(Family::Stencil2d),
-        "3d7pt" => Some(Family::Stencil3d),
+        "2d5pt" => Some((Family::Stencil2d, "2d5pt.ure")),
+        "3d7pt" => Some((Family::Stencil3d, "3d7pt.ure")),
         _ => None,
     }
 }
 
-fn chosen(args: &Args) -> Result<Vec<(&'static Stencil, Family)>, Failure> {
+/// A stencil that is measured.
+type Chosen = (&'static Stencil, Family, &'static str);
+
+fn chosen(args: &Args) -> Result<Vec<Chosen>, Failure> {
     if args.precisions.contains(&Precision::F64) {
         return Err(Failure::new(
             "on the processor fields of f32 are timed only",
@@ -56,7 +58,7 @@ fn chosen(args: &Args) -> Result<Vec<(&'static Stencil, Family)>, Failure> {
     let mut list = Vec::new();
     for stencil in STENCILS.iter().filter(is_chosen) {
         match family(stencil) {
-            Some(family) => list.push((stencil, family)),
+            Some((family, program)) => list.push((stencil, family, program)),
             None if args.only.is_empty() => {}
             None => {
                 let message = format!("{} has no mapping for processors", stencil.name);
@@ -69,55 +71,19 @@ fn chosen(args: &Args) -> Result<Vec<(&'static Stencil, Family)>, Failure> {
 
 fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
     let list = chosen(args)?;
-    let scale = if args.small {
-        Scale::Small
-    } else {
-        Scale::Full
-    };
-    let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = args.threads.map_or(available, usize::from);
-    let counts: &[usize] = if threads == 1 { &[1] } else { &[1, threads] };
-    let mut progress = Progress::new(1 + 2 * list.len());
-    let load = load_average();
-    progress.step("the limits of this machine");
-    let scratch = Scratch::new()?;
-    let program = limits::program(root, &scratch)?;
-    let mut limits = Limits::measure(&program, threads)?;
-    let mut peers = (!args.no_peers).then(|| Peers::find(root, &scratch, scale));
+    let scale = Scale::of(args.small);
+    let mut session = Session::open(root, scale, args.threads, !args.no_peers, 2 * list.len())?;
     let mut rows: Vec<Row> = Vec::new();
-    for (stencil, family) in list {
-        let sweeps = Sweeps::new(args, root, stencil, family)?;
+    for chosen in list {
+        let sweeps = Sweeps::new(args, root, chosen)?;
         for steps in [None, Some(args.steps())] {
             let problem = sweeps.problem(steps)?;
-            progress.step(&format!("{}, {}", stencil.name, problem.name));
-            rows.extend(rows_of(
-                root, &problem, &mut peers, &scratch, &program, counts, scale,
-            )?);
+            session.step(&format!("{}, {}", sweeps.stencil.name, problem.name));
+            rows.extend(session.rows(&problem)?);
         }
     }
-    limits = limits.best(Limits::measure(&program, threads)?);
-    progress.finish();
     repeat_scipy(&mut rows);
-    for row in &mut rows {
-        let seconds = limits.with(row.threads).seconds(row.work);
-        row.best_limit_ms = Some(seconds * 1e3);
-    }
-    let mut notes = Vec::new();
-    if let Some(peers) = peers {
-        notes.extend(missing(&rows));
-        notes.extend(peers.notes);
-    }
-    Ok(Report {
-        machine: Machine {
-            processor: processor(),
-            threads,
-            load: [load, load_average()],
-        },
-        limits,
-        rows,
-        designs: Vec::new(),
-        notes,
-    })
+    session.report(rows, Vec::new())
 }
 
 /// SciPy takes seconds for a sweep, and has nothing for many of them: so many times its one.
@@ -158,8 +124,7 @@ impl Sweeps {
     fn new(
         args: &Args,
         root: &Path,
-        stencil: &'static Stencil,
-        family: Family,
+        (stencil, family, program): Chosen,
     ) -> Result<Sweeps, Failure> {
         let shape = args.shape(stencil);
         let start = Arrays::default().f32(9, &shape[3 - stencil.rank..]);
@@ -180,10 +145,7 @@ impl Sweeps {
         Ok(Sweeps {
             stencil,
             family,
-            program: match family {
-                Family::Stencil3d => "3d7pt.ure",
-                _ => "2d5pt.ure",
-            },
+            program,
             many: many.map_err(Failure::new)?,
             field,
             weights,

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::Parser;
 
+use super::super::super::session::tests::assert_peers_are_right;
 use super::*;
 
 #[derive(Debug, Parser)]
@@ -50,13 +51,7 @@ fn small_fields_are_swept() {
 fn peers_are_right() {
     let report = small(&["--threads", "1", "--steps", "5"]);
     assert_eq!(report.rows.len(), 4);
-    for row in &report.rows {
-        let c = row.peers.iter().find(|p| p.peer == "C");
-        assert!(c.is_some(), "{}: {:?}", row.problem, report.notes);
-        for peer in &row.peers {
-            assert_eq!(peer.fault, None, "{} {}", row.problem, peer.how);
-        }
-    }
+    assert_peers_are_right(&report);
 }
 
 #[test]
