@@ -10,8 +10,9 @@
 
 mod cond;
 
-use std::collections::BTreeMap;
 use std::fmt;
+
+use smallvec::{SmallVec, smallvec};
 
 use crate::id::{DimId, ParamId};
 
@@ -35,9 +36,9 @@ impl std::error::Error for Overflow {}
 /// A product of parameters, sorted; the empty product is 1.
 pub type Monomial = Vec<ParamId>;
 
-/// A polynomial in the parameters. No term has coefficient zero.
+/// A polynomial in the parameters: terms by monomial, none with coefficient zero. Nearly all are numbers, which need no memory elsewhere.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Poly(BTreeMap<Monomial, i128>);
+pub struct Poly(SmallVec<[(Monomial, i128); 1]>);
 
 impl Poly {
     pub fn zero() -> Self {
@@ -53,12 +54,11 @@ impl Poly {
     }
 
     fn term(mut monomial: Monomial, c: i128) -> Self {
-        monomial.sort_unstable();
-        let mut poly = Self::default();
-        if c != 0 {
-            poly.0.insert(monomial, c);
+        if c == 0 {
+            return Self::default();
         }
-        poly
+        monomial.sort_unstable();
+        Poly(smallvec![(monomial, c)])
     }
 
     pub fn terms(&self) -> impl Iterator<Item = (&Monomial, i128)> {
@@ -71,26 +71,35 @@ impl Poly {
 
     /// The value, if no parameter occurs.
     pub fn as_constant(&self) -> Option<i128> {
-        match self.0.len() {
-            0 => Some(0),
-            1 => self.0.get(&Vec::new()).copied(),
+        match &self.0[..] {
+            [] => Some(0),
+            [(monomial, c)] if monomial.is_empty() => Some(*c),
             _ => None,
         }
     }
 
     /// Highest number of parameters multiplied in one term.
     pub fn degree(&self) -> usize {
-        self.0.keys().map(Vec::len).max().unwrap_or(0)
+        self.0.iter().map(|(m, _)| m.len()).max().unwrap_or(0)
     }
 
     #[must_use]
     pub fn add(&self, other: &Poly) -> Poly {
+        if let (Some(a), Some(b)) = (self.as_constant(), other.as_constant()) {
+            return Poly::constant(a.saturating_add(b));
+        }
         let mut sum = self.clone();
         for (monomial, c) in &other.0 {
-            let entry = sum.0.entry(monomial.clone()).or_insert(0);
-            *entry = entry.saturating_add(*c);
-            if *entry == 0 {
-                sum.0.remove(monomial);
+            match sum.0.binary_search_by(|(m, _)| m.cmp(monomial)) {
+                Err(at) => sum.0.insert(at, (monomial.clone(), *c)),
+                Ok(at) => {
+                    let total = sum.0[at].1.saturating_add(*c);
+                    if total == 0 {
+                        sum.0.remove(at);
+                    } else {
+                        sum.0[at].1 = total;
+                    }
+                }
             }
         }
         sum
@@ -107,6 +116,11 @@ impl Poly {
     }
 
     pub fn mul(&self, other: &Poly) -> Result<Poly, Overflow> {
+        if let ([(one, c)], [(other, d)]) = (&self.0[..], &other.0[..]) {
+            let coefficient = c.checked_mul(*d).filter(|x| x.abs() < LIMIT);
+            let monomial = one.iter().chain(other).copied().collect();
+            return Ok(Poly::term(monomial, coefficient.ok_or(Overflow)?));
+        }
         let mut product = Poly::zero();
         for (m, c) in &self.0 {
             for (n, d) in &other.0 {
@@ -152,14 +166,15 @@ pub enum Atom {
 /// A quasi-affine form with polynomial coefficients. No atom has coefficient zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Form {
-    terms: BTreeMap<Atom, Poly>,
+    /// By atom.
+    terms: Vec<(Atom, Poly)>,
     constant: Poly,
 }
 
 impl From<Poly> for Form {
     fn from(constant: Poly) -> Self {
         Form {
-            terms: BTreeMap::new(),
+            terms: Vec::new(),
             constant,
         }
     }
@@ -190,13 +205,21 @@ impl Form {
 
     pub fn atom(atom: Atom) -> Self {
         Form {
-            terms: BTreeMap::from([(atom, Poly::constant(1))]),
+            terms: vec![(atom, Poly::constant(1))],
             constant: Poly::zero(),
         }
     }
 
     pub fn terms(&self) -> impl Iterator<Item = (&Atom, &Poly)> {
-        self.terms.iter()
+        self.terms.iter().map(|(atom, c)| (atom, c))
+    }
+
+    fn atoms(&self) -> impl Iterator<Item = &Atom> {
+        self.terms.iter().map(|(atom, _)| atom)
+    }
+
+    fn place_of(&self, atom: &Atom) -> Result<usize, usize> {
+        self.terms.binary_search_by(|(a, _)| a.cmp(atom))
     }
 
     pub fn constant_part(&self) -> &Poly {
@@ -205,7 +228,8 @@ impl Form {
 
     /// The coefficient of an iterator outside of any floor or remainder.
     pub fn coefficient(&self, d: DimId) -> Poly {
-        self.terms.get(&Atom::Dim(d)).cloned().unwrap_or_default()
+        let place = self.place_of(&Atom::Dim(d));
+        place.map_or_else(|_| Poly::zero(), |at| self.terms[at].1.clone())
     }
 
     /// The polynomial this form is, if it has no atom.
@@ -249,7 +273,7 @@ impl Form {
     }
 
     fn collect_dims(&self, dims: &mut Vec<DimId>) {
-        for atom in self.terms.keys() {
+        for atom in self.atoms() {
             match atom {
                 Atom::Dim(d) => dims.push(*d),
                 Atom::Floor(inner, _) | Atom::Mod(inner, _) => inner.collect_dims(dims),
@@ -259,7 +283,7 @@ impl Form {
 
     /// Does an iterator occur in a quotient or a remainder? Then its coefficient does not tell all.
     pub fn has_digit_of(&self, dim: DimId) -> bool {
-        self.terms.keys().any(|atom| match atom {
+        self.atoms().any(|atom| match atom {
             Atom::Dim(_) => false,
             Atom::Floor(inner, _) | Atom::Mod(inner, _) => inner.dims().contains(&dim),
         })
@@ -270,15 +294,23 @@ impl Form {
         let mut sum = self.clone();
         sum.constant = sum.constant.add(&other.constant);
         for (atom, c) in &other.terms {
-            sum.add_term(atom.clone(), c);
+            sum.add_term(atom, c);
         }
         sum
     }
 
-    fn add_term(&mut self, atom: Atom, c: &Poly) {
-        let total = self.terms.remove(&atom).unwrap_or_default().add(c);
-        if !total.is_zero() {
-            self.terms.insert(atom, total);
+    fn add_term(&mut self, atom: &Atom, c: &Poly) {
+        match self.place_of(atom) {
+            Err(_) if c.is_zero() => {}
+            Err(at) => self.terms.insert(at, (atom.clone(), c.clone())),
+            Ok(at) => {
+                let total = self.terms[at].1.add(c);
+                if total.is_zero() {
+                    self.terms.remove(at);
+                } else {
+                    self.terms[at].1 = total;
+                }
+            }
         }
     }
 
@@ -308,7 +340,7 @@ impl Form {
     pub fn scale(&self, factor: &Poly) -> Result<Form, Overflow> {
         let mut scaled = Form::from(self.constant.mul(factor)?);
         for (atom, c) in &self.terms {
-            scaled.add_term(atom.clone(), &c.mul(factor)?);
+            scaled.add_term(atom, &c.mul(factor)?);
         }
         Ok(scaled)
     }
@@ -359,7 +391,7 @@ impl Form {
         if let Some(distance) = self.sub(other).as_constant() {
             return distance != 0;
         }
-        let digit = |form: &Form| match form.terms.iter().collect::<Vec<_>>()[..] {
+        let digit = |form: &Form| match &form.terms[..] {
             [(Atom::Mod(of, by), c)] if c.as_constant() == Some(1) => {
                 Some(((**of).clone(), *by, form.constant.clone()))
             }
@@ -394,8 +426,8 @@ impl Form {
         let (mut whole, mut rest) = (Form::from(whole), Form::from(rest));
         for (atom, k) in &self.terms {
             let (w, r) = split(k, false);
-            whole.add_term(atom.clone(), &w);
-            rest.add_term(atom.clone(), &r);
+            whole.add_term(atom, &w);
+            rest.add_term(atom, &r);
         }
         (whole, rest)
     }
@@ -530,12 +562,13 @@ fn division(inner: &Form, by: &str, params: &[String], dims: &[String]) -> Strin
     let text = inner.display(params, dims);
     let mut polys = inner
         .terms
-        .values()
+        .iter()
+        .map(|(_, c)| c)
         .chain([&inner.constant])
         .flat_map(Poly::terms);
     let is_product = polys.next().is_some_and(|(_, c)| c > 0)
         && polys.next().is_none()
-        && inner.terms.keys().all(|atom| matches!(atom, Atom::Dim(_)));
+        && inner.atoms().all(|atom| matches!(atom, Atom::Dim(_)));
     if is_product {
         format!("{text}{by}")
     } else {

@@ -251,14 +251,14 @@ fn balance(rel: Rel, gap: &Form) -> Cond {
         let mut parts = (Poly::zero(), Poly::zero());
         for (monomial, c) in poly.terms() {
             let side = if c > 0 { &mut parts.0 } else { &mut parts.1 };
-            side.0.insert(monomial.clone(), c.abs());
+            side.0.push((monomial.clone(), c.abs()));
         }
         parts
     };
     for (atom, poly) in gap.terms() {
         let (plus, minus) = split(poly);
-        left.add_term(atom.clone(), &plus);
-        right.add_term(atom.clone(), &minus);
+        left.add_term(atom, &plus);
+        right.add_term(atom, &minus);
     }
     let (plus, minus) = split(&gap.constant);
     (left.constant, right.constant) = (plus, minus);
