@@ -8,6 +8,7 @@ pub mod emit;
 pub mod explain;
 pub mod explore;
 pub mod gpu;
+pub mod nvrtc;
 pub mod run;
 pub mod show;
 pub mod tour;

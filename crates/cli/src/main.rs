@@ -70,6 +70,8 @@ enum Command {
     Devices(cmd::devices::Args),
     Gpu(cmd::gpu::Args),
     Explore(cmd::explore::Args),
+    #[command(hide = true)]
+    Nvrtc(cmd::nvrtc::Args),
 }
 
 /// The symbolic parts recurse with the depth of an expression; a deep one needs room, not a crash.
@@ -116,6 +118,7 @@ fn systola(args: Vec<OsString>) -> Status {
         Command::Devices(args) => cmd::devices::run(&args),
         Command::Gpu(args) => cmd::gpu::run(&args),
         Command::Explore(args) => cmd::explore::run(&args),
+        Command::Nvrtc(args) => cmd::nvrtc::run(&args),
     };
     match outcome {
         Ok(status) => status,

@@ -2,7 +2,11 @@
 
 mod common;
 
+use std::sync::Arc;
+
 use common::{CORE, check, command, stderr, stdout};
+use systola::rt::cuda::{Compilers, CudaCompileOptions, compile_only, nvrtc_version};
+use systola::rt::device::Variant;
 
 /// Does a GPU answer on this machine?
 fn has_gpu() -> bool {
@@ -34,6 +38,43 @@ fn cuda_is_printed_without_a_gpu() {
     let fixed = ["emit", CORE, "--map", "taps", "--target", "cuda"];
     let (out, _) = check(&[&fixed[..], &["-p", "Q=5", "--fix", "Q"]].concat(), 0);
     assert!(out.contains("__constant__ float w_constant[5];"), "{out}");
+}
+
+/// NVRTC compiles for one thread of a process at a time, so this program compiles in many.
+#[test]
+fn other_processes_compile_the_same() {
+    if let Err(error) = nvrtc_version() {
+        println!("skipped: {error}");
+        return;
+    }
+    let code = |n: u32| format!("extern \"C\" __global__ void k(int *x) {{ *x = {n}; }}");
+    let here = CudaCompileOptions::default();
+    let by = |program: &str| CudaCompileOptions {
+        apart: Some(Arc::new(Compilers::new(program, &["nvrtc"]))),
+        ..CudaCompileOptions::default()
+    };
+    let own = by(env!("CARGO_BIN_EXE_systola"));
+    let compile = |text: &str, options: &CudaCompileOptions| {
+        compile_only(text, "sm_90", &Variant::narrow(), options)
+    };
+    std::thread::scope(|scope| {
+        for n in 0..4 {
+            let (own, here, code) = (&own, &here, &code);
+            scope.spawn(move || {
+                for text in [code(n), code(n + 10)] {
+                    let there = compile(&text, own).unwrap();
+                    assert_eq!(there.cubin, compile(&text, here).unwrap().cubin);
+                }
+            });
+        }
+    });
+    let refused = compile("__global__ void k() { x = 1; }", &own).unwrap_err();
+    assert!(refused.to_string().contains("is undefined"), "{refused}");
+    // What does not answer, or is not there, is done without.
+    for program in ["/bin/false", "/no/such/program"] {
+        let none = by(program);
+        compile(&code(1), &none).unwrap();
+    }
 }
 
 #[test]

@@ -7,11 +7,13 @@
 //! Its `run` works on arrays of the host, its `run_on_device` on [`DeviceArray`]s, which stay on the GPU between
 //! runs. Both return when the results are complete.
 
+mod apart;
 mod compile;
 mod device;
 mod driver;
 mod nvrtc;
 
+pub use apart::{Compilers, serve};
 pub use compile::{Compiled, CudaCompileOptions, Resources, compile_only};
 pub use device::{Cuda, CudaProgram, DeviceArray, DeviceInfo, Gpu, devices};
 pub use nvrtc::version as nvrtc_version;

@@ -61,13 +61,13 @@ fn text_of(mut file: File) -> io::Result<String> {
 }
 
 #[cfg(unix)]
-fn own_group(command: &mut Command) {
+pub(crate) fn own_group(command: &mut Command) {
     use std::os::unix::process::CommandExt;
     command.process_group(0);
 }
 
 #[cfg(not(unix))]
-fn own_group(_: &mut Command) {}
+pub(crate) fn own_group(_: &mut Command) {}
 
 /// A compiler's driver starts others, which would go on without it: the whole group is ended. Errors mean
 /// that it ended by itself.

@@ -22,6 +22,7 @@ use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, Span};
 
+use super::nvrtc;
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
 use crate::place::Place;
 use crate::runtime;
@@ -271,6 +272,7 @@ fn place(source: &Source, args: &Args) -> Result<Place, Failure> {
             let mut options = CudaOptions::from_env().map_err(fail)?;
             options.fix = args.lowering.fix();
             options.device = args.device.unwrap_or(0);
+            options.compile.apart = nvrtc::compilers();
             Place::cuda(options).map_err(|e| fail(cpu::Error::from(e)))
         }
         ExploreTarget::OpenCl => {

@@ -6,7 +6,9 @@
 //! has a list of such numbers, the largest first, and a macro of the kernel's name says which one holds.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::apart::Compilers;
 use super::nvrtc::{self, Made};
 use crate::cache::{CacheOptions, hash_of};
 use crate::compile::{Note, Origin};
@@ -23,6 +25,8 @@ pub struct CudaCompileOptions {
     pub once: bool,
     /// `None`: nothing is kept.
     pub cache: Option<CacheOptions>,
+    /// Processes that compile; `None`: this one.
+    pub apart: Option<Arc<Compilers>>,
 }
 
 impl CudaCompileOptions {
@@ -32,6 +36,7 @@ impl CudaCompileOptions {
             flags: Vec::new(),
             once: false,
             cache: CacheOptions::from_env()?,
+            apart: None,
         })
     }
 }
@@ -101,10 +106,14 @@ pub(crate) fn compile(
         notes,
         log,
     } = find_or_make(options.cache.as_ref(), key, || {
+        let make = |flags: &[String]| match &options.apart {
+            Some(compilers) => compilers.compile(code, flags),
+            None => nvrtc::compile(code, flags),
+        };
         let made = if options.once {
-            nvrtc::compile(code, &flags)
+            make(&flags)
         } else {
-            without_spills(code, &flags, ask)
+            without_spills(code, &flags, &make, ask)
         };
         made.map(|made| (made.cubin, made.log))
     })?;
@@ -127,7 +136,12 @@ type Places = BTreeMap<String, u32>;
 
 /// Compiles with as many blocks at once as their registers allow: for each kernel the first number of its list without spills, or the first
 /// of all where there is none.
-fn without_spills(code: &str, flags: &[String], ask: Ask<'_>) -> Result<Made, Error> {
+fn without_spills(
+    code: &str,
+    flags: &[String],
+    make: &dyn Fn(&[String]) -> Result<Made, Error>,
+    ask: Ask<'_>,
+) -> Result<Made, Error> {
     // Not every compiler tells; a driver does, if there is one.
     let taken = |made: &Made| match resources(&made.log) {
         none if none.is_empty() => ask(&made.cubin),
@@ -135,14 +149,14 @@ fn without_spills(code: &str, flags: &[String], ask: Ask<'_>) -> Result<Made, Er
     };
     let spilled = |made: &Made| -> u32 { taken(made).iter().map(|k| k.spilled).sum() };
     let mut flags = flags.to_vec();
-    let plain = nvrtc::compile(code, &flags)?;
+    let plain = make(&flags)?;
     if spilled(&plain) == 0 {
         return Ok(plain);
     }
     let mut first = plain;
     if code.contains(BRANCHES) {
         flags.push(format!("-D{BRANCHES}"));
-        let branching = nvrtc::compile(code, &flags)?;
+        let branching = make(&flags)?;
         if spilled(&branching) < spilled(&first) {
             first = branching;
         } else {
@@ -154,7 +168,7 @@ fn without_spills(code: &str, flags: &[String], ask: Ask<'_>) -> Result<Made, Er
             .iter()
             .map(|(kernel, at)| format!("-D{FEWER}{kernel}={at}"));
         let all: Vec<String> = flags.iter().cloned().chain(chosen).collect();
-        nvrtc::compile(code, &all)
+        make(&all)
     };
     descend(first, compile, taken)
 }

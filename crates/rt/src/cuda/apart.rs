@@ -1,0 +1,180 @@
+//! NVRTC in processes of their own.
+//!
+//! The library works for one thread of a process at a time: sixteen threads that compile take as long as one. Whoever compiles much names a
+//! command that calls [`serve`]; of it as many run at once as there are threads that compile, and each goes on to the next text.
+
+use std::ffi::OsString;
+use std::io::{self, BufReader, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use super::nvrtc::{self, Made};
+use crate::error::Error;
+use crate::process::own_group;
+
+/// Processes that compile for this one. They end with it.
+#[derive(Debug)]
+pub struct Compilers {
+    program: PathBuf,
+    arguments: Vec<OsString>,
+    idle: Mutex<Vec<Compiler>>,
+}
+
+impl PartialEq for Compilers {
+    fn eq(&self, other: &Compilers) -> bool {
+        (&self.program, &self.arguments) == (&other.program, &other.arguments)
+    }
+}
+
+impl Eq for Compilers {}
+
+impl Compilers {
+    /// By a command that calls [`serve`]. None is started yet.
+    pub fn new(program: impl Into<PathBuf>, arguments: &[&str]) -> Compilers {
+        Compilers {
+            program: program.into(),
+            arguments: arguments.iter().map(OsString::from).collect(),
+            idle: Mutex::default(),
+        }
+    }
+
+    /// Compiles in one of them; here, where there is none to be had.
+    pub(crate) fn compile(&self, code: &str, options: &[String]) -> Result<Made, Error> {
+        let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let free = idle().pop();
+        let asked = free.map_or_else(|| self.start(), Ok).and_then(|mut one| {
+            let reply = one.ask(code, options)?;
+            Ok((one, reply))
+        });
+        match asked {
+            Ok((one, reply)) => {
+                idle().push(one);
+                reply
+            }
+            Err(_) => nvrtc::compile(code, options),
+        }
+    }
+
+    fn start(&self) -> io::Result<Compiler> {
+        let mut command = Command::new(&self.program);
+        command
+            .args(&self.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        // What interrupts this one leaves them alone.
+        own_group(&mut command);
+        let mut child = command.spawn()?;
+        match (child.stdin.take(), child.stdout.take()) {
+            (Some(texts), Some(replies)) => Ok(Compiler {
+                child,
+                texts: Some(texts),
+                replies: BufReader::new(replies),
+            }),
+            _ => Err(io::ErrorKind::BrokenPipe.into()),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Compiler {
+    child: Child,
+    /// Always there until the end.
+    texts: Option<ChildStdin>,
+    replies: BufReader<ChildStdout>,
+}
+
+impl Compiler {
+    fn ask(&mut self, code: &str, options: &[String]) -> io::Result<Result<Made, Error>> {
+        let Some(texts) = &mut self.texts else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        send(texts, options.join("\n").as_bytes())?;
+        send(texts, code.as_bytes())?;
+        texts.flush()?;
+        let mut next = || receive(&mut self.replies);
+        let (cubin, reason, log) = (next()?, next()?, next()?);
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Ok(if reason.is_empty() {
+            let log = text(log);
+            Ok(Made { cubin, log })
+        } else {
+            let (reason, log) = (text(reason), text(log));
+            Err(Error::NvrtcFailed { reason, log })
+        })
+    }
+}
+
+impl Drop for Compiler {
+    fn drop(&mut self) {
+        // It ends where its input does.
+        drop(self.texts.take());
+        let _ = self.child.wait();
+    }
+}
+
+/// Compiles what comes in, and writes machine code out, to the end of the input.
+pub fn serve(mut texts: impl Read, mut replies: impl Write) -> io::Result<()> {
+    loop {
+        let options = match receive(&mut texts) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+            options => text(options?)?,
+        };
+        let options: Vec<String> = options.lines().map(str::to_string).collect();
+        let code = text(receive(&mut texts)?)?;
+        let (cubin, reason, log) = match nvrtc::compile(&code, &options) {
+            Ok(made) => (made.cubin, String::new(), made.log),
+            Err(Error::NvrtcFailed { reason, log }) => (Vec::new(), reason, log),
+            // Whoever asks finds the same here, and has more to say.
+            Err(other) => return Err(io::Error::other(other)),
+        };
+        send(&mut replies, &cubin)?;
+        send(&mut replies, reason.as_bytes())?;
+        send(&mut replies, log.as_bytes())?;
+        replies.flush()?;
+    }
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+fn send(to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    to.write_all(&(bytes.len() as u64).to_le_bytes())?;
+    to.write_all(bytes)
+}
+
+fn receive(from: &mut impl Read) -> io::Result<Vec<u8>> {
+    let mut length = [0; 8];
+    from.read_exact(&mut length)?;
+    let length = u64::from_le_bytes(length);
+    let mut bytes = Vec::new();
+    from.take(length).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 == length {
+        Ok(bytes)
+    } else {
+        Err(io::ErrorKind::UnexpectedEof.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_sent_is_received() {
+        let mut sent = Vec::new();
+        for part in [b"one".as_slice(), b"", b"three\n"] {
+            send(&mut sent, part).unwrap();
+        }
+        let mut from = &sent[..];
+        assert_eq!(receive(&mut from).unwrap(), b"one");
+        assert_eq!(receive(&mut from).unwrap(), b"");
+        assert_eq!(receive(&mut from).unwrap(), b"three\n");
+        assert!(receive(&mut from).is_err(), "the end");
+        let cut = &sent[..10];
+        assert!(receive(&mut &cut[..]).is_err(), "in the middle");
+        serve(io::empty(), io::sink()).unwrap();
+    }
+}
