@@ -175,6 +175,27 @@ fn planes_in_registers() {
     }
 }
 
+#[test]
+fn three_sums_in_a_row_within_one_step() {
+    let chain = "stencil s(N, M) {
+  field u[N, M]: i32 clamp;
+  var A: i32 clamp = u[-1, 0] + u[1, 0];
+  var B: i32 mirror = A[0, -2] + A + 3*A[0, 2];
+  u = B[0, -1] - B + A[0, 1];
+}";
+    let mapping = "mapping m of s {
+  tile y by 8 as (by, yy);
+  tile x by 4*L - 5 as (bx, xx) overlap (3, 2);
+  block = (by, bx);
+  lane = (xx + 3) / 2;
+  reg = (xx + 3) % 2;
+  time = yy;
+  broadcast A;
+  broadcast B;
+}";
+    check(chain, mapping, &[&[1, 2], &[13, 31], &[16, 64], &[9, 131]]);
+}
+
 /// `stencils/gaussian.ure` with one of its mappings as `m`.
 fn gaussian(mapping: &str) -> Module {
     let text = include_str!("../../../stencils/gaussian.ure");
