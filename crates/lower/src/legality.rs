@@ -441,7 +441,7 @@ impl Checker<'_> {
                 let live = reads_at(port, &array.cells, &e, &array.tiles)?;
                 let hole = live.and(link.guard.clone());
                 let needed = match Paths::from_cell(array, port.sink)? {
-                    Some(paths) => paths.into_owned(&hole, array, self.decide)?,
+                    Some(paths) => paths.needed_by_owners(&hole, array, self.decide)?,
                     None => self.on_a_cycle(port.sink, hole)?,
                 };
                 let Some((params, point)) = needed else {

@@ -51,7 +51,7 @@ impl Layout {
             if width as i64 <= extent - (x - lo) {
                 return true;
             }
-            if x != lo || width % *extent as usize != 0 {
+            if x != lo || !width.is_multiple_of(*extent as usize) {
                 return false;
             }
             width /= *extent as usize;

@@ -68,7 +68,7 @@ impl Paths {
     }
 
     /// A point of `from` whose value goes into an owned point of its tile.
-    pub(super) fn into_owned(
+    pub(super) fn needed_by_owners(
         &self,
         from: &Cond,
         array: &Array,
