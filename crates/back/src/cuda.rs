@@ -3,6 +3,7 @@
 //! A warp is run by 32 threads, also if it has fewer lanes. The text is complete in itself: NVRTC compiles it without any header.
 
 mod ahead;
+mod bytes;
 mod guarded;
 mod residency;
 
@@ -250,15 +251,25 @@ impl Language for Cuda {
 
     fn pack(&self, prelude: &mut Prelude, element: Scalar, n: u32) -> Result<String, Fault> {
         prelude.add_type("Pack", || PACK.to_string());
+        if let Some(words) = bytes::words(element, n) {
+            bytes::add(prelude);
+            return Ok(format!("Pack<uint32_t, {words}>"));
+        }
         Ok(format!("Pack<{}, {n}>", c_type(element)?))
     }
 
-    fn pack_element(&self, name: &str, n: u32) -> String {
-        format!("{name}.at[{n}]")
+    fn pack_element(&self, element: Scalar, of: u32, name: &str, n: u32) -> Result<String, Fault> {
+        match bytes::words(element, of) {
+            Some(_) => bytes::element(element, name, n),
+            None => Ok(format!("{name}.at[{n}]")),
+        }
     }
 
-    fn pack_of(&self, _: &str, elements: &[&str]) -> String {
-        format!("{{{}}}", elements.join(", "))
+    fn pack_of(&self, element: Scalar, _: &str, elements: &[&str]) -> String {
+        match bytes::words(element, elements.len() as u32) {
+            Some(_) => bytes::joined(elements),
+            None => format!("{{{}}}", elements.join(", ")),
+        }
     }
 
     fn load_where(
@@ -272,10 +283,17 @@ impl Language for Cuda {
             return Ok(None);
         }
         let pack = match n {
-            1 => c_type(element)?.to_string(),
-            n => self.pack(cx.prelude, element, n)?,
+            1 => None,
+            n => Some(self.pack(cx.prelude, element, n)?),
         };
-        load_where(cx, from, element, n, &pack)
+        let Some(words) = bytes::words(element, n) else {
+            return load_where(cx, from, element, n, pack.as_deref());
+        };
+        let guarded = load_where(cx, from, Scalar::U32, words, pack.as_deref())?;
+        Ok(guarded.map(|guarded| Guarded {
+            joined: Some((bytes::JOIN, bytes::IN_A_WORD as usize)),
+            ..guarded
+        }))
     }
 
     fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move, lanes: u32) -> Result<(), Fault> {

@@ -317,11 +317,11 @@ impl Language for OpenCl<'_> {
         Ok(format!("{}{n}", vector_element(element)?))
     }
 
-    fn pack_element(&self, name: &str, n: u32) -> String {
-        format!("{name}.s{n:x}")
+    fn pack_element(&self, _: Scalar, _: u32, name: &str, n: u32) -> Result<String, Fault> {
+        Ok(format!("{name}.s{n:x}"))
     }
 
-    fn pack_of(&self, pack: &str, elements: &[&str]) -> String {
+    fn pack_of(&self, _: Scalar, pack: &str, elements: &[&str]) -> String {
         format!("({pack})({})", elements.join(", "))
     }
 

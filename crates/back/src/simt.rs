@@ -104,8 +104,8 @@ pub trait Language {
 
     /// The type of so many elements that are moved at once, one of those, and all of them from their parts.
     fn pack(&self, prelude: &mut Prelude, element: Scalar, n: u32) -> Result<String, Fault>;
-    fn pack_element(&self, name: &str, n: u32) -> String;
-    fn pack_of(&self, pack: &str, elements: &[&str]) -> String;
+    fn pack_element(&self, element: Scalar, of: u32, name: &str, n: u32) -> Result<String, Fault>;
+    fn pack_of(&self, element: Scalar, pack: &str, elements: &[&str]) -> String;
 
     /// How a load of so many elements of global memory is made under its condition, where that takes no branch.
     fn load_where(
@@ -180,6 +180,8 @@ pub trait Language {
 pub struct Guarded {
     pub function: String,
     pub arguments: Vec<Expr>,
+    /// Where it loads words, the function that makes one of so many elements.
+    pub joined: Option<(&'static str, usize)>,
 }
 
 /// Shared memory that a launch brings.

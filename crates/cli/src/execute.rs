@@ -55,6 +55,8 @@ pub struct Execution<'a> {
     pub opencl: OpenClOptions,
     pub lowering: &'a LoweringArgs,
     pub threads: usize,
+    /// Runs that are timed on a device, beside the one whose outputs are shown.
+    pub times: usize,
 }
 
 /// What a run gives, and what is to be said after its outputs are shown.
@@ -376,10 +378,21 @@ impl Execution<'_> {
             counted(stats.launches, "launch", "launches"),
             counted(stats.blocks, "block", "blocks"),
         );
-        Ok(Ran {
-            outputs,
-            remarks: vec![remark],
-        })
+        let mut remarks = vec![remark];
+        if self.times > 0 {
+            // Before the first the device waited for the host.
+            let timed = compiled.time_tensors(params, inputs, self.times + 1);
+            let mut seconds = timed.map_err(|error| runtime::fail(self.source, error))?;
+            seconds.remove(0);
+            seconds.sort_by(f64::total_cmp);
+            remarks.push(format!(
+                "{} in a row, arrays on the device: median {}, best {}",
+                counted(self.times as u64, "run", "runs"),
+                duration(seconds[seconds.len() / 2]),
+                duration(seconds[0]),
+            ));
+        }
+        Ok(Ran { outputs, remarks })
     }
 }
 

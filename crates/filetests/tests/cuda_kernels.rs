@@ -270,26 +270,35 @@ fn lanes_meet_where_they_touch_the_same_elements() {
 /// Wide accesses, under predicates too.
 #[test]
 fn wide_accesses_are_vectors() {
-    for ty in [Scalar::F32, Scalar::U8, Scalar::F64, Scalar::Bool] {
+    let types = [
+        Scalar::F32,
+        Scalar::U8,
+        Scalar::I8,
+        Scalar::F64,
+        Scalar::Bool,
+    ];
+    let cases = types.into_iter().flat_map(|ty| [(ty, 4), (ty, 16)]);
+    for (ty, width) in cases {
         let mut p = program("wide", &["N"]);
         let n = param(0);
-        let x = input(&mut p, "x", ty, &[n.clone(), num(256)]);
-        let y = output(&mut p, "y", ty, &[n.clone(), num(256)]);
+        let x = input(&mut p, "x", ty, &[n.clone(), num(512)]);
+        let y = output(&mut p, "y", ty, &[n.clone(), num(512)]);
         let mut k = Build::new("wide", 32, 1);
         let lane = k.lane();
         let b = k.block("b", n);
-        let at = times(4, &lane);
+        let at = times(width, &lane);
         let inside = Cond::cmp(Rel::Lt, lane.clone(), num(20));
         let from = Access {
             memory: Memory::Global(x),
             index: vec![b.clone(), at.clone()],
             when: inside,
         };
-        let to: Vec<_> = (0..4)
+        let to: Vec<_> = (0..width)
             .map(|n| k.declare(&format!("v{n}"), ty, Shape::Varying))
             .collect();
         let otherwise = match ty {
             Scalar::Bool => Literal::Bool(true),
+            Scalar::I8 => Literal::Int(-3),
             _ => Literal::Int(1),
         };
         k.push(Stmt::LoadWide {

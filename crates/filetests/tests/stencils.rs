@@ -7,7 +7,7 @@ mod devices;
 use devices::device;
 use systola::cpu::Effort;
 use systola::interp::compare::{Rounding, compare};
-use systola::interp::{Arrays, Tensor, run_system};
+use systola::interp::{Arrays, Data, Tensor, run_system};
 use systola::ir::system::Module;
 use systola::{CpuOptions, OpenClOptions, RunOptions, compile, compile_opencl, load};
 
@@ -172,6 +172,102 @@ fn planes_in_registers() {
             "stencil s(K, N, M, T) {{ field u[K, N, M]: f32 {border}; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }}"
         );
         check(&stencil, PLANES, &[&[7, 9, 30, 3]]);
+    }
+}
+
+#[test]
+fn three_sums_in_a_row_within_one_step() {
+    let chain = "stencil s(N, M) {
+  field u[N, M]: i32 clamp;
+  var A: i32 clamp = u[-1, 0] + u[1, 0];
+  var B: i32 mirror = A[0, -2] + A + 3*A[0, 2];
+  u = B[0, -1] - B + A[0, 1];
+}";
+    let mapping = "mapping m of s {
+  tile y by 8 as (by, yy);
+  tile x by 4*L - 5 as (bx, xx) overlap (3, 2);
+  block = (by, bx);
+  lane = (xx + 3) / 2;
+  reg = (xx + 3) % 2;
+  time = yy;
+  broadcast A;
+  broadcast B;
+}";
+    check(chain, mapping, &[&[1, 2], &[13, 31], &[16, 64], &[9, 131]]);
+}
+
+/// `stencils/gaussian.ure` with one of its mappings as `m`.
+fn gaussian(mapping: &str) -> Module {
+    let text = include_str!("../../../stencils/gaussian.ure");
+    let mut module = load(text).unwrap_or_else(|e| panic!("{e:#?}"));
+    module.mappings.retain(|m| m.name == mapping);
+    module.mappings[0].name = "m".to_string();
+    let system = module.mappings[0].system.clone();
+    module.systems.retain(|s| s.name == system);
+    module
+}
+
+/// The sums as one would write them down, and what the two programs are given.
+fn blurred(n: usize, m: usize, pixels: &[u8]) -> Vec<u8> {
+    const WEIGHTS: [u32; 5] = [1, 4, 6, 4, 1];
+    let near = |at: usize, by: usize, len: usize| (at + by).saturating_sub(2).min(len - 1);
+    let mut out = Vec::new();
+    for at in 0..n * m * 4 {
+        let (i, j, c) = (at / (4 * m), at / 4 % m, at % 4);
+        let mut sum = 128;
+        for (p, v) in WEIGHTS.iter().enumerate() {
+            for (q, w) in WEIGHTS.iter().enumerate() {
+                let pixel = near(i, p, n) * m + near(j, q, m);
+                sum += v * w * u32::from(pixels[4 * pixel + c]);
+            }
+        }
+        out.push((sum / 256) as u8);
+    }
+    out
+}
+
+#[test]
+fn a_gaussian_of_bytes_and_of_words() {
+    for (n, m) in [(1, 1), (2, 3), (5, 130), (19, 61)] {
+        // White corners are where a sum is as large as it gets.
+        let pixels: Vec<u8> = (0..n * m * 4)
+            .map(|k| {
+                if k < 16 {
+                    255
+                } else {
+                    (k * k / 3 + 41 * k) as u8
+                }
+            })
+            .collect();
+        let expect = blurred(n, m, &pixels);
+        let (params, sizes) = ([n as i128, m as i128], [("N", n as i64), ("M", m as i64)]);
+        let tensor = |shape: &[usize], data: Data| Tensor {
+            lo: vec![0; shape.len()],
+            shape: shape.to_vec(),
+            data,
+        };
+        let bytes = |bytes: &[u8]| tensor(&[n, m, 4], Data::U8(bytes.to_vec()));
+        let words = |bytes: &[u8]| {
+            let words = bytes.chunks_exact(4);
+            let words = words.map(|w| u32::from_le_bytes([w[0], w[1], w[2], w[3]]));
+            tensor(&[n, m], Data::U32(words.collect()))
+        };
+        for (mapping, given, expect) in [
+            ("lines", bytes(&pixels), bytes(&expect)),
+            ("lines_words", words(&pixels), words(&expect)),
+        ] {
+            let module = gaussian(mapping);
+            let inputs = Arrays::from([("u".to_string(), given)]);
+            let meant = run_system(&module.systems[0], &params, &inputs);
+            let meant = meant.unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(meant["u'"], expect, "{mapping} at {n} x {m}");
+            let found = on_processor(&module, &sizes, &params, &inputs);
+            assert_eq!(
+                found.unwrap_or_else(|e| panic!("{e}"))["u'"],
+                expect,
+                "{mapping}"
+            );
+        }
     }
 }
 

@@ -212,7 +212,8 @@ pub enum Stmt {
     Let(ValueId, Op),
     /// All lanes.
     Set(RegId, ValueId),
-    /// Consecutive elements along the last axis become consecutive values. Global memory or shared.
+    /// Consecutive elements along the last axis become consecutive values; more than that has are all of it, at several
+    /// places of the axis before, and so on. Global memory or shared.
     LoadWide {
         to: Vec<ValueId>,
         from: Access,
@@ -223,7 +224,7 @@ pub enum Stmt {
         to: Access,
         value: ValueId,
     },
-    /// Values to consecutive elements along the last axis.
+    /// Values to consecutive elements, as for `LoadWide`.
     StoreWide {
         to: Access,
         values: Vec<ValueId>,

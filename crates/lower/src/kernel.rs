@@ -18,7 +18,7 @@
 //!    blocks wait for them; [`windows`]: inputs that transfers bring
 //!    into the memory of a block, and [`staging`]: how warps of threads do that;
 //! 4. [`loops`], as far written out as [`unrolling`] says, with turns that need no test ([`steady`]) and [`paths`] for blocks that
-//!    need none; in them [`pes`] with [`cells`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal values once;
+//!    need none; in them [`pes`] with [`cells`], [`stages`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal values once;
 //! 5. [`mod@tidy`]: what nobody uses is removed;
 //! 6. [`mod@spill`]: arrays that do not fit into the memory of a block move to global memory;
 //! 7. [`wide`]: consecutive accesses of a lane become one, where the machine has such; [`banks`]: rows of windows begin where
@@ -69,6 +69,7 @@ pub mod pes;
 pub mod ports;
 pub mod slots;
 pub mod spill;
+pub mod stages;
 pub mod staging;
 pub mod state;
 pub mod steady;

@@ -9,6 +9,8 @@
 //! All is decided exactly, for all sizes in the context, wherever the question is Presburger. A
 //! refusal carries a counterexample: concrete points that anyone can put into the mapping.
 
+mod paths;
+
 use std::collections::VecDeque;
 
 use systola_ir::array::{Array, Link, Piece, Port, Realisation, Role};
@@ -23,6 +25,7 @@ use crate::decide::{Decide, Sample, Undecided};
 use crate::digits::{at_second, digits};
 use crate::localise::Localised;
 use crate::resolve::SpaceTime;
+use paths::Paths;
 
 /// Refuses an illegal mapping.
 pub fn check_legality(
@@ -429,10 +432,6 @@ impl Checker<'_> {
     fn halos(&self) -> Result<Option<Diagnostic>, Failure> {
         let array = self.array;
         let n = self.n();
-        let steps = self.steps()?;
-        let launches: Vec<usize> = (0..array.time.len())
-            .filter(|k| array.time[*k].level == TimeLevel::Launch)
-            .collect();
         for port in &array.ports {
             for link in &port.links {
                 if link.realisation != Realisation::Hole {
@@ -440,44 +439,12 @@ impl Checker<'_> {
                 }
                 let e = array.extend_distance(&port.distance);
                 let live = reads_at(port, &array.cells, &e, &array.tiles)?;
-                // z + Σ nₖ·eₖ is owned, in the same launch; and the nₖ steps can follow each other: a group is left at
-                // most as often as it is entered, where the first one counts as entered.
-                let total = n + steps.edges.len();
-                let mut cond = live.and(link.guard.clone());
-                for k in 0..steps.edges.len() {
-                    cond = cond.and(Cond::cmp(Rel::Ge, DimId::from(n + k), 0));
-                }
-                for group in steps.groups() {
-                    let start = i128::from(group == steps.group[port.sink.index()]);
-                    let mut balance = Form::from(Poly::constant(start));
-                    for (k, step) in steps.edges.iter().enumerate() {
-                        let turns = Form::from(DimId::from(n + k));
-                        if step.to == group && step.from != group {
-                            balance = balance.add(&turns);
-                        } else if step.from == group && step.to != group {
-                            balance = balance.sub(&turns);
-                        }
-                    }
-                    cond = cond.and(Cond::cmp(Rel::Ge, balance, 0));
-                }
-                let reached = |d: DimId| {
-                    let mut form = Form::from(d);
-                    for (k, step) in steps.edges.iter().enumerate() {
-                        let c = Poly::constant(step.by[d.index()]);
-                        form = form.add(&Form::from(DimId::from(n + k)).scale(&c).ok()?);
-                    }
-                    Some(form)
+                let hole = live.and(link.guard.clone());
+                let needed = match Paths::from_cell(array, port.sink)? {
+                    Some(paths) => paths.needed_by_owners(&hole, array, self.decide)?,
+                    None => self.on_a_cycle(port.sink, hole)?,
                 };
-                let there = self.domain().and(array.owned());
-                cond = cond.and(there.map(&|f| f.substitute(&reached))?);
-                for piece in &array.pieces {
-                    for k in &launches {
-                        let form = &piece.time[*k];
-                        cond =
-                            cond.and(Cond::Cmp(Rel::Eq, form.substitute(&reached)?, form.clone()));
-                    }
-                }
-                let Some((params, point)) = self.needed_hole(port.sink, &cond, n, total)? else {
+                let Some((params, point)) = needed else {
                     continue;
                 };
                 let z = point[..n].to_vec();
@@ -504,6 +471,54 @@ impl Checker<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// A hole at which `cell` lacks a value that an owned point needs, where values may come back to a cell: how often each
+    /// step is taken is then a number of its own.
+    fn on_a_cycle(&self, cell: VarId, hole: Cond) -> Result<Option<Sample>, Failure> {
+        let array = self.array;
+        let n = self.n();
+        let steps = self.steps()?;
+        let launches: Vec<usize> = (0..array.time.len())
+            .filter(|k| array.time[*k].level == TimeLevel::Launch)
+            .collect();
+        // z + Σ nₖ·eₖ is owned, in the same launch; and the nₖ steps can follow each other: a group is left at
+        // most as often as it is entered, where the first one counts as entered.
+        let total = n + steps.edges.len();
+        let mut cond = hole;
+        for k in 0..steps.edges.len() {
+            cond = cond.and(Cond::cmp(Rel::Ge, DimId::from(n + k), 0));
+        }
+        for group in steps.groups() {
+            let start = i128::from(group == steps.group[cell.index()]);
+            let mut balance = Form::from(Poly::constant(start));
+            for (k, step) in steps.edges.iter().enumerate() {
+                let turns = Form::from(DimId::from(n + k));
+                if step.to == group && step.from != group {
+                    balance = balance.add(&turns);
+                } else if step.from == group && step.to != group {
+                    balance = balance.sub(&turns);
+                }
+            }
+            cond = cond.and(Cond::cmp(Rel::Ge, balance, 0));
+        }
+        let reached = |d: DimId| {
+            let mut form = Form::from(d);
+            for (k, step) in steps.edges.iter().enumerate() {
+                let c = Poly::constant(step.by[d.index()]);
+                form = form.add(&Form::from(DimId::from(n + k)).scale(&c).ok()?);
+            }
+            Some(form)
+        };
+        let there = self.domain().and(array.owned());
+        cond = cond.and(there.map(&|f| f.substitute(&reached))?);
+        for piece in &array.pieces {
+            for k in &launches {
+                let form = &piece.time[*k];
+                cond = cond.and(Cond::Cmp(Rel::Eq, form.substitute(&reached)?, form.clone()));
+            }
+        }
+        self.needed_hole(cell, &cond, n, total)
     }
 
     /// The ways in which values go on inside a tile.

@@ -236,6 +236,35 @@ fn a_halo_must_reach_as_far_as_the_steps_of_a_launch() {
 }
 
 #[test]
+fn the_halo_of_a_chain_of_stencils_is_decided_for_all_sizes() {
+    // Three sums in a row, each with its own border; `A` is wanted three cells to the left and two to the right.
+    let chain = "
+stencil chain(N, M) {
+  field u[N, M]: i32 clamp;
+  var A: i32 clamp = u[-1, 0] + u[1, 0];
+  var B: i32 clamp = A[0, -2] + A + A[0, 2];
+  u = B[0, -1] + B;
+}";
+    let with = |left: i128, right: i128| {
+        format!(
+            "tile y by 8 as (by, yy); tile x by 16 as (bx, xx) overlap ({left}, {right});
+             block = (by, bx); lane = xx + {left}; reg = yy; time = 0; broadcast A; broadcast B;"
+        )
+    };
+    legal(chain, &with(3, 2), &[]);
+    legal(chain, &with(3, 2), &[50, 70]);
+    legal(chain, &with(4, 5), &[]);
+    for (left, right) in [(2, 2), (3, 1), (0, 0)] {
+        let narrow = refused(chain, &with(left, right), "E0505");
+        assert!(narrow.counterexample.is_some());
+    }
+    // One tile as wide as the grid: what lies beyond is at the border, where the cells read themselves.
+    legal(chain, &with(0, 0), &[50, 16]);
+    let narrow = run(chain, &with(2, 2), &[50, 70]).unwrap_err();
+    assert_eq!(narrow[0].code.id, "E0505");
+}
+
+#[test]
 fn without_overlap_a_dependence_must_not_cross_blocks_in_a_launch() {
     let crossing = "tile x by 16 as (bx, xx); block = bx; lane = xx; time = t;";
     refused(HEAT, crossing, "E0504");

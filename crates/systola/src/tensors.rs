@@ -4,7 +4,7 @@ use systola_interp::{Arrays, Data, Tensor};
 use systola_ir::codes::limits;
 use systola_ir::kernel::{BufferKind, Program};
 use systola_ir::{Diagnostic, Span};
-use systola_rt::device::Driver;
+use systola_rt::device::{DeviceArray, Driver};
 use systola_rt::{RunOptions, Stats, View, ViewMut};
 
 use crate::cpu::{Compiled, Error};
@@ -128,5 +128,27 @@ impl<D: Driver> DeviceCompiled<D> {
         on_tensors(self.program(), params, inputs, |sizes, given, made| {
             self.run(sizes, given, made)
         })
+    }
+
+    /// Seconds of each of so many runs in a row, on arrays that stay on the device.
+    pub fn time_tensors(
+        &self,
+        params: &[i128],
+        inputs: &Arrays,
+        times: usize,
+    ) -> Result<Vec<f64>, Error> {
+        let prepared = prepare(self.program(), params)?;
+        let copy = |(name, tensor): (&String, &Tensor)| -> Result<_, Error> {
+            let array = DeviceArray::from_view(self.gpu(), &view(tensor)?)?;
+            Ok((name.clone(), array))
+        };
+        let given: Vec<_> = inputs.iter().map(copy).collect::<Result<_, Error>>()?;
+        let outputs = prepared.outputs.iter().map(copy);
+        let mut made: Vec<_> = outputs.collect::<Result<_, Error>>()?;
+        let sizes = prepared.sizes.iter().map(|(n, v)| (n.as_str(), *v));
+        let sizes: Vec<(&str, i64)> = sizes.collect();
+        let given: Vec<_> = given.iter().map(|(n, a)| (n.as_str(), a)).collect();
+        let mut made: Vec<_> = made.iter_mut().map(|(n, a)| (n.as_str(), a)).collect();
+        self.time_on_device(&sizes, &given, &mut made, times)
     }
 }

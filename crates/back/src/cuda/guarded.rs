@@ -18,14 +18,14 @@ use crate::prelude::File;
 use crate::scalar::c_type;
 use crate::simt::Guarded;
 
-/// How `n` elements, which are `pack` together, are loaded by one instruction; none where there is no such, or what is read
+/// How `n` elements, which are a `pack` unless it is one alone, are loaded by one instruction; none where there is no such, or what is read
 /// may change while the kernel runs.
 pub fn load_where(
     cx: &mut Context<'_>,
     from: &Access,
     element: Scalar,
     n: u32,
-    pack: &str,
+    pack: Option<&str>,
 ) -> Result<Option<Guarded>, Fault> {
     let changes = cx.usage.has_flags || cx.usage.written.contains(&from.memory);
     let Some(tests) = comparisons(&from.when).filter(|_| !changes) else {
@@ -57,6 +57,7 @@ pub fn load_where(
     Ok(Some(Guarded {
         function,
         arguments,
+        joined: None,
     }))
 }
 
@@ -108,14 +109,14 @@ struct Shape<'a> {
     element: Scalar,
     letter: char,
     n: u32,
-    pack: &'a str,
+    pack: Option<&'a str>,
 }
 
 impl Shape<'_> {
     fn name(&self) -> String {
-        let width = match self.n {
-            1 => String::new(),
-            n => format!("x{n}"),
+        let width = match self.pack {
+            None => String::new(),
+            Some(_) => format!("x{}", self.n),
         };
         let relations = self.relations.join("_");
         format!("load_where_{relations}_{}{width}", self.element)
@@ -135,9 +136,9 @@ impl Shape<'_> {
         let joined = |count: usize, text: &dyn Fn(usize) -> String, between: &str| {
             (0..count).map(text).collect::<Vec<_>>().join(between)
         };
-        let part = |at: usize| match n {
-            1 => "loaded".to_string(),
-            _ => format!("loaded.at[{at}]"),
+        let part = |at: usize| match pack {
+            None => "loaded".to_string(),
+            Some(_) => format!("loaded.at[{at}]"),
         };
         let sides = |at: usize| format!("%{}, %{}", n + 2 * at, n + 2 * at + 1);
         let test = |at: usize| match at {
@@ -157,7 +158,7 @@ impl Shape<'_> {
         let holds = |at: usize| format!("a{at} {} b{at}", comparison(relations[at]));
         Ok(vec![
             ('N', name.to_string()),
-            ('P', (*pack).to_string()),
+            ('P', pack.unwrap_or(c_type(*element)?).to_string()),
             ('T', c_type(*element)?.to_string()),
             (
                 'S',

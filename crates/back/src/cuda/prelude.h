@@ -71,6 +71,27 @@ $Q $P $N($S, const $P *from, $T otherwise)
     return loaded;
 }
 
+#: byte_of
+$Q uint32_t byte_of(uint32_t word, int n)
+{
+#ifdef __CUDA_ARCH__
+    return __byte_perm(word, 0, 0x4440 + n);
+#else
+    return (word >> (8 * n)) & 255;
+#endif
+}
+
+#: word_of
+// The low bytes, the first one lowest.
+$Q uint32_t word_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
+{
+#ifdef __CUDA_ARCH__
+    return __byte_perm(__byte_perm(a, b, 0x0040), __byte_perm(c, d, 0x0040), 0x5410);
+#else
+    return (a & 255) | (b & 255) << 8 | (c & 255) << 16 | d << 24;
+#endif
+}
+
 #: signal_flag
 // After all that the block wrote; every thread comes here.
 $Q void signal_flag(int32_t *flag)

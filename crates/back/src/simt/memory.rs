@@ -43,6 +43,10 @@ fn guard(cx: &mut Context<'_>, when: &Cond) -> Result<Option<Expr>, Fault> {
 
 impl Guarded {
     fn call(mut self, address: Expr, absent: Expr) -> Expr {
+        let absent = match self.joined {
+            None => absent,
+            Some((join, n)) => Expr::call(join, &vec![absent; n]),
+        };
         self.arguments.extend([address, absent]);
         Expr::call(&self.function, &self.arguments)
     }
@@ -178,7 +182,7 @@ impl<L: Language> Simt<L> {
             } else if let Some(guard) = guard(cx, &from.when)? {
                 let absent = self.absent(cx, element, otherwise)?.text;
                 let absent = vec![absent.as_str(); chunk as usize];
-                let absent = self.language.pack_of(&pack, &absent);
+                let absent = self.language.pack_of(element, &pack, &absent);
                 cx.lines.push(&format!("{pack} {name} = {absent};"));
                 cx.lines.open(&format!("if ({})", guard.text));
                 cx.lines.push(&format!("{name} = *{there};"));
@@ -187,7 +191,8 @@ impl<L: Language> Simt<L> {
                 cx.lines.push(&format!("const {pack} {name} = *{there};"));
             }
             for n in 0..chunk {
-                let e = Expr::atom(self.language.pack_element(&name, n));
+                let e = self.language.pack_element(element, chunk, &name, n)?;
+                let e = Expr::atom(e);
                 loaded.push(as_value(e, ty(cx, first + n)));
             }
         }
@@ -219,7 +224,7 @@ impl<L: Language> Simt<L> {
             let pack = self.language.pack(cx.prelude, element, chunk)?;
             let address = self.address(cx, to, first)?;
             let elements: Vec<&str> = group.iter().map(|e| e.text.as_str()).collect();
-            let elements = self.language.pack_of(&pack, &elements);
+            let elements = self.language.pack_of(element, &pack, &elements);
             let space = self.space(to.memory);
             lines.push(format!("*({space}{pack} *){} = {elements};", address.text));
         }

@@ -22,6 +22,7 @@ Examples:
   systola run gallery/conv1d/core.ure --target cpu --map sbm --set C=100_000 --set Q=5 --fix Q --verify
   systola run gallery/conv1d/core.ure --target cpu --map sbm --in x=x.npy --in w=w.npy --out z=z.npy
   systola run gallery/conv1d/core.ure --target cuda --map sbm --set C=100_000 --set Q=5 --fix Q --verify
+  systola run stencils/gaussian.ure --target cuda --map down8_words --set N=2160 --set M=3840 --times 100
   systola run gallery/conv1d/core.ure --target opencl --device 1 --map sbm --set C=100_000 --set Q=5 --verify
 
 Inputs that are not given are random, reproducibly. Sizes follow from the shapes of the given
@@ -65,6 +66,9 @@ pub struct Args {
     /// Run the equations too, and compare: integers to the bit, floats within a stated bound
     #[arg(long)]
     verify: bool,
+    /// Run it so many times more on a GPU or OpenCL device, where arrays stay, and tell how long a run takes
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    times: Option<u16>,
     /// Threads of the processor; one for each core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -131,6 +135,7 @@ pub fn run(args: &Args) -> Outcome {
         },
         lowering: &args.lowering,
         threads: args.threads.unwrap_or(0).into(),
+        times: args.times.unwrap_or(0).into(),
     };
     let mut inputs = job.read_inputs(&source, &args.inputs)?;
     job.infer_sizes(&inputs, &mut sizes);
@@ -191,6 +196,9 @@ fn check_options(args: &Args) -> Result<(), Failure> {
     let has_devices = matches!(args.target, Target::Cuda | Target::OpenCl);
     if args.device.is_some() && !has_devices {
         return Err(Failure::new("--device goes with --target cuda or opencl"));
+    }
+    if args.times.is_some() && !has_devices {
+        return Err(Failure::new("--times goes with --target cuda or opencl"));
     }
     let asked = args.lanes.is_some() || args.no_sub_groups;
     if asked && args.target != Target::OpenCl {

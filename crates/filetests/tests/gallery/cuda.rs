@@ -9,7 +9,7 @@ use systola_filetests::gallery;
 use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
 use systola_filetests::tensor::Params;
-use systola_interp::{Arrays, run_system};
+use systola_interp::{Arrays, Tensor, run_system};
 use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
@@ -171,6 +171,31 @@ fn many_sweeps_are_right_in_large_fields() {
             let want = (reference.outputs)(&params, &arrays);
             let context = format!("{path}: {name} at {size:?}");
             assert_close(&got, &want, reference.tolerance, &context);
+        }
+    });
+}
+
+/// Values that go both ways within a tick, and bytes in words.
+#[test]
+fn a_chain_of_stencils_is_right_on_bytes_and_words() {
+    let text = include_str!("../../../../stencils/gaussian.ure");
+    let module = systola_driver::load(text).expect("a program");
+    on_all_processors(&["down8", "pairs_words"], |name| {
+        let mapping = mapping(&module, name);
+        let system = system(&module, &mapping.system);
+        let machine = cuda_machine();
+        let lowered = lower(&module, mapping, &BTreeMap::new(), &Fix::Nothing, &machine);
+        let program = lowered.expect("it lowers").program;
+        let artifact = emit_cuda(&program).expect("it prints");
+        let emulated = Emulated::compile(&program, &artifact, true).expect("it compiles");
+        // Blocks inside and at all edges; rows of whole groups and others.
+        for params in [[100, 372], [67, 251], [1, 2]] {
+            let input = &system.inputs[0];
+            let u = Tensor::random(input.ty, &input.axes, &params, 5).expect("small");
+            let inputs = Arrays::from([(input.name.clone(), u)]);
+            let want = run_system(system, &params, &inputs).expect("it runs");
+            let got = emulated.run(&params, &inputs).expect("it runs");
+            assert_eq!(got, want, "{name} at {params:?}");
         }
     });
 }

@@ -79,6 +79,43 @@ fn check_module(
     (program, counts.expect("three runs"))
 }
 
+/// Bytes of the widest load and of the widest store of a program.
+fn widest(program: &Program) -> (u32, u32) {
+    let (mut loaded, mut stored) = (0, 0);
+    for kernel in &program.kernels {
+        let bytes = |values: &[systola_ir::ValueId]| -> u32 {
+            let bits = values.iter().map(|v| kernel.values[v.index()].ty.bits());
+            bits.sum::<u32>() / 8
+        };
+        walk(&kernel.body, &mut |stmt| match stmt {
+            Stmt::LoadWide { to, .. } => loaded = loaded.max(bytes(to)),
+            Stmt::StoreWide { values, .. } => stored = stored.max(bytes(values)),
+            _ => {}
+        });
+    }
+    (loaded, stored)
+}
+
+#[test]
+fn four_pixels_of_four_channels_are_moved_at_once() {
+    let text = include_str!("../../../../stencils/gaussian.ure");
+    let module = systola_driver::load(text).expect("a program");
+    let names = module.mappings.iter().map(|m| m.name.clone());
+    for name in names.filter(|name| !name.starts_with("lines")) {
+        // Rows that suit wide accesses and rows that do not; one tile, several, and fewer rows than the filter has.
+        for (n, m) in [(1, 1), (2, 124), (37, 123), (35, 244), (70, 129)] {
+            let system = system(&module, &mapping(&module, &name).system);
+            let input = &system.inputs[0];
+            let u = Tensor::random(input.ty, &input.axes, &[i128::from(n), i128::from(m)], 3);
+            let inputs = Arrays::from([("u".to_string(), u.expect("small"))]);
+            let sizes = [("N", n), ("M", m)];
+            let (program, _) = check_module(&module, &name, &sizes, &[], &GPU, &inputs);
+            let bytes = if name.starts_with("pairs") { 8 } else { 16 };
+            assert_eq!(widest(&program), (bytes, bytes), "{name}");
+        }
+    }
+}
+
 #[test]
 fn columns_of_a_lane_are_loaded_and_stored_at_once() {
     let run = |c, q| {

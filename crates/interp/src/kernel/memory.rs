@@ -31,20 +31,32 @@ impl Layout {
         u64::from(self.ty.bits() / 8)
     }
 
-    /// The position of an element and of the `width` − 1 after it, which are on the same row.
+    /// The position of an element and of the `width` − 1 after it, which are on the same row, or on whole ones.
     #[inline]
     pub fn position(&self, index: &[i64], width: usize) -> Option<usize> {
         let mut position = 0;
-        let mut room = 1;
         for ((x, lo), extent) in index.iter().zip(&self.lo).zip(&self.extent) {
             let offset = x.checked_sub(*lo)?;
             if offset < 0 || offset >= *extent {
                 return None;
             }
             position = position * *extent as usize + offset as usize;
-            room = (extent - offset) as usize;
         }
-        (width <= room).then_some(position)
+        (width == 1 || self.has_room(index, width)).then_some(position)
+    }
+
+    fn has_room(&self, index: &[i64], mut width: usize) -> bool {
+        let axes = index.iter().zip(&self.lo).zip(&self.extent);
+        for ((x, lo), extent) in axes.rev() {
+            if width as i64 <= extent - (x - lo) {
+                return true;
+            }
+            if x != lo || !width.is_multiple_of(*extent as usize) {
+                return false;
+            }
+            width /= *extent as usize;
+        }
+        width <= 1
     }
 
     pub fn index_of(&self, mut position: usize) -> Vec<i64> {

@@ -133,7 +133,8 @@ block = bx;
 
     NOT_COMPILED = "L0722", "an array that is not compiled yet",
 r#"The array is legal and the interpreters run it, but no kernel is made of it yet: values arrive
-within one step from PEs on both sides, or from a distance that depends on the sizes. Give the
-dependence a delay of at least one step."#;
+within one step from PEs on both sides, and are made of each other or in more PEs than are written
+out; or they come from a distance that depends on the sizes. Give the dependence a delay of at
+least one step, or make the tiles of a block smaller."#;
 
 }

@@ -10,7 +10,8 @@
 //! [`warps`]: crate::kernel::warps
 //!
 //! A value that arrives in the tick in which it leaves orders the PEs of a tick: they are walked in an order in
-//! which sources come first, in vectors where the values along the lanes are a scan ([`crate::kernel::trees`]), else one by one.
+//! which sources come first, in vectors where the values along the lanes are a scan ([`crate::kernel::trees`]), else in
+//! stages ([`crate::kernel::stages`]), else one by one.
 
 use std::collections::HashMap;
 
@@ -26,8 +27,9 @@ use crate::kernel::facts::Range;
 use crate::kernel::flags::flagged;
 use crate::kernel::packing::Packing;
 use crate::kernel::slots::Slots;
+use crate::kernel::stages::Stages;
 use crate::kernel::state::{is_queued, scalars};
-use crate::kernel::trees::{Scan, is_at_once, scans};
+use crate::kernel::trees::{Scan, scans};
 use crate::kernel::warps::Warps;
 use crate::kernel::{Machine, limitation};
 
@@ -47,6 +49,8 @@ pub struct Partition {
     pub vector: Option<usize>,
     /// PEs are walked downwards along these, so that sources come first.
     pub descending: Vec<usize>,
+    /// Cells that all PEs evaluate before those of the next stage.
+    pub stages: Stages,
     /// Cells whose values of one tick are chained along the lanes.
     pub scans: HashMap<VarId, Scan>,
     /// Do several blocks share a warp?
@@ -55,6 +59,15 @@ pub struct Partition {
     /// Values older than this many ticks wait in memory.
     oldest: usize,
     radix: Option<Vec<Poly>>,
+}
+
+/// What is decided about the places of a block together.
+struct Places {
+    warps: Warps,
+    vector: Option<usize>,
+    pes: Vec<usize>,
+    descending: Vec<usize>,
+    scans: HashMap<VarId, Scan>,
 }
 
 /// How the PEs of a block are walked, which decides where their queues can live.
@@ -94,7 +107,7 @@ impl Partition {
         let warps = places(&|l| l == PlaceLevel::Warp);
         let lane_coordinates = places(&|l| l == PlaceLevel::Lane);
         let regs = places(&|l| l == PlaceLevel::Reg);
-        let immediate = immediate(array);
+        let one = Stages::one(array);
         let bits = array
             .cells
             .iter()
@@ -113,54 +126,78 @@ impl Partition {
                 .copied()
                 .collect()
         };
-        let real = Warps::choose(array, slots, machine, most, &warps, &immediate);
-        let in_vectors = lane_coordinates
-            .last()
-            .filter(|_| most > 1)
-            .and_then(|vector| {
-                let pes = spread(&real, Some(*vector));
-                let scans = scans(array, &pes, *vector, most)?;
-                let descending = order(array, &immediate, &pes).ok()?;
-                Some((real.clone(), Some(*vector), pes, descending, scans))
-            });
-        let (warps, vector, pes, descending, scans) = match in_vectors {
-            Some(plan) => plan,
-            None => {
-                let none = Warps::default();
-                let pes = spread(&none, None);
-                let descending = order(array, &immediate, &pes)?;
-                (none, None, pes, descending, HashMap::new())
+        let real = Warps::choose(array, slots, machine, most, &warps, &immediate(array, &one));
+        let in_vectors = |stages: &Stages| {
+            let vector = *lane_coordinates.last().filter(|_| most > 1)?;
+            let pes = spread(&real, Some(vector));
+            let scans = scans(array, stages, &pes, vector, most)?;
+            let descending = order(array, &immediate(array, stages), &pes).ok()?;
+            Some(Places {
+                warps: real.clone(),
+                vector: Some(vector),
+                pes,
+                descending,
+                scans,
+            })
+        };
+        let one_by_one = |stages: &Stages| {
+            let none = Warps::default();
+            let pes = spread(&none, None);
+            let descending = order(array, &immediate(array, stages), &pes)?;
+            Ok::<Places, Failure>(Places {
+                warps: none,
+                vector: None,
+                pes,
+                descending,
+                scans: HashMap::new(),
+            })
+        };
+        let radix = radix(array, decide, None)?;
+        let partition = |stages: &Stages, places: Places| {
+            let vector = places.vector;
+            let mut partition = Partition {
+                lanes: if vector.is_some() { most } else { 1 },
+                launches: times(&|l| l == TimeLevel::Launch),
+                blocks: blocks.clone(),
+                steps: times(&|l| matches!(l, TimeLevel::BlockStep | TimeLevel::Step)),
+                warps: places.warps,
+                pes: places.pes,
+                vector,
+                descending: places.descending,
+                stages: stages.clone(),
+                scans: places.scans,
+                packing: None,
+                walk: Pes::Looped,
+                oldest: OLDEST.max(machine.registers / 3),
+                radix: radix.clone(),
+            };
+            if let Some(depth) = partition.depths(array, slots, machine) {
+                partition.walk = Pes::Known { depth };
+                let mut links = array.ports.iter().flat_map(|p| &p.links);
+                // Blocks of one warp could not wait for each other.
+                let alone = partition.warps.count() == 1 && flagged(array).next().is_none();
+                if alone && !links.any(|l| partition.is_in_memory(array, l)) {
+                    partition.packing = Packing::of(array, slots, &partition.blocks, vector, most);
+                }
             }
+            if partition.packing.is_some() {
+                partition.lanes = most;
+            }
+            partition
         };
-        let lanes = if vector.is_some() { most } else { 1 };
-        let mut partition = Partition {
-            lanes,
-            launches: times(&|l| l == TimeLevel::Launch),
-            blocks,
-            steps: times(&|l| matches!(l, TimeLevel::BlockStep | TimeLevel::Step)),
-            warps,
-            pes,
-            vector,
-            descending,
-            scans,
-            packing: None,
-            walk: Pes::Looped,
-            oldest: OLDEST.max(machine.registers / 3),
-            radix: radix(array, decide, None)?,
-        };
-        if let Some(depth) = partition.depths(array, slots, machine) {
-            partition.walk = Pes::Known { depth };
-            let mut links = array.ports.iter().flat_map(|p| &p.links);
-            // Blocks of one warp could not wait for each other.
-            let alone = partition.warps.count() == 1 && flagged(array).next().is_none();
-            if alone && !links.any(|l| partition.is_in_memory(array, l)) {
-                partition.packing = Packing::of(array, slots, &partition.blocks, vector, most);
+        if let Some(plan) = in_vectors(&one) {
+            return Ok(partition(&one, plan));
+        }
+        let written_out = |p: &Partition| matches!(p.walk, Pes::Known { .. });
+        if let Some(several) = Stages::several(array)
+            && let Some(plan) = in_vectors(&several).or_else(|| one_by_one(&several).ok())
+        {
+            let staged = partition(&several, plan);
+            if written_out(&staged) {
+                return Ok(staged);
             }
         }
-        if partition.packing.is_some() {
-            partition.lanes = most;
-        }
-        Ok(partition)
+        Ok(partition(&one, one_by_one(&one)?))
     }
 
     /// The ages of every cell that are kept in registers, if the PEs can be written out.
@@ -268,15 +305,9 @@ fn link_ticks(array: &Array, link: &Link, radix: Option<&[Poly]>) -> Option<i128
     ticks(&link.delay, radix)?.as_constant()
 }
 
-/// Links whose values arrive in the tick in which they leave.
-fn immediate(array: &Array) -> Vec<(&Link, Span)> {
-    array
-        .ports
-        .iter()
-        .flat_map(|p| p.links.iter().map(move |l| (p, l)))
-        .filter(|(p, l)| is_at_once(array, p, l))
-        .map(|(p, l)| (l, p.span))
-        .collect()
+/// Links whose values arrive in the tick in which they leave, in the middle of a stage.
+fn immediate<'a>(array: &'a Array, stages: &'a Stages) -> Vec<(&'a Link, Span)> {
+    stages.at_once(array).map(|(p, l)| (l, p.span)).collect()
 }
 
 /// Directions along `pes` in which every immediate value comes from a PE that was walked before.

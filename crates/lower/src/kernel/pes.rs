@@ -22,18 +22,17 @@ impl Emitter<'_> {
         match self.partition.walk {
             Pes::Known { .. } => {
                 self.now.clear();
-                for pe in self.known_pes() {
-                    for (p, value) in self.partition.pes.iter().zip(&pe) {
-                        slot[*p] = if Some(*p) == self.partition.vector {
-                            let (lo, _) = self.slots.ranges[*p].constant().unwrap_or((0, 0));
-                            self.lanes_from(lo + value * i128::from(self.partition.lanes))
-                        } else {
-                            Form::from(*value)
-                        };
-                    }
-                    let values = self.pe(slot, &pe)?;
-                    for (cell, value) in values {
-                        self.now.insert((cell, pe.clone()), value);
+                let pes = self.known_pes();
+                let mut done: Vec<Vec<Evaluated>> = Vec::new();
+                done.resize_with(pes.len(), Vec::new);
+                let stages = self.partition.stages.cells(self.array);
+                for (n, cells) in stages.iter().enumerate() {
+                    for (pe, done) in pes.iter().zip(&mut done) {
+                        self.at_pe(slot, pe);
+                        let last = n + 1 == stages.len();
+                        for (cell, value) in self.pe(slot, pe, cells, done, last)? {
+                            self.now.insert((cell, pe.clone()), value);
+                        }
                     }
                 }
                 let now = std::mem::take(&mut self.now);
@@ -46,6 +45,18 @@ impl Emitter<'_> {
             self.b.push(Stmt::Barrier);
         }
         Ok(())
+    }
+
+    /// The place of a PE that is known.
+    fn at_pe(&self, slot: &mut [Form], pe: &PeKey) {
+        for (p, value) in self.partition.pes.iter().zip(pe) {
+            slot[*p] = if Some(*p) == self.partition.vector {
+                let (lo, _) = self.slots.ranges[*p].constant().unwrap_or((0, 0));
+                self.lanes_from(lo + value * i128::from(self.partition.lanes))
+            } else {
+                Form::from(*value)
+            };
+        }
     }
 
     pub fn lanes_from(&self, first: impl Into<Form>) -> Form {
@@ -125,7 +136,8 @@ impl Emitter<'_> {
     }
 
     pub fn memory_pe(&mut self, slot: &[Form]) -> Result<(), Failure> {
-        self.pe(slot, &Vec::new()).map(drop)
+        let (cells, mut done) = (&self.array.body, Vec::new());
+        self.pe(slot, &Vec::new(), cells, &mut done, true).map(drop)
     }
 
     /// The element that a cell carries through time in one PE, if that is all it does: it is loaded once,
@@ -151,11 +163,21 @@ impl Emitter<'_> {
         Ok(Some((*input, index)))
     }
 
-    /// The cells of one slot, its stores, and what its queues take.
-    pub fn pe(&mut self, slot: &[Form], pe: &PeKey) -> Result<Vec<(VarId, Vec<ValueId>)>, Failure> {
+    /// Some cells of one slot, and what its queues take of them; after the last ones its stores. What was evaluated
+    /// of the slot is in `done`, by pieces.
+    pub fn pe(
+        &mut self,
+        slot: &[Form],
+        pe: &PeKey,
+        cells: &[VarId],
+        done: &mut Vec<Evaluated>,
+        last: bool,
+    ) -> Result<Vec<(VarId, Vec<ValueId>)>, Failure> {
         let array = self.array;
+        let pieces = &self.slots.pieces;
+        done.resize_with(pieces.len(), Evaluated::default);
         let mut result: HashMap<VarId, Bundle> = HashMap::new();
-        for piece in &self.slots.pieces {
+        for (piece, done) in pieces.iter().zip(done) {
             let at = |f: &Form| f.substitute(&|d| slot.get(d.index()).cloned());
             let valid = piece.valid.map(&at)?;
             let here = Here {
@@ -164,7 +186,7 @@ impl Emitter<'_> {
                 point: piece.point.iter().map(at).collect::<Result<_, _>>()?,
                 valid: valid.clone(),
             };
-            let valid = if self.slots.pieces.len() > 1 {
+            let valid = if pieces.len() > 1 {
                 self.facts.simplify(&valid)
             } else {
                 valid
@@ -172,26 +194,19 @@ impl Emitter<'_> {
             if valid == Cond::Const(false) {
                 continue;
             }
-            let mut done = Evaluated::default();
-            for cell in &array.body {
+            for cell in cells {
                 let declared = &array.cells[cell.index()];
                 let value = match (self.stays(declared, piece)?, self.partition.scans.get(cell)) {
                     (Some((input, index)), _) => self.inject(input, index, &here)?,
-                    (None, Some(scan)) => self.scanned(*cell, scan, &here, &mut done)?,
-                    (None, None) => self.expr(&declared.body, &declared.name, &here, &mut done)?,
+                    (None, Some(scan)) => self.scanned(*cell, scan, &here, done)?,
+                    (None, None) => self.expr(&declared.body, &declared.name, &here, done)?,
                 };
                 done.cells.insert(*cell, value);
             }
-            self.drain(&valid, &here, &mut done)?;
-            let owned = valid.clone().and(here.cond(&array.owned())?);
-            for cell in &array.body {
-                let values = done.cells[cell].flat();
-                self.launches
-                    .write(&mut self.b, &self.facts, *cell, &owned, &here, &values)?;
-                self.borders
-                    .write(&mut self.b, &self.facts, self.lane, *cell, &here, &values)?;
+            if last {
+                self.leave(&valid, &here, done)?;
             }
-            for cell in &array.body {
+            for cell in cells {
                 let value = done.cells[cell].clone();
                 let value = match result.remove(cell) {
                     Some(other) => {
@@ -204,7 +219,7 @@ impl Emitter<'_> {
             }
         }
         let mut values = Vec::new();
-        for cell in &array.body {
+        for cell in cells {
             let Some(value) = result.get(cell) else {
                 continue;
             };
@@ -215,5 +230,25 @@ impl Emitter<'_> {
             values.push((*cell, flat));
         }
         Ok(values)
+    }
+
+    /// What leaves a slot whose cells are evaluated: outputs, and values for later launches and other blocks.
+    fn leave(
+        &mut self,
+        valid: &Cond,
+        here: &Here<'_>,
+        done: &mut Evaluated,
+    ) -> Result<(), Failure> {
+        let array = self.array;
+        self.drain(valid, here, done)?;
+        let owned = valid.clone().and(here.cond(&array.owned())?);
+        for cell in &array.body {
+            let values = done.cells[cell].flat();
+            self.launches
+                .write(&mut self.b, &self.facts, *cell, &owned, here, &values)?;
+            self.borders
+                .write(&mut self.b, &self.facts, self.lane, *cell, here, &values)?;
+        }
+        Ok(())
     }
 }

@@ -18,6 +18,7 @@ use systola_ir::system::{Combine, Expr};
 use systola_ir::{PortId, VarId};
 
 use crate::kernel::partition::Partition;
+use crate::kernel::stages::Stages;
 
 mod scan;
 
@@ -40,26 +41,25 @@ pub(super) enum Joins {
 /// `None` where one of them is no chain of its own cell.
 pub fn scans(
     array: &Array,
+    stages: &Stages,
     pes: &[usize],
     vector: usize,
     lanes: u32,
 ) -> Option<HashMap<VarId, Scan>> {
     let mut found: HashMap<VarId, Scan> = HashMap::new();
-    for port in &array.ports {
-        for link in port.links.iter().filter(|l| is_at_once(array, port, l)) {
-            let Some(by) = along_lanes(link, pes, vector, lanes)? else {
-                continue;
-            };
-            let cell = port.source;
-            if port.sink != cell || array.pieces.len() > 1 {
-                return None;
-            }
-            let joins = joins(array, cell)?;
-            let scan = found.entry(cell).or_insert(Scan { joins, by });
-            let ports = own_ports(array, cell);
-            if scan.by != by || !is_chain(&array.cells[cell.index()].body, joins, &ports) {
-                return None;
-            }
+    for (port, link) in stages.at_once(array) {
+        let Some(by) = along_lanes(link, pes, vector, lanes)? else {
+            continue;
+        };
+        let cell = port.source;
+        if port.sink != cell || array.pieces.len() > 1 {
+            return None;
+        }
+        let joins = joins(array, cell)?;
+        let scan = found.entry(cell).or_insert(Scan { joins, by });
+        let ports = own_ports(array, cell);
+        if scan.by != by || !is_chain(&array.cells[cell.index()].body, joins, &ports) {
+            return None;
         }
     }
     Some(found)

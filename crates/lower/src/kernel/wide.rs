@@ -1,12 +1,15 @@
 //! Wide accesses: what one lane loads or stores at consecutive addresses becomes one access.
 //!
 //! Before: one load, store or copy for each element. After: accesses of 2, 4, … elements, as many bytes as
-//! the machine moves at once. Accesses of one list of statements are merged if they differ along the last axis
-//! only, have one predicate, and nothing between them touches what they touch. A wide access starts
+//! the machine moves at once. Accesses of one list of statements are merged if they are in one row,
+//! have one predicate, and nothing between them touches what they touch. A wide access starts
 //! at a multiple of its width: the index must say so, and the length of a row too. Where that length is a
 //! parameter, the statements are there twice, and one test of the sizes chooses between them. Predicates are
 //! compared with what that test says: where rows are of 4·n elements, an aligned group of 4 ends with the row or lies
 //! beyond it, so the elements of the group have one predicate.
+//!
+//! A row is the last axis. Where an access moves several times as many elements as that has, as of the four channels of a
+//! pixel, it is the last two axes together, and so on.
 //!
 //! This comes last, since it knows statements only: who put PEs next to each other does not matter.
 
@@ -20,6 +23,7 @@ use systola_ir::kernel::{Access, Buffer, BufferKind, Kernel, Memory, Op, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::{DimId, Literal, Scalar, ValueId};
 
+use crate::digits::gcd;
 use rows::{Assumed, Rows, possible, tightened};
 
 /// The kernel with accesses of up to so many bytes.
@@ -151,7 +155,7 @@ impl Widening<'_> {
             });
             for (n, run) in runs.iter_mut().enumerate() {
                 if run.is_open && Some(n) != home {
-                    run.is_open = !self.disturbs(stmt, &run.first);
+                    run.is_open = !self.disturbs(stmt, run);
                 }
             }
             match (one, home) {
@@ -226,18 +230,48 @@ impl Widening<'_> {
         }
     }
 
-    /// Where the last axis of an array starts, and its extent.
-    fn row(&self, memory: Memory) -> Option<(Form, Form)> {
-        match memory {
+    /// The last axes of an array that are one row. An array that is read and written keeps its axes apart, since
+    /// who may meet whom in an element is asked axis by axis.
+    fn row(&self, memory: Memory) -> Option<Row> {
+        let (axes, joins): (Vec<(Form, Form)>, bool) = match memory {
             Memory::Global(id) => {
-                let axis = self.buffers[id.index()].axes.last()?;
-                Some((axis.lo.clone(), axis.hi.sub(&axis.lo)))
+                let buffer = &self.buffers[id.index()];
+                let axes = buffer.axes.iter();
+                let joins = match buffer.kind {
+                    BufferKind::Input { .. } | BufferKind::Output { .. } => true,
+                    BufferKind::Temporary | BufferKind::Flags => false,
+                };
+                let axes = axes.map(|a| (a.lo.clone(), a.hi.sub(&a.lo)));
+                (axes.collect(), joins)
             }
             Memory::Shared(id) => {
-                let extent = self.kernel.shared[id.index()].extents.last()?;
-                Some((Form::zero(), Form::from(extent.clone())))
+                let extents = self.kernel.shared[id.index()].extents.iter();
+                let axes = extents.map(|e| (Form::zero(), Form::from(e.clone())));
+                (axes.collect(), false)
             }
+        };
+        let most = self.most(memory);
+        let mut first = axes.len().checked_sub(1)?;
+        let mut unit = 1;
+        while joins
+            && first > 0
+            && let Some(inner) = axes[first].1.as_constant()
+            && (1..most).contains(&(unit * inner))
+            && most % (unit * inner) == 0
+        {
+            unit *= inner;
+            first -= 1;
         }
+        Some(Row {
+            first,
+            unit,
+            axes: axes[first..].to_vec(),
+        })
+    }
+
+    /// Elements that one access moves.
+    fn most(&self, memory: Memory) -> i128 {
+        i128::from(self.bytes * 8 / self.ty(memory).bits())
     }
 
     /// Then the length of a row does not matter.
@@ -261,7 +295,7 @@ impl Widening<'_> {
     ) -> bool {
         let width = width as i128;
         for side in &run.first.sides {
-            let Some((lo, extent)) = self.row(side.memory) else {
+            let Some(row) = self.row(side.memory) else {
                 return false;
             };
             if let Some((extent, divisor)) = &side.relies_on
@@ -270,15 +304,17 @@ impl Widening<'_> {
                 return false;
             }
             let at = side.base.plus(side.offset + offset - run.first.offset());
-            if at.sub(&lo).modulo(width).as_constant() != Some(0) {
+            if at.modulo(width).as_constant() != Some(0) {
                 return false;
             }
             if self.is_first_row(side) {
                 continue;
             }
-            let suits = match extent.modulo(width).as_constant() {
+            let extent = row.extent();
+            let divisor = row.groups(width);
+            let suits = match extent.modulo(divisor).as_constant() {
                 Some(rest) => rest == 0,
-                None => rows.ask(&extent, width),
+                None => rows.ask(extent, divisor),
             };
             if !suits {
                 return false;
@@ -289,22 +325,24 @@ impl Widening<'_> {
 
     /// An access as the row and the place in it.
     fn side(&self, access: &Access, rows: &Rows<'_>) -> Option<Side> {
-        let (last, lead) = access.index.split_last()?;
+        let row = self.row(access.memory)?;
+        let (lead, within) = access.index.split_at_checked(row.first)?;
+        let flat = row.place(within)?;
         let constant = |(monomial, c): (&Vec<_>, i128)| monomial.is_empty().then_some(c);
-        let offset = last.constant_part().terms().find_map(constant).unwrap_or(0);
+        let offset = flat.constant_part().terms().find_map(constant).unwrap_or(0);
         let plain = tightened(&access.when, None);
-        let most = i128::from(self.bytes * 8 / self.ty(access.memory).bits());
-        let row = self.row(access.memory).map(|(_, extent)| (extent, most));
-        let row = row.filter(|(extent, most)| rows.might_grant(extent, *most));
-        let when = row
+        let most = row.groups(self.most(access.memory));
+        let length = Some((row.extent().clone(), most));
+        let length = length.filter(|(extent, most)| rows.might_grant(extent, *most));
+        let when = length
             .as_ref()
             .map(|(extent, most)| tightened(&access.when, Some((extent, *most))));
         Some(Side {
             memory: access.memory,
             lead: lead.to_vec(),
-            base: last.plus(-offset),
+            base: flat.plus(-offset),
             offset,
-            relies_on: row.filter(|_| when.as_ref() != Some(&plain)),
+            relies_on: length.filter(|_| when.as_ref() != Some(&plain)),
             when: when.unwrap_or(plain),
         })
     }
@@ -350,7 +388,8 @@ impl Widening<'_> {
     }
 
     /// Could the statement change what the access sees, or see what it changes?
-    fn disturbs(&self, stmt: &Stmt, one: &Candidate) -> bool {
+    fn disturbs(&self, stmt: &Stmt, run: &Run) -> bool {
+        let one = &run.first;
         let does = stmt.effects();
         if does.orders.is_some() {
             return match (&one.kind, one.sides[0].memory) {
@@ -367,14 +406,31 @@ impl Widening<'_> {
         let own = |side: usize| Some(one.sides[side].memory);
         let itself = match one.kind {
             Kind::Load(_) => writes == own(0),
-            Kind::Store => reads == own(0) || does.write.is_some_and(|(to, _)| one.may_meet(to)),
+            Kind::Store => {
+                reads == own(0) || does.write.is_some_and(|(to, _)| self.may_meet(run, to))
+            }
             // No two copies under way go to one element.
             Kind::Copy(_) if matches!(stmt, Stmt::Copy { .. }) => false,
             Kind::Copy(_) => {
                 matches!(stmt, Stmt::CommitCopies) || reads == own(1) || writes == own(1)
             }
         };
-        itself || inside.any(|inner| self.disturbs(inner, one))
+        itself || inside.any(|inner| self.disturbs(inner, run))
+    }
+
+    /// May a store go to an element of the run? Not if it is a constant distance away from all of them along some axis, or
+    /// within the row.
+    fn may_meet(&self, run: &Run, to: &Access) -> bool {
+        let own = &run.first.sides[0];
+        let apart = |a: &Form, b: &Form| a != b && a.sub(b).as_constant().is_some();
+        if own.memory != to.memory || own.lead.iter().zip(&to.index).any(|(a, b)| apart(a, b)) {
+            return false;
+        }
+        let place = self.row(to.memory).and_then(|row| {
+            let within = to.index.get(row.first..)?;
+            row.place(within)?.sub(&own.base).as_constant()
+        });
+        place.is_none_or(|place| run.has(place))
     }
 }
 
@@ -395,9 +451,9 @@ struct Candidate {
 #[derive(Clone, Debug, PartialEq)]
 struct Side {
     memory: Memory,
-    /// Indices of all axes but the last.
+    /// Indices of all axes before those of a row.
     lead: Vec<Form>,
-    /// The last index is `base + offset`.
+    /// The place in the row is `base + offset`.
     base: Form,
     offset: i128,
     /// Tightened.
@@ -406,7 +462,42 @@ struct Side {
     relies_on: Option<(Form, i128)>,
 }
 
-/// Accesses that differ along the last axis only.
+/// The last axes of an array, whose elements are next to each other.
+struct Row {
+    /// The first of these axes.
+    first: usize,
+    /// Elements at one place of it.
+    unit: i128,
+    /// Start and extent of each.
+    axes: Vec<(Form, Form)>,
+}
+
+impl Row {
+    /// The extent of the first axis.
+    fn extent(&self) -> &Form {
+        &self.axes[0].1
+    }
+
+    /// Rows are of a multiple of `width` elements if the first axis is of a multiple of this.
+    fn groups(&self, width: i128) -> i128 {
+        width / gcd(width, self.unit)
+    }
+
+    /// How far from the start of the row an element is.
+    fn place(&self, index: &[Form]) -> Option<Form> {
+        let mut place = Form::zero();
+        for (at, (lo, extent)) in index.iter().zip(&self.axes) {
+            let before = match place == Form::zero() {
+                true => place,
+                false => place.scale(extent.as_poly()?).ok()?,
+            };
+            place = before.add(&at.sub(lo));
+        }
+        Some(place)
+    }
+}
+
+/// Accesses to one row.
 struct Run {
     first: Candidate,
     /// Offset and statement of each.
@@ -436,14 +527,6 @@ impl Candidate {
                     && a.lead == b.lead
                     && a.when == b.when
             })
-    }
-
-    /// May a store go to an element of this one's row? Not if it is a constant distance away from it along
-    /// some axis.
-    fn may_meet(&self, to: &Access) -> bool {
-        let own = &self.sides[0];
-        let apart = |a: &Form, b: &Form| a != b && a.sub(b).as_constant().is_some();
-        own.memory == to.memory && !own.lead.iter().zip(&to.index).any(|(a, b)| apart(a, b))
     }
 }
 

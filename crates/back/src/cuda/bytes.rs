@@ -1,0 +1,44 @@
+//! Bytes that are moved at once, as words.
+//!
+//! A compiler that sees an array of bytes in registers takes them apart and puts them together with shifts and masks, three to
+//! five instructions for each. A permutation of the bytes of two words is one instruction: one takes a byte out of a word, and
+//! three make a word of four.
+
+use systola_ir::Scalar;
+
+use crate::error::Fault;
+use crate::prelude::{File, Prelude};
+use crate::scalar::c_type;
+
+/// Bytes of a word.
+pub const IN_A_WORD: u32 = 4;
+
+/// The function that makes a word of its bytes.
+pub const JOIN: &str = "word_of";
+
+/// How many words so many elements are, if they are bytes.
+pub fn words(element: Scalar, n: u32) -> Option<u32> {
+    (element.bits() == 8 && n.is_multiple_of(IN_A_WORD)).then_some(n / IN_A_WORD)
+}
+
+/// The functions that the others name.
+pub fn add(prelude: &mut Prelude) {
+    prelude.add("byte_of", File::Cuda, "byte_of", &[]);
+    prelude.add(JOIN, File::Cuda, JOIN, &[]);
+}
+
+/// A byte of a pack of words.
+pub fn element(element: Scalar, pack: &str, n: u32) -> Result<String, Fault> {
+    let (word, byte) = (n / IN_A_WORD, n % IN_A_WORD);
+    Ok(format!(
+        "({})byte_of({pack}.at[{word}], {byte})",
+        c_type(element)?
+    ))
+}
+
+/// A pack of words from bytes.
+pub fn joined(bytes: &[&str]) -> String {
+    let words = bytes.chunks(IN_A_WORD as usize);
+    let words: Vec<String> = words.map(|w| format!("{JOIN}({})", w.join(", "))).collect();
+    format!("{{{}}}", words.join(", "))
+}

@@ -1,0 +1,181 @@
+//! What is made of a value inside its tile, where no value comes back to the cell it was made in.
+//!
+//! A chain of stencils is such a case: from a cell there are finitely many ways on, and each is a displacement
+//! with the guards along it. Ways with the same cell and displacement are kept together, and one whose guards are all
+//! among another's is dropped; so a chain is as long to decide as its neighbourhoods add up to, not as they multiply.
+
+use std::collections::BTreeMap;
+
+use systola_ir::VarId;
+use systola_ir::array::{Array, Port, Realisation};
+use systola_ir::form::{Cond, Overflow, Poly};
+
+use crate::decide::{Decide, Sample, Undecided};
+use crate::localise::shift_form;
+
+/// More alternatives than this are not kept.
+const MOST: usize = 4_096;
+
+/// Where the value of a cell at z goes within a launch.
+pub(super) struct Paths {
+    reached: Vec<Reached>,
+}
+
+/// Guards that all hold.
+type Way = Vec<Cond>;
+
+/// A displacement from z, and the ways there.
+struct Reached {
+    cell: VarId,
+    by: Vec<Poly>,
+    ways: Vec<Way>,
+}
+
+impl Paths {
+    /// All ways from a cell; `None` where one of them leads back to a cell on it, or where there are too many.
+    pub(super) fn from_cell(array: &Array, cell: VarId) -> Result<Option<Paths>, Overflow> {
+        let Some(order) = downstream(array, cell) else {
+            return Ok(None);
+        };
+        let stay = vec![Poly::zero(); array.dims.len()];
+        let mut open: Vec<BTreeMap<Vec<Poly>, Vec<Way>>> = vec![BTreeMap::new(); array.cells.len()];
+        open[cell.index()].insert(stay, vec![Way::new()]);
+        let mut reached = Vec::new();
+        let mut kept = 0;
+        for cell in order {
+            for (by, ways) in std::mem::take(&mut open[cell.index()]) {
+                for port in array.ports.iter().filter(|p| p.source == cell) {
+                    if !stays_within(port) {
+                        continue;
+                    }
+                    let e = array.extend_distance(&port.distance);
+                    let next: Vec<Poly> = by.iter().zip(&e).map(|(b, e)| b.add(e)).collect();
+                    let guards = guards_of(port, array, &next)?;
+                    let there = open[port.sink.index()].entry(next).or_default();
+                    for way in &ways {
+                        let fresh = guards.iter().filter(|g| !way.contains(g));
+                        let way = way.iter().chain(fresh).cloned().collect();
+                        kept += usize::from(keep(there, way));
+                    }
+                    if kept > MOST {
+                        return Ok(None);
+                    }
+                }
+                reached.push(Reached { cell, by, ways });
+            }
+        }
+        Ok(Some(Paths { reached }))
+    }
+
+    /// A point of `from` whose value goes into an owned point of its tile.
+    pub(super) fn needed_by_owners(
+        &self,
+        from: &Cond,
+        array: &Array,
+        decide: &Decide,
+    ) -> Result<Option<Sample>, Undecided> {
+        let n = array.dims.len();
+        for Reached { cell, by, ways } in &self.reached {
+            let there = array.owned().and(array.cells[cell.index()].domain.clone());
+            let arrives = from.clone().and(at(&there, by)?);
+            // Most displacements lead nowhere, whatever the guards.
+            if decide.is_empty(&arrives, n)? {
+                continue;
+            }
+            for way in ways {
+                let question = way.iter().cloned().fold(arrives.clone(), Cond::and);
+                if let Some(sample) = decide.sample(&question, n)? {
+                    return Ok(Some(sample));
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Adds a way, and says whether it is new: guards that hold more often replace those that hold less often.
+fn keep(ways: &mut Vec<Way>, way: Way) -> bool {
+    if ways.iter().any(|w| w.iter().all(|g| way.contains(g))) {
+        return false;
+    }
+    ways.retain(|w| !way.iter().all(|g| w.contains(g)));
+    ways.push(way);
+    true
+}
+
+fn stays_within(port: &Port) -> bool {
+    port.links.iter().any(|l| is_within(&l.realisation))
+}
+
+/// A hole is no way to a source that is in the tile.
+fn is_within(realisation: &Realisation) -> bool {
+    match realisation {
+        Realisation::Wire
+        | Realisation::Register
+        | Realisation::Buffer
+        | Realisation::Shuffle
+        | Realisation::Shared
+        | Realisation::Flags
+        | Realisation::Message
+        | Realisation::Broadcast
+        | Realisation::Tree => true,
+        Realisation::Launch | Realisation::Reinject | Realisation::Hole => false,
+    }
+}
+
+/// When the sink at z + by takes the value within the launch, over z.
+fn guards_of(port: &Port, array: &Array, by: &[Poly]) -> Result<Vec<Cond>, Overflow> {
+    let mut all = array.cells[port.sink.index()]
+        .domain
+        .clone()
+        .and(port.when.clone());
+    let leaves = |r: &Realisation| matches!(r, Realisation::Launch | Realisation::Reinject);
+    if port.links.iter().any(|l| leaves(&l.realisation)) {
+        let within = port.links.iter().filter(|l| is_within(&l.realisation));
+        all = all.and(Cond::Or(within.map(|l| l.guard.clone()).collect()));
+    }
+    Ok(match at(&all, by)? {
+        Cond::And(parts) => parts,
+        one => vec![one],
+    })
+}
+
+/// A condition of z + by.
+fn at(cond: &Cond, by: &[Poly]) -> Result<Cond, Overflow> {
+    let back: Vec<Poly> = by.iter().map(Poly::neg).collect();
+    cond.map(&|f| shift_form(f, &back))
+}
+
+/// The cells that a value can go to within a launch, sources first; `None` if there is a cycle.
+fn downstream(array: &Array, from: VarId) -> Option<Vec<VarId>> {
+    #[derive(Clone, Copy, PartialEq)]
+    enum Mark {
+        New,
+        Open,
+        Done,
+    }
+    fn visit(array: &Array, cell: VarId, marks: &mut [Mark], order: &mut Vec<VarId>) -> Option<()> {
+        match marks[cell.index()] {
+            Mark::Done => return Some(()),
+            Mark::Open => return None,
+            Mark::New => marks[cell.index()] = Mark::Open,
+        }
+        for port in array.ports.iter().filter(|p| p.source == cell) {
+            if stays_within(port) {
+                visit(array, port.sink, marks, order)?;
+            }
+        }
+        marks[cell.index()] = Mark::Done;
+        order.push(cell);
+        Some(())
+    }
+    let mut order = Vec::new();
+    visit(
+        array,
+        from,
+        &mut vec![Mark::New; array.cells.len()],
+        &mut order,
+    )?;
+    order.reverse();
+    Some(order)
+}
