@@ -29,7 +29,7 @@ use crate::specialise::specialise;
 use crate::usage::Usage;
 use ahead::{Requests, ask, requests};
 use guarded::load_where;
-use residency::resident_blocks;
+pub use residency::resident_blocks;
 
 /// Threads of a warp.
 const WARP: u32 = 32;

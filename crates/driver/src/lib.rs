@@ -17,6 +17,7 @@
 
 use std::collections::BTreeMap;
 
+pub use systola_back::cuda::resident_blocks;
 pub use systola_back::opencl;
 use systola_back::opencl::links::LINK_BYTES;
 use systola_back::opencl::{Features, Links};

@@ -142,6 +142,32 @@ impl<'c, 'p> Footprint<'c, 'p> {
         self.fill(&self.code.body, capacity)
     }
 
+    /// How many bytes, one after another in memory, so many blocks touch that run at the same time: the mean over what they touch.
+    pub fn stretch(&mut self, blocks: f64) -> f64 {
+        let mut left = blocks;
+        for (var, lo, n) in self.grid.iter().rev() {
+            let along = (left.floor() as i64).clamp(1, (*n).max(1));
+            let first = lo + (n - along) / 2;
+            self.ranges[*var] = (first, first + along - 1);
+            left /= along as f64;
+        }
+        self.number_blocks();
+        let hulls = self.hulls(&self.code.body);
+        let (mut bytes, mut stretches) = (0.0, 0.0);
+        for (layout, sides) in self.code.buffers.iter().zip(&hulls) {
+            for hull in sides.iter().filter(|hull| hull.parts > 0.0) {
+                let own = hull.bytes(layout, self.line);
+                bytes += own;
+                stretches += own / hull.stretch(layout);
+            }
+        }
+        if stretches > 0.0 {
+            bytes / stretches
+        } else {
+            0.0
+        }
+    }
+
     fn one_block(&mut self) {
         for (var, lo, n) in &self.grid {
             let middle = lo + n / 2;
@@ -270,9 +296,8 @@ impl<'c, 'p> Footprint<'c, 'p> {
 
     /// The boxes that the nodes touch.
     fn touched(&mut self, nodes: &'c [Node], cache: Cache) -> Touched {
+        let hulls = self.hulls(nodes);
         let layouts = self.code.buffers.iter().chain(&self.code.shared);
-        let mut hulls = vec![[const { Hull::new() }; 2]; layouts.clone().count()];
-        self.collect(nodes, &mut hulls);
         let mut sum = Touched::default();
         for (layout, [read, written]) in layouts.zip(&hulls) {
             let whole = (layout.total_bytes() / self.line).ceil() * self.line;
@@ -284,6 +309,13 @@ impl<'c, 'p> Footprint<'c, 'p> {
             }
         }
         sum
+    }
+
+    fn hulls(&mut self, nodes: &'c [Node]) -> Vec<[Hull; 2]> {
+        let arrays = self.code.buffers.len() + self.code.shared.len();
+        let mut hulls = vec![[const { Hull::new() }; 2]; arrays];
+        self.collect(nodes, &mut hulls);
+        hulls
     }
 
     fn crowding(&self, hull: &Hull, layout: &Layout, cache: Cache) -> f64 {
@@ -423,6 +455,18 @@ impl Hull {
         size(&self.axes, layout.bytes, line)
             .min(self.parts)
             .min(span)
+    }
+
+    /// Bytes of the box that follow each other in memory.
+    fn stretch(&self, layout: &Layout) -> f64 {
+        let mut bytes = layout.bytes as f64;
+        for ((from, to), extent) in self.axes.iter().zip(&layout.extent).rev() {
+            bytes *= (to - from + 1) as f64;
+            if to - from + 1 < *extent {
+                break;
+            }
+        }
+        bytes
     }
 }
 

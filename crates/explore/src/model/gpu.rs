@@ -1,6 +1,6 @@
 //! The terms of a kernel on a GPU: a lane is a thread, blocks go to multiprocessors as there is room.
 
-use systola_driver::{constant_buffers, pressure};
+use systola_driver::{constant_buffers, pressure, resident_blocks};
 use systola_ir::kernel::Program;
 use systola_ir::{BufferId, KernelId};
 
@@ -12,10 +12,8 @@ use super::footprint::{Cache, Footprint};
 use super::predict::{Error, KernelPrediction, Term, longest};
 use super::tally::Quantity;
 
-/// Registers beside those of values: addresses, counters, the stack.
+/// Registers beside those of values: addresses, counters, the stack. What is beyond all registers is spilled.
 const OTHER_REGISTERS: f64 = 18.0;
-/// Registers are given to warps in units of 8 for each thread.
-const REGISTER_UNIT: f64 = 8.0;
 const SECTOR: f64 = 32.0;
 /// Of an instruction of Volta and later.
 const INSTRUCTION_BYTES: f64 = 16.0;
@@ -28,6 +26,12 @@ const FETCH: f64 = 1.0;
 /// Work of different kinds overlaps, but what takes nearly as long as the longest is felt: times are joined as lengths are, in this
 /// norm.
 const NORM: f64 = 3.3;
+/// Memory is at its best where the blocks that run at the same time touch so many bytes one after another; each time that it is half as
+/// many, it takes so much longer.
+const STRETCH: f64 = 8192.0;
+const HALVED: f64 = 0.03;
+/// What a sector costs the memory each time that a part of it is stored beyond the first.
+const IN_PARTS: f64 = 0.5;
 /// Shared memory that every block loses to the system.
 const BLOCK_SHARED: f64 = 1024.0;
 
@@ -46,12 +50,10 @@ pub fn kernel(
     // Room on a multiprocessor.
     let alive = pressure(kernel);
     let wanted = f64::from(alive) + OTHER_REGISTERS;
-    let given = wanted.min(gpu.thread_registers.value);
-    let given = (given / REGISTER_UNIT).ceil() * REGISTER_UNIT;
     let own: f64 = code.shared.iter().map(|array| array.total_bytes()).sum();
     let room = [
         (gpu.warps.value / warps).floor(),
-        (gpu.registers.value / (given * 32.0 * warps)).floor(),
+        f64::from(resident_blocks(alive, kernel.warps * 32)[0]),
         (gpu.shared_bytes.value / (own + BLOCK_SHARED)).floor(),
         gpu.blocks.value,
     ];
@@ -134,9 +136,7 @@ pub fn kernel(
     let cache = (gpu.l1_bytes.value - own * resident).max(16384.0);
     let mut footprint = Footprint::new(code, arguments(counted), SECTOR)?;
     let block = footprint.of_block(spread(cache / resident));
-    // A sector that accesses fill one after another goes out as often.
-    let in_parts = tally[Quantity::StoredSectors] * SECTOR - tally[Quantity::StoredBytes];
-    let l2 = block.bytes() * counted.blocks + in_parts.max(0.0);
+    let l2 = block.bytes() * counted.blocks;
     term(
         "second cache",
         l2,
@@ -146,11 +146,15 @@ pub fn kernel(
     );
     let memory = footprint.of_launch(spread(gpu.l2_bytes.value));
     let dram = memory.bytes() * counted.launches;
+    // A sector that accesses fill one after another goes out as often.
+    let in_parts = tally[Quantity::StoredSectors] * SECTOR - tally[Quantity::StoredBytes];
+    let stretch = footprint.stretch(resident * gpu.sms.value);
+    let halved = (STRETCH / stretch.max(SECTOR)).log2().max(0.0);
     term(
         "memory",
-        dram,
+        dram + IN_PARTS * in_parts.max(0.0),
         "B",
-        gpu.dram_bandwidth.value,
+        gpu.dram_bandwidth.value / (1.0 + HALVED * halved),
         &gpu.dram_bandwidth,
     );
 
