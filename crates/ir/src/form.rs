@@ -12,8 +12,6 @@ mod cond;
 
 use std::fmt;
 
-use smallvec::{SmallVec, smallvec};
-
 use crate::id::{DimId, ParamId};
 
 pub use cond::{Cond, Rel};
@@ -36,9 +34,9 @@ impl std::error::Error for Overflow {}
 /// A product of parameters, sorted; the empty product is 1.
 pub type Monomial = Vec<ParamId>;
 
-/// A polynomial in the parameters: terms by monomial, none with coefficient zero. Nearly all are numbers, which need no memory elsewhere.
+/// A polynomial in the parameters: terms by monomial, none with coefficient zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Poly(SmallVec<[(Monomial, i128); 1]>);
+pub struct Poly(Vec<(Monomial, i128)>);
 
 impl Poly {
     pub fn zero() -> Self {
@@ -58,7 +56,7 @@ impl Poly {
             return Self::default();
         }
         monomial.sort_unstable();
-        Poly(smallvec![(monomial, c)])
+        Poly(vec![(monomial, c)])
     }
 
     pub fn terms(&self) -> impl Iterator<Item = (&Monomial, i128)> {
