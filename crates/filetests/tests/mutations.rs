@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use systola_driver::{check_mapping, load, system_of};
 use systola_filetests::gallery;
 use systola_interp::{Arrays, Tensor, run_array, run_system, trace};
-use systola_ir::array::{Array, Link, Port, Realisation, Reverse};
+use systola_ir::array::{Array, Link, Port, Reverse};
 use systola_ir::form::{Cond, Form, Poly};
 use systola_ir::mapping::TimeLevel;
 use systola_ir::system::InputKind;
@@ -219,7 +219,7 @@ impl<'a> Corruptions<'a> {
     fn links(&mut self) {
         for (p, l) in self.used() {
             let link = &self.array.ports[p].links[l];
-            let queued = is_queued(&link.realisation);
+            let queued = link.realisation.is_within_launch();
             // Without its link a port that is read has no answer; with two of them neither.
             self.add("link guard", format!("port {p}, link {l}"), |array| {
                 array.ports[p].links[l].guard = Cond::Const(false);
@@ -271,7 +271,7 @@ impl<'a> Corruptions<'a> {
                 .iter()
                 .filter(|(p, l)| {
                     let port = &self.array.ports[*p];
-                    port.source == VarId::from(n) && is_queued(&port.links[*l].realisation)
+                    port.source == VarId::from(n) && port.links[*l].realisation.is_within_launch()
                 })
                 .map(|(p, l)| self.ticks(&self.array.ports[*p].links[*l]))
                 .max();
@@ -336,21 +336,5 @@ impl<'a> Corruptions<'a> {
                 }
             }
         }
-    }
-}
-
-/// Does the value wait in the queue of a PE?
-fn is_queued(realisation: &Realisation) -> bool {
-    match realisation {
-        Realisation::Launch | Realisation::Reinject | Realisation::Hole => false,
-        Realisation::Wire
-        | Realisation::Register
-        | Realisation::Buffer
-        | Realisation::Shuffle
-        | Realisation::Shared
-        | Realisation::Flags
-        | Realisation::Message
-        | Realisation::Broadcast
-        | Realisation::Tree => true,
     }
 }

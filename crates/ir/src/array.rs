@@ -234,6 +234,25 @@ pub enum Realisation {
     Hole,
 }
 
+impl Realisation {
+    /// Does the value go from PE to PE within a launch?
+    pub fn is_within_launch(&self) -> bool {
+        match self {
+            Realisation::Wire
+            | Realisation::Register
+            | Realisation::Buffer
+            | Realisation::Shuffle
+            | Realisation::Shared
+            | Realisation::Flags
+            | Realisation::Message
+            | Realisation::Broadcast
+            | Realisation::Tree => true,
+            // Memory has it, or nobody.
+            Realisation::Launch | Realisation::Reinject | Realisation::Hole => false,
+        }
+    }
+}
+
 /// A test of the point that a PE does, or was proved not to need.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guard {

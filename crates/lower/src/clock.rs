@@ -5,7 +5,7 @@
 //! where every reader at the longest delay runs no later than the cell itself.
 
 use affine::Space;
-use systola_ir::array::{Array, Realisation, Registers};
+use systola_ir::array::{Array, Registers};
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::mapping::TimeLevel;
 use systola_ir::sets::{lin_expr, set_of};
@@ -27,19 +27,8 @@ pub fn count_registers(
         for port in array.ports.iter().filter(|p| p.source == cell) {
             let after = position(array, port.sink) > position(array, cell);
             for link in &port.links {
-                match link.realisation {
-                    Realisation::Launch | Realisation::Reinject | Realisation::Hole => {}
-                    Realisation::Wire
-                    | Realisation::Register
-                    | Realisation::Buffer
-                    | Realisation::Shuffle
-                    | Realisation::Shared
-                    | Realisation::Flags
-                    | Realisation::Message
-                    | Realisation::Broadcast
-                    | Realisation::Tree => {
-                        delays.push((ticks(&link.delay, radix.as_deref()), after));
-                    }
+                if link.realisation.is_within_launch() {
+                    delays.push((ticks(&link.delay, radix.as_deref()), after));
                 }
             }
         }

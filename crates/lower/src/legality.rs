@@ -9,23 +9,20 @@
 //! All is decided exactly, for all sizes in the context, wherever the question is Presburger. A
 //! refusal carries a counterexample: concrete points that anyone can put into the mapping.
 
-mod paths;
-
-use std::collections::VecDeque;
+mod halos;
 
 use systola_ir::array::{Array, Link, Piece, Port, Realisation, Role};
 use systola_ir::codes::legality as codes;
 use systola_ir::diag::{Counterexample, MappedPoint};
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
-use systola_ir::{Diagnostic, DimId, ParamId, VarId};
+use systola_ir::{Diagnostic, DimId, ParamId};
 
 use crate::apply_mapping::{Failure, reads_at};
-use crate::decide::{Decide, Sample, Undecided};
+use crate::decide::{Decide, Undecided};
 use crate::digits::{at_second, digits};
 use crate::localise::Localised;
 use crate::resolve::SpaceTime;
-use paths::Paths;
 
 /// Refuses an illegal mapping.
 pub fn check_legality(
@@ -428,256 +425,6 @@ impl Checker<'_> {
         Ok(errors)
     }
 
-    /// Does a hole reach an owned point of its tile within a launch?
-    fn halos(&self) -> Result<Option<Diagnostic>, Failure> {
-        let array = self.array;
-        let n = self.n();
-        for port in &array.ports {
-            for link in &port.links {
-                if link.realisation != Realisation::Hole {
-                    continue;
-                }
-                let e = array.extend_distance(&port.distance);
-                let live = reads_at(port, &array.cells, &e, &array.tiles)?;
-                let hole = live.and(link.guard.clone());
-                let needed = match Paths::from_cell(array, port.sink)? {
-                    Some(paths) => paths.needed_by_owners(&hole, array, self.decide)?,
-                    None => self.on_a_cycle(port.sink, hole)?,
-                };
-                let Some((params, point)) = needed else {
-                    continue;
-                };
-                let z = point[..n].to_vec();
-                let source: Vec<i128> = z
-                    .iter()
-                    .zip(&e)
-                    .map(|(z, e)| Ok(z - e.eval(&params)?))
-                    .collect::<Result<_, systola_ir::form::Overflow>>()?;
-                let cell = &array.cells[port.source.index()].name;
-                return Ok(Some(
-                    Diagnostic::new(
-                        &codes::HALO_TOO_NARROW,
-                        self.st.place_span,
-                        format!(
-                            "the halo is too narrow: the copy at {} needs `{cell}` at {}, which is not in its tile",
-                            numbers(&z),
-                            numbers(&source)
-                        ),
-                    )
-                    .also(port.span, format!("`{cell}` is read here"))
-                    .help("widen the overlap, or let fewer steps share a launch")
-                    .counterexample(self.example(&params, &[source, z])?),
-                ));
-            }
-        }
-        Ok(None)
-    }
-
-    /// A hole at which `cell` lacks a value that an owned point needs, where values may come back to a cell: how often each
-    /// step is taken is then a number of its own.
-    fn on_a_cycle(&self, cell: VarId, hole: Cond) -> Result<Option<Sample>, Failure> {
-        let array = self.array;
-        let n = self.n();
-        let steps = self.steps()?;
-        let launches: Vec<usize> = (0..array.time.len())
-            .filter(|k| array.time[*k].level == TimeLevel::Launch)
-            .collect();
-        // z + Σ nₖ·eₖ is owned, in the same launch; and the nₖ steps can follow each other: a group is left at
-        // most as often as it is entered, where the first one counts as entered.
-        let total = n + steps.edges.len();
-        let mut cond = hole;
-        for k in 0..steps.edges.len() {
-            cond = cond.and(Cond::cmp(Rel::Ge, DimId::from(n + k), 0));
-        }
-        for group in steps.groups() {
-            let start = i128::from(group == steps.group[cell.index()]);
-            let mut balance = Form::from(Poly::constant(start));
-            for (k, step) in steps.edges.iter().enumerate() {
-                let turns = Form::from(DimId::from(n + k));
-                if step.to == group && step.from != group {
-                    balance = balance.add(&turns);
-                } else if step.from == group && step.to != group {
-                    balance = balance.sub(&turns);
-                }
-            }
-            cond = cond.and(Cond::cmp(Rel::Ge, balance, 0));
-        }
-        let reached = |d: DimId| {
-            let mut form = Form::from(d);
-            for (k, step) in steps.edges.iter().enumerate() {
-                let c = Poly::constant(step.by[d.index()]);
-                form = form.add(&Form::from(DimId::from(n + k)).scale(&c).ok()?);
-            }
-            Some(form)
-        };
-        let there = self.domain().and(array.owned());
-        cond = cond.and(there.map(&|f| f.substitute(&reached))?);
-        for piece in &array.pieces {
-            for k in &launches {
-                let form = &piece.time[*k];
-                cond = cond.and(Cond::Cmp(Rel::Eq, form.substitute(&reached)?, form.clone()));
-            }
-        }
-        self.needed_hole(cell, &cond, n, total)
-    }
-
-    /// The ways in which values go on inside a tile.
-    fn steps(&self) -> Result<Steps, Failure> {
-        let array = self.array;
-        let mut steps = Steps {
-            group: (0..array.cells.len()).collect(),
-            edges: Vec::new(),
-        };
-        for port in &array.ports {
-            if port
-                .links
-                .iter()
-                .any(|l| l.realisation == Realisation::Wire)
-            {
-                steps.join(port.source, port.sink);
-            }
-        }
-        for port in &array.ports {
-            let within = port.links.iter().any(|l| {
-                !matches!(
-                    l.realisation,
-                    Realisation::Launch | Realisation::Reinject | Realisation::Wire
-                )
-            });
-            if !within {
-                continue;
-            }
-            let by: Option<Vec<i128>> = array
-                .extend_distance(&port.distance)
-                .iter()
-                .map(Poly::as_constant)
-                .collect();
-            let Some(by) = by else {
-                return Err(Undecided::NeedsSizes(
-                    "a distance with a parameter inside an overlapped tile".into(),
-                )
-                .into());
-            };
-            let step = Step {
-                from: steps.group[port.source.index()],
-                to: steps.group[port.sink.index()],
-                by,
-            };
-            if !steps.edges.contains(&step) {
-                steps.edges.push(step);
-            }
-        }
-        Ok(steps)
-    }
-
-    /// A hole that an owned point really needs, among the candidates of a condition whose paths may
-    /// leave the domain or ignore a guard. `None`: there is no candidate.
-    fn needed_hole(
-        &self,
-        cell: VarId,
-        cond: &Cond,
-        n: usize,
-        total: usize,
-    ) -> Result<Option<Sample>, Failure> {
-        /// More candidates than this are not tried one by one.
-        const MOST: usize = 20_000;
-        let reach = self.array.tiles.iter().map(|t| 2 * (t.size + t.lo + t.hi));
-        let roomy = (0..self.params.len())
-            .map(|p| Cond::cmp(Rel::Ge, ParamId::from(p), reach.clone().max().unwrap_or(0)))
-            .fold(cond.clone(), Cond::and);
-        // Small sizes first, then sizes at which whole tiles lie inside the domain.
-        for question in [cond, &roomy] {
-            let Some((params, point)) = self.decide.sample(question, total)? else {
-                if question == cond {
-                    return Ok(None);
-                }
-                continue;
-            };
-            if self.hole_is_needed(&params, cell, &point[..n])? {
-                return Ok(Some((params, point)));
-            }
-        }
-        // At fixed sizes every candidate can be tried.
-        let fixed: Option<Vec<i128>> = (0..self.params.len())
-            .map(|p| fixed_value(ParamId::from(p), &self.decide.context))
-            .collect();
-        if let Some(params) = fixed {
-            let value = |p: ParamId| params.get(p.index()).copied();
-            let set = systola_ir::sets::set_of(
-                &cond.map(&|f| f.fix_params(&value))?,
-                affine::Space::new(0, total),
-            )
-            .map_err(Undecided::from)?
-            .domain_of(n)
-            .map_err(Undecided::from)?;
-            let mut tried = 0;
-            for point in set.points(&[]).map_err(Undecided::from)? {
-                let point = point.map_err(Undecided::from)?;
-                tried += 1;
-                if tried > MOST {
-                    break;
-                }
-                if self.hole_is_needed(&params, cell, &point)? {
-                    return Ok(Some((params, point)));
-                }
-            }
-            if tried <= MOST {
-                return Ok(None);
-            }
-        }
-        Err(Undecided::NeedsSizes(
-            "a halo may be too narrow only along paths that leave the domain".into(),
-        )
-        .into())
-    }
-
-    /// Walks forward from a cell of a copy to what is made of its value in the tile: is an owned
-    /// point reached?
-    fn hole_is_needed(&self, params: &[i128], cell: VarId, from: &[i128]) -> Result<bool, Failure> {
-        /// A walk longer than this is left to the answer of the sets.
-        const MOST: usize = 200_000;
-        let array = self.array;
-        let owned = array.owned();
-        let launch = |z: &[i128]| -> Result<Vec<i128>, Failure> {
-            let (_, time) = self.slot(params, z)?;
-            Ok(array
-                .time
-                .iter()
-                .zip(time)
-                .filter(|(c, _)| c.level == TimeLevel::Launch)
-                .map(|(_, t)| t)
-                .collect())
-        };
-        let start = launch(from)?;
-        let mut seen = std::collections::BTreeSet::from([(cell, from.to_vec())]);
-        let mut open = VecDeque::from([(cell, from.to_vec())]);
-        while let Some((cell, z)) = open.pop_front() {
-            if owned.eval(params, &z)? {
-                return Ok(true);
-            }
-            if seen.len() > MOST {
-                return Ok(true);
-            }
-            for port in array.ports.iter().filter(|p| p.source == cell) {
-                let e = array.extend_distance(&port.distance);
-                let next: Vec<i128> = z
-                    .iter()
-                    .zip(&e)
-                    .map(|(z, e)| Ok(z + e.eval(params)?))
-                    .collect::<Result<_, systola_ir::form::Overflow>>()?;
-                let sink = &array.cells[port.sink.index()];
-                if !sink.domain.eval(params, &next)? || !port.when.eval(params, &next)? {
-                    continue;
-                }
-                let state = (port.sink, next);
-                if launch(&state.1)? == start && seen.insert(state.clone()) {
-                    open.push_back(state);
-                }
-            }
-        }
-        Ok(false)
-    }
-
     fn slot(&self, params: &[i128], z: &[i128]) -> Result<(Vec<i128>, Vec<i128>), Failure> {
         for piece in &self.array.pieces {
             if piece.cond.eval(params, z)? {
@@ -715,37 +462,6 @@ impl Checker<'_> {
             dims: self.array.dims.clone(),
             points,
         })
-    }
-}
-
-/// How values go from cell to cell inside a tile; cells that hand values on at one point are a group.
-struct Steps {
-    group: Vec<usize>,
-    edges: Vec<Step>,
-}
-
-#[derive(PartialEq)]
-struct Step {
-    from: usize,
-    to: usize,
-    by: Vec<i128>,
-}
-
-impl Steps {
-    fn join(&mut self, a: VarId, b: VarId) {
-        let (kept, gone) = (self.group[a.index()], self.group[b.index()]);
-        for group in &mut self.group {
-            if *group == gone {
-                *group = kept;
-            }
-        }
-    }
-
-    fn groups(&self) -> Vec<usize> {
-        let mut groups = self.group.clone();
-        groups.sort_unstable();
-        groups.dedup();
-        groups
     }
 }
 

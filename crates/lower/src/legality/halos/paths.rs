@@ -104,23 +104,7 @@ fn keep(ways: &mut Vec<Way>, way: Way) -> bool {
 }
 
 fn stays_within(port: &Port) -> bool {
-    port.links.iter().any(|l| is_within(&l.realisation))
-}
-
-/// A hole is no way to a source that is in the tile.
-fn is_within(realisation: &Realisation) -> bool {
-    match realisation {
-        Realisation::Wire
-        | Realisation::Register
-        | Realisation::Buffer
-        | Realisation::Shuffle
-        | Realisation::Shared
-        | Realisation::Flags
-        | Realisation::Message
-        | Realisation::Broadcast
-        | Realisation::Tree => true,
-        Realisation::Launch | Realisation::Reinject | Realisation::Hole => false,
-    }
+    port.links.iter().any(|l| l.realisation.is_within_launch())
 }
 
 /// When the sink at z + by takes the value within the launch, over z.
@@ -131,7 +115,10 @@ fn guards_of(port: &Port, array: &Array, by: &[Poly]) -> Result<Vec<Cond>, Overf
         .and(port.when.clone());
     let leaves = |r: &Realisation| matches!(r, Realisation::Launch | Realisation::Reinject);
     if port.links.iter().any(|l| leaves(&l.realisation)) {
-        let within = port.links.iter().filter(|l| is_within(&l.realisation));
+        let within = port
+            .links
+            .iter()
+            .filter(|l| l.realisation.is_within_launch());
         all = all.and(Cond::Or(within.map(|l| l.guard.clone()).collect()));
     }
     Ok(match at(&all, by)? {
