@@ -33,6 +33,13 @@ mapping narrow of conv2d {
   lane = cc;
   time = (q, p);
   sum Z along (p, q);
+}
+mapping columns of conv2d {
+  tile c by L as (bc, cc);
+  block = (bc, r);
+  lane = cc;
+  time = (q, p);
+  sum Z along (p, q);
 }";
 
 fn machine() -> Machine {
@@ -117,6 +124,23 @@ fn each_cache_gets_what_does_not_fit_into_it() {
     assert!((read(40e3) - 1.0).abs() < 0.1, "{}", read(40e3));
     let without = read(4e3);
     assert!((2.8..5.5).contains(&without), "{without}");
+}
+
+/// Eight blocks of 16 columns next to each other touch 512 bytes of a row, with what their neighbours share; one above the other, 64.
+#[test]
+fn which_blocks_follow_each_other_shows_in_memory() {
+    let stretch = |name: &str, blocks: f64| {
+        let sizes = [("R", 1024), ("C", 1024), ("H", 3), ("Q", 3)];
+        let (program, values) = program(name, &sizes, &["H", "Q"]);
+        let census = Census::take(&program, &values, VECTORS, Sampling::Some).unwrap();
+        let mut footprint = Footprint::new(&census.codes[0], &[], 64.0).unwrap();
+        footprint.stretch(blocks)
+    };
+    let (rows, columns) = (stretch("narrow", 8.0), stretch("columns", 8.0));
+    assert!((300.0..600.0).contains(&rows), "{rows}");
+    assert!((50.0..90.0).contains(&columns), "{columns}");
+    let all = [stretch("narrow", 1e9), stretch("columns", 1e9)];
+    assert!(all[0] > 1e6 && all[0] == all[1], "{all:?}");
 }
 
 #[test]

@@ -150,7 +150,6 @@ device! {
         flag = 1400.0, "cycles", "until a flag of another block is seen", HOPPER;
         launch = 2.2e-6, "s", "from one launch to the next", H200;
         dispatch = 1.66e9, "blocks/s", "blocks that begin on the whole device", H200;
-        registers = 65536.0, "", "registers of a multiprocessor", NVIDIA;
         thread_registers = 255.0, "", "registers of a thread", NVIDIA;
         warps = 64.0, "", "warps of a multiprocessor", NVIDIA;
         blocks = 32.0, "", "blocks of a multiprocessor", NVIDIA;
@@ -162,6 +161,7 @@ device! {
 }
 
 /// What a program is to run on.
+#[expect(clippy::large_enum_variant, reason = "a session has one")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Device {
     Cpu(Cpu),
