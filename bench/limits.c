@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -289,12 +290,16 @@ static void rates_now(struct worker *w) {
   w->copy = TIMES / seconds_per_byte;
 }
 
+// On large pages where the system has them, as the arrays of the kernels.
 static void *memory(size_t bytes, int byte) {
   void *memory = aligned_alloc(PAGE, bytes);
   if (!memory) {
     fprintf(stderr, "limits: no memory for the copies\n");
     exit(1);
   }
+#ifdef MADV_HUGEPAGE
+  madvise(memory, bytes, MADV_HUGEPAGE);
+#endif
   return memset(memory, byte, bytes);
 }
 

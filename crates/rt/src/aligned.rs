@@ -3,6 +3,7 @@
 use std::ptr::NonNull;
 
 use crate::error::Error;
+use crate::pages;
 
 /// The unit of allocation: a cache line, and the widest vector.
 #[derive(Clone, Copy)]
@@ -30,13 +31,14 @@ impl AlignedBytes {
 
     /// Not initialised. `what` is for the error.
     pub(crate) fn for_writing(bytes: usize, what: &str) -> Result<AlignedBytes, Error> {
-        let mut lines = Vec::new();
+        let mut lines = Vec::<Line>::new();
         lines
             .try_reserve_exact(bytes.div_ceil(Line::BYTES))
             .map_err(|_| Error::OutOfMemory {
                 what: what.to_string(),
                 bytes,
             })?;
+        pages::prefer_large(&lines);
         Ok(AlignedBytes { lines, bytes })
     }
 

@@ -40,6 +40,7 @@ mod library;
 mod literal;
 pub mod opencl;
 mod pack;
+mod pages;
 mod plan;
 mod pool;
 mod process;

@@ -24,7 +24,9 @@ impl Emitter<'_> {
             about.is_none_or(|k| dims.any(|d| d.index() == k))
                 && (self.which != Which::Ends || !self.is_of_launch(test))
         };
-        self.decided(slot, at, about, &speaks, &|_| false)
+        // A test of the block alone is one branch for a thread, and one for each of the cells of a vector's machine.
+        let alone = self.machine.threads.is_none() && about.is_none();
+        self.decided(slot, at, about, &speaks, &|_| alone)
     }
 
     /// Where the tests that depend on nothing but the launch have one outcome.
