@@ -68,6 +68,7 @@ enum Command {
     Explain(cmd::explain::Args),
     Bench(cmd::bench::Args),
     Devices(cmd::devices::Args),
+    Verify(cmd::verify::Args),
     Gpu(cmd::gpu::Args),
     Explore(cmd::explore::Args),
     #[command(hide = true)]
@@ -116,6 +117,7 @@ fn systola(args: Vec<OsString>) -> Status {
         Command::Explain(args) => cmd::explain::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Devices(args) => cmd::devices::run(&args),
+        Command::Verify(args) => cmd::verify::run(&args),
         Command::Gpu(args) => cmd::gpu::run(&args),
         Command::Explore(args) => cmd::explore::run(&args),
         Command::Nvrtc(args) => cmd::nvrtc::run(&args),
