@@ -77,12 +77,11 @@ impl Case {
             runs.rows.push(failed(what));
             return runs;
         };
-        let trials = self.trials(system);
+        let taken = |m: &&Mapping| m.system == system.name && self.takes(&m.name, target, map);
+        let taken: Vec<&Mapping> = module.mappings.iter().filter(taken).collect();
+        let trials = self.trials(system, taken.iter().any(|m| m.name != PLAIN));
         let mut left: Vec<bool> = trials.iter().map(|trial| !trial.wide).collect();
-        for mapping in module.mappings.iter().filter(|m| m.system == system.name) {
-            if !self.takes(&mapping.name, target, map) {
-                continue;
-            }
+        for mapping in taken {
             let is_plain = mapping.name == PLAIN;
             let mut code = Code::new(device, &module, mapping);
             for (trial, left) in trials.iter().zip(&mut left) {
@@ -129,7 +128,7 @@ impl Case {
     }
 
     /// A single row, fewer cells than a tile has, several tiles, and several tiles of many sweeps: as far as the border takes them.
-    fn trials(&self, system: &System) -> Vec<Trial> {
+    fn trials(&self, system: &System, wide: bool) -> Vec<Trial> {
         let r = self.stencil.radius.unsigned_abs();
         let long = if r == 1 { 11 } else { 5 };
         let shapes = match self.stencil.rank {
@@ -146,7 +145,10 @@ impl Case {
                 ([1, 419, 263], long),
             ],
         };
-        let trials = shapes.into_iter().enumerate();
+        let trials = shapes
+            .into_iter()
+            .enumerate()
+            .take(if wide { 4 } else { 3 });
         let trials = trials.filter_map(|(n, (shape, most))| {
             let most = if self.many { most } else { 1 };
             // Many sweeps leave less and less of an interior.
