@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use self::borders::Border;
 use self::mappings::{verify_file, verify_files};
 use self::target::{Device, Target};
+use super::bench::stencils::Precision;
 use crate::lowering::parse_lanes;
 use crate::source::{Failure, Outcome, Status, parse_size};
 use crate::term;
@@ -24,7 +25,7 @@ Examples:
   systola verify gallery --target opencl --device 1 --jobs 2
   compute-sanitizer systola verify gallery/conv2d/core.ure --most-points 2000
   systola verify stencils --borders --target cpu           the fifteen stencils under every border
-  systola verify stencils/3d27pt.ure --borders=clamp,wrap --map plain
+  systola verify stencils --only 3d27pt --only poisson --borders=clamp,wrap --map plain
 
 Each mapping runs at several sizes, twice at each, on random inputs. Exit status 101 if a result differs or a
 run fails.
@@ -42,6 +43,9 @@ pub struct Args {
     /// A .ure file, or a folder with some, also below it
     #[arg(default_value = "gallery")]
     path: PathBuf,
+    /// Files of this name only, without .ure; may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
     /// Mappings of this name only
     #[arg(long = "map", value_name = "NAME")]
     map: Option<String>,
@@ -78,9 +82,12 @@ pub struct Args {
         num_args = 0..,
         require_equals = true,
         default_missing_values = Border::WORDS,
-        conflicts_with = "sizes"
+        conflicts_with_all = ["sizes", "most_points"]
     )]
     borders: Vec<Border>,
+    /// With --borders: elements of this type only
+    #[arg(long = "type", value_name = "TYPE", value_enum, requires = "borders")]
+    precision: Option<Precision>,
     /// Write all that is printed to a file as well
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
@@ -90,20 +97,16 @@ pub fn run(args: &Args) -> Outcome {
     let (device, mut text) =
         Device::find(args.target, args.device, args.lanes, args.no_sub_groups)?;
     term::print(&text);
-    let files = if args.path.is_dir() {
-        Some(files(&args.path)?)
-    } else {
-        None
-    };
+    let files = chosen(args)?;
     let (line, failed) = if args.borders.is_empty() {
-        let (tally, rows) = match files {
-            Some(files) => verify_files(args, &files)?,
-            None => verify_file(args, &device)?,
+        let (tally, rows) = if args.path.is_dir() {
+            verify_files(args, &files)?
+        } else {
+            verify_file(args, &device)?
         };
         text.push_str(&rows);
         (tally.line(), tally.failed)
     } else {
-        let files = files.unwrap_or_else(|| vec![args.path.clone()]);
         let (summary, rows) = borders::verify(args, &device, &files)?;
         text.push_str(&rows);
         (summary.line(), summary.failed)
@@ -119,6 +122,29 @@ pub fn run(args: &Args) -> Outcome {
         0 => Status::Done,
         _ => Status::Bug,
     })
+}
+
+fn chosen(args: &Args) -> Result<Vec<PathBuf>, Failure> {
+    let mut chosen = if args.path.is_dir() {
+        files(&args.path)?
+    } else {
+        vec![args.path.clone()]
+    };
+    let stem = |path: &PathBuf| path.file_stem().map(std::ffi::OsStr::to_os_string);
+    if let Some(name) = args.only.iter().find(|name| {
+        let is_it = |path| stem(path).is_some_and(|stem| stem == ***name);
+        !chosen.iter().any(is_it)
+    }) {
+        let path = args.path.display();
+        return Err(Failure::new(format!("{path} has no file {name}.ure")));
+    }
+    let is_named = |path: &PathBuf| {
+        args.only
+            .iter()
+            .any(|n| stem(path).is_some_and(|s| s == **n))
+    };
+    chosen.retain(|path| args.only.is_empty() || is_named(path));
+    Ok(chosen)
 }
 
 fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {

@@ -103,7 +103,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    fn scalar(self) -> Scalar {
+    pub fn scalar(self) -> Scalar {
         match self {
             Precision::F32 => Scalar::F32,
             Precision::F64 => Scalar::F64,

@@ -10,23 +10,23 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use systola_ir::Scalar;
-
 pub use self::border::Border;
 use self::case::Case;
 use self::summary::{Summary, table};
 use super::Args;
 use super::processes::{each, said, verify_again};
 use super::target::Device;
+use crate::cmd::bench::stencils::Precision;
 use crate::cmd::bench::stencils::catalogue::{STENCILS, Stencil};
 use crate::source::{Failure, read_text};
 use crate::term;
 
-/// One file under one border: what a process does.
+/// One file under one border, with elements of one type: what a process does.
 struct Part {
     stencil: &'static Stencil,
     file: PathBuf,
     border: Border,
+    precision: Precision,
 }
 
 /// What became of a part: the numbers, and all its lines.
@@ -52,6 +52,9 @@ pub fn verify(args: &Args, device: &Device, files: &[PathBuf]) -> Result<Done, F
         text.push_str(&rows);
         cells.push((part.stencil.name, part.border, summary));
     }
+    if let (Some(map), 0, 0) = (&args.map, all.verified, all.failed) {
+        return Err(Failure::new(format!("no mapping `{map}` ran")));
+    }
     let table = table(&args.borders, &cells);
     term::print(&table);
     text.push_str(&table);
@@ -59,15 +62,22 @@ pub fn verify(args: &Args, device: &Device, files: &[PathBuf]) -> Result<Done, F
 }
 
 fn parts(args: &Args, files: &[PathBuf]) -> Result<Vec<Part>, Failure> {
+    let precisions = match args.precision {
+        Some(one) => vec![one],
+        None => vec![Precision::F32, Precision::F64],
+    };
     let mut parts = Vec::new();
     for stencil in STENCILS {
         let is_it = |file: &&PathBuf| file.file_stem().is_some_and(|stem| stem == stencil.name);
         for file in files.iter().filter(is_it) {
-            parts.extend(args.borders.iter().map(|border| Part {
-                stencil,
-                file: file.clone(),
-                border: *border,
-            }));
+            for border in &args.borders {
+                parts.extend(precisions.iter().map(|precision| Part {
+                    stencil,
+                    file: file.clone(),
+                    border: *border,
+                    precision: *precision,
+                }));
+            }
         }
     }
     if parts.is_empty() {
@@ -85,21 +95,19 @@ fn in_this_process(args: &Args, device: &Device, part: &Part) -> Result<Done, Fa
     let source = read_text(&part.file)?;
     let mut summary = Summary::default();
     let mut text = String::new();
-    for ty in [Scalar::F32, Scalar::F64] {
-        for many in [false, true] {
-            let case = Case {
-                stencil: part.stencil,
-                border: part.border,
-                ty,
-                many,
-            };
-            let runs = case.verify(device, args.target, &source, args.map.as_deref());
-            summary.count(&runs);
-            for (mapping, row) in &runs.rows {
-                let line = row.line(&format!("{} {case} {mapping}", part.file.display()));
-                term::print(&line);
-                text.push_str(&line);
-            }
+    for many in [false, true] {
+        let case = Case {
+            stencil: part.stencil,
+            border: part.border,
+            ty: part.precision.scalar(),
+            many,
+        };
+        let runs = case.verify(device, args.target, &source, args.map.as_deref());
+        summary.count(&runs);
+        for (mapping, row) in &runs.rows {
+            let line = row.line(&format!("{} {case} {mapping}", part.file.display()));
+            term::print(&line);
+            text.push_str(&line);
         }
     }
     Ok((summary, text))
@@ -107,7 +115,9 @@ fn in_this_process(args: &Args, device: &Device, part: &Part) -> Result<Done, Fa
 
 fn in_process(program: &Path, args: &Args, part: &Part) -> Done {
     let mut command = verify_again(program, args, &part.file);
+    let ty = part.precision.scalar().to_string();
     command.arg(format!("--borders={}", part.border.word()));
+    command.args(["--type", &ty]);
     let limit = Duration::from_secs(args.patience);
     match said(&mut command, limit, Summary::parse) {
         Ok((lines, summary)) => {
@@ -116,7 +126,7 @@ fn in_process(program: &Path, args: &Args, part: &Part) -> Done {
         }
         Err(what) => {
             let (file, border) = (part.file.display(), part.border.word());
-            let text = format!("FAILED  {file} {border}: {what}\n");
+            let text = format!("FAILED  {file} {border} {ty}: {what}\n");
             (Summary::failed(), text)
         }
     }

@@ -48,7 +48,9 @@ pub fn verify_again(program: &Path, args: &Args, file: &Path) -> Command {
     if args.no_sub_groups {
         command.arg("--no-sub-groups");
     }
-    command.args(["--most-points", &args.most_points.to_string()]);
+    if args.borders.is_empty() {
+        command.args(["--most-points", &args.most_points.to_string()]);
+    }
     if let Some(map) = &args.map {
         command.args(["--map", map]);
     }

@@ -52,12 +52,22 @@ struct Trial {
     steps: usize,
     inputs: Arrays,
     expect: Grid,
-    /// Larger than tiles of sweeps are; plain mappings have none.
-    wide: bool,
+    takes: Takes,
+}
+
+/// Which mappings a trial is for. Code for a GPU depends on which tiles meet an edge, and that of many sweeps compiles for long, so the sizes are shared out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Takes {
+    /// The plain one.
+    Plain,
+    /// Those of the file, else the plain one.
+    Any,
+    /// Those of the file.
+    Own,
 }
 
 impl Case {
-    fn system(&self) -> &'static str {
+    pub fn system(&self) -> &'static str {
         if self.many { "many" } else { "once" }
     }
 
@@ -80,12 +90,17 @@ impl Case {
         let taken = |m: &&Mapping| m.system == system.name && self.takes(&m.name, target, map);
         let taken: Vec<&Mapping> = module.mappings.iter().filter(taken).collect();
         let trials = self.trials(system, taken.iter().any(|m| m.name != PLAIN));
-        let mut left: Vec<bool> = trials.iter().map(|trial| !trial.wide).collect();
+        let mut left: Vec<bool> = trials.iter().map(|t| t.takes != Takes::Own).collect();
         for mapping in taken {
             let is_plain = mapping.name == PLAIN;
             let mut code = Code::new(device, &module, mapping);
             for (trial, left) in trials.iter().zip(&mut left) {
-                if is_plain && !*left {
+                let is_for = match trial.takes {
+                    Takes::Plain => is_plain,
+                    Takes::Any => !is_plain || *left,
+                    Takes::Own => !is_plain,
+                };
+                if !is_for {
                     continue;
                 }
                 let row = self.attempt(&mut code, &module, (system, mapping), trial, &mut runs);
@@ -104,7 +119,7 @@ impl Case {
     }
 
     /// The program with this border and this type, and plain mappings behind all others.
-    fn module(&self, text: &str) -> Result<Module, String> {
+    pub fn module(&self, text: &str) -> Result<Module, String> {
         if !text.contains(WRITTEN) {
             return Err(format!("no field of the program ends with `{WRITTEN}`"));
         }
@@ -117,7 +132,7 @@ impl Case {
     }
 
     /// Mappings for processors, for fields of f64 and for those of f32 are told by their names.
-    fn takes(&self, name: &str, target: Target, map: Option<&str>) -> bool {
+    pub fn takes(&self, name: &str, target: Target, map: Option<&str>) -> bool {
         let is_cpu = target == Target::Cpu;
         match map {
             Some(map) => name == map,
@@ -128,38 +143,42 @@ impl Case {
     }
 
     /// A single row, fewer cells than a tile has, several tiles, and several tiles of many sweeps: as far as the border takes them.
-    fn trials(&self, system: &System, wide: bool) -> Vec<Trial> {
+    fn trials(&self, system: &System, has_own: bool) -> Vec<Trial> {
         let r = self.stencil.radius.unsigned_abs();
         let long = if r == 1 { 11 } else { 5 };
         let shapes = match self.stencil.rank {
             3 => [
-                ([1, 1, 3], 3),
-                ([2 * r + 1, 2 * r + 3, 2 * r + 5], 5),
-                ([11, 13, 37], long),
-                ([179, 9, 131], 5),
+                (Takes::Plain, [1, 1, 3], 3),
+                (Takes::Any, [2 * r + 1, 2 * r + 3, 2 * r + 5], 5),
+                (Takes::Plain, [11, 13, 37], long),
+                (Takes::Own, [179, 9, 131], 5),
             ],
             _ => [
-                ([1, 1, 3], 3),
-                ([1, 2 * r + 1, 2 * r + 3], 5),
-                ([1, 67, 133], long),
-                ([1, 419, 263], long),
+                (Takes::Plain, [1, 1, 3], 3),
+                (Takes::Any, [1, 2 * r + 1, 2 * r + 3], 5),
+                (Takes::Plain, [1, 67, 133], long),
+                (Takes::Own, [1, 419, 263], long),
             ],
         };
-        let trials = shapes
+        let shapes = shapes
             .into_iter()
-            .enumerate()
-            .take(if wide { 4 } else { 3 });
-        let trials = trials.filter_map(|(n, (shape, most))| {
+            .filter(|(takes, ..)| has_own || *takes != Takes::Own);
+        let trials = shapes.filter_map(|(takes, shape, most)| {
             let most = if self.many { most } else { 1 };
             // Many sweeps leave less and less of an interior.
-            (1..=most)
-                .rev()
-                .find_map(|steps| self.trial(system, shape, steps, n == 3))
+            let mut steps = (1..=most).rev();
+            steps.find_map(|steps| self.trial(system, shape, steps, takes))
         });
         trials.collect()
     }
 
-    fn trial(&self, system: &System, shape: [usize; 3], steps: usize, wide: bool) -> Option<Trial> {
+    fn trial(
+        &self,
+        system: &System,
+        shape: [usize; 3],
+        steps: usize,
+        takes: Takes,
+    ) -> Option<Trial> {
         let own = &shape[3 - self.stencil.rank..];
         let mut params: Vec<i128> = own.iter().map(|n| *n as i128).collect();
         if self.many {
@@ -197,7 +216,7 @@ impl Case {
             steps,
             inputs,
             expect,
-            wide,
+            takes,
         })
     }
 

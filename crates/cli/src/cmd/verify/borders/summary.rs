@@ -75,11 +75,14 @@ pub fn table(borders: &[Border], cells: &[(&str, Border, Summary)]) -> String {
     for name in names {
         let its = || cells.iter().filter(|(other, ..)| *other == name);
         let cell = |border: &Border| {
-            let found = its().find(|(_, b, _)| b == border);
-            found.map_or("-".to_string(), |(.., summary)| match summary.failed {
-                0 => format!("{:.3}", summary.worst),
-                n => Paint::Red.out(format!("{n} FAILED")),
-            })
+            let mut all = Summary::default();
+            let found = its().filter(|(_, b, _)| b == border);
+            found.for_each(|(.., summary)| all.add(summary));
+            match (all.failed, all.verified) {
+                (0, 0) => "-".to_string(),
+                (0, _) => format!("{:.3}", all.worst),
+                (n, _) => Paint::Red.out(format!("{n} FAILED")),
+            }
         };
         let runs: usize = its().map(|(.., summary)| summary.verified).sum();
         let row = borders.iter().map(cell);
@@ -113,13 +116,14 @@ mod tests {
         };
         let cells = [
             ("2d5pt", Border::Clamp, good),
+            ("2d5pt", Border::Clamp, good),
             ("2d5pt", Border::Wrap, Summary::failed()),
             ("2d121pt", Border::Clamp, good),
         ];
         let text = table(&[Border::Clamp, Border::Wrap], &cells);
         let expect = "
 stencil  clamp      wrap  runs
-2d5pt    0.031  1 FAILED    16
+2d5pt    0.031  1 FAILED    32
 2d121pt  0.031         -    16
 ";
         assert_eq!(text.trim(), expect.trim());

@@ -4,6 +4,11 @@ use std::path::Path;
 
 use systola::CpuOptions;
 use systola::cpu::Effort;
+use systola::device::device_source;
+use systola::rt::cuda::{CudaCompileOptions, compile_only, nvrtc_version};
+use systola::rt::device::Variant;
+use systola_driver::{Fix, cuda_machine, emit_cuda, lower};
+use systola_ir::Scalar;
 
 use super::plain::PLAIN;
 use super::*;
@@ -126,4 +131,58 @@ fn what_is_wrong_is_found() {
     check(&mirrored, Some(PLAIN), "cell [0, ");
     check("", None, "no field of the program");
     check(&own, Some("no_such_mapping"), "nothing ran");
+}
+
+/// What is run on a GPU, through its compiler, which needs none: each border over rows and over planes.
+#[test]
+fn mappings_for_gpus_compile_under_every_border() {
+    if let Err(error) = nvrtc_version() {
+        assert!(std::env::var_os("SYSTOLA_NVRTC").is_none(), "{error}");
+        println!("skipped: {error}");
+        return;
+    }
+    let mut cases = rotated();
+    cases.retain(|case| ["2d9pt", "3d27pt"].contains(&case.stencil.name));
+    let done = on_threads(&cases, through_nvrtc);
+    for (case, done) in cases.iter().zip(done) {
+        let compiled = done.unwrap_or_else(|| Err("ended its thread".to_string()));
+        let name = case.stencil.name;
+        assert!(
+            compiled.as_ref().is_ok_and(|all| !all.is_empty()),
+            "{name} {case}: {compiled:?}"
+        );
+    }
+}
+
+/// The mappings that are legal, all of which compile.
+fn through_nvrtc(case: &Case) -> Result<Vec<String>, String> {
+    let module = case.module(&text(case.stencil))?;
+    let sizes = [("K", 11), ("N", 67), ("M", 133), ("T", 5)];
+    let sizes = sizes.map(|(name, value)| (name.to_string(), value));
+    let is_its = |name: &str| case.takes(name, Target::Cuda, None);
+    let mappings = module.mappings.iter();
+    let mut compiled = Vec::new();
+    for mapping in mappings.filter(|m| m.system == case.system() && is_its(&m.name)) {
+        let system = module.systems.iter().find(|s| s.name == mapping.system);
+        let has = |name: &str| system.is_some_and(|s| s.params.iter().any(|p| p.name == name));
+        let sizes = sizes
+            .iter()
+            .filter(|(name, _)| has(name))
+            .cloned()
+            .collect();
+        let lowered = match lower(&module, mapping, &sizes, &Fix::Nothing, &cuda_machine()) {
+            Ok(lowered) => lowered,
+            // Sweeps in registers do not go around.
+            Err(_) if case.border == Border::Wrap && case.many => continue,
+            Err(found) => return Err(format!("{}: {found:?}", mapping.name)),
+        };
+        let artifact = emit_cuda(&lowered.program).map_err(|found| format!("{found:?}"))?;
+        let source = device_source(artifact);
+        let at = lowered.sizes.ok_or("sizes are missing")?;
+        let variant = Variant::at(&lowered.program, &source.kernels, &at);
+        let options = CudaCompileOptions::default();
+        compile_only(&source.code, "sm_90", &variant, &options).map_err(|e| e.to_string())?;
+        compiled.push(mapping.name.clone());
+    }
+    Ok(compiled)
 }
