@@ -73,12 +73,15 @@ fn commands(systola: &Path) -> Vec<Vec<String>> {
     let systola = systola.display().to_string();
     let line = |words: &str| -> Vec<String> { words.split(' ').map(String::from).collect() };
     let own = |words: &str| [vec![systola.clone()], line(words)].concat();
-    let mut all = vec![own("gpu verify gallery")];
+    let mut all = vec![
+        own("verify gallery"),
+        own("verify stencils --borders --jobs 16"),
+    ];
     for tool in SANITIZERS {
         let sanitizer = line(&format!(
             "compute-sanitizer --tool {tool} --error-exitcode 9"
         ));
-        let small = own("gpu verify gallery --most-points 2000");
+        let small = own("verify gallery --most-points 2000");
         all.push([sanitizer, small].concat());
     }
     all.push(own("bench cuda --with-peers"));
@@ -126,10 +129,11 @@ mod tests {
         let all: Vec<String> = (commands(Path::new("systola")).iter())
             .map(|command| command.join(" "))
             .collect();
-        assert_eq!(all[0], "systola gpu verify gallery");
+        assert_eq!(all[0], "systola verify gallery");
+        assert!(all[1].starts_with("systola verify stencils --borders"));
         for tool in SANITIZERS {
             let below = format!("compute-sanitizer --tool {tool} ");
-            let is_it = |c: &&String| c.starts_with(&below) && c.contains("gpu verify gallery");
+            let is_it = |c: &&String| c.starts_with(&below) && c.contains("systola verify gallery");
             assert_eq!(all.iter().filter(is_it).count(), 1, "{tool}");
         }
         assert!(all.iter().any(|c| c.starts_with("systola bench cuda")));

@@ -163,9 +163,10 @@ fn cargo_test(args: &[&str]) -> Result<Tally, String> {
 /// Every mapping of the gallery is compiled for GPUs, and what is timed there; NVRTC has to be there.
 fn cuda() -> Result<Tally, String> {
     let folder = gpu::nvrtc()?;
-    let tests: [&[&str]; 2] = [
+    let tests: [&[&str]; 3] = [
         &["--test", "cuda"],
         &["--bins", "nothing_that_is_timed_spills"],
+        &["--bins", "mappings_for_gpus_compile_under_every_border"],
     ];
     each_test(&tests, |command| {
         command.env("SYSTOLA_NVRTC", &folder);

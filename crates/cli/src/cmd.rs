@@ -12,3 +12,4 @@ pub mod nvrtc;
 pub mod run;
 pub mod show;
 pub mod tour;
+pub mod verify;

@@ -38,6 +38,7 @@ Examples:
   systola run gallery/conv1d/core.ure --target cpu --map sbm --set C=1_000_000 --set Q=5
   systola emit gallery/conv1d/core.ure --map sbm           the C that it is compiled from
   systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5     the best mapping, found
+  systola verify stencils --borders --target cpu           compiled code against loops, under every border
   systola devices                                          what kernels can be compiled for here
   systola show gallery/conv1d/core.ure --map sbm -o sbm.svg
   systola explain E0501                                    what a code means, and how to mend it
@@ -68,6 +69,7 @@ enum Command {
     Explain(cmd::explain::Args),
     Bench(cmd::bench::Args),
     Devices(cmd::devices::Args),
+    Verify(cmd::verify::Args),
     Gpu(cmd::gpu::Args),
     Explore(cmd::explore::Args),
     #[command(hide = true)]
@@ -116,6 +118,7 @@ fn systola(args: Vec<OsString>) -> Status {
         Command::Explain(args) => cmd::explain::run(&args),
         Command::Bench(args) => cmd::bench::run(&args),
         Command::Devices(args) => cmd::devices::run(&args),
+        Command::Verify(args) => cmd::verify::run(&args),
         Command::Gpu(args) => cmd::gpu::run(&args),
         Command::Explore(args) => cmd::explore::run(&args),
         Command::Nvrtc(args) => cmd::nvrtc::run(&args),

@@ -363,3 +363,24 @@ fn bench_tells_what_each_program_takes() {
     }
     check(&["bench", "check", "nowhere"], 1);
 }
+
+#[test]
+fn a_stencil_is_verified_under_the_borders_that_are_named() {
+    let verify = ["verify", "stencils", "--target", "cpu", "--only", "2d9pt"];
+    let more = ["--borders=mirror,wrap", "--type", "f64", "--jobs", "2"];
+    let (out, _) = check(&[&verify[..], &more].concat(), 0);
+    assert!(out.contains("stencil  mirror   wrap  runs\n"), "{out}");
+    assert!(out.contains(" 0 failed"), "{out}");
+    for (args, said) in [
+        (
+            &["stencils/heat.ure", "--borders"][..],
+            "none of the stencils",
+        ),
+        (&["stencils", "--only", "none"][..], "has no file none.ure"),
+        (&["stencils", "--borders=nearest"][..], "nearest"),
+        (&["stencils", "--type", "f32"][..], "--borders"),
+    ] {
+        let (_, err) = check(&[&["verify", "--target", "cpu"], args].concat(), 1);
+        assert!(err.contains(said), "{err}");
+    }
+}

@@ -91,7 +91,7 @@ fn every_device_verifies() {
             let (out, _) = check(&[&run[..], &more].concat(), 0);
             assert!(out.contains("found in the cache"), "{out}");
         }
-        let verify = ["gpu", "verify", "gallery/conv1d/core.ure", "--map", "fbs"];
+        let verify = ["verify", "gallery/conv1d/core.ure", "--map", "fbs"];
         let more = [
             "--target",
             "opencl",
@@ -102,6 +102,19 @@ fn every_device_verifies() {
         ];
         let (out, _) = check(&[&verify[..], &more].concat(), 0);
         assert!(out.contains(" 0 failed"), "{out}");
+    }
+}
+
+/// Each border over rows and over planes, in f32 and f64, one sweep and many. Plain mappings, since PoCL compiles others for minutes.
+#[test]
+fn every_device_takes_every_border() {
+    for device in devices() {
+        for stencil in ["stencils/2d9pt.ure", "stencils/3d7pt.ure"] {
+            let verify = ["verify", stencil, "--borders", "--map", "plain"];
+            let more = ["--target", "opencl", "--device", &device, "--jobs", "2"];
+            let (out, _) = check(&[&verify[..], &more].concat(), 0);
+            assert!(out.contains(" 0 failed"), "{out}");
+        }
     }
 }
 

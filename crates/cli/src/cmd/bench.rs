@@ -4,7 +4,7 @@ use crate::source::Outcome;
 
 mod check;
 mod cpu;
-mod cuda;
+pub mod cuda;
 mod designs;
 mod expected;
 mod family;
@@ -18,7 +18,7 @@ mod reference;
 mod report;
 mod seat;
 mod session;
-mod stencils;
+pub mod stencils;
 mod tools;
 
 /// Measure Systola itself, and what it makes

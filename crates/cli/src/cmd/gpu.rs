@@ -1,10 +1,7 @@
-//! `systola gpu`: what has to be seen on a machine with a GPU.
+//! `systola gpu`: the older name of `systola verify`, as `systola gpu verify`.
 
+use super::verify;
 use crate::source::Outcome;
-
-mod sizes;
-mod target;
-mod verify;
 
 /// Check what only a GPU or an OpenCL device can show
 #[derive(Debug, clap::Args)]

@@ -4,7 +4,7 @@
 //! Programs and mappings are those of `stencils/`, with random weights that are given at run time. Every cell is compared: after one sweep with sums in
 //! f64 on the host, after many with as many single sweeps in f64 on the device, by a kernel that was compared before.
 
-mod catalogue;
+pub mod catalogue;
 mod cpu;
 mod field;
 mod table;
@@ -90,7 +90,7 @@ enum Target {
 }
 
 /// How the names of mappings for processors end.
-const ON_CPU: &str = "_cpu";
+pub const ON_CPU: &str = "_cpu";
 
 fn names() -> clap::builder::PossibleValuesParser {
     STENCILS.iter().map(|s| s.name).collect::<Vec<_>>().into()
@@ -103,7 +103,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    fn scalar(self) -> Scalar {
+    pub fn scalar(self) -> Scalar {
         match self {
             Precision::F32 => Scalar::F32,
             Precision::F64 => Scalar::F64,
@@ -261,14 +261,16 @@ fn of(
 /// The program of a stencil, with fields of this type.
 fn load(root: &Path, stencil: &Stencil, precision: Precision) -> Result<Module, Failure> {
     let path = root.join("stencils").join(format!("{}.ure", stencil.name));
-    let mut text = read_text(&path)?;
-    if precision == Precision::F64 {
-        text = text.replace(": f32", ": f64");
-    }
+    let text = with_type(&read_text(&path)?, precision.scalar());
     systola::load(&text).map_err(|found| {
         let first = found.first().map(ToString::to_string);
         Failure::new(format!("{}: {}", path.display(), first.unwrap_or_default()))
     })
+}
+
+/// The programs have elements of f32.
+pub fn with_type(text: &str, ty: Scalar) -> String {
+    text.replace(": f32", &format!(": {ty}"))
 }
 
 impl Job {

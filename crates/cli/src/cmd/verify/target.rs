@@ -1,13 +1,13 @@
-//! What mappings are verified on: an NVIDIA GPU, or an OpenCL device.
+//! What mappings are verified on: an NVIDIA GPU, an OpenCL device, or this processor.
 
 use clap::ValueEnum;
-use systola::cpu::Error;
+use systola::cpu::{self, Effort, Error, compile_lowered};
 use systola::cuda::compile_cuda_lowered;
 use systola::opencl::compile_opencl_lowered;
 use systola::rt::cuda::{devices, nvrtc_version};
 use systola::rt::opencl::DeviceInfo;
-use systola::rt::{self, Stats};
-use systola::{CudaCompiled, CudaOptions, OpenClCompiled, OpenClOptions};
+use systola::rt::{self, RunOptions, Stats, calibration};
+use systola::{CpuOptions, CudaCompiled, CudaOptions, OpenClCompiled, OpenClOptions};
 use systola_driver::{Lowered, Machine};
 use systola_interp::Arrays;
 use systola_ir::kernel::Program;
@@ -22,6 +22,8 @@ pub enum Target {
     /// An OpenCL device
     #[value(name = "opencl")]
     OpenCl,
+    /// This processor
+    Cpu,
 }
 
 impl Target {
@@ -29,6 +31,7 @@ impl Target {
         match self {
             Target::Cuda => "cuda",
             Target::OpenCl => "opencl",
+            Target::Cpu => "cpu",
         }
     }
 }
@@ -37,12 +40,14 @@ impl Target {
 pub enum Device {
     Cuda(CudaOptions),
     OpenCl(OpenClOptions, Box<DeviceInfo>),
+    Cpu(Box<CpuOptions>),
 }
 
 /// Code for it.
 pub enum Compiled {
     Cuda(CudaCompiled),
     OpenCl(OpenClCompiled),
+    Cpu(Box<cpu::Compiled>),
 }
 
 impl Device {
@@ -88,6 +93,17 @@ impl Device {
                 let info = Box::new(info.clone());
                 Ok((Device::OpenCl(options, info), text))
             }
+            Target::Cpu => {
+                let mut options = CpuOptions::from_env().map_err(|error| match error {
+                    Error::Runtime(error) => runtime::fail_alone(&error),
+                    Error::Refused(_) => Failure::new(error.to_string()),
+                })?;
+                // Results are looked at, not times.
+                options.effort = Effort::Little;
+                let simd = options.simd.name();
+                let text = format!("{}, vectors of {simd}\n", calibration::processor());
+                Ok((Device::Cpu(Box::new(options)), text))
+            }
         }
     }
 
@@ -95,6 +111,7 @@ impl Device {
         match self {
             Device::Cuda(options) => options.machine(),
             Device::OpenCl(options, info) => options.machine(info),
+            Device::Cpu(options) => options.machine(),
         }
     }
 
@@ -104,6 +121,7 @@ impl Device {
             Device::OpenCl(options, _) => {
                 Compiled::OpenCl(compile_opencl_lowered(lowered, options)?)
             }
+            Device::Cpu(options) => Compiled::Cpu(Box::new(compile_lowered(lowered, options)?)),
         })
     }
 }
@@ -113,6 +131,7 @@ impl Compiled {
         match self {
             Compiled::Cuda(compiled) => compiled.program(),
             Compiled::OpenCl(compiled) => compiled.program(),
+            Compiled::Cpu(compiled) => compiled.program(),
         }
     }
 
@@ -120,6 +139,7 @@ impl Compiled {
         match self {
             Compiled::Cuda(compiled) => compiled.run_tensors(params, inputs),
             Compiled::OpenCl(compiled) => compiled.run_tensors(params, inputs),
+            Compiled::Cpu(compiled) => compiled.run_tensors(params, inputs, &RunOptions::default()),
         }
     }
 
@@ -137,7 +157,7 @@ impl Compiled {
                     .collect();
                 format!(", registers {}", resources.join(", "))
             }
-            Compiled::OpenCl(_) => String::new(),
+            Compiled::OpenCl(_) | Compiled::Cpu(_) => String::new(),
         }
     }
 }

@@ -1,0 +1,249 @@
+//! Every mapping of a file, or of all files of a folder, against the equations.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use systola_driver::{check_mapping, check_system};
+use systola_interp::compare::{Rounding, compare};
+use systola_interp::tensor::Tensor;
+use systola_interp::{Arrays, run_system, value};
+use systola_ir::mapping::Mapping;
+use systola_ir::system::{InputKind, System};
+use systola_ir::{Literal, Scalar};
+
+use super::Args;
+use super::code::{Code, no_code};
+use super::processes::{each, said, verify_again};
+use super::sizes::sizes;
+use super::tally::{Row, Tally};
+use super::target::{Compiled, Device};
+use crate::source::{Failure, Parameters, Sizes, Source};
+use crate::term;
+
+/// A process for each file.
+pub fn verify_files(args: &Args, files: &[PathBuf]) -> Result<(Tally, String), Failure> {
+    let program = std::env::current_exe().map_err(|e| Failure::new(e.to_string()))?;
+    let done = each(files, args.jobs, |file| {
+        let (tally, rows) = in_process(&program, args, file);
+        term::print(&rows);
+        (tally, rows)
+    });
+    let (mut total, mut text) = (Tally::default(), String::new());
+    for (tally, rows) in done {
+        total.add(tally);
+        text.push_str(&rows);
+    }
+    Ok((total, text))
+}
+
+fn in_process(program: &Path, args: &Args, file: &Path) -> (Tally, String) {
+    let mut command = verify_again(program, args, file);
+    let limit = Duration::from_secs(args.patience);
+    match said(&mut command, limit, Tally::parse) {
+        Ok((lines, tally)) => (
+            tally,
+            lines.iter().map(|line| format!("{line}\n")).collect(),
+        ),
+        Err(what) => {
+            let tally = Tally {
+                failed: 1,
+                ..Tally::default()
+            };
+            (tally, format!("FAILED {}: {what}\n", file.display()))
+        }
+    }
+}
+
+/// All mappings of a file, in this process.
+pub fn verify_file(args: &Args, device: &Device) -> Result<(Tally, String), Failure> {
+    let source = Source::load(&args.path)?;
+    let mut tally = Tally::default();
+    let mut text = String::new();
+    let given: Sizes = args.sizes.iter().cloned().collect();
+    let mappings = source.module.mappings.iter();
+    for mapping in mappings.filter(|m| args.map.as_ref().is_none_or(|n| *n == m.name)) {
+        let system = source.system(Some(&mapping.system))?;
+        for row in verify_mapping(args, device, &source, system, mapping, &given) {
+            tally.count(&row);
+            let line = row.line(&format!("{} {}", args.path.display(), mapping.name));
+            term::print(&line);
+            text.push_str(&line);
+        }
+    }
+    Ok((tally, text))
+}
+
+fn verify_mapping(
+    args: &Args,
+    device: &Device,
+    source: &Source,
+    system: &System,
+    mapping: &Mapping,
+    given: &Sizes,
+) -> Vec<Row> {
+    let all = sizes(system, given);
+    if all.is_empty() {
+        return vec![Row::Skipped("no small sizes".to_string())];
+    }
+    let mut rows = Vec::new();
+    let mut code = Code::new(device, &source.module, mapping);
+    for params in all {
+        let parameters = Parameters::from(system);
+        let shown = parameters.show(&params);
+        let sizes = parameters.named(&params);
+        let wrong = check_system(system, &sizes);
+        if let Some(first) = wrong.first() {
+            rows.push(Row::Skipped(format!("{shown}: {first}")));
+            continue;
+        }
+        match check_mapping(&source.module, mapping, &sizes) {
+            Ok(checked) => {
+                let points = checked.report.counts.map_or(0, |c| c.expanded);
+                if points > args.most_points {
+                    continue;
+                }
+            }
+            // Legal at some sizes only.
+            Err(found) => {
+                let first = found.first().map(ToString::to_string).unwrap_or_default();
+                rows.push(Row::Skipped(format!("{shown}: {first}")));
+                continue;
+            }
+        }
+        match code.at(&sizes) {
+            Ok(compiled) => rows.push(verify_run(system, compiled, &params, &shown)),
+            Err(error) => {
+                rows.push(no_code(&shown, &error));
+                return rows;
+            }
+        }
+    }
+    rows
+}
+
+/// One run on random inputs, done twice: what depends on luck may differ.
+fn verify_run(system: &System, compiled: &Compiled, params: &[i128], shown: &str) -> Row {
+    let inputs = match random_inputs(system, params) {
+        Ok(inputs) => inputs,
+        Err(what) => return Row::Skipped(format!("{shown}: {what}")),
+    };
+    let expect = match run_system(system, params, &inputs) {
+        Ok(expect) => expect,
+        Err(error) => return Row::Skipped(format!("{shown}: {error}")),
+    };
+    let mut microseconds = 0.0;
+    let mut blocks = 0;
+    for _ in 0..2 {
+        let (found, stats) = match compiled.run_tensors(params, &inputs) {
+            Ok(done) => done,
+            Err(error) => return Row::Failed(format!("{shown}: {error}")),
+        };
+        microseconds = stats.kernel_seconds * 1e6;
+        blocks = stats.blocks;
+        let lines = compare(&expect, &found, Rounding::Fused);
+        if let Some(line) = lines.into_iter().find_map(Result::err)
+            && !is_as_sensitive(system, params, &inputs, (&expect, &found))
+        {
+            return Row::Failed(format!("{shown}: {line}"));
+        }
+    }
+    Row::Verified(format!(
+        "{shown}; {blocks} blocks, {microseconds:.0} µs{}",
+        compiled.resources()
+    ))
+}
+
+fn random_inputs(system: &System, params: &[i128]) -> Result<Arrays, String> {
+    let expanded = system.expand_batch().map_err(|e| e.to_string())?;
+    let mut arrays = Arrays::new();
+    for (n, input) in expanded.inputs.iter().enumerate() {
+        if matches!(input.kind, InputKind::Table { data: Some(_) }) {
+            continue;
+        }
+        let tensor = Tensor::random(input.ty, &input.axes, params, n as u64);
+        let tensor = tensor.map_err(|e| format!("input {}: {e}", input.name))?;
+        arrays.insert(input.name.clone(), tensor);
+    }
+    Ok(arrays)
+}
+
+/// How many times the equations' own answer to a change of the last bits of their inputs a result may be away.
+const SENSITIVE: f64 = 64.0;
+
+/// Some equations make large differences of small ones: elimination without pivots on a random matrix, say. Are
+/// the results no further apart than those of the equations on inputs that differ in their last bits?
+fn is_as_sensitive(
+    system: &System,
+    params: &[i128],
+    inputs: &Arrays,
+    (expect, found): (&Arrays, &Arrays),
+) -> bool {
+    let mut shaken = inputs.clone();
+    for tensor in shaken.values_mut() {
+        let ty = tensor.ty();
+        let last = match ty {
+            Scalar::F32 => f64::from(f32::EPSILON),
+            _ => f64::EPSILON,
+        };
+        for at in 0..tensor.data.len() {
+            if let Some(x) = tensor.data.get(at).and_then(|v| v.as_float()) {
+                let by = if at % 2 == 0 { 1.0 + last } else { 1.0 - last };
+                let moved = value::literal(ty, Literal::Float(x * by));
+                tensor.data.set(at, &moved);
+            }
+        }
+    }
+    let Ok(other) = run_system(system, params, &shaken) else {
+        return false;
+    };
+    expect.iter().all(|(name, expect)| {
+        let apart = |b: &Arrays| -> Option<f64> {
+            let b = b.get(name)?;
+            (0..expect.data.len()).try_fold(0f64, |worst, at| {
+                let (x, y) = (expect.data.get(at)?, b.data.get(at)?);
+                let difference = match (x.as_float(), y.as_float()) {
+                    (Some(x), Some(y)) if x == y || (x.is_nan() && y.is_nan()) => 0.0,
+                    (Some(x), Some(y)) if x.is_nan() || y.is_nan() => f64::INFINITY,
+                    (Some(x), Some(y)) => (x - y).abs(),
+                    _ => f64::from(u8::from(x != y)),
+                };
+                Some(worst.max(difference))
+            })
+        };
+        match (apart(found), apart(&other)) {
+            (Some(found), Some(other)) => found.is_finite() && found <= SENSITIVE * other,
+            _ => false,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_the_equations_do_themselves_is_allowed() {
+        let module = systola_driver::load(
+            "system s(N) where N >= 1 {
+               input x[N]: f32;
+               index i in 0..N;
+               var S: f32 = x[i] * 1000.0;
+               output s[N]: f32 = S at [i] when true;
+             }",
+        )
+        .unwrap();
+        let system = &module.systems[0];
+        let one = |v: Vec<f32>| Arrays::from([("x".to_string(), Tensor::vector(v))]);
+        let out = |v: Vec<f32>| Arrays::from([("s".to_string(), Tensor::vector(v))]);
+        let inputs = one(vec![1.0, 2.0]);
+        let expect = out(vec![1000.0, 2000.0]);
+        let check = |found: Vec<f32>, allowed| {
+            let both = (&expect, &out(found));
+            assert_eq!(is_as_sensitive(system, &[2], &inputs, both), allowed);
+        };
+        check(vec![1000.001, 2000.0], true);
+        check(vec![1000.1, 2000.0], false);
+        check(vec![1000.0, f32::NAN], false);
+        check(vec![1000.0, f32::INFINITY], false);
+    }
+}

@@ -1,0 +1,87 @@
+//! What became of runs, as lines and as numbers.
+
+/// What became of a mapping at some sizes.
+pub enum Row {
+    Verified(String),
+    Failed(String),
+    /// No kernel is made of it yet.
+    Refused(String),
+    Skipped(String),
+}
+
+impl Row {
+    /// A line about `name`.
+    pub fn line(&self, name: &str) -> String {
+        let (word, what) = match self {
+            Row::Verified(what) => ("ok     ", what),
+            Row::Failed(what) => ("FAILED ", what),
+            Row::Refused(what) => ("refused", what),
+            Row::Skipped(what) => ("skipped", what),
+        };
+        format!("{word} {name}: {what}\n")
+    }
+}
+
+/// What is counted over all files; the words stand in the last line of each process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    pub verified: usize,
+    pub failed: usize,
+    pub refused: usize,
+}
+
+impl Tally {
+    pub fn count(&mut self, row: &Row) {
+        match row {
+            Row::Verified(_) => self.verified += 1,
+            Row::Failed(_) => self.failed += 1,
+            Row::Refused(_) => self.refused += 1,
+            Row::Skipped(_) => {}
+        }
+    }
+
+    pub fn line(self) -> String {
+        let Tally {
+            verified,
+            failed,
+            refused,
+        } = self;
+        format!("{verified} runs verified, {failed} failed, {refused} mappings without a kernel")
+    }
+
+    /// Reads what [`Tally::line`] writes.
+    pub fn parse(line: &str) -> Option<Tally> {
+        let number = |part: &str| part.split(' ').next()?.parse().ok();
+        let mut parts = line.split(", ");
+        let (verified, failed, refused) = (parts.next()?, parts.next()?, parts.next()?);
+        verified.ends_with(" runs verified").then_some(())?;
+        Some(Tally {
+            verified: number(verified)?,
+            failed: number(failed)?,
+            refused: number(refused)?,
+        })
+    }
+
+    pub fn add(&mut self, other: Tally) {
+        self.verified += other.verified;
+        self.failed += other.failed;
+        self.refused += other.refused;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tallies_are_read_as_they_are_written() {
+        let tally = Tally {
+            verified: 12,
+            failed: 1,
+            refused: 3,
+        };
+        assert_eq!(Tally::parse(&tally.line()), Some(tally));
+        assert_eq!(Tally::parse("kernel run in 3 ms"), None);
+        assert_eq!(Tally::parse("a, b, c"), None);
+    }
+}
