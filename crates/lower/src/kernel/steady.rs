@@ -145,12 +145,23 @@ impl Emitter<'_> {
 
     /// The range without bounds that others imply.
     fn least_bounds(&self, range: Range) -> Range {
-        let lo = self.dominant(&range.lo, &|a, b| a.sub(b));
-        let hi = self.dominant(&range.hi, &|a, b| b.sub(a));
         Range {
-            lo: lo.map_or(range.lo, |lo| vec![lo]),
-            hi: hi.map_or(range.hi, |hi| vec![hi]),
+            lo: self.furthest(range.lo, &|a, b| a.sub(b)),
+            hi: self.furthest(range.hi, &|a, b| b.sub(a)),
         }
+    }
+
+    /// The forms that are not on the near side of another one.
+    fn furthest(&self, forms: Vec<Form>, beyond: &dyn Fn(&Form, &Form) -> Form) -> Vec<Form> {
+        let implies = |a: &Form, b: &Form| self.facts.is_nonnegative(&beyond(a, b));
+        let mut kept: Vec<Form> = Vec::new();
+        for form in forms {
+            if !kept.iter().any(|k| implies(k, &form)) {
+                kept.retain(|k| !implies(&form, k));
+                kept.push(form);
+            }
+        }
+        kept
     }
 
     /// A loop with so many turns written out, one after the other.
