@@ -4,12 +4,17 @@
 #[path = "gallery/devices.rs"]
 mod devices;
 
+use std::collections::BTreeMap;
+
 use devices::device;
 use systola::cpu::Effort;
 use systola::interp::compare::{Rounding, compare};
 use systola::interp::{Arrays, Data, Tensor, run_system};
 use systola::ir::system::Module;
 use systola::{CpuOptions, OpenClOptions, RunOptions, compile, compile_opencl, load};
+use systola_driver::{Fix, cuda_machine, lower};
+use systola_ir::kernel::Stmt;
+use systola_ir::kernel::visit::walk;
 
 const BORDERS: [&str; 7] = [
     "interior",
@@ -194,6 +199,38 @@ fn three_sums_in_a_row_within_one_step() {
   broadcast B;
 }";
     check(chain, mapping, &[&[1, 2], &[13, 31], &[16, 64], &[9, 131]]);
+}
+
+/// The edges of a clamped field give a loop several bounds. ptxas 13.0 took the greatest of `1 - N`, `-N`, `-N - 1` for N.
+#[test]
+fn no_bound_of_a_loop_is_another_one_and_a_number() {
+    let text = include_str!("../../../stencils/2d13pt.ure").replace("held", "clamp");
+    let module = load(&text).unwrap_or_else(|e| panic!("{e:#?}"));
+    let mapping = module.mappings.iter().find(|m| m.name == "waves");
+    let lowered = lower(
+        &module,
+        mapping.expect("a mapping for GPUs"),
+        &BTreeMap::new(),
+        &Fix::Nothing,
+        &cuda_machine(),
+    );
+    let program = lowered.unwrap_or_else(|e| panic!("{e:#?}")).program;
+    let mut bounds = 0;
+    for kernel in &program.kernels {
+        walk(&kernel.body, &mut |stmt| {
+            if let Stmt::For { lo, hi, .. } = stmt {
+                for list in [lo, hi] {
+                    bounds = bounds.max(list.len());
+                    for (n, a) in list.iter().enumerate() {
+                        let mut others = list[n + 1..].iter();
+                        let same = others.find(|b| a.sub(b).as_constant().is_some());
+                        assert_eq!(same, None, "{list:?}");
+                    }
+                }
+            }
+        });
+    }
+    assert!(bounds > 1, "a loop at an edge has bounds of both");
 }
 
 /// `stencils/gaussian.ure` with one of its mappings as `m`.
