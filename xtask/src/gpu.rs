@@ -75,7 +75,7 @@ fn commands(systola: &Path) -> Vec<Vec<String>> {
     let own = |words: &str| [vec![systola.clone()], line(words)].concat();
     let mut all = vec![
         own("verify gallery"),
-        own("verify stencils --borders --jobs 16"),
+        own("verify stencils --borders --jobs 16 --patience 900"),
     ];
     for tool in SANITIZERS {
         let sanitizer = line(&format!(

@@ -28,7 +28,7 @@ Examples:
   systola verify stencils --only 3d27pt --only poisson --borders=clamp,wrap --map plain
 
 Each mapping runs at several sizes, twice at each, on random inputs. Exit status 101 if a result differs or a
-run fails.
+run fails. For processors the C compiler is asked for -O1 here, which is soon done, and for -O3 by `systola run`.
 
 With --borders the stencils of the literature are run with each border, in f32 and f64, one sweep and many, at odd sizes,
 and compared with loops over cells in f64. Taken are the mappings of a file for the target and the type, and where one does

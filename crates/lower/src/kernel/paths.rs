@@ -24,7 +24,7 @@ impl Emitter<'_> {
             about.is_none_or(|k| dims.any(|d| d.index() == k))
                 && (self.which != Which::Ends || !self.is_of_launch(test))
         };
-        // A test of the block alone is one branch for a thread, and one for each of the cells of a vector's machine.
+        // A processor would ask what depends on the block alone again for every vector of its cells.
         let alone = self.machine.threads.is_none() && about.is_none();
         self.decided(slot, at, about, &speaks, &|_| alone)
     }
