@@ -12,8 +12,10 @@
 //! blocks. Blocks are numbered through, the last coordinate fastest.
 
 mod ahead;
+mod along;
 mod edge;
 mod function;
+mod given;
 mod lanes;
 mod late;
 mod lookup;
@@ -30,6 +32,7 @@ mod warps;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use systola_ir::form::Cond;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Program, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
@@ -75,12 +78,16 @@ pub struct Cpu {
     lane: Option<DimId>,
     reps: Vec<Rep>,
     literals: Vec<Option<Literal>>,
-    /// Outputs that no kernel of the program reads.
+    /// Arrays of which nobody reads in this launch what it writes.
     write_only: BTreeSet<BufferId>,
     /// The names that say whether arrays are large.
     large: BTreeMap<BufferId, String>,
     /// Is anything stored past the cache?
     streams: bool,
+    /// The names of elements of inputs that were read before the first block.
+    given: BTreeMap<given::Element, String>,
+    /// By what several values are chosen.
+    shared_masks: Vec<Cond>,
     /// What the turns of a loop ask for ahead of its use.
     requests: BTreeMap<DimId, Vec<prefetch::Request>>,
     /// Arrays that are looked up in: the names that say whether short indices reach all of them.
@@ -162,6 +169,7 @@ fn emit_kernel(
         let symbol = format!("{symbol}_edge");
         let mut cpu = Cpu::new(program, &split.edge);
         let mut cx = Context::new(program, &split.edge, prelude, 1);
+        cpu.read_given(&mut cx)?;
         Printer::new(&mut cx, &mut cpu).body()?;
         let function = cpu.edge_function(&mut cx, &symbol)?;
         streams = cpu.streams;
@@ -171,6 +179,7 @@ fn emit_kernel(
     let mut cpu = Cpu::new(program, kernel);
     cpu.streams = streams;
     let mut cx = Context::new(program, kernel, prelude, 0);
+    cpu.read_given(&mut cx)?;
     cpu.fetch_ahead(&mut cx)?;
     cpu.plan_late(&mut cx)?;
     Printer::new(&mut cx, &mut cpu).body()?;
@@ -206,9 +215,11 @@ impl Cpu {
             lane: kernel.lane().filter(|_| kernel.lanes > 1),
             reps: vec![Rep::Scalar; kernel.values.len()],
             literals: vec![None; kernel.values.len()],
-            write_only: stream::write_only(program),
+            write_only: stream::write_only(program, kernel),
             large: BTreeMap::new(),
             streams: false,
+            given: BTreeMap::new(),
+            shared_masks: mask::shared(kernel),
             requests: BTreeMap::new(),
             near: BTreeMap::new(),
             late: None,

@@ -12,9 +12,18 @@ use systola::interp::compare::{Rounding, compare};
 use systola::interp::{Arrays, Data, Tensor, run_system};
 use systola::ir::system::Module;
 use systola::{CpuOptions, OpenClOptions, RunOptions, compile, compile_opencl, load};
-use systola_driver::{Fix, cuda_machine, lower};
-use systola_ir::kernel::Stmt;
+use systola_driver::{Fix, Machine, cuda_machine, lower};
 use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::{Stmt, VarKind};
+
+/// One with vectors of 64 bytes.
+const PROCESSOR: Machine = Machine {
+    vector_bytes: 64,
+    most_lanes: 64,
+    registers: 32,
+    code_budget: 2500,
+    threads: None,
+};
 
 const BORDERS: [&str; 7] = [
     "interior",
@@ -231,6 +240,50 @@ fn no_bound_of_a_loop_is_another_one_and_a_number() {
         });
     }
     assert!(bounds > 1, "a loop at an edge has bounds of both");
+}
+
+/// Most sizes that facts are tried with are smaller than a strip; blocks inside have a path without tests all the same.
+#[test]
+fn blocks_in_strips_have_a_path_inside() {
+    let module =
+        load(include_str!("../../../stencils/3d7pt.ure")).unwrap_or_else(|e| panic!("{e:#?}"));
+    for (name, params) in [("rows_cpu", vec![384; 3]), ("planes_cpu", vec![384; 4])] {
+        let mapping = module.mappings.iter().find(|m| m.name == name);
+        let mapping = mapping.unwrap_or_else(|| panic!("no mapping {name}"));
+        let lowered = lower(
+            &module,
+            mapping,
+            &BTreeMap::new(),
+            &Fix::Nothing,
+            &PROCESSOR,
+        );
+        let program = lowered.unwrap_or_else(|e| panic!("{e:#?}")).program;
+        for kernel in &program.kernels {
+            let branch = kernel.body.iter().find_map(|stmt| match stmt {
+                Stmt::If { cond, .. } => Some(cond),
+                _ => None,
+            });
+            let inside = branch.unwrap_or_else(|| panic!("{name} has one path"));
+            // The second strip, planes in the middle, and every row but the first and the last of the strip.
+            for row in 1..95 {
+                let block: Vec<i128> = kernel
+                    .vars
+                    .iter()
+                    .scan(0, |n, var| {
+                        let is_block = matches!(var.kind, VarKind::Block { .. });
+                        let value = if is_block { [1, 20, row][*n] } else { 0 };
+                        *n += usize::from(is_block);
+                        Some(value)
+                    })
+                    .collect();
+                assert_eq!(
+                    inside.eval(&params, &block),
+                    Ok(true),
+                    "{name}, row {row}: {inside:?}"
+                );
+            }
+        }
+    }
 }
 
 /// `stencils/gaussian.ure` with one of its mappings as `m`.

@@ -6,24 +6,18 @@
 //! It is done in innermost loops, where a turn does much for every line, since elsewhere there is nothing that the wait could be hidden behind,
 //! and where the array is too large to be in the cache.
 
+use systola_ir::DimId;
 use systola_ir::form::Form;
 use systola_ir::kernel::{Kernel, Stmt};
-use systola_ir::{BufferId, DimId};
 
+use super::along::has_loop;
+use super::prefetch::Line;
 use crate::rows::{Search, Turn};
 
 /// Operations on vectors that go with a line, at least.
 const LEAST_WORK: usize = 16;
 /// Operations between a request and the turn that reads what it brings.
 const AHEAD: usize = 2048;
-
-/// A line of an array in a later turn of a loop.
-#[derive(Debug, PartialEq)]
-pub struct Line {
-    pub turn_of: DimId,
-    pub buffer: BufferId,
-    pub first: Vec<Form>,
-}
 
 /// What the loops of a kernel ask for.
 pub fn lines(kernel: &Kernel) -> Vec<Line> {
@@ -50,7 +44,7 @@ fn look(kernel: &Kernel, stmts: &[Stmt], lines: &mut Vec<Line>) {
                 let later = Form::from(*var).plus(AHEAD.div_ceil(work.max(1)) as i128 * step);
                 lines.extend(loads.into_iter().filter_map(|load| {
                     Some(Line {
-                        turn_of: *var,
+                        turn_of: Some(*var),
                         buffer: load.memory.buffer()?,
                         first: first_lane(kernel, &search.moved(load, &later).ok()?)?,
                     })
@@ -61,12 +55,6 @@ fn look(kernel: &Kernel, stmts: &[Stmt], lines: &mut Vec<Line>) {
             look(kernel, body, lines);
         }
     }
-}
-
-fn has_loop(stmts: &[Stmt]) -> bool {
-    stmts
-        .iter()
-        .any(|stmt| matches!(stmt, Stmt::For { .. }) || stmt.bodies().into_iter().any(has_loop))
 }
 
 fn first_lane(kernel: &Kernel, index: &[Form]) -> Option<Vec<Form>> {

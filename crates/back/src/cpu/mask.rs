@@ -4,8 +4,12 @@
 //! as the values, 0 where it does not hold and −1 where it does. To guard an access to memory it is the *bits* of an
 //! integer, one for each lane, those past the last lane zero.
 
+use std::collections::HashSet;
+
 use systola_ir::DimId;
 use systola_ir::form::{Atom, Cond, Form, Rel};
+use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::{Kernel, Op, Stmt};
 
 use super::Cpu;
 use super::lanes::{Vector, all_lanes, lanes_at, lanes_below};
@@ -65,6 +69,20 @@ impl Threshold {
             Rel::Ge => (false, self.with.clone(), true),
         }
     }
+}
+
+/// The conditions by which several values are chosen.
+pub fn shared(kernel: &Kernel) -> Vec<Cond> {
+    let (mut once, mut often) = (HashSet::new(), Vec::new());
+    walk(&kernel.body, &mut |stmt| {
+        if let Stmt::Let(_, Op::Choose { cond, .. }) = stmt
+            && !once.insert(cond.clone())
+            && !often.contains(cond)
+        {
+            often.push(cond.clone());
+        }
+    });
+    often
 }
 
 impl Cpu {

@@ -56,6 +56,11 @@ impl Cpu {
         if from.when == Cond::Const(false) {
             return Ok(self.as_value(absent.expr, Rep::Scalar, ty));
         }
+        if moved == 0
+            && let Some(given) = self.given(cx, from)
+        {
+            return Ok(self.as_value(given, Rep::Scalar, ty));
+        }
         let (uniform, varying) = self.by_uniformity(&from.when);
         let place = self.place(cx, from, moved)?;
         let (mut e, rep) = match (&place.pattern, varying) {
@@ -174,10 +179,7 @@ impl Cpu {
                 Some(line) => line,
                 None => {
                     args.push(v);
-                    let streamed = match transfer {
-                        Transfer::Store => self.stream(cx, to.memory, vector)?,
-                        _ => None,
-                    };
+                    let streamed = self.stream(cx, to.memory, transfer, vector)?;
                     let function = match streamed {
                         Some((function, large)) => {
                             args.push(large);

@@ -7,7 +7,7 @@
 //!
 //! It is done where the boxes are known and one row high, where the input is too large to be in the cache, and where the
 //! work that goes with a line is worth a request: a kernel that does little is busy with its loads. Boxes of several rows
-//! are left to the hardware, since a line of each row for every block is a request for nearly every load.
+//! are the business of [`along`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +15,15 @@ use systola_ir::form::{Atom, Form, Poly};
 use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Program, Stmt, VarKind};
 use systola_ir::{BufferId, DimId};
 
-use super::{Cpu, ahead};
+use super::{Cpu, ahead, along};
 use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::index::number;
 use crate::prelude::File;
 
-const LINE: i128 = 64;
+/// Bytes.
+pub const LINE: i128 = 64;
 /// Operations on vectors that go with a line, at least.
 const LEAST_WORK: i128 = 64;
 /// Operations between a request and the block that it is for: a few times what a line takes to arrive.
@@ -62,10 +63,27 @@ struct Found {
     loops: Vec<Turns>,
 }
 
+/// A line of an array that is read later.
+#[derive(Debug, PartialEq)]
+pub struct Line {
+    /// It is asked for in every turn of this loop, or once in every block.
+    pub turn_of: Option<DimId>,
+    pub buffer: BufferId,
+    pub first: Vec<Form>,
+}
+
+/// Into which cache a line is brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cache {
+    First,
+    Second,
+}
+
 /// Lines to ask for.
 #[derive(Clone, Debug)]
 pub struct Request {
     buffer: BufferId,
+    into: Cache,
     /// The first element of each.
     lines: Vec<Vec<Form>>,
 }
@@ -73,15 +91,28 @@ pub struct Request {
 impl Cpu {
     /// Asks for what a later block reads; what is left to the turns of a loop is remembered.
     pub(super) fn fetch_ahead(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        for line in ahead::lines(cx.kernel) {
-            let requests = self.requests.entry(line.turn_of).or_default();
-            match requests.iter_mut().find(|r| r.buffer == line.buffer) {
-                Some(request) => request.lines.push(line.first),
-                None => requests.push(Request {
-                    buffer: line.buffer,
-                    lines: vec![line.first],
-                }),
+        let mut of_block = Vec::new();
+        let first = (ahead::lines(cx.kernel), Cache::First);
+        let second = (along::lines(cx.program, cx.kernel), Cache::Second);
+        for (lines, into) in [first, second] {
+            for line in lines {
+                let requests = match line.turn_of {
+                    Some(var) => self.requests.entry(var).or_default(),
+                    None => &mut of_block,
+                };
+                let is_it = |r: &&mut Request| r.buffer == line.buffer && r.into == into;
+                match requests.iter_mut().find(is_it) {
+                    Some(request) => request.lines.push(line.first),
+                    None => requests.push(Request {
+                        buffer: line.buffer,
+                        into,
+                        lines: vec![line.first],
+                    }),
+                }
             }
+        }
+        for request in &of_block {
+            self.request(cx, request)?;
         }
         let Some((fronts, turns)) = fronts(cx.program, cx.kernel) else {
             return Ok(());
@@ -105,11 +136,17 @@ impl Cpu {
                 }
                 self.requests.entry(turns.var).or_default().push(Request {
                     buffer: front.buffer,
+                    into: Cache::First,
                     lines: of_a_turn,
                 });
             }
-            let buffer = front.buffer;
-            self.request(cx, &Request { buffer, lines })?;
+            let (buffer, into) = (front.buffer, Cache::First);
+            let request = Request {
+                buffer,
+                into,
+                lines,
+            };
+            self.request(cx, &request)?;
         }
         Ok(())
     }
@@ -131,12 +168,16 @@ impl Cpu {
         };
         let memory = Memory::Global(request.buffer);
         let bytes = i128::from(Self::memory_type(cx, memory).bits() / 8);
-        cx.prelude.add("fetch", File::Memory, "fetch", &[]);
+        let function = match request.into {
+            Cache::First => "fetch",
+            Cache::Second => "fetch_near",
+        };
+        cx.prelude.add(function, File::Memory, function, &[]);
         cx.lines.open(&format!("if ({})", large.text));
         for line in &request.lines {
             let place = self.place(cx, &Access::new(memory, line.clone()), 0)?;
             let at = Expr::binary("*", &place.offset, &number(bytes)?);
-            let call = Expr::call("fetch", &[Expr::atom(place.array), at]);
+            let call = Expr::call(function, &[Expr::atom(place.array), at]);
             cx.lines.push(&format!("{};", call.text));
         }
         cx.lines.close();
@@ -363,8 +404,7 @@ fn reach(form: &Form, spans: &BTreeMap<DimId, Span>) -> Option<(Form, Span)> {
         let term = Form::from(*dim).scale(&Poly::constant(factor));
         place = place.sub(&term.ok()?);
     }
-    let constant = place.constant_part().terms();
-    let c: i128 = constant.filter(|(m, _)| m.is_empty()).map(|t| t.1).sum();
+    let c = along::number_in(&place);
     let place = place.plus(-c);
     let reached = (reached.0.checked_add(c)?, reached.1.checked_add(c)?);
     Some((place, reached))

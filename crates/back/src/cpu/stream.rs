@@ -1,17 +1,19 @@
 //! Stores past the cache.
 //!
-//! A store to a line that is not in the cache reads the line first, and pushes another one out. Where an output is too
-//! large to be found in the cache again and the program never reads it, whole vectors are written past the
-//! cache: nothing is read, and what inputs share stays where it is. How large the output is shows at run time.
+//! A store to a line that is not in the cache reads the line first, and pushes another one out. Where an array is too
+//! large to be found in the cache again and nobody reads it in this launch, an output or what a sweep leaves to the next one, whole vectors are written past the
+//! cache: nothing is read, and what inputs share stays where it is. How large the array is shows at run time.
 
 use std::collections::BTreeSet;
 
 use systola_ir::BufferId;
+use systola_ir::form::{Atom, Form};
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{BufferKind, Memory, Program};
+use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Program};
 
 use super::Cpu;
-use super::lanes::Vector;
+use super::lanes::{Vector, all_lanes};
+use super::transfer::Transfer;
 use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
@@ -21,8 +23,8 @@ use crate::prelude::{File, Prelude};
 /// Arrays of at least so many bytes are not expected in the cache by whoever reads them next.
 const LARGE: i128 = 32 << 20;
 
-/// The outputs that no kernel reads.
-pub fn write_only(program: &Program) -> BTreeSet<BufferId> {
+/// The outputs that no kernel reads, and what this one leaves to later launches: temporaries of which it reads other places only.
+pub fn write_only(program: &Program, kernel: &Kernel) -> BTreeSet<BufferId> {
     let mut outputs: BTreeSet<BufferId> = (0..program.buffers.len())
         .filter(|n| matches!(program.buffers[*n].kind, BufferKind::Output { .. }))
         .map(BufferId::from)
@@ -34,29 +36,85 @@ pub fn write_only(program: &Program) -> BTreeSet<BufferId> {
             }
         });
     }
+    let temporaries = (0..program.buffers.len())
+        .filter(|n| matches!(program.buffers[*n].kind, BufferKind::Temporary))
+        .map(BufferId::from);
+    outputs.extend(temporaries.filter(|buffer| leaves(kernel, *buffer)));
     outputs
 }
 
+/// Is a buffer written, and read at other places only?
+fn leaves(kernel: &Kernel, buffer: BufferId) -> bool {
+    let (mut read, mut written) = (Vec::new(), Vec::new());
+    let mut is_looked_up = false;
+    walk(&kernel.body, &mut |stmt| {
+        let does = stmt.effects();
+        let ours = |access: &&Access| access.memory.buffer() == Some(buffer);
+        read.extend(does.read.map(|(from, _)| from).filter(ours));
+        written.extend(does.write.map(|(to, _)| to).filter(ours));
+        is_looked_up |= does.lookup.and_then(Memory::buffer) == Some(buffer);
+    });
+    !written.is_empty()
+        && !is_looked_up
+        && (written.iter()).all(|to| read.iter().all(|from| are_apart(&to.index, &from.index)))
+}
+
+/// Do two places differ along an axis that is used in turns: as two remainders, of neighbours?
+fn are_apart(to: &[Form], from: &[Form]) -> bool {
+    let differ = |(to, from): (&Form, &Form)| {
+        let (Some((a, m)), Some((b, n))) = (remainder(to), remainder(from)) else {
+            return false;
+        };
+        let apart = a.sub(b).as_constant();
+        m == n && apart.is_some_and(|d| d.rem_euclid(m) != 0)
+    };
+    to.iter().zip(from).any(differ)
+}
+
+/// What a form is the remainder of, and of a division by what.
+fn remainder(form: &Form) -> Option<(&Form, i128)> {
+    let mut terms = form.terms();
+    match (terms.next(), terms.next()) {
+        (Some((Atom::Mod(inner, by), c)), None)
+            if c.as_constant() == Some(1) && form.constant_part().as_constant() == Some(0) =>
+        {
+            Some((inner.as_ref(), *by))
+        }
+        _ => None,
+    }
+}
+
 impl Cpu {
-    /// The function that stores a whole vector past the cache, and the name that says whether to; `None`: it goes
+    /// The function that does a transfer of whole vectors past the cache, and the name that says whether to; `None`: it goes
     /// through the cache.
     pub(super) fn stream(
         &mut self,
         cx: &mut Context<'_>,
         memory: Memory,
+        transfer: Transfer,
         vector: Vector,
     ) -> Result<Option<(String, Expr)>, Fault> {
         let Memory::Global(buffer) = memory else {
             return Ok(None);
         };
-        if !self.write_only.contains(&buffer) || vector.bytes() < 32 {
+        let is_store = matches!(transfer, Transfer::Store | Transfer::StoreIf);
+        if !is_store || !self.write_only.contains(&buffer) || vector.bytes() < 32 {
             return Ok(None);
         }
         let Some(large) = self.large(cx, buffer)? else {
             return Ok(None);
         };
         self.streams = true;
-        let function = helper(cx.prelude, vector)?;
+        let mut function = helper(cx.prelude, vector)?;
+        if transfer == Transfer::StoreIf {
+            transfer.function(cx.prelude, vector)?;
+            function = format!("stream_if_{}", vector.name(cx.prelude)?);
+            if !cx.prelude.has(&function) {
+                let all = all_lanes(vector.lanes);
+                let letters = [('I', all.as_str())];
+                vector.add_from(cx.prelude, File::Memory, &function, "stream_if", &letters)?;
+            }
+        }
         Ok(Some((function, large)))
     }
 
@@ -102,7 +160,7 @@ fn helper(prelude: &mut Prelude, vector: Vector) -> Result<String, Fault> {
     if prelude.has(&name) {
         return Ok(name);
     }
-    super::transfer::Transfer::Store.function(prelude, vector)?;
+    Transfer::Store.function(prelude, vector)?;
     prelude.include("immintrin.h");
     let (register, intrinsic, feature, bytes) = if vector.bytes() >= 64 {
         ("__m512i", "_mm512_stream_si512", "__AVX512F__", 64)

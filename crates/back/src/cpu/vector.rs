@@ -117,7 +117,11 @@ impl Cpu {
                     return self.branch(cx, &cond, &then, &otherwise);
                 }
                 let bits = self.choice_width(&then, &otherwise, 32);
-                let mask = self.mask(cx, cond, bits)?;
+                let mut mask = self.mask(cx, cond, bits)?;
+                if self.shared_masks.contains(cond) {
+                    let ty = Vector::new(signed(bits), self.lanes).name(cx.prelude)?;
+                    mask = cx.name_once(&ty, "where", &mask);
+                }
                 self.choose(cx, mask, &then, &otherwise, bits)
             }
             Op::Load { from, otherwise } => self.load(cx, value, from, 0, *otherwise),

@@ -30,6 +30,16 @@ $Q void stream_$V($T *p, $V v, bool large)
     store_$V(p, v);
 }
 
+#: stream_if
+// The same where all lanes are on; else those that are off do not touch memory.
+$Q void stream_if_$V($T *p, uint64_t on, $V v, bool large)
+{
+    if (on == $I)
+        stream_$V(p, v, large);
+    else
+        store_if_$V(p, on, v);
+}
+
 #: keep
 // Past the cache some time later, or into it now.
 $Q void keep_$V($T *p, $V v, $V *late, bool streams)
@@ -64,6 +74,13 @@ $Q void end_of_streams(void)
 $Q void fetch(const void *array, int64_t bytes)
 {
     __builtin_prefetch((const void *)((uintptr_t)array + (uintptr_t)bytes));
+}
+
+#: fetch_near
+// Has a line brought into the second cache, which is where the hardware brings what it expects.
+$Q void fetch_near(const void *array, int64_t bytes)
+{
+    __builtin_prefetch((const void *)((uintptr_t)array + (uintptr_t)bytes), 0, 2);
 }
 
 #: apart

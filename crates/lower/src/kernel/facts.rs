@@ -77,6 +77,14 @@ pub struct Facts<'a> {
 struct Sample {
     params: Vec<i128>,
     vars: Vec<i128>,
+    /// For how many equally likely choices of the variables it stands: the ends of ranges are taken more often than they would be.
+    weight: f64,
+}
+
+impl Sample {
+    fn holds(&self, cond: &Cond) -> bool {
+        cond.eval(&self.params, &self.vars) == Ok(true)
+    }
 }
 
 /// Assignments that are tried.
@@ -123,6 +131,10 @@ impl<'a> Facts<'a> {
                 1 => hi - 1,
                 _ => lo + pick.below(hi - lo),
             };
+            // In a quarter of all cases it is one end, in a quarter the other, else any of them.
+            let ends = [lo, hi - 1].iter().filter(|end| **end == value).count();
+            let values = (hi - lo) as f64;
+            sample.weight *= 1.0 / (0.25 * ends as f64 * values + 0.5);
             sample.vars.resize(v.index() + 1, 0);
             sample.vars[v.index()] = value;
             true
@@ -405,9 +417,14 @@ impl<'a> Facts<'a> {
     }
 
     /// In how many samples a condition holds.
-    pub fn frequency(&self, cond: &Cond) -> usize {
-        let holds = |s: &&Sample| cond.eval(&s.params, &s.vars) == Ok(true);
-        self.samples.iter().filter(holds).count()
+    fn frequency(&self, cond: &Cond) -> usize {
+        self.samples.iter().filter(|s| s.holds(cond)).count()
+    }
+
+    /// How often a condition holds, where all values of a range are equally likely.
+    pub fn weight(&self, cond: &Cond) -> f64 {
+        let holds = self.samples.iter().filter(|s| s.holds(cond));
+        holds.map(|s| s.weight).sum()
     }
 
     /// Is the more frequent of two outcomes the one that matters?
@@ -415,9 +432,29 @@ impl<'a> Facts<'a> {
         self.large
     }
 
-    /// Are there enough samples to tell what is frequent?
+    /// Does no size have a part in what values a form has?
+    pub fn is_sizeless(&self, form: &Form) -> bool {
+        let numbers = form.terms().all(|(_, c)| c.as_constant().is_some());
+        let ranges = |v: DimId| {
+            let range = self.range(v);
+            range.is_some_and(|range| {
+                let mut ends = range.lo.iter().chain(&range.hi);
+                ends.all(|end| end.as_constant().is_some())
+            })
+        };
+        form.constant_part().as_constant().is_some()
+            && numbers
+            && form.dims().into_iter().all(ranges)
+    }
+
+    /// Are there enough samples to tell what is there at all?
     pub fn has_enough_samples(&self) -> bool {
         self.samples.len() >= 8
+    }
+
+    /// And enough to tell which of two outcomes is the more frequent one?
+    pub fn has_many_samples(&self) -> bool {
+        self.samples.len() >= 32
     }
 
     /// Does a condition hold in more than a few of the samples? Without samples: can it hold at all?
@@ -498,6 +535,7 @@ fn samples(decide: &Decide, machine: &Machine) -> Vec<Sample> {
             all.push(Sample {
                 params,
                 vars: Vec::new(),
+                weight: 1.0,
             });
         }
     }

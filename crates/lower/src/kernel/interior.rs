@@ -14,20 +14,30 @@ use crate::kernel::cells::inside;
 use crate::kernel::facts::Facts;
 use crate::kernel::slots::{SlotPiece, Slots};
 
-/// Every comparison that decides about memory or between branches, over the slot.
-pub fn tests(array: &Array, slots: &Slots) -> Result<Vec<Cond>, Overflow> {
-    let mut all = Vec::new();
+/// A comparison that decides about memory or between branches, over the slot.
+#[derive(Clone, Debug)]
+pub struct Test {
+    pub cond: Cond,
+    /// Where it does not hold there is nothing to compute.
+    pub of_domain: bool,
+}
+
+/// All of them. What there is at all comes first: among places that are none, an edge may look frequent.
+pub fn tests(array: &Array, slots: &Slots) -> Result<Vec<Test>, Overflow> {
+    let (mut domain, mut all) = (Vec::new(), Vec::new());
     for piece in &slots.pieces {
+        let at = |f: &Form| f.substitute(&|d| piece.point.get(d.index()).cloned());
+        domain.extend([piece.valid.clone(), array.owned().map(&at)?]);
         collect(array, piece, &mut all)?;
     }
-    let mut atoms = Vec::new();
-    for cond in &all {
-        flatten(cond, &mut atoms);
-    }
-    let mut unique: Vec<Cond> = Vec::new();
-    for atom in atoms {
-        if !unique.contains(&atom) {
-            unique.push(atom);
+    let mut unique: Vec<Test> = Vec::new();
+    for (conds, of_domain) in [(domain, slots.pieces.len() == 1), (all, false)] {
+        let mut atoms = Vec::new();
+        conds.iter().for_each(|cond| flatten(cond, &mut atoms));
+        for cond in atoms {
+            if !unique.iter().any(|test| test.cond == cond) {
+                unique.push(Test { cond, of_domain });
+            }
         }
     }
     Ok(unique)
@@ -77,8 +87,6 @@ fn collect(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<(), 
             }
         }
     }
-    all.push(piece.valid.clone());
-    all.push(array.owned().map(&at)?);
     for write in array.outputs.iter().flat_map(|o| &o.writes) {
         all.push(write.when.map(&at)?);
     }
@@ -94,11 +102,21 @@ fn flatten(cond: &Cond, atoms: &mut Vec<Cond>) {
     }
 }
 
+impl Test {
+    /// The same at another place.
+    pub fn map(&self, f: &impl Fn(&Form) -> Result<Form, Overflow>) -> Result<Test, Overflow> {
+        Ok(Test {
+            cond: self.cond.map(f)?,
+            of_domain: self.of_domain,
+        })
+    }
+}
+
 /// A condition without the variables `inner` under which the tests have one outcome for all of their
 /// values; true if there is nothing to gain. Tests without a variable of those that `matters` names are left alone. `holds` may
 /// know more than the facts: is a form without the inner variables at least zero?
 pub fn interior(
-    tests: &[Cond],
+    tests: &[Test],
     facts: &Facts<'_>,
     inner: &impl Fn(DimId) -> bool,
     matters: &impl Fn(DimId) -> bool,
@@ -106,14 +124,15 @@ pub fn interior(
 ) -> Cond {
     let mut found = Cond::TRUE;
     for test in tests {
-        let Cond::Cmp(rel, left, right) = test else {
+        let Cond::Cmp(rel, left, right) = &test.cond else {
             continue;
         };
         let gap = left.sub(right);
         if !gap.dims().into_iter().any(matters) {
             continue;
         }
-        // Either outcome will do, the true one first where sizes may be small; of the two sides of an equation, the more frequent one.
+        // Either outcome will do, the true one first where sizes may be small; the more frequent one of the two sides of an equation,
+        // and where no size has a part in it.
         let outcomes = match rel {
             Rel::Ge => [gap.clone(), gap.neg().plus(-1)],
             Rel::Gt => [gap.plus(-1), gap.neg()],
@@ -132,11 +151,13 @@ pub fn interior(
         let worsts = outcomes.iter().filter_map(|f| worst(f, facts, inner));
         let mut worsts: Vec<Form> = worsts.collect();
         // Where all that was found leaves too few samples to tell, what it says of the same variables has to do.
-        let near = (!known.has_enough_samples()).then(|| facts.with(about(&found, &gap)));
+        let near = (!known.has_many_samples()).then(|| facts.with(about(&found, &gap)));
         let judge = near.as_ref().unwrap_or(&known);
-        let often = |worst: &Form| judge.frequency(&Cond::cmp(Rel::Ge, worst.clone(), 0));
-        if facts.prefers_frequent() || matches!(rel, Rel::Eq | Rel::Ne) {
-            worsts.sort_by_cached_key(|worst| std::cmp::Reverse(often(worst)));
+        let often = |worst: &Form| judge.weight(&Cond::cmp(Rel::Ge, worst.clone(), 0));
+        let is_equation = matches!(rel, Rel::Eq | Rel::Ne);
+        let frequent = facts.prefers_frequent() || is_equation || facts.is_sizeless(&gap);
+        if frequent && !test.of_domain {
+            worsts.sort_by(|a, b| often(b).total_cmp(&often(a)));
         }
         for worst in worsts {
             if known.is_nonnegative(&worst) {
@@ -150,7 +171,42 @@ pub fn interior(
             }
         }
     }
-    found
+    without_implied(found)
+}
+
+/// A condition without those of its parts that are further away than another one: `t >= 3` beside `t >= 11`.
+pub fn without_implied(cond: Cond) -> Cond {
+    let Cond::And(mut parts) = cond else {
+        return cond;
+    };
+    let mut at = 0;
+    while at < parts.len() {
+        let implied = gap(&parts[at]).is_some_and(|own| {
+            let others = parts.iter().enumerate().filter(|(n, _)| *n != at);
+            let mut nearer = others.filter_map(|(_, other)| own.sub(&gap(other)?).as_constant());
+            nearer.any(|further| further >= 0)
+        });
+        if implied {
+            parts.remove(at);
+        } else {
+            at += 1;
+        }
+    }
+    parts.into_iter().fold(Cond::TRUE, Cond::and)
+}
+
+/// What is not negative where a comparison holds.
+fn gap(cond: &Cond) -> Option<Form> {
+    let Cond::Cmp(rel, left, right) = cond else {
+        return None;
+    };
+    match rel {
+        Rel::Ge => Some(left.sub(right)),
+        Rel::Gt => Some(left.sub(right).plus(-1)),
+        Rel::Le => Some(right.sub(left)),
+        Rel::Lt => Some(right.sub(left).plus(-1)),
+        Rel::Eq | Rel::Ne => None,
+    }
 }
 
 /// The part of a conjunction that speaks of a variable of the form.

@@ -22,7 +22,7 @@ use crate::kernel::borders::Borders;
 use crate::kernel::builder::Builder;
 use crate::kernel::facts::{Facts, Range};
 use crate::kernel::flags::Flags;
-use crate::kernel::interior::tests;
+use crate::kernel::interior::{Test, tests};
 use crate::kernel::launches::Launches;
 use crate::kernel::packing::Packing;
 use crate::kernel::partition::{Partition, Pes, queued};
@@ -62,7 +62,7 @@ pub struct Emitter<'a> {
     /// Where the value that is being computed is chosen at all, if that is not often.
     pub seldom: Cond,
     /// Comparisons that cells do, over the slot.
-    pub tests: Vec<Cond>,
+    pub tests: Vec<Test>,
     /// How each of the steps is walked.
     pub walk: Vec<Walk>,
     /// Of which launches this is the kernel.

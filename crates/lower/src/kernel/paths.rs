@@ -5,12 +5,12 @@
 //! the slow ones hold up all others: there the turns at one edge that are inside along their own loop are told apart too.
 
 use systola_ir::DimId;
-use systola_ir::form::{Cond, Form, Rel};
+use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::Stmt;
 
 use crate::apply_mapping::Failure;
 use crate::kernel::facts::{Facts, Range};
-use crate::kernel::interior::interior;
+use crate::kernel::interior::{Test, interior, without_implied};
 use crate::kernel::loops::{Emitter, Which};
 use crate::kernel::unrolling::Walk;
 
@@ -76,7 +76,8 @@ impl Emitter<'_> {
                 || d.index() == nth
                 || self.partition.warps.has(d.index())
         };
-        let mut tests: Vec<Cond> = self.tests.iter().filter(|t| speaks(t)).cloned().collect();
+        let speaking = self.tests.iter().filter(|t| speaks(&t.cond));
+        let mut tests: Vec<Test> = speaking.cloned().collect();
         if let Some(packing) = packing {
             let [warp, nth] = [warp, nth].map(|n| Form::from(DimId::from(n)));
             let block = packing.block_at(&warp, &nth)?;
@@ -174,39 +175,4 @@ pub fn of_blocks(cond: Cond, turn: &Form) -> Cond {
         dims.any(|d| !turn.contains(&d))
     };
     parts.into_iter().filter(more).fold(Cond::TRUE, Cond::and)
-}
-
-/// A condition without those of its parts that are further away than another one: `t >= 3` beside `t >= 11`.
-fn without_implied(cond: Cond) -> Cond {
-    let Cond::And(mut parts) = cond else {
-        return cond;
-    };
-    let mut at = 0;
-    while at < parts.len() {
-        let implied = gap(&parts[at]).is_some_and(|own| {
-            let others = parts.iter().enumerate().filter(|(n, _)| *n != at);
-            let mut nearer = others.filter_map(|(_, other)| own.sub(&gap(other)?).as_constant());
-            nearer.any(|further| further >= 0)
-        });
-        if implied {
-            parts.remove(at);
-        } else {
-            at += 1;
-        }
-    }
-    parts.into_iter().fold(Cond::TRUE, Cond::and)
-}
-
-/// What is not negative where a comparison holds.
-fn gap(cond: &Cond) -> Option<Form> {
-    let Cond::Cmp(rel, left, right) = cond else {
-        return None;
-    };
-    match rel {
-        Rel::Ge => Some(left.sub(right)),
-        Rel::Gt => Some(left.sub(right).plus(-1)),
-        Rel::Le => Some(right.sub(left)),
-        Rel::Lt => Some(right.sub(left).plus(-1)),
-        Rel::Eq | Rel::Ne => None,
-    }
 }

@@ -130,7 +130,7 @@ impl Emitter<'_> {
             .collect();
         let (mut first, mut last) = (0, 0);
         for test in &self.tests {
-            let Cond::Cmp(rel, left, right) = test else {
+            let Cond::Cmp(rel, left, right) = &test.cond else {
                 continue;
             };
             let gap = left.sub(right);

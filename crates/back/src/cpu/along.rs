@@ -1,0 +1,232 @@
+//! Lines of rows that a kernel walks along, asked for before they are read.
+//!
+//! A stencil reads several rows of an array side by side and goes along all of them at once: from turn to turn of a loop, or from block to
+//! block. Most of these rows were read by an earlier block, and are near; the others lead, and come from memory. The
+//! hardware follows their sequences, but it follows only some at a time and begins again at the end of each page. So a turn asks for the
+//! lines of the leading rows that later turns read: so far ahead that as many are under way as a core can wait for.
+
+use std::collections::BTreeMap;
+
+use systola_ir::form::Form;
+use systola_ir::kernel::{Access, Kernel, Program, Stmt, VarKind};
+use systola_ir::{BufferId, DimId};
+
+use super::prefetch::{LINE, Line};
+
+/// Lines that are under way at a time, in all rows together.
+const UNDER_WAY: i128 = 32;
+/// Rows side by side, at most.
+const MOST_ROWS: usize = 64;
+/// An earlier block is at most so far away along each coordinate.
+const NEAR: i128 = 2;
+
+/// A row of an array, as it is in one turn.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Row {
+    buffer: BufferId,
+    /// Where it is, along the last axis without what is only a number,
+    place: Vec<Form>,
+}
+
+/// which is, of what is read of the row, the first and the last one.
+type Span = (i128, i128);
+
+/// What goes along rows: the turns of a loop, or the blocks.
+struct Walk<'k> {
+    program: &'k Program,
+    kernel: &'k Kernel,
+    var: DimId,
+    step: i128,
+}
+
+/// What the loops of a kernel, or its blocks, ask for.
+pub fn lines(program: &Program, kernel: &Kernel) -> Vec<Line> {
+    let mut lines = Vec::new();
+    if !has_loop(&kernel.body) {
+        let blocks = kernel.vars_where(|k| matches!(k, VarKind::Block { .. }));
+        if let Some(var) = blocks.last() {
+            let walk = Walk {
+                program,
+                kernel,
+                var,
+                step: 1,
+            };
+            lines.extend(walk.lines(&kernel.body, None));
+        }
+    }
+    look(program, kernel, &kernel.body, &mut lines);
+    lines
+}
+
+/// Finds the innermost loops; of two branches the first is that of most blocks.
+fn look(program: &Program, kernel: &Kernel, stmts: &[Stmt], lines: &mut Vec<Line>) {
+    for stmt in stmts {
+        match stmt {
+            Stmt::For {
+                var, step, body, ..
+            } if !has_loop(body) => {
+                let (var, step) = (*var, *step);
+                let walk = Walk {
+                    program,
+                    kernel,
+                    var,
+                    step,
+                };
+                lines.extend(walk.lines(body, Some(var)));
+            }
+            Stmt::For { body, .. } => look(program, kernel, body, lines),
+            Stmt::If { then, .. } => look(program, kernel, then, lines),
+            _ => {}
+        }
+    }
+}
+
+pub fn has_loop(stmts: &[Stmt]) -> bool {
+    stmts
+        .iter()
+        .any(|stmt| matches!(stmt, Stmt::For { .. }) || stmt.bodies().into_iter().any(has_loop))
+}
+
+impl Walk<'_> {
+    fn lines(&self, body: &[Stmt], turn_of: Option<DimId>) -> Vec<Line> {
+        let mut rows = BTreeMap::new();
+        self.collect(body, &mut rows);
+        let mut lines = Vec::new();
+        if rows.len() < 2 || rows.len() > MOST_ROWS {
+            return lines;
+        }
+        let leads: Vec<(&Row, &Span)> = (rows.iter())
+            .filter(|(row, _)| !rows.keys().any(|other| self.came_earlier(row, other)))
+            .collect();
+        let Some(ahead) = (UNDER_WAY - 1).checked_div(leads.len() as i128) else {
+            return lines;
+        };
+        for (row, (lo, hi)) in leads {
+            let bits = self.program.buffers[row.buffer.index()].ty.bits().max(8);
+            let elements = LINE / i128::from(bits / 8);
+            let Some(moves) = self.moves(&row.place) else {
+                continue;
+            };
+            if moves < elements {
+                continue;
+            }
+            // The part that the turn before did not read yet, some turns later.
+            let new = (*lo).max(hi - moves + 1) + (ahead + 1) * elements;
+            for n in 0..(moves + elements - 1) / elements {
+                let mut first = row.place.clone();
+                if let Some(last) = first.last_mut() {
+                    *last = last.plus(new + n * elements);
+                }
+                lines.push(Line {
+                    turn_of,
+                    buffer: row.buffer,
+                    first,
+                });
+            }
+        }
+        lines
+    }
+
+    fn collect(&self, stmts: &[Stmt], rows: &mut BTreeMap<Row, Span>) {
+        for stmt in stmts {
+            if let Some((load, width)) = stmt.global_load()
+                && let Some((row, at)) = self.row(load)
+            {
+                let last = at + i128::from(self.kernel.lanes) - 1 + width as i128 - 1;
+                let span = rows.entry(row).or_insert((at, last));
+                *span = (span.0.min(at), span.1.max(last));
+            }
+            if let Stmt::If { then, .. } = stmt {
+                self.collect(then, rows);
+            }
+        }
+    }
+
+    /// The row of a load and its place in it, if the walk goes along it and the lanes read neighbours.
+    fn row(&self, load: &Access) -> Option<(Row, i128)> {
+        let buffer = load.memory.buffer()?;
+        let lane = self.kernel.lane()?;
+        self.moves(&load.index)?;
+        let (last, rows) = load.index.split_last()?;
+        let is_lane = |form: &Form| form.dims().contains(&lane);
+        if last.coefficient(lane).as_constant() != Some(1)
+            || last.has_digit_of(lane)
+            || rows.iter().any(is_lane)
+        {
+            return None;
+        }
+        let at = number_in(last);
+        let mut place = rows.to_vec();
+        place.push(last.sub(&Form::from(lane)).plus(-at));
+        Some((Row { buffer, place }, at))
+    }
+
+    /// By how many elements a row moves in a turn, if it does and stays the same row.
+    fn moves(&self, place: &[Form]) -> Option<i128> {
+        let (last, rows) = place.split_last()?;
+        let stays = |form: &Form| !form.dims().contains(&self.var);
+        if last.has_digit_of(self.var) || !rows.iter().all(stays) {
+            return None;
+        }
+        let by = last
+            .coefficient(self.var)
+            .as_constant()?
+            .checked_mul(self.step)?;
+        (by > 0).then_some(by)
+    }
+
+    /// Was a row read by an earlier block, as another one of its own?
+    fn came_earlier(&self, row: &Row, other: &Row) -> bool {
+        let (Some((last, rows)), Some((its_last, its_rows))) =
+            (row.place.split_last(), other.place.split_last())
+        else {
+            return false;
+        };
+        if row.buffer != other.buffer || last != its_last {
+            return false;
+        }
+        let apart: Option<Vec<i128>> = (its_rows.iter().zip(rows))
+            .map(|(its, own)| its.sub(own).as_constant())
+            .collect();
+        let Some(apart) = apart else { return false };
+        let mut steps: Vec<Vec<i128>> = Vec::new();
+        for block in self
+            .kernel
+            .vars_where(|k| matches!(k, VarKind::Block { .. }))
+        {
+            if block == self.var
+                || last.dims().contains(&block)
+                || rows.iter().any(|r| r.has_digit_of(block))
+            {
+                continue;
+            }
+            let step = rows.iter().map(|r| r.coefficient(block).as_constant());
+            match step.collect::<Option<Vec<_>>>() {
+                Some(step) => steps.push(step),
+                None => return false,
+            }
+        }
+        reaches(&apart, &steps, false)
+    }
+}
+
+/// Is this distance a sum of some of the steps, of which the first that is taken goes back to an earlier block?
+fn reaches(apart: &[i128], steps: &[Vec<i128>], earlier: bool) -> bool {
+    let Some((step, inner)) = steps.split_first() else {
+        return earlier && apart.iter().all(|d| *d == 0);
+    };
+    let least = if earlier { -NEAR } else { 0 };
+    (least..=NEAR).any(|n| {
+        let left: Vec<i128> = apart.iter().zip(step).map(|(d, s)| d - n * s).collect();
+        reaches(&left, inner, earlier || n > 0)
+    })
+}
+
+/// The part of a form that is only a number.
+pub fn number_in(form: &Form) -> i128 {
+    let terms = form.constant_part().terms();
+    terms
+        .filter(|(monomial, _)| monomial.is_empty())
+        .map(|t| t.1)
+        .sum()
+}
