@@ -17,13 +17,26 @@ pub struct Index {
     pub suffix: &'static str,
     /// Where `floordiv` and `mod` are.
     pub file: File,
+    /// What negates a number before the greatest of several is taken, if that needs care.
+    pub minus: Option<&'static str>,
 }
 
 pub const INT64: Index = Index {
     ty: "int64_t",
     suffix: "i64",
     file: File::Scalar,
+    minus: None,
 };
+
+/// Is it nothing but the negation of something?
+fn is_negated(form: &Form) -> bool {
+    let negative = |poly: &Poly| poly.terms().all(|(_, c)| c < 0);
+    let number = (form.constant_part().terms()).any(|(monomial, _)| monomial.is_empty());
+    *form != Form::zero()
+        && !number
+        && negative(form.constant_part())
+        && form.terms().all(|(_, c)| negative(c))
+}
 
 /// How far apart neighbours along an axis are, in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,7 +188,13 @@ impl Context<'_> {
     pub fn extremum(&mut self, forms: &[Form], greatest: bool) -> Result<Expr, Fault> {
         let mut result: Option<Expr> = None;
         for form in forms {
-            let next = self.form(form)?;
+            let next = match self.index.minus {
+                Some(minus) if forms.len() > 1 && is_negated(form) => {
+                    self.prelude.add(minus, self.index.file, "minus", &[]);
+                    Expr::call(minus, &[self.form(&form.neg())?])
+                }
+                _ => self.form(form)?,
+            };
             result = Some(match result {
                 None => next,
                 Some(so_far) => {

@@ -47,6 +47,7 @@ static INDEX: Index = Index {
     ty: "index_t",
     suffix: "index",
     file: File::Simt,
+    minus: Some("minus_index"),
 };
 
 /// With the name of a kernel and a number, the macro that says that a condition holds for all blocks.

@@ -92,7 +92,7 @@ fn few_weights_are_read_before_the_first_block() {
 fn sweep(back: i128) -> Program {
     let mut p = program("sweep", &["N", "T"]);
     let (n, t) = (param(0), param(1));
-    let x = input(&mut p, "x", Scalar::F32, &[n.clone()]);
+    let x = input(&mut p, "x", Scalar::F32, std::slice::from_ref(&n));
     let kept = buffer(
         &mut p,
         "kept",

@@ -18,6 +18,34 @@ $Q $T $F_$N($T a, $T b)
     return ($T)(($U)a $O ($U)b);
 }
 
+#: minus
+// -a. ptxas 13.0 forgets the sign of a number that is negated and then the second of three of which the greatest or the least one
+// is taken; that this is a negated number it does not see.
+$Q index_t minus_index(index_t a)
+{
+#if defined(__CUDA_ARCH__) || defined(__NV_CL_C_VERSION)
+    if (sizeof(a) == 4) {
+        int32_t inverse;
+        asm("not.b32 %0, %1;" : "=r"(inverse) : "r"((int32_t)a));
+        return inverse + 1;
+    }
+#endif
+    return -a;
+}
+
+#: wrap_neg_32
+// ptxas 13.0 forgets the sign of a number that is negated and then the second of three of which the greatest or the least one
+// is taken; that this is a negated number it does not see.
+$Q $T neg_$N($T a)
+{
+#if defined(__CUDA_ARCH__) || defined(__NV_CL_C_VERSION)
+    asm("not.b32 %0, %1;" : "=r"(a) : "r"(a));
+    return ($T)(($U)a + 1);
+#else
+    return ($T)(0 - ($U)a);
+#endif
+}
+
 #: wrap_neg
 $Q $T neg_$N($T a)
 {

@@ -18,6 +18,7 @@ fn must_wrap(ty: Scalar) -> bool {
 
 pub fn unary(prelude: &mut Prelude, op: UnOp, ty: Scalar, a: &Expr) -> Result<Expr, Fault> {
     let section = match op {
+        UnOp::Neg if ty == Scalar::I32 => "wrap_neg_32",
         UnOp::Neg if must_wrap(ty) => "wrap_neg",
         UnOp::Abs if must_wrap(ty) => "wrap_abs",
         UnOp::Neg | UnOp::Abs | UnOp::Not | UnOp::Sqrt | UnOp::Exp | UnOp::Log => {
@@ -44,6 +45,9 @@ pub fn binary(
     a: &Expr,
     b: &Expr,
 ) -> Result<Expr, Fault> {
+    if op == BinOp::Sub && must_wrap(ty) && a.text == "0" {
+        return unary(prelude, UnOp::Neg, ty, b);
+    }
     let (wrapping, extremum) = match op {
         BinOp::Add if must_wrap(ty) => (Some(("add", "+")), None),
         BinOp::Sub if must_wrap(ty) => (Some(("sub", "-")), None),
