@@ -88,10 +88,10 @@ fn few_weights_are_read_before_the_first_block() {
     assert!(many.find("w[0]").unwrap() > blocks);
 }
 
-/// A sweep: kept(t + 1 mod 2, c) = x + kept(t + `back` mod 2, c).
-fn sweep(back: i128) -> Program {
-    let mut p = program("sweep", &["N", "T"]);
-    let (n, t) = (param(0), param(1));
+/// A sweep, of each launch or in each turn of a loop: kept(t + 1 mod 2, c) = x + kept(t + `back` mod 2, c).
+fn sweep(back: i128, turn: VarKind) -> Program {
+    let mut p = program("sweep", &["N"]);
+    let n = param(0);
     let x = input(&mut p, "x", Scalar::F32, std::slice::from_ref(&n));
     let kept = buffer(
         &mut p,
@@ -103,22 +103,37 @@ fn sweep(back: i128) -> Program {
     let mut k = Build::new("sweep", 16, 1);
     let lane = k.lane();
     let c = times(16, &k.block("b", n.floor_div(16))).add(&lane);
-    let x = k.load(
-        "x",
-        Scalar::F32,
-        Memory::Global(x),
-        std::slice::from_ref(&c),
-    );
-    let at = [t.plus(back).modulo(2), c.clone()];
-    let old = k.load("old", Scalar::F32, Memory::Global(kept), &at);
-    let sum = k.binary("sum", BinOp::Add, x, old);
-    k.store(Memory::Global(kept), &[t.plus(1).modulo(2), c], sum);
+    let is_loop = turn == VarKind::Loop;
+    let var = k.var("t", turn);
+    let body = |k: &mut Build| {
+        let t = Form::from(var);
+        let x = k.load(
+            "x",
+            Scalar::F32,
+            Memory::Global(x),
+            std::slice::from_ref(&c),
+        );
+        let at = [t.plus(back).modulo(2), c.clone()];
+        let old = k.load("old", Scalar::F32, Memory::Global(kept), &at);
+        let sum = k.binary("sum", BinOp::Add, x, old);
+        k.store(Memory::Global(kept), &[t.plus(1).modulo(2), c.clone()], sum);
+    };
+    if is_loop {
+        k.for_loop(var, vec![num(0)], vec![num(8)], 1, body);
+    } else {
+        body(&mut k);
+    }
     launch(&mut p, k.finish());
     p
 }
 
 #[test]
 fn what_the_next_launch_reads_goes_past_the_cache() {
-    assert!(source(&sweep(0)).contains("stream_f32x16(&kept"));
-    assert!(!source(&sweep(1)).contains("stream_"));
+    assert!(source(&sweep(0, VarKind::Host)).contains("stream_f32x16(&kept"));
+    assert!(!source(&sweep(1, VarKind::Host)).contains("stream_"));
+}
+
+#[test]
+fn what_the_next_turn_reads_does_not() {
+    assert!(!source(&sweep(0, VarKind::Loop)).contains("stream_"));
 }

@@ -6,10 +6,10 @@
 
 use std::collections::BTreeSet;
 
-use systola_ir::BufferId;
 use systola_ir::form::{Atom, Form};
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Program};
+use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Program, VarKind};
+use systola_ir::{BufferId, DimId};
 
 use super::Cpu;
 use super::lanes::{Vector, all_lanes};
@@ -36,10 +36,17 @@ pub fn write_only(program: &Program, kernel: &Kernel) -> BTreeSet<BufferId> {
             }
         });
     }
-    let temporaries = (0..program.buffers.len())
-        .filter(|n| matches!(program.buffers[*n].kind, BufferKind::Temporary))
-        .map(BufferId::from);
-    outputs.extend(temporaries.filter(|buffer| leaves(kernel, *buffer)));
+    // What is stored past the cache a flag does not announce.
+    let kind = |n: &usize| &program.buffers[*n].kind;
+    let buffers = 0..program.buffers.len();
+    if !buffers
+        .clone()
+        .any(|n| matches!(kind(&n), BufferKind::Flags))
+    {
+        let temporaries = buffers.filter(|n| matches!(kind(n), BufferKind::Temporary));
+        let temporaries = temporaries.map(BufferId::from);
+        outputs.extend(temporaries.filter(|buffer| leaves(kernel, *buffer)));
+    }
     outputs
 }
 
@@ -56,17 +63,21 @@ fn leaves(kernel: &Kernel, buffer: BufferId) -> bool {
     });
     !written.is_empty()
         && !is_looked_up
-        && (written.iter()).all(|to| read.iter().all(|from| are_apart(&to.index, &from.index)))
+        && (written.iter())
+            .all(|to| (read.iter()).all(|from| are_apart(kernel, &to.index, &from.index)))
 }
 
-/// Do two places differ along an axis that is used in turns: as two remainders, of neighbours?
-fn are_apart(to: &[Form], from: &[Form]) -> bool {
+/// Do two places differ along an axis that launches use in turns: as two remainders, of neighbours?
+fn are_apart(kernel: &Kernel, to: &[Form], from: &[Form]) -> bool {
+    let is_of_launch = |d: DimId| kernel.vars[d.index()].kind == VarKind::Host;
     let differ = |(to, from): (&Form, &Form)| {
         let (Some((a, m)), Some((b, n))) = (remainder(to), remainder(from)) else {
             return false;
         };
         let apart = a.sub(b).as_constant();
-        m == n && apart.is_some_and(|d| d.rem_euclid(m) != 0)
+        m == n
+            && apart.is_some_and(|d| d.rem_euclid(m) != 0)
+            && a.dims().into_iter().all(is_of_launch)
     };
     to.iter().zip(from).any(differ)
 }
