@@ -14,7 +14,7 @@ use systola::ir::system::Module;
 use systola::{CpuOptions, OpenClOptions, RunOptions, compile, compile_opencl, load};
 use systola_driver::{Fix, Machine, cuda_machine, lower};
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{Stmt, VarKind};
+use systola_ir::kernel::{Program, Stmt, VarKind};
 
 /// One with vectors of 64 bytes.
 const PROCESSOR: Machine = Machine {
@@ -214,16 +214,7 @@ fn three_sums_in_a_row_within_one_step() {
 #[test]
 fn no_bound_of_a_loop_is_another_one_and_a_number() {
     let text = include_str!("../../../stencils/2d13pt.ure").replace("held", "clamp");
-    let module = load(&text).unwrap_or_else(|e| panic!("{e:#?}"));
-    let mapping = module.mappings.iter().find(|m| m.name == "waves");
-    let lowered = lower(
-        &module,
-        mapping.expect("a mapping for GPUs"),
-        &BTreeMap::new(),
-        &Fix::Nothing,
-        &cuda_machine(),
-    );
-    let program = lowered.unwrap_or_else(|e| panic!("{e:#?}")).program;
+    let program = lowered(&text, "waves", &cuda_machine());
     let mut bounds = 0;
     for kernel in &program.kernels {
         walk(&kernel.body, &mut |stmt| {
@@ -245,19 +236,9 @@ fn no_bound_of_a_loop_is_another_one_and_a_number() {
 /// Most sizes that facts are tried with are smaller than a strip; blocks inside have a path without tests all the same.
 #[test]
 fn blocks_in_strips_have_a_path_inside() {
-    let module =
-        load(include_str!("../../../stencils/3d7pt.ure")).unwrap_or_else(|e| panic!("{e:#?}"));
+    let text = include_str!("../../../stencils/3d7pt.ure");
     for (name, params) in [("rows_cpu", vec![384; 3]), ("planes_cpu", vec![384; 4])] {
-        let mapping = module.mappings.iter().find(|m| m.name == name);
-        let mapping = mapping.unwrap_or_else(|| panic!("no mapping {name}"));
-        let lowered = lower(
-            &module,
-            mapping,
-            &BTreeMap::new(),
-            &Fix::Nothing,
-            &PROCESSOR,
-        );
-        let program = lowered.unwrap_or_else(|e| panic!("{e:#?}")).program;
+        let program = lowered(text, name, &PROCESSOR);
         for kernel in &program.kernels {
             let branch = kernel.body.iter().find_map(|stmt| match stmt {
                 Stmt::If { cond, .. } => Some(cond),
@@ -284,6 +265,78 @@ fn blocks_in_strips_have_a_path_inside() {
             }
         }
     }
+}
+
+/// Of a row only the vectors at its ends are masked, in blocks inside and in those at an edge.
+#[test]
+fn vectors_between_the_ends_of_rows_are_not_masked() {
+    let program = lowered(
+        include_str!("../../../stencils/3d7pt.ure"),
+        "rows_cpu",
+        &PROCESSOR,
+    );
+    let kernel = &program.kernels[0];
+    let lane = kernel.lane().expect("rows are cut into vectors");
+    let masked = |list: &[Stmt]| {
+        let mut masked = 0;
+        walk(list, &mut |stmt| {
+            let access = stmt.global_load().map(|(from, _)| from);
+            let forms = access.map(|from| from.when.forms()).unwrap_or_default();
+            masked += usize::from(forms.into_iter().any(|f| f.dims().contains(&lane)));
+        });
+        masked
+    };
+    let mut rows = 0;
+    walk(&kernel.body, &mut |stmt| {
+        let Stmt::For { body, .. } = stmt else { return };
+        let [
+            ..,
+            Stmt::If {
+                then, otherwise, ..
+            },
+        ] = body.as_slice()
+        else {
+            panic!("a turn has one path: {body:?}");
+        };
+        rows += 1;
+        assert_eq!(masked(then), 0);
+        assert!(masked(otherwise) > 0);
+    });
+    assert_eq!(rows, 2, "one loop inside and one at the edge");
+}
+
+/// Where turns of a wavefront are written out, the rows of a block at an edge that are far from it still have a loop of their own.
+#[test]
+fn turns_written_out_leave_the_parts_of_a_wavefront_at_an_edge() {
+    let text = include_str!("../../../stencils/2d9pt.ure");
+    let unroll = "  unroll time by 2;\n";
+    assert!(text.contains(unroll));
+    let [written_out, plain] = [text.to_string(), text.replace(unroll, "")].map(|text| {
+        let program = lowered(&text, "waves", &cuda_machine());
+        let mut loops = Vec::new();
+        for kernel in &program.kernels {
+            walk(&kernel.body, &mut |stmt| {
+                if let Stmt::If { otherwise, .. } = stmt {
+                    let is_loop = |s: &&Stmt| matches!(s, Stmt::For { .. });
+                    loops.push(otherwise.iter().filter(is_loop).count());
+                }
+            });
+        }
+        loops.retain(|n| *n > 0);
+        loops
+    });
+    assert_eq!(plain, vec![3; plain.len()]);
+    // Inside, one more has the turns that are left over.
+    assert_eq!(written_out.len(), plain.len());
+    assert!(written_out.iter().all(|n| *n >= 3), "{written_out:?}");
+}
+
+fn lowered(text: &str, mapping: &str, machine: &Machine) -> Program {
+    let module = load(text).unwrap_or_else(|e| panic!("{e:#?}"));
+    let mapping = module.mappings.iter().find(|m| m.name == mapping);
+    let mapping = mapping.expect("a mapping of this name");
+    let lowered = lower(&module, mapping, &BTreeMap::new(), &Fix::Nothing, machine);
+    lowered.unwrap_or_else(|e| panic!("{e:#?}")).program
 }
 
 /// `stencils/gaussian.ure` with one of its mappings as `m`.
@@ -386,6 +439,8 @@ fn opencl_with_sub_groups() {
     for border in ["held", "clamp"] {
         check_on_device(device, &star(border), SMALL, &[&[19, 131, 5]]);
     }
+    let written_out = SMALL.replace("\n}", "\n  unroll time by 2;\n}");
+    check_on_device(device, &star("held"), &written_out, &[&[67, 131, 6]]);
     let planes = "stencil s(K, N, M, T) { field u[K, N, M]: f32 held; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }";
     check_on_device(device, planes, PLANES, &[&[7, 9, 30, 3]]);
 }

@@ -1,9 +1,10 @@
-//! Memory that starts at a multiple of 64 bytes.
+//! Memory that starts at a multiple of 64 bytes, and large arrays at different places of their pages.
 
 use std::ptr::NonNull;
 
 use crate::error::Error;
 use crate::pages;
+use crate::stagger::Place;
 
 /// The unit of allocation: a cache line, and the widest vector.
 #[derive(Clone, Copy)]
@@ -20,37 +21,54 @@ impl Line {
 pub(crate) struct AlignedBytes {
     /// The vector's length is the initialised part.
     lines: Vec<Line>,
+    /// Lines before the first byte.
+    skipped: usize,
     bytes: usize,
+    _place: Place,
 }
 
 impl AlignedBytes {
     pub(crate) const EMPTY: AlignedBytes = AlignedBytes {
         lines: Vec::new(),
+        skipped: 0,
         bytes: 0,
+        _place: Place::NONE,
     };
 
     /// Not initialised. `what` is for the error.
     pub(crate) fn for_writing(bytes: usize, what: &str) -> Result<AlignedBytes, Error> {
+        let place = Place::take(bytes);
         let mut lines = Vec::<Line>::new();
         lines
-            .try_reserve_exact(bytes.div_ceil(Line::BYTES))
+            .try_reserve_exact(
+                bytes
+                    .saturating_add(place.most_skipped())
+                    .div_ceil(Line::BYTES),
+            )
             .map_err(|_| Error::OutOfMemory {
                 what: what.to_string(),
                 bytes,
             })?;
         pages::prefer_large(&lines);
-        Ok(AlignedBytes { lines, bytes })
+        let skipped = place.skipped(lines.as_ptr() as usize) / Line::BYTES;
+        Ok(AlignedBytes {
+            lines,
+            skipped,
+            bytes,
+            _place: place,
+        })
     }
 
     pub(crate) fn zeroed(bytes: usize, what: &str) -> Result<AlignedBytes, Error> {
         let mut memory = AlignedBytes::for_writing(bytes, what)?;
-        memory.lines.resize(bytes.div_ceil(Line::BYTES), Line::ZERO);
+        let lines = memory.skipped + bytes.div_ceil(Line::BYTES);
+        memory.lines.resize(lines, Line::ZERO);
         Ok(memory)
     }
 
     /// Makes room for so many bytes; what was there is lost if there was not enough.
     pub(crate) fn ensure(&mut self, bytes: usize, what: &str) -> Result<(), Error> {
-        if self.lines.capacity() < bytes.div_ceil(Line::BYTES) {
+        if self.lines.capacity() - self.skipped < bytes.div_ceil(Line::BYTES) {
             *self = AlignedBytes::EMPTY;
             *self = AlignedBytes::for_writing(bytes, what)?;
         }
@@ -64,16 +82,19 @@ impl AlignedBytes {
 
     /// How many bytes from the start are initialised.
     pub(crate) fn initialised(&self) -> usize {
-        self.bytes.min(self.lines.len() * Line::BYTES)
+        let lines = self.lines.len().saturating_sub(self.skipped);
+        self.bytes.min(lines * Line::BYTES)
     }
 
     // Pointers of the vector, unlike those of its slice, reach all of its capacity. They are never null.
     pub(crate) fn start(&self) -> NonNull<u8> {
-        NonNull::new(self.lines.as_ptr().cast_mut()).map_or(DANGLING, NonNull::cast)
+        let first = self.lines.as_ptr().wrapping_add(self.skipped).cast_mut();
+        NonNull::new(first).map_or(DANGLING, NonNull::cast)
     }
 
     pub(crate) fn start_mut(&mut self) -> NonNull<u8> {
-        NonNull::new(self.lines.as_mut_ptr()).map_or(DANGLING, NonNull::cast)
+        let first = self.lines.as_mut_ptr().wrapping_add(self.skipped);
+        NonNull::new(first).map_or(DANGLING, NonNull::cast)
     }
 }
 
@@ -98,6 +119,28 @@ mod tests {
             AlignedBytes::zeroed(65, "a test").unwrap().initialised(),
             65
         );
+    }
+
+    #[test]
+    fn large_arrays_begin_at_different_places_and_have_all_their_bytes() {
+        let bytes = (1 << 20) + 1;
+        let mut arrays: Vec<AlignedBytes> = (0..3)
+            .map(|_| AlignedBytes::zeroed(bytes, "a test").unwrap())
+            .collect();
+        let place = |a: &AlignedBytes| a.start().as_ptr() as usize % 4096;
+        let places: Vec<usize> = arrays.iter().map(place).collect();
+        assert!(places.iter().any(|p| *p != places[0]), "{places:?}");
+        for array in &mut arrays {
+            let whole = crate::raw::bytes_of_mut(array);
+            assert_eq!(whole.len(), bytes);
+            assert!(whole.iter().all(|b| *b == 0));
+            whole.fill(7);
+        }
+        // What fits stays where it is.
+        let before = arrays[0].start();
+        arrays[0].ensure(bytes - 5000, "a test").unwrap();
+        arrays[0].ensure(bytes, "a test").unwrap();
+        assert_eq!(arrays[0].start(), before);
     }
 
     #[test]

@@ -48,6 +48,7 @@ mod raw;
 mod run;
 mod simd;
 mod source;
+mod stagger;
 pub mod timing;
 pub mod tuning;
 

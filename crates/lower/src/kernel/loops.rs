@@ -474,6 +474,7 @@ impl Emitter<'_> {
         let around = at + 1 < self.partition.steps.len();
         let inside = match self.partition.walk {
             Pes::Known { .. } if around && !self.at_edge => self.inside(slot, at + 1, Some(k))?,
+            Pes::Known { .. } if self.goes_along_rows(at) => self.inside(slot, at + 1, Some(k))?,
             Pes::Known { .. } if around && self.tests_turns_at_edge(at) => {
                 of_blocks(self.inside(slot, at + 1, Some(k))?, &slot[k])
             }

@@ -12,6 +12,7 @@ use crate::apply_mapping::Failure;
 use crate::kernel::facts::{Facts, Range};
 use crate::kernel::interior::{Test, interior, without_implied};
 use crate::kernel::loops::{Emitter, Which};
+use crate::kernel::partition::Pes;
 use crate::kernel::unrolling::Walk;
 
 impl Emitter<'_> {
@@ -136,7 +137,7 @@ impl Emitter<'_> {
 
     /// Does a block go through many rows, one in a turn of a loop that stays, as a wavefront does?
     pub fn streams(&self) -> bool {
-        self.walk.first() == Some(&Walk::Rolled)
+        matches!(self.walk.first(), Some(Walk::Rolled | Walk::By(_)))
             && self.windows.is_empty()
             && self.tests_turns_at_edge(0)
     }
@@ -148,6 +149,21 @@ impl Emitter<'_> {
             && self.ticks_inside(at).is_some_and(|ticks| {
                 self.tick_cost().saturating_mul(ticks) <= 4 * self.machine.code_budget
             })
+    }
+
+    /// Is this the innermost loop, and does a turn leave nothing to the next one, on a processor? Then the vectors at the ends
+    /// of rows are masked, and those between need not be.
+    pub fn goes_along_rows(&self, at: usize) -> bool {
+        let Pes::Known { depth } = &self.partition.walk else {
+            return false;
+        };
+        self.machine.threads.is_none()
+            && at + 1 == self.partition.steps.len()
+            && self.walk[at] == Walk::Rolled
+            && depth.iter().all(|d| *d == 0)
+            && self.memories.is_empty()
+            && self.windows.is_empty()
+            && self.tick_cost() <= 4 * self.machine.code_budget
     }
 
     /// Statements that run seldom, and are not worth more code.
