@@ -135,9 +135,10 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Does a block go through many rows, one in a turn of a loop that stays, as a wavefront does?
+    /// Does a block go through many rows, one or some in a turn of a loop that stays, as a wavefront does? A mapping that insists on
+    /// one has no room for more code.
     pub fn streams(&self) -> bool {
-        matches!(self.walk.first(), Some(Walk::Rolled | Walk::By(_)))
+        matches!(self.walk.first(), Some(Walk::Rolled | Walk::By(2..)))
             && self.windows.is_empty()
             && self.tests_turns_at_edge(0)
     }
