@@ -80,6 +80,19 @@ const PLANES: &str = "mapping m of s {
   time = (z + s, s);
 }";
 
+/// The same, where the warps of a block have the rows of a plane among them and hand those at their sides to each other.
+const EXCHANGED: &str = "mapping m of s {
+  tile t by 2 as (tl, s);
+  tile y by 12 as (by, yy) overlap (2, 2);
+  tile x by 28 as (bx, xx) overlap (2, 2);
+  launch = tl;
+  block = (by, bx);
+  warp = (yy + 2) / 4;
+  lane = xx + 2;
+  reg = (yy + 2) % 4;
+  time = (z + 2*s, s);
+}";
+
 /// Compiles the mapping `m` of a module for some sizes, and runs it.
 type Run<'r> = dyn Fn(&Module, &[(&str, i64)], &[i128], &Arrays) -> Result<Arrays, String> + 'r;
 
@@ -186,6 +199,16 @@ fn planes_in_registers() {
             "stencil s(K, N, M, T) {{ field u[K, N, M]: f32 {border}; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }}"
         );
         check(&stencil, PLANES, &[&[7, 9, 30, 3]]);
+    }
+}
+
+#[test]
+fn planes_whose_rows_warps_exchange() {
+    for border in ["held", "constant 0.5", "reflect"] {
+        let stencil = format!(
+            "stencil s(K, N, M, T) {{ field u[K, N, M]: f32 {border}; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }}"
+        );
+        check(&stencil, EXCHANGED, &[&[7, 29, 37, 5]]);
     }
 }
 
