@@ -118,6 +118,12 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
         E::Overflow { .. } | E::OutOfMemory { .. } => {
             (&run::TOO_LARGE, Some("use smaller sizes with --set"))
         }
+        E::IndexTooLarge { .. } => (
+            &run::TOO_LARGE,
+            Some(
+                "use smaller sizes with --set, or smaller numbers in the expression; the equations (--target system) tell the point where an index leaves 64 bits, if one does",
+            ),
+        ),
         E::NoDriver { .. } => (
             &run::NO_GPU,
             Some(
@@ -147,6 +153,10 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
         E::DeviceLost { .. } => (
             &opencl::DEVICE_LOST,
             Some("run it again when the device is back"),
+        ),
+        E::NoSuchDevice { .. } => (
+            &run::NO_SUCH_DEVICE,
+            Some("give a number, or a part of one name; `systola devices` lists them"),
         ),
         E::DeviceMemory { .. } => (
             &run::GPU_MEMORY,
@@ -416,6 +426,25 @@ mod tests {
         check(E::Misaligned { start: 8 }, "E0648");
         check(E::OtherDevice { name: name() }, "E0648");
         check(E::Overflow { what: name() }, "E0608");
+        check(
+            E::NoSuchDevice {
+                kind: "NVIDIA GPU",
+                wanted: name(),
+                matching: 2,
+                all: vec![name()],
+            },
+            "E0649",
+        );
+        check(
+            E::IndexTooLarge {
+                kernel: Some(name()),
+                expression: name(),
+                bound: None,
+                limit: 1,
+                sizes: name(),
+            },
+            "E0608",
+        );
         check(
             E::OutOfMemory {
                 what: name(),

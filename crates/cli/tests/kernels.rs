@@ -405,3 +405,82 @@ fn the_page_on_kernels_shows_what_is_printed() {
         std::fs::write(&page, blocks.join("```")).expect("the page can be written");
     }
 }
+
+/// Indices and guards that wrap around 64 bits in machine code.
+const LARGE: &[(&str, &str, &[&str])] = &[
+    (
+        "index-wraps-load.ure",
+        "system s(N) where N >= 1 {
+  input x[N]: i32;
+  index i in 0..40*N;
+  var Z: i32 = x[(i*439804651110) / 17592186044423];
+  output z[40*N]: i32 = Z at [i];
+}
+mapping m of s { tile i by 2*L as (b, ii); block = b; lane = ii % L; reg = ii / L; time = 0; }
+",
+        &["--set", "N=600000"],
+    ),
+    (
+        "index-wraps-store.ure",
+        "system s(N) where N >= 1 {
+  index i in 0..40*N;
+  var Z: i32 = 1;
+  output z[N]: i32 = Z at [(i*439804651110) / 17592186044423] when i % 64 == 0 else 0;
+}
+mapping m of s { tile i by 2*L as (b, ii); block = b; lane = ii % L; reg = ii / L; time = 0; }
+",
+        &["--set", "N=600000"],
+    ),
+    (
+        "guard-wraps.ure",
+        "system s(N) where N >= 1 {
+  index i in 0..N;
+  var Z: i32 = select(i * 4611686018427387904 <= N, 1, 2);
+  output z[N]: i32 = Z at [i];
+}
+mapping m of s { lane = i; time = 0; }
+",
+        &["--set", "N=8"],
+    ),
+    (
+        "guard-wraps-parameter.ure",
+        "system s(N, K) where N >= 1 {
+  input x[N]: i32;
+  index i in 0..N;
+  var Z: i32 = select(3*i + 2*K > 5, x[i], 7);
+  output z[N]: i32 = Z at [i];
+}
+mapping m of s { lane = i; time = 0; }
+",
+        &["--set", "N=8", "--set", "K=4611686018427387904"],
+    ),
+];
+
+#[test]
+fn indices_that_leave_64_bits_are_refused_before_anything_runs() {
+    for (name, text, sizes) in LARGE {
+        let path = file(name, text);
+        for target in ["kernel", "cpu"] {
+            let args = [&run(&path, "m", target)[..], sizes].concat();
+            let (_, err) = check(&args, 1);
+            assert!(err.contains("E0608"), "{args:?}\n{err}");
+        }
+        let args = [&run(&path, "m", "cpu")[..], sizes].concat();
+        let (_, err) = check(&args, 1);
+        assert!(err.contains("can reach") && err.contains("N = "), "{err}");
+    }
+    // A number that no size makes smaller.
+    let tiled = LARGE[2].1.replace(
+        "lane = i;",
+        "tile i by 2*L as (b, ii); block = b; lane = ii % L; reg = ii / L;",
+    );
+    let path = file("guard-wraps-tiled.ure", &tiled);
+    let (_, err) = check(&run(&path, "m", "cpu"), 1);
+    assert!(err.contains("E0608"), "{err}");
+    let path = file("guard-wraps-parameter.ure", LARGE[3].1);
+    // What fits runs.
+    let sizes = ["--set", "N=8", "--set", "K=-1000000000000000000"];
+    let args = [&run(&path, "m", "cpu")[..], &sizes, &["--verify"]].concat();
+    let (out, _) = check(&args, 0);
+    assert!(out.contains("7  7  7  7"), "{out}");
+}

@@ -38,6 +38,7 @@ use crate::scalar::{BinOp, Literal, Scalar, UnOp};
 use crate::system::Axis;
 
 pub mod banks;
+pub mod bounds;
 pub mod effects;
 pub mod live;
 pub mod print;

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use systola_ir::Scalar;
+use systola_ir::kernel::Program;
+use systola_ir::kernel::bounds::Excess;
 
 /// Why code could not be compiled, loaded or run. Variants carry facts; the text is made from them.
 #[derive(Debug, thiserror::Error)]
@@ -82,6 +84,19 @@ pub enum Error {
     BadBool { at: usize, value: u8 },
     #[error("{what} is too large for this machine")]
     Overflow { what: String },
+    #[error(
+        "{expression}{} can reach {} at {sizes}; {} is the most that compiled code can count with",
+        in_kernel(.kernel), reach(*.bound), .limit
+    )]
+    IndexTooLarge {
+        /// None: computed for a launch.
+        kernel: Option<String>,
+        expression: String,
+        /// None: more than 2^127.
+        bound: Option<i128>,
+        limit: i128,
+        sizes: String,
+    },
     #[error("no memory for {what} ({bytes} bytes)")]
     OutOfMemory { what: String, bytes: usize },
 
@@ -114,6 +129,20 @@ pub enum Error {
         action: &'static str,
         reason: String,
     },
+    #[error(
+        "{} {kind}{} `{wanted}`; there are {}",
+        if *.matching == 0 { "no" } else { "more than one" },
+        if *.matching == 0 { " is called" } else { " has in its name" },
+        .all.join(", ")
+    )]
+    NoSuchDevice {
+        kind: &'static str,
+        wanted: String,
+        /// How many have it in their names.
+        matching: usize,
+        /// Every device, with its number.
+        all: Vec<String>,
+    },
     #[error("the OpenCL device was lost when it was to {action}")]
     DeviceLost { action: &'static str },
     #[error("no memory on the device for {what}: {bytes} bytes wanted, {free} free")]
@@ -142,7 +171,35 @@ fn list(names: &[String]) -> String {
     quoted.join(", ")
 }
 
+fn in_kernel(kernel: &Option<String>) -> String {
+    kernel
+        .as_ref()
+        .map_or_else(String::new, |name| format!(" in kernel `{name}`"))
+}
+
+fn reach(bound: Option<i128>) -> String {
+    bound.map_or_else(|| "more than 2^127".to_string(), |b| b.to_string())
+}
+
 impl Error {
+    pub(crate) fn index_too_large(program: &Program, params: &[i128], excess: Excess) -> Error {
+        let Excess {
+            kernel,
+            expression,
+            bound,
+            limit,
+        } = excess;
+        let sizes = program.params.iter().zip(params);
+        let sizes: Vec<String> = sizes.map(|(p, v)| format!("{} = {v}", p.name)).collect();
+        Error::IndexTooLarge {
+            kernel,
+            expression,
+            bound,
+            limit,
+            sizes: sizes.join(", "),
+        }
+    }
+
     pub(crate) fn overflow(what: impl Into<String>) -> Error {
         Error::Overflow { what: what.into() }
     }

@@ -57,7 +57,11 @@ values to remember need more memory than the limit, which the message states.
 
     index i in 0..N, j in 0..N;        with   N=10000000
 
-Use smaller parameters. The interpreter remembers every value it computes; a compiled kernel does not.";
+Before a compiled kernel is launched, every index, guard, bound of a loop and distance in it is bounded from the sizes; the message
+names the one that does not fit, and what it can reach.
+
+Use smaller parameters, or smaller numbers in index expressions. The interpreter remembers every value it computes; a compiled kernel
+does not.";
 
     UNBOUNDED = "E0609", "a domain has infinitely many points",
 "Every iterator needs a lower and an upper bound, from its range or from the conditions of the domain.
@@ -304,4 +308,12 @@ program was compiled for.
     DeviceArray::from_raw(gpu, address + 4, …)
 
 Copy the array to a place of its own.";
+
+    NO_SUCH_DEVICE = "E0649", "no device is called that, or several are",
+"`--device` takes the number of a device or a part of its name, in upper or lower case, that no other device has in its own. Numbers
+change with what is installed, names do not. The message lists the devices.
+
+    systola run gallery/conv1d/core.ure --target opencl --device xeon        where two have `Xeon` in their names
+
+`systola devices` lists them too.";
 }
