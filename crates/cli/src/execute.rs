@@ -8,7 +8,7 @@ use systola::cuda::compile_cuda_lowered;
 use systola::device::DeviceCompiled;
 use systola::opencl::compile_opencl_lowered;
 use systola::rt::device::Driver;
-use systola::rt::{self, Note, Origin};
+use systola::rt::{Note, Origin};
 use systola::{CpuOptions, CudaOptions, OpenClOptions, RunOptions};
 use systola_driver::{Fix, Lowered, Machine, check_mapping};
 use systola_interp::array::run_array;
@@ -313,7 +313,6 @@ impl Execution<'_> {
         })
     }
 
-    /// Where there is no compiler the interpreter runs the same kernel.
     fn on_processor(
         &self,
         lowered: Lowered,
@@ -321,15 +320,8 @@ impl Execution<'_> {
         inputs: &Arrays,
     ) -> Result<Ran, Failure> {
         let start = Instant::now();
-        let compiled = match compile_lowered(lowered.clone(), &self.options) {
-            Ok(compiled) => compiled,
-            Err(cpu::Error::Runtime(error @ rt::Error::NoCompiler { .. })) => {
-                self.source.print(&[runtime::diagnostic(&error)]);
-                term::eprint("The interpreter runs the kernel instead.\n");
-                return self.on_interpreter(&lowered, params, inputs);
-            }
-            Err(error) => return Err(runtime::fail(self.source, error)),
-        };
+        let compiled = compile_lowered(lowered, &self.options)
+            .map_err(|error| runtime::fail(self.source, error))?;
         let loaded = compiled.loaded();
         let kept = self.options.compile.cache.is_some();
         print_origin(loaded.origin(), kept, loaded.notes(), start);

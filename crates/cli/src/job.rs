@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use systola_interp::Arrays;
 use systola_interp::tensor::{Tensor, TensorError};
-use systola_interp::{Arrays, npy};
 use systola_ir::codes::run as codes;
 use systola_ir::system::{Axis, Input, InputKind, Program, System};
 use systola_ir::{Diagnostic, Scalar, Span};
 
+use crate::files::{ReadError, read_array};
 use crate::source::{Failure, Parameters, Sizes, Small, Source};
 use crate::term;
 
@@ -86,10 +87,24 @@ impl<'a> Job<'a> {
                 Failure::new(format!("{} has no input `{name}`", self.name()))
                     .help(format!("it has {}", names.join(", ")))
             })?;
-            let bytes = std::fs::read(path)
-                .map_err(|e| Failure::new(format!("cannot read {}: {e}", path.display())))?;
-            let tensor = npy::read(&bytes, Some(input.ty))
-                .map_err(|e| source.fail(&[e.diagnostic(&path.display().to_string())]))?;
+            let tensor = read_array(path, input.ty).map_err(|error| match error {
+                ReadError::Io(failure) => failure,
+                ReadError::Npy(error) => {
+                    source.fail(&[error.diagnostic(&path.display().to_string())])
+                }
+            })?;
+            if tensor.ty() != input.ty {
+                let (found, expect) = (tensor.ty(), input.ty);
+                let message = format!(
+                    "`{name}` is declared {expect}, the array in {} is {found}",
+                    path.display()
+                );
+                return Err(source.fail(&[Diagnostic::new(
+                    &codes::WRONG_TYPE,
+                    input.span,
+                    message,
+                )]));
+            }
             if arrays.insert(name.clone(), tensor).is_some() {
                 let message = format!("`{name}` is given twice");
                 let twice = Diagnostic::new(&codes::GIVEN_TWICE, Span::NONE, message);
@@ -97,6 +112,36 @@ impl<'a> Job<'a> {
             }
         }
         Ok(arrays)
+    }
+
+    /// Every name in `--out` must be an output, and stand there once.
+    pub fn check_outputs(
+        &self,
+        source: &Source,
+        files: &[(String, PathBuf)],
+    ) -> Result<(), Failure> {
+        let known: Vec<&str> = match self {
+            Job::System(_, expanded) => expanded.outputs.iter().map(|o| o.name.as_str()).collect(),
+            Job::Program(program) => program
+                .outputs
+                .iter()
+                .map(|(name, _)| name.as_str())
+                .collect(),
+        };
+        for (n, (name, _)) in files.iter().enumerate() {
+            if !known.contains(&name.as_str()) {
+                return Err(
+                    Failure::new(format!("{} has no output `{name}`", self.name()))
+                        .help(format!("it has {}", known.join(", "))),
+                );
+            }
+            if files[..n].iter().any(|(other, _)| other == name) {
+                let message = format!("`{name}` is given twice");
+                let twice = Diagnostic::new(&codes::GIVEN_TWICE, Span::NONE, message);
+                return Err(source.fail(&[twice.help("leave one of the two --out out")]));
+            }
+        }
+        Ok(())
     }
 
     /// The sizes that the shapes of given inputs decide.

@@ -9,6 +9,7 @@ mod choose;
 mod cmd;
 mod counts;
 mod execute;
+mod files;
 mod job;
 mod json;
 mod lowering;
@@ -43,8 +44,8 @@ Examples:
   systola show gallery/conv1d/core.ure --map sbm -o sbm.svg
   systola explain E0501                                    what a code means, and how to mend it
 
-Exit status: 0 legal or done, 1 a mistake in the program or the command, 2 a known limitation,
-101 a bug of Systola.";
+Exit status: 0 legal or done, 1 a mistake in the program or the command, 2 a known limitation, or a
+component that this machine lacks, 101 a bug of Systola.";
 
 /// Recurrences and space-time mappings as software systolic arrays.
 ///
@@ -100,11 +101,15 @@ fn systola(args: Vec<OsString>) -> Status {
         Ok(cli) => cli,
         Err(error) => {
             // The status of clap's own errors would be 2, which means a limitation here.
-            let _ = error.print();
+            let printed = error.print();
             return if error.use_stderr() {
                 Status::Mistake
             } else {
-                Status::Done
+                match printed {
+                    Ok(()) => Status::Done,
+                    Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Status::Done,
+                    Err(error) => term::cannot_print(&error),
+                }
             };
         }
     };
@@ -126,12 +131,16 @@ fn systola(args: Vec<OsString>) -> Status {
     match outcome {
         Ok(status) => status,
         Err(Failure::Reported(status)) => status,
-        Err(Failure::Mistake { message, help }) => {
+        Err(Failure::Outside {
+            status,
+            message,
+            help,
+        }) => {
             term::eprint(format!("{}: {message}\n", term::Paint::Red.err("error")));
             if let Some(help) = help {
                 term::eprint(format!("  {}: {help}\n", term::Paint::Cyan.err("help")));
             }
-            Status::Mistake
+            status
         }
     }
 }

@@ -7,7 +7,7 @@ use systola_interp::kernel::{Fault, FaultKind, Origin, RunError, Why};
 use systola_ir::codes::{Code, opencl, run};
 use systola_ir::{Diagnostic, Span};
 
-use crate::source::{Failure, Source};
+use crate::source::{Failure, Source, Status};
 use crate::term::{self, Paint};
 
 /// What a compiler says is shown up to this many lines: the first errors make the others.
@@ -17,8 +17,24 @@ const SHOWN_LINES: usize = 20;
 pub fn fail(source: &Source, error: cpu::Error) -> Failure {
     match error {
         cpu::Error::Refused(found) => source.fail(&found),
-        cpu::Error::Runtime(error) => source.fail(&[diagnostic(&error)]),
+        cpu::Error::Runtime(error) => {
+            let failure = source.fail(&[diagnostic(&error)]);
+            if is_missing(&error) {
+                failure.with_status(Status::Limitation)
+            } else {
+                failure
+            }
+        }
     }
+}
+
+/// Is it something that this machine lacks? The program may be right, and the command too.
+fn is_missing(error: &rt::Error) -> bool {
+    use rt::Error as E;
+    matches!(
+        error,
+        E::NoCompiler { .. } | E::NoDriver { .. } | E::NoNvrtc { .. } | E::NoOpenCl { .. }
+    )
 }
 
 /// The same for the interpreter of kernels.
@@ -30,6 +46,11 @@ pub fn fail_kernel(source: &Source, error: RunError) -> Failure {
 pub fn fail_alone(error: &rt::Error) -> Failure {
     let found = diagnostic(error);
     let failure = Failure::new(format!("{} ({})", found.message, found.code.id));
+    let failure = if is_missing(error) {
+        failure.with_status(Status::Limitation)
+    } else {
+        failure
+    };
     match found.help {
         Some(help) => failure.help(help),
         None => failure,

@@ -9,6 +9,7 @@ use systola_ir::form::Cond;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Axis, Module, Param, Program, System};
 
+use crate::files::read_text;
 use crate::render;
 use crate::term;
 
@@ -55,25 +56,44 @@ pub fn worst(diagnostics: &[Diagnostic]) -> Status {
 pub enum Failure {
     /// All was said already.
     Reported(Status),
-    /// A mistake outside of any source text: arguments and files.
-    Mistake {
+    /// Something outside of any source text: arguments, files, the machine.
+    Outside {
+        status: Status,
         message: String,
         help: Option<String>,
     },
 }
 
 impl Failure {
+    /// A mistake of the user's.
     pub fn new(message: impl Into<String>) -> Self {
-        Failure::Mistake {
+        Failure::Outside {
+            status: Status::Mistake,
             message: message.into(),
             help: None,
+        }
+    }
+
+    /// The same with another exit status.
+    #[must_use]
+    pub fn with_status(self, status: Status) -> Self {
+        match self {
+            Failure::Outside { message, help, .. } => Failure::Outside {
+                status,
+                message,
+                help,
+            },
+            Failure::Reported(_) => Failure::Reported(status),
         }
     }
 
     #[must_use]
     pub fn help(self, text: impl Into<String>) -> Self {
         match self {
-            Failure::Mistake { message, .. } => Failure::Mistake {
+            Failure::Outside {
+                status, message, ..
+            } => Failure::Outside {
+                status,
                 message,
                 help: Some(text.into()),
             },
@@ -93,18 +113,6 @@ pub struct Source {
     pub path: String,
     pub text: String,
     pub module: Module,
-}
-
-pub fn read_text(path: &Path) -> Result<String, Failure> {
-    let cannot = |why: String| Failure::new(format!("cannot read {}: {why}", path.display()));
-    let bytes = std::fs::read(path).map_err(|e| cannot(e.to_string()))?;
-    String::from_utf8(bytes).map_err(|e| {
-        let line = e.as_bytes()[..e.utf8_error().valid_up_to()]
-            .iter()
-            .filter(|b| **b == b'\n')
-            .count();
-        cannot(format!("line {} is not UTF-8 text", line + 1))
-    })
 }
 
 impl Source {
@@ -248,6 +256,20 @@ pub fn parse_size(text: &str) -> Result<(String, i128), String> {
         .parse::<i64>()
         .map_err(|_| format!("`{value}` is not a 64-bit integer"))?;
     Ok((name.trim().to_string(), value.into()))
+}
+
+/// The values of `--set`; each parameter is given once.
+pub fn given_sizes(given: &[(String, i128)]) -> Result<Sizes, Failure> {
+    let mut sizes = Sizes::new();
+    for (name, value) in given {
+        if let Some(before) = sizes.insert(name.clone(), *value) {
+            return Err(
+                Failure::new(format!("--set gives `{name}` twice: {before} and {value}"))
+                    .help("leave one of the two out"),
+            );
+        }
+    }
+    Ok(sizes)
 }
 
 /// `NAME=FILE`, for clap.

@@ -1,5 +1,6 @@
 //! What is printed: colours only on a terminal, and a closed pipe is no error.
 
+use crate::source::Status;
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -76,9 +77,20 @@ pub fn print(text: impl AsRef<str>) {
     let written = out
         .write_all(text.as_ref().as_bytes())
         .and_then(|()| out.flush());
-    if written.is_err() {
-        std::process::exit(0);
+    match written {
+        Ok(()) => {}
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => std::process::exit(0),
+        Err(error) => cannot_print(&error),
     }
+}
+
+/// What was to be told can not be told: a command whose results are lost has failed.
+pub fn cannot_print(error: &io::Error) -> ! {
+    eprint(format!(
+        "{}: cannot write to the standard output: {error}\n",
+        Paint::Red.err("error")
+    ));
+    std::process::exit(Status::Mistake.code().into())
 }
 
 pub fn eprint(text: impl AsRef<str>) {

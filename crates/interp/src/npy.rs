@@ -15,6 +15,8 @@ use crate::tensor::{Data, Tensor, n_elements};
 const MAGIC: &[u8] = b"\x93NUMPY";
 /// The header ends at a multiple of this many bytes.
 const ALIGNMENT: usize = 64;
+/// A dictionary of three entries is far shorter.
+const LONGEST_HEADER: usize = 1 << 20;
 
 /// Why bytes are not an array.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -76,6 +78,28 @@ pub fn read(bytes: &[u8], expect: Option<Scalar>) -> Result<Tensor, NpyError> {
     })
 }
 
+/// So many bytes, or all of a shorter file, tell the length of the header.
+pub const PREFIX: usize = MAGIC.len() + 2 + 4;
+
+/// The bytes before the data, from the first [`PREFIX`] bytes of a file.
+pub fn head_length(prefix: &[u8]) -> Result<usize, NpyError> {
+    let (length, rest) = header_length(prefix)?;
+    if length > LONGEST_HEADER {
+        return Err(NpyError::Header("it has more than 1 MiB"));
+    }
+    Ok(prefix.len() - rest.len() + length)
+}
+
+/// The bytes of the whole file, from those before the data.
+pub fn file_length(head: &[u8]) -> Result<usize, NpyError> {
+    let (header, _) = split(head)?;
+    let header = Header::parse(header)?;
+    let width = header.ty.bits() as usize / 8;
+    n_elements(&header.shape)
+        .and_then(|n| n.checked_mul(width)?.checked_add(head.len()))
+        .ok_or(NpyError::TooLarge)
+}
+
 /// Writes an array; where its axes start is not kept.
 pub fn write(tensor: &Tensor) -> Vec<u8> {
     let shape: Vec<String> = tensor.shape.iter().map(usize::to_string).collect();
@@ -124,21 +148,26 @@ fn descr(ty: Scalar) -> &'static str {
 
 /// (header text, data).
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), NpyError> {
+    let (length, rest) = header_length(bytes)?;
+    rest.split_at_checked(length).ok_or(NpyError::ShortHeader)
+}
+
+/// (length of the header text, what follows the length).
+fn header_length(bytes: &[u8]) -> Result<(usize, &[u8]), NpyError> {
     let rest = bytes.strip_prefix(MAGIC).ok_or(NpyError::Magic)?;
     let (version, rest) = rest.split_first_chunk::<2>().ok_or(NpyError::ShortHeader)?;
-    let (length, rest) = match version {
+    match version {
         [1, _] => {
             let (length, rest) = rest.split_first_chunk().ok_or(NpyError::ShortHeader)?;
-            (usize::from(u16::from_le_bytes(*length)), rest)
+            Ok((usize::from(u16::from_le_bytes(*length)), rest))
         }
         [2 | 3, _] => {
             let (length, rest) = rest.split_first_chunk().ok_or(NpyError::ShortHeader)?;
             let length = usize::try_from(u32::from_le_bytes(*length));
-            (length.map_err(|_| NpyError::TooLarge)?, rest)
+            Ok((length.map_err(|_| NpyError::TooLarge)?, rest))
         }
-        [major, minor] => return Err(NpyError::Version(*major, *minor)),
-    };
-    rest.split_at_checked(length).ok_or(NpyError::ShortHeader)
+        [major, minor] => Err(NpyError::Version(*major, *minor)),
+    }
 }
 
 #[derive(Debug, PartialEq)]

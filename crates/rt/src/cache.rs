@@ -5,12 +5,12 @@
 //! afterwards; one that a crash or a bad disk left torn does not have the sum in its name and counts as
 //! absent. Processes that store the same entry at once each store a whole file. Using an entry renews its
 //! time, and the least recently used go first when the cache outgrows its limit; a library that is loaded
-//! stays loaded when its file goes.
+//! stays loaded when its file goes. What belongs to another user, or what others may write, is never used: see `trust.rs`.
 
 use std::env;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File};
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
@@ -19,6 +19,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::error::Error;
+use crate::trust;
 
 /// Where compiled code is kept, and how much of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,17 +99,20 @@ impl Cache {
     }
 
     /// A whole library for the key.
-    pub(crate) fn find(&self, key: &str) -> Option<PathBuf> {
-        let entries = fs::read_dir(self.dir.join(key)).ok()?;
-        for path in entries.flatten().map(|e| e.path()) {
+    pub(crate) fn find(&self, key: &str) -> Option<Found> {
+        let dir = self.dir.join(key);
+        trust::check_folder(&self.dir).ok()?;
+        trust::check_folder(&dir).ok()?;
+        for path in fs::read_dir(dir).ok()?.flatten().map(|e| e.path()) {
             let Some(sum) = sum_in(&path) else { continue };
-            if fs::read(&path).is_ok_and(|bytes| hash_of(&[&bytes]) == sum) {
+            let Ok(mut file) = trust::open(&path) else {
+                continue;
+            };
+            let mut bytes = Vec::new();
+            if file.read_to_end(&mut bytes).is_ok() && hash_of(&[&bytes]) == sum {
                 // Without the right to write it stays as old as it was.
-                let _ = File::options()
-                    .append(true)
-                    .open(&path)
-                    .and_then(|file| file.set_modified(SystemTime::now()));
-                return Some(path);
+                let _ = file.set_modified(SystemTime::now());
+                return Some(Found { path, file, bytes });
             }
             let _ = fs::remove_file(&path);
         }
@@ -118,6 +122,7 @@ impl Cache {
     /// A directory to build in, on the same file system. It goes when it is dropped.
     pub(crate) fn workplace(&self) -> io::Result<TempDir> {
         make_dir(&self.dir)?;
+        trust::check_folder(&self.dir)?;
         tempfile::Builder::new().prefix(WORK).tempdir_in(&self.dir)
     }
 
@@ -143,9 +148,15 @@ impl Cache {
     }
 
     /// Moves a finished library in. What this makes too much is removed.
-    pub(crate) fn store(&self, key: &str, library: &Path) -> io::Result<PathBuf> {
-        File::open(library)?.sync_all()?;
-        let sum = hash_of(&[&fs::read(library)?]);
+    pub(crate) fn store(&self, key: &str, library: &Path) -> io::Result<Found> {
+        let mut file = File::open(library)?;
+        // Compilers leave it writable for whomever the user's other files are.
+        #[cfg(unix)]
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
+        file.sync_all()?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes)?;
+        let sum = hash_of(&[&bytes]);
         let dir = self.dir.join(key);
         let path = dir.join(sum).with_extension(env::consts::DLL_EXTENSION);
         make_dir(&dir)?;
@@ -158,7 +169,7 @@ impl Cache {
             fs::rename(library, &path)?;
         }
         self.evict(&path);
-        Ok(path)
+        Ok(Found { path, file, bytes })
     }
 
     /// Removes the least recently used until the limit holds. Errors mean that another process was faster.
@@ -191,6 +202,14 @@ impl Cache {
             }
         }
     }
+}
+
+/// A library of the cache, held open: its contents are those that were hashed.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    pub(crate) bytes: Vec<u8>,
 }
 
 struct Entry {
@@ -263,7 +282,7 @@ mod tests {
         let work = cache.workplace().unwrap();
         let built = work.path().join("built");
         fs::write(&built, contents).unwrap();
-        cache.store(key, &built).unwrap()
+        cache.store(key, &built).unwrap().path
     }
 
     fn age(path: &Path, seconds: u64) {
@@ -286,10 +305,10 @@ mod tests {
     #[test]
     fn what_is_stored_is_found() {
         let Fixture { root: _root, cache } = fixture(1 << 20);
-        assert_eq!(cache.find(&key(1)), None);
+        assert!(cache.find(&key(1)).is_none());
         let path = store(&cache, &key(1), b"one");
-        assert_eq!(cache.find(&key(1)), Some(path.clone()));
-        assert_eq!(cache.find(&key(2)), None);
+        assert_eq!(cache.find(&key(1)).unwrap().path, path);
+        assert!(cache.find(&key(2)).is_none());
         assert_eq!(store(&cache, &key(1), b"one"), path);
     }
 
@@ -298,10 +317,29 @@ mod tests {
         let Fixture { root: _root, cache } = fixture(1 << 20);
         let path = store(&cache, &key(1), b"some contents");
         fs::write(&path, b"some con").unwrap();
-        assert_eq!(cache.find(&key(1)), None);
+        assert!(cache.find(&key(1)).is_none());
         assert!(!path.exists());
         assert_eq!(store(&cache, &key(1), b"some contents"), path);
-        assert_eq!(cache.find(&key(1)), Some(path));
+        assert_eq!(cache.find(&key(1)).unwrap().path, path);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_others_may_write_is_absent_and_stays() {
+        use std::os::unix::fs::PermissionsExt;
+        let Fixture { root: _root, cache } = fixture(1 << 20);
+        let path = store(&cache, &key(1), b"one");
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(mode(&path), 0o700);
+        for place in [&path, path.parent().unwrap(), &cache.dir] {
+            fs::set_permissions(place, fs::Permissions::from_mode(0o777)).unwrap();
+            assert!(cache.find(&key(1)).is_none(), "{}", place.display());
+            fs::set_permissions(place, fs::Permissions::from_mode(0o700)).unwrap();
+            assert_eq!(cache.find(&key(1)).unwrap().bytes, b"one");
+        }
+        fs::set_permissions(&cache.dir, fs::Permissions::from_mode(0o777)).unwrap();
+        let error = cache.workplace().unwrap_err();
+        assert!(error.to_string().contains("others may write"), "{error}");
     }
 
     #[test]
@@ -329,7 +367,7 @@ mod tests {
         store(&cache, &key(1), &[1; 100]);
         assert!(own.join("chapter.so").exists());
         assert!(cache.dir.join(key(0)).join("notes").exists());
-        assert_eq!(cache.find(&key(0)), None);
+        assert!(cache.find(&key(0)).is_none());
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cache::{CacheOptions, hash_of, make_dir};
 use crate::simd::Simd;
+use crate::trust;
 
 const FOLDER: &str = "calibration";
 const FIRST_LINE: &str = "systola calibration 1";
@@ -32,7 +33,7 @@ pub fn load(cache: &CacheOptions, device: &str) -> Result<Option<Numbers>, Damag
         path: path.clone(),
         reason,
     };
-    let text = match fs::read(&path) {
+    let text = match trust::read(&path) {
         Ok(bytes) => String::from_utf8(bytes).map_err(|_| damaged("it is no text".to_string()))?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(damaged(error.to_string())),

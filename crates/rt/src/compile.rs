@@ -2,8 +2,8 @@
 
 use std::env;
 use std::fmt;
-use std::fs;
-use std::io;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -107,6 +107,11 @@ pub(crate) fn load(source: &Source, options: &CompileOptions) -> Result<Loaded, 
     }
 }
 
+/// Is there a compiler?
+pub fn require_compiler(options: &CompileOptions) -> Result<(), Error> {
+    Compiler::find(&options.compilers, options.time_limit).map(drop)
+}
+
 struct Build<'a> {
     source: &'a Source,
     compiler: Compiler,
@@ -132,7 +137,7 @@ impl Build<'_> {
             // is made anew.
             let library = cache
                 .find(&key)
-                .and_then(|path| Library::open(&path).ok())?;
+                .and_then(|found| Library::open_file(found.file, &found.path).ok())?;
             Some(Loaded {
                 library,
                 origin: Origin::Cache,
@@ -156,19 +161,16 @@ impl Build<'_> {
         }
         let built = match self.build_in(work.path()) {
             Ok(built) => built,
-            // Such as a full disk.
             Err(Error::Io { source, .. }) => return self.uncached(vec![unusable(source)]),
-            Err(error) => return Err(error),
+            // A full disk makes compilers fail too, each in words of its own.
+            Err(error) => match probe(work.path()) {
+                Ok(()) => return Err(error),
+                Err(full) => return self.uncached(vec![unusable(full)]),
+            },
         };
-        let (path, notes) = match cache.store(&key, &built) {
-            Ok(path) => (path, Vec::new()),
-            Err(error) => (built, vec![unusable(error)]),
-        };
-        let library = match Library::open(&path) {
-            Ok(library) => library,
-            // A process with a smaller limit may have removed it in between.
-            Err(_) if !path.exists() => return self.uncached(notes),
-            Err(error) => return Err(error),
+        let (library, notes) = match cache.store(&key, &built) {
+            Ok(stored) => (Library::open_file(stored.file, &stored.path)?, Vec::new()),
+            Err(error) => (Library::open(&built)?, vec![unusable(error)]),
         };
         Ok(Loaded {
             library,
@@ -177,6 +179,7 @@ impl Build<'_> {
         })
     }
 
+    /// Loaded before the folder goes; a loaded library stays.
     fn uncached(&self, notes: Vec<Note>) -> Result<Loaded, Error> {
         let work = tempfile::tempdir().map_err(|source| Error::Io {
             action: "make a directory in",
@@ -203,4 +206,13 @@ impl Build<'_> {
             .build(flags, dir, SOURCE, LIBRARY, self.limit)?;
         Ok(dir.join(LIBRARY))
     }
+}
+
+/// Can a file of the size of a library be written here?
+fn probe(dir: &Path) -> io::Result<()> {
+    let path = dir.join("probe");
+    let mut file = File::create(&path)?;
+    file.write_all(&[1; 1 << 20])?;
+    file.sync_all()?;
+    fs::remove_file(path)
 }

@@ -40,9 +40,8 @@ pub(crate) fn find_or_make(
     };
     let (cache, key) = (Cache::new(kept), key()?);
     let find = || {
-        let bytes = fs::read(cache.find(&key)?).ok()?;
         Some(Kept {
-            bytes,
+            bytes: cache.find(&key)?.bytes,
             origin: Origin::Cache,
             notes: Vec::new(),
             log: String::new(),

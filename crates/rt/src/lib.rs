@@ -50,13 +50,16 @@ mod simd;
 mod source;
 mod stagger;
 pub mod timing;
+mod trust;
 pub mod tuning;
+mod watch;
 
 pub use buffer::{Element, View, ViewMut};
 pub use cache::CacheOptions;
-pub use compile::{CompileOptions, Note, Origin};
+pub use compile::{CompileOptions, Note, Origin, require_compiler};
 pub use cpu::{CpuProgram, RunOptions, Stats};
 pub use error::Error;
 pub use host_array::HostArray;
 pub use simd::Simd;
 pub use source::{ScratchPart, Source};
+pub use watch::Watch;

@@ -6,6 +6,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::watch::Watch;
+
 /// What a program left behind.
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
@@ -26,6 +28,7 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> io::Result<O
         .stderr(stderr.try_clone()?);
     own_group(command);
     let mut child = command.spawn()?;
+    let _watch = Watch::over_group(&child);
     let Some(status) = wait_within(&mut child, limit)? else {
         stop(&mut child);
         return Ok(None);

@@ -4,7 +4,7 @@
 //! line is written by one call, behind a lock where the file system has locks; what a crash or a full disk left torn does
 //! not have its checksum, is passed over and counted, and the next record starts on a line of its own.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cache::{CacheOptions, hash_of};
 use crate::error::Error;
+use crate::trust;
 
 /// Raised when records of before can not be read any more: the file has another name then.
 const FORMAT: u32 = 1;
@@ -113,7 +114,7 @@ impl Tuning {
 
     /// Everything that can be read. No file is an empty one.
     pub fn read(&self) -> Result<Records, Error> {
-        let bytes = match fs::read(&self.path) {
+        let bytes = match trust::read(&self.path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(source) => return Err(self.failed("read", source)),
@@ -193,6 +194,7 @@ fn ends_a_line(file: &mut File) -> io::Result<bool> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::process::Command;
     use std::time::Duration;
 

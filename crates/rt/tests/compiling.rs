@@ -83,6 +83,27 @@ fn a_compiler_that_hangs_is_stopped() {
     assert!(start.elapsed() < Duration::from_secs(60));
 }
 
+/// As on a full disk: the compiler fails in the cache, nothing can be written there, and elsewhere all is well.
+#[test]
+fn where_the_cache_takes_nothing_the_code_runs_all_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = dir.path().join("cache");
+    let script = dir.path().join("cc.sh");
+    let fails_in_the_cache = format!(
+        "case $PWD in {}/*) rm -rf \"$PWD\"; exit 1;; esac\nexec cc \"$@\"\n",
+        cache.display()
+    );
+    fs::write(&script, fails_in_the_cache).unwrap();
+    let options = CompileOptions {
+        compilers: vec![format!("/bin/sh {}", script.display())],
+        cache: Some(CacheOptions::new(&cache)),
+        ..options()
+    };
+    let program = compile_with(&options).unwrap();
+    check_runs(&program, 7);
+    assert!(matches!(program.notes(), [Note::CacheUnusable { .. }]));
+}
+
 #[test]
 fn without_a_compiler_nothing_is_compiled() {
     let options = CompileOptions {

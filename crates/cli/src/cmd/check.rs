@@ -9,8 +9,9 @@ use systola_ir::diag::Diagnostic;
 use systola_ir::mapping::Mapping;
 use systola_lower::report::{Report, Scope};
 
+use crate::files::read_text;
 use crate::json;
-use crate::source::{Failure, Outcome, Sizes, Source, Status, parse_size, read_text, worst};
+use crate::source::{Failure, Outcome, Sizes, Source, Status, given_sizes, parse_size, worst};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
 
@@ -47,7 +48,7 @@ pub struct Verdict<'a> {
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let sizes: Sizes = args.sizes.iter().cloned().collect();
+    let sizes = given_sizes(&args.sizes)?;
     if args.json {
         let text = read_text(&args.file)?;
         let path = args.file.display().to_string();

@@ -8,7 +8,7 @@ use systola_driver::check_mapping;
 use systola_lower::localise::localise;
 
 use crate::lowering::{LoweringArgs, Purpose, lower_checked};
-use crate::source::{Failure, Outcome, Sizes, Source, Status, parse_size};
+use crate::source::{Failure, Outcome, Source, Status, given_sizes, parse_size};
 use crate::term;
 
 const EXAMPLES: &str = "\
@@ -54,7 +54,7 @@ enum Stage {
 
 pub fn run(args: &Args) -> Outcome {
     let source = Source::load(&args.file)?;
-    let sizes: Sizes = args.sizes.iter().cloned().collect();
+    let sizes = given_sizes(&args.sizes)?;
     source.check_sizes(&sizes)?;
     if args.lowering.is_given() && args.after != Stage::Kernel {
         return Err(Failure::new(

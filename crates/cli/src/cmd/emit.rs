@@ -10,9 +10,10 @@ use systola::rt::device::Variant;
 use systola_driver::opencl::{Features, Links};
 use systola_driver::{cuda_machine, emit_c, emit_cuda, emit_opencl, opencl_machine};
 
+use crate::files;
 use crate::lowering::{LoweringArgs, Purpose, lower_checked, parse_lanes};
 use crate::runtime;
-use crate::source::{Failure, Outcome, Sizes, Source, Status, parse_size};
+use crate::source::{Failure, Outcome, Source, Status, given_sizes, parse_size};
 use crate::term;
 
 const EXAMPLES: &str = "\
@@ -76,7 +77,7 @@ enum Language {
 
 pub fn run(args: &Args) -> Outcome {
     let source = Source::load(&args.file)?;
-    let sizes: Sizes = args.sizes.iter().cloned().collect();
+    let sizes = given_sizes(&args.sizes)?;
     source.check_sizes(&sizes)?;
     args.lowering.check(&source)?;
     let mapping = source.mapping(args.map.as_deref(), args.system.as_deref())?;
@@ -145,8 +146,7 @@ pub fn run(args: &Args) -> Outcome {
     match &args.output {
         None => term::print(&code),
         Some(path) => {
-            std::fs::write(path, &code)
-                .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))?;
+            files::write(path, code.as_bytes())?;
             term::print(format!("written to {}\n", path.display()));
         }
     }

@@ -26,7 +26,7 @@ use super::nvrtc;
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
 use crate::place::Place;
 use crate::runtime;
-use crate::source::{Failure, Outcome, Parameters, Sizes, Source, Status, parse_size};
+use crate::source::{Failure, Outcome, Parameters, Sizes, Source, Status, given_sizes, parse_size};
 use crate::term::{self, Paint};
 use crate::tuned::{Tuned, fix_of, mapping_of};
 
@@ -184,7 +184,7 @@ pub fn run(args: &Args) -> Outcome {
         None if source.module.systems.is_empty() => vec![source.system(None)?],
         None => source.module.systems.iter().collect(),
     };
-    let sizes: Sizes = args.sizes.iter().cloned().collect();
+    let sizes = given_sizes(&args.sizes)?;
     source.check_sizes(&sizes)?;
     args.lowering.check(&source)?;
     check_options(args, &systems)?;

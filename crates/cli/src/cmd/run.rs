@@ -6,10 +6,11 @@ use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_interp::{Arrays, npy};
 
 use crate::execute::{Execution, Target};
+use crate::files::Outputs;
 use crate::job::{Job, Selection};
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
 use crate::runtime;
-use crate::source::{Failure, Outcome, Sizes, Source, Status, parse_file, parse_size};
+use crate::source::{Failure, Outcome, Source, Status, given_sizes, parse_file, parse_size};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
 use systola_interp::compare::{Rounding, compare};
@@ -109,9 +110,11 @@ pub fn run(args: &Args) -> Outcome {
         maps: &args.maps,
     };
     let job = Job::select(&source, &selection)?;
-    let mut sizes: Sizes = args.sizes.iter().cloned().collect();
+    let mut sizes = given_sizes(&args.sizes)?;
     source.check_sizes(&sizes)?;
     check_options(args)?;
+    job.check_outputs(&source, &args.outputs)?;
+    let mut inputs = job.read_inputs(&source, &args.inputs)?;
     args.lowering.check(&source)?;
     let execution = Execution {
         source: &source,
@@ -137,7 +140,6 @@ pub fn run(args: &Args) -> Outcome {
         threads: args.threads.unwrap_or(0).into(),
         times: args.times.unwrap_or(0).into(),
     };
-    let mut inputs = job.read_inputs(&source, &args.inputs)?;
     job.infer_sizes(&inputs, &mut sizes);
     let params = job.choose_sizes(&sizes)?;
     job.check_memory(&source, &params)?;
@@ -145,16 +147,7 @@ pub fn run(args: &Args) -> Outcome {
 
     let ran = execution.run(&job, &params, &inputs)?;
     print_outputs(&ran.outputs);
-    for (name, path) in &args.outputs {
-        let tensor = ran.outputs.get(name).ok_or_else(|| {
-            let names: Vec<_> = ran.outputs.keys().map(String::as_str).collect();
-            Failure::new(format!("{} has no output `{name}`", job.name()))
-                .help(format!("it has {}", names.join(", ")))
-        })?;
-        std::fs::write(path, npy::write(tensor))
-            .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))?;
-        term::print(format!("{name} written to {}\n", path.display()));
-    }
+    write_outputs(&ran.outputs, &args.outputs)?;
     for remark in &ran.remarks {
         let (first, rest) = remark.split_once('\n').unwrap_or((remark, ""));
         term::print(Paint::Dim.out(first) + "\n");
@@ -171,6 +164,21 @@ pub fn run(args: &Args) -> Outcome {
         Target::Cpu | Target::Cuda | Target::OpenCl => Rounding::Fused,
     };
     Ok(verify(&source, &expect, &ran.outputs, rounding))
+}
+
+/// All files appear, or none does.
+fn write_outputs(outputs: &Arrays, files: &[(String, PathBuf)]) -> Result<(), Failure> {
+    let mut staged = Outputs::default();
+    for (name, path) in files {
+        if let Some(tensor) = outputs.get(name) {
+            staged.add(path, &npy::write(tensor))?;
+        }
+    }
+    staged.commit()?;
+    for (name, path) in files {
+        term::print(format!("{name} written to {}\n", path.display()));
+    }
+    Ok(())
 }
 
 /// Options that the target does not look at are a mistake.

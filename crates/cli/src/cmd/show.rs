@@ -6,9 +6,10 @@ use systola_driver::check_mapping;
 use systola_ir::array::Array;
 use systola_ir::diag::MappedPoint;
 
+use crate::files;
 use crate::picture;
 use crate::scene::scene;
-use crate::source::{Failure, Outcome, Parameters, Sizes, Small, Source, Status, parse_size};
+use crate::source::{Failure, Outcome, Parameters, Small, Source, Status, given_sizes, parse_size};
 use crate::term;
 
 const EXAMPLES: &str = "\
@@ -44,7 +45,7 @@ const MAX_SLOTS: i128 = 200_000;
 
 pub fn run(args: &Args) -> Outcome {
     let source = Source::load(&args.file)?;
-    let given: Sizes = args.sizes.iter().cloned().collect();
+    let given = given_sizes(&args.sizes)?;
     source.check_sizes(&given)?;
     let mapping = source.mapping(args.map.as_deref(), args.system.as_deref())?;
     let system = source.system(Some(&mapping.system))?;
@@ -76,8 +77,7 @@ pub fn run(args: &Args) -> Outcome {
     let slots = slots(&checked.array, &values).map_err(|d| source.fail(&[d]))?;
     let scene = scene(&checked.array, &checked.report, &values, &slots);
     let (svg, omitted) = picture::draw(&scene);
-    std::fs::write(&args.output, svg)
-        .map_err(|e| Failure::new(format!("cannot write {}: {e}", args.output.display())))?;
+    files::write(&args.output, svg.as_bytes())?;
     term::print(format!(
         "{} of {} drawn to {}{}\n",
         mapping.name,

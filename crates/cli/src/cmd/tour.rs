@@ -1,16 +1,18 @@
 //! `systola tour`: from a recurrence to a running array and to machine code, in two minutes of reading.
 
 use std::io::IsTerminal;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use systola_driver::{Checked, check_mapping};
 use systola_interp::array::run_array;
 use systola_interp::{Arrays, Tensor, run_system};
 use systola_ir::diag::Diagnostic;
+use tempfile::TempDir;
 
 use crate::cmd::check::percent;
 use crate::cmd::show::slots;
+use crate::files;
 use crate::picture::{self, Scene};
 use crate::render::{self, vector};
 use crate::scene::scene;
@@ -150,8 +152,9 @@ pub fn run(args: &Args) -> Outcome {
 
     guide.chapter("7", "The picture");
     let (svg, _) = picture::draw(&sbm_scene);
-    let picture = write(args, "systola-tour.svg", &svg)?;
-    let program = write(args, "systola-tour.ure", TOUR)?;
+    let folder = folder(args)?;
+    let picture = write(&folder, "systola-tour.svg", &svg)?;
+    let program = write(&folder, "systola-tour.ure", TOUR)?;
     guide.say(&format!(
         "{}  points, PEs and time in one drawing; open it in a browser\n\
          {}  the program of this tour",
@@ -339,15 +342,20 @@ fn print_results(results: &[(&str, &Arrays)]) {
     term::print(table.render());
 }
 
-fn write(args: &Args, name: &str, text: &str) -> Result<PathBuf, Failure> {
-    let path = args
-        .dir
-        .clone()
-        .unwrap_or_else(std::env::temp_dir)
-        .join(name);
-    std::fs::write(&path, text).map_err(|e| {
-        Failure::new(format!("cannot write {}: {e}", path.display()))
+/// The user's folder, or a new one that nobody else could have prepared.
+fn folder(args: &Args) -> Result<PathBuf, Failure> {
+    if let Some(folder) = &args.dir {
+        return Ok(folder.clone());
+    }
+    let new = tempfile::Builder::new().prefix("systola-tour-").tempdir();
+    new.map(TempDir::keep).map_err(|e| {
+        Failure::new(format!("cannot make a folder for temporary files: {e}"))
             .help("choose a folder with --dir")
-    })?;
+    })
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Failure> {
+    let path = folder.join(name);
+    files::write(&path, text.as_bytes()).map_err(|f| f.help("choose a folder with --dir"))?;
     Ok(path)
 }

@@ -14,6 +14,7 @@ use self::borders::Border;
 use self::mappings::{verify_file, verify_files};
 use self::target::{Device, Target};
 use super::bench::stencils::Precision;
+use crate::files;
 use crate::lowering::parse_lanes;
 use crate::source::{Failure, Outcome, Status, parse_size};
 use crate::term;
@@ -115,8 +116,7 @@ pub fn run(args: &Args) -> Outcome {
     term::print(&line);
     text.push_str(&line);
     if let Some(path) = &args.log {
-        std::fs::write(path, text)
-            .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))?;
+        files::write(path, text.as_bytes())?;
     }
     Ok(match failed {
         0 => Status::Done,

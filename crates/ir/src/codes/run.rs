@@ -169,8 +169,9 @@ program before it runs; this one was built by hand.";
 
     SYSTOLA_CC=/no/such/cc systola run gallery/conv1d/core.ure --map sbm --target cpu
 
-Install gcc or clang, or say where it is: `SYSTOLA_CC=/opt/llvm/bin/clang`. Until then `systola run` says so and
-lets the interpreter run the kernel, which gives the same values, slowly.";
+Install gcc or clang, or say where it is: `SYSTOLA_CC=/opt/llvm/bin/clang`. Until then `--target kernel` lets the interpreter
+run the same kernel, which gives the same values, slowly. The exit status is 2: the machine lacks something, the program may be
+right.";
 
     COMPILER_FAILED = "E0631", "the C compiler failed",
 "The compiler was found and started, and made no library. What it said follows the message.

@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use super::nvrtc::{self, Made};
 use crate::error::Error;
 use crate::process::own_group;
+use crate::watch::Watch;
 
 /// Processes that compile for this one. They end with it.
 #[derive(Debug)]
@@ -68,6 +69,7 @@ impl Compilers {
         let mut child = command.spawn()?;
         match (child.stdin.take(), child.stdout.take()) {
             (Some(texts), Some(replies)) => Ok(Compiler {
+                _watch: Watch::over_group(&child),
                 child,
                 texts: Some(texts),
                 replies: BufReader::new(replies),
@@ -80,6 +82,7 @@ impl Compilers {
 #[derive(Debug)]
 struct Compiler {
     child: Child,
+    _watch: Watch,
     /// Always there until the end.
     texts: Option<ChildStdin>,
     replies: BufReader<ChildStdout>,

@@ -5,7 +5,8 @@ use std::time::Instant;
 
 use systola_driver::{check_mapping, check_system};
 
-use crate::source::{Failure, Outcome, Parameters, Sizes, Status, read_text};
+use crate::files::read_text;
+use crate::source::{Failure, Outcome, Parameters, Sizes, Status};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
 

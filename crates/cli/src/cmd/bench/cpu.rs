@@ -125,7 +125,7 @@ mod tests {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         match measure(&args, &root) {
             Ok(report) => report,
-            Err(Failure::Mistake { message, .. }) => panic!("{message}"),
+            Err(Failure::Outside { message, .. }) => panic!("{message}"),
             Err(Failure::Reported(status)) => panic!("{status:?}"),
         }
     }

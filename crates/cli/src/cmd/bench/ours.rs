@@ -10,7 +10,7 @@ use systola::{Compiled, CpuOptions, Fix};
 
 use super::pace::Pace;
 use super::problem::{Problem, Scale};
-use crate::source::read_text;
+use crate::files::read_text;
 
 /// Some runs: so many, or fewer where they take long.
 struct Few {

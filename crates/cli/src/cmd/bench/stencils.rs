@@ -27,8 +27,9 @@ use super::cuda::conv::tolerance;
 use super::cuda::limits::Limits;
 use super::cuda::measure::{Kernel, Measured, OnDevice, measure, on_threads};
 use super::tools::{no_gpu, root};
+use crate::files::read_text;
 use crate::runtime::fail_alone;
-use crate::source::{Failure, Outcome, Status, read_text};
+use crate::source::{Failure, Outcome, Status};
 use crate::term;
 
 const EXAMPLES: &str = "\

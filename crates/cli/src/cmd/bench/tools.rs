@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use systola::rt::CompileOptions;
+use tempfile::TempDir;
 
 use crate::runtime::fail_alone;
 use crate::source::Failure;
@@ -32,38 +33,31 @@ pub fn no_gpu(error: &systola::rt::Error) -> Failure {
 /// A folder that goes away with its owner.
 #[derive(Debug)]
 pub struct Scratch {
-    path: PathBuf,
+    folder: TempDir,
 }
 
 impl Scratch {
     pub fn new() -> Result<Scratch, Failure> {
-        let name = format!("systola-bench-{}", std::process::id());
-        for n in 0..1000 {
-            let path = std::env::temp_dir().join(format!("{name}-{n}"));
-            match std::fs::create_dir(&path) {
-                Ok(()) => return Ok(Scratch { path }),
-                Err(e) if e.kind() == std::io::ErrorKind::AlreadyExists => {}
-                Err(e) => return Err(cannot_write(&path, &e)),
-            }
-        }
-        Err(Failure::new(format!(
-            "no free name like {name} in the folder of temporary files"
-        )))
+        let folder = tempfile::Builder::new()
+            .prefix("systola-bench-")
+            .tempdir()
+            .map_err(|e| cannot_write(&std::env::temp_dir(), &e))?;
+        Ok(Scratch { folder })
     }
 
     pub fn path(&self) -> &Path {
-        &self.path
+        self.folder.path()
     }
 
     /// Writes an array for programs that run beside this one.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
-        let path = self.path.join(name);
+        let path = self.path().join(name);
         std::fs::write(&path, bytes).map_err(|e| cannot_write(&path, &e))
     }
 
     /// Makes room for the next problem, whose arrays may be large.
     pub fn remove_arrays(&self) {
-        let entries = std::fs::read_dir(&self.path)
+        let entries = std::fs::read_dir(self.path())
             .into_iter()
             .flatten()
             .flatten();
@@ -72,12 +66,6 @@ impl Scratch {
                 let _ = std::fs::remove_file(entry.path());
             }
         }
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
     }
 }
 

@@ -9,6 +9,7 @@ use systola::rt::tuning::Entry;
 use super::table::{front, name_of};
 use super::{Answer, Task};
 use crate::execute::duration;
+use crate::files;
 use crate::source::Failure;
 use crate::svg::{Anchor, N_COLOURS, Svg};
 
@@ -29,8 +30,7 @@ pub fn write(answer: &Answer<'_>, task: &Task<'_>, dir: &Path) -> Result<Vec<Pat
     let mut written = Vec::new();
     for (name, picture) in pictures {
         let path = dir.join(format!("{}-{name}.svg", task.system.name));
-        fs::write(&path, picture)
-            .map_err(|e| Failure::new(format!("cannot write {}: {e}", path.display())))?;
+        files::write(&path, picture.as_bytes())?;
         written.push(path);
     }
     Ok(written)

@@ -1,7 +1,6 @@
 //! Writes a mapping that was found into the file of its system.
 
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::Path;
 
 use systola::rt::tuning::{Entry, Record};
@@ -13,6 +12,7 @@ use systola_ir::{Diagnostic, Span};
 
 use super::Task;
 use crate::execute::duration;
+use crate::files;
 use crate::source::{Failure, Source};
 
 /// Can a mapping of this name be added? Asked before anything is measured.
@@ -116,19 +116,7 @@ fn replace(path: &Path, old: &str, new: &str) -> Result<(), String> {
     if current != old {
         return Err("another program changed it meanwhile".to_string());
     }
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}", std::process::id()));
-    let write = || -> std::io::Result<()> {
-        let mut file = File::create_new(&beside)?;
-        file.write_all(new.as_bytes())?;
-        file.set_permissions(fs::metadata(&path)?.permissions())?;
-        file.sync_all()?;
-        fs::rename(&beside, &path)
-    };
-    write().map_err(|error| {
-        let _ = fs::remove_file(&beside);
-        say("write it", error)
-    })
+    files::replace(&path, new.as_bytes()).map_err(|e| say("write it", e))
 }
 
 #[cfg(test)]

@@ -18,7 +18,8 @@ use super::processes::{each, said, verify_again};
 use super::target::Device;
 use crate::cmd::bench::stencils::Precision;
 use crate::cmd::bench::stencils::catalogue::{STENCILS, Stencil};
-use crate::source::{Failure, read_text};
+use crate::files::read_text;
+use crate::source::Failure;
 use crate::term;
 
 /// One file under one border, with elements of one type: what a process does.

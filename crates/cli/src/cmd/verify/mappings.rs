@@ -17,7 +17,7 @@ use super::processes::{each, said, verify_again};
 use super::sizes::sizes;
 use super::tally::{Row, Tally};
 use super::target::{Compiled, Device};
-use crate::source::{Failure, Parameters, Sizes, Source};
+use crate::source::{Failure, Parameters, Sizes, Source, given_sizes};
 use crate::term;
 
 /// A process for each file.
@@ -59,7 +59,7 @@ pub fn verify_file(args: &Args, device: &Device) -> Result<(Tally, String), Fail
     let source = Source::load(&args.path)?;
     let mut tally = Tally::default();
     let mut text = String::new();
-    let given: Sizes = args.sizes.iter().cloned().collect();
+    let given = given_sizes(&args.sizes)?;
     let mappings = source.module.mappings.iter();
     for mapping in mappings.filter(|m| args.map.as_ref().is_none_or(|n| *n == m.name)) {
         let system = source.system(Some(&mapping.system))?;

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use systola::rt::Watch;
+
 use super::Args;
 
 /// Does all jobs, so many at a time; what they gave is in their order.
@@ -90,6 +92,7 @@ pub fn said<T>(
 /// The output of a process that ends in time.
 fn wait(mut child: Child, limit: Duration) -> Result<Output, String> {
     let start = Instant::now();
+    let _watch = Watch::over(&child);
     // Its output is read meanwhile, so that a full pipe does not stop it.
     let out = child.stdout.take();
     let err = child.stderr.take();

@@ -98,6 +98,7 @@ impl Device {
                     Error::Runtime(error) => runtime::fail_alone(&error),
                     Error::Refused(_) => Failure::new(error.to_string()),
                 })?;
+                rt::require_compiler(&options.compile).map_err(|e| runtime::fail_alone(&e))?;
                 // Results are looked at, not times.
                 options.effort = Effort::Little;
                 let simd = options.simd.name();

@@ -15,7 +15,7 @@ use systola::{CudaCompiled, CudaOptions, Fix, compile_cuda};
 
 use super::arrays::Array;
 use super::case::{Case, Data, Mappings, Trial};
-use crate::source::read_text;
+use crate::files::read_text;
 
 /// Lowering recurses with the depth of expressions.
 const STACK: usize = 256 << 20;

@@ -24,7 +24,7 @@ fn small(words: &[&str]) -> Report {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     match measure(&args(words), &root) {
         Ok(report) => report,
-        Err(Failure::Mistake { message, .. }) => panic!("{message}"),
+        Err(Failure::Outside { message, .. }) => panic!("{message}"),
         Err(Failure::Reported(status)) => panic!("{status:?}"),
     }
 }
@@ -58,7 +58,7 @@ fn peers_are_right() {
 fn what_processors_have_no_mapping_for_is_told() {
     for words in [["--only", "2d9pt"], ["--type", "f64"]] {
         let refused = chosen(&args(&words));
-        assert!(matches!(refused, Err(Failure::Mistake { .. })));
+        assert!(matches!(refused, Err(Failure::Outside { .. })));
     }
     assert_eq!(chosen(&args(&["--only", "3d7pt"])).ok().unwrap().len(), 1);
 }
