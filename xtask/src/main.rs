@@ -14,6 +14,7 @@ mod errors;
 mod fuzz;
 mod gpu;
 mod opencl;
+mod oracle;
 mod python;
 mod steps;
 
@@ -21,6 +22,8 @@ const HELP: &str = "\
 cargo xtask test           all that is checked before a change is merged; sets itself up
 cargo xtask errors         write docs/errors.md from the codes in crates/ir
 cargo xtask fuzz [N]       N damaged programs through the command line (default 2000)
+cargo xtask fuzz --minutes N [--seed S] [--target T,...] [--workers W]
+                           random programs on every target of this machine, against their equations; finds are shrunk and kept in target/fuzz
 cargo xtask bench-setup    installs what `systola bench cpu` compares with, below target/
 cargo xtask nvrtc          installs NVRTC below target/, for CUDA without a toolkit; prints what to set SYSTOLA_NVRTC to
 cargo xtask opencl         installs two implementations of OpenCL, one below target/; prints what to set OCL_ICD_VENDORS to
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         ["test"] => steps::test(),
         ["errors"] => errors::write(),
         ["fuzz"] => fuzz::run(2000),
+        ["fuzz", args @ ..] if args[0].starts_with("--") => oracle::run(args),
         ["fuzz", n] => match n.parse() {
             Ok(n) => fuzz::run(n),
             Err(_) => Err(format!("`{n}` is not a number")),

@@ -17,6 +17,12 @@ const DEBIAN: [&str; 2] = ["ocl-icd-libopencl1", "pocl-opencl-icd"];
 /// Where Debian's package says which library PoCL is.
 const POCL: &str = "/etc/OpenCL/vendors/pocl.icd";
 
+/// The folder that names both implementations, where they were set up.
+pub fn installed() -> Option<PathBuf> {
+    let vendors = crate::root().join(VENDORS);
+    vendors.join("intel.icd").exists().then_some(vendors)
+}
+
 /// Installs what is not there; the folder that names both, for `OCL_ICD_VENDORS`.
 pub fn set_up() -> Result<PathBuf, String> {
     let vendors = crate::root().join(VENDORS);

@@ -176,7 +176,8 @@ fn cuda() -> Result<Tally, String> {
 /// Mappings of the gallery on two implementations of OpenCL, and what is said where something is missing; both have to be there.
 fn open_cl() -> Result<Tally, String> {
     let vendors = opencl::set_up()?;
-    let tests: [&[&str]; 3] = [
+    let tests: [&[&str]; 4] = [
+        &["--test", "oracle", "opencl"],
         &["--test", "opencl"],
         &["--test", "gallery", "opencl"],
         &["--test", "stencils", "opencl"],

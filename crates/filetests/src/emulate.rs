@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
+use std::sync::Arc;
 
 use systola_driver::{Argument, DeviceArtifact};
 use systola_interp::value;
@@ -17,11 +18,13 @@ use tempfile::TempDir;
 
 const WARP: &str = include_str!("emulate/warp.h");
 
-/// A program as an executable file.
+/// A program as part of an executable file.
 pub struct Emulated {
     program: Program,
     artifact: DeviceArtifact,
-    folder: TempDir,
+    folder: Arc<TempDir>,
+    /// Which of the programs of the file.
+    number: usize,
 }
 
 /// What the plan of a run is made of, 8 bytes each.
@@ -46,14 +49,50 @@ impl Emulated {
         artifact: &DeviceArtifact,
         narrow: bool,
     ) -> Result<Emulated, String> {
-        let folder = tempfile::tempdir().map_err(|e| e.to_string())?;
-        let made = Emulated {
-            program: program.clone(),
-            artifact: artifact.clone(),
-            folder,
-        };
-        let path = made.path("kernel.cpp");
-        fs::write(&path, made.source()).map_err(|e| e.to_string())?;
+        let mut all = Emulated::compile_all(&[(program, artifact, narrow)])?;
+        all.pop().ok_or_else(|| "nothing was compiled".into())
+    }
+
+    /// Several programs in one executable file, since the compiler takes its time for each.
+    pub fn compile_all(
+        programs: &[(&Program, &DeviceArtifact, bool)],
+    ) -> Result<Vec<Emulated>, String> {
+        let folder = Arc::new(tempfile::tempdir().map_err(|e| e.to_string())?);
+        let mut text = WARP.to_string();
+        let mut made = Vec::new();
+        let mut entries = Vec::new();
+        for (number, (program, artifact, narrow)) in programs.iter().enumerate() {
+            let one = Emulated {
+                program: (*program).clone(),
+                artifact: (*artifact).clone(),
+                folder: folder.clone(),
+                number,
+            };
+            let index = if *narrow {
+                "#define INDEX int32_t\n"
+            } else {
+                ""
+            };
+            let _ = write!(
+                text,
+                "\n#undef INDEX\n#undef NARROW\n{index}namespace program_{number} {{\n{}}}\n",
+                one.source()
+            );
+            entries.push(format!("program_{number}::run"));
+            made.push(one);
+        }
+        let _ = write!(
+            text,
+            "int main(int, char **argv)
+{{
+    static int (*entries[])(char **) = {{{}}};
+    return entries[atoi(argv[3])](argv);
+}}
+",
+            entries.join(", ")
+        );
+        let path = folder.path().join("kernel.cpp");
+        fs::write(&path, text).map_err(|e| e.to_string())?;
         let mut command = Command::new("g++");
         command.args([
             "-std=c++17",
@@ -62,10 +101,10 @@ impl Emulated {
             "-march=native",
             "-w",
         ]);
-        if narrow {
-            command.arg("-DINDEX=int32_t");
-        }
-        command.arg("-o").arg(made.path("kernel")).arg(&path);
+        command
+            .arg("-o")
+            .arg(folder.path().join("kernel"))
+            .arg(&path);
         let output = command.output().map_err(|e| format!("g++: {e}"))?;
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into_owned());
@@ -74,7 +113,7 @@ impl Emulated {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.folder.path().join(format!("{name}_{}", self.number))
     }
 
     /// Arguments of the launch with the most.
@@ -86,11 +125,17 @@ impl Emulated {
         self.program.kernels.iter().map(count).max().unwrap_or(0)
     }
 
-    /// The printed text with a `main` that runs launches.
+    /// The printed text with a function that runs launches, as it stands in a namespace.
     fn source(&self) -> String {
-        let code = self.artifact.source.replace("extern __shared__", "extern");
+        let mut code = self.artifact.source.clone();
+        // Memory whose size is told at the launch is that of `warp.h`, for all programs.
+        while let Some(at) = code.find("extern __shared__") {
+            let end = code[at..].find(';').map_or(code.len(), |n| at + n + 1);
+            code.replace_range(at..end, "");
+        }
         let code = code.replace("__shared__", "static");
-        let mut text = format!("{WARP}\n{code}\n");
+        let code = code.replace("extern \"C\"", "");
+        let mut text = format!("{code}\n");
         let _ = writeln!(
             text,
             "static void *buffers[{}];\nstatic long long sizes[{}], args[{}];",
@@ -127,7 +172,7 @@ impl Emulated {
         }
         let _ = write!(
             text,
-            "int main(int, char **argv)
+            "static int run(char **argv)
 {{
     static void (*calls[])() = {{{}}};
     plan = fopen(argv[1], \"rb\");
@@ -166,6 +211,7 @@ impl Emulated {
     for (int n = 0; n < n_buffers; n++)
         fwrite(buffers[n], 1, lengths[n], out);
     fclose(out);
+    return 0;
 }}
 ",
             calls.join(", ")
@@ -221,9 +267,10 @@ impl Emulated {
         }
         let (from, to) = (self.path("plan"), self.path("out"));
         fs::write(&from, plan.0).map_err(|e| e.to_string())?;
-        let output = Command::new(self.path("kernel"))
+        let output = Command::new(self.folder.path().join("kernel"))
             .arg(&from)
             .arg(&to)
+            .arg(self.number.to_string())
             .output()
             .map_err(|e| e.to_string())?;
         if !output.status.success() {

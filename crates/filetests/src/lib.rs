@@ -8,6 +8,7 @@
 //! * [`brute`]: legality by trying every point.
 //! * [`emulate`]: printed CUDA C++, run thread by thread.
 //! * [`mod@examine`]: any text through every check and, where it is legal, through a run.
+//! * [`oracle`]: random programs on every target, for as long as one likes.
 //! * [`processors`]: work on all of them, and the time it took.
 
 pub mod brute;
@@ -15,6 +16,7 @@ pub mod draw;
 pub mod emulate;
 pub mod examine;
 pub mod gallery;
+pub mod oracle;
 pub mod processors;
 pub mod reference;
 pub mod tensor;

@@ -146,18 +146,32 @@ pub(crate) fn lower_mapping(
 
 /// Compiles a program of kernels that was lowered for the machine of these options, from a system that was checked.
 pub fn compile_lowered(lowered: Lowered, options: &CpuOptions) -> Result<Compiled, Error> {
-    let isa = isa(options.simd);
-    let artifact = emit_c(&lowered.program, &isa)?;
-    let source = Source {
-        code: artifact.source.clone(),
+    let source = source_of(&lowered.program, options)?;
+    compile_source(lowered, source, options)
+}
+
+/// The C of a program of kernels, and how to call it.
+pub fn source_of(program: &Program, options: &CpuOptions) -> Result<Source, Error> {
+    let artifact = emit_c(program, &isa(options.simd))?;
+    Ok(Source {
         symbols: artifact.kernels.iter().map(|k| k.symbol.clone()).collect(),
         scratch: artifact.kernels.iter().map(scratch).collect(),
+        code: artifact.source,
         flags: flags(options),
-    };
+    })
+}
+
+/// Compiles the source of a program of kernels. The text may hold those of other programs too.
+pub fn compile_source(
+    lowered: Lowered,
+    source: Source,
+    options: &CpuOptions,
+) -> Result<Compiled, Error> {
+    let code = source.code.clone();
     let program = CpuProgram::compile(lowered.program.clone(), source, &options.compile)?;
     Ok(Compiled {
         lowered,
-        source: artifact.source,
+        source: code,
         program,
     })
 }

@@ -2,7 +2,7 @@
 
 use super::Source;
 use super::lin::{Lin, Rule, invariant};
-use super::system::{Array, Sketch, Variable, draw_type, is_float, type_trait};
+use super::system::{Array, Sketch, Variable, draw_type, is_float, is_int, type_trait};
 
 impl Sketch {
     /// Backwards in the hidden order.
@@ -82,7 +82,17 @@ impl Sketch {
         reach: &[usize],
         source: &mut Source,
     ) -> String {
-        match source.below(14) {
+        match source.below(18) {
+            14 => self.cast(ty, reach, source),
+            15 => {
+                let value = self.read(ty, reach, source);
+                self.unary(ty, &value, source)
+            }
+            16 if is_int(ty) => {
+                let (a, b) = (self.read(ty, reach, source), self.read(ty, reach, source));
+                self.combine(ty, &a, &b, source)
+            }
+            17 if is_float(ty) => self.rounded(ty, reach, source),
             0 => self.literal(ty, source),
             2 => self.constant_value(ty, source),
             3 if ty != "bool" => self.lookup(ty, reach, source),
@@ -91,7 +101,7 @@ impl Sketch {
                 let d = &all[source.pick(reach)];
                 match ty {
                     "bool" => format!("({d} > {})", source.int(-1, 3)),
-                    "i64" => d.clone(),
+                    "i64" => source.pick(&[d.clone(), format!("({d})/2"), format!("({d} % 4)")]),
                     _ => format!("{ty}({d})"),
                 }
             }
@@ -111,24 +121,6 @@ impl Sketch {
         name
     }
 
-    /// An element of a table at a computed index.
-    pub(super) fn lookup(
-        &mut self,
-        ty: &'static str,
-        reach: &[usize],
-        source: &mut Source,
-    ) -> String {
-        self.traits.insert("table");
-        let name = format!("t{}", self.declarations.len());
-        let values: Vec<String> = (0..4).map(|_| source.int(0, 9).to_string()).collect();
-        let list = values.join(", ");
-        self.declarations
-            .push(format!("table {name}[4]: {ty} = [{list}];"));
-        let all: Vec<String> = self.dims.iter().chain(&self.bound).cloned().collect();
-        let (a, b) = (&all[source.pick(reach)], &all[source.pick(reach)]);
-        format!("{name}[({a} + 2*{b}) & 3]")
-    }
-
     pub(super) fn read(
         &mut self,
         ty: &'static str,
@@ -138,7 +130,7 @@ impl Sketch {
         let same: Vec<usize> = (0..self.arrays.len())
             .filter(|n| {
                 let array = &self.arrays[*n];
-                let fits = |dims: &Vec<usize>| dims.iter().all(|d| reach.contains(d));
+                let fits = |dims: &Vec<(usize, i64)>| dims.iter().all(|(d, _)| reach.contains(d));
                 array.ty == ty && array.exact.as_ref().is_none_or(fits)
             })
             .collect();
@@ -149,7 +141,13 @@ impl Sketch {
         };
         let total = self.dims.len() + self.bound.len();
         if let Some(dims) = &self.arrays[n].exact {
-            let index: Vec<String> = dims.iter().map(|d| self.show(&self.dim(*d))).collect();
+            let index: Vec<String> = dims
+                .iter()
+                .map(|(d, m)| {
+                    let form = self.show(&self.dim(*d));
+                    if *m == 1 { form } else { format!("{form}/{m}") }
+                })
+                .collect();
             return format!("{}[{}]", self.arrays[n].name, index.join(", "));
         }
         let rank = self.arrays[n].axes.matches(", ").count() + 1;
@@ -162,16 +160,12 @@ impl Sketch {
                 lin.dims[source.pick(reach)] = source.pick(&[1, 1, 1, -1, 2]);
             }
             let text = self.show(&lin);
-            match source.below(12) {
-                0 => {
-                    affine = false;
-                    index.push(format!("({text})/2"));
-                }
-                1 => {
-                    affine = false;
-                    index.push(format!("({text}) % 3"));
-                }
-                _ => index.push(text),
+            if source.chance(18) {
+                affine = false;
+                self.traits.insert("division in a read");
+                index.push(Self::divided(&text, source));
+            } else {
+                index.push(text);
             }
             forms.push(lin);
         }
@@ -196,12 +190,26 @@ impl Sketch {
         let mut dims: Vec<usize> = reach.to_vec();
         source.shuffle(&mut dims);
         dims.truncate(rank);
+        let dims: Vec<(usize, i64)> = dims
+            .into_iter()
+            .map(|d| {
+                let divided = exact && source.chance(20);
+                (d, if divided { Self::divisor(source) } else { 1 })
+            })
+            .collect();
+        let affine = dims.iter().all(|(_, m)| *m == 1);
+        if !affine {
+            self.traits.insert("division in a read");
+        }
         let axes: Vec<String> = dims
             .iter()
-            .map(|d| {
-                let (lo, hi) = &self.bounds[*d];
-                if exact {
-                    format!("{}..{}", self.show(lo), self.show(hi))
+            .map(|(d, m)| {
+                let (lo, hi) = self.bounds[*d].clone();
+                if *m > 1 {
+                    let (lo, hi) = self.quotients(*d);
+                    format!("{}..{}", self.show(&lo), self.show(&hi))
+                } else if exact {
+                    format!("{}..{}", self.show(&lo), self.show(&hi))
                 } else if source.chance(50) {
                     format!("{}..{}", self.show(&lo.plus(-1)), self.show(&hi.plus(2)))
                 } else {
@@ -220,7 +228,7 @@ impl Sketch {
         let reads = exact.then(|| {
             vec![
                 dims.iter()
-                    .map(|d| Lin::dim(*d, total, self.params.len()))
+                    .map(|(d, _)| Lin::dim(*d, total, self.params.len()))
                     .collect(),
             ]
         });
@@ -228,24 +236,15 @@ impl Sketch {
             name,
             ty,
             axes: format!("{axes}]: {ty}{tail}"),
-            reads: Some(reads.unwrap_or_default()),
+            reads: affine.then(|| reads.unwrap_or_default()),
             exact: exact.then_some(dims),
         });
         self.arrays.len() - 1
     }
 
-    pub(super) fn combine(&self, ty: &str, a: &str, b: &str, source: &mut Source) -> String {
-        let op = match ty {
-            "bool" => source.pick(&["&&", "||", "^"]),
-            "f32" | "f64" => source.pick(&["+", "+", "-", "min", "max"]),
-            _ => source.pick(&["+", "+", "-", "*", "min", "max", "^", "&", "|"]),
-        };
-        apply(op, a, b)
-    }
-
     /// A value of the type made of a reference.
     pub(super) fn convert(
-        &self,
+        &mut self,
         value: String,
         var: &Variable,
         ty: &str,
@@ -256,6 +255,13 @@ impl Sketch {
         } else {
             value
         };
+        if is_float(var.ty) && var.ty != ty && !is_float(ty) {
+            // A float that was rounded decides nothing.
+            if self.rounds {
+                return typed(ty, &self.literal(ty, source));
+            }
+            self.decides = true;
+        }
         match (var.ty, ty) {
             (from, to) if from == to => value,
             ("bool", to) => {
@@ -263,6 +269,8 @@ impl Sketch {
                 format!("select({value}, {to}({a}), {to}({b}))")
             }
             (_, "bool") => format!("({value} > 0)"),
+            // Floats are to stay exact, whatever the order of their sums.
+            (from, to) if is_int(from) && is_float(to) => format!("{to}({value} & 63)"),
             (_, to) => format!("{to}({value})"),
         }
     }
@@ -291,6 +299,10 @@ impl Sketch {
             lin.dims[d] = 1;
             rules.push(Rule::Mod(lin, source.pick(&[2, 3]), 0));
         }
+        if source.chance(8) {
+            self.traits.insert("guard with a division");
+            rules.push(self.floor_rule(source));
+        }
         let value = self.reference(&read.name, &e);
         let value = self.convert(value, &read, ty, source);
         if rules.is_empty() {
@@ -307,7 +319,8 @@ impl Sketch {
                 self.variable(ty, source);
             }
             self.core_form(ty, source);
-            if source.chance(25) {
+            if source.chance(35) {
+                self.traits.insert("several sums");
                 self.core_form(ty, source);
             }
         }
@@ -331,6 +344,16 @@ impl Sketch {
         }
     }
 
+    /// A comparison of a quotient.
+    fn floor_rule(&self, source: &mut Source) -> Rule {
+        let mut lin = self.constant(source.int(0, 3));
+        for _ in 0..source.pick(&[1, 1, 2]) {
+            let d = source.below(self.dims.len());
+            lin.dims[d] = source.pick(&[1, 1, 2, -1]);
+        }
+        Rule::Floor(lin, Self::divisor(source), source.int(-1, 3))
+    }
+
     pub(super) fn variable(&mut self, ty: &'static str, source: &mut Source) {
         let name = ["U", "V", "W", "Y"][self.vars.len()].to_string();
         self.traits.insert(type_trait(ty));
@@ -346,8 +369,9 @@ impl Sketch {
             let d = source.below(self.dims.len());
             let mut lin = self.constant(source.int(0, 2));
             lin.dims[d] = 1;
-            this.on.push(match source.below(2) {
-                0 => Rule::Mod(lin, 2, 0),
+            this.on.push(match source.below(4) {
+                0 => Rule::Mod(lin, source.pick(&[2, 3, 4]), 0),
+                1 => self.floor_rule(source),
                 _ => Rule::Ge(lin.add(&self.bounds[d].0.clone(), -1).plus(-1)),
             });
         }
@@ -359,7 +383,7 @@ impl Sketch {
                 law = promised;
                 body
             }
-            6 if ty != "bool" => {
+            6 if ty != "bool" && !(is_float(ty) && self.rounds) => {
                 this.tuple = true;
                 self.pair(&this, source)
             }
@@ -438,6 +462,7 @@ impl Sketch {
     fn pair(&mut self, this: &Variable, source: &mut Source) -> String {
         self.traits.insert("tuple");
         let ty = this.ty;
+        self.decides |= is_float(ty);
         let e = self.draw_distance(source);
         let inside = self.inside(&e, &this.on, &this.on);
         let inside = self.show_rules(&inside);
@@ -541,6 +566,12 @@ impl Sketch {
             self.traits.insert("choice by value");
             let a = self.leaf(ty, &self.plain(), source);
             let b = self.leaf(ty, &self.plain(), source);
+            if is_float(ty) {
+                if self.rounds {
+                    return body;
+                }
+                self.decides = true;
+            }
             body = if ty == "bool" {
                 format!("select({a} || {b}, {body}, {b})")
             } else {

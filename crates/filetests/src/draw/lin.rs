@@ -103,6 +103,8 @@ pub(super) enum Rule {
     Ge(Lin),
     /// form mod m == r.
     Mod(Lin, i64, i64),
+    /// The form divided by m is at least r.
+    Floor(Lin, i64, i64),
 }
 
 impl Rule {
@@ -110,6 +112,7 @@ impl Rule {
         match self {
             Rule::Ge(lin) => Rule::Ge(lin.shifted(e)),
             Rule::Mod(lin, m, r) => Rule::Mod(lin.shifted(e), *m, *r),
+            Rule::Floor(lin, m, r) => Rule::Floor(lin.shifted(e), *m, *r),
         }
     }
 
@@ -117,6 +120,7 @@ impl Rule {
         match self {
             Rule::Ge(lin) => format!("{} >= 0", lin.text(dims, params)),
             Rule::Mod(lin, m, r) => format!("({}) % {m} == {r}", lin.text(dims, params)),
+            Rule::Floor(lin, m, r) => format!("({})/{m} >= {r}", lin.text(dims, params)),
         }
     }
 }

@@ -29,7 +29,10 @@ pub(super) struct Task<'a> {
 }
 
 pub(super) fn draw_mapping(sketch: &Sketch, n: usize, source: &mut Source) -> DrawnMapping {
-    let dims: Vec<String> = sketch.dims.iter().chain(&sketch.bound).cloned().collect();
+    let mut dims: Vec<String> = sketch.dims.iter().chain(&sketch.bound).cloned().collect();
+    if sketch.batch.is_some() {
+        dims.push("n".into());
+    }
     let mut plan = Plan::default();
     let mut task = Task {
         sketch,
@@ -38,12 +41,15 @@ pub(super) fn draw_mapping(sketch: &Sketch, n: usize, source: &mut Source) -> Dr
         dims,
     };
     task.choose_sums(&mut plan, source);
-    task.choose_forwarding(&mut plan, source);
+    if sketch.batch.is_none() {
+        task.choose_forwarding(&mut plan, source);
+    }
     for e in &mut task.distances {
         e.resize(task.dims.len(), Lin::constant(0, 0, sketch.params.len()));
     }
     match source.below(100) {
-        0..=29 => task.linear(&mut plan, source),
+        0..=22 => task.linear(&mut plan, source),
+        23..=29 => task.skewed(&mut plan, source),
         30..=44 => task.lexicographic(&mut plan, source),
         45..=59 => task.tiled(&mut plan, source),
         60..=77 => task.overlapped(&mut plan, source),
@@ -161,10 +167,20 @@ impl Task<'_> {
         let reversed = plan.traits.contains("reverse given");
         if !lanes.is_empty() && !reversed && source.chance(22) {
             let at = source.pick(&lanes);
-            let (v, form) = (source.int(2, 5), plan.place[at].1.clone());
+            let (v, form) = (source.pick(&[2, 3, 4, 5, 8]), plan.place[at].1.clone());
             plan.traits.insert("V > 1");
             plan.place[at].1 = format!("({form})/{v}");
             plan.place.push(("reg", format!("({form}) % {v}")));
+        } else if !lanes.is_empty() && !reversed && source.chance(15) {
+            let at = source.pick(&lanes);
+            let form = plan.place[at].1.clone();
+            let size = source.pick(&["4", "L", "2", "8", "3", "2*L"]);
+            plan.traits.insert("blocks of lanes");
+            plan.place[at].1 = format!("({form}) % ({size})");
+            plan.place.push((
+                source.pick(&["block", "reg", "warp"]),
+                format!("({form}) / ({size})"),
+            ));
         } else if lanes.len() > 1 && !reversed && source.chance(25) {
             let at = source.pick(&lanes);
             plan.place[at].0 = source.pick(&["warp", "block", "reg", "node"]);

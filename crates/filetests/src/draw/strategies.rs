@@ -1,6 +1,7 @@
 //! Strategies: places and times, most of them with legality in mind.
 
 use super::Source;
+use super::known;
 use super::lin::Lin;
 use super::mapping::{Plan, Task};
 use super::matrix::{determinant, dot, inverse, rank};
@@ -145,6 +146,35 @@ impl Task<'_> {
             })
             .collect();
         plan.tail.push(format!("reverse ({})", bindings.join(", ")));
+    }
+
+    /// Sums and differences of two iterators as two coordinates, `time = (i + j, j - i)`: not every slot has a point.
+    pub(super) fn skewed(&self, plan: &mut Plan, source: &mut Source) {
+        let n = self.order.len();
+        if n < 2 || known::PRECEDENCE {
+            return self.linear(plan, source);
+        }
+        plan.traits.insert("skewed pair");
+        let at = source.below(n - 1);
+        for (k, (d, sign)) in self.order.iter().enumerate() {
+            let name = &self.dims[*d];
+            let form = signed(*sign, name);
+            if k == at {
+                let (d, sign) = self.order[k + 1];
+                let other = signed(sign, &self.dims[d]);
+                let factor = source.pick(&["", "", "2*"]);
+                plan.time
+                    .push(("time", format!("{factor}({form}) + ({other})")));
+                let difference = format!("{} - ({form})", self.dims[d]);
+                if source.chance(40) {
+                    plan.place.push(("lane", difference));
+                } else {
+                    plan.time.push(("time", format!("({other}) - ({form})")));
+                }
+            } else if k != at + 1 {
+                plan.time.push(("time", form));
+            }
+        }
     }
 
     /// The hidden order as time, some of it as place.

@@ -1,6 +1,7 @@
 //! Variables in core form: `reduce` and `scan`.
 
 use super::Source;
+use super::known;
 use super::system::{Sketch, Variable, is_float, type_trait};
 
 impl Sketch {
@@ -8,9 +9,9 @@ impl Sketch {
     pub(super) fn core_form(&mut self, ty: &'static str, source: &mut Source) {
         self.traits.insert(type_trait(ty));
         let op = match ty {
-            "bool" => source.pick(&["&&", "||"]),
+            "bool" => source.pick(&["&&", "||", "^"]),
             "f32" | "f64" => source.pick(&["+", "+", "min", "max"]),
-            _ => source.pick(&["+", "+", "min", "max", "^"]),
+            _ => source.pick(&["+", "+", "min", "max", "^", "&", "|", "*"]),
         };
         let n = self.dims.len();
         let inexact = is_float(ty) && op == "+";
@@ -55,9 +56,15 @@ impl Sketch {
         if room == 0 {
             return;
         }
-        let n_bound = source.pick(&[1, 1, 2]).min(room);
-        let first = n + self.bound.len();
+        let mut n_bound = source.pick(&[1, 1, 2]).min(room);
+        let mut first = n + self.bound.len();
         let mut ranges = Vec::new();
+        if !known::SAME_ITERATOR && !self.ranges.is_empty() && source.chance(40) {
+            self.traits.insert("sums over one iterator");
+            first = n;
+            n_bound = 0;
+            ranges.clone_from(&self.ranges);
+        }
         for k in 0..n_bound {
             let lo = source.pick(&[0, 0, 1, -1]);
             let mut hi = self.constant(lo + source.int(1, 4));
@@ -80,9 +87,13 @@ impl Sketch {
             self.bounds.push((self.constant(lo), bounding));
             self.bound.push(name.into());
         }
+        if self.ranges.is_empty() {
+            self.ranges.clone_from(&ranges);
+        }
         let total = n + self.bound.len();
         let reach: Vec<usize> = (0..n).chain(first..total).collect();
-        if n + n_bound == total && ty != "bool" && source.chance(20) {
+        let whole = n + n_bound == total && ty != "bool";
+        if whole && !(is_float(ty) && self.rounds) && source.chance(20) {
             return self.best(&name, ty, &ranges, first, source);
         }
         let mut body = self.read(ty, &reach, source);
@@ -129,6 +140,7 @@ impl Sketch {
     ) {
         self.traits.insert("tuple");
         self.traits.insert("reduce with a function");
+        self.decides |= is_float(ty);
         let total = self.dims.len() + self.bound.len();
         let f = self.argmin(ty, "reorderable");
         let reach: Vec<usize> = (0..total).collect();

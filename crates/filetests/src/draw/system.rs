@@ -1,6 +1,6 @@
 //! Systems: domains, declarations, and how they are written down.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use super::Source;
@@ -22,8 +22,8 @@ pub(super) struct Array {
     pub(super) axes: String,
     /// Index forms of all reads; `None` where one has a floor or remainder.
     pub(super) reads: Option<Vec<Vec<Lin>>>,
-    /// How it is read everywhere, if it has no value outside.
-    pub(super) exact: Option<Vec<usize>>,
+    /// The iterators that it is read at everywhere, each with a divisor, if it has no value outside.
+    pub(super) exact: Option<Vec<(usize, i64)>>,
 }
 
 /// A system while it is drawn.
@@ -50,6 +50,14 @@ pub(super) struct Sketch {
     pub(super) sums: Vec<(String, Vec<usize>)>,
     pub(super) traits: BTreeSet<&'static str>,
     pub(super) regroups_floats: bool,
+    /// Operations on floats round.
+    pub(super) rounds: bool,
+    /// Floats decide between values, so they must be exact.
+    pub(super) decides: bool,
+    /// The ranges of the first sum.
+    pub(super) ranges: Vec<String>,
+    /// `batch`, as it is written.
+    pub(super) batch: Option<String>,
 }
 
 pub(super) const DIMS: [&str; 4] = ["i", "j", "k", "l"];
@@ -69,6 +77,10 @@ pub(super) fn type_trait(ty: &str) -> &'static str {
         "f64" => "f64",
         _ => "bool",
     }
+}
+
+pub(super) fn is_int(ty: &str) -> bool {
+    INTS.contains(&ty)
 }
 
 pub(super) fn is_float(ty: &str) -> bool {
@@ -116,6 +128,10 @@ impl Sketch {
             sums: Vec::new(),
             traits: BTreeSet::new(),
             regroups_floats: false,
+            rounds: false,
+            decides: false,
+            ranges: Vec::new(),
+            batch: None,
         };
         sketch
             .traits
@@ -213,7 +229,7 @@ impl Sketch {
                     *a = source.int(0, 2);
                 }
                 lin.dims[0] = 1;
-                extra.push(Rule::Mod(lin, 2, 0));
+                extra.push(Rule::Mod(lin, source.pick(&[2, 2, 3, 4]), 0));
             }
         }
         for (d, (lo, hi)) in ranges.iter().enumerate() {
@@ -249,7 +265,13 @@ impl Sketch {
         }
     }
 
-    pub(super) fn text(&self) -> String {
+    /// Bounds of an iterator divided by any number.
+    pub(super) fn quotients(&self, d: usize) -> (Lin, Lin) {
+        let (lo, hi) = &self.bounds[d];
+        (self.constant(lo.c.min(0)), hi.plus(2))
+    }
+
+    pub(super) fn text(&mut self, source: &mut Source) -> String {
         let names: Vec<&str> = self.params.iter().map(|p| p.0.as_str()).collect();
         let context: Vec<String> = self
             .params
@@ -267,19 +289,14 @@ impl Sketch {
         for line in self.declarations.iter().chain(&self.functions) {
             let _ = writeln!(text, "  {line}");
         }
+        if let Some(batch) = &self.batch {
+            let _ = writeln!(text, "  {batch}");
+        }
         let _ = writeln!(text, "  index {};", self.index);
         for var in &self.vars {
             let _ = writeln!(text, "  {}", var.text);
         }
-        let axes: Vec<String> = self.bounds[..self.dims.len()]
-            .iter()
-            .map(|(lo, hi)| format!("{}..{}", self.show(lo), self.show(hi)))
-            .collect();
-        for var in &self.vars {
-            let when = match var.on.as_slice() {
-                [] => String::new(),
-                rules => format!(" when {}", self.show_rules(rules)),
-            };
+        for var in self.vars.clone() {
             let fields: &[(&str, &str)] = if var.tuple {
                 &[(".0", "a"), (".1", "b")]
             } else {
@@ -287,22 +304,151 @@ impl Sketch {
             };
             for (field, suffix) in fields {
                 let ty = if *field == ".1" { "i64" } else { var.ty };
-                let fill = match (self.is_box && var.on.is_empty(), ty) {
-                    (true, _) => "",
-                    (false, "bool") => " else false",
-                    (false, _) => " else 0",
-                };
-                let _ = writeln!(
-                    text,
-                    "  output o{}{suffix}[{}]: {ty} = {}{field} at [{}]{when}{fill};",
-                    var.name,
-                    axes.join(", "),
-                    var.name,
-                    self.dims.join(", ")
-                );
+                let line = self.output(&var, field, suffix, ty, source);
+                let _ = writeln!(text, "  {line}");
             }
         }
         text.push_str("}\n");
         text
+    }
+
+    /// The values of a variable as an array: element by element, or folded along one iterator.
+    fn output(
+        &mut self,
+        var: &Variable,
+        field: &str,
+        suffix: &str,
+        ty: &str,
+        source: &mut Source,
+    ) -> String {
+        let mut index = self.dims.clone();
+        let mut axes: Vec<String> = self.bounds[..self.dims.len()]
+            .iter()
+            .map(|(lo, hi)| format!("{}..{}", self.show(lo), self.show(hi)))
+            .collect();
+        let mut conditions: Vec<String> = Vec::new();
+        if !var.on.is_empty() {
+            conditions.push(self.show_rules(&var.on));
+        }
+        let mut whole = self.is_box && var.on.is_empty();
+        let mut more = String::new();
+        let value = format!("{}{field}", var.name);
+        match source.below(12) {
+            9 => {
+                self.traits.insert("division in a write");
+                whole = false;
+                let (d, m) = (source.below(self.dims.len()), Self::divisor(source));
+                let (lo, hi) = self.quotients(d);
+                axes[d] = format!("{}..{}", self.show(&lo), self.show(&hi));
+                index[d] = format!("{}/{m}", self.dims[d]);
+                conditions.push(format!("{} % {m} == {}", self.dims[d], source.int(0, m)));
+            }
+            10 => {
+                self.traits.insert("division in a write");
+                whole = false;
+                let (d, m) = (source.below(self.dims.len()), Self::divisor(source));
+                let (lo, hi) = self.quotients(d);
+                axes[d] = format!("{}..{}", self.show(&lo), self.show(&hi));
+                index[d] = format!("{}/{m}", self.dims[d]);
+                axes.push(m.to_string());
+                index.push(format!("{} % {m}", self.dims[d]));
+            }
+            11 => {
+                self.traits.insert("two writes");
+                let d = &self.dims[source.below(self.dims.len())];
+                let other = match ty {
+                    "bool" => format!("!{value}"),
+                    _ => format!("-{value}"),
+                };
+                let mut rest = conditions.clone();
+                conditions.push(format!("{d} % 2 == 0"));
+                rest.push(format!("{d} % 2 == 1"));
+                more = format!(
+                    ", {other} at [{}] when {}",
+                    index.join(", "),
+                    rest.join(" && ")
+                );
+            }
+            _ => {}
+        }
+        let when = if conditions.is_empty() {
+            String::new()
+        } else {
+            format!(" when {}", conditions.join(" && "))
+        };
+        let fill = match (whole, ty) {
+            (true, _) => "",
+            (false, "bool") => " else false",
+            (false, _) => " else 0",
+        };
+        format!(
+            "output o{}{suffix}[{}]: {ty} = {value} at [{}]{when}{more}{fill};",
+            var.name,
+            axes.join(", "),
+            index.join(", ")
+        )
+    }
+
+    /// A batch of the system, some inputs shared.
+    pub(super) fn draw_batch(&mut self, source: &mut Source) {
+        self.traits.insert("batch");
+        let range = match self.params.first() {
+            Some((name, _)) if source.chance(40) => format!("0..{name}"),
+            _ => format!("0..{}", source.int(1, 6)),
+        };
+        let shared: Vec<&str> = self
+            .arrays
+            .iter()
+            .filter(|_| source.chance(30))
+            .map(|a| a.name.as_str())
+            .collect();
+        let shared = if shared.is_empty() {
+            String::new()
+        } else {
+            format!(" shared({})", shared.join(", "))
+        };
+        self.batch = Some(format!("batch n in {range}{shared};"));
+    }
+
+    /// Small sizes, the least ones among them, and one that fills vectors, as far as points stay few.
+    pub(super) fn sizes(&self, source: &mut Source) -> Vec<BTreeMap<String, i128>> {
+        let steps: &[[i64; 2]] = match self.params.len() {
+            0 => &[[0, 0]],
+            1 => &[[0, 0], [1, 0], [3, 0]],
+            _ => &[[0, 0], [1, 3], [3, 1]],
+        };
+        let mut list: Vec<Vec<i64>> = steps
+            .iter()
+            .map(|step| {
+                let least = self.params.iter().map(|p| p.1);
+                least.zip(step).map(|(p, more)| p + more).collect()
+            })
+            .collect();
+        if !self.params.is_empty() {
+            let p = source.below(self.params.len());
+            let mut values = list[1].clone();
+            for size in [67, 41, 33, 19, 16, 13, 9, 7] {
+                values[p] = size;
+                if self.points(&values) <= 3000 {
+                    list.push(values);
+                    break;
+                }
+            }
+        }
+        let named = |values: Vec<i64>| {
+            let names = self.params.iter().map(|p| p.0.clone());
+            names.zip(values.into_iter().map(i128::from)).collect()
+        };
+        list.into_iter().map(named).collect()
+    }
+
+    /// At most so many points, those of sums counted in.
+    fn points(&self, values: &[i64]) -> i64 {
+        let extents = self.bounds.iter().map(|(lo, hi)| {
+            let extent = hi.at(values) - lo.at(values);
+            extent.max(1)
+        });
+        let batch = if self.batch.is_some() { 6 } else { 1 };
+        extents.product::<i64>() * batch
     }
 }

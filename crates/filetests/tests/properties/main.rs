@@ -15,7 +15,6 @@
 
 mod case;
 mod checker;
-mod compiled;
 mod kernels;
 mod refusals;
 mod sums;

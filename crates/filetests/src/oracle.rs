@@ -1,0 +1,28 @@
+//! The random-program oracle: one program on every target, held against its equations.
+//!
+//! * [`Subject`]: a program with sizes, inputs and the results of its equations.
+//! * [`Target`]: where a program can run on this machine.
+//! * [`try_all`]: many subjects on many targets, with the kernels of all of them compiled together.
+//! * [`shrink`]: a smaller draw that fails in the same way.
+//! * [`campaign`]: draws in worker processes for as long as one likes.
+//!
+//! A *case* is a (system, mapping, size, target) whose outputs were compared.
+
+mod batch;
+pub mod campaign;
+mod compiled;
+pub mod corpus;
+mod emulated;
+mod find;
+mod interpreted;
+mod opencl;
+pub mod shrink;
+mod subject;
+mod target;
+mod unit;
+mod values;
+
+pub use batch::{Outcome, try_all};
+pub use find::{Find, FindKind};
+pub use subject::{Subject, Unfit};
+pub use target::{Target, targets};

@@ -1,0 +1,352 @@
+//! Many subjects on many targets.
+
+use std::collections::BTreeMap;
+
+use systola_driver::{Fix, Lowered, Machine, check_mapping, cuda_machine, lower};
+use systola_interp::Arrays;
+use systola_ir::Diagnostic;
+use systola_ir::mapping::Mapping;
+
+use super::find::{Find, FindKind, guarded};
+use super::interpreted::{Kernels, is_fixed, on_array, on_system, only_limits};
+use super::subject::{FAULTS, Run, Subject};
+use super::target::Target;
+use super::values::compare;
+use super::{compiled, emulated, opencl};
+
+/// Kernels that are compiled together.
+const UNIT: usize = 32;
+
+/// OpenCL compilers take long: one of so many mappings goes to a device.
+const OPENCL_SAMPLE: u64 = 6;
+
+/// What was tried, and what was found.
+#[derive(Default)]
+pub struct Outcome {
+    /// Cases without a find, for each target.
+    pub cases: BTreeMap<String, u64>,
+    /// Legal mappings.
+    pub mappings: u64,
+    /// Mappings that a target does not support.
+    pub limited: u64,
+    pub finds: Vec<Find>,
+}
+
+/// What came of a run.
+pub(super) enum Ran {
+    Outputs(Arrays),
+    /// The code of a fault that the program met.
+    Fault(&'static str),
+    Error(String),
+}
+
+impl Ran {
+    pub(super) fn from_result(result: Result<Arrays, Diagnostic>) -> Ran {
+        match result {
+            Ok(outputs) => Ran::Outputs(outputs),
+            Err(error) => match FAULTS.iter().find(|code| code.id == error.code.id) {
+                Some(code) => Ran::Fault(code.id),
+                None => Ran::Error(error.to_string()),
+            },
+        }
+    }
+
+    pub(super) fn from_error(text: &str) -> Ran {
+        match FAULTS.iter().find(|code| text.contains(code.id)) {
+            Some(code) => Ran::Fault(code.id),
+            None => Ran::Error(text.to_string()),
+        }
+    }
+}
+
+/// A mapping that was lowered for a target.
+pub(super) struct Prepared<'a> {
+    pub(super) subject: &'a Subject,
+    position: usize,
+    mapping: &'a Mapping,
+    pub(super) lowered: Lowered,
+    runs: Vec<&'a Run>,
+}
+
+/// A legal mapping.
+struct Legal<'a> {
+    position: usize,
+    subject: &'a Subject,
+    mapping: &'a Mapping,
+    /// Among the mappings of its subject.
+    n: u64,
+}
+
+/// Runs every legal mapping of every subject on every target. `watch` is told what runs next, since it may be the last that
+/// this process does.
+pub fn try_all(
+    subjects: &[Subject],
+    targets: &[Target],
+    watch: &dyn Fn(usize, &str, &str),
+) -> Outcome {
+    let mut batch = Batch {
+        outcome: Outcome::default(),
+        watch,
+    };
+    let mut legal = Vec::new();
+    for (position, subject) in subjects.iter().enumerate() {
+        if targets.contains(&Target::System) {
+            batch.systems(position, subject);
+        }
+        for (n, mapping) in subject.module.mappings.iter().enumerate() {
+            batch.announce(position, Target::Array, mapping);
+            let checked = guarded(|| check_mapping(&subject.module, mapping, &BTreeMap::new()));
+            match checked {
+                Ok(Ok(_)) => legal.push(Legal {
+                    position,
+                    subject,
+                    mapping,
+                    n: n as u64,
+                }),
+                Ok(Err(_)) => {}
+                Err(said) => {
+                    let find = batch.find(position, Target::Array, mapping, FindKind::Panic, said);
+                    batch.outcome.finds.push(find);
+                }
+            }
+        }
+    }
+    batch.outcome.mappings = legal.len() as u64;
+    for target in targets {
+        match target {
+            Target::System => {}
+            Target::Array => batch.arrays(&legal),
+            Target::Kernel => batch.kernels(&legal),
+            Target::Cpu(_) | Target::Cuda | Target::OpenCl(_) => batch.compiled(&legal, *target),
+        }
+    }
+    batch.outcome
+}
+
+struct Batch<'a> {
+    outcome: Outcome,
+    watch: &'a dyn Fn(usize, &str, &str),
+}
+
+impl Batch<'_> {
+    fn announce(&self, position: usize, target: Target, mapping: &Mapping) {
+        (self.watch)(position, &target.to_string(), &mapping.name);
+    }
+
+    fn find(
+        &self,
+        position: usize,
+        target: Target,
+        mapping: &Mapping,
+        kind: FindKind,
+        message: String,
+    ) -> Find {
+        Find {
+            subject: position,
+            kind,
+            target: Some(target.to_string()),
+            mapping: Some(mapping.name.clone()),
+            message,
+        }
+    }
+
+    fn systems(&mut self, position: usize, subject: &Subject) {
+        for run in &subject.runs {
+            let result = guarded(|| on_system(subject, run));
+            let verdict = match result {
+                Ok(Ok(ran)) => judge(subject, run, ran),
+                Ok(Err(error)) => Err((FindKind::Error, error)),
+                Err(said) => Err((FindKind::Panic, said)),
+            };
+            match verdict {
+                Ok(()) => self.count(Target::System),
+                Err((kind, message)) => self.outcome.finds.push(Find {
+                    subject: position,
+                    kind,
+                    target: Some(Target::System.to_string()),
+                    mapping: None,
+                    message,
+                }),
+            }
+        }
+    }
+
+    fn count(&mut self, target: Target) {
+        *self.outcome.cases.entry(target.to_string()).or_default() += 1;
+    }
+
+    /// Counts a case, or keeps what was found; answers whether all is well.
+    fn settle(
+        &mut self,
+        legal: (usize, &Subject, &Mapping),
+        run: &Run,
+        target: Target,
+        result: Result<Result<Option<Ran>, String>, String>,
+    ) -> bool {
+        let (position, subject, mapping) = legal;
+        let verdict = match result {
+            Ok(Ok(Some(ran))) => judge(subject, run, ran),
+            Ok(Ok(None)) => {
+                self.outcome.limited += 1;
+                return false;
+            }
+            Ok(Err(error)) => Err((FindKind::Error, error)),
+            Err(said) => Err((FindKind::Panic, said)),
+        };
+        match verdict {
+            Ok(()) => {
+                self.count(target);
+                true
+            }
+            Err((kind, message)) => {
+                let message = format!("at {:?}: {message}", run.sizes);
+                let find = self.find(position, target, mapping, kind, message);
+                self.outcome.finds.push(find);
+                false
+            }
+        }
+    }
+
+    fn arrays(&mut self, legal: &[Legal<'_>]) {
+        for one in legal {
+            self.announce(one.position, Target::Array, one.mapping);
+            for run in one.subject.runs_of(&one.mapping.system) {
+                let result = guarded(|| on_array(one.subject, one.mapping, run));
+                let who = (one.position, one.subject, one.mapping);
+                if !self.settle(who, run, Target::Array, result) {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn kernels(&mut self, legal: &[Legal<'_>]) {
+        for one in legal {
+            self.announce(one.position, Target::Kernel, one.mapping);
+            let seed = one.subject.seed + one.n;
+            let mut kernels = Kernels::new(one.subject, one.mapping, seed);
+            let runs = one.subject.runs_of(&one.mapping.system);
+            for (n, run) in runs.into_iter().enumerate() {
+                let result = guarded(|| kernels.run(run, n as u64));
+                let who = (one.position, one.subject, one.mapping);
+                if !self.settle(who, run, Target::Kernel, result) {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn compiled(&mut self, legal: &[Legal<'_>], target: Target) {
+        let mut jobs = Vec::new();
+        for one in legal {
+            let seed = one.subject.seed + one.n;
+            let machine = match target {
+                Target::Cpu(simd) => Ok(compiled::machine(simd, seed)),
+                Target::OpenCl(_) if !seed.is_multiple_of(OPENCL_SAMPLE) => continue,
+                Target::OpenCl(device) => opencl::machine(device),
+                Target::System | Target::Array | Target::Kernel | Target::Cuda => {
+                    Ok(cuda_machine())
+                }
+            };
+            self.announce(one.position, target, one.mapping);
+            let prepared = machine.and_then(|machine| {
+                guarded(|| prepare(one, &machine)).unwrap_or_else(|said| Err(said))
+            });
+            match prepared {
+                Ok(Some(job)) => jobs.push(job),
+                Ok(None) => self.outcome.limited += 1,
+                Err(message) => {
+                    let find =
+                        self.find(one.position, target, one.mapping, FindKind::Error, message);
+                    self.outcome.finds.push(find);
+                }
+            }
+        }
+        for unit in jobs.chunks(UNIT) {
+            let unit: Vec<&Prepared<'_>> = unit.iter().collect();
+            match target {
+                Target::Cpu(simd) => {
+                    let compiled = compiled::compile(&unit, simd);
+                    self.run_unit(&unit, target, compiled, compiled::run);
+                }
+                Target::OpenCl(device) => {
+                    for job in &unit {
+                        self.announce(job.position, target, job.mapping);
+                        let compiled = vec![opencl::compile(job, device)];
+                        self.run_unit(&[job], target, compiled, |c, run, _| opencl::run(c, run));
+                    }
+                }
+                Target::System | Target::Array | Target::Kernel | Target::Cuda => {
+                    let compiled = emulated::compile(&unit);
+                    self.run_unit(&unit, target, compiled, |c, run, _| emulated::run(c, run));
+                }
+            }
+        }
+    }
+
+    fn run_unit<C>(
+        &mut self,
+        unit: &[&Prepared<'_>],
+        target: Target,
+        compiled: Vec<Result<C, String>>,
+        execute: impl Fn(&C, &Run, u64) -> Ran,
+    ) {
+        for (job, compiled) in unit.iter().zip(compiled) {
+            self.announce(job.position, target, job.mapping);
+            let compiled = match compiled {
+                Ok(compiled) => compiled,
+                Err(message) => {
+                    let kind = FindKind::Error;
+                    let find = self.find(job.position, target, job.mapping, kind, message);
+                    self.outcome.finds.push(find);
+                    continue;
+                }
+            };
+            for (n, run) in job.runs.iter().enumerate() {
+                let result = guarded(|| Ok(Some(execute(&compiled, run, n as u64))));
+                let who = (job.position, job.subject, job.mapping);
+                if !self.settle(who, run, target, result) {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+fn prepare<'a>(one: &Legal<'a>, machine: &Machine) -> Result<Option<Prepared<'a>>, String> {
+    let mut runs = one.subject.runs_of(&one.mapping.system);
+    let Some(largest) = runs.last() else {
+        return Ok(None);
+    };
+    let sizes = &largest.sizes;
+    let module = &one.subject.module;
+    let lowered = match lower(module, one.mapping, sizes, &Fix::Nothing, machine) {
+        Ok(lowered) => lowered,
+        Err(errors) if only_limits(&errors) => return Ok(None),
+        Err(errors) => return Err(format!("not lowered: {}", errors[0])),
+    };
+    if is_fixed(&lowered) {
+        runs.retain(|run| run.sizes == *sizes);
+    }
+    Ok(Some(Prepared {
+        subject: one.subject,
+        position: one.position,
+        mapping: one.mapping,
+        lowered,
+        runs,
+    }))
+}
+
+fn judge(subject: &Subject, run: &Run, ran: Ran) -> Result<(), (FindKind, String)> {
+    match (&run.expected, ran) {
+        (Ok(expected), Ran::Outputs(found)) => {
+            compare(expected, &found, subject.close).map_err(|e| (FindKind::Wrong, e))
+        }
+        (Err(code), Ran::Fault(id)) if code.id == id => Ok(()),
+        (Err(code), Ran::Outputs(_)) => {
+            Err((FindKind::Error, format!("{} is not reported", code.id)))
+        }
+        (_, Ran::Fault(id)) => Err((FindKind::Error, format!("{id} is reported"))),
+        (_, Ran::Error(error)) => Err((FindKind::Error, error)),
+    }
+}

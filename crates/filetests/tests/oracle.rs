@@ -1,0 +1,122 @@
+//! A fixed part of the random-program oracle: the corpus, and the first draws, on every target of this machine.
+
+use std::collections::BTreeMap;
+
+use systola_filetests::draw::draw_any;
+use systola_filetests::oracle::campaign::try_seeds;
+use systola_filetests::oracle::{Subject, Target, corpus, targets, try_all};
+use systola_filetests::processors::on_all_processors;
+
+/// Draws, in batches whose kernels are compiled together.
+const BATCHES: u64 = 4;
+const BATCH: u64 = 12;
+
+/// What the draws must have.
+const REQUIRED: &[(&str, usize)] = &[
+    ("division in a read", 20),
+    ("division in a write", 20),
+    ("guard with a division", 5),
+    ("two writes", 20),
+    ("table indexed by a value", 5),
+    ("table given at run time", 5),
+    ("cast", 10),
+    ("shift", 5),
+    ("unary operator", 10),
+    ("rounded float", 5),
+    ("several sums", 5),
+    ("batch", 10),
+    ("stencil", 30),
+    ("stencil of many sweeps", 15),
+    ("stencil of several fields", 3),
+    ("chain of stencils", 3),
+    ("program", 15),
+    ("u8", 20),
+    ("i8", 20),
+    ("i16", 20),
+];
+
+fn without_open_cl() -> Vec<Target> {
+    let mut list = targets(&[]).expect("targets");
+    list.retain(|target| !matches!(target, Target::OpenCl(_)));
+    list
+}
+
+#[test]
+fn the_corpus_is_right_on_every_target() {
+    let entries = corpus::read_all(&corpus::folder()).expect("the corpus is readable");
+    assert!(!entries.is_empty());
+    let subjects: Vec<Subject> = entries
+        .iter()
+        .map(|entry| {
+            let subject = entry.subject(0);
+            subject.unwrap_or_else(|e| panic!("{}: {e:?}", entry.name))
+        })
+        .collect();
+    let outcome = try_all(&subjects, &without_open_cl(), &|_, _, _| {});
+    for find in &outcome.finds {
+        println!("{}: {find}", subjects[find.subject].name);
+    }
+    assert!(outcome.finds.is_empty());
+}
+
+#[test]
+fn random_programs_compute_what_their_equations_say() {
+    let targets = without_open_cl();
+    let batches: Vec<u64> = (0..BATCHES).collect();
+    let outcomes = on_all_processors(&batches, |batch| {
+        let seeds: Vec<u64> = (batch * BATCH..(batch + 1) * BATCH).collect();
+        try_seeds(&seeds, &targets, &|_, _, _| {})
+    });
+    let mut cases: BTreeMap<String, u64> = BTreeMap::new();
+    let mut finds = 0;
+    for (from, outcome) in outcomes {
+        for (target, n) in outcome.cases {
+            *cases.entry(target).or_default() += n;
+        }
+        for find in outcome.finds {
+            println!("seed {}: {find}", from[find.subject]);
+            finds += 1;
+        }
+    }
+    println!("{cases:?}");
+    assert_eq!(finds, 0);
+    for target in &targets {
+        let seen = cases.get(&target.to_string()).copied().unwrap_or(0);
+        assert!(seen >= 100, "{seen} cases on {target}");
+    }
+}
+
+/// Where `SYSTOLA_OPENCL_DEVICES` promises devices, as in `cargo xtask test`.
+#[test]
+fn random_programs_on_opencl_devices() {
+    let mut list = targets(&[]).expect("targets");
+    list.retain(|target| matches!(target, Target::OpenCl(_)));
+    if list.is_empty() {
+        println!("skipped: SYSTOLA_OPENCL_DEVICES says how many devices there are");
+        return;
+    }
+    let seeds: Vec<u64> = (0..24).collect();
+    let (from, outcome) = try_seeds(&seeds, &list, &|_, _, _| {});
+    for find in &outcome.finds {
+        println!("seed {}: {find}", from[find.subject]);
+    }
+    assert!(outcome.finds.is_empty());
+    for target in &list {
+        let seen = outcome.cases.get(&target.to_string()).copied();
+        assert!(seen.unwrap_or(0) >= 5, "{seen:?} cases on {target}");
+    }
+}
+
+#[test]
+fn draws_have_everything() {
+    let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+    for seed in 0..400 {
+        for one in draw_any(seed, 1).traits {
+            *seen.entry(one).or_default() += 1;
+        }
+    }
+    for (what, least) in REQUIRED {
+        let n = seen.get(what).copied().unwrap_or(0);
+        assert!(n >= *least, "{what}: drawn {n} times, {least} wanted");
+    }
+}

@@ -1,0 +1,42 @@
+//! `cargo xtask fuzz --minutes N`: the random-program oracle, built and started.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use crate::{opencl, root};
+
+/// All arguments go to the oracle, which says which of them it does not know.
+pub fn run(args: &[&str]) -> Result<(), String> {
+    // With the features of the whole workspace, as tests build it.
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--workspace", "--bin", "oracle"])
+        .current_dir(root())
+        .status()
+        .map_err(|e| e.to_string())?;
+    if !status.success() {
+        return Err("the oracle does not build".into());
+    }
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let binary = target
+        .join("debug")
+        .join(format!("oracle{}", std::env::consts::EXE_SUFFIX));
+    let mut command = Command::new(binary);
+    command
+        .arg("--folder")
+        .arg(target.join("fuzz"))
+        .args(args)
+        .current_dir(root());
+    if let Some(vendors) = opencl::installed() {
+        command
+            .env("OCL_ICD_VENDORS", vendors)
+            .env("SYSTOLA_OPENCL_DEVICES", "2")
+            .env("POCL_CACHE_DIR", root().join("target/pocl-cache"));
+    } else {
+        eprintln!("no OpenCL: `cargo xtask opencl` installs two implementations");
+    }
+    match command.status().map_err(|e| e.to_string())? {
+        status if status.success() => Ok(()),
+        _ => Err("the oracle found something".into()),
+    }
+}
