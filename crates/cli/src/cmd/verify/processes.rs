@@ -8,6 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::Args;
+use super::target::Target;
 
 /// Does all jobs, so many at a time; what they gave is in their order.
 pub fn each<J: Sync, R: Send>(
@@ -38,10 +39,14 @@ pub fn each<J: Sync, R: Send>(
 
 /// `systola verify` for one file, on the same device.
 pub fn verify_again(program: &Path, args: &Args, file: &Path) -> Command {
+    let device = match args.target {
+        Target::OpenCl => args.device.for_children(),
+        Target::Cuda | Target::Cpu => args.device.to_string(),
+    };
     let mut command = Command::new(program);
     command.arg("verify").arg(file);
     command.args(["--target", args.target.name()]);
-    command.args(["--device", &args.device.to_string()]);
+    command.args(["--device", &device]);
     if let Some(lanes) = args.lanes {
         command.args(["--lanes", &lanes.to_string()]);
     }
