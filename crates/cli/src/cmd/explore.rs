@@ -23,6 +23,7 @@ use systola_ir::system::System;
 use systola_ir::{Diagnostic, Span};
 
 use super::nvrtc;
+use crate::device::DeviceName;
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
 use crate::place::Place;
 use crate::runtime;
@@ -68,9 +69,9 @@ pub struct Args {
     /// What the mapping is for
     #[arg(long, value_enum, default_value = "cpu")]
     target: ExploreTarget,
-    /// Which GPU or OpenCL device, by its number; `systola devices` lists them
-    #[arg(long, value_name = "N")]
-    device: Option<usize>,
+    /// Which GPU or OpenCL device, by its number or a part of its name; `systola devices` lists them
+    #[arg(long, value_name = "N|NAME")]
+    device: Option<DeviceName>,
     /// Threads of the processor; one for each core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
@@ -271,14 +272,18 @@ fn place(source: &Source, args: &Args) -> Result<Place, Failure> {
         ExploreTarget::Cuda => {
             let mut options = CudaOptions::from_env().map_err(fail)?;
             options.fix = args.lowering.fix();
-            options.device = args.device.unwrap_or(0);
+            if let Some(device) = &args.device {
+                options.device = device.cuda().map_err(|e| fail(e.into()))?;
+            }
             options.compile.apart = nvrtc::compilers();
             Place::cuda(options).map_err(|e| fail(cpu::Error::from(e)))
         }
         ExploreTarget::OpenCl => {
             let mut options = OpenClOptions::from_env().map_err(fail)?;
             options.fix = args.lowering.fix();
-            options.device = args.device.unwrap_or(0);
+            if let Some(device) = &args.device {
+                options.device = device.opencl().map_err(|e| fail(e.into()))?;
+            }
             options.lanes = args.lanes;
             Place::opencl(options).map_err(fail)
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_interp::{Arrays, npy};
 
+use crate::device::DeviceName;
 use crate::execute::{Execution, Target};
 use crate::files::Outputs;
 use crate::job::{Job, Selection};
@@ -73,9 +74,9 @@ pub struct Args {
     /// Threads of the processor; one for each core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Which GPU or OpenCL device, by its number; `systola devices` lists them
-    #[arg(long, value_name = "N")]
-    device: Option<usize>,
+    /// Which GPU or OpenCL device, by its number or a part of its name; `systola devices` lists them
+    #[arg(long, value_name = "N|NAME")]
+    device: Option<DeviceName>,
     /// Lanes of a warp on an OpenCL device, as far as it has them; what suits it if not given
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
@@ -89,14 +90,20 @@ pub struct Args {
 fn cuda_options(source: &Source, args: &Args) -> Result<CudaOptions, Failure> {
     let mut options = CudaOptions::from_env().map_err(|error| runtime::fail(source, error))?;
     options.fix = args.lowering.fix();
-    options.device = args.device.unwrap_or(0);
+    if let Some(device) = &args.device {
+        let found = device.cuda();
+        options.device = found.map_err(|error| runtime::fail(source, error.into()))?;
+    }
     Ok(options)
 }
 
 fn opencl_options(source: &Source, args: &Args) -> Result<OpenClOptions, Failure> {
     let mut options = OpenClOptions::from_env().map_err(|error| runtime::fail(source, error))?;
     options.fix = args.lowering.fix();
-    options.device = args.device.unwrap_or(0);
+    if let Some(device) = &args.device {
+        let found = device.opencl();
+        options.device = found.map_err(|error| runtime::fail(source, error.into()))?;
+    }
     options.lanes = args.lanes;
     options.without_sub_groups = args.no_sub_groups;
     Ok(options)
