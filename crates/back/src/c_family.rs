@@ -344,11 +344,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         if left == 0 {
             return Ok(());
         }
-        let is_name = expr.level == Level::Primary
-            && expr
-                .text
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let is_name = expr.is_word();
         if literal || (is_name && reads.is_empty()) {
             self.cx.slots[value.index()] = Slot::Ready(expr);
         } else if is_name

@@ -65,7 +65,7 @@ impl Cpu {
                 let there = if near.is_some() {
                     let function = Transfer::LookupFar.function(cx.prelude, vector)?;
                     let wide = Vector::new(Scalar::I64, self.lanes).name(cx.prelude)?;
-                    let at = Expr::atom(format!("(const {wide}[1]){{{}}}", at.text));
+                    let at = Expr::compound(&format!("const {wide}[1]"), &at);
                     Expr::call(&function, &[array, at])
                 } else {
                     let function = Transfer::GatherAt.function(cx.prelude, vector)?;

@@ -16,7 +16,7 @@ use super::lanes::{Vector, all_lanes, lanes_at, lanes_below};
 use super::small::{Small, split};
 use crate::c_family::Context;
 use crate::error::Fault;
-use crate::expr::Expr;
+use crate::expr::{Expr, Level};
 use crate::index::{Sum, floor_div, modulo, number};
 use crate::prelude::File;
 use crate::scalar::{c_type, signed};
@@ -226,7 +226,7 @@ impl Cpu {
     /// The bits of a condition under a name, or as a number.
     pub fn on(&self, cx: &mut Context<'_>, cond: &Cond) -> Result<Expr, Fault> {
         let bits = self.bits(cx, cond)?;
-        if bits.text.starts_with("UINT64_C") {
+        if bits.level() == Level::Primary && bits.text.starts_with("UINT64_C") {
             return Ok(bits);
         }
         Ok(cx.name_once("uint64_t", "on", &bits))

@@ -280,7 +280,9 @@ impl Cpu {
                 ));
                 let mut indent = "    ".to_string();
                 if let Some(on) = on {
-                    lines.push(format!("{indent}if ({} >> {lane} & 1)", on.text));
+                    let own = Expr::binary(">>", &on, &Expr::atom(&lane));
+                    let own = Expr::binary("&", &own, &number(1)?);
+                    lines.push(format!("{indent}if ({})", own.text));
                     indent.push_str("    ");
                 }
                 let (target, source) = (

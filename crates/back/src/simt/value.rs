@@ -193,7 +193,7 @@ impl<L: Language> Simt<L> {
                 let (low, high) = (cx.take(low), cx.take(high));
                 if low == high {
                     // A rotation.
-                    let from = Expr::atom(format!("{lane} + {}", lanes - by));
+                    let from = Expr::binary("+", &Expr::atom(lane), &number((lanes - by).into())?);
                     return Ok(Expr::call(&mover, &[low, from]));
                 }
                 let name = format!("slide_{ty}");
