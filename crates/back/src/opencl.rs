@@ -70,6 +70,12 @@ typedef ulong uint64_t;
 #define fmodf fmod
 #define fminf fmin
 #define fmaxf fmax
+#define floorf floor
+#define ceilf ceil
+#define sinf sin
+#define cosf cos
+#define tanhf tanh
+#define rsqrtf rsqrt
 
 // Before a loop that stays one.
 #if defined(cl_nv_pragma_unroll)

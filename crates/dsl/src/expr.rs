@@ -250,6 +250,31 @@ impl Expr {
         self.unary(UnOp::Log)
     }
 
+    /// 1 / √self
+    pub fn rsqrt(&self) -> Expr {
+        self.unary(UnOp::Rsqrt)
+    }
+
+    pub fn floor(&self) -> Expr {
+        self.unary(UnOp::Floor)
+    }
+
+    pub fn ceil(&self) -> Expr {
+        self.unary(UnOp::Ceil)
+    }
+
+    pub fn sin(&self) -> Expr {
+        self.unary(UnOp::Sin)
+    }
+
+    pub fn cos(&self) -> Expr {
+        self.unary(UnOp::Cos)
+    }
+
+    pub fn tanh(&self) -> Expr {
+        self.unary(UnOp::Tanh)
+    }
+
     pub fn pow(&self, exponent: impl Into<Expr>) -> Expr {
         binary(BinOp::Pow, self, exponent)
     }

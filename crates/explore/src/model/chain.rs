@@ -239,9 +239,12 @@ impl Walk<'_> {
             Op::Index(_) | Op::Select { .. } | Op::Choose { .. } => latencies.choice,
             Op::Cast(_) => latencies.sum,
             Op::Unary(op, _) => match op {
-                UnOp::Neg | UnOp::Not | UnOp::Abs => latencies.choice,
+                UnOp::Neg | UnOp::Not | UnOp::Abs | UnOp::Floor | UnOp::Ceil => latencies.choice,
                 UnOp::Sqrt => latencies.divide,
-                UnOp::Exp | UnOp::Log => latencies.call,
+                UnOp::Rsqrt => 2.0 * latencies.divide,
+                UnOp::Exp | UnOp::Log | UnOp::Sin | UnOp::Cos | UnOp::Tanh => {
+                    3.0 * latencies.divide
+                }
             },
             Op::Binary(op, a, _) => self.binary(*op, self.kernel.values[a.index()].ty),
             Op::Shuffle { .. } | Op::Slide { .. } => latencies.moved,

@@ -13,9 +13,16 @@
 //!
 //! The same draws come in every run. `SYSTOLA_SEED=n` runs one system, `SYSTOLA_CASES=n` so many.
 
+#[expect(dead_code, reason = "shared with the tests of the printers")]
+#[path = "../../../back/tests/common/build.rs"]
+mod build;
 mod case;
 mod checker;
+#[path = "../gallery/devices.rs"]
+mod devices;
 mod kernels;
+mod printed;
+mod programs;
 mod refusals;
 mod sums;
 mod tally;
