@@ -9,7 +9,7 @@ use systola::{CpuOptions, RunOptions};
 use systola_driver::{Fix, check_mapping, cuda_machine, emit_cuda, load, lower};
 use systola_filetests::draw::draw;
 use systola_filetests::emulate::Emulated;
-use systola_interp::{Arrays, run_system};
+use systola_interp::{Arrays, expect_system};
 use systola_ir::diag::Kind;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
@@ -63,7 +63,7 @@ fn try_all(seeds: Range<u64>, run: impl Fn(&Legal<'_>) -> Result<Ran, String>) -
             match run(&legal).unwrap_or_else(|e| panic!("{context}: {e}")) {
                 Ran::Limited => limited += 1,
                 Ran::Outputs(got, source) => {
-                    let expected = run_system(system, &params, &inputs).expect("a legal system");
+                    let expected = expect_system(system, &params, &inputs).expect("a legal system");
                     // A product that feeds a sum may be fused with it, so floats are compared up to the tolerance.
                     compare(&expected, &got, true)
                         .unwrap_or_else(|e| panic!("{context}: {e}\n{source}"));
