@@ -2,8 +2,9 @@
 
 use std::path::PathBuf;
 
+use systola::rt::memory;
 use systola_interp::Arrays;
-use systola_interp::tensor::{Tensor, TensorError};
+use systola_interp::tensor::{Tensor, TensorError, check_room};
 use systola_ir::codes::run as codes;
 use systola_ir::system::{Axis, Input, InputKind, Program, System};
 use systola_ir::{Diagnostic, Scalar, Span};
@@ -192,20 +193,24 @@ impl<'a> Job<'a> {
         if let Job::System(_, expanded) = self {
             arrays.extend(expanded.outputs.iter().map(|o| (o.ty, &o.axes[..])));
         }
-        let bytes = arrays.into_iter().try_fold(0usize, |sum, (ty, axes)| {
+        let bytes = arrays.into_iter().try_fold(0u64, |sum, (ty, axes)| {
             let mut bytes = i128::from(ty.bits().div_ceil(8));
             for axis in axes {
                 let extent = axis.hi.sub(&axis.lo).eval(params, &[]).ok()?;
                 bytes = bytes.checked_mul(extent.max(0))?;
             }
-            sum.checked_add(usize::try_from(bytes).ok()?)
+            sum.checked_add(u64::try_from(bytes).ok()?)
         });
-        let fits = bytes.is_some_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
-        if fits {
+        let available = memory::available();
+        let fits =
+            |bytes: &u64| check_room(*bytes).is_ok() && available.is_none_or(|most| *bytes <= most);
+        if bytes.as_ref().is_some_and(fits) {
             return Ok(());
         }
+        let wanted = bytes.map_or_else(|| "more than 2^64".to_string(), |b| b.to_string());
+        let there = available.map_or_else(String::new, |b| format!("; {b} bytes are free"));
         let message = format!(
-            "there is no memory for the arrays of {} at {}",
+            "there is no memory for the arrays of {} at {}: they take {wanted} bytes{there}",
             self.name(),
             self.parameters().show(params)
         );

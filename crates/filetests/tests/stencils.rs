@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use devices::device;
 use systola::cpu::Effort;
-use systola::interp::compare::{Rounding, compare};
+use systola::interp::compare::compare;
 use systola::interp::{Arrays, Data, Tensor, run_system};
 use systola::ir::system::Module;
 use systola::{CpuOptions, OpenClOptions, RunOptions, compile, compile_opencl, load};
@@ -131,10 +131,10 @@ fn check_on(run: &Run<'_>, stencil: &str, mapping: &str, sizes: &[&[i128]]) {
                 )
             })
             .collect();
-        let expect = run_system(system, params, &inputs).unwrap_or_else(|e| panic!("{text}{e}"));
+        let expect = expect_system(system, params, &inputs).unwrap_or_else(|e| panic!("{text}{e}"));
         let found = run(&module, &named, params, &inputs);
         let found = found.unwrap_or_else(|e| panic!("{text}{system}{e}"));
-        for line in compare(&expect, &found, Rounding::Fused) {
+        for line in compare(&expect, &found) {
             line.unwrap_or_else(|e| panic!("{text}{params:?}\n{e}"));
         }
     }

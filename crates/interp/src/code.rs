@@ -14,6 +14,7 @@ use systola_ir::{BinOp, Diagnostic, FnId, InputId, PortId, Scalar, Span, UnOp, V
 
 use crate::linear::{Linear, Test};
 use crate::params::overflow;
+use crate::rounding;
 use crate::value::{OpError, Value, binary, cast, unary};
 
 mod compile;
@@ -220,6 +221,8 @@ pub struct Frame {
     /// Indices being computed, as a stack.
     index: Vec<i64>,
     depth: usize,
+    /// Do floats carry bounds of their errors?
+    tracks: bool,
 }
 
 /// Functions never recurse, so this depth is reached by hand-made systems only.
@@ -271,6 +274,14 @@ impl Code {
 }
 
 impl Frame {
+    /// One whose evaluations track errors, as [`rounding`] says.
+    pub(crate) fn tracking() -> Frame {
+        Frame {
+            tracks: true,
+            ..Frame::default()
+        }
+    }
+
     fn start(&mut self, point: &[i64], code: &Code) {
         self.point.clear();
         self.point.extend_from_slice(point);
@@ -325,13 +336,25 @@ impl<R: Reads> Evaluation<'_, R> {
                 self.read_input(*input, start, *span)
             }
             Node::Port(port) => self.reads.read(Read::Port(*port)),
-            Node::Unary(op, a) => Ok(unary(*op, &self.eval(a)?)?),
+            Node::Unary(op, a) => {
+                let a = self.eval(a)?;
+                Ok(match self.frame.tracks {
+                    false => unary(*op, &a)?,
+                    true => rounding::unary(*op, &a)?,
+                })
+            }
             Node::Binary(op, operands) => {
                 let left = self.eval(&operands.0)?;
                 let right = self.eval(&operands.1)?;
-                Ok(binary(*op, &left, &right)?)
+                self.binary(*op, &left, &right)
             }
-            Node::Cast(ty, a) => Ok(cast(*ty, &self.eval(a)?)?),
+            Node::Cast(ty, a) => {
+                let a = self.eval(a)?;
+                Ok(match self.frame.tracks {
+                    false => cast(*ty, &a)?,
+                    true => rounding::cast(*ty, &a)?,
+                })
+            }
             Node::Guard {
                 test,
                 then,
@@ -348,6 +371,8 @@ impl<R: Reads> Evaluation<'_, R> {
                 match cond {
                     Value::Bool(true) => Ok(then),
                     Value::Bool(false) => Ok(otherwise),
+                    other if self.frame.tracks => rounding::select(&other, then, otherwise)
+                        .ok_or_else(|| ill_typed("select", &other)),
                     other => Err(ill_typed("select", &other)),
                 }
             }
@@ -416,9 +441,16 @@ impl<R: Reads> Evaluation<'_, R> {
         value
     }
 
+    fn binary(&self, op: BinOp, left: &Value, right: &Value) -> Result<Value, Stop> {
+        Ok(match self.frame.tracks {
+            false => binary(op, left, right)?,
+            true => rounding::binary(op, left, right)?,
+        })
+    }
+
     fn combine(&mut self, op: Combine, left: Value, right: Value) -> Result<Value, Stop> {
         match op {
-            Combine::Op(op) => Ok(binary(op, &left, &right)?),
+            Combine::Op(op) => self.binary(op, &left, &right),
             Combine::Fn(function) => self.call(function, &mut [left, right].into_iter()),
         }
     }

@@ -12,10 +12,12 @@ use systola_ir::system::{Combine, System};
 use systola_ir::{Diagnostic, Span, Type};
 
 use crate::code::{Code, Env, Frame, Library, Need, Read, Reads, ScanPlan, Stop};
+use crate::compare::Expected;
 use crate::inputs::Inputs;
 use crate::memo::{Memo, State};
 use crate::params::{check_params, too_large};
-use crate::tensor::Tensor;
+use crate::rounding;
+use crate::tensor::{Tensor, check_room};
 use crate::value::Value;
 
 mod output;
@@ -79,6 +81,18 @@ pub(crate) fn prepare(system: &System, params: &[i128]) -> Result<System, Diagno
     system.expand_batch().map_err(|e| too_large(system.span, e))
 }
 
+/// What a system gives, with a bound of the error of each float, as [`rounding`](crate::rounding) has it.
+pub fn expect_system(
+    system: &System,
+    params: &[i128],
+    inputs: &Arrays,
+) -> Result<Expected, Diagnostic> {
+    let system = prepare(system, params)?;
+    let inputs = Inputs::bind(&system, params, inputs)?;
+    let none = vec![None; system.inputs.len()];
+    run_tracked(&system, params, &inputs, none)
+}
+
 /// Runs a system that has no batch.
 pub(crate) fn run_bound(
     system: &System,
@@ -90,12 +104,19 @@ pub(crate) fn run_bound(
     if options.demand == Demand::Everything {
         machine.settle_everything()?;
     }
-    let mut arrays = Arrays::new();
-    for output in 0..system.outputs.len() {
-        let tensor = machine.output(output)?;
-        arrays.insert(system.outputs[output].name.clone(), tensor);
-    }
-    Ok(arrays)
+    Ok(machine.outputs()?.arrays)
+}
+
+/// The same with bounds of errors. `errors`: those of each input, for its elements as they lie; none where it is exact.
+pub(crate) fn run_tracked<'a>(
+    system: &'a System,
+    params: &'a [i128],
+    inputs: &'a Inputs<'a>,
+    errors: Vec<Option<&'a [f64]>>,
+) -> Result<Expected, Diagnostic> {
+    let env = Env { system, params };
+    let mut machine = Machine::start(env, inputs, &Options::default(), None, Some(errors))?;
+    machine.outputs()
 }
 
 /// One equation: of a variable, or the hidden one of a scan.
@@ -135,6 +156,8 @@ struct Machine<'a> {
     /// Those of the variables, then those of the scans; `memos` runs parallel.
     equations: Vec<Equation>,
     memos: Vec<Memo>,
+    /// Of their values, without what is tracked.
+    types: Vec<Type>,
     /// The compiled values of all writes, by output and write.
     writes: Vec<Vec<Code>>,
     stack: Vec<Task>,
@@ -144,6 +167,8 @@ struct Machine<'a> {
     memory_left: u64,
     /// In a sample: how many values may still be computed.
     values_left: Option<u64>,
+    /// Where errors are tracked: those of each input.
+    errors: Option<Vec<Option<&'a [f64]>>>,
 }
 
 /// What an equation sees of the values computed so far.
@@ -151,6 +176,7 @@ struct View<'a> {
     system: &'a System,
     memos: &'a [Memo],
     inputs: &'a Inputs<'a>,
+    errors: Option<&'a [Option<&'a [f64]>]>,
 }
 
 impl Reads for View<'_> {
@@ -171,7 +197,15 @@ impl Reads for View<'_> {
                     None => Err(outside_domain(self.system, var.index(), point, span).into()),
                 }
             }
-            Read::Input { input, index, span } => Ok(self.inputs.read(input, index, span)?),
+            Read::Input { input, index, span } => {
+                let value = self.inputs.read(input, index, span)?;
+                let Some(errors) = self.errors else {
+                    return Ok(value);
+                };
+                let error = errors.get(input.index()).copied().flatten();
+                let error = error.and_then(|e| e.get(self.inputs.position(input, index)?).copied());
+                Ok(rounding::given(value, error))
+            }
             Read::Port(_) => {
                 let message = "a port has no value in a system";
                 Err(Diagnostic::new(&run::NOT_A_VALUE, Span::NONE, message).into())
@@ -196,19 +230,34 @@ impl<'a> Machine<'a> {
         options: &Options,
         most_values: Option<u64>,
     ) -> Result<Machine<'a>, Diagnostic> {
+        Machine::start(env, inputs, options, most_values, None)
+    }
+
+    fn start(
+        env: Env<'a>,
+        inputs: &'a Inputs<'a>,
+        options: &Options,
+        most_values: Option<u64>,
+        errors: Option<Vec<Option<&'a [f64]>>>,
+    ) -> Result<Machine<'a>, Diagnostic> {
         let mut machine = Machine {
             env,
             inputs,
             library: Library::compile(env)?,
             equations: Vec::new(),
             memos: Vec::new(),
+            types: Vec::new(),
             writes: Vec::new(),
             stack: Vec::new(),
-            frame: Frame::default(),
+            frame: match &errors {
+                None => Frame::default(),
+                Some(_) => Frame::tracking(),
+            },
             point: vec![0; env.system.dims.len()],
             memory_limit: options.memory_limit,
             memory_left: options.memory_limit,
             values_left: most_values,
+            errors,
         };
         machine.compile()?;
         Ok(machine)
@@ -289,12 +338,18 @@ impl<'a> Machine<'a> {
     }
 
     fn remember(&mut self, table: &Table, ty: Type, span: Span) -> Result<(), Diagnostic> {
+        self.types.push(ty.clone());
+        let ty = match self.errors {
+            None => ty,
+            Some(_) => rounding::tracked_type(&ty),
+        };
         let needed = table.layout.bytes(&ty);
         self.memory_left = self.memory_left.checked_sub(needed).ok_or_else(|| {
             let limit = self.memory_limit;
             let cause = format!("the values to remember need more than the limit of {limit} bytes");
             too_large(span, cause).note(self.sizes())
         })?;
+        check_room(needed).map_err(|e| too_large(span, e).note(self.sizes()))?;
         let memo = Memo::new(table.layout.clone(), table.membership.clone(), ty);
         self.memos.push(memo);
         Ok(())
@@ -427,6 +482,7 @@ impl<'a> Machine<'a> {
             system: self.env.system,
             memos: &self.memos,
             inputs: self.inputs,
+            errors: self.errors.as_deref(),
         };
         let mut value = equation.code.eval(&mut self.frame, &self.point, &mut view);
         if let (Some((op, dim)), Ok(term)) = (equation.step, &value) {
@@ -446,7 +502,10 @@ impl<'a> Machine<'a> {
         }
         let (span, owner) = (equation.code.span(), equation.owner);
         match value {
-            Ok(value) => {
+            Ok(mut value) => {
+                if self.errors.is_some() {
+                    value = rounding::fitted(&value, &self.types[n]);
+                }
                 if self.memos[n].set(slot, &value) {
                     return Ok(());
                 }

@@ -14,7 +14,7 @@ use crate::runtime;
 use crate::source::{Failure, Outcome, Source, Status, given_sizes, parse_file, parse_size};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
-use systola_interp::compare::{Rounding, compare};
+use systola_interp::compare::{Expected, compare};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -65,7 +65,7 @@ pub struct Args {
     /// Write an output to a .npy file; may be repeated
     #[arg(long = "out", value_name = "NAME=FILE", value_parser = parse_file)]
     outputs: Vec<(String, PathBuf)>,
-    /// Run the equations too, and compare: integers to the bit, floats within a stated bound
+    /// Run the equations too, and compare: integers to the bit, floats within what rounding may do to each
     #[arg(long)]
     verify: bool,
     /// Run it so many times more on a GPU or OpenCL device, where arrays stay, and tell how long a run takes
@@ -165,12 +165,8 @@ pub fn run(args: &Args) -> Outcome {
     if !args.verify {
         return Ok(Status::Done);
     }
-    let expect = execution.equations(&job, &params, &inputs)?;
-    let rounding = match args.target {
-        Target::System | Target::Array | Target::Kernel => Rounding::Reordered,
-        Target::Cpu | Target::Cuda | Target::OpenCl => Rounding::Fused,
-    };
-    Ok(verify(&source, &expect, &ran.outputs, rounding))
+    let expect = execution.expected(&job, &params, &inputs)?;
+    Ok(verify(&source, &expect, &ran.outputs))
 }
 
 /// All files appear, or none does.
@@ -232,9 +228,9 @@ fn check_options(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn verify(source: &Source, expect: &Arrays, found: &Arrays, rounding: Rounding) -> Status {
+fn verify(source: &Source, expect: &Expected, found: &Arrays) -> Status {
     let mut status = Status::Done;
-    for line in compare(expect, found, rounding) {
+    for line in compare(expect, found) {
         let (word, line) = match line {
             Ok(line) => (Paint::Green.out("verified"), line),
             Err(line) => {
@@ -246,8 +242,8 @@ fn verify(source: &Source, expect: &Arrays, found: &Arrays, rounding: Rounding) 
     }
     if status == Status::Bug {
         term::eprint(format!(
-            "What runs must give what the equations say. If these inputs do not make rounding errors \
-             grow, this is a bug of Systola; please report it with {}.\n",
+            "What runs must give what the equations say. This is a bug of Systola, its compiler or its device; \
+             please report it with {}.\n",
             source.path
         ));
     }

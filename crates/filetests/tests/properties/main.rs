@@ -7,7 +7,7 @@
 //! * a refusal is confirmed: its counterexample is put into the mapping and shows what it claims; one
 //!   without a counterexample is found again by trying all points;
 //! * the array of a legal mapping computes what the system computes: the same bits, or, where sums of
-//!   floats were declared reorderable, the same up to [`values::tolerance`];
+//!   floats were declared reorderable, the same within what rounding may do;
 //! * so do its kernels, on machines with vectors of several widths and with blocks in several orders;
 //! * the counts of the report are those of the points that were tried.
 //!
@@ -23,7 +23,9 @@ mod devices;
 mod kernels;
 mod printed;
 mod programs;
+mod large_indices;
 mod refusals;
+mod rounding;
 mod sums;
 mod tally;
 mod values;
