@@ -108,13 +108,13 @@ impl Sketch {
             return format!("({value} {} {from}(1))", source.pick(&["<", ">=", "=="]));
         }
         if is_float(from) {
-            let wide = source.pick(&["", " * 1000.0", " * 4000000000.0"]);
-            let value = format!("{value}{wide}");
-            return if is_float(ty) {
-                format!("{ty}({value})")
+            // Beyond the range of integers, where a cast saturates; as floats they would not stay exact.
+            let wide = if is_float(ty) {
+                ""
             } else {
-                format!("{ty}({value})")
+                source.pick(&["", " * 1000.0", " * 4000000000.0"])
             };
+            return format!("{ty}({value}{wide})");
         }
         if is_float(ty) {
             // Floats are to stay exact, whatever the order of their sums.

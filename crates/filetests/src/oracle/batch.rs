@@ -249,18 +249,24 @@ impl Batch<'_> {
                 }
             };
             self.announce(one.position, target, one.mapping);
-            let prepared = machine.and_then(|machine| {
-                guarded(|| prepare(one, &machine)).unwrap_or_else(|said| Err(said))
-            });
-            match prepared {
-                Ok(Some(job)) => jobs.push(job),
-                Ok(None) => self.outcome.limited += 1,
-                Err(message) => {
-                    let find =
-                        self.find(one.position, target, one.mapping, FindKind::Error, message);
-                    self.outcome.finds.push(find);
+            let prepared = match machine {
+                Ok(machine) => guarded(|| prepare(one, &machine)),
+                Err(error) => Ok(Err(error)),
+            };
+            let (kind, message) = match prepared {
+                Ok(Ok(Some(job))) => {
+                    jobs.push(job);
+                    continue;
                 }
-            }
+                Ok(Ok(None)) => {
+                    self.outcome.limited += 1;
+                    continue;
+                }
+                Ok(Err(error)) => (FindKind::Error, error),
+                Err(said) => (FindKind::Panic, said),
+            };
+            let find = self.find(one.position, target, one.mapping, kind, message);
+            self.outcome.finds.push(find);
         }
         for unit in jobs.chunks(UNIT) {
             let unit: Vec<&Prepared<'_>> = unit.iter().collect();
