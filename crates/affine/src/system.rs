@@ -24,6 +24,7 @@ impl Budget {
 
     #[inline]
     pub(crate) fn spend(&mut self, steps: usize) -> Result<()> {
+        crate::cancel::check();
         match self.left.checked_sub(steps as u64) {
             Some(left) => {
                 self.left = left;

@@ -91,7 +91,7 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
             &run::COMPILER_FAILED,
             Some("name another compiler in SYSTOLA_CC, or use --target kernel"),
         ),
-        E::CompilerHung { .. } => (
+        E::CompilerHung { .. } | E::OutOfTime => (
             &run::COMPILER_HUNG,
             Some("unroll or fix less, or name another compiler in SYSTOLA_CC"),
         ),
@@ -271,6 +271,7 @@ mod tests {
             },
             "E0632",
         );
+        check(E::OutOfTime, "E0632");
         check(
             E::LoadFailed {
                 path: PathBuf::new(),

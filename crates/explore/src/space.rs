@@ -9,9 +9,11 @@
 //! * [`mod@designs`]: the allocations and linear schedules of the literature, whole or in blocks.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use systola_driver::Fix;
 use systola_ir::mapping::Mapping;
+use systola_rt::Deadline;
 
 pub mod axes;
 pub mod designs;
@@ -50,8 +52,10 @@ impl Candidate {
 /// So many of a family are looked at, at most.
 const MOST: usize = 3000;
 
-/// And so many of the designs of the literature, which are many and seldom the fastest.
+/// And so many of the designs of the literature, which are many and seldom the fastest: those with the fewest steps of so many that
+/// are compared.
 const MOST_DESIGNS: usize = 100;
+const COMPARED_DESIGNS: usize = 100_000;
 
 /// They come behind so many others: some of them take seconds to lower.
 const BEFORE_DESIGNS: usize = 400;
@@ -64,13 +68,18 @@ const BOUND: i128 = 2;
 
 /// The most promising mappings of a problem, best first. Some may be refused at these sizes.
 pub fn candidates(problem: &Problem<'_>) -> Vec<Candidate> {
+    candidates_until(problem, &Deadline::after(Duration::MAX))
+}
+
+/// The same, of those that can be found until the deadline.
+pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candidate> {
     let Some(axes) = axes_of(problem) else {
         return Vec::new();
     };
     let system = &problem.system.name;
     let text = || Text::new(names(problem), lanes(problem, &axes));
 
-    let tilings = promising(&axes, problem);
+    let tilings = promising(&axes, problem, deadline);
     let tilings = numbered("tile", tilings, |name, tiling| Candidate {
         mapping: tiling.write(&axes, name, system, text()),
         choices: tiling.choices(&axes),
@@ -87,14 +96,14 @@ pub fn candidates(problem: &Problem<'_>) -> Vec<Candidate> {
     });
     let mut all = interleave(vec![tilings, strips, sweeps]);
     let at = all.len().min(BEFORE_DESIGNS);
-    all.splice(at..at, tiled_designs(problem, &axes));
+    all.splice(at..at, tiled_designs(problem, &axes, deadline));
     all
 }
 
 /// The most promising tilings first. Those with the same registers and lanes are much alike: each one that comes after others counts as
 /// somewhat worse than it is, so that what differs is seen early.
-fn promising(axes: &Axes, problem: &Problem<'_>) -> Vec<tiles::Tiling> {
-    let mut list: Vec<(f64, tiles::Tiling)> = tilings::tilings(axes, &problem.machine)
+fn promising(axes: &Axes, problem: &Problem<'_>, deadline: &Deadline) -> Vec<tiles::Tiling> {
+    let mut list: Vec<(f64, tiles::Tiling)> = tilings::tilings(axes, &problem.machine, deadline)
         .into_iter()
         .map(|t| (promise::cost(axes, &problem.machine, &t), t))
         .collect();
@@ -134,7 +143,7 @@ pub fn designs(problem: &Problem<'_>, bound: i128) -> Vec<Candidate> {
 }
 
 /// The same in blocks: the parallel iterator of the array is cut into tiles of a few vectors.
-fn tiled_designs(problem: &Problem<'_>, axes: &Axes) -> Vec<Candidate> {
+fn tiled_designs(problem: &Problem<'_>, axes: &Axes, deadline: &Deadline) -> Vec<Candidate> {
     let inner = designs::array_axes(axes);
     let Some(cut) = inner
         .iter()
@@ -144,15 +153,8 @@ fn tiled_designs(problem: &Problem<'_>, axes: &Axes) -> Vec<Candidate> {
         return Vec::new();
     };
     let lanes = lanes(problem, axes);
-    let mut list = Vec::new();
-    for design in designs::designs(axes, &inner, BOUND) {
-        // Lanes of a tile: those of the iterator, or only those of the sum.
-        let spread = design.allocation.iter().any(|row| row[cut] != 0);
-        let sizes: &[i128] = if spread { &[1, 4] } else { &[16] };
-        list.extend(sizes.iter().map(|size| (design.clone(), size * lanes)));
-    }
     // Few steps first.
-    list.sort_by_key(|(design, size)| {
+    let steps = |(design, size): &(designs::Design, i128)| {
         let extent = |axis: usize| {
             if axis == cut {
                 *size
@@ -165,7 +167,24 @@ fn tiled_designs(problem: &Problem<'_>, axes: &Axes) -> Vec<Candidate> {
             row.iter().enumerate().map(along).sum()
         };
         design.schedule.iter().map(steps).product::<i128>()
-    });
+    };
+    let mut list: Vec<(designs::Design, i128)> = Vec::new();
+    let mut add = |design: designs::Design| {
+        // Lanes of a tile: those of the iterator, or only those of the sum.
+        let spread = design.allocation.iter().any(|row| row[cut] != 0);
+        let sizes: &[i128] = if spread { &[1, 4] } else { &[16] };
+        list.extend(sizes.iter().map(|size| (design.clone(), size * lanes)));
+        if list.len() > 64 * MOST_DESIGNS {
+            list.sort_by_cached_key(&steps);
+            list.truncate(MOST_DESIGNS);
+        }
+    };
+    let limits = designs::Limits {
+        designs: COMPARED_DESIGNS,
+        deadline: Some(deadline),
+    };
+    designs::visit(axes, &inner, BOUND, &limits, &mut add);
+    list.sort_by_cached_key(&steps);
     list.truncate(MOST_DESIGNS);
     numbered("design", list, |name, (design, size)| {
         let text = Text::new(names(problem), lanes);

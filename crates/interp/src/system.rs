@@ -471,6 +471,7 @@ impl<'a> Machine<'a> {
 
     /// Evaluates an equation at `self.point`, when all it needs is there.
     fn compute(&mut self, n: usize, slot: usize) -> Result<(), Diagnostic> {
+        affine::cancel::check();
         if let Some(left) = &mut self.values_left {
             let span = self.equations[n].code.span();
             *left = left.checked_sub(1).ok_or_else(|| {

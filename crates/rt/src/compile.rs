@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use crate::cache::{Cache, CacheOptions, hash_of};
 use crate::compiler::Compiler;
+use crate::deadline::Deadline;
 use crate::error::Error;
 use crate::library::Library;
+use crate::process::Limits;
 use crate::simd::processor;
 use crate::source::Source;
 
@@ -20,8 +22,10 @@ pub struct CompileOptions {
     /// Compilers to look for, the first that is there is used; each is a name or path, perhaps followed by
     /// arguments.
     pub compilers: Vec<String>,
-    /// After so long a compiler is stopped.
+    /// After so much CPU time a compiler is stopped, however busy the machine is.
     pub time_limit: Duration,
+    /// At which every compiler is stopped.
+    pub deadline: Option<Deadline>,
     /// `None`: nothing is kept.
     pub cache: Option<CacheOptions>,
 }
@@ -34,6 +38,7 @@ impl CompileOptions {
         CompileOptions {
             compilers: ["cc", "gcc", "clang"].map(str::to_string).to_vec(),
             time_limit: Self::TIME_LIMIT,
+            deadline: None,
             cache: None,
         }
     }
@@ -95,11 +100,15 @@ const SOURCE: &str = "kernel.c";
 const LIBRARY: &str = "kernel.lib";
 
 pub(crate) fn load(source: &Source, options: &CompileOptions) -> Result<Loaded, Error> {
-    let compiler = Compiler::find(&options.compilers, options.time_limit)?;
+    let limits = Limits {
+        cpu_time: options.time_limit,
+        deadline: options.deadline.as_ref(),
+    };
+    let compiler = Compiler::find(&options.compilers, &limits)?;
     let build = Build {
         source,
         compiler,
-        limit: options.time_limit,
+        limits,
     };
     match &options.cache {
         Some(cache) => build.cached(cache),
@@ -115,7 +124,7 @@ pub fn require_compiler(options: &CompileOptions) -> Result<(), Error> {
 struct Build<'a> {
     source: &'a Source,
     compiler: Compiler,
-    limit: Duration,
+    limits: Limits<'a>,
 }
 
 impl Build<'_> {
@@ -155,7 +164,7 @@ impl Build<'_> {
             Ok(work) => work,
             Err(error) => return self.uncached(vec![unusable(error)]),
         };
-        let _lock = cache.lock(&key, self.limit);
+        let _lock = cache.lock(&key, self.limits.patience());
         if let Some(found) = find() {
             return Ok(found);
         }
@@ -203,7 +212,7 @@ impl Build<'_> {
         })?;
         let flags = &self.source.flags;
         self.compiler
-            .build(flags, dir, SOURCE, LIBRARY, self.limit)?;
+            .build(flags, dir, SOURCE, LIBRARY, &self.limits)?;
         Ok(dir.join(LIBRARY))
     }
 }

@@ -14,8 +14,10 @@ pub enum Error {
     NoCompiler { tried: Vec<String> },
     #[error("the C compiler failed: {command}\n{stderr}")]
     CompilerFailed { command: String, stderr: String },
-    #[error("the C compiler was still running after {seconds} s and was stopped: {command}")]
+    #[error("the C compiler was not done after {seconds} s of CPU time and was stopped: {command}")]
     CompilerHung { command: String, seconds: f64 },
+    #[error("there was no time left to compile it")]
+    OutOfTime,
     #[error("the compiled library {} cannot be loaded: {reason}", .path.display())]
     LoadFailed { path: PathBuf, reason: String },
     #[error("cannot {action} {}: {source}", .path.display())]

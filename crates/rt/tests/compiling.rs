@@ -75,6 +75,7 @@ fn a_compiler_that_hangs_is_stopped() {
         let options = CompileOptions {
             compilers: vec![format!("/bin/sh {}", script.display())],
             time_limit: SHORT,
+            deadline: None,
             cache: Some(CacheOptions::new(dir.path().join("cache"))),
         };
         let error = compile_with(&options).unwrap_err();

@@ -44,7 +44,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "system")]
     target: Target,
     /// The mapping; repeat it to choose one for each system of a program. Without it compiled targets take the best that
-    /// `systola explore` found, or else what the model expects to be
+    /// `systola explore` found, or else what the model expects to be, of what it can look at in 2 s (5 s where a system has several
+    /// equations); that choice is remembered
     #[arg(long = "map", value_name = "NAME")]
     maps: Vec<String>,
     /// Which system, where a file has several

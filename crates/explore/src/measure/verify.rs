@@ -22,7 +22,7 @@ use systola_ir::codes::run as codes;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{InputKind, System};
 use systola_ir::{Diagnostic, Scalar, Span};
-use systola_rt::{Element, HostArray};
+use systola_rt::{Deadline, Element, HostArray};
 
 use super::{Target, fault};
 use crate::problem::Problem;
@@ -128,10 +128,11 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         mapping: &Mapping,
         code: &T::Code,
         lowered: &Lowered,
+        deadline: &Deadline,
     ) -> Result<bool, Fault> {
         let fixed = fixed(lowered);
         let more_sizes = fixed.iter().any(|fixed| !fixed);
-        Ok(more_sizes && self.at_small_sizes(mapping, &fixed, Some(code))?)
+        Ok(more_sizes && self.at_small_sizes(mapping, &fixed, Some(code), deadline)?)
     }
 
     /// At the sizes of the problem.
@@ -141,6 +142,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         code: &T::Code,
         lowered: &Lowered,
         placed: &mut T::Placed,
+        deadline: &Deadline,
     ) -> Result<(), Fault> {
         self.target.clear(placed).map_err(fault)?;
         self.target.time(code, placed, 1).map_err(fault)?;
@@ -156,7 +158,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         }
         let fixed = fixed(lowered);
         if !sampled && fixed.iter().all(|fixed| *fixed) {
-            self.at_small_sizes(mapping, &vec![false; fixed.len()], None)?;
+            self.at_small_sizes(mapping, &vec![false; fixed.len()], None, deadline)?;
         }
         self.first = Some((mapping.name.clone(), found.clone()));
         Ok(())
@@ -168,6 +170,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         mapping: &Mapping,
         fixed: &[bool],
         code: Option<&T::Code>,
+        deadline: &Deadline,
     ) -> Result<bool, Fault> {
         if !self.small.contains_key(fixed) {
             let cases = SMALL.iter();
@@ -188,7 +191,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
                 let Ok(lowered) = problem.lower(mapping) else {
                     return Ok(false);
                 };
-                let code = self.target.compile(lowered).map_err(fault)?;
+                let code = self.target.compile(lowered, deadline).map_err(fault)?;
                 self.target.run(&code, &small.params, &small.inputs)
             }
         };

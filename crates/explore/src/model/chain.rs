@@ -116,6 +116,7 @@ impl Walk<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> Result<(), Overflow> {
+        affine::cancel::check();
         match stmt {
             Stmt::Let(value, op) => {
                 let time = self.op(*value, op);

@@ -11,13 +11,13 @@ kernel there. The reason of the first refusal follows the message.
 
 Give sizes that the `where` of the system allows, or write a mapping by hand and see what `systola check` says of it.";
 
-    BUDGET_TOO_SMALL = "E0671", "the budget ended before anything was measured",
-"The budget of an exploration covers all of it: lowering candidates, compiling them, verifying and measuring. It ended before the first
-candidate was measured.
+    BUDGET_TOO_SMALL = "E0671", "the budget ended before any candidate was ready",
+"The budget of an exploration covers all of it: writing mappings, lowering them, compiling, verifying and measuring. It ended before the
+first candidate was proved legal and lowered. `systola run` without `--map` says the same where it could choose no mapping in time.
 
     systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --budget 1ms
 
-Give more, as `--budget 30s`, or smaller sizes.";
+Give more, as `--budget 30s`, or smaller sizes; or name a mapping with `--map`.";
 
     UNKNOWN_DESIGN = "E0672", "there is no design of this name",
 "`--explain` takes the name of a candidate or of a mapping of the file. Candidates have their names from the explorer; `--list` shows them.

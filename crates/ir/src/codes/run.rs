@@ -186,7 +186,7 @@ Generated C uses the vector extensions of gcc and clang, which other compilers a
 in `SYSTOLA_CC`. If a recent gcc or clang refuses the code that `systola emit` prints, that is a bug of Systola.";
 
     COMPILER_HUNG = "E0632", "the C compiler did not end",
-"The compiler was stopped because it was still running after the time that the message states.
+"The compiler was stopped because it was not done after the CPU time that the message states, or waited five times as long.
 
 Large unrolled kernels take long to compile: unroll less in the mapping, fix fewer sizes with `--fix`, or name another
 compiler in `SYSTOLA_CC`.";

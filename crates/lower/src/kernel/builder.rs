@@ -209,6 +209,7 @@ impl Builder {
 
     /// The value of an operation; an equal one that is in scope is taken instead.
     pub fn value(&mut self, name: &str, ty: Scalar, op: Op) -> ValueId {
+        affine::cancel::check();
         let (read_only, staged) = (&self.read_only, &self.staged);
         let pure = |memory: Memory| match memory {
             Memory::Global(buffer) => read_only.get(buffer.index()).copied().unwrap_or(false),
