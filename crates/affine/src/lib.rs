@@ -75,7 +75,7 @@ mod smith;
 mod subtract;
 mod system;
 
-pub use basic::BasicSet;
+pub use basic::{BasicSet, Relaxation};
 pub use builder::BasicSetBuilder;
 pub use display::Text;
 pub use error::{Error, Result};

@@ -37,6 +37,10 @@ impl Budget {
         }
     }
 
+    pub(crate) fn left(&self) -> u64 {
+        self.left
+    }
+
     pub(crate) fn is_spent(&self) -> bool {
         self.left == 0
     }

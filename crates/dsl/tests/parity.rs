@@ -418,7 +418,12 @@ fn mistakes_are_diagnostics() {
     assert_eq!(with(&|x, i| only(x.at([i]).gt(0), 1)), ["E0216"]);
     assert_eq!(
         with(&|x, i| (0..100_000).fold(x.at([i]), |sum, _| sum + 1)),
-        ["E0210"]
+        ["E0106"]
+    );
+    // A part that is used twice is read twice: forty times doubled it is a trillion.
+    assert_eq!(
+        with(&|x, i| (0..40).fold(x.at([i]), |sum, _| &sum + &sum)),
+        ["E0106"]
     );
     let mut module = ModuleBuilder::new();
     module

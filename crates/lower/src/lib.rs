@@ -5,6 +5,7 @@
 pub mod apply_mapping;
 pub mod check_system;
 pub mod clock;
+pub mod components;
 pub mod cost;
 pub mod decide;
 pub mod dependences;

@@ -3,8 +3,9 @@
 use systola_front::text::parse_module;
 use systola_ir::Diagnostic;
 use systola_ir::array::Realisation;
+use systola_lower::kernel::Machine;
 use systola_lower::localise::localise;
-use systola_lower::pipeline::{Analysed, analyse};
+use systola_lower::pipeline::{Analysed, analyse, compile};
 use systola_lower::report::Scope;
 
 const CORE: &str = "
@@ -374,4 +375,69 @@ fn pieces_that_differ_by_constants_are_linked() {
         "when x < 2 { lane = 2*x; time = t; } lane = x; time = t;",
         "L0717",
     );
+}
+
+/// Tiles of a band have edges that run through them, so that what is read later is a disjunction of many cases. Each
+/// question was once multiplied out, for minutes.
+#[test]
+fn tiles_of_a_band_are_lowered() {
+    let source = "
+        system dtw(N, W) where N >= 1, W >= 0 {
+          input a[N]: i32;
+          input b[N]: i32;
+          index i in 0..N, j in 0..N where i - j <= W, j - i <= W;
+          var A: i32 = select(j > 0 && i - (j - 1) <= W, A(i, j - 1), a[i]);
+          var B: i32 = select(i > 0 && j - (i - 1) <= W, B(i - 1, j), b[j]);
+          var D: i32 =
+              let up = select(i > 0 && j - (i - 1) <= W, D(i - 1, j), 1000000000);
+              let left = select(j > 0 && i - (j - 1) <= W, D(i, j - 1), 1000000000);
+              let diag = select(i > 0 && j > 0, D(i - 1, j - 1), select(i == 0 && j == 0, 0, 1000000000));
+              abs(A - B) + min(up, left, diag);
+          output d[]: i32 = D at [] when i == N - 1 && j == N - 1;
+        }
+        mapping z of dtw {
+          tile i by 4 as (bi, ii);
+          tile j by 4 as (bj, jj);
+          launch = bi + bj;
+          block = bj;
+          lane = jj;
+          time = ii + jj;
+        }";
+    let module = parse_module(source).unwrap();
+    let machine = Machine {
+        vector_bytes: 64,
+        most_lanes: 64,
+        registers: 32,
+        code_budget: 2500,
+        threads: None,
+    };
+    let (system, mapping) = (&module.systems[0], &module.mappings[0]);
+    let compiled = compile(system, mapping, &[None, None], &[false, false], &machine);
+    assert_eq!(compiled.unwrap().analysed.report.scope, Scope::AllSizes);
+}
+
+/// A star of radius four under `clamp` has holes at every side of a tile, and each was once a question of its own from
+/// the start: the whole was given up as too complex.
+#[test]
+fn the_halo_of_a_wide_star_under_clamp_is_decided_for_all_sizes() {
+    let source = "
+        stencil many(N, M, T) {
+          field u[N, M]: f32 clamp;
+          input w[17]: f32;
+          steps T;
+          u = sum(w * u over star 4);
+        }
+        mapping waves of many {
+          tile t by 3 as (tl, s);
+          tile y by 196 as (by, yy) overlap (16, 8);
+          tile x by 112 as (bx, xx) overlap (8, 8);
+          launch = tl;
+          block = (by, bx);
+          lane = (xx + 8) / 4;
+          reg = (xx + 8) % 4;
+          time = (yy + 4*s, s);
+        }";
+    let module = parse_module(source).unwrap();
+    let found = analyse(&module.systems[0], &module.mappings[0], &[None, None, None]).unwrap();
+    assert_eq!(found.report.scope, Scope::AllSizes);
 }
