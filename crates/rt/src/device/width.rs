@@ -239,6 +239,10 @@ impl<'a> Ranges<'a> {
                 self.access_fits(flag)
             }
             Stmt::Ticket { counter, .. } => self.access_fits(counter),
+            Stmt::Fault { when, point, .. } => {
+                self.cond_fits(when)?;
+                point.iter().try_for_each(|form| self.form_fits(form))
+            }
             Stmt::Set(..)
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
