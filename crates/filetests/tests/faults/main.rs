@@ -19,6 +19,7 @@ use systola_ir::{Literal, Scalar};
 #[path = "../gallery/devices.rs"]
 mod devices;
 mod programs;
+mod random;
 
 /// What a target says of a run.
 #[derive(Debug)]
