@@ -11,7 +11,7 @@ use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Memory, Op, Program, Stmt};
 use systola_ir::{DimId, RegId, ValueId};
 
-use crate::dialect::{Action, Dialect};
+use crate::dialect::{Action, Dialect, Record};
 use crate::error::Fault;
 use crate::expr::{Expr, Level, Lines};
 use crate::index::{INT64, Index};
@@ -306,6 +306,23 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
             }
             Stmt::Ticket { var, counter } => {
                 let action = self.dialect.ticket(self.cx, *var, counter)?;
+                self.act(stmt, action)
+            }
+            Stmt::Fault {
+                faults,
+                site,
+                bad,
+                when,
+                point,
+            } => {
+                let record = Record {
+                    faults: *faults,
+                    site: *site,
+                    bad: *bad,
+                    when,
+                    point,
+                };
+                let action = self.dialect.fault(self.cx, record)?;
                 self.act(stmt, action)
             }
             Stmt::Comment(text) => {

@@ -14,6 +14,7 @@
 mod ahead;
 mod along;
 mod edge;
+mod fault;
 mod function;
 mod given;
 mod lanes;
@@ -40,7 +41,7 @@ use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
 
 use crate::artifact::{Artifact, Entry, SharedArray};
 use crate::c_family::{Context, Printer};
-use crate::dialect::{Action, Dialect};
+use crate::dialect::{Action, Dialect, Record};
 use crate::error::{Error, Fault};
 use crate::expr::Expr;
 use crate::isa::Isa;
@@ -413,5 +414,9 @@ impl Dialect for Cpu {
             "const int64_t {name} __attribute__((unused)) = {};",
             draw.text
         )))
+    }
+
+    fn fault(&mut self, cx: &mut Context<'_>, record: Record<'_>) -> Result<Action, Fault> {
+        self.record_fault(cx, record)
     }
 }

@@ -29,7 +29,7 @@ use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
 
 use crate::artifact::{Argument, Choice, DeviceEntry};
 use crate::c_family::{Context, Printer};
-use crate::dialect::{Action, Dialect};
+use crate::dialect::{Action, Dialect, Record};
 use crate::error::Fault;
 use crate::expr::{Expr, Lines};
 use crate::index::Index;
@@ -361,7 +361,10 @@ impl<L: Language> Simt<L> {
         let written = cx.usage.written.contains(&Memory::Global(id));
         let is_input = match buffer.kind {
             BufferKind::Input { .. } => true,
-            BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => false,
+            BufferKind::Output { .. }
+            | BufferKind::Temporary
+            | BufferKind::Flags
+            | BufferKind::Faults { .. } => false,
         };
         // What other blocks write meanwhile must be read again after a flag was awaited.
         let restrict = if is_input || !cx.usage.has_flags {
@@ -625,5 +628,16 @@ impl<L: Language> Dialect for Simt<L> {
             self.language.maybe_unused(),
             draw.text
         )))
+    }
+
+    fn fault(&mut self, cx: &mut Context<'_>, record: Record<'_>) -> Result<Action, Fault> {
+        let mut guard = cx.take(record.bad);
+        if *record.when != Cond::TRUE {
+            guard = Expr::binary("&&", &guard, &cx.cond(record.when)?);
+        }
+        Ok(Action {
+            guard: Some(guard),
+            lines: record.lines(cx, L::FILE)?,
+        })
     }
 }

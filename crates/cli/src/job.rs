@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use systola::rt::memory;
 use systola_interp::Arrays;
+use systola_interp::draw::{self, Wanted};
 use systola_interp::tensor::{Tensor, TensorError, check_room};
 use systola_ir::codes::run as codes;
 use systola_ir::system::{Axis, Input, InputKind, Program, System};
@@ -221,17 +222,28 @@ impl<'a> Job<'a> {
     /// Draws the inputs that are not given.
     pub fn fill_inputs(
         &self,
+        source: &Source,
         params: &[i128],
         arrays: &mut Arrays,
         seed: Option<u64>,
     ) -> Result<(), Failure> {
+        let (all, wanted) = match self {
+            Job::System(_, expanded) => (&expanded.inputs, draw::wanted(expanded, params)),
+            Job::Program(program) => (
+                &program.inputs,
+                draw::wanted_by_program(&source.module, program, params),
+            ),
+        };
         let mut drawn = Vec::new();
         for (n, input) in self.inputs().into_iter().enumerate() {
             if arrays.contains_key(&input.name) {
                 continue;
             }
             let seed = seed.unwrap_or(0).wrapping_add(n as u64);
-            let tensor = Tensor::random(input.ty, &input.axes, params, seed).map_err(|e| {
+            let at = all.iter().position(|i| i.name == input.name);
+            let wanted = at.map_or(Wanted::ANYTHING, |at| wanted[at]);
+            let tensor = Tensor::random_wanted(input.ty, &input.axes, params, seed, &wanted);
+            let tensor = tensor.map_err(|e| {
                 let why = match e {
                     TensorError::TooLarge => "it is too large".to_string(),
                     other => other.to_string(),

@@ -504,3 +504,37 @@ fn arrays_beyond_memory_are_told_with_their_bytes() {
         }
     }
 }
+
+/// An equation without a value ends a run on every target with its code and a point, and nothing is written.
+#[test]
+fn a_run_without_a_value_says_where_and_writes_nothing() {
+    let text = "system divide(N) where N >= 1 {
+  input a[N]: i32;
+  input d[N]: i32;
+  index i in 0..N;
+  var Z: i32 = a[i] / d[i];
+  output z[N]: i32 = Z at [i];
+}
+mapping m of divide { tile i by L as (b, ii); block = b; lane = ii; time = 0; }
+";
+    let path = file("divide.ure", text);
+    let a = format!("a={}", file("fa.npy", npy("<i4", "(5,)", &[1, 2, 3, 4, 5])));
+    let zero = format!("d={}", file("fd.npy", npy("<i4", "(5,)", &[1, 2, 3, 0, 5])));
+    let fine = format!("d={}", file("fe.npy", npy("<i4", "(5,)", &[1, 2, 3, 9, 5])));
+    let z = temporary("quotients.npy");
+    let _ = std::fs::remove_file(&z);
+    let out = format!("z={}", z.display());
+    for target in ["system", "array", "kernel", "cpu"] {
+        let both = ["--map", "m", "--in", &a, "--out", &out];
+        let args = [&["run", &path, "--target", target][..], &both].concat();
+        let (_, err) = check(&[&args[..], &["--in", &zero]].concat(), 1);
+        for said in ["E0613", "(i = 3)", "N = 5"] {
+            assert!(err.contains(said), "{target}: {said} in\n{err}");
+        }
+        assert!(!z.exists(), "{target}");
+        check(&[&args[..], &["--in", &fine, "--verify"]].concat(), 0);
+        assert!(std::fs::remove_file(&z).is_ok(), "{target}");
+    }
+    // Divisors that are drawn are not zero.
+    check(&["run", &path, "--set", "N=400", "--random", "1"], 0);
+}

@@ -130,6 +130,7 @@ pub struct Code {
     library: Arc<Library>,
     span: Span,
     reads_vars: bool,
+    may_fault: bool,
 }
 
 /// The compiled functions of a system.
@@ -143,6 +144,7 @@ struct FnCode {
     body: Node,
     n_params: usize,
     n_locals: usize,
+    may_fault: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -235,6 +237,11 @@ impl Code {
 
     pub fn reads_vars(&self) -> bool {
         self.reads_vars
+    }
+
+    /// Could an operator or a table have no value?
+    pub fn may_fault(&self) -> bool {
+        self.may_fault
     }
 
     /// The value at a point of the index space.

@@ -2,6 +2,7 @@
 //!
 //! * [`system`] evaluates a recurrence system on demand, [`program`] a sequence of them.
 //! * [`code`] evaluates one expression at one point; all interpreters share it.
+//! * [`draw`] makes random inputs that a system has values for.
 //! * [`compare`] says whether two results are the same, within the bounds of [`rounding`].
 //! * [`value`] is what the operators do, [`tensor`] the arrays that go in and out, [`npy`] their
 //!   form in a file. Nothing here touches a file.
@@ -15,6 +16,7 @@ pub mod array;
 pub mod code;
 pub mod compare;
 pub mod domain;
+pub mod draw;
 pub mod inputs;
 pub mod kernel;
 pub mod linear;

@@ -102,9 +102,11 @@ pub(crate) fn run_bound(
 ) -> Result<Arrays, Diagnostic> {
     let mut machine = Machine::new(Env { system, params }, inputs, options, None)?;
     if options.demand == Demand::Everything {
-        machine.settle_everything()?;
+        machine.settle_where(&|equation| equation < system.vars.len())?;
     }
-    Ok(machine.outputs()?.arrays)
+    let expected = machine.outputs()?;
+    machine.look_for_faults()?;
+    Ok(expected.arrays)
 }
 
 /// The same with bounds of errors. `errors`: those of each input, for its elements as they lie; none where it is exact.
@@ -116,7 +118,9 @@ pub(crate) fn run_tracked<'a>(
 ) -> Result<Expected, Diagnostic> {
     let env = Env { system, params };
     let mut machine = Machine::start(env, inputs, &Options::default(), None, Some(errors))?;
-    machine.outputs()
+    let expected = machine.outputs()?;
+    machine.look_for_faults()?;
+    Ok(expected)
 }
 
 /// One equation: of a variable, or the hidden one of a scan.
@@ -355,9 +359,9 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Computes every variable at every point.
-    fn settle_everything(&mut self) -> Result<(), Diagnostic> {
-        for equation in 0..self.env.system.vars.len() {
+    /// Computes some equations at every point.
+    fn settle_where(&mut self, is_asked: &dyn Fn(usize) -> bool) -> Result<(), Diagnostic> {
+        for equation in (0..self.equations.len()).filter(|n| is_asked(*n)) {
             for slot in 0..self.memos[equation].n_slots() {
                 if self.memos[equation].state(slot) == State::Unknown {
                     self.push(equation, slot, Phase::Visit);
@@ -366,6 +370,17 @@ impl<'a> Machine<'a> {
             }
         }
         Ok(())
+    }
+
+    /// An equation without a value is an error at every point of its domain, also where no output depends on it: whoever
+    /// computes all points sees it, and so does this. Other mistakes in such values stay hidden.
+    fn look_for_faults(&mut self) -> Result<(), Diagnostic> {
+        let asked = self.equations.iter().map(|e| e.code.may_fault());
+        let asked: Vec<bool> = asked.collect();
+        match self.settle_where(&|equation| asked[equation]) {
+            Err(found) if is_fault(found.code) => Err(found),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     fn push(&mut self, equation: usize, slot: usize, phase: Phase) {
@@ -523,6 +538,16 @@ impl<'a> Machine<'a> {
             },
         }
     }
+}
+
+/// Is it about an operator or a table that has no value?
+fn is_fault(code: &systola_ir::codes::Code) -> bool {
+    let faults = [
+        &run::DIVISION_BY_ZERO,
+        &run::NEGATIVE_EXPONENT,
+        &run::INPUT_OUT_OF_RANGE,
+    ];
+    faults.iter().any(|fault| fault.id == code.id)
 }
 
 /// The nearest point of the domain before this one along an iterator. Leaves `point` changed.

@@ -18,7 +18,8 @@
 //!    blocks wait for them; [`windows`]: inputs that transfers bring
 //!    into the memory of a block, and [`staging`]: how warps of threads do that;
 //! 4. [`loops`], as far written out as [`unrolling`] says, with turns that need no test ([`steady`]) and [`paths`] for blocks that
-//!    need none; in them [`pes`] with [`cells`], [`stages`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal values once;
+//!    need none; in them [`pes`] with [`cells`], [`stages`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal values once, and [`faults`]
+//!    where an equation has no value, unless [`intervals`] exclude that;
 //! 5. [`mod@tidy`]: what nobody uses is removed;
 //! 6. [`mod@spill`]: arrays that do not fit into the memory of a block move to global memory;
 //! 7. [`wide`]: consecutive accesses of a lane become one, where the machine has such; [`banks`]: rows of windows begin where
@@ -39,6 +40,7 @@ use crate::kernel::banks::spread;
 use crate::kernel::borders::Borders;
 use crate::kernel::crossing::{Crossing, narrow, split};
 use crate::kernel::early::load_early;
+use crate::kernel::faults::{declare_faults, may_fault};
 use crate::kernel::flags::{Flags, narrow_turns, with_chains, with_flags};
 use crate::kernel::launches::Launches;
 use crate::kernel::linking::link;
@@ -57,8 +59,10 @@ pub mod cells;
 pub mod crossing;
 pub mod early;
 pub mod facts;
+pub mod faults;
 pub mod flags;
 pub mod interior;
+pub mod intervals;
 pub mod launches;
 pub mod linking;
 pub mod loops;
@@ -171,8 +175,11 @@ fn lower_blocks(
             return lower_launch(&with_chains(array), decide, machine, slots, kernels);
         }
     }
+    // What goes wrong in a block is seen, whether or not it writes anything.
+    let faultless = !array.cells.iter().any(|cell| may_fault(array, &cell.body));
     match blocks {
         Blocks::All => {}
+        Blocks::Writing if !faultless => {}
         Blocks::Writing => narrow(array, decide, &mut slots)?,
     }
     lower_launch(array, decide, machine, slots, kernels)
@@ -227,8 +234,11 @@ fn lower_launch(
         Cond::Const(_) => vec![Which::All],
         _ => vec![Which::Inner(inner.clone()), Which::Ends],
     };
+    let mut sites = Vec::new();
     for which in all {
-        let mut kernel = tidy(emit(plan, &program, which)?);
+        let (kernel, own) = emit(plan, &program, which)?;
+        sites.push(own);
+        let mut kernel = tidy(kernel);
         if let Some(threads) = &machine.threads {
             kernel = tidy(spill(kernel, &mut program, threads)?);
             kernel = tidy(widen(kernel, &program.buffers, threads.wide_bytes));
@@ -238,6 +248,7 @@ fn lower_launch(
         }
         program.kernels.push(kernel);
     }
+    declare_faults(&mut program, sites);
     program.body = host(array, &slots, inner, &mut program.host_vars);
     debug_assert_eq!(program.verify(), Vec::<String>::new(), "{program}");
     Ok(program)

@@ -166,7 +166,8 @@ pub(crate) fn table(buffer: &Buffer) -> Result<Option<AlignedBytes>, Error> {
         BufferKind::Input { data: None }
         | BufferKind::Output { .. }
         | BufferKind::Temporary
-        | BufferKind::Flags => return Ok(None),
+        | BufferKind::Flags
+        | BufferKind::Faults { .. } => return Ok(None),
     };
     let size = size(buffer.ty);
     let mut memory = AlignedBytes::zeroed(data.len() * size, &buffer.name)?;

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use systola_ir::Scalar;
-use systola_ir::kernel::Program;
 use systola_ir::kernel::bounds::Excess;
+use systola_ir::kernel::{Program, RaisedFault};
 
 /// Why code could not be compiled, loaded or run. Variants carry facts; the text is made from them.
 #[derive(Debug, thiserror::Error)]
@@ -101,6 +101,10 @@ pub enum Error {
     },
     #[error("no memory for {what} ({bytes} bytes)")]
     OutOfMemory { what: String, bytes: usize },
+
+    /// An equation has no value at a point; what the outputs hold means nothing.
+    #[error("{0}")]
+    Raised(Box<RaisedFault>),
 
     #[error("there is no NVIDIA GPU that can be used: {reason}")]
     NoDriver { reason: String },

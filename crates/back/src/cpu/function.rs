@@ -141,7 +141,10 @@ impl Cpu {
         // What other threads write while this one runs must be read again after a flag was awaited.
         let is_input = match buffer.kind {
             BufferKind::Input { .. } => true,
-            BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => false,
+            BufferKind::Output { .. }
+            | BufferKind::Temporary
+            | BufferKind::Flags
+            | BufferKind::Faults { .. } => false,
         };
         let restrict = if is_input || !cx.usage.has_flags {
             "restrict "

@@ -214,6 +214,22 @@ impl Vector {
         self.add(prelude, name, &section, &letters)
     }
 
+    /// Whether a mask is set in some lane.
+    pub fn any(self, prelude: &mut Prelude) -> Result<String, Fault> {
+        self.lanes_where(prelude)?;
+        let name = format!("any_{}", self.name(prelude)?);
+        let bits = self.ty.bits();
+        let there = self.parts().map_or("0".to_string(), |parts| {
+            let letters = parts.letters(if bits >= 32 { "DQ" } else { "BW" });
+            letters
+                .into_iter()
+                .find(|(c, _)| *c == 'C')
+                .map_or_else(String::new, |(_, s)| s)
+        });
+        self.add(prelude, &name, "any", &[('C', &there)])?;
+        Ok(name)
+    }
+
     /// How registers with mask instructions hold the vector. `None`: it is smaller than all of them.
     pub fn parts(self) -> Option<Parts> {
         let bytes = self.bytes().min(64);

@@ -283,6 +283,25 @@ $Q uint64_t lanes$L_where_$V($V mask)
     return on;
 }
 
+#: any
+// Is it set in some lane?
+$Q bool any_$V($V mask)
+{
+#if $C
+    return lanes$L_where_$V(mask) != 0;
+#else
+    union {
+        uint64_t words[(sizeof($V) + 7) / 8];
+        $V v;
+    } m = {{0}};
+    m.v = mask;
+    uint64_t all = 0;
+    for (unsigned n = 0; n < (sizeof($V) + 7) / 8; n++)
+        all |= m.words[n];
+    return all != 0;
+#endif
+}
+
 #: lane_below
 // Is it set where the lane is less than n?
 $Q $V lane_below_$V(int64_t n)

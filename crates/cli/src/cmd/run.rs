@@ -27,7 +27,7 @@ Examples:
   systola run stencils/gaussian.ure --target cuda --map down8_words --set N=2160 --set M=3840 --times 100
   systola run gallery/conv1d/core.ure --target opencl --device 1 --map sbm --set C=100_000 --set Q=5 --verify
 
-Inputs that are not given are random, reproducibly. Sizes follow from the shapes of the given
+Inputs that are not given are random, reproducibly: numbers that index a table lie in its axes, divisors are not zero. Sizes follow from the shapes of the given
 inputs where they can; what is still open is chosen small, and said.
 
 Environment: SYSTOLA_CC the C compiler, SYSTOLA_SIMD the vector instructions, SYSTOLA_CACHE where compiled
@@ -151,7 +151,7 @@ pub fn run(args: &Args) -> Outcome {
     job.infer_sizes(&inputs, &mut sizes);
     let params = job.choose_sizes(&sizes)?;
     job.check_memory(&source, &params)?;
-    job.fill_inputs(&params, &mut inputs, args.random)?;
+    job.fill_inputs(&source, &params, &mut inputs, args.random)?;
 
     let ran = execution.run(&job, &params, &inputs)?;
     print_outputs(&ran.outputs);

@@ -17,10 +17,12 @@ use systola::cpu::Error;
 use systola_driver::{Lowered, check_mapping};
 use systola_interp::compare::{Expected, compare, compare_two, is_close, largest, usual};
 use systola_interp::tensor::{Data, TensorError};
-use systola_interp::{Arrays, Sample, SampleOptions, Tensor, Value, expect_system, sample_system};
+use systola_interp::{
+    Arrays, Sample, SampleOptions, Tensor, Value, draw, expect_system, sample_system,
+};
 use systola_ir::codes::run as codes;
 use systola_ir::mapping::Mapping;
-use systola_ir::system::{InputKind, System};
+use systola_ir::system::System;
 use systola_ir::{Diagnostic, Scalar, Span};
 use systola_rt::{Deadline, Element, HostArray};
 
@@ -327,19 +329,8 @@ fn no_difference(lines: Vec<Result<String, String>>, more: &str) -> Result<(), F
 /// Inputs that a problem does not state, reproducibly.
 pub(crate) fn random_inputs(system: &System, params: &[i128], seed: u64) -> Result<Arrays, Error> {
     let expanded = expand(system)?;
-    let mut arrays = Arrays::new();
-    for (n, input) in expanded.inputs.iter().enumerate() {
-        if matches!(input.kind, InputKind::Table { data: Some(_) }) {
-            continue;
-        }
-        let seed = seed.wrapping_add(n as u64);
-        let tensor = Tensor::random(input.ty, &input.axes, params, seed);
-        arrays.insert(
-            input.name.clone(),
-            tensor.map_err(|e| too_large(&input.name, e))?,
-        );
-    }
-    Ok(arrays)
+    let arrays = draw::random_inputs(&expanded, params, |n| seed.wrapping_add(n.index() as u64));
+    Ok(arrays.map_err(|(name, e)| too_large(&name, e))?)
 }
 
 fn expand(system: &System) -> Result<System, Error> {

@@ -149,6 +149,9 @@ impl Walk<'_> {
             Stmt::Signal { .. } => {
                 self.begin(0.0, 1.0);
             }
+            Stmt::Fault { bad, .. } => {
+                self.begin(self.values[bad.index()], 1.0);
+            }
             Stmt::Await { .. } | Stmt::Ticket { .. } => {
                 self.begin(0.0, self.latencies.flag);
                 self.clock += self.latencies.flag;

@@ -378,7 +378,9 @@ fn bind_one(buffer: &Buffer, params: &[i128], inputs: &Arrays) -> Result<Store, 
         }
         BufferKind::Output { fill } => (Kind::Output, fill.map(filled)),
         BufferKind::Temporary => (Kind::Temporary, None),
-        BufferKind::Flags => (Kind::Flags, Some(filled(Literal::Int(0)))),
+        BufferKind::Flags | BufferKind::Faults { .. } => {
+            (Kind::Flags, Some(filled(Literal::Int(0))))
+        }
     };
     let layout = Layout {
         name: name.clone(),

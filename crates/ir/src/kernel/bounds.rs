@@ -325,6 +325,10 @@ impl<'a> Launch<'a> {
                 self.access(flag)
             }
             Stmt::Ticket { counter, .. } => self.access(counter),
+            Stmt::Fault { when, point, .. } => {
+                self.cond(when)?;
+                point.iter().try_for_each(|form| self.form(form))
+            }
             Stmt::Set(..)
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }

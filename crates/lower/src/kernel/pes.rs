@@ -196,11 +196,19 @@ impl Emitter<'_> {
             }
             for cell in cells {
                 let declared = &array.cells[cell.index()];
-                let value = match (self.stays(declared, piece)?, self.partition.scans.get(cell)) {
-                    (Some((input, index)), _) => self.inject(input, index, &here)?,
-                    (None, Some(scan)) => self.scanned(*cell, scan, &here, done)?,
-                    (None, None) => self.expr(&declared.body, &declared.name, &here, done)?,
+                let owner = || (format!("`{}`", declared.name), declared.span);
+                let live = |_: &Self| {
+                    let domain = here.cond(&declared.domain)?;
+                    let owned = here.cond(&array.owned())?;
+                    Ok(here.valid.clone().and(domain).and(owned))
                 };
+                let (stays, scan) = (self.stays(declared, piece)?, self.partition.scans.get(cell));
+                let value =
+                    self.within_equation(&declared.body, &owner, live, |e| match (stays, scan) {
+                        (Some((input, index)), _) => e.inject(input, index, &here),
+                        (None, Some(scan)) => e.scanned(*cell, scan, &here, done),
+                        (None, None) => e.expr(&declared.body, &declared.name, &here, done),
+                    })?;
                 done.cells.insert(*cell, value);
             }
             if last {

@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use systola_driver::{check_mapping, check_system};
 use systola_interp::compare::compare;
-use systola_interp::tensor::Tensor;
-use systola_interp::{Arrays, expect_system};
+use systola_interp::{Arrays, draw, expect_system};
 use systola_ir::mapping::Mapping;
-use systola_ir::system::{InputKind, System};
+use systola_ir::system::System;
 
 use super::Args;
 use super::code::{Code, no_code};
@@ -152,14 +151,6 @@ fn verify_run(system: &System, compiled: &Compiled, params: &[i128], shown: &str
 
 fn random_inputs(system: &System, params: &[i128]) -> Result<Arrays, String> {
     let expanded = system.expand_batch().map_err(|e| e.to_string())?;
-    let mut arrays = Arrays::new();
-    for (n, input) in expanded.inputs.iter().enumerate() {
-        if matches!(input.kind, InputKind::Table { data: Some(_) }) {
-            continue;
-        }
-        let tensor = Tensor::random(input.ty, &input.axes, params, n as u64);
-        let tensor = tensor.map_err(|e| format!("input {}: {e}", input.name))?;
-        arrays.insert(input.name.clone(), tensor);
-    }
-    Ok(arrays)
+    let arrays = draw::random_inputs(&expanded, params, |n| n.index() as u64);
+    arrays.map_err(|(name, e)| format!("input {name}: {e}"))
 }

@@ -134,7 +134,9 @@ impl Emitter<'_> {
         if when == Cond::Const(false) {
             return Ok(value);
         }
-        let joined = self.combined(scan, name, arrived.clone(), Some(value.clone()), here)?;
+        let (joined, _) = self.on_path(&when, |e| {
+            e.combined(scan, name, arrived.clone(), Some(value.clone()), here)
+        })?;
         Ok(joined.zip(&value, &mut |a, b| self.b.choose(name, when.clone(), a, b)))
     }
 
@@ -149,6 +151,7 @@ impl Emitter<'_> {
         match (scan.joins, later) {
             (Joins::Nothing, _) | (Joins::Term(_), None) => Ok(earlier),
             (Joins::Term(Combine::Op(op)), Some(later)) => {
+                // No operator of a sum goes wrong.
                 Ok(earlier.zip(&later, &mut |a, b| self.binary(op, name, a, b)))
             }
             (Joins::Term(Combine::Fn(f)), Some(later)) => self.call(f, vec![earlier, later], here),
@@ -279,6 +282,7 @@ impl Emitter<'_> {
         } = expr
         {
             let Some(otherwise) = otherwise else {
+                self.only_where(here.cond(cond)?);
                 return self.chain(then, name, scan, ports, here, done);
             };
             let cond = self.facts.simplify(&here.cond(cond)?);
@@ -286,8 +290,13 @@ impl Emitter<'_> {
                 Cond::Const(true) => self.chain(then, name, scan, ports, here, done),
                 Cond::Const(false) => self.chain(otherwise, name, scan, ports, here, done),
                 cond => {
-                    let then = self.chain(then, name, scan, ports, here, done)?;
-                    let otherwise = self.chain(otherwise, name, scan, ports, here, done)?;
+                    let (then, after_then) =
+                        self.on_path(&cond, |e| e.chain(then, name, scan, ports, here, done))?;
+                    let (otherwise, after_otherwise) = self
+                        .on_path(&cond.clone().negate(), |e| {
+                            e.chain(otherwise, name, scan, ports, here, done)
+                        })?;
+                    self.after_branches(&cond, after_then, after_otherwise);
                     let open = either_cond(&cond, then.open, otherwise.open);
                     Ok(Chain {
                         complete: self.either_of(name, &cond, then.complete, otherwise.complete),
@@ -302,22 +311,25 @@ impl Emitter<'_> {
         };
         let sum = self.chain(sum, name, scan, ports, here, done)?;
         let other = self.expr(other, name, here, done)?;
-        let mut with_other = |part: Option<Bundle>| -> Result<Option<Bundle>, Failure> {
-            let Some(part) = part else { return Ok(None) };
-            let (first, second) = if sum_first {
-                (part, other.clone())
-            } else {
-                (other.clone(), part)
+        let mut with_other =
+            |part: Option<Bundle>, there: Cond| -> Result<Option<Bundle>, Failure> {
+                let Some(part) = part else { return Ok(None) };
+                let (first, second) = if sum_first {
+                    (part, other.clone())
+                } else {
+                    (other.clone(), part)
+                };
+                let joined = self.on_path(&there, |e| {
+                    e.combined(scan, name, first, Some(second), here)
+                })?;
+                Ok(Some(joined.0))
             };
-            self.combined(scan, name, first, Some(second), here)
-                .map(Some)
-        };
         let complete = if sum.open == Cond::TRUE {
             None
         } else {
-            with_other(sum.complete)?
+            with_other(sum.complete, sum.open.clone().negate())?
         };
-        let term = with_other(sum.term)?.unwrap_or(other.clone());
+        let term = with_other(sum.term, sum.open.clone())?.unwrap_or(other.clone());
         Ok(Chain {
             complete,
             term: Some(term),
