@@ -23,3 +23,4 @@ pub mod roles;
 pub mod schedulable;
 pub mod specialise;
 pub mod taxonomy;
+pub mod uniform;
