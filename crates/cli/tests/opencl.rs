@@ -118,6 +118,29 @@ fn every_device_takes_every_border() {
     }
 }
 
+/// Boundary conditions of inputs, and sums over registers and lanes.
+#[test]
+fn every_device_computes_what_the_equations_say() {
+    for device in devices() {
+        for (file, points) in [
+            ("inputs_with_borders", "400"),
+            ("registers_then_lanes", "3000"),
+        ] {
+            let path = format!("crates/cli/tests/programs/{file}.ure");
+            let more = [
+                "--target",
+                "opencl",
+                "--device",
+                &device,
+                "--most-points",
+                points,
+            ];
+            let (out, _) = check(&[&["verify", &path][..], &more].concat(), 0);
+            assert!(out.contains(" 0 failed"), "{out}");
+        }
+    }
+}
+
 #[test]
 fn every_device_is_timed() {
     for device in devices() {

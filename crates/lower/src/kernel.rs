@@ -26,10 +26,10 @@
 //!    lanes do not meet in a bank; [`early`]: loads come before stores to
 //!    other planes of the same array; [`ahead`]: and in long turns a turn before.
 
-use systola_ir::array::Array;
+use systola_ir::array::{Array, Port};
 use systola_ir::codes::limits;
 use systola_ir::kernel::{Buffer, BufferKind, Host, Program, Size};
-use systola_ir::mapping::TimeLevel;
+use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::system::InputKind;
 use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
 
@@ -38,7 +38,7 @@ use crate::decide::Decide;
 use crate::kernel::ahead::load_ahead;
 use crate::kernel::banks::spread;
 use crate::kernel::borders::Borders;
-use crate::kernel::crossing::{Crossing, narrow, split};
+use crate::kernel::crossing::{Crossing, crosses, narrow, split};
 use crate::kernel::early::load_early;
 use crate::kernel::faults::{declare_faults, may_fault};
 use crate::kernel::flags::{Flags, narrow_turns, with_chains, with_flags};
@@ -49,6 +49,7 @@ use crate::kernel::partition::Partition;
 use crate::kernel::slots::Slots;
 use crate::kernel::spill::spill;
 use crate::kernel::tidy::tidy;
+use crate::kernel::trees::is_at_once;
 use crate::kernel::wide::widen;
 
 pub mod ahead;
@@ -141,6 +142,47 @@ impl Machine {
 /// A program that computes what the array does.
 pub fn lower_kernel(array: &Array, decide: &Decide, machine: &Machine) -> Result<Program, Failure> {
     lower_blocks(array, decide, machine, Blocks::All, Kernels::OfLaunches)
+}
+
+/// Why one lane would do the work of all, where a mapping has lanes: values arrive in the step in which they leave, in
+/// an order that lanes can not follow together.
+pub fn one_lane(array: &Array, decide: &Decide, lanes: u32) -> Option<String> {
+    let at_once = |port: &Port| port.links.iter().any(|l| is_at_once(array, port, l));
+    let port = array.ports.iter().find(|p| at_once(p))?;
+    let mut links = array.ports.iter().flat_map(|p| &p.links);
+    if links.any(|l| crosses(array, l)) {
+        return None;
+    }
+    let array = &with_flags(array);
+    // Warps that are there: what is walked one after the other has more reasons for a single lane.
+    let machine = Machine {
+        vector_bytes: lanes * 8,
+        most_lanes: lanes,
+        registers: 24,
+        code_budget: 2500,
+        threads: Some(Threads {
+            warps: 32,
+            wide_bytes: 16,
+            copies: Copies::Plain,
+            block_memory: 1 << 17,
+            unsized_arrays: Unsized::Block,
+        }),
+    };
+    let slots = Slots::new(array, decide).ok()?;
+    let spread = |n: usize| {
+        let range = slots.ranges[n].constant();
+        array.place[n].level == PlaceLevel::Lane && range.is_none_or(|(lo, hi)| hi - lo > 1)
+    };
+    if lanes < 2 || !(0..array.place.len()).any(spread) {
+        return None;
+    }
+    let partition = Partition::new(array, decide, &slots, &machine).ok()?;
+    partition.vector.is_none().then(|| {
+        format!(
+            "one lane does the work of all: `{}` takes in values of `{}` in the step in which they leave, in an order that is no scan along lanes",
+            array.cells[port.sink.index()].name, array.cells[port.source.index()].name
+        )
+    })
 }
 
 /// Which blocks of a grid run.

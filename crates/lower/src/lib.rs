@@ -24,3 +24,4 @@ pub mod roles;
 pub mod schedulable;
 pub mod specialise;
 pub mod taxonomy;
+pub mod uniform;

@@ -22,7 +22,10 @@ mod table1;
 
 use table1::Table1;
 
-/// Lanes of the target that `L` stands for, until a target says otherwise.
+/// What a mapping calls the lanes of the target.
+const LANES_NAMES: [&str; 2] = ["L", "lanes"];
+
+/// Lanes of the target, until a target says otherwise.
 pub const LANES: i128 = 32;
 
 /// Where and when, resolved.
@@ -77,8 +80,8 @@ pub fn resolve(
         })
         .count();
     let mut names = Names::with_tiles(system, n_tiles);
-    if names.get("L").is_none() {
-        names.define("L", Form::from(lanes));
+    for name in LANES_NAMES {
+        names.define_lanes(name, lanes);
     }
     let mut pass = Pass {
         system,
@@ -399,6 +402,7 @@ impl Pass<'_> {
     }
 
     fn known(&self, name: &Name) -> Result<(), Diagnostic> {
+        self.names.unambiguous(&name.text, name.span)?;
         if self.names.get(&name.text).is_some() {
             return Ok(());
         }
@@ -411,6 +415,7 @@ impl Pass<'_> {
     }
 
     fn is_loop(&self, name: &Name) -> Result<(), Diagnostic> {
+        self.names.unambiguous(&name.text, name.span)?;
         if self.loops.contains(&name.text) {
             Ok(())
         } else {
@@ -482,7 +487,7 @@ impl Pass<'_> {
         let Some(form) = self.names.get(&dim.text).cloned() else {
             return Err(self.unknown_loop(dim));
         };
-        if self.names.is_param(&dim.text) || dim.text == "L" {
+        if self.names.is_param(&dim.text) || LANES_NAMES.contains(&dim.text.as_str()) {
             return Err(self.unknown_loop(dim));
         }
         self.names.define(&outer.text, form.floor_div(size));
@@ -508,6 +513,7 @@ impl Pass<'_> {
         hi: &NameExpr,
         span: Span,
     ) -> Result<(), Diagnostic> {
+        self.names.unambiguous(&dim.text, dim.span)?;
         self.new_name(outer, dim)?;
         self.new_name(inner, dim)?;
         let Some(position) = self.system.dims.iter().position(|d| d.name == dim.text) else {

@@ -441,3 +441,140 @@ fn the_halo_of_a_wide_star_under_clamp_is_decided_for_all_sizes() {
     let found = analyse(&module.systems[0], &module.mappings[0], &[None, None, None]).unwrap();
     assert_eq!(found.report.scope, Scope::AllSizes);
 }
+
+const TWO_SUMS: &str = "
+system two(C, Q) where C >= 1, Q >= 1 {
+  input x[C + Q - 1]: i32;
+  input w[Q]: i32;
+  index c in 0..C;
+  var A: i32 = reduce(+, q in 0..Q, x[c + q] * w[q]);
+  var D: i32 = reduce(+, q in 0..Q, x[c + q]);
+  output a[C]: i32 = A at [c];
+  output d[C]: i32 = D at [c];
+}
+";
+
+#[test]
+fn sums_under_one_name_share_an_iterator() {
+    for mapping in [
+        "lane = c; time = q;",
+        "lane = c; time = q; sum A along q; sum D along q;",
+        "lane = c; time = -q; sum A along -q; sum D along -q;",
+        "lane = c; time = (q, q); sum A along q; sum D along q;",
+        "lane = c + q; time = q; sum A along q; sum D tree;",
+        "lane = c; time = q; forward x along (-1, 1);",
+        "tile q by 2 as (bq, qq); lane = c; time = (bq, qq);",
+    ] {
+        assert_eq!(
+            legal(TWO_SUMS, mapping, &[]).array.dims,
+            ["c", "q"],
+            "{mapping}"
+        );
+    }
+    // All terms of a PE in one step: as for a single sum, each needs a slot of its own.
+    refused(
+        TWO_SUMS,
+        "lane = c; time = 0; sum A tree; sum D tree;",
+        "E0502",
+    );
+}
+
+#[test]
+fn two_sums_of_one_equation_share_an_iterator() {
+    let system = TWO_SUMS.replace(
+        "reduce(+, q in 0..Q, x[c + q]);",
+        "reduce(+, q in 0..Q, x[c + q]) * reduce(max, q in 0..Q, w[q]);",
+    );
+    let found = legal(
+        &system,
+        "lane = c; time = -q; sum A along -q; sum D along -q;",
+        &[],
+    );
+    assert_eq!(found.array.dims, ["c", "q"]);
+}
+
+#[test]
+fn a_name_of_sums_that_can_not_share_is_refused() {
+    let waits = TWO_SUMS.replace("q in 0..Q, x[c + q]);", "q in 0..Q, x[c + q] - A);");
+    let ranges = TWO_SUMS.replace("q in 0..Q, x[c + q]);", "q in 0..C, x[c]);");
+    for mapping in [
+        "lane = c; time = q;",
+        "tile q by 2 as (bq, qq); lane = c; time = (bq, qq);",
+        "tile q by 2 as (bq, qq) overlap (1, 1); lane = c; time = (bq, qq);",
+    ] {
+        refused(&waits, mapping, "E0418");
+        refused(&ranges, mapping, "E0418");
+    }
+    refused(
+        TWO_SUMS,
+        "lane = c; time = q; sum A along q; sum D along -q;",
+        "E0418",
+    );
+}
+
+#[test]
+fn sums_that_need_each_other_a_step_later_share_an_iterator() {
+    let text = "
+system rotate(T, Q) where T >= 1, Q >= 1 {
+  input x[T, Q]: i32;
+  index t in 0..T;
+  var A: i32 = select(t == 0, 0, D(t - 1)) + reduce(+, q in 0..Q, x[t, q]);
+  var D: i32 = select(t == 0, 0, A(t - 1)) - reduce(+, q in 0..Q, x[t, q]);
+  output a[T]: i32 = A at [t];
+  output d[T]: i32 = D at [t];
+}";
+    assert_eq!(legal(text, "time = (t, q);", &[]).array.dims, ["t", "q"]);
+}
+
+#[test]
+fn a_parameter_does_not_replace_the_lanes() {
+    let band = CORE.replace("C, Q", "C, L").replace("Q", "L");
+    let band = band.replace("conv(C, L)", "band(C, L)");
+    refused(
+        &band,
+        "tile c by L as (bc, cc); block = bc; lane = cc; time = q;",
+        "E0419",
+    );
+    let found = legal(
+        &band,
+        "tile c by lanes as (bc, cc); block = bc; lane = cc; time = q;",
+        &[],
+    );
+    let plain = CORE.replace("conv", "band");
+    let same = legal(
+        &plain,
+        "tile c by L as (bc, cc); block = bc; lane = cc; time = q;",
+        &[],
+    );
+    assert_eq!(found.array.pieces, same.array.pieces);
+    // An iterator of that name is the iterator.
+    let iterator = plain
+        .replace("c in 0..C", "L in 0..C")
+        .replace("c + q", "L + q")
+        .replace("[c]", "[L]");
+    legal(&iterator, "lane = L; time = q;", &[]);
+}
+
+#[test]
+fn references_are_uniform_where_they_are_read() {
+    let text = "
+system ends(T, N) where T >= 1, N >= 3 {
+  input x[N]: i32;
+  index t in 0..T, i in 0..N;
+  var Y: i32 = select(t == 0, x[i],
+      select(i == 0, Y(t - 1, 0) + Y(t - 1, 1),
+      select(i > N - 2, Y(t - 1, N - 1) - Y(t - 1, N - 2),
+      Y(t - 1, i - 1) + Y(t - 1, i + 1))));
+  output y[N]: i32 = Y at [i] when t == T - 1;
+}";
+    let analysed = legal(text, "lane = i; time = t;", &[]);
+    let mut distances: Vec<&str> = analysed
+        .report
+        .links
+        .iter()
+        .map(|l| l.distance.as_str())
+        .collect();
+    distances.sort_unstable();
+    distances.dedup();
+    assert_eq!(distances, ["(1, -1)", "(1, 0)", "(1, 1)"]);
+}

@@ -137,4 +137,14 @@ within one step from PEs on both sides, and are made of each other or in more PE
 out; or they come from a distance that depends on the sizes. Give the dependence a delay of at
 least one step, or make the tiles of a block smaller."#;
 
+    NOT_AT_SIZES = "L0730", "no array at the given sizes",
+r#"All sizes are given, and still a question has no answer that code could be made of: the point that a PE
+works on at a time has no closed form, say. The mapping is legal; the interpreter of systems runs it.
+
+```text
+lane = i; time = 2*(i % 3) + 5*(i / 7);
+```
+
+Use a place and a time from which the point can be computed, such as the two parts of a tile."#;
+
 }

@@ -27,6 +27,14 @@ impl Emitter<'_> {
                 done.resize_with(pes.len(), Vec::new);
                 let stages = self.partition.stages.cells(self.array);
                 for (n, cells) in stages.iter().enumerate() {
+                    let mut cells = cells.as_slice();
+                    if let [cell] = cells
+                        && let Some(scan) = self.partition.scans.get(cell)
+                        && let Some(wraps) = scan.wraps()
+                    {
+                        self.chained(slot, *cell, scan, wraps, &pes, &mut done)?;
+                        cells = &[];
+                    }
                     for (pe, done) in pes.iter().zip(&mut done) {
                         self.at_pe(slot, pe);
                         let last = n + 1 == stages.len();
@@ -48,7 +56,7 @@ impl Emitter<'_> {
     }
 
     /// The place of a PE that is known.
-    fn at_pe(&self, slot: &mut [Form], pe: &PeKey) {
+    pub fn at_pe(&self, slot: &mut [Form], pe: &PeKey) {
         for (p, value) in self.partition.pes.iter().zip(pe) {
             slot[*p] = if Some(*p) == self.partition.vector {
                 let (lo, _) = self.slots.ranges[*p].constant().unwrap_or((0, 0));
