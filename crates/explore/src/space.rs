@@ -6,6 +6,8 @@
 //! * [`tiles`]: results stay, in tiles of registers, lanes and warps;
 //! * [`strips`]: a recurrence on a line of PEs, block after block;
 //! * [`sweeps`]: many sweeps over a field, in registers, with tiles that overlap;
+//! * [`sums`]: lanes along a sum or a recurrence;
+//! * [`orders`]: loops in a legal order, for whatever the others have nothing for;
 //! * [`mod@designs`]: the allocations and linear schedules of the literature, whole or in blocks.
 
 use std::collections::{HashMap, HashSet};
@@ -17,8 +19,11 @@ use systola_rt::Deadline;
 
 pub mod axes;
 pub mod designs;
+pub mod orders;
 mod promise;
+mod schedule;
 pub mod strips;
+pub mod sums;
 pub mod sweeps;
 mod text;
 pub mod tiles;
@@ -94,7 +99,16 @@ pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candi
         mapping: sweep.write(&axes, name, system, text()),
         choices: sweep.choices(&axes),
     });
-    let mut all = interleave(vec![tilings, strips, sweeps]);
+    let sums = numbered("sum", sums::along(&axes), |name, along| Candidate {
+        mapping: along.write(&axes, name, system, text()),
+        choices: along.choices(&axes),
+    });
+    let orders = orders::orders(&axes, &problem.machine);
+    let orders = numbered("order", orders, |name, order| Candidate {
+        mapping: order.write(&axes, name, system, text()),
+        choices: order.choices(&axes),
+    });
+    let mut all = interleave(vec![tilings, strips, sweeps, sums, orders]);
     let at = all.len().min(BEFORE_DESIGNS);
     all.splice(at..at, tiled_designs(problem, &axes, deadline));
     all

@@ -16,6 +16,7 @@ pub mod kernel;
 pub mod legality;
 pub mod localise;
 pub mod names;
+pub mod periodic;
 pub mod pipeline;
 pub mod report;
 pub mod resolve;

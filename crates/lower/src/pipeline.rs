@@ -18,6 +18,7 @@ use crate::kernel::state::scalars;
 use crate::kernel::{Machine, lower_kernel, one_lane};
 use crate::legality::{check_legality, numbers};
 use crate::localise::{Localised, localise};
+use crate::periodic::{Ring, open_rings};
 use crate::report::{Report, Scope};
 use crate::resolve::{LANES, resolve};
 use crate::reverse::reverse;
@@ -298,6 +299,12 @@ fn analyse_once(
     lanes: i128,
 ) -> Result<Analysed, Failure> {
     let values: Option<Vec<i128>> = sizes.iter().copied().collect();
+    let batch = system.batch.as_ref().map(|b| b.name.as_str());
+    let opened = open_rings(system, mapping)?;
+    let (system, rings) = match &opened {
+        None => (system, &[][..]),
+        Some((opened, rings)) => (opened, rings.as_slice()),
+    };
     // The choices of localisation come first: all that follows sees uniform references only.
     let localised = localise(system, Some(mapping)).map_err(Failure::Refused)?;
     let decide = Decide {
@@ -310,8 +317,12 @@ fn analyse_once(
     if let Some(error) = empty_sum(system)? {
         return Err(Failure::Refused(vec![error]));
     }
-    let batch = system.batch.as_ref().map(|b| b.name.as_str());
-    let st = resolve(&localised.system, mapping, batch, lanes).map_err(Failure::Refused)?;
+    let mut st = resolve(&localised.system, mapping, batch, lanes).map_err(Failure::Refused)?;
+    let n_tiles = st.tiles.len();
+    for tile in &mut st.tiles {
+        let own = |ring: &&Ring| ring.dim.index() + n_tiles == tile.dim.index();
+        tile.ring = rings.iter().find(own).map(|ring| ring.length.clone());
+    }
     let mut array = apply_mapping(&localised, &mapping.name, &st, &decide)?;
     check_legality(&array, &localised, &st, &decide)?;
     // Only an injective mapping has a reverse transform.

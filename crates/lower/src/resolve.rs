@@ -154,21 +154,12 @@ impl Pass<'_> {
                 outer,
                 inner,
                 overlap,
-                periodic,
-            } => {
-                if *periodic {
-                    return Err(Diagnostic::new(
-                        &limits::PERIODIC,
-                        span,
-                        format!("`{}` is tiled as a periodic axis", dim.text),
-                    )
-                    .help("write the wrap-around as a guarded dependence with a parametric distance, such as X(t-1, i+N-1)"));
-                }
-                match overlap {
-                    None => self.tile(dim, outer, inner, size),
-                    Some((lo, hi)) => self.overlapped(dim, outer, inner, size, lo, hi, span),
-                }
-            }
+                // The iterators of periodic tiles are open by now.
+                periodic: _,
+            } => match overlap {
+                None => self.tile(dim, outer, inner, size),
+                Some((lo, hi)) => self.overlapped(dim, outer, inner, size, lo, hi, span),
+            },
             DirectiveKind::Place { level, forms } => {
                 let forms = self.forms(forms)?;
                 add_place(&mut self.outside, *level, forms, span)
@@ -553,6 +544,7 @@ impl Pass<'_> {
             size: self.size(size)?,
             lo: halo(self, lo)?,
             hi: halo(self, hi)?,
+            ring: None,
         };
         let _ = span;
         self.names.define(&outer.text, Form::from(tile.outer));

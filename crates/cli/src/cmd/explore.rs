@@ -19,7 +19,7 @@ use systola_explore::reduced::Reduced;
 use systola_explore::report::{Design, Ended, Outcome as Explored};
 use systola_explore::session::{self, Event, Options};
 use systola_explore::space::{Candidate, candidates_until};
-use systola_ir::codes::{explore as codes, run as run_codes};
+use systola_ir::codes::{explore as codes, limits, run as run_codes};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, Span};
@@ -443,7 +443,7 @@ impl<'a> Task<'a> {
         let message = error.to_string();
         match error {
             session::Error::NoDesign(_, why) => {
-                let mut found = Diagnostic::new(&codes::NO_DESIGN, Span::NONE, message)
+                let mut found = Diagnostic::new(&limits::NO_DESIGN, Span::NONE, message)
                     .help("write a mapping by hand, and see what `systola check` says of it");
                 found
                     .notes
@@ -451,7 +451,7 @@ impl<'a> Task<'a> {
                 self.source.fail(&[found])
             }
             session::Error::AllLong { .. } => {
-                let found = Diagnostic::new(&codes::NO_DESIGN, Span::NONE, message);
+                let found = Diagnostic::new(&codes::ALL_LONG, Span::NONE, message);
                 self.source
                     .fail(&[found.help("give --text a larger number, or leave it out")])
             }

@@ -86,7 +86,7 @@ fn dot(a: &[i128], b: &[i128]) -> i128 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-fn vectors(n: usize, bound: i128) -> Vec<Vec<i128>> {
+pub fn vectors(n: usize, bound: i128) -> Vec<Vec<i128>> {
     let mut all = vec![Vec::new()];
     for _ in 0..n {
         let longer = all.iter().flat_map(|v: &Vec<i128>| {

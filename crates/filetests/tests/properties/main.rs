@@ -21,9 +21,9 @@ mod checker;
 #[path = "../gallery/devices.rs"]
 mod devices;
 mod kernels;
+mod large_indices;
 mod printed;
 mod programs;
-mod large_indices;
 mod refusals;
 mod rounding;
 mod sums;
