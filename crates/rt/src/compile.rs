@@ -56,6 +56,13 @@ impl CompileOptions {
         options.cache = CacheOptions::from_env()?;
         Ok(options)
     }
+
+    fn limits(&self) -> Limits<'_> {
+        Limits {
+            cpu_time: self.time_limit,
+            deadline: self.deadline.as_ref(),
+        }
+    }
 }
 
 impl Default for CompileOptions {
@@ -100,10 +107,7 @@ const SOURCE: &str = "kernel.c";
 const LIBRARY: &str = "kernel.lib";
 
 pub(crate) fn load(source: &Source, options: &CompileOptions) -> Result<Loaded, Error> {
-    let limits = Limits {
-        cpu_time: options.time_limit,
-        deadline: options.deadline.as_ref(),
-    };
+    let limits = options.limits();
     let compiler = Compiler::find(&options.compilers, &limits)?;
     let build = Build {
         source,
@@ -118,7 +122,7 @@ pub(crate) fn load(source: &Source, options: &CompileOptions) -> Result<Loaded, 
 
 /// Is there a compiler?
 pub fn require_compiler(options: &CompileOptions) -> Result<(), Error> {
-    Compiler::find(&options.compilers, options.time_limit).map(drop)
+    Compiler::find(&options.compilers, &options.limits()).map(drop)
 }
 
 struct Build<'a> {

@@ -297,7 +297,7 @@ impl Emitter<'_> {
                 }
                 Some(_) => {}
                 None if self.facts.is_nonnegative(&extent.plus(-1 - hi)) => {}
-                None => tests.extend(self.beyond(*value, &extent)),
+                None => tests.extend(self.at_least(*value, &extent)),
             }
             for test in tests {
                 outside = Some(match outside {
@@ -311,7 +311,7 @@ impl Emitter<'_> {
 
     /// Whether an index is at least an extent that the sizes decide, in integers of its own type: short ones fill fewer
     /// registers.
-    fn beyond(&mut self, value: ValueId, extent: &Form) -> Vec<ValueId> {
+    fn at_least(&mut self, value: ValueId, extent: &Form) -> Vec<ValueId> {
         let ty = self.b.ty(value);
         let last = extent.plus(-1);
         let mut limit = self.b.value("last", Scalar::I64, Op::Index(last.clone()));

@@ -68,7 +68,19 @@ pub fn of_op(
             }
         },
         Op::Lookup { .. } => loaded(),
-        Op::Unary(UnOp::Not | UnOp::Sqrt | UnOp::Exp | UnOp::Log, _)
+        Op::Unary(
+            UnOp::Not
+            | UnOp::Sqrt
+            | UnOp::Rsqrt
+            | UnOp::Exp
+            | UnOp::Log
+            | UnOp::Sin
+            | UnOp::Cos
+            | UnOp::Tanh
+            | UnOp::Floor
+            | UnOp::Ceil,
+            _,
+        )
         | Op::Get(_)
         | Op::Shuffle { .. }
         | Op::Slide { .. } => None,
