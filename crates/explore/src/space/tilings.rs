@@ -194,6 +194,9 @@ pub fn permutations(list: &[usize], most: usize) -> Vec<Vec<usize>> {
     }
     let mut all = Vec::new();
     for (n, first) in list.iter().enumerate() {
+        if all.len() >= most {
+            break;
+        }
         let mut rest = list.to_vec();
         rest.remove(n);
         for order in permutations(&rest, most.saturating_sub(all.len())) {
