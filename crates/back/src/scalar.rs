@@ -64,6 +64,11 @@ fn narrowed(ty: Scalar, e: Expr) -> Result<Expr, Fault> {
     })
 }
 
+/// One of two values, of exactly their type.
+pub fn choice(ty: Scalar, cond: &Expr, then: &Expr, otherwise: &Expr) -> Result<Expr, Fault> {
+    narrowed(ty, Expr::ternary(cond, then, otherwise))
+}
+
 /// A written value, wrapped, rounded or saturated to its type.
 pub fn literal(prelude: &mut Prelude, ty: Scalar, value: Literal) -> Result<Expr, Fault> {
     let int = match (value, ty.int_range()) {

@@ -201,11 +201,10 @@ impl Cpu {
             rep: Rep::Scalar,
             literal: None,
         };
-        let zero = if rep == Rep::Scalar {
-            zero.expr
-        } else {
-            self.vector(cx, &zero)?
-        };
+        if rep == Rep::Scalar {
+            return scalar::choice(element, &some, &there, &zero.expr);
+        }
+        let zero = self.vector(cx, &zero)?;
         Ok(Expr::ternary(&some, &there, &zero))
     }
 }

@@ -151,6 +151,12 @@ impl Cpu {
         bits: u32,
     ) -> Result<Expr, Fault> {
         let vector = Vector::new(signed(bits), self.lanes);
+        if self.lane.is_none_or(|lane| !form.dims().contains(&lane)) {
+            // The lane was on both sides.
+            let holds = Expr::binary(rel.name(), &cx.form(form)?, &number(0)?);
+            let splat = vector.splat(cx.prelude)?;
+            return Ok(Expr::call(&splat, &[Expr::unary("-", &holds)]));
+        }
         let Some((uniform, small)) = self.lane.and_then(|lane| split(form, lane, self.lanes))
         else {
             let wide = self.index_vector(cx, form)?;

@@ -157,7 +157,8 @@ impl Cpu {
     /// A choice that is the same in all lanes.
     fn branch(&self, cx: &mut Context<'_>, cond: &Expr, a: &Operand, b: &Operand) -> Printed {
         if a.rep == Rep::Scalar && b.rep == Rep::Scalar {
-            return Ok((Expr::ternary(cond, &a.expr, &b.expr), Rep::Scalar));
+            let e = scalar::choice(a.ty, cond, &a.expr, &b.expr)?;
+            return Ok((e, Rep::Scalar));
         }
         if a.ty == Scalar::Bool {
             let bits = self.choice_width(a, b, 32);
