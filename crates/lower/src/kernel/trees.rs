@@ -115,11 +115,8 @@ fn register_chain(
     let mut across: Vec<Vec<i128>> = Vec::new();
     for port in ports.iter().map(|p| array.port(*p)) {
         for link in port.links.iter().filter(|l| is_at_once(array, port, l)) {
-            let elsewhere = (0..array.place.len()).filter(|p| !pes.contains(p));
-            if elsewhere
-                .into_iter()
-                .any(|p| !link.displacement[p].is_zero())
-            {
+            let mut elsewhere = (0..array.place.len()).filter(|p| !pes.contains(p));
+            if elsewhere.any(|p| !link.displacement[p].is_zero()) {
                 return None;
             }
             let moved = pes.iter().map(|p| link.displacement[*p].as_constant());

@@ -31,7 +31,7 @@ impl Emitter<'_> {
     /// The values of a cell in all PEs of a tick, where its chain goes through the registers of a lane before it goes to the next.
     pub fn chained(
         &mut self,
-        slot: &mut Vec<Form>,
+        slot: &mut [Form],
         cell: VarId,
         scan: &Scan,
         wraps: &[i128],
@@ -59,7 +59,7 @@ impl Emitter<'_> {
 
     fn chained_vector(
         &mut self,
-        slot: &mut Vec<Form>,
+        slot: &mut [Form],
         cell: VarId,
         scan: &Scan,
         wraps: &[i128],
@@ -159,9 +159,9 @@ impl Emitter<'_> {
         let mut ordered = Vec::new();
         while !open.is_empty() {
             let ready = open.iter().position(|n| {
-                let sources = links.iter().filter_map(|l| self.source(l, &pes[*n]));
+                let mut sources = links.iter().filter_map(|l| self.source(l, &pes[*n]));
                 let waits = |pe: PeKey| open.iter().any(|m| m != n && pes[*m] == pe);
-                !sources.into_iter().any(waits)
+                !sources.any(waits)
             });
             // All steps go one way: one of them is always ready.
             ordered.push(open.remove(ready.unwrap_or(0)));
