@@ -100,11 +100,17 @@ pub fn vectors(n: usize, bound: i128) -> Vec<Vec<i128>> {
     all
 }
 
+/// More designs than this are not listed. Their number is exponential in the iterators of sums.
+const MOST_LISTED: usize = 50_000;
+
 /// Every design over `inner`, some of the iterators; the others are parallel.
 pub fn designs(axes: &Axes, inner: &[usize], bound: i128) -> Vec<Design> {
     let mut list = Vec::new();
     for inputs in localisations(axes, inner) {
         for sums in serialisations(axes) {
+            if list.len() > MOST_LISTED {
+                return list;
+            }
             let Some(dependences) = dependences(axes, inner, &inputs, &sums) else {
                 continue;
             };
