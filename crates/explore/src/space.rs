@@ -65,6 +65,9 @@ const COMPARED_DESIGNS: usize = 100_000;
 /// They come behind so many others: some of them take seconds to lower.
 const BEFORE_DESIGNS: usize = 400;
 
+/// Orders and lanes along sums come behind so many others: they are fast where there are no others.
+const BEFORE_ORDERS: usize = 12;
+
 /// How much worse a tiling counts for each one before it that is much alike.
 const ALIKE: f64 = 0.01;
 
@@ -108,7 +111,9 @@ pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candi
         mapping: order.write(&axes, name, system, text()),
         choices: order.choices(&axes),
     });
-    let mut all = interleave(vec![tilings, strips, sweeps, sums, orders]);
+    let mut all = interleave(vec![tilings, strips, sweeps]);
+    let at = all.len().min(BEFORE_ORDERS);
+    all.splice(at..at, interleave(vec![sums, orders]));
     let at = all.len().min(BEFORE_DESIGNS);
     all.splice(at..at, tiled_designs(problem, &axes, deadline));
     all

@@ -183,16 +183,20 @@ fn small(system: &System) -> Vec<i128> {
         .unwrap_or_else(|| panic!("no sizes for {}", system.name))
 }
 
-/// What the explorer would take without measuring.
-fn choose(case: &Case, machine: Machine, device: &Device) -> Result<(Candidate, Lowered), String> {
+fn problem(case: &Case, machine: Machine) -> Problem<'_> {
     let system = case.system();
-    let problem = Problem {
+    Problem {
         module: &case.module,
         system,
         sizes: case.sizes.clone(),
         fix: short_sums(system, &case.sizes),
         machine,
-    };
+    }
+}
+
+/// What the explorer would take without measuring.
+fn choose(case: &Case, machine: Machine, device: &Device) -> Result<(Candidate, Lowered), String> {
+    let problem = problem(case, machine);
     let list = candidates(&problem);
     let mut refusals = Vec::new();
     let mut best: Option<(f64, Candidate, Lowered)> = None;
@@ -218,6 +222,29 @@ fn choose(case: &Case, machine: Machine, device: &Device) -> Result<(Candidate, 
         .ok_or_else(none)
 }
 
+/// Lanes along sums and loops in order, whatever the other families have.
+#[test]
+fn sums_and_orders_compute_what_the_systems_compute() {
+    for case in of_text("others", OTHERS) {
+        let expected = run_system(case.system(), &case.params(), &case.inputs);
+        let expected = expected.unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        let problem = problem(&case, cuda_machine());
+        let mut run = 0;
+        for candidate in candidates(&problem) {
+            let name = &candidate.mapping.name;
+            if !name.starts_with("sum") && !name.starts_with("order") {
+                continue;
+            }
+            if let Ok(lowered) = problem.lower(&candidate.mapping) {
+                let wrong = interpret(&case, &lowered, &expected);
+                wrong.unwrap_or_else(|e| panic!("{}: {e}\n{}", case.name, candidate.mapping));
+                run += 1;
+            }
+        }
+        assert!(run > 0, "{}", case.name);
+    }
+}
+
 fn differences(expected: &Arrays, got: &Arrays) -> Result<(), String> {
     let lines = compare(expected, got, Rounding::Fused);
     let wrong: Vec<String> = lines.into_iter().filter_map(Result::err).collect();
@@ -240,14 +267,18 @@ fn on_the_processor(case: &Case, expected: &Arrays) -> Result<String, String> {
     Ok(candidate.mapping.name)
 }
 
+fn interpret(case: &Case, lowered: &Lowered, expected: &Arrays) -> Result<(), String> {
+    let (params, options) = (case.params(), Options::default());
+    let run = run_kernel_program(&lowered.program, &params, &case.inputs, &options);
+    let run = run.map_err(|e| e.to_string())?;
+    differences(expected, &run.outputs)
+}
+
 fn on_a_gpu(case: &Case, expected: &Arrays) -> Result<String, String> {
     let (candidate, lowered) = choose(case, cuda_machine(), &Device::Gpu(Gpu::default()))?;
     let told = |error: String| format!("{error}\n{}", candidate.mapping);
     emit_cuda(&lowered.program).map_err(|e| told(e.to_string()))?;
-    let (params, options) = (case.params(), Options::default());
-    let run = run_kernel_program(&lowered.program, &params, &case.inputs, &options);
-    let run = run.map_err(|e| told(e.to_string()))?;
-    differences(expected, &run.outputs).map_err(told)?;
+    interpret(case, &lowered, expected).map_err(told)?;
     Ok(candidate.mapping.name)
 }
 

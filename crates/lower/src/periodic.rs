@@ -132,11 +132,14 @@ pub fn unwrapped(system: &System, rings: &[Ring]) -> Result<System, &'static str
                 }
             }
             Expr::Input { input, index, .. } => {
-                let axes = &plain.inputs[input.index()].axes;
+                let input = &plain.inputs[input.index()];
+                let axes = &input.axes;
                 for (form, axis) in index.iter().zip(axes).filter(|(form, _)| on_ring(form)) {
+                    // Beyond the ends of an input with `else` there is a value, and no other end.
                     let around = rings.iter().any(|ring| {
                         let far = form.sub(&Form::from(ring.dim)).as_constant();
-                        far.is_some() && axis.lo == Form::zero() && axis.hi == ring.length
+                        let inside = far == Some(0) || (far.is_some() && input.outside.is_none());
+                        inside && axis.lo == Form::zero() && axis.hi == ring.length
                     });
                     if !around {
                         refuse("an input is read that does not lie around it");
@@ -350,7 +353,10 @@ impl Opened<'_> {
                     other => other,
                 })
             });
-            opened_body(&mut var.body, body);
+            var.body = match body {
+                Ok(body) => body,
+                Err(never) => match never {},
+            };
         }
         Ok(Ok(opened))
     }
@@ -378,12 +384,5 @@ impl Opened<'_> {
             moved(here.add(&ring.length)),
             Expr::guard(behind, moved(here.sub(&ring.length)), moved(here.clone())),
         )
-    }
-}
-
-fn opened_body(to: &mut Expr, body: Result<Expr, Infallible>) {
-    match body {
-        Ok(body) => *to = body,
-        Err(never) => match never {},
     }
 }

@@ -7,7 +7,7 @@ use systola::opencl::compile_opencl;
 use systola::{CpuOptions, OpenClOptions, RunOptions, compile};
 use systola_driver::{Fix, check_mapping, cuda_machine, emit_cuda, load, lower};
 use systola_filetests::emulate::Emulated;
-use systola_interp::{Arrays, run_system};
+use systola_interp::{Arrays, expect_system};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 
@@ -45,7 +45,7 @@ fn on_all<'a>(
                 let inputs = inputs(system, &params).expect("inputs");
                 let got = run(&params, &inputs);
                 let got = got.unwrap_or_else(|e| panic!("{context} at {size}: {e}"));
-                let want = run_system(system, &params, &inputs).expect("a legal system");
+                let want = expect_system(system, &params, &inputs).expect("a legal system");
                 compare(&want, &got, true).unwrap_or_else(|e| panic!("{context} at {size}: {e}"));
                 runs += 1;
             }
