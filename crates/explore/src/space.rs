@@ -11,7 +11,7 @@
 //! * [`mod@designs`]: the allocations and linear schedules of the literature, whole or in blocks.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use systola_driver::Fix;
 use systola_ir::mapping::Mapping;
@@ -57,6 +57,9 @@ impl Candidate {
 /// So many of a family are looked at, at most.
 const MOST: usize = 3000;
 
+/// And so many at least, where time is short.
+const LEAST: usize = 64;
+
 /// And so many of the designs of the literature, which are many and seldom the fastest: those with the fewest steps of so many that
 /// are compared.
 const MOST_DESIGNS: usize = 100;
@@ -88,17 +91,17 @@ pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candi
     let text = || Text::new(names(problem), lanes(problem, &axes));
 
     let tilings = promising(&axes, problem, deadline);
-    let tilings = numbered("tile", tilings, |name, tiling| Candidate {
+    let tilings = numbered("tile", tilings, deadline, |name, tiling| Candidate {
         mapping: tiling.write(&axes, name, system, text()),
         choices: tiling.choices(&axes),
     });
     let strips = strips::strips(&axes, &problem.machine);
-    let strips = numbered("strip", strips, |name, strip| Candidate {
+    let strips = numbered("strip", strips, deadline, |name, strip| Candidate {
         mapping: strip.write(&axes, name, system, text()),
         choices: strip.choices(&axes),
     });
     let sweeps = sweeps::sweeps(&axes, &problem.machine);
-    let sweeps = numbered("sweep", sweeps, |name, sweep| Candidate {
+    let sweeps = numbered("sweep", sweeps, deadline, |name, sweep| Candidate {
         mapping: sweep.write(&axes, name, system, text()),
         choices: sweep.choices(&axes),
     });
@@ -122,9 +125,15 @@ pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candi
 /// The most promising tilings first. Those with the same registers and lanes are much alike: each one that comes after others counts as
 /// somewhat worse than it is, so that what differs is seen early.
 fn promising(axes: &Axes, problem: &Problem<'_>, deadline: &Deadline) -> Vec<tiles::Tiling> {
-    let mut list: Vec<(f64, tiles::Tiling)> = tilings::tilings(axes, &problem.machine, deadline)
+    // Of the time that is left, a third each to find them, to compare them, and to write them.
+    let part = |n: u32| deadline.or_at(Instant::now() + deadline.left() / n);
+    let found = tilings::tilings(axes, &problem.machine, &part(3));
+    let compared = part(2);
+    let mut list: Vec<(f64, tiles::Tiling)> = found
         .into_iter()
-        .map(|t| (promise::cost(axes, &problem.machine, &t), t))
+        .enumerate()
+        .take_while(|(n, _)| *n < LEAST || !compared.is_over())
+        .map(|(_, t)| (promise::cost(axes, &problem.machine, &t), t))
         .collect();
     list.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut seen = HashSet::new();
@@ -152,7 +161,8 @@ pub fn designs(problem: &Problem<'_>, bound: i128) -> Vec<Candidate> {
     };
     let inner = designs::array_axes(&axes);
     let list = designs::designs(&axes, &inner, bound);
-    numbered("design", list, |name, design| {
+    let forever = Deadline::after(Duration::MAX);
+    numbered("design", list, &forever, |name, design| {
         let text = Text::new(names(problem), lanes(problem, &axes));
         Candidate {
             mapping: design.write(&axes, None, name, &problem.system.name, text),
@@ -205,7 +215,7 @@ fn tiled_designs(problem: &Problem<'_>, axes: &Axes, deadline: &Deadline) -> Vec
     designs::visit(axes, &inner, BOUND, &limits, &mut add);
     list.sort_by_cached_key(&steps);
     list.truncate(MOST_DESIGNS);
-    numbered("design", list, |name, (design, size)| {
+    numbered("design", list, deadline, |name, (design, size)| {
         let text = Text::new(names(problem), lanes);
         let mut choices = design.choices(axes);
         choices.push(("tile", format!("{size} {}", axes.name(cut))));
@@ -219,11 +229,13 @@ fn tiled_designs(problem: &Problem<'_>, axes: &Axes, deadline: &Deadline) -> Vec
 fn numbered<T>(
     family: &str,
     mut list: Vec<T>,
+    deadline: &Deadline,
     candidate: impl Fn(&str, &T) -> Candidate,
 ) -> Vec<Candidate> {
     list.truncate(MOST);
     let named = list.iter().enumerate();
     named
+        .take_while(|(n, _)| *n < LEAST || !deadline.is_over())
         .map(|(n, item)| candidate(&format!("{family}{}", n + 1), item))
         .collect()
 }
