@@ -105,12 +105,14 @@ pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candi
         mapping: sweep.write(&axes, name, system, text()),
         choices: sweep.choices(&axes),
     });
-    let sums = numbered("sum", sums::along(&axes), |name, along| Candidate {
-        mapping: along.write(&axes, name, system, text()),
-        choices: along.choices(&axes),
+    let sums = numbered("sum", sums::along(&axes), deadline, |name, along| {
+        Candidate {
+            mapping: along.write(&axes, name, system, text()),
+            choices: along.choices(&axes),
+        }
     });
     let orders = orders::orders(&axes, &problem.machine);
-    let orders = numbered("order", orders, |name, order| Candidate {
+    let orders = numbered("order", orders, deadline, |name, order| Candidate {
         mapping: order.write(&axes, name, system, text()),
         choices: order.choices(&axes),
     });

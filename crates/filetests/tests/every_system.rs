@@ -14,9 +14,9 @@ use systola_explore::space::{Candidate, candidates};
 use systola_filetests::gallery::{self, File};
 use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
-use systola_interp::compare::{Rounding, compare};
+use systola_interp::compare::{Expected, compare};
 use systola_interp::kernel::{Options, run_kernel_program};
-use systola_interp::{Arrays, Tensor, run_system};
+use systola_interp::{Arrays, Tensor, expect_system};
 use systola_ir::system::{Module, System};
 
 #[expect(dead_code, reason = "shared with the tests of the gallery")]
@@ -226,7 +226,7 @@ fn choose(case: &Case, machine: Machine, device: &Device) -> Result<(Candidate, 
 #[test]
 fn sums_and_orders_compute_what_the_systems_compute() {
     for case in of_text("others", OTHERS) {
-        let expected = run_system(case.system(), &case.params(), &case.inputs);
+        let expected = expect_system(case.system(), &case.params(), &case.inputs);
         let expected = expected.unwrap_or_else(|e| panic!("{}: {e}", case.name));
         let problem = problem(&case, cuda_machine());
         let mut run = 0;
@@ -245,8 +245,8 @@ fn sums_and_orders_compute_what_the_systems_compute() {
     }
 }
 
-fn differences(expected: &Arrays, got: &Arrays) -> Result<(), String> {
-    let lines = compare(expected, got, Rounding::Fused);
+fn differences(expected: &Expected, got: &Arrays) -> Result<(), String> {
+    let lines = compare(expected, got);
     let wrong: Vec<String> = lines.into_iter().filter_map(Result::err).collect();
     if wrong.is_empty() {
         Ok(())
@@ -255,7 +255,7 @@ fn differences(expected: &Arrays, got: &Arrays) -> Result<(), String> {
     }
 }
 
-fn on_the_processor(case: &Case, expected: &Arrays) -> Result<String, String> {
+fn on_the_processor(case: &Case, expected: &Expected) -> Result<String, String> {
     let mut options = CpuOptions::new();
     options.effort = Effort::Little;
     let (candidate, lowered) = choose(case, options.machine(), &Device::Cpu(Cpu::default()))?;
@@ -267,14 +267,14 @@ fn on_the_processor(case: &Case, expected: &Arrays) -> Result<String, String> {
     Ok(candidate.mapping.name)
 }
 
-fn interpret(case: &Case, lowered: &Lowered, expected: &Arrays) -> Result<(), String> {
+fn interpret(case: &Case, lowered: &Lowered, expected: &Expected) -> Result<(), String> {
     let (params, options) = (case.params(), Options::default());
     let run = run_kernel_program(&lowered.program, &params, &case.inputs, &options);
     let run = run.map_err(|e| e.to_string())?;
     differences(expected, &run.outputs)
 }
 
-fn on_a_gpu(case: &Case, expected: &Arrays) -> Result<String, String> {
+fn on_a_gpu(case: &Case, expected: &Expected) -> Result<String, String> {
     let (candidate, lowered) = choose(case, cuda_machine(), &Device::Gpu(Gpu::default()))?;
     let told = |error: String| format!("{error}\n{}", candidate.mapping);
     emit_cuda(&lowered.program).map_err(|e| told(e.to_string()))?;
@@ -299,7 +299,7 @@ fn there_is_a_design_for_every_system() {
     let failures = Mutex::new(Vec::new());
     on_all_processors(&cases, |case| {
         let start = std::time::Instant::now();
-        let expected = run_system(case.system(), &case.params(), &case.inputs);
+        let expected = expect_system(case.system(), &case.params(), &case.inputs);
         let expected = expected.unwrap_or_else(|e| panic!("{}: {e}", case.name));
         let equations = start.elapsed().as_secs_f32();
         let cpu = on_the_processor(case, &expected);

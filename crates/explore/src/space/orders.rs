@@ -101,7 +101,9 @@ fn sum_orders(axes: &Axes, reduced: &[usize]) -> Vec<Vec<usize>> {
     if reduced.len() > MOST_SUMS {
         return vec![reduced.to_vec()];
     }
-    let orders = permutations(reduced, usize::MAX).into_iter().filter(as_written);
+    let orders = permutations(reduced, usize::MAX)
+        .into_iter()
+        .filter(as_written);
     orders.take(SUM_ORDERS).collect()
 }
 
