@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use devices::device;
 use systola::cpu::Effort;
 use systola::interp::compare::compare;
-use systola::interp::{Arrays, Data, Tensor, run_system};
+use systola::interp::{Arrays, Data, Tensor, expect_system, run_system};
 use systola::ir::system::Module;
 use systola::{CpuOptions, OpenClOptions, RunOptions, compile, compile_opencl, load};
 use systola_driver::{Fix, Machine, cuda_machine, lower};
