@@ -10,8 +10,11 @@ use systola_interp::kernel::{Options, run_kernel_program};
 use systola_interp::{Arrays, Data, Tensor, expect_system};
 use systola_ir::system::{Module, System};
 
-/// Programs with sums that mappings reorder, at these sizes.
-const SUMS: &[(&str, &str, &[(&str, i128)])] = &[
+/// A file of the gallery, a mapping, and sizes.
+type Case = (&'static str, &'static str, &'static [(&'static str, i128)]);
+
+/// Programs with sums that mappings reorder.
+const SUMS: &[Case] = &[
     ("conv1d/core.ure", "sbm", &[("C", 100), ("Q", 7)]),
     ("conv1d/core.ure", "fsa", &[("C", 100), ("Q", 7)]),
     ("linear-algebra/matmul.ure", "output_stationary", &[]),
