@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Constraint, LinExpr, Space};
 use crate::int::{Int, neg, sub};
 use crate::map::Map;
-use crate::system::System;
+use crate::system::{Row, System};
 /// Builds a [`BasicSet`] or a [`Map`], adding existential variables as it goes.
 ///
 /// ```
@@ -26,6 +26,16 @@ use crate::system::System;
 pub struct BasicSetBuilder {
     pub(crate) space: Space,
     pub(crate) sys: System,
+    pub(crate) floors: Floors,
+}
+
+/// What a floor becomes that is already there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Floors {
+    /// One more existential variable.
+    New,
+    /// The existential variable that it is.
+    Shared,
 }
 
 impl BasicSetBuilder {
@@ -34,6 +44,16 @@ impl BasicSetBuilder {
         BasicSetBuilder {
             space,
             sys: System::new(space.n_vars()),
+            floors: Floors::New,
+        }
+    }
+
+    /// The same, where equal floors share one existential variable: fewer variables for a question about all of them at
+    /// once. The bounds that a projection finds may be others.
+    pub fn with_shared_floors(space: Space) -> Self {
+        BasicSetBuilder {
+            floors: Floors::Shared,
+            ..BasicSetBuilder::new(space)
         }
     }
 
@@ -60,16 +80,24 @@ impl BasicSetBuilder {
         if e.is_constant() {
             return Ok(LinExpr::constant(crate::int::floor_div(row[0], divisor)?));
         }
+        let div = |var: usize, numerator: Row| Div {
+            var,
+            numerator,
+            divisor,
+        };
+        for q in self.space.n_vars()..self.sys.n {
+            if self.floors == Floors::Shared && row[q + 1] == 0 {
+                let rows = div(q, row.clone()).rows()?;
+                if rows.iter().all(|r| self.sys.ges.contains(r)) {
+                    return Ok(LinExpr::var(q));
+                }
+            }
+        }
         self.sys.add_vars(1);
         let q = self.sys.n - 1;
         let mut numerator = row;
         numerator.push(0);
-        let div = Div {
-            var: q,
-            numerator,
-            divisor,
-        };
-        self.sys.ges.extend(div.rows()?);
+        self.sys.ges.extend(div(q, numerator).rows()?);
         Ok(LinExpr::var(q))
     }
 

@@ -79,6 +79,18 @@ pub(crate) fn floor_div(a: Int, b: Int) -> Result<Int> {
     Ok(a.div_euclid(b))
 }
 
+/// `a / b` for a divisor of `a` that is not zero.
+#[inline]
+pub(crate) fn exact_quotient(a: Int, b: Int) -> Int {
+    // The division of 128-bit numbers is a library call.
+    if let (Ok(x), Ok(y)) = (i64::try_from(a), i64::try_from(b))
+        && let Some(q) = x.checked_div(y)
+    {
+        return Int::from(q);
+    }
+    a / b
+}
+
 /// Ceiling division by a positive divisor.
 #[inline]
 pub(crate) fn ceil_div(a: Int, b: Int) -> Result<Int> {

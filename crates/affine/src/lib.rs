@@ -44,10 +44,11 @@
 //!
 //! Arithmetic is on checked 128-bit integers: [`Error::Overflow`] instead of a wrapped value. Work is counted in
 //! elementary steps, and [`Error::TooComplex`] ends an operation after a fixed number of them, the same on every
-//! machine. Nothing panics, and there is no `unsafe` code.
+//! machine. Nothing panics, and there is no `unsafe` code. What is too slow for somebody is cancelled from outside ([`cancel`]).
 
 mod basic;
 mod builder;
+pub mod cancel;
 mod coalesce;
 mod columns;
 mod count;
@@ -74,7 +75,7 @@ mod smith;
 mod subtract;
 mod system;
 
-pub use basic::BasicSet;
+pub use basic::{BasicSet, Relaxation};
 pub use builder::BasicSetBuilder;
 pub use display::Text;
 pub use error::{Error, Result};

@@ -11,14 +11,17 @@
 
 use crate::error::Result;
 use crate::int::{Int, add, floor_div, mul, nearest_quotient, neg, sub};
-use crate::simplex::{self, Tableau};
+use crate::simplex::{self, Found, Tableau};
 use crate::system::{
     Budget, Pair, Row, Shadow, System, Verdict, combine, negate, negate_ge, normalize_eq,
     normalize_ge,
 };
 
 /// Relaxations tried before a system is splintered.
-const SEARCH_NODES: usize = 8;
+pub(crate) const SEARCH_NODES: usize = 8;
+
+/// Steps of a search that only saves longer work.
+pub(crate) const SEARCH_STEPS: u64 = 100_000;
 
 /// Inequalities beyond which redundant ones are looked for after an elimination.
 fn is_crowded(sys: &System) -> bool {
@@ -52,8 +55,17 @@ pub(crate) fn is_empty(mut sys: System, budget: &mut Budget) -> Result<bool> {
         let unit = (0..sys.n)
             .filter(|&v| occ[v].is_used() && (occ[v].max_lower == 1 || occ[v].max_upper == 1))
             .min_by_key(|&v| occ[v].growth());
-        if is_crowded(&sys) && !simplex::remove_redundant(&mut sys, |_| false, budget)? {
-            return Ok(true);
+        if is_crowded(&sys) {
+            // One tableau settles most systems; to look for redundant rows takes one for each row.
+            let quick = budget.try_within(SEARCH_STEPS, |budget| {
+                simplex::search(&sys, SEARCH_NODES, budget)
+            })?;
+            if let Some(Found::Empty | Found::Point(_)) = quick {
+                return Ok(matches!(quick, Some(Found::Empty)));
+            }
+            if !simplex::remove_redundant(&mut sys, |_| false, budget)? {
+                return Ok(true);
+            }
         }
         if let Some(v) = unit {
             sys.ges = sys.shadow(v, budget)?.into_real();
@@ -78,8 +90,10 @@ pub(crate) fn is_empty(mut sys: System, budget: &mut Budget) -> Result<bool> {
 }
 
 fn is_empty_inexact(mut sys: System, candidates: &[usize], budget: &mut Budget) -> Result<bool> {
-    if let Some(answer) = simplex::search(&sys, SEARCH_NODES, budget)? {
-        return Ok(answer);
+    match simplex::search(&sys, SEARCH_NODES, budget)? {
+        Found::Empty => return Ok(true),
+        Found::Point(_) => return Ok(false),
+        Found::Open => {}
     }
     if sys.ges.len() > 8 {
         simplex::remove_redundant(&mut sys, |_| false, budget)?;

@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 
 use crate::error::{Error, Result};
-use crate::int::{Int, add, ceil_div, floor_div, gcd, mul, neg, sub};
+use crate::int::{Int, add, ceil_div, exact_quotient, floor_div, gcd, mul, neg, sub};
 use crate::system::{Budget, Row, System, negate};
 
 /// What a tableau line or column stands for.
@@ -315,9 +315,9 @@ impl Line {
             }
         }
         if g > 1 {
-            self.den /= g;
+            self.den = exact_quotient(self.den, g);
             for e in &mut self.entries {
-                *e /= g;
+                *e = exact_quotient(*e, g);
             }
         }
         Ok(())
@@ -370,20 +370,33 @@ pub(crate) fn remove_redundant(
     Ok(true)
 }
 
-/// Branch and bound with at most `nodes` relaxations: `Some(true)` for empty, `Some(false)` for a point found.
-pub(crate) fn search(sys: &System, nodes: usize, budget: &mut Budget) -> Result<Option<bool>> {
+/// What branch and bound found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// No integer point.
+    Empty,
+    /// One of them.
+    Point(Vec<Int>),
+    /// Neither within the given number of relaxations.
+    Open,
+}
+
+/// Branch and bound with at most `nodes` relaxations.
+pub(crate) fn search(sys: &System, nodes: usize, budget: &mut Budget) -> Result<Found> {
     let Some(tableau) = Tableau::new(sys, budget)? else {
-        return Ok(Some(true));
+        return Ok(Found::Empty);
     };
     let mut todo = vec![tableau];
     let mut left = nodes;
     while let Some(t) = todo.pop() {
         let x = t.vertex(sys.n);
         let Some(v) = x.iter().position(|&(_, d)| d != 1) else {
-            return Ok(Some(false));
+            return Ok(Found::Point(
+                x.into_iter().map(|(value, _)| value).collect(),
+            ));
         };
         if left == 0 {
-            return Ok(None);
+            return Ok(Found::Open);
         }
         left -= 1;
         let floor = floor_div(x[v].0, x[v].1)?;
@@ -401,7 +414,7 @@ pub(crate) fn search(sys: &System, nodes: usize, budget: &mut Budget) -> Result<
             todo.push(below);
         }
     }
-    Ok(Some(true))
+    Ok(Found::Empty)
 }
 
 #[cfg(test)]
@@ -421,6 +434,6 @@ mod tests {
             ],
         };
         let mut budget = Budget::new(10_000);
-        assert_eq!(search(&sys, 60, &mut budget), Ok(Some(false)));
+        assert!(matches!(search(&sys, 60, &mut budget), Ok(Found::Point(_))));
     }
 }

@@ -24,6 +24,7 @@ impl Budget {
 
     #[inline]
     pub(crate) fn spend(&mut self, steps: usize) -> Result<()> {
+        crate::cancel::check();
         match self.left.checked_sub(steps as u64) {
             Some(left) => {
                 self.left = left;
@@ -34,6 +35,10 @@ impl Budget {
                 Err(Error::TooComplex { budget: self.total })
             }
         }
+    }
+
+    pub(crate) fn left(&self) -> u64 {
+        self.left
     }
 
     pub(crate) fn is_spent(&self) -> bool {

@@ -11,7 +11,7 @@ use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Memory, Op, Program, Stmt};
 use systola_ir::{DimId, RegId, ValueId};
 
-use crate::dialect::{Action, Dialect};
+use crate::dialect::{Action, Dialect, Record};
 use crate::error::Fault;
 use crate::expr::{Expr, Level, Lines};
 use crate::index::{INT64, Index};
@@ -308,6 +308,23 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
                 let action = self.dialect.ticket(self.cx, *var, counter)?;
                 self.act(stmt, action)
             }
+            Stmt::Fault {
+                faults,
+                site,
+                bad,
+                when,
+                point,
+            } => {
+                let record = Record {
+                    faults: *faults,
+                    site: *site,
+                    bad: *bad,
+                    when,
+                    point,
+                };
+                let action = self.dialect.fault(self.cx, record)?;
+                self.act(stmt, action)
+            }
             Stmt::Comment(text) => {
                 for line in text.lines() {
                     // A backslash at the end would take the next line into the comment.
@@ -344,11 +361,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         if left == 0 {
             return Ok(());
         }
-        let is_name = expr.level == Level::Primary
-            && expr
-                .text
-                .bytes()
-                .all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        let is_name = expr.is_word();
         if literal || (is_name && reads.is_empty()) {
             self.cx.slots[value.index()] = Slot::Ready(expr);
         } else if is_name

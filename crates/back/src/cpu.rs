@@ -14,12 +14,14 @@
 mod ahead;
 mod along;
 mod edge;
+mod fault;
 mod function;
 mod given;
 mod lanes;
 mod late;
 mod lookup;
 mod mask;
+mod math;
 mod memory;
 mod moves;
 mod place;
@@ -39,7 +41,7 @@ use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
 
 use crate::artifact::{Artifact, Entry, SharedArray};
 use crate::c_family::{Context, Printer};
-use crate::dialect::{Action, Dialect};
+use crate::dialect::{Action, Dialect, Record};
 use crate::error::{Error, Fault};
 use crate::expr::Expr;
 use crate::isa::Isa;
@@ -73,6 +75,8 @@ pub enum Rep {
 
 /// What this dialect knows of a kernel.
 pub struct Cpu {
+    /// Bytes of a vector register.
+    register: u32,
     lanes: u32,
     /// The lane's variable; none where there is one lane only.
     lane: Option<DimId>,
@@ -108,7 +112,7 @@ pub fn emit(program: &Program, isa: &Isa) -> Result<Artifact, Error> {
     let mut functions = String::new();
     for kernel in &special.kernels {
         let symbol = symbols.claim(&names::symbol(&kernel.name));
-        let (text, entry) = emit_kernel(&special, kernel, &mut prelude, symbol)
+        let (text, entry) = emit_kernel(&special, kernel, isa, &mut prelude, symbol)
             .map_err(|fault| fault.of_kernel(&kernel.name))?;
         functions.push('\n');
         functions.push_str(&text);
@@ -138,6 +142,7 @@ fn comment_text(text: &str) -> String {
 fn emit_kernel(
     program: &Program,
     kernel: &Kernel,
+    isa: &Isa,
     prelude: &mut Prelude,
     symbol: String,
 ) -> Result<(String, Entry), Fault> {
@@ -167,7 +172,7 @@ fn emit_kernel(
     let mut streams = false;
     if let Some(split) = &split {
         let symbol = format!("{symbol}_edge");
-        let mut cpu = Cpu::new(program, &split.edge);
+        let mut cpu = Cpu::new(program, &split.edge, isa);
         let mut cx = Context::new(program, &split.edge, prelude, 1);
         cpu.read_given(&mut cx)?;
         Printer::new(&mut cx, &mut cpu).body()?;
@@ -176,7 +181,7 @@ fn emit_kernel(
         branch = Some((&split.inside, symbol, function));
     }
     let kernel = split.as_ref().map_or(kernel, |split| &split.then);
-    let mut cpu = Cpu::new(program, kernel);
+    let mut cpu = Cpu::new(program, kernel, isa);
     cpu.streams = streams;
     let mut cx = Context::new(program, kernel, prelude, 0);
     cpu.read_given(&mut cx)?;
@@ -209,8 +214,10 @@ fn emit_kernel(
 }
 
 impl Cpu {
-    fn new(program: &Program, kernel: &Kernel) -> Cpu {
+    fn new(program: &Program, kernel: &Kernel, isa: &Isa) -> Cpu {
         Cpu {
+            // Without vector units the compiler still makes the best of short vectors.
+            register: isa.vector_bytes.max(16),
             lanes: kernel.lanes,
             lane: kernel.lane().filter(|_| kernel.lanes > 1),
             reps: vec![Rep::Scalar; kernel.values.len()],
@@ -407,5 +414,9 @@ impl Dialect for Cpu {
             "const int64_t {name} __attribute__((unused)) = {};",
             draw.text
         )))
+    }
+
+    fn fault(&mut self, cx: &mut Context<'_>, record: Record<'_>) -> Result<Action, Fault> {
+        self.record_fault(cx, record)
     }
 }

@@ -16,6 +16,7 @@ use crate::artifact::{Constant, DeviceArtifact, DeviceEntry};
 use crate::c_family::Context;
 use crate::dialect::Action;
 use crate::error::{Error, Fault};
+use crate::expr::Expr;
 use crate::names::{self, CONSTANT, Names};
 use crate::prelude::{File, Prelude};
 use crate::scalar::c_type;
@@ -198,9 +199,18 @@ fn choice(place: &str, numbers: &[u32]) -> String {
     let Some((last, others)) = numbers.split_last() else {
         unreachable!("there is a number")
     };
-    let others = others.iter().enumerate();
-    let others = others.map(|(at, number)| format!("{place} == {at} ? {number} : "));
-    others.collect::<String>() + &last.to_string()
+    let number = |n: u32| Expr::atom(n.to_string());
+    let place = Expr::atom(place);
+    let mut chosen = number(*last);
+    for (at, n) in others.iter().enumerate().rev() {
+        let here = Expr::binary("==", &place, &Expr::atom(at.to_string()));
+        chosen = Expr::ternary(&here, &number(*n), &chosen);
+    }
+    chosen.text
+}
+
+fn thread() -> Expr {
+    Expr::atom("threadIdx.x")
 }
 
 fn any(kernel: &Kernel, is_such: &dyn Fn(&Stmt) -> bool) -> bool {
@@ -221,12 +231,12 @@ impl Language for Cuda {
         WARP
     }
 
-    fn lane(&self, lanes: u32) -> String {
-        format!("threadIdx.x % {lanes}")
+    fn lane(&self, lanes: u32) -> Expr {
+        Expr::binary("%", &thread(), &Expr::atom(lanes.to_string()))
     }
 
-    fn warp(&self, _: u32) -> String {
-        format!("threadIdx.x / {WARP}")
+    fn warp(&self, _: u32) -> Expr {
+        Expr::binary("/", &thread(), &Expr::atom(WARP.to_string()))
     }
 
     fn meet(&self) -> &'static str {
@@ -258,10 +268,10 @@ impl Language for Cuda {
         Ok(format!("Pack<{}, {n}>", c_type(element)?))
     }
 
-    fn pack_element(&self, element: Scalar, of: u32, name: &str, n: u32) -> Result<String, Fault> {
+    fn pack_element(&self, element: Scalar, of: u32, name: &str, n: u32) -> Result<Expr, Fault> {
         match bytes::words(element, of) {
             Some(_) => bytes::element(element, name, n),
-            None => Ok(format!("{name}.at[{n}]")),
+            None => Ok(Expr::atom(format!("{name}.at[{n}]"))),
         }
     }
 

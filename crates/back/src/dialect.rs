@@ -3,14 +3,15 @@
 //! [`c_family`](crate::c_family) decides what is printed and where; a dialect decides how operations on lanes and
 //! accesses to memory look. It keeps for itself how it represents each value.
 
-use systola_ir::form::Cond;
-use systola_ir::kernel::{Access, Op, Stmt};
+use systola_ir::form::{Cond, Form};
+use systola_ir::kernel::{Access, Memory, Op, Stmt};
 use systola_ir::mapping::Engine;
-use systola_ir::{DimId, Literal, RegId, ValueId};
+use systola_ir::{BufferId, DimId, Literal, RegId, ValueId};
 
 use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
+use crate::prelude::File;
 
 /// A statement with an effect: lines of C, under a condition if there is one.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +26,33 @@ impl Action {
             guard: None,
             lines: vec![text.into()],
         }
+    }
+}
+
+/// A fault that is recorded where a bool holds.
+#[derive(Clone, Copy)]
+pub struct Record<'s> {
+    pub faults: BufferId,
+    pub site: usize,
+    pub bad: ValueId,
+    pub when: &'s Cond,
+    pub point: &'s [Form],
+}
+
+impl Record<'_> {
+    /// The lines that record it, unless another one was before. `file`: where the functions for that are.
+    pub fn lines(&self, cx: &mut Context<'_>, file: File) -> Result<Vec<String>, Fault> {
+        cx.prelude.add("claim_fault", file, "claim_fault", &[]);
+        cx.prelude
+            .add("put_coordinate", file, "put_coordinate", &[]);
+        let faults = cx.pointer(Memory::Global(self.faults));
+        let mut lines = vec![format!("if (claim_fault({faults}, {})) {{", self.site + 1)];
+        for (n, form) in self.point.iter().enumerate() {
+            let x = cx.form(form)?.text;
+            lines.push(format!("    put_coordinate({faults}, {n}, {x});"));
+        }
+        lines.push("}".to_string());
+        Ok(lines)
     }
 }
 
@@ -135,4 +163,6 @@ pub trait Dialect {
         var: DimId,
         counter: &Access,
     ) -> Result<Action, Fault>;
+
+    fn fault(&mut self, cx: &mut Context<'_>, record: Record<'_>) -> Result<Action, Fault>;
 }

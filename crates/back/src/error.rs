@@ -8,8 +8,8 @@ pub enum Error {
     /// The target has no such thing, or this printer can not say it yet.
     #[error("kernel `{kernel}`: {what}")]
     Unsupported { kernel: String, what: String },
-    /// An index expression does not fit into 64 bits.
-    #[error("kernel `{kernel}`: an index expression does not fit into 64 bits")]
+    /// A number in an index expression does not fit into 64 bits.
+    #[error("kernel `{kernel}`: an index expression has a number that does not fit into 64 bits")]
     Overflow { kernel: String },
 }
 

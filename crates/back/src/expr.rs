@@ -1,4 +1,7 @@
 //! C expressions as text that knows how tightly it binds, and lines that know how deep they stand.
+//!
+//! This file has the one precedence table of all printers. Nobody else can say how tightly a text binds: an
+//! expression is made of others by the functions below, and an atom is tested to be one.
 
 /// How tightly an expression binds, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -21,16 +24,27 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expr {
     pub text: String,
-    pub level: Level,
+    level: Level,
 }
 
 impl Expr {
-    /// A name, a number, a call.
+    /// A name, a number without a sign, a call, an element, a member.
     pub fn atom(text: impl Into<String>) -> Expr {
+        let text = text.into();
+        debug_assert!(is_primary(&text), "`{text}` needs parentheses");
         Expr {
-            text: text.into(),
+            text,
             level: Level::Primary,
         }
+    }
+
+    /// Is it one name or number?
+    pub fn is_word(&self) -> bool {
+        is_word(&self.text)
+    }
+
+    pub fn level(&self) -> Level {
+        self.level
     }
 
     /// A number; a sign makes it an operation.
@@ -50,10 +64,26 @@ impl Expr {
     }
 
     pub fn unary(op: &str, a: &Expr) -> Expr {
+        // Two signs in a row can be another operator; what a pointer points to comes after its casts.
+        let operand = match op {
+            "*" => Level::Unary,
+            _ => Level::Primary,
+        };
         Expr {
-            text: format!("{op}{}", a.at(Level::Primary)),
+            text: format!("{op}{}", a.at(operand)),
             level: Level::Unary,
         }
+    }
+
+    /// −a, where the sign goes to the first factor of a product.
+    pub fn negated(a: &Expr) -> Expr {
+        if a.level == Level::Product && !a.text.starts_with('-') {
+            return Expr {
+                text: format!("-{}", a.text),
+                level: Level::Product,
+            };
+        }
+        Expr::unary("-", a)
     }
 
     pub fn cast(ty: &str, a: &Expr) -> Expr {
@@ -65,6 +95,16 @@ impl Expr {
 
     pub fn index(array: &str, at: &Expr) -> Expr {
         Expr::atom(format!("{array}[{}]", at.text))
+    }
+
+    /// An element of a vector.
+    pub fn element(vector: &Expr, at: &Expr) -> Expr {
+        Expr::atom(format!("{}[{}]", vector.at(Level::Primary), at.text))
+    }
+
+    /// A value of an array or structure type, from its elements.
+    pub fn compound(ty: &str, elements: &Expr) -> Expr {
+        Expr::atom(format!("({ty}){{{}}}", elements.text))
     }
 
     pub fn ternary(cond: &Expr, then: &Expr, otherwise: &Expr) -> Expr {
@@ -125,6 +165,32 @@ impl Expr {
             format!("({})", self.text)
         }
     }
+}
+
+fn is_word(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// Does no operator stand outside of brackets? Words, members and what is in brackets follow each other.
+fn is_primary(text: &str) -> bool {
+    let mut depth = 0i32;
+    let bare = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'.';
+    for (at, b) in text.bytes().enumerate() {
+        match b {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth -= 1,
+            // An exponent has a sign of its own.
+            b'+' | b'-' if depth == 0 => {
+                let number = text.as_bytes()[0].is_ascii_digit();
+                if !number || !matches!(text.as_bytes()[at - 1], b'e' | b'E') {
+                    return false;
+                }
+            }
+            _ if depth == 0 && !bare(b) => return false,
+            _ => {}
+        }
+    }
+    depth == 0 && !text.is_empty()
 }
 
 /// Indented lines.
@@ -226,5 +292,42 @@ mod tests {
             Expr::ternary(&c, &choice, &choice).text,
             "c ? (a + b ? a : b) : a + b ? a : b"
         );
+    }
+
+    #[test]
+    fn signs_do_not_meet() {
+        let product = Expr::binary("*", &Expr::number("3"), &name("a"));
+        let minus = Expr::negated(&product);
+        assert_eq!(minus.text, "-3 * a");
+        assert_eq!(Expr::negated(&minus).text, "-(-3 * a)");
+        assert_eq!(Expr::binary("-", &name("b"), &minus).text, "b - -3 * a");
+        assert_eq!(Expr::binary("*", &name("b"), &minus).text, "b * (-3 * a)");
+        let there = Expr::cast("int *", &Expr::unary("&", &name("a[1]")));
+        assert_eq!(Expr::unary("*", &there).text, "*(int *)&a[1]");
+    }
+
+    #[test]
+    fn atoms_have_no_operators_outside_of_brackets() {
+        for text in [
+            "a",
+            "7",
+            "1.5e-30f",
+            "f(a + b)",
+            "x[i >> 1].at[2]",
+            "(T){a, b}",
+        ] {
+            assert!(is_primary(text), "{text}");
+        }
+        for text in [
+            "a + b",
+            "-a",
+            "&a",
+            "(T)a - 1",
+            "(a) * (b)",
+            "a ? b : c",
+            "",
+        ] {
+            assert!(!is_primary(text), "{text}");
+        }
     }
 }

@@ -5,7 +5,7 @@ use systola_ir::kernel::{Access, Memory};
 
 use crate::c_family::Context;
 use crate::error::Fault;
-use crate::expr::{Expr, Level};
+use crate::expr::Expr;
 use crate::prelude::{File, Prelude};
 use crate::scalar;
 
@@ -97,11 +97,7 @@ impl Sum {
             Expr::binary("*", &scalar::index_literal(magnitude, false), term)
         };
         self.0 = Some(match self.0.take() {
-            None if factor < 0 && product.level == Level::Product => Expr {
-                text: format!("-{}", product.text),
-                level: Level::Product,
-            },
-            None if factor < 0 => Expr::unary("-", &product),
+            None if factor < 0 => Expr::negated(&product),
             None => product,
             Some(sum) => Expr::binary(if factor < 0 { "-" } else { "+" }, &sum, &product),
         });
@@ -127,9 +123,15 @@ impl Sum {
 }
 
 impl Context<'_> {
-    /// A form; every variable in it is a scalar of the printed function. What is added stands before what is
-    /// subtracted.
+    /// A form; every variable in it is a scalar of the printed function.
     pub fn form(&mut self, form: &Form) -> Result<Expr, Fault> {
+        let mut sum = Sum::default();
+        self.add_form(&mut sum, form)?;
+        Ok(sum.finish())
+    }
+
+    /// Adds the terms of a form, those that are added before those that are subtracted.
+    pub fn add_form(&mut self, sum: &mut Sum, form: &Form) -> Result<(), Fault> {
         let mut terms = Vec::new();
         for (atom, poly) in form.terms() {
             let atom = match atom {
@@ -151,7 +153,6 @@ impl Context<'_> {
         for (monomial, c) in constant.terms().filter(|(m, _)| !m.is_empty()) {
             terms.push((c, self.product(monomial, None)));
         }
-        let mut sum = Sum::default();
         let (added, subtracted): (Vec<_>, Vec<_>) = terms.into_iter().partition(|(c, _)| *c > 0);
         let rest = constant.terms().find(|(m, _)| m.is_empty());
         let rest = rest.map_or(0, |(_, c)| c);
@@ -165,7 +166,7 @@ impl Context<'_> {
         if !number_first {
             sum.add_number(rest)?;
         }
-        Ok(sum.finish())
+        Ok(())
     }
 
     pub fn poly(&mut self, poly: &Poly) -> Result<Expr, Fault> {

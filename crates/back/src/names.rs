@@ -127,6 +127,8 @@ const RESERVED: &[&str] = &[
     "signal_flag",
     "await_flag",
     "draw_ticket",
+    "claim_fault",
+    "put_coordinate",
     "shared_bytes",
     "clamp_index",
     "INLINE",

@@ -70,6 +70,12 @@ typedef ulong uint64_t;
 #define fmodf fmod
 #define fminf fmin
 #define fmaxf fmax
+#define floorf floor
+#define ceilf ceil
+#define sinf sin
+#define cosf cos
+#define tanhf tanh
+#define rsqrtf rsqrt
 
 // Before a loop that stays one.
 #if defined(cl_nv_pragma_unroll)
@@ -262,21 +268,28 @@ impl Language for OpenCl<'_> {
         self.threads(lanes)
     }
 
-    fn lane(&self, lanes: u32) -> String {
-        match self.features.links {
+    fn lane(&self, lanes: u32) -> Expr {
+        let (sub_group, group) = ("get_sub_group_local_id()", "get_local_id(0)");
+        let all = Expr::atom(lanes.to_string());
+        let own = match self.features.links {
             Links::SubGroups { .. } if self.threads(lanes) > lanes => {
-                format!("(index_t)(get_sub_group_local_id() % {lanes})")
+                Expr::binary("%", &Expr::atom(sub_group), &all)
             }
-            Links::SubGroups { .. } => "(index_t)get_sub_group_local_id()".to_string(),
-            Links::Local => format!("(index_t)(get_local_id(0) % {lanes})"),
-        }
+            Links::SubGroups { .. } => Expr::atom(sub_group),
+            Links::Local => Expr::binary("%", &Expr::atom(group), &all),
+        };
+        Expr::cast("index_t", &own)
     }
 
-    fn warp(&self, lanes: u32) -> String {
-        match self.features.links {
-            Links::SubGroups { .. } => "(index_t)get_sub_group_id()".to_string(),
-            Links::Local => format!("(index_t)(get_local_id(0) / {lanes})"),
-        }
+    fn warp(&self, lanes: u32) -> Expr {
+        let own = match self.features.links {
+            Links::SubGroups { .. } => Expr::atom("get_sub_group_id()"),
+            Links::Local => {
+                let all = Expr::atom(lanes.to_string());
+                Expr::binary("/", &Expr::atom("get_local_id(0)"), &all)
+            }
+        };
+        Expr::cast("index_t", &own)
     }
 
     fn meet(&self) -> &'static str {
@@ -317,8 +330,8 @@ impl Language for OpenCl<'_> {
         Ok(format!("{}{n}", vector_element(element)?))
     }
 
-    fn pack_element(&self, _: Scalar, _: u32, name: &str, n: u32) -> Result<String, Fault> {
-        Ok(format!("{name}.s{n:x}"))
+    fn pack_element(&self, _: Scalar, _: u32, name: &str, n: u32) -> Result<Expr, Fault> {
+        Ok(Expr::atom(format!("{name}.s{n:x}")))
     }
 
     fn pack_of(&self, _: Scalar, pack: &str, elements: &[&str]) -> String {
@@ -382,7 +395,7 @@ impl Language for OpenCl<'_> {
     }
 
     fn ticket_arguments(&self) -> Vec<Expr> {
-        vec![Expr::atom("&drawn_ticket")]
+        vec![Expr::unary("&", &Expr::atom("drawn_ticket"))]
     }
 
     fn shared_array(&self, ty: &str, name: &str, count: i128) -> String {

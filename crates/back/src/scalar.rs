@@ -64,6 +64,11 @@ fn narrowed(ty: Scalar, e: Expr) -> Result<Expr, Fault> {
     })
 }
 
+/// One of two values, of exactly their type.
+pub fn choice(ty: Scalar, cond: &Expr, then: &Expr, otherwise: &Expr) -> Result<Expr, Fault> {
+    narrowed(ty, Expr::ternary(cond, then, otherwise))
+}
+
 /// A written value, wrapped, rounded or saturated to its type.
 pub fn literal(prelude: &mut Prelude, ty: Scalar, value: Literal) -> Result<Expr, Fault> {
     let int = match (value, ty.int_range()) {
@@ -135,7 +140,16 @@ pub fn unary(prelude: &mut Prelude, op: UnOp, ty: Scalar, a: &Expr) -> Result<Ex
         UnOp::Not if ty == Scalar::Bool => Ok(Expr::unary("!", a)),
         UnOp::Not => narrowed(ty, Expr::unary("~", a)),
         UnOp::Abs if !ty.is_float() && !ty.is_signed_int() => Ok(a.clone()),
-        UnOp::Abs | UnOp::Sqrt | UnOp::Exp | UnOp::Log => Ok(Expr::call(
+        UnOp::Abs
+        | UnOp::Sqrt
+        | UnOp::Rsqrt
+        | UnOp::Exp
+        | UnOp::Log
+        | UnOp::Floor
+        | UnOp::Ceil
+        | UnOp::Sin
+        | UnOp::Cos
+        | UnOp::Tanh => Ok(Expr::call(
             &unary_helper(prelude, op, ty)?,
             std::slice::from_ref(a),
         )),
@@ -156,9 +170,15 @@ pub fn unary_helper(prelude: &mut Prelude, op: UnOp, ty: Scalar) -> Result<Strin
     }
     let function = match op {
         UnOp::Abs => "fabs",
-        UnOp::Sqrt => "sqrt",
-        UnOp::Exp => "exp",
-        UnOp::Log => "log",
+        UnOp::Rsqrt => return libm(prelude, "rsqrt", op.name(), "sqrt", ty),
+        UnOp::Sqrt
+        | UnOp::Exp
+        | UnOp::Log
+        | UnOp::Floor
+        | UnOp::Ceil
+        | UnOp::Sin
+        | UnOp::Cos
+        | UnOp::Tanh => op.name(),
         UnOp::Neg | UnOp::Not => unreachable!("`{}` is an operator of C", op.name()),
     };
     libm(prelude, "libm1", op.name(), function, ty)
@@ -259,6 +279,9 @@ pub fn binary_helper(prelude: &mut Prelude, op: BinOp, ty: Scalar) -> Result<Str
         | BinOp::Shr => return Err(undefined(op, ty)),
     };
     let full = format!("{name}_{ty}");
+    if section.ends_with("_float") {
+        prelude.include("math.h");
+    }
     prelude.add(
         &full,
         File::Scalar,

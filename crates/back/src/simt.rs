@@ -29,7 +29,7 @@ use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
 
 use crate::artifact::{Argument, Choice, DeviceEntry};
 use crate::c_family::{Context, Printer};
-use crate::dialect::{Action, Dialect};
+use crate::dialect::{Action, Dialect, Record};
 use crate::error::Fault;
 use crate::expr::{Expr, Lines};
 use crate::index::Index;
@@ -79,8 +79,8 @@ pub trait Language {
     fn threads_of(&self, lanes: u32) -> u32;
 
     /// The lane of a thread, of so many, and its warp.
-    fn lane(&self, lanes: u32) -> String;
-    fn warp(&self, lanes: u32) -> String;
+    fn lane(&self, lanes: u32) -> Expr;
+    fn warp(&self, lanes: u32) -> Expr;
 
     /// The line with which the threads of a warp wait for each other; what they wrote is then seen by all of them.
     fn meet(&self) -> &'static str;
@@ -105,7 +105,7 @@ pub trait Language {
 
     /// The type of so many elements that are moved at once, one of those, and all of them from their parts.
     fn pack(&self, prelude: &mut Prelude, element: Scalar, n: u32) -> Result<String, Fault>;
-    fn pack_element(&self, element: Scalar, of: u32, name: &str, n: u32) -> Result<String, Fault>;
+    fn pack_element(&self, element: Scalar, of: u32, name: &str, n: u32) -> Result<Expr, Fault>;
     fn pack_of(&self, element: Scalar, pack: &str, elements: &[&str]) -> String;
 
     /// How a load of so many elements of global memory is made under its condition, where that takes no branch.
@@ -256,13 +256,13 @@ impl<L: Language> Simt<L> {
         let mut top = Lines::at_depth(1);
         if body_mentions(&body, &self.lane) {
             let (lane, of) = (&self.lane, language.lane(self.lanes));
-            top.push(&format!("const index_t {lane} = {of};"));
+            top.push(&format!("const index_t {lane} = {};", of.text));
         }
         for var in cx.kernel.vars_where(|k| matches!(k, VarKind::Warp)) {
             let var = &cx.dims[var.index()];
             if var.used {
                 let of = language.warp(self.lanes);
-                top.push(&format!("const index_t {} = {of};", var.name));
+                top.push(&format!("const index_t {} = {};", var.name, of.text));
             }
         }
         let own = language.top(cx.kernel);
@@ -361,7 +361,10 @@ impl<L: Language> Simt<L> {
         let written = cx.usage.written.contains(&Memory::Global(id));
         let is_input = match buffer.kind {
             BufferKind::Input { .. } => true,
-            BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => false,
+            BufferKind::Output { .. }
+            | BufferKind::Temporary
+            | BufferKind::Flags
+            | BufferKind::Faults { .. } => false,
         };
         // What other blocks write meanwhile must be read again after a flag was awaited.
         let restrict = if is_input || !cx.usage.has_flags {
@@ -625,5 +628,16 @@ impl<L: Language> Dialect for Simt<L> {
             self.language.maybe_unused(),
             draw.text
         )))
+    }
+
+    fn fault(&mut self, cx: &mut Context<'_>, record: Record<'_>) -> Result<Action, Fault> {
+        let mut guard = cx.take(record.bad);
+        if *record.when != Cond::TRUE {
+            guard = Expr::binary("&&", &guard, &cx.cond(record.when)?);
+        }
+        Ok(Action {
+            guard: Some(guard),
+            lines: record.lines(cx, L::FILE)?,
+        })
     }
 }

@@ -102,6 +102,7 @@ impl Usage {
             let does = stmt.effects();
             written.extend(does.writes());
             written.extend(does.flag.map(|flag| flag.memory));
+            written.extend(does.fault.map(Memory::Global));
             has_flags |= does.flag.is_some();
         });
         let mut near = vec![true; kernel.values.len()];

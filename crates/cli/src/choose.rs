@@ -1,25 +1,35 @@
 //! Which mapping runs where the user names none: the best that was measured here, else the one that the model expects to be the fastest.
+//! What the model chose is remembered.
 
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use indicatif::ProgressBar;
+use systola::rt::Deadline;
 use systola_driver::{Fix, check_system};
+use systola_explore::deadline::run_until;
 use systola_explore::problem::{Problem, short_sums};
-use systola_explore::rank::Ranker;
+use systola_explore::rank::{Ranked, Ranker};
+use systola_ir::codes::explore as codes;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
+use systola_ir::{Diagnostic, Span};
 
 use crate::cmd::explore::all_candidates;
 use crate::execute::duration;
 use crate::place::Place;
 use crate::source::{Failure, Parameters, Source};
 use crate::term::{self, Paint};
-use crate::tuned::{Tuned, fix_of, mapping_of};
+use crate::tuned::{Remembered, Tuned, fix_of, mapping_of};
 
 /// So many candidates are looked at, beside the mappings of the file.
 const LOOKED_AT: usize = 32;
-/// More than it ever takes.
-const PATIENCE: Duration = Duration::from_secs(3600);
+/// How long that may take, for systems of one statement and for others,
+const SIMPLE: Duration = Duration::from_secs(2);
+const OTHERS: Duration = Duration::from_secs(5);
+/// and how much longer where no candidate is known to be legal by then.
+const PATIENCE: Duration = Duration::from_millis(1500);
+/// Mappings are written in this share of it.
+const WRITING: f64 = 0.25;
 
 /// A mapping, and the sizes that are numbers in its kernels.
 pub struct Choice {
@@ -34,14 +44,21 @@ pub fn choose(
     params: &[i128],
     place: &Place,
 ) -> Result<Choice, Failure> {
-    let sizes = Parameters::from(system).named(params);
-    let found = check_system(system, &sizes);
-    if !found.is_empty() {
-        return Err(source.fail(&found));
-    }
-    if let Some(choice) = remembered(system, params, place) {
+    let begin = Instant::now();
+    if let Some(choice) = measured(system, params, place) {
         return Ok(choice);
     }
+    let names = system.params.iter().map(|p| p.name.clone());
+    let listed: Vec<(String, i128)> = names.zip(params.iter().copied()).collect();
+    let own = source.module.mappings.iter();
+    let own: Vec<&Mapping> = own.filter(|m| m.system == system.name).collect();
+    let remembered = Remembered::about(system, &own, &listed, place);
+    if let Some((chosen, mapping, fix)) = remembered.last(system) {
+        let (many, predicted) = (chosen.candidates, chosen.predicted);
+        say_predicted(system, &mapping, many, predicted, ", remembered");
+        return Ok(Choice { mapping, fix });
+    }
+    let sizes = Parameters::from(system).named(params);
     let fix = match place.fix() {
         Fix::Nothing => short_sums(system, &sizes),
         given @ (Fix::Everything | Fix::Names(_)) => given.clone(),
@@ -53,43 +70,89 @@ pub fn choose(
         fix: fix.clone(),
         machine: place.machine(),
     };
-    let mut all = all_candidates(&problem);
-    let own = all.iter().filter(|(_, given)| *given).count();
-    all.truncate(own + LOOKED_AT);
-    let ranker = Ranker {
-        problem: &problem,
-        params,
-        model: &place.model(),
-        end: Instant::now() + PATIENCE,
-        stop: &AtomicBool::new(false),
+    let time = match system.vars.len() {
+        0 | 1 => SIMPLE,
+        _ => OTHERS,
     };
-    let ranking = ranker.rank(all);
-    let many = ranking.ranked.len();
-    let best = ranking.ranked.into_iter().next();
-    let best = best.filter(|design| design.predicted.is_some());
-    let Some(best) = best else {
+    let progress = ProgressBar::new_spinner();
+    progress.enable_steady_tick(Duration::from_millis(100));
+    progress.set_message(format!("choosing a mapping of {}", system.name));
+    let ranked = look(source, &problem, params, place, (begin, time));
+    progress.finish_and_clear();
+    let ranked = ranked?;
+    let many = ranked.len();
+    let best = ranked.into_iter().next();
+    let best = best.and_then(|best| Some((best.predicted_seconds()?, best)));
+    let Some((seconds, best)) = best else {
         // The first of the file, or what is to be said where it has none.
+        let mapping = source.mapping(None, Some(&system.name))?.clone();
+        let why = "the first of the file; the model ranked none in the time it has";
+        say(system, &mapping.name, why);
         return Ok(Choice {
-            mapping: source.mapping(None, Some(&system.name))?.clone(),
+            mapping,
             fix: place.fix().clone(),
         });
     };
-    let seconds = best.predicted_seconds().unwrap_or_default();
+    let mapping = best.candidate.mapping;
+    remembered.add(&mapping, &fix, seconds, many);
+    say_predicted(system, &mapping, many, seconds, "");
+    Ok(Choice { mapping, fix })
+}
+
+/// Candidates that are legal, by predicted time. `time`: when it began, and how long it may take.
+fn look(
+    source: &Source,
+    problem: &Problem<'_>,
+    params: &[i128],
+    place: &Place,
+    (begin, time): (Instant, Duration),
+) -> Result<Vec<Ranked>, Failure> {
+    let deadline = Deadline::at(begin + time + PATIENCE);
+    let late = || {
+        let message = format!(
+            "no mapping of `{}` was proved legal and lowered in {:.1} s",
+            problem.system.name,
+            begin.elapsed().as_secs_f64()
+        );
+        let found = Diagnostic::new(&codes::BUDGET_TOO_SMALL, Span::NONE, message);
+        source
+            .fail(&[found
+                .help("name one with --map, or give `systola explore` more time with --budget")])
+    };
+    let check = || check_system(problem.system, &problem.sizes);
+    let found = run_until(&deadline, check).map_err(|_| late())?;
+    if !found.is_empty() {
+        return Err(source.fail(&found));
+    }
+    let mut all = all_candidates(problem, &deadline.or_at(begin + time.mul_f64(WRITING)));
+    let own = all.iter().filter(|(_, given)| *given).count();
+    all.truncate(own + LOOKED_AT);
+    let ranker = Ranker {
+        problem,
+        params,
+        model: &place.model(),
+        end: begin + time,
+        deadline,
+    };
+    let ranking = ranker.rank(all);
+    if ranking.ranked.is_empty() && ranking.left > 0 && own == 0 {
+        return Err(late());
+    }
+    Ok(ranking.ranked)
+}
+
+fn say_predicted(system: &System, mapping: &Mapping, many: usize, seconds: f64, more: &str) {
     say(
         system,
-        &best.candidate.mapping.name,
+        &mapping.name,
         &format!(
-            "the model's choice of {many}, {} predicted; `systola explore` measures",
+            "the model's choice of {many}, {} predicted{more}; `systola explore` measures",
             duration(seconds)
         ),
     );
-    Ok(Choice {
-        mapping: best.candidate.mapping,
-        fix,
-    })
 }
 
-fn remembered(system: &System, params: &[i128], place: &Place) -> Option<Choice> {
+fn measured(system: &System, params: &[i128], place: &Place) -> Option<Choice> {
     let names = system.params.iter().map(|p| p.name.clone());
     let sizes: Vec<(String, i128)> = names.zip(params.iter().copied()).collect();
     let tuned = Tuned::read(system, &sizes, place);

@@ -12,8 +12,9 @@ use systola::rt::{Note, Origin};
 use systola::{CpuOptions, CudaOptions, OpenClOptions, RunOptions};
 use systola_driver::{Fix, Lowered, Machine, check_mapping};
 use systola_interp::array::run_array;
+use systola_interp::compare::Expected;
 use systola_interp::kernel::{Counts, Options, run_kernel_program};
-use systola_interp::{Arrays, run_program, run_system};
+use systola_interp::{Arrays, expect_program, expect_system, run_program, run_system};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Program, Source as Feed, System};
 
@@ -81,7 +82,7 @@ impl Execution<'_> {
     }
 
     /// What the equations say, whatever the target.
-    pub fn equations(
+    fn equations(
         &self,
         job: &Job<'_>,
         params: &[i128],
@@ -90,6 +91,20 @@ impl Execution<'_> {
         match job {
             Job::System(system, _) => run_system(system, params, inputs),
             Job::Program(program) => run_program(&self.source.module, program, params, inputs),
+        }
+        .map_err(|d| self.source.fail(&[d]))
+    }
+
+    /// The same, with what rounding may do to each float.
+    pub fn expected(
+        &self,
+        job: &Job<'_>,
+        params: &[i128],
+        inputs: &Arrays,
+    ) -> Result<Expected, Failure> {
+        match job {
+            Job::System(system, _) => expect_system(system, params, inputs),
+            Job::Program(program) => expect_program(&self.source.module, program, params, inputs),
         }
         .map_err(|d| self.source.fail(&[d]))
     }

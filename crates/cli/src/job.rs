@@ -2,8 +2,10 @@
 
 use std::path::PathBuf;
 
+use systola::rt::memory;
 use systola_interp::Arrays;
-use systola_interp::tensor::{Tensor, TensorError};
+use systola_interp::draw::{self, Wanted};
+use systola_interp::tensor::{Tensor, TensorError, check_room};
 use systola_ir::codes::run as codes;
 use systola_ir::system::{Axis, Input, InputKind, Program, System};
 use systola_ir::{Diagnostic, Scalar, Span};
@@ -192,20 +194,24 @@ impl<'a> Job<'a> {
         if let Job::System(_, expanded) = self {
             arrays.extend(expanded.outputs.iter().map(|o| (o.ty, &o.axes[..])));
         }
-        let bytes = arrays.into_iter().try_fold(0usize, |sum, (ty, axes)| {
+        let bytes = arrays.into_iter().try_fold(0u64, |sum, (ty, axes)| {
             let mut bytes = i128::from(ty.bits().div_ceil(8));
             for axis in axes {
                 let extent = axis.hi.sub(&axis.lo).eval(params, &[]).ok()?;
                 bytes = bytes.checked_mul(extent.max(0))?;
             }
-            sum.checked_add(usize::try_from(bytes).ok()?)
+            sum.checked_add(u64::try_from(bytes).ok()?)
         });
-        let fits = bytes.is_some_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
-        if fits {
+        let available = memory::available();
+        let fits =
+            |bytes: &u64| check_room(*bytes).is_ok() && available.is_none_or(|most| *bytes <= most);
+        if bytes.as_ref().is_some_and(fits) {
             return Ok(());
         }
+        let wanted = bytes.map_or_else(|| "more than 2^64".to_string(), |b| b.to_string());
+        let there = available.map_or_else(String::new, |b| format!("; {b} bytes are free"));
         let message = format!(
-            "there is no memory for the arrays of {} at {}",
+            "there is no memory for the arrays of {} at {}: they take {wanted} bytes{there}",
             self.name(),
             self.parameters().show(params)
         );
@@ -216,17 +222,28 @@ impl<'a> Job<'a> {
     /// Draws the inputs that are not given.
     pub fn fill_inputs(
         &self,
+        source: &Source,
         params: &[i128],
         arrays: &mut Arrays,
         seed: Option<u64>,
     ) -> Result<(), Failure> {
+        let (all, wanted) = match self {
+            Job::System(_, expanded) => (&expanded.inputs, draw::wanted(expanded, params)),
+            Job::Program(program) => (
+                &program.inputs,
+                draw::wanted_by_program(&source.module, program, params),
+            ),
+        };
         let mut drawn = Vec::new();
         for (n, input) in self.inputs().into_iter().enumerate() {
             if arrays.contains_key(&input.name) {
                 continue;
             }
             let seed = seed.unwrap_or(0).wrapping_add(n as u64);
-            let tensor = Tensor::random(input.ty, &input.axes, params, seed).map_err(|e| {
+            let at = all.iter().position(|i| i.name == input.name);
+            let wanted = at.map_or(Wanted::ANYTHING, |at| wanted[at]);
+            let tensor = Tensor::random_wanted(input.ty, &input.axes, params, seed, &wanted);
+            let tensor = tensor.map_err(|e| {
                 let why = match e {
                     TensorError::TooLarge => "it is too large".to_string(),
                     other => other.to_string(),

@@ -59,6 +59,7 @@ struct MappingJson<'a> {
     injections: &'a [String],
     drains: &'a [String],
     transfers: &'a [String],
+    notes: &'a [String],
     reverse: &'a [String],
     diagnostics: Vec<DiagnosticJson<'a>>,
 }
@@ -279,6 +280,7 @@ fn legal(checked: &Checked) -> MappingJson<'_> {
         injections: &report.injections,
         drains: &report.drains,
         transfers: &report.transfers,
+        notes: &report.notes,
         reverse: &report.reverse,
         ..MappingJson::default()
     }

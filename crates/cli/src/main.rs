@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 mod choose;
 mod cmd;
 mod counts;
+mod device;
 mod execute;
 mod files;
 mod job;

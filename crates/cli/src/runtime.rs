@@ -3,7 +3,7 @@
 use systola::cpu;
 use systola::rt::{self, Note};
 use systola_interp::OpError;
-use systola_interp::kernel::{Fault, FaultKind, Origin, RunError, Why};
+use systola_interp::kernel::{Fault, FaultKind, RunError};
 use systola_ir::codes::{Code, opencl, run};
 use systola_ir::{Diagnostic, Span};
 
@@ -59,6 +59,9 @@ pub fn fail_alone(error: &rt::Error) -> Failure {
 
 /// The code of an error of the runtime, with the text that the error makes of its facts.
 pub fn diagnostic(error: &rt::Error) -> Diagnostic {
+    if let rt::Error::Raised(raised) = error {
+        return raised.diagnostic();
+    }
     let message = error.to_string();
     let (message, said) = match message.split_once('\n') {
         Some((first, rest)) => (first.to_string(), Some(beginning(rest))),
@@ -91,7 +94,7 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
             &run::COMPILER_FAILED,
             Some("name another compiler in SYSTOLA_CC, or use --target kernel"),
         ),
-        E::CompilerHung { .. } => (
+        E::CompilerHung { .. } | E::OutOfTime => (
             &run::COMPILER_HUNG,
             Some("unroll or fix less, or name another compiler in SYSTOLA_CC"),
         ),
@@ -118,6 +121,12 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
         E::Overflow { .. } | E::OutOfMemory { .. } => {
             (&run::TOO_LARGE, Some("use smaller sizes with --set"))
         }
+        E::IndexTooLarge { .. } => (
+            &run::TOO_LARGE,
+            Some(
+                "use smaller sizes with --set, or smaller numbers in the expression; the equations (--target system) tell the point where an index leaves 64 bits, if one does",
+            ),
+        ),
         E::NoDriver { .. } => (
             &run::NO_GPU,
             Some(
@@ -148,6 +157,10 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
             &opencl::DEVICE_LOST,
             Some("run it again when the device is back"),
         ),
+        E::NoSuchDevice { .. } => (
+            &run::NO_SUCH_DEVICE,
+            Some("give a number, or a part of one name; `systola devices` lists them"),
+        ),
         E::DeviceMemory { .. } => (
             &run::GPU_MEMORY,
             Some("use smaller sizes with --set, or end what else runs on the GPU"),
@@ -165,11 +178,11 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
     }
 }
 
-/// What a run of a kernel by the interpreter found. Values that divide by zero or look up what is not there, and sizes
-/// that are too large, are the user's; anything else a kernel does wrong is ours, since its mapping was found legal.
+/// What a run of a kernel by the interpreter found. Equations without a value, and sizes that are too large, are the user's; anything else a kernel does wrong is ours, since its mapping was found legal.
 fn kernel_diagnostic(error: RunError) -> Diagnostic {
     match error {
         RunError::Setup(diagnostic) => *diagnostic,
+        RunError::Raised(raised) => raised.diagnostic(),
         RunError::Fault(fault) => match fault_code(&fault) {
             Some(code) => {
                 let found = Diagnostic::new(code, Span::NONE, fault.kind.to_string())
@@ -188,21 +201,15 @@ fn kernel_diagnostic(error: RunError) -> Diagnostic {
 }
 
 fn fault_code(fault: &Fault) -> Option<&'static Code> {
-    let looked_up = |origin: &Origin| origin.why == Why::NoElement;
     match &fault.kind {
-        FaultKind::UndefinedStored { .. } | FaultKind::UndefinedDivisor
-            if fault.origin.as_ref().is_some_and(looked_up) =>
-        {
-            Some(&run::INPUT_OUT_OF_RANGE)
-        }
-        FaultKind::Operator(OpError::DivisionByZero(_)) => Some(&run::DIVISION_BY_ZERO),
-        FaultKind::Operator(OpError::NegativeExponent(_)) => Some(&run::NEGATIVE_EXPONENT),
         FaultKind::Operator(OpError::Types { .. }) => Some(&run::ILL_TYPED),
         FaultKind::IndexOverflow | FaultKind::StepLimit { .. } => Some(&run::TOO_LARGE),
-        FaultKind::OutOfBounds { .. }
+        FaultKind::Operator(OpError::DivisionByZero(_) | OpError::NegativeExponent(_))
+        | FaultKind::OutOfBounds { .. }
         | FaultKind::Misaligned { .. }
         | FaultKind::UndefinedStored { .. }
-        | FaultKind::UndefinedDivisor
+        | FaultKind::UndefinedTest
+        | FaultKind::Raised { .. }
         | FaultKind::Race { .. }
         | FaultKind::LanesDisagree { .. }
         | FaultKind::CopyUnderWay { .. }
@@ -261,6 +268,7 @@ mod tests {
             },
             "E0632",
         );
+        check(E::OutOfTime, "E0632");
         check(
             E::LoadFailed {
                 path: PathBuf::new(),
@@ -416,6 +424,25 @@ mod tests {
         check(E::Misaligned { start: 8 }, "E0648");
         check(E::OtherDevice { name: name() }, "E0648");
         check(E::Overflow { what: name() }, "E0608");
+        check(
+            E::NoSuchDevice {
+                kind: "NVIDIA GPU",
+                wanted: name(),
+                matching: 2,
+                all: vec![name()],
+            },
+            "E0649",
+        );
+        check(
+            E::IndexTooLarge {
+                kernel: Some(name()),
+                expression: name(),
+                bound: None,
+                limit: 1,
+                sizes: name(),
+            },
+            "E0608",
+        );
         check(
             E::OutOfMemory {
                 what: name(),

@@ -1,6 +1,6 @@
 //! What earlier explorations know of a system, from the database in the cache folder.
 
-use systola::rt::tuning::{Entry, Key, Record, Records, Tuning};
+use systola::rt::tuning::{Choices, Chosen, Entry, Kept, Key, Log, Record, Records, Tuning};
 use systola_driver::{Fix, load};
 use systola_explore::report::Outcome;
 use systola_ir::codes::explore as codes;
@@ -23,41 +23,11 @@ pub struct Tuned {
 impl Tuned {
     /// Reads the database. What is damaged in it is said; without a cache nothing is known.
     pub fn read(system: &System, sizes: &[(String, i128)], place: &Place) -> Tuned {
-        let mut nameless = system.clone();
-        nameless.name = "system".to_string();
-        let key = Key {
-            system: &nameless.to_string(),
-            sizes,
-            target: place.target(),
-            device: &place.device(),
-            version: env!("CARGO_PKG_VERSION"),
-        };
-        let key = key.hash();
+        let key = key(system, "", sizes, place, &place.device());
         let tuning = place.cache().map(Tuning::new);
-        let found = tuning.as_ref().map(Tuning::read);
-        let Records { records, damaged } = match found {
-            None => Records::default(),
-            Some(Ok(found)) => found,
-            Some(Err(error)) => {
-                note(&error.to_string());
-                Records::default()
-            }
-        };
-        if damaged > 0
-            && let Some(tuning) = &tuning
-        {
-            let lines = match damaged {
-                1 => "1 line".to_string(),
-                n => format!("{n} lines"),
-            };
-            note(&format!(
-                "{lines} of {} damaged, and passed over",
-                tuning.path().display()
-            ));
-        }
         Tuned {
+            records: read_about(tuning.as_ref(), &key),
             tuning,
-            records: records.into_iter().filter(|r| r.key == key).collect(),
             key,
         }
     }
@@ -136,11 +106,116 @@ impl Tuned {
     }
 }
 
+/// What a model chose for a system at one size on one device.
+pub struct Remembered {
+    choices: Option<Choices>,
+    chosen: Chosen,
+}
+
+impl Remembered {
+    /// The choice depends on the mappings of the file and on what the model knows of the device, too; nothing is read yet.
+    pub fn about(
+        system: &System,
+        mappings: &[&Mapping],
+        sizes: &[(String, i128)],
+        place: &Place,
+    ) -> Remembered {
+        let mappings: Vec<String> = mappings.iter().map(ToString::to_string).collect();
+        let device = format!("{} {:?}", place.device(), place.model());
+        let fix = fixed(place.fix());
+        let more = format!("{}\nfix {}", mappings.join("\n"), fix.join(", "));
+        Remembered {
+            choices: place.cache().map(Choices::new),
+            chosen: Chosen {
+                key: key(system, &more, sizes, place, &device),
+                system: system.name.clone(),
+                sizes: sizes.to_vec(),
+                target: place.target().to_string(),
+                device: place.device(),
+                fix: Vec::new(),
+                mapping: String::new(),
+                predicted: 0.0,
+                candidates: 0,
+            },
+        }
+    }
+
+    /// The last choice, with the sizes that are fixed in it.
+    pub fn last(&self, system: &System) -> Option<(Chosen, Mapping, Fix)> {
+        let chosen = read_about(self.choices.as_ref(), &self.chosen.key).pop()?;
+        let mapping = parse(system, &chosen.system, &chosen.mapping)?;
+        let fix = fix_named(&chosen.fix);
+        Some((chosen, mapping, fix))
+    }
+
+    /// Remembers a choice; that it can not be is said, and no more.
+    pub fn add(&self, mapping: &Mapping, fix: &Fix, predicted: f64, candidates: usize) {
+        let chosen = Chosen {
+            fix: fixed(fix),
+            mapping: mapping.to_string(),
+            predicted,
+            candidates,
+            ..self.chosen.clone()
+        };
+        if let Some(choices) = &self.choices
+            && let Err(error) = choices.add(&chosen)
+        {
+            note(&error.to_string());
+        }
+    }
+}
+
+fn key(
+    system: &System,
+    more: &str,
+    sizes: &[(String, i128)],
+    place: &Place,
+    device: &str,
+) -> String {
+    let mut nameless = system.clone();
+    nameless.name = "system".to_string();
+    let key = Key {
+        system: &format!("{nameless}{more}"),
+        sizes,
+        target: place.target(),
+        device,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    key.hash()
+}
+
+/// Reads the records about a key. What is damaged is said; without a cache nothing is known.
+fn read_about<R: Kept>(log: Option<&Log<R>>, key: &str) -> Vec<R> {
+    let Some(log) = log else {
+        return Vec::new();
+    };
+    let Records { records, damaged } = log.read_about(key).unwrap_or_else(|error| {
+        note(&error.to_string());
+        Records::default()
+    });
+    if damaged > 0 {
+        let lines = match damaged {
+            1 => "1 line".to_string(),
+            n => format!("{n} lines"),
+        };
+        note(&format!(
+            "{lines} of {} damaged, and passed over",
+            log.path().display()
+        ));
+    }
+    records
+}
+
 /// The mapping of an entry, for a system that may have another name by now.
 pub fn mapping_of(system: &System, record: &Record, entry: &Entry) -> Option<Mapping> {
+    parse(system, &record.system, &entry.mapping)
+}
+
+/// `name`: what the system was called when the mapping was written.
+fn parse(system: &System, name: &str, mapping: &str) -> Option<Mapping> {
     let mut named = system.clone();
-    named.name.clone_from(&record.system);
-    let module = load(&format!("{named}\n{}", entry.mapping)).ok()?;
+    named.name = name.to_string();
+    let module = load(&format!("{named}\n{mapping}")).ok()?;
     let mut mapping = module.mappings.into_iter().next()?;
     mapping.system.clone_from(&system.name);
     Some(mapping)
@@ -162,7 +237,11 @@ fn fixed(fix: &Fix) -> Vec<String> {
 
 /// The same the other way round.
 pub fn fix_of(record: &Record) -> Fix {
-    match record.fix.as_slice() {
+    fix_named(&record.fix)
+}
+
+fn fix_named(names: &[String]) -> Fix {
+    match names {
         [] => Fix::Nothing,
         [all] if all == "all" => Fix::Everything,
         names => Fix::Names(names.to_vec()),

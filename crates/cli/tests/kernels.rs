@@ -405,3 +405,136 @@ fn the_page_on_kernels_shows_what_is_printed() {
         std::fs::write(&page, blocks.join("```")).expect("the page can be written");
     }
 }
+
+/// Indices and guards that wrap around 64 bits in machine code.
+const LARGE: &[(&str, &str, &[&str])] = &[
+    (
+        "index-wraps-load.ure",
+        "system s(N) where N >= 1 {
+  input x[N]: i32;
+  index i in 0..40*N;
+  var Z: i32 = x[(i*439804651110) / 17592186044423];
+  output z[40*N]: i32 = Z at [i];
+}
+mapping m of s { tile i by 2*L as (b, ii); block = b; lane = ii % L; reg = ii / L; time = 0; }
+",
+        &["--set", "N=600000"],
+    ),
+    (
+        "index-wraps-store.ure",
+        "system s(N) where N >= 1 {
+  index i in 0..40*N;
+  var Z: i32 = 1;
+  output z[N]: i32 = Z at [(i*439804651110) / 17592186044423] when i % 64 == 0 else 0;
+}
+mapping m of s { tile i by 2*L as (b, ii); block = b; lane = ii % L; reg = ii / L; time = 0; }
+",
+        &["--set", "N=600000"],
+    ),
+    (
+        "guard-wraps.ure",
+        "system s(N) where N >= 1 {
+  index i in 0..N;
+  var Z: i32 = select(i * 4611686018427387904 <= N, 1, 2);
+  output z[N]: i32 = Z at [i];
+}
+mapping m of s { lane = i; time = 0; }
+",
+        &["--set", "N=8"],
+    ),
+    (
+        "guard-wraps-parameter.ure",
+        "system s(N, K) where N >= 1 {
+  input x[N]: i32;
+  index i in 0..N;
+  var Z: i32 = select(3*i + 2*K > 5, x[i], 7);
+  output z[N]: i32 = Z at [i];
+}
+mapping m of s { lane = i; time = 0; }
+",
+        &["--set", "N=8", "--set", "K=4611686018427387904"],
+    ),
+];
+
+#[test]
+fn indices_that_leave_64_bits_are_refused_before_anything_runs() {
+    for (name, text, sizes) in LARGE {
+        let path = file(name, text);
+        let args = [&run(&path, "m", "cpu")[..], sizes].concat();
+        let (_, err) = check(&args, 1);
+        assert!(err.contains("E0608") && err.contains("can reach"), "{err}");
+        // Where the interpreter comes to it soon, it says the same.
+        if sizes.contains(&"N=8") {
+            let args = [&run(&path, "m", "kernel")[..], sizes].concat();
+            let (_, err) = check(&args, 1);
+            assert!(err.contains("E0608"), "{args:?}\n{err}");
+        }
+    }
+    // A number that no size makes smaller.
+    let tiled = LARGE[2].1.replace(
+        "lane = i;",
+        "tile i by 2*L as (b, ii); block = b; lane = ii % L; reg = ii / L;",
+    );
+    let path = file("guard-wraps-tiled.ure", &tiled);
+    let (_, err) = check(&run(&path, "m", "cpu"), 1);
+    assert!(err.contains("E0608"), "{err}");
+    let path = file("guard-wraps-parameter.ure", LARGE[3].1);
+    // What fits runs.
+    let sizes = ["--set", "N=8", "--set", "K=-1000000000000000000"];
+    let args = [&run(&path, "m", "cpu")[..], &sizes, &["--verify"]].concat();
+    let (out, _) = check(&args, 0);
+    assert!(out.contains("7  7  7  7"), "{out}");
+}
+
+#[test]
+fn arrays_beyond_memory_are_told_with_their_bytes() {
+    let path = file("kernel-beyond-memory.ure", PROGRAM);
+    for target in ["system", "array", "kernel", "cpu"] {
+        for (size, bytes) in [
+            ("C=4_000_000_000_000", "32000000000012"),
+            ("C=200_000_000_000_000_000", "1600000000000000012"),
+            ("C=9_000_000_000_000_000_000", "2^64"),
+        ] {
+            let args = [&run(&path, "sbm", target)[..], &["-p", size, "-p", "Q=2"]].concat();
+            let (_, err) = check(&args, 1);
+            assert!(
+                err.contains("E0608") && err.contains(bytes),
+                "{args:?}\n{err}"
+            );
+        }
+    }
+}
+
+/// An equation without a value ends a run on every target with its code and a point, and nothing is written.
+#[test]
+fn a_run_without_a_value_says_where_and_writes_nothing() {
+    let text = "system divide(N) where N >= 1 {
+  input a[N]: i32;
+  input d[N]: i32;
+  index i in 0..N;
+  var Z: i32 = a[i] / d[i];
+  output z[N]: i32 = Z at [i];
+}
+mapping m of divide { tile i by L as (b, ii); block = b; lane = ii; time = 0; }
+";
+    let path = file("divide.ure", text);
+    let a = format!("a={}", file("fa.npy", npy("<i4", "(5,)", &[1, 2, 3, 4, 5])));
+    let zero = format!("d={}", file("fd.npy", npy("<i4", "(5,)", &[1, 2, 3, 0, 5])));
+    let fine = format!("d={}", file("fe.npy", npy("<i4", "(5,)", &[1, 2, 3, 9, 5])));
+    let z = temporary("quotients.npy");
+    let _ = std::fs::remove_file(&z);
+    let out = format!("z={}", z.display());
+    for target in ["system", "array", "kernel", "cpu"] {
+        let both = ["--map", "m", "--in", &a, "--out", &out];
+        let args = [&["run", &path, "--target", target][..], &both].concat();
+        let (_, err) = check(&[&args[..], &["--in", &zero]].concat(), 1);
+        for said in ["E0613", "(i = 3)", "N = 5"] {
+            assert!(err.contains(said), "{target}: {said} in\n{err}");
+        }
+        assert!(!z.exists(), "{target}");
+        check(&[&args[..], &["--in", &fine, "--verify"]].concat(), 0);
+        assert!(std::fs::remove_file(&z).is_ok(), "{target}");
+    }
+    // Divisors that are drawn are not zero.
+    check(&["run", &path, "--set", "N=400", "--random", "1"], 0);
+}

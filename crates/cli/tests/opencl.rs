@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{CORE, check, check_with};
+use common::{CORE, check, check_with, temporary};
 
 /// The numbers of the devices that answer on this machine; where they were promised, there must be some.
 fn devices() -> Vec<String> {
@@ -118,6 +118,29 @@ fn every_device_takes_every_border() {
     }
 }
 
+/// Boundary conditions of inputs, and sums over registers and lanes.
+#[test]
+fn every_device_computes_what_the_equations_say() {
+    for device in devices() {
+        for (file, points) in [
+            ("inputs_with_borders", "400"),
+            ("registers_then_lanes", "3000"),
+        ] {
+            let path = format!("crates/cli/tests/programs/{file}.ure");
+            let more = [
+                "--target",
+                "opencl",
+                "--device",
+                &device,
+                "--most-points",
+                points,
+            ];
+            let (out, _) = check(&[&["verify", &path][..], &more].concat(), 0);
+            assert!(out.contains(" 0 failed"), "{out}");
+        }
+    }
+}
+
 #[test]
 fn every_device_is_timed() {
     for device in devices() {
@@ -128,6 +151,115 @@ fn every_device_is_timed() {
         let row = row.unwrap_or_else(|| panic!("{out}"));
         assert!(row.contains(" TF"), "{out}");
     }
+}
+
+#[test]
+fn a_part_of_a_name_says_which_device() {
+    let listed = devices();
+    let run = ["run", CORE, "--map", "sbm", "--target", "opencl"];
+    let more = ["--verify", "-p", "C=20", "-p", "Q=3", "--device"];
+    if listed.is_empty() {
+        return;
+    }
+    // PoCL names itself, whatever its number is.
+    let (out, _) = check(&["devices"], 0);
+    let line = out.lines().find(|line| line.contains("pthread"));
+    if let Some(number) = line.and_then(|line| line.split_whitespace().nth(1)) {
+        for named in ["PTHREAD", number] {
+            let (out, _) = check(&[&run[..], &more, &[named]].concat(), 0);
+            assert!(out.contains(" on pthread"), "{out}");
+            let verify = ["verify", "gallery/conv1d/core.ure", "--map", "fbs"];
+            let on = [
+                "--target",
+                "opencl",
+                "--most-points",
+                "50",
+                "--device",
+                named,
+            ];
+            let (out, _) = check(&[&verify[..], &on].concat(), 0);
+            assert!(
+                out.starts_with("pthread") && out.contains(" 0 failed"),
+                "{out}"
+            );
+        }
+    }
+    for wrong in ["no such device", "99"] {
+        let (_, err) = check(&[&run[..], &more, &[wrong]].concat(), 1);
+        assert!(err.contains("E0649") && err.contains("0: "), "{err}");
+        let verify = ["verify", CORE, "--target", "opencl", "--device", wrong];
+        let (_, err) = check(&verify, 1);
+        assert!(err.contains("E0649") && err.contains("0: "), "{err}");
+    }
+}
+
+/// A device whose shuffles are wrong now and then.
+#[test]
+fn what_fails_the_self_test_is_not_used() {
+    let (out, _) = check(&["devices"], 0);
+    let number = |line: &str| line.split_whitespace().nth(1).map(str::to_string);
+    let line = out
+        .lines()
+        .find(|line| line.contains("; ") && line.contains(" sub-groups of "));
+    let Some(device) = line.and_then(number) else {
+        assert!(std::env::var("SYSTOLA_OPENCL_DEVICES").is_err(), "{out}");
+        println!("skipped: no device with sub-groups");
+        return;
+    };
+    let folder = temporary("self-test");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).unwrap();
+    let library = folder.join("libfaulty.so");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../rt/tests/opencl/faulty.c");
+    let done = std::process::Command::new("cc")
+        .args([
+            "-shared",
+            "-fPIC",
+            "-O1",
+            "-Wno-incompatible-pointer-types",
+            "-o",
+        ])
+        .arg(&library)
+        .arg(source)
+        .args(["-Wl,--no-as-needed", "-l:libOpenCL.so.1", "-ldl"])
+        .status();
+    assert!(done.is_ok_and(|status| status.success()));
+    let (library, cache) = (library.display().to_string(), folder.display().to_string());
+    let on = |fault: &'static str| {
+        [
+            ("SYSTOLA_OPENCL", library.as_str()),
+            ("SYSTOLA_CACHE", cache.as_str()),
+            ("FAULT", fault),
+        ]
+    };
+    let scan = [
+        "run",
+        "gallery/scan/aggregate.ure",
+        "--map",
+        "row_in_vectors",
+    ];
+    let more = ["--target", "opencl", "--device", &device, "--verify"];
+    let sizes = ["--set", "B=9", "--set", "N=50"];
+    let args = [&scan[..], &more, &sizes].concat();
+    let (out, _) = check_with(&on("wrong shuffles"), &args, 0);
+    assert!(out.contains("verified r"), "{out}");
+    let (out, _) = check_with(&on("wrong shuffles"), &["devices"], 0);
+    let own = out
+        .lines()
+        .find(|line| line.starts_with(&format!("opencl {device} ")));
+    let own = own.unwrap_or_else(|| panic!("{out}"));
+    assert!(own.contains("fail its self-test and are not used"), "{own}");
+    // A device that is in order uses what it announces.
+    let calibration = folder.join("calibration");
+    assert!(std::fs::read_dir(&calibration).unwrap().count() > 0);
+    std::fs::remove_dir_all(&calibration).unwrap();
+    let (out, _) = check_with(&on("none"), &args, 0);
+    assert!(out.contains("verified r"), "{out}");
+    let (out, _) = check_with(&on("none"), &["devices"], 0);
+    assert!(
+        !out.contains("self-test") && out.contains("sub-groups of "),
+        "{out}"
+    );
 }
 
 #[test]

@@ -100,20 +100,29 @@ pub struct Lowered {
     pub sizes: Option<Vec<i128>>,
 }
 
+/// Why a program is not printed. A number that does not fit into 64 bits does not fit at any size.
+fn not_printed(error: systola_back::Error) -> Diagnostic {
+    let (code, help) = match error {
+        systola_back::Error::Unsupported { .. } => (
+            &limits::NOT_COMPILED,
+            "the interpreters run it: --target kernel",
+        ),
+        systola_back::Error::Overflow { .. } => (
+            &run::TOO_LARGE,
+            "use smaller numbers in index expressions, guards and tiles",
+        ),
+    };
+    Diagnostic::new(code, Span::NONE, error.to_string()).help(help)
+}
+
 /// Prints the C of a program for processors with vectors of so many bytes.
 pub fn emit_c(program: &Program, isa: &Isa) -> Result<Artifact, Diagnostic> {
-    systola_back::cpu::emit(program, isa).map_err(|error| {
-        Diagnostic::new(&limits::NOT_COMPILED, Span::NONE, error.to_string())
-            .help("the interpreters run it: --target kernel")
-    })
+    systola_back::cpu::emit(program, isa).map_err(not_printed)
 }
 
 /// Prints the CUDA C++ of a program that was lowered for [`cuda_machine`].
 pub fn emit_cuda(program: &Program) -> Result<DeviceArtifact, Diagnostic> {
-    systola_back::cuda::emit(program).map_err(|error| {
-        Diagnostic::new(&limits::NOT_COMPILED, Span::NONE, error.to_string())
-            .help("the interpreters run it: --target kernel")
-    })
+    systola_back::cuda::emit(program).map_err(not_printed)
 }
 
 /// What the lowering is to know of an NVIDIA GPU.
@@ -138,10 +147,7 @@ pub fn cuda_machine() -> Machine {
 
 /// Prints the OpenCL C of a program that was lowered for [`opencl_machine`].
 pub fn emit_opencl(program: &Program, features: &Features) -> Result<DeviceArtifact, Diagnostic> {
-    systola_back::opencl::emit(program, features).map_err(|error| {
-        Diagnostic::new(&limits::NOT_COMPILED, Span::NONE, error.to_string())
-            .help("the interpreters run it: --target kernel")
-    })
+    systola_back::opencl::emit(program, features).map_err(not_printed)
 }
 
 /// Values computed in straight-line code where a compiler makes one thread of a block, which takes long.

@@ -2,6 +2,7 @@
 
 use systola_ir::system::{Law, System};
 use systola_ir::{Diagnostic, Literal, Scalar, Type};
+use systola_stencil::Border;
 
 use crate::expr::{Expr, List, Range, name};
 use crate::lower::lower_system;
@@ -35,6 +36,7 @@ pub struct InputDecl {
     pub(crate) ty: Scalar,
     pub(crate) axes: Vec<Axis>,
     pub(crate) outside: Option<Expr>,
+    pub(crate) border: Option<Border>,
     /// `None`: an array; `Some(None)`: a table given at run time.
     pub(crate) table: Option<Option<Vec<Literal>>>,
 }
@@ -143,6 +145,21 @@ impl SystemBuilder {
         self.add_input(text, ty, axes(list), Some(outside.into()), None)
     }
 
+    /// `input x[axes]: ty clamp;`, with any boundary condition but those of fields alone, `interior` and `held`.
+    pub fn input_border<A: Into<Axis>>(
+        &mut self,
+        text: &str,
+        ty: Scalar,
+        list: impl IntoIterator<Item = A>,
+        border: Border,
+    ) -> Expr {
+        let read = self.add_input(text, ty, axes(list), None, None);
+        if let Some(declared) = self.inputs.last_mut() {
+            declared.border = Some(border);
+        }
+        read
+    }
+
     /// `table sub[axes]: ty;`, given at run time.
     pub fn table<A: Into<Axis>>(
         &mut self,
@@ -178,6 +195,7 @@ impl SystemBuilder {
             ty,
             axes,
             outside,
+            border: None,
             table,
         });
         name(text)

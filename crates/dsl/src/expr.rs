@@ -5,6 +5,7 @@
 
 use std::rc::Rc;
 
+use systola_ir::system::expansion::MOST_OPERATIONS;
 use systola_ir::{BinOp, Scalar, UnOp};
 
 /// An expression. Cheap to clone; operators take it by value or by reference.
@@ -13,6 +14,8 @@ pub struct Expr {
     pub(crate) node: Rc<Node>,
     /// Nodes on the longest path.
     height: usize,
+    /// Nodes of the tree: one that is shared counts as often as it is reached, since that is how often it is read.
+    n_nodes: u64,
 }
 
 /// The text language has the same bound: walks over a tree recurse.
@@ -37,19 +40,29 @@ pub(crate) enum Node {
     Scan(Combine, String, Expr),
     /// A mistake in how the tree was put together, reported when it is used.
     Mistake(String),
+    /// A tree that is too large or too deep, reported when it is used.
+    TooLarge(String),
 }
 
 impl From<Node> for Expr {
     fn from(node: Node) -> Self {
         let height = 1 + node.operands().map(|e| e.height).max().unwrap_or(0);
         if height > MAX_HEIGHT {
-            return mistake(format!(
+            return too_large(format!(
                 "an expression is more than {MAX_HEIGHT} operators deep"
+            ));
+        }
+        let parts = node.operands().map(|e| e.n_nodes);
+        let n_nodes = parts.fold(1, u64::saturating_add);
+        if n_nodes > MOST_OPERATIONS {
+            return too_large(format!(
+                "an expression has {n_nodes} operations, of at most {MOST_OPERATIONS}"
             ));
         }
         Expr {
             node: Rc::new(node),
             height,
+            n_nodes,
         }
     }
 }
@@ -57,9 +70,12 @@ impl From<Node> for Expr {
 impl Node {
     fn operands(&self) -> impl Iterator<Item = &Expr> {
         let list: Vec<&Expr> = match self {
-            Node::Int(..) | Node::Float(..) | Node::Bool(_) | Node::Name(_) | Node::Mistake(_) => {
-                Vec::new()
-            }
+            Node::Int(..)
+            | Node::Float(..)
+            | Node::Bool(_)
+            | Node::Name(_)
+            | Node::Mistake(_)
+            | Node::TooLarge(_) => Vec::new(),
             Node::At(_, list) | Node::Tuple(list) => list.iter().collect(),
             Node::Unary(_, a) | Node::Cast(_, a) | Node::Field(a, _) | Node::Scan(_, _, a) => {
                 vec![a]
@@ -191,6 +207,10 @@ pub(crate) fn mistake(message: impl Into<String>) -> Expr {
     Node::Mistake(message.into()).into()
 }
 
+fn too_large(message: String) -> Expr {
+    Node::TooLarge(message).into()
+}
+
 impl Expr {
     pub(crate) fn as_name(&self) -> Option<&str> {
         match &*self.node {
@@ -248,6 +268,31 @@ impl Expr {
 
     pub fn log(&self) -> Expr {
         self.unary(UnOp::Log)
+    }
+
+    /// 1 / √self
+    pub fn rsqrt(&self) -> Expr {
+        self.unary(UnOp::Rsqrt)
+    }
+
+    pub fn floor(&self) -> Expr {
+        self.unary(UnOp::Floor)
+    }
+
+    pub fn ceil(&self) -> Expr {
+        self.unary(UnOp::Ceil)
+    }
+
+    pub fn sin(&self) -> Expr {
+        self.unary(UnOp::Sin)
+    }
+
+    pub fn cos(&self) -> Expr {
+        self.unary(UnOp::Cos)
+    }
+
+    pub fn tanh(&self) -> Expr {
+        self.unary(UnOp::Tanh)
     }
 
     pub fn pow(&self, exponent: impl Into<Expr>) -> Expr {

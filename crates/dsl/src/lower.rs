@@ -7,7 +7,7 @@ mod names;
 mod types;
 mod value;
 
-use systola_ir::codes::types as codes;
+use systola_ir::codes::{stencil, types as codes};
 use systola_ir::system::{
     Batch, Const, Dim, Function, Input, InputKind, Output, Param, System, Var, Write,
 };
@@ -16,8 +16,11 @@ use systola_ir::{
     Type, VarId,
 };
 
+use systola_stencil::{Border, write_borders};
+
 use crate::builder::{Axis, SystemBuilder};
 use crate::expr::{Expr, Node, Range};
+use crate::stencil::{of_type, wrong_type};
 use form::Sees;
 use names::{Entity, Names};
 use types::{Ty, fit, settle};
@@ -32,6 +35,7 @@ pub(crate) fn lower_system(builder: &SystemBuilder) -> Result<System, Vec<Diagno
     lowering.functions(builder);
     lowering.equations(builder);
     lowering.outputs(builder);
+    lowering.borders(builder);
     if lowering.errors.is_empty() {
         Ok(lowering.system)
     } else {
@@ -171,6 +175,32 @@ impl Lowering {
         if let Some((range, shared)) = &builder.batch {
             self.batch(range, shared);
         }
+    }
+
+    /// Reads of inputs as their boundary conditions say.
+    fn borders(&mut self, builder: &SystemBuilder) {
+        let mut borders = Vec::new();
+        for (n, declared) in builder.inputs.iter().enumerate() {
+            let Some(border) = declared.border else {
+                continue;
+            };
+            self.errors.extend(wrong_type(border, declared.ty));
+            match of_type(border, declared.ty) {
+                Border::Interior | Border::Held => self.errors.push(
+                    Diagnostic::new(
+                        &stencil::UNKNOWN_BORDER,
+                        Span::NONE,
+                        format!(
+                            "`{}` is an input of a system: nothing is left out or kept at its ends",
+                            declared.name
+                        ),
+                    )
+                    .help("take another boundary condition"),
+                ),
+                border => borders.push((InputId::from(n), border)),
+            }
+        }
+        write_borders(&mut self.system, &borders);
     }
 
     fn contents(

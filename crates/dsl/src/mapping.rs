@@ -570,7 +570,7 @@ fn name_expr(expr: &Expr) -> Formed<NameExpr> {
         Node::Let(..) => return refuse("`let`"),
         Node::Reduce(..) => return refuse("`reduce`"),
         Node::Scan(..) => return refuse("`scan`"),
-        Node::Mistake(message) => return refuse(message),
+        Node::Mistake(message) | Node::TooLarge(message) => return refuse(message),
     };
     Ok(kind.into())
 }

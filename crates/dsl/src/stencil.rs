@@ -379,7 +379,12 @@ impl StencilBuilder {
             Node::Name(text) if self.fields.iter().any(|(f, _)| f == text) => {
                 return expr.at(grid.to_vec());
             }
-            Node::Int(..) | Node::Float(..) | Node::Bool(_) | Node::Name(_) | Node::Mistake(_) => {
+            Node::Int(..)
+            | Node::Float(..)
+            | Node::Bool(_)
+            | Node::Name(_)
+            | Node::Mistake(_)
+            | Node::TooLarge(_) => {
                 return expr.clone();
             }
             Node::At(text, index) if on_grid(text) && index.len() == grid.len() => {

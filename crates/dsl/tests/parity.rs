@@ -326,6 +326,41 @@ fn matmul_and_scan() {
 }
 
 #[test]
+fn inputs_with_boundary_conditions() {
+    for (border, word) in [
+        (Border::Clamp, "clamp"),
+        (Border::Mirror, "mirror"),
+        (Border::Reflect, "reflect"),
+        (Border::Wrap, "wrap"),
+        (Border::Constant(Literal::Int(2)), "constant 2"),
+    ] {
+        let mut s = SystemBuilder::new("around");
+        let [n, m] = ["N", "M"].map(|p| s.param(p));
+        let x = s.input_border("x", F32, [axis(0, &n), axis(-1, &m)], border);
+        let [i, j, z] = names(["i", "j", "Z"]);
+        s.index([i.range(0, &n), j.range(0, &m)]);
+        s.var(&z, F32, x.at((&i - 1, &j)) + x.at((&i, &j + 2)));
+        s.output("z", F32, [&n, &m]).write(&z, (&i, &j));
+        check(
+            &of_system(s),
+            &format!(
+                "system around(N, M) {{
+                   input x[N, -1..M]: f32 {word};
+                   index i in 0..N, j in 0..M;
+                   var Z: f32 = x[i - 1, j] + x[i, j + 2];
+                   output z[N, M]: f32 = Z at [i, j];
+                 }}"
+            ),
+        );
+    }
+    let mut s = SystemBuilder::new("held");
+    let n = s.param("N");
+    s.input_border("x", F32, [&n], Border::Held);
+    let errors = of_system(s).build().unwrap_err();
+    assert_eq!(errors[0].code.id, "E0237", "{errors:?}");
+}
+
+#[test]
 fn lu_on_a_triangle() {
     let mut s = SystemBuilder::new("lu");
     let n = s.param("N");
@@ -418,7 +453,12 @@ fn mistakes_are_diagnostics() {
     assert_eq!(with(&|x, i| only(x.at([i]).gt(0), 1)), ["E0216"]);
     assert_eq!(
         with(&|x, i| (0..100_000).fold(x.at([i]), |sum, _| sum + 1)),
-        ["E0210"]
+        ["E0106"]
+    );
+    // A part that is used twice is read twice: forty times doubled it is a trillion.
+    assert_eq!(
+        with(&|x, i| (0..40).fold(x.at([i]), |sum, _| &sum + &sum)),
+        ["E0106"]
     );
     let mut module = ModuleBuilder::new();
     module

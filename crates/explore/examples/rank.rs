@@ -285,7 +285,10 @@ fn measure(
             BufferKind::Output { .. } => {
                 outputs.push((buffer.name.as_str(), HostArray::zeros(buffer.ty, &shape)?));
             }
-            BufferKind::Input { data: Some(_) } | BufferKind::Temporary | BufferKind::Flags => {}
+            BufferKind::Input { data: Some(_) }
+            | BufferKind::Temporary
+            | BufferKind::Flags
+            | BufferKind::Faults { .. } => {}
         }
     }
     let given: Vec<(&str, View<'_>)> = inputs.iter().map(|(n, a)| (*n, a.view())).collect();

@@ -5,6 +5,7 @@
 
 pub mod agreement;
 pub mod calibrate;
+pub mod deadline;
 pub mod measure;
 pub mod model;
 pub mod problem;

@@ -6,14 +6,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
 
+use affine::cancel::Cancelled;
 use systola::cpu::Error;
 use systola_driver::Lowered;
 use systola_interp::Arrays;
 use systola_ir::system::System;
+use systola_rt::Deadline;
 
+use crate::deadline::run_until;
 use crate::rank::Ranked;
 use crate::search::{Bench, Effort, Fault, Rank};
 
@@ -32,7 +33,8 @@ pub trait Target: Sync {
     /// Inputs and outputs at the sizes of the problem, where the code finds them.
     type Placed;
 
-    fn compile(&self, lowered: Lowered) -> Result<Self::Code, Error>;
+    /// Ends at the deadline, with an error that says so.
+    fn compile(&self, lowered: Lowered, deadline: &Deadline) -> Result<Self::Code, Error>;
 
     /// Does compiling leave the device alone?
     fn overlaps(&self) -> bool;
@@ -91,8 +93,7 @@ pub(crate) struct Measurer<'s, 'a, T: Target> {
     pub(crate) confirmed: BTreeSet<Rank>,
     /// Registers, of all that were compiled.
     pub(crate) registers: BTreeMap<Rank, u32>,
-    pub(crate) end: Instant,
-    pub(crate) stop: &'s AtomicBool,
+    pub(crate) deadline: Deadline,
 }
 
 impl<T: Target> Measurer<'_, '_, T> {
@@ -104,8 +105,10 @@ impl<T: Target> Measurer<'_, '_, T> {
                 self.registers.insert(rank, registers);
             }
             let mapping = &self.ranked[rank].candidate.mapping;
-            let verifier = &mut self.verifier;
-            let verified = guarded(|| verifier.before_it_is_timed(mapping, &code, &lowered))?;
+            let (verifier, deadline) = (&mut self.verifier, &self.deadline);
+            let verified = guarded(deadline, || {
+                verifier.before_it_is_timed(mapping, &code, &lowered, deadline)
+            })?;
             self.codes.insert(rank, (code, lowered));
             if !verified {
                 return self.confirm(rank);
@@ -127,14 +130,20 @@ impl<T: Target> Measurer<'_, '_, T> {
         }
         let mapping = &self.ranked[rank].candidate.mapping;
         let (verifier, placed) = (&mut self.verifier, &mut self.placed);
-        guarded(|| verifier.in_full(mapping, code, lowered, placed))
+        let deadline = &self.deadline;
+        guarded(deadline, || {
+            verifier.in_full(mapping, code, lowered, placed, deadline)
+        })
     }
 }
 
-/// A run that panics is a wrong one.
-fn guarded<R>(run: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
-    catch_unwind(AssertUnwindSafe(run))
-        .unwrap_or_else(|_| Err(Fault::Wrong("its run panics".to_string())))
+/// A run that panics is a wrong one, and one that is not done at the deadline comes too late.
+fn guarded<R>(deadline: &Deadline, run: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
+    match catch_unwind(AssertUnwindSafe(|| run_until(deadline, run))) {
+        Ok(Ok(result)) => result,
+        Ok(Err(Cancelled)) => Err(Fault::Late),
+        Err(_) => Err(Fault::Wrong("its run panics".to_string())),
+    }
 }
 
 impl<T: Target> Bench for Measurer<'_, '_, T> {
@@ -142,7 +151,7 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
         let missing = next.iter().filter(|rank| !self.codes.contains_key(rank));
         self.workers.prefer(missing.copied());
         if !self.target.overlaps() {
-            self.workers.wait(self.stop);
+            self.workers.wait();
         }
     }
 
@@ -169,7 +178,7 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
         let compiled = of.iter().find(|rank| self.codes.contains_key(rank));
         compiled
             .copied()
-            .or_else(|| self.workers.first_of(of, seconds, self.stop))
+            .or_else(|| self.workers.first_of(of, seconds))
     }
 
     fn measure(
@@ -186,6 +195,10 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
         {
             return Err(Fault::TooSlow);
         }
+        // A run can not be ended from outside.
+        if predicted.is_some_and(|predicted| predicted > self.seconds_left()) {
+            return Err(Fault::Late);
+        }
         self.ready(rank, effort)?;
         let Some((code, _)) = self.codes.get(&rank) else {
             unreachable!("it was made ready")
@@ -199,7 +212,8 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
             return Ok(first);
         }
         let wanted = (effort.seconds / one.max(1e-7)) as usize;
-        time(wanted.clamp(effort.least, effort.most))
+        let fits = (self.deadline.left().as_secs_f64() / one.max(1e-7)) as usize;
+        time(wanted.clamp(effort.least, effort.most).min(fits.max(1)))
     }
 
     fn forget(&mut self, rank: Rank) {
@@ -208,13 +222,11 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
     }
 
     fn seconds_left(&self) -> f64 {
-        self.end
-            .checked_duration_since(Instant::now())
-            .map_or(0.0, |left| left.as_secs_f64())
+        self.deadline.left().as_secs_f64()
     }
 
     fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
+        self.deadline.is_stopped()
     }
 }
 
@@ -227,6 +239,7 @@ pub(crate) fn fault(error: Error) -> Fault {
         Error::Runtime(E::CudaFailed { .. } | E::OpenClFailed { .. } | E::DeviceLost { .. }) => {
             Fault::Failed(line)
         }
+        Error::Runtime(E::OutOfTime) => Fault::Late,
         Error::Refused(_) | Error::Runtime(_) => Fault::Refused(line),
     }
 }

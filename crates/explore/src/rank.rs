@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
+use affine::cancel::{self, Cancelled};
 use systola_driver::Lowered;
+use systola_rt::Deadline;
 
 use crate::measure::STACK;
 use crate::model::{Device, Prediction, predict};
@@ -53,46 +55,48 @@ impl Ranking {
 }
 
 /// What candidates are looked at with.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Ranker<'a> {
     pub problem: &'a Problem<'a>,
     pub params: &'a [i128],
     pub model: &'a Device,
+    /// When it ends, if a candidate came through by then,
     pub end: Instant,
-    /// Set by somebody who wants it to end.
-    pub stop: &'a AtomicBool,
+    /// and when it ends in any case.
+    pub deadline: Deadline,
 }
+
+/// One candidate first gets this part of the time: a slow one keeps nobody waiting. Those that need more are looked at again in the end.
+const PART: u32 = 4;
 
 impl Ranker<'_> {
     pub fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed) || Instant::now() >= self.end
+        self.deadline.is_over() || Instant::now() >= self.end
     }
 
-    /// Lowers candidates on all threads, in their order, until the end of time; those that are given in any case.
+    /// Lowers candidates on all threads, in their order, until the end of time.
     pub fn rank(&self, candidates: Vec<(Candidate, bool)>) -> Ranking {
-        let next = AtomicUsize::new(0);
-        let done: Mutex<BTreeMap<usize, Result<Ranked, Refusal>>> = Mutex::default();
-        let work = || {
-            loop {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some((candidate, given)) = candidates.get(at) else {
-                    return;
-                };
-                if self.is_over() && !given {
-                    continue;
-                }
-                let one = || self.look_at(candidate, *given);
-                let ranked = catch_unwind(AssertUnwindSafe(one)).unwrap_or(Err(Refusal::Panic));
-                let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                done.insert(at, ranked);
-            }
+        let looks = Looks {
+            ranker: self,
+            candidates: &candidates,
+            found: Arc::default(),
+            done: Mutex::default(),
         };
-        on_all_threads(&work);
-        let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let time = self.end.saturating_duration_since(Instant::now());
+        let beyond = self.deadline.end().saturating_duration_since(self.end);
+        let all: Vec<usize> = (0..candidates.len()).collect();
+        looks.at(&all, Some(time / PART), self.end + beyond / 2);
+        let late = |at: &usize| matches!(looks.done().get(at), Some(Err(Refusal::Late)));
+        let late: Vec<usize> = all.into_iter().filter(late).collect();
+        looks.at(&late, None, self.deadline.end());
+        let mut done = looks
+            .done
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
         let mut ranking = Ranking::default();
         for (at, (candidate, _)) in candidates.into_iter().enumerate() {
             match done.remove(&at) {
-                None => ranking.left += 1,
+                None | Some(Err(Refusal::Late)) => ranking.left += 1,
                 Some(Ok(ranked)) => ranking.ranked.push(ranked),
                 Some(Err(Refusal::Reason(why))) => {
                     ranking.refused.push((candidate.mapping.name, why));
@@ -122,6 +126,58 @@ impl Ranker<'_> {
 enum Refusal {
     Reason(String),
     Panic,
+    /// It was cancelled.
+    Late,
+}
+
+/// What became of the candidates so far.
+struct Looks<'r, 'a> {
+    ranker: &'r Ranker<'a>,
+    candidates: &'r [(Candidate, bool)],
+    /// One came through.
+    found: Arc<AtomicBool>,
+    done: Mutex<BTreeMap<usize, Result<Ranked, Refusal>>>,
+}
+
+impl Looks<'_, '_> {
+    fn done(&self) -> MutexGuard<'_, BTreeMap<usize, Result<Ranked, Refusal>>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks at some, each for as long as the limit allows; until `last` where none comes through.
+    fn at(&self, which: &[usize], limit: Option<Duration>, last: Instant) {
+        let next = AtomicUsize::new(0);
+        let deadline = self.ranker.deadline.or_at(last);
+        let work = || {
+            while let Some(at) = which.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let own = match limit {
+                    Some(limit) => deadline.or_at(Instant::now() + limit),
+                    None => deadline.clone(),
+                };
+                let (found, end) = (Arc::clone(&self.found), self.ranker.end);
+                let enough = move || found.load(Ordering::Relaxed) && Instant::now() >= end;
+                if deadline.is_over() || enough() {
+                    return;
+                }
+                let (candidate, given) = &self.candidates[*at];
+                let look = || self.ranker.look_at(candidate, *given);
+                let over = move || own.is_over() || enough();
+                let looked = catch_unwind(AssertUnwindSafe(|| cancel::run(over, look)));
+                let ranked = match looked {
+                    Ok(Ok(ranked)) => ranked,
+                    Ok(Err(Cancelled)) => Err(Refusal::Late),
+                    Err(_) => Err(Refusal::Panic),
+                };
+                if ranked.is_ok() {
+                    self.found.store(true, Ordering::Relaxed);
+                }
+                self.done().insert(*at, ranked);
+            }
+        };
+        if !which.is_empty() {
+            on_all_threads(&work);
+        }
+    }
 }
 
 /// Does the same on every thread of this machine.

@@ -52,6 +52,8 @@ pub enum Ended {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub designs: Vec<Design>,
+    /// Where nothing was measured: the legal candidate that the model expects to be the fastest.
+    pub expected: Option<Design>,
     /// How many there were.
     pub candidates: usize,
     /// Not legal, or without a kernel at these sizes: names and reasons.

@@ -7,7 +7,7 @@
 //! **Doubtful measurements.** The time of a candidate is the median of its samples. Where that is more than `DOUBT` above the
 //! fastest of them, something disturbed the runs: it is measured again, at most `AGAIN` times, and all samples count.
 //!
-//! **Little time.** A search that begins within its budget measures at least one candidate.
+//! **Little time.** A search ends with its budget, also where nothing was measured by then.
 
 use systola_rt::timing::Timing;
 
@@ -72,7 +72,7 @@ pub enum Fault {
     Failed(String),
     /// It takes so long that it is not worth the wait.
     TooSlow,
-    /// There was no time left to compile it.
+    /// There was no time left to compile, verify or run it.
     Late,
     /// It gives another result than the equations: our bug.
     Wrong(String),
@@ -168,12 +168,6 @@ impl<'a> Board<'a> {
         self.bench.is_stopped() || self.bench.seconds_left() <= 0.0 || self.failed_in_a_row >= LOST
     }
 
-    /// The same, but for the time that is left while nothing has one.
-    fn is_found_and_over(&self) -> bool {
-        let found = self.order.iter().any(|rank| self.faults[*rank].is_none());
-        self.is_over() && (found || self.bench.is_stopped() || self.failed_in_a_row >= LOST)
-    }
-
     pub fn seconds_left(&self) -> f64 {
         self.bench.seconds_left()
     }
@@ -190,7 +184,7 @@ impl<'a> Board<'a> {
         }
         self.bench.prepare(these);
         for rank in these {
-            if self.is_found_and_over() {
+            if self.is_over() {
                 return;
             }
             self.visit(*rank, effort);
@@ -217,7 +211,12 @@ impl<'a> Board<'a> {
         let mut portion = self.bench.batch().div_ceil(2);
         while !waiting.is_empty() {
             let left = self.seconds_left();
-            if left <= reserve(self) + longest.min(share / 2.0) {
+            // Without a time there is nothing to leave time for.
+            let later = match self.best() {
+                Some(_) => reserve(self) + longest.min(share / 2.0),
+                None => 0.0,
+            };
+            if left <= later {
                 return;
             }
             let rest = waiting.split_off(portion.clamp(1, waiting.len()));
@@ -233,16 +232,15 @@ impl<'a> Board<'a> {
     fn measure_as_ready(&mut self, order: &[Rank], reserve: &dyn Fn(&Board<'_>) -> f64) {
         let mut waiting = order.to_vec();
         let mut around = None;
-        while !waiting.is_empty() && !self.is_found_and_over() {
+        while !waiting.is_empty() && !self.is_over() {
             let found = self.best().is_some();
-            let left = self.seconds_left() - reserve(self);
-            if found && left <= 0.0 {
+            let left = self.seconds_left() - if found { reserve(self) } else { 0.0 };
+            if left <= 0.0 {
                 return;
             }
             let near = &waiting[..waiting.len().min(self.bench.batch().max(1))];
             self.bench.prepare(near);
-            let patience = if found { left } else { f64::INFINITY };
-            let Some(rank) = self.bench.first_ready(near, patience) else {
+            let Some(rank) = self.bench.first_ready(near, left) else {
                 return;
             };
             waiting.retain(|r| *r != rank);

@@ -1,10 +1,10 @@
 //! One exploration, from candidates to designs.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use systola::cpu::Error as RunError;
+use systola_rt::Deadline;
 
 use crate::measure::verify::{Evidence, Verifier, random_inputs};
 use crate::measure::{Measurer, STACK, Target, Workers};
@@ -20,17 +20,33 @@ use crate::space::Candidate;
 const RANKING: f64 = 0.3;
 /// And that if all of them are to be measured.
 const RANKING_ALL: f64 = 0.5;
+/// Measuring leaves this share of the budget, but not more than so long, to compare the best with the equations once more,
+const CONFIRMING: f64 = 0.05;
+const MOST_CONFIRMING: Duration = Duration::from_millis(500);
+/// which ends after so long, be the budget over or not.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// How an exploration is done.
-pub struct Options<'a> {
-    /// For everything: lowering, compiling, measuring.
-    pub budget: Duration,
+pub struct Options {
+    /// When the budget began to run. It is for everything: writing mappings, lowering, compiling, measuring.
+    pub begin: Instant,
+    /// When it ends, or somebody wants it to.
+    pub deadline: Deadline,
     /// Of the inputs, and of what a strategy draws.
     pub seed: u64,
     /// Measure some of all candidates, and search no more: for a look at the model.
     pub survey: Option<Reduced>,
-    /// Set by somebody who wants it to end.
-    pub stop: &'a AtomicBool,
+}
+
+impl Options {
+    /// After this share of the budget.
+    fn after(&self, share: f64) -> Instant {
+        self.begin + self.budget().mul_f64(share)
+    }
+
+    fn budget(&self) -> Duration {
+        self.deadline.end().saturating_duration_since(self.begin)
+    }
 }
 
 /// What is said while it runs.
@@ -56,7 +72,7 @@ pub enum Error {
         "no design is as short as asked for: the longest kernel of each has {shortest:.0} instructions or more"
     )]
     AllLong { shortest: f64 },
-    #[error("nothing was measured in {0:.1} s")]
+    #[error("no candidate was proved legal and lowered in {0:.1} s")]
     BudgetTooSmall(f64),
     #[error(transparent)]
     Run(#[from] RunError),
@@ -69,10 +85,9 @@ pub fn explore<T: Target>(
     candidates: Vec<(Candidate, bool)>,
     target: &T,
     model: &Device,
-    options: &Options<'_>,
+    options: &Options,
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
-    let start = Instant::now();
     let total = candidates.len();
     tell(Event::Ranking { candidates: total });
     let share = match options.survey {
@@ -83,8 +98,8 @@ pub fn explore<T: Target>(
         problem,
         params,
         model,
-        end: start + options.budget.mul_f64(share),
-        stop: options.stop,
+        end: options.after(share),
+        deadline: options.deadline.clone(),
     };
     let (ranking, shortest) = match options.survey {
         Some(reduced) => {
@@ -93,12 +108,14 @@ pub fn explore<T: Target>(
         }
         None => (ranker.rank(candidates), f64::INFINITY),
     };
-    if ranking.ranked.is_empty() && ranking.panicked.is_empty() {
+    let seconds = || options.begin.elapsed().as_secs_f64();
+    let stopped = || options.deadline.is_stopped();
+    if ranking.ranked.is_empty() && ranking.panicked.is_empty() && !stopped() {
         if shortest.is_finite() {
             return Err(Error::AllLong { shortest });
         }
         if ranking.left > 0 {
-            return Err(Error::BudgetTooSmall(start.elapsed().as_secs_f64()));
+            return Err(Error::BudgetTooSmall(seconds()));
         }
         let why = ranking.refused.first().map(|(_, why)| why.clone());
         return Err(Error::NoDesign(total, why));
@@ -111,7 +128,9 @@ pub fn explore<T: Target>(
     let verifier = Verifier::new(problem, target, params.to_vec(), options.seed, inputs);
     let placed = target.place(problem.system, params, verifier.inputs())?;
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers: Workers<T::Code> = Workers::new(threads, start + options.budget);
+    let confirming = options.budget().mul_f64(CONFIRMING).min(MOST_CONFIRMING);
+    let deadline = options.deadline.or_at(options.deadline.end() - confirming);
+    let workers: Workers<T::Code> = Workers::new(threads, &deadline);
     let strategy = if options.survey.is_some() {
         Box::new(Survey)
     } else {
@@ -135,8 +154,7 @@ pub fn explore<T: Target>(
             codes: BTreeMap::new(),
             confirmed: BTreeSet::new(),
             registers: BTreeMap::new(),
-            end: start + options.budget,
-            stop: options.stop,
+            deadline,
         };
         let mut say = |progress: Progress| {
             let name = |rank: usize| ranked[rank].candidate.mapping.name.as_str();
@@ -153,6 +171,7 @@ pub fn explore<T: Target>(
         let is_over = board.is_over();
         let mut trials = board.into_trials();
         workers.close();
+        measurer.deadline = Deadline::after(GRACE);
         confirm_the_best(&mut trials, &mut measurer);
         Found {
             trials,
@@ -161,8 +180,6 @@ pub fn explore<T: Target>(
             evidence: measurer.verifier.evidence(),
         }
     });
-    let seconds = start.elapsed().as_secs_f64();
-    let stopped = options.stop.load(std::sync::atomic::Ordering::Relaxed);
     let tried = found.trials.len();
     let mut designs: Vec<Design> = found
         .trials
@@ -172,20 +189,20 @@ pub fn explore<T: Target>(
     for candidate in ranking.panicked {
         designs.push(Design::panicked(candidate));
     }
-    if designs.is_empty() && !stopped {
-        return Err(Error::BudgetTooSmall(seconds));
-    }
     mark_front(&mut designs);
+    let none_measured = designs.iter().all(|d| d.measured.is_none());
+    let expected = none_measured.then(|| expected(&ranked, &designs)).flatten();
     Ok(Outcome {
         designs,
+        expected,
         candidates: total,
         refused: ranking.refused,
         unranked: ranking.left,
         unmeasured: ranked.len() - tried,
         strategy: strategy.name(),
         evidence: found.evidence,
-        seconds,
-        ended: match (stopped, found.is_over) {
+        seconds: seconds(),
+        ended: match (stopped(), found.is_over) {
             (true, _) => Ended::Interrupted,
             (false, true) => Ended::Budget,
             (false, false) => Ended::Complete,
@@ -193,11 +210,33 @@ pub fn explore<T: Target>(
     })
 }
 
+/// The candidate that the model expects to be the fastest, of those that nothing speaks against.
+fn expected(ranked: &[Ranked], tried: &[Design]) -> Option<Design> {
+    let is_possible = |one: &&Ranked| {
+        let own = tried.iter().find(|d| d.candidate == one.candidate);
+        match own.and_then(|design| design.fault.as_ref()) {
+            None | Some(Fault::Late | Fault::TooSlow) => one.predicted.is_some(),
+            Some(Fault::Refused(_) | Fault::Failed(_) | Fault::Wrong(_)) => false,
+        }
+    };
+    let best = ranked.iter().find(is_possible)?;
+    let untried = Trial {
+        rank: 0,
+        seconds: None,
+        samples: 0,
+        rung: 0,
+        fault: None,
+    };
+    Some(design(best, &BTreeMap::new(), untried))
+}
+
 /// The best may never have been measured for long: then it is compared at the sizes of the problem now.
 fn confirm_the_best<T: Target>(trials: &mut [Trial], measurer: &mut Measurer<'_, '_, T>) {
     for trial in trials.iter_mut().filter(|t| t.seconds.is_some()) {
         match measurer.confirm(trial.rank) {
             Ok(()) => return,
+            // What it was held against before it was timed stands.
+            Err(Fault::Late) => return,
             Err(fault) => {
                 trial.seconds = None;
                 trial.fault = Some(fault);

@@ -6,17 +6,24 @@
 //! * [`tiles`]: results stay, in tiles of registers, lanes and warps;
 //! * [`strips`]: a recurrence on a line of PEs, block after block;
 //! * [`sweeps`]: many sweeps over a field, in registers, with tiles that overlap;
+//! * [`sums`]: lanes along a sum or a recurrence;
+//! * [`orders`]: loops in a legal order, for whatever the others have nothing for;
 //! * [`mod@designs`]: the allocations and linear schedules of the literature, whole or in blocks.
 
 use std::collections::{HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use systola_driver::Fix;
 use systola_ir::mapping::Mapping;
+use systola_rt::Deadline;
 
 pub mod axes;
 pub mod designs;
+pub mod orders;
 mod promise;
+mod schedule;
 pub mod strips;
+pub mod sums;
 pub mod sweeps;
 mod text;
 pub mod tiles;
@@ -50,11 +57,19 @@ impl Candidate {
 /// So many of a family are looked at, at most.
 const MOST: usize = 3000;
 
-/// And so many of the designs of the literature, which are many and seldom the fastest.
+/// And so many at least, where time is short.
+const LEAST: usize = 64;
+
+/// And so many of the designs of the literature, which are many and seldom the fastest: those with the fewest steps of so many that
+/// are compared.
 const MOST_DESIGNS: usize = 100;
+const COMPARED_DESIGNS: usize = 100_000;
 
 /// They come behind so many others: some of them take seconds to lower.
 const BEFORE_DESIGNS: usize = 400;
+
+/// Orders and lanes along sums come behind so many others: they are fast where there are no others.
+const BEFORE_ORDERS: usize = 12;
 
 /// How much worse a tiling counts for each one before it that is much alike.
 const ALIKE: f64 = 0.01;
@@ -64,39 +79,63 @@ const BOUND: i128 = 2;
 
 /// The most promising mappings of a problem, best first. Some may be refused at these sizes.
 pub fn candidates(problem: &Problem<'_>) -> Vec<Candidate> {
+    candidates_until(problem, &Deadline::after(Duration::MAX))
+}
+
+/// The same, of those that can be found until the deadline.
+pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candidate> {
     let Some(axes) = axes_of(problem) else {
         return Vec::new();
     };
     let system = &problem.system.name;
     let text = || Text::new(names(problem), lanes(problem, &axes));
 
-    let tilings = promising(&axes, problem);
-    let tilings = numbered("tile", tilings, |name, tiling| Candidate {
+    let tilings = promising(&axes, problem, deadline);
+    let tilings = numbered("tile", tilings, deadline, |name, tiling| Candidate {
         mapping: tiling.write(&axes, name, system, text()),
         choices: tiling.choices(&axes),
     });
     let strips = strips::strips(&axes, &problem.machine);
-    let strips = numbered("strip", strips, |name, strip| Candidate {
+    let strips = numbered("strip", strips, deadline, |name, strip| Candidate {
         mapping: strip.write(&axes, name, system, text()),
         choices: strip.choices(&axes),
     });
     let sweeps = sweeps::sweeps(&axes, &problem.machine);
-    let sweeps = numbered("sweep", sweeps, |name, sweep| Candidate {
+    let sweeps = numbered("sweep", sweeps, deadline, |name, sweep| Candidate {
         mapping: sweep.write(&axes, name, system, text()),
         choices: sweep.choices(&axes),
     });
+    let sums = numbered("sum", sums::along(&axes), deadline, |name, along| {
+        Candidate {
+            mapping: along.write(&axes, name, system, text()),
+            choices: along.choices(&axes),
+        }
+    });
+    let orders = orders::orders(&axes, &problem.machine);
+    let orders = numbered("order", orders, deadline, |name, order| Candidate {
+        mapping: order.write(&axes, name, system, text()),
+        choices: order.choices(&axes),
+    });
     let mut all = interleave(vec![tilings, strips, sweeps]);
+    let at = all.len().min(BEFORE_ORDERS);
+    all.splice(at..at, interleave(vec![sums, orders]));
     let at = all.len().min(BEFORE_DESIGNS);
-    all.splice(at..at, tiled_designs(problem, &axes));
+    all.splice(at..at, tiled_designs(problem, &axes, deadline));
     all
 }
 
 /// The most promising tilings first. Those with the same registers and lanes are much alike: each one that comes after others counts as
 /// somewhat worse than it is, so that what differs is seen early.
-fn promising(axes: &Axes, problem: &Problem<'_>) -> Vec<tiles::Tiling> {
-    let mut list: Vec<(f64, tiles::Tiling)> = tilings::tilings(axes, &problem.machine)
+fn promising(axes: &Axes, problem: &Problem<'_>, deadline: &Deadline) -> Vec<tiles::Tiling> {
+    // Of the time that is left, a third each to find them, to compare them, and to write them.
+    let part = |n: u32| deadline.or_at(Instant::now() + deadline.left() / n);
+    let found = tilings::tilings(axes, &problem.machine, &part(3));
+    let compared = part(2);
+    let mut list: Vec<(f64, tiles::Tiling)> = found
         .into_iter()
-        .map(|t| (promise::cost(axes, &problem.machine, &t), t))
+        .enumerate()
+        .take_while(|(n, _)| *n < LEAST || !compared.is_over())
+        .map(|(_, t)| (promise::cost(axes, &problem.machine, &t), t))
         .collect();
     list.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut seen = HashSet::new();
@@ -124,7 +163,8 @@ pub fn designs(problem: &Problem<'_>, bound: i128) -> Vec<Candidate> {
     };
     let inner = designs::array_axes(&axes);
     let list = designs::designs(&axes, &inner, bound);
-    numbered("design", list, |name, design| {
+    let forever = Deadline::after(Duration::MAX);
+    numbered("design", list, &forever, |name, design| {
         let text = Text::new(names(problem), lanes(problem, &axes));
         Candidate {
             mapping: design.write(&axes, None, name, &problem.system.name, text),
@@ -134,7 +174,7 @@ pub fn designs(problem: &Problem<'_>, bound: i128) -> Vec<Candidate> {
 }
 
 /// The same in blocks: the parallel iterator of the array is cut into tiles of a few vectors.
-fn tiled_designs(problem: &Problem<'_>, axes: &Axes) -> Vec<Candidate> {
+fn tiled_designs(problem: &Problem<'_>, axes: &Axes, deadline: &Deadline) -> Vec<Candidate> {
     let inner = designs::array_axes(axes);
     let Some(cut) = inner
         .iter()
@@ -144,15 +184,8 @@ fn tiled_designs(problem: &Problem<'_>, axes: &Axes) -> Vec<Candidate> {
         return Vec::new();
     };
     let lanes = lanes(problem, axes);
-    let mut list = Vec::new();
-    for design in designs::designs(axes, &inner, BOUND) {
-        // Lanes of a tile: those of the iterator, or only those of the sum.
-        let spread = design.allocation.iter().any(|row| row[cut] != 0);
-        let sizes: &[i128] = if spread { &[1, 4] } else { &[16] };
-        list.extend(sizes.iter().map(|size| (design.clone(), size * lanes)));
-    }
     // Few steps first.
-    list.sort_by_key(|(design, size)| {
+    let steps = |(design, size): &(designs::Design, i128)| {
         let extent = |axis: usize| {
             if axis == cut {
                 *size
@@ -165,9 +198,26 @@ fn tiled_designs(problem: &Problem<'_>, axes: &Axes) -> Vec<Candidate> {
             row.iter().enumerate().map(along).sum()
         };
         design.schedule.iter().map(steps).product::<i128>()
-    });
+    };
+    let mut list: Vec<(designs::Design, i128)> = Vec::new();
+    let mut add = |design: designs::Design| {
+        // Lanes of a tile: those of the iterator, or only those of the sum.
+        let spread = design.allocation.iter().any(|row| row[cut] != 0);
+        let sizes: &[i128] = if spread { &[1, 4] } else { &[16] };
+        list.extend(sizes.iter().map(|size| (design.clone(), size * lanes)));
+        if list.len() > 64 * MOST_DESIGNS {
+            list.sort_by_cached_key(&steps);
+            list.truncate(MOST_DESIGNS);
+        }
+    };
+    let limits = designs::Limits {
+        designs: COMPARED_DESIGNS,
+        deadline: Some(deadline),
+    };
+    designs::visit(axes, &inner, BOUND, &limits, &mut add);
+    list.sort_by_cached_key(&steps);
     list.truncate(MOST_DESIGNS);
-    numbered("design", list, |name, (design, size)| {
+    numbered("design", list, deadline, |name, (design, size)| {
         let text = Text::new(names(problem), lanes);
         let mut choices = design.choices(axes);
         choices.push(("tile", format!("{size} {}", axes.name(cut))));
@@ -181,11 +231,13 @@ fn tiled_designs(problem: &Problem<'_>, axes: &Axes) -> Vec<Candidate> {
 fn numbered<T>(
     family: &str,
     mut list: Vec<T>,
+    deadline: &Deadline,
     candidate: impl Fn(&str, &T) -> Candidate,
 ) -> Vec<Candidate> {
     list.truncate(MOST);
     let named = list.iter().enumerate();
     named
+        .take_while(|(n, _)| *n < LEAST || !deadline.is_over())
         .map(|(n, item)| candidate(&format!("{family}{}", n + 1), item))
         .collect()
 }

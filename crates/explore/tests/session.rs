@@ -1,7 +1,8 @@
 //! Whole explorations on a target that needs no compiler: the interpreter runs the kernels, and times are made up.
 
-use std::sync::atomic::AtomicBool;
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use systola::cpu::Error;
 use systola_driver::{Fix, Lowered, Machine, load};
@@ -16,6 +17,7 @@ use systola_explore::space::Candidate;
 use systola_interp::kernel::{Options as KernelOptions, run_kernel_program};
 use systola_interp::{Arrays, Value};
 use systola_ir::system::{Module, System};
+use systola_rt::Deadline;
 
 const PROGRAM: &str = "
 system conv1d(C, Q) where C >= 1, Q >= 1 {
@@ -43,6 +45,10 @@ enum Sabotage {
     Nothing,
     Panics,
     NotCompiled,
+    /// Lowering and printing it never end.
+    Endless,
+    /// Its compiler never ends, and is stopped at the deadline.
+    NeverCompiled,
 }
 
 struct Interpreted {
@@ -71,8 +77,12 @@ impl Interpreted {
                     *z = systola_interp::Tensor::vector(vec![f32::NAN; z.data.len()])
                 }
                 Sabotage::Panics => panic!("a run that panics"),
-                Sabotage::None | Sabotage::Small | Sabotage::OneElement | Sabotage::NotCompiled => {
-                }
+                Sabotage::None
+                | Sabotage::Small
+                | Sabotage::OneElement
+                | Sabotage::NotCompiled
+                | Sabotage::Endless
+                | Sabotage::NeverCompiled => {}
             }
         }
         outputs
@@ -83,12 +93,24 @@ impl Target for Interpreted {
     type Code = Lowered;
     type Placed = Placed;
 
-    fn compile(&self, lowered: Lowered) -> Result<Lowered, Error> {
-        let victim = lowered.checked.report.mapping == self.victim;
-        if victim && self.sabotage == Sabotage::NotCompiled {
-            return Err(Error::Refused(Vec::new()));
+    fn compile(&self, lowered: Lowered, deadline: &Deadline) -> Result<Lowered, Error> {
+        let name = &lowered.checked.report.mapping;
+        if name != self.victim && self.victim != "all" {
+            return Ok(lowered);
         }
-        Ok(lowered)
+        match self.sabotage {
+            Sabotage::NotCompiled => Err(Error::Refused(Vec::new())),
+            Sabotage::Endless => loop {
+                affine::cancel::check();
+            },
+            Sabotage::NeverCompiled => {
+                while !deadline.is_over() {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(systola_rt::Error::OutOfTime.into())
+            }
+            _ => Ok(lowered),
+        }
     }
 
     fn overlaps(&self) -> bool {
@@ -149,7 +171,8 @@ fn run(
     budget: Duration,
     stopped: bool,
 ) -> Result<Outcome, session::Error> {
-    look(module, fix, target, budget, stopped, None)
+    let stop = Arc::new(AtomicBool::new(stopped));
+    look(module, fix, target, budget, &stop, None, &mut |_| {})
 }
 
 fn look(
@@ -157,8 +180,9 @@ fn look(
     fix: Fix,
     target: &Interpreted,
     budget: Duration,
-    stopped: bool,
+    stop: &Arc<AtomicBool>,
     survey: Option<Reduced>,
+    tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, session::Error> {
     let (system, params) = (&module.systems[0], [4001, 5]);
     let sizes = [("C".to_string(), 4001), ("Q".to_string(), 5)];
@@ -178,16 +202,14 @@ fn look(
         .iter()
         .map(|m| (candidate(m), true))
         .collect();
-    let stop = AtomicBool::new(stopped);
     let options = Options {
-        budget,
+        begin: Instant::now(),
+        deadline: Deadline::after(budget).or_when(stop),
         seed: 1,
         survey,
-        stop: &stop,
     };
     let model = Device::Cpu(Cpu::default());
-    let mut quiet = |_: Event<'_>| {};
-    explore(&problem, &params, all, target, &model, &options, &mut quiet)
+    explore(&problem, &params, all, target, &model, &options, tell)
 }
 
 const ENOUGH: Duration = Duration::from_secs(300);
@@ -248,7 +270,17 @@ fn a_survey_takes_some() {
     };
     let survey = |designs, text| {
         let reduced = Reduced { designs, text };
-        look(&module, Fix::Nothing, &target, ENOUGH, false, Some(reduced))
+        let stop = Arc::default();
+        let mut quiet = |_: Event<'_>| {};
+        look(
+            &module,
+            Fix::Nothing,
+            &target,
+            ENOUGH,
+            &stop,
+            Some(reduced),
+            &mut quiet,
+        )
     };
     let two = survey(2, None).unwrap();
     assert_eq!((two.designs.len(), two.strategy), (2, "survey"));
@@ -331,4 +363,54 @@ fn a_stop_ends_it() {
     let outcome = run(&module, Fix::Nothing, &target, ENOUGH, true).unwrap();
     assert_eq!(outcome.ended, Ended::Interrupted);
     assert!(outcome.designs.is_empty());
+}
+
+/// Whatever never ends, the exploration does; what the model expects to be the fastest is told.
+#[test]
+fn a_budget_ends_what_does_not_end() {
+    let module = load(PROGRAM).unwrap();
+    for sabotage in [Sabotage::Endless, Sabotage::NeverCompiled] {
+        let victim = "all";
+        let target = Interpreted { victim, sabotage };
+        let budget = Duration::from_secs(3);
+        let outcome = run(&module, Fix::Nothing, &target, budget, false).unwrap();
+        assert_eq!(outcome.ended, Ended::Budget);
+        assert!(outcome.best().is_none());
+        let late = |d: &systola_explore::report::Design| d.fault == Some(Fault::Late);
+        assert!(outcome.designs.iter().all(late), "{:?}", outcome.designs);
+        let expected = outcome.expected.unwrap();
+        assert!(expected.predicted.is_some() && expected.measured.is_none());
+    }
+}
+
+/// An interrupt while something does not end: what was measured before is kept.
+#[test]
+fn an_interrupt_ends_what_does_not_end() {
+    let module = load(PROGRAM).unwrap();
+    for sabotage in [Sabotage::Endless, Sabotage::NeverCompiled] {
+        let victim = "other";
+        let target = Interpreted { victim, sabotage };
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut measured = 0;
+        let mut interrupt = |event: Event<'_>| {
+            if let Event::Measured { best: Some(_), .. } = event {
+                measured += 1;
+                stop.store(measured == 2, Ordering::Relaxed);
+            }
+        };
+        let budget = Duration::MAX;
+        let outcome = look(
+            &module,
+            Fix::Nothing,
+            &target,
+            budget,
+            &stop,
+            None,
+            &mut interrupt,
+        );
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.ended, Ended::Interrupted);
+        assert_eq!(outcome.best().unwrap().name(), "fast");
+        assert!(outcome.expected.is_none());
+    }
 }

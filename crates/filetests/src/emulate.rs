@@ -13,7 +13,7 @@ use systola_driver::{Argument, DeviceArtifact};
 use systola_interp::value;
 use systola_interp::{Arrays, Tensor, npy};
 use systola_ir::form::Form;
-use systola_ir::kernel::{BufferKind, Host, Kernel, Program, VarKind};
+use systola_ir::kernel::{BufferKind, Host, Kernel, Program, RaisedFault, VarKind};
 use tempfile::TempDir;
 
 const WARP: &str = include_str!("emulate/warp.h");
@@ -221,6 +221,16 @@ impl Emulated {
 
     /// The outputs, for inputs by name.
     pub fn run(&self, params: &[i128], inputs: &Arrays) -> Result<Arrays, String> {
+        self.try_run(params, inputs)?
+            .map_err(|raised| raised.to_string())
+    }
+
+    /// The same, where an equation may have no value.
+    pub fn try_run(
+        &self,
+        params: &[i128],
+        inputs: &Arrays,
+    ) -> Result<Result<Arrays, RaisedFault>, String> {
         let program = &self.program;
         let mut plan = Plan::default();
         plan.number(program.buffers.len() as i64);
@@ -247,9 +257,10 @@ impl Emulated {
                     }
                     tensor
                 }
-                BufferKind::Output { fill: None } | BufferKind::Temporary | BufferKind::Flags => {
-                    zeros
-                }
+                BufferKind::Output { fill: None }
+                | BufferKind::Temporary
+                | BufferKind::Flags
+                | BufferKind::Faults { .. } => zeros,
             };
             plan.bytes(&bytes(&tensor));
             before.push(tensor);
@@ -283,6 +294,14 @@ impl Emulated {
         for (buffer, tensor) in program.buffers.iter().zip(&before) {
             let (own, more) = rest.split_at(bytes(tensor).len());
             rest = more;
+            if let BufferKind::Faults { .. } = buffer.kind {
+                let numbers = own.chunks_exact(4);
+                let numbers = numbers.map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+                let recorded: Vec<i32> = numbers.collect();
+                if let Some(raised) = RaisedFault::read(program, &recorded, params) {
+                    return Ok(Err(raised));
+                }
+            }
             if let BufferKind::Output { .. } = buffer.kind {
                 let mut file = npy::write(tensor);
                 let head = file.len() - own.len();
@@ -292,7 +311,7 @@ impl Emulated {
                 outputs.insert(buffer.name.clone(), read);
             }
         }
-        Ok(outputs)
+        Ok(Ok(outputs))
     }
 
     /// Kernel, columns and rows of blocks, threads, shared bytes, arguments with their number before them.

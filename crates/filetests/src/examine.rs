@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use systola_driver::{check_mapping, check_system, load};
-use systola_interp::{Arrays, Tensor, run_array, run_system};
+use systola_interp::draw::random_inputs;
+use systola_interp::{Arrays, run_array, run_system};
 use systola_ir::codes;
 use systola_ir::diag::Kind;
 use systola_ir::system::{InputKind, System};
@@ -102,7 +103,6 @@ fn in_context(system: &System, sizes: &BTreeMap<String, i128>) -> bool {
 }
 
 fn inputs(system: &System, params: &[i128]) -> Option<Arrays> {
-    let mut arrays = Arrays::new();
     for input in &system.inputs {
         if matches!(&input.kind, InputKind::Table { data: Some(_) }) {
             continue;
@@ -115,8 +115,6 @@ fn inputs(system: &System, params: &[i128]) -> Option<Arrays> {
         if size > MOST_ELEMENTS {
             return None;
         }
-        let tensor = Tensor::random(input.ty, &input.axes, params, 3).ok()?;
-        arrays.insert(input.name.clone(), tensor);
     }
-    Some(arrays)
+    random_inputs(system, params, |_| 3).ok()
 }

@@ -64,6 +64,10 @@ fn mistakes_and_limitations_are_told() {
                 "the parser refuses a mapping of no system, E0219; `--map` is the command line's",
             ),
             ("L0711", "the grammar asks for a range, E0102"),
+            (
+                "L0723",
+                "the explorer tells it: crates/cli/tests/explore.rs",
+            ),
         ],
     });
 }

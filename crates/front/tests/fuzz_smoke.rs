@@ -319,5 +319,6 @@ fn nothing_panics_or_hangs() {
         start.elapsed()
     );
     assert!(accepted > 100 && refused > 1000);
-    assert!(slowest < Duration::from_secs(5));
+    // A bound that only a text without end misses, however busy the machine is.
+    assert!(slowest < Duration::from_secs(120));
 }

@@ -19,6 +19,7 @@ use systola_ir::{Diagnostic, Span, VarId};
 use crate::code::{Code, Env, Frame, Read};
 use crate::inputs::Inputs;
 use crate::linear::{Linear, Test};
+use crate::params::{show_point, with_params};
 use crate::system::Arrays;
 use crate::value::Value;
 
@@ -264,8 +265,12 @@ impl<'a> Machine<'a> {
                     let value = match result {
                         Ok(value) => Some(value),
                         Err(stop) => {
-                            match stop.into_diagnostic(self.array.cells[cell.index()].span) {
-                                Some(error) => return Err(error),
+                            let declared = &self.array.cells[cell.index()];
+                            match stop.into_diagnostic(declared.span) {
+                                Some(error) => {
+                                    let owner = format!("`{}`", declared.name);
+                                    return Err(self.explain(error, &owner, slot));
+                                }
                                 None => None,
                             }
                         }
@@ -361,13 +366,15 @@ impl<'a> Machine<'a> {
             let value = match value {
                 Ok(value) => value,
                 Err(stop) => {
-                    return Err(stop.into_diagnostic(write.span).unwrap_or_else(|| {
+                    let error = stop.into_diagnostic(write.span).unwrap_or_else(|| {
                         Diagnostic::new(
                             &run::UNDEFINED_READ,
                             write.span,
                             "an undefined value is written",
                         )
-                    }));
+                    });
+                    let name = &self.array.outputs[write.output].name;
+                    return Err(self.explain(error, &format!("the output `{name}`"), slot));
                 }
             };
             let index: Option<Vec<i128>> = write
@@ -379,6 +386,17 @@ impl<'a> Machine<'a> {
             outputs.write(self.array, write.output, &index, &value, write.span)?;
         }
         Ok(())
+    }
+
+    /// Says where and at which sizes it happened, once.
+    fn explain(&self, error: Diagnostic, owner: &str, slot: usize) -> Diagnostic {
+        if !error.notes.is_empty() {
+            return error;
+        }
+        let tiles = self.array.tiles.len();
+        let point = show_point(&self.array.dims[tiles..], &self.slots[slot].point[tiles..]);
+        let sizes = with_params(&self.array.param_names(), self.params);
+        error.note(format!("it happens in {owner} at {point}, {sizes}"))
     }
 
     fn not_there(&self, cell: VarId, slot: usize, why: &str) -> Diagnostic {

@@ -14,6 +14,7 @@ use systola_ir::{BinOp, Diagnostic, FnId, InputId, PortId, Scalar, Span, UnOp, V
 
 use crate::linear::{Linear, Test};
 use crate::params::overflow;
+use crate::rounding;
 use crate::value::{OpError, Value, binary, cast, unary};
 
 mod compile;
@@ -129,6 +130,7 @@ pub struct Code {
     library: Arc<Library>,
     span: Span,
     reads_vars: bool,
+    may_fault: bool,
 }
 
 /// The compiled functions of a system.
@@ -142,6 +144,7 @@ struct FnCode {
     body: Node,
     n_params: usize,
     n_locals: usize,
+    may_fault: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -220,6 +223,8 @@ pub struct Frame {
     /// Indices being computed, as a stack.
     index: Vec<i64>,
     depth: usize,
+    /// Do floats carry bounds of their errors?
+    tracks: bool,
 }
 
 /// Functions never recurse, so this depth is reached by hand-made systems only.
@@ -232,6 +237,11 @@ impl Code {
 
     pub fn reads_vars(&self) -> bool {
         self.reads_vars
+    }
+
+    /// Could an operator or a table have no value?
+    pub fn may_fault(&self) -> bool {
+        self.may_fault
     }
 
     /// The value at a point of the index space.
@@ -271,6 +281,14 @@ impl Code {
 }
 
 impl Frame {
+    /// One whose evaluations track errors, as [`rounding`] says.
+    pub(crate) fn tracking() -> Frame {
+        Frame {
+            tracks: true,
+            ..Frame::default()
+        }
+    }
+
     fn start(&mut self, point: &[i64], code: &Code) {
         self.point.clear();
         self.point.extend_from_slice(point);
@@ -325,13 +343,25 @@ impl<R: Reads> Evaluation<'_, R> {
                 self.read_input(*input, start, *span)
             }
             Node::Port(port) => self.reads.read(Read::Port(*port)),
-            Node::Unary(op, a) => Ok(unary(*op, &self.eval(a)?)?),
+            Node::Unary(op, a) => {
+                let a = self.eval(a)?;
+                Ok(match self.frame.tracks {
+                    false => unary(*op, &a)?,
+                    true => rounding::unary(*op, &a)?,
+                })
+            }
             Node::Binary(op, operands) => {
                 let left = self.eval(&operands.0)?;
                 let right = self.eval(&operands.1)?;
-                Ok(binary(*op, &left, &right)?)
+                self.binary(*op, &left, &right)
             }
-            Node::Cast(ty, a) => Ok(cast(*ty, &self.eval(a)?)?),
+            Node::Cast(ty, a) => {
+                let a = self.eval(a)?;
+                Ok(match self.frame.tracks {
+                    false => cast(*ty, &a)?,
+                    true => rounding::cast(*ty, &a)?,
+                })
+            }
             Node::Guard {
                 test,
                 then,
@@ -348,6 +378,8 @@ impl<R: Reads> Evaluation<'_, R> {
                 match cond {
                     Value::Bool(true) => Ok(then),
                     Value::Bool(false) => Ok(otherwise),
+                    other if self.frame.tracks => rounding::select(&other, then, otherwise)
+                        .ok_or_else(|| ill_typed("select", &other)),
                     other => Err(ill_typed("select", &other)),
                 }
             }
@@ -416,9 +448,16 @@ impl<R: Reads> Evaluation<'_, R> {
         value
     }
 
+    fn binary(&self, op: BinOp, left: &Value, right: &Value) -> Result<Value, Stop> {
+        Ok(match self.frame.tracks {
+            false => binary(op, left, right)?,
+            true => rounding::binary(op, left, right)?,
+        })
+    }
+
     fn combine(&mut self, op: Combine, left: Value, right: Value) -> Result<Value, Stop> {
         match op {
-            Combine::Op(op) => Ok(binary(op, &left, &right)?),
+            Combine::Op(op) => self.binary(op, &left, &right),
             Combine::Fn(function) => self.call(function, &mut [left, right].into_iter()),
         }
     }

@@ -65,6 +65,11 @@ impl<'a> Inputs<'a> {
         Ok(Inputs { arrays })
     }
 
+    /// Where an element lies, counted row by row; none beyond the axes.
+    pub(crate) fn position(&self, input: InputId, index: &[i64]) -> Option<usize> {
+        self.arrays.get(input.index())?.position(index)
+    }
+
     /// The element at an index.
     pub fn read(&self, input: InputId, index: &[i64], span: Span) -> Result<Value, Diagnostic> {
         let Some(array) = self.arrays.get(input.index()) else {
@@ -84,6 +89,12 @@ impl<'a> Inputs<'a> {
 impl Bound<'_> {
     #[inline]
     fn get(&self, index: &[i64]) -> Option<Value> {
+        self.data.get(self.position(index)?)
+    }
+
+    /// Of an element, counted row by row.
+    #[inline]
+    fn position(&self, index: &[i64]) -> Option<usize> {
         if index.len() != self.lo.len() {
             return None;
         }
@@ -95,7 +106,7 @@ impl Bound<'_> {
             }
             position = position * *extent as usize + offset as usize;
         }
-        self.data.get(position)
+        Some(position)
     }
 
     fn out_of_range(&self, index: &[i64], span: Span) -> Diagnostic {

@@ -7,8 +7,9 @@
 //! * **Lanes** execute a statement together. **Warps** of a block run one after another, each until it
 //!   has to wait. **Blocks** run one after another; if they wait for flags, each until it has to.
 //! * **Undefined values** are a value of their own: an operation with one gives one, and so does a lookup
-//!   by one or out of range. Shared and temporary memory may hold them. Storing one to an output or to a
-//!   flag is an error, and so is dividing an integer by one; the error says where it came up.
+//!   by one or out of range, and a division of integers by zero. Shared and temporary memory may hold them. Storing one to
+//!   an output or to a flag is an error, and so is one that says whether there is a fault; the error says where it came up.
+//! * **Faults** of equations end the run, as an error of the user's and not of the kernel's.
 //! * **Races** are found by the order that barriers, flags and launches make, not by the order in which
 //!   this happens to execute; see `race.rs`.
 //! * **Barriers** and signals are where all warps of a block meet; a signal is given once for the block, after
@@ -19,7 +20,7 @@
 
 use systola_ir::codes::run;
 use systola_ir::form::Overflow;
-use systola_ir::kernel::{Host, Program};
+use systola_ir::kernel::{Host, Program, RaisedFault};
 use systola_ir::{Diagnostic, Form, KernelId, Span};
 
 use crate::linear::Linear;
@@ -135,7 +136,8 @@ fn run_verified(
         kernels: &kernels,
         point: vec![0; program.host_vars.len()],
     };
-    run.host(&program.body)?;
+    run.host(&program.body)
+        .map_err(|error| raised(error, program, sizes))?;
     let Machine {
         globals, counts, ..
     } = run.machine;
@@ -159,6 +161,17 @@ fn run_verified(
         counts: total,
         kernels: counts,
     })
+}
+
+/// A fault of an equation is no mistake of the kernel.
+fn raised(error: RunError, program: &Program, sizes: &[i128]) -> RunError {
+    let found = match error.fault() {
+        Some(FaultKind::Raised { site, point }) => {
+            RaisedFault::at(program, *site, point.clone(), sizes)
+        }
+        _ => None,
+    };
+    found.map_or(error, |raised| RunError::Raised(Box::new(raised)))
 }
 
 fn too_large() -> RunError {

@@ -2,7 +2,8 @@
 //!
 //! * [`system`] evaluates a recurrence system on demand, [`program`] a sequence of them.
 //! * [`code`] evaluates one expression at one point; all interpreters share it.
-//! * [`compare`] says whether two results are the same.
+//! * [`draw`] makes random inputs that a system has values for.
+//! * [`compare`] says whether two results are the same, within the bounds of [`rounding`].
 //! * [`value`] is what the operators do, [`tensor`] the arrays that go in and out, [`npy`] their
 //!   form in a file. Nothing here touches a file.
 
@@ -15,6 +16,7 @@ pub mod array;
 pub mod code;
 pub mod compare;
 pub mod domain;
+pub mod draw;
 pub mod inputs;
 pub mod kernel;
 pub mod linear;
@@ -22,6 +24,7 @@ mod memo;
 pub mod npy;
 pub mod params;
 pub mod program;
+pub mod rounding;
 pub mod system;
 pub mod tensor;
 pub mod value;
@@ -31,8 +34,8 @@ pub use code::{Code, Env, Frame, Library, Read, Reads, Stop, eval};
 pub use inputs::Inputs;
 pub use kernel::run_kernel_program;
 pub use params::bind_params;
-pub use program::run_program;
+pub use program::{expect_program, run_program};
 pub use system::sample::{Sample, SampleOptions, sample_system};
-pub use system::{Arrays, Demand, Options, run_system, run_system_with};
+pub use system::{Arrays, Demand, Options, expect_system, run_system, run_system_with};
 pub use tensor::{Data, Tensor};
 pub use value::{OpError, Value};

@@ -4,9 +4,10 @@ use systola_ir::codes::run;
 use systola_ir::system::{Module, Program, Source, Stage};
 use systola_ir::{Diagnostic, InputId};
 
+use crate::compare::Expected;
 use crate::inputs::Inputs;
 use crate::params::{check_params, show_index, too_large};
-use crate::system::{Arrays, Options, prepare, run_bound};
+use crate::system::{Arrays, Options, prepare, run_bound, run_tracked};
 use crate::tensor::{Tensor, extents};
 
 /// Runs a program at concrete parameters; its outputs by name.
@@ -16,24 +17,46 @@ pub fn run_program(
     params: &[i128],
     inputs: &Arrays,
 ) -> Result<Arrays, Diagnostic> {
+    Ok(run(module, program, params, inputs, false)?.arrays)
+}
+
+/// The same with a bound of the error of each float, as [`rounding`](crate::rounding) has it: errors go on from stage to stage.
+pub fn expect_program(
+    module: &Module,
+    program: &Program,
+    params: &[i128],
+    inputs: &Arrays,
+) -> Result<Expected, Diagnostic> {
+    run(module, program, params, inputs, true)
+}
+
+/// An array, and bounds of the errors of its elements where there are some.
+type Found<'a> = (&'a Tensor, &'a [f64]);
+
+fn run(
+    module: &Module,
+    program: &Program,
+    params: &[i128],
+    inputs: &Arrays,
+    tracks: bool,
+) -> Result<Expected, Diagnostic> {
     let names: Vec<String> = program.params.iter().map(|p| p.name.clone()).collect();
     check_params(&names, &program.context, params, program.span)?;
     let given = program_inputs(program, params, inputs)?;
-    let mut results: Vec<Vec<Tensor>> = Vec::new();
+    let mut results: Vec<Vec<(Tensor, Vec<f64>)>> = Vec::new();
     for stage in &program.stages {
-        let result = run_stage(module, stage, params, &given, &results)
+        let result = run_stage(module, stage, params, &given, &results, tracks)
             .map_err(|d| d.also(stage.span, format!("in the stage `{}`", stage.name)))?;
         results.push(result);
     }
-    program
-        .outputs
-        .iter()
-        .map(|(name, source)| {
-            let tensor = find(*source, &given, &results)
-                .ok_or_else(|| missing(program.span, &format!("the source of `{name}`")))?;
-            Ok((name.clone(), tensor.clone()))
-        })
-        .collect()
+    let mut all = Expected::default();
+    for (name, source) in &program.outputs {
+        let (tensor, bounds) = find(*source, &given, &results)
+            .ok_or_else(|| missing(program.span, &format!("the source of `{name}`")))?;
+        all.arrays.insert(name.clone(), tensor.clone());
+        all.bounds.insert(name.clone(), bounds.to_vec());
+    }
+    Ok(all)
 }
 
 fn missing(span: systola_ir::Span, what: &str) -> Diagnostic {
@@ -81,11 +104,14 @@ fn program_inputs<'a>(
 fn find<'a>(
     source: Source,
     given: &[&'a Tensor],
-    results: &'a [Vec<Tensor>],
-) -> Option<&'a Tensor> {
+    results: &'a [Vec<(Tensor, Vec<f64>)>],
+) -> Option<Found<'a>> {
     match source {
-        Source::Input(n) => given.get(n).copied(),
-        Source::Output { stage, output } => results.get(stage)?.get(output),
+        Source::Input(n) => Some((given.get(n)?, &[])),
+        Source::Output { stage, output } => {
+            let (tensor, bounds) = results.get(stage)?.get(output)?;
+            Some((tensor, bounds))
+        }
     }
 }
 
@@ -95,29 +121,35 @@ fn run_stage(
     stage: &Stage,
     params: &[i128],
     given: &[&Tensor],
-    results: &[Vec<Tensor>],
-) -> Result<Vec<Tensor>, Diagnostic> {
+    results: &[Vec<(Tensor, Vec<f64>)>],
+    tracks: bool,
+) -> Result<Vec<(Tensor, Vec<f64>)>, Diagnostic> {
     let Some(system) = module.systems.get(stage.system) else {
         return Err(missing(stage.span, "the system of a stage"));
     };
     let args: Result<Vec<i128>, _> = stage.args.iter().map(|a| a.eval(params, &[])).collect();
     let args = args.map_err(|e| too_large(stage.span, e))?;
     let system = prepare(system, &args)?;
-    let sources = (0..system.inputs.len())
-        .map(|n| {
-            let source = stage.inputs.iter().find(|(id, _)| *id == InputId::from(n));
-            find(source?.1, given, results)
-        })
-        .collect();
-    let inputs = Inputs::bind_by_id(&system, &args, sources)?;
-    let mut outputs = run_bound(&system, &args, &inputs, &Options::default())?;
-    system
-        .outputs
-        .iter()
-        .map(|output| {
-            outputs
-                .remove(&output.name)
-                .ok_or_else(|| missing(output.span, "an output"))
-        })
-        .collect()
+    let sources = (0..system.inputs.len()).map(|n| {
+        let source = stage.inputs.iter().find(|(id, _)| *id == InputId::from(n));
+        find(source?.1, given, results)
+    });
+    let (arrays, errors): (Vec<_>, Vec<_>) = sources
+        .map(|found| (found.map(|f| f.0), found.map(|f| f.1)))
+        .unzip();
+    let inputs = Inputs::bind_by_id(&system, &args, arrays)?;
+    let mut made = if tracks {
+        run_tracked(&system, &args, &inputs, errors)?
+    } else {
+        Expected {
+            arrays: run_bound(&system, &args, &inputs, &Options::default())?,
+            ..Expected::default()
+        }
+    };
+    let outputs = system.outputs.iter().map(|output| {
+        let array = made.arrays.remove(&output.name);
+        let array = array.ok_or_else(|| missing(output.span, "an output"))?;
+        Ok((array, made.bounds.remove(&output.name).unwrap_or_default()))
+    });
+    outputs.collect()
 }

@@ -12,10 +12,12 @@ use systola_ir::system::{Combine, System};
 use systola_ir::{Diagnostic, Span, Type};
 
 use crate::code::{Code, Env, Frame, Library, Need, Read, Reads, ScanPlan, Stop};
+use crate::compare::Expected;
 use crate::inputs::Inputs;
 use crate::memo::{Memo, State};
 use crate::params::{check_params, too_large};
-use crate::tensor::Tensor;
+use crate::rounding;
+use crate::tensor::{Tensor, check_room};
 use crate::value::Value;
 
 mod output;
@@ -79,6 +81,18 @@ pub(crate) fn prepare(system: &System, params: &[i128]) -> Result<System, Diagno
     system.expand_batch().map_err(|e| too_large(system.span, e))
 }
 
+/// What a system gives, with a bound of the error of each float, as [`rounding`](crate::rounding) has it.
+pub fn expect_system(
+    system: &System,
+    params: &[i128],
+    inputs: &Arrays,
+) -> Result<Expected, Diagnostic> {
+    let system = prepare(system, params)?;
+    let inputs = Inputs::bind(&system, params, inputs)?;
+    let none = vec![None; system.inputs.len()];
+    run_tracked(&system, params, &inputs, none)
+}
+
 /// Runs a system that has no batch.
 pub(crate) fn run_bound(
     system: &System,
@@ -88,14 +102,25 @@ pub(crate) fn run_bound(
 ) -> Result<Arrays, Diagnostic> {
     let mut machine = Machine::new(Env { system, params }, inputs, options, None)?;
     if options.demand == Demand::Everything {
-        machine.settle_everything()?;
+        machine.settle_where(&|equation| equation < system.vars.len())?;
     }
-    let mut arrays = Arrays::new();
-    for output in 0..system.outputs.len() {
-        let tensor = machine.output(output)?;
-        arrays.insert(system.outputs[output].name.clone(), tensor);
-    }
-    Ok(arrays)
+    let expected = machine.outputs()?;
+    machine.look_for_faults()?;
+    Ok(expected.arrays)
+}
+
+/// The same with bounds of errors. `errors`: those of each input, for its elements as they lie; none where it is exact.
+pub(crate) fn run_tracked<'a>(
+    system: &'a System,
+    params: &'a [i128],
+    inputs: &'a Inputs<'a>,
+    errors: Vec<Option<&'a [f64]>>,
+) -> Result<Expected, Diagnostic> {
+    let env = Env { system, params };
+    let mut machine = Machine::start(env, inputs, &Options::default(), None, Some(errors))?;
+    let expected = machine.outputs()?;
+    machine.look_for_faults()?;
+    Ok(expected)
 }
 
 /// One equation: of a variable, or the hidden one of a scan.
@@ -135,6 +160,8 @@ struct Machine<'a> {
     /// Those of the variables, then those of the scans; `memos` runs parallel.
     equations: Vec<Equation>,
     memos: Vec<Memo>,
+    /// Of their values, without what is tracked.
+    types: Vec<Type>,
     /// The compiled values of all writes, by output and write.
     writes: Vec<Vec<Code>>,
     stack: Vec<Task>,
@@ -144,6 +171,8 @@ struct Machine<'a> {
     memory_left: u64,
     /// In a sample: how many values may still be computed.
     values_left: Option<u64>,
+    /// Where errors are tracked: those of each input.
+    errors: Option<Vec<Option<&'a [f64]>>>,
 }
 
 /// What an equation sees of the values computed so far.
@@ -151,6 +180,7 @@ struct View<'a> {
     system: &'a System,
     memos: &'a [Memo],
     inputs: &'a Inputs<'a>,
+    errors: Option<&'a [Option<&'a [f64]>]>,
 }
 
 impl Reads for View<'_> {
@@ -171,7 +201,15 @@ impl Reads for View<'_> {
                     None => Err(outside_domain(self.system, var.index(), point, span).into()),
                 }
             }
-            Read::Input { input, index, span } => Ok(self.inputs.read(input, index, span)?),
+            Read::Input { input, index, span } => {
+                let value = self.inputs.read(input, index, span)?;
+                let Some(errors) = self.errors else {
+                    return Ok(value);
+                };
+                let error = errors.get(input.index()).copied().flatten();
+                let error = error.and_then(|e| e.get(self.inputs.position(input, index)?).copied());
+                Ok(rounding::given(value, error))
+            }
             Read::Port(_) => {
                 let message = "a port has no value in a system";
                 Err(Diagnostic::new(&run::NOT_A_VALUE, Span::NONE, message).into())
@@ -196,19 +234,34 @@ impl<'a> Machine<'a> {
         options: &Options,
         most_values: Option<u64>,
     ) -> Result<Machine<'a>, Diagnostic> {
+        Machine::start(env, inputs, options, most_values, None)
+    }
+
+    fn start(
+        env: Env<'a>,
+        inputs: &'a Inputs<'a>,
+        options: &Options,
+        most_values: Option<u64>,
+        errors: Option<Vec<Option<&'a [f64]>>>,
+    ) -> Result<Machine<'a>, Diagnostic> {
         let mut machine = Machine {
             env,
             inputs,
             library: Library::compile(env)?,
             equations: Vec::new(),
             memos: Vec::new(),
+            types: Vec::new(),
             writes: Vec::new(),
             stack: Vec::new(),
-            frame: Frame::default(),
+            frame: match &errors {
+                None => Frame::default(),
+                Some(_) => Frame::tracking(),
+            },
             point: vec![0; env.system.dims.len()],
             memory_limit: options.memory_limit,
             memory_left: options.memory_limit,
             values_left: most_values,
+            errors,
         };
         machine.compile()?;
         Ok(machine)
@@ -289,20 +342,26 @@ impl<'a> Machine<'a> {
     }
 
     fn remember(&mut self, table: &Table, ty: Type, span: Span) -> Result<(), Diagnostic> {
+        self.types.push(ty.clone());
+        let ty = match self.errors {
+            None => ty,
+            Some(_) => rounding::tracked_type(&ty),
+        };
         let needed = table.layout.bytes(&ty);
         self.memory_left = self.memory_left.checked_sub(needed).ok_or_else(|| {
             let limit = self.memory_limit;
             let cause = format!("the values to remember need more than the limit of {limit} bytes");
             too_large(span, cause).note(self.sizes())
         })?;
+        check_room(needed).map_err(|e| too_large(span, e).note(self.sizes()))?;
         let memo = Memo::new(table.layout.clone(), table.membership.clone(), ty);
         self.memos.push(memo);
         Ok(())
     }
 
-    /// Computes every variable at every point.
-    fn settle_everything(&mut self) -> Result<(), Diagnostic> {
-        for equation in 0..self.env.system.vars.len() {
+    /// Computes some equations at every point.
+    fn settle_where(&mut self, is_asked: &dyn Fn(usize) -> bool) -> Result<(), Diagnostic> {
+        for equation in (0..self.equations.len()).filter(|n| is_asked(*n)) {
             for slot in 0..self.memos[equation].n_slots() {
                 if self.memos[equation].state(slot) == State::Unknown {
                     self.push(equation, slot, Phase::Visit);
@@ -311,6 +370,17 @@ impl<'a> Machine<'a> {
             }
         }
         Ok(())
+    }
+
+    /// An equation without a value is an error at every point of its domain, also where no output depends on it: whoever
+    /// computes all points sees it, and so does this. Other mistakes in such values stay hidden.
+    fn look_for_faults(&mut self) -> Result<(), Diagnostic> {
+        let asked = self.equations.iter().map(|e| e.code.may_fault());
+        let asked: Vec<bool> = asked.collect();
+        match self.settle_where(&|equation| asked[equation]) {
+            Err(found) if is_fault(found.code) => Err(found),
+            Ok(()) | Err(_) => Ok(()),
+        }
     }
 
     fn push(&mut self, equation: usize, slot: usize, phase: Phase) {
@@ -416,6 +486,7 @@ impl<'a> Machine<'a> {
 
     /// Evaluates an equation at `self.point`, when all it needs is there.
     fn compute(&mut self, n: usize, slot: usize) -> Result<(), Diagnostic> {
+        affine::cancel::check();
         if let Some(left) = &mut self.values_left {
             let span = self.equations[n].code.span();
             *left = left.checked_sub(1).ok_or_else(|| {
@@ -427,6 +498,7 @@ impl<'a> Machine<'a> {
             system: self.env.system,
             memos: &self.memos,
             inputs: self.inputs,
+            errors: self.errors.as_deref(),
         };
         let mut value = equation.code.eval(&mut self.frame, &self.point, &mut view);
         if let (Some((op, dim)), Ok(term)) = (equation.step, &value) {
@@ -446,7 +518,10 @@ impl<'a> Machine<'a> {
         }
         let (span, owner) = (equation.code.span(), equation.owner);
         match value {
-            Ok(value) => {
+            Ok(mut value) => {
+                if self.errors.is_some() {
+                    value = rounding::fitted(&value, &self.types[n]);
+                }
                 if self.memos[n].set(slot, &value) {
                     return Ok(());
                 }
@@ -463,6 +538,16 @@ impl<'a> Machine<'a> {
             },
         }
     }
+}
+
+/// Is it about an operator or a table that has no value?
+fn is_fault(code: &systola_ir::codes::Code) -> bool {
+    let faults = [
+        &run::DIVISION_BY_ZERO,
+        &run::NEGATIVE_EXPONENT,
+        &run::INPUT_OUT_OF_RANGE,
+    ];
+    faults.iter().any(|fault| fault.id == code.id)
 }
 
 /// The nearest point of the domain before this one along an iterator. Leaves `point` changed.

@@ -141,6 +141,20 @@ pub enum TensorError {
     Length { expect: usize, found: usize },
     #[error("the array has more elements than memory can address")]
     TooLarge,
+    #[error("there is no memory for its {0} bytes")]
+    NoMemory(u64),
+}
+
+/// Is there room for so many bytes? Asked before large arrays are made, since a failure in the middle of it ends the process.
+pub fn check_room(bytes: u64) -> Result<(), TensorError> {
+    let room =
+        usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
+    room.then_some(()).ok_or(TensorError::NoMemory(bytes))
+}
+
+/// The bytes of so many elements.
+pub fn data_bytes(ty: Scalar, n: usize) -> u64 {
+    (n as u64).saturating_mul(u64::from(ty.bits().div_ceil(8)))
 }
 
 impl From<Overflow> for TensorError {
@@ -201,6 +215,7 @@ impl Tensor {
     ) -> Result<Tensor, TensorError> {
         let (lo, shape) = extents(axes, params)?;
         let n = n_elements(&shape).ok_or(TensorError::TooLarge)?;
+        check_room(data_bytes(ty, n))?;
         Ok(Tensor {
             lo,
             shape,

@@ -244,7 +244,15 @@ pub fn unary(op: UnOp, a: &Value) -> Result<Value, OpError> {
                 UnOp::Neg => Ok(Value::$variant($x.wrapping_neg())),
                 UnOp::Not => Ok(Value::$variant(!$x)),
                 UnOp::Abs => Ok(Value::$variant($x.magnitude())),
-                UnOp::Sqrt | UnOp::Exp | UnOp::Log => Err(undefined()),
+                UnOp::Sqrt
+                | UnOp::Rsqrt
+                | UnOp::Exp
+                | UnOp::Log
+                | UnOp::Floor
+                | UnOp::Ceil
+                | UnOp::Sin
+                | UnOp::Cos
+                | UnOp::Tanh => Err(undefined()),
             }
         };
     }
@@ -254,8 +262,14 @@ pub fn unary(op: UnOp, a: &Value) -> Result<Value, OpError> {
                 UnOp::Neg => Ok($wrap(-$x)),
                 UnOp::Abs => Ok($wrap($x.abs())),
                 UnOp::Sqrt => Ok($wrap($x.sqrt())),
+                UnOp::Rsqrt => Ok($wrap($x.sqrt().recip())),
                 UnOp::Exp => Ok($wrap($x.exp())),
                 UnOp::Log => Ok($wrap($x.ln())),
+                UnOp::Floor => Ok($wrap($x.floor())),
+                UnOp::Ceil => Ok($wrap($x.ceil())),
+                UnOp::Sin => Ok($wrap($x.sin())),
+                UnOp::Cos => Ok($wrap($x.cos())),
+                UnOp::Tanh => Ok($wrap($x.tanh())),
                 UnOp::Not => Err(undefined()),
             }
         };
@@ -333,8 +347,9 @@ pub fn binary(op: BinOp, a: &Value, b: &Value) -> Result<Value, OpError> {
                 BinOp::Mul => x * y,
                 BinOp::Div => x / y,
                 BinOp::Rem => x % y,
-                BinOp::Min => x.min(y),
-                BinOp::Max => x.max(y),
+                BinOp::Min if x < y || y.is_nan() || (x == y && x.is_sign_negative()) => x,
+                BinOp::Max if x > y || y.is_nan() || (x == y && x.is_sign_positive()) => x,
+                BinOp::Min | BinOp::Max => y,
                 BinOp::Pow => x.powf(y),
                 BinOp::Eq => return Ok(Value::Bool(x == y)),
                 BinOp::Ne => return Ok(Value::Bool(x != y)),
@@ -515,6 +530,17 @@ mod tests {
             f64::NEG_INFINITY,
             f64::NAN,
         ];
+        // A total order, in which -0.0 is less than 0.0, on all but NaN.
+        macro_rules! least {
+            ($a:expr, $b:expr) => {{
+                let (a, b) = ($a, $b);
+                if b.is_nan() || (!a.is_nan() && a.total_cmp(&b).is_le()) {
+                    a
+                } else {
+                    b
+                }
+            }};
+        }
         type Case = (BinOp, fn(f32, f32) -> f32, fn(f64, f64) -> f64);
         let cases: [Case; 8] = [
             (BinOp::Add, |a, b| a + b, |a, b| a + b),
@@ -522,8 +548,8 @@ mod tests {
             (BinOp::Mul, |a, b| a * b, |a, b| a * b),
             (BinOp::Div, |a, b| a / b, |a, b| a / b),
             (BinOp::Rem, |a, b| a % b, |a, b| a % b),
-            (BinOp::Min, f32::min, f64::min),
-            (BinOp::Max, f32::max, f64::max),
+            (BinOp::Min, |a, b| least!(a, b), |a, b| least!(a, b)),
+            (BinOp::Max, |a, b| -least!(-a, -b), |a, b| -least!(-a, -b)),
             (BinOp::Pow, f32::powf, f64::powf),
         ];
         for x in samples {
@@ -567,6 +593,21 @@ mod tests {
             unary(UnOp::Log, &Value::F32(3.0)),
             Ok(Value::F32(3f32.ln()))
         );
+        for (op, expect) in [
+            (UnOp::Rsqrt, 1.0 / 2.25f64.sqrt()),
+            (UnOp::Floor, 2.0),
+            (UnOp::Ceil, 3.0),
+            (UnOp::Sin, 2.25f64.sin()),
+            (UnOp::Cos, 2.25f64.cos()),
+            (UnOp::Tanh, 2.25f64.tanh()),
+        ] {
+            assert_eq!(unary(op, &Value::F64(2.25)), Ok(Value::F64(expect)));
+            assert!(unary(op, &Value::I32(2)).is_err());
+        }
+        let down = unary(UnOp::Floor, &Value::F32(-0.5));
+        assert_eq!(down, Ok(Value::F32(-1.0)));
+        let up = unary(UnOp::Ceil, &Value::F32(-0.5)).expect("defined");
+        assert!(up.is_identical(&Value::F32(-0.0)));
     }
 
     #[test]

@@ -98,18 +98,31 @@ fn undefined_values_that_nobody_reads_do_no_harm() {
     });
     assert_eq!(floats(&b.result(&[3], &[], "v")), [5.0, 1.0, 1.0]);
     // The same for a variable that no output needs, unless everything is asked for.
-    b.var(
-        "W",
-        Scalar::I32,
-        div(one(Scalar::I32), Expr::int(Scalar::I32, 0)),
-    );
+    let x = b.here(VarId(0));
+    b.var("W", Scalar::I32, x);
     assert!(b.run(&[3], &[]).is_ok());
     let options = Options {
         demand: Demand::Everything,
         ..Options::default()
     };
     let error = run_system_with(&b.system, &[3], &arrays(&[]), &options).unwrap_err();
-    check(&error, "E0613", &["in `W` at (i = 0)"]);
+    check(&error, "E0610", &["in `W` at (i = 0)"]);
+}
+
+/// Compiled code computes all points, and sees what the outputs do not need.
+#[test]
+fn a_fault_that_no_output_needs_is_found() {
+    let mut b = line(|b, i| {
+        let x = b.var("X", Scalar::I32, one(Scalar::I32));
+        guard(eq(i, 0), Expr::int(Scalar::I32, 5), b.here(x))
+    });
+    assert!(b.run(&[3], &[]).is_ok());
+    b.var(
+        "W",
+        Scalar::I32,
+        div(one(Scalar::I32), Expr::int(Scalar::I32, 0)),
+    );
+    check(&b.error(&[3], &[]), "E0613", &["in `W` at (i = 0)"]);
 }
 
 #[test]

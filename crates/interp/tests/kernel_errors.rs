@@ -3,12 +3,13 @@
 mod kernel_programs;
 
 use kernel_programs::*;
-use systola_interp::kernel::{FaultKind, Options, Outcome, RunError, run_kernel_program};
-use systola_interp::{Arrays, OpError, Tensor};
+use systola_interp::kernel::{FaultKind, Options, Outcome, RunError, Why, run_kernel_program};
+use systola_interp::{Arrays, Tensor};
 use systola_ir::kernel::visit::walk_mut;
-use systola_ir::kernel::{BufferKind, Op, Stmt};
+use systola_ir::kernel::{self, Buffer, BufferKind, FaultSite, Op, Stmt};
 use systola_ir::mapping::Engine;
-use systola_ir::{BinOp, Cond, DimId, Form, Literal, Poly, Rel, Scalar, ValueId};
+use systola_ir::system::Axis;
+use systola_ir::{BinOp, BufferId, Cond, DimId, Form, Literal, Poly, Rel, Scalar, Span, ValueId};
 
 fn run(case: &Case, options: &Options) -> Result<Outcome, RunError> {
     run_kernel_program(&case.program, &case.sizes, &case.inputs, options)
@@ -96,29 +97,102 @@ fn expect_fault(case: &Case, options: &Options, is: impl Fn(&FaultKind) -> bool)
 }
 
 #[test]
-fn integers_are_not_divided_by_nothing() {
+fn no_operation_stops_a_lane() {
     let options = Options::default();
-    let zero = small(Scalar::I32, |b, v, _| b.binary(BinOp::Div, v, v));
-    expect_fault(&zero, &options, |kind| {
-        *kind == FaultKind::Operator(OpError::DivisionByZero("/"))
+    let stored = |case: &Case, why: Why| match run(case, &options).unwrap_err() {
+        RunError::Fault(fault) => {
+            let origin = fault.origin.as_ref().map(|origin| origin.why);
+            assert_eq!(origin, Some(why), "{fault}");
+        }
+        error => panic!("{error}"),
+    };
+    // An integer divided by zero is undefined, and must not be stored to an output.
+    for op in [BinOp::Div, BinOp::Rem] {
+        let zero = small(Scalar::I32, |b, v, _| b.binary(op, v, v));
+        stored(&zero, Why::NoResult);
+        let unused = small(Scalar::I32, |b, v, _| {
+            b.binary(op, v, v);
+            v
+        });
+        run(&unused, &options).unwrap();
+    }
+    let negative = small(Scalar::I32, |b, v, _| {
+        let one = b.op("one", Scalar::I32, Op::Lit(Literal::Int(1)));
+        let less = b.binary(BinOp::Sub, v, one);
+        b.binary(BinOp::Pow, v, less)
     });
-    // The result is not used, but a machine may trap.
-    let undefined = small(Scalar::I32, |b, v, _| {
-        let reg = b.reg("never", Scalar::I32);
-        let never = b.get(reg);
-        b.binary(BinOp::Rem, v, never);
+    stored(&negative, Why::NoResult);
+    // A divisor may be undefined; so is the quotient then.
+    let build = |is_stored: bool| {
+        small(Scalar::I32, move |b, v, _| {
+            let reg = b.reg("never", Scalar::I32);
+            let never = b.get(reg);
+            let quotient = b.binary(BinOp::Rem, v, never);
+            if is_stored { quotient } else { v }
+        })
+    };
+    run(&build(false), &options).unwrap();
+    stored(&build(true), Why::Unset);
+}
+
+/// Lane l, where l is at least the first number, divides by x[l] at the point (l, 7).
+fn dividing(first: i128, undefined: bool) -> Case {
+    let mut case = small(Scalar::I32, |b, v, l| {
+        let zero = b.op("zero", Scalar::I32, Op::Lit(Literal::Int(0)));
+        let mut divisor = v;
+        if undefined {
+            let reg = b.reg("never", Scalar::I32);
+            divisor = b.get(reg);
+        }
+        let bad = b.op("bad", Scalar::Bool, Op::Binary(BinOp::Eq, divisor, zero));
+        b.stmt(Stmt::Fault {
+            faults: BufferId(2),
+            site: 0,
+            bad,
+            when: Cond::cmp(Rel::Ge, l, first),
+            point: vec![Form::from(l), Form::from(7)],
+        });
         v
     });
-    expect_fault(&undefined, &options, |kind| {
-        *kind == FaultKind::UndefinedDivisor
+    let axis = Axis {
+        lo: Form::zero(),
+        hi: Form::from(5),
+    };
+    let site = FaultSite {
+        kind: kernel::FaultKind::DivisionByZero(BinOp::Div),
+        owner: "`Z`".into(),
+        iterators: vec!["i".into(), "j".into()],
+        span: Span::NONE,
+    };
+    case.program.buffers.push(Buffer {
+        name: "faults".into(),
+        ty: Scalar::I32,
+        kind: BufferKind::Faults { sites: vec![site] },
+        axes: vec![axis],
     });
-    let floats = small(Scalar::F32, |b, v, _| {
-        let reg = b.reg("never", Scalar::F32);
-        let never = b.get(reg);
-        b.binary(BinOp::Div, v, never);
-        v
+    case
+}
+
+#[test]
+fn a_fault_ends_the_run_where_its_lane_holds_a_point() {
+    let options = Options::default();
+    let x = |list: [i32; 4]| Arrays::from([("x".into(), Tensor::vector(list.to_vec()))]);
+    let mut case = dividing(1, false);
+    case.inputs = x([0, 1, 0, 0]);
+    match run(&case, &options).unwrap_err() {
+        RunError::Raised(raised) => {
+            assert_eq!(raised.point, [2, 7]);
+            assert_eq!(raised.diagnostic().code.id, "E0613");
+        }
+        error => panic!("{error}"),
+    }
+    // Lane 0 holds no point.
+    case.inputs = x([0, 1, 2, 3]);
+    run(&case, &options).unwrap();
+    run(&dividing(4, true), &options).unwrap();
+    expect_fault(&dividing(3, true), &options, |kind| {
+        *kind == FaultKind::UndefinedTest
     });
-    run(&floats, &options).unwrap();
 }
 
 #[test]

@@ -71,6 +71,8 @@ pub struct OverlapTile {
     pub size: i128,
     pub lo: i128,
     pub hi: i128,
+    /// The coordinate runs around a ring of this length: cells beyond its ends are copies, and no tile has only such.
+    pub ring: Option<Form>,
 }
 
 impl OverlapTile {
@@ -85,17 +87,35 @@ impl OverlapTile {
     /// 0 ≤ inner < size.
     pub fn owned(&self) -> Cond {
         use crate::form::Rel;
-        Cond::cmp(Rel::Le, 0, self.inner()).and(Cond::cmp(Rel::Lt, self.inner(), self.size))
+        let inside =
+            Cond::cmp(Rel::Le, 0, self.inner()).and(Cond::cmp(Rel::Lt, self.inner(), self.size));
+        match &self.ring {
+            None => inside,
+            Some(length) => inside.and(Cond::cmp(Rel::Le, 0, self.dim)).and(Cond::Cmp(
+                Rel::Lt,
+                Form::from(self.dim),
+                length.clone(),
+            )),
+        }
     }
 
     /// −lo ≤ inner < size + hi.
     pub fn covered(&self) -> Cond {
         use crate::form::Rel;
-        Cond::cmp(Rel::Le, -self.lo, self.inner()).and(Cond::cmp(
+        let covered = Cond::cmp(Rel::Le, -self.lo, self.inner()).and(Cond::cmp(
             Rel::Lt,
             self.inner(),
             self.size + self.hi,
-        ))
+        ));
+        let Some(length) = &self.ring else {
+            return covered;
+        };
+        let first = Form::from(self.outer)
+            .scale(&Poly::constant(self.size))
+            .unwrap_or_default();
+        covered
+            .and(Cond::cmp(Rel::Le, 0, self.outer))
+            .and(Cond::Cmp(Rel::Lt, first, length.clone()))
     }
 }
 

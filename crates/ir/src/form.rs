@@ -289,6 +289,7 @@ impl Form {
 
     #[must_use]
     pub fn add(&self, other: &Form) -> Form {
+        affine::cancel::check();
         let mut sum = self.clone();
         sum.constant = sum.constant.add(&other.constant);
         for (atom, c) in &other.terms {

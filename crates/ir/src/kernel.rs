@@ -20,9 +20,14 @@
 //! also inside of it, never before or beside it. What survives a turn of a loop is in a [`Reg`],
 //! which is set and read. A value or register is [`Shape::Uniform`] or [`Shape::Varying`]; an operation on uniform values
 //! is uniform. An undefined value (a register never set, memory never written, a lane beyond the sources
-//! of a shuffle, a load whose predicate does not hold and that has no `otherwise`) may be computed with
+//! of a shuffle, a load whose predicate does not hold and that has no `otherwise`, an integer divided by zero or
+//! raised to a negative power, a lookup outside of the axes) may be computed with
 //! and kept in shared or temporary memory: the result is undefined again, and so is a lookup by it. It must
-//! not reach an output, a flag or the divisor of an integer division.
+//! not reach an output or a flag, nor the condition of a [`Stmt::Fault`] in a lane whose predicate holds.
+//!
+//! **Faults.** No operation stops a lane. Where an equation has no value, a [`Stmt::Fault`] records that, and the run ends
+//! with an error after the last launch: what the outputs hold then means nothing. Lanes that hold no point of the
+//! system compute undefined values, and no fault.
 //!
 //! **Memory.** A buffer is an array in global memory with one range of indices per axis, stored row
 //! by row. Shared arrays live as long as the block, one for each block. All accesses whose predicate
@@ -37,8 +42,12 @@ use crate::mapping::Engine;
 use crate::scalar::{BinOp, Literal, Scalar, UnOp};
 use crate::system::Axis;
 
+pub use fault::{FaultKind, FaultSite, RaisedFault};
+
 pub mod banks;
+pub mod bounds;
 pub mod effects;
+pub mod fault;
 pub mod live;
 pub mod print;
 pub mod verify;
@@ -88,6 +97,9 @@ pub enum BufferKind {
     Temporary,
     /// The same, zero before the first launch: flags and tickets.
     Flags,
+    /// Zero before the first launch; the first fault that a [`Stmt::Fault`] records, as [`mod@fault`] lays it out. A
+    /// program has at most one such buffer.
+    Faults { sites: Vec<FaultSite> },
 }
 
 /// A step of the host.
@@ -275,6 +287,19 @@ pub enum Stmt {
     Ticket {
         var: DimId,
         counter: Access,
+    },
+    /// In lanes where the predicate and the condition hold, the fault of a site happened at a point: it is recorded unless
+    /// another one was before. Execution goes on.
+    Fault {
+        /// A `Faults` buffer.
+        faults: BufferId,
+        /// Among the sites of the buffer.
+        site: usize,
+        /// A bool.
+        bad: ValueId,
+        when: Cond,
+        /// One form for each iterator of the site.
+        point: Vec<Form>,
     },
     /// For people.
     Comment(String),

@@ -46,7 +46,7 @@ impl<S: Into<String>> From<S> for Name {
     }
 }
 
-/// An index expression over names: iterators, tile indices, parameters, target constants such as `L`.
+/// An index expression over names: iterators, tile indices, parameters, and the lanes of the target, `L` or `lanes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameExpr {
     pub kind: NameExprKind,

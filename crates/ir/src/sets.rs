@@ -5,6 +5,8 @@
 //! expression for each `DimId`, so that one condition can be asked of z, of z' and of z − e in the same
 //! set of pairs. A form whose coefficients multiply parameters is no Presburger term and is refused.
 
+mod cases;
+
 use std::fmt;
 
 use affine::{BasicSetBuilder, LinExpr, Map, Set, Space};
@@ -12,6 +14,8 @@ use affine::{BasicSetBuilder, LinExpr, Map, Set, Space};
 use crate::form::{Atom, Cond, Form, Poly, Rel};
 use crate::id::VarId;
 use crate::system::System;
+
+pub use cases::is_empty;
 
 /// Why a condition is not a set.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -28,6 +28,7 @@ use crate::scalar::{BinOp, Literal, Scalar, Type, UnOp};
 use crate::span::Span;
 
 pub mod batch;
+pub mod expansion;
 pub mod print;
 pub mod visit;
 

@@ -16,6 +16,7 @@ use systola_ir::system::{Axis, Batch, Dim, System, map_forms};
 
 mod defined;
 mod domain;
+mod expansion;
 mod order;
 mod outputs;
 mod view;
@@ -29,6 +30,10 @@ use view::View;
 
 /// Every mistake in the system; `sizes` has one value for each parameter.
 pub fn check_system(system: &System, sizes: Option<&[i128]>) -> Vec<Diagnostic> {
+    // What is written out by the passes must be small enough for that, and for the interpreters to end.
+    if let Some(diagnostic) = expansion::too_large(system) {
+        return vec![diagnostic];
+    }
     let mut checker = match Checker::new(system, sizes) {
         Ok(checker) => checker,
         Err(Overflow) => return vec![overflow(system.span)],

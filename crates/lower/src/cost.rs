@@ -63,6 +63,7 @@ pub fn report(
         injections: injections(array, &params),
         drains: drains(array, &params),
         transfers: transfers(array),
+        notes: Vec::new(),
     })
 }
 

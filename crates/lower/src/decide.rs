@@ -2,7 +2,7 @@
 
 use affine::Space;
 use systola_ir::form::Cond;
-use systola_ir::sets::{SetError, set_of};
+use systola_ir::sets::{SetError, is_empty, set_of};
 
 /// Why a question has no answer for all sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,18 +47,19 @@ pub struct Decide {
 }
 
 impl Decide {
-    fn set(&self, cond: &Cond, n_dims: usize) -> Result<affine::Set, Undecided> {
-        let all = self.context.clone().and(cond.clone());
-        Ok(set_of(&all, Space::new(self.n_params, n_dims))?)
-    }
-
     /// Does the condition hold nowhere?
     pub fn is_empty(&self, cond: &Cond, n_dims: usize) -> Result<bool, Undecided> {
-        Ok(self.set(cond, n_dims)?.is_empty()?)
+        let all = self.context.clone().and(cond.clone());
+        Ok(is_empty(&all, Space::new(self.n_params, n_dims))?)
     }
 
     /// A place where it holds.
     pub fn sample(&self, cond: &Cond, n_dims: usize) -> Result<Option<Sample>, Undecided> {
-        Ok(self.set(cond, n_dims)?.sample()?)
+        let all = self.context.clone().and(cond.clone());
+        let space = Space::new(self.n_params, n_dims);
+        if is_empty(&all, space)? {
+            return Ok(None);
+        }
+        Ok(set_of(&all, space)?.sample()?)
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! `dependences` gives every reference to a variable as a distance e with V(z) reading U(z − e). A
 //! reference inside a `reduce` over constant bounds may use its iterators (a window, as in a stencil);
-//! it gives one dependence for each of their values.
+//! it gives one dependence for each of their values. A distance is that of the points at which the reference is
+//! read ([`crate::uniform`]).
 
 use systola_ir::codes::{limits, system as codes};
 use systola_ir::diag::Diagnostic;
@@ -11,6 +12,8 @@ use systola_ir::id::{DimId, InputId, VarId};
 use systola_ir::span::Span;
 use systola_ir::system::visit::children;
 use systola_ir::system::{Expr, System};
+
+use crate::uniform::{distance_where, is_never};
 
 /// V(z) reads U(z − e) wherever `when` holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -46,9 +49,10 @@ pub fn dependences(system: &System) -> Result<Vec<Dependence>, Vec<Diagnostic>> 
     let mut errors = Vec::new();
     for n in 0..system.vars.len() {
         let sink = VarId::from(n);
+        let domain = system.var_domain(sink);
         let result = walk_equation(system, sink, &mut |expr, site| {
             if let Expr::Var { var, index, span } = expr {
-                let distances = distances(system, site, *var, index, *span);
+                let distances = distances(system, &domain, site, *var, index, *span);
                 match distances {
                     Ok(list) => {
                         all.extend(list.into_iter().map(|(distance, when, window)| Dependence {
@@ -264,6 +268,7 @@ type Distances = Vec<(Vec<Poly>, Cond, bool)>;
 /// The distances of one reference, each with its guard and whether it is one of a window.
 fn distances(
     system: &System,
+    domain: &Cond,
     site: &Site,
     source: VarId,
     index: &[Form],
@@ -292,9 +297,6 @@ fn distances(
             .map(at)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|Overflow| Box::new(overflow(span)))?;
-        let Some(distance) = system.distance(&index_here) else {
-            return Err(Box::new(not_uniform(system, source, index, span)));
-        };
         let mut guards = Vec::with_capacity(site.local.len());
         for guard in &site.local {
             guards.push(
@@ -310,6 +312,13 @@ fn distances(
             continue;
         }
         guards.retain(|guard| constant_value(guard).is_none());
+        let read = guards.iter().cloned().fold(domain.clone(), Cond::and);
+        let Some(distance) = distance_where(system, &index_here, &read) else {
+            if is_never(system, &read) {
+                continue;
+            }
+            return Err(Box::new(not_uniform(system, source, index, span)));
+        };
         all.push((
             distance,
             conjunction_of_point(&guards, n_dims),

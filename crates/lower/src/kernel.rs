@@ -18,17 +18,18 @@
 //!    blocks wait for them; [`windows`]: inputs that transfers bring
 //!    into the memory of a block, and [`staging`]: how warps of threads do that;
 //! 4. [`loops`], as far written out as [`unrolling`] says, with turns that need no test ([`steady`]) and [`paths`] for blocks that
-//!    need none; in them [`pes`] with [`cells`], [`stages`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal values once;
+//!    need none; in them [`pes`] with [`cells`], [`stages`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal values once, and [`faults`]
+//!    where an equation has no value, unless [`intervals`] exclude that;
 //! 5. [`mod@tidy`]: what nobody uses is removed;
 //! 6. [`mod@spill`]: arrays that do not fit into the memory of a block move to global memory;
 //! 7. [`wide`]: consecutive accesses of a lane become one, where the machine has such; [`banks`]: rows of windows begin where
 //!    lanes do not meet in a bank; [`early`]: loads come before stores to
 //!    other planes of the same array; [`ahead`]: and in long turns a turn before.
 
-use systola_ir::array::Array;
+use systola_ir::array::{Array, Port};
 use systola_ir::codes::limits;
 use systola_ir::kernel::{Buffer, BufferKind, Host, Program, Size};
-use systola_ir::mapping::TimeLevel;
+use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::system::InputKind;
 use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
 
@@ -37,8 +38,9 @@ use crate::decide::Decide;
 use crate::kernel::ahead::load_ahead;
 use crate::kernel::banks::spread;
 use crate::kernel::borders::Borders;
-use crate::kernel::crossing::{Crossing, narrow, split};
+use crate::kernel::crossing::{Crossing, crosses, narrow, split};
 use crate::kernel::early::load_early;
+use crate::kernel::faults::{declare_faults, may_fault};
 use crate::kernel::flags::{Flags, narrow_turns, with_chains, with_flags};
 use crate::kernel::launches::Launches;
 use crate::kernel::linking::link;
@@ -47,6 +49,7 @@ use crate::kernel::partition::Partition;
 use crate::kernel::slots::Slots;
 use crate::kernel::spill::spill;
 use crate::kernel::tidy::tidy;
+use crate::kernel::trees::is_at_once;
 use crate::kernel::wide::widen;
 
 pub mod ahead;
@@ -57,8 +60,10 @@ pub mod cells;
 pub mod crossing;
 pub mod early;
 pub mod facts;
+pub mod faults;
 pub mod flags;
 pub mod interior;
+pub mod intervals;
 pub mod launches;
 pub mod linking;
 pub mod loops;
@@ -139,6 +144,47 @@ pub fn lower_kernel(array: &Array, decide: &Decide, machine: &Machine) -> Result
     lower_blocks(array, decide, machine, Blocks::All, Kernels::OfLaunches)
 }
 
+/// Why one lane would do the work of all, where a mapping has lanes: values arrive in the step in which they leave, in
+/// an order that lanes can not follow together.
+pub fn one_lane(array: &Array, decide: &Decide, lanes: u32) -> Option<String> {
+    let at_once = |port: &Port| port.links.iter().any(|l| is_at_once(array, port, l));
+    let port = array.ports.iter().find(|p| at_once(p))?;
+    let mut links = array.ports.iter().flat_map(|p| &p.links);
+    if links.any(|l| crosses(array, l)) {
+        return None;
+    }
+    let array = &with_flags(array);
+    // Warps that are there: what is walked one after the other has more reasons for a single lane.
+    let machine = Machine {
+        vector_bytes: lanes * 8,
+        most_lanes: lanes,
+        registers: 24,
+        code_budget: 2500,
+        threads: Some(Threads {
+            warps: 32,
+            wide_bytes: 16,
+            copies: Copies::Plain,
+            block_memory: 1 << 17,
+            unsized_arrays: Unsized::Block,
+        }),
+    };
+    let slots = Slots::new(array, decide).ok()?;
+    let spread = |n: usize| {
+        let range = slots.ranges[n].constant();
+        array.place[n].level == PlaceLevel::Lane && range.is_none_or(|(lo, hi)| hi - lo > 1)
+    };
+    if lanes < 2 || !(0..array.place.len()).any(spread) {
+        return None;
+    }
+    let partition = Partition::new(array, decide, &slots, &machine).ok()?;
+    partition.vector.is_none().then(|| {
+        format!(
+            "one lane does the work of all: `{}` takes in values of `{}` in the step in which they leave, in an order that is no scan along lanes",
+            array.cells[port.sink.index()].name, array.cells[port.source.index()].name
+        )
+    })
+}
+
 /// Which blocks of a grid run.
 enum Blocks {
     All,
@@ -171,8 +217,11 @@ fn lower_blocks(
             return lower_launch(&with_chains(array), decide, machine, slots, kernels);
         }
     }
+    // What goes wrong in a block is seen, whether or not it writes anything.
+    let faultless = !array.cells.iter().any(|cell| may_fault(array, &cell.body));
     match blocks {
         Blocks::All => {}
+        Blocks::Writing if !faultless => {}
         Blocks::Writing => narrow(array, decide, &mut slots)?,
     }
     lower_launch(array, decide, machine, slots, kernels)
@@ -227,8 +276,11 @@ fn lower_launch(
         Cond::Const(_) => vec![Which::All],
         _ => vec![Which::Inner(inner.clone()), Which::Ends],
     };
+    let mut sites = Vec::new();
     for which in all {
-        let mut kernel = tidy(emit(plan, &program, which)?);
+        let (kernel, own) = emit(plan, &program, which)?;
+        sites.push(own);
+        let mut kernel = tidy(kernel);
         if let Some(threads) = &machine.threads {
             kernel = tidy(spill(kernel, &mut program, threads)?);
             kernel = tidy(widen(kernel, &program.buffers, threads.wide_bytes));
@@ -238,6 +290,7 @@ fn lower_launch(
         }
         program.kernels.push(kernel);
     }
+    declare_faults(&mut program, sites);
     program.body = host(array, &slots, inner, &mut program.host_vars);
     debug_assert_eq!(program.verify(), Vec::<String>::new(), "{program}");
     Ok(program)

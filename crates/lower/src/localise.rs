@@ -8,6 +8,7 @@
 //!   that `sum Z along` gives, ascending by default. Its result is complete on the *last* face of q.
 //!   A variable that does not contain the sum lives on the *first* face, and what the body of a sum
 //!   reads of a variable is carried along q.
+//! * Sums over the same range under the same name share an iterator.
 //! * A `reduce` over a constant window whose body reads variables at the window's iterators (a
 //!   stencil) is unrolled.
 //! * `forward x along e` is legal where the element that is read is the same at z and z − e.
@@ -23,11 +24,15 @@ use systola_ir::system::visit::{map_expr, walk};
 use systola_ir::system::{Combine, Expr, Law, System};
 use systola_ir::{Diagnostic, DimId, InputId, Span, VarId};
 
+use crate::uniform::make_uniform;
+
 mod forward;
 mod serialise;
+mod share;
 mod typing;
 mod windows;
 
+use share::share_iterators;
 use windows::unroll_windows;
 
 /// A written-out system, and which of its variables are sums born of a `reduce` or `scan`.
@@ -54,12 +59,15 @@ pub fn localise(system: &System, mapping: Option<&Mapping>) -> Result<Localised,
     let system = system
         .expand_batch()
         .map_err(|o| vec![overflow(o, system.span)])?;
-    let unrolled = unroll_windows(&system).map_err(|d| vec![d])?;
-    let unrolled = inline_lets(unrolled).map_err(|d| vec![d])?;
-    let choices = Choices::of(&unrolled, mapping)?;
+    let mut unrolled = unroll_windows(&system).map_err(|d| vec![d])?;
+    make_uniform(&mut unrolled).map_err(|o| vec![overflow(o, system.span)])?;
+    let mut written = inline_lets(unrolled).map_err(|d| vec![d])?;
+    let mut choices = Choices::of(&written, mapping)?;
+    let span = written.span;
+    share_iterators(&mut written, &mut choices).map_err(|o| vec![overflow(o, span)])?;
     let mut pass = Pass {
-        n_outer: unrolled.dims.len(),
-        system: unrolled.clone(),
+        n_outer: written.dims.len(),
+        system: written,
         batched,
         sums: BTreeSet::new(),
     };
@@ -225,9 +233,13 @@ fn sum_order(
     }
     let mut result = Vec::new();
     for (dim, direction) in written {
-        let found = dims.iter().find(|d| system.dim(**d).name == dim.text);
-        match found {
-            Some(d) if !result.iter().any(|(seen, _)| seen == d) => result.push((*d, *direction)),
+        // Several sums of one variable may use one name; the order is for all of them.
+        let named = dims.iter().filter(|d| system.dim(**d).name == dim.text);
+        let named: Vec<DimId> = named.copied().collect();
+        match named.first() {
+            Some(d) if !result.iter().any(|(seen, _)| seen == d) => {
+                result.extend(named.into_iter().map(|d| (d, *direction)));
+            }
             _ => {
                 return Err(Diagnostic::new(
                     &codes::NOT_A_SUM,

@@ -1,6 +1,6 @@
 //! What the names in a mapping mean: index expressions over names become forms.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use systola_ir::codes::{limits, mapping as codes};
 use systola_ir::form::{Cond, Form, Rel};
@@ -14,6 +14,10 @@ pub struct Names {
     forms: BTreeMap<String, Form>,
     /// Names that have a meaning elsewhere, for better messages.
     params: Vec<String>,
+    /// Names of several iterators: of sums that can not share one.
+    ambiguous: BTreeSet<String>,
+    /// Parameters that have a name of the lanes of the target.
+    lanes_too: BTreeSet<String>,
 }
 
 impl Names {
@@ -26,6 +30,9 @@ impl Names {
     pub fn with_tiles(system: &System, n_tiles: usize) -> Names {
         let mut names = Names::default();
         for (n, dim) in system.dims.iter().enumerate() {
+            if names.get(&dim.name).is_some() {
+                names.ambiguous.insert(dim.name.clone());
+            }
             names.define(&dim.name, Form::from(DimId::from(n_tiles + n)));
         }
         for (n, param) in system.params.iter().enumerate() {
@@ -45,6 +52,15 @@ impl Names {
         self.forms.insert(name.to_string(), form);
     }
 
+    /// A name of the lanes of the target. An iterator of that name is told apart by its use, a parameter is not.
+    pub fn define_lanes(&mut self, name: &str, lanes: i128) {
+        if self.is_param(name) {
+            self.lanes_too.insert(name.to_string());
+        } else if self.get(name).is_none() {
+            self.define(name, Form::from(lanes));
+        }
+    }
+
     pub fn get(&self, name: &str) -> Option<&Form> {
         self.forms.get(name)
     }
@@ -58,6 +74,38 @@ impl Names {
         names.find_map(|(name, f)| (f == form).then_some(name.as_str()))
     }
 
+    /// Refuses a name of several iterators, or of a parameter and of the lanes.
+    pub fn unambiguous(&self, name: &str, span: Span) -> Result<&Names, Diagnostic> {
+        if self.lanes_too.contains(name) {
+            let free = ["lanes", "L"]
+                .into_iter()
+                .find(|n| !self.lanes_too.contains(*n));
+            let lanes = free.map_or(String::new(), |n| {
+                format!("write `{n}` for the lanes of the target; ")
+            });
+            return Err(Diagnostic::new(
+                &codes::NAME_OF_LANES,
+                span,
+                format!("`{name}` is a parameter of the system and the lanes of the target"),
+            )
+            .help(format!(
+                "{lanes}to use the parameter in a mapping, give it another name"
+            )));
+        }
+        if !self.ambiguous.contains(name) {
+            return Ok(self);
+        }
+        Err(Diagnostic::new(
+            &codes::AMBIGUOUS_NAME,
+            span,
+            format!("`{name}` is the iterator of several sums that can not share it"),
+        )
+        .help(format!(
+            "sums share an iterator that has the same range and direction in all of them, where none needs \
+             the result of another; call one of them something else than `{name}` in the system"
+        )))
+    }
+
     pub fn is_param(&self, name: &str) -> bool {
         self.params.iter().any(|p| p == name)
     }
@@ -66,15 +114,19 @@ impl Names {
     pub fn form(&self, expr: &NameExpr) -> Result<Form, Diagnostic> {
         match &expr.kind {
             NameExprKind::Int(value) => Ok(Form::from(*value)),
-            NameExprKind::Name(name) => self.get(name).cloned().ok_or_else(|| {
-                let known: Vec<String> = self.forms.keys().map(|n| format!("`{n}`")).collect();
-                Diagnostic::new(
-                    &codes::UNKNOWN_NAME,
-                    expr.span,
-                    format!("`{name}` is not an iterator, tile index or parameter here"),
-                )
-                .help(format!("in scope are {}", known.join(", ")))
-            }),
+            NameExprKind::Name(name) => self
+                .unambiguous(name, expr.span)?
+                .get(name)
+                .cloned()
+                .ok_or_else(|| {
+                    let known: Vec<String> = self.forms.keys().map(|n| format!("`{n}`")).collect();
+                    Diagnostic::new(
+                        &codes::UNKNOWN_NAME,
+                        expr.span,
+                        format!("`{name}` is not an iterator, tile index or parameter here"),
+                    )
+                    .help(format!("in scope are {}", known.join(", ")))
+                }),
             NameExprKind::Neg(inner) => Ok(self.form(inner)?.neg()),
             NameExprKind::Binary(op, left, right) => {
                 let (a, b) = (self.form(left)?, self.form(right)?);

@@ -15,9 +15,10 @@ use crate::cost::report;
 use crate::decide::{Decide, Undecided};
 use crate::guards::{find_guards, verify_trust};
 use crate::kernel::state::scalars;
-use crate::kernel::{Machine, lower_kernel};
+use crate::kernel::{Machine, lower_kernel, one_lane};
 use crate::legality::{check_legality, numbers};
 use crate::localise::{Localised, localise};
+use crate::periodic::{Ring, open_rings};
 use crate::report::{Report, Scope};
 use crate::resolve::{LANES, resolve};
 use crate::reverse::reverse;
@@ -61,14 +62,13 @@ pub fn analyse(
                 .map_or(String::new(), |e| format!("refused at other sizes, {e}"));
             at_sizes(system, mapping, sizes, &why)
         }
-        Err(Failure::Refused(errors)) => Err(errors),
         Err(Failure::Undecided(Undecided::NeedsSizes(why))) if all_given(sizes) => {
             at_sizes(system, mapping, sizes, &why)
         }
         Err(Failure::Undecided(Undecided::TooComplex(error))) if all_given(sizes) => {
             at_sizes(system, mapping, sizes, &error.to_string())
         }
-        Err(Failure::Undecided(undecided)) => Err(vec![undecided_diagnostic(mapping, undecided)]),
+        Err(failure) => Err(diagnostics(mapping, sizes, failure)),
     }
 }
 
@@ -109,10 +109,7 @@ pub fn compile(
     let why = match attempt(&chosen, Scope::AllSizes) {
         Ok(compiled) => return Ok(compiled),
         Err(failure) if chosen == sizes || !all_given(sizes) => {
-            return Err(match failure {
-                Failure::Refused(errors) => errors,
-                Failure::Undecided(undecided) => vec![undecided_diagnostic(mapping, undecided)],
-            });
+            return Err(diagnostics(mapping, sizes, failure));
         }
         Err(Failure::Undecided(Undecided::NeedsSizes(why))) => why,
         Err(Failure::Undecided(Undecided::TooComplex(error))) => error.to_string(),
@@ -120,10 +117,7 @@ pub fn compile(
             .first()
             .map_or(String::new(), |e| format!("refused at other sizes, {e}")),
     };
-    attempt(sizes, Scope::GivenSizes(why)).map_err(|failure| match failure {
-        Failure::Refused(errors) => errors,
-        Failure::Undecided(undecided) => vec![undecided_diagnostic(mapping, undecided)],
-    })
+    attempt(sizes, Scope::GivenSizes(why)).map_err(|failure| diagnostics(mapping, sizes, failure))
 }
 
 /// Bits of the widest scalar that a system computes with.
@@ -167,14 +161,37 @@ fn at_sizes(
 ) -> Result<Analysed, Vec<Diagnostic>> {
     let fixed = specialise(system, sizes).map_err(|d| vec![d])?;
     let scope = Scope::GivenSizes(why.to_string());
-    analyse_once(&fixed, mapping, sizes, scope, LANES).map_err(|failure| match failure {
-        Failure::Refused(errors) => errors,
-        Failure::Undecided(undecided) => vec![undecided_diagnostic(mapping, undecided)],
-    })
+    let analysed = analyse_once(&fixed, mapping, sizes, scope, LANES);
+    analysed.map_err(|failure| diagnostics(mapping, sizes, failure))
 }
 
-fn undecided_diagnostic(mapping: &Mapping, undecided: Undecided) -> Diagnostic {
+/// What is said of a failure; sizes are not asked for where all are given.
+fn diagnostics(mapping: &Mapping, sizes: &[Option<i128>], failure: Failure) -> Vec<Diagnostic> {
+    let given = sizes.iter().all(Option::is_some);
+    match failure {
+        Failure::Refused(errors) => errors,
+        Failure::Undecided(undecided) => vec![undecided_diagnostic(mapping, given, undecided)],
+    }
+}
+
+fn undecided_diagnostic(mapping: &Mapping, given: bool, undecided: Undecided) -> Diagnostic {
     match undecided {
+        Undecided::NeedsSizes(why) if given => Diagnostic::new(
+            &limits::NOT_AT_SIZES,
+            mapping.span,
+            format!(
+                "`{}` can not be made into an array at these sizes",
+                mapping.name
+            ),
+        )
+        .note(why)
+        .help("use another place or time"),
+        Undecided::TooComplex(error) if given => Diagnostic::new(
+            &limits::TOO_COMPLEX,
+            mapping.span,
+            format!("`{}` is too complex to decide: {error}", mapping.name),
+        )
+        .help("simplify the mapping"),
         Undecided::NeedsSizes(why) => Diagnostic::new(
             &limits::NEEDS_SIZES,
             mapping.span,
@@ -282,6 +299,12 @@ fn analyse_once(
     lanes: i128,
 ) -> Result<Analysed, Failure> {
     let values: Option<Vec<i128>> = sizes.iter().copied().collect();
+    let batch = system.batch.as_ref().map(|b| b.name.as_str());
+    let opened = open_rings(system, mapping)?;
+    let (system, rings) = match &opened {
+        None => (system, &[][..]),
+        Some((opened, rings)) => (opened, rings.as_slice()),
+    };
     // The choices of localisation come first: all that follows sees uniform references only.
     let localised = localise(system, Some(mapping)).map_err(Failure::Refused)?;
     let decide = Decide {
@@ -294,8 +317,12 @@ fn analyse_once(
     if let Some(error) = empty_sum(system)? {
         return Err(Failure::Refused(vec![error]));
     }
-    let batch = system.batch.as_ref().map(|b| b.name.as_str());
-    let st = resolve(&localised.system, mapping, batch, lanes).map_err(Failure::Refused)?;
+    let mut st = resolve(&localised.system, mapping, batch, lanes).map_err(Failure::Refused)?;
+    let n_tiles = st.tiles.len();
+    for tile in &mut st.tiles {
+        let own = |ring: &&Ring| ring.dim.index() + n_tiles == tile.dim.index();
+        tile.ring = rings.iter().find(own).map(|ring| ring.length.clone());
+    }
     let mut array = apply_mapping(&localised, &mapping.name, &st, &decide)?;
     check_legality(&array, &localised, &st, &decide)?;
     // Only an injective mapping has a reverse transform.
@@ -309,7 +336,9 @@ fn analyse_once(
         return Err(Failure::Refused(vec![error]));
     }
     debug_assert_eq!(array.verify(), Vec::<String>::new(), "{array}");
-    let report = report(&array, &localised.system, scope, values.as_deref())?;
+    let mut report = report(&array, &localised.system, scope, values.as_deref())?;
+    let lanes = u32::try_from(lanes).unwrap_or(1);
+    report.notes.extend(one_lane(&array, &decide, lanes));
     Ok(Analysed {
         localised,
         array,

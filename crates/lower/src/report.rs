@@ -26,6 +26,8 @@ pub struct Report {
     /// Drains: which output is written where, one line each.
     pub drains: Vec<String>,
     pub transfers: Vec<String>,
+    /// What the kernel does not do as the mapping says, one line each.
+    pub notes: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -22,7 +22,10 @@ mod table1;
 
 use table1::Table1;
 
-/// Lanes of the target that `L` stands for, until a target says otherwise.
+/// What a mapping calls the lanes of the target.
+const LANES_NAMES: [&str; 2] = ["L", "lanes"];
+
+/// Lanes of the target, until a target says otherwise.
 pub const LANES: i128 = 32;
 
 /// Where and when, resolved.
@@ -77,8 +80,8 @@ pub fn resolve(
         })
         .count();
     let mut names = Names::with_tiles(system, n_tiles);
-    if names.get("L").is_none() {
-        names.define("L", Form::from(lanes));
+    for name in LANES_NAMES {
+        names.define_lanes(name, lanes);
     }
     let mut pass = Pass {
         system,
@@ -151,21 +154,12 @@ impl Pass<'_> {
                 outer,
                 inner,
                 overlap,
-                periodic,
-            } => {
-                if *periodic {
-                    return Err(Diagnostic::new(
-                        &limits::PERIODIC,
-                        span,
-                        format!("`{}` is tiled as a periodic axis", dim.text),
-                    )
-                    .help("write the wrap-around as a guarded dependence with a parametric distance, such as X(t-1, i+N-1)"));
-                }
-                match overlap {
-                    None => self.tile(dim, outer, inner, size),
-                    Some((lo, hi)) => self.overlapped(dim, outer, inner, size, lo, hi, span),
-                }
-            }
+                // The iterators of periodic tiles are open by now.
+                periodic: _,
+            } => match overlap {
+                None => self.tile(dim, outer, inner, size),
+                Some((lo, hi)) => self.overlapped(dim, outer, inner, size, lo, hi, span),
+            },
             DirectiveKind::Place { level, forms } => {
                 let forms = self.forms(forms)?;
                 add_place(&mut self.outside, *level, forms, span)
@@ -399,6 +393,7 @@ impl Pass<'_> {
     }
 
     fn known(&self, name: &Name) -> Result<(), Diagnostic> {
+        self.names.unambiguous(&name.text, name.span)?;
         if self.names.get(&name.text).is_some() {
             return Ok(());
         }
@@ -411,6 +406,7 @@ impl Pass<'_> {
     }
 
     fn is_loop(&self, name: &Name) -> Result<(), Diagnostic> {
+        self.names.unambiguous(&name.text, name.span)?;
         if self.loops.contains(&name.text) {
             Ok(())
         } else {
@@ -482,7 +478,7 @@ impl Pass<'_> {
         let Some(form) = self.names.get(&dim.text).cloned() else {
             return Err(self.unknown_loop(dim));
         };
-        if self.names.is_param(&dim.text) || dim.text == "L" {
+        if self.names.is_param(&dim.text) || LANES_NAMES.contains(&dim.text.as_str()) {
             return Err(self.unknown_loop(dim));
         }
         self.names.define(&outer.text, form.floor_div(size));
@@ -508,6 +504,7 @@ impl Pass<'_> {
         hi: &NameExpr,
         span: Span,
     ) -> Result<(), Diagnostic> {
+        self.names.unambiguous(&dim.text, dim.span)?;
         self.new_name(outer, dim)?;
         self.new_name(inner, dim)?;
         let Some(position) = self.system.dims.iter().position(|d| d.name == dim.text) else {
@@ -547,6 +544,7 @@ impl Pass<'_> {
             size: self.size(size)?,
             lo: halo(self, lo)?,
             hi: halo(self, hi)?,
+            ring: None,
         };
         let _ = span;
         self.names.define(&outer.text, Form::from(tile.outer));

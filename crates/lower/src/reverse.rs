@@ -222,17 +222,17 @@ impl System {
         forms
     }
 
-    /// Splits one row K·A + B into two where B stays within K consecutive values: a row as it was written, or one
-    /// of the point alone.
+    /// Splits one row K·A + B into two where B stays within K consecutive values: a row of floors and remainders as it
+    /// was written, or one of the point alone, or any as it was written.
     fn split_a_digit(&mut self, domain: &Cond, decide: &Decide) -> Result<bool, Undecided> {
         let unknowns = self.unknowns();
         let written = self.rows.iter().cloned().enumerate();
-        let mut candidates: Vec<(usize, Row)> = written
-            .filter(|(_, row)| row.coefficients[..self.n].iter().all(|c| *c == 0))
-            .filter(|(_, row)| row.value != Form::zero())
-            .collect();
+        let slots = written.filter(|(_, row)| row.value != Form::zero());
+        let (mut candidates, mixed): (Vec<(usize, Row)>, Vec<_>) =
+            slots.partition(|(_, row)| row.coefficients[..self.n].iter().all(|c| *c == 0));
         let pure = |(_, row): &(usize, Row)| row.coefficients[self.n..].iter().all(|c| *c == 0);
         candidates.extend(self.reduced()?.into_iter().filter(pure));
+        candidates.extend(mixed);
         for (origin, row) in candidates {
             let mut bases: Vec<i128> = row
                 .coefficients

@@ -13,6 +13,9 @@
 mod points;
 mod simplex;
 
+use std::collections::HashMap;
+use std::ops::Range;
+
 use affine::Set;
 use systola_ir::codes::{limits, system as codes};
 use systola_ir::diag::Diagnostic;
@@ -23,6 +26,7 @@ use systola_ir::span::Span;
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Expr, System, shifted};
 
+use crate::components::strong_components;
 use crate::dependences::{Dependence, dependences};
 use points::{PointCycle, cycle_at};
 use simplex::nonnegative_solution;
@@ -40,7 +44,7 @@ pub fn schedulable(system: &System, sizes: Option<&[i128]>) -> Result<Vec<Diagno
     if constant {
         // Any sizes will do: they do not occur.
         let weights = weights(&edges, &[])?;
-        let Some(walk) = closed_walk(&coarse(system, &edges, &weights))? else {
+        let Some(walk) = closed_walk(&coarse(&edges, &weights))? else {
             return Ok(Vec::new());
         };
         if finely_computable(system, &edges, &weights)? {
@@ -55,7 +59,7 @@ pub fn schedulable(system: &System, sizes: Option<&[i128]>) -> Result<Vec<Diagno
     }
     for params in &samples {
         let weights = weights(&edges, params)?;
-        if closed_walk(&coarse(system, &edges, &weights))?.is_some()
+        if closed_walk(&coarse(&edges, &weights))?.is_some()
             && let Some(cycle) = cycle_at(system, &edges, params)?
         {
             return Ok(vec![refusal(system, &edges, params, &cycle)]);
@@ -114,7 +118,11 @@ fn samples(
         return Ok(Vec::new());
     };
     let mut all: Vec<Vec<i128>> = sizes.into_iter().map(<[i128]>::to_vec).collect();
+    let never_zero = |e: &Poly| e.as_constant().is_some_and(|c| c != 0);
     for edge in edges.iter().filter(|edge| edge.sink == edge.source) {
+        if edge.distance.iter().any(never_zero) {
+            continue;
+        }
         let zero = edge
             .distance
             .iter()
@@ -141,12 +149,7 @@ fn samples(
     Ok(all)
 }
 
-/// A weighted graph; each edge knows the dependence it stands for.
-struct Graph {
-    n_vertices: usize,
-    edges: Vec<Edge>,
-}
-
+/// An edge of a weighted graph, which knows the dependence it stands for.
 #[derive(Clone)]
 struct Edge {
     sink: usize,
@@ -156,19 +159,16 @@ struct Edge {
 }
 
 /// One vertex for each variable.
-fn coarse(system: &System, dependences: &[Dependence], weights: &[Vec<i128>]) -> Graph {
+fn coarse(dependences: &[Dependence], weights: &[Vec<i128>]) -> Vec<Edge> {
     let edges = dependences.iter().zip(weights).enumerate();
-    Graph {
-        n_vertices: system.vars.len(),
-        edges: edges
-            .map(|(n, (dependence, weight))| Edge {
-                sink: dependence.sink.index(),
-                source: dependence.source.index(),
-                weight: weight.clone(),
-                dependence: n,
-            })
-            .collect(),
-    }
+    edges
+        .map(|(n, (dependence, weight))| Edge {
+            sink: dependence.sink.index(),
+            source: dependence.source.index(),
+            weight: weight.clone(),
+            dependence: n,
+        })
+        .collect()
 }
 
 /// More pieces than this are not distinguished.
@@ -181,13 +181,19 @@ fn finely_computable(
     weights: &[Vec<i128>],
 ) -> Result<bool, SetError> {
     let space = system_space(system);
-    let mut vertices: Vec<(VarId, Set)> = Vec::new();
-    for n in 0..system.vars.len() {
+    let mut read_by: Vec<Vec<&Dependence>> = vec![Vec::new(); system.vars.len()];
+    for edge in dependences {
+        read_by[edge.sink.index()].push(edge);
+    }
+    let mut vertices: Vec<Set> = Vec::new();
+    // The vertices of each variable.
+    let mut pieces_of: Vec<Range<usize>> = Vec::with_capacity(system.vars.len());
+    for (n, edges) in read_by.iter().enumerate() {
         let var = VarId::from(n);
         let domain = system.context_cond().and(system.var_domain(var));
         let mut pieces = vec![set_of(&domain, space)?];
         let mut guards: Vec<&Cond> = Vec::new();
-        for edge in dependences.iter().filter(|edge| edge.sink == var) {
+        for edge in edges {
             if edge.when != Cond::TRUE && !guards.contains(&&edge.when) {
                 guards.push(&edge.when);
             }
@@ -208,21 +214,19 @@ fn finely_computable(
             }
             pieces = finer;
         }
-        vertices.extend(pieces.into_iter().map(|piece| (var, piece)));
+        let first = vertices.len();
+        vertices.extend(pieces);
+        pieces_of.push(first..vertices.len());
     }
     let mut edges = Vec::new();
     for (n, (edge, weight)) in dependences.iter().zip(weights).enumerate() {
         let back = shifted(&system.identity_index(), &edge.distance);
         let map = systola_ir::sets::map_of(&back, space)?;
         let when = set_of(&edge.when, space)?;
-        for (source, _) in vertices
-            .iter()
-            .enumerate()
-            .filter(|(_, v)| v.0 == edge.source)
-        {
-            let from = vertices[source].1.preimage(&map)?.intersect(&when)?;
-            for (sink, (var, piece)) in vertices.iter().enumerate() {
-                if *var == edge.sink && !piece.is_disjoint(&from)? {
+        for source in pieces_of[edge.source.index()].clone() {
+            let from = vertices[source].preimage(&map)?.intersect(&when)?;
+            for sink in pieces_of[edge.sink.index()].clone() {
+                if !vertices[sink].is_disjoint(&from)? {
                     edges.push(Edge {
                         sink,
                         source,
@@ -233,20 +237,16 @@ fn finely_computable(
             }
         }
     }
-    let graph = Graph {
-        n_vertices: vertices.len(),
-        edges,
-    };
-    Ok(closed_walk(&graph)?.is_none())
+    Ok(closed_walk(&edges)?.is_none())
 }
 
 /// How often each dependence occurs in a closed walk of total distance zero, if there is one.
 type Walk = Vec<(usize, i128)>;
 
-fn closed_walk(graph: &Graph) -> Result<Option<Walk>, SetError> {
-    for component in components(graph.n_vertices, &graph.edges) {
+fn closed_walk(edges: &[Edge]) -> Result<Option<Walk>, SetError> {
+    for component in balanced(edges) {
         let mut on_circulation = vec![0i128; component.len()];
-        while let Some(circulation) = circulation(graph.n_vertices, &component, &on_circulation)? {
+        while let Some(circulation) = circulation(&component, &on_circulation)? {
             for (total, times) in on_circulation.iter_mut().zip(circulation) {
                 *total = total.checked_add(times).ok_or(affine::Error::Overflow)?;
             }
@@ -258,7 +258,7 @@ fn closed_walk(graph: &Graph) -> Result<Option<Walk>, SetError> {
             .map(|(edge, _)| edge.clone())
             .collect();
         // The edges of a circulation fall into strongly connected components.
-        let n_parts = components(graph.n_vertices, &kept).len();
+        let n_parts = components(&kept).len();
         if n_parts == 1 {
             let times = on_circulation.iter().filter(|times| **times > 0);
             return Ok(Some(
@@ -268,32 +268,58 @@ fn closed_walk(graph: &Graph) -> Result<Option<Walk>, SetError> {
                     .collect(),
             ));
         }
-        if n_parts > 1 {
-            let rest = Graph {
-                n_vertices: graph.n_vertices,
-                edges: kept,
-            };
-            if let Some(walk) = closed_walk(&rest)? {
-                return Ok(Some(walk));
-            }
+        if n_parts > 1
+            && let Some(walk) = closed_walk(&kept)?
+        {
+            return Ok(Some(walk));
         }
     }
     Ok(None)
 }
 
+/// The components without the edges that are on no circulation of total distance zero for a plain reason: along some
+/// iterator all distances of the component go one way, and theirs is not zero.
+fn balanced(edges: &[Edge]) -> Vec<Vec<Edge>> {
+    let mut open = components(edges);
+    let mut done = Vec::new();
+    open.reverse();
+    while let Some(component) = open.pop() {
+        let n_dims = component.first().map_or(0, |edge| edge.weight.len());
+        let one_way = (0..n_dims).find(|dim| {
+            let signs = |sign: i128| component.iter().any(|e| e.weight[*dim].signum() == sign);
+            signs(1) != signs(-1)
+        });
+        let Some(dim) = one_way else {
+            done.push(component);
+            continue;
+        };
+        let level: Vec<Edge> = component
+            .into_iter()
+            .filter(|e| e.weight[dim] == 0)
+            .collect();
+        let finer = components(&level);
+        open.extend(finer.into_iter().rev());
+    }
+    done
+}
+
+/// Numbers in the equations of a circulation, at most.
+const MOST_NUMBERS: usize = 4_000_000;
+
 /// A circulation of total distance zero that uses an edge which is not yet covered.
-fn circulation(
-    n_vertices: usize,
-    edges: &[Edge],
-    covered: &[i128],
-) -> Result<Option<Vec<i128>>, SetError> {
+fn circulation(edges: &[Edge], covered: &[i128]) -> Result<Option<Vec<i128>>, SetError> {
     let n_dims = edges.first().map_or(0, |edge| edge.weight.len());
     let mut rows = Vec::new();
-    for vertex in 0..n_vertices {
-        if edges.iter().any(|e| e.sink == vertex || e.source == vertex) {
-            let flow = |e: &Edge| i128::from(e.sink == vertex) - i128::from(e.source == vertex);
-            rows.push((edges.iter().map(flow).collect(), 0));
-        }
+    let mut vertices: Vec<usize> = edges.iter().flat_map(|e| [e.sink, e.source]).collect();
+    vertices.sort_unstable();
+    vertices.dedup();
+    if vertices.len().saturating_mul(edges.len()) > MOST_NUMBERS {
+        let budget = MOST_NUMBERS as u64;
+        return Err(affine::Error::TooComplex { budget }.into());
+    }
+    for vertex in vertices {
+        let flow = |e: &Edge| i128::from(e.sink == vertex) - i128::from(e.source == vertex);
+        rows.push((edges.iter().map(flow).collect(), 0));
     }
     for dim in 0..n_dims {
         rows.push((edges.iter().map(|e| e.weight[dim]).collect(), 0));
@@ -307,30 +333,30 @@ fn circulation(
 }
 
 /// The edges of each strongly connected component that has any.
-fn components(n_vertices: usize, edges: &[Edge]) -> Vec<Vec<Edge>> {
-    let mut reach = vec![vec![false; n_vertices]; n_vertices];
+fn components(edges: &[Edge]) -> Vec<Vec<Edge>> {
+    // A few edges of a large graph: only their ends count.
+    let mut number: HashMap<usize, usize> = HashMap::new();
+    let mut ends = Vec::with_capacity(edges.len());
     for edge in edges {
-        reach[edge.sink][edge.source] = true;
+        let mut of = |vertex: usize| {
+            let next = number.len();
+            *number.entry(vertex).or_insert(next)
+        };
+        ends.push((of(edge.sink), of(edge.source)));
     }
-    for via in 0..n_vertices {
-        let from_via = reach[via].clone();
-        for row in reach.iter_mut().filter(|row| row[via]) {
-            for (to, via_to) in row.iter_mut().zip(&from_via) {
-                *to |= via_to;
+    let component = strong_components(number.len(), ends.iter().copied());
+    let mut groups: Vec<Vec<Edge>> = Vec::new();
+    let mut group_of: HashMap<usize, usize> = HashMap::new();
+    for (edge, (sink, source)) in edges.iter().zip(ends) {
+        if component[sink] == component[source] {
+            let group = *group_of.entry(component[sink]).or_insert(groups.len());
+            if group == groups.len() {
+                groups.push(Vec::new());
             }
+            groups[group].push(edge.clone());
         }
     }
-    let mut groups: Vec<(usize, Vec<Edge>)> = Vec::new();
-    for edge in edges.iter().filter(|edge| reach[edge.source][edge.sink]) {
-        let root = (0..n_vertices)
-            .find(|v| *v == edge.sink || (reach[*v][edge.sink] && reach[edge.sink][*v]));
-        let root = root.unwrap_or(edge.sink);
-        match groups.iter_mut().find(|(vertex, _)| *vertex == root) {
-            Some((_, list)) => list.push(edge.clone()),
-            None => groups.push((root, vec![edge.clone()])),
-        }
-    }
-    groups.into_iter().map(|(_, list)| list).collect()
+    groups
 }
 
 fn distance_text(system: &System, edge: &Dependence) -> String {

@@ -549,3 +549,67 @@ fn the_gallery_passes() {
     }
     assert!(failed.is_empty(), "{failed}");
 }
+
+/// Ten thousand equations are checked in a time that grows with their number: to compare each with each, as was done
+/// once, took minutes here.
+#[test]
+fn ten_thousand_equations_are_checked() {
+    let n = 10_000;
+    let mut source = String::from(
+        "system s(N) where N >= 1 {\n input x[N]: i32;\n index i in 0..N;\n var V0: i32 = x[i];\n",
+    );
+    for k in 1..n {
+        let (before, half) = (k - 1, k / 2);
+        source.push_str(&format!(
+            " var V{k}: i32 = select(i > 0, V{before}(i - 1) + V{k}(i - 1), x[i]) + V{half};\n"
+        ));
+    }
+    source.push_str(&format!(" output y[N]: i32 = V{} at [i];\n}}", n - 1));
+    passes(&source);
+    let order = body_order(&system(&source)).unwrap();
+    assert!(order.is_sorted());
+}
+
+/// A ring of equations: one component, with a circulation that goes forwards only.
+#[test]
+fn a_ring_of_ten_thousand_equations_is_checked() {
+    let n = 10_000;
+    let mut source = format!(
+        "system s(N) where N >= 1 {{\n input x[N]: i32;\n index i in 0..N;\n var V0: i32 = select(i > 0, V{}(i - 1), x[i]);\n",
+        n - 1
+    );
+    for k in 1..n {
+        source.push_str(&format!(" var V{k}: i32 = V{} + 1;\n", k - 1));
+    }
+    source.push_str(" output y[N]: i32 = V0 at [i];\n}");
+    passes(&source);
+}
+
+#[test]
+fn functions_that_grow_with_each_other_are_counted_and_not_written_out() {
+    let nested = |n: usize| {
+        let mut functions = String::from("fn g0(a: f32) -> f32 = a + 1;\n");
+        for k in 1..n {
+            let below = k - 1;
+            functions.push_str(&format!(
+                "fn g{k}(a: f32) -> f32 = g{below}(g{below}(a));\n"
+            ));
+        }
+        square(&format!(
+            "{functions} var Y: f32 = g{}(x[i, j]); output y[N, M]: f32 = Y at [i, j];",
+            n - 1
+        ))
+    };
+    passes(&nested(8));
+    for n in [20, 40, 64] {
+        let found = messages(&nested(n), None);
+        let [message] = found.as_slice() else {
+            panic!("{found:?}");
+        };
+        assert!(message.contains("E0106"), "{message}");
+        assert!(
+            message.contains(&format!("`g{}` alone", n - 1)),
+            "{message}"
+        );
+    }
+}

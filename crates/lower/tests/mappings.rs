@@ -3,8 +3,9 @@
 use systola_front::text::parse_module;
 use systola_ir::Diagnostic;
 use systola_ir::array::Realisation;
+use systola_lower::kernel::Machine;
 use systola_lower::localise::localise;
-use systola_lower::pipeline::{Analysed, analyse};
+use systola_lower::pipeline::{Analysed, analyse, compile};
 use systola_lower::report::Scope;
 
 const CORE: &str = "
@@ -374,4 +375,206 @@ fn pieces_that_differ_by_constants_are_linked() {
         "when x < 2 { lane = 2*x; time = t; } lane = x; time = t;",
         "L0717",
     );
+}
+
+/// Tiles of a band have edges that run through them, so that what is read later is a disjunction of many cases. Each
+/// question was once multiplied out, for minutes.
+#[test]
+fn tiles_of_a_band_are_lowered() {
+    let source = "
+        system dtw(N, W) where N >= 1, W >= 0 {
+          input a[N]: i32;
+          input b[N]: i32;
+          index i in 0..N, j in 0..N where i - j <= W, j - i <= W;
+          var A: i32 = select(j > 0 && i - (j - 1) <= W, A(i, j - 1), a[i]);
+          var B: i32 = select(i > 0 && j - (i - 1) <= W, B(i - 1, j), b[j]);
+          var D: i32 =
+              let up = select(i > 0 && j - (i - 1) <= W, D(i - 1, j), 1000000000);
+              let left = select(j > 0 && i - (j - 1) <= W, D(i, j - 1), 1000000000);
+              let diag = select(i > 0 && j > 0, D(i - 1, j - 1), select(i == 0 && j == 0, 0, 1000000000));
+              abs(A - B) + min(up, left, diag);
+          output d[]: i32 = D at [] when i == N - 1 && j == N - 1;
+        }
+        mapping z of dtw {
+          tile i by 4 as (bi, ii);
+          tile j by 4 as (bj, jj);
+          launch = bi + bj;
+          block = bj;
+          lane = jj;
+          time = ii + jj;
+        }";
+    let module = parse_module(source).unwrap();
+    let machine = Machine {
+        vector_bytes: 64,
+        most_lanes: 64,
+        registers: 32,
+        code_budget: 2500,
+        threads: None,
+    };
+    let (system, mapping) = (&module.systems[0], &module.mappings[0]);
+    let compiled = compile(system, mapping, &[None, None], &[false, false], &machine);
+    assert_eq!(compiled.unwrap().analysed.report.scope, Scope::AllSizes);
+}
+
+/// A star of radius four under `clamp` has holes at every side of a tile, and each was once a question of its own from
+/// the start: the whole was given up as too complex.
+#[test]
+fn the_halo_of_a_wide_star_under_clamp_is_decided_for_all_sizes() {
+    let source = "
+        stencil many(N, M, T) {
+          field u[N, M]: f32 clamp;
+          input w[17]: f32;
+          steps T;
+          u = sum(w * u over star 4);
+        }
+        mapping waves of many {
+          tile t by 3 as (tl, s);
+          tile y by 196 as (by, yy) overlap (16, 8);
+          tile x by 112 as (bx, xx) overlap (8, 8);
+          launch = tl;
+          block = (by, bx);
+          lane = (xx + 8) / 4;
+          reg = (xx + 8) % 4;
+          time = (yy + 4*s, s);
+        }";
+    let module = parse_module(source).unwrap();
+    let found = analyse(&module.systems[0], &module.mappings[0], &[None, None, None]).unwrap();
+    assert_eq!(found.report.scope, Scope::AllSizes);
+}
+
+const TWO_SUMS: &str = "
+system two(C, Q) where C >= 1, Q >= 1 {
+  input x[C + Q - 1]: i32;
+  input w[Q]: i32;
+  index c in 0..C;
+  var A: i32 = reduce(+, q in 0..Q, x[c + q] * w[q]);
+  var D: i32 = reduce(+, q in 0..Q, x[c + q]);
+  output a[C]: i32 = A at [c];
+  output d[C]: i32 = D at [c];
+}
+";
+
+#[test]
+fn sums_under_one_name_share_an_iterator() {
+    for mapping in [
+        "lane = c; time = q;",
+        "lane = c; time = q; sum A along q; sum D along q;",
+        "lane = c; time = -q; sum A along -q; sum D along -q;",
+        "lane = c; time = (q, q); sum A along q; sum D along q;",
+        "lane = c + q; time = q; sum A along q; sum D tree;",
+        "lane = c; time = q; forward x along (-1, 1);",
+        "tile q by 2 as (bq, qq); lane = c; time = (bq, qq);",
+    ] {
+        assert_eq!(
+            legal(TWO_SUMS, mapping, &[]).array.dims,
+            ["c", "q"],
+            "{mapping}"
+        );
+    }
+    // All terms of a PE in one step: as for a single sum, each needs a slot of its own.
+    refused(
+        TWO_SUMS,
+        "lane = c; time = 0; sum A tree; sum D tree;",
+        "E0502",
+    );
+}
+
+#[test]
+fn two_sums_of_one_equation_share_an_iterator() {
+    let system = TWO_SUMS.replace(
+        "reduce(+, q in 0..Q, x[c + q]);",
+        "reduce(+, q in 0..Q, x[c + q]) * reduce(max, q in 0..Q, w[q]);",
+    );
+    let found = legal(
+        &system,
+        "lane = c; time = -q; sum A along -q; sum D along -q;",
+        &[],
+    );
+    assert_eq!(found.array.dims, ["c", "q"]);
+}
+
+#[test]
+fn a_name_of_sums_that_can_not_share_is_refused() {
+    let waits = TWO_SUMS.replace("q in 0..Q, x[c + q]);", "q in 0..Q, x[c + q] - A);");
+    let ranges = TWO_SUMS.replace("q in 0..Q, x[c + q]);", "q in 0..C, x[c]);");
+    for mapping in [
+        "lane = c; time = q;",
+        "tile q by 2 as (bq, qq); lane = c; time = (bq, qq);",
+        "tile q by 2 as (bq, qq) overlap (1, 1); lane = c; time = (bq, qq);",
+    ] {
+        refused(&waits, mapping, "E0418");
+        refused(&ranges, mapping, "E0418");
+    }
+    refused(
+        TWO_SUMS,
+        "lane = c; time = q; sum A along q; sum D along -q;",
+        "E0418",
+    );
+}
+
+#[test]
+fn sums_that_need_each_other_a_step_later_share_an_iterator() {
+    let text = "
+system rotate(T, Q) where T >= 1, Q >= 1 {
+  input x[T, Q]: i32;
+  index t in 0..T;
+  var A: i32 = select(t == 0, 0, D(t - 1)) + reduce(+, q in 0..Q, x[t, q]);
+  var D: i32 = select(t == 0, 0, A(t - 1)) - reduce(+, q in 0..Q, x[t, q]);
+  output a[T]: i32 = A at [t];
+  output d[T]: i32 = D at [t];
+}";
+    assert_eq!(legal(text, "time = (t, q);", &[]).array.dims, ["t", "q"]);
+}
+
+#[test]
+fn a_parameter_does_not_replace_the_lanes() {
+    let band = CORE.replace("C, Q", "C, L").replace("Q", "L");
+    let band = band.replace("conv(C, L)", "band(C, L)");
+    refused(
+        &band,
+        "tile c by L as (bc, cc); block = bc; lane = cc; time = q;",
+        "E0419",
+    );
+    let found = legal(
+        &band,
+        "tile c by lanes as (bc, cc); block = bc; lane = cc; time = q;",
+        &[],
+    );
+    let plain = CORE.replace("conv", "band");
+    let same = legal(
+        &plain,
+        "tile c by L as (bc, cc); block = bc; lane = cc; time = q;",
+        &[],
+    );
+    assert_eq!(found.array.pieces, same.array.pieces);
+    // An iterator of that name is the iterator.
+    let iterator = plain
+        .replace("c in 0..C", "L in 0..C")
+        .replace("c + q", "L + q")
+        .replace("[c]", "[L]");
+    legal(&iterator, "lane = L; time = q;", &[]);
+}
+
+#[test]
+fn references_are_uniform_where_they_are_read() {
+    let text = "
+system ends(T, N) where T >= 1, N >= 3 {
+  input x[N]: i32;
+  index t in 0..T, i in 0..N;
+  var Y: i32 = select(t == 0, x[i],
+      select(i == 0, Y(t - 1, 0) + Y(t - 1, 1),
+      select(i > N - 2, Y(t - 1, N - 1) - Y(t - 1, N - 2),
+      Y(t - 1, i - 1) + Y(t - 1, i + 1))));
+  output y[N]: i32 = Y at [i] when t == T - 1;
+}";
+    let analysed = legal(text, "lane = i; time = t;", &[]);
+    let mut distances: Vec<&str> = analysed
+        .report
+        .links
+        .iter()
+        .map(|l| l.distance.as_str())
+        .collect();
+    distances.sort_unstable();
+    distances.dedup();
+    assert_eq!(distances, ["(1, -1)", "(1, 0)", "(1, 1)"]);
 }

@@ -29,7 +29,7 @@ impl Role {
         match buffer.kind {
             BufferKind::Input { .. } => Some(Role::Input),
             BufferKind::Output { .. } => Some(Role::Output),
-            BufferKind::Temporary | BufferKind::Flags => None,
+            BufferKind::Temporary | BufferKind::Flags | BufferKind::Faults { .. } => None,
         }
     }
 
@@ -94,7 +94,8 @@ pub(crate) fn bind_shapes<'a>(
             BufferKind::Input { .. }
             | BufferKind::Output { .. }
             | BufferKind::Temporary
-            | BufferKind::Flags => {}
+            | BufferKind::Flags
+            | BufferKind::Faults { .. } => {}
         }
     }
     Ok(bound)

@@ -9,8 +9,10 @@ use std::time::Duration;
 
 use crate::cache::{Cache, CacheOptions, hash_of};
 use crate::compiler::Compiler;
+use crate::deadline::Deadline;
 use crate::error::Error;
 use crate::library::Library;
+use crate::process::Limits;
 use crate::simd::processor;
 use crate::source::Source;
 
@@ -20,8 +22,10 @@ pub struct CompileOptions {
     /// Compilers to look for, the first that is there is used; each is a name or path, perhaps followed by
     /// arguments.
     pub compilers: Vec<String>,
-    /// After so long a compiler is stopped.
+    /// After so much CPU time a compiler is stopped, however busy the machine is.
     pub time_limit: Duration,
+    /// At which every compiler is stopped.
+    pub deadline: Option<Deadline>,
     /// `None`: nothing is kept.
     pub cache: Option<CacheOptions>,
 }
@@ -34,6 +38,7 @@ impl CompileOptions {
         CompileOptions {
             compilers: ["cc", "gcc", "clang"].map(str::to_string).to_vec(),
             time_limit: Self::TIME_LIMIT,
+            deadline: None,
             cache: None,
         }
     }
@@ -50,6 +55,13 @@ impl CompileOptions {
         }
         options.cache = CacheOptions::from_env()?;
         Ok(options)
+    }
+
+    fn limits(&self) -> Limits<'_> {
+        Limits {
+            cpu_time: self.time_limit,
+            deadline: self.deadline.as_ref(),
+        }
     }
 }
 
@@ -95,11 +107,12 @@ const SOURCE: &str = "kernel.c";
 const LIBRARY: &str = "kernel.lib";
 
 pub(crate) fn load(source: &Source, options: &CompileOptions) -> Result<Loaded, Error> {
-    let compiler = Compiler::find(&options.compilers, options.time_limit)?;
+    let limits = options.limits();
+    let compiler = Compiler::find(&options.compilers, &limits)?;
     let build = Build {
         source,
         compiler,
-        limit: options.time_limit,
+        limits,
     };
     match &options.cache {
         Some(cache) => build.cached(cache),
@@ -109,13 +122,13 @@ pub(crate) fn load(source: &Source, options: &CompileOptions) -> Result<Loaded, 
 
 /// Is there a compiler?
 pub fn require_compiler(options: &CompileOptions) -> Result<(), Error> {
-    Compiler::find(&options.compilers, options.time_limit).map(drop)
+    Compiler::find(&options.compilers, &options.limits()).map(drop)
 }
 
 struct Build<'a> {
     source: &'a Source,
     compiler: Compiler,
-    limit: Duration,
+    limits: Limits<'a>,
 }
 
 impl Build<'_> {
@@ -155,7 +168,7 @@ impl Build<'_> {
             Ok(work) => work,
             Err(error) => return self.uncached(vec![unusable(error)]),
         };
-        let _lock = cache.lock(&key, self.limit);
+        let _lock = cache.lock(&key, self.limits.patience());
         if let Some(found) = find() {
             return Ok(found);
         }
@@ -203,7 +216,7 @@ impl Build<'_> {
         })?;
         let flags = &self.source.flags;
         self.compiler
-            .build(flags, dir, SOURCE, LIBRARY, self.limit)?;
+            .build(flags, dir, SOURCE, LIBRARY, &self.limits)?;
         Ok(dir.join(LIBRARY))
     }
 }

@@ -10,7 +10,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::error::Error;
-use crate::process::run_within;
+use crate::process::{Limits, run_within};
 
 /// A compiler that was found.
 #[derive(Clone, Debug)]
@@ -24,10 +24,10 @@ pub(crate) struct Compiler {
 
 impl Compiler {
     /// The first of the candidates that is there; each is a program and perhaps arguments, as `CC` may have.
-    pub(crate) fn find(candidates: &[String], limit: Duration) -> Result<Compiler, Error> {
+    pub(crate) fn find(candidates: &[String], limits: &Limits<'_>) -> Result<Compiler, Error> {
         for candidate in candidates {
             if let Some((program, args)) = resolve(candidate) {
-                let identity = identify(&program, &args, limit)?;
+                let identity = identify(&program, &args, limits)?;
                 return Ok(Compiler {
                     program,
                     args,
@@ -48,7 +48,7 @@ impl Compiler {
         dir: &Path,
         source: &str,
         library: &str,
-        limit: Duration,
+        limits: &Limits<'_>,
     ) -> Result<(), Error> {
         let mut command = self.command();
         command
@@ -56,9 +56,9 @@ impl Compiler {
             .args(flags)
             .args(["-shared", "-fPIC", "-o", library, source, "-lm"]);
         let said = spell(&command);
-        let done = run_within(&mut command, limit)
+        let done = run_within(&mut command, limits)
             .map_err(|error| self.cannot_run(error))?
-            .ok_or_else(|| hung(&command, limit))?;
+            .ok_or_else(|| stopped(&command, limits))?;
         if done.status.success() && dir.join(library).is_file() {
             return Ok(());
         }
@@ -87,10 +87,13 @@ impl Compiler {
     }
 }
 
-fn hung(command: &Command, limit: Duration) -> Error {
+fn stopped(command: &Command, limits: &Limits<'_>) -> Error {
+    if limits.is_over() {
+        return Error::OutOfTime;
+    }
     Error::CompilerHung {
         command: spell(command),
-        seconds: limit.as_secs_f64(),
+        seconds: limits.cpu_time.as_secs_f64(),
     }
 }
 
@@ -137,7 +140,7 @@ fn is_executable(path: &Path) -> bool {
 }
 
 /// Path, arguments, version, age and size. The version is asked for once in a process.
-fn identify(program: &Path, args: &[String], limit: Duration) -> Result<String, Error> {
+fn identify(program: &Path, args: &[String], limits: &Limits<'_>) -> Result<String, Error> {
     static KNOWN: LazyLock<Mutex<HashMap<String, String>>> = LazyLock::new(Mutex::default);
     let data = fs::metadata(program).map_err(|source| Error::Io {
         action: "look at the C compiler",
@@ -156,13 +159,13 @@ fn identify(program: &Path, args: &[String], limit: Duration) -> Result<String, 
     }
     let mut command = Command::new(program);
     command.args(args).arg("--version").env("LC_ALL", "C");
-    let done = run_within(&mut command, limit)
+    let done = run_within(&mut command, limits)
         .map_err(|source| Error::Io {
             action: "run the C compiler",
             path: program.to_path_buf(),
             source,
         })?
-        .ok_or_else(|| hung(&command, limit))?;
+        .ok_or_else(|| stopped(&command, limits))?;
     let version = done.stdout.lines().next().unwrap_or_default();
     let identity = format!("{file} {version}");
     known().insert(file, identity.clone());
@@ -178,7 +181,10 @@ fn modified(data: &Metadata) -> Duration {
 mod tests {
     use super::*;
 
-    const LIMIT: Duration = Duration::from_secs(60);
+    const LIMITS: Limits<'_> = Limits {
+        cpu_time: Duration::from_secs(600),
+        deadline: None,
+    };
 
     #[test]
     fn programs_are_found_on_the_path_and_by_path() {
@@ -193,7 +199,7 @@ mod tests {
     #[test]
     fn without_a_compiler_the_candidates_are_named() {
         let candidates = ["no-such-cc".to_string(), "/no/such/cc".to_string()];
-        match Compiler::find(&candidates, LIMIT) {
+        match Compiler::find(&candidates, &LIMITS) {
             Err(Error::NoCompiler { tried }) => assert_eq!(tried, candidates),
             other => panic!("{other:?}"),
         }
@@ -201,7 +207,7 @@ mod tests {
 
     #[test]
     fn identity_holds_the_version() {
-        let compiler = Compiler::find(&["sh".to_string(), "cc".to_string()], LIMIT).unwrap();
+        let compiler = Compiler::find(&["sh".to_string(), "cc".to_string()], &LIMITS).unwrap();
         assert!(compiler.identity.contains("/sh"));
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use systola_ir::kernel::bounds::{WIDE, largest};
 use systola_ir::kernel::{Buffer, BufferKind, Program};
 
 use crate::aligned::AlignedBytes;
@@ -13,6 +14,7 @@ use crate::compile::{CompileOptions, Note, Origin, load};
 use crate::error::Error;
 use crate::library::Kernel;
 use crate::literal::{encode, size};
+use crate::per_sizes::PerSizes;
 use crate::plan::{check_sizes, check_source, layout};
 use crate::pool::{MOST_THREADS, Order, available_threads};
 use crate::raw::bytes_of_mut;
@@ -29,6 +31,8 @@ pub struct CpuProgram {
     pub(crate) order: Order,
     origin: Origin,
     notes: Vec<Note>,
+    /// Sizes at which all index arithmetic fits.
+    fitting: PerSizes<()>,
     /// Memory of earlier runs: fresh pages cost more than many a kernel takes.
     spare: Mutex<Vec<Workspace>>,
 }
@@ -81,6 +85,7 @@ impl CpuProgram {
             order,
             origin: loaded.origin,
             notes: loaded.notes,
+            fitting: PerSizes::default(),
             spare: Mutex::default(),
         })
     }
@@ -115,6 +120,11 @@ impl CpuProgram {
     ) -> Result<Stats, Error> {
         let start = Instant::now();
         let params = check_sizes(&self.program, sizes)?;
+        self.fitting.get(&params, || {
+            let largest = largest(&self.program, &params, WIDE);
+            let fits = largest.map(|_| ());
+            fits.map_err(|excess| Error::index_too_large(&self.program, &params, excess))
+        })?;
         let layouts = self.program.buffers.iter().map(|b| layout(b, &params));
         let layouts = layouts.collect::<Result<Vec<_>, Error>>()?;
         let bound = bind(&self.program, &layouts, inputs, outputs)?;
@@ -156,7 +166,8 @@ pub(crate) fn table(buffer: &Buffer) -> Result<Option<AlignedBytes>, Error> {
         BufferKind::Input { data: None }
         | BufferKind::Output { .. }
         | BufferKind::Temporary
-        | BufferKind::Flags => return Ok(None),
+        | BufferKind::Flags
+        | BufferKind::Faults { .. } => return Ok(None),
     };
     let size = size(buffer.ty);
     let mut memory = AlignedBytes::zeroed(data.len() * size, &buffer.name)?;

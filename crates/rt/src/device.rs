@@ -4,6 +4,7 @@
 //! ([`Gpu`], `pool`), arrays that stay on the device ([`DeviceArray`]), programs ([`DeviceProgram`]) and their runs.
 
 pub(crate) mod array;
+mod choice;
 pub(crate) mod driver;
 pub(crate) mod gpu;
 mod pool;
@@ -14,6 +15,7 @@ pub(crate) mod variant;
 pub(crate) mod width;
 
 pub use array::DeviceArray;
+pub use choice::choose;
 pub use driver::{Driver, Queue};
 pub use gpu::Gpu;
 pub use program::DeviceProgram;

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use systola_ir::Scalar;
+use systola_ir::kernel::bounds::Excess;
+use systola_ir::kernel::{Program, RaisedFault};
 
 /// Why code could not be compiled, loaded or run. Variants carry facts; the text is made from them.
 #[derive(Debug, thiserror::Error)]
@@ -12,8 +14,10 @@ pub enum Error {
     NoCompiler { tried: Vec<String> },
     #[error("the C compiler failed: {command}\n{stderr}")]
     CompilerFailed { command: String, stderr: String },
-    #[error("the C compiler was still running after {seconds} s and was stopped: {command}")]
+    #[error("the C compiler was not done after {seconds} s of CPU time and was stopped: {command}")]
     CompilerHung { command: String, seconds: f64 },
+    #[error("there was no time left to compile it")]
+    OutOfTime,
     #[error("the compiled library {} cannot be loaded: {reason}", .path.display())]
     LoadFailed { path: PathBuf, reason: String },
     #[error("cannot {action} {}: {source}", .path.display())]
@@ -82,8 +86,25 @@ pub enum Error {
     BadBool { at: usize, value: u8 },
     #[error("{what} is too large for this machine")]
     Overflow { what: String },
+    #[error(
+        "{expression}{} can reach {} at {sizes}; {} is the most that compiled code can count with",
+        in_kernel(.kernel), reach(*.bound), .limit
+    )]
+    IndexTooLarge {
+        /// None: computed for a launch.
+        kernel: Option<String>,
+        expression: String,
+        /// None: more than 2^127.
+        bound: Option<i128>,
+        limit: i128,
+        sizes: String,
+    },
     #[error("no memory for {what} ({bytes} bytes)")]
     OutOfMemory { what: String, bytes: usize },
+
+    /// An equation has no value at a point; what the outputs hold means nothing.
+    #[error("{0}")]
+    Raised(Box<RaisedFault>),
 
     #[error("there is no NVIDIA GPU that can be used: {reason}")]
     NoDriver { reason: String },
@@ -114,6 +135,20 @@ pub enum Error {
         action: &'static str,
         reason: String,
     },
+    #[error(
+        "{} {kind}{} `{wanted}`; there are {}",
+        if *.matching == 0 { "no" } else { "more than one" },
+        if *.matching == 0 { " is called" } else { " has in its name" },
+        .all.join(", ")
+    )]
+    NoSuchDevice {
+        kind: &'static str,
+        wanted: String,
+        /// How many have it in their names.
+        matching: usize,
+        /// Every device, with its number.
+        all: Vec<String>,
+    },
     #[error("the OpenCL device was lost when it was to {action}")]
     DeviceLost { action: &'static str },
     #[error("no memory on the device for {what}: {bytes} bytes wanted, {free} free")]
@@ -142,7 +177,35 @@ fn list(names: &[String]) -> String {
     quoted.join(", ")
 }
 
+fn in_kernel(kernel: &Option<String>) -> String {
+    kernel
+        .as_ref()
+        .map_or_else(String::new, |name| format!(" in kernel `{name}`"))
+}
+
+fn reach(bound: Option<i128>) -> String {
+    bound.map_or_else(|| "more than 2^127".to_string(), |b| b.to_string())
+}
+
 impl Error {
+    pub(crate) fn index_too_large(program: &Program, params: &[i128], excess: Excess) -> Error {
+        let Excess {
+            kernel,
+            expression,
+            bound,
+            limit,
+        } = excess;
+        let sizes = program.params.iter().zip(params);
+        let sizes: Vec<String> = sizes.map(|(p, v)| format!("{} = {v}", p.name)).collect();
+        Error::IndexTooLarge {
+            kernel,
+            expression,
+            bound,
+            limit,
+            sizes: sizes.join(", "),
+        }
+    }
+
     pub(crate) fn overflow(what: impl Into<String>) -> Error {
         Error::Overflow { what: what.into() }
     }

@@ -12,6 +12,7 @@ mod build;
 mod device;
 mod info;
 mod objects;
+mod self_test;
 
 pub use build::OpenClCompileOptions;
 pub use device::{DeviceArray, Gpu, OpenCl, OpenClProgram};

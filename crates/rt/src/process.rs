@@ -1,4 +1,7 @@
-//! Runs a program of the system under a time limit.
+//! Runs a program of the system under limits.
+//!
+//! What is limited is CPU time: on a busy machine a compiler takes longer, and has not done more. A program that computes nothing is
+//! stopped too, after [`WAITING`] times as long, and every one at its deadline.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -6,6 +9,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::cpu_time;
+use crate::deadline::Deadline;
 use crate::watch::Watch;
 
 /// What a program left behind.
@@ -18,8 +23,44 @@ pub(crate) struct Finished {
 /// More of what a program says is not kept.
 const MOST_TEXT: u64 = 64 * 1024;
 
-/// `None`: it was still running at the limit, and was stopped together with everything it had started.
-pub(crate) fn run_within(command: &mut Command, limit: Duration) -> io::Result<Option<Finished>> {
+/// How long a program may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits<'a> {
+    pub(crate) cpu_time: Duration,
+    pub(crate) deadline: Option<&'a Deadline>,
+}
+
+impl Limits<'_> {
+    #[cfg(test)]
+    pub(crate) fn of(cpu_time: Duration) -> Limits<'static> {
+        Limits {
+            cpu_time,
+            deadline: None,
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.deadline.is_some_and(Deadline::is_over)
+    }
+
+    /// How long to wait for somebody else.
+    pub(crate) fn patience(&self) -> Duration {
+        let left = self.deadline.map_or(Duration::MAX, Deadline::left);
+        left.min(self.cpu_time)
+    }
+}
+
+/// A program that waits, for a network or for a lock, is stopped after so many times its CPU time.
+const WAITING: u32 = 5;
+
+/// How often limits are looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// `None`: it was still running at a limit, and was stopped together with everything it had started.
+pub(crate) fn run_within(
+    command: &mut Command,
+    limits: &Limits<'_>,
+) -> io::Result<Option<Finished>> {
     // Files, since a pipe that nobody empties would block a talkative program.
     let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     command
@@ -29,7 +70,7 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> io::Result<O
     own_group(command);
     let mut child = command.spawn()?;
     let _watch = Watch::over_group(&child);
-    let Some(status) = wait_within(&mut child, limit)? else {
+    let Some(status) = wait_within(&mut child, limits)? else {
         stop(&mut child);
         return Ok(None);
     };
@@ -40,18 +81,23 @@ pub(crate) fn run_within(command: &mut Command, limit: Duration) -> io::Result<O
     }))
 }
 
-fn wait_within(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+fn wait_within(child: &mut Child, limits: &Limits<'_>) -> io::Result<Option<ExitStatus>> {
     let start = Instant::now();
+    let mut looked = start;
     let mut pause = Duration::from_micros(200);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        let left = limit.saturating_sub(start.elapsed());
-        if left.is_zero() {
-            return Ok(None);
+        if looked.elapsed() >= LOOK {
+            looked = Instant::now();
+            let spent = cpu_time::of_tree(child.id()).unwrap_or(start.elapsed());
+            let waited = start.elapsed() >= limits.cpu_time.saturating_mul(WAITING);
+            if spent >= limits.cpu_time || waited || limits.is_over() {
+                return Ok(None);
+            }
         }
-        thread::sleep(pause.min(left));
+        thread::sleep(pause);
         pause = (pause * 2).min(Duration::from_millis(4));
     }
 }
@@ -74,7 +120,7 @@ pub(crate) fn own_group(_: &mut Command) {}
 
 /// A compiler's driver starts others, which would go on without it: the whole group is ended. Errors mean
 /// that it ended by itself.
-fn stop(child: &mut Child) {
+pub(crate) fn stop(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = i32::try_from(child.id())
         .ok()
@@ -88,6 +134,9 @@ fn stop(child: &mut Child) {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
     use super::*;
 
     fn shell(script: &str) -> Command {
@@ -98,7 +147,7 @@ mod tests {
 
     #[test]
     fn what_it_says_is_kept() {
-        let long = Duration::from_secs(60);
+        let long = &Limits::of(Duration::from_secs(600));
         let done = run_within(&mut shell("echo out; echo err >&2; exit 3"), long)
             .unwrap()
             .unwrap();
@@ -112,28 +161,50 @@ mod tests {
         assert!(run_within(&mut Command::new("/nonexistent/program"), long).is_err());
     }
 
-    #[test]
-    fn nothing_it_started_outlives_the_limit() {
+    /// Runs a program in the background of a script, and looks whether it is gone when the script was stopped.
+    fn check_stopped(program: &str, cpu_time: Duration, stop: bool) {
         let dir = tempfile::tempdir().unwrap();
         let pid = dir.path().join("pid");
-        let script = format!("sleep 600 & echo $! > {}; wait", pid.display());
-        let start = Instant::now();
-        let done = run_within(&mut shell(&script), Duration::from_millis(700)).unwrap();
-        assert!(done.is_none());
-        assert!(start.elapsed() < Duration::from_secs(30));
-        let sleeper: i32 = std::fs::read_to_string(pid)
-            .unwrap()
-            .trim()
-            .parse()
-            .unwrap();
-        let sleeper = rustix::process::Pid::from_raw(sleeper).unwrap();
-        // A process that has ended may still wait to be collected, by a parent that is not us.
-        let gone = (0..500).any(|_| {
-            thread::sleep(Duration::from_millis(10));
-            let stat = std::fs::read_to_string(format!("/proc/{}/stat", sleeper.as_raw_nonzero()));
-            rustix::process::test_kill_process(sleeper).is_err()
-                || stat.is_ok_and(|s| s.contains(") Z "))
+        let script = format!("{program} & echo $! > {}; wait", pid.display());
+        let flag = Arc::new(AtomicBool::new(false));
+        let deadline = Deadline::after(Duration::MAX).or_when(&flag);
+        let limits = Limits {
+            cpu_time,
+            deadline: Some(&deadline),
+        };
+        let number = || -> Option<i32> { std::fs::read_to_string(&pid).ok()?.trim().parse().ok() };
+        let done = thread::scope(|scope| {
+            if stop {
+                scope.spawn(|| {
+                    while number().is_none() {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                    flag.store(true, Ordering::Relaxed);
+                });
+            }
+            run_within(&mut shell(&script), &limits).unwrap()
         });
-        assert!(gone);
+        assert!(done.is_none(), "{program}");
+        let started = rustix::process::Pid::from_raw(number().unwrap()).unwrap();
+        // A process that has ended may still wait to be collected, by a parent that is not us.
+        let is_gone = || {
+            let stat = std::fs::read_to_string(format!("/proc/{}/stat", started.as_raw_nonzero()));
+            rustix::process::test_kill_process(started).is_err()
+                || stat.is_ok_and(|s| s.contains(") Z "))
+        };
+        while !is_gone() {
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[test]
+    fn nothing_it_started_outlives_the_limit() {
+        check_stopped(
+            "sh -c 'while :; do :; done'",
+            Duration::from_millis(500),
+            false,
+        );
+        check_stopped("sleep 6000", Duration::from_millis(500), false);
+        check_stopped("sleep 6000", Duration::from_secs(6000), true);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use systola_ir::kernel::BufferKind;
+use systola_ir::kernel::{Buffer, BufferKind, Program, RaisedFault};
 
 use crate::aligned::AlignedBytes;
 use crate::bind::Bound;
@@ -14,7 +14,7 @@ use crate::library::Arguments;
 use crate::literal::{encode, size};
 use crate::plan::{blocks, run_host};
 use crate::pool::Pool;
-use crate::raw::{Address, fill, fill_memory, gather, scatter};
+use crate::raw::{Address, bytes_of, fill, fill_memory, gather, scatter};
 use crate::source::scratch_bytes;
 
 /// The memory of a run, kept for the next.
@@ -60,6 +60,7 @@ impl Run<'_> {
             host.launch(kernel, args)
         })?;
         stats.kernel_seconds = start.elapsed().as_secs_f64();
+        self.check_faults(&workspace.buffers)?;
         for (memory, bound) in workspace.buffers.iter().zip(&self.bound) {
             if let Bound::Output(n) = bound
                 && !outputs[*n].1.is_dense()
@@ -126,6 +127,11 @@ impl Run<'_> {
                     fill_memory(memory, 1, [0; 8], self.threads);
                     Address::new(memory.start_mut())
                 }
+                (BufferKind::Faults { .. }, _) => {
+                    // A few bytes, which are read again after the run.
+                    *memory = AlignedBytes::zeroed(bytes, &buffer.name)?;
+                    Address::new(memory.start_mut())
+                }
                 (BufferKind::Input { .. }, Bound::Own | Bound::Output(_)) => {
                     self.table(at, bytes)?
                 }
@@ -136,6 +142,18 @@ impl Run<'_> {
             addresses.push(address);
         }
         Ok(addresses)
+    }
+
+    /// Did an equation have no value at some point?
+    fn check_faults(&self, own: &[AlignedBytes]) -> Result<(), Error> {
+        let program = &self.owner.program;
+        let is_faults = |b: &Buffer| b.kind.fault_sites().is_some();
+        let Some(at) = program.buffers.iter().position(is_faults) else {
+            return Ok(());
+        };
+        let length = self.layouts[at].len() * size(program.buffers[at].ty);
+        let recorded = bytes_of(&own[at]).get(..length).unwrap_or_default();
+        no_fault(program, recorded, &self.params)
     }
 
     /// Where the contents are that the program states for a buffer.
@@ -152,6 +170,16 @@ impl Run<'_> {
             });
         }
         Ok(Address::new(table.start()))
+    }
+}
+
+/// An error where the bytes of a buffer of faults say so.
+pub(crate) fn no_fault(program: &Program, recorded: &[u8], sizes: &[i128]) -> Result<(), Error> {
+    let numbers = recorded.chunks_exact(4);
+    let numbers = numbers.map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
+    match RaisedFault::read(program, &numbers.collect::<Vec<i32>>(), sizes) {
+        Some(raised) => Err(Error::Raised(Box::new(raised))),
+        None => Ok(()),
     }
 }
 

@@ -1,21 +1,21 @@
-//! What explorations found, kept from one process to the next.
+//! What explorations found, and what models chose, kept from one process to the next.
 //!
-//! One file in the cache folder, to which every exploration adds one line: a checksum and a record in JSON. Lines are never changed. A
+//! One file in the cache folder for each, to which every exploration or choice adds one line: a checksum and a record in JSON. Lines are never changed. A
 //! line is written by one call, behind a lock where the file system has locks; what a crash or a full disk left torn does
 //! not have its checksum, is passed over and counted, and the next record starts on a line of its own.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::cache::{CacheOptions, hash_of};
 use crate::error::Error;
 use crate::trust;
 
-/// Raised when records of before can not be read any more: the file has another name then.
-const FORMAT: u32 = 1;
 /// Letters of a checksum.
 const SUM: usize = 16;
 
@@ -85,26 +85,77 @@ pub struct Entry {
     pub registers: Option<u32>,
 }
 
-/// The file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tuning {
-    path: PathBuf,
+/// What a model chose where nothing was measured.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Chosen {
+    /// [`Key::hash`].
+    pub key: String,
+    /// For people who read the file.
+    pub system: String,
+    pub sizes: Vec<(String, i128)>,
+    pub target: String,
+    pub device: String,
+    /// Sizes that are numbers in the kernels; `all` for all.
+    pub fix: Vec<String>,
+    /// As the text language writes it.
+    pub mapping: String,
+    /// Seconds.
+    pub predicted: f64,
+    /// How many candidates it is the best of.
+    pub candidates: usize,
 }
 
-/// What the file holds.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Records {
+/// What a file keeps.
+pub trait Kept: Serialize + DeserializeOwned {
+    /// The name of its file, which changes when records of before can not be read any more.
+    const FILE: &'static str;
+}
+
+impl Kept for Record {
+    const FILE: &'static str = "tuning-1.jsonl";
+}
+
+impl Kept for Chosen {
+    const FILE: &'static str = "chosen-1.jsonl";
+}
+
+/// A file of records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Log<R> {
+    path: PathBuf,
+    kind: PhantomData<R>,
+}
+
+/// What explorations measured.
+pub type Tuning = Log<Record>;
+
+/// What models chose.
+pub type Choices = Log<Chosen>;
+
+/// What a file holds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Records<R = Record> {
     /// In the order in which they were written.
-    pub records: Vec<Record>,
+    pub records: Vec<R>,
     /// Lines that are not what was written.
     pub damaged: usize,
 }
 
-impl Tuning {
+impl<R> Default for Records<R> {
+    fn default() -> Records<R> {
+        Records {
+            records: Vec::new(),
+            damaged: 0,
+        }
+    }
+}
+
+impl<R: Kept> Log<R> {
     /// In a folder for compiled kernels.
-    pub fn new(cache: &CacheOptions) -> Tuning {
-        Tuning {
-            path: cache.dir.join(format!("tuning-{FORMAT}.jsonl")),
+    pub fn new(cache: &CacheOptions) -> Log<R> {
+        Log {
+            path: cache.dir.join(R::FILE),
+            kind: PhantomData,
         }
     }
 
@@ -113,7 +164,17 @@ impl Tuning {
     }
 
     /// Everything that can be read. No file is an empty one.
-    pub fn read(&self) -> Result<Records, Error> {
+    pub fn read(&self) -> Result<Records<R>, Error> {
+        self.read_where(|_| true)
+    }
+
+    /// The records with a key. Others are not taken apart, so that a long file is soon read.
+    pub fn read_about(&self, key: &str) -> Result<Records<R>, Error> {
+        let beginning = format!("{{\"key\":\"{key}\"");
+        self.read_where(|text| text.starts_with(beginning.as_bytes()))
+    }
+
+    fn read_where(&self, wanted: impl Fn(&[u8]) -> bool) -> Result<Records<R>, Error> {
         let bytes = match trust::read(&self.path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -122,8 +183,12 @@ impl Tuning {
         let mut found = Records::default();
         let lines = bytes.split(|b| *b == b'\n');
         for line in lines.filter(|line| !line.is_empty()) {
-            match decode(line) {
-                Some(record) => found.records.push(record),
+            match text_of(line) {
+                Some(text) if !wanted(text) => {}
+                Some(text) => match serde_json::from_slice(text) {
+                    Ok(record) => found.records.push(record),
+                    Err(_) => found.damaged += 1,
+                },
                 None => found.damaged += 1,
             }
         }
@@ -131,7 +196,7 @@ impl Tuning {
     }
 
     /// Adds a record; it is on the disk when this returns.
-    pub fn add(&self, record: &Record) -> Result<(), Error> {
+    pub fn add(&self, record: &R) -> Result<(), Error> {
         let add = || -> io::Result<()> {
             if let Some(dir) = self.path.parent() {
                 crate::cache::make_dir(dir)?;
@@ -163,18 +228,16 @@ impl Tuning {
     }
 }
 
-fn encode(record: &Record) -> io::Result<Vec<u8>> {
+fn encode(record: &impl Serialize) -> io::Result<Vec<u8>> {
     let text = serde_json::to_string(record).map_err(io::Error::other)?;
     Ok(format!("{} {text}\n", sum_of(text.as_bytes())).into_bytes())
 }
 
-fn decode(line: &[u8]) -> Option<Record> {
+/// The record of a line, if it is what was written.
+fn text_of(line: &[u8]) -> Option<&[u8]> {
     let (sum, text) = line.split_at_checked(SUM)?;
     let text = text.strip_prefix(b" ")?;
-    if sum != sum_of(text).as_bytes() {
-        return None;
-    }
-    serde_json::from_slice(text).ok()
+    (sum == sum_of(text).as_bytes()).then_some(text)
 }
 
 fn sum_of(text: &[u8]) -> String {
@@ -227,7 +290,7 @@ mod tests {
 
     fn fresh() -> (tempfile::TempDir, Tuning) {
         let dir = tempfile::tempdir().unwrap();
-        let tuning = Tuning::new(&CacheOptions::new(dir.path().join("deep/inside")));
+        let tuning: Tuning = Log::new(&CacheOptions::new(dir.path().join("deep/inside")));
         (dir, tuning)
     }
 
@@ -241,6 +304,8 @@ mod tests {
         let found = tuning.read().unwrap();
         assert_eq!(found.records, [record(0), record(1), record(2)]);
         assert_eq!(found.damaged, 0);
+        let found = tuning.read_about(&record(1).key).unwrap();
+        assert_eq!((found.records, found.damaged), (vec![record(1)], 0));
     }
 
     #[test]

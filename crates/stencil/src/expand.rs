@@ -1,20 +1,19 @@
 //! Sums over neighbourhoods written out, term by term, so that each neighbour is at a constant distance.
 
 use systola_ir::codes::{stencil as codes, syntax};
+use systola_ir::system::expansion::{Expansion, MOST_OPERATIONS};
 use systola_ir::system::{Combine, Expr, Input, InputKind, System, map_forms, visit};
 use systola_ir::{Diagnostic, DimId, Form, InputId, Scalar, Span};
 
 /// More terms than this in one sum are refused.
 const MAX_TERMS: i128 = 2048;
-/// Operations of a sum that is written out, with those of the sums in it.
-const MAX_OPERATIONS: usize = 1 << 18;
-
 /// The same equations without `reduce`.
 pub fn write_out(kernel: &System) -> Result<System, Vec<Diagnostic>> {
+    let expansion = Expansion::of(kernel);
     let mut written = kernel.clone();
     let mut errors = Vec::new();
     for var in &mut written.vars {
-        match visit::map_expr(&var.body, &mut |expr| reduce(kernel, expr)) {
+        match visit::map_expr(&var.body, &mut |expr| reduce(kernel, &expansion, expr)) {
             Ok(body) => var.body = body,
             Err(error) => errors.push(*error),
         }
@@ -56,7 +55,7 @@ fn is_read(system: &System, input: InputId) -> bool {
     found
 }
 
-fn reduce(kernel: &System, expr: Expr) -> Result<Expr, Box<Diagnostic>> {
+fn reduce(kernel: &System, expansion: &Expansion, expr: Expr) -> Result<Expr, Box<Diagnostic>> {
     let (op, dims, body, span) = match &expr {
         Expr::Reduce {
             op,
@@ -82,9 +81,8 @@ fn reduce(kernel: &System, expr: Expr) -> Result<Expr, Box<Diagnostic>> {
             return Err(Box::new(unbounded(span)));
         }
     }
-    let mut n_operations = 0;
-    visit::walk(body, &mut |_| n_operations += points.len());
-    if n_operations > MAX_OPERATIONS {
+    let n_operations = expansion.operations(body);
+    if n_operations.saturating_mul(points.len() as u64) > MOST_OPERATIONS {
         return Err(Box::new(too_large(span)));
     }
     let terms = points
@@ -140,7 +138,7 @@ fn too_large(span: Span) -> Diagnostic {
     Diagnostic::new(
         &syntax::TOO_LARGE,
         span,
-        format!("a stencil of many steps writes its sums out, and this one takes more than {MAX_OPERATIONS} operations"),
+        format!("a stencil of many steps writes its sums out, and this one takes more than {MOST_OPERATIONS} operations"),
     )
     .help("sum over fewer cells, give inner sums a variable, or make one step")
 }

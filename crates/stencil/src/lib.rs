@@ -19,6 +19,7 @@ mod border;
 mod conv;
 mod expand;
 mod fresh;
+mod inputs;
 mod iterate;
 mod linear;
 mod reach;
@@ -28,6 +29,7 @@ mod travel;
 
 pub use conv::{Conv, write_conv};
 pub use fresh::Fresh;
+pub use inputs::write_borders;
 pub use shape::Shape;
 
 /// A stencil, as front ends hand it over.

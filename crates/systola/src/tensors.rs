@@ -69,12 +69,16 @@ fn prepare(program: &Program, params: &[i128]) -> Result<Prepared, Error> {
             outputs.insert(buffer.name.clone(), tensor);
         }
     }
-    let sizes = program.params.iter().zip(params);
-    let sizes = sizes.map(|(p, v)| (p.name.clone(), i64::try_from(*v).unwrap_or(i64::MAX)));
-    Ok(Prepared {
-        outputs,
-        sizes: sizes.collect(),
-    })
+    let sizes = program.params.iter().zip(params).map(|(param, value)| {
+        let fits = i64::try_from(*value).map_err(|_| {
+            let message = format!("{} = {value} does not fit into 64 bits", param.name);
+            Diagnostic::new(&systola_ir::codes::run::TOO_LARGE, Span::NONE, message)
+                .help("use smaller sizes")
+        });
+        Ok((param.name.clone(), fits?))
+    });
+    let sizes = sizes.collect::<Result<_, Error>>()?;
+    Ok(Prepared { outputs, sizes })
 }
 
 /// Runs what takes views on tensors, and makes those of the outputs.

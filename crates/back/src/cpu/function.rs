@@ -141,7 +141,10 @@ impl Cpu {
         // What other threads write while this one runs must be read again after a flag was awaited.
         let is_input = match buffer.kind {
             BufferKind::Input { .. } => true,
-            BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => false,
+            BufferKind::Output { .. }
+            | BufferKind::Temporary
+            | BufferKind::Flags
+            | BufferKind::Faults { .. } => false,
         };
         let restrict = if is_input || !cx.usage.has_flags {
             "restrict "
@@ -161,24 +164,25 @@ impl Cpu {
         let mut lines = Vec::new();
         // Bytes before the next array: a number, and what is not one.
         let mut known = 0i128;
-        let mut symbolic: Option<Expr> = None;
+        let mut symbolic: Vec<Expr> = Vec::new();
         for n in 0..=last {
             let memory = Memory::Shared(SharedId::from(n));
             let ty = Self::memory_type(cx, memory);
             if cx.shared[n].used {
-                let mut offset = Sum::default();
-                if let Some(bytes) = &symbolic {
-                    offset.add(1, bytes)?;
+                let scratch = Expr::atom("scratch");
+                let mut start = Sum::default();
+                start.add(1, &Expr::cast("char *", &scratch))?;
+                for bytes in &symbolic {
+                    start.add(1, bytes)?;
                 }
-                offset.add_number(known)?;
-                let offset = offset.finish();
-                let start = if offset.text == "0" {
-                    "scratch".to_string()
+                start.add_number(known)?;
+                let start = if symbolic.is_empty() && known == 0 {
+                    scratch
                 } else {
-                    format!("(void *)((char *)scratch + {})", offset.text)
+                    Expr::cast("void *", &start.finish())
                 };
                 let (c, name) = (c_type(ty)?, &cx.shared[n].name);
-                lines.push(format!("{c} *restrict {name} = {start};"));
+                lines.push(format!("{c} *restrict {name} = {};", start.text));
             }
             let size = i128::from(ty.bits() / 8);
             let extents = cx.extents(memory);
@@ -192,11 +196,7 @@ impl Cpu {
                     cx.prelude
                         .add("shared_bytes", File::Memory, "shared_bytes", &[]);
                     let bytes = Expr::binary("*", &cx.volume(memory)?, &number(size)?);
-                    let bytes = Expr::call("shared_bytes", &[bytes]);
-                    symbolic = Some(match symbolic {
-                        None => bytes,
-                        Some(before) => Expr::binary("+", &before, &bytes),
-                    });
+                    symbolic.push(Expr::call("shared_bytes", &[bytes]));
                 }
             }
         }
@@ -222,7 +222,7 @@ impl Cpu {
             };
             let name = cx.dims[var.index()].name.clone();
             let mut named = |cx: &mut Context<'_>, what: &str, e: Expr| {
-                if e.level == Level::Primary {
+                if e.level() == Level::Primary {
                     return e;
                 }
                 let known = cx.names.claim(&format!("{name}_{what}"));
@@ -244,10 +244,11 @@ impl Cpu {
                 };
                 let extent = named(cx, "extent", extent);
                 // An empty grid has no blocks, but may still be asked for none.
-                let divisor = Expr::atom(format!("({0} > 0 ? {0} : 1)", extent.text));
+                let some = Expr::binary(">", &extent, &number(0)?);
+                let divisor = Expr::ternary(&some, &extent, &number(1)?);
                 own = Expr::binary("%", &rest, &divisor);
                 rest = Expr::binary("/", &rest, &divisor);
-                end = Some(hi.text);
+                end = Some(hi);
             }
             let value = if lo.text == "0" {
                 own
@@ -257,11 +258,7 @@ impl Cpu {
             blocks
                 .coordinates
                 .insert(0, format!("int64_t {name} = {};", value.text));
-            blocks.steps.push(Step {
-                name,
-                lo: lo.text,
-                end,
-            });
+            blocks.steps.push(Step { name, lo, end });
         }
         Ok(blocks)
     }
@@ -281,9 +278,9 @@ struct Blocks {
 /// How a coordinate goes on from one block to the next.
 struct Step {
     name: String,
-    lo: String,
+    lo: Expr,
     /// Where it starts again and the next coordinate goes on; the slowest never does.
-    end: Option<String>,
+    end: Option<Expr>,
 }
 
 impl Blocks {
@@ -304,14 +301,18 @@ impl Blocks {
         };
         let stop = cx.names.claim(&format!("{name}_stop"));
         lines.open("for (int64_t block = first; block < last;)");
-        lines.push(&format!(
-            "const int64_t {stop} = {end} - {name} < last - block ? {end} : {name} + (last - block);"
-        ));
-        lines.push(&format!("block += {stop} - {name};"));
-        lines.open(&format!("for (; {name} < {stop}; {name}++)"));
+        let (here, until) = (Expr::atom(name), Expr::atom(&stop));
+        let left = Expr::binary("-", &Expr::atom("last"), &Expr::atom("block"));
+        let ends = Expr::binary("<", &Expr::binary("-", end, &here), &left);
+        let first = Expr::ternary(&ends, end, &Expr::binary("+", &here, &left));
+        lines.push(&format!("const int64_t {stop} = {};", first.text));
+        let done = Expr::binary("-", &until, &here);
+        lines.push(&format!("block += {};", done.text));
+        let more = Expr::binary("<", &here, &until);
+        lines.open(&format!("for (; {}; {name}++)", more.text));
         lines.append_deeper(body, 3);
         lines.close();
-        lines.push(&format!("{name} = {lo};"));
+        lines.push(&format!("{name} = {};", lo.text));
         self.step(lines, 1);
         lines.close();
     }
@@ -322,8 +323,10 @@ impl Blocks {
         for Step { name, lo, end } in self.steps.iter().skip(skipped) {
             match end {
                 Some(end) => {
-                    lines.open(&format!("if (++{name} == {end})"));
-                    lines.push(&format!("{name} = {lo};"));
+                    let next = Expr::unary("++", &Expr::atom(name));
+                    let ends = Expr::binary("==", &next, end);
+                    lines.open(&format!("if ({})", ends.text));
+                    lines.push(&format!("{name} = {};", lo.text));
                     depth += 1;
                 }
                 None => lines.push(&format!("{name}++;")),

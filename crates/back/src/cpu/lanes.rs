@@ -194,6 +194,42 @@ impl Vector {
         Ok(name)
     }
 
+    /// `min` or `max` of floats.
+    pub fn add_extremum(self, prelude: &mut Prelude, name: &str, what: &str) -> Result<(), Fault> {
+        let section = format!("{what}_float");
+        let Some(parts) = self.parts() else {
+            return self.add(prelude, name, &format!("{section}_lanes"), &[]);
+        };
+        prelude.include("immintrin.h");
+        let (kind, suffix) = match self.ty {
+            Scalar::F32 => ("", "ps"),
+            _ => ("d", "pd"),
+        };
+        let register = format!("{}{kind}", parts.register.trim_end_matches('i'));
+        let intrinsic = format!("{}_range_{suffix}", parts.prefix);
+        let mut letters = parts.letters("DQ");
+        letters.retain(|(letter, _)| !matches!(letter, 'G' | 'D'));
+        letters.extend([('G', register), ('D', intrinsic)]);
+        let letters: Vec<(char, &str)> = letters.iter().map(|(c, s)| (*c, s.as_str())).collect();
+        self.add(prelude, name, &section, &letters)
+    }
+
+    /// Whether a mask is set in some lane.
+    pub fn any(self, prelude: &mut Prelude) -> Result<String, Fault> {
+        self.lanes_where(prelude)?;
+        let name = format!("any_{}", self.name(prelude)?);
+        let bits = self.ty.bits();
+        let there = self.parts().map_or("0".to_string(), |parts| {
+            let letters = parts.letters(if bits >= 32 { "DQ" } else { "BW" });
+            letters
+                .into_iter()
+                .find(|(c, _)| *c == 'C')
+                .map_or_else(String::new, |(_, s)| s)
+        });
+        self.add(prelude, &name, "any", &[('C', &there)])?;
+        Ok(name)
+    }
+
     /// How registers with mask instructions hold the vector. `None`: it is smaller than all of them.
     pub fn parts(self) -> Option<Parts> {
         let bytes = self.bytes().min(64);

@@ -17,6 +17,7 @@ use systola_ir::{BufferId, DimId, Scalar};
 
 use super::Cpu;
 use super::lanes::Vector;
+use super::memory::both;
 use super::place::Pattern;
 use crate::c_family::Context;
 use crate::error::Fault;
@@ -77,20 +78,19 @@ impl Cpu {
             return Ok(());
         };
         let name = cx.memory_name(memory).to_string();
-        let mut conditions = vec![
-            large.text,
-            format!("((uintptr_t){name} & {}) == 0", LINE - 1),
-        ];
+        let zero = Expr::atom("0");
+        let address = Expr::cast("uintptr_t", &Expr::atom(&name));
+        let inside = Expr::binary("&", &address, &number(i128::from(LINE) - 1)?);
+        let mut streaming = both(Some(large), Expr::binary("==", &inside, &zero));
         for axis in 0..cx.program.buffers[buffer.index()].axes.len() {
             if let Stride::Named(stride) = cx.stride(memory, axis)? {
-                conditions.push(format!("{stride} % {} == 0", self.lanes));
+                let rest = Expr::binary("%", &Expr::atom(stride), &number(self.lanes.into())?);
+                streaming = both(Some(streaming), Expr::binary("==", &rest, &zero));
             }
         }
         let streams = cx.names.claim(&format!("{name}_streams"));
-        cx.constants.push(format!(
-            "const bool {streams} = {};",
-            conditions.join(" && ")
-        ));
+        cx.constants
+            .push(format!("const bool {streams} = {};", streaming.text));
         let blocks: Vec<DimId> = cx
             .kernel
             .vars_where(|k| matches!(k, VarKind::Block { .. }))

@@ -65,7 +65,7 @@ impl Cpu {
                 let there = if near.is_some() {
                     let function = Transfer::LookupFar.function(cx.prelude, vector)?;
                     let wide = Vector::new(Scalar::I64, self.lanes).name(cx.prelude)?;
-                    let at = Expr::atom(format!("(const {wide}[1]){{{}}}", at.text));
+                    let at = Expr::compound(&format!("const {wide}[1]"), &at);
                     Expr::call(&function, &[array, at])
                 } else {
                     let function = Transfer::GatherAt.function(cx.prelude, vector)?;
@@ -201,11 +201,10 @@ impl Cpu {
             rep: Rep::Scalar,
             literal: None,
         };
-        let zero = if rep == Rep::Scalar {
-            zero.expr
-        } else {
-            self.vector(cx, &zero)?
-        };
+        if rep == Rep::Scalar {
+            return scalar::choice(element, &some, &there, &zero.expr);
+        }
+        let zero = self.vector(cx, &zero)?;
         Ok(Expr::ternary(&some, &there, &zero))
     }
 }

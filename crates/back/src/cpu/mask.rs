@@ -16,7 +16,7 @@ use super::lanes::{Vector, all_lanes, lanes_at, lanes_below};
 use super::small::{Small, split};
 use crate::c_family::Context;
 use crate::error::Fault;
-use crate::expr::Expr;
+use crate::expr::{Expr, Level};
 use crate::index::{Sum, floor_div, modulo, number};
 use crate::prelude::File;
 use crate::scalar::{c_type, signed};
@@ -151,6 +151,12 @@ impl Cpu {
         bits: u32,
     ) -> Result<Expr, Fault> {
         let vector = Vector::new(signed(bits), self.lanes);
+        if self.lane.is_none_or(|lane| !form.dims().contains(&lane)) {
+            // The lane was on both sides.
+            let holds = Expr::binary(rel.name(), &cx.form(form)?, &number(0)?);
+            let splat = vector.splat(cx.prelude)?;
+            return Ok(Expr::call(&splat, &[Expr::unary("-", &holds)]));
+        }
         let Some((uniform, small)) = self.lane.and_then(|lane| split(form, lane, self.lanes))
         else {
             let wide = self.index_vector(cx, form)?;
@@ -226,7 +232,7 @@ impl Cpu {
     /// The bits of a condition under a name, or as a number.
     pub fn on(&self, cx: &mut Context<'_>, cond: &Cond) -> Result<Expr, Fault> {
         let bits = self.bits(cx, cond)?;
-        if bits.text.starts_with("UINT64_C") {
+        if bits.level() == Level::Primary && bits.text.starts_with("UINT64_C") {
             return Ok(bits);
         }
         Ok(cx.name_once("uint64_t", "on", &bits))

@@ -68,7 +68,7 @@ impl Cpu {
             (Pattern::Same, Some(cond)) => {
                 let any = Expr::binary("!=", &self.on(cx, &cond)?, &Expr::atom("0"));
                 let there = Expr::index(&place.array, &place.offset);
-                let one = Expr::ternary(&any, &there, &absent.expr);
+                let one = scalar::choice(element, &any, &there, &absent.expr)?;
                 if otherwise.is_none() {
                     (one, Rep::Scalar)
                 } else {
@@ -101,12 +101,11 @@ impl Cpu {
         };
         if let Some(cond) = uniform {
             let cond = cx.cond(&cond)?;
-            let absent = if rep == Rep::Scalar {
-                absent.expr
+            e = if rep == Rep::Scalar {
+                scalar::choice(element, &cond, &e, &absent.expr)?
             } else {
-                self.vector(cx, &absent)?
+                Expr::ternary(&cond, &e, &self.vector(cx, &absent)?)
             };
-            e = Expr::ternary(&cond, &e, &absent);
         }
         Ok(self.as_value(e, rep, ty))
     }
@@ -280,7 +279,9 @@ impl Cpu {
                 ));
                 let mut indent = "    ".to_string();
                 if let Some(on) = on {
-                    lines.push(format!("{indent}if ({} >> {lane} & 1)", on.text));
+                    let own = Expr::binary(">>", &on, &Expr::atom(&lane));
+                    let own = Expr::binary("&", &own, &number(1)?);
+                    lines.push(format!("{indent}if ({})", own.text));
                     indent.push_str("    ");
                 }
                 let (target, source) = (

@@ -7,7 +7,7 @@ use super::Cpu;
 use super::transfer::Transfer;
 use crate::c_family::Context;
 use crate::error::Fault;
-use crate::expr::{Expr, Level};
+use crate::expr::Expr;
 use crate::index::{Stride, Sum, number};
 
 /// Where the lanes of an access go.
@@ -122,7 +122,7 @@ impl Cpu {
     /// The offset of a uniform index: axes with constant strides become one form.
     fn offset(&self, cx: &mut Context<'_>, memory: Memory, index: &[Form]) -> Result<Expr, Fault> {
         let mut flat = Form::zero();
-        let mut sum: Option<Expr> = None;
+        let mut sum = Sum::default();
         for (axis, form) in index.iter().enumerate() {
             if *form == Form::zero() {
                 continue;
@@ -130,43 +130,17 @@ impl Cpu {
             match cx.stride(memory, axis)? {
                 Stride::Const(c) => flat = flat.add(&form.scale(&Poly::constant(c))?),
                 Stride::Named(stride) => {
-                    let form = cx.form(form)?;
-                    let term = if form.text == "1" {
-                        Expr::atom(stride)
-                    } else {
-                        Expr::binary("*", &form, &Expr::atom(stride))
+                    let stride = Expr::atom(stride);
+                    let term = match form.as_constant() {
+                        Some(1) => stride,
+                        Some(_) | None => Expr::binary("*", &cx.form(form)?, &stride),
                     };
-                    sum = Some(match sum {
-                        None => term,
-                        Some(so_far) => Expr::binary("+", &so_far, &term),
-                    });
+                    sum.add(1, &term)?;
                 }
             }
         }
-        let Some(sum) = sum else {
-            return cx.form(&flat);
-        };
-        if flat == Form::zero() {
-            return Ok(sum);
-        }
-        if let Some(c) = flat.as_constant() {
-            let mut whole = Sum::default();
-            whole.add(1, &sum)?;
-            whole.add_number(c)?;
-            return Ok(whole.finish());
-        }
-        let flat = cx.form(&flat)?;
-        // Terms of a sum can follow as they are, with their signs.
-        Ok(match flat.text.strip_prefix('-') {
-            Some(rest) => Expr {
-                text: format!("{} - {rest}", sum.text),
-                level: Level::Sum,
-            },
-            None => Expr {
-                text: format!("{} + {}", sum.text, flat.text),
-                level: Level::Sum,
-            },
-        })
+        cx.add_form(&mut sum, &flat)?;
+        Ok(sum.finish())
     }
 
     /// The offset of an index in which the lane occurs anyhow, as a vector of `int64_t`.
@@ -263,10 +237,7 @@ impl Cpu {
                 return Ok(Expr::binary("-", &last, &lane));
             }
             Pattern::Strided(by) => (place.pointer(), Expr::binary("*", &lane, by)),
-            Pattern::Anywhere(at) => {
-                let element = format!("({})[{}]", at.text, lane.text);
-                (place.pointer(), Expr::atom(element))
-            }
+            Pattern::Anywhere(at) => (place.pointer(), Expr::element(at, &lane)),
         };
         Ok(Expr::binary("+", &start, &moved))
     }

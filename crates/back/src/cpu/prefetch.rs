@@ -360,7 +360,10 @@ impl Found {
         };
         match program.buffers[buffer.index()].kind {
             BufferKind::Input { .. } => {}
-            BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => return,
+            BufferKind::Output { .. }
+            | BufferKind::Temporary
+            | BufferKind::Flags
+            | BufferKind::Faults { .. } => return,
         }
         let reached: Option<Vec<_>> = from.index.iter().map(|form| reach(form, spans)).collect();
         let Some(reached) = reached else {

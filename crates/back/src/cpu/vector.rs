@@ -157,7 +157,8 @@ impl Cpu {
     /// A choice that is the same in all lanes.
     fn branch(&self, cx: &mut Context<'_>, cond: &Expr, a: &Operand, b: &Operand) -> Printed {
         if a.rep == Rep::Scalar && b.rep == Rep::Scalar {
-            return Ok((Expr::ternary(cond, &a.expr, &b.expr), Rep::Scalar));
+            let e = scalar::choice(a.ty, cond, &a.expr, &b.expr)?;
+            return Ok((e, Rep::Scalar));
         }
         if a.ty == Scalar::Bool {
             let bits = self.choice_width(a, b, 32);
@@ -206,13 +207,18 @@ impl Cpu {
                     Rep::Vector,
                 ))
             }
-            UnOp::Sqrt | UnOp::Exp | UnOp::Log => {
+            UnOp::Sqrt | UnOp::Rsqrt | UnOp::Floor | UnOp::Ceil => {
                 scalar::unary_helper(cx.prelude, op, a.ty)?;
                 let vector = Vector::new(a.ty, self.lanes);
                 let name = format!("{}_{}", op.name(), vector.name(cx.prelude)?);
-                let section = if op == UnOp::Sqrt { "sqrt" } else { "map1" };
-                self.one_by_one(cx, vector)?;
-                vector.add(cx.prelude, &name, section, &[('F', op.name())])?;
+                vector.add(cx.prelude, &name, "lanes1", &[('F', op.name())])?;
+                Ok((
+                    Expr::call(&name, std::slice::from_ref(&a.expr)),
+                    Rep::Vector,
+                ))
+            }
+            UnOp::Exp | UnOp::Log | UnOp::Sin | UnOp::Cos | UnOp::Tanh => {
+                let name = self.math(cx.prelude, op, Vector::new(a.ty, self.lanes))?;
                 Ok((
                     Expr::call(&name, std::slice::from_ref(&a.expr)),
                     Rep::Vector,
@@ -256,18 +262,35 @@ impl Cpu {
                 let args = [self.vector(cx, a)?, self.vector(cx, b)?];
                 Ok((Expr::call(&helper, &args), Rep::Vector))
             }
-            BinOp::Div | BinOp::Rem | BinOp::Pow => {
-                scalar::binary_helper(cx.prelude, op, a.ty)?;
-                let what = if op == BinOp::Pow { "pow" } else { "rem" };
+            BinOp::Pow if a.ty.is_float() => {
                 let vector = Vector::new(a.ty, self.lanes);
-                let name = format!("{what}_{}", vector.name(cx.prelude)?);
-                self.one_by_one(cx, vector)?;
-                vector.add(cx.prelude, &name, "map2", &[('F', what)])?;
                 let args = [self.vector(cx, a)?, self.vector(cx, b)?];
-                Ok((Expr::call(&name, &args), Rep::Vector))
+                match self.power(cx.prelude, vector)? {
+                    Some(name) => Ok((Expr::call(&name, &args), Rep::Vector)),
+                    None => self.lane_by_lane(cx, op, vector, &args),
+                }
+            }
+            BinOp::Div | BinOp::Rem | BinOp::Pow => {
+                let args = [self.vector(cx, a)?, self.vector(cx, b)?];
+                self.lane_by_lane(cx, op, Vector::new(a.ty, self.lanes), &args)
             }
             BinOp::And | BinOp::Or => Err(scalar::undefined(op, a.ty)),
         }
+    }
+
+    fn lane_by_lane(
+        &self,
+        cx: &mut Context<'_>,
+        op: BinOp,
+        vector: Vector,
+        args: &[Expr],
+    ) -> Printed {
+        let what = if op == BinOp::Pow { "pow" } else { "rem" };
+        scalar::binary_helper(cx.prelude, op, vector.ty)?;
+        let name = format!("{what}_{}", vector.name(cx.prelude)?);
+        self.one_by_one(cx, vector)?;
+        vector.add(cx.prelude, &name, "map2", &[('F', what)])?;
+        Ok((Expr::call(&name, args), Rep::Vector))
     }
 
     /// The function for `/` (`div`) or `%` (`rem`) on vectors of integers.
@@ -306,7 +329,7 @@ impl Cpu {
         Ok(name)
     }
 
-    /// What the sections `map1` and `map2` need.
+    /// What the section `map2` needs.
     fn one_by_one(&self, cx: &mut Context<'_>, vector: Vector) -> Result<(), Fault> {
         cx.prelude.include("string.h");
         cx.prelude.add_type("ONE_BY_ONE", || ONE_BY_ONE.to_string());
@@ -317,13 +340,22 @@ impl Cpu {
     fn extreme(&self, cx: &mut Context<'_>, op: BinOp, a: &Operand, b: &Operand) -> Printed {
         let vector = Vector::new(a.ty, self.lanes);
         let ty = vector.name(cx.prelude)?;
+        // A comparison that keeps its second operand where the first is NaN or equal is one instruction, and enough where the second
+        // is a number, and if it is zero, one that the other zero can not be preferred to.
+        let zero = if op == BinOp::Min { -0.0 } else { 0.0f64 };
         let is_number = |x: &Operand| match x.literal {
-            Some(Literal::Float(x)) => !x.is_nan(),
-            Some(Literal::Int(_) | Literal::Bool(_)) => true,
-            None => false,
+            Some(Literal::Float(x)) => {
+                // What is small for its type is a zero.
+                let x = if vector.ty == Scalar::F32 {
+                    f64::from(x as f32)
+                } else {
+                    x
+                };
+                !x.is_nan() && (x != 0.0 || x.to_bits() == zero.to_bits())
+            }
+            Some(Literal::Int(x)) => x != 0 || op == BinOp::Max,
+            Some(Literal::Bool(_)) | None => false,
         };
-        // A comparison that keeps its second operand where the first is NaN is one instruction, and enough
-        // where the second can not be NaN.
         let (what, section, a, b) = match (op == BinOp::Min, a.ty.is_float()) {
             (true, true) if is_number(b) => ("lesser", "lesser", a, b),
             (true, true) if is_number(a) => ("lesser", "lesser", b, a),
@@ -334,11 +366,13 @@ impl Cpu {
             (true, false) => ("min", "min", a, b),
             (false, false) => ("max", "max", a, b),
         };
+        let name = format!("{what}_{ty}");
         if section.ends_with("_float") {
             vector.select(cx.prelude)?;
+            vector.add_extremum(cx.prelude, &name, what)?;
+        } else {
+            vector.add(cx.prelude, &name, section, &[])?;
         }
-        let name = format!("{what}_{ty}");
-        vector.add(cx.prelude, &name, section, &[])?;
         let args = [self.vector(cx, a)?, self.vector(cx, b)?];
         Ok((Expr::call(&name, &args), Rep::Vector))
     }

@@ -7,6 +7,7 @@
 use systola_ir::Scalar;
 
 use crate::error::Fault;
+use crate::expr::Expr;
 use crate::prelude::{File, Prelude};
 use crate::scalar::c_type;
 
@@ -28,12 +29,11 @@ pub fn add(prelude: &mut Prelude) {
 }
 
 /// A byte of a pack of words.
-pub fn element(element: Scalar, pack: &str, n: u32) -> Result<String, Fault> {
+pub fn element(element: Scalar, pack: &str, n: u32) -> Result<Expr, Fault> {
     let (word, byte) = (n / IN_A_WORD, n % IN_A_WORD);
-    Ok(format!(
-        "({})byte_of({pack}.at[{word}], {byte})",
-        c_type(element)?
-    ))
+    let word = Expr::atom(format!("{pack}.at[{word}]"));
+    let byte = Expr::call("byte_of", &[word, Expr::atom(byte.to_string())]);
+    Ok(Expr::cast(c_type(element)?, &byte))
 }
 
 /// A pack of words from bytes.

@@ -14,6 +14,7 @@ use systola_ir::kernel::Access;
 
 use crate::c_family::Context;
 use crate::error::Fault;
+use crate::expr::Expr;
 use crate::prelude::File;
 use crate::scalar::c_type;
 use crate::simt::Guarded;
@@ -155,7 +156,11 @@ impl Shape<'_> {
             1 => (format!("b{bits}"), registers),
             n => (format!("v{n}.b{bits}"), format!("{{{registers}}}")),
         };
-        let holds = |at: usize| format!("a{at} {} b{at}", comparison(relations[at]));
+        let holds = |at: usize| {
+            let (a, b) = (Expr::atom(format!("a{at}")), Expr::atom(format!("b{at}")));
+            Expr::binary(comparison(relations[at]), &a, &b)
+        };
+        let all = (1..tests).fold(holds(0), |all, at| Expr::binary("&&", &all, &holds(at)));
         Ok(vec![
             ('N', name.to_string()),
             ('P', pack.unwrap_or(c_type(*element)?).to_string()),
@@ -182,7 +187,7 @@ impl Shape<'_> {
                 joined(tests, &|at| format!("\"r\"(a{at}), \"r\"(b{at})"), ", "),
             ),
             ('R', letter.to_string()),
-            ('H', joined(tests, &holds, " && ")),
+            ('H', all.text),
             (
                 'F',
                 joined(n, &|at| format!("{} = otherwise;", part(at)), " "),

@@ -140,3 +140,17 @@ $Q index_t draw_ticket(int32_t *counter)
     __syncthreads();
     return ticket;
 }
+
+#: claim_fault
+// Is this the first fault of the run?
+$Q bool claim_fault(int32_t *faults, int32_t site)
+{
+    return atomicCAS(faults, 0, site) == 0;
+}
+
+#: put_coordinate
+$Q void put_coordinate(int32_t *faults, int n, int64_t x)
+{
+    faults[1 + 2 * n] = (int32_t)(uint32_t)x;
+    faults[2 + 2 * n] = (int32_t)(x >> 32);
+}

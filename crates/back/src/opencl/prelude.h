@@ -48,3 +48,17 @@ $Q index_t draw_ticket(__global int32_t *counter, __local int32_t *drawn)
     barrier(CLK_LOCAL_MEM_FENCE);
     return ticket;
 }
+
+#: claim_fault
+// Is this the first fault of the run?
+$Q bool claim_fault(__global int32_t *faults, int32_t site)
+{
+    return atomic_cmpxchg((volatile __global int *)faults, 0, site) == 0;
+}
+
+#: put_coordinate
+$Q void put_coordinate(__global int32_t *faults, int n, int64_t x)
+{
+    faults[1 + 2 * n] = (int32_t)(uint32_t)x;
+    faults[2 + 2 * n] = (int32_t)(x >> 32);
+}

@@ -96,6 +96,7 @@ impl Search<'_> {
                 | Stmt::Signal { .. }
                 | Stmt::Await { .. }
                 | Stmt::Ticket { .. }
+                | Stmt::Fault { .. }
                 | Stmt::Comment(_) => false,
             };
             if goes && waits {
@@ -277,6 +278,22 @@ impl Pass {
                     otherwise: Vec::new(),
                 },
                 None => stmt.clone(),
+            },
+            Stmt::Fault {
+                faults,
+                site,
+                bad,
+                when: own,
+                point,
+            } => Stmt::Fault {
+                faults: *faults,
+                site: *site,
+                bad: *bad,
+                when: match when {
+                    Some(when) => own.clone().and(when.clone()),
+                    None => own.clone(),
+                },
+                point: point.clone(),
             },
             Stmt::Signal { flag } => Stmt::Signal {
                 flag: guarded(flag),

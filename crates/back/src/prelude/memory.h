@@ -412,3 +412,17 @@ $Q int64_t draw_ticket(int32_t *counter)
     return __atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL);
 }
 
+#: claim_fault
+// Is this the first fault of the run?
+static __attribute__((noinline, cold, unused)) bool claim_fault(int32_t *faults, int32_t site)
+{
+    int32_t none = 0;
+    return __atomic_compare_exchange_n(faults, &none, site, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+}
+
+#: put_coordinate
+$Q void put_coordinate(int32_t *faults, int n, int64_t x)
+{
+    faults[1 + 2 * n] = (int32_t)(uint32_t)x;
+    faults[2 + 2 * n] = (int32_t)(x >> 32);
+}

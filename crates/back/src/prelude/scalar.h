@@ -30,17 +30,17 @@ $Q $T max_$N($T a, $T b)
 }
 
 #: min_float
-// One NaN is ignored.
+// One NaN is ignored; -0.0 is less than 0.0.
 $Q $T min_$N($T a, $T b)
 {
-    return a < b || b != b ? a : b;
+    return a < b || b != b || (a == b && signbit(a)) ? a : b;
 }
 
 #: max_float
-// One NaN is ignored.
+// One NaN is ignored; -0.0 is less than 0.0.
 $Q $T max_$N($T a, $T b)
 {
-    return a > b || b != b ? a : b;
+    return a > b || b != b || (a == b && !signbit(a)) ? a : b;
 }
 
 #: abs
@@ -102,6 +102,12 @@ $Q $T pow_$N($T a, $T b)
 $Q $T $F_$N($T a)
 {
     return $G(a);
+}
+
+#: rsqrt
+$Q $T rsqrt_$N($T a)
+{
+    return 1 / $G(a);
 }
 
 #: libm2

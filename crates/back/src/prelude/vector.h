@@ -45,22 +45,66 @@ $Q $V max_$V($V a, $V b)
 }
 
 #: min_float
-// One NaN is ignored.
+// One NaN is ignored; -0.0 is less than 0.0.
+$Q $V min_$V($V a, $V b)
+{
+#if $C
+    union {
+        $V v;
+        $G part[$K];
+    } x = {.v = a}, y = {.v = b};
+    for (int n = 0; n < $K; n++)
+        x.part[n] = $D(x.part[n], y.part[n], 4);
+    return x.v;
+#else
+    $V r = a;
+    for (int l = 0; l < $L; l++)
+        r[l] = a[l] < b[l] ? a[l] : b[l];
+    r = ($V)(($M)r | (($M)a & (a == b)));
+    return select_$V(b != b, a, r);
+#endif
+}
+
+#: min_float_lanes
+// One NaN is ignored; -0.0 is less than 0.0.
 $Q $V min_$V($V a, $V b)
 {
     $V r = a;
     for (int l = 0; l < $L; l++)
         r[l] = a[l] < b[l] ? a[l] : b[l];
+    r = ($V)(($M)r | (($M)a & (a == b)));
     return select_$V(b != b, a, r);
 }
 
 #: max_float
-// One NaN is ignored.
+// One NaN is ignored; -0.0 is less than 0.0.
+$Q $V max_$V($V a, $V b)
+{
+#if $C
+    union {
+        $V v;
+        $G part[$K];
+    } x = {.v = a}, y = {.v = b};
+    for (int n = 0; n < $K; n++)
+        x.part[n] = $D(x.part[n], y.part[n], 5);
+    return x.v;
+#else
+    $V r = a;
+    for (int l = 0; l < $L; l++)
+        r[l] = a[l] > b[l] ? a[l] : b[l];
+    r = ($V)(($M)r & (($M)a | (a != b)));
+    return select_$V(b != b, a, r);
+#endif
+}
+
+#: max_float_lanes
+// One NaN is ignored; -0.0 is less than 0.0.
 $Q $V max_$V($V a, $V b)
 {
     $V r = a;
     for (int l = 0; l < $L; l++)
         r[l] = a[l] > b[l] ? a[l] : b[l];
+    r = ($V)(($M)r & (($M)a | (a != b)));
     return select_$V(b != b, a, r);
 }
 
@@ -139,24 +183,13 @@ $Q $V rem_$V($V a, $V b)
     return a - q * d;
 }
 
-#: sqrt
-$Q $V sqrt_$V($V a)
+#: lanes1
+$Q $V $F_$V($V a)
 {
     $V r = a;
     for (int l = 0; l < $L; l++)
-        r[l] = sqrt_$N(a[l]);
+        r[l] = $F_$N(a[l]);
     return r;
-}
-
-#: map1
-$Q $V $F_$V($V a)
-{
-    $T r[$L];
-    memcpy(r, &a, sizeof a);
-    ONE_BY_ONE
-    for (int l = 0; l < $L; l++)
-        r[l] = $F_$N(r[l]);
-    return *($V_mem *)r;
 }
 
 #: map2
@@ -248,6 +281,25 @@ $Q uint64_t lanes$L_where_$V($V mask)
     for (int l = 0; l < $L; l++)
         on |= (uint64_t)(mask[l] & 1) << l;
     return on;
+}
+
+#: any
+// Is it set in some lane?
+$Q bool any_$V($V mask)
+{
+#if $C
+    return lanes$L_where_$V(mask) != 0;
+#else
+    union {
+        uint64_t words[(sizeof($V) + 7) / 8];
+        $V v;
+    } m = {{0}};
+    m.v = mask;
+    uint64_t all = 0;
+    for (unsigned n = 0; n < (sizeof($V) + 7) / 8; n++)
+        all |= m.words[n];
+    return all != 0;
+#endif
 }
 
 #: lane_below

@@ -39,7 +39,10 @@ pub fn constant_buffers(program: &Program) -> Vec<(BufferId, usize)> {
         let id = BufferId::from(n);
         let is_input = match buffer.kind {
             BufferKind::Input { .. } => true,
-            BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => false,
+            BufferKind::Output { .. }
+            | BufferKind::Temporary
+            | BufferKind::Flags
+            | BufferKind::Faults { .. } => false,
         };
         if !is_input || !read.contains(&id) || varying.contains(&id) {
             continue;

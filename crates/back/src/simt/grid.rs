@@ -10,7 +10,8 @@ use systola_ir::kernel::VarKind;
 
 use crate::c_family::{Context, Named};
 use crate::error::Fault;
-use crate::expr::{Expr, Level};
+use crate::expr::Expr;
+use crate::index::number;
 
 /// How a language says where a block is.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +33,7 @@ pub fn block_coordinates(cx: &mut Context<'_>, grid: Grid) -> Result<Vec<String>
         return Ok(lines);
     };
     let lo = block_start(cx, &mut lines, *last)?;
-    block_coordinate(cx, &mut lines, *last, &lo, grid.column);
+    block_coordinate(cx, &mut lines, *last, &lo, &Expr::atom(grid.column));
     if others.is_empty() {
         return Ok(lines);
     }
@@ -44,30 +45,34 @@ pub fn block_coordinates(cx: &mut Context<'_>, grid: Grid) -> Result<Vec<String>
         starts.push(lo);
     }
     // The number without the coordinates that are already split off. The grid has layers of whole rows.
-    let mut rest = cx.names.claim("rest");
-    lines.push(format!("const unsigned {rest} = {};", grid.row));
-    let factors = extents
-        .iter()
-        .map(|e| format!("(unsigned){}", e.at(Level::Unary)));
-    let count = factors.collect::<Vec<_>>().join(" * ");
-    lines.push(format!("if ({rest} >= {count})"));
+    let mut rest = Expr::atom(cx.names.claim("rest"));
+    lines.push(format!("const unsigned {} = {};", rest.text, grid.row));
+    let unsigned = |e: &Expr| Expr::cast("unsigned", e);
+    let count = (extents.iter().skip(1)).fold(unsigned(&extents[0]), |product, extent| {
+        Expr::binary("*", &product, &unsigned(extent))
+    });
+    let beyond = Expr::binary(">=", &rest, &count);
+    lines.push(format!("if ({})", beyond.text));
     lines.push("    return;".to_string());
     if !cx.usage.has_flags {
         let row = cx.names.claim("row");
-        lines.push(format!(
-            "const unsigned {row} = {rest} == 0 ? {count} - 1 : {rest} - 1;"
-        ));
-        rest = row;
+        let one = number(1)?;
+        let before = Expr::binary("-", &rest, &one);
+        let first = Expr::binary("==", &rest, &number(0)?);
+        let own = Expr::ternary(&first, &Expr::binary("-", &count, &one), &before);
+        lines.push(format!("const unsigned {row} = {};", own.text));
+        rest = Expr::atom(row);
     }
     for (n, var) in others.iter().enumerate().rev() {
         let mut own = rest.clone();
         if n > 0 {
             // Both are unsigned, which is the faster division.
-            let divisor = format!("(unsigned){}", extents[n].at(Level::Unary));
-            own = format!("{rest} % {divisor}");
+            let divisor = unsigned(&extents[n]);
+            own = Expr::binary("%", &rest, &divisor);
             let next = cx.names.claim("rest");
-            lines.push(format!("const unsigned {next} = {rest} / {divisor};"));
-            rest = next;
+            let quotient = Expr::binary("/", &rest, &divisor);
+            lines.push(format!("const unsigned {next} = {};", quotient.text));
+            rest = Expr::atom(next);
         }
         block_coordinate(cx, &mut lines, *var, &starts[n], &own);
     }
@@ -115,15 +120,16 @@ fn block_coordinate(
     lines: &mut Vec<String>,
     var: DimId,
     lo: &Expr,
-    number: &str,
+    number: &Expr,
 ) {
     let Named { name, used } = &cx.dims[var.index()];
     if *used {
+        let number = Expr::cast("index_t", number);
         let value = match lo.text.as_str() {
-            "0" => format!("(index_t)({number})"),
-            _ => format!("{} + (index_t)({number})", lo.at(Level::Sum)),
+            "0" => number,
+            _ => Expr::binary("+", lo, &number),
         };
-        lines.push(format!("const index_t {name} = {value};"));
+        lines.push(format!("const index_t {name} = {};", value.text));
     }
 }
 
@@ -143,7 +149,7 @@ fn named<'a>(
     print: impl FnOnce(&mut Context<'a>) -> Result<Expr, Fault>,
 ) -> Result<Expr, Fault> {
     let e = print(cx)?;
-    if e.level == Level::Primary && !e.text.contains('(') {
+    if e.is_word() {
         return Ok(e);
     }
     let name = cx.names.claim(wanted);

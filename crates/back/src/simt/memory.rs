@@ -174,10 +174,11 @@ impl<L: Language> Simt<L> {
             let name = cx.names.claim(&wanted);
             let address = self.address(cx, from, first)?;
             let space = self.space(from.memory);
-            let there = format!("({space}const {pack} *){}", address.text);
+            let there = Expr::cast(&format!("{space}const {pack} *"), &address);
+            let whole = Expr::unary("*", &there).text;
             if let Some(guarded) = self.load_where(cx, from, element, chunk)? {
                 let absent = self.absent(cx, element, otherwise)?;
-                let call = guarded.call(Expr::atom(there), absent).text;
+                let call = guarded.call(there, absent).text;
                 cx.lines.push(&format!("const {pack} {name} = {call};"));
             } else if let Some(guard) = guard(cx, &from.when)? {
                 let absent = self.absent(cx, element, otherwise)?.text;
@@ -185,14 +186,13 @@ impl<L: Language> Simt<L> {
                 let absent = self.language.pack_of(element, &pack, &absent);
                 cx.lines.push(&format!("{pack} {name} = {absent};"));
                 cx.lines.open(&format!("if ({})", guard.text));
-                cx.lines.push(&format!("{name} = *{there};"));
+                cx.lines.push(&format!("{name} = {whole};"));
                 cx.lines.close();
             } else {
-                cx.lines.push(&format!("const {pack} {name} = *{there};"));
+                cx.lines.push(&format!("const {pack} {name} = {whole};"));
             }
             for n in 0..chunk {
                 let e = self.language.pack_element(element, chunk, &name, n)?;
-                let e = Expr::atom(e);
                 loaded.push(as_value(e, ty(cx, first + n)));
             }
         }
@@ -226,7 +226,8 @@ impl<L: Language> Simt<L> {
             let elements: Vec<&str> = group.iter().map(|e| e.text.as_str()).collect();
             let elements = self.language.pack_of(element, &pack, &elements);
             let space = self.space(to.memory);
-            lines.push(format!("*({space}{pack} *){} = {elements};", address.text));
+            let there = Expr::unary("*", &Expr::cast(&format!("{space}{pack} *"), &address));
+            lines.push(format!("{} = {elements};", there.text));
         }
         Ok(Action { guard, lines })
     }
@@ -317,10 +318,10 @@ impl<L: Language> Simt<L> {
                     let pack = self.language.pack(cx.prelude, element, chunk)?;
                     let (near, far) = (self.space(to.memory), self.space(from.memory));
                     let (to, from) = (self.address(cx, to, first)?, self.address(cx, from, first)?);
-                    format!(
-                        "*({near}{pack} *){} = *({far}const {pack} *){};",
-                        to.text, from.text
-                    )
+                    let to = Expr::cast(&format!("{near}{pack} *"), &to);
+                    let from = Expr::cast(&format!("{far}const {pack} *"), &from);
+                    let (to, from) = (Expr::unary("*", &to), Expr::unary("*", &from));
+                    format!("{} = {};", to.text, from.text)
                 }
             });
         }

@@ -223,7 +223,11 @@ impl Flow<'_> {
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. } => *state = State::default(),
-            Stmt::Let(..) | Stmt::Set(..) | Stmt::CommitCopies | Stmt::Comment(_) => {}
+            Stmt::Let(..)
+            | Stmt::Set(..)
+            | Stmt::CommitCopies
+            | Stmt::Fault { .. }
+            | Stmt::Comment(_) => {}
         }
     }
 

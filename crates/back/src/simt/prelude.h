@@ -59,10 +59,24 @@ $Q $T abs_$N($T a)
 }
 
 #: extremum
-// One NaN is ignored.
+// One NaN is ignored; -0.0 is less than 0.0, as in instructions of NVIDIA.
 $Q $T $F_$N($T a, $T b)
 {
+#if defined(__CUDA_ARCH__) || defined(__NV_CL_C_VERSION)
     return $G(a, b);
+#else
+    return a $O b || b != b || (a == b && $H) ? a : b;
+#endif
+}
+
+#: rsqrt
+$Q $T rsqrt_$N($T a)
+{
+#if defined(__CUDA_ARCH__) || defined(__OPENCL_VERSION__)
+    return rsqrt$F(a);
+#else
+    return 1 / sqrt$F(a);
+#endif
 }
 
 #: inside_signed

@@ -80,13 +80,15 @@ pub fn shared_arrays<L: Language>(
             let mut offset = symbolic.clone();
             offset.add_number(known)?;
             let offset = offset.finish();
+            let first = Expr::atom(bytes);
             let start = if offset.text == "0" {
-                bytes.to_string()
+                first
             } else {
-                format!("({bytes} + {})", offset.text)
+                Expr::binary("+", &first, &offset)
             };
             let (c, name) = (c_type(ty)?, &cx.shared[n].name);
-            lines.push(format!("{space}{c} *const {name} = ({space}{c} *){start};"));
+            let start = Expr::cast(&format!("{space}{c} *"), &start);
+            lines.push(format!("{space}{c} *const {name} = {};", start.text));
         }
         let size = i128::from(ty.bits() / 8);
         let extents = cx.extents(memory);
@@ -100,9 +102,9 @@ pub fn shared_arrays<L: Language>(
             None => {
                 let whole = Expr::binary("*", &cx.volume(memory)?, &number(size)?);
                 let up = Expr::binary("+", &whole, &number(align - 1)?);
-                let mask = Expr::number((-align).to_string());
+                let mask = number(-align)?;
                 let whole = Expr::binary("&", &up, &mask);
-                symbolic.add(1, &Expr::atom(format!("({})", whole.text)))?;
+                symbolic.add(1, &whole)?;
             }
         }
     }

@@ -21,13 +21,35 @@ pub fn unary(prelude: &mut Prelude, op: UnOp, ty: Scalar, a: &Expr) -> Result<Ex
         UnOp::Neg if ty == Scalar::I32 => "wrap_neg_32",
         UnOp::Neg if must_wrap(ty) => "wrap_neg",
         UnOp::Abs if must_wrap(ty) => "wrap_abs",
-        UnOp::Neg | UnOp::Abs | UnOp::Not | UnOp::Sqrt | UnOp::Exp | UnOp::Log => {
+        UnOp::Rsqrt if ty.is_float() => return rsqrt(prelude, ty, a),
+        UnOp::Neg
+        | UnOp::Abs
+        | UnOp::Not
+        | UnOp::Sqrt
+        | UnOp::Rsqrt
+        | UnOp::Exp
+        | UnOp::Log
+        | UnOp::Floor
+        | UnOp::Ceil
+        | UnOp::Sin
+        | UnOp::Cos
+        | UnOp::Tanh => {
             return scalar::unary(prelude, op, ty, a);
         }
     };
     let name = match op {
         UnOp::Neg => format!("neg_{ty}"),
-        UnOp::Abs | UnOp::Not | UnOp::Sqrt | UnOp::Exp | UnOp::Log => format!("abs_{ty}"),
+        UnOp::Abs
+        | UnOp::Not
+        | UnOp::Sqrt
+        | UnOp::Rsqrt
+        | UnOp::Exp
+        | UnOp::Log
+        | UnOp::Floor
+        | UnOp::Ceil
+        | UnOp::Sin
+        | UnOp::Cos
+        | UnOp::Tanh => format!("abs_{ty}"),
     };
     let letters = [
         ('T', c_type(ty)?),
@@ -35,6 +57,14 @@ pub fn unary(prelude: &mut Prelude, op: UnOp, ty: Scalar, a: &Expr) -> Result<Ex
         ('U', c_type(unsigned(ty))?),
     ];
     prelude.add(&name, File::Simt, section, &letters);
+    Ok(Expr::call(&name, std::slice::from_ref(a)))
+}
+
+fn rsqrt(prelude: &mut Prelude, ty: Scalar, a: &Expr) -> Result<Expr, Fault> {
+    let name = format!("rsqrt_{ty}");
+    let suffix = if ty == Scalar::F32 { "f" } else { "" };
+    let letters = [('T', c_type(ty)?), ('N', ty.name()), ('F', suffix)];
+    prelude.add(&name, File::Simt, "rsqrt", &letters);
     Ok(Expr::call(&name, std::slice::from_ref(a)))
 }
 
@@ -95,11 +125,17 @@ pub fn binary(
         full
     } else if let Some((name, function)) = extremum {
         let suffix = if ty == Scalar::F32 { "f" } else { "" };
+        let (order, preferred) = match op {
+            BinOp::Min => ("<", "signbit(a)"),
+            _ => (">", "!signbit(a)"),
+        };
         let letters = [
             ('T', c_type(ty)?),
             ('N', ty.name()),
             ('F', name),
             ('G', &format!("{function}{suffix}")),
+            ('O', order),
+            ('H', preferred),
         ];
         let full = format!("{name}_{ty}");
         prelude.add(&full, File::Simt, "extremum", &letters);
@@ -193,7 +229,7 @@ impl<L: Language> Simt<L> {
                 let (low, high) = (cx.take(low), cx.take(high));
                 if low == high {
                     // A rotation.
-                    let from = Expr::atom(format!("{lane} + {}", lanes - by));
+                    let from = Expr::binary("+", &Expr::atom(lane), &number((lanes - by).into())?);
                     return Ok(Expr::call(&mover, &[low, from]));
                 }
                 let name = format!("slide_{ty}");

@@ -5,13 +5,16 @@ use std::path::PathBuf;
 
 use systola_driver::{Checked, check_mapping, check_system};
 use systola_ir::array::{Array, Realisation};
+use systola_ir::codes::limits;
 use systola_ir::diag::Diagnostic;
 use systola_ir::mapping::Mapping;
 use systola_lower::report::{Report, Scope};
 
 use crate::files::read_text;
 use crate::json;
-use crate::source::{Failure, Outcome, Sizes, Source, Status, given_sizes, parse_size, worst};
+use crate::source::{
+    Failure, Outcome, Parameters, Sizes, Small, Source, Status, given_sizes, parse_size, worst,
+};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
 
@@ -21,6 +24,7 @@ Examples:
   systola check gallery/conv1d/core.ure --map sbm --set C=16 --set Q=5
   systola check gallery/conv1d/core.ure --json | jq '.mappings[] | {name, legal}'
 
+A mapping that can be decided at given sizes only is checked at small ones where --set does not give all of them.
 The exit status is that of the worst finding: 0 all legal, 2 a known limitation, 1 a mistake.";
 
 /// Check the systems and mappings of a file: legality for all sizes, PEs, links, registers
@@ -85,7 +89,7 @@ fn check_all(args: &Args, source: &Source, sizes: &Sizes) -> Outcome {
         .filter(|m| !broken(&m.system))
         .map(|mapping| Verdict {
             mapping,
-            result: check_mapping(&source.module, mapping, sizes),
+            result: check_at_some_sizes(source, mapping, sizes),
         })
         .collect();
     let refused = verdicts.iter().filter_map(|v| v.result.as_ref().err());
@@ -147,6 +151,43 @@ fn check_all(args: &Args, source: &Source, sizes: &Sizes) -> Outcome {
     Ok(status)
 }
 
+/// Checks a mapping; where that can be done at given sizes only, and not all are given, at small ones.
+fn check_at_some_sizes(
+    source: &Source,
+    mapping: &Mapping,
+    sizes: &Sizes,
+) -> Result<Checked, Vec<Diagnostic>> {
+    let found = check_mapping(&source.module, mapping, sizes);
+    let needs_sizes = |d: &Diagnostic| d.code == &limits::NEEDS_SIZES;
+    let Err(refused) = &found else { return found };
+    let system = source
+        .module
+        .systems
+        .iter()
+        .find(|s| s.name == mapping.system);
+    let Some(system) = system.filter(|_| refused.iter().all(needs_sizes)) else {
+        return found;
+    };
+    let parameters = Parameters::from(system);
+    for small in [Small::Equal, Small::Distinct] {
+        let Some(taken) = parameters.with_small(sizes, small) else {
+            continue;
+        };
+        let named = parameters.named(&taken);
+        if let Ok(mut checked) = check_mapping(&source.module, mapping, &named) {
+            if let Scope::GivenSizes(why) = &mut checked.report.scope {
+                let _ = write!(
+                    why,
+                    "; not all are given, taking {}",
+                    parameters.show(&taken)
+                );
+            }
+            return Ok(checked);
+        }
+    }
+    found
+}
+
 /// The verdict on the whole, in one line.
 fn headline(
     source: &Source,
@@ -154,6 +195,11 @@ fn headline(
     n_mappings: usize,
     status: Status,
 ) -> String {
+    let module = &source.module;
+    if module.systems.is_empty() && module.mappings.is_empty() && module.programs.is_empty() {
+        let empty = Paint::Yellow.out("empty");
+        return format!("{}: {empty}, there is nothing to check\n", source.path);
+    }
     let legal = verdicts.iter().filter(|v| v.result.is_ok()).count();
     let word = match status {
         Status::Done => Paint::Green.out("legal"),
@@ -277,6 +323,7 @@ pub fn summary(report: &Report, array: &Array) -> String {
         ("drains", &report.drains),
         ("transfers", &report.transfers),
         ("reverse", &report.reverse),
+        ("kernel", &report.notes),
     ] {
         if !lines.is_empty() {
             heading(&mut out, title);

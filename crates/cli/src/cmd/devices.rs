@@ -129,18 +129,28 @@ fn scaled(value: f64, unit: &str) -> (String, String) {
 }
 
 fn describe(device: &DeviceInfo) -> String {
-    let links = match &device.shuffles {
-        Some((_, sizes)) => {
-            let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
-            format!("sub-groups of {}", sizes.join(", "))
-        }
+    let list = |sizes: &[u32]| {
+        let sizes: Vec<String> = sizes.iter().map(u32::to_string).collect();
+        sizes.join(", ")
+    };
+    let mut links = match &device.shuffles {
+        Some((_, sizes)) if device.is_tested => format!("sub-groups of {}", list(sizes)),
+        Some((_, sizes)) => format!("sub-groups of {} (tested at first use)", list(sizes)),
         None => "no sub-groups".to_string(),
     };
+    if !device.failed_sizes.is_empty() {
+        let failed = list(&device.failed_sizes);
+        links.push_str(&format!(
+            " (those of {failed} fail its self-test and are not used)"
+        ));
+    }
     let mut lacks = Vec::new();
     if !device.doubles {
         lacks.push(", no f64");
     }
-    if !device.flags {
+    if device.failed_flags {
+        lacks.push(", no flags (they fail its self-test and are not used)");
+    } else if !device.flags {
         lacks.push(", no flags");
     }
     format!(

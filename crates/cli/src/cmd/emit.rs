@@ -10,6 +10,7 @@ use systola::rt::device::Variant;
 use systola_driver::opencl::{Features, Links};
 use systola_driver::{cuda_machine, emit_c, emit_cuda, emit_opencl, opencl_machine};
 
+use crate::device::DeviceName;
 use crate::files;
 use crate::lowering::{LoweringArgs, Purpose, lower_checked, parse_lanes};
 use crate::runtime;
@@ -50,9 +51,9 @@ pub struct Args {
     /// Compile CUDA C++ for this architecture too, and say what each kernel takes; needs NVRTC but no GPU
     #[arg(long, value_name = "sm_NN")]
     arch: Option<String>,
-    /// Print OpenCL C for this device, by its number; `systola devices` lists them
-    #[arg(long, value_name = "N")]
-    device: Option<usize>,
+    /// Print OpenCL C for this device, by its number or a part of its name; `systola devices` lists them
+    #[arg(long, value_name = "N|NAME")]
+    device: Option<DeviceName>,
     /// Lanes of a warp in OpenCL C, as far as the device has them
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
@@ -99,13 +100,14 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure::new("--arch goes with --target cuda"));
     }
     let options = args.lowering.options(&source, Purpose::Print)?;
+    let number = args.device.as_ref().map_or(Ok(0), DeviceName::opencl);
     let opencl = OpenClOptions {
-        device: args.device.unwrap_or(0),
+        device: number.map_err(|e| runtime::fail(&source, e.into()))?,
         lanes: args.lanes,
         without_sub_groups: args.no_sub_groups,
         ..OpenClOptions::new()
     };
-    let device = match args.device {
+    let device = match &args.device {
         Some(_) => Some(opencl.open().map_err(|e| runtime::fail(&source, e))?),
         None => None,
     };

@@ -3,26 +3,30 @@
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, LazyLock};
+use std::time::{Duration, Instant};
 
-use systola::rt::RunOptions;
 use systola::rt::tuning::{Entry, Record};
+use systola::rt::{Deadline, RunOptions};
 use systola::{CudaOptions, OpenClOptions, cpu};
 use systola_driver::{Fix, check_system};
 use systola_explore::agreement::Agreement;
+use systola_explore::deadline::run_until;
 use systola_explore::measure::cpu::Processor;
 use systola_explore::measure::device::{Nvidia, OpenClDevice};
 use systola_explore::problem::{Problem, short_sums};
 use systola_explore::reduced::Reduced;
-use systola_explore::report::{Ended, Outcome as Explored};
+use systola_explore::report::{Design, Ended, Outcome as Explored};
 use systola_explore::session::{self, Event, Options};
-use systola_explore::space::{Candidate, candidates};
-use systola_ir::codes::{explore as codes, run as run_codes};
+use systola_explore::space::{Candidate, candidates_until};
+use systola_ir::codes::{explore as codes, limits, run as run_codes};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, Span};
 
 use super::nvrtc;
+use crate::device::DeviceName;
+use crate::execute::duration;
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
 use crate::place::Place;
 use crate::runtime;
@@ -68,16 +72,17 @@ pub struct Args {
     /// What the mapping is for
     #[arg(long, value_enum, default_value = "cpu")]
     target: ExploreTarget,
-    /// Which GPU or OpenCL device, by its number; `systola devices` lists them
-    #[arg(long, value_name = "N")]
-    device: Option<usize>,
+    /// Which GPU or OpenCL device, by its number or a part of its name; `systola devices` lists them
+    #[arg(long, value_name = "N|NAME")]
+    device: Option<DeviceName>,
     /// Threads of the processor; one for each core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// Lanes of a warp on an OpenCL device, as far as it has them; what suits it if not given
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
-    /// Time for all of it, for each system: lowering, compiling, measuring
+    /// Time for all of it, for each system: writing mappings, lowering, compiling, measuring. Whatever is slow, it ends within two
+    /// seconds after that; where nothing was measured by then, with what the model expects to be the fastest
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_budget)]
     budget: Duration,
     /// How many designs are shown
@@ -142,14 +147,19 @@ fn parse_budget(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a positive time is needed, for instance 30s".to_string())
 }
 
-/// Every compiler gets so long.
+/// Every compiler gets so much CPU time.
 const LEAST_TO_COMPILE: Duration = Duration::from_secs(3);
 
+/// Mappings are written in this share of the budget.
+const WRITING: f64 = 0.3;
+
 /// Set by Ctrl-C.
-static STOP: AtomicBool = AtomicBool::new(false);
+static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
 /// The status of a command that a second Ctrl-C ends, as shells have it.
 const INTERRUPTED: i32 = 130;
+
+const INTERRUPTED_EARLY: &str = "interrupted before anything was measured";
 
 fn watch_for_interrupts() {
     // Without a handler Ctrl-C ends the command, which leaves all files whole.
@@ -167,6 +177,9 @@ struct Task<'a> {
     system: &'a System,
     params: Vec<i128>,
     place: &'a Place,
+    /// When its budget began to run, and when it ends.
+    begin: Instant,
+    deadline: Deadline,
 }
 
 /// What is known of it in the end.
@@ -202,14 +215,16 @@ pub fn run(args: &Args) -> Outcome {
     };
     let places: Vec<Place> = systems.iter().map(own).collect();
     for (system, place) in systems.into_iter().zip(&places) {
-        let params = task_sizes(&source, system, &sizes)?;
-        let task = Task {
-            params,
+        let mut task = Task {
+            params: Vec::new(),
             source: &source,
             args,
             system,
             place,
+            begin: Instant::now(),
+            deadline: Deadline::after(args.budget).or_when(&STOP),
         };
+        task.params = task.within(|| task_sizes(&source, system, &sizes))??;
         if args.list {
             list::print(&task)?;
             continue;
@@ -260,7 +275,7 @@ fn place(source: &Source, args: &Args) -> Result<Place, Failure> {
     match args.target {
         ExploreTarget::Cpu => {
             let mut options = args.lowering.options(source, Purpose::Run)?;
-            // Nothing is measured while a compiler works, so none may take much of the time there is.
+            // Nothing is measured while a compiler works, so none may do much more than the others can afford.
             let limit = (args.budget / 10).max(LEAST_TO_COMPILE);
             options.compile.time_limit = options.compile.time_limit.min(limit);
             let run = RunOptions {
@@ -271,14 +286,18 @@ fn place(source: &Source, args: &Args) -> Result<Place, Failure> {
         ExploreTarget::Cuda => {
             let mut options = CudaOptions::from_env().map_err(fail)?;
             options.fix = args.lowering.fix();
-            options.device = args.device.unwrap_or(0);
+            if let Some(device) = &args.device {
+                options.device = device.cuda().map_err(|e| fail(e.into()))?;
+            }
             options.compile.apart = nvrtc::compilers();
             Place::cuda(options).map_err(|e| fail(cpu::Error::from(e)))
         }
         ExploreTarget::OpenCl => {
             let mut options = OpenClOptions::from_env().map_err(fail)?;
             options.fix = args.lowering.fix();
-            options.device = args.device.unwrap_or(0);
+            if let Some(device) = &args.device {
+                options.device = device.opencl().map_err(|e| fail(e.into()))?;
+            }
             options.lanes = args.lanes;
             Place::opencl(options).map_err(fail)
         }
@@ -342,7 +361,19 @@ impl<'a> Task<'a> {
 
     /// The mappings of the file, and those of the space.
     fn candidates(&self) -> Vec<(Candidate, bool)> {
-        all_candidates(&self.problem())
+        let end = self.begin + self.args.budget.mul_f64(WRITING);
+        all_candidates(&self.problem(), &self.deadline.or_at(end))
+    }
+
+    /// Some work that has to be done, within the budget.
+    fn within<R>(&self, work: impl FnOnce() -> R) -> Result<R, Failure> {
+        run_until(&self.deadline, work).map_err(|_| {
+            if self.deadline.is_stopped() {
+                return Failure::new(INTERRUPTED_EARLY);
+            }
+            let seconds = self.begin.elapsed().as_secs_f64();
+            self.failure(session::Error::BudgetTooSmall(seconds))
+        })
     }
 
     /// From the database, or by a search.
@@ -372,16 +403,17 @@ impl<'a> Task<'a> {
 
     fn search(&self) -> Result<Explored, Failure> {
         let progress = progress::Bar::new(self.args.budget);
+        progress.begin();
         let mut tell = |event: Event<'_>| progress.tell(event);
         let problem = self.problem();
         let options = Options {
-            budget: self.args.budget,
+            begin: self.begin,
+            deadline: self.deadline.clone(),
             seed: self.args.seed,
             survey: self.args.survey.map(|designs| Reduced {
                 designs: designs.get(),
                 text: self.args.text.map(f64::from),
             }),
-            stop: &STOP,
         };
         let (all, model) = (self.candidates(), self.place.model());
         let (params, tell): (_, &mut dyn FnMut(Event<'_>)) = (&self.params, &mut tell);
@@ -411,7 +443,7 @@ impl<'a> Task<'a> {
         let message = error.to_string();
         match error {
             session::Error::NoDesign(_, why) => {
-                let mut found = Diagnostic::new(&codes::NO_DESIGN, Span::NONE, message)
+                let mut found = Diagnostic::new(&limits::NO_DESIGN, Span::NONE, message)
                     .help("write a mapping by hand, and see what `systola check` says of it");
                 found
                     .notes
@@ -419,7 +451,7 @@ impl<'a> Task<'a> {
                 self.source.fail(&[found])
             }
             session::Error::AllLong { .. } => {
-                let found = Diagnostic::new(&codes::NO_DESIGN, Span::NONE, message);
+                let found = Diagnostic::new(&codes::ALL_LONG, Span::NONE, message);
                 self.source
                     .fail(&[found.help("give --text a larger number, or leave it out")])
             }
@@ -433,12 +465,13 @@ impl<'a> Task<'a> {
     }
 }
 
-/// The mappings of a system that its file has, and those of the space that it has not.
-pub fn all_candidates(problem: &Problem<'_>) -> Vec<(Candidate, bool)> {
+/// The mappings of a system that its file has, and those of the space that it has not, as far as these can be found by the deadline.
+pub fn all_candidates(problem: &Problem<'_>, deadline: &Deadline) -> Vec<(Candidate, bool)> {
     let own = problem.module.mappings.iter();
     let own: Vec<&Mapping> = own.filter(|m| m.system == problem.system.name).collect();
     let is_new = |found: &Candidate| !own.iter().any(|m| found.says_the_same(m));
-    let found = candidates(problem).into_iter().filter(is_new);
+    let found = candidates_until(problem, deadline);
+    let found = found.into_iter().filter(is_new);
     let given = own.iter().map(|mapping| Candidate {
         mapping: (*mapping).clone(),
         choices: Vec::new(),
@@ -475,7 +508,10 @@ impl Answer<'_> {
                 report_wrong(task, &design.candidate.mapping.to_string(), why);
             }
             if self.designs().is_empty() && status == Status::Done {
-                return Err(self.nothing(outcome));
+                let Some(expected) = &outcome.expected else {
+                    return Err(self.nothing(outcome));
+                };
+                return self.say_expected(task, expected);
             }
         }
         if let Some(dir) = &args.plot {
@@ -490,7 +526,7 @@ impl Answer<'_> {
             let mapping = mapping_of(task.system, &self.record, best);
             let mapping =
                 mapping.ok_or_else(|| Failure::new("the mapping can not be read again"))?;
-            save::save(task, &self.record, best, mapping, name)?;
+            save::save(task, &self.record, &duration(best.measured), mapping, name)?;
             if !args.json {
                 term::print(format!("mapping {name} written to {}\n", task.source.path));
             }
@@ -504,10 +540,31 @@ impl Answer<'_> {
         Ok(status)
     }
 
+    /// Nothing has a time: the best by the model is what there is.
+    fn say_expected(&self, task: &Task<'_>, expected: &Design) -> Outcome {
+        let mapping = &expected.candidate.mapping;
+        let seconds = expected.predicted.unwrap_or_default();
+        if !task.args.json {
+            term::print(format!(
+                "  nothing was measured; of what is legal, the model expects {} to be the fastest: {} predicted\n\n{mapping}",
+                mapping.name,
+                duration(seconds)
+            ));
+        }
+        if let Some(name) = &task.args.save {
+            let time = format!("{} predicted, nothing measured", duration(seconds));
+            save::save(task, &self.record, &time, mapping.clone(), name)?;
+            if !task.args.json {
+                term::print(format!("mapping {name} written to {}\n", task.source.path));
+            }
+        }
+        Ok(Status::Done)
+    }
+
     /// Nothing has a time.
     fn nothing(&self, outcome: &Explored) -> Failure {
         if outcome.ended == Ended::Interrupted {
-            return Failure::new("interrupted before anything was measured");
+            return Failure::new(INTERRUPTED_EARLY);
         }
         let reason = outcome.designs.iter().find_map(|design| {
             let fault = design.fault.as_ref()?;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_interp::{Arrays, npy};
 
+use crate::device::DeviceName;
 use crate::execute::{Execution, Target};
 use crate::files::Outputs;
 use crate::job::{Job, Selection};
@@ -13,7 +14,7 @@ use crate::runtime;
 use crate::source::{Failure, Outcome, Source, Status, given_sizes, parse_file, parse_size};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
-use systola_interp::compare::{Rounding, compare};
+use systola_interp::compare::{Expected, compare};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -26,7 +27,7 @@ Examples:
   systola run stencils/gaussian.ure --target cuda --map down8_words --set N=2160 --set M=3840 --times 100
   systola run gallery/conv1d/core.ure --target opencl --device 1 --map sbm --set C=100_000 --set Q=5 --verify
 
-Inputs that are not given are random, reproducibly. Sizes follow from the shapes of the given
+Inputs that are not given are random, reproducibly: numbers that index a table lie in its axes, divisors are not zero. Sizes follow from the shapes of the given
 inputs where they can; what is still open is chosen small, and said.
 
 Environment: SYSTOLA_CC the C compiler, SYSTOLA_SIMD the vector instructions, SYSTOLA_CACHE where compiled
@@ -43,7 +44,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value = "system")]
     target: Target,
     /// The mapping; repeat it to choose one for each system of a program. Without it compiled targets take the best that
-    /// `systola explore` found, or else what the model expects to be
+    /// `systola explore` found, or else what the model expects to be, of what it can look at in 2 s (5 s where a system has several
+    /// equations); that choice is remembered
     #[arg(long = "map", value_name = "NAME")]
     maps: Vec<String>,
     /// Which system, where a file has several
@@ -64,7 +66,7 @@ pub struct Args {
     /// Write an output to a .npy file; may be repeated
     #[arg(long = "out", value_name = "NAME=FILE", value_parser = parse_file)]
     outputs: Vec<(String, PathBuf)>,
-    /// Run the equations too, and compare: integers to the bit, floats within a stated bound
+    /// Run the equations too, and compare: integers to the bit, floats within what rounding may do to each
     #[arg(long)]
     verify: bool,
     /// Run it so many times more on a GPU or OpenCL device, where arrays stay, and tell how long a run takes
@@ -73,9 +75,9 @@ pub struct Args {
     /// Threads of the processor; one for each core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Which GPU or OpenCL device, by its number; `systola devices` lists them
-    #[arg(long, value_name = "N")]
-    device: Option<usize>,
+    /// Which GPU or OpenCL device, by its number or a part of its name; `systola devices` lists them
+    #[arg(long, value_name = "N|NAME")]
+    device: Option<DeviceName>,
     /// Lanes of a warp on an OpenCL device, as far as it has them; what suits it if not given
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
@@ -89,14 +91,20 @@ pub struct Args {
 fn cuda_options(source: &Source, args: &Args) -> Result<CudaOptions, Failure> {
     let mut options = CudaOptions::from_env().map_err(|error| runtime::fail(source, error))?;
     options.fix = args.lowering.fix();
-    options.device = args.device.unwrap_or(0);
+    if let Some(device) = &args.device {
+        let found = device.cuda();
+        options.device = found.map_err(|error| runtime::fail(source, error.into()))?;
+    }
     Ok(options)
 }
 
 fn opencl_options(source: &Source, args: &Args) -> Result<OpenClOptions, Failure> {
     let mut options = OpenClOptions::from_env().map_err(|error| runtime::fail(source, error))?;
     options.fix = args.lowering.fix();
-    options.device = args.device.unwrap_or(0);
+    if let Some(device) = &args.device {
+        let found = device.opencl();
+        options.device = found.map_err(|error| runtime::fail(source, error.into()))?;
+    }
     options.lanes = args.lanes;
     options.without_sub_groups = args.no_sub_groups;
     Ok(options)
@@ -143,7 +151,7 @@ pub fn run(args: &Args) -> Outcome {
     job.infer_sizes(&inputs, &mut sizes);
     let params = job.choose_sizes(&sizes)?;
     job.check_memory(&source, &params)?;
-    job.fill_inputs(&params, &mut inputs, args.random)?;
+    job.fill_inputs(&source, &params, &mut inputs, args.random)?;
 
     let ran = execution.run(&job, &params, &inputs)?;
     print_outputs(&ran.outputs);
@@ -158,12 +166,8 @@ pub fn run(args: &Args) -> Outcome {
     if !args.verify {
         return Ok(Status::Done);
     }
-    let expect = execution.equations(&job, &params, &inputs)?;
-    let rounding = match args.target {
-        Target::System | Target::Array | Target::Kernel => Rounding::Reordered,
-        Target::Cpu | Target::Cuda | Target::OpenCl => Rounding::Fused,
-    };
-    Ok(verify(&source, &expect, &ran.outputs, rounding))
+    let expect = execution.expected(&job, &params, &inputs)?;
+    Ok(verify(&source, &expect, &ran.outputs))
 }
 
 /// All files appear, or none does.
@@ -225,9 +229,9 @@ fn check_options(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn verify(source: &Source, expect: &Arrays, found: &Arrays, rounding: Rounding) -> Status {
+fn verify(source: &Source, expect: &Expected, found: &Arrays) -> Status {
     let mut status = Status::Done;
-    for line in compare(expect, found, rounding) {
+    for line in compare(expect, found) {
         let (word, line) = match line {
             Ok(line) => (Paint::Green.out("verified"), line),
             Err(line) => {
@@ -239,8 +243,8 @@ fn verify(source: &Source, expect: &Arrays, found: &Arrays, rounding: Rounding) 
     }
     if status == Status::Bug {
         term::eprint(format!(
-            "What runs must give what the equations say. If these inputs do not make rounding errors \
-             grow, this is a bug of Systola; please report it with {}.\n",
+            "What runs must give what the equations say. This is a bug of Systola, its compiler or its device; \
+             please report it with {}.\n",
             source.path
         ));
     }

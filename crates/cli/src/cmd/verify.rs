@@ -14,6 +14,7 @@ use self::borders::Border;
 use self::mappings::{verify_file, verify_files};
 use self::target::{Device, Target};
 use super::bench::stencils::Precision;
+use crate::device::DeviceName;
 use crate::files;
 use crate::lowering::parse_lanes;
 use crate::source::{Failure, Outcome, Status, parse_size};
@@ -56,9 +57,9 @@ pub struct Args {
     /// What runs them
     #[arg(long, value_enum, default_value = "cuda")]
     target: Target,
-    /// Which device, by its number
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    device: usize,
+    /// Which device, by its number or a part of its name; `systola devices` lists them
+    #[arg(long, value_name = "N|NAME", default_value_t)]
+    device: DeviceName,
     /// Lanes of a warp on an OpenCL device
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
@@ -96,7 +97,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Outcome {
     let (device, mut text) =
-        Device::find(args.target, args.device, args.lanes, args.no_sub_groups)?;
+        Device::find(args.target, &args.device, args.lanes, args.no_sub_groups)?;
     term::print(&text);
     let files = chosen(args)?;
     let (line, failed) = if args.borders.is_empty() {

@@ -88,7 +88,7 @@ impl Lowering {
             Node::Let(..) => return Err(no_index("`let`")),
             Node::Reduce(..) => return Err(no_index("`reduce`")),
             Node::Scan(..) => return Err(no_index("`scan`")),
-            Node::Mistake(message) => return Err(no_index(message)),
+            Node::Mistake(message) | Node::TooLarge(message) => return Err(no_index(message)),
         };
         let small = |poly: &systola_ir::Poly| poly.terms().all(|(_, c)| c.abs() < LIMIT);
         if small(form.constant_part()) && form.terms().all(|(_, c)| small(c)) {

@@ -77,13 +77,32 @@ impl Ty {
 
 /// Is an operator of one operand defined on a type?
 pub(crate) fn unary(op: UnOp, ty: &Ty) -> Lowered<Ty> {
-    let float = matches!(op, UnOp::Sqrt | UnOp::Exp | UnOp::Log);
+    let float = matches!(
+        op,
+        UnOp::Sqrt
+            | UnOp::Rsqrt
+            | UnOp::Exp
+            | UnOp::Log
+            | UnOp::Floor
+            | UnOp::Ceil
+            | UnOp::Sin
+            | UnOp::Cos
+            | UnOp::Tanh
+    );
     match ty {
         Ty::Known(s) => {
             let fits = match op {
                 UnOp::Neg | UnOp::Abs => *s != Scalar::Bool,
                 UnOp::Not => !s.is_float(),
-                UnOp::Sqrt | UnOp::Exp | UnOp::Log => s.is_float(),
+                UnOp::Sqrt
+                | UnOp::Rsqrt
+                | UnOp::Exp
+                | UnOp::Log
+                | UnOp::Floor
+                | UnOp::Ceil
+                | UnOp::Sin
+                | UnOp::Cos
+                | UnOp::Tanh => s.is_float(),
             };
             if fits {
                 Ok(ty.clone())

@@ -1,6 +1,6 @@
 //! Values: the right-hand sides of equations.
 
-use systola_ir::codes::types as codes;
+use systola_ir::codes::{syntax, types as codes};
 use systola_ir::system::{Dim, Expr as Value, InputKind};
 use systola_ir::{BinOp, Diagnostic, DimId, FnId, InputId, Literal, LocalId, Scalar, Span, Type};
 
@@ -105,6 +105,10 @@ impl Lowering {
                 };
                 Ok((scan, ty))
             }
+            Node::TooLarge(message) => Err(Box::new(
+                Diagnostic::new(&syntax::TOO_LARGE, Span::NONE, message.clone())
+                    .help("give a part of it a variable of its own, or a name: `bind`"),
+            )),
             Node::Mistake(message) => Err(Box::new(
                 Diagnostic::new(&codes::VALUE_IN_INDEX, Span::NONE, message.clone())
                     .help("start from a name: `name(\"X\")`"),

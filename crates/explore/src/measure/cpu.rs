@@ -5,7 +5,7 @@ use systola::tensors::view;
 use systola_driver::Lowered;
 use systola_interp::{Arrays, Tensor};
 use systola_ir::system::System;
-use systola_rt::{HostArray, RunOptions, View, ViewMut};
+use systola_rt::{Deadline, HostArray, RunOptions, View, ViewMut};
 
 use super::{Target, verify};
 
@@ -30,8 +30,10 @@ impl Target for Processor {
     type Code = Compiled;
     type Placed = Placed;
 
-    fn compile(&self, lowered: Lowered) -> Result<Compiled, Error> {
-        compile_lowered(lowered, &self.options)
+    fn compile(&self, lowered: Lowered, deadline: &Deadline) -> Result<Compiled, Error> {
+        let mut options = self.options.clone();
+        options.compile.deadline = Some(deadline.clone());
+        compile_lowered(lowered, &options)
     }
 
     fn overlaps(&self) -> bool {

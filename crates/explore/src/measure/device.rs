@@ -11,6 +11,7 @@ use systola::{CudaOptions, OpenClOptions};
 use systola_driver::Lowered;
 use systola_interp::{Arrays, Tensor};
 use systola_ir::system::System;
+use systola_rt::Deadline;
 use systola_rt::cuda::Cuda;
 use systola_rt::device::{DeviceArray, Driver, Gpu};
 use systola_rt::opencl::OpenCl;
@@ -94,8 +95,11 @@ macro_rules! on_device {
             type Code = DeviceCompiled<$driver>;
             type Placed = Placed<$driver>;
 
-            fn compile(&self, lowered: Lowered) -> Result<Self::Code, Error> {
-                $compile(lowered, &self.options)
+            fn compile(&self, lowered: Lowered, deadline: &Deadline) -> Result<Self::Code, Error> {
+                if deadline.is_over() {
+                    return Err(systola_rt::Error::OutOfTime.into());
+                }
+                $compile(lowered, &self.options_until(deadline))
             }
 
             fn overlaps(&self) -> bool {
@@ -165,6 +169,12 @@ impl Nvidia {
         })
     }
 
+    fn options_until(&self, deadline: &Deadline) -> CudaOptions {
+        let mut options = self.options.clone();
+        options.compile.deadline = Some(deadline.clone());
+        options
+    }
+
     fn counted(code: &DeviceCompiled<Cuda>) -> Option<u32> {
         let resources = code.loaded().resources().ok()?;
         resources.iter().map(|r| r.0).max()
@@ -188,6 +198,11 @@ impl OpenClDevice {
             gpu,
             apart,
         })
+    }
+
+    /// The device's compiler runs in this process, and can not be stopped.
+    fn options_until(&self, _: &Deadline) -> OpenClOptions {
+        self.options.clone()
     }
 
     fn counted(_: &DeviceCompiled<OpenCl>) -> Option<u32> {

@@ -8,21 +8,23 @@
 //!   where the equations give a sample by few other values, and all of its results against those of the first candidate that
 //!   passed.
 //!
-//! Where neither is possible for the first one, its mapping is compiled once more for small sizes. Integers must be equal, floats as
-//! near as [`systola_interp::compare`] says of compiled code.
+//! Where neither is possible for the first one, its mapping is compiled once more for small sizes. Integers must be equal, floats
+//! within the bounds of [`systola_interp::rounding`].
 
 use std::collections::BTreeMap;
 
 use systola::cpu::Error;
 use systola_driver::{Lowered, check_mapping};
-use systola_interp::compare::{Rounding, compare, is_fused_close};
+use systola_interp::compare::{Expected, compare, compare_two, is_close, largest, usual};
 use systola_interp::tensor::{Data, TensorError};
-use systola_interp::{Arrays, Sample, SampleOptions, Tensor, Value, run_system, sample_system};
+use systola_interp::{
+    Arrays, Sample, SampleOptions, Tensor, Value, draw, expect_system, sample_system,
+};
 use systola_ir::codes::run as codes;
 use systola_ir::mapping::Mapping;
-use systola_ir::system::{InputKind, System};
+use systola_ir::system::System;
 use systola_ir::{Diagnostic, Scalar, Span};
-use systola_rt::{Element, HostArray};
+use systola_rt::{Deadline, Element, HostArray};
 
 use super::{Target, fault};
 use crate::problem::Problem;
@@ -50,6 +52,8 @@ const POINTS: i128 = 200_000;
 /// Elements of a sample, beside the corners, and the values that it may need.
 const SAMPLED: usize = 64;
 const VALUES: u64 = 100_000;
+/// How much wider the bound of an element may be than those of a sample.
+const BEYOND_SAMPLE: f64 = 4.0;
 /// Terms of all sums of a sample.
 const TERMS: i128 = 4_000_000;
 
@@ -72,7 +76,7 @@ pub(crate) struct Verifier<'s, 'a, T: Target> {
 struct Small {
     params: Vec<i128>,
     inputs: Arrays,
-    expected: Arrays,
+    expected: Expected,
 }
 
 /// How candidates were verified, for the report.
@@ -126,10 +130,11 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         mapping: &Mapping,
         code: &T::Code,
         lowered: &Lowered,
+        deadline: &Deadline,
     ) -> Result<bool, Fault> {
         let fixed = fixed(lowered);
         let more_sizes = fixed.iter().any(|fixed| !fixed);
-        Ok(more_sizes && self.at_small_sizes(mapping, &fixed, Some(code))?)
+        Ok(more_sizes && self.at_small_sizes(mapping, &fixed, Some(code), deadline)?)
     }
 
     /// At the sizes of the problem.
@@ -139,6 +144,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         code: &T::Code,
         lowered: &Lowered,
         placed: &mut T::Placed,
+        deadline: &Deadline,
     ) -> Result<(), Fault> {
         self.target.clear(placed).map_err(fault)?;
         self.target.time(code, placed, 1).map_err(fault)?;
@@ -149,11 +155,12 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
             let other = format!(
                 "; expected is what `{name}` gives, which passed before: one of the two is wrong"
             );
-            return all_equal(first, found, &other);
+            let least = self.least(first);
+            return no_difference(compare_two(first, found, &least), &other);
         }
         let fixed = fixed(lowered);
         if !sampled && fixed.iter().all(|fixed| *fixed) {
-            self.at_small_sizes(mapping, &vec![false; fixed.len()], None)?;
+            self.at_small_sizes(mapping, &vec![false; fixed.len()], None, deadline)?;
         }
         self.first = Some((mapping.name.clone(), found.clone()));
         Ok(())
@@ -165,6 +172,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         mapping: &Mapping,
         fixed: &[bool],
         code: Option<&T::Code>,
+        deadline: &Deadline,
     ) -> Result<bool, Fault> {
         if !self.small.contains_key(fixed) {
             let cases = SMALL.iter();
@@ -185,7 +193,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
                 let Ok(lowered) = problem.lower(mapping) else {
                     return Ok(false);
                 };
-                let code = self.target.compile(lowered).map_err(fault)?;
+                let code = self.target.compile(lowered, deadline).map_err(fault)?;
                 self.target.run(&code, &small.params, &small.inputs)
             }
         };
@@ -195,11 +203,8 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
             .iter()
             .map(|(p, v)| format!("{p} = {v}"))
             .collect();
-        all_equal(
-            &small.expected,
-            &found,
-            &format!("; at {}", sizes.join(", ")),
-        )?;
+        let more = format!("; at {}", sizes.join(", "));
+        no_difference(compare(&small.expected, &found), &more)?;
         Ok(true)
     }
 
@@ -239,7 +244,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
             let counts = checked.ok().and_then(|c| c.report.counts);
             if counts.is_some_and(|counts| counts.points <= POINTS) {
                 let inputs = random_inputs(system, &params, self.seed).ok()?;
-                let expected = run_system(system, &params, &inputs).ok()?;
+                let expected = expect_system(system, &params, &inputs).ok()?;
                 return Some(Small {
                     params,
                     inputs,
@@ -258,14 +263,11 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         }
         let sample = self.sample.as_deref().unwrap_or(&[]);
         for (name, tensor) in found {
-            let own = sample.iter().filter(|s| s.output == *name);
-            let largest = own.clone().filter_map(|s| s.value.as_float()).map(f64::abs);
-            let largest = largest.filter(|x| x.is_finite()).fold(1.0, f64::max);
-            for one in own {
+            for one in sample.iter().filter(|s| s.output == *name) {
                 let got = tensor.get(&one.index);
                 let close = got
                     .as_ref()
-                    .is_some_and(|got| is_fused_close(tensor.ty(), &one.value, got, largest));
+                    .is_some_and(|got| is_close(&one.value, got, one.bound));
                 if !close {
                     let got = got.map_or_else(|| "nothing".to_string(), |v| v.to_string());
                     return Err(Fault::Wrong(format!(
@@ -276,6 +278,22 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
             }
         }
         Ok(!sample.is_empty())
+    }
+
+    /// By how much two compiled results may differ: what the equations allow in a sample, or, without one, what is usual for the
+    /// largest magnitude of the array.
+    fn least(&self, first: &Arrays) -> BTreeMap<String, f64> {
+        let sample = self.sample.as_deref().unwrap_or(&[]);
+        let bounds = first.iter().map(|(name, tensor)| {
+            let own = sample.iter().filter(|s| s.output == *name);
+            let widest = own.map(|s| s.bound).reduce(f64::max);
+            let bound = match widest {
+                Some(widest) => BEYOND_SAMPLE * widest,
+                None => usual(tensor.ty()) * largest(tensor),
+            };
+            (name.clone(), bound)
+        });
+        bounds.collect()
     }
 
     fn draw_sample(&self, lowered: &Lowered) -> Vec<Sample> {
@@ -301,8 +319,8 @@ fn fixed(lowered: &Lowered) -> Vec<bool> {
     params.map(|p| p.fixed.is_some()).collect()
 }
 
-fn all_equal(expected: &Arrays, found: &Arrays, more: &str) -> Result<(), Fault> {
-    for line in compare(expected, found, Rounding::Fused) {
+fn no_difference(lines: Vec<Result<String, String>>, more: &str) -> Result<(), Fault> {
+    for line in lines {
         line.map_err(|text| Fault::Wrong(text + more))?;
     }
     Ok(())
@@ -311,19 +329,8 @@ fn all_equal(expected: &Arrays, found: &Arrays, more: &str) -> Result<(), Fault>
 /// Inputs that a problem does not state, reproducibly.
 pub(crate) fn random_inputs(system: &System, params: &[i128], seed: u64) -> Result<Arrays, Error> {
     let expanded = expand(system)?;
-    let mut arrays = Arrays::new();
-    for (n, input) in expanded.inputs.iter().enumerate() {
-        if matches!(input.kind, InputKind::Table { data: Some(_) }) {
-            continue;
-        }
-        let seed = seed.wrapping_add(n as u64);
-        let tensor = Tensor::random(input.ty, &input.axes, params, seed);
-        arrays.insert(
-            input.name.clone(),
-            tensor.map_err(|e| too_large(&input.name, e))?,
-        );
-    }
-    Ok(arrays)
+    let arrays = draw::random_inputs(&expanded, params, |n| seed.wrapping_add(n.index() as u64));
+    Ok(arrays.map_err(|(name, e)| too_large(&name, e))?)
 }
 
 fn expand(system: &System) -> Result<System, Error> {

@@ -3,12 +3,15 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use affine::cancel::Cancelled;
 use systola_driver::Lowered;
+use systola_rt::Deadline;
 
 use super::{Target, fault};
+use crate::deadline::run_until;
 use crate::problem::Problem;
 use crate::rank::Ranked;
 use crate::search::{Fault, Rank};
@@ -19,11 +22,15 @@ pub(crate) const STACK: usize = 256 << 20;
 /// What is to be compiled, and what was.
 pub(crate) struct Workers<C> {
     pub(crate) threads: usize,
-    /// The end of the search.
-    end: Instant,
+    /// The end of the search, or what ends all work before.
+    deadline: Deadline,
+    closed: Arc<AtomicBool>,
     state: Mutex<State<C>>,
     changed: Condvar,
 }
+
+/// How often somebody who waits looks at the deadline.
+const LOOK: Duration = Duration::from_millis(100);
 
 type Made<C> = Result<(C, Lowered), Fault>;
 
@@ -31,21 +38,23 @@ struct State<C> {
     queue: VecDeque<Rank>,
     /// None: under way.
     done: BTreeMap<Rank, Option<Made<C>>>,
-    /// Seconds that an instruction of the text took at most so far.
-    pace: f64,
-    closed: bool,
+    /// Seconds that texts took which were compiled, and how many instructions these had.
+    seconds: f64,
+    text: f64,
 }
 
 impl<C: Send> Workers<C> {
-    pub(crate) fn new(threads: usize, end: Instant) -> Workers<C> {
+    pub(crate) fn new(threads: usize, deadline: &Deadline) -> Workers<C> {
+        let closed = Arc::new(AtomicBool::new(false));
         Workers {
             threads,
-            end,
+            deadline: deadline.or_when(&closed),
+            closed,
             state: Mutex::new(State {
                 queue: VecDeque::new(),
                 done: BTreeMap::new(),
-                pace: 0.0,
-                closed: false,
+                seconds: 0.0,
+                text: 0.0,
             }),
             changed: Condvar::new(),
         }
@@ -72,14 +81,19 @@ impl<C: Send> Workers<C> {
                 let lowered = problem.lower(mapping).map_err(|found| {
                     Fault::Refused(found.first().map_or_else(String::new, ToString::to_string))
                 })?;
-                let code = target.compile(lowered.clone()).map_err(fault)?;
-                Ok((code, lowered))
+                let code = target.compile(lowered.clone(), &self.deadline);
+                Ok((code.map_err(fault)?, lowered))
             };
-            let made = catch_unwind(AssertUnwindSafe(compile))
-                .unwrap_or_else(|_| Err(Fault::Wrong("the compiler panics on it".to_string())));
+            let work = || run_until(&self.deadline, compile);
+            let made = match catch_unwind(AssertUnwindSafe(work)) {
+                Ok(Ok(made)) => made,
+                Ok(Err(Cancelled)) => Err(Fault::Late),
+                Err(_) => Err(Fault::Wrong("the compiler panics on it".to_string())),
+            };
             let mut state = self.state();
-            if let Some(text) = text_of(&ranked[rank]) {
-                state.pace = state.pace.max(start.elapsed().as_secs_f64() / text);
+            if let (Ok(_), Some(text)) = (&made, text_of(&ranked[rank])) {
+                state.seconds += start.elapsed().as_secs_f64();
+                state.text += text;
             }
             state.done.insert(rank, Some(made));
             drop(state);
@@ -91,13 +105,14 @@ impl<C: Send> Workers<C> {
     fn next(&self, ranked: &[Ranked]) -> Option<Rank> {
         let mut state = self.state();
         loop {
-            if state.closed {
+            if self.closed.load(Ordering::Relaxed) {
                 return None;
             }
             if let Some(rank) = state.queue.pop_front() {
-                let left = self.end.saturating_duration_since(Instant::now());
-                let expected = text_of(&ranked[rank]).map_or(0.0, |text| text * state.pace);
-                if expected <= left.as_secs_f64() {
+                let left = self.deadline.left().as_secs_f64();
+                let pace = state.seconds / state.text.max(1.0);
+                let expected = text_of(&ranked[rank]).map_or(0.0, |text| text * pace);
+                if left > 0.0 && expected <= left {
                     state.done.insert(rank, None);
                     return Some(rank);
                 }
@@ -133,20 +148,19 @@ impl<C: Send> Workers<C> {
     }
 
     /// Until nothing is under way.
-    pub(crate) fn wait(&self, stop: &AtomicBool) {
+    pub(crate) fn wait(&self) {
         let mut state = self.state();
         while !state.queue.is_empty() || state.done.values().any(Option::is_none) {
-            if stop.load(Ordering::Relaxed) {
+            if self.deadline.is_over() {
                 state.queue.clear();
             }
-            let patience = Duration::from_millis(100);
-            let waited = self.changed.wait_timeout(state, patience);
+            let waited = self.changed.wait_timeout(state, LOOK);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
     /// The first of some that is there, after waiting so long at most.
-    pub(crate) fn first_of(&self, ranks: &[Rank], seconds: f64, stop: &AtomicBool) -> Option<Rank> {
+    pub(crate) fn first_of(&self, ranks: &[Rank], seconds: f64) -> Option<Rank> {
         let start = Instant::now();
         let mut state = self.state();
         loop {
@@ -154,11 +168,10 @@ impl<C: Send> Workers<C> {
             if let Some(rank) = ranks.iter().find(there) {
                 return Some(*rank);
             }
-            if start.elapsed().as_secs_f64() >= seconds || stop.load(Ordering::Relaxed) {
+            if start.elapsed().as_secs_f64() >= seconds || self.deadline.is_over() {
                 return None;
             }
-            let patience = Duration::from_millis(100);
-            let waited = self.changed.wait_timeout(state, patience);
+            let waited = self.changed.wait_timeout(state, LOOK);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
@@ -187,9 +200,11 @@ impl<C: Send> Workers<C> {
         }
     }
 
-    /// Workers end when they have done what they are at.
+    /// Workers end, and what they are at is cancelled.
     pub(crate) fn close(&self) {
-        self.state().closed = true;
+        self.closed.store(true, Ordering::Relaxed);
+        // Whoever is about to wait has looked at the flag, or sees it now.
+        drop(self.state());
         self.changed.notify_all();
     }
 }

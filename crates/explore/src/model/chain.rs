@@ -116,6 +116,7 @@ impl Walk<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt) -> Result<(), Overflow> {
+        affine::cancel::check();
         match stmt {
             Stmt::Let(value, op) => {
                 let time = self.op(*value, op);
@@ -147,6 +148,9 @@ impl Walk<'_> {
             }
             Stmt::Signal { .. } => {
                 self.begin(0.0, 1.0);
+            }
+            Stmt::Fault { bad, .. } => {
+                self.begin(self.values[bad.index()], 1.0);
             }
             Stmt::Await { .. } | Stmt::Ticket { .. } => {
                 self.begin(0.0, self.latencies.flag);
@@ -239,9 +243,12 @@ impl Walk<'_> {
             Op::Index(_) | Op::Select { .. } | Op::Choose { .. } => latencies.choice,
             Op::Cast(_) => latencies.sum,
             Op::Unary(op, _) => match op {
-                UnOp::Neg | UnOp::Not | UnOp::Abs => latencies.choice,
+                UnOp::Neg | UnOp::Not | UnOp::Abs | UnOp::Floor | UnOp::Ceil => latencies.choice,
                 UnOp::Sqrt => latencies.divide,
-                UnOp::Exp | UnOp::Log => latencies.call,
+                UnOp::Rsqrt => 2.0 * latencies.divide,
+                UnOp::Exp | UnOp::Log | UnOp::Sin | UnOp::Cos | UnOp::Tanh => {
+                    3.0 * latencies.divide
+                }
             },
             Op::Binary(op, a, _) => self.binary(*op, self.kernel.values[a.index()].ty),
             Op::Shuffle { .. } | Op::Slide { .. } => latencies.moved,

@@ -364,6 +364,7 @@ impl Compiler<'_, '_> {
                 then: self.body(then)?,
                 otherwise: self.body(otherwise)?,
             }),
+            Stmt::Fault { .. } => straight(nodes, &Tally::of(&[(Quantity::Choices, 1.0)])),
             Stmt::Barrier => straight(nodes, &Tally::of(&[(Quantity::Barriers, 1.0)])),
             Stmt::Signal { .. } => nodes.push(Node::Once(Tally::of(&[(Quantity::Flags, 1.0)]))),
             Stmt::Await { .. } => straight(nodes, &Tally::of(&[(Quantity::Flags, 1.0)])),

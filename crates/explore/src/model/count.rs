@@ -268,6 +268,7 @@ impl<'c, 'p> Walk<'c, 'p> {
 
     fn nodes(&mut self, nodes: &'c [Node], weight: f64) -> Result<(), Overflow> {
         for node in nodes {
+            affine::cancel::check();
             match node {
                 Node::Straight(tally) => self.tally.add(tally, weight),
                 Node::Once(tally) if self.warp == 0 => self.tally.add(tally, weight),

@@ -331,6 +331,7 @@ impl<'c, 'p> Footprint<'c, 'p> {
 
     fn collect(&mut self, nodes: &'c [Node], hulls: &mut [[Hull; 2]]) {
         for node in nodes {
+            affine::cancel::check();
             match node {
                 Node::Straight(_) | Node::Once(_) | Node::Ticket(_) => {}
                 Node::Access(n) => {

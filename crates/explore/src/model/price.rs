@@ -194,12 +194,16 @@ impl<'k> Pricing<'k> {
     }
 
     fn unary(&self, op: UnOp, ty: Scalar) -> Vec<(Quantity, f64)> {
-        let elements = f64::from(self.kernel.lanes);
+        let divide = self.instructions(ty) * self.wide(ty);
         match op {
             UnOp::Neg => vec![self.sum(ty)],
-            UnOp::Not | UnOp::Abs => vec![self.choice(ty)],
-            UnOp::Sqrt => vec![(Quantity::Divides, self.instructions(ty) * self.wide(ty))],
-            UnOp::Exp | UnOp::Log => vec![(Quantity::Calls, elements)],
+            UnOp::Not | UnOp::Abs | UnOp::Floor | UnOp::Ceil => vec![self.choice(ty)],
+            UnOp::Sqrt => vec![(Quantity::Divides, divide)],
+            UnOp::Rsqrt => vec![(Quantity::Divides, 2.0 * divide)],
+            // A polynomial on vectors takes about as long as two divisions.
+            UnOp::Exp | UnOp::Log | UnOp::Sin | UnOp::Cos | UnOp::Tanh => {
+                vec![(Quantity::Divides, 2.0 * divide)]
+            }
         }
     }
 

@@ -182,15 +182,16 @@ fn a_device_that_is_lost_ends_the_search() {
 }
 
 #[test]
-fn the_budget_holds_and_something_is_found_in_it() {
+fn the_budget_holds() {
     let mut bench = Fake::new(hundred());
     bench.budget = 2.0;
     let trials = run(&Halving { seed: 0 }, &[], &mut bench);
     assert!(bench.clock < 2.5, "{}", bench.clock);
     assert!(trials[0].seconds.is_some());
+    // Not even the first is compiled by then.
     let mut little = Fake::new(hundred());
     little.budget = 1e-3;
-    assert_eq!(run(&Halving { seed: 0 }, &[], &mut little).len(), 1);
+    assert_eq!(run(&Halving { seed: 0 }, &[], &mut little), []);
     let mut none = Fake::new(hundred());
     none.budget = 0.0;
     assert_eq!(run(&Halving { seed: 0 }, &[], &mut none), []);

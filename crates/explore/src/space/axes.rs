@@ -1,13 +1,16 @@
 //! What the iterators of a system are good for: along which of them nothing depends, which are summed over, and where inputs
 //! are read again.
 
+use systola_ir::array::Role as CellRole;
 use systola_ir::form::{Atom, Form, Overflow};
 use systola_ir::sets::{identity, system_domain, system_space};
 use systola_ir::system::visit::walk;
-use systola_ir::system::{Expr, System};
-use systola_ir::{DimId, ParamId};
+use systola_ir::system::{Expr, Law, System};
+use systola_ir::{DimId, ParamId, VarId};
 use systola_lower::dependences::{dependences, input_reads};
+use systola_lower::periodic::{rings, unwrapped};
 use systola_lower::pipeline::widest;
+use systola_lower::roles::role;
 
 /// What an iterator is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +72,23 @@ pub struct Distance {
     pub e: Vec<i128>,
 }
 
+/// What a variable does along its own recurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Along {
+    /// It hands a value on.
+    Carries,
+    /// It adds terms up, in any grouping.
+    Regroups,
+    /// Anything else.
+    Computes,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Variable {
+    pub name: String,
+    pub along: Along,
+}
+
 /// A variable that is a sum, and the iterators it runs over.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sum {
@@ -86,8 +106,13 @@ pub struct Axes {
     /// Where outputs are written, over the iterators of the index space.
     pub writes: Vec<Vec<Vec<i128>>>,
     pub distances: Vec<Distance>,
+    /// Iterators that run around a ring.
+    pub rings: Vec<usize>,
+    /// The distances on the rings, as if these had no ends; all of them where there are no rings.
+    pub on_rings: Vec<Distance>,
     pub sums: Vec<Sum>,
-    pub n_vars: usize,
+    /// The variables, in body order.
+    pub vars: Vec<Variable>,
     /// Of the widest scalar that is computed with.
     pub bits: u32,
 }
@@ -97,14 +122,22 @@ impl Axes {
     pub fn of(system: &System, sizes: &[i128], fixed: &[bool]) -> Option<Axes> {
         let system = system.expand_batch().ok()?;
         let list = ranges(&system, sizes, fixed)?;
+        let distances = distances(&system, sizes)?;
+        let rings = rings(&system);
+        let on_rings = match unwrapped(&system, &rings) {
+            Ok(plain) if !rings.is_empty() => self::distances(&plain, sizes)?,
+            _ => distances.clone(),
+        };
         let mut axes = Axes {
             n_index: system.dims.len(),
             list,
             reads: reads(&system, sizes)?,
             writes: writes(&system, sizes)?,
-            distances: distances(&system, sizes)?,
+            distances,
+            rings: rings.iter().map(|r| r.dim.index()).collect(),
+            on_rings,
             sums: Vec::new(),
-            n_vars: system.vars.len(),
+            vars: variables(&system),
             bits: widest(&system),
         };
         for var in &system.vars {
@@ -157,6 +190,37 @@ impl Axes {
     pub fn is_written_out(&self, axis: usize) -> bool {
         self.list[axis].role == Role::Reduced && !self.sums.iter().any(|s| s.axes.contains(&axis))
     }
+}
+
+fn variables(system: &System) -> Vec<Variable> {
+    let along = |n: usize| {
+        let var = &system.vars[n];
+        let mut is_scan = false;
+        walk(&var.body, &mut |expr| {
+            is_scan |= matches!(expr, Expr::Scan { .. })
+        });
+        if is_scan {
+            return Along::Regroups;
+        }
+        match role(system, VarId::from(n)) {
+            CellRole::Propagation { .. } | CellRole::Carry { .. } => Along::Carries,
+            CellRole::Accumulation { op, .. } => {
+                let law = system.law_of(op, &var.ty).max(var.law);
+                if law >= Law::Associative {
+                    Along::Regroups
+                } else {
+                    Along::Computes
+                }
+            }
+            CellRole::Plain => Along::Computes,
+        }
+    };
+    let vars = system.vars.iter().enumerate();
+    vars.map(|(n, var)| Variable {
+        name: var.name.clone(),
+        along: along(n),
+    })
+    .collect()
 }
 
 fn ranges(system: &System, sizes: &[i128], fixed: &[bool]) -> Option<Vec<Axis>> {

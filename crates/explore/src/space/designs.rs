@@ -9,6 +9,7 @@ use affine::{Int, Matrix};
 use systola_ir::mapping::{
     Direction, DirectiveKind, Mapping, NameExpr, PlaceLevel, SumOrder, TimeLevel,
 };
+use systola_rt::Deadline;
 
 use super::axes::{Axes, Role};
 use super::text::{Text, combination};
@@ -45,8 +46,8 @@ pub struct Design {
 
 /// All s with components from −bound to bound and s · e ≥ 1 for each e.
 pub fn schedules(dependences: &[Vec<i128>], n: usize, bound: i128) -> Vec<Vec<i128>> {
-    let positive = |s: &Vec<i128>| dependences.iter().all(|e| dot(s, e) >= 1);
-    vectors(n, bound).into_iter().filter(positive).collect()
+    let all = vectors(n, bound).into_iter();
+    all.filter(|s| is_valid(s, dependences)).collect()
 }
 
 /// All directions with components −1, 0, 1, each once whatever its sign.
@@ -85,7 +86,7 @@ fn dot(a: &[i128], b: &[i128]) -> i128 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
-fn vectors(n: usize, bound: i128) -> Vec<Vec<i128>> {
+pub fn vectors(n: usize, bound: i128) -> Vec<Vec<i128>> {
     let mut all = vec![Vec::new()];
     for _ in 0..n {
         let longer = all.iter().flat_map(|v: &Vec<i128>| {
@@ -103,27 +104,82 @@ fn vectors(n: usize, bound: i128) -> Vec<Vec<i128>> {
 /// Every design over `inner`, some of the iterators; the others are parallel.
 pub fn designs(axes: &Axes, inner: &[usize], bound: i128) -> Vec<Design> {
     let mut list = Vec::new();
+    let limits = Limits {
+        designs: usize::MAX,
+        deadline: None,
+    };
+    visit(axes, inner, bound, &limits, &mut |design| list.push(design));
+    list
+}
+
+/// Schedules that are tested take this part of the time of a design that is made.
+const TESTS_OF_A_DESIGN: usize = 16;
+
+/// How many designs are looked at: they are exponentially many in the number of iterators, inputs and sums.
+pub struct Limits<'a> {
+    /// About so many,
+    pub designs: usize,
+    /// and those that are made until then.
+    pub deadline: Option<&'a Deadline>,
+}
+
+/// Hands over one design after the other, and tells whether these were all.
+pub fn visit(
+    axes: &Axes,
+    inner: &[usize],
+    bound: i128,
+    limits: &Limits<'_>,
+    each: &mut dyn FnMut(Design),
+) -> bool {
+    let most = limits.designs;
+    let is_over = || limits.deadline.is_some_and(Deadline::is_over);
+    let n = inner.len();
+    let count = |bound: i128| (2 * bound as usize + 1).checked_pow(n as u32);
+    let few = |bound: i128| count(bound).is_some_and(|n| n / TESTS_OF_A_DESIGN <= most);
+    if !few(1) {
+        return false;
+    }
+    let vectors = vectors(n, if few(bound) { bound } else { 1 });
+    let directions = projections(n);
+    let mut left = most;
     for inputs in localisations(axes, inner) {
         for sums in serialisations(axes) {
+            if left == 0 || is_over() {
+                return false;
+            }
+            left = left.saturating_sub(1 + vectors.len() / TESTS_OF_A_DESIGN);
             let Some(dependences) = dependences(axes, inner, &inputs, &sums) else {
                 continue;
             };
-            let n = inner.len();
-            for (d, s) in pairs(&dependences, n, bound) {
-                if !together(axes, inner, &sums, &s) {
-                    continue;
+            let valid: Vec<&Vec<i128>> = vectors
+                .iter()
+                .filter(|s| is_valid(s, &dependences) && together(axes, inner, &sums, s))
+                .collect();
+            for d in &directions {
+                for s in valid.iter().filter(|s| dot(s, d) != 0) {
+                    if left == 0 {
+                        return false;
+                    }
+                    left -= 1;
+                    each(Design {
+                        inputs: inputs.clone(),
+                        sums: sums.clone(),
+                        allocation: widen(axes, inner, &allocation(d)),
+                        schedule: widen(axes, inner, &[(*s).clone()]),
+                    });
                 }
-                list.push(Design {
-                    inputs: inputs.clone(),
-                    sums: sums.clone(),
-                    allocation: widen(axes, inner, &allocation(&d)),
-                    schedule: widen(axes, inner, &[s]),
-                });
             }
-            list.extend(lines(axes, inner, &inputs, &sums, &dependences));
+            for design in lines(axes, inner, &inputs, &sums, &dependences) {
+                left = left.saturating_sub(1);
+                each(design);
+            }
         }
     }
-    list
+    few(bound)
+}
+
+fn is_valid(s: &[i128], dependences: &[Vec<i128>]) -> bool {
+    dependences.iter().all(|e| dot(s, e) >= 1)
 }
 
 /// Are the terms of every sum that is a tree there in one step?
@@ -196,8 +252,11 @@ fn widen(axes: &Axes, inner: &[usize], rows: &[Vec<i128>]) -> Vec<Vec<i128>> {
 }
 
 /// For every input: it is read, or handed on along a direction of `inner` that leaves its address alone.
-fn localisations(axes: &Axes, inner: &[usize]) -> Vec<Vec<(String, Localisation)>> {
-    let mut all = vec![Vec::new()];
+fn localisations(
+    axes: &Axes,
+    inner: &[usize],
+) -> impl Iterator<Item = Vec<(String, Localisation)>> {
+    let mut all = Vec::new();
     let mut done: Vec<&str> = Vec::new();
     for read in &axes.reads {
         if done.contains(&read.name.as_str()) {
@@ -216,16 +275,30 @@ fn localisations(axes: &Axes, inner: &[usize]) -> Vec<Vec<(String, Localisation)
                 }
             }
         }
-        let longer = all.iter().flat_map(|list: &Vec<(String, Localisation)>| {
-            options.iter().map(|option| {
-                let mut list = list.clone();
-                list.push((read.name.clone(), option.clone()));
-                list
-            })
-        });
-        all = longer.collect();
+        let named = options.into_iter().map(|o| (read.name.clone(), o));
+        all.push(named.collect());
     }
-    all
+    combinations(all)
+}
+
+/// One of every list, in all ways; the last list runs fastest.
+fn combinations<T: Clone>(lists: Vec<Vec<T>>) -> impl Iterator<Item = Vec<T>> {
+    let is_empty = lists.iter().any(Vec::is_empty);
+    let mut at = (!is_empty).then(|| vec![0; lists.len()]);
+    std::iter::from_fn(move || {
+        let now = at.clone()?;
+        at = (0..lists.len())
+            .rev()
+            .find(|n| now[*n] + 1 < lists[*n].len())
+            .map(|n| {
+                let mut next = now.clone();
+                next[n] += 1;
+                next[n + 1..].fill(0);
+                next
+            });
+        let one = lists.iter().zip(&now).map(|(list, n)| list[*n].clone());
+        Some(one.collect())
+    })
 }
 
 /// Directions over `inner` along which an address does not change: a basis of them, and its small combinations.
@@ -248,11 +321,14 @@ fn reuse(inner: &[usize], matrix: &[Vec<i128>]) -> Vec<Vec<i128>> {
     projections(basis.len()).into_iter().map(combine).collect()
 }
 
-fn serialisations(axes: &Axes) -> Vec<Vec<Serialisation>> {
-    let mut all = vec![Vec::new()];
+/// Orders of one sum that are looked at, at most: those of four iterators.
+const ORDERS: usize = 24;
+
+fn serialisations(axes: &Axes) -> impl Iterator<Item = Vec<Serialisation>> {
+    let mut all = Vec::new();
     for sum in &axes.sums {
         let mut options = Vec::new();
-        for order in permutations(&sum.axes) {
+        for order in permutations(&sum.axes, ORDERS) {
             let directions = vectors(order.len(), 1).into_iter();
             for signs in directions.filter(|signs| signs.iter().all(|s| *s != 0)) {
                 let along = order.iter().zip(signs).map(|(axis, sign)| {
@@ -267,16 +343,9 @@ fn serialisations(axes: &Axes) -> Vec<Vec<Serialisation>> {
             }
         }
         options.push(Serialisation::Tree);
-        let longer = all.iter().flat_map(|list: &Vec<Serialisation>| {
-            options.iter().map(|option| {
-                let mut list = list.clone();
-                list.push(option.clone());
-                list
-            })
-        });
-        all = longer.collect();
+        all.push(options);
     }
-    all
+    combinations(all)
 }
 
 /// The distances over `inner` that these choices make. None: something depends along an iterator that is left out.
@@ -437,4 +506,21 @@ pub fn array_axes(axes: &Axes) -> Vec<usize> {
     }
     inner.extend(reduced);
     inner
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn combinations_come_in_order() {
+        let all: Vec<Vec<i32>> = combinations(vec![vec![1, 2], vec![3], vec![4, 5]]).collect();
+        assert_eq!(all, [[1, 3, 4], [1, 3, 5], [2, 3, 4], [2, 3, 5]]);
+        let none: Vec<Vec<i32>> = combinations(Vec::new()).collect();
+        assert_eq!(none, [[0; 0]]);
+        assert_eq!(combinations(vec![vec![1], Vec::new()]).count(), 0);
+        // More than there is memory for.
+        let many = combinations(vec![vec![0, 1]; 100]);
+        assert_eq!(many.take(3).last().unwrap()[97..], [0, 1, 0]);
+    }
 }

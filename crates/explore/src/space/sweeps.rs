@@ -1,6 +1,6 @@
 //! Many sweeps over a field in the registers of a warp: time is cut into launches of a few sweeps, space into tiles that
 //! overlap as far as these sweeps reach, and the sweeps of a launch follow each other down one axis as a wavefront. In three dimensions
-//! a lane has some rows of each plane too.
+//! a lane has some rows of each plane too. Where the field is a torus, tiles overlap around its rings.
 
 use systola_ir::mapping::{Mapping, NameExpr, PlaceLevel, TimeLevel};
 use systola_lower::kernel::Machine;
@@ -67,8 +67,8 @@ pub fn sweeps(axes: &Axes, machine: &Machine) -> Vec<Sweep> {
         return Vec::new();
     };
     let advances = |e: &Vec<i128>| e[*time] >= 0;
-    let ahead = axes.distances.iter().any(|d| d.e[*time] > 0);
-    if !ahead || !axes.distances.iter().all(|d| advances(&d.e)) || !(1..=3).contains(&space.len()) {
+    let ahead = axes.on_rings.iter().any(|d| d.e[*time] > 0);
+    if !ahead || !axes.on_rings.iter().all(|d| advances(&d.e)) || !(1..=3).contains(&space.len()) {
         return Vec::new();
     }
     let lanes = i128::from(machine.lanes(axes.bits));
@@ -156,14 +156,18 @@ fn fronts(
         return Vec::new();
     };
     let mut lag = 0;
-    for d in &axes.distances {
+    for d in &axes.on_rings {
         let (steps, back) = (d.e[time], -d.e[axis]);
         if steps > 0 && back > 0 {
             lag = lag.max((back + steps - 1) / steps);
         }
     }
     let front = |tile| Some(Front { axis, lag, tile });
-    let mut list = vec![front(None)];
+    let mut list = Vec::new();
+    // Rows of a ring that several sweeps run down begin somewhere: they have to be a tile.
+    if depth == 1 || !axes.rings.contains(&axis) {
+        list.push(front(None));
+    }
     let mut sizes = ROWS.to_vec();
     for places in places {
         let filling = [places / 2, *places, 2 * places, 3 * places];
@@ -184,11 +188,11 @@ fn halo(axes: &Axes, time: usize, axis: usize, depth: i128) -> Option<(i128, i12
     let reach = |sign: i128| -> Option<i128> {
         // The farthest that is read of each variable, so many sweeps before.
         let levels = usize::try_from(depth).ok()?;
-        let mut far = vec![vec![0i128; axes.n_vars]; levels];
-        for _ in 0..levels * axes.n_vars + 1 {
+        let mut far = vec![vec![0i128; axes.vars.len()]; levels];
+        for _ in 0..levels * axes.vars.len() + 1 {
             let mut changed = false;
             for level in 0..levels {
-                for d in &axes.distances {
+                for d in &axes.on_rings {
                     let before = level + usize::try_from(d.e[time]).ok()?;
                     if before < levels {
                         let reached = far[level][d.sink] + sign * d.e[axis];
@@ -205,7 +209,11 @@ fn halo(axes: &Axes, time: usize, axis: usize, depth: i128) -> Option<(i128, i12
         }
         None
     };
-    Some((reach(1)?, reach(-1)?))
+    let (lo, hi) = (reach(1)?, reach(-1)?);
+    // Values go around a ring once.
+    let is_ring = axes.rings.contains(&axis);
+    let fits = !is_ring || 2 * (lo + hi) <= axes.extent(axis);
+    fits.then_some((lo, hi))
 }
 
 impl Sweep {
@@ -225,7 +233,7 @@ impl Sweep {
             blocks *= (axes.extent(middle.axis) as f64 / middle.owned() as f64).ceil();
             held *= middle.rows as f64;
         }
-        let work = axes.distances.len() as f64 + 1.0;
+        let work = axes.on_rings.len() as f64 + 1.0;
         match machine.threads {
             None => {
                 let spilled = (held / (machine.registers as f64 * 1.5)).max(1.0);
@@ -270,13 +278,15 @@ impl Sweep {
             .map(|a| NameExpr::name(axes.name(a)))
             .collect();
         let overlap = |(lo, hi): (i128, i128)| (lo > 0 || hi > 0).then_some((lo, hi));
+        let ring = |axis: usize| self.depth > 1 && axes.rings.contains(&axis);
         let mut row = None;
         if let Some(front) = &self.front {
             row = Some(match front.tile {
                 None => axes.name(front.axis).to_string(),
                 Some((rows, halo)) => {
                     let axis = axes.name(front.axis);
-                    let (outer, inner) = text.tile_by(axis, NameExpr::int(rows), overlap(halo));
+                    let (outer, inner) =
+                        text.tile_by(axis, NameExpr::int(rows), overlap(halo), ring(front.axis));
                     blocks.push(NameExpr::name(outer));
                     inner
                 }
@@ -289,7 +299,8 @@ impl Sweep {
                 blocks.push(NameExpr::name(axis));
             } else {
                 let by = NameExpr::int(middle.owned());
-                let (outer, inner) = text.tile_by(axis, by, overlap(middle.overlap));
+                let (outer, inner) =
+                    text.tile_by(axis, by, overlap(middle.overlap), ring(middle.axis));
                 blocks.push(NameExpr::name(outer));
                 regs.push(match middle.overlap.0 {
                     0 => NameExpr::name(inner),
@@ -298,7 +309,12 @@ impl Sweep {
             }
         }
         let axis = axes.name(self.lanes);
-        let (outer, inner) = text.tile_by(axis, NameExpr::int(owned), overlap(self.overlap));
+        let (outer, inner) = text.tile_by(
+            axis,
+            NameExpr::int(owned),
+            overlap(self.overlap),
+            ring(self.lanes),
+        );
         blocks.push(NameExpr::name(outer));
         text.time(TimeLevel::Launch, vec![NameExpr::name(launch)]);
         text.place(PlaceLevel::Block, blocks);

@@ -69,7 +69,7 @@ impl Text {
     /// `tile x by size as (bx, xx)`; the names of the two.
     pub fn tile(&mut self, axis: &str, size: i128, all_lanes: bool) -> (String, String) {
         let size = self.size(size, all_lanes);
-        self.tile_by(axis, size, None)
+        self.tile_by(axis, size, None, false)
     }
 
     pub fn tile_by(
@@ -77,6 +77,7 @@ impl Text {
         axis: &str,
         size: NameExpr,
         overlap: Option<(i128, i128)>,
+        periodic: bool,
     ) -> (String, String) {
         let outer = self.fresh(format!("b{axis}"));
         let inner = self.fresh(format!("{axis}{axis}"));
@@ -86,7 +87,7 @@ impl Text {
             outer: outer.clone().into(),
             inner: inner.clone().into(),
             overlap: overlap.map(|(lo, hi)| (NameExpr::int(lo), NameExpr::int(hi))),
-            periodic: false,
+            periodic,
         });
         (outer, inner)
     }

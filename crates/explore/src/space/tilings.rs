@@ -3,6 +3,7 @@
 use systola_ir::mapping::Order;
 use systola_lower::kernel::Machine;
 use systola_lower::kernel::partition::MOST_VECTORS;
+use systola_rt::Deadline;
 
 use super::axes::{Axes, Role};
 use super::tiles::{BlockOrder, Rest, Split, Staging, Tiling, Unroll};
@@ -18,9 +19,11 @@ const WINDOWS: [i128; 3] = [8, 16, 32];
 const WRITTEN_OUT: i128 = 4096;
 /// Iterators that are cut, at most; the others are blocks.
 const CUT: usize = 3;
+/// Orders of sums that are looked at, at most: those of four iterators.
+const ORDERS: usize = 24;
 
-/// Every tiling of a system for a machine.
-pub fn tilings(axes: &Axes, machine: &Machine) -> Vec<Tiling> {
+/// Every tiling of a system for a machine; at the deadline, those of the shapes that were looked at.
+pub fn tilings(axes: &Axes, machine: &Machine, deadline: &Deadline) -> Vec<Tiling> {
     let parallel: Vec<usize> = axes.with_role(Role::Parallel).collect();
     let cut = &parallel[parallel.len().saturating_sub(CUT)..];
     let mut all = Vec::new();
@@ -30,6 +33,9 @@ pub fn tilings(axes: &Axes, machine: &Machine) -> Vec<Tiling> {
             Some(_) => threads(axes, machine, &parallel, cut, *vector),
         };
         for splits in shapes {
+            if !all.is_empty() && deadline.is_over() {
+                return all;
+            }
             for order in orders(axes) {
                 for skew in skews(axes, &splits, &order) {
                     let tiling = Tiling {
@@ -60,7 +66,9 @@ fn vectors(
 ) -> Vec<Vec<Split>> {
     let lanes = i128::from(machine.lanes(axes.bits));
     let registers = machine.registers as i128;
-    product(parallel, &|axis| {
+    let fits =
+        |splits: &[Split]| splits.iter().map(Split::registers).product::<i128>() <= registers;
+    let options = |axis: usize| {
         let split = |low, high| Split {
             low,
             high,
@@ -76,10 +84,8 @@ fn vectors(
         } else {
             vec![Split::whole(axis)]
         }
-    })
-    .into_iter()
-    .filter(|splits| splits.iter().map(Split::registers).product::<i128>() <= registers)
-    .collect()
+    };
+    product(parallel, &options, &fits)
 }
 
 /// Lanes are threads: up to two iterators have them, and warps are digits of their tiles.
@@ -130,20 +136,28 @@ fn threads(
         }
         list
     };
-    product(parallel, &options)
+    // What is too much for some iterators is too much for all.
+    let fits = |splits: &[Split]| {
+        let all = |f: fn(&Split) -> i128| splits.iter().map(f).product::<i128>();
+        all(|s| s.lanes) <= lanes
+            && all(|s| s.warps) <= most_warps
+            && all(Split::registers) <= MOST_VECTORS
+    };
+    product(parallel, &options, &fits)
         .into_iter()
         .filter(|splits| {
-            let all = |f: fn(&Split) -> i128| splits.iter().map(f).product::<i128>();
-            all(|s| s.lanes) == lanes
-                && all(|s| s.warps) <= most_warps
-                && all(Split::registers) <= MOST_VECTORS
+            splits.iter().map(|s| s.lanes).product::<i128>() == lanes
                 && (parallel.len() == 1 || splits.iter().filter(|s| s.high > 1).count() != 1)
         })
         .collect()
 }
 
-/// One option for each iterator, in all ways.
-fn product(axes: &[usize], options: &dyn Fn(usize) -> Vec<Split>) -> Vec<Vec<Split>> {
+/// One option for each iterator, in all ways that fit; no part of a way that fits does not.
+fn product(
+    axes: &[usize],
+    options: &dyn Fn(usize) -> Vec<Split>,
+    fits: &dyn Fn(&[Split]) -> bool,
+) -> Vec<Vec<Split>> {
     let mut all = vec![Vec::new()];
     for axis in axes {
         let own = options(*axis);
@@ -154,7 +168,7 @@ fn product(axes: &[usize], options: &dyn Fn(usize) -> Vec<Split>) -> Vec<Vec<Spl
                 splits
             })
         });
-        all = longer.collect();
+        all = longer.filter(|splits| fits(splits)).collect();
     }
     all
 }
@@ -165,7 +179,7 @@ fn orders(axes: &Axes) -> Vec<Vec<usize>> {
     let reduced = axes.with_role(Role::Reduced);
     let reduced: Vec<usize> = reduced.filter(|a| !axes.is_written_out(*a)).collect();
     let mut all = Vec::new();
-    for order in permutations(&reduced) {
+    for order in permutations(&reduced, ORDERS) {
         let mut list = recurrent.clone();
         list.extend(order);
         all.push(list);
@@ -173,20 +187,25 @@ fn orders(axes: &Axes) -> Vec<Vec<usize>> {
     all
 }
 
-pub fn permutations(list: &[usize]) -> Vec<Vec<usize>> {
+/// The first orders of a list, at most so many.
+pub fn permutations(list: &[usize], most: usize) -> Vec<Vec<usize>> {
     if list.is_empty() {
         return vec![Vec::new()];
     }
     let mut all = Vec::new();
     for (n, first) in list.iter().enumerate() {
+        if all.len() >= most {
+            break;
+        }
         let mut rest = list.to_vec();
         rest.remove(n);
-        for order in permutations(&rest) {
+        for order in permutations(&rest, most.saturating_sub(all.len())) {
             let mut whole = vec![*first];
             whole.extend(order);
             all.push(whole);
         }
     }
+    all.truncate(most);
     all
 }
 

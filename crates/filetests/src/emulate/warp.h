@@ -80,6 +80,14 @@ static inline int atomicAdd(int *at, int by)
     return before;
 }
 
+static inline int atomicCAS(int *at, int expected, int wanted)
+{
+    const int before = *at;
+    if (before == expected)
+        *at = wanted;
+    return before;
+}
+
 static inline void __threadfence() {}
 
 // More than any device has: what a kernel computes does not depend on it.

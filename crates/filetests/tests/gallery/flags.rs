@@ -239,3 +239,40 @@ fn numbers_by_the_grid_are_seen() {
     let fault = first.fault(&program, Order::Reversed, 3);
     assert!(fault.as_ref().is_some_and(stuck), "{fault:?}");
 }
+
+/// What a block hands on takes no more room than its tile, whatever the steps at which it runs.
+#[test]
+fn a_block_hands_on_no_more_than_a_tile() {
+    let files = gallery::files();
+    let file = files.iter().find(|f| f.path == "scan/across_blocks.ure");
+    let text = &file.expect("a file").text;
+    let (n, m) = (8192, 4096);
+    let sizes = BTreeMap::from([("N".to_string(), n), ("M".to_string(), m)]);
+    for time in ["i + j", "(bi + bj, ii + jj)"] {
+        let text = text.replace("time = i + j;", &format!("time = {time};"));
+        let module = systola_driver::load(&text).expect("a legal program");
+        let lowered = lower(
+            &module,
+            mapping(&module, "wavefront"),
+            &sizes,
+            &Fix::Nothing,
+            &MACHINE,
+        );
+        let program = lowered.expect("it lowers").program;
+        let params: Vec<i128> = (program.params.iter()).map(|p| sizes[&p.name]).collect();
+        let mut elements = 0;
+        for buffer in program
+            .buffers
+            .iter()
+            .filter(|b| b.name.ends_with("_border"))
+        {
+            let extent = |a: &systola_ir::system::Axis| a.hi.sub(&a.lo).eval(&params, &[]).unwrap();
+            elements += buffer.axes.iter().map(extent).product::<i128>();
+        }
+        // One of each variable, R and S.
+        assert!(
+            elements > 0 && elements <= 2 * n * m,
+            "{elements}\n{program}"
+        );
+    }
+}

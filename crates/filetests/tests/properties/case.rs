@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use systola_driver::{Checked, check_mapping};
 use systola_filetests::brute::{Brute, Verdict};
 use systola_filetests::draw::Drawn;
-use systola_interp::{run_array, run_system};
+use systola_interp::{expect_system, run_array};
 use systola_ir::Diagnostic;
 use systola_ir::diag::Kind;
 use systola_ir::mapping::Mapping;
@@ -132,7 +132,7 @@ impl Case<'_> {
     fn run(&self, checked: &Checked, params: &[i128], tally: &mut Tally) -> Result<(), String> {
         let inputs = inputs(self.system, params)?;
         let expected =
-            run_system(self.system, params, &inputs).map_err(|e| format!("the system: {e}"))?;
+            expect_system(self.system, params, &inputs).map_err(|e| format!("the system: {e}"))?;
         let outputs =
             run_array(&checked.array, params, &inputs).map_err(|e| format!("the array: {e}"))?;
         compare(&expected, &outputs, self.regroups)?;

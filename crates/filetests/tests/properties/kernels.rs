@@ -1,8 +1,8 @@
 //! A legal mapping as kernels, in their interpreter.
 
 use systola_driver::{Copies, Fix, Lowered, Machine, Threads, Unsized, lower};
+use systola_interp::expect_system;
 use systola_interp::kernel::{Options, Order, run_kernel_program};
-use systola_interp::run_system;
 use systola_ir::diag::Kind;
 
 use crate::case::Case;
@@ -58,7 +58,7 @@ impl Case<'_> {
             });
             let params = self.params(size);
             let inputs = inputs(self.system, &params)?;
-            let expected = run_system(self.system, &params, &inputs)
+            let expected = expect_system(self.system, &params, &inputs)
                 .map_err(|e| format!("the system: {e}"))?;
             let options = Options {
                 order: [Order::InOrder, Order::Reversed, Order::Shuffled(self.seed)][n % 3],

@@ -7,16 +7,25 @@
 //! * a refusal is confirmed: its counterexample is put into the mapping and shows what it claims; one
 //!   without a counterexample is found again by trying all points;
 //! * the array of a legal mapping computes what the system computes: the same bits, or, where sums of
-//!   floats were declared reorderable, the same up to [`values::tolerance`];
+//!   floats were declared reorderable, the same within what rounding may do;
 //! * so do its kernels, on machines with vectors of several widths and with blocks in several orders;
 //! * the counts of the report are those of the points that were tried.
 //!
 //! The same draws come in every run. `SYSTOLA_SEED=n` runs one system, `SYSTOLA_CASES=n` so many.
 
+#[expect(dead_code, reason = "shared with the tests of the printers")]
+#[path = "../../../back/tests/common/build.rs"]
+mod build;
 mod case;
 mod checker;
+#[path = "../gallery/devices.rs"]
+mod devices;
 mod kernels;
+mod large_indices;
+mod printed;
+mod programs;
 mod refusals;
+mod rounding;
 mod sums;
 mod tally;
 mod values;

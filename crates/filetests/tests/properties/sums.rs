@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use systola_driver::{check_mapping, check_system, load};
-use systola_interp::{run_array, run_system};
+use systola_interp::{expect_system, run_array};
 
 use crate::case::located;
 use crate::values::{compare, inputs};
@@ -180,7 +180,8 @@ fn run_both(text: &str) -> Result<(), String> {
         check_mapping(&module, &module.mappings[0], &sizes).map_err(|e| e[0].to_string())?;
     let params = [4, 3];
     let inputs = inputs(system, &params)?;
-    let expected = run_system(system, &params, &inputs).map_err(|e| format!("the system: {e}"))?;
+    let expected =
+        expect_system(system, &params, &inputs).map_err(|e| format!("the system: {e}"))?;
     let outputs =
         run_array(&checked.array, &params, &inputs).map_err(|e| format!("the array: {e}"))?;
     compare(&expected, &outputs, false)

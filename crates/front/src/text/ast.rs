@@ -53,6 +53,8 @@ pub struct Input {
     pub ty: DeclaredType,
     pub axes: Vec<Axis>,
     pub outside: Option<Expr>,
+    /// What lies beyond the axes.
+    pub border: Option<(Border, Span)>,
     pub kind: InputKind,
     pub span: Span,
 }

@@ -39,7 +39,8 @@ type Parsed<T> = Result<T, Abort>;
 const RESERVED: &[&str] = &[
     "system", "mapping", "program", "where", "const", "input", "table", "fn", "batch", "index",
     "in", "var", "on", "output", "at", "when", "else", "let", "true", "false", "inf", "nan",
-    "select", "reduce", "scan", "min", "max", "abs", "sqrt", "exp", "log", "pow",
+    "select", "reduce", "scan", "min", "max", "abs", "sqrt", "rsqrt", "exp", "log", "pow", "floor",
+    "ceil", "sin", "cos", "tanh",
 ];
 
 /// Words that start a declaration: wherever one stands, a statement has ended.

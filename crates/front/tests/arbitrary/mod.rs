@@ -517,7 +517,7 @@ impl Gen<'_> {
                 self.rng.pick(&[UnOp::Neg, UnOp::Not, UnOp::Abs])
             } else {
                 self.rng
-                    .pick(&[UnOp::Neg, UnOp::Abs, UnOp::Sqrt, UnOp::Exp, UnOp::Log])
+                    .pick(&[&[UnOp::Neg], &UnOp::FUNCTIONS[..]].concat())
             };
             return Expr::Unary(op, self.boxed(&t, depth - 1));
         }

@@ -1,11 +1,12 @@
 //! Names to slots, forms to numbers.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use systola_ir::codes::run;
 use systola_ir::scalar::Type;
 use systola_ir::system::{Combine, Expr, visit};
-use systola_ir::{Diagnostic, Form, LocalId, Scalar, Span};
+use systola_ir::{BinOp, Diagnostic, Form, Literal, LocalId, Scalar, Span};
 
 use crate::code::{Code, Env, FnCode, Library, Node, Prefix, Reduction};
 use crate::linear::{Linear, Test};
@@ -57,6 +58,7 @@ impl Library {
                 body,
                 n_params: function.params.len(),
                 n_locals: compiler.n_locals,
+                may_fault: compiler.may_fault,
             });
         }
         Ok(Arc::new(Library { functions }))
@@ -116,6 +118,8 @@ struct Compiler<'a> {
     n_locals: usize,
     scans: Option<ScanPlan<'a>>,
     reduce_depth: usize,
+    /// Has an operator or a table no value for some operands? Functions that are called are not counted.
+    may_fault: bool,
 }
 
 struct Local<'a> {
@@ -135,6 +139,7 @@ impl<'a> Compiler<'a> {
             n_locals: 0,
             scans: None,
             reduce_depth: 0,
+            may_fault: false,
         }
     }
 
@@ -147,7 +152,46 @@ impl<'a> Compiler<'a> {
             library: library.clone(),
             span: self.span,
             reads_vars: reads_vars(expr),
+            may_fault: self.may_fault || self.calls_what_may_fault(expr, library),
         })
+    }
+
+    /// Follows each function once, however often it is called.
+    fn calls_what_may_fault(&self, expr: &Expr, library: &Library) -> bool {
+        let mut open = vec![expr];
+        let mut seen = BTreeSet::new();
+        while let Some(expr) = open.pop() {
+            visit::walk(expr, &mut |e| {
+                if let Expr::Call(f, _)
+                | Expr::Reduce {
+                    op: Combine::Fn(f), ..
+                }
+                | Expr::Scan {
+                    op: Combine::Fn(f), ..
+                } = e
+                    && seen.insert(f.index())
+                {
+                    open.extend(self.env.system.functions.get(f.index()).map(|f| &f.body));
+                }
+            });
+        }
+        let mut called = seen.iter().filter_map(|f| library.functions.get(*f));
+        called.any(|code| code.may_fault)
+    }
+
+    /// Has the operator no value for some operands?
+    fn is_partial(&self, op: BinOp, a: &Expr, b: &Expr) -> bool {
+        let is_float = |e: &Expr| match self.type_of(e) {
+            Some(Type::Scalar(ty)) => ty.is_float(),
+            Some(Type::Tuple(_)) | None => false,
+        };
+        let is_safe = match (op, b) {
+            (BinOp::Div | BinOp::Rem, Expr::Lit(_, Literal::Int(n))) => *n != 0,
+            (BinOp::Pow, Expr::Lit(_, Literal::Int(n))) => *n >= 0,
+            _ => false,
+        };
+        let divides = matches!(op, BinOp::Div | BinOp::Rem | BinOp::Pow);
+        divides && !is_safe && !is_float(a) && !is_float(b)
     }
 
     fn bind(
@@ -227,6 +271,7 @@ impl<'a> Compiler<'a> {
             }
             Expr::Lookup { input, index, span } => {
                 self.check_input(*input, index.len())?;
+                self.may_fault |= system.inputs[input.index()].outside.is_none();
                 Node::Lookup {
                     input: *input,
                     index: self.all(index)?,
@@ -235,7 +280,10 @@ impl<'a> Compiler<'a> {
             }
             Expr::Port(port) => Node::Port(*port),
             Expr::Unary(op, a) => Node::Unary(*op, self.boxed(a)?),
-            Expr::Binary(op, a, b) => Node::Binary(*op, Box::new((self.expr(a)?, self.expr(b)?))),
+            Expr::Binary(op, a, b) => {
+                self.may_fault |= self.is_partial(*op, a, b);
+                Node::Binary(*op, Box::new((self.expr(a)?, self.expr(b)?)))
+            }
             Expr::Cast(ty, a) => Node::Cast(*ty, self.boxed(a)?),
             Expr::Guard {
                 cond,

@@ -43,6 +43,13 @@ pub(super) struct AccessCode {
     pub is_uniform: bool,
 }
 
+pub(super) struct FaultCode {
+    pub site: usize,
+    pub bad: Slot,
+    pub when: LaneTest,
+    pub point: Vec<LaneForm>,
+}
+
 pub(super) enum Compute {
     Lit(Value),
     Index(LaneForm),
@@ -52,8 +59,6 @@ pub(super) enum Compute {
         op: BinOp,
         a: Slot,
         b: Slot,
-        /// An undefined second operand is an error.
-        divides_integers: bool,
         is_fusible: bool,
     },
     Cast(Scalar, Slot),
@@ -101,6 +106,7 @@ pub(super) enum Instr {
     Signal(AccessCode),
     Await(AccessCode, Linear),
     Ticket(usize, AccessCode),
+    Fault(FaultCode),
     End,
 }
 
@@ -341,6 +347,21 @@ impl<'a> Compiler<'a, '_> {
                 Instr::Await(self.access(flag)?, Linear::compile(at_least, self.params)?)
             }
             Stmt::Ticket { var, counter } => Instr::Ticket(var.index(), self.access(counter)?),
+            Stmt::Fault {
+                faults: _,
+                site,
+                bad,
+                when,
+                point,
+            } => {
+                let point = point.iter().map(|form| self.form(form));
+                Instr::Fault(FaultCode {
+                    site: *site,
+                    bad: self.value(*bad),
+                    when: self.test(when)?,
+                    point: point.collect::<Result<_, _>>()?,
+                })
+            }
             Stmt::Comment(_) => return Ok(()),
         };
         self.push(instr, Some(stmt));
@@ -396,7 +417,6 @@ impl<'a> Compiler<'a, '_> {
                 op: *op,
                 a: self.value(*a),
                 b: self.value(*b),
-                divides_integers: matches!(op, BinOp::Div | BinOp::Rem) && ty.is_int(),
                 is_fusible: *op == BinOp::Mul && self.fusible[to.index()],
             },
             Op::Cast(a) => Compute::Cast(ty, self.value(*a)),

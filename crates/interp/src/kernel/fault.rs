@@ -3,6 +3,7 @@
 use std::fmt;
 
 use systola_ir::Diagnostic;
+use systola_ir::kernel::RaisedFault;
 
 use crate::value::OpError;
 
@@ -20,6 +21,9 @@ pub enum RunError {
     /// A lane did what kernels must not do.
     #[error("{0}")]
     Fault(Box<Fault>),
+    /// An equation has no value at a point.
+    #[error("{0}")]
+    Raised(Box<RaisedFault>),
     /// No launch writes this element, and the output has no fill.
     #[error("no launch writes {output}{}", show(index))]
     Unwritten { output: String, index: Vec<i64> },
@@ -36,7 +40,10 @@ impl RunError {
     pub fn fault(&self) -> Option<&FaultKind> {
         match self {
             RunError::Fault(fault) => Some(&fault.kind),
-            RunError::Setup(_) | RunError::Invalid(_) | RunError::Unwritten { .. } => None,
+            RunError::Raised(_)
+            | RunError::Setup(_)
+            | RunError::Invalid(_)
+            | RunError::Unwritten { .. } => None,
         }
     }
 }
@@ -100,8 +107,14 @@ pub enum FaultKind {
         array: String,
         index: Vec<i64>,
     },
-    UndefinedDivisor,
+    /// Whether an equation has a value depends on an undefined one.
+    UndefinedTest,
     Operator(OpError),
+    /// The fault of a site happened at a point; the run reports it as [`RunError::Raised`].
+    Raised {
+        site: usize,
+        point: Vec<i64>,
+    },
     /// Nothing orders this access and an earlier one, and one of them writes.
     Race {
         array: String,
@@ -208,10 +221,13 @@ impl fmt::Display for FaultKind {
             FaultKind::UndefinedStored { array, index } => {
                 write!(f, "an undefined value is stored to {array}{}", show(index))
             }
-            FaultKind::UndefinedDivisor => {
-                f.write_str("an integer is divided by an undefined value")
+            FaultKind::UndefinedTest => {
+                f.write_str("an undefined value says whether there is a fault")
             }
             FaultKind::Operator(error) => error.fmt(f),
+            FaultKind::Raised { site, point } => {
+                write!(f, "the fault {} happened at {}", site + 1, show(point))
+            }
             FaultKind::Race {
                 array,
                 index,

@@ -6,7 +6,7 @@ use systola_ir::{Diagnostic, Literal, Scalar, Span};
 
 use crate::params::{show_index, too_large};
 use crate::system::Arrays;
-use crate::tensor::{Data, Tensor, TensorError, extents, n_elements};
+use crate::tensor::{Data, Tensor, TensorError, check_room, extents, n_elements};
 use crate::value::{Value, literal};
 
 use super::fault::FaultKind;
@@ -133,6 +133,12 @@ impl From<Raced> for Conflict {
 }
 
 impl Store {
+    /// What an element takes, with what is remembered of it.
+    fn bytes_each(ty: Scalar) -> u64 {
+        let own = u64::from(ty.bits().div_ceil(8));
+        own + (size_of::<Option<Undefined>>() + size_of::<Shadow>()) as u64
+    }
+
     fn new(layout: Layout, kind: Kind, contents: Option<Data>) -> Store {
         let n = layout.n_elements();
         let undefined = match contents {
@@ -288,7 +294,8 @@ pub(super) fn shared_layouts(kernel: &Kernel, params: &[i128]) -> Result<Vec<Lay
             let extent = extent.eval(params)?.max(0);
             shape.push(usize::try_from(extent).map_err(|_| TensorError::TooLarge)?);
         }
-        n_elements(&shape).ok_or(TensorError::TooLarge)?;
+        let n = n_elements(&shape).ok_or(TensorError::TooLarge)?;
+        check_room((n as u64).saturating_mul(Store::bytes_each(shared.ty)))?;
         Ok(Layout {
             name: shared.name.clone(),
             ty: shared.ty,
@@ -335,6 +342,8 @@ fn bind_one(buffer: &Buffer, params: &[i128], inputs: &Arrays) -> Result<Store, 
     let lo: Option<Vec<i64>> = lo.into_iter().map(narrow).collect();
     let lo = lo.ok_or_else(|| too_large(Span::NONE, "an axis starts beyond 2^62"))?;
     let n = shape.iter().product();
+    let needed = (n as u64).saturating_mul(Store::bytes_each(buffer.ty));
+    check_room(needed).map_err(|e| too_large(Span::NONE, format!("`{name}`: {e}")))?;
     let filled = |value: Literal| Data::filled(buffer.ty, n, &literal(buffer.ty, value));
     let wrong = |code, message: String| Err(Diagnostic::new(code, Span::NONE, message));
     let (kind, contents) = match &buffer.kind {
@@ -369,7 +378,9 @@ fn bind_one(buffer: &Buffer, params: &[i128], inputs: &Arrays) -> Result<Store, 
         }
         BufferKind::Output { fill } => (Kind::Output, fill.map(filled)),
         BufferKind::Temporary => (Kind::Temporary, None),
-        BufferKind::Flags => (Kind::Flags, Some(filled(Literal::Int(0)))),
+        BufferKind::Flags | BufferKind::Faults { .. } => {
+            (Kind::Flags, Some(filled(Literal::Int(0))))
+        }
     };
     let layout = Layout {
         name: name.clone(),

@@ -20,6 +20,8 @@ pub enum Why {
     NoLane,
     /// The index is outside of the axes.
     NoElement,
+    /// The operator has no result: an integer was divided by zero or raised to a negative power.
+    NoResult,
 }
 
 impl fmt::Display for Why {
@@ -30,6 +32,7 @@ impl fmt::Display for Why {
             Why::Predicate => "loads nothing where its predicate does not hold",
             Why::NoLane => "takes the value of a lane that there is not",
             Why::NoElement => "looks up an element that there is not",
+            Why::NoResult => "divides an integer by zero or raises it to a negative power",
         })
     }
 }

@@ -7,7 +7,7 @@ use systola_ir::{BinOp, UnOp};
 use crate::linear::Linear;
 use crate::value::{OpError, Value, binary, cast, unary};
 
-use super::code::{Code, Compute, Instr, Slot};
+use super::code::{Code, Compute, FaultCode, Instr, Slot};
 use super::fault::FaultKind;
 use super::lanes::LaneForm;
 use super::machine::{BlockState, Machine};
@@ -197,6 +197,7 @@ impl Warp {
                 Instr::Ticket(var, counter) => {
                     self.point[*var] = self.ticket(machine, code, block, *var, counter)?;
                 }
+                Instr::Fault(fault) => self.fault(machine, code, fault)?,
                 Instr::End => {
                     let groups = self.groups.iter().chain([&self.copies]);
                     let groups = groups.filter(|group| !group.is_empty()).count();
@@ -255,12 +256,11 @@ impl Warp {
                 op,
                 a,
                 b,
-                divides_integers,
                 is_fusible,
             } => {
                 counts.arithmetic += 1;
                 counts.fusible += u64::from(*is_fusible);
-                self.binary(to, n, *op, (*a, *b), *divides_integers)?;
+                self.binary(code, to, n, *op, (*a, *b))?;
             }
             Compute::Cast(ty, a) => {
                 counts.arithmetic += 1;
@@ -332,6 +332,41 @@ impl Warp {
         Ok(())
     }
 
+    /// Ends the run where an equation has no value at the point of a lane.
+    fn fault(
+        &mut self,
+        machine: &mut Machine,
+        code: &Code<'_>,
+        fault: &FaultCode,
+    ) -> Result<(), Blame> {
+        machine.counts().index += 1;
+        let shared = fault.when.shared_part(&self.point);
+        for lane in 0..code.lanes {
+            self.enter_lane(code, lane);
+            let holds = fault.when.at(shared, &self.point);
+            if !holds.ok_or(Blame::overflow(Some(lane)))? {
+                continue;
+            }
+            match &self.cells[fault.bad.at(lane)] {
+                Ok(Value::Bool(true)) => {}
+                Ok(_) => continue,
+                Err(undefined) => {
+                    let blame = Blame::lane(lane, FaultKind::UndefinedTest);
+                    return Err(blame.because(*undefined));
+                }
+            }
+            let coordinates = fault.point.iter().map(|form| {
+                let shared = form.shared_part(&self.point);
+                form.at(shared, &self.point, lane)
+            });
+            let point: Option<Vec<i64>> = coordinates.collect();
+            let site = fault.site;
+            let point = point.ok_or(Blame::overflow(Some(lane)))?;
+            return Err(Blame::lane(lane, FaultKind::Raised { site, point }));
+        }
+        Ok(())
+    }
+
     /// An undefined value that comes up here.
     fn undefined(&self, code: &Code<'_>, why: Why) -> Undefined {
         Undefined::new(why).seen_at(code.id.index(), self.pc)
@@ -372,19 +407,21 @@ impl Warp {
 
     fn binary(
         &mut self,
+        code: &Code<'_>,
         to: Slot,
         n: usize,
         op: BinOp,
         (a, b): (Slot, Slot),
-        divides_integers: bool,
     ) -> Result<(), Blame> {
         for lane in 0..n {
             let cell = match (&self.cells[a.at(lane)], &self.cells[b.at(lane)]) {
-                (Ok(a), Ok(b)) => Ok(binary(op, a, b).map_err(|e| operator(lane, e))?),
-                (_, Err(undefined)) if divides_integers => {
-                    let blame = Blame::lane(lane, FaultKind::UndefinedDivisor);
-                    return Err(blame.because(*undefined));
-                }
+                (Ok(a), Ok(b)) => match binary(op, a, b) {
+                    Ok(value) => Ok(value),
+                    Err(OpError::DivisionByZero(_) | OpError::NegativeExponent(_)) => {
+                        Err(self.undefined(code, Why::NoResult))
+                    }
+                    Err(error @ OpError::Types { .. }) => return Err(operator(lane, error)),
+                },
                 (Err(undefined), _) | (_, Err(undefined)) => Err(*undefined),
             };
             self.cells[to.at(lane)] = cell;

@@ -5,23 +5,39 @@ use systola_ir::system::{Output, Write};
 use systola_ir::{Diagnostic, Form, Span};
 
 use crate::code::{Code, Need};
+use crate::compare::Expected;
 use crate::domain::Domain;
 use crate::linear::Linear;
 use crate::params::{overflow, show_index, show_point, too_large};
+use crate::rounding;
 use crate::system::report::{domain_error, outside_domain};
 use crate::system::{Machine, Owner, Phase, View};
-use crate::tensor::{Data, Tensor, extents, n_elements};
+use crate::tensor::{Data, Tensor, check_room, extents, n_elements};
 use crate::value::{Value, literal};
 
 /// An output being written.
 struct Target {
     tensor: Tensor,
     written: Vec<bool>,
+    /// Of the elements' errors, where they are tracked.
+    bounds: Vec<f64>,
 }
 
 impl Machine<'_> {
+    /// Computes all outputs.
+    pub(super) fn outputs(&mut self) -> Result<Expected, Diagnostic> {
+        let mut all = Expected::default();
+        let system = self.env.system;
+        for (n, output) in system.outputs.iter().enumerate() {
+            let Target { tensor, bounds, .. } = self.output(n)?;
+            all.arrays.insert(output.name.clone(), tensor);
+            all.bounds.insert(output.name.clone(), bounds);
+        }
+        Ok(all)
+    }
+
     /// Computes one output, with all that it depends on.
-    pub(super) fn output(&mut self, n: usize) -> Result<Tensor, Diagnostic> {
+    fn output(&mut self, n: usize) -> Result<Target, Diagnostic> {
         let output = &self.env.system.outputs[n];
         let mut target = self.allocate(output)?;
         for write in 0..output.writes.len() {
@@ -37,7 +53,7 @@ impl Machine<'_> {
                     .help("add a write that reaches it, or a fill value with `else`"),
             );
         }
-        Ok(target.tensor)
+        Ok(target)
     }
 
     fn allocate(&mut self, output: &Output) -> Result<Target, Diagnostic> {
@@ -52,14 +68,17 @@ impl Machine<'_> {
             );
             too_large(output.span, cause).note(self.sizes())
         })?;
+        check_room(bytes).map_err(|e| too_large(output.span, e).note(self.sizes()))?;
         let fill = match output.fill {
             Some(fill) => literal(output.ty, fill),
             None => Value::zero(output.ty),
         };
         let data = Data::filled(output.ty, n, &fill);
+        let tracked = self.errors.is_some() && output.ty.is_float();
         Ok(Target {
             tensor: Tensor { lo, shape, data },
             written: vec![false; n],
+            bounds: vec![0.0; if tracked { n } else { 0 }],
         })
     }
 
@@ -78,6 +97,13 @@ impl Machine<'_> {
                 return Err(self.double_write(n, w, point, &element));
             }
             target.written[position] = true;
+            let (value, bound) = match self.errors {
+                None => (value, 0.0),
+                Some(_) => rounding::split(&value),
+            };
+            if let Some(place) = target.bounds.get_mut(position) {
+                *place = bound;
+            }
             if !target.tensor.data.set(position, &value) {
                 let message = format!("a value of type {} is written", value.ty());
                 return Err(Diagnostic::new(&run::ILL_TYPED, write.span, message));
@@ -102,6 +128,7 @@ impl Machine<'_> {
             system,
             memos: &self.memos,
             inputs: self.inputs,
+            errors: self.errors.as_deref(),
         };
         code.eval(&mut self.frame, point, &mut view)
             .map_err(|stop| {

@@ -11,6 +11,7 @@ use super::{Arrays, Machine, Options, prepare};
 use crate::code::Env;
 use crate::inputs::Inputs;
 use crate::params::too_large;
+use crate::rounding::split;
 use crate::tensor::split_mix;
 use crate::value::Value;
 
@@ -20,6 +21,8 @@ pub struct Sample {
     pub output: String,
     pub index: Vec<i128>,
     pub value: Value,
+    /// Of the error of a float, as [`rounding`](crate::rounding) has it.
+    pub bound: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +48,8 @@ pub fn sample_system(
         params,
     };
     let values = Some(options.most_values);
-    let mut machine = Machine::new(env, &inputs, &Options::default(), values)?;
+    let errors = Some(vec![None; system.inputs.len()]);
+    let mut machine = Machine::start(env, &inputs, &Options::default(), values, errors)?;
     if machine.equations.len() > system.vars.len() {
         return Err(too_large(system.span, "a `scan` is not sampled"));
     }
@@ -70,10 +74,12 @@ pub fn sample_system(
             points.sort_unstable();
             points.dedup();
             for point in points {
+                let (value, bound) = split(&machine.written(n, w, &code, &point)?);
                 samples.push(Sample {
                     output: output.name.clone(),
                     index: element(&index, &point, write.span)?,
-                    value: machine.written(n, w, &code, &point)?,
+                    value,
+                    bound,
                 });
             }
         }

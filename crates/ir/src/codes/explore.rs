@@ -3,21 +3,20 @@
 use super::codes;
 
 codes! { Mistake:
-    NO_DESIGN = "E0670", "there is no design to explore",
-"The explorer writes mappings of a system and lowers each at the given sizes. None of them, and no mapping of the file, is legal and has a
-kernel there. The reason of the first refusal follows the message.
+    ALL_LONG = "E0670", "there is no design to explore",
+"`--text M` leaves only designs whose longest kernel has at most M instructions. Every design of the system has a longer one.
 
-    systola explore wrong.ure --set N=100        where no array of the system can be made at N = 100
+    systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --survey 10 --text 1
 
-Give sizes that the `where` of the system allows, or write a mapping by hand and see what `systola check` says of it.";
+Give --text a larger number, or leave it out.";
 
-    BUDGET_TOO_SMALL = "E0671", "the budget ended before anything was measured",
-"The budget of an exploration covers all of it: lowering candidates, compiling them, verifying and measuring. It ended before the first
-candidate was measured.
+    BUDGET_TOO_SMALL = "E0671", "the budget ended before any candidate was ready",
+"The budget of an exploration covers all of it: writing mappings, lowering them, compiling, verifying and measuring. It ended before the
+first candidate was proved legal and lowered. `systola run` without `--map` says the same where it could choose no mapping in time.
 
     systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --budget 1ms
 
-Give more, as `--budget 30s`, or smaller sizes.";
+Give more, as `--budget 30s`, or smaller sizes; or name a mapping with `--map`.";
 
     UNKNOWN_DESIGN = "E0672", "there is no design of this name",
 "`--explain` takes the name of a candidate or of a mapping of the file. Candidates have their names from the explorer; `--list` shows them.

@@ -59,9 +59,18 @@ r#"A `reduce` that reads variables at its own iterators is written out term by t
 bounds and at most 1024 terms. Otherwise add the iterator to the index space and let a variable carry the
 value along it."#;
 
-    PERIODIC = "L0714", "periodic tiles are not supported yet",
-r#"`tile … periodic` is in the language, but not yet in the calculus. Write the wrap-around as a dependence
-with a parametric distance under a guard: `select(i == 0, X(t-1, i+N-1), X(t-1, i-1))`."#;
+    PERIODIC = "L0714", "periodic tiles of a system that has none",
+r#"`tile … overlap … periodic` lets tiles overlap around a ring. The iterator runs from 0 to a size, every equation is the same all along it but
+for references that wrap around, `select(i == 0, X(t-1, i+N-1), X(t-1, i-1))`, each value is made of those of the step before, and the launches
+are steps or a number of them:
+
+```text
+tile t by 4 as (tl, s);
+tile i by 24 as (bi, ii) overlap (3, 3) periodic;
+launch = tl;
+```
+
+A ring is at least as long as a launch reaches. Where it is not so, leave `periodic` out, and let every step have a launch of its own."#;
 
     OVERLAP_OF_TILE = "L0715", "overlap of something that is not an iterator",
 r#"Only an iterator of the system can be tiled with overlap, and only once. Split the inner part of the tile
@@ -136,5 +145,28 @@ r#"The array is legal and the interpreters run it, but no kernel is made of it y
 within one step from PEs on both sides, and are made of each other or in more PEs than are written
 out; or they come from a distance that depends on the sizes. Give the dependence a delay of at
 least one step, or make the tiles of a block smaller."#;
+
+    NO_DESIGN = "L0723", "the explorer has no design for this system",
+r#"The explorer writes mappings of a system and lowers each at the given sizes. None of them, and no mapping of the file, is
+legal and has a kernel there. The reason of the first refusal follows the message. The system itself is fine: the explorer
+finds orders in which all points of the index space are treated alike, and this system may need another order for each part
+of it.
+
+```text
+var A: i32 = select(i == 0 || i == N - 1, x[i], select(2*i < N, A(i - 1), A(i + 1)) + x[i]);
+```
+
+Split the variable into one for each part, or write a mapping by hand, with `when` for the parts, and see what
+`systola check` says of it."#;
+
+    NOT_AT_SIZES = "L0730", "no array at the given sizes",
+r#"All sizes are given, and still a question has no answer that code could be made of: the point that a PE
+works on at a time has no closed form, say. The mapping is legal; the interpreter of systems runs it.
+
+```text
+lane = i; time = 2*(i % 3) + 5*(i / 7);
+```
+
+Use a place and a time from which the point can be computed, such as the two parts of a tile."#;
 
 }

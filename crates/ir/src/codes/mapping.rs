@@ -81,4 +81,23 @@ equation may read only what stands before it.";
 schedule, and one column for each source loop; its entries are constants or made of parameters.";
     UNKNOWN_MAPPING = "E0417", "a mapping that is not in the file",
 "`--map NAME` must name a mapping of the file, and a mapping must name a system of the file.";
+    AMBIGUOUS_NAME = "E0418", "a name in a mapping that several iterators have",
+"Sums over the same range under one name share an iterator, and the name means all of them. Where
+the ranges or directions differ, or one sum needs the result of another, each sum has an iterator of its
+own, and the name alone does not say which one is meant.
+
+    var A: f32 = reduce(+, q in 0..Q, x[c + q]);
+    var D: f32 = reduce(+, q in 0..Q, A * w[q]);      // begins where A ends
+    mapping m of s { lane = c; time = q; }            // which q?
+
+Give one of the iterators another name.";
+    NAME_OF_LANES = "E0419", "a name in a mapping that a parameter and the lanes of the target have",
+"In a mapping `L` and `lanes` are the lanes of the target. Where the system has a parameter of that
+name, the mapping can not use the name, since it could mean either.
+
+    system band(N, L) where N >= 1, L >= 1 { index i in 0..N; … }
+    mapping m of band { tile i by L as (bi, ii); … }      // the band, or the lanes?
+    mapping m of band { tile i by lanes as (bi, ii); … }  // the lanes
+
+Write the other name for the lanes; to use the parameter in a mapping, call it something else.";
 }

@@ -57,7 +57,11 @@ values to remember need more memory than the limit, which the message states.
 
     index i in 0..N, j in 0..N;        with   N=10000000
 
-Use smaller parameters. The interpreter remembers every value it computes; a compiled kernel does not.";
+Before a compiled kernel is launched, every index, guard, bound of a loop and distance in it is bounded from the sizes; the message
+names the one that does not fit, and what it can reach.
+
+Use smaller parameters, or smaller numbers in index expressions. The interpreter remembers every value it computes; a compiled kernel
+does not.";
 
     UNBOUNDED = "E0609", "a domain has infinitely many points",
 "Every iterator needs a lower and an upper bound, from its range or from the conditions of the domain.
@@ -182,7 +186,7 @@ Generated C uses the vector extensions of gcc and clang, which other compilers a
 in `SYSTOLA_CC`. If a recent gcc or clang refuses the code that `systola emit` prints, that is a bug of Systola.";
 
     COMPILER_HUNG = "E0632", "the C compiler did not end",
-"The compiler was stopped because it was still running after the time that the message states.
+"The compiler was stopped because it was not done after the CPU time that the message states, or waited five times as long.
 
 Large unrolled kernels take long to compile: unroll less in the mapping, fix fewer sizes with `--fix`, or name another
 compiler in `SYSTOLA_CC`.";
@@ -304,4 +308,12 @@ program was compiled for.
     DeviceArray::from_raw(gpu, address + 4, …)
 
 Copy the array to a place of its own.";
+
+    NO_SUCH_DEVICE = "E0649", "no device is called that, or several are",
+"`--device` takes the number of a device or a part of its name, in upper or lower case, that no other device has in its own. Numbers
+change with what is installed, names do not. The message lists the devices.
+
+    systola run gallery/conv1d/core.ure --target opencl --device xeon        where two have `Xeon` in their names
+
+`systola devices` lists them too.";
 }

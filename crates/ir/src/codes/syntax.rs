@@ -41,7 +41,7 @@ system s(N) { index at in 0..N; }
 
 Take another name, such as `at_`."#;
 
-    TOO_LARGE = "E0106", "an expression that is too large or nested too deep", r#"Expressions are limited: 520 operations that hang on one another, 96 levels of nesting, 128 terms in an index, 64 scalars in a tuple, 64 functions that call one another. The limits keep every pass of the compiler within its stack; hand-written text does not come near them.
+    TOO_LARGE = "E0106", "an expression that is too large or nested too deep", r#"Expressions are limited: 520 operations that hang on one another, 96 levels of nesting, 128 terms in an index, 64 scalars in a tuple, 64 functions that call one another, 262144 operations of one equation with its functions written out (a function that calls another twice is twice as large, so a row of twenty is a million). The limits keep every pass of the compiler within its stack and memory; hand-written text does not come near them.
 
 ```ure
 system s(N) { fn f() -> f32 = abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(abs(1)))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))))); }

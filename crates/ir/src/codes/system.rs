@@ -21,8 +21,8 @@ index i, j where 0 <= i, i < N, 0 <= j;        // j has no upper bound
 Add a bound: `j < N`."#;
 
     NOT_UNIFORM = "E0303", "a reference is not uniform",
-r#"A variable is read at z - e, where the distance e is the same at every point. It may be written in the
-parameters (`X(i + 1 - N, j)`), but not in the iterators.
+r#"A variable is read at z - e, where the distance e is the same at every point that reads it: `select(j == 0, X(i - 1, 0), …)`
+reads at the distance (1, 0). It may be written in the parameters (`X(i + 1 - N, j)`), but not in the iterators.
 
 ```text
 index i in 0..N, j in 0..N;
@@ -63,8 +63,9 @@ index i in 0..N;
 var Y: f32 = x[i] + x[i + 1];                           // x[N] does not exist
 ```
 
-Make the axis longer (`x[N + 1]`), guard the read, or declare a value for what lies outside:
-`input x[N]: f32 else 0;`."#;
+Make the axis longer (`x[N + 1]`), guard the read, or declare what lies outside: a value,
+`input x[N]: f32 else 0;`, or a boundary condition, `input x[N]: f32 clamp;`. `mirror`, `reflect` and `wrap` fold
+back once; say in `where` that the array is as long as the reads reach."#;
 
     OUTPUT_OUTSIDE = "E0307", "an output is written outside of its axes",
 r#"At some point where the write takes place, its index lies outside of what was declared.

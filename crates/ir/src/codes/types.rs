@@ -25,7 +25,7 @@ system s(N) { index i in 0..N; var A: f32 = i; }
 
 Convert with a cast: `f32(i)`."#;
 
-    NO_SUCH_OPERATOR = "E0204", "an operator that the type does not have", r#"Arithmetic is for numbers, `%` and shifts are for integers, `sqrt exp log pow` for floats, `&& ||` for `bool`, `& | ^ !` for integers and `bool`.
+    NO_SUCH_OPERATOR = "E0204", "an operator that the type does not have", r#"Arithmetic is for numbers, `%` and shifts are for integers, `sqrt rsqrt exp log pow floor ceil sin cos tanh` for floats, `&& ||` for `bool`, `& | ^ !` for integers and `bool`.
 
 ```ure
 system s(N) { index i in 0..N; var A: f32 = 1.5 % 2; }

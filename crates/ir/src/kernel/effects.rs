@@ -19,6 +19,8 @@ pub struct Effects<'a> {
     pub write: Option<(&'a Access, usize)>,
     /// A flag or a counter, which is read and written.
     pub flag: Option<&'a Access>,
+    /// Where a fault is recorded.
+    pub fault: Option<BufferId>,
     pub get: Option<RegId>,
     pub set: Option<RegId>,
     /// What others wrote before may be seen behind it.
@@ -147,6 +149,10 @@ impl Stmt {
                 orders: Some(Scope::Block),
                 ..none
             },
+            Stmt::Fault { faults, .. } => Effects {
+                fault: Some(*faults),
+                ..none
+            },
             Stmt::CommitCopies | Stmt::For { .. } | Stmt::If { .. } | Stmt::Comment(_) => none,
         }
     }
@@ -179,6 +185,7 @@ impl Stmt {
             | Stmt::For { .. }
             | Stmt::If { .. }
             | Stmt::Barrier
+            | Stmt::Fault { .. }
             | Stmt::Comment(_) => Vec::new(),
         }
     }

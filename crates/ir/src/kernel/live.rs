@@ -94,6 +94,7 @@ impl Walk<'_> {
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }
+            | Stmt::Fault { .. }
             | Stmt::Comment(_) => self.simple(stmt),
         }
     }

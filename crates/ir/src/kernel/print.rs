@@ -118,6 +118,7 @@ fn write_buffer(f: &mut Formatter<'_>, buffer: &Buffer, params: &[String]) -> fm
         BufferKind::Output { fill: Some(value) } => ("output", format!(" else {value}")),
         BufferKind::Temporary => ("temporary", String::new()),
         BufferKind::Flags => ("flags", String::new()),
+        BufferKind::Faults { .. } => ("faults", String::new()),
     };
     let (name, ty) = (&buffer.name, buffer.ty);
     writeln!(f, "  {keyword} {name}[{}]: {ty}{contents};", join(axes))
@@ -221,7 +222,8 @@ impl KernelText<'_> {
                 | Stmt::Barrier
                 | Stmt::Signal { .. }
                 | Stmt::Await { .. }
-                | Stmt::Ticket { .. } => writeln!(f, "{indent}{};", self.stmt(stmt))?,
+                | Stmt::Ticket { .. }
+                | Stmt::Fault { .. } => writeln!(f, "{indent}{};", self.stmt(stmt))?,
             }
         }
         Ok(())
@@ -303,6 +305,18 @@ impl KernelText<'_> {
                 let place = self.place(counter);
                 let when = self.when(&counter.when);
                 format!("ticket {} from {place}{when}", self.var(*var))
+            }
+            Stmt::Fault {
+                faults,
+                site,
+                bad,
+                when,
+                point,
+            } => {
+                let place = self.memory(Memory::Global(*faults));
+                let point = join(point.iter().map(|form| self.form(form)));
+                let (bad, when) = (self.operand(*bad, 0), self.when(when));
+                format!("fault {place}, {} at ({point}) if {bad}{when}", site + 1)
             }
             Stmt::Comment(text) => format!("// {text}"),
         }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use crate::form::{Atom, Cond, Form, Monomial, Poly};
 use crate::id::{DimId, KernelId};
-use crate::kernel::{BufferKind, Host, Program, VarKind};
+use crate::kernel::{Buffer, BufferKind, FaultSite, Host, Program, VarKind};
 use crate::scalar::{Literal, Scalar};
 
 mod body;
@@ -63,10 +63,28 @@ impl Program {
                         wrong.push(format!("the flags {name} are {}, not i32", buffer.ty));
                     }
                 }
+                BufferKind::Faults { sites } => self.verify_faults(buffer, sites, wrong),
                 BufferKind::Input { data: None }
                 | BufferKind::Output { fill: None }
                 | BufferKind::Temporary => {}
             }
+        }
+    }
+
+    fn verify_faults(&self, buffer: &Buffer, sites: &[FaultSite], wrong: &mut Vec<String>) {
+        let name = &buffer.name;
+        if buffer.ty != Scalar::I32 {
+            wrong.push(format!("the faults {name} are {}, not i32", buffer.ty));
+        }
+        let most = sites.iter().map(|s| s.iterators.len()).max().unwrap_or(0);
+        let room = buffer.axes.iter().map(|a| a.hi.sub(&a.lo).as_constant());
+        let room: Option<i128> = room.product();
+        if buffer.axes.len() != 1 || room.is_none_or(|n| n < 1 + 2 * most as i128) {
+            wrong.push(format!("{name} has no room for a point"));
+        }
+        let is_faults = |b: &&Buffer| matches!(b.kind, BufferKind::Faults { .. });
+        if self.buffers.iter().filter(is_faults).count() > 1 {
+            wrong.push("two buffers hold faults".into());
         }
     }
 

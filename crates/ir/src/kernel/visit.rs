@@ -113,6 +113,7 @@ impl Stmt {
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }
+            | Stmt::Fault { .. }
             | Stmt::Comment(_) => Vec::new(),
         }
     }
@@ -136,6 +137,7 @@ impl Stmt {
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }
+            | Stmt::Fault { .. }
             | Stmt::Comment(_) => Vec::new(),
         }
     }
@@ -146,6 +148,7 @@ impl Stmt {
             Stmt::Let(_, op) => op.values(),
             Stmt::Set(_, value) | Stmt::Store { value, .. } => vec![*value],
             Stmt::StoreWide { values, .. } => values.clone(),
+            Stmt::Fault { bad, .. } => vec![*bad],
             Stmt::LoadWide { .. }
             | Stmt::Copy { .. }
             | Stmt::CommitCopies
@@ -177,6 +180,7 @@ impl Stmt {
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }
+            | Stmt::Fault { .. }
             | Stmt::Comment(_) => Vec::new(),
         }
     }
@@ -197,6 +201,7 @@ impl Stmt {
             | Stmt::Barrier
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
+            | Stmt::Fault { .. }
             | Stmt::Comment(_) => None,
         }
     }
@@ -210,6 +215,11 @@ impl Stmt {
             Stmt::Await { flag, at_least } => {
                 let mut forms = flag.forms();
                 forms.push(at_least);
+                forms
+            }
+            Stmt::Fault { when, point, .. } => {
+                let mut forms = when.forms();
+                forms.extend(point);
                 forms
             }
             Stmt::LoadWide { .. }
@@ -365,6 +375,19 @@ fn rewrite_stmt(stmt: &Stmt, by: &impl Rewrite) -> Result<Stmt, Overflow> {
         Stmt::Ticket { var, counter } => Stmt::Ticket {
             var: by.bound(*var),
             counter: rewrite_access(counter, by)?,
+        },
+        Stmt::Fault {
+            faults,
+            site,
+            bad,
+            when,
+            point,
+        } => Stmt::Fault {
+            faults: *faults,
+            site: *site,
+            bad: by.value(*bad),
+            when: by.cond(when)?,
+            point: rewrite_forms(point, by)?,
         },
         Stmt::Comment(text) => Stmt::Comment(text.clone()),
     })

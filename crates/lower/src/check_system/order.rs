@@ -1,5 +1,8 @@
 //! The order of the equations at one point.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use systola_ir::codes::{limits, system as codes};
 use systola_ir::diag::Diagnostic;
 use systola_ir::form::Cond;
@@ -9,6 +12,7 @@ use systola_ir::system::System;
 
 use super::limitation;
 use super::witness::{Witness, named_point};
+use crate::components::strong_components;
 use crate::dependences::{Dependence, dependences};
 
 /// An order in which the equations of one point can be computed, as close to the written one as possible.
@@ -18,33 +22,47 @@ pub fn body_order(system: &System) -> Result<Vec<VarId>, Box<Diagnostic>> {
         .iter()
         .filter(|dependence| dependence.distance.iter().all(|e| e.is_zero()))
         .collect();
-    let mut order: Vec<VarId> = Vec::with_capacity(system.vars.len());
-    while order.len() < system.vars.len() {
-        let ready = |var: VarId| {
-            !order.contains(&var)
-                && here
-                    .iter()
-                    .all(|edge| edge.sink != var || order.contains(&edge.source))
-        };
-        match (0..system.vars.len())
-            .map(VarId::from)
-            .find(|var| ready(*var))
-        {
-            Some(var) => order.push(var),
-            None => {
-                let stuck: Vec<&Dependence> = here
-                    .into_iter()
-                    .filter(|edge| !order.contains(&edge.sink) && !order.contains(&edge.source))
-                    .collect();
-                return Err(Box::new(refusal(system, &stuck)));
+    let n_vars = system.vars.len();
+    let mut missing = vec![0usize; n_vars];
+    let mut sinks: Vec<Vec<usize>> = vec![Vec::new(); n_vars];
+    for edge in &here {
+        missing[edge.sink.index()] += 1;
+        sinks[edge.source.index()].push(edge.sink.index());
+    }
+    // Of those that can be computed, always the one that is written first.
+    let mut ready: BinaryHeap<Reverse<usize>> = (0..n_vars)
+        .filter(|n| missing[*n] == 0)
+        .map(Reverse)
+        .collect();
+    let mut order: Vec<VarId> = Vec::with_capacity(n_vars);
+    while let Some(Reverse(var)) = ready.pop() {
+        order.push(VarId::from(var));
+        for sink in &sinks[var] {
+            missing[*sink] -= 1;
+            if missing[*sink] == 0 {
+                ready.push(Reverse(*sink));
             }
         }
     }
-    Ok(order)
+    if order.len() == n_vars {
+        return Ok(order);
+    }
+    // What hangs behind a cycle is stuck too, but only the edges of one component can be on a cycle.
+    let ends = |edge: &Dependence| (edge.sink.index(), edge.source.index());
+    let component = strong_components(n_vars, here.iter().map(|edge| ends(edge)));
+    let on_a_cycle = |edge: &&Dependence| {
+        let (sink, source) = ends(edge);
+        component[sink] == component[source]
+    };
+    let stuck: Vec<&Dependence> = here.into_iter().filter(on_a_cycle).collect();
+    Err(Box::new(refusal(system, &stuck)))
 }
 
 /// More cycles than this are not looked at.
 const MAX_CYCLES: usize = 256;
+
+/// And no more steps than this are taken to find them.
+const MAX_STEPS: usize = 100_000;
 
 fn refusal(system: &System, edges: &[&Dependence]) -> Diagnostic {
     let cycles = cycles(edges);
@@ -79,6 +97,7 @@ fn cycles<'a>(edges: &[&'a Dependence]) -> Vec<Vec<&'a Dependence>> {
         edges: &[&'a Dependence],
         path: &mut Vec<&'a Dependence>,
         found: &mut Vec<Vec<&'a Dependence>>,
+        steps: &mut usize,
     ) {
         let (start, at) = (path[0].sink, path[path.len() - 1].source);
         if at == start {
@@ -87,16 +106,20 @@ fn cycles<'a>(edges: &[&'a Dependence]) -> Vec<Vec<&'a Dependence>> {
         }
         for edge in edges.iter().filter(|edge| edge.sink == at) {
             let fresh = edge.source >= start && path.iter().skip(1).all(|p| p.sink != edge.source);
-            if fresh && edge.source != at && found.len() < MAX_CYCLES {
+            if fresh && edge.source != at && found.len() < MAX_CYCLES && *steps > 0 {
+                *steps -= 1;
                 path.push(edge);
-                extend(edges, path, found);
+                extend(edges, path, found, steps);
                 path.pop();
             }
         }
     }
     let mut found = Vec::new();
+    let mut steps = MAX_STEPS;
     for edge in edges.iter().filter(|edge| edge.source >= edge.sink) {
-        extend(edges, &mut vec![edge], &mut found);
+        if found.len() < MAX_CYCLES && steps > 0 {
+            extend(edges, &mut vec![edge], &mut found, &mut steps);
+        }
     }
     found
 }

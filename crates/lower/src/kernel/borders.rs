@@ -2,8 +2,8 @@
 //!
 //! A value is kept at the coordinates of the slot that made it, blocks first, lanes last. Only what another
 //! block reads is stored, so most coordinates of a block run through few values: a strip of rows hands on its last row, which
-//! is one PE. An axis counts from the least value that a block has there, which may depend on the block, where that makes
-//! it shorter. Every element is written once in a launch, and a launch ends before the next one writes again.
+//! is one PE. An axis counts from the least value that a block has there, which may depend on the block and on the axes before it,
+//! where that makes it shorter: a step that a block and a lane determine takes no room. Every element is written once in a launch, and a launch ends before the next one writes again.
 
 use std::collections::HashMap;
 
@@ -42,7 +42,7 @@ struct Border {
 struct BorderAxis {
     /// A coordinate of the slots.
     k: usize,
-    /// Over the block coordinates of the slot.
+    /// Over the block coordinates of the slot, and those of the axes before this one.
     start: Form,
     extent: Form,
 }
@@ -74,8 +74,12 @@ impl Borders {
             let places = partition.places();
             let coordinates = partition.blocks.iter().chain(&partition.steps);
             let mut axes = Vec::new();
+            let mut before = partition.blocks.clone();
             for k in coordinates.chain(&places) {
-                axes.push(axis(array, decide, partition, *k, &when)?);
+                axes.push(axis(array, decide, partition, *k, &when, &before)?);
+                if !before.contains(k) {
+                    before.push(*k);
+                }
             }
             let buffers = buffers(array, cell, &axes, program);
             let border = Border {
@@ -205,13 +209,14 @@ fn read_over(array: &Array, port: &Port, link: &Link) -> Result<Cond, Overflow> 
     })
 }
 
-/// How far a coordinate runs over what is kept, of one block if that is less.
+/// How far a coordinate runs over what is kept, of one block or where the coordinates before it are given if that is less.
 fn axis(
     array: &Array,
     decide: &Decide,
     partition: &Partition,
     k: usize,
     when: &Cond,
+    before: &[usize],
 ) -> Result<BorderAxis, Undecided> {
     let ask = |given: &[usize]| {
         let parts = array.pieces.iter().map(|piece| {
@@ -229,29 +234,47 @@ fn axis(
     };
     let all = ask(&[])?;
     let axis = |(start, extent)| BorderAxis { k, start, extent };
-    if let Some(short) = span(&all, true) {
-        return Ok(axis(short));
+    let mut found = span(&all, true);
+    let one = |found: &Option<(Form, Form)>| {
+        let extent = found.as_ref().and_then(|(_, extent)| extent.as_constant());
+        extent.is_some_and(|extent| extent <= 1)
+    };
+    if !partition.blocks.contains(&k) && !one(&found) {
+        let of_block = ask(&partition.blocks).ok();
+        found = shorter(found, of_block.as_ref().and_then(|r| span(r, true)));
+        if !one(&found)
+            && before.len() > partition.blocks.len()
+            && let Ok(given) = ask(before)
+        {
+            found = shorter(found, span(&given, true));
+        }
+        found = found.or_else(|| span(&of_block?, false));
     }
-    if !partition.blocks.contains(&k)
-        && let Ok(one) = ask(&partition.blocks)
-        && let Some(found) = span(&one, true).or_else(|| span(&one, false))
-    {
-        return Ok(axis(found));
-    }
-    span(&all, false)
+    found
+        .or_else(|| span(&all, false))
         .map(axis)
         .ok_or_else(|| Undecided::NeedsSizes("the extent of what blocks hand on".into()))
+}
+
+/// Of two starts and extents that are numbers the one with the smaller extent.
+fn shorter(known: Option<(Form, Form)>, other: Option<(Form, Form)>) -> Option<(Form, Form)> {
+    let extent = |found: &Option<(Form, Form)>| found.as_ref().and_then(|f| f.1.as_constant());
+    match (extent(&known), extent(&other)) {
+        (Some(a), Some(b)) if b < a => other,
+        (None, Some(_)) => other,
+        _ => known,
+    }
 }
 
 /// The start and the extent of a range, which are the same in all blocks: a number, or any form.
 fn span(range: &Range, number: bool) -> Option<(Form, Form)> {
     let starts = range.lo.iter();
     let pairs = starts.flat_map(|lo| range.hi.iter().map(move |hi| (lo.clone(), hi.sub(lo))));
-    let mut fitting = pairs.filter(|(_, extent)| match extent.as_constant() {
+    let fitting = pairs.filter(|(_, extent)| match extent.as_constant() {
         Some(_) => true,
         None => !number && extent.dims().is_empty(),
     });
-    fitting.next()
+    fitting.min_by_key(|(_, extent)| extent.as_constant().unwrap_or(i128::MAX))
 }
 
 fn buffers(

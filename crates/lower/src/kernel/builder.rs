@@ -72,6 +72,8 @@ pub struct Builder {
     read_only: Vec<bool>,
     /// Arrays of the block that are filled before anything in their scope reads them.
     pub staged: Vec<SharedId>,
+    /// Of each value, where somebody asks what is known of it.
+    operations: Option<Vec<Op>>,
 }
 
 impl Builder {
@@ -91,7 +93,18 @@ impl Builder {
             known: vec![HashMap::new()],
             read_only,
             staged: Vec::new(),
+            operations: None,
         }
+    }
+
+    /// Keeps the operation of every value from now on.
+    pub fn keep_operations(&mut self) {
+        self.operations = Some(Vec::new());
+    }
+
+    /// What a value is computed from, if it was kept.
+    pub fn operation(&self, value: ValueId) -> Option<&Op> {
+        self.operations.as_ref()?.get(value.index())
     }
 
     pub fn finish(mut self) -> Kernel {
@@ -209,6 +222,7 @@ impl Builder {
 
     /// The value of an operation; an equal one that is in scope is taken instead.
     pub fn value(&mut self, name: &str, ty: Scalar, op: Op) -> ValueId {
+        affine::cancel::check();
         let (read_only, staged) = (&self.read_only, &self.staged);
         let pure = |memory: Memory| match memory {
             Memory::Global(buffer) => read_only.get(buffer.index()).copied().unwrap_or(false),
@@ -227,6 +241,9 @@ impl Builder {
             shape,
         });
         let value = ValueId::from(self.kernel.values.len() - 1);
+        if let Some(kept) = &mut self.operations {
+            kept.push(op.clone());
+        }
         self.push(Stmt::Let(value, op));
         if let Some(key) = key
             && let Some(scope) = self.known.last_mut()

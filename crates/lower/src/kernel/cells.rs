@@ -7,10 +7,11 @@
 
 use std::collections::HashMap;
 
-use systola_ir::kernel::{Access, Memory, Op, Stmt};
+use systola_ir::kernel::{Access, FaultKind, Memory, Op, Stmt};
+use systola_ir::system::visit::walk;
 use systola_ir::system::{Axis, Const, Expr};
 use systola_ir::{
-    BinOp, BufferId, Cond, DimId, Form, InputId, LocalId, Rel, Scalar, Type, ValueId, VarId,
+    BinOp, BufferId, Cond, DimId, Form, InputId, LocalId, Rel, Scalar, Span, Type, ValueId, VarId,
 };
 
 use crate::apply_mapping::Failure;
@@ -146,8 +147,8 @@ impl Emitter<'_> {
                 let index = self.address(index, here)?;
                 Bundle::Scalar(self.input(*input, index))
             }
-            Expr::Lookup { input, index, .. } => {
-                Bundle::Scalar(self.lookup(*input, index, here, done)?)
+            Expr::Lookup { input, index, span } => {
+                Bundle::Scalar(self.lookup(*input, index, *span, here, done)?)
             }
             Expr::Port(port) => self.port(*port, name, here, done)?,
             Expr::Unary(op, a) => {
@@ -158,6 +159,7 @@ impl Emitter<'_> {
             Expr::Binary(op, a, b) => {
                 let a = self.scalar(a, name, here, done)?;
                 let b = self.scalar(b, name, here, done)?;
+                self.test_operator(*op, b, here);
                 Bundle::Scalar(self.binary(*op, name, a, b))
             }
             Expr::Cast(ty, a) => {
@@ -272,6 +274,7 @@ impl Emitter<'_> {
         done: &mut Evaluated,
     ) -> Result<Bundle, Failure> {
         let Some(otherwise) = otherwise else {
+            self.only_where(here.cond(cond)?);
             return self.expr(then, name, here, done);
         };
         let cond = self.facts.simplify(&here.cond(cond)?);
@@ -279,10 +282,14 @@ impl Emitter<'_> {
             Cond::Const(true) => self.expr(then, name, here, done),
             Cond::Const(false) => self.expr(otherwise, name, here, done),
             cond => {
-                let then = self.seldom(&cond, &mut |e| e.expr(then, name, here, done))?;
-                let otherwise = self.seldom(&cond.clone().negate(), &mut |e| {
-                    e.expr(otherwise, name, here, done)
+                let (then, after_then) = self.on_path(&cond, |e| {
+                    e.seldom(&cond, &mut |e| e.expr(then, name, here, done))
                 })?;
+                let other = cond.clone().negate();
+                let (otherwise, after_otherwise) = self.on_path(&other, |e| {
+                    e.seldom(&other, &mut |e| e.expr(otherwise, name, here, done))
+                })?;
+                self.after_branches(&cond, after_then, after_otherwise);
                 Ok(then.zip(&otherwise, &mut |then, otherwise| {
                     self.b.choose(name, cond.clone(), then, otherwise)
                 }))
@@ -337,11 +344,12 @@ impl Emitter<'_> {
             .load(&declared.name, declared.ty, from, declared.outside)
     }
 
-    /// A table at computed indices, numbered from 0.
+    /// A table at computed indices, numbered from 0; outside of its axes, what the table states there.
     fn lookup(
         &mut self,
         input: InputId,
         index: &[Expr],
+        span: Span,
         here: &Here<'_>,
         done: &mut Evaluated,
     ) -> Result<ValueId, Failure> {
@@ -359,11 +367,28 @@ impl Emitter<'_> {
             }
             at.push(value);
         }
+        let outside = self.outside(&declared.axes, &at);
+        if let (Some(bad), None) = (outside, &declared.outside) {
+            let input = declared.name.clone();
+            self.fault(FaultKind::OutOfRange { input }, span, bad, here);
+        }
         let op = Op::Lookup {
             memory: Memory::Global(BufferId::from(input.index())),
             index: at,
         };
-        Ok(self.b.value(&declared.name, declared.ty, op))
+        let found = self.b.value(&declared.name, declared.ty, op);
+        Ok(match (outside, &declared.outside) {
+            (Some(cond), Some(literal)) => {
+                let then = self.b.literal(declared.ty, *literal);
+                let op = Op::Select {
+                    cond,
+                    then,
+                    otherwise: found,
+                };
+                self.b.value(&declared.name, declared.ty, op)
+            }
+            (None, _) | (_, None) => found,
+        })
     }
 
     /// Stores what this point writes.
@@ -386,7 +411,17 @@ impl Emitter<'_> {
                 if when == Cond::Const(false) {
                     continue;
                 }
-                let value = self.scalar(&write.value, &output.name, here, done)?;
+                let owner = || (format!("the output `{}`", output.name), write.span);
+                let live = |_: &Self| {
+                    let mut live = when.clone();
+                    for cell in cells_read(&write.value) {
+                        live = live.and(here.cond(&array.cells[cell.index()].domain)?);
+                    }
+                    Ok(live)
+                };
+                let value = self.within_equation(&write.value, &owner, live, |e| {
+                    e.scalar(&write.value, &output.name, here, done)
+                })?;
                 let index = self.address(&write.index, here)?;
                 self.b.push(Stmt::Store {
                     to: Access {
@@ -400,6 +435,17 @@ impl Emitter<'_> {
         }
         Ok(())
     }
+}
+
+/// The cells that the value of an output is made of.
+fn cells_read(expr: &Expr) -> Vec<VarId> {
+    let mut cells = Vec::new();
+    walk(expr, &mut |e| {
+        if let Expr::Var { var, .. } = e {
+            cells.push(*var);
+        }
+    });
+    cells
 }
 
 /// lo ≤ index < hi on every axis.

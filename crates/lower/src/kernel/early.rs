@@ -64,7 +64,11 @@ pub enum Pass {
 
 pub fn passes(stmt: &Stmt, load: &Access, lane: Option<DimId>) -> Pass {
     match stmt {
-        Stmt::Let(..) | Stmt::Set(..) | Stmt::LoadWide { .. } | Stmt::Comment(_) => Pass::Freely,
+        Stmt::Let(..)
+        | Stmt::Set(..)
+        | Stmt::LoadWide { .. }
+        | Stmt::Fault { .. }
+        | Stmt::Comment(_) => Pass::Freely,
         Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => {
             if to.memory != load.memory {
                 Pass::Freely

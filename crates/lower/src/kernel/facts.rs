@@ -8,6 +8,7 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use systola_ir::DimId;
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
@@ -70,6 +71,8 @@ pub struct Facts<'a> {
     /// Are the samples large enough for what is frequent in them to be so in large problems?
     large: bool,
     answers: RefCell<HashMap<Form, bool>>,
+    /// What the exact sets said, of facts and question together: so it holds whatever else is known.
+    decided: Rc<RefCell<HashMap<Cond, bool>>>,
 }
 
 /// Parameters and variables for which all facts hold.
@@ -105,6 +108,7 @@ impl<'a> Facts<'a> {
             samples: samples(decide, machine),
             large: machine.threads.is_some(),
             answers: RefCell::default(),
+            decided: Rc::default(),
         }
     }
 
@@ -409,11 +413,7 @@ impl<'a> Facts<'a> {
         if let Some(value) = poly.as_constant() {
             return value >= 0;
         }
-        poly.degree() <= 1
-            && self
-                .decide
-                .is_empty(&Cond::cmp(Rel::Lt, Form::from(poly.clone()), 0), 0)
-                .unwrap_or(false)
+        poly.degree() <= 1 && self.is_empty(Cond::cmp(Rel::Lt, Form::from(poly.clone()), 0), 0)
     }
 
     /// In how many samples a condition holds.
@@ -509,7 +509,17 @@ impl<'a> Facts<'a> {
             return false;
         }
         let n = used.iter().map(|d| d.index() + 1).max().unwrap_or(0);
-        self.decide.is_empty(&all, n).unwrap_or(false)
+        self.is_empty(all, n)
+    }
+
+    /// Do the exact sets say that a condition holds nowhere, whatever the facts?
+    fn is_empty(&self, cond: Cond, n_dims: usize) -> bool {
+        if let Some(answer) = self.decided.borrow().get(&cond) {
+            return *answer;
+        }
+        let answer = self.decide.is_empty(&cond, n_dims).unwrap_or(false);
+        self.decided.borrow_mut().insert(cond, answer);
+        answer
     }
 }
 

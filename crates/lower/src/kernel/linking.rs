@@ -3,6 +3,7 @@
 use systola_ir::kernel::{BufferKind, Host, Memory, Program};
 use systola_ir::{BufferId, KernelId};
 
+use crate::kernel::faults::join_faults;
 use crate::kernel::spill::unused;
 use crate::kernel::tidy::move_memories;
 
@@ -17,6 +18,7 @@ pub fn link(mut parts: Program, mut joined: Program, mut rest: Program) -> Progr
         let outputs = program.buffers.iter().filter(|b| is_output(&b.kind));
         outputs.map(|b| b.name.clone()).collect()
     };
+    join_faults(&mut [&mut parts, &mut joined], &mut rest);
     let (from_parts, from_joined) = (handed(&parts), handed(&joined));
     for program in [&mut parts, &mut joined] {
         for buffer in &mut program.buffers {
@@ -25,7 +27,9 @@ pub fn link(mut parts: Program, mut joined: Program, mut rest: Program) -> Progr
                     buffer.name = unused(&buffer.name, &rest.buffers);
                     rest.buffers.push(buffer.clone());
                 }
-                BufferKind::Input { .. } | BufferKind::Output { .. } => {}
+                BufferKind::Input { .. }
+                | BufferKind::Output { .. }
+                | BufferKind::Faults { .. } => {}
             }
         }
     }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 
 use systola_ir::array::{Array, Link};
 use systola_ir::form::{Cond, Form};
-use systola_ir::kernel::{BufferKind, Kernel, Program, Shape, Stmt, VarKind};
+use systola_ir::kernel::{BufferKind, FaultSite, Kernel, Program, Shape, Stmt, VarKind};
 use systola_ir::{DimId, RegId, ValueId, VarId};
 
 use crate::apply_mapping::Failure;
@@ -21,6 +21,7 @@ use crate::kernel::Machine;
 use crate::kernel::borders::Borders;
 use crate::kernel::builder::Builder;
 use crate::kernel::facts::{Facts, Range};
+use crate::kernel::faults::{Faults, may_fault};
 use crate::kernel::flags::Flags;
 use crate::kernel::interior::{Test, tests};
 use crate::kernel::launches::Launches;
@@ -67,6 +68,8 @@ pub struct Emitter<'a> {
     pub walk: Vec<Walk>,
     /// Of which launches this is the kernel.
     pub which: Which,
+    /// Where equations can go wrong.
+    pub faults: Faults,
 }
 
 /// The launches of a kernel.
@@ -98,11 +101,16 @@ pub struct Plan<'a> {
     pub stored: Stored<'a>,
 }
 
-/// The kernel of some launches of an array.
-pub fn emit(plan: Plan<'_>, program: &Program, which: Which) -> Result<Kernel, Failure> {
+/// The kernel of some launches of an array, and where its equations can go wrong.
+pub fn emit(
+    plan: Plan<'_>,
+    program: &Program,
+    which: Which,
+) -> Result<(Kernel, Vec<FaultSite>), Failure> {
     let (mut emitter, slot) = begin(plan, program, which)?;
     emitter.block_in_order(slot)?;
-    Ok(emitter.b.finish())
+    let sites = std::mem::take(&mut emitter.faults.sites);
+    Ok((emitter.b.finish(), sites))
 }
 
 /// The launches that do not test at which end they are, as a condition over the launch coordinates.
@@ -165,7 +173,16 @@ fn begin<'a>(
         tests: tests(array, slots)?,
         walk: Vec::new(),
         which,
+        faults: Faults::default(),
     };
+    let writes = array.outputs.iter().flat_map(|o| &o.writes);
+    let equations = array.cells.iter().map(|cell| &cell.body);
+    if equations
+        .chain(writes.map(|write| &write.value))
+        .any(|body| may_fault(array, body))
+    {
+        emitter.b.keep_operations();
+    }
     let slot = emitter.prologue()?;
     if let Which::Inner(cond) = &emitter.which {
         emitter.facts = emitter.facts.with(cond.clone());

@@ -15,7 +15,7 @@
 
 use std::collections::HashMap;
 
-use systola_ir::array::{Array, Link};
+use systola_ir::array::{Array, Link, Port};
 use systola_ir::form::Poly;
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::{Span, VarId};
@@ -29,7 +29,7 @@ use crate::kernel::packing::Packing;
 use crate::kernel::slots::Slots;
 use crate::kernel::stages::Stages;
 use crate::kernel::state::{is_queued, scalars};
-use crate::kernel::trees::{Scan, scans};
+use crate::kernel::trees::{Scan, register_chains, scans};
 use crate::kernel::warps::Warps;
 use crate::kernel::{Machine, limitation};
 
@@ -83,6 +83,10 @@ pub enum Pes {
 /// No more PEs than this are written out one by one.
 pub const MOST_VECTORS: i128 = 96;
 
+/// A chain through registers and lanes is written out for at most so many vectors: each has a scan in every tick, and C compilers
+/// take long for more.
+const MOST_CHAINED: i128 = 16;
+
 /// Values older than this many ticks wait in memory, where a lane has few registers.
 const OLDEST: usize = 24;
 
@@ -130,7 +134,7 @@ impl Partition {
         let in_vectors = |stages: &Stages| {
             let vector = *lane_coordinates.last().filter(|_| most > 1)?;
             let pes = spread(&real, Some(vector));
-            let scans = scans(array, stages, &pes, vector, most)?;
+            let scans = scans(array, stages.at_once(array), &pes, vector, most)?;
             let descending = order(array, &immediate(array, stages), &pes).ok()?;
             Some(Places {
                 warps: real.clone(),
@@ -139,6 +143,38 @@ impl Partition {
                 descending,
                 scans,
             })
+        };
+        // Chains go through the registers of a lane first, each in a stage of its own.
+        let by_registers = || {
+            let vector = *lane_coordinates.last().filter(|_| most > 1)?;
+            let pes = spread(&real, Some(vector));
+            let chains = register_chains(array, slots, &pes, vector, most);
+            if chains.is_empty() {
+                return None;
+            }
+            let stages = Stages::several(array)?.isolated(array, |c| chains.contains_key(&c));
+            let others =
+                |(p, _): &(&Port, &Link)| p.source != p.sink || !chains.contains_key(&p.sink);
+            let mut found = scans(
+                array,
+                stages.at_once(array).filter(others),
+                &pes,
+                vector,
+                most,
+            )?;
+            let immediate: Vec<(&Link, Span)> = (stages.at_once(array).filter(others))
+                .map(|(p, l)| (l, p.span))
+                .collect();
+            let descending = order(array, &immediate, &pes).ok()?;
+            found.extend(chains);
+            let places = Places {
+                warps: real.clone(),
+                vector: Some(vector),
+                pes,
+                descending,
+                scans: found,
+            };
+            Some((stages, places))
         };
         let one_by_one = |stages: &Stages| {
             let none = Warps::default();
@@ -189,11 +225,20 @@ impl Partition {
             return Ok(partition(&one, plan));
         }
         let written_out = |p: &Partition| matches!(p.walk, Pes::Known { .. });
-        if let Some(several) = Stages::several(array)
-            && let Some(plan) = in_vectors(&several).or_else(|| one_by_one(&several).ok())
-        {
-            let staged = partition(&several, plan);
-            if written_out(&staged) {
+        let several = Stages::several(array);
+        let in_stages = several
+            .as_ref()
+            .and_then(|s| Some((s.clone(), in_vectors(s)?)));
+        let alone = || {
+            let stages = several.clone()?;
+            let places = one_by_one(&stages).ok()?;
+            Some((stages, places))
+        };
+        for (stages, places) in [in_stages, by_registers(), alone()].into_iter().flatten() {
+            let staged = partition(&stages, places);
+            let chained = staged.scans.values().any(|scan| scan.wraps().is_some());
+            let short = || staged.vectors(slots).is_some_and(|n| n <= MOST_CHAINED);
+            if written_out(&staged) && (!chained || short()) {
                 return Ok(staged);
             }
         }

@@ -27,6 +27,14 @@ impl Emitter<'_> {
                 done.resize_with(pes.len(), Vec::new);
                 let stages = self.partition.stages.cells(self.array);
                 for (n, cells) in stages.iter().enumerate() {
+                    let mut cells = cells.as_slice();
+                    if let [cell] = cells
+                        && let Some(scan) = self.partition.scans.get(cell)
+                        && let Some(wraps) = scan.wraps()
+                    {
+                        self.chained(slot, *cell, scan, wraps, &pes, &mut done)?;
+                        cells = &[];
+                    }
                     for (pe, done) in pes.iter().zip(&mut done) {
                         self.at_pe(slot, pe);
                         let last = n + 1 == stages.len();
@@ -48,7 +56,7 @@ impl Emitter<'_> {
     }
 
     /// The place of a PE that is known.
-    fn at_pe(&self, slot: &mut [Form], pe: &PeKey) {
+    pub fn at_pe(&self, slot: &mut [Form], pe: &PeKey) {
         for (p, value) in self.partition.pes.iter().zip(pe) {
             slot[*p] = if Some(*p) == self.partition.vector {
                 let (lo, _) = self.slots.ranges[*p].constant().unwrap_or((0, 0));
@@ -196,11 +204,19 @@ impl Emitter<'_> {
             }
             for cell in cells {
                 let declared = &array.cells[cell.index()];
-                let value = match (self.stays(declared, piece)?, self.partition.scans.get(cell)) {
-                    (Some((input, index)), _) => self.inject(input, index, &here)?,
-                    (None, Some(scan)) => self.scanned(*cell, scan, &here, done)?,
-                    (None, None) => self.expr(&declared.body, &declared.name, &here, done)?,
+                let owner = || (format!("`{}`", declared.name), declared.span);
+                let live = |_: &Self| {
+                    let domain = here.cond(&declared.domain)?;
+                    let owned = here.cond(&array.owned())?;
+                    Ok(here.valid.clone().and(domain).and(owned))
                 };
+                let (stays, scan) = (self.stays(declared, piece)?, self.partition.scans.get(cell));
+                let value =
+                    self.within_equation(&declared.body, &owner, live, |e| match (stays, scan) {
+                        (Some((input, index)), _) => e.inject(input, index, &here),
+                        (None, Some(scan)) => e.scanned(*cell, scan, &here, done),
+                        (None, None) => e.expr(&declared.body, &declared.name, &here, done),
+                    })?;
                 done.cells.insert(*cell, value);
             }
             if last {

@@ -50,7 +50,7 @@ impl Slots {
 fn slot_piece(array: &Array, piece: &Piece) -> Result<SlotPiece, Undecided> {
     let Reverse::Forms(forms) = &piece.reverse else {
         return Err(Undecided::NeedsSizes(
-            "the reverse transform has a closed form at given sizes only".into(),
+            "the reverse transform has no closed form".into(),
         ));
     };
     let mut valid = Cond::TRUE;

@@ -49,6 +49,22 @@ impl Stages {
         None
     }
 
+    /// The same with a stage of its own for each of some cells: what stands before it in its stage comes first, what stands
+    /// behind it later. Values that arrive at once from other cells are separate already.
+    pub fn isolated(self, array: &Array, alone: impl Fn(VarId) -> bool) -> Stages {
+        let mut of = self.of.clone();
+        let mut next = 0;
+        for cells in self.cells(array) {
+            for (n, cell) in cells.iter().enumerate() {
+                let cut = n > 0 && (alone(*cell) || alone(cells[n - 1]));
+                next += usize::from(cut);
+                of[cell.index()] = next;
+            }
+            next += 1;
+        }
+        Stages { of }
+    }
+
     /// Is the value there before the stage of its sink begins?
     pub fn separate(&self, port: &Port) -> bool {
         self.of[port.source.index()] < self.of[port.sink.index()]

@@ -7,6 +7,10 @@
 //! segments). From vector to vector the chain is serial: the last lanes of one are handed to the next, in a register
 //! where vectors are walked in a loop. A value that is only carried along the lanes is the same with ⊕ = the earlier one.
 //!
+//! Where a chain goes through registers of a lane and then to the next lane, `lane = l / 4; reg = l % 4;`, every lane first
+//! combines its own registers as if the chain began there, the lanes then scan what leaves them, and what enters a lane
+//! is combined with its registers last.
+//!
 //! A lane inside of the domain takes in lanes of its own chain only, which are inside too: no neutral element
 //! is needed for the others.
 
@@ -18,8 +22,9 @@ use systola_ir::system::{Combine, Expr};
 use systola_ir::{PortId, VarId};
 
 use crate::kernel::partition::Partition;
-use crate::kernel::stages::Stages;
+use crate::kernel::slots::Slots;
 
+mod registers;
 mod scan;
 
 /// A chain of a cell through the lanes of its vectors.
@@ -28,6 +33,16 @@ pub struct Scan {
     joins: Joins,
     /// How many lanes further a value is used; negative where it moves towards the first lane.
     by: i128,
+    /// Of a chain through registers and lanes: for each coordinate of the PEs how far the value moves along it when it goes
+    /// to another lane, from the last register of the chain to the first.
+    wraps: Option<Vec<i128>>,
+}
+
+impl Scan {
+    /// How a chain through registers goes to another lane.
+    pub fn wraps(&self) -> Option<&[i128]> {
+        self.wraps.as_deref()
+    }
 }
 
 /// What becomes of the value that arrives.
@@ -39,15 +54,15 @@ pub(super) enum Joins {
 
 /// The scans that let all values which arrive at once do so in vectors along the place coordinate `vector`, or
 /// `None` where one of them is no chain of its own cell.
-pub fn scans(
+pub fn scans<'a>(
     array: &Array,
-    stages: &Stages,
+    at_once: impl Iterator<Item = (&'a Port, &'a Link)>,
     pes: &[usize],
     vector: usize,
     lanes: u32,
 ) -> Option<HashMap<VarId, Scan>> {
     let mut found: HashMap<VarId, Scan> = HashMap::new();
-    for (port, link) in stages.at_once(array) {
+    for (port, link) in at_once {
         let Some(by) = along_lanes(link, pes, vector, lanes)? else {
             continue;
         };
@@ -56,13 +71,97 @@ pub fn scans(
             return None;
         }
         let joins = joins(array, cell)?;
-        let scan = found.entry(cell).or_insert(Scan { joins, by });
+        let scan = found.entry(cell).or_insert(Scan {
+            joins,
+            by,
+            wraps: None,
+        });
         let ports = own_ports(array, cell);
         if scan.by != by || !is_chain(&array.cells[cell.index()].body, joins, &ports) {
             return None;
         }
     }
     Some(found)
+}
+
+/// The chains through registers and then lanes: within a lane in one order, and from the last register of one lane to the first of
+/// another. `lane` is the place coordinate of the lanes, `pes` are those inside of a warp.
+pub fn register_chains(
+    array: &Array,
+    slots: &Slots,
+    pes: &[usize],
+    lane: usize,
+    lanes: u32,
+) -> HashMap<VarId, Scan> {
+    let cells = (0..array.cells.len()).map(VarId::from);
+    cells
+        .filter_map(|cell| Some((cell, register_chain(array, slots, pes, lane, lanes, cell)?)))
+        .collect()
+}
+
+fn register_chain(
+    array: &Array,
+    slots: &Slots,
+    pes: &[usize],
+    lane: usize,
+    lanes: u32,
+    cell: VarId,
+) -> Option<Scan> {
+    if array.pieces.len() > 1 {
+        return None;
+    }
+    let ports = own_ports(array, cell);
+    let mut within: Vec<Vec<i128>> = Vec::new();
+    let mut across: Vec<Vec<i128>> = Vec::new();
+    for port in ports.iter().map(|p| array.port(*p)) {
+        for link in port.links.iter().filter(|l| is_at_once(array, port, l)) {
+            let mut elsewhere = (0..array.place.len()).filter(|p| !pes.contains(p));
+            if elsewhere.any(|p| !link.displacement[p].is_zero()) {
+                return None;
+            }
+            let moved = pes.iter().map(|p| link.displacement[*p].as_constant());
+            let moved: Vec<i128> = moved.collect::<Option<_>>()?;
+            let to_lanes = link.displacement[lane].as_constant()?;
+            let registers = moved.iter().filter(|d| **d != 0).count() - usize::from(to_lanes != 0);
+            match (to_lanes, registers) {
+                (0, 0) => {}
+                (0, _) => within.push(moved),
+                (by, r) if r > 0 && by.abs() < i128::from(lanes) => across.push(moved),
+                _ => return None,
+            }
+        }
+    }
+    let joins = joins(array, cell)?;
+    if !is_chain(&array.cells[cell.index()].body, joins, &ports) {
+        return None;
+    }
+    let wraps = across.first()?.clone();
+    if across.iter().any(|other| *other != wraps) || within.is_empty() {
+        return None;
+    }
+    let mut by = 0;
+    for (at, p) in pes.iter().enumerate() {
+        if *p == lane {
+            by = wraps[at];
+            continue;
+        }
+        let moves = within.iter().any(|w| w[at] != 0) || wraps[at] != 0;
+        if moves {
+            // From one end of the registers to the other, so that a lane is entered and left in one register each.
+            let (lo, hi) = slots.ranges[*p].constant()?;
+            if wraps[at].abs() != hi - lo - 1 {
+                return None;
+            }
+        }
+    }
+    // All steps within a lane go one way, so that sources come first.
+    let up = |w: &Vec<i128>| w.iter().find(|d| **d != 0).is_some_and(|d| *d > 0);
+    let one_way = within.iter().all(up) || !within.iter().any(up);
+    one_way.then_some(Scan {
+        joins,
+        by,
+        wraps: Some(wraps),
+    })
 }
 
 /// Does the value arrive in the tick in which it leaves? A propagated input is loaded where it is wanted.
@@ -90,6 +189,10 @@ fn along_lanes(link: &Link, pes: &[usize], vector: usize, lanes: u32) -> Option<
 /// Is the link one of a scan, so that nothing but the register between vectors has to keep its values?
 pub fn is_scanned(partition: &Partition, cell: VarId, link: &Link) -> bool {
     let at_once = matches!(link.realisation, Realisation::Broadcast | Realisation::Tree);
+    if let Some(Scan { wraps: Some(_), .. }) = partition.scans.get(&cell) {
+        let moves = |lane: usize| !link.displacement[lane].is_zero();
+        return at_once && partition.vector.is_some_and(moves);
+    }
     let within = |vector| {
         let by = along_lanes(link, &partition.pes, vector, partition.lanes);
         by.flatten().is_some()

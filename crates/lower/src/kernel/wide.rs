@@ -239,7 +239,7 @@ impl Widening<'_> {
                 let axes = buffer.axes.iter();
                 let joins = match buffer.kind {
                     BufferKind::Input { .. } | BufferKind::Output { .. } => true,
-                    BufferKind::Temporary | BufferKind::Flags => false,
+                    BufferKind::Temporary | BufferKind::Flags | BufferKind::Faults { .. } => false,
                 };
                 let axes = axes.map(|a| (a.lo.clone(), a.hi.sub(&a.lo)));
                 (axes.collect(), joins)
@@ -377,6 +377,7 @@ impl Widening<'_> {
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }
+            | Stmt::Fault { .. }
             | Stmt::Comment(_) => return None,
         };
         let sides = accesses.into_iter().map(|access| self.side(access, rows));
@@ -557,7 +558,7 @@ fn joined(kind: &Kind, part: &[(i128, usize)], list: &[Stmt]) -> Option<Stmt> {
 fn is_of_interest(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Let(_, op) => op.effects().reads().is_some(),
-        Stmt::Set(..) | Stmt::Comment(_) => false,
+        Stmt::Set(..) | Stmt::Fault { .. } | Stmt::Comment(_) => false,
         Stmt::LoadWide { .. }
         | Stmt::Store { .. }
         | Stmt::StoreWide { .. }

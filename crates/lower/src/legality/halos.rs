@@ -23,6 +23,7 @@ impl Checker<'_> {
     pub(super) fn halos(&self) -> Result<Option<Diagnostic>, Failure> {
         let array = self.array;
         let n = self.n();
+        let mut walks: Option<Walks> = None;
         for port in &array.ports {
             for link in &port.links {
                 if link.realisation != Realisation::Hole {
@@ -33,7 +34,13 @@ impl Checker<'_> {
                 let hole = live.and(link.guard.clone());
                 let needed = match Paths::from_cell(array, port.sink)? {
                     Some(paths) => paths.needed_by_owners(&hole, array, self.decide)?,
-                    None => self.on_a_cycle(port.sink, hole)?,
+                    None => {
+                        let walks = match &mut walks {
+                            Some(walks) => walks,
+                            empty => empty.insert(self.walks()?),
+                        };
+                        self.on_a_cycle(walks, port.sink, hole)?
+                    }
                 };
                 let Some((params, point)) = needed else {
                     continue;
@@ -66,50 +73,70 @@ impl Checker<'_> {
 
     /// A hole at which `cell` lacks a value that an owned point needs, where values may come back to a cell: how often each
     /// step is taken is then a number of its own.
-    fn on_a_cycle(&self, cell: VarId, hole: Cond) -> Result<Option<Sample>, Failure> {
+    fn on_a_cycle(
+        &self,
+        walks: &Walks,
+        cell: VarId,
+        hole: Cond,
+    ) -> Result<Option<Sample>, Failure> {
+        // The steps can follow each other: a group is left at most as often as it is entered, where the first one counts as
+        // entered.
+        let start = walks.steps.group[cell.index()];
+        let balances = walks.balances.iter().map(|(group, balance)| {
+            let balance = balance.plus(i128::from(*group == start));
+            Cond::cmp(Rel::Ge, balance, 0)
+        });
+        let cond = balances.fold(hole, Cond::and).and(walks.arrives.clone());
+        let n = self.n();
+        self.needed_hole(cell, &cond, n, n + walks.steps.edges.len())
+    }
+
+    /// What the questions about all holes have in common.
+    fn walks(&self) -> Result<Walks, Failure> {
         let array = self.array;
         let n = self.n();
         let steps = self.steps()?;
         let launches: Vec<usize> = (0..array.time.len())
             .filter(|k| array.time[*k].level == TimeLevel::Launch)
             .collect();
-        // z + Σ nₖ·eₖ is owned, in the same launch; and the nₖ steps can follow each other: a group is left at
-        // most as often as it is entered, where the first one counts as entered.
-        let total = n + steps.edges.len();
-        let mut cond = hole;
-        for k in 0..steps.edges.len() {
-            cond = cond.and(Cond::cmp(Rel::Ge, DimId::from(n + k), 0));
-        }
+        let times = |k: usize| Form::from(DimId::from(n + k));
+        let mut balances = Vec::new();
         for group in steps.groups() {
-            let start = i128::from(group == steps.group[cell.index()]);
-            let mut balance = Form::from(Poly::constant(start));
+            let mut balance = Form::zero();
             for (k, step) in steps.edges.iter().enumerate() {
-                let turns = Form::from(DimId::from(n + k));
                 if step.to == group && step.from != group {
-                    balance = balance.add(&turns);
+                    balance = balance.add(&times(k));
                 } else if step.from == group && step.to != group {
-                    balance = balance.sub(&turns);
+                    balance = balance.sub(&times(k));
                 }
             }
-            cond = cond.and(Cond::cmp(Rel::Ge, balance, 0));
+            balances.push((group, balance));
         }
-        let reached = |d: DimId| {
-            let mut form = Form::from(d);
+        let mut reached = Vec::with_capacity(n);
+        for d in 0..n {
+            let mut form = Form::from(DimId::from(d));
             for (k, step) in steps.edges.iter().enumerate() {
-                let c = Poly::constant(step.by[d.index()]);
-                form = form.add(&Form::from(DimId::from(n + k)).scale(&c).ok()?);
+                form = form.add(&times(k).scale(&Poly::constant(step.by[d]))?);
             }
-            Some(form)
-        };
-        let there = self.domain().and(array.owned());
-        cond = cond.and(there.map(&|f| f.substitute(&reached))?);
+            reached.push(form);
+        }
+        let at_reached = |f: &Form| f.substitute(&|d| reached.get(d.index()).cloned());
+        // z + Σ nₖ·eₖ is owned, in the same launch.
+        let mut arrives = self.domain().and(array.owned()).map(&at_reached)?;
         for piece in &array.pieces {
             for k in &launches {
                 let form = &piece.time[*k];
-                cond = cond.and(Cond::Cmp(Rel::Eq, form.substitute(&reached)?, form.clone()));
+                arrives = arrives.and(Cond::Cmp(Rel::Eq, at_reached(form)?, form.clone()));
             }
         }
-        self.needed_hole(cell, &cond, n, total)
+        for k in 0..steps.edges.len() {
+            arrives = arrives.and(Cond::cmp(Rel::Ge, times(k), 0));
+        }
+        Ok(Walks {
+            steps,
+            balances,
+            arrives,
+        })
     }
 
     /// The ways in which values go on inside a tile.
@@ -268,6 +295,15 @@ impl Checker<'_> {
         }
         Ok(false)
     }
+}
+
+/// Where values of a point come to, by how often each step is taken.
+struct Walks {
+    steps: Steps,
+    /// For each group, how often it is entered less how often it is left.
+    balances: Vec<(usize, Form)>,
+    /// They come to an owned point, in the same launch.
+    arrives: Cond,
 }
 
 /// How values go from cell to cell inside a tile; cells that hand values on at one point are a group.

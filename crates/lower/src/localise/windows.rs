@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use systola_ir::codes::limits;
 use systola_ir::form::Form;
+use systola_ir::system::expansion::{Expansion, MOST_OPERATIONS};
 use systola_ir::system::visit::{map_expr, walk};
 use systola_ir::system::{Expr, System};
 use systola_ir::{Diagnostic, DimId};
@@ -14,6 +15,7 @@ use super::{combine, overflow};
 pub(super) fn unroll_windows(system: &System) -> Result<System, Diagnostic> {
     /// More terms than this are not written out.
     const MOST: i128 = 1024;
+    let expansion = Expansion::of(system);
     let mut result = system.clone();
     let mut unrolled: BTreeSet<DimId> = BTreeSet::new();
     let mut failed: Option<Diagnostic> = None;
@@ -73,6 +75,18 @@ pub(super) fn unroll_windows(system: &System) -> Result<System, Diagnostic> {
                         return Ok(e);
                     }
                 }
+            }
+            let n_operations = expansion.operations(body);
+            if n_operations.saturating_mul(points.len() as u64) > MOST_OPERATIONS {
+                failed.get_or_insert_with(|| {
+                    Diagnostic::new(
+                        &limits::WINDOW_NOT_CONSTANT,
+                        *span,
+                        format!("this window takes more than {MOST_OPERATIONS} operations, term by term"),
+                    )
+                    .help("give inner sums a variable of their own, or add the iterator to the index space")
+                });
+                return Ok(e);
             }
             unrolled.extend(dims.iter().copied());
             let mut sum: Option<Expr> = None;

@@ -7,12 +7,19 @@ use std::ffi::OsString;
 use std::io::{self, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
 
 use super::nvrtc::{self, Made};
+use crate::deadline::Deadline;
 use crate::error::Error;
-use crate::process::own_group;
+use crate::process::{own_group, stop};
 use crate::watch::Watch;
+
+/// How often a deadline is looked at.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// Processes that compile for this one. They end with it.
 #[derive(Debug)]
@@ -40,12 +47,17 @@ impl Compilers {
         }
     }
 
-    /// Compiles in one of them; here, where there is none to be had.
-    pub(crate) fn compile(&self, code: &str, options: &[String]) -> Result<Made, Error> {
+    /// Compiles in one of them; here, where there is none to be had. At the deadline it is stopped.
+    pub(crate) fn compile(
+        &self,
+        code: &str,
+        options: &[String],
+        deadline: Option<&Deadline>,
+    ) -> Result<Made, Error> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let free = idle().pop();
         let asked = free.map_or_else(|| self.start(), Ok).and_then(|mut one| {
-            let reply = one.ask(code, options)?;
+            let reply = one.ask_until(code, options, deadline)?;
             Ok((one, reply))
         });
         match asked {
@@ -53,6 +65,7 @@ impl Compilers {
                 idle().push(one);
                 reply
             }
+            Err(_) if deadline.is_some_and(Deadline::is_over) => Err(Error::OutOfTime),
             Err(_) => nvrtc::compile(code, options),
         }
     }
@@ -70,7 +83,7 @@ impl Compilers {
         match (child.stdin.take(), child.stdout.take()) {
             (Some(texts), Some(replies)) => Ok(Compiler {
                 _watch: Watch::over_group(&child),
-                child,
+                child: Arc::new(Mutex::new(child)),
                 texts: Some(texts),
                 replies: BufReader::new(replies),
             }),
@@ -81,7 +94,7 @@ impl Compilers {
 
 #[derive(Debug)]
 struct Compiler {
-    child: Child,
+    child: Arc<Mutex<Child>>,
     _watch: Watch,
     /// Always there until the end.
     texts: Option<ChildStdin>,
@@ -89,6 +102,33 @@ struct Compiler {
 }
 
 impl Compiler {
+    /// Ends the process at the deadline, which ends the conversation with it.
+    fn ask_until(
+        &mut self,
+        code: &str,
+        options: &[String],
+        deadline: Option<&Deadline>,
+    ) -> io::Result<Result<Made, Error>> {
+        let Some(deadline) = deadline else {
+            return self.ask(code, options);
+        };
+        let (done, wait) = channel::<()>();
+        let child = Arc::clone(&self.child);
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                    if deadline.is_over() {
+                        stop(&mut child.lock().unwrap_or_else(PoisonError::into_inner));
+                        return;
+                    }
+                }
+            });
+            let reply = self.ask(code, options);
+            drop(done);
+            reply
+        })
+    }
+
     fn ask(&mut self, code: &str, options: &[String]) -> io::Result<Result<Made, Error>> {
         let Some(texts) = &mut self.texts else {
             return Err(io::ErrorKind::BrokenPipe.into());
@@ -113,7 +153,8 @@ impl Drop for Compiler {
     fn drop(&mut self) {
         // It ends where its input does.
         drop(self.texts.take());
-        let _ = self.child.wait();
+        let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = child.wait();
     }
 }
 

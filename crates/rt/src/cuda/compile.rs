@@ -12,6 +12,7 @@ use super::apart::Compilers;
 use super::nvrtc::{self, Made};
 use crate::cache::{CacheOptions, hash_of};
 use crate::compile::{Note, Origin};
+use crate::deadline::Deadline;
 use crate::device::variant::Variant;
 use crate::error::Error;
 use crate::kept::{Kept, find_or_make};
@@ -27,6 +28,8 @@ pub struct CudaCompileOptions {
     pub cache: Option<CacheOptions>,
     /// Processes that compile; `None`: this one.
     pub apart: Option<Arc<Compilers>>,
+    /// At which processes that compile are stopped; this one can not be.
+    pub deadline: Option<Deadline>,
 }
 
 impl CudaCompileOptions {
@@ -37,6 +40,7 @@ impl CudaCompileOptions {
             once: false,
             cache: CacheOptions::from_env()?,
             apart: None,
+            deadline: None,
         })
     }
 }
@@ -106,8 +110,10 @@ pub(crate) fn compile(
         notes,
         log,
     } = find_or_make(options.cache.as_ref(), key, || {
+        let deadline = options.deadline.as_ref();
         let make = |flags: &[String]| match &options.apart {
-            Some(compilers) => compilers.compile(code, flags),
+            _ if deadline.is_some_and(Deadline::is_over) => Err(Error::OutOfTime),
+            Some(compilers) => compilers.compile(code, flags, deadline),
             None => nvrtc::compile(code, flags),
         };
         let made = if options.once {

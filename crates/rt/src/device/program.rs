@@ -19,6 +19,7 @@ use crate::compile::{Note, Origin};
 use crate::cpu::{Stats, table};
 use crate::error::Error;
 use crate::layout::Layout;
+use crate::per_sizes::PerSizes;
 use crate::plan::{check_host, check_sizes, layout};
 
 /// A program compiled for a device. It can be run any number of times.
@@ -29,6 +30,7 @@ pub struct DeviceProgram<D: Driver> {
     /// Contents that the program states, for each buffer that has some.
     pub(super) tables: Vec<Option<AlignedBytes>>,
     options: D::Options,
+    variants: PerSizes<Variant>,
     /// In the order in which they were needed.
     loaded: Mutex<Vec<(Variant, Arc<Loaded<D>>)>>,
 }
@@ -70,15 +72,16 @@ impl<D: Driver> DeviceProgram<D> {
             gpu: Arc::clone(gpu),
             tables,
             options: options.clone(),
+            variants: PerSizes::default(),
             loaded: Mutex::default(),
         };
         let fixed: Option<Vec<i128>> = made.program.params.iter().map(|p| p.fixed).collect();
         let variant = match sizes.or(fixed.as_deref()) {
-            Some(sizes) => made.variant(sizes),
+            Some(sizes) => made.variant(sizes)?,
             // What is usual.
-            None => Variant::narrow(),
+            None => Arc::new(Variant::narrow()),
         };
-        made.load(variant)?;
+        made.load(&variant)?;
         Ok(made)
     }
 
@@ -115,35 +118,36 @@ impl<D: Driver> DeviceProgram<D> {
 
     /// Is the code there that runs at these sizes?
     pub fn is_loaded(&self, sizes: &[i128]) -> bool {
-        let variant = self.variant(sizes);
+        let Ok(variant) = self.variant(sizes) else {
+            return false;
+        };
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        loaded.iter().any(|(own, _)| *own == variant)
+        loaded.iter().any(|(own, _)| *own == *variant)
     }
 
-    fn variant(&self, sizes: &[i128]) -> Variant {
-        Variant::at(&self.program, &self.source.kernels, sizes)
+    fn variant(&self, sizes: &[i128]) -> Result<Arc<Variant>, Error> {
+        let kernels = &self.source.kernels;
+        self.variants
+            .get(sizes, || Variant::at(&self.program, kernels, sizes))
     }
 
-    fn load(&self, variant: Variant) -> Result<Arc<Loaded<D>>, Error> {
+    fn load(&self, variant: &Variant) -> Result<Arc<Loaded<D>>, Error> {
         let mut all = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, loaded)) = all.iter().find(|(own, _)| *own == variant) {
+        if let Some((_, loaded)) = all.iter().find(|(own, _)| own == variant) {
             return Ok(Arc::clone(loaded));
         }
         let Made {
             code,
             origin,
             notes,
-        } = self
-            .gpu
-            .driver
-            .load(&self.source, &variant, &self.options)?;
+        } = self.gpu.driver.load(&self.source, variant, &self.options)?;
         let loaded = Arc::new(Loaded {
             code,
             in_use: Mutex::new(()),
             origin,
             notes,
         });
-        all.push((variant, Arc::clone(&loaded)));
+        all.push((variant.clone(), Arc::clone(&loaded)));
         Ok(loaded)
     }
 
@@ -221,14 +225,14 @@ impl<D: Driver> DeviceProgram<D> {
         bind: impl FnOnce(&[Layout]) -> Result<Vec<Bound>, Error>,
     ) -> Result<Run<'a, D>, Error> {
         let params = check_sizes(&self.program, sizes)?;
+        let variant = self.variant(&params)?;
         let layouts = self.program.buffers.iter().map(|b| layout(b, &params));
         let layouts = layouts.collect::<Result<Vec<_>, Error>>()?;
         let bound = bind(&layouts)?;
-        let variant = self.variant(&params);
         Ok(Run {
             owner: self,
             width: variant.width,
-            loaded: self.load(variant)?,
+            loaded: self.load(&variant)?,
             sizes,
             params,
             layouts,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
 
-use systola_ir::kernel::BufferKind;
+use systola_ir::kernel::{Buffer, BufferKind};
 
 use super::array::{DeviceArray, download, upload};
 use super::driver::{Driver, Launch, Queue, Word};
@@ -19,6 +19,7 @@ use crate::layout::Layout;
 use crate::literal::{encode, size};
 use crate::plan::{blocks, run_host};
 use crate::raw::bytes_of;
+use crate::run::no_fault;
 
 /// Blocks along x.
 const MOST_BLOCKS: i64 = (1 << 31) - 1;
@@ -159,6 +160,7 @@ impl<D: Driver> Run<'_, D> {
                 stats.kernel_seconds = gpu.driver.seconds(begin, end)?;
                 seconds.push(stats.kernel_seconds);
             }
+            self.check_faults(&places, queue)?;
             if let Given::Host { outputs, .. } = given {
                 for (place, bound) in places.iter().zip(&self.bound) {
                     if let Bound::Output(n) = bound {
@@ -184,7 +186,10 @@ impl<D: Driver> Run<'_, D> {
                 (Bound::Output(k), Given::Device { outputs, .. }) => Some(outputs[k]),
                 (Bound::Input(_) | Bound::Own, _) => match buffer.kind {
                     BufferKind::Input { .. } => self.constant(at),
-                    BufferKind::Output { .. } | BufferKind::Temporary | BufferKind::Flags => None,
+                    BufferKind::Output { .. }
+                    | BufferKind::Temporary
+                    | BufferKind::Flags
+                    | BufferKind::Faults { .. } => None,
                 },
                 (Bound::Output(_), Given::Host { .. }) => None,
             };
@@ -233,12 +238,24 @@ impl<D: Driver> Run<'_, D> {
                     unreachable!("a missing output was refused")
                 }
                 (BufferKind::Temporary, ..) => {}
-                (BufferKind::Flags, ..) => {
+                (BufferKind::Flags | BufferKind::Faults { .. }, ..) => {
                     queue.fill(*place, 1, n * size, [0; 8])?;
                 }
             }
         }
         Ok(())
+    }
+
+    /// Did an equation have no value at some point, in the last of the runs?
+    fn check_faults(&self, places: &[D::Place], queue: &D::Queue) -> Result<(), Error> {
+        let program = &self.owner.program;
+        let is_faults = |b: &Buffer| b.kind.fault_sites().is_some();
+        let Some(at) = program.buffers.iter().position(is_faults) else {
+            return Ok(());
+        };
+        let mut recorded = vec![0; self.layouts[at].len() * size(program.buffers[at].ty)];
+        queue.download(&mut recorded, places[at])?;
+        no_fault(program, &recorded, &self.params)
     }
 
     /// The elements of buffers that kernels take by value, read back from where they lie.

@@ -7,9 +7,11 @@
 
 use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::Program;
+use systola_ir::kernel::bounds::{Launch, WIDE, each_launch, largest};
 
 use super::source::DeviceKernel;
-use super::width::{Ranges, Width, each_launch, needed};
+use super::width::Width;
+use crate::error::Error;
 
 /// What compiled code relies on.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,32 +38,39 @@ impl Variant {
         }
     }
 
-    /// For a run at these sizes.
-    pub fn at(program: &Program, kernels: &[DeviceKernel], params: &[i128]) -> Variant {
+    /// For a run at these sizes, whose index arithmetic must fit into 64 bits.
+    pub fn at(
+        program: &Program,
+        kernels: &[DeviceKernel],
+        params: &[i128],
+    ) -> Result<Variant, Error> {
+        let too_large = |excess| Error::index_too_large(program, params, excess);
+        let mut most = largest(program, params, WIDE).map_err(too_large)?;
         let choices = |n: usize| kernels.get(n).map_or(&[][..], |k| &k.choices);
         let mut broken: Vec<Vec<bool>> = (0..program.kernels.len())
             .map(|n| vec![false; choices(n).len()])
             .collect();
-        let all_seen = each_launch(program, params, &mut |n, ranges| {
+        each_launch(program, params, WIDE, &mut |kernel, launch| {
+            let n = kernel.index();
             for ((_, cond), broken) in choices(n).iter().zip(&mut broken[n]) {
-                *broken |= truth(ranges, cond) != Some(true);
+                most = most.max(launch.cond(cond)?);
+                *broken |= truth(launch, cond) != Some(true);
             }
-            Some(())
-        });
+            Ok(())
+        })
+        .map_err(too_large)?;
         let mut holds = Vec::new();
-        if all_seen.is_some() {
-            for (n, broken) in broken.iter().enumerate() {
-                let held = choices(n)
-                    .iter()
-                    .zip(broken)
-                    .filter(|(_, broken)| !**broken);
-                holds.extend(held.map(|((name, _), _)| name.clone()));
-            }
+        for (n, broken) in broken.iter().enumerate() {
+            let held = choices(n)
+                .iter()
+                .zip(broken)
+                .filter(|(_, broken)| !**broken);
+            holds.extend(held.map(|((name, _), _)| name.clone()));
         }
-        Variant {
-            width: needed(program, params),
+        Ok(Variant {
+            width: Width::holding(most),
             holds,
-        }
+        })
     }
 
     /// The macros, as options of a compiler.
@@ -76,19 +85,19 @@ impl Variant {
 }
 
 /// Does it hold for all values of the variables, or for none? `None`: neither is sure.
-fn truth(ranges: &Ranges<'_>, cond: &Cond) -> Option<bool> {
+fn truth(launch: &Launch<'_>, cond: &Cond) -> Option<bool> {
     match cond {
         Cond::Const(b) => Some(*b),
-        Cond::Cmp(rel, left, right) => compared(ranges, *rel, &left.sub(right)),
-        Cond::And(parts) => joined(ranges, parts, true),
-        Cond::Or(parts) => joined(ranges, parts, false),
-        Cond::Not(inner) => truth(ranges, inner).map(|b| !b),
+        Cond::Cmp(rel, left, right) => compared(launch, *rel, &left.sub(right)),
+        Cond::And(parts) => joined(launch, parts, true),
+        Cond::Or(parts) => joined(launch, parts, false),
+        Cond::Not(inner) => truth(launch, inner).map(|b| !b),
     }
 }
 
 /// `neutral`: what all parts must be for the whole to be it.
-fn joined(ranges: &Ranges<'_>, parts: &[Cond], neutral: bool) -> Option<bool> {
-    let parts: Vec<Option<bool>> = parts.iter().map(|part| truth(ranges, part)).collect();
+fn joined(launch: &Launch<'_>, parts: &[Cond], neutral: bool) -> Option<bool> {
+    let parts: Vec<Option<bool>> = parts.iter().map(|part| truth(launch, part)).collect();
     if parts.contains(&Some(!neutral)) {
         return Some(!neutral);
     }
@@ -99,8 +108,8 @@ fn joined(ranges: &Ranges<'_>, parts: &[Cond], neutral: bool) -> Option<bool> {
 }
 
 /// A form beside 0.
-fn compared(ranges: &Ranges<'_>, rel: Rel, form: &Form) -> Option<bool> {
-    let (least, greatest) = ranges.interval(form)?;
+fn compared(launch: &Launch<'_>, rel: Rel, form: &Form) -> Option<bool> {
+    let (least, greatest) = launch.interval(form)?;
     let (always, never) = match rel {
         Rel::Eq => (least == 0 && greatest == 0, least > 0 || greatest < 0),
         Rel::Ne => (least > 0 || greatest < 0, least == 0 && greatest == 0),
@@ -118,10 +127,77 @@ fn compared(ranges: &Ranges<'_>, rel: Rel, form: &Form) -> Option<bool> {
 
 #[cfg(test)]
 mod tests {
-    use systola_ir::{DimId, ParamId};
+    use systola_ir::kernel::{
+        Access, Buffer, BufferKind, Host, Kernel, Memory, Op, Shape, Size, Stmt, Value, Var,
+        VarKind,
+    };
+    use systola_ir::system::Axis;
+    use systola_ir::{BufferId, DimId, KernelId, ParamId, Scalar, ValueId};
 
-    use super::super::width::tests::square;
     use super::*;
+
+    /// y[N·b + i] = i, for all blocks b < N and i < N.
+    fn square() -> Program {
+        let n = Form::from(ParamId(0));
+        let (b, i) = (Form::from(DimId(0)), Form::from(DimId(1)));
+        let var = |name: &str, kind| Var {
+            name: name.to_string(),
+            kind,
+        };
+        let block = VarKind::Block {
+            lo: vec![Form::zero()],
+            hi: vec![n.clone()],
+        };
+        let y = Memory::Global(BufferId(0));
+        let store = Stmt::Store {
+            to: Access::new(y, vec![b, i.clone()]),
+            value: ValueId(0),
+        };
+        let body = vec![Stmt::For {
+            var: DimId(1),
+            lo: vec![Form::zero()],
+            hi: vec![n.clone()],
+            step: 1,
+            body: vec![Stmt::Let(ValueId(0), Op::Index(i)), store],
+        }];
+        let axis = Axis {
+            lo: Form::zero(),
+            hi: n,
+        };
+        Program {
+            name: "square".to_string(),
+            params: vec![Size {
+                name: "N".to_string(),
+                fixed: None,
+            }],
+            context: Vec::new(),
+            buffers: vec![Buffer {
+                name: "y".to_string(),
+                ty: Scalar::I64,
+                kind: BufferKind::Output { fill: None },
+                axes: vec![axis.clone(), axis],
+            }],
+            kernels: vec![Kernel {
+                name: "square".to_string(),
+                lanes: 1,
+                warps: 1,
+                vars: vec![var("b", block), var("i", VarKind::Loop)],
+                shared: Vec::new(),
+                regs: Vec::new(),
+                values: vec![Value {
+                    name: "v".to_string(),
+                    ty: Scalar::I64,
+                    shape: Shape::Uniform,
+                }],
+                body,
+            }],
+            host_vars: Vec::new(),
+            body: vec![Host::Launch {
+                kernel: KernelId(0),
+                args: Vec::new(),
+            }],
+        }
+    }
 
     fn kernel(choices: Vec<(String, Cond)>) -> DeviceKernel {
         DeviceKernel {
@@ -148,10 +224,31 @@ mod tests {
         let conds = [even, inside, first, both, either, not_first];
         let choices = names.map(str::to_string).into_iter().zip(conds).collect();
         let kernels = [kernel(choices)];
-        let at = |n| Variant::at(&program, &kernels, &[n]).holds;
+        let at = |n| Variant::at(&program, &kernels, &[n]).unwrap().holds;
         assert_eq!(at(8), ["even", "inside", "both", "either"]);
         assert_eq!(at(7), ["inside"]);
         assert_eq!(at(1), ["inside", "first", "either"]);
+    }
+
+    #[test]
+    fn distances_decide_the_width() {
+        let program = square();
+        let width = |n| Variant::at(&program, &[], &[n]).unwrap().width;
+        assert_eq!(width(8192), Width::Narrow);
+        assert_eq!(width(46_000), Width::Narrow);
+        assert_eq!(width(47_000), Width::Wide);
+        assert_eq!(width(1 << 29), Width::Wide);
+    }
+
+    #[test]
+    fn what_leaves_64_bits_is_refused() {
+        let error = Variant::at(&square(), &[], &[1 << 33]).unwrap_err();
+        let text = error.to_string();
+        assert!(matches!(error, Error::IndexTooLarge { .. }), "{text}");
+        assert!(
+            text.contains("y[b, i]") && text.contains("N = 8589934592"),
+            "{text}"
+        );
     }
 
     #[test]

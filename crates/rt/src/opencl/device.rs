@@ -8,6 +8,8 @@ use opencl_sys::cl_device_id;
 use super::build::{Built, OpenClCompileOptions, build};
 use super::info::{DeviceInfo, all_devices, info};
 use super::objects::{Context, Event, Kernel, Memory, Place, Queue};
+use super::self_test::examine;
+use crate::cache::CacheOptions;
 use crate::device::driver::{Driver, Launch, Made};
 use crate::device::variant::Variant;
 use crate::device::{self, DeviceSource};
@@ -34,7 +36,7 @@ pub struct OpenCl {
 
 /// A device lives as long as the process.
 #[derive(Clone, Copy, Debug)]
-struct Handle(cl_device_id);
+pub(super) struct Handle(pub(super) cl_device_id);
 
 #[expect(unsafe_code, reason = "a device may be named from any thread")]
 // SAFETY: it is only a name.
@@ -44,7 +46,8 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Gpu {
-    /// The device of this number among all of all implementations.
+    /// The device of this number among all of all implementations. It is tested when it is opened for the first time; what it
+    /// does wrong is not part of its `info`.
     pub fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
         static OPEN: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,7 +60,9 @@ impl Gpu {
                 reason: format!("there is no device {ordinal}; there are {}", all.len()),
             });
         };
-        let info = info(ordinal, platform, device)?;
+        let mut info = info(ordinal, platform, device)?;
+        let cache = CacheOptions::from_env().ok().flatten();
+        examine(&mut info, device, cache.as_ref());
         let context = Context::new(device)?;
         let driver = OpenCl {
             service: Queue::new(&context, device)?,

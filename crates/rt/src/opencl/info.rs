@@ -11,6 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use opencl_sys::{self as cl, cl_device_id, cl_int, cl_platform_id, cl_uint};
 
 use super::api::{api, call, succeed};
+use super::self_test::recall;
+use crate::cache::CacheOptions;
 use crate::error::Error;
 
 /// What a device is and offers.
@@ -49,6 +51,12 @@ pub struct DeviceInfo {
     /// How lanes of a sub-group exchange values, and the sizes of sub-groups that a kernel can ask for, in increasing
     /// order. None: it cannot.
     pub shuffles: Option<(Shuffles, Vec<u32>)>,
+    /// Was it tested whether it does what it announces? That is done when it is first opened.
+    pub is_tested: bool,
+    /// Sizes of sub-groups that failed the test; they are not offered.
+    pub failed_sizes: Vec<u32>,
+    /// Did its flags fail the test? Then there are none.
+    pub failed_flags: bool,
 }
 
 /// Whose functions exchange values in a sub-group.
@@ -63,12 +71,17 @@ pub enum Shuffles {
 /// Bytes of the arguments of a kernel that are left to addresses and sizes.
 const OTHER_ARGUMENTS: u64 = 512;
 
-/// Every device of this machine, or why there is none.
+/// Every device of this machine, or why there is none. What a test found wrong before is left out.
 pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
     let found = all_devices()?;
     let found = found.into_iter().enumerate();
+    let cache = CacheOptions::from_env().ok().flatten();
     found
-        .map(|(n, (platform, device))| info(n, platform, device))
+        .map(|(n, (platform, device))| {
+            let mut info = info(n, platform, device)?;
+            recall(&mut info, cache.as_ref());
+            Ok(info)
+        })
         .collect()
 }
 
@@ -239,6 +252,9 @@ pub(super) fn info(
         },
         exact_division: single & cl::CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
         shuffles: shuffles(&has, &ask(cl::CL_DEVICE_SUB_GROUP_SIZES_INTEL)),
+        is_tested: false,
+        failed_sizes: Vec::new(),
+        failed_flags: false,
     })
 }
 

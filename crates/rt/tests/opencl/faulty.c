@@ -107,6 +107,19 @@ void *clCreateProgramWithSource(void *context, uint32_t n, const char **texts, c
         texts = &broken;
         lengths = &length;
     }
+    // In one block of five, lanes get their own value back. Within its own macro a name is the function.
+    const char *wrong = "#define LAX(a, b) (get_group_id(0) % 5 == 3 ? (a) : (b))\n"
+                        "#define sub_group_shuffle(a, n) LAX(a, sub_group_shuffle(a, n))\n"
+                        "#define sub_group_shuffle_up(a, n) LAX(a, sub_group_shuffle_up(a, n))\n"
+                        "#define sub_group_shuffle_down(a, n) LAX(a, sub_group_shuffle_down(a, n))\n"
+                        "#define intel_sub_group_shuffle(a, n) LAX(a, intel_sub_group_shuffle(a, n))\n";
+    const char *both[2] = {wrong, texts[0]};
+    const size_t both_lengths[2] = {strlen(wrong), lengths && lengths[0] ? lengths[0] : strlen(texts[0])};
+    if (wants("wrong shuffles") && n == 1) {
+        n = 2;
+        texts = both;
+        lengths = both_lengths;
+    }
     void *made = ((void *(*)(void *, uint32_t, const char **, const size_t *, int32_t *))real(
         "clCreateProgramWithSource"))(context, n, texts, lengths, status);
     alive[3] += made != NULL;

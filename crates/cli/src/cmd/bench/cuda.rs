@@ -33,6 +33,7 @@ use self::limits::Limits;
 use self::measure::{Kernel, Measured, OnDevice};
 use self::peers::Peers;
 use super::tools::{no_gpu, root};
+use crate::device::DeviceName;
 use crate::runtime::fail_alone;
 use crate::source::{Failure, Outcome, Status};
 use crate::term;
@@ -80,9 +81,9 @@ pub struct Args {
     /// The same from a file with what the scripts printed
     #[arg(long, value_name = "FILE", conflicts_with = "with_peers")]
     peers: Option<PathBuf>,
-    /// Which GPU, by its number in `systola devices`
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    device: usize,
+    /// Which GPU, by its number in `systola devices` or a part of its name
+    #[arg(long, value_name = "N|NAME", default_value_t)]
+    device: DeviceName,
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -91,13 +92,15 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(path) = &args.peers {
         peers.read(path).map_err(Failure::new)?;
     }
-    let gpu = Gpu::open(args.device).map_err(|e| no_gpu(&e))?;
+    let gpu = args.device.cuda().and_then(Gpu::open);
+    let gpu = gpu.map_err(|e| no_gpu(&e))?;
     let elements = if args.choice.small { 1 << 20 } else { 1 << 28 };
     let limits = Limits::measure(&gpu, elements).map_err(|e| fail_alone(&e))?;
     term::print(limits.describe(&gpu.info));
     let mut status = Status::Done;
     let mut bench = Bench {
         args,
+        device: gpu.info.ordinal,
         root: &root,
         limits,
         peers,
@@ -108,7 +111,7 @@ pub fn run(args: &Args) -> Outcome {
         if args.only.is_empty() || args.only.contains(&group) {
             status = bench.group(group)?.max(status);
             if group == Group::Startup {
-                term::print(startup::measure(&root, args.device)?);
+                term::print(startup::measure(&root, gpu.info.ordinal)?);
             }
         }
     }
@@ -117,6 +120,8 @@ pub fn run(args: &Args) -> Outcome {
 
 struct Bench<'a> {
     args: &'a Args,
+    /// Its number.
+    device: usize,
     root: &'a Path,
     limits: Limits,
     peers: Peers,
@@ -141,7 +146,7 @@ impl Bench<'_> {
         }
         let n: usize = list.iter().map(|(_, names)| names.len()).sum();
         term::eprint(format!("{}: compiling {n} mappings\n", group.title()));
-        let (root, device) = (self.root, self.args.device);
+        let (root, device) = (self.root, self.device);
         let kernels = measure::compile_all(&list, |job| measure::compile(root, device, job));
         if self.args.with_peers {
             term::eprint(format!("{}: the peers\n", group.title()));

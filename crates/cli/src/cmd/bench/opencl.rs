@@ -16,6 +16,7 @@ use super::cuda::measure::{self, Job, Kernel, OnDevice};
 use super::cuda::table::{left, rate, right};
 use super::cuda::{Choice, cases, chosen};
 use super::tools::root;
+use crate::device::DeviceName;
 use crate::runtime::fail_alone;
 use crate::source::{Failure, Outcome, Status};
 use crate::term::{self, Paint};
@@ -36,12 +37,12 @@ pub struct Args {
     only: Vec<Group>,
     #[command(flatten)]
     choice: Choice,
-    /// Which OpenCL device, by its number in `systola devices`
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    device: usize,
-    /// Which GPU is timed with CUDA, by its number there
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    cuda_device: usize,
+    /// Which OpenCL device, by its number in `systola devices` or a part of its name
+    #[arg(long, value_name = "N|NAME", default_value_t)]
+    device: DeviceName,
+    /// Which GPU is timed with CUDA, likewise
+    #[arg(long, value_name = "N|NAME", default_value_t)]
+    cuda_device: DeviceName,
 }
 
 /// The filters of 2-D convolution that are timed unless others are asked for.
@@ -49,21 +50,25 @@ const USUAL: [&str; 4] = ["3", "5", "9", "20"];
 
 pub fn run(args: &Args) -> Outcome {
     let root = root()?;
-    let gpu = Gpu::open(args.device).map_err(|e| fail_alone(&e))?;
+    let gpu = args.device.opencl().and_then(Gpu::open);
+    let gpu = gpu.map_err(|e| fail_alone(&e))?;
     let info = &gpu.info;
     let text = format!("{}, {}, driver {}\n", info.name, info.platform, info.driver);
     term::print(text);
-    let cuda = match cuda::Gpu::open(args.cuda_device).and_then(|_| cuda::nvrtc_version()) {
-        Ok(_) => true,
+    let beside = args.cuda_device.cuda().and_then(cuda::Gpu::open);
+    let beside = beside.and_then(|gpu| cuda::nvrtc_version().map(|_| gpu.info.ordinal));
+    let cuda = match beside {
+        Ok(device) => Some(device),
         Err(error) => {
             term::print(format!("no CUDA beside it: {error}\n"));
-            false
+            None
         }
     };
     let mut bench = Bench {
         args,
+        device: info.ordinal,
         root: &root,
-        cuda: cuda.then(OnDevice::new),
+        cuda: cuda.map(|device| (device, OnDevice::new())),
         opencl: OnDevice::new(),
         arrays: Arrays::default(),
     };
@@ -76,9 +81,11 @@ pub fn run(args: &Args) -> Outcome {
 
 struct Bench<'a> {
     args: &'a Args,
+    /// Its number.
+    device: usize,
     root: &'a Path,
-    /// None where there is no CUDA.
-    cuda: Option<OnDevice<Cuda>>,
+    /// The number of the GPU beside it; none where there is no CUDA.
+    cuda: Option<(usize, OnDevice<Cuda>)>,
     opencl: OnDevice<OpenCl>,
     arrays: Arrays,
 }
@@ -106,8 +113,8 @@ impl Bench<'_> {
     fn case(&mut self, case: &Case, mut mappings: Vec<String>) -> Status {
         let data = (case.make)(&self.arrays);
         let mut beside = Vec::new();
-        if let Some(here) = &mut self.cuda {
-            let (root, device) = (self.root, self.args.cuda_device);
+        if let Some((device, here)) = &mut self.cuda {
+            let (root, device) = (self.root, *device);
             let list = [(case, mappings.clone())];
             let kernels = measure::compile_all(&list, |job| measure::compile(root, device, job));
             beside = tried(kernels, |compiled| measure::time(&compiled, &data, here));
@@ -133,7 +140,7 @@ impl Bench<'_> {
     }
 
     fn on_opencl(&mut self, case: &Case, mappings: Vec<String>, data: &Data) -> Vec<Tried> {
-        let (root, device) = (self.root, self.args.device);
+        let (root, device) = (self.root, self.device);
         let kernels = measure::compile_all(&[(case, mappings)], |job| compile(root, device, job));
         let here = &mut self.opencl;
         tried(kernels, |compiled| measure::time(&compiled, data, here))

@@ -27,6 +27,7 @@ use super::cuda::conv::tolerance;
 use super::cuda::limits::Limits;
 use super::cuda::measure::{Kernel, Measured, OnDevice, measure, on_threads};
 use super::tools::{no_gpu, root};
+use crate::device::DeviceName;
 use crate::files::read_text;
 use crate::runtime::fail_alone;
 use crate::source::{Failure, Outcome, Status};
@@ -71,9 +72,9 @@ pub struct Args {
     /// Tiny fields, to try the command itself: the times mean nothing
     #[arg(long)]
     small: bool,
-    /// Which GPU, by its number in `systola devices`
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    device: usize,
+    /// Which GPU, by its number in `systola devices` or a part of its name
+    #[arg(long, value_name = "N|NAME", default_value_t)]
+    device: DeviceName,
     /// Do not run the peers, on the processor
     #[arg(long)]
     no_peers: bool,
@@ -144,7 +145,8 @@ pub fn run(args: &Args) -> Outcome {
 
 fn on_gpu(args: &Args) -> Outcome {
     let root = root()?;
-    let gpu = Gpu::open(args.device).map_err(|e| no_gpu(&e))?;
+    let gpu = args.device.cuda().and_then(Gpu::open);
+    let gpu = gpu.map_err(|e| no_gpu(&e))?;
     let elements = if args.small { 1 << 20 } else { 1 << 28 };
     let limits = Limits::measure(&gpu, elements).map_err(|e| fail_alone(&e))?;
     term::print(limits.describe(&gpu.info));
@@ -277,7 +279,7 @@ pub fn with_type(text: &str, ty: Scalar) -> String {
 impl Job {
     fn compile(&self, args: &Args) -> Result<CudaCompiled, String> {
         let mut options = CudaOptions::from_env().map_err(|e| e.to_string())?;
-        options.device = args.device;
+        options.device = args.device.cuda().map_err(|e| e.to_string())?;
         let steps = self.many.then_some(args.steps());
         let sizes = sizes(args.shape(self.stencil), self.stencil.rank, steps);
         compile_cuda(&self.module, &self.mapping, &sizes, &options).map_err(|e| e.to_string())

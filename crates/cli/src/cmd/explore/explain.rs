@@ -37,10 +37,19 @@ pub fn mapping(
 ) -> Result<(), Failure> {
     let sizes = Parameters::from(task.system).named(&task.params);
     let machine = task.place.machine();
-    let lowered = lower(&task.source.module, mapping, &sizes, fix, &machine)
-        .map_err(|found| task.source.fail(&found))?;
-    let prediction = predict(&lowered.program, &task.params, &task.place.model())
-        .map_err(|error| Failure::new(format!("nothing is predicted: {error}")))?;
+    let explain = || -> Result<_, Failure> {
+        let lowered = lower(&task.source.module, mapping, &sizes, fix, &machine)
+            .map_err(|found| task.source.fail(&found))?;
+        let model = task.place.model();
+        Ok(predict(&lowered.program, &task.params, &model))
+    };
+    // What was measured was lowered before, and is once more.
+    let prediction = match measured {
+        Some(_) => explain()?,
+        None => task.within(explain)??,
+    };
+    let prediction =
+        prediction.map_err(|error| Failure::new(format!("nothing is predicted: {error}")))?;
     let mut text = format!("\n{mapping}");
     let mut table = Table::new(
         2,

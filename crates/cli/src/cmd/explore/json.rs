@@ -39,6 +39,8 @@ struct SystemJson<'a> {
     refused: Option<usize>,
     model: Option<ModelJson>,
     designs: Vec<DesignJson<'a>>,
+    /// Where nothing was measured.
+    expected: Option<ExpectedJson<'a>>,
     failed: Vec<FailedJson<'a>>,
 }
 
@@ -65,6 +67,14 @@ struct DesignJson<'a> {
     on_front: bool,
     limit: Option<&'a str>,
     mapping: &'a str,
+}
+
+/// The best by the model.
+#[derive(Serialize)]
+struct ExpectedJson<'a> {
+    name: &'a str,
+    predicted_seconds: Option<f64>,
+    mapping: String,
 }
 
 #[derive(Serialize)]
@@ -117,6 +127,13 @@ fn system<'a>(answer: &'a Answer<'_>) -> SystemJson<'a> {
             best_of_ten_takes: found.of_ten,
         }),
         designs: designs.map(|(d, on_front)| design(d, on_front)).collect(),
+        expected: outcome
+            .and_then(|o| o.expected.as_ref())
+            .map(|design| ExpectedJson {
+                name: design.name(),
+                predicted_seconds: design.predicted,
+                mapping: design.candidate.mapping.to_string(),
+            }),
         failed: outcome.map(failed).unwrap_or_default(),
     }
 }

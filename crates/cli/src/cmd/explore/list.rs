@@ -1,11 +1,9 @@
 //! Candidates in the order of the model, without measuring any.
 
-use std::time::Instant;
-
 use systola_explore::rank::Ranker;
 use systola_explore::session::Error;
 
-use super::{STOP, Task};
+use super::Task;
 use crate::execute::duration;
 use crate::source::Failure;
 use crate::table::{Align, Table};
@@ -17,8 +15,8 @@ pub fn print(task: &Task<'_>) -> Result<(), Failure> {
         problem: &problem,
         params: &task.params,
         model: &model,
-        end: Instant::now() + task.args.budget,
-        stop: &STOP,
+        end: task.deadline.end(),
+        deadline: task.deadline.clone(),
     };
     let ranking = ranker.rank(task.candidates());
     let total = ranking.ranked.len() + ranking.refused.len() + ranking.left;

@@ -22,10 +22,14 @@ impl Bar {
         Bar { bar }
     }
 
+    pub fn begin(&self) {
+        self.bar.enable_steady_tick(Duration::from_millis(200));
+        self.bar.set_message("candidates are written");
+    }
+
     pub fn tell(&self, event: Event<'_>) {
         match event {
             Event::Ranking { candidates } => {
-                self.bar.enable_steady_tick(Duration::from_millis(200));
                 self.bar
                     .set_message(format!("{candidates} candidates are lowered and ranked"));
             }

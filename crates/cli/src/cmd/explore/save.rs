@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use systola::rt::tuning::{Entry, Record};
+use systola::rt::tuning::Record;
 use systola_driver::load;
 use systola_ir::codes::explore as codes;
 use systola_ir::mapping::Mapping;
@@ -11,7 +11,6 @@ use systola_ir::system::Module;
 use systola_ir::{Diagnostic, Span};
 
 use super::Task;
-use crate::execute::duration;
 use crate::files;
 use crate::source::{Failure, Source};
 
@@ -35,11 +34,11 @@ pub fn check_name(source: &Source, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds the mapping behind the last one of its system. The file is replaced as a whole or not at all.
+/// Adds the mapping behind the last one of its system; `time` is what it takes, in words. The file is replaced as a whole or not at all.
 pub fn save(
     task: &Task<'_>,
     record: &Record,
-    entry: &Entry,
+    time: &str,
     mut mapping: Mapping,
     name: &str,
 ) -> Result<(), Failure> {
@@ -54,11 +53,10 @@ pub fn save(
         names => format!(" with {} fixed", names.join(", ")),
     };
     let comment = format!(
-        "// Found by the explorer for {}{fixed} on {} ({}): {}.",
+        "// Found by the explorer for {}{fixed} on {} ({}): {time}.",
         sizes.join(", "),
         record.target,
         record.device,
-        duration(entry.measured)
     );
     let source = task.source;
     let text = insert(&source.module, &source.text, &comment, &mapping);

@@ -18,6 +18,9 @@ pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
     let mut text = format!("{}\n", Paint::Bold.out(task.title()));
     text.push_str(&summary(answer));
     let designs = answer.designs();
+    if designs.is_empty() {
+        return text;
+    }
     let front = front(designs);
     let mut table = Table::new(
         2,
@@ -150,7 +153,7 @@ fn summary(answer: &Answer<'_>) -> String {
     }
     match count(Fault::Late) {
         0 => {}
-        late => parts.push(format!("{late} without time to compile")),
+        late => parts.push(format!("{late} without time to compile or run")),
     }
     let mut failed = faults()
         .filter(|(_, fault)| !matches!(fault, Fault::TooSlow | Fault::Late))
@@ -211,6 +214,6 @@ pub fn fault_text(fault: &Fault) -> String {
     match fault {
         Fault::Refused(why) | Fault::Failed(why) | Fault::Wrong(why) => why.clone(),
         Fault::TooSlow => "predicted to be far slower than the best".to_string(),
-        Fault::Late => "there was no time left to compile it".to_string(),
+        Fault::Late => "there was no time left to compile or run it".to_string(),
     }
 }

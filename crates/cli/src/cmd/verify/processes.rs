@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use systola::rt::Watch;
 
 use super::Args;
+use super::target::Target;
 
 /// Does all jobs, so many at a time; what they gave is in their order.
 pub fn each<J: Sync, R: Send>(
@@ -40,10 +41,14 @@ pub fn each<J: Sync, R: Send>(
 
 /// `systola verify` for one file, on the same device.
 pub fn verify_again(program: &Path, args: &Args, file: &Path) -> Command {
+    let device = match args.target {
+        Target::OpenCl => args.device.for_children(),
+        Target::Cuda | Target::Cpu => args.device.to_string(),
+    };
     let mut command = Command::new(program);
     command.arg("verify").arg(file);
     command.args(["--target", args.target.name()]);
-    command.args(["--device", &args.device.to_string()]);
+    command.args(["--device", &device]);
     if let Some(lanes) = args.lanes {
         command.args(["--lanes", &lanes.to_string()]);
     }

@@ -12,6 +12,7 @@ use systola_driver::{Lowered, Machine};
 use systola_interp::Arrays;
 use systola_ir::kernel::Program;
 
+use crate::device::DeviceName;
 use crate::runtime;
 use crate::source::Failure;
 
@@ -54,7 +55,7 @@ impl Device {
     /// The device and its description, or why there is none.
     pub fn find(
         target: Target,
-        number: usize,
+        named: &DeviceName,
         lanes: Option<u32>,
         no_sub_groups: bool,
     ) -> Result<(Device, String), Failure> {
@@ -62,10 +63,8 @@ impl Device {
             Target::Cuda => {
                 let all = devices().map_err(|e| runtime::fail_alone(&e))?;
                 let (major, minor) = nvrtc_version().map_err(|e| runtime::fail_alone(&e))?;
-                let Some(device) = all.get(number) else {
-                    return Err(Failure::new(format!("there is no device {number}"))
-                        .help("`systola devices` lists them"));
-                };
+                let number = named.cuda().map_err(|e| runtime::fail_alone(&e))?;
+                let device = &all[number];
                 let text = format!(
                     "{}, {}, driver for CUDA {}.{}, NVRTC {major}.{minor}\n",
                     device.name,
@@ -80,6 +79,7 @@ impl Device {
                 Ok((Device::Cuda(options), text))
             }
             Target::OpenCl => {
+                let number = named.opencl().map_err(|e| runtime::fail_alone(&e))?;
                 let gpu = rt::opencl::Gpu::open(number).map_err(|e| runtime::fail_alone(&e))?;
                 let options = OpenClOptions {
                     device: number,

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use systola_ir::codes::types;
 use systola_ir::mapping::Name;
-use systola_ir::{ConstId, Diagnostic, DimId, FnId, InputId, LocalId, ParamId, Span, VarId};
+use systola_ir::{ConstId, Diagnostic, DimId, FnId, InputId, LocalId, ParamId, Span, UnOp, VarId};
 
 use super::Errors;
 use crate::text::suggest::suggest;
@@ -89,9 +89,8 @@ impl Names {
         // In the order of names, so that a tie is always broken alike.
         let mut known: Vec<&str> = self.map.keys().map(String::as_str).collect();
         known.sort_unstable();
-        let builtin = [
-            "select", "reduce", "scan", "min", "max", "abs", "sqrt", "exp", "log", "pow",
-        ];
+        let builtin = ["select", "reduce", "scan", "min", "max", "pow"].into_iter();
+        let builtin = builtin.chain(UnOp::FUNCTIONS.map(UnOp::name));
         match suggest(name, known.into_iter().chain(builtin)) {
             Some(near) => {
                 let error = error.help(format!("did you mean `{near}`?"));

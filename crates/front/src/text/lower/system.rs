@@ -1,6 +1,6 @@
 //! A system: first all its names, then the sizes, then the bodies.
 
-use systola_ir::codes::types;
+use systola_ir::codes::{stencil, types};
 use systola_ir::mapping::Name;
 use systola_ir::system::{
     Axis, Batch, Const, Dim, Expr, Function, Input, InputKind, Output, Param, System, Var, Write,
@@ -10,8 +10,11 @@ use systola_ir::{
     VarId,
 };
 
+use systola_stencil::{Border, write_borders};
+
 use super::form::{FormScope, Sees};
 use super::names::{Entity, Names};
+use super::stencil::lower_border;
 use super::types_of::fit;
 use super::value::COPIES;
 use super::{Errors, Failed, Lowered, functions, size, table};
@@ -49,6 +52,8 @@ pub fn lower_system(ast: &ast::System, errors: &mut Errors) -> System {
     builder.declare(ast);
     builder.sizes(ast);
     builder.bodies(ast);
+    let borders = builder.borders(ast);
+    write_borders(&mut builder.system, &borders);
     builder.system
 }
 
@@ -214,6 +219,31 @@ impl<'e> Builder<'e> {
         }
         self.sees = Sees::All;
         self.system.domain = self.conds(&index.domain);
+    }
+
+    /// The boundary conditions of the inputs that have one.
+    fn borders(&mut self, ast: &ast::System) -> Vec<(InputId, Border)> {
+        let mut borders = Vec::new();
+        for (n, input) in ast.inputs.iter().enumerate() {
+            let Some((border, span)) = &input.border else {
+                continue;
+            };
+            match lower_border(border, &input.ty, self.errors) {
+                Border::Interior | Border::Held => self.errors.report(
+                    Diagnostic::new(
+                        &stencil::UNKNOWN_BORDER,
+                        *span,
+                        format!(
+                            "`{}` is an input of a system: nothing is left out or kept at its ends",
+                            input.name.text
+                        ),
+                    )
+                    .help("write `clamp`, `mirror`, `reflect`, `wrap` or `constant` and a number"),
+                ),
+                border => borders.push((InputId::from(n), border)),
+            }
+        }
+        borders
     }
 
     pub fn input(&mut self, input: &ast::Input) -> Input {

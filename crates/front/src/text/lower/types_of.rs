@@ -109,7 +109,15 @@ impl Class {
         match op {
             UnOp::Neg | UnOp::Abs => Class::Numbers,
             UnOp::Not => Class::IntegersOrBool,
-            UnOp::Sqrt | UnOp::Exp | UnOp::Log => Class::Floats,
+            UnOp::Sqrt
+            | UnOp::Rsqrt
+            | UnOp::Exp
+            | UnOp::Log
+            | UnOp::Floor
+            | UnOp::Ceil
+            | UnOp::Sin
+            | UnOp::Cos
+            | UnOp::Tanh => Class::Floats,
         }
     }
 

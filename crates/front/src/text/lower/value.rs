@@ -205,14 +205,7 @@ impl Builder<'_> {
 
     fn apply(&mut self, name: &Name, args: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
         let text = name.text.as_str();
-        let unary = match text {
-            "abs" => Some(UnOp::Abs),
-            "sqrt" => Some(UnOp::Sqrt),
-            "exp" => Some(UnOp::Exp),
-            "log" => Some(UnOp::Log),
-            _ => None,
-        };
-        if let Some(op) = unary {
+        if let Some(op) = UnOp::function(text) {
             return match args {
                 [operand] => self.unary(op, operand, span),
                 _ => self.wrong_count(&format!("`{text}`"), "1 argument", args.len(), span),

@@ -413,10 +413,9 @@ impl Parser<'_> {
 
 /// Words that stand before `(`.
 fn is_builtin(word: &str) -> bool {
-    matches!(
-        word,
-        "select" | "min" | "max" | "abs" | "sqrt" | "exp" | "log" | "pow"
-    ) || Scalar::from_name(word).is_some()
+    matches!(word, "select" | "min" | "max" | "pow")
+        || UnOp::function(word).is_some()
+        || Scalar::from_name(word).is_some()
 }
 
 /// `inf` and `nan`, also with a type: `inf_f32`.

@@ -28,7 +28,7 @@ impl Parser<'_> {
 
     fn program_statement(&mut self, program: &mut Program) -> Parsed<()> {
         match self.word() {
-            Some("input" | "table") => program.inputs.push(self.input()?),
+            Some("input" | "table") => program.inputs.push(self.plain_input()?),
             Some("output") => {
                 self.advance();
                 let name = self.name("the name of the output")?;

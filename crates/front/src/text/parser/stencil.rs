@@ -14,6 +14,26 @@ const STENCIL: &[&str] = &[
 ];
 const CONV: &[&str] = &["input", "filter", "stride", "dilation", "batch"];
 
+/// Words of other tools for boundary conditions, with ours.
+const OTHERS: [(&str, &str); 11] = [
+    ("nearest", "clamp"),
+    ("edge", "clamp"),
+    ("replicate", "clamp"),
+    ("periodic", "wrap"),
+    ("circular", "wrap"),
+    ("zero", "constant 0"),
+    ("zeros", "constant 0"),
+    ("symmetric", "reflect"),
+    ("valid", "interior"),
+    ("fixed", "held"),
+    ("dirichlet", "held"),
+];
+
+/// Is it a word for a boundary condition, here or elsewhere?
+pub(super) fn is_border(word: &str) -> bool {
+    Word::WORDS.contains(&word) || OTHERS.iter().any(|(other, _)| *other == word)
+}
+
 impl Parser<'_> {
     pub(super) fn stencil(&mut self) -> Parsed<Stencil> {
         let start = self.span();
@@ -85,7 +105,7 @@ impl Parser<'_> {
                     span: self.since(start),
                 });
             }
-            Some("input" | "table") => stencil.inputs.push(self.input()?),
+            Some("input" | "table") => stencil.inputs.push(self.plain_input()?),
             Some("const") => stencil.consts.push(self.constant()?),
             Some("fn") => stencil.functions.push(self.function()?),
             Some("index") => {
@@ -160,7 +180,7 @@ impl Parser<'_> {
                 conv.input = Some(input);
             }
             Some("filter") => {
-                let filter = self.input()?;
+                let filter = self.plain_input()?;
                 let before = conv.filter.as_ref().map(|f| f.span);
                 self.once("convolution", before, filter.span, "filter");
                 conv.filter = Some(filter);
@@ -213,6 +233,7 @@ impl Parser<'_> {
             ty,
             axes,
             outside: None,
+            border: None,
             kind: InputKind::Array,
             span: self.since(start),
         };
@@ -220,7 +241,7 @@ impl Parser<'_> {
     }
 
     /// What lies beyond the border; nothing where no word is there.
-    fn border(&mut self) -> Parsed<Border> {
+    pub(super) fn border(&mut self) -> Parsed<Border> {
         let Some(word) = self.word() else {
             return Ok(Border::Interior);
         };
@@ -241,15 +262,10 @@ impl Parser<'_> {
                     self.span(),
                     format!("there is no border `{word}`"),
                 );
-                let known = match word {
-                    "nearest" | "edge" | "replicate" => Some("clamp"),
-                    "periodic" | "circular" => Some("wrap"),
-                    "zero" | "zeros" => Some("constant 0"),
-                    "symmetric" => Some("reflect"),
-                    "valid" => Some("interior"),
-                    "fixed" | "dirichlet" => Some("held"),
-                    _ => suggest(word, Word::WORDS.iter().copied()),
-                };
+                let other = OTHERS.iter().find(|(other, _)| *other == word);
+                let known = other
+                    .map(|(_, ours)| *ours)
+                    .or_else(|| suggest(word, Word::WORDS.iter().copied()));
                 return self.fail(match known {
                     Some(known) => error.help(format!("did you mean `{known}`?")),
                     None => error.help(format!("there are {}", Word::WORDS.join(", "))),

@@ -1,8 +1,9 @@
 //! The declarations of a system.
 
-use systola_ir::codes::syntax;
+use systola_ir::codes::{stencil as codes, syntax};
 use systola_ir::{Diagnostic, Span};
 
+use super::stencil::is_border;
 use super::{DECLARATIONS, Parsed, Parser};
 use crate::text::ast::{
     Axis, Batch, Const, Data, DataKind, Dim, Expr, ExprKind, Function, Index, Input, InputKind,
@@ -134,7 +135,26 @@ impl Parser<'_> {
         })
     }
 
-    /// `input x[C]: f32 else 0;` or `table t[4, 4]: i32 = [[…], …];`.
+    /// The same without a boundary condition, where nothing is read beyond the axes or fields say what is there.
+    pub(super) fn plain_input(&mut self) -> Parsed<Input> {
+        let input = self.input()?;
+        let Some((_, span)) = &input.border else {
+            return Ok(input);
+        };
+        let error = Diagnostic::new(
+            &codes::UNKNOWN_BORDER,
+            *span,
+            format!(
+                "`{}` can not have a boundary condition here",
+                input.name.text
+            ),
+        );
+        self.fail(error.help(
+            "boundary conditions stand at the inputs of systems and convolutions, and at fields",
+        ))
+    }
+
+    /// `input x[C]: f32 else 0;`, `input x[C]: f32 clamp;` or `table t[4, 4]: i32 = [[…], …];`.
     pub(super) fn input(&mut self) -> Parsed<Input> {
         let start = self.span();
         let is_table = self.at_word("table");
@@ -144,10 +164,15 @@ impl Parser<'_> {
         self.expect(Tok::Colon, "`:` and the type of the elements")?;
         let ty = self.scalar_or_tuple()?;
         let mut outside = None;
+        let mut border = None;
         let mut data = None;
         loop {
-            if outside.is_none() && self.eat_word("else") {
+            let open = outside.is_none() && border.is_none();
+            if open && self.eat_word("else") {
                 outside = Some(self.literal()?);
+            } else if open && !is_table && self.word().is_some_and(is_border) {
+                let at = self.span();
+                border = Some((self.border()?, at));
             } else if is_table && data.is_none() && self.eat(Tok::Assign) {
                 data = Some(self.data()?);
             } else {
@@ -168,6 +193,7 @@ impl Parser<'_> {
             ty,
             axes,
             outside,
+            border,
             kind: if is_table {
                 InputKind::Table(data)
             } else {

@@ -62,7 +62,16 @@ impl KernelText<'_> {
                     let operand = self.operand(*a, PRIMARY);
                     return (format!("{}{operand}", op.name()), UNARY);
                 }
-                UnOp::Abs | UnOp::Sqrt | UnOp::Exp | UnOp::Log => {
+                UnOp::Abs
+                | UnOp::Sqrt
+                | UnOp::Rsqrt
+                | UnOp::Exp
+                | UnOp::Log
+                | UnOp::Floor
+                | UnOp::Ceil
+                | UnOp::Sin
+                | UnOp::Cos
+                | UnOp::Tanh => {
                     format!("{}({})", op.name(), self.operand(*a, 0))
                 }
             },

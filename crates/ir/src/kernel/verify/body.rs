@@ -265,6 +265,26 @@ impl<'a> Checker<'a, '_> {
                     *slot = true;
                 }
             }
+            Stmt::Fault {
+                faults,
+                site,
+                bad,
+                point,
+                ..
+            } => {
+                let buffer = self.program.buffers.get(faults.index());
+                let sites = buffer.and_then(|b| b.kind.fault_sites());
+                match sites.map(|sites| sites.get(*site)) {
+                    None => self.report("this is no buffer of faults"),
+                    Some(None) => self.report("there is no such site of a fault"),
+                    Some(Some(site)) => self.check(
+                        site.iterators.len() == point.len(),
+                        "the point has another number of coordinates than its site",
+                    ),
+                }
+                let is_bool = self.value(*bad).is_none_or(|v| v.ty == Scalar::Bool);
+                self.check(is_bool, "whether there is a fault is no bool");
+            }
             Stmt::CommitCopies | Stmt::WaitCopies { .. } | Stmt::Comment(_) => {}
         }
     }
@@ -414,6 +434,7 @@ impl<'a> Checker<'a, '_> {
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }
+            | Stmt::Fault { .. }
             | Stmt::Comment(_) => {}
         });
         self.here = None;

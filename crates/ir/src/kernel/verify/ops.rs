@@ -19,7 +19,15 @@ fn unary_takes(op: UnOp, ty: Scalar) -> bool {
     match op {
         UnOp::Neg | UnOp::Abs => ty != Scalar::Bool,
         UnOp::Not => !ty.is_float(),
-        UnOp::Sqrt | UnOp::Exp | UnOp::Log => ty.is_float(),
+        UnOp::Sqrt
+        | UnOp::Rsqrt
+        | UnOp::Exp
+        | UnOp::Log
+        | UnOp::Floor
+        | UnOp::Ceil
+        | UnOp::Sin
+        | UnOp::Cos
+        | UnOp::Tanh => ty.is_float(),
     }
 }
 

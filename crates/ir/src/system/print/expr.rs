@@ -293,7 +293,16 @@ impl<'a> Printer<'a> {
     fn unary(&mut self, op: UnOp, operand: &Expr, decided: Decided) {
         self.push(op.name());
         match op {
-            UnOp::Abs | UnOp::Sqrt | UnOp::Exp | UnOp::Log => {
+            UnOp::Abs
+            | UnOp::Sqrt
+            | UnOp::Rsqrt
+            | UnOp::Exp
+            | UnOp::Log
+            | UnOp::Floor
+            | UnOp::Ceil
+            | UnOp::Sin
+            | UnOp::Cos
+            | UnOp::Tanh => {
                 self.arguments(std::slice::from_ref(operand), decided);
             }
             // A minus before a bare literal would become part of it.
@@ -425,7 +434,19 @@ fn binds(expr: &Expr) -> u8 {
             }
         }
         Expr::Unary(UnOp::Neg | UnOp::Not, _) => level::UNARY,
-        Expr::Unary(UnOp::Abs | UnOp::Sqrt | UnOp::Exp | UnOp::Log, _) => level::PRIMARY,
+        Expr::Unary(
+            UnOp::Abs
+            | UnOp::Sqrt
+            | UnOp::Rsqrt
+            | UnOp::Exp
+            | UnOp::Log
+            | UnOp::Floor
+            | UnOp::Ceil
+            | UnOp::Sin
+            | UnOp::Cos
+            | UnOp::Tanh,
+            _,
+        ) => level::PRIMARY,
         Expr::Binary(op, ..) => precedence(*op),
         Expr::Field(..) => level::POSTFIX,
         Expr::Let { .. } => level::LET,

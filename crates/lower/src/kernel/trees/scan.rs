@@ -1,26 +1,33 @@
 //! The statements of a scan.
 
+use std::collections::HashMap;
+
 use systola_ir::array::Realisation;
 use systola_ir::kernel::{Op, Shape, Stmt};
 use systola_ir::system::{Combine, Expr};
-use systola_ir::{Cond, Form, PortId, RegId, Rel, ValueId, VarId};
+use systola_ir::{Cond, Form, PortId, RegId, Rel, Type, ValueId, VarId};
 
 use crate::apply_mapping::Failure;
 use crate::kernel::cells::{Bundle, Evaluated, Here};
 use crate::kernel::loops::Emitter;
 use crate::kernel::partition::Pes;
-use crate::kernel::state::scalars;
+use crate::kernel::state::{PeKey, scalars};
 use crate::kernel::trees::{Joins, Scan, is_scanned, mentions, own_ports, sides};
 
 /// An expression of a chain before its neighbour has arrived.
-struct Chain {
+pub(super) struct Chain {
     /// The value, where it needs no neighbour.
-    complete: Option<Bundle>,
+    pub(super) complete: Option<Bundle>,
     /// What the neighbour's value is combined with, where it needs one; nothing if it is the value as it comes.
-    term: Option<Bundle>,
+    pub(super) term: Option<Bundle>,
     /// Where it needs one.
-    open: Cond,
+    pub(super) open: Cond,
+    /// Where it took in a register of the lane that needs one.
+    pub(super) reached: Cond,
 }
+
+/// Where registers of the lane, evaluated before, still need what enters the lane.
+pub(super) type Waiting = HashMap<PeKey, Cond>;
 
 impl Emitter<'_> {
     /// The value of a cell whose neighbours along the lanes are values of the same tick.
@@ -70,43 +77,70 @@ impl Emitter<'_> {
         let declared = &array.cells[cell.index()];
         let name = &declared.name;
         let ports = own_ports(array, cell);
-        let chain = self.chain(&declared.body, name, scan, &ports, here, done)?;
+        let none = Waiting::new();
+        let chain = self.chain(&declared.body, name, scan, &ports, &none, here, done)?;
         let open = chain.open.clone();
-        let pending = match chain.term {
-            Some(term) => Some(term),
-            None if matches!(scan.joins, Joins::Nothing) => Some(self.nothing(&declared.ty)),
-            None => None,
-        };
-        let Some(mut value) = self.either_of(name, &open, pending, chain.complete) else {
+        let Some(value) = self.begun(scan, name, &declared.ty, chain) else {
             return Ok(self.nothing(&declared.ty));
         };
         let carried = match &open {
             Cond::Const(false) => return Ok(value),
             _ => self.carried(cell, scan, name, here),
         };
+        self.along_lanes(scan, name, value, open, carried.as_ref(), here)
+    }
+
+    /// The value before the neighbour arrives.
+    pub(super) fn begun(
+        &mut self,
+        scan: &Scan,
+        name: &str,
+        ty: &Type,
+        chain: Chain,
+    ) -> Option<Bundle> {
+        let pending = match chain.term {
+            Some(term) => Some(term),
+            None if matches!(scan.joins, Joins::Nothing) => Some(self.nothing(ty)),
+            None => None,
+        };
+        self.either_of(name, &chain.open, pending, chain.complete)
+    }
+
+    /// Lanes that have a lane so many steps before them on the way of a scan.
+    pub(super) fn beyond(&self, scan: &Scan, step: i128) -> Cond {
         let Some(lane) = self.lane.map(Form::from) else {
             unreachable!("a scan is over lanes")
         };
+        let first = if scan.by > 0 {
+            lane.plus(-step)
+        } else {
+            lane.neg().plus(i128::from(self.partition.lanes) - 1 - step)
+        };
+        Cond::cmp(Rel::Ge, first, 0)
+    }
+
+    /// The scan itself: values take in those of the lanes before them where they are open.
+    pub(super) fn along_lanes(
+        &mut self,
+        scan: &Scan,
+        name: &str,
+        mut value: Bundle,
+        open: Cond,
+        carried: Option<&Bundle>,
+        here: &Here<'_>,
+    ) -> Result<Bundle, Failure> {
         let width = i128::from(self.partition.lanes);
         let by = scan.by.abs();
         let up = scan.by > 0;
-        // Lanes that have a lane so many steps before them.
-        let beyond = |step: i128| {
-            let first = if up {
-                lane.plus(-step)
-            } else {
-                lane.neg().plus(width - 1 - step)
-            };
-            Cond::cmp(Rel::Ge, first, 0)
-        };
         // Where nothing ends a chain, what is handed over is added last: vectors then wait for one another
         // only there.
         let late = open == Cond::TRUE;
-        if !late && let Some(carried) = &carried {
-            let enters = self.facts.simplify(&beyond(by).negate().and(open.clone()));
+        if !late && let Some(carried) = carried {
+            let enters = self.beyond(scan, by).negate().and(open.clone());
+            let enters = self.facts.simplify(&enters);
             value = self.join(scan, name, enters, carried, value, here)?;
         }
-        let mut reach = self.shorter(open.and(beyond(by)));
+        let mut reach = self.shorter(open.and(self.beyond(scan, by)));
         let mut step = by;
         while step < width && reach != Cond::Const(false) {
             let moved = self.moved(name, &value, if up { step } else { -step });
@@ -116,13 +150,13 @@ impl Emitter<'_> {
             step *= 2;
         }
         match carried {
-            Some(carried) if late => self.join(scan, name, Cond::TRUE, &carried, value, here),
+            Some(carried) if late => self.join(scan, name, Cond::TRUE, carried, value, here),
             Some(_) | None => Ok(value),
         }
     }
 
     /// Combines what arrives with the value, where a condition holds.
-    fn join(
+    pub(super) fn join(
         &mut self,
         scan: &Scan,
         name: &str,
@@ -134,7 +168,9 @@ impl Emitter<'_> {
         if when == Cond::Const(false) {
             return Ok(value);
         }
-        let joined = self.combined(scan, name, arrived.clone(), Some(value.clone()), here)?;
+        let (joined, _) = self.on_path(&when, |e| {
+            e.combined(scan, name, arrived.clone(), Some(value.clone()), here)
+        })?;
         Ok(joined.zip(&value, &mut |a, b| self.b.choose(name, when.clone(), a, b)))
     }
 
@@ -149,6 +185,7 @@ impl Emitter<'_> {
         match (scan.joins, later) {
             (Joins::Nothing, _) | (Joins::Term(_), None) => Ok(earlier),
             (Joins::Term(Combine::Op(op)), Some(later)) => {
+                // No operator of a sum goes wrong.
                 Ok(earlier.zip(&later, &mut |a, b| self.binary(op, name, a, b)))
             }
             (Joins::Term(Combine::Fn(f)), Some(later)) => self.call(f, vec![earlier, later], here),
@@ -202,7 +239,7 @@ impl Emitter<'_> {
     }
 
     /// All lanes moved, towards the last lane or, by a negative number, the first.
-    fn moved(&mut self, name: &str, value: &Bundle, by: i128) -> Bundle {
+    pub(super) fn moved(&mut self, name: &str, value: &Bundle, by: i128) -> Bundle {
         let width = i128::from(self.partition.lanes);
         let lanes = |n: i128| u32::try_from(n).unwrap_or(0);
         let mut move_one = |value: ValueId| {
@@ -217,7 +254,13 @@ impl Emitter<'_> {
     }
 
     /// What the vector before this one hands over, in all lanes of the chain that it goes to.
-    fn carried(&mut self, cell: VarId, scan: &Scan, name: &str, here: &Here<'_>) -> Option<Bundle> {
+    pub(super) fn carried(
+        &mut self,
+        cell: VarId,
+        scan: &Scan,
+        name: &str,
+        here: &Here<'_>,
+    ) -> Option<Bundle> {
         let width = i128::from(self.partition.lanes);
         let by = scan.by.abs();
         let lane = self.lane.map(Form::from).unwrap_or_default();
@@ -253,12 +296,13 @@ impl Emitter<'_> {
     }
 
     /// Takes the body of a chain apart.
-    fn chain(
+    pub(super) fn chain(
         &mut self,
         expr: &Expr,
         name: &str,
         scan: &Scan,
         ports: &[PortId],
+        waiting: &Waiting,
         here: &Here<'_>,
         done: &mut Evaluated,
     ) -> Result<Chain, Failure> {
@@ -267,10 +311,11 @@ impl Emitter<'_> {
                 complete: Some(self.expr(expr, name, here, done)?),
                 term: None,
                 open: Cond::Const(false),
+                reached: Cond::Const(false),
             });
         }
         if let Expr::Port(port) = expr {
-            return self.own_port(*port, name, here, done);
+            return self.own_port(*port, name, waiting, here, done);
         }
         if let Expr::Guard {
             cond,
@@ -279,20 +324,29 @@ impl Emitter<'_> {
         } = expr
         {
             let Some(otherwise) = otherwise else {
-                return self.chain(then, name, scan, ports, here, done);
+                self.only_where(here.cond(cond)?);
+                return self.chain(then, name, scan, ports, waiting, here, done);
             };
             let cond = self.facts.simplify(&here.cond(cond)?);
             return match cond {
-                Cond::Const(true) => self.chain(then, name, scan, ports, here, done),
-                Cond::Const(false) => self.chain(otherwise, name, scan, ports, here, done),
+                Cond::Const(true) => self.chain(then, name, scan, ports, waiting, here, done),
+                Cond::Const(false) => self.chain(otherwise, name, scan, ports, waiting, here, done),
                 cond => {
-                    let then = self.chain(then, name, scan, ports, here, done)?;
-                    let otherwise = self.chain(otherwise, name, scan, ports, here, done)?;
+                    let (then, after_then) = self.on_path(&cond, |e| {
+                        e.chain(then, name, scan, ports, waiting, here, done)
+                    })?;
+                    let (otherwise, after_otherwise) = self
+                        .on_path(&cond.clone().negate(), |e| {
+                            e.chain(otherwise, name, scan, ports, waiting, here, done)
+                        })?;
+                    self.after_branches(&cond, after_then, after_otherwise);
                     let open = either_cond(&cond, then.open, otherwise.open);
+                    let reached = either_cond(&cond, then.reached, otherwise.reached);
                     Ok(Chain {
                         complete: self.either_of(name, &cond, then.complete, otherwise.complete),
                         term: self.either_of(name, &cond, then.term, otherwise.term),
                         open: self.facts.simplify(&open),
+                        reached: self.facts.simplify(&reached),
                     })
                 }
             };
@@ -300,28 +354,32 @@ impl Emitter<'_> {
         let Some((sum, other, sum_first)) = sides(expr, scan.joins, ports) else {
             unreachable!("the body of a chain was looked at")
         };
-        let sum = self.chain(sum, name, scan, ports, here, done)?;
+        let sum = self.chain(sum, name, scan, ports, waiting, here, done)?;
         let other = self.expr(other, name, here, done)?;
-        let mut with_other = |part: Option<Bundle>| -> Result<Option<Bundle>, Failure> {
-            let Some(part) = part else { return Ok(None) };
-            let (first, second) = if sum_first {
-                (part, other.clone())
-            } else {
-                (other.clone(), part)
+        let mut with_other =
+            |part: Option<Bundle>, there: Cond| -> Result<Option<Bundle>, Failure> {
+                let Some(part) = part else { return Ok(None) };
+                let (first, second) = if sum_first {
+                    (part, other.clone())
+                } else {
+                    (other.clone(), part)
+                };
+                let joined = self.on_path(&there, |e| {
+                    e.combined(scan, name, first, Some(second), here)
+                })?;
+                Ok(Some(joined.0))
             };
-            self.combined(scan, name, first, Some(second), here)
-                .map(Some)
-        };
         let complete = if sum.open == Cond::TRUE {
             None
         } else {
-            with_other(sum.complete)?
+            with_other(sum.complete, sum.open.clone().negate())?
         };
-        let term = with_other(sum.term)?.unwrap_or(other.clone());
+        let term = with_other(sum.term, sum.open.clone())?.unwrap_or(other.clone());
         Ok(Chain {
             complete,
             term: Some(term),
             open: sum.open,
+            reached: sum.reached,
         })
     }
 
@@ -330,6 +388,7 @@ impl Emitter<'_> {
         &mut self,
         port: PortId,
         name: &str,
+        waiting: &Waiting,
         here: &Here<'_>,
         done: &Evaluated,
     ) -> Result<Chain, Failure> {
@@ -337,6 +396,7 @@ impl Emitter<'_> {
         let port = array.port(port);
         let mut complete: Option<Bundle> = None;
         let mut open: Option<Cond> = None;
+        let mut reached = Cond::Const(false);
         for link in &port.links {
             if link.realisation == Realisation::Hole {
                 continue;
@@ -352,6 +412,9 @@ impl Emitter<'_> {
                 });
             } else {
                 let value = self.arrives(port, link, name, here, done)?;
+                if let Some(waits) = self.source(link, here.pe).and_then(|pe| waiting.get(&pe)) {
+                    reached = either_cond(&guard, waits.clone(), reached);
+                }
                 complete = self.either_of(name, &guard, Some(value), complete);
             }
         }
@@ -365,6 +428,7 @@ impl Emitter<'_> {
             complete,
             term: None,
             open,
+            reached: self.facts.simplify(&reached),
         })
     }
 }

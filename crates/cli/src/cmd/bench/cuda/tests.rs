@@ -82,7 +82,7 @@ fn resources(root: &Path, job: Job<'_>) -> Result<Vec<Resources>, String> {
     let artifact = emit_cuda(&lowered.program).map_err(|found| format!("{found:?}"))?;
     let source = device_source(artifact);
     let sizes = lowered.sizes.ok_or("sizes are missing")?;
-    let variant = Variant::at(&lowered.program, &source.kernels, &sizes);
+    let variant = Variant::at(&lowered.program, &source.kernels, &sizes).unwrap();
     let options = CudaCompileOptions::default();
     let made = compile_only(&source.code, "sm_90", &variant, &options);
     Ok(made.map_err(|e| e.to_string())?.resources())

@@ -179,7 +179,7 @@ fn through_nvrtc(case: &Case) -> Result<Vec<String>, String> {
         let artifact = emit_cuda(&lowered.program).map_err(|found| format!("{found:?}"))?;
         let source = device_source(artifact);
         let at = lowered.sizes.ok_or("sizes are missing")?;
-        let variant = Variant::at(&lowered.program, &source.kernels, &at);
+        let variant = Variant::at(&lowered.program, &source.kernels, &at).unwrap();
         let options = CudaCompileOptions::default();
         compile_only(&source.code, "sm_90", &variant, &options).map_err(|e| e.to_string())?;
         compiled.push(mapping.name.clone());

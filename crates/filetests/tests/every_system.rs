@@ -1,0 +1,330 @@
+//! The explorer has a design for every system: the gallery and the stencils with their mappings taken out, and systems that have neither a parallel
+//! iterator nor a recurrence in two. What it would take first is compiled for this processor and run, and lowered for an NVIDIA GPU, printed and
+//! run by the interpreter of kernels.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use systola::cpu::{Effort, compile_lowered};
+use systola::{CpuOptions, RunOptions};
+use systola_driver::{Lowered, Machine, cuda_machine, emit_cuda, load};
+use systola_explore::model::{Cpu, Device, Gpu, predict};
+use systola_explore::problem::{Problem, short_sums};
+use systola_explore::space::{Candidate, candidates};
+use systola_filetests::gallery::{self, File};
+use systola_filetests::processors::on_all_processors;
+use systola_filetests::reference;
+use systola_interp::compare::{Expected, compare};
+use systola_interp::kernel::{Options, run_kernel_program};
+use systola_interp::{Arrays, Tensor, expect_system};
+use systola_ir::system::{Module, System};
+
+#[expect(dead_code, reason = "shared with the tests of the gallery")]
+#[path = "gallery/support.rs"]
+mod support;
+
+use support::{ordered, parse, seeded, sizes, to_interp};
+
+/// Systems that no family but the last ones has something for.
+const OTHERS: &str = "
+system dot(N) where N >= 1 {
+  input x[N]: f32;
+  input y[N]: f32;
+  var Z: f32 reorderable = reduce(+, i in 0..N, x[i] * y[i]);
+  output z[]: f32 = Z at [];
+}
+system prefix(N) where N >= 1 {
+  input x[N]: f32;
+  index i in 0..N;
+  var S: f32 reorderable = scan(+, i, x[i]);
+  output s[N]: f32 = S at [i];
+}
+system rows_times_vector(N, M) where N >= 1, M >= 1 {
+  input a[N, M]: f32;
+  input x[M]: f32;
+  index i in 0..N;
+  var Z: f32 reorderable = reduce(+, k in 0..M, a[i, k] * x[k]);
+  output z[N]: f32 = Z at [i];
+}
+system chain(N) where N >= 1 {
+  input x[N]: f32;
+  index i in 0..N;
+  var X: f32 = x[i] * x[i];
+  var Y: f32 = select(i == 0 || i == N - 1, X, X(i - 1) + X(i + 1));
+  var Z: f32 = select(i < 2 || i >= N - 2, Y, Y(i - 2) - Y(i + 1));
+  output z[N]: f32 = Z at [i];
+}
+system chain_of_planes(N, M) where N >= 1, M >= 1 {
+  input x[N, M]: f32;
+  index i in 0..N, j in 0..M;
+  var X: f32 = x[i, j] + 1;
+  var Y: f32 = select(i == 0 || i == N - 1 || j == 0 || j == M - 1, X, X(i - 1, j + 1) + X(i + 1, j - 1));
+  output y[N, M]: f32 = Y at [i, j];
+}
+system far(N, M) where N >= 2, M >= 2 {
+  input x[N, M]: i32;
+  index i in 0..N, j in 0..M;
+  var A: i32 = select(j == 0, 1, A(i, j - 1)) + select(i == 0 || j >= M - 40, x[i, j], A(i - 1, j + 40));
+  output a[N, M]: i32 = A at [i, j];
+}
+system closure(N) where N >= 1 {
+  input a[N, N]: i32;
+  index k in 0..N, i in 0..N, j in 0..N;
+  var D: i32 = select(k == 0, a[i, j], D(k - 1, i, j));
+  var R: i32 = select(i == 0, D, R(k, i - 1, j));
+  var C: i32 = select(j == 0, D, C(k, i, j - 1));
+  var E: i32 = max(D, min(R, C));
+  output d[N, N]: i32 = E at [i, j] when k == N - 1;
+}
+system two_sums(N, M, K) where N >= 1, M >= 1, K >= 1 {
+  input x[N, M]: f32;
+  input y[N, K]: f32;
+  index i in 0..N;
+  var A: f32 = reduce(+, q in 0..M, x[i, q]);
+  var B: f32 = reduce(max, p in 0..K, y[i, p] * A);
+  output z[N]: f32 = B at [i];
+}
+";
+
+/// Parameters of systems without a reference: the first that the context allows, each a little different.
+const BASES: [i128; 9] = [12, 40, 9, 20, 64, 5, 3, 2, 1];
+
+/// Candidates that the model chooses from.
+const LOOKED_AT: usize = 4;
+
+/// A system at sizes, with inputs on which it is well posed.
+struct Case {
+    name: String,
+    module: Module,
+    system: usize,
+    sizes: BTreeMap<String, i128>,
+    inputs: Arrays,
+}
+
+impl Case {
+    fn system(&self) -> &System {
+        &self.module.systems[self.system]
+    }
+
+    fn params(&self) -> Vec<i128> {
+        let params = self.system().params.iter();
+        params.map(|p| self.sizes[&p.name]).collect()
+    }
+}
+
+fn of_gallery(file: &File) -> Vec<Case> {
+    let algorithms = gallery::algorithms();
+    let mut module = parse(file);
+    module.mappings.clear();
+    let systems = module.systems.iter().enumerate();
+    systems
+        .map(|(n, system)| {
+            let reference = reference::find(&file.path, &system.name).expect("a reference");
+            let own = |a: &&gallery::Algorithm| a.file == file.path && a.system == system.name;
+            let all = sizes(&reference, system, algorithms.iter().find(own));
+            let largest = |params: &&systola_filetests::tensor::Params| -> i64 {
+                params.0.values().product()
+            };
+            let params = all.iter().max_by_key(largest).expect("sizes");
+            let values = ordered(system, params);
+            Case {
+                name: format!("{} {}", file.path, system.name),
+                module: module.clone(),
+                system: n,
+                sizes: system.param_names().into_iter().zip(values).collect(),
+                inputs: to_interp(system, &seeded(&reference, params)),
+            }
+        })
+        .collect()
+}
+
+fn of_text(file: &str, text: &str) -> Vec<Case> {
+    let mut module = load(text).unwrap_or_else(|errors| panic!("{file}: {errors:?}"));
+    module.mappings.clear();
+    let systems = module.systems.iter().enumerate();
+    systems
+        .map(|(n, system)| {
+            let params = small(system);
+            let expanded = system.expand_batch().expect("small numbers");
+            let inputs = expanded.inputs.iter().enumerate();
+            let inputs = inputs.map(|(seed, input)| {
+                let tensor = Tensor::random(input.ty, &input.axes, &params, seed as u64);
+                (input.name.clone(), tensor.expect("a small array"))
+            });
+            Case {
+                name: format!("{file} {}", system.name),
+                module: module.clone(),
+                system: n,
+                sizes: system
+                    .param_names()
+                    .into_iter()
+                    .zip(params.clone())
+                    .collect(),
+                inputs: inputs.collect(),
+            }
+        })
+        .collect()
+}
+
+fn small(system: &System) -> Vec<i128> {
+    let n = system.params.len() as i128;
+    let tried = BASES.iter().flat_map(|base| {
+        let rising = (0..n).map(move |k| base + 2 * k);
+        let falling = (0..n).map(move |k| base + 2 * (n - 1 - k));
+        [rising.collect(), falling.collect::<Vec<i128>>()]
+    });
+    let fits = |params: &Vec<i128>| {
+        let holds = |c: &systola_ir::Cond| c.eval(params, &[]) == Ok(true);
+        system.context.iter().all(holds)
+    };
+    let mut tried = tried.filter(fits);
+    tried
+        .next()
+        .unwrap_or_else(|| panic!("no sizes for {}", system.name))
+}
+
+fn problem(case: &Case, machine: Machine) -> Problem<'_> {
+    let system = case.system();
+    Problem {
+        module: &case.module,
+        system,
+        sizes: case.sizes.clone(),
+        fix: short_sums(system, &case.sizes),
+        machine,
+    }
+}
+
+/// What the explorer would take without measuring.
+fn choose(case: &Case, machine: Machine, device: &Device) -> Result<(Candidate, Lowered), String> {
+    let problem = problem(case, machine);
+    let list = candidates(&problem);
+    let mut refusals = Vec::new();
+    let mut best: Option<(f64, Candidate, Lowered)> = None;
+    let mut lowered = 0;
+    for candidate in &list {
+        match problem.lower(&candidate.mapping) {
+            Ok(found) => {
+                lowered += 1;
+                let predicted = predict(&found.program, &case.params(), device);
+                let seconds = predicted.map_or(f64::INFINITY, |p| p.seconds);
+                if best.as_ref().is_none_or(|(least, ..)| seconds < *least) {
+                    best = Some((seconds, candidate.clone(), found));
+                }
+            }
+            Err(why) => refusals.push(format!("{}: {}", candidate.mapping.name, why[0])),
+        }
+        if lowered == LOOKED_AT {
+            break;
+        }
+    }
+    let none = || format!("no design of {}\n  {}", list.len(), refusals.join("\n  "));
+    best.map(|(_, candidate, found)| (candidate, found))
+        .ok_or_else(none)
+}
+
+/// Lanes along sums and loops in order, whatever the other families have.
+#[test]
+fn sums_and_orders_compute_what_the_systems_compute() {
+    for case in of_text("others", OTHERS) {
+        let expected = expect_system(case.system(), &case.params(), &case.inputs);
+        let expected = expected.unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        let problem = problem(&case, cuda_machine());
+        let mut run = 0;
+        for candidate in candidates(&problem) {
+            let name = &candidate.mapping.name;
+            if !name.starts_with("sum") && !name.starts_with("order") {
+                continue;
+            }
+            if let Ok(lowered) = problem.lower(&candidate.mapping) {
+                let wrong = interpret(&case, &lowered, &expected);
+                wrong.unwrap_or_else(|e| panic!("{}: {e}\n{}", case.name, candidate.mapping));
+                run += 1;
+            }
+        }
+        assert!(run > 0, "{}", case.name);
+    }
+}
+
+fn differences(expected: &Expected, got: &Arrays) -> Result<(), String> {
+    let lines = compare(expected, got);
+    let wrong: Vec<String> = lines.into_iter().filter_map(Result::err).collect();
+    if wrong.is_empty() {
+        Ok(())
+    } else {
+        Err(wrong.join("\n"))
+    }
+}
+
+fn on_the_processor(case: &Case, expected: &Expected) -> Result<String, String> {
+    let mut options = CpuOptions::new();
+    options.effort = Effort::Little;
+    let (candidate, lowered) = choose(case, options.machine(), &Device::Cpu(Cpu::default()))?;
+    let told = |error: String| format!("{error}\n{}", candidate.mapping);
+    let code = compile_lowered(lowered, &options).map_err(|e| told(e.to_string()))?;
+    let ran = code.run_tensors(&case.params(), &case.inputs, &RunOptions { threads: 2 });
+    let (got, _) = ran.map_err(|e| told(e.to_string()))?;
+    differences(expected, &got).map_err(told)?;
+    Ok(candidate.mapping.name)
+}
+
+fn interpret(case: &Case, lowered: &Lowered, expected: &Expected) -> Result<(), String> {
+    let (params, options) = (case.params(), Options::default());
+    let run = run_kernel_program(&lowered.program, &params, &case.inputs, &options);
+    let run = run.map_err(|e| e.to_string())?;
+    differences(expected, &run.outputs)
+}
+
+fn on_a_gpu(case: &Case, expected: &Expected) -> Result<String, String> {
+    let (candidate, lowered) = choose(case, cuda_machine(), &Device::Gpu(Gpu::default()))?;
+    let told = |error: String| format!("{error}\n{}", candidate.mapping);
+    emit_cuda(&lowered.program).map_err(|e| told(e.to_string()))?;
+    interpret(case, &lowered, expected).map_err(told)?;
+    Ok(candidate.mapping.name)
+}
+
+#[test]
+fn there_is_a_design_for_every_system() {
+    let mut cases: Vec<Case> = of_text("others", OTHERS);
+    cases.extend(gallery::files().iter().flat_map(of_gallery));
+    let stencils = gallery::root().join("../stencils");
+    let mut files: Vec<_> = std::fs::read_dir(stencils)
+        .expect("stencils")
+        .map(|entry| entry.expect("an entry").path())
+        .collect();
+    files.sort();
+    for path in files {
+        let text = std::fs::read_to_string(&path).expect("a text");
+        cases.extend(of_text(&path.display().to_string(), &text));
+    }
+    let failures = Mutex::new(Vec::new());
+    on_all_processors(&cases, |case| {
+        let start = std::time::Instant::now();
+        let expected = expect_system(case.system(), &case.params(), &case.inputs);
+        let expected = expected.unwrap_or_else(|e| panic!("{}: {e}", case.name));
+        let equations = start.elapsed().as_secs_f32();
+        let cpu = on_the_processor(case, &expected);
+        let on_cpu = start.elapsed().as_secs_f32();
+        let cuda = on_a_gpu(case, &expected);
+        println!(
+            "{}: {:?} {:?} {equations:.1} {on_cpu:.1} {:.1}",
+            case.name,
+            cpu.as_deref().unwrap_or("none"),
+            cuda.as_deref().unwrap_or("none"),
+            start.elapsed().as_secs_f32()
+        );
+        for (target, result) in [("cpu", cpu), ("cuda", cuda)] {
+            if let Err(why) = result {
+                let text = format!("{} on {target} at {:?}: {why}", case.name, case.sizes);
+                failures.lock().expect("no thread panicked").push(text);
+            }
+        }
+    });
+    let failures = failures.into_inner().expect("no thread panicked");
+    assert!(
+        failures.is_empty(),
+        "{} failures\n{}",
+        failures.len(),
+        failures.join("\n\n")
+    );
+    assert!(cases.len() > 110, "{}", cases.len());
+}

@@ -1,0 +1,351 @@
+//! Random inputs that a system has values for: numbers that index a table lie in its axes, divisors are not zero.
+//!
+//! What is asked of an input follows from where its elements go: back from the index of a lookup or from a divisor, through
+//! casts, choices, names, functions, forwarding variables and sums with numbers, to the inputs that are read there. An index that is computed
+//! in another way asks nothing.
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use systola_ir::system::visit::children;
+use systola_ir::system::{Axis, Expr, InputKind, Module, Program, Source, System};
+use systola_ir::{BinOp, Form, InputId, Literal, LocalId, Scalar, VarId};
+
+use crate::system::Arrays;
+use crate::tensor::{Tensor, TensorError, split_mix};
+use crate::value::literal;
+
+/// What is asked of the elements of an input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wanted {
+    /// The least and the greatest number.
+    pub least: i128,
+    pub greatest: i128,
+    pub never_zero: bool,
+}
+
+/// Numbers beyond all types.
+const FAR: i128 = 1 << 80;
+
+impl Wanted {
+    pub const ANYTHING: Wanted = Wanted {
+        least: -FAR,
+        greatest: FAR,
+        never_zero: false,
+    };
+
+    fn both(self, other: Wanted) -> Wanted {
+        Wanted {
+            least: self.least.max(other.least),
+            greatest: self.greatest.min(other.greatest),
+            never_zero: self.never_zero || other.never_zero,
+        }
+    }
+
+    /// What is asked of e where this is asked of e + by.
+    fn moved(self, by: i128) -> Wanted {
+        Wanted {
+            least: self.least - by,
+            greatest: self.greatest - by,
+            never_zero: false,
+        }
+    }
+}
+
+/// Random contents of all inputs that a system does not state itself.
+pub fn random_inputs(
+    system: &System,
+    params: &[i128],
+    seed: impl Fn(InputId) -> u64,
+) -> Result<Arrays, (String, TensorError)> {
+    let asked = wanted(system, params);
+    let mut arrays = Arrays::new();
+    for (n, input) in system.inputs.iter().enumerate() {
+        if matches!(input.kind, InputKind::Table { data: Some(_) }) {
+            continue;
+        }
+        let seed = seed(InputId::from(n));
+        let tensor = Tensor::random_wanted(input.ty, &input.axes, params, seed, &asked[n]);
+        let tensor = tensor.map_err(|e| (input.name.clone(), e))?;
+        arrays.insert(input.name.clone(), tensor);
+    }
+    Ok(arrays)
+}
+
+/// What a system, with its batch expanded, asks of each of its inputs at concrete parameters.
+pub fn wanted(system: &System, params: &[i128]) -> Vec<Wanted> {
+    let mut search = Search {
+        system,
+        params,
+        inputs: vec![Wanted::ANYTHING; system.inputs.len()],
+        seen: BTreeSet::new(),
+    };
+    let writes = system.outputs.iter().flat_map(|o| &o.writes);
+    let bodies = system.vars.iter().map(|v| &v.body);
+    for expr in bodies.chain(writes.map(|w| &w.value)) {
+        search.look(expr, &mut HashMap::new());
+    }
+    search.inputs
+}
+
+/// What a program asks of each of its inputs.
+pub fn wanted_by_program(module: &Module, program: &Program, params: &[i128]) -> Vec<Wanted> {
+    let mut inputs = vec![Wanted::ANYTHING; program.inputs.len()];
+    for stage in &program.stages {
+        let args = stage.args.iter().map(|form| form.eval(params, &[]).ok());
+        let system = module.systems.get(stage.system);
+        let expanded = system.and_then(|s| s.expand_batch().ok());
+        let (Some(args), Some(system)) = (args.collect::<Option<Vec<_>>>(), expanded) else {
+            continue;
+        };
+        let asked = wanted(&system, &args);
+        for (input, source) in &stage.inputs {
+            if let (Source::Input(n), Some(asked)) = (source, asked.get(input.index()))
+                && let Some(so_far) = inputs.get_mut(*n)
+            {
+                *so_far = so_far.both(*asked);
+            }
+        }
+    }
+    inputs
+}
+
+impl Tensor {
+    /// Like [`Tensor::random`], with what is asked of the elements where they are integers. Both ends of a
+    /// range that is asked for are drawn.
+    pub fn random_wanted(
+        ty: Scalar,
+        axes: &[Axis],
+        params: &[i128],
+        seed: u64,
+        wanted: &Wanted,
+    ) -> Result<Tensor, TensorError> {
+        let mut tensor = Tensor::random(ty, axes, params, seed)?;
+        let Some(all) = ty.int_range().filter(|_| *wanted != Wanted::ANYTHING) else {
+            return Ok(tensor);
+        };
+        let usual = if ty.is_signed_int() { (-9, 9) } else { (0, 9) };
+        // A range with two ends is drawn from as a whole, another one where it meets the usual numbers.
+        let is_whole = wanted.least > -FAR / 2 && wanted.greatest < FAR / 2;
+        let (least, greatest) = if is_whole { all } else { usual };
+        let least = wanted.least.max(least);
+        let greatest = wanted.greatest.min(greatest);
+        if least > greatest {
+            return Ok(tensor);
+        }
+        let mut state = seed;
+        for position in 0..tensor.data.len() {
+            let bits = i128::from(split_mix(&mut state) >> 1);
+            let mut x = least + bits % (greatest - least + 1);
+            if x == 0 && wanted.never_zero {
+                x = if greatest > 0 { greatest } else { least };
+            }
+            tensor.data.set(position, &literal(ty, Literal::Int(x)));
+        }
+        Ok(tensor)
+    }
+}
+
+/// The names in scope, each with its value and the names that are in scope there.
+type Scope<'a> = HashMap<LocalId, Bound<'a>>;
+
+#[derive(Clone)]
+struct Bound<'a> {
+    value: &'a Expr,
+    scope: Rc<Scope<'a>>,
+}
+
+struct Search<'a> {
+    system: &'a System,
+    params: &'a [i128],
+    inputs: Vec<Wanted>,
+    /// Variables that were followed for a demand.
+    seen: BTreeSet<(VarId, i128, i128, bool)>,
+}
+
+/// Calls that are followed into each other.
+const DEEPEST: usize = 200;
+
+impl<'a> Search<'a> {
+    /// Looks for lookups and divisors in an expression.
+    fn look(&mut self, expr: &'a Expr, scope: &mut Scope<'a>) {
+        let mut found = Vec::new();
+        self.find(expr, scope, &mut found, DEEPEST);
+        for (expr, scope, wanted) in found {
+            self.ask(expr, &scope, wanted, DEEPEST);
+        }
+    }
+
+    fn find(
+        &self,
+        expr: &'a Expr,
+        scope: &mut Scope<'a>,
+        found: &mut Vec<(&'a Expr, Scope<'a>, Wanted)>,
+        depth: usize,
+    ) {
+        let Some(depth) = depth.checked_sub(1) else {
+            return;
+        };
+        match expr {
+            Expr::Lookup { input, index, .. } => {
+                let declared = &self.system.inputs[input.index()];
+                for (axis, expr) in declared.axes.iter().zip(index) {
+                    let end = |form: &Form| form.eval(self.params, &[]).ok();
+                    if let (Some(least), Some(end), None) =
+                        (end(&axis.lo), end(&axis.hi), &declared.outside)
+                    {
+                        let wanted = Wanted {
+                            least,
+                            greatest: end - 1,
+                            never_zero: false,
+                        };
+                        found.push((expr, scope.clone(), wanted));
+                    }
+                }
+            }
+            Expr::Binary(BinOp::Div | BinOp::Rem, _, b) => {
+                let wanted = Wanted {
+                    never_zero: true,
+                    ..Wanted::ANYTHING
+                };
+                found.push((b, scope.clone(), wanted));
+            }
+            Expr::Binary(BinOp::Pow, _, b) => {
+                let wanted = Wanted {
+                    least: 0,
+                    ..Wanted::ANYTHING
+                };
+                found.push((b, scope.clone(), wanted));
+            }
+            Expr::Call(f, args) => {
+                let function = &self.system.functions[f.index()];
+                let around = Rc::new(scope.clone());
+                let mut inside = Scope::new();
+                for (n, value) in args.iter().enumerate() {
+                    let scope = around.clone();
+                    inside.insert(LocalId::from(n), Bound { value, scope });
+                }
+                self.find(&function.body, &mut inside, found, depth / 2);
+            }
+            Expr::Let {
+                local, value, body, ..
+            } => {
+                self.find(value, scope, found, depth);
+                let bound = Bound {
+                    value,
+                    scope: Rc::new(scope.clone()),
+                };
+                scope.insert(*local, bound);
+                self.find(body, scope, found, depth);
+                return;
+            }
+            _ => {}
+        }
+        for part in children(expr) {
+            self.find(part, scope, found, depth);
+        }
+    }
+
+    /// Asks something of the value of an expression.
+    fn ask(&mut self, expr: &'a Expr, scope: &Scope<'a>, wanted: Wanted, depth: usize) {
+        let Some(depth) = depth.checked_sub(1) else {
+            return;
+        };
+        match expr {
+            Expr::Input { input, .. } | Expr::Lookup { input, .. } => {
+                self.inputs[input.index()] = self.inputs[input.index()].both(wanted);
+            }
+            Expr::Cast(_, a) => self.ask(a, scope, wanted, depth),
+            Expr::Local(id) => {
+                if let Some(Bound { value, scope }) = scope.get(id).cloned() {
+                    self.ask(value, &scope, wanted, depth);
+                }
+            }
+            Expr::Var { var, .. } => {
+                let Wanted {
+                    least,
+                    greatest,
+                    never_zero,
+                } = wanted;
+                if self.seen.insert((*var, least, greatest, never_zero)) {
+                    let body = &self.system.vars[var.index()].body;
+                    self.ask(body, &Scope::new(), wanted, depth);
+                }
+            }
+            Expr::Guard {
+                then, otherwise, ..
+            } => {
+                self.ask(then, scope, wanted, depth);
+                if let Some(otherwise) = otherwise {
+                    self.ask(otherwise, scope, wanted, depth);
+                }
+            }
+            Expr::Select {
+                then, otherwise, ..
+            } => {
+                self.ask(then, scope, wanted, depth);
+                self.ask(otherwise, scope, wanted, depth);
+            }
+            Expr::Binary(BinOp::Min | BinOp::Max, a, b) => {
+                self.ask(a, scope, wanted, depth);
+                self.ask(b, scope, wanted, depth);
+            }
+            Expr::Binary(BinOp::Add, a, b) => match (self.number(a), self.number(b)) {
+                (Some(by), None) => self.ask(b, scope, wanted.moved(by), depth),
+                (None, Some(by)) => self.ask(a, scope, wanted.moved(by), depth),
+                _ => {}
+            },
+            Expr::Binary(BinOp::Sub, a, b) => {
+                if let Some(by) = self.number(b) {
+                    self.ask(a, scope, wanted.moved(-by), depth);
+                }
+            }
+            Expr::Let {
+                local, value, body, ..
+            } => {
+                let bound = Bound {
+                    value,
+                    scope: Rc::new(scope.clone()),
+                };
+                let mut inside = scope.clone();
+                inside.insert(*local, bound);
+                self.ask(body, &inside, wanted, depth);
+            }
+            Expr::Call(f, args) => {
+                let around = Rc::new(scope.clone());
+                let mut inside = Scope::new();
+                for (n, value) in args.iter().enumerate() {
+                    let scope = around.clone();
+                    inside.insert(LocalId::from(n), Bound { value, scope });
+                }
+                let body = &self.system.functions[f.index()].body;
+                self.ask(body, &inside, wanted, depth / 2);
+            }
+            Expr::Lit(..)
+            | Expr::Const(_)
+            | Expr::Iter(_)
+            | Expr::Param(_)
+            | Expr::Unary(..)
+            | Expr::Binary(..)
+            | Expr::Tuple(_)
+            | Expr::Field(..)
+            | Expr::Reduce { .. }
+            | Expr::Scan { .. }
+            | Expr::Port(_) => {}
+        }
+    }
+
+    /// The number that an expression is, whatever the inputs.
+    fn number(&self, expr: &Expr) -> Option<i128> {
+        match expr {
+            Expr::Lit(_, Literal::Int(n)) => Some(*n),
+            Expr::Const(c) => match self.system.consts[c.index()].value {
+                Literal::Int(n) => Some(n),
+                Literal::Float(_) | Literal::Bool(_) => None,
+            },
+            Expr::Param(p) => self.params.get(p.index()).copied(),
+            Expr::Cast(_, a) => self.number(a),
+            _ => None,
+        }
+    }
+}
