@@ -164,7 +164,13 @@ impl Stencil {
         } else if kind == 9 {
             self.traits.insert("chain of stencils");
             let inner = self.update("u", source);
-            between = format!("  var v: {ty} {} = {inner};\n", self.border);
+            // A value between has nothing that a held cell could keep.
+            let border = if self.border == "held" {
+                "clamp"
+            } else {
+                self.border
+            };
+            between = format!("  var v: {ty} {border} = {inner};\n");
             body = self.update("v", source);
         }
         let _ = write!(text, "{field}{between}  u = {body};\n}}\n");
