@@ -144,13 +144,17 @@ impl Stencil {
     fn text(&mut self, source: &mut Source) -> String {
         let ty = self.ty;
         let axes = self.params[..self.axes].join(", ");
+        let kind = source.below(10);
+        if kind == 9 && self.border == "held" {
+            // A value between has nothing that a held cell could keep.
+            self.border = "clamp";
+        }
         let mut text = format!("stencil drawn({}) {{\n", self.params.join(", "));
         let _ = writeln!(text, "  field u[{axes}]: {ty} {};", self.border);
         if let Some(steps) = self.steps {
             self.traits.insert("stencil of many sweeps");
             let _ = writeln!(text, "  steps {steps};");
         }
-        let kind = source.below(10);
         let (mut field, mut between) = (String::new(), String::new());
         let mut body = self.update("u", source);
         if kind == 8 {
@@ -164,13 +168,7 @@ impl Stencil {
         } else if kind == 9 {
             self.traits.insert("chain of stencils");
             let inner = self.update("u", source);
-            // A value between has nothing that a held cell could keep.
-            let border = if self.border == "held" {
-                "clamp"
-            } else {
-                self.border
-            };
-            between = format!("  var v: {ty} {border} = {inner};\n");
+            between = format!("  var v: {ty} {} = {inner};\n", self.border);
             body = self.update("v", source);
         }
         let _ = write!(text, "{field}{between}  u = {body};\n}}\n");
