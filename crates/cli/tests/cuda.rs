@@ -122,12 +122,12 @@ fn without_a_gpu_it_is_said() {
         assert!(out.contains("\nverified "), "{out}");
         return;
     }
-    let (_, err) = check(&run, 1);
+    let (_, err) = check(&run, 2);
     assert!(
         err.contains("E0641") && err.contains("--target cpu"),
         "{err}"
     );
-    let (_, err) = check(&["gpu", "verify", "gallery"], 1);
+    let (_, err) = check(&["gpu", "verify", "gallery"], 2);
     assert!(err.contains("E0641"), "{err}");
     let (out, _) = check(&["explain", "E0641"], 0);
     assert!(out.contains("systola devices"), "{out}");

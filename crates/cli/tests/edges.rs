@@ -126,9 +126,24 @@ fn a_compiler_ends_with_the_command_that_started_it() {
         .unwrap()
         .read_to_string(&mut pids)
         .unwrap();
+    assert_eq!(pids.split_whitespace().count(), 2, "{pids}");
+    // What ends it is started after it, and waits beside it from then on.
+    let group = format!(
+        "systola-watch\0-{}",
+        pids.split_whitespace().next().unwrap()
+    );
+    let is_watched = || {
+        let processes = std::fs::read_dir("/proc").unwrap().flatten();
+        let lines = processes.filter_map(|p| std::fs::read(p.path().join("cmdline")).ok());
+        lines
+            .into_iter()
+            .any(|l| String::from_utf8_lossy(&l).contains(&group))
+    };
+    while !is_watched() {
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
     child.kill().unwrap();
     child.wait().unwrap();
-    assert_eq!(pids.split_whitespace().count(), 2, "{pids}");
     for pid in pids.split_whitespace() {
         let stat = format!("/proc/{pid}/stat");
         let is_gone = || match std::fs::read_to_string(&stat) {

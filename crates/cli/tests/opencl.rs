@@ -266,7 +266,7 @@ fn what_fails_the_self_test_is_not_used() {
 fn without_a_device_it_is_said() {
     let none = [("SYSTOLA_OPENCL", "/no/such/library")];
     let run = ["run", CORE, "--map", "sbm", "--target", "opencl"];
-    let (_, err) = check_with(&none, &run, 1);
+    let (_, err) = check_with(&none, &run, 2);
     assert!(
         err.contains("E0660") && err.contains("/no/such/library"),
         "{err}"
@@ -276,7 +276,7 @@ fn without_a_device_it_is_said() {
     let (_, err) = check_with(
         &none,
         &["gpu", "verify", "gallery", "--target", "opencl"],
-        1,
+        2,
     );
     assert!(err.contains("E0660"), "{err}");
     let (out, _) = check(&["explain", "E0660"], 0);

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
 use crate::error::Error;
-use crate::trust;
+use crate::trust::{self, Folder};
 
 /// Where compiled code is kept, and how much of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,19 +100,27 @@ impl Cache {
 
     /// A whole library for the key.
     pub(crate) fn find(&self, key: &str) -> Option<Found> {
-        let dir = self.dir.join(key);
-        trust::check_folder(&self.dir).ok()?;
-        trust::check_folder(&dir).ok()?;
-        for path in fs::read_dir(dir).ok()?.flatten().map(|e| e.path()) {
-            let Some(sum) = sum_in(&path) else { continue };
-            let Ok(mut file) = trust::open(&path) else {
+        Folder::open(&self.dir).ok()?;
+        let folder = Folder::open(&self.dir.join(key)).ok()?;
+        for path in fs::read_dir(self.dir.join(key))
+            .ok()?
+            .flatten()
+            .map(|e| e.path())
+        {
+            let (Some(sum), Some(name)) = (sum_in(&path), path.file_name()) else {
                 continue;
             };
-            let mut bytes = Vec::new();
-            if file.read_to_end(&mut bytes).is_ok() && hash_of(&[&bytes]) == sum {
+            let Ok(bytes) = trust::read(&folder.inside(name)) else {
+                continue;
+            };
+            if hash_of(&[&bytes]) == sum {
                 // Without the right to write it stays as old as it was.
-                let _ = file.set_modified(SystemTime::now());
-                return Some(Found { path, file, bytes });
+                let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
+                return Some(Found {
+                    path,
+                    folder,
+                    bytes,
+                });
             }
             let _ = fs::remove_file(&path);
         }
@@ -122,7 +130,7 @@ impl Cache {
     /// A directory to build in, on the same file system. It goes when it is dropped.
     pub(crate) fn workplace(&self) -> io::Result<TempDir> {
         make_dir(&self.dir)?;
-        trust::check_folder(&self.dir)?;
+        Folder::open(&self.dir)?;
         tempfile::Builder::new().prefix(WORK).tempdir_in(&self.dir)
     }
 
@@ -168,8 +176,13 @@ impl Cache {
             make_dir(&dir)?;
             fs::rename(library, &path)?;
         }
+        let folder = Folder::open(&dir)?;
         self.evict(&path);
-        Ok(Found { path, file, bytes })
+        Ok(Found {
+            path,
+            folder,
+            bytes,
+        })
     }
 
     /// Removes the least recently used until the limit holds. Errors mean that another process was faster.
@@ -204,12 +217,20 @@ impl Cache {
     }
 }
 
-/// A library of the cache, held open: its contents are those that were hashed.
+/// A library of the cache, in a folder that is held open: what is loaded from there is what was hashed.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
-    pub(crate) file: File,
+    folder: Folder,
     pub(crate) bytes: Vec<u8>,
+}
+
+impl Found {
+    /// Where to load it from. The system takes two libraries of one name for one; the name is the sum of its contents, so they are.
+    pub(crate) fn place(&self) -> PathBuf {
+        let name = self.path.file_name().unwrap_or_default();
+        self.folder.inside(name)
+    }
 }
 
 struct Entry {

@@ -150,7 +150,7 @@ impl Build<'_> {
             // is made anew.
             let library = cache
                 .find(&key)
-                .and_then(|found| Library::open_file(found.file, &found.path).ok())?;
+                .and_then(|found| Library::open(&found.place()).ok())?;
             Some(Loaded {
                 library,
                 origin: Origin::Cache,
@@ -182,7 +182,12 @@ impl Build<'_> {
             },
         };
         let (library, notes) = match cache.store(&key, &built) {
-            Ok(stored) => (Library::open_file(stored.file, &stored.path)?, Vec::new()),
+            Ok(stored) => match Library::open(&stored.place()) {
+                Ok(library) => (library, Vec::new()),
+                // A process with a smaller limit may have removed it in between.
+                Err(_) if !stored.path.exists() => return self.uncached(Vec::new()),
+                Err(error) => return Err(error),
+            },
             Err(error) => (Library::open(&built)?, vec![unusable(error)]),
         };
         Ok(Loaded {

@@ -6,9 +6,6 @@
 )]
 
 use std::ffi::c_void;
-use std::fs::File;
-#[cfg(target_os = "linux")]
-use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -29,53 +26,26 @@ type Function = unsafe extern "C" fn(
 /// A shared library.
 #[derive(Clone)]
 pub(crate) struct Library {
-    handle: Arc<Handle>,
+    handle: Arc<libloading::Library>,
     path: PathBuf,
-}
-
-struct Handle {
-    library: libloading::Library,
-    /// The system knows a library by the name it was loaded with, which is this file's number: no other file gets it as long as this one is
-    /// open. Closed after the library.
-    _file: Option<File>,
 }
 
 impl Library {
     pub(crate) fn open(path: &Path) -> Result<Library, Error> {
-        Library::load(path, path, None)
-    }
-
-    /// Loads the very file that was looked at, whatever has its name meanwhile. Where files have no names by number it is loaded from its path.
-    pub(crate) fn open_file(file: File, path: &Path) -> Result<Library, Error> {
-        #[cfg(target_os = "linux")]
-        {
-            let numbered = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-            if numbered.exists() {
-                return Library::load(&numbered, path, Some(file));
-            }
-        }
-        drop(file);
-        Library::open(path)
-    }
-
-    fn load(name: &Path, path: &Path, file: Option<File>) -> Result<Library, Error> {
         // SAFETY: the library was compiled from a back end's code, which has no initialisers.
-        let library = unsafe { open_now(name) }.map_err(|error| Error::LoadFailed {
+        let handle = unsafe { open_now(path) }.map_err(|error| Error::LoadFailed {
             path: path.to_path_buf(),
             reason: reason(&error),
         })?;
         Ok(Library {
-            handle: Arc::new(Handle {
-                library,
-                _file: file,
-            }),
+            handle: Arc::new(handle),
             path: path.to_path_buf(),
         })
     }
 
     pub(crate) fn kernel(&self, symbol: &str) -> Result<Kernel, Error> {
         // SAFETY: a back end gives the names of kernels only.
-        let function = unsafe { self.handle.library.get::<Function>(symbol) };
+        let function = unsafe { self.handle.get::<Function>(symbol) };
         let function = *function.map_err(|error| Error::LoadFailed {
             path: self.path.clone(),
             reason: reason(&error),
@@ -119,7 +89,7 @@ fn reason(error: &libloading::Error) -> String {
 #[derive(Clone)]
 pub(crate) struct Kernel {
     function: Function,
-    _library: Arc<Handle>,
+    _library: Arc<libloading::Library>,
 }
 
 /// What every block of a launch is given.

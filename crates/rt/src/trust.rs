@@ -1,14 +1,17 @@
 //! Files that are believed: the user's own, which nobody else may write.
 //!
 //! What lies in the cache is run with the user's rights. A file or folder of another owner, or one that others may write, could hold
-//! anything; it counts as absent. Files are looked at through the handle that is then read or loaded, so that nobody can exchange them in between.
+//! anything; it counts as absent. Folders are held open while what is in them is read and loaded, so that nobody can exchange them in between.
 
+use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
-use std::path::Path;
+#[cfg(target_os = "linux")]
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
 
-/// Opens a file that is believed.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
+/// Opens a file or a folder that is believed.
+fn open(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     check(&file.metadata()?)?;
     Ok(file)
@@ -21,9 +24,33 @@ pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Is the folder believed?
-pub(crate) fn check_folder(path: &Path) -> io::Result<()> {
-    check(&std::fs::metadata(path)?)
+/// A folder that is believed, held open.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    handle: File,
+    path: PathBuf,
+}
+
+impl Folder {
+    pub(crate) fn open(path: &Path) -> io::Result<Folder> {
+        Ok(Folder {
+            handle: open(path)?,
+            path: path.to_path_buf(),
+        })
+    }
+
+    /// A path that leads into this very folder, whatever has its name meanwhile, for as long as it is open. Where folders have no names by number
+    /// it is the path that it was opened by.
+    pub(crate) fn inside(&self, name: &OsStr) -> PathBuf {
+        #[cfg(target_os = "linux")]
+        {
+            let numbered = format!("/proc/self/fd/{}", self.handle.as_raw_fd());
+            if Path::new(&numbered).exists() {
+                return Path::new(&numbered).join(name);
+            }
+        }
+        self.path.join(name)
+    }
 }
 
 #[cfg(unix)]
@@ -63,7 +90,17 @@ mod tests {
             assert_eq!(open(&path).is_ok(), believed, "{bits:o}");
         }
         mode(0o600);
-        check_folder(folder.path()).unwrap();
+        let held = Folder::open(folder.path()).unwrap();
+        assert_eq!(
+            fs::read(held.inside(OsStr::new("file"))).unwrap(),
+            b"contents"
+        );
+        // It is the same folder under another name.
+        let moved = folder.path().with_extension("moved");
+        fs::rename(folder.path(), &moved).unwrap();
+        let inside = fs::read(held.inside(OsStr::new("file")));
+        fs::rename(&moved, folder.path()).unwrap();
+        assert_eq!(inside.is_ok(), cfg!(target_os = "linux"));
         // Only root can give files away.
         if rustix::process::geteuid().is_root() {
             chown(&path, Some(12_345), None).unwrap();

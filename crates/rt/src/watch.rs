@@ -1,7 +1,8 @@
 //! Programs that end with this process, however it ends.
 //!
 //! A signal that can not be caught leaves no time to stop what was started. So a shell stands beside each program and reads from a
-//! pipe that only this process can write to: when the pipe closes, nobody is left here, and the shell ends the program.
+//! pipe that only this process can write to: when the pipe closes, nobody is left here, and the shell ends the program. A process that ends
+//! between the start of a program and that of its shell, within a millisecond or so, leaves the program behind.
 
 use std::process::{Child, Command, Stdio};
 

@@ -84,6 +84,24 @@ fn a_compiler_that_hangs_is_stopped() {
     assert!(start.elapsed() < Duration::from_secs(500));
 }
 
+/// The system knows loaded libraries by name: one that is still loaded must not be taken for another that comes after it.
+#[test]
+fn libraries_that_come_and_go_stay_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = CompileOptions {
+        cache: Some(CacheOptions::new(dir.path().join("cache"))),
+        ..options()
+    };
+    let first = variant(1, &options);
+    let again = variant(1, &options);
+    drop(first);
+    let second = variant(2, &options);
+    let third = variant(3, &options);
+    check_runs(&again, 1);
+    check_runs(&second, 2);
+    check_runs(&third, 3);
+}
+
 /// As on a full disk: the compiler fails in the cache, nothing can be written there, and elsewhere all is well.
 #[test]
 fn where_the_cache_takes_nothing_the_code_runs_all_the_same() {

@@ -346,7 +346,7 @@ impl<'a> Launch<'a> {
                 let mut product = Some(1i128);
                 for extent in self.extents(*memory) {
                     self.form(&extent)?;
-                    let own = self.magnitude(&extent).map(|m| m.max(1));
+                    let own = self.magnitudes(&extent).map(|(sum, _)| sum.max(1));
                     product = product.zip(own).and_then(|(p, m)| p.checked_mul(m));
                 }
                 self.reached(product, || self.elements(*memory))
@@ -418,16 +418,22 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// The sum of the magnitudes of all terms, or what is in a quotient or a remainder where that is more.
+    /// The greatest magnitude on the way to a form: of the form, and of what is in its quotients and remainders.
     fn magnitude(&self, form: &Form) -> Option<i128> {
+        self.magnitudes(form).map(|(sum, inside)| sum.max(inside))
+    }
+
+    /// The sum of the magnitudes of all terms, which bounds the form itself; and the greatest of what is in a quotient or a
+    /// remainder, which goes no further.
+    fn magnitudes(&self, form: &Form) -> Option<(i128, i128)> {
         let mut sum = poly_magnitude(form.constant_part(), self.params)?;
         let mut inside = 0;
         for (atom, coefficient) in form.terms() {
             let own = match atom {
                 Atom::Dim(d) => magnitude_of(*self.dims.get(d.index())?)?,
                 Atom::Floor(inner, c) => {
-                    let whole = self.magnitude(inner)?;
-                    inside = inside.max(whole).max(*c);
+                    let (whole, deeper) = self.magnitudes(inner)?;
+                    inside = inside.max(whole).max(deeper).max(*c);
                     // Whole multiples may be taken out of it, and then each part is rounded.
                     whole / c + 2
                 }
@@ -439,7 +445,7 @@ impl<'a> Launch<'a> {
             let c = poly_magnitude(coefficient, self.params)?;
             sum = sum.checked_add(c.checked_mul(own.max(1))?)?;
         }
-        Some(sum.max(inside))
+        Some((sum, inside))
     }
 
     fn extents(&self, memory: Memory) -> Vec<Form> {
@@ -467,10 +473,10 @@ impl<'a> Launch<'a> {
         let mut sum = Some(0i128);
         for (form, extent) in index.iter().zip(&self.extents(memory)).rev() {
             self.form(form)?;
-            let own = self.magnitude(form).map(|m| m.max(1));
+            let own = self.magnitudes(form).map(|(sum, _)| sum.max(1));
             let own = own.zip(stride).and_then(|(m, s)| m.checked_mul(s));
             sum = sum.zip(own).and_then(|(sum, own)| sum.checked_add(own));
-            let extent = self.magnitude(extent).map(|m| m.max(1));
+            let extent = self.magnitudes(extent).map(|(sum, _)| sum.max(1));
             stride = stride.zip(extent).and_then(|(s, e)| s.checked_mul(e));
         }
         let element = || {
@@ -630,6 +636,19 @@ mod tests {
         let excess = at(load(1 << 57), 1).unwrap_err();
         assert!(excess.expression.contains("y[144115188075855872*l]"));
         assert!(excess.expression.contains("bytes"));
+    }
+
+    /// Sweeps that take turns between two copies of a field do so by a remainder of a number that grows.
+    #[test]
+    fn a_remainder_is_no_further_than_its_divisor() {
+        let turn = lane().add(&Form::from(ParamId(0))).modulo(2);
+        let from = Access::new(Memory::Global(BufferId(0)), vec![times(&turn, 1 << 20)]);
+        let load = Op::Load {
+            from,
+            otherwise: None,
+        };
+        let most = at(vec![Stmt::Let(ValueId(0), load)], 1 << 40);
+        assert_eq!(most, Ok((1 << 40) + 15));
     }
 
     #[test]
