@@ -202,7 +202,9 @@ fn what_fails_the_self_test_is_not_used() {
         .lines()
         .find(|line| line.contains("; ") && line.contains(" sub-groups of "));
     let Some(device) = line.and_then(number) else {
-        assert!(std::env::var("SYSTOLA_OPENCL_DEVICES").is_err(), "{out}");
+        // Where devices are expected, one of them has sub-groups.
+        let expected = std::env::var("SYSTOLA_OPENCL_DEVICES").unwrap_or_default();
+        assert!(matches!(expected.as_str(), "" | "0"), "{out}");
         println!("skipped: no device with sub-groups");
         return;
     };
