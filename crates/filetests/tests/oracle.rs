@@ -8,7 +8,7 @@ use systola_filetests::oracle::{Subject, Target, corpus, targets, try_all};
 use systola_filetests::processors::on_all_processors;
 
 /// Draws, in batches whose kernels are compiled together.
-const BATCHES: u64 = 4;
+const BATCHES: u64 = 2;
 const BATCH: u64 = 12;
 
 /// What the draws must have.
@@ -82,7 +82,7 @@ fn random_programs_compute_what_their_equations_say() {
     assert_eq!(finds, 0);
     for target in &targets {
         let seen = cases.get(&target.to_string()).copied().unwrap_or(0);
-        assert!(seen >= 100, "{seen} cases on {target}");
+        assert!(seen >= 40, "{seen} cases on {target}");
     }
 }
 
