@@ -364,7 +364,10 @@ impl Compiler<'_, '_> {
                 then: self.body(then)?,
                 otherwise: self.body(otherwise)?,
             }),
-            Stmt::Fault { .. } => straight(nodes, &Tally::of(&[(Quantity::Choices, 1.0)])),
+            Stmt::Fault { .. } => {
+                let own = [(Quantity::Choices, 1.0), (Quantity::Index, 1.0)];
+                straight(nodes, &Tally::of(&own));
+            }
             Stmt::Barrier => straight(nodes, &Tally::of(&[(Quantity::Barriers, 1.0)])),
             Stmt::Signal { .. } => nodes.push(Node::Once(Tally::of(&[(Quantity::Flags, 1.0)]))),
             Stmt::Await { .. } => straight(nodes, &Tally::of(&[(Quantity::Flags, 1.0)])),
