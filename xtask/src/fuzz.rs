@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use crate::cli::{Profile, build};
 use crate::root;
 
-const TIME_LIMIT: Duration = Duration::from_secs(20);
+/// Of wall time, so that it is far from what the slowest takes on a busy machine: a few seconds.
+const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 pub fn run(count: usize) -> Result<(), String> {
     let binary = build(Profile::Debug)?;

@@ -51,7 +51,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "tests, doc tests, documentation's claims",
-        run: || cargo_test(&["test", "--workspace"]),
+        run: || cargo_test(&["test", "--workspace", "--no-fail-fast"]),
     },
     Step {
         name: "documentation builds, no broken link",

@@ -187,7 +187,8 @@ fn bad_arrays_are_mistakes() {
 fn without_a_compiler_it_is_said() {
     let without = [("SYSTOLA_CC", "/no/such/compiler")];
     let verify = vec!["verify", CORE, "--target", "cpu"];
-    for args in [run(CORE, "fbs", "cpu"), verify] {
+    let explore = vec!["explore", CORE, "--set", "C=100", "--set", "Q=5"];
+    for args in [run(CORE, "fbs", "cpu"), verify, explore] {
         let (_, err) = check_with(&without, &args, 2);
         assert!(
             err.contains("E0630") && err.contains("/no/such/compiler"),

@@ -108,7 +108,7 @@ impl<'a> Machine<'a> {
         let ticks = slots
             .iter()
             .map(|slot| linear_time(&slot.time, &radix))
-            .collect();
+            .collect::<Result<_, _>>()?;
         let env = Env {
             system: shell,
             params,
@@ -434,7 +434,7 @@ fn port_code(
             Ok(LinkCode {
                 test: Test::compile(&link.guard, params).map_err(too_large)?,
                 displacement: narrow(&link.displacement)?,
-                ticks: linear_time(&narrow(&link.delay)?, radix),
+                ticks: linear_time(&narrow(&link.delay)?, radix)?,
                 realisation: link.realisation.clone(),
             })
         })
@@ -456,18 +456,21 @@ fn radix(array: &Array, slots: &[Slot]) -> Result<Vec<i64>, Diagnostic> {
         radix[k] = worth;
         let values = || slots.iter().map(|s| s.time[k]);
         let extent = match (values().min(), values().max()) {
-            (Some(least), Some(most)) => most - least + 1,
-            _ => 1,
+            (Some(least), Some(most)) => most.checked_sub(least).and_then(|d| d.checked_add(1)),
+            _ => Some(1),
         };
-        worth = worth
-            .checked_mul(extent)
+        worth = extent
+            .and_then(|extent| worth.checked_mul(extent))
             .ok_or_else(|| too_large(Overflow))?;
     }
     Ok(radix)
 }
 
-fn linear_time(time: &[i64], radix: &[i64]) -> i64 {
-    time.iter().zip(radix).map(|(t, r)| t * r).sum()
+fn linear_time(time: &[i64], radix: &[i64]) -> Result<i64, Diagnostic> {
+    let ticks = time.iter().zip(radix).try_fold(0i64, |sum, (t, r)| {
+        t.checked_mul(*r).and_then(|ticks| sum.checked_add(ticks))
+    });
+    ticks.ok_or_else(|| too_large(Overflow))
 }
 
 /// A cell and a point of the system.

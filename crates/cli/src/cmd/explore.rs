@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use systola::rt::tuning::{Entry, Record};
-use systola::rt::{Deadline, RunOptions};
+use systola::rt::{Deadline, RunOptions, require_compiler};
 use systola::{CudaOptions, OpenClOptions, cpu};
 use systola_driver::{Fix, check_system};
 use systola_explore::agreement::Agreement;
@@ -275,6 +275,7 @@ fn place(source: &Source, args: &Args) -> Result<Place, Failure> {
     match args.target {
         ExploreTarget::Cpu => {
             let mut options = args.lowering.options(source, Purpose::Run)?;
+            require_compiler(&options.compile).map_err(|e| runtime::fail_alone(&e))?;
             // Nothing is measured while a compiler works, so none may do much more than the others can afford.
             let limit = (args.budget / 10).max(LEAST_TO_COMPILE);
             options.compile.time_limit = options.compile.time_limit.min(limit);

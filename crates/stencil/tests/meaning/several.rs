@@ -1,5 +1,7 @@
 //! Several fields, values between, weights at run time, equations that are no weighted sums.
 
+use std::collections::BTreeMap;
+
 use crate::reference::{EDGES, Edge, Grid};
 use crate::run::{agree, run, system};
 
@@ -423,24 +425,24 @@ fn names_for_names_for_names_are_not_copied_without_end() {
         let lets = (0..60).map(|n| format!("let a{} = a{n} {op} a{n}; ", n + 1));
         lets.collect::<String>()
     };
-    let calls = (0..60).map(|n| format!("fn g{}(a: f64) -> f64 = g{n}(g{n}(a)); ", n + 1));
-    let calls: String = calls.collect();
-    for (functions, equation) in [
-        (
-            "",
-            format!("let a0 = w[0]; {} a60 + u[1, 0] + u[0, 1]", doubled("+")),
-        ),
-        (
-            "",
-            format!("let a0 = w[0]; {} a60 * u[1, 0] + u[0, 1]", doubled("*")),
-        ),
-        (calls.as_str(), "g60(u[1, 0] + u[0, 1])".to_string()),
-    ] {
-        let text = format!(
+    let stencil = |functions: &str, equation: &str| {
+        format!(
             "stencil s(N, M, T) {{ field u[N, M]: f64 held; input w[1]: f64; fn g0(a: f64) -> f64 = a + a; {functions} steps T; u = {equation}; }}"
-        );
-        assert_eq!(system(&text).vars.len(), 1, "it is read as it is written");
+        )
+    };
+    for equation in [
+        format!("let a0 = w[0]; {} a60 + u[1, 0] + u[0, 1]", doubled("+")),
+        format!("let a0 = w[0]; {} a60 * u[1, 0] + u[0, 1]", doubled("*")),
+    ] {
+        let system = system(&stencil("", &equation));
+        assert_eq!(system.vars.len(), 1, "it is read as it is written");
     }
+    let calls = (0..60).map(|n| format!("fn g{}(a: f64) -> f64 = g{n}(g{n}(a)); ", n + 1));
+    let text = stencil(&calls.collect::<String>(), "g60(u[1, 0] + u[0, 1])");
+    let module = systola_driver::load(&text).expect("it is read as it is written");
+    let found = systola_driver::check_system(&module.systems[0], &BTreeMap::new());
+    let codes: Vec<&str> = found.iter().map(|d| d.code.id).collect();
+    assert_eq!(codes, ["E0106"]);
 }
 
 /// The generated system with the names of its variables, and the one of the gallery.
