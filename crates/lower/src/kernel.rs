@@ -72,6 +72,7 @@ pub mod partition;
 pub mod paths;
 pub mod pes;
 pub mod ports;
+pub mod repeats;
 pub mod slots;
 pub mod spill;
 pub mod stages;

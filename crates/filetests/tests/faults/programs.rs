@@ -221,6 +221,72 @@ fn values_that_travel_go_wrong_where_they_are_used() {
     check(&sweeps, Some("E0613"), &targets(false));
 }
 
+/// A letter that travels is tested where it is looked up first, wherever it enters and wherever the equation looks.
+#[test]
+fn letters_that_travel_are_tested_once_and_never_missed() {
+    let text = |guard: &str| {
+        format!(
+            "
+system letters(N, M, S) where N >= 1, M >= 1, S >= 1 {{
+  table t[S, S]: i32;
+  input a[N]: u8;
+  input b[M]: i32;
+  index i in 0..N, j in 0..M;
+  var A: u8 = select(j == 0, a[i], A(i, j - 1));
+  var B: i32 = select(i == 0, b[j], B(i - 1, j));
+  var Z: i32 = select({guard}, t[A, B - 1] + 6 / B, 3);
+  output z[N, M]: i32 = Z at [i, j];
+}}
+mapping walk of letters {{ lane = 0; time = (i, j); }}
+mapping skewed of letters {{ tile j by L as (b, jj); launch = b; lane = jj; time = i + jj; }}
+mapping registers of letters {{ tile i by 2*L as (b, ii); launch = b; lane = ii/2; reg = ii%2; time = ii + j; }}
+"
+        )
+    };
+    let guards = [
+        ("true", &(|_, _| true) as &dyn Fn(i64, i64) -> bool),
+        ("j >= 2", &|_, j| j >= 2),
+        ("i + j == 5", &|i, j| i + j == 5),
+        ("i == 3 || j <= 1", &|i, j| i == 3 || j <= 1),
+    ];
+    let (n, m) = (7, 9);
+    let sizes = [("N", n), ("M", m), ("S", 4)];
+    let t = |n: usize| n as i128;
+    let interpreted = [Target::Kernel(None), Target::Kernel(Some(Simd::detect()))];
+    for (guard, looks) in guards {
+        let text = text(guard);
+        for (of, at) in (0..n).map(|i| ('a', i)).chain((0..m).map(|j| ('b', j))) {
+            let wrong = |name, k: usize| name == of && k as i128 == at;
+            let a = |k: usize| if wrong('a', k) { 200 } else { (k % 4) as i128 };
+            let b = |k: usize| {
+                if wrong('b', k) {
+                    0
+                } else {
+                    1 + (k % 4) as i128
+                }
+            };
+            let letters = case(&text, &sizes, &[("t", &t), ("a", &a), ("b", &b)]);
+            let is_wrong = |i: i64, j: i64| {
+                let here = if of == 'a' { i } else { j };
+                i128::from(here) == at && looks(i, j)
+            };
+            let all = (0..n as i64).flat_map(|i| (0..m as i64).map(move |j| (i, j)));
+            let points: Vec<Vec<i64>> = all
+                .filter(|(i, j)| is_wrong(*i, *j))
+                .map(|(i, j)| vec![i, j])
+                .collect();
+            // A zero is no index and no divisor.
+            let code = (!points.is_empty()).then_some("E0615");
+            let letters = letters.wrong_where(move |p| points.contains(&p.to_vec()));
+            if at == 2 {
+                check(&letters, code, &targets(false));
+            } else {
+                check(&letters, code, &interpreted);
+            }
+        }
+    }
+}
+
 /// Terms of a sum, and the value of an output.
 #[test]
 fn sums_and_outputs_go_wrong_at_their_points() {

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use systola_ir::kernel::{Access, FaultKind, Memory, Op, Stmt};
+use systola_ir::kernel::{Access, Memory, Op, Stmt};
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Axis, Const, Expr};
 use systola_ir::{
@@ -158,9 +158,9 @@ impl Emitter<'_> {
             }
             Expr::Binary(op, a, b) => {
                 let a = self.scalar(a, name, here, done)?;
-                let b = self.scalar(b, name, here, done)?;
-                self.test_operator(*op, b, here);
-                Bundle::Scalar(self.binary(*op, name, a, b))
+                let divisor = self.scalar(b, name, here, done)?;
+                self.test_operator(*op, b, divisor, here)?;
+                Bundle::Scalar(self.binary(*op, name, a, divisor))
             }
             Expr::Cast(ty, a) => {
                 let a = self.scalar(a, name, here, done)?;
@@ -277,21 +277,27 @@ impl Emitter<'_> {
             self.only_where(here.cond(cond)?);
             return self.expr(then, name, here, done);
         };
-        let cond = self.facts.simplify(&here.cond(cond)?);
-        match cond {
-            Cond::Const(true) => self.expr(then, name, here, done),
-            Cond::Const(false) => self.expr(otherwise, name, here, done),
-            cond => {
-                let (then, after_then) = self.on_path(&cond, |e| {
-                    e.seldom(&cond, &mut |e| e.expr(then, name, here, done))
+        let elsewhere = cond.clone().negate();
+        match self.facts.simplify(&here.cond(cond)?) {
+            Cond::Const(true) => self.at_points(cond, |e| e.expr(then, name, here, done)),
+            Cond::Const(false) => {
+                self.at_points(&elsewhere, |e| e.expr(otherwise, name, here, done))
+            }
+            now => {
+                let (then, after_then) = self.at_points(cond, |e| {
+                    e.on_path(&now, |e| {
+                        e.seldom(&now, &mut |e| e.expr(then, name, here, done))
+                    })
                 })?;
-                let other = cond.clone().negate();
-                let (otherwise, after_otherwise) = self.on_path(&other, |e| {
-                    e.seldom(&other, &mut |e| e.expr(otherwise, name, here, done))
+                let other = now.clone().negate();
+                let (otherwise, after_otherwise) = self.at_points(&elsewhere, |e| {
+                    e.on_path(&other, |e| {
+                        e.seldom(&other, &mut |e| e.expr(otherwise, name, here, done))
+                    })
                 })?;
-                self.after_branches(&cond, after_then, after_otherwise);
+                self.after_branches(&now, after_then, after_otherwise);
                 Ok(then.zip(&otherwise, &mut |then, otherwise| {
-                    self.b.choose(name, cond.clone(), then, otherwise)
+                    self.b.choose(name, now.clone(), then, otherwise)
                 }))
             }
         }
@@ -367,10 +373,18 @@ impl Emitter<'_> {
             }
             at.push(value);
         }
-        let outside = self.outside(&declared.axes, &at);
-        if let (Some(bad), None) = (outside, &declared.outside) {
-            let input = declared.name.clone();
-            self.fault(FaultKind::OutOfRange { input }, span, bad, here);
+        let mut outside = None;
+        if declared.outside.is_none() {
+            let index: Vec<(&Expr, ValueId)> = index.iter().zip(at.iter().copied()).collect();
+            self.test_lookup(input, &index, span, here)?;
+        } else {
+            for (axis, value) in declared.axes.iter().zip(&at) {
+                let there = self.outside(axis, *value);
+                outside = match (outside, there) {
+                    (Some(a), Some(b)) => Some(self.binary(BinOp::Or, "outside", a, b)),
+                    (a, b) => a.or(b),
+                };
+            }
         }
         let op = Op::Lookup {
             memory: Memory::Global(BufferId::from(input.index())),
@@ -417,7 +431,7 @@ impl Emitter<'_> {
                     for cell in cells_read(&write.value) {
                         live = live.and(here.cond(&array.cells[cell.index()].domain)?);
                     }
-                    Ok(live)
+                    Ok((live, None))
                 };
                 let value = self.within_equation(&write.value, &owner, live, |e| {
                     e.scalar(&write.value, &output.name, here, done)

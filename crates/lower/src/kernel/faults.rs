@@ -11,13 +11,14 @@ use systola_ir::kernel::{
 };
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Axis, Expr, InputKind};
-use systola_ir::{BinOp, BufferId, Cond, Form, Literal, Scalar, Span, ValueId};
+use systola_ir::{BinOp, BufferId, Cond, Form, InputId, Literal, Scalar, Span, ValueId};
 
 use crate::apply_mapping::Failure;
 use crate::kernel::cells::Here;
 use crate::kernel::facts::Facts;
 use crate::kernel::intervals::{self, Interval};
 use crate::kernel::loops::Emitter;
+use crate::kernel::repeats::decided_by;
 use crate::kernel::spill::unused;
 
 /// What is known of the equation that is being evaluated.
@@ -26,6 +27,8 @@ pub struct Faults {
     live: Option<Cond>,
     /// Where the evaluation has come to this place, of those.
     path: Cond,
+    /// All points of the array where it comes to this place; none where that is not followed.
+    points: Option<Cond>,
     owner: String,
     span: Span,
     pub sites: Vec<FaultSite>,
@@ -36,6 +39,7 @@ impl Default for Faults {
         Faults {
             live: None,
             path: Cond::TRUE,
+            points: None,
             owner: String::new(),
             span: Span::NONE,
             sites: Vec::new(),
@@ -159,19 +163,20 @@ pub fn join_faults(others: &mut [&mut Program], last: &mut Program) {
 }
 
 impl Emitter<'_> {
-    /// Evaluates what belongs to an equation, which is live where a condition holds.
+    /// Evaluates what belongs to an equation, which is live where a condition holds, and in all at certain points.
     pub fn within_equation<T>(
         &mut self,
         expr: &Expr,
         owner: &dyn Fn() -> (String, Span),
-        live: impl FnOnce(&Self) -> Result<Cond, Failure>,
+        live: impl FnOnce(&Self) -> Result<(Cond, Option<Cond>), Failure>,
         f: impl FnOnce(&mut Self) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         if !may_fault(self.array, expr) {
             return f(self);
         }
-        let live = live(self)?;
+        let (live, points) = live(self)?;
         self.faults.live = Some(self.facts.simplify(&live));
+        self.faults.points = points;
         self.faults.path = Cond::TRUE;
         (self.faults.owner, self.faults.span) = owner();
         let result = f(self);
@@ -207,8 +212,22 @@ impl Emitter<'_> {
         }
     }
 
+    /// What is evaluated at points where a condition over them holds.
+    pub fn at_points<T>(&mut self, cond: &Cond, f: impl FnOnce(&mut Self) -> T) -> T {
+        let around = self.faults.points.clone();
+        if let Some(points) = &mut self.faults.points {
+            *points = points.clone().and(cond.clone());
+        }
+        let result = f(self);
+        if self.faults.points.is_some() {
+            self.faults.points = around;
+        }
+        result
+    }
+
     /// What is evaluated from here on is undefined where the condition does not hold.
     pub fn only_where(&mut self, cond: Cond) {
+        self.faults.points = None;
         if self.faults.live.is_some() {
             let around = std::mem::replace(&mut self.faults.path, Cond::TRUE);
             self.faults.path = around.and(cond);
@@ -255,17 +274,27 @@ impl Emitter<'_> {
     }
 
     /// Records the faults of an operator on integers.
-    pub fn test_operator(&mut self, op: BinOp, b: ValueId, here: &Here<'_>) {
+    pub fn test_operator(
+        &mut self,
+        op: BinOp,
+        expr: &Expr,
+        b: ValueId,
+        here: &Here<'_>,
+    ) -> Result<(), Failure> {
         let ty = self.b.ty(b);
         if self.faults.live.is_none() || !ty.is_int() {
-            return;
+            return Ok(());
         }
         let (lo, hi) = self.interval(b);
         let kind = match op {
             BinOp::Div | BinOp::Rem if lo <= 0 && hi >= 0 => FaultKind::DivisionByZero(op),
             BinOp::Pow if lo < 0 => FaultKind::NegativeExponent,
-            _ => return,
+            _ => return Ok(()),
         };
+        let when = self.first_test(expr, here)?;
+        if when == Cond::Const(false) {
+            return Ok(());
+        }
         let test = if op == BinOp::Pow {
             BinOp::Lt
         } else {
@@ -273,40 +302,77 @@ impl Emitter<'_> {
         };
         let zero = self.b.literal(ty, Literal::Int(0));
         let bad = self.binary(test, "bad", b, zero);
-        self.fault(kind, self.faults.span, bad, here);
+        self.fault(kind, self.faults.span, bad, when, here);
+        Ok(())
     }
 
-    /// Whether indices, numbered from 0, are outside of the axes; none where they never are.
-    pub fn outside(&mut self, axes: &[Axis], index: &[ValueId]) -> Option<ValueId> {
-        let mut outside: Option<ValueId> = None;
-        for (axis, value) in axes.iter().zip(index) {
-            let (lo, hi) = self.interval(*value);
-            let extent = self.facts.reduce(&axis.hi.sub(&axis.lo));
-            let ty = self.b.ty(*value);
-            let mut tests = Vec::new();
-            if lo < 0 {
-                let zero = self.b.literal(ty, Literal::Int(0));
-                tests.push(self.binary(BinOp::Lt, "bad", *value, zero));
+    /// Where this point is live and the first to test the value of an expression.
+    fn first_test(&self, expr: &Expr, here: &Here<'_>) -> Result<Cond, Failure> {
+        let live = self.here_live();
+        let forms = decided_by(self.array, expr);
+        let first = match (forms, &self.faults.points) {
+            (Some(forms), Some(points)) => self.first_of_its_kind(&forms, points, &live, here)?,
+            (None, _) | (_, None) => Cond::TRUE,
+        };
+        Ok(self.facts.simplify(&live.and(first)))
+    }
+
+    /// Records where indices into an input, numbered from 0, are outside of its axes.
+    pub fn test_lookup(
+        &mut self,
+        input: InputId,
+        index: &[(&Expr, ValueId)],
+        span: Span,
+        here: &Here<'_>,
+    ) -> Result<(), Failure> {
+        if self.faults.live.is_none() {
+            return Ok(());
+        }
+        let declared = &self.array.inputs[input.index()];
+        let mut tests: Vec<(Cond, ValueId)> = Vec::new();
+        for (axis, (expr, value)) in declared.axes.iter().zip(index) {
+            let when = self.first_test(expr, here)?;
+            if when == Cond::Const(false) {
+                continue;
             }
-            let holds = |n: i128| intervals::of_type(ty).is_some_and(|t| n <= t.1);
-            match extent.as_constant() {
-                Some(n) if hi < n => {}
-                Some(n) if holds(n) => {
-                    let end = self.b.literal(ty, Literal::Int(n));
-                    tests.push(self.binary(BinOp::Ge, "bad", *value, end));
-                }
-                Some(_) => {}
-                None if self.facts.is_nonnegative(&extent.plus(-1 - hi)) => {}
-                None => tests.extend(self.at_least(*value, &extent)),
-            }
-            for test in tests {
-                outside = Some(match outside {
-                    None => test,
-                    Some(so_far) => self.binary(BinOp::Or, "bad", so_far, test),
-                });
+            let Some(bad) = self.outside(axis, *value) else {
+                continue;
+            };
+            match tests.iter_mut().find(|(other, _)| *other == when) {
+                Some((_, so_far)) => *so_far = self.binary(BinOp::Or, "bad", *so_far, bad),
+                None => tests.push((when, bad)),
             }
         }
-        outside
+        for (when, bad) in tests {
+            let input = declared.name.clone();
+            self.fault(FaultKind::OutOfRange { input }, span, bad, when, here);
+        }
+        Ok(())
+    }
+
+    /// Whether an index, numbered from 0, is outside of its axis; none where it never is.
+    pub fn outside(&mut self, axis: &Axis, value: ValueId) -> Option<ValueId> {
+        let (lo, hi) = self.interval(value);
+        let extent = self.facts.reduce(&axis.hi.sub(&axis.lo));
+        let ty = self.b.ty(value);
+        let mut tests = Vec::new();
+        if lo < 0 {
+            let zero = self.b.literal(ty, Literal::Int(0));
+            tests.push(self.binary(BinOp::Lt, "bad", value, zero));
+        }
+        let holds = |n: i128| intervals::of_type(ty).is_some_and(|t| n <= t.1);
+        match extent.as_constant() {
+            Some(n) if hi < n => {}
+            Some(n) if holds(n) => {
+                let end = self.b.literal(ty, Literal::Int(n));
+                tests.push(self.binary(BinOp::Ge, "bad", value, end));
+            }
+            Some(_) => {}
+            None if self.facts.is_nonnegative(&extent.plus(-1 - hi)) => {}
+            None => tests.extend(self.at_least(value, &extent)),
+        }
+        let either = |a: ValueId, b: ValueId| self.binary(BinOp::Or, "bad", a, b);
+        tests.into_iter().reduce(either)
     }
 
     /// Whether an index is at least an extent that the sizes decide, in integers of its own type: short ones fill fewer
@@ -331,15 +397,8 @@ impl Emitter<'_> {
         tests
     }
 
-    /// Records a fault in live lanes where the bool holds.
-    pub fn fault(&mut self, kind: FaultKind, span: Span, bad: ValueId, here: &Here<'_>) {
-        if self.faults.live.is_none() {
-            return;
-        }
-        let when = self.facts.simplify(&self.here_live());
-        if when == Cond::Const(false) {
-            return;
-        }
+    /// Records a fault where the bool and the condition hold.
+    fn fault(&mut self, kind: FaultKind, span: Span, bad: ValueId, when: Cond, here: &Here<'_>) {
         let tiles = self.array.tiles.len();
         let site = FaultSite {
             kind,

@@ -205,12 +205,13 @@ impl Emitter<'_> {
             for cell in cells {
                 let declared = &array.cells[cell.index()];
                 let owner = || (format!("`{}`", declared.name), declared.span);
-                let live = |_: &Self| {
-                    let domain = here.cond(&declared.domain)?;
-                    let owned = here.cond(&array.owned())?;
-                    Ok(here.valid.clone().and(domain).and(owned))
-                };
                 let (stays, scan) = (self.stays(declared, piece)?, self.partition.scans.get(cell));
+                let live = |_: &Self| {
+                    let points = declared.domain.clone().and(array.owned());
+                    let live = here.valid.clone().and(here.cond(&points)?);
+                    // What a tree of lanes sums is evaluated in other places than its points.
+                    Ok((live, scan.is_none().then_some(points)))
+                };
                 let value =
                     self.within_equation(&declared.body, &owner, live, |e| match (stays, scan) {
                         (Some((input, index)), _) => e.inject(input, index, &here),

@@ -1,0 +1,86 @@
+//! Tests that another point makes as well.
+//!
+//! A letter that travels through an array is the same at every point it passes, and so is what a table has for it. Where
+//! the equation looks it up at the point before too, the test is that point's: what is left are the points where letters
+//! enter. Chains of points before points are finite, so that each begins with a test.
+
+use systola_ir::array::{Array, Role};
+use systola_ir::system::Expr;
+use systola_ir::{Cond, DimId, Form, Poly};
+
+use crate::apply_mapping::Failure;
+use crate::kernel::cells::Here;
+use crate::kernel::loops::Emitter;
+
+/// Forms over the point that decide the value of an expression; none where more than a position does.
+pub fn decided_by(array: &Array, expr: &Expr) -> Option<Vec<Form>> {
+    let all = |parts: &[&Expr]| -> Option<Vec<Form>> {
+        let forms = parts.iter().map(|part| decided_by(array, part));
+        Some(forms.collect::<Option<Vec<_>>>()?.concat())
+    };
+    match expr {
+        Expr::Lit(..) | Expr::Const(_) | Expr::Param(_) => Some(Vec::new()),
+        Expr::Iter(d) => Some(vec![Form::from(*d)]),
+        Expr::Input { index, .. } => Some(index.clone()),
+        Expr::Port(port) => {
+            let port = &array.ports[port.index()];
+            let same_point = port.distance.iter().all(Poly::is_zero);
+            match &array.cells[port.source.index()].role {
+                Role::Propagation { index, .. } if same_point => Some(index.clone()),
+                Role::Propagation { .. }
+                | Role::Plain
+                | Role::Carry { .. }
+                | Role::Accumulation { .. } => None,
+            }
+        }
+        Expr::Unary(_, a) | Expr::Cast(_, a) => decided_by(array, a),
+        Expr::Binary(_, a, b) => all(&[a, b]),
+        Expr::Select {
+            cond,
+            then,
+            otherwise,
+        } => all(&[cond, then, otherwise]),
+        Expr::Lookup { index, .. } => all(&index.iter().collect::<Vec<_>>()),
+        Expr::Local(_)
+        | Expr::Var { .. }
+        | Expr::Guard { .. }
+        | Expr::Tuple(_)
+        | Expr::Field(..)
+        | Expr::Call(..)
+        | Expr::Let { .. }
+        | Expr::Reduce { .. }
+        | Expr::Scan { .. } => None,
+    }
+}
+
+impl Emitter<'_> {
+    /// Where no point before this one tests the same value. `points`: those that test such values. `live`: what holds here.
+    pub fn first_of_its_kind(
+        &self,
+        decided_by: &[Form],
+        points: &Cond,
+        live: &Cond,
+        here: &Here<'_>,
+    ) -> Result<Cond, Failure> {
+        let mut first = Cond::TRUE;
+        let facts = self.facts.with(live.clone());
+        for k in self.array.tiles.len()..self.array.dims.len() {
+            let k = DimId::from(k);
+            if decided_by.iter().any(|form| form.dims().contains(&k)) {
+                continue;
+            }
+            let before = |d: DimId| {
+                let at = here.point.get(d.index())?;
+                Some(if d == k { at.plus(-1) } else { at.clone() })
+            };
+            let tested = facts.simplify(&points.map(&|f| f.substitute(&before))?);
+            // Longer conditions would cost more than what they save.
+            match tested {
+                Cond::Const(true) => return Ok(Cond::Const(false)),
+                Cond::Cmp(..) => first = first.and(tested.negate()),
+                Cond::Const(false) | Cond::And(_) | Cond::Or(_) | Cond::Not(_) => {}
+            }
+        }
+        Ok(first)
+    }
+}
