@@ -25,7 +25,7 @@ use crate::simt::grid::Grid;
 use crate::simt::pressure::pressure;
 use crate::simt::shared::SHARED_ALIGN;
 use crate::simt::value::Move;
-use crate::simt::{Dynamic, Guarded, Language, Space, emit_kernel, zero_unless_set};
+use crate::simt::{Dynamic, Guarded, Language, Space, emit_kernel, unless_set};
 use crate::specialise::specialise;
 use crate::usage::Usage;
 use ahead::{Requests, ask, requests};
@@ -392,7 +392,7 @@ impl Language for Cuda {
             [only] => only.to_string(),
             all => {
                 let fewer = format!("{FEWER}{symbol}");
-                lines.extend(zero_unless_set(&fewer));
+                lines.extend(unless_set(&fewer, "0"));
                 choice(&fewer, all)
             }
         };

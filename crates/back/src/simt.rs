@@ -50,7 +50,7 @@ static INDEX: Index = Index {
     minus: Some("minus_index"),
 };
 
-/// With the name of a kernel and a number, the macro that says that a condition holds for all blocks.
+/// With the name of a kernel and a number, the macro that says whether a condition holds for all blocks, or for none.
 const HOLDS: &str = "HOLDS_";
 
 /// Where the elements of an array are that is an argument itself.
@@ -278,7 +278,11 @@ impl<L: Language> Simt<L> {
         let mut lines = Lines::default();
         let registers = pressure(cx.kernel);
         let threads = cx.kernel.warps * language.threads_of(self.lanes);
-        for line in self.choices.iter().flat_map(|c| zero_unless_set(&c.symbol)) {
+        for line in self
+            .choices
+            .iter()
+            .flat_map(|c| unless_set(&c.symbol, "(-1)"))
+        {
             lines.push(&line);
         }
         for line in language.head(symbol, threads, registers, self.lanes) {
@@ -383,10 +387,10 @@ impl<L: Language> Simt<L> {
 }
 
 /// The lines that make a macro 0 where the compiler is told nothing of it.
-pub fn zero_unless_set(name: &str) -> [String; 3] {
+pub fn unless_set(name: &str, value: &str) -> [String; 3] {
     [
         format!("#ifndef {name}"),
-        format!("#define {name} 0"),
+        format!("#define {name} {value}"),
         "#endif".to_string(),
     ]
 }
@@ -440,7 +444,7 @@ impl<L: Language> Dialect for Simt<L> {
         self.meetings.before(stmt).then(|| self.language.meet())
     }
 
-    /// A condition that may hold for all blocks of a run gets a macro that says so.
+    /// A condition that may be known for all blocks of a run gets a macro that says so: 1 or 0, and −1 where each asks.
     fn choice(&mut self, cx: &mut Context<'_>, cond: &Cond, text: Expr) -> Expr {
         let is_known = |dim: &DimId| match cx.kernel.vars[dim.index()].kind {
             VarKind::Host | VarKind::Block { .. } | VarKind::Warp => true,
@@ -460,7 +464,9 @@ impl<L: Language> Dialect for Simt<L> {
             });
             self.choices.len() - 1
         });
-        Expr::binary("||", &Expr::atom(&self.choices[at].symbol), &text)
+        let known = Expr::atom(&self.choices[at].symbol);
+        let asked = Expr::binary("<", &known, &Expr::number("0"));
+        Expr::ternary(&asked, &text, &known)
     }
 
     fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use systola::OpenClOptions;
 use systola::cpu::isa;
+use systola::device::device_source;
 use systola::rt::cuda::{CudaCompileOptions, compile_only};
 use systola::rt::device::Variant;
 use systola_driver::opencl::{Features, Links};
@@ -48,7 +49,8 @@ pub struct Args {
     sizes: Vec<(String, i128)>,
     #[command(flatten)]
     lowering: LoweringArgs,
-    /// Compile CUDA C++ for this architecture too, and say what each kernel takes; needs NVRTC but no GPU
+    /// Compile CUDA C++ for this architecture too, for the sizes if all are given, and say what each kernel takes; needs
+    /// NVRTC but no GPU
     #[arg(long, value_name = "sm_NN")]
     arch: Option<String>,
     /// Print OpenCL C for this device, by its number or a part of its name; `systola devices` lists them
@@ -128,6 +130,7 @@ pub fn run(args: &Args) -> Outcome {
         Language::OpenCl => opencl_lanes,
     };
     let lowered = lower_checked(&source, system, mapping, &sizes, &options.fix, &machine)?;
+    let mut for_gpu = None;
     let code = match args.target {
         Language::C => {
             emit_c(&lowered.program, &isa(options.simd))
@@ -135,9 +138,10 @@ pub fn run(args: &Args) -> Outcome {
                 .source
         }
         Language::Cuda => {
-            emit_cuda(&lowered.program)
-                .map_err(|d| source.fail(&[d]))?
-                .source
+            let artifact = emit_cuda(&lowered.program).map_err(|d| source.fail(&[d]))?;
+            let code = artifact.source.clone();
+            for_gpu = Some(device_source(artifact));
+            code
         }
         Language::OpenCl => {
             emit_opencl(&lowered.program, &features)
@@ -152,14 +156,14 @@ pub fn run(args: &Args) -> Outcome {
             term::print(format!("written to {}\n", path.display()));
         }
     }
-    if let Some(arch) = &args.arch {
-        let made = compile_only(
-            &code,
-            arch,
-            &Variant::narrow(),
-            &CudaCompileOptions::default(),
-        )
-        .map_err(|error| source.fail(&[runtime::diagnostic(&error)]))?;
+    if let (Some(arch), Some(for_gpu)) = (&args.arch, for_gpu) {
+        let fail = |error| source.fail(&[runtime::diagnostic(&error)]);
+        let variant = match &lowered.sizes {
+            Some(sizes) => Variant::at(&lowered.program, &for_gpu.kernels, sizes).map_err(fail)?,
+            None => Variant::narrow(),
+        };
+        let options = CudaCompileOptions::default();
+        let made = compile_only(&for_gpu.code, arch, &variant, &options).map_err(fail)?;
         for kernel in made.resources() {
             term::eprint(format!(
                 "{} for {arch}: {} registers, {} bytes spilled, {} bytes of stack\n",

@@ -5,7 +5,7 @@
 //! branches around loads that are else predicated, and then, in the way that spills less, for fewer blocks. The text of a kernel
 //! has a list of such numbers, the largest first, and a macro of the kernel's name says which one holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::apart::Compilers;
@@ -140,8 +140,8 @@ const FEWER: &str = "FEWER_";
 /// Which number of its list holds for a kernel, where it is not the first.
 type Places = BTreeMap<String, u32>;
 
-/// Compiles with as many blocks at once as their registers allow: for each kernel the first number of its list without spills, or the first
-/// of all where there is none. If that takes many warps and what was spilled before it is little, the one before.
+/// Compiles with as many blocks at once as their registers allow: for each kernel the first number of its list without spills, or the one
+/// with the fewest where there is none. If that takes many warps and what was spilled before it is little, the one before.
 fn without_spills(
     code: &str,
     flags: &[String],
@@ -176,39 +176,47 @@ fn without_spills(
         let all: Vec<String> = flags.iter().cloned().chain(chosen).collect();
         make(&all)
     };
-    descend(first, compile, taken)
+    // The list is printed as `FEWER_k == 0 ? 8 : FEWER_k == 1 ? 6 : 4`.
+    let last = |kernel: &str| code.matches(&format!("{FEWER}{kernel} ==")).count() as u32;
+    descend(first, compile, taken, last)
 }
 
+/// What a kernel takes at a place of its list.
+type Tried = (u32, Resources);
+
+/// `last`: the last place of the list of a kernel.
 fn descend<M>(
     mut made: M,
     compile: impl Fn(&Places) -> Result<M, Error>,
     taken: impl Fn(&M) -> Vec<Resources>,
+    last: impl Fn(&str) -> u32,
 ) -> Result<M, Error> {
     let mut places = Places::new();
-    // What a kernel took at the place before; none where its list was gone through in vain.
-    let mut before: BTreeMap<String, Option<Resources>> = BTreeMap::new();
+    let mut tried: BTreeMap<String, Vec<Tried>> = BTreeMap::new();
+    let mut settled: BTreeSet<String> = BTreeSet::new();
     loop {
         let mut moved = false;
         for now in taken(&made) {
-            let name = now.kernel.clone();
-            match before.get(&name) {
-                Some(None) => continue,
-                Some(Some(last)) if is_dear(last, &now) => {
-                    places.entry(name.clone()).and_modify(|at| *at -= 1);
-                    before.insert(name, None);
-                }
-                _ if now.spilled == 0 => continue,
-                // Behind the end of its list nothing changes any more.
-                Some(Some(last)) if *last == now => {
-                    places.remove(&name);
-                    before.insert(name, None);
-                }
-                Some(Some(_)) | None => {
-                    *places.entry(name.clone()).or_default() += 1;
-                    before.insert(name, Some(now));
-                }
+            if settled.contains(&now.kernel) {
+                continue;
             }
-            moved = true;
+            let name = now.kernel.clone();
+            let at = places.get(&name).copied().unwrap_or(0);
+            let tried = tried.entry(name.clone()).or_default();
+            let before = tried.last().cloned();
+            tried.push((at, now.clone()));
+            let next = match before {
+                Some((before, taken)) if is_dear(&taken, &now) => before,
+                _ if now.spilled == 0 => at,
+                _ if at >= last(&name) => best(tried),
+                _ if now.spilled > MUCH => last(&name),
+                _ => at + 1,
+            };
+            if next <= at {
+                settled.insert(name.clone());
+            }
+            moved |= next != at;
+            places.insert(name, next);
         }
         if !moved {
             return Ok(made);
@@ -217,10 +225,21 @@ fn descend<M>(
     }
 }
 
-/// Is it better to spill a little? What is spilled in the paths of few blocks costs less than a third of all warps.
+/// The first place where little is spilled, or else the one where the least is; there is none without.
+fn best(tried: &[Tried]) -> u32 {
+    let little = tried.iter().find(|(_, taken)| taken.spilled <= LITTLE);
+    let least = tried.iter().min_by_key(|(_, taken)| taken.spilled);
+    little.or(least).map_or(0, |(at, _)| *at)
+}
+
+/// Bytes of a thread that cost less than a third of all warps.
+const LITTLE: u32 = 64;
+
+/// More than the registers that one place of a list has over the one before: the places between are not tried.
+const MUCH: u32 = 256;
+
+/// Is it better to spill a little? That is in the paths of few blocks.
 fn is_dear(before: &Resources, now: &Resources) -> bool {
-    /// Bytes of a thread.
-    const LITTLE: u32 = 64;
     before.spilled <= LITTLE && 3 * now.warps() <= 2 * before.warps()
 }
 
@@ -301,9 +320,38 @@ mod tests {
             ])
         };
         let first = compile(&Places::new()).unwrap();
-        let made = descend(first, compile, Clone::clone).unwrap();
+        let last = |name: &str| match name {
+            "light" => 1,
+            "tight" => 3,
+            _ => 2,
+        };
+        let made = descend(first, compile, Clone::clone, last).unwrap();
         let found: Vec<(u32, u32)> = made.iter().map(|k| (k.registers, k.spilled)).collect();
         assert_eq!(found, [(56, 0), (72, 0), (56, 8)]);
+    }
+
+    /// Each takes seconds; where a list ends is known, and what was made is not made again.
+    #[test]
+    fn nothing_is_compiled_in_vain() {
+        let tries = std::cell::Cell::new(0);
+        let settle = |list: &[u32]| {
+            tries.set(1);
+            let compile = |places: &Places| -> Result<Vec<Resources>, Error> {
+                tries.set(tries.get() + 1);
+                Ok(vec![kernel("k", list, places)])
+            };
+            let first = vec![kernel("k", list, &Places::new())];
+            let last = |_: &str| list.len() as u32 - 1;
+            let made = descend(first, compile, Clone::clone, last).unwrap();
+            (made[0].spilled, tries.get())
+        };
+        assert_eq!(settle(&[8]), (8, 1));
+        assert_eq!(settle(&[8, 0]), (0, 2));
+        assert_eq!(settle(&[80, 8, 0]), (0, 3));
+        assert_eq!(settle(&[80, 72]), (72, 2));
+        assert_eq!(settle(&[8, 8, 16]), (8, 4));
+        assert_eq!(settle(&[1000, 800, 700, 72]), (72, 2));
+        assert_eq!(settle(&[1000, 800, 700, 0]), (0, 2));
     }
 
     #[test]
@@ -320,7 +368,9 @@ mod tests {
                 Ok(vec![list[at.min(list.len() - 1)].clone()])
             };
             let first = compile(&Places::new()).unwrap();
-            descend(first, compile, Clone::clone).unwrap().remove(0)
+            let last = |_: &str| list.len() as u32 - 1;
+            let made = descend(first, compile, Clone::clone, last);
+            made.unwrap().remove(0)
         };
         // Three warps in a part, or two.
         let three = take(168, 40);

@@ -2,8 +2,8 @@
 //!
 //! The text of a kernel chooses by its sizes and its block: blocks at the edge take another path than those inside, rows whose length is no
 //! multiple of 16 bytes are loaded element by element. Where such a condition holds for all blocks of a run, the other path is
-//! dead text that costs registers and time to compile, so that the code for the run is made without it. A text has a macro for each
-//! of these conditions, and one for the width of its indices.
+//! dead text that costs registers and time to compile, so that the code for the run is made without it; where it holds for none, the
+//! path of the condition is. A text has a macro for each of these conditions, and one for the width of its indices.
 
 use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::Program;
@@ -17,8 +17,8 @@ use crate::error::Error;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Variant {
     pub(crate) width: Width,
-    /// Macros of conditions that hold.
-    holds: Vec<String>,
+    /// Macros of conditions that hold for all blocks, or for none.
+    known: Vec<(String, bool)>,
 }
 
 impl Variant {
@@ -26,7 +26,7 @@ impl Variant {
     pub fn narrow() -> Variant {
         Variant {
             width: Width::Narrow,
-            holds: Vec::new(),
+            known: Vec::new(),
         }
     }
 
@@ -34,7 +34,7 @@ impl Variant {
     pub fn wide() -> Variant {
         Variant {
             width: Width::Wide,
-            holds: Vec::new(),
+            known: Vec::new(),
         }
     }
 
@@ -47,29 +47,31 @@ impl Variant {
         let too_large = |excess| Error::index_too_large(program, params, excess);
         let mut most = largest(program, params, WIDE).map_err(too_large)?;
         let choices = |n: usize| kernels.get(n).map_or(&[][..], |k| &k.choices);
-        let mut broken: Vec<Vec<bool>> = (0..program.kernels.len())
-            .map(|n| vec![false; choices(n).len()])
+        let mut seen: Vec<Vec<Seen>> = (0..program.kernels.len())
+            .map(|n| vec![Seen::default(); choices(n).len()])
             .collect();
         each_launch(program, params, WIDE, &mut |kernel, launch| {
             let n = kernel.index();
-            for ((_, cond), broken) in choices(n).iter().zip(&mut broken[n]) {
+            for ((_, cond), seen) in choices(n).iter().zip(&mut seen[n]) {
                 most = most.max(launch.cond(cond)?);
-                *broken |= truth(launch, cond) != Some(true);
+                let truth = truth(launch, cond);
+                seen.all &= truth == Some(true);
+                seen.none &= truth == Some(false);
             }
             Ok(())
         })
         .map_err(too_large)?;
-        let mut holds = Vec::new();
-        for (n, broken) in broken.iter().enumerate() {
-            let held = choices(n)
-                .iter()
-                .zip(broken)
-                .filter(|(_, broken)| !**broken);
-            holds.extend(held.map(|((name, _), _)| name.clone()));
+        let mut known = Vec::new();
+        for (n, seen) in seen.iter().enumerate() {
+            for ((name, _), seen) in choices(n).iter().zip(seen) {
+                if seen.all || seen.none {
+                    known.push((name.clone(), seen.all));
+                }
+            }
         }
         Ok(Variant {
             width: Width::holding(most),
-            holds,
+            known,
         })
     }
 
@@ -79,8 +81,25 @@ impl Variant {
             Width::Narrow => Some("-DINDEX=int32_t".to_string()),
             Width::Wide => None,
         };
-        let holds = self.holds.iter().map(|name| format!("-D{name}=1"));
-        index.into_iter().chain(holds).collect()
+        let known = self.known.iter();
+        let known = known.map(|(name, holds)| format!("-D{name}={}", u8::from(*holds)));
+        index.into_iter().chain(known).collect()
+    }
+}
+
+/// For which launches a condition holds, of those that were looked at.
+#[derive(Clone, Copy)]
+struct Seen {
+    all: bool,
+    none: bool,
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen {
+            all: true,
+            none: true,
+        }
     }
 }
 
@@ -224,10 +243,17 @@ mod tests {
         let conds = [even, inside, first, both, either, not_first];
         let choices = names.map(str::to_string).into_iter().zip(conds).collect();
         let kernels = [kernel(choices)];
-        let at = |n| Variant::at(&program, &kernels, &[n]).unwrap().holds;
-        assert_eq!(at(8), ["even", "inside", "both", "either"]);
-        assert_eq!(at(7), ["inside"]);
-        assert_eq!(at(1), ["inside", "first", "either"]);
+        let known = |n, holds: bool| -> Vec<String> {
+            let known = Variant::at(&program, &kernels, &[n]).unwrap().known;
+            let these = known.into_iter().filter(|(_, h)| *h == holds);
+            these.map(|(name, _)| name).collect()
+        };
+        assert_eq!(known(8, true), ["even", "inside", "both", "either"]);
+        assert_eq!(known(8, false), [""; 0]);
+        assert_eq!(known(7, true), ["inside"]);
+        assert_eq!(known(7, false), ["even", "both"]);
+        assert_eq!(known(1, true), ["inside", "first", "either"]);
+        assert_eq!(known(1, false), ["even", "both", "not_first"]);
     }
 
     #[test]
@@ -255,9 +281,13 @@ mod tests {
     fn macros_are_flags() {
         let variant = Variant {
             width: Width::Narrow,
-            holds: vec!["HOLDS_k_1".to_string()],
+            known: vec![
+                ("HOLDS_k_1".to_string(), true),
+                ("HOLDS_k_2".to_string(), false),
+            ],
         };
-        assert_eq!(variant.flags(), ["-DINDEX=int32_t", "-DHOLDS_k_1=1"]);
+        let flags = ["-DINDEX=int32_t", "-DHOLDS_k_1=1", "-DHOLDS_k_2=0"];
+        assert_eq!(variant.flags(), flags);
         assert_eq!(Variant::wide().flags(), Vec::<String>::new());
     }
 }
