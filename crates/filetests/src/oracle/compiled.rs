@@ -77,6 +77,6 @@ pub(super) fn run(compiled: &Compiled, run: &Run, n: u64) -> Ran {
     let threads = 1 + (n % 3) as usize;
     match compiled.run_tensors(&run.params, &run.inputs, &RunOptions { threads }) {
         Ok((outputs, _)) => Ran::Outputs(outputs),
-        Err(error) => Ran::from_error(&error.to_string()),
+        Err(error) => Ran::from_error(&error),
     }
 }

@@ -44,8 +44,9 @@ pub(super) fn compile(jobs: &[&Prepared<'_>]) -> Vec<Result<Emulated, String>> {
 }
 
 pub(super) fn run(emulated: &Emulated, run: &Run) -> Ran {
-    match emulated.run(&run.params, &run.inputs) {
-        Ok(outputs) => Ran::Outputs(outputs),
-        Err(error) => Ran::from_error(&error),
+    match emulated.try_run(&run.params, &run.inputs) {
+        Ok(Ok(outputs)) => Ran::Outputs(outputs),
+        Ok(Err(fault)) => Ran::raised(&fault),
+        Err(error) => Ran::Error(error),
     }
 }

@@ -1,7 +1,7 @@
 //! Systems, arrays and kernels in their interpreters.
 
 use systola_driver::{Copies, Fix, Lowered, Machine, Threads, Unsized, check_mapping, load, lower};
-use systola_interp::kernel::{FaultKind, Options, Order, run_kernel_program};
+use systola_interp::kernel::{FaultKind, Options, Order, RunError, run_kernel_program};
 use systola_interp::{run_array, run_system};
 use systola_ir::diag::{Diagnostic, Kind};
 use systola_ir::mapping::Mapping;
@@ -112,6 +112,7 @@ impl<'a> Kernels<'a> {
         let outcome = run_kernel_program(&lowered.program, &run.params, &run.inputs, &options);
         match outcome {
             Ok(outcome) => Ok(Some(Ran::Outputs(outcome.outputs))),
+            Err(RunError::Raised(fault)) => Ok(Some(Ran::raised(&fault))),
             Err(error) if matches!(error.fault(), Some(FaultKind::StepLimit { .. })) => Ok(None),
             Err(error) => Ok(Some(Ran::Error(format!("{error}\n{}", lowered.program)))),
         }

@@ -25,6 +25,6 @@ pub(super) fn compile(job: &Prepared<'_>, device: usize) -> Result<OpenClCompile
 pub(super) fn run(compiled: &OpenClCompiled, run: &Run) -> Ran {
     match compiled.run_tensors(&run.params, &run.inputs) {
         Ok((outputs, _)) => Ran::Outputs(outputs),
-        Err(error) => Ran::from_error(&error.to_string()),
+        Err(error) => Ran::from_error(&error),
     }
 }
