@@ -8,6 +8,7 @@
 //!   that `sum Z along` gives, ascending by default. Its result is complete on the *last* face of q.
 //!   A variable that does not contain the sum lives on the *first* face, and what the body of a sum
 //!   reads of a variable is carried along q.
+//! * A sum that a `let` names and that is read more than once is a variable.
 //! * Sums over the same range under the same name share an iterator.
 //! * A `reduce` over a constant window whose body reads variables at the window's iterators (a
 //!   stencil) is unrolled.
@@ -27,11 +28,13 @@ use systola_ir::{Diagnostic, DimId, InputId, Span, VarId};
 use crate::uniform::make_uniform;
 
 mod forward;
+mod named;
 mod serialise;
 mod share;
 mod typing;
 mod windows;
 
+use named::{has_sum, name_sums, uses};
 use share::share_iterators;
 use windows::unroll_windows;
 
@@ -61,8 +64,9 @@ pub fn localise(system: &System, mapping: Option<&Mapping>) -> Result<Localised,
         .map_err(|o| vec![overflow(o, system.span)])?;
     let mut unrolled = unroll_windows(&system).map_err(|d| vec![d])?;
     make_uniform(&mut unrolled).map_err(|o| vec![overflow(o, system.span)])?;
+    let named = name_sums(&mut unrolled);
     let mut written = inline_lets(unrolled).map_err(|d| vec![d])?;
-    let mut choices = Choices::of(&written, mapping)?;
+    let mut choices = Choices::of(&written, &named, mapping)?;
     let span = written.span;
     share_iterators(&mut written, &mut choices).map_err(|o| vec![overflow(o, span)])?;
     let mut pass = Pass {
@@ -79,7 +83,8 @@ pub fn localise(system: &System, mapping: Option<&Mapping>) -> Result<Localised,
     })
 }
 
-/// A sum gets a variable of its own, which does not see the `let`s around it: their values move in.
+/// A sum gets a variable of its own, which does not see the `let`s around it: their values move in. Those of sums have variables
+/// by now, but inside other sums.
 fn inline_lets(mut system: System) -> Result<System, Diagnostic> {
     let sum_in = |expr: &Expr| {
         let mut found = None;
@@ -104,16 +109,12 @@ fn inline_lets(mut system: System) -> Result<System, Diagnostic> {
             let Some(span) = sum_in(body) else {
                 return Ok(e);
             };
-            let mut uses = 0;
-            walk(body, &mut |e| {
-                uses += usize::from(matches!(e, Expr::Local(l) if l == local));
-            });
-            if uses > 1 && sum_in(value).is_some() {
+            if uses(body, *local) > 1 && has_sum(value) {
                 return Err(Diagnostic::new(
                     &limits::LET_OF_A_SUM,
                     span,
                     format!(
-                        "`{name}` is a sum, and is used more than once beside or inside another sum"
+                        "`{name}` is a sum inside another sum, and is used more than once beside a third"
                     ),
                 )
                 .help(format!("make `{name}` a variable of its own")));
@@ -138,7 +139,12 @@ struct Choices {
 }
 
 impl Choices {
-    fn of(system: &System, mapping: Option<&Mapping>) -> Result<Choices, Vec<Diagnostic>> {
+    /// `named`: variables of sums that others had; what is said of the one holds for the other.
+    fn of(
+        system: &System,
+        named: &[(VarId, VarId)],
+        mapping: Option<&Mapping>,
+    ) -> Result<Choices, Vec<Diagnostic>> {
         let mut choices = Choices::default();
         let mut errors = Vec::new();
         for directive in mapping.iter().flat_map(|m| &m.directives) {
@@ -151,12 +157,21 @@ impl Choices {
                     errors.push(unknown_input(system, &input.text, input.span));
                 }
                 DirectiveKind::Sum { var, order } => match system.find_var(&var.text) {
-                    Some(id) => match sum_order(system, id, order, directive.span) {
-                        Ok(order) => {
-                            choices.order.insert(id, (order, directive.span));
+                    Some(id) => {
+                        let own = named.iter().filter(|(_, of)| *of == id);
+                        let vars: Vec<VarId> = own.map(|(v, _)| *v).chain([id]).collect();
+                        match sum_order(system, &vars, order, directive.span) {
+                            Ok(order) => {
+                                for var in vars {
+                                    let dims = sum_dims(system, var);
+                                    let mut own = order.clone();
+                                    own.retain(|(d, _)| dims.contains(d));
+                                    choices.order.insert(var, (own, directive.span));
+                                }
+                            }
+                            Err(error) => errors.push(error),
                         }
-                        Err(error) => errors.push(error),
-                    },
+                    }
                     None => errors.push(
                         Diagnostic::new(
                             &codes::UNKNOWN_VARIABLE,
@@ -212,17 +227,18 @@ fn sum_dims(system: &System, var: VarId) -> Vec<DimId> {
     dims
 }
 
+/// Of the sums of some variables, the last of which the mapping names.
 fn sum_order(
     system: &System,
-    var: VarId,
+    vars: &[VarId],
     order: &SumOrder,
     span: Span,
 ) -> Result<Vec<(DimId, Direction)>, Diagnostic> {
-    let dims = sum_dims(system, var);
+    let dims: Vec<DimId> = vars.iter().flat_map(|v| sum_dims(system, *v)).collect();
     let SumOrder::Along(written) = order else {
         return Ok(dims.into_iter().rev().map(|d| (d, Direction::Up)).collect());
     };
-    let name = &system.vars[var.index()].name;
+    let name = vars.last().map_or("", |v| &system.vars[v.index()].name);
     if dims.is_empty() {
         return Err(Diagnostic::new(
             &codes::NOT_A_SUM,

@@ -105,15 +105,15 @@ var S: i32 = scan(+, i, x[i]);
 
 Let the iterator count the points that are there: `index k in 0..(N + 1)/2` and `x[2*k]`."#;
 
-    LET_OF_A_SUM = "L0720", "a `let` of a sum that is used beside another sum",
-r#"Each sum becomes a recurrence of its own. A sum named by `let` and used more than once in an expression
-with further sums would become several.
+    LET_OF_A_SUM = "L0720", "a `let` of a sum inside another sum",
+r#"Each sum becomes a recurrence of its own. A sum that is named by `let` inside another sum, and used more than
+once beside a third, would become several.
 
 ```text
-var U: f32 = (let s = reduce(+, p in 0..N, x[p]); reduce(max, q in 0..N, s * s * w[q]));
+var U: f32 = reduce(max, q in 0..M, (let s = reduce(+, p in 0..N, x[p, q]); s * s + reduce(+, r in 0..N, w[r])));
 ```
 
-Give it a variable: `var S: f32 = reduce(+, p in 0..N, x[p]);`."#;
+Give the third sum a variable: `var W: f32 = reduce(+, r in 0..N, w[r]);`."#;
 
     LINK_NOT_COMPILED = "L0721", "a link that is not compiled yet",
 r#"The array is legal and the interpreters run it, but no kernel is made of it yet: within one launch, values
