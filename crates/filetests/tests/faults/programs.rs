@@ -287,6 +287,29 @@ mapping registers of letters {{ tile i by 2*L as (b, ii); launch = b; lane = ii/
     }
 }
 
+/// The nearest element of the table is 0, and something is divided by it: that is not what is wrong, in whatever order points run.
+#[test]
+fn what_follows_from_a_fault_is_not_told() {
+    let text = "
+system follows(N, M, S) where N >= 1, M >= 1, S >= 1 {
+  table t[S]: i32;
+  input a[N]: u8;
+  index i in 0..N, j in 0..M;
+  var Z: i32 = 6 / t[a[i]];
+  output z[N, M]: i32 = Z at [i, j];
+}
+mapping up of follows { tile i by L as (b, ii); block = b; lane = ii; time = j; }
+mapping down of follows { tile i by L as (b, ii); block = b; lane = ii; time = -j; }
+mapping blocks of follows { tile i by L as (b, ii); block = (b, j); lane = ii; time = 0; }
+mapping warps of follows { tile i by L as (b, ii); block = b; warp = 2 - j; lane = ii; time = 0; }
+";
+    let t = |n: usize| 3 - n as i128;
+    let a = |n: usize| if n == 5 { 200 } else { (n % 3) as i128 };
+    let sizes = [("N", 37), ("M", 3), ("S", 4)];
+    let follows = case(text, &sizes, &[("t", &t), ("a", &a)]).wrong_where(|p| p[0] == 5);
+    check(&follows, Some("E0615"), &targets(false));
+}
+
 /// Terms of a sum, and the value of an output.
 #[test]
 fn sums_and_outputs_go_wrong_at_their_points() {

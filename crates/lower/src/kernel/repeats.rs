@@ -2,9 +2,11 @@
 //!
 //! A letter that travels through an array is the same at every point it passes, and so is what a table has for it. Where
 //! the equation looks it up at the point before too, the test is that point's: what is left are the points where letters
-//! enter. Chains of points before points are finite, so that each begins with a test.
+//! enter. Chains of points before points are finite, so that each begins with a test. The point before must be earlier in the same
+//! warp: what follows from a wrong value is never recorded in place of it.
 
-use systola_ir::array::{Array, Role};
+use systola_ir::array::{Array, Piece, Role};
+use systola_ir::mapping::PlaceLevel;
 use systola_ir::system::Expr;
 use systola_ir::{Cond, DimId, Form, Poly};
 
@@ -66,7 +68,8 @@ impl Emitter<'_> {
         let facts = self.facts.with(live.clone());
         for k in self.array.tiles.len()..self.array.dims.len() {
             let k = DimId::from(k);
-            if decided_by.iter().any(|form| form.dims().contains(&k)) {
+            let decides = decided_by.iter().any(|form| form.dims().contains(&k));
+            if decides || !self.array.pieces.iter().all(|p| self.goes_along(p, k)) {
                 continue;
             }
             let before = |d: DimId| {
@@ -82,5 +85,19 @@ impl Emitter<'_> {
             }
         }
         Ok(first)
+    }
+
+    /// Does a warp go up along an iterator, one point after the other?
+    fn goes_along(&self, piece: &Piece, k: DimId) -> bool {
+        let mut place = self.array.place.iter().zip(&piece.place);
+        let stays = place.all(|(coord, form)| match coord.level {
+            PlaceLevel::Node | PlaceLevel::Block | PlaceLevel::Warp => !form.dims().contains(&k),
+            PlaceLevel::Lane | PlaceLevel::Reg => true,
+        });
+        let first = piece.time.iter().find(|form| form.dims().contains(&k));
+        let rises = first.is_some_and(|form| {
+            !form.has_digit_of(k) && form.coefficient(k).as_constant().is_some_and(|c| c > 0)
+        });
+        stays && rises
     }
 }
