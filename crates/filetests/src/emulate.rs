@@ -100,6 +100,8 @@ impl Emulated {
             "-ffp-contract=fast",
             "-march=native",
             "-w",
+            // Jumps between stacks look like mistakes to what it adds.
+            "-U_FORTIFY_SOURCE",
         ]);
         command
             .arg("-o")

@@ -1,6 +1,8 @@
 // CUDA C++ on a processor, for tests: the threads of a block are fibers, each of which runs alone until it waits for
-// others. So a thread is as far ahead of the others as the waits allow, and a wait that is missing shows.
+// others. So a thread is as far ahead of the others as the waits allow, and a wait that is missing shows. A context starts a fiber;
+// from then on jumps lead in and out of it, which, unlike contexts, ask nothing of the system.
 #include <math.h>
+#include <setjmp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,11 +22,12 @@ struct Position {
 };
 static Position threadIdx, blockIdx, gridDim;
 
-enum Wait { RUNNING, WARP, BLOCK, ENDED };
+enum Wait { NEW, WARP, BLOCK, ENDED };
 
 static const unsigned MOST_THREADS = 1024, WARP_THREADS = 32;
 static const size_t STACK = 256 << 10;
-static ucontext_t scheduler, fibers[MOST_THREADS];
+static ucontext_t starts[MOST_THREADS];
+static jmp_buf scheduler, fibers[MOST_THREADS];
 static Wait waits[MOST_THREADS];
 static const char *places[MOST_THREADS];
 static void (*entry)();
@@ -34,7 +37,19 @@ __attribute__((noinline)) static void give_way(Wait wait, const char *place)
     const unsigned me = threadIdx.x;
     waits[me] = wait;
     places[me] = place;
-    swapcontext(&fibers[me], &scheduler);
+    if (_setjmp(fibers[me]) == 0)
+        _longjmp(scheduler, 1);
+}
+
+// Lets a thread run until it waits.
+__attribute__((noinline)) static void run_thread(unsigned t)
+{
+    threadIdx.x = t;
+    if (_setjmp(scheduler) != 0)
+        return;
+    if (waits[t] == NEW)
+        setcontext(&starts[t]);
+    _longjmp(fibers[t], 1);
 }
 
 #define __syncwarp() give_way(WARP, "__syncwarp")
@@ -117,8 +132,7 @@ static void run_threads(unsigned first, unsigned count, unsigned order)
     for (unsigned n = 0; n < count; n++) {
         // Forwards, backwards, or from the middle on.
         const unsigned k = order % 3 == 0 ? n : order % 3 == 1 ? count - 1 - n : (n * 7 + 11) % count;
-        threadIdx.x = first + k;
-        swapcontext(&scheduler, &fibers[first + k]);
+        run_thread(first + k);
     }
     for (unsigned k = 1; k < count; k++)
         if (waits[first + k] != waits[first] || strcmp(places[first + k], places[first]))
@@ -127,16 +141,22 @@ static void run_threads(unsigned first, unsigned count, unsigned order)
 
 static void run_block(unsigned threads, unsigned shared, unsigned order)
 {
-    static unsigned char *stacks = (unsigned char *)malloc(MOST_THREADS * STACK);
+    static unsigned char *stacks = nullptr;
+    static ucontext_t here;
+    if (!stacks) {
+        stacks = (unsigned char *)malloc(MOST_THREADS * STACK);
+        getcontext(&here);
+    }
     // What nobody wrote must not look like something.
     memset(shared_memory, 0xa5, shared + 64 > sizeof shared_memory ? sizeof shared_memory : shared + 64);
     for (unsigned t = 0; t < threads; t++) {
-        getcontext(&fibers[t]);
-        fibers[t].uc_stack.ss_sp = stacks + t * STACK;
-        fibers[t].uc_stack.ss_size = STACK;
-        fibers[t].uc_link = &scheduler;
-        makecontext(&fibers[t], run_fiber, 0);
-        waits[t] = RUNNING;
+        // Ended fibers stand where they gave way, and their stacks are free for others.
+        starts[t] = here;
+        starts[t].uc_stack.ss_sp = stacks + t * STACK;
+        starts[t].uc_stack.ss_size = STACK;
+        starts[t].uc_link = nullptr;
+        makecontext(&starts[t], run_fiber, 0);
+        waits[t] = NEW;
     }
     for (;;) {
         // Warps go on until each is at a barrier of the block, or at its end.
