@@ -291,8 +291,7 @@ impl Emitter<'_> {
             BinOp::Pow if lo < 0 => FaultKind::NegativeExponent,
             _ => return Ok(()),
         };
-        let when = self.first_test(expr, here)?;
-        if when == Cond::Const(false) {
+        if self.is_tested(expr, here)? {
             return Ok(());
         }
         let test = if op == BinOp::Pow {
@@ -302,19 +301,18 @@ impl Emitter<'_> {
         };
         let zero = self.b.literal(ty, Literal::Int(0));
         let bad = self.binary(test, "bad", b, zero);
-        self.fault(kind, self.faults.span, bad, when, here);
+        self.fault(kind, self.faults.span, bad, here);
         Ok(())
     }
 
-    /// Where this point is live and the first to test the value of an expression.
-    fn first_test(&self, expr: &Expr, here: &Here<'_>) -> Result<Cond, Failure> {
-        let live = self.here_live();
-        let forms = decided_by(self.array, expr);
-        let first = match (forms, &self.faults.points) {
-            (Some(forms), Some(points)) => self.first_of_its_kind(&forms, points, &live, here)?,
-            (None, _) | (_, None) => Cond::TRUE,
-        };
-        Ok(self.facts.simplify(&live.and(first)))
+    /// Is the value of an expression tested at other points than those that are live here?
+    fn is_tested(&self, expr: &Expr, here: &Here<'_>) -> Result<bool, Failure> {
+        match (decided_by(self.array, expr), &self.faults.points) {
+            (Some(forms), Some(points)) => {
+                self.is_tested_before(&forms, points, &self.here_live(), here)
+            }
+            (None, _) | (_, None) => Ok(false),
+        }
     }
 
     /// Records where indices into an input, numbered from 0, are outside of its axes.
@@ -329,23 +327,20 @@ impl Emitter<'_> {
             return Ok(());
         }
         let declared = &self.array.inputs[input.index()];
-        let mut tests: Vec<(Cond, ValueId)> = Vec::new();
+        let mut outside: Option<ValueId> = None;
         for (axis, (expr, value)) in declared.axes.iter().zip(index) {
-            let when = self.first_test(expr, here)?;
-            if when == Cond::Const(false) {
+            if self.is_tested(expr, here)? {
                 continue;
             }
-            let Some(bad) = self.outside(axis, *value) else {
-                continue;
+            let there = self.outside(axis, *value);
+            outside = match (outside, there) {
+                (Some(a), Some(b)) => Some(self.binary(BinOp::Or, "bad", a, b)),
+                (a, b) => a.or(b),
             };
-            match tests.iter_mut().find(|(other, _)| *other == when) {
-                Some((_, so_far)) => *so_far = self.binary(BinOp::Or, "bad", *so_far, bad),
-                None => tests.push((when, bad)),
-            }
         }
-        for (when, bad) in tests {
+        if let Some(bad) = outside {
             let input = declared.name.clone();
-            self.fault(FaultKind::OutOfRange { input }, span, bad, when, here);
+            self.fault(FaultKind::OutOfRange { input }, span, bad, here);
         }
         Ok(())
     }
@@ -397,8 +392,12 @@ impl Emitter<'_> {
         tests
     }
 
-    /// Records a fault where the bool and the condition hold.
-    fn fault(&mut self, kind: FaultKind, span: Span, bad: ValueId, when: Cond, here: &Here<'_>) {
+    /// Records a fault in live lanes where the bool holds.
+    fn fault(&mut self, kind: FaultKind, span: Span, bad: ValueId, here: &Here<'_>) {
+        let when = self.facts.simplify(&self.here_live());
+        if when == Cond::Const(false) {
+            return;
+        }
         let tiles = self.array.tiles.len();
         let site = FaultSite {
             kind,

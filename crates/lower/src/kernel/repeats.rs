@@ -56,15 +56,15 @@ pub fn decided_by(array: &Array, expr: &Expr) -> Option<Vec<Form>> {
 }
 
 impl Emitter<'_> {
-    /// Where no point before this one tests the same value. `points`: those that test such values. `live`: what holds here.
-    pub fn first_of_its_kind(
+    /// Does a point before each of these test the same value? `points`: those that test such values. `live`: what holds here.
+    /// Where only some have such a point, a condition would cost as much as the test.
+    pub fn is_tested_before(
         &self,
         decided_by: &[Form],
         points: &Cond,
         live: &Cond,
         here: &Here<'_>,
-    ) -> Result<Cond, Failure> {
-        let mut first = Cond::TRUE;
+    ) -> Result<bool, Failure> {
         let facts = self.facts.with(live.clone());
         for k in self.array.tiles.len()..self.array.dims.len() {
             let k = DimId::from(k);
@@ -76,15 +76,11 @@ impl Emitter<'_> {
                 let at = here.point.get(d.index())?;
                 Some(if d == k { at.plus(-1) } else { at.clone() })
             };
-            let tested = facts.simplify(&points.map(&|f| f.substitute(&before))?);
-            // Longer conditions would cost more than what they save.
-            match tested {
-                Cond::Const(true) => return Ok(Cond::Const(false)),
-                Cond::Cmp(..) => first = first.and(tested.negate()),
-                Cond::Const(false) | Cond::And(_) | Cond::Or(_) | Cond::Not(_) => {}
+            if facts.simplify(&points.map(&|f| f.substitute(&before))?) == Cond::TRUE {
+                return Ok(true);
             }
         }
-        Ok(first)
+        Ok(false)
     }
 
     /// Does a warp go up along an iterator, one point after the other?

@@ -209,7 +209,7 @@ fn descend<M>(
                 Some((before, taken)) if is_dear(&taken, &now) => before,
                 _ if now.spilled == 0 => at,
                 _ if at >= last(&name) => best(tried),
-                _ if now.spilled > MUCH => last(&name),
+                _ if now.spilled > MUCH => (at + last(&name)).div_ceil(2),
                 _ => at + 1,
             };
             if next <= at {
@@ -235,7 +235,7 @@ fn best(tried: &[Tried]) -> u32 {
 /// Bytes of a thread that cost less than a third of all warps.
 const LITTLE: u32 = 64;
 
-/// More than the registers that one place of a list has over the one before: the places between are not tried.
+/// More than the registers that one place of a list has over the one before: half of the list is not tried.
 const MUCH: u32 = 256;
 
 /// Is it better to spill a little? That is in the paths of few blocks.
@@ -350,8 +350,9 @@ mod tests {
         assert_eq!(settle(&[80, 8, 0]), (0, 3));
         assert_eq!(settle(&[80, 72]), (72, 2));
         assert_eq!(settle(&[8, 8, 16]), (8, 4));
-        assert_eq!(settle(&[1000, 800, 700, 72]), (72, 2));
-        assert_eq!(settle(&[1000, 800, 700, 0]), (0, 2));
+        assert_eq!(settle(&[1000, 800, 700, 72]), (72, 3));
+        assert_eq!(settle(&[1000, 800, 0, 0]), (0, 2));
+        assert_eq!(settle(&[1000, 800, 700, 600, 72, 0]), (0, 4));
     }
 
     #[test]
