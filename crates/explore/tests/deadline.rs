@@ -11,15 +11,7 @@ use systola_explore::space::{Candidate, candidates_until};
 use systola_rt::Deadline;
 
 /// Two sums over two iterators each, beside two parallel ones: millions of linear schedules.
-const TWO_SUMS: &str = "
-stencil sobel(N, M) {
-  field u[N, M]: f32 clamp;
-  table gx[3, 3]: f32 = [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]];
-  table gy[3, 3]: f32 = [[-1, -2, -1], [0, 0, 0], [1, 2, 1]];
-  u = let a = sum(gx * u over box 1);
-      let b = sum(gy * u over box 1);
-      sqrt(a*a + b*b);
-}";
+const TWO_SUMS: &str = include_str!("../../filetests/tests/programs/sobel.ure");
 
 /// Fields in three dimensions that are swept: each candidate takes long to lower.
 const WAVES: &str = "

@@ -92,15 +92,9 @@ system named_sums(N, M) where N >= 1, M >= 1 {
       (let b = reduce(+, q in 0..M, y[q] * x[i, q]); sqrt(a * a + b * b))));
   output z[N]: f32 = Z at [i];
 }
-stencil sobel(N, M) {
-  field u[N, M]: f32 clamp;
-  table gx[3, 3]: f32 = [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]];
-  table gy[3, 3]: f32 = [[-1, -2, -1], [0, 0, 0], [1, 2, 1]];
-  u = let a = sum(gx * u over box 1);
-      let b = sum(gy * u over box 1);
-      sqrt(a*a + b*b);
-}
 ";
+
+const SOBEL: &str = include_str!("programs/sobel.ure");
 
 /// Parameters of systems without a reference: the first that the context allows, each a little different.
 const BASES: [i128; 9] = [12, 40, 9, 20, 64, 5, 3, 2, 1];
@@ -245,7 +239,10 @@ fn choose(case: &Case, machine: Machine, device: &Device) -> Result<(Candidate, 
 /// Lanes along sums and loops in order, whatever the other families have.
 #[test]
 fn sums_and_orders_compute_what_the_systems_compute() {
-    for case in of_text("others", OTHERS) {
+    for case in of_text("others", OTHERS)
+        .into_iter()
+        .chain(of_text("sobel", SOBEL))
+    {
         let expected = expect_system(case.system(), &case.params(), &case.inputs);
         let expected = expected.unwrap_or_else(|e| panic!("{}: {e}", case.name));
         let problem = problem(&case, cuda_machine());
@@ -305,6 +302,7 @@ fn on_a_gpu(case: &Case, expected: &Expected) -> Result<String, String> {
 #[test]
 fn there_is_a_design_for_every_system() {
     let mut cases: Vec<Case> = of_text("others", OTHERS);
+    cases.extend(of_text("sobel", SOBEL));
     cases.extend(gallery::files().iter().flat_map(of_gallery));
     let stencils = gallery::root().join("../stencils");
     let mut files: Vec<_> = std::fs::read_dir(stencils)

@@ -373,19 +373,13 @@ impl Emitter<'_> {
             }
             at.push(value);
         }
-        let mut outside = None;
-        if declared.outside.is_none() {
+        let outside = if declared.outside.is_none() {
             let index: Vec<(&Expr, ValueId)> = index.iter().zip(at.iter().copied()).collect();
             self.test_lookup(input, &index, span, here)?;
+            None
         } else {
-            for (axis, value) in declared.axes.iter().zip(&at) {
-                let there = self.outside(axis, *value);
-                outside = match (outside, there) {
-                    (Some(a), Some(b)) => Some(self.binary(BinOp::Or, "outside", a, b)),
-                    (a, b) => a.or(b),
-                };
-            }
-        }
+            self.outside(declared.axes.iter().zip(at.iter().copied()))
+        };
         let op = Op::Lookup {
             memory: Memory::Global(BufferId::from(input.index())),
             index: at,

@@ -327,44 +327,44 @@ impl Emitter<'_> {
             return Ok(());
         }
         let declared = &self.array.inputs[input.index()];
-        let mut outside: Option<ValueId> = None;
+        let mut untested = Vec::new();
         for (axis, (expr, value)) in declared.axes.iter().zip(index) {
-            if self.is_tested(expr, here)? {
-                continue;
+            if !self.is_tested(expr, here)? {
+                untested.push((axis, *value));
             }
-            let there = self.outside(axis, *value);
-            outside = match (outside, there) {
-                (Some(a), Some(b)) => Some(self.binary(BinOp::Or, "bad", a, b)),
-                (a, b) => a.or(b),
-            };
         }
-        if let Some(bad) = outside {
+        if let Some(bad) = self.outside(untested) {
             let input = declared.name.clone();
             self.fault(FaultKind::OutOfRange { input }, span, bad, here);
         }
         Ok(())
     }
 
-    /// Whether an index, numbered from 0, is outside of its axis; none where it never is.
-    pub fn outside(&mut self, axis: &Axis, value: ValueId) -> Option<ValueId> {
-        let (lo, hi) = self.interval(value);
-        let extent = self.facts.reduce(&axis.hi.sub(&axis.lo));
-        let ty = self.b.ty(value);
+    /// Whether some index, numbered from 0, is outside of its axis; none where that never is.
+    pub fn outside<'x>(
+        &mut self,
+        index: impl IntoIterator<Item = (&'x Axis, ValueId)>,
+    ) -> Option<ValueId> {
         let mut tests = Vec::new();
-        if lo < 0 {
-            let zero = self.b.literal(ty, Literal::Int(0));
-            tests.push(self.binary(BinOp::Lt, "bad", value, zero));
-        }
-        let holds = |n: i128| intervals::of_type(ty).is_some_and(|t| n <= t.1);
-        match extent.as_constant() {
-            Some(n) if hi < n => {}
-            Some(n) if holds(n) => {
-                let end = self.b.literal(ty, Literal::Int(n));
-                tests.push(self.binary(BinOp::Ge, "bad", value, end));
+        for (axis, value) in index {
+            let (lo, hi) = self.interval(value);
+            let extent = self.facts.reduce(&axis.hi.sub(&axis.lo));
+            let ty = self.b.ty(value);
+            if lo < 0 {
+                let zero = self.b.literal(ty, Literal::Int(0));
+                tests.push(self.binary(BinOp::Lt, "bad", value, zero));
             }
-            Some(_) => {}
-            None if self.facts.is_nonnegative(&extent.plus(-1 - hi)) => {}
-            None => tests.extend(self.at_least(value, &extent)),
+            let holds = |n: i128| intervals::of_type(ty).is_some_and(|t| n <= t.1);
+            match extent.as_constant() {
+                Some(n) if hi < n => {}
+                Some(n) if holds(n) => {
+                    let end = self.b.literal(ty, Literal::Int(n));
+                    tests.push(self.binary(BinOp::Ge, "bad", value, end));
+                }
+                Some(_) => {}
+                None if self.facts.is_nonnegative(&extent.plus(-1 - hi)) => {}
+                None => tests.extend(self.at_least(value, &extent)),
+            }
         }
         let either = |a: ValueId, b: ValueId| self.binary(BinOp::Or, "bad", a, b);
         tests.into_iter().reduce(either)

@@ -79,7 +79,7 @@ impl Place {
             } => {
                 let value = self.moved(system, value);
                 let mut closed = value.clone();
-                for (local, value) in self.names.iter().rev() {
+                for (local, value) in &self.names {
                     closed = replaced(&closed, *local, value);
                 }
                 let beside = has_sum(body) || system.vars.len() > self.before;
