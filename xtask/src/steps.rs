@@ -217,7 +217,12 @@ fn documentation() -> Result<Tally, String> {
     ];
     for package in packages {
         run(Command::new(env!("CARGO"))
-            .args(["doc", "--no-deps", "--document-private-items"])
+            .args([
+                "doc",
+                "--keep-going",
+                "--no-deps",
+                "--document-private-items",
+            ])
             .args(package)
             .env("RUSTDOCFLAGS", "-D warnings"))?;
     }

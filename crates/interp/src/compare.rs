@@ -34,7 +34,7 @@ pub fn compare(expect: &Expected, found: &Arrays) -> Vec<Result<String, String>>
 }
 
 /// Results of the same computation, both compiled: none of the two is what the equations say. `least`: by how much each output may
-/// be off at least, such as [`Sampled::widest`] has it.
+/// be off at least.
 pub fn compare_two(
     first: &Arrays,
     second: &Arrays,

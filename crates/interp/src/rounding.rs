@@ -9,7 +9,7 @@
 //!   sums: what cancels is measured by what was added, not by what is left;
 //! * a product by |a|·eᵦ + |b|·eₐ + eₐ·eᵦ and its own rounding;
 //! * any other operator by how much its result changes when its operands change by their errors, and the units in the last place
-//!   that it is allowed ([`slack`]);
+//!   that it is allowed (`slack`);
 //! * a choice by a comparison that the errors leave open, by the distance of its two values.
 //!
 //! Inputs are exact. Each side may be off by the bound, so two results may be apart by twice as much.

@@ -81,7 +81,7 @@ pub(crate) fn prepare(system: &System, params: &[i128]) -> Result<System, Diagno
     system.expand_batch().map_err(|e| too_large(system.span, e))
 }
 
-/// What a system gives, with a bound of the error of each float, as [`rounding`](crate::rounding) has it.
+/// What a system gives, with a bound of the error of each float, as [`crate::rounding`] has it.
 pub fn expect_system(
     system: &System,
     params: &[i128],

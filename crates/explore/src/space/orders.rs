@@ -1,4 +1,4 @@
-//! Loops in a legal order, for whatever the other families have nothing for: a lexicographic [`schedule`](mod@super::schedule) carries the
+//! Loops in a legal order, for whatever the other families have nothing for: a lexicographic schedule (`space/schedule.rs`) carries the
 //! dependences, sums run innermost, and iterators that are left over are parallel.
 //!
 //! * *One*: everything in one PE, step after step.
