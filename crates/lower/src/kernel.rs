@@ -14,8 +14,8 @@
 //!    becomes three arrays, each of which goes through all that follows and which [`linking`] puts into one program;
 //! 2. [`partition`]: which coordinates are blocks, [`warps`], loops, lanes or unrolled, whether blocks share a warp
 //!    ([`packing`]), and whether queues are in registers or in memory ([`state`]);
-//! 3. [`launches`]: storage of the values that cross launches; [`borders`]: of those that cross blocks within one, and [`flags`]: how
-//!    blocks wait for them; [`windows`]: inputs that transfers bring
+//! 3. [`launches`]: storage of the values that cross launches; [`borders`]: of those that cross blocks within one, two blocks of them
+//!    where that is enough ([`circular`]), and [`flags`]: how blocks wait for them; [`windows`]: inputs that transfers bring
 //!    into the memory of a block, and [`staging`]: how warps of threads do that;
 //! 4. [`loops`], as far written out as [`unrolling`] says, with turns that need no test ([`steady`]) and [`paths`] for blocks that
 //!    need none; in them [`pes`] with [`cells`], [`stages`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal values once, and [`faults`]
@@ -57,6 +57,7 @@ pub mod banks;
 pub mod borders;
 pub mod builder;
 pub mod cells;
+pub mod circular;
 pub mod crossing;
 pub mod early;
 pub mod facts;
@@ -254,8 +255,11 @@ fn lower_launch(
     narrow_turns(array, decide, &partition, &mut slots)?;
     let mut program = declare(array);
     let launches = Launches::declare(array, decide, &mut program)?;
-    let borders = Borders::declare(array, decide, &partition, &mut program)?;
+    let mut borders = Borders::declare(array, decide, &partition, &mut program)?;
     let flags = Flags::declare(array, &slots, &partition, &mut program)?;
+    if let Some(flags) = &flags {
+        circular::fold(array, flags, &partition, &mut borders, &mut program)?;
+    }
     let stored = Stored {
         launches: &launches,
         borders: &borders,

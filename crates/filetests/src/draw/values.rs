@@ -120,8 +120,11 @@ impl Sketch {
             // Floats are to stay exact, whatever the order of their sums.
             return format!("{ty}({value} & 63)");
         }
-        let between = source.pick(&INTS);
         if source.chance(40) {
+            // By way of a float, integers of many digits are rounded once, and the largest ones saturate.
+            let between = source.pick(&[
+                "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64",
+            ]);
             format!("{ty}({between}({value}))")
         } else {
             format!("{ty}({value})")

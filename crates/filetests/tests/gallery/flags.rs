@@ -8,10 +8,12 @@ use systola_filetests::gallery;
 use systola_filetests::reference;
 use systola_filetests::tensor::Params;
 use systola_interp::kernel::{FaultKind, Options, Order, run_kernel_program};
-use systola_interp::{Arrays, run_system};
+use systola_interp::{Arrays, Tensor, Value, run_system};
 use systola_ir::form::{Form, Overflow};
 use systola_ir::kernel::visit::{Rewrite, rewrite, walk, walk_mut};
-use systola_ir::kernel::{Program, Stmt, VarKind};
+use systola_ir::kernel::{Memory, Program, Stmt, VarKind};
+use systola_ir::system::Axis;
+use systola_ir::{BufferId, Scalar};
 
 use crate::support::{mapping, ordered, parse, seeded, system, to_interp};
 
@@ -38,7 +40,7 @@ const CASES: &[(&str, &str, Sizes)] = &[
     (
         "scan/across_blocks.ure",
         "wavefront",
-        &[("N", 9), ("M", 11)],
+        &[("N", 17), ("M", 19)],
     ),
     (
         "stencil/gauss_seidel_blocks.ure",
@@ -240,39 +242,117 @@ fn numbers_by_the_grid_are_seen() {
     assert!(fault.as_ref().is_some_and(stuck), "{fault:?}");
 }
 
-/// What a block hands on takes no more room than its tile, whatever the steps at which it runs.
+/// A mapping of a text, lowered for sizes, and by buffer how much blocks keep for each other.
+fn borders(text: &str, name: &str, sizes: &[(&str, i128)]) -> (Program, Vec<Vec<i128>>) {
+    let module = systola_driver::load(text).expect("a legal program");
+    let sizes: BTreeMap<String, i128> = sizes.iter().map(|(k, v)| (k.to_string(), *v)).collect();
+    let lowered = lower(
+        &module,
+        mapping(&module, name),
+        &sizes,
+        &Fix::Nothing,
+        &MACHINE,
+    );
+    let program = lowered.expect("it lowers").program;
+    let params: Vec<i128> = program.params.iter().map(|p| sizes[&p.name]).collect();
+    let buffers = program
+        .buffers
+        .iter()
+        .filter(|b| b.name.ends_with("_border"));
+    let extents = buffers.map(|b| {
+        let extent = |a: &Axis| a.hi.sub(&a.lo).eval(&params, &[]).expect("small numbers");
+        b.axes.iter().map(extent).collect()
+    });
+    let extents = extents.collect();
+    (program, extents)
+}
+
+/// Two rows and two columns of a table are kept, whatever the steps at which its tiles run, and two strips of rows.
 #[test]
-fn a_block_hands_on_no_more_than_a_tile() {
+fn two_blocks_of_a_chain_are_kept() {
     let files = gallery::files();
-    let file = files.iter().find(|f| f.path == "scan/across_blocks.ure");
-    let text = &file.expect("a file").text;
+    let text = |path: &str| &files.iter().find(|f| f.path == path).expect("a file").text;
     let (n, m) = (8192, 4096);
-    let sizes = BTreeMap::from([("N".to_string(), n), ("M".to_string(), m)]);
+    let scan = text("scan/across_blocks.ure");
     for time in ["i + j", "(bi + bj, ii + jj)"] {
-        let text = text.replace("time = i + j;", &format!("time = {time};"));
-        let module = systola_driver::load(&text).expect("a legal program");
-        let lowered = lower(
-            &module,
-            mapping(&module, "wavefront"),
-            &sizes,
-            &Fix::Nothing,
-            &MACHINE,
-        );
-        let program = lowered.expect("it lowers").program;
-        let params: Vec<i128> = (program.params.iter()).map(|p| sizes[&p.name]).collect();
-        let mut elements = 0;
-        for buffer in program
-            .buffers
-            .iter()
-            .filter(|b| b.name.ends_with("_border"))
-        {
-            let extent = |a: &systola_ir::system::Axis| a.hi.sub(&a.lo).eval(&params, &[]).unwrap();
-            elements += buffer.axes.iter().map(extent).product::<i128>();
+        let scan = scan.replace("time = i + j;", &format!("time = {time};"));
+        let (program, kept) = borders(&scan, "wavefront", &[("N", n), ("M", m)]);
+        let elements: i128 = kept.iter().map(|e| e.iter().product::<i128>()).sum();
+        assert_eq!(kept.len(), 2, "of R and S");
+        assert!(elements <= 2 * (n + m), "{kept:?}\n{program}");
+    }
+    let strips = text("string/edit_distance_strips.ure");
+    let sizes = [("N", 1_000_000), ("M", 1_000_000)];
+    let (program, kept) = borders(strips, "strips", &sizes);
+    assert_eq!(kept, [[2, 1_000_000, 1, 1]], "{program}");
+}
+
+/// Strips that all begin at once: a block makes a value in the turn in which the one before it may still read what was there.
+const TOGETHER: &str = "
+    system s(N, M) where N >= 1, M >= 1 {
+      input x[N, M]: i32;
+      index i in 0..N, j in 0..M;
+      var S: i32 = select(i > 0 && j > 1, S(i - 1, j - 2), 0) + x[i, j];
+      output s[N, M]: i32 = S at [i, j];
+    }
+    mapping m of s {
+      flags;
+      tile i by 4 as (bi, ii);
+      block = bi;
+      reg = ii;
+      time = j;
+    }";
+
+#[test]
+fn what_may_still_be_read_is_kept() {
+    let sizes = [("N", 30), ("M", 9)];
+    let (program, kept) = borders(TOGETHER, "m", &sizes);
+    let strips = 30 / 4;
+    assert_eq!(kept.len(), 1, "{program}");
+    assert_eq!(kept[0][0], strips, "{program}");
+    let module = systola_driver::load(TOGETHER).expect("a legal program");
+    let tensor = |name: &str| {
+        let input = module.systems[0].inputs.iter().find(|i| i.name == name);
+        let mut tensor =
+            Tensor::zeros(Scalar::I32, &input.expect("an input").axes, &[30, 9]).unwrap();
+        for at in 0..tensor.data.len() {
+            tensor.data.set(at, &Value::I32(at as i32));
         }
-        // One of each variable, R and S.
-        assert!(
-            elements > 0 && elements <= 2 * n * m,
-            "{elements}\n{program}"
+        tensor
+    };
+    let inputs = Arrays::from([("x".to_string(), tensor("x"))]);
+    let mut case = Case {
+        name: "together".into(),
+        want: run_system(&module.systems[0], &[30, 9], &inputs).expect("a legal system"),
+        program,
+        params: vec![30, 9],
+        inputs,
+    };
+    for order in ORDERS {
+        assert_eq!(
+            case.fault(&case.program, order, 3),
+            None,
+            "{}",
+            case.program
         );
     }
+    // As if two strips were enough.
+    struct Folded(BufferId);
+    impl Rewrite for Folded {
+        fn index(&self, memory: Memory, mut index: Vec<Form>) -> Result<Vec<Form>, Overflow> {
+            if memory == Memory::Global(self.0) {
+                index[0] = index[0].modulo(2);
+            }
+            Ok(index)
+        }
+    }
+    let border = case
+        .program
+        .buffers
+        .iter()
+        .position(|b| b.name == "S_border");
+    let by = Folded(BufferId::from(border.expect("a border")));
+    let kernel = &mut case.program.kernels[0];
+    kernel.body = rewrite(&kernel.body, &by).expect("small numbers");
+    case.seen("a fold", &case.program, too_early);
 }

@@ -3,7 +3,10 @@
 //! A value is kept at the coordinates of the slot that made it, blocks first, lanes last. Only what another
 //! block reads is stored, so most coordinates of a block run through few values: a strip of rows hands on its last row, which
 //! is one PE. An axis counts from the least value that a block has there, which may depend on the block and on the axes before it,
-//! where that makes it shorter: a step that a block and a lane determine takes no room. Every element is written once in a launch, and a launch ends before the next one writes again.
+//! where that makes it shorter: a step that a block and a lane determine takes no room. Every element is written once in a launch, unless two
+//! blocks are known to be enough ([`circular`]), and a launch ends before the next one writes again.
+//!
+//! [`circular`]: crate::kernel::circular
 
 use std::collections::HashMap;
 
@@ -18,10 +21,11 @@ use crate::clock::domain;
 use crate::decide::{Decide, Undecided};
 use crate::kernel::builder::Builder;
 use crate::kernel::cells::Here;
+use crate::kernel::circular::PLACES;
 use crate::kernel::facts::{Facts, Range};
 use crate::kernel::flags::flagged;
 use crate::kernel::partition::Partition;
-use crate::kernel::slots::{Part, bounds};
+use crate::kernel::slots::{Floors, Part, bounds_by};
 use crate::kernel::state::scalars;
 
 /// Storage maps of all cells that other blocks read.
@@ -31,7 +35,7 @@ pub struct Borders {
 }
 
 #[derive(Clone, Debug)]
-struct Border {
+pub struct Border {
     buffers: Vec<(BufferId, Scalar)>,
     axes: Vec<BorderAxis>,
     /// Which points another block reads; over the point.
@@ -45,6 +49,8 @@ struct BorderAxis {
     /// Over the block coordinates of the slot, and those of the axes before this one.
     start: Form,
     extent: Form,
+    /// Blocks so far apart share a place.
+    period: Option<i128>,
 }
 
 impl Borders {
@@ -92,6 +98,10 @@ impl Borders {
         Ok(borders)
     }
 
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (VarId, &mut Border)> {
+        self.kept.iter_mut().map(|(cell, border)| (*cell, border))
+    }
+
     /// Stores what other blocks read of this slot.
     pub fn write(
         &self,
@@ -114,7 +124,11 @@ impl Borders {
         // Most often one lane has the border: then the rest is the same for all.
         if let Some((lane, at)) = lane.and_then(|l| Some((l, facts.pinned(l, &when)?))) {
             let rest = when.map(&|f| f.substitute(&|d| (d == lane).then(|| Form::from(at))))?;
-            when = facts.simplify(&rest).and(Cond::cmp(Rel::Eq, lane, at));
+            when = facts.simplify(&rest);
+            if when == Cond::Const(false) {
+                return Ok(());
+            }
+            when = when.and(Cond::cmp(Rel::Eq, lane, at));
         }
         let index = border.index(here.slot)?;
         for ((buffer, _), value) in border.buffers.iter().zip(values) {
@@ -168,11 +182,33 @@ impl Borders {
 }
 
 impl Border {
+    /// Where the axis of a coordinate begins, over the block.
+    pub fn start(&self, k: usize) -> &Form {
+        let axis = self.axes.iter().find(|axis| axis.k == k);
+        &axis.expect("every step has an axis").start
+    }
+
+    /// Blocks along this coordinate share places.
+    pub fn fold(&mut self, k: usize, program: &mut Program) {
+        for (n, axis) in self.axes.iter_mut().enumerate() {
+            let few = axis.extent.as_constant().is_some_and(|e| e <= PLACES);
+            if axis.k != k || few {
+                continue;
+            }
+            axis.period = Some(PLACES);
+            axis.extent = Form::from(PLACES);
+            for (buffer, _) in &self.buffers {
+                program.buffers[buffer.index()].axes[n].hi = Form::from(PLACES);
+            }
+        }
+    }
+
     fn index(&self, slot: &[Form]) -> Result<Vec<Form>, Overflow> {
         let axes = self.axes.iter();
         axes.map(|axis| {
             let start = axis.start.substitute(&|d| slot.get(d.index()).cloned())?;
-            Ok(slot[axis.k].sub(&start))
+            let place = slot[axis.k].sub(&start);
+            Ok(axis.period.map_or(place.clone(), |m| place.modulo(m)))
         })
         .collect()
     }
@@ -230,10 +266,21 @@ fn axis(
                 given: given.iter().map(|g| coordinate(*g)).collect(),
             }
         });
-        bounds(decide, array.dims.len(), parts.collect(), given)
+        bounds_by(
+            decide,
+            array.dims.len(),
+            parts.collect(),
+            given,
+            Floors::Shared,
+        )
     };
     let all = ask(&[])?;
-    let axis = |(start, extent)| BorderAxis { k, start, extent };
+    let axis = |(start, extent)| BorderAxis {
+        k,
+        start,
+        extent,
+        period: None,
+    };
     let mut found = span(&all, true);
     let one = |found: &Option<(Form, Form)>| {
         let extent = found.as_ref().and_then(|(_, extent)| extent.as_constant());

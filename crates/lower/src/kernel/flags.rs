@@ -219,6 +219,17 @@ impl Flags {
         }))
     }
 
+    /// The first turn and the one behind the last, over the block; none where a block is one turn.
+    pub fn turns(&self) -> Option<&(Form, Form)> {
+        self.turns.as_ref()
+    }
+
+    /// How long ago a turn of the block so far away was that is waited for.
+    pub fn delay(&self, displacement: &[(usize, i128)]) -> Option<&Poly> {
+        let found = self.waits.iter().find(|w| w.displacement == displacement);
+        found.map(|wait| &wait.delay)
+    }
+
     fn is_ordered(&self, k: usize) -> bool {
         self.order.iter().any(|o| o.k == k)
     }
@@ -271,7 +282,7 @@ fn note(waits: &mut Vec<Wait>, wait: Wait) {
 }
 
 /// How far a link goes along the block coordinates.
-fn displacement(
+pub fn displacement(
     array: &Array,
     link: &Link,
     blocks: &[usize],

@@ -199,20 +199,50 @@ pub fn bounds(
     parts: Vec<Part>,
     names: &[usize],
 ) -> Result<Range, Undecided> {
+    bounds_by(decide, n, parts, names, Floors::Apart)
+}
+
+/// What is known of floors in the forms of a part.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Floors {
+    /// Each is a number of its own, so that loops begin where few coordinates say.
+    Apart,
+    /// One that is given is the same wherever it stands.
+    Shared,
+}
+
+/// [`bounds`], and how floors are seen.
+pub fn bounds_by(
+    decide: &Decide,
+    n: usize,
+    parts: Vec<Part>,
+    names: &[usize],
+    floors: Floors,
+) -> Result<Range, Undecided> {
     let g = names.len();
     // Known forms, then the point, then the value that is asked for.
     let space = Space::new(decide.n_params, g + n + 1);
-    let shift = |form: &Form| form.substitute(&|d| Some(Form::from(DimId::from(d.index() + g))));
+    let point: Vec<Form> = (g..g + n).map(|d| Form::from(DimId::from(d))).collect();
+    let names_of_given: Vec<Form> = (0..g).map(|at| Form::from(DimId::from(at))).collect();
     let value = Form::from(DimId::from(g + n));
     let mut pieces = Vec::new();
     for part in &parts {
+        let given = part.given.iter().zip(&names_of_given);
+        let known: HashMap<&Form, &Form> = match floors {
+            Floors::Apart => HashMap::new(),
+            Floors::Shared => given.collect(),
+        };
+        let shift = |form: &Form| with_known(form, &known, &point);
         let mut cond = decide
             .context
             .clone()
             .and(part.cond.map(&shift)?)
             .and(Cond::cmp(Rel::Eq, value.clone(), shift(&part.value)?));
-        for (at, known) in part.given.iter().enumerate() {
-            cond = cond.and(Cond::cmp(Rel::Eq, DimId::from(at), shift(known)?));
+        for (form, name) in part.given.iter().zip(&names_of_given) {
+            let others = known.iter().filter(|(other, _)| **other != form);
+            let others: HashMap<&Form, &Form> = others.map(|(f, v)| (*f, *v)).collect();
+            let form = with_known(form, &others, &point)?;
+            cond = cond.and(Cond::cmp(Rel::Eq, name.clone(), form));
         }
         let set = set_of(&cond, space)?.dims_to_params(g)?;
         if !set.is_empty()? {
