@@ -16,7 +16,7 @@ use systola_ir::mapping::TimeLevel;
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, Span, VarId};
 
-use crate::code::{Code, Env, Frame, Read};
+use crate::code::{Code, Env, Frame, MOST_TERMS, Read};
 use crate::inputs::Inputs;
 use crate::linear::{Linear, Test};
 use crate::params::{show_point, with_params};
@@ -195,7 +195,7 @@ impl<'a> Machine<'a> {
     fn run(self) -> Result<Arrays, Diagnostic> {
         let mut state = State::default();
         let mut outputs = Targets::new(self.array, self.params)?;
-        let mut frame = Frame::default();
+        let mut frame = Frame::new(MOST_TERMS, false);
         let mut first = 0;
         while first < self.slots.len() {
             let time = &self.slots[first].time;

@@ -114,7 +114,7 @@ pub fn eval(
     mut reads: &mut dyn FnMut(Read<'_>) -> Result<Value, Diagnostic>,
 ) -> Result<Option<Value>, Diagnostic> {
     let code = Code::compile(expr, env, Span::NONE)?;
-    match code.eval(&mut Frame::default(), point, &mut reads) {
+    match code.eval(&mut Frame::new(MOST_TERMS, false), point, &mut reads) {
         Ok(value) => Ok(Some(value)),
         Err(stop) => stop.into_diagnostic(Span::NONE).map_or(Ok(None), Err),
     }
@@ -214,7 +214,7 @@ struct Prefix {
 }
 
 /// Scratch space of an evaluation, to be used again by the next.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Frame {
     point: Vec<i64>,
     locals: Vec<Value>,
@@ -225,7 +225,12 @@ pub struct Frame {
     depth: usize,
     /// Do floats carry bounds of their errors?
     tracks: bool,
+    /// Terms of sums that may still be added up: values are remembered and need memory, terms need time alone.
+    terms_left: u64,
 }
+
+/// Terms of sums that one run adds up.
+pub const MOST_TERMS: u64 = 1 << 34;
 
 /// Functions never recurse, so this depth is reached by hand-made systems only.
 const MAX_CALLS: usize = 100;
@@ -281,11 +286,26 @@ impl Code {
 }
 
 impl Frame {
-    /// One whose evaluations track errors, as [`rounding`] says.
-    pub(crate) fn tracking() -> Frame {
+    /// One for so many terms of sums. `tracks`: its evaluations track errors, as [`rounding`] says.
+    pub(crate) fn new(terms: u64, tracks: bool) -> Frame {
         Frame {
-            tracks: true,
-            ..Frame::default()
+            point: Vec::new(),
+            locals: Vec::new(),
+            base: 0,
+            index: Vec::new(),
+            depth: 0,
+            tracks,
+            terms_left: terms,
+        }
+    }
+
+    fn count_term(&mut self, span: Span) -> Result<(), Stop> {
+        match self.terms_left.checked_sub(1) {
+            Some(left) => {
+                self.terms_left = left;
+                Ok(())
+            }
+            None => Err(too_many_terms(span).into()),
         }
     }
 
@@ -510,6 +530,7 @@ impl<R: Reads> Evaluation<'_, R> {
             value.ok_or_else(|| Stop::from(overflow(reduction.span)))
         };
         for x in bound(first)?..bound(end)? {
+            self.frame.count_term(reduction.span)?;
             if let Some(place) = self.frame.point.get_mut(*dim) {
                 *place = x;
             }
@@ -523,6 +544,7 @@ impl<R: Reads> Evaluation<'_, R> {
         let first = prefix.domain.lo.get(prefix.dim).copied().unwrap_or(here);
         let mut total = None;
         for x in first..=here {
+            self.frame.count_term(prefix.span)?;
             self.frame.point[prefix.dim] = x;
             if !self.test(&prefix.domain.test)? {
                 continue;
@@ -538,6 +560,13 @@ impl<R: Reads> Evaluation<'_, R> {
             Diagnostic::new(&run::EMPTY_REDUCE, prefix.span, message).into()
         })
     }
+}
+
+#[cold]
+fn too_many_terms(span: Span) -> Diagnostic {
+    let message = "the sums of this run have more terms than an interpreter adds up";
+    Diagnostic::new(&run::TOO_LARGE, span, message)
+        .help("compile it with `--target cpu`, or use smaller sizes with --set")
 }
 
 fn ill_typed(op: &'static str, value: &Value) -> Stop {

@@ -11,7 +11,7 @@ use systola_ir::codes::run;
 use systola_ir::system::{Combine, System};
 use systola_ir::{Diagnostic, Span, Type};
 
-use crate::code::{Code, Env, Frame, Library, Need, Read, Reads, ScanPlan, Stop};
+use crate::code::{Code, Env, Frame, Library, MOST_TERMS, Need, Read, Reads, ScanPlan, Stop};
 use crate::compare::Expected;
 use crate::inputs::Inputs;
 use crate::memo::{Memo, State};
@@ -46,6 +46,8 @@ pub enum Demand {
 pub struct Options {
     /// Bytes that remembered values may take together.
     pub memory_limit: u64,
+    /// Terms that all sums may have together.
+    pub term_limit: u64,
     pub demand: Demand,
 }
 
@@ -53,6 +55,7 @@ impl Default for Options {
     fn default() -> Self {
         Options {
             memory_limit: 4 << 30,
+            term_limit: MOST_TERMS,
             demand: Demand::Outputs,
         }
     }
@@ -253,10 +256,7 @@ impl<'a> Machine<'a> {
             types: Vec::new(),
             writes: Vec::new(),
             stack: Vec::new(),
-            frame: match &errors {
-                None => Frame::default(),
-                Some(_) => Frame::tracking(),
-            },
+            frame: Frame::new(options.term_limit, errors.is_some()),
             point: vec![0; env.system.dims.len()],
             memory_limit: options.memory_limit,
             memory_left: options.memory_limit,

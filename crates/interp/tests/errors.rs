@@ -274,6 +274,25 @@ fn sizes_have_limits() {
     let error = run_system_with(&b.system, &[300], &arrays(&[]), &tight).unwrap_err();
     check(&error, "E0608", &["limit of 1000 bytes", "N = 300"]);
 
+    let sums = line(|b, _| {
+        let q = b.bound("q", 0, param(0));
+        reduce(Combine::Op(BinOp::Add), &[q], one(Scalar::I32))
+    });
+    for (term_limit, is_enough) in [(9, true), (8, false)] {
+        let options = Options {
+            term_limit,
+            ..Options::default()
+        };
+        let result = run_system_with(&sums.system, &[3], &arrays(&[]), &options);
+        match result {
+            Ok(_) => assert!(is_enough),
+            Err(error) => {
+                check(&error, "E0608", &["more terms"]);
+                assert!(!is_enough);
+            }
+        }
+    }
+
     let mut open = line(|_, _| one(Scalar::I32));
     open.system.dims[0].range = None;
     open.system.domain.push(le(0, dim(0)));

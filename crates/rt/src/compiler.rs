@@ -56,7 +56,7 @@ impl Compiler {
             .args(flags)
             .args(["-shared", "-fPIC", "-o", library, source, "-lm"]);
         let said = spell(&command);
-        let done = run_within(&mut command, limits)
+        let done = run_within(&command, limits)
             .map_err(|error| self.cannot_run(error))?
             .ok_or_else(|| stopped(&command, limits))?;
         if done.status.success() && dir.join(library).is_file() {
@@ -159,7 +159,7 @@ fn identify(program: &Path, args: &[String], limits: &Limits<'_>) -> Result<Stri
     }
     let mut command = Command::new(program);
     command.args(args).arg("--version").env("LC_ALL", "C");
-    let done = run_within(&mut command, limits)
+    let done = run_within(&command, limits)
         .map_err(|source| Error::Io {
             action: "run the C compiler",
             path: program.to_path_buf(),

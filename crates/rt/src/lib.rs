@@ -56,7 +56,7 @@ mod stagger;
 pub mod timing;
 mod trust;
 pub mod tuning;
-mod watch;
+pub mod watch;
 
 pub use buffer::{Element, View, ViewMut};
 pub use cache::CacheOptions;
@@ -67,4 +67,3 @@ pub use error::Error;
 pub use host_array::HostArray;
 pub use simd::Simd;
 pub use source::{ScratchPart, Source};
-pub use watch::Watch;

@@ -5,13 +5,13 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::cpu_time;
 use crate::deadline::Deadline;
-use crate::watch::Watch;
+use crate::watch::{Watch, gated, open};
 
 /// What a program left behind.
 pub(crate) struct Finished {
@@ -57,23 +57,27 @@ const WAITING: u32 = 5;
 const LOOK: Duration = Duration::from_millis(20);
 
 /// `None`: it was still running at a limit, and was stopped together with everything it had started.
-pub(crate) fn run_within(
-    command: &mut Command,
-    limits: &Limits<'_>,
-) -> io::Result<Option<Finished>> {
+pub(crate) fn run_within(command: &Command, limits: &Limits<'_>) -> io::Result<Option<Finished>> {
     // Files, since a pipe that nobody empties would block a talkative program.
     let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let mut command = gated(command);
     command
-        .stdin(Stdio::null())
         .stdout(stdout.try_clone()?)
         .stderr(stderr.try_clone()?);
-    own_group(command);
+    own_group(&mut command);
     let mut child = command.spawn()?;
     let _watch = Watch::over_group(&child);
+    open(&mut child)?;
     let Some(status) = wait_within(&mut child, limits)? else {
         stop(&mut child);
         return Ok(None);
     };
+    // As a shell says it.
+    match status.code() {
+        Some(126) => return Err(io::ErrorKind::PermissionDenied.into()),
+        Some(127) => return Err(io::ErrorKind::NotFound.into()),
+        _ => {}
+    }
     Ok(Some(Finished {
         status,
         stdout: text_of(stdout)?,
@@ -148,7 +152,7 @@ mod tests {
     #[test]
     fn what_it_says_is_kept() {
         let long = &Limits::of(Duration::from_secs(600));
-        let done = run_within(&mut shell("echo out; echo err >&2; exit 3"), long)
+        let done = run_within(&shell("echo out; echo err >&2; exit 3"), long)
             .unwrap()
             .unwrap();
         assert_eq!(
@@ -156,9 +160,9 @@ mod tests {
             ("out\n", "err\n")
         );
         assert_eq!(done.status.code(), Some(3));
-        let flood = run_within(&mut shell("yes | head -c 1000000"), long).unwrap();
+        let flood = run_within(&shell("yes | head -c 1000000"), long).unwrap();
         assert_eq!(flood.unwrap().stdout.len() as u64, MOST_TEXT);
-        assert!(run_within(&mut Command::new("/nonexistent/program"), long).is_err());
+        assert!(run_within(&Command::new("/nonexistent/program"), long).is_err());
     }
 
     /// Runs a program in the background of a script, and looks whether it is gone when the script was stopped.
@@ -182,7 +186,7 @@ mod tests {
                     flag.store(true, Ordering::Relaxed);
                 });
             }
-            run_within(&mut shell(&script), &limits).unwrap()
+            run_within(&shell(&script), &limits).unwrap()
         });
         assert!(done.is_none(), "{program}");
         let started = rustix::process::Pid::from_raw(number().unwrap()).unwrap();

@@ -1,15 +1,53 @@
 //! Programs that end with this process, however it ends.
 //!
 //! A signal that can not be caught leaves no time to stop what was started. So a shell stands beside each program and reads from a
-//! pipe that only this process can write to: when the pipe closes, nobody is left here, and the shell ends the program. A process that ends
-//! between the start of a program and that of its shell, within a millisecond or so, leaves the program behind.
+//! pipe that only this process can write to: when the pipe closes, nobody is left here, and the shell ends the program. Until that shell is there
+//! the program waits behind a gate, another pipe, and never begins if it closes.
 
+use std::io::{self, Write};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use crate::process::own_group;
 
 /// What the shell waits for, and what it does then. `$1` is a process, or a group of them with a minus before it.
 const SCRIPT: &str = "read -r _; kill -s KILL -- \"$1\"";
+
+const SHELL: &str = "/bin/sh";
+
+/// Becomes the program as soon as a line comes; a pipe that closes has none.
+const GATE: &str = "read -r _ || exit 1; exec \"$@\"";
+
+/// The same program, which begins when [`open`] says so. Its standard input is taken, and empty.
+pub fn gated(command: &Command) -> Command {
+    let mut gated = if Path::new(SHELL).exists() {
+        let mut gated = Command::new(SHELL);
+        gated.args(["-c", GATE, "systola-gate"]);
+        gated.arg(command.get_program());
+        gated
+    } else {
+        Command::new(command.get_program())
+    };
+    gated.args(command.get_args()).stdin(Stdio::piped());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => gated.env(name, value),
+            None => gated.env_remove(name),
+        };
+    }
+    if let Some(folder) = command.get_current_dir() {
+        gated.current_dir(folder);
+    }
+    gated
+}
+
+/// Lets a program begin that was gated.
+pub fn open(child: &mut Child) -> io::Result<()> {
+    match child.stdin.take() {
+        Some(mut gate) => gate.write_all(b"\n"),
+        None => Ok(()),
+    }
+}
 
 /// Stands beside a running program. Dropped when the program has ended or may go on.
 #[derive(Debug)]
@@ -31,7 +69,7 @@ impl Watch {
         if cfg!(not(unix)) {
             return Watch(None);
         }
-        let mut shell = Command::new("/bin/sh");
+        let mut shell = Command::new(SHELL);
         shell
             .args(["-c", SCRIPT, "systola-watch", target])
             .stdin(Stdio::piped())
@@ -66,6 +104,24 @@ mod tests {
         assert!(child.try_wait().unwrap().is_none());
         drop(child.stdin.take());
         assert!(child.wait().unwrap().success());
+    }
+
+    #[test]
+    fn a_program_begins_when_its_gate_opens_or_never() {
+        let folder = tempfile::tempdir().unwrap();
+        for opened in [true, false] {
+            let file = folder.path().join(opened.to_string());
+            let mut touch = Command::new("touch");
+            touch.arg(&file);
+            let mut child = gated(&touch).spawn().unwrap();
+            if opened {
+                open(&mut child).unwrap();
+            } else {
+                drop(child.stdin.take());
+            }
+            assert_eq!(child.wait().unwrap().success(), opened);
+            assert_eq!(file.exists(), opened);
+        }
     }
 
     #[test]

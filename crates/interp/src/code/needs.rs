@@ -106,6 +106,7 @@ impl<F: FnMut(Need<'_>) -> Result<(), Stop>> Walk<'_, F> {
             value.ok_or_else(|| Stop::from(overflow(reduction.span)))
         };
         for x in bound(first)?..bound(end)? {
+            self.frame.count_term(reduction.span)?;
             if let Some(place) = self.frame.point.get_mut(*dim) {
                 *place = x;
             }
@@ -118,6 +119,7 @@ impl<F: FnMut(Need<'_>) -> Result<(), Stop>> Walk<'_, F> {
         let here = self.frame.point.get(prefix.dim).copied().unwrap_or(0);
         let first = prefix.domain.lo.get(prefix.dim).copied().unwrap_or(here);
         for x in first..=here {
+            self.frame.count_term(prefix.span)?;
             self.frame.point[prefix.dim] = x;
             if self.test(&prefix.domain.test)? {
                 self.node(&prefix.body)?;

@@ -52,8 +52,8 @@ Give an array of the stated shape, or change the parameters.";
 Convert the array, or change the declaration.";
 
     TOO_LARGE = "E0608", "the sizes are too large to run",
-"At these parameters an index leaves 64 bits, an array has more elements than memory can address, or the
-values to remember need more memory than the limit, which the message states.
+"At these parameters an index leaves 64 bits, an array has more elements than memory can address, the
+values to remember need more memory than the limit, which the message states, or the sums have more terms than an interpreter adds up.
 
     index i in 0..N, j in 0..N;        with   N=10000000
 

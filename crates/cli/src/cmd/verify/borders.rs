@@ -120,7 +120,7 @@ fn in_process(program: &Path, args: &Args, part: &Part) -> Done {
     command.arg(format!("--borders={}", part.border.word()));
     command.args(["--type", &ty]);
     let limit = Duration::from_secs(args.patience);
-    match said(&mut command, limit, Summary::parse) {
+    match said(&command, limit, Summary::parse) {
         Ok((lines, summary)) => {
             let rows = lines.iter().map(|line| format!("{line}\n"));
             (summary, rows.collect())

@@ -35,9 +35,9 @@ pub fn verify_files(args: &Args, files: &[PathBuf]) -> Result<(Tally, String), F
 }
 
 fn in_process(program: &Path, args: &Args, file: &Path) -> (Tally, String) {
-    let mut command = verify_again(program, args, file);
+    let command = verify_again(program, args, file);
     let limit = Duration::from_secs(args.patience);
-    match said(&mut command, limit, Tally::parse) {
+    match said(&command, limit, Tally::parse) {
         Ok((lines, tally)) => (
             tally,
             lines.iter().map(|line| format!("{line}\n")).collect(),

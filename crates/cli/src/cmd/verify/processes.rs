@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use systola::rt::Watch;
+use systola::rt::watch::{Watch, gated, open};
 
 use super::Args;
 use super::target::Target;
@@ -69,12 +69,11 @@ pub fn verify_again(program: &Path, args: &Args, file: &Path) -> Command {
 
 /// The lines of a process that ends in time, the last of them read by `parse`; what it says of errors is among the others.
 pub fn said<T>(
-    command: &mut Command,
+    command: &Command,
     limit: Duration,
     parse: impl Fn(&str) -> Option<T>,
 ) -> Result<(Vec<String>, T), String> {
-    let command = command.stdin(Stdio::null());
-    let spawned = command
+    let spawned = gated(command)
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
@@ -98,6 +97,7 @@ pub fn said<T>(
 fn wait(mut child: Child, limit: Duration) -> Result<Output, String> {
     let start = Instant::now();
     let _watch = Watch::over(&child);
+    open(&mut child).map_err(|e| e.to_string())?;
     // Its output is read meanwhile, so that a full pipe does not stop it.
     let out = child.stdout.take();
     let err = child.stderr.take();
