@@ -150,6 +150,31 @@ fn sums_over_registers_and_lanes_use_all_lanes() {
         let (out, _) = check(&["check", path, "--map", map], 0);
         assert!(!out.contains("one lane does the work"), "{map}\n{out}");
     }
+    // Warps that have nothing to do with each other are walked one by one on a processor.
+    for (simd, lanes) in [("avx2", " of 8 lanes"), ("avx512", " of 16 lanes")] {
+        let args = [
+            "dump", path, "--map", "warps", "--after", "kernel", "--simd", simd,
+        ];
+        let (out, _) = check(&args, 0);
+        assert!(out.contains(lanes), "{out}");
+    }
+}
+
+#[test]
+fn the_number_of_lanes_that_makes_a_mapping_illegal_is_said() {
+    let text = "\
+system chain() {
+  input x[40]: f32;
+  index i in 0..40;
+  var S: f32 = select(i == 0, 0, S(i - 1)) + x[i];
+  output s[40]: f32 = S at [i];
+}
+mapping m of chain { block = i / (2*L); lane = i % (2*L); time = i; }";
+    let path = file("lanes.ure", text);
+    check(&["check", &path], 0);
+    let (_, said) = check(&["emit", &path, "--simd", "avx2"], 1);
+    assert!(said.contains("E0504"), "{said}");
+    assert!(said.contains("L is 8 on this target"), "{said}");
 }
 
 #[test]

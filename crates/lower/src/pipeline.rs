@@ -2,6 +2,7 @@
 
 use systola_ir::array::{Array, Reverse};
 use systola_ir::codes::limits;
+use systola_ir::diag::Kind;
 use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
@@ -89,6 +90,30 @@ pub fn compile(
     machine: &Machine,
 ) -> Result<Compiled, Vec<Diagnostic>> {
     let lanes = i128::from(machine.lanes(widest(system)));
+    compile_for(system, mapping, sizes, fix, machine, lanes).map_err(|errors| {
+        let is_mistake = errors.iter().any(|e| e.kind() == Kind::Mistake);
+        if lanes == LANES || !is_mistake || analyse(system, mapping, sizes).is_err() {
+            return errors;
+        }
+        let why = format!(
+            "L is {lanes} on this target, and the mapping is legal where L is {LANES}, for which `check` looks at it"
+        );
+        let with_why = |error: Diagnostic| match error.help.clone() {
+            Some(help) => error.help(format!("{help}; {why}")),
+            None => error.help(why.clone()),
+        };
+        errors.into_iter().map(with_why).collect()
+    })
+}
+
+fn compile_for(
+    system: &System,
+    mapping: &Mapping,
+    sizes: &[Option<i128>],
+    fix: &[bool],
+    machine: &Machine,
+    lanes: i128,
+) -> Result<Compiled, Vec<Diagnostic>> {
     let chosen: Vec<Option<i128>> = sizes
         .iter()
         .zip(fix)

@@ -9,7 +9,7 @@ use systola_ir::kernel::RaisedFault;
 use systola_ir::mapping::Mapping;
 
 use super::find::{Find, FindKind, guarded};
-use super::interpreted::{Kernels, is_fixed, on_array, on_system, only_limits};
+use super::interpreted::{Kernels, is_beyond, is_fixed, on_array, on_system};
 use super::subject::{FAULTS, Run, Subject};
 use super::target::Target;
 use super::values::compare;
@@ -333,7 +333,7 @@ fn prepare<'a>(one: &Legal<'a>, machine: &Machine) -> Result<Option<Prepared<'a>
     let module = &one.subject.module;
     let lowered = match lower(module, one.mapping, sizes, &Fix::Nothing, machine) {
         Ok(lowered) => lowered,
-        Err(errors) if only_limits(&errors) => return Ok(None),
+        Err(errors) if is_beyond(one.mapping, &errors) => return Ok(None),
         Err(errors) => return Err(format!("not lowered: {}", errors[0])),
     };
     if is_fixed(&lowered) {

@@ -38,8 +38,16 @@ pub(super) fn on_array(
     Ok(Some(Ran::from_result(outputs)))
 }
 
-pub(super) fn only_limits(errors: &[Diagnostic]) -> bool {
+fn only_limits(errors: &[Diagnostic]) -> bool {
     errors.iter().all(|e| e.kind() == Kind::Limitation)
+}
+
+/// Is a legal mapping beyond what a machine can do, or illegal for its number of lanes, as two points show?
+pub(super) fn is_beyond(mapping: &Mapping, errors: &[Diagnostic]) -> bool {
+    let text = mapping.to_string();
+    let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    let illegal = || errors.iter().all(|e| e.counterexample.is_some());
+    only_limits(errors) || words.any(|word| word == "L") && illegal()
 }
 
 /// Statements of a run; a mapping with more slots than that is left to compiled code.
@@ -96,7 +104,7 @@ impl<'a> Kernels<'a> {
             let module = &self.subject.module;
             self.made = match lower(module, self.mapping, &run.sizes, &self.fix, &self.machine) {
                 Ok(lowered) => Some(lowered),
-                Err(errors) if only_limits(&errors) => return Ok(None),
+                Err(errors) if is_beyond(self.mapping, &errors) => return Ok(None),
                 Err(errors) => return Err(format!("not lowered: {}", errors[0])),
             };
         }

@@ -47,7 +47,7 @@ impl Case<'_> {
                         tally.count(format!("kernels limited: {}", errors[0].code.id));
                         return Ok(());
                     }
-                    // Links between blocks are looked at when they are made.
+                    // Legal for other numbers of lanes.
                     Err(errors) if errors[0].code.id == "E0504" => {
                         tally.count("kernels refused: E0504");
                         return Ok(());

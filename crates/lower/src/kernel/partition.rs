@@ -90,6 +90,26 @@ const MOST_CHAINED: i128 = 16;
 /// Values older than this many ticks wait in memory, where a lane has few registers.
 const OLDEST: usize = 24;
 
+/// The array with a block for each warp, where warps have nothing to do with each other: fewer PEs are walked together then, and their
+/// chains are short enough for vectors.
+pub fn with_warps_as_blocks(array: &Array) -> Option<Array> {
+    let is_warp = |level| level == PlaceLevel::Warp;
+    let mut links = array.ports.iter().flat_map(|port| &port.links);
+    let joined = links.any(|link| {
+        let mut moved = array.place.iter().zip(&link.displacement);
+        moved.any(|(c, d)| is_warp(c.level) && !d.is_zero())
+    });
+    let warps = array.place.iter().filter(|c| is_warp(c.level)).count();
+    if warps == 0 || joined || !array.transfers.is_empty() {
+        return None;
+    }
+    let mut apart = array.clone();
+    for coordinate in apart.place.iter_mut().filter(|c| is_warp(c.level)) {
+        coordinate.level = PlaceLevel::Block;
+    }
+    Some(apart)
+}
+
 impl Partition {
     pub fn new(
         array: &Array,
