@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::root;
+use crate::{root, target_folder};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
@@ -26,9 +26,7 @@ pub fn build(profile: Profile) -> Result<PathBuf, String> {
     if !status.success() {
         return Err("the command line does not build".into());
     }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    Ok(target
+    Ok(target_folder()
         .join(folder)
         .join(format!("systola{}", std::env::consts::EXE_SUFFIX)))
 }

@@ -69,3 +69,8 @@ fn root() -> PathBuf {
         .parent()
         .map_or_else(PathBuf::new, Path::to_path_buf)
 }
+
+/// Where cargo puts what it builds.
+fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}

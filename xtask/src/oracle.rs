@@ -1,9 +1,8 @@
 //! `cargo xtask fuzz --minutes N`: the random-program oracle, built and started.
 
-use std::path::PathBuf;
 use std::process::Command;
 
-use crate::{opencl, root};
+use crate::{opencl, root, target_folder};
 
 /// All arguments go to the oracle, which says which of them it does not know.
 pub fn run(args: &[&str]) -> Result<(), String> {
@@ -16,8 +15,7 @@ pub fn run(args: &[&str]) -> Result<(), String> {
     if !status.success() {
         return Err("the oracle does not build".into());
     }
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let target = target_folder();
     let binary = target
         .join("debug")
         .join(format!("oracle{}", std::env::consts::EXE_SUFFIX));
