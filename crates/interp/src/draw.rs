@@ -1,15 +1,15 @@
 //! Random inputs that a system has values for: numbers that index a table lie in its axes, divisors are not zero.
 //!
 //! What is asked of an input follows from where its elements go: back from the index of a lookup or from a divisor, through
-//! casts, choices, names, functions, forwarding variables and sums with numbers, to the inputs that are read there. An index that is computed
-//! in another way asks nothing.
+//! casts, signs, choices, names, functions, forwarding variables and sums, products, remainders and masks with numbers, to the inputs that are
+//! read there. What is computed in another way asks nothing.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use systola_ir::system::visit::children;
 use systola_ir::system::{Axis, Expr, InputKind, Module, Program, Source, System};
-use systola_ir::{BinOp, Form, InputId, Literal, LocalId, Scalar, VarId};
+use systola_ir::{BinOp, Form, InputId, Literal, LocalId, Scalar, UnOp, VarId};
 
 use crate::system::Arrays;
 use crate::tensor::{Tensor, TensorError, split_mix};
@@ -21,7 +21,8 @@ pub struct Wanted {
     /// The least and the greatest number.
     pub least: i128,
     pub greatest: i128,
-    pub never_zero: bool,
+    /// A number that it is not.
+    pub never: Option<i128>,
 }
 
 /// Numbers beyond all types.
@@ -31,14 +32,27 @@ impl Wanted {
     pub const ANYTHING: Wanted = Wanted {
         least: -FAR,
         greatest: FAR,
-        never_zero: false,
+        never: None,
     };
+
+    const NOT_ZERO: Wanted = Wanted {
+        never: Some(0),
+        ..Wanted::ANYTHING
+    };
+
+    fn between(least: i128, greatest: i128) -> Wanted {
+        Wanted {
+            least,
+            greatest,
+            never: None,
+        }
+    }
 
     fn both(self, other: Wanted) -> Wanted {
         Wanted {
             least: self.least.max(other.least),
             greatest: self.greatest.min(other.greatest),
-            never_zero: self.never_zero || other.never_zero,
+            never: self.never.or(other.never),
         }
     }
 
@@ -47,7 +61,7 @@ impl Wanted {
         Wanted {
             least: self.least - by,
             greatest: self.greatest - by,
-            never_zero: false,
+            never: self.never.map(|x| x - by),
         }
     }
 }
@@ -137,8 +151,8 @@ impl Tensor {
         for position in 0..tensor.data.len() {
             let bits = i128::from(split_mix(&mut state) >> 1);
             let mut x = least + bits % (greatest - least + 1);
-            if x == 0 && wanted.never_zero {
-                x = if greatest > 0 { greatest } else { least };
+            if Some(x) == wanted.never {
+                x = if greatest > x { greatest } else { least };
             }
             tensor.data.set(position, &literal(ty, Literal::Int(x)));
         }
@@ -160,7 +174,7 @@ struct Search<'a> {
     params: &'a [i128],
     inputs: Vec<Wanted>,
     /// Variables that were followed for a demand.
-    seen: BTreeSet<(VarId, i128, i128, bool)>,
+    seen: BTreeSet<(VarId, i128, i128, Option<i128>)>,
 }
 
 /// Calls that are followed into each other.
@@ -194,21 +208,12 @@ impl<'a> Search<'a> {
                     if let (Some(least), Some(end), None) =
                         (end(&axis.lo), end(&axis.hi), &declared.outside)
                     {
-                        let wanted = Wanted {
-                            least,
-                            greatest: end - 1,
-                            never_zero: false,
-                        };
-                        found.push((expr, scope.clone(), wanted));
+                        found.push((expr, scope.clone(), Wanted::between(least, end - 1)));
                     }
                 }
             }
             Expr::Binary(BinOp::Div | BinOp::Rem, _, b) => {
-                let wanted = Wanted {
-                    never_zero: true,
-                    ..Wanted::ANYTHING
-                };
-                found.push((b, scope.clone(), wanted));
+                found.push((b, scope.clone(), Wanted::NOT_ZERO));
             }
             Expr::Binary(BinOp::Pow, _, b) => {
                 let wanted = Wanted {
@@ -265,9 +270,9 @@ impl<'a> Search<'a> {
                 let Wanted {
                     least,
                     greatest,
-                    never_zero,
+                    never,
                 } = wanted;
-                if self.seen.insert((*var, least, greatest, never_zero)) {
+                if self.seen.insert((*var, least, greatest, never)) {
                     let body = &self.system.vars[var.index()].body;
                     self.ask(body, &Scope::new(), wanted, depth);
                 }
@@ -298,6 +303,19 @@ impl<'a> Search<'a> {
             Expr::Binary(BinOp::Sub, a, b) => {
                 if let Some(by) = self.number(b) {
                     self.ask(a, scope, wanted.moved(-by), depth);
+                }
+            }
+            Expr::Unary(UnOp::Neg | UnOp::Abs, a) if wanted == Wanted::NOT_ZERO => {
+                self.ask(a, scope, wanted, depth);
+            }
+            Expr::Binary(op, a, b) if wanted == Wanted::NOT_ZERO => {
+                let (a, by) = match (self.number(a), self.number(b)) {
+                    (None, Some(by)) => (a, by),
+                    (Some(by), None) if *op != BinOp::Rem => (b, by),
+                    _ => return,
+                };
+                if let Some(wanted) = not_zero(*op, by) {
+                    self.ask(a, scope, wanted, depth);
                 }
             }
             Expr::Let {
@@ -347,5 +365,20 @@ impl<'a> Search<'a> {
             Expr::Cast(_, a) => self.number(a),
             _ => None,
         }
+    }
+}
+
+/// What is asked of e where e × by, e % by or e & by is not to be zero.
+fn not_zero(op: BinOp, by: i128) -> Option<Wanted> {
+    match op {
+        BinOp::Mul if by != 0 => Some(Wanted::NOT_ZERO),
+        BinOp::Rem if by.abs() > 1 => Some(Wanted::between(1, by.abs() - 1)),
+        // All bits from the lowest on: the number itself. Of other masks the lowest bit is set.
+        BinOp::BitAnd if by > 0 && by & (by + 1) == 0 => Some(Wanted::between(1, by)),
+        BinOp::BitAnd if by > 0 => {
+            let lowest = by & by.wrapping_neg();
+            Some(Wanted::between(lowest, 2 * lowest - 1))
+        }
+        _ => None,
     }
 }

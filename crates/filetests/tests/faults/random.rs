@@ -47,7 +47,7 @@ fn every_program_of_the_gallery_has_values_for_random_inputs() {
     assert!(systems > 50, "{systems} systems");
 }
 
-/// Through casts, names, functions, variables that hand a value on, choices and sums with numbers.
+/// Through casts, signs, names, functions, variables that hand a value on, choices, and sums, products, remainders and masks with numbers.
 #[test]
 fn what_is_asked_of_inputs_is_found() {
     let text = "
@@ -55,10 +55,12 @@ system asks(N, M) where N >= 1, M >= 1 {
   table t[M]: i32;
   table low[-3..5]: i32;
   input a[N]: i64; input b[N]: u8; input c[N]: i32; input d[N]: i32; input e[N]: i32; input g[N]: i32;
+  input h[N]: u8; input l[N]: i32; input m[N]: i32; input p[N]: i32; input v[N]: i32;
   fn ninth(k: i32) -> i32 = 9 / k;
   index i in 0..N;
   var A: i64 = select(i == 0, a[i], A(i-1));
-  var Z: i32 = let q = c[i]; t[A] + low[i32(b[i]) - 3] + t[q] + t[min(d[i], 3) + 1] + ninth(e[i]) + t[g[i] & 1];
+  var Z: i32 = let q = c[i]; t[A] + low[i32(b[i]) - 3] + t[q] + t[min(d[i], 3) + 1] + ninth(e[i]) + t[g[i] & 1]
+    + 9 / i32(h[i] & 15) + 9 % (l[i] & 24) + 9 / (m[i] % 7) + 9 / (p[i] + 2) + 9 / (3 * -v[i]);
   output z[N]: i32 = Z at [i];
 }
 ";
@@ -70,15 +72,20 @@ system asks(N, M) where N >= 1, M >= 1 {
         let Wanted {
             least: lo,
             greatest: hi,
-            never_zero,
+            never,
         } = of(name);
-        assert_eq!((lo, hi, never_zero), (least, greatest, false), "{name}");
+        assert_eq!((lo, hi, never), (least, greatest, None), "{name}");
     };
     between("a", 0, 5);
     between("b", 0, 7);
     between("c", 0, 5);
     between("d", -1, 4);
-    assert!(of("e").never_zero);
+    assert_eq!(of("e").never, Some(0));
+    between("h", 1, 15);
+    between("l", 8, 15);
+    between("m", 1, 6);
+    assert_eq!(of("p").never, Some(-2));
+    assert_eq!(of("v").never, Some(0));
     assert_eq!(of("g"), Wanted::ANYTHING);
     let inputs = random_inputs(system, &[200, 6], |n| n.index() as u64).expect("small");
     run_system(system, &[200, 6], &inputs).unwrap_or_else(|e| panic!("{e:?}"));
