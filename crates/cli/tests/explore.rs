@@ -345,17 +345,18 @@ fn mistakes_are_told() {
 #[test]
 fn a_system_without_a_design_is_told() {
     let cache = cache("none");
-    // Each half runs in an order of its own, which no family of the space has; its only mapping is illegal.
+    // Both variables of a point run at once, and one goes up where the other goes down.
     let text = "\
-system inwards(N) where N >= 2 {
+system back_and_forth(N) where N >= 2 {
   input x[N]: i32;
   index i in 0..N;
-  var A: i32 = select(i == 0 || i == N - 1, x[i], select(2*i < N, A(i - 1), A(i + 1)) + x[i]);
-  output a[N]: i32 = A at [i];
+  var F: i32 = select(i == 0, 0, F(i - 1)) + x[i];
+  var B: i32 = select(i == N - 1, 0, B(i + 1)) + F;
+  output b[N]: i32 = B at [i];
 }
-mapping backwards of inwards { time = -i; }
+mapping backwards of back_and_forth { time = -i; }
 ";
-    let path = PathBuf::from(&cache).join("inwards.ure");
+    let path = PathBuf::from(&cache).join("back_and_forth.ure");
     fs::write(&path, text).unwrap();
     let file = path.display().to_string();
     let args = ["explore", &file, "-p", "N=50", "--budget", "3600s"];
@@ -366,6 +367,8 @@ mapping backwards of inwards { time = -i; }
     let (out, err) = (stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(2), "{out}\n{err}");
     assert!(err.contains("L0723") && err.contains("E0501"), "{err}");
+    let why = "`F` and `B` go against each other";
+    assert!(err.contains(why), "{err}");
     let list = [&args[..4], &["--list"]].concat();
     let (_, err) = check_with(&[("SYSTOLA_CACHE", &cache)], &list, 2);
     assert!(err.contains("L0723"), "{err}");

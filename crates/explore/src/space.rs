@@ -8,6 +8,7 @@
 //! * [`sweeps`]: many sweeps over a field, in registers, with tiles that overlap;
 //! * [`sums`]: lanes along a sum or a recurrence;
 //! * [`orders`]: loops in a legal order, for whatever the others have nothing for;
+//! * [`mod@pieces`]: an order for each part of the index space, where there is none for all of it;
 //! * [`mod@designs`]: the allocations and linear schedules of the literature, whole or in blocks.
 
 use std::collections::{HashMap, HashSet};
@@ -19,7 +20,9 @@ use systola_rt::Deadline;
 
 pub mod axes;
 pub mod designs;
+pub mod opposed;
 pub mod orders;
+pub mod pieces;
 mod promise;
 mod schedule;
 pub mod strips;
@@ -116,12 +119,38 @@ pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candi
         mapping: order.write(&axes, name, system, text()),
         choices: order.choices(&axes),
     });
+    let pieces = if orders.is_empty() {
+        in_pieces(problem, &axes, deadline)
+    } else {
+        Vec::new()
+    };
     let mut all = interleave(vec![tilings, strips, sweeps]);
     let at = all.len().min(BEFORE_ORDERS);
-    all.splice(at..at, interleave(vec![sums, orders]));
+    all.splice(at..at, interleave(vec![sums, orders, pieces]));
     let at = all.len().min(BEFORE_DESIGNS);
     all.splice(at..at, tiled_designs(problem, &axes, deadline));
     all
+}
+
+/// The system may have a batch; parts are those of one of it.
+fn in_pieces(problem: &Problem<'_>, axes: &Axes, deadline: &Deadline) -> Vec<Candidate> {
+    let Ok(system) = problem.system.expand_batch() else {
+        return Vec::new();
+    };
+    let sizes = system.params.iter().map(|p| problem.sizes.get(&p.name));
+    let Some(sizes) = sizes.map(|s| s.copied()).collect::<Option<Vec<i128>>>() else {
+        return Vec::new();
+    };
+    let list = pieces::pieces(axes, &system, &sizes, deadline);
+    let named = list.into_iter().enumerate();
+    let candidates = named.filter_map(|(n, pieces)| {
+        let text = Text::new(names(problem), lanes(problem, axes));
+        Some(Candidate {
+            mapping: pieces.write(axes, &system, &format!("piece{}", n + 1), text)?,
+            choices: pieces.choices(axes),
+        })
+    });
+    candidates.collect()
 }
 
 /// The most promising tilings first. Those with the same registers and lanes are much alike: each one that comes after others counts as

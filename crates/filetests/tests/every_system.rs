@@ -76,6 +76,18 @@ system closure(N) where N >= 1 {
   var E: i32 = max(D, min(R, C));
   output d[N, N]: i32 = E at [i, j] when k == N - 1;
 }
+system inwards(N) where N >= 2 {
+  input x[N]: i32;
+  index i in 0..N;
+  var A: i32 = select(i == 0 || i == N - 1, x[i], select(2*i < N, A(i - 1), A(i + 1)) + x[i]);
+  output a[N]: i32 = A at [i];
+}
+system from_the_middle(N, M) where N >= 6, M >= 1 {
+  input x[N, M]: f32;
+  index i in 0..N, j in 0..M;
+  var A: f32 = x[i, j] + select(i >= N/2 - 1 && i <= N/2, 1, select(i < N/2, A(i + 1, j), A(i - 1, j)) / 2);
+  output a[N, M]: f32 = A at [i, j];
+}
 system two_sums(N, M, K) where N >= 1, M >= 1, K >= 1 {
   input x[N, M]: f32;
   input y[N, K]: f32;
@@ -236,9 +248,9 @@ fn choose(case: &Case, machine: Machine, device: &Device) -> Result<(Candidate, 
         .ok_or_else(none)
 }
 
-/// Lanes along sums and loops in order, whatever the other families have.
+/// Lanes along sums, loops in order and orders of parts, whatever the other families have.
 #[test]
-fn sums_and_orders_compute_what_the_systems_compute() {
+fn sums_orders_and_pieces_compute_what_the_systems_compute() {
     for case in of_text("others", OTHERS)
         .into_iter()
         .chain(of_text("sobel", SOBEL))
@@ -249,7 +261,10 @@ fn sums_and_orders_compute_what_the_systems_compute() {
         let mut run = 0;
         for candidate in candidates(&problem) {
             let name = &candidate.mapping.name;
-            if !name.starts_with("sum") && !name.starts_with("order") {
+            if !["sum", "order", "piece"]
+                .iter()
+                .any(|f| name.starts_with(f))
+            {
                 continue;
             }
             if let Ok(lowered) = problem.lower(&candidate.mapping) {

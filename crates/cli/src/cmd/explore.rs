@@ -18,6 +18,7 @@ use systola_explore::problem::{Problem, short_sums};
 use systola_explore::reduced::Reduced;
 use systola_explore::report::{Design, Ended, Outcome as Explored};
 use systola_explore::session::{self, Event, Options};
+use systola_explore::space::opposed::opposed;
 use systola_explore::space::{Candidate, candidates_until};
 use systola_ir::codes::{explore as codes, limits, run as run_codes};
 use systola_ir::mapping::Mapping;
@@ -444,8 +445,16 @@ impl<'a> Task<'a> {
         let message = error.to_string();
         match error {
             session::Error::NoDesign(_, why) => {
-                let mut found = Diagnostic::new(&limits::NO_DESIGN, Span::NONE, message)
-                    .help("write a mapping by hand, and see what `systola check` says of it");
+                let help = match opposed(self.system) {
+                    Some((a, b)) => format!(
+                        "`{a}` and `{b}` go against each other, and all variables of a point run at one place and time: make \
+                         them two systems, and a `program` that runs one after the other"
+                    ),
+                    None => {
+                        "write a mapping by hand, and see what `systola check` says of it".into()
+                    }
+                };
+                let mut found = Diagnostic::new(&limits::NO_DESIGN, Span::NONE, message).help(help);
                 found
                     .notes
                     .extend(why.map(|why| format!("the first: {why}")));

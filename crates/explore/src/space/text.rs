@@ -187,16 +187,22 @@ pub fn times(k: i128, right: NameExpr) -> NameExpr {
 
 /// Σ coefficient · name, as `2*c - q`. None: all are zero.
 pub fn combination(terms: &[(i128, &str)]) -> Option<NameExpr> {
+    let named = terms.iter().map(|(c, name)| (*c, NameExpr::name(*name)));
+    signed_sum(named.collect())
+}
+
+/// The same of expressions.
+pub fn signed_sum(terms: Vec<(i128, NameExpr)>) -> Option<NameExpr> {
     let mut sum: Option<NameExpr> = None;
     // One that is added stands first, so that the text does not begin with a sign.
-    let positive = terms.iter().filter(|(c, _)| *c > 0);
-    let negative = terms.iter().filter(|(c, _)| *c < 0);
-    for (c, name) in positive.chain(negative) {
+    let (positive, others): (Vec<_>, Vec<_>) = terms.into_iter().partition(|(c, _)| *c > 0);
+    let negative = others.into_iter().filter(|(c, _)| *c < 0);
+    for (c, own) in positive.into_iter().chain(negative) {
         let term = match c.abs() {
-            1 => NameExpr::name(*name),
-            k => times(k, NameExpr::name(*name)),
+            1 => own,
+            k => times(k, own),
         };
-        sum = Some(match (sum, *c > 0) {
+        sum = Some(match (sum, c > 0) {
             (None, true) => term,
             (None, false) => systola_ir::mapping::NameExprKind::Neg(Box::new(term)).into(),
             (Some(sum), true) => plus(sum, term),

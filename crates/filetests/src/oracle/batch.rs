@@ -38,6 +38,8 @@ pub(super) enum Ran {
     Outputs(Arrays),
     /// The code of a fault that the program met.
     Fault(&'static str),
+    /// What PEs hand on takes more memory than there is, of a mapping with few points in many places.
+    Beyond,
     Error(String),
 }
 
@@ -59,6 +61,7 @@ impl Ran {
     pub(super) fn from_error(error: &systola::cpu::Error) -> Ran {
         match error {
             systola::cpu::Error::Runtime(systola::rt::Error::Raised(fault)) => Ran::raised(fault),
+            systola::cpu::Error::Runtime(systola::rt::Error::OutOfMemory { .. }) => Ran::Beyond,
             _ => Ran::Error(error.to_string()),
         }
     }
@@ -190,11 +193,11 @@ impl Batch<'_> {
     ) -> bool {
         let (position, subject, mapping) = legal;
         let verdict = match result {
-            Ok(Ok(Some(ran))) => judge(subject, run, ran),
-            Ok(Ok(None)) => {
+            Ok(Ok(None | Some(Ran::Beyond))) => {
                 self.outcome.limited += 1;
                 return false;
             }
+            Ok(Ok(Some(ran))) => judge(subject, run, ran),
             Ok(Err(error)) => Err((FindKind::Error, error)),
             Err(said) => Err((FindKind::Panic, said)),
         };
@@ -359,6 +362,7 @@ fn judge(subject: &Subject, run: &Run, ran: Ran) -> Result<(), (FindKind, String
             Err((FindKind::Error, format!("{} is not reported", code.id)))
         }
         (Ok(_), Ran::Fault(id)) => Err((FindKind::Error, format!("{id} is reported"))),
+        (_, Ran::Beyond) => Err((FindKind::Error, "there is not enough memory".into())),
         (_, Ran::Error(error)) => Err((FindKind::Error, error)),
     }
 }

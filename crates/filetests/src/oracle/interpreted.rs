@@ -3,6 +3,7 @@
 use systola_driver::{Copies, Fix, Lowered, Machine, Threads, Unsized, check_mapping, load, lower};
 use systola_interp::kernel::{FaultKind, Options, Order, RunError, run_kernel_program};
 use systola_interp::{run_array, run_system};
+use systola_ir::codes::run::TOO_LARGE;
 use systola_ir::diag::{Diagnostic, Kind};
 use systola_ir::mapping::Mapping;
 
@@ -122,6 +123,7 @@ impl<'a> Kernels<'a> {
             Ok(outcome) => Ok(Some(Ran::Outputs(outcome.outputs))),
             Err(RunError::Raised(fault)) => Ok(Some(Ran::raised(&fault))),
             Err(error) if matches!(error.fault(), Some(FaultKind::StepLimit { .. })) => Ok(None),
+            Err(RunError::Setup(error)) if error.code.id == TOO_LARGE.id => Ok(Some(Ran::Beyond)),
             Err(error) => Ok(Some(Ran::Error(format!("{error}\n{}", lowered.program)))),
         }
     }

@@ -148,16 +148,16 @@ least one step, or make the tiles of a block smaller."#;
 
     NO_DESIGN = "L0723", "the explorer has no design for this system",
 r#"The explorer writes mappings of a system and lowers each at the given sizes. None of them, and no mapping of the file, is
-legal and has a kernel there. The reason of the first refusal follows the message. The system itself is fine: the explorer
-finds orders in which all points of the index space are treated alike, and this system may need another order for each part
-of it.
+legal and has a kernel there. The reason of the first refusal follows the message. The system itself is fine, but all variables of
+a point run at one place and time: where one goes up and another one down, no mapping has an order for both.
 
 ```text
-var A: i32 = select(i == 0 || i == N - 1, x[i], select(2*i < N, A(i - 1), A(i + 1)) + x[i]);
+var F: i32 = select(i == 0, 0, F(i - 1)) + x[i];
+var B: i32 = select(i == N - 1, 0, B(i + 1)) + F;
 ```
 
-Split the variable into one for each part, or write a mapping by hand, with `when` for the parts, and see what
-`systola check` says of it."#;
+Make two systems of them and a `program` that runs one after the other. Where different parts of the index space need
+different orders and the explorer has none, write a mapping by hand, with `when` for the parts, and see what `systola check` says of it."#;
 
     NOT_AT_SIZES = "L0730", "no array at the given sizes",
 r#"All sizes are given, and still a question has no answer that code could be made of: the point that a PE

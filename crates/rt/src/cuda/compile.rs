@@ -209,6 +209,7 @@ fn descend<M>(
                 Some((before, taken)) if is_dear(&taken, &now) => before,
                 _ if now.spilled == 0 => at,
                 _ if at >= last(&name) => best(tried),
+                _ if now.is_hopeless() => last(&name),
                 _ if now.spilled > MUCH => (at + last(&name)).div_ceil(2),
                 _ => at + 1,
             };
@@ -243,7 +244,15 @@ fn is_dear(before: &Resources, now: &Resources) -> bool {
     before.spilled <= LITTLE && 3 * now.warps() <= 2 * before.warps()
 }
 
+/// Registers of a thread, at most.
+const MOST_REGISTERS: u32 = 255;
+
 impl Resources {
+    /// Would it spill with all registers that a thread can have?
+    fn is_hopeless(&self) -> bool {
+        self.registers + self.spilled / 4 > MOST_REGISTERS + MUCH / 4
+    }
+
     /// Warps for which a part of a multiprocessor has registers.
     fn warps(&self) -> u32 {
         const REGISTERS: u32 = (64 << 10) / (4 * 32);
@@ -353,6 +362,8 @@ mod tests {
         assert_eq!(settle(&[1000, 800, 700, 72]), (72, 3));
         assert_eq!(settle(&[1000, 800, 0, 0]), (0, 2));
         assert_eq!(settle(&[1000, 800, 700, 600, 72, 0]), (0, 4));
+        // More than all registers would hold.
+        assert_eq!(settle(&[4000, 3000, 2000, 1500, 900]), (900, 2));
     }
 
     #[test]
