@@ -45,7 +45,7 @@ use crate::kernel::flags::{Flags, narrow_turns, with_chains, with_flags};
 use crate::kernel::launches::Launches;
 use crate::kernel::linking::link;
 use crate::kernel::loops::{Plan, Stored, Which, emit, inner_launches};
-use crate::kernel::partition::{Partition, with_warps_as_blocks};
+use crate::kernel::partition::{Partition, partition_with_lanes};
 use crate::kernel::slots::Slots;
 use crate::kernel::spill::spill;
 use crate::kernel::tidy::tidy;
@@ -251,18 +251,8 @@ fn lower_launch(
     mut slots: Slots,
     kernels: Kernels,
 ) -> Result<Program, Failure> {
-    let mut partition = Partition::new(array, decide, &slots, machine)?;
-    let apart = match partition.vector {
-        None if machine.threads.is_none() => with_warps_as_blocks(array),
-        _ => None,
-    };
-    let mut array = array;
-    if let Some(apart) = &apart {
-        let other = Partition::new(apart, decide, &slots, machine)?;
-        if other.vector.is_some() {
-            (array, partition) = (apart, other);
-        }
-    }
+    let (array, partition) = partition_with_lanes(array, decide, &slots, machine)?;
+    let array = array.as_ref();
     narrow_turns(array, decide, &partition, &mut slots)?;
     let mut program = declare(array);
     let launches = Launches::declare(array, decide, &mut program)?;

@@ -13,6 +13,7 @@
 //! which sources come first, in vectors where the values along the lanes are a scan ([`crate::kernel::trees`]), else in
 //! stages ([`crate::kernel::stages`]), else one by one.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use systola_ir::array::{Array, Link, Port};
@@ -90,9 +91,29 @@ const MOST_CHAINED: i128 = 16;
 /// Values older than this many ticks wait in memory, where a lane has few registers.
 const OLDEST: usize = 24;
 
+/// How an array is run. Where one lane would do all of it, for want of warps, and a block for each warp has lanes: that array instead.
+pub fn partition_with_lanes<'a>(
+    array: &'a Array,
+    decide: &Decide,
+    slots: &Slots,
+    machine: &Machine,
+) -> Result<(Cow<'a, Array>, Partition), Failure> {
+    let partition = Partition::new(array, decide, slots, machine)?;
+    if partition.vector.is_none()
+        && machine.threads.is_none()
+        && let Some(apart) = with_warps_as_blocks(array)
+    {
+        let other = Partition::new(&apart, decide, slots, machine)?;
+        if other.vector.is_some() {
+            return Ok((Cow::Owned(apart), other));
+        }
+    }
+    Ok((Cow::Borrowed(array), partition))
+}
+
 /// The array with a block for each warp, where warps have nothing to do with each other: fewer PEs are walked together then, and their
 /// chains are short enough for vectors.
-pub fn with_warps_as_blocks(array: &Array) -> Option<Array> {
+fn with_warps_as_blocks(array: &Array) -> Option<Array> {
     let is_warp = |level| level == PlaceLevel::Warp;
     let mut links = array.ports.iter().flat_map(|port| &port.links);
     let joined = links.any(|link| {
