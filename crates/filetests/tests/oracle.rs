@@ -48,7 +48,7 @@ fn the_corpus_is_right_on_every_target() {
     let subjects: Vec<Subject> = entries
         .iter()
         .map(|entry| {
-            let subject = entry.subject(0);
+            let subject = entry.subject();
             subject.unwrap_or_else(|e| panic!("{}: {e:?}", entry.name))
         })
         .collect();

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use systola_ir::DimId;
-use systola_ir::form::Form;
+use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Stmt};
 
@@ -217,6 +217,8 @@ impl Flow<'_> {
                 self.stmts(otherwise, &mut other);
                 state.join(&other);
             }
+            // Not in every turn.
+            Stmt::Signal { flag } | Stmt::Await { flag, .. } if flag.when != Cond::TRUE => {}
             // All of them end with lanes that have met.
             Stmt::WaitCopies { .. }
             | Stmt::Barrier
@@ -340,10 +342,15 @@ mod tests {
 
     /// s[store] = v; v = s[load], in a loop over k = 0, step, …
     fn waits(store: &Form, load: &Form, step: i128, lanes: u32) -> usize {
+        waits_after(store, load, step, lanes, None)
+    }
+
+    /// The same with a statement at the end of each turn.
+    fn waits_after(store: &Form, load: &Form, step: i128, lanes: u32, last: Option<Stmt>) -> usize {
         let memory = Memory::Shared(SharedId(0));
         let otherwise = None;
         let from = Access::new(memory, vec![load.clone()]);
-        let body = vec![
+        let mut body = vec![
             Stmt::Store {
                 to: Access::new(memory, vec![store.clone()]),
                 value: ValueId(0),
@@ -357,6 +364,7 @@ mod tests {
                 value: ValueId(2),
             },
         ];
+        body.extend(last);
         let var = |name: &str, kind| Var {
             name: name.to_string(),
             kind,
@@ -405,6 +413,16 @@ mod tests {
         assert_eq!(waits(&own, &own, 16, 32), 1);
         // The neighbour's, before it is read and before it is written again.
         assert_eq!(waits(&own, &own.plus(1), 32, 32), 2);
+        // A signal after each turn lets all lanes meet, one after some turns does not.
+        let signal = |when: Cond| {
+            let flag = Access::new(Memory::Global(systola_ir::BufferId(0)), Vec::new());
+            let flag = Access { when, ..flag };
+            Some(Stmt::Signal { flag })
+        };
+        let next = own.plus(1);
+        assert_eq!(waits_after(&own, &next, 32, 32, signal(Cond::TRUE)), 1);
+        let some = Cond::cmp(systola_ir::Rel::Eq, k.modulo(64), 0);
+        assert_eq!(waits_after(&own, &next, 32, 32, signal(some)), 2);
         // Far enough away, also in other turns.
         let far = lane.add(&k.scale(&Poly::constant(2)).unwrap());
         assert_eq!(waits(&far, &far.plus(32), 32, 32), 0);

@@ -320,7 +320,7 @@ impl Campaign<'_> {
         };
         let _ = fs::remove_file(&file);
         let drawn = redraw(&small, mappings);
-        let entry = entry(&format!("seed {seed}"), &drawn);
+        let entry = entry(&format!("seed {seed}"), &drawn, seed);
         let remarks = format!(
             "seed {seed}: {kind} on {}\n{}",
             target.unwrap_or("no target"),
@@ -373,12 +373,13 @@ fn command(args: &[&str], targets: &[String]) -> Result<Command, String> {
     Ok(command)
 }
 
-fn entry(name: &str, drawn: &Drawn) -> Entry {
+fn entry(name: &str, drawn: &Drawn, seed: u64) -> Entry {
     Entry {
         name: name.to_string(),
         text: drawn.text(),
         sizes: drawn.sizes.clone(),
         close: drawn.rounds,
+        seed,
     }
 }
 
@@ -401,8 +402,8 @@ fn try_draws(
     let (mut subjects, mut from): (Vec<Subject>, Vec<u64>) = (Vec::new(), Vec::new());
     for (seed, drawn) in draws {
         watch(seed, "system", "none");
-        let entry = entry(&format!("seed {seed}"), &drawn);
-        let made = super::find::guarded(|| entry.subject(seed));
+        let entry = entry(&format!("seed {seed}"), &drawn, seed);
+        let made = super::find::guarded(|| entry.subject());
         let (kind, message) = match made {
             Ok(Ok(subject)) => {
                 subjects.push(subject);
@@ -511,7 +512,7 @@ pub fn try_range(first: u64, count: u64, names: &[String]) -> Result<(), String>
 /// One file, tried and reported.
 pub fn try_file(path: &Path, names: &[String]) -> Result<(), String> {
     let entry = corpus::read(path)?;
-    let subject = entry.subject(0).map_err(|e| format!("{e:?}"))?;
+    let subject = entry.subject().map_err(|e| format!("{e:?}"))?;
     let outcome = try_all(&[subject], &targets(names)?, &|_, _, _| {});
     println!("{}", report(&[0], 1, &outcome));
     for find in &outcome.finds {

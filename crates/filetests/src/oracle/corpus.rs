@@ -1,7 +1,7 @@
 //! Programs in files: what was found, and what was found once and is tried first ever since.
 //!
-//! The first lines of a file say at which sizes it is tried, `// sizes: N=3, M=4`, one line for each, and whether floats are
-//! compared up to a tolerance, `// floats: close`.
+//! The first lines of a file say at which sizes it is tried, `// sizes: N=3, M=4`, one line for each, whether floats are
+//! compared up to a tolerance, `// floats: close`, and which seed decides among machines and orders, `// seed: 5`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,6 +14,7 @@ pub struct Entry {
     pub text: String,
     pub sizes: Vec<Sizes>,
     pub close: bool,
+    pub seed: u64,
 }
 
 /// The files of the corpus that is part of the repository.
@@ -46,6 +47,7 @@ fn parse(name: &str, text: &str) -> Result<Entry, String> {
         text: text.to_string(),
         sizes: Vec::new(),
         close: false,
+        seed: 0,
     };
     for line in text.lines().take_while(|l| l.starts_with("//")) {
         if let Some(list) = line.strip_prefix("// sizes:") {
@@ -59,6 +61,10 @@ fn parse(name: &str, text: &str) -> Result<Entry, String> {
             entry.sizes.push(sizes);
         }
         entry.close |= line.trim() == "// floats: close";
+        if let Some(seed) = line.strip_prefix("// seed:") {
+            let parsed = seed.trim().parse();
+            entry.seed = parsed.map_err(|_| format!("{name}: `{seed}` is no seed"))?;
+        }
     }
     if entry.sizes.is_empty() {
         return Err(format!("{name}: no line says at which sizes it is tried"));
@@ -80,12 +86,13 @@ impl Entry {
         if self.close {
             text.push_str("// floats: close\n");
         }
+        let _ = writeln!(text, "// seed: {}", self.seed);
         text.push_str(&self.text);
         text
     }
 
-    pub fn subject(&self, seed: u64) -> Result<Subject, Unfit> {
-        Subject::new(&self.name, &self.text, &self.sizes, self.close, seed)
+    pub fn subject(&self) -> Result<Subject, Unfit> {
+        Subject::new(&self.name, &self.text, &self.sizes, self.close, self.seed)
     }
 }
 
@@ -95,12 +102,13 @@ mod tests {
 
     #[test]
     fn a_file_says_at_which_sizes_it_is_tried() {
-        let text = "// wrong on cpu\n// sizes: N=1, M=4\n// sizes: N=3, M=5\n// floats: close\nsystem s() {}\n";
+        let text = "// wrong on cpu\n// sizes: N=1, M=4\n// sizes: N=3, M=5\n// floats: close\n// seed: 7\nsystem s() {}\n";
         let entry = parse("one", text).unwrap();
         let again = parse("one", &entry.file("")).unwrap();
         assert_eq!(entry.sizes.len(), 2);
         assert_eq!(entry.sizes, again.sizes[..2]);
-        assert!(entry.close);
+        assert!(entry.close && again.close);
+        assert_eq!((entry.seed, again.seed), (7, 7));
         assert!(parse("none", "system s() {}\n").is_err());
     }
 }

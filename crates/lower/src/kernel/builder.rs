@@ -198,7 +198,7 @@ impl Builder {
                 .iter()
                 .map(|v| self.shape(*v))
                 .fold(Shape::Uniform, Shape::max),
-            Op::Shuffle { value, from } => self.kernel.shape_of(from).min(self.shape(*value)),
+            Op::Shuffle { from, .. } => self.kernel.shape_of(from),
             Op::Slide { .. } => Shape::Varying,
         }
     }
@@ -218,6 +218,15 @@ impl Builder {
         }
         let ty = self.ty(any);
         Some(self.value(name, ty, Op::Slide { low, high, by }))
+    }
+
+    /// The value of another lane; no work where all of them hold one value.
+    pub fn shuffle(&mut self, name: &str, value: ValueId, from: Form) -> ValueId {
+        if self.shape(value) == Shape::Uniform {
+            return value;
+        }
+        let ty = self.ty(value);
+        self.value(name, ty, Op::Shuffle { value, from })
     }
 
     /// The value of an operation; an equal one that is in scope is taken instead.

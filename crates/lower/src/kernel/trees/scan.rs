@@ -287,11 +287,8 @@ impl Emitter<'_> {
                 registers.into_iter().map(get).collect()
             }
         };
-        let mut taken = values.into_iter().map(|value| {
-            let ty = self.b.ty(value);
-            let from = from.clone();
-            self.b.value(name, ty, Op::Shuffle { value, from })
-        });
+        let taken = values.into_iter();
+        let mut taken = taken.map(|value| self.b.shuffle(name, value, from.clone()));
         Bundle::of(&self.array.cells[cell.index()].ty, &mut taken)
     }
 
