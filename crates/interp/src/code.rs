@@ -286,7 +286,7 @@ impl Code {
 }
 
 impl Frame {
-    /// One for so many terms of sums. `tracks`: its evaluations track errors, as [`rounding`] says.
+    /// A frame with a budget of terms of sums. `tracks`: its evaluations track errors, as [`rounding`] says.
     pub(crate) fn new(terms: u64, tracks: bool) -> Frame {
         Frame {
             point: Vec::new(),

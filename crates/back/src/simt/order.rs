@@ -217,7 +217,7 @@ impl Flow<'_> {
                 self.stmts(otherwise, &mut other);
                 state.join(&other);
             }
-            // Not in every turn.
+            // They run in some iterations only.
             Stmt::Signal { flag } | Stmt::Await { flag, .. } if flag.when != Cond::TRUE => {}
             // All of them end with lanes that have met.
             Stmt::WaitCopies { .. }
@@ -413,7 +413,7 @@ mod tests {
         assert_eq!(waits(&own, &own, 16, 32), 1);
         // The neighbour's, before it is read and before it is written again.
         assert_eq!(waits(&own, &own.plus(1), 32, 32), 2);
-        // A signal after each turn lets all lanes meet, one after some turns does not.
+        // A signal in each iteration synchronises all lanes; one in some iterations does not.
         let signal = |when: Cond| {
             let flag = Access::new(Memory::Global(systola_ir::BufferId(0)), Vec::new());
             let flag = Access { when, ..flag };

@@ -21,7 +21,7 @@ use super::tilings::permutations;
 /// How often a part is cut again.
 const DEEPEST: usize = 2;
 
-/// So many guards are tried as cuts, and so many ways to cut are followed.
+/// The number of guards that are tried as cuts, and of ways to cut that are kept.
 const MOST_CUTS: usize = 8;
 const MOST_WAYS: usize = 8;
 
@@ -30,7 +30,7 @@ const MOST_WAYS: usize = 8;
 pub struct Pieces {
     parts: Vec<Part>,
     phases: Vec<usize>,
-    /// So many loops are outside of that.
+    /// The number of time coordinates before the one that orders the parts.
     outside: usize,
 }
 
