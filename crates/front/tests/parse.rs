@@ -223,6 +223,11 @@ fn long_sums_are_fine_on_a_small_stack() {
             round_trip(&source);
             let refused = format!("system s(N) {{ input x[N]: f32; input w[N]: f32; index i in 0..N; var A: f32 = {too_many}; }}");
             assert!(parse_module(&refused).is_err());
+            for opening in ["reduce(+, q in 0..N, ", "scan(+, i, ", "(", "-"] {
+                let endless = opening.repeat(5_000);
+                let text = format!("system s(N) {{ index i in 0..N; var A: f32 = {endless}");
+                assert!(parse_module(&text).is_err(), "{opening}");
+            }
         })
         .expect("a thread");
     thread.join().expect("no overflow");

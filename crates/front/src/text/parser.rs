@@ -24,7 +24,8 @@ const MAX_SOURCE: usize = 16 << 20;
 /// How many mistakes are reported.
 const MAX_ERRORS: usize = 64;
 /// How deep the parser calls itself: twice for each level that [`expr::MAX_NESTING`] allows, once
-/// for its parentheses and once for its operator, and some more for parentheses without need.
+/// for its parentheses and once for its operator, and some more for parentheses without need. A sum counts twice, since it takes
+/// twice the stack: all of them fit into the 2 MB of a thread.
 const MAX_RECURSION: u32 = 400;
 /// The most scalars in one tuple.
 const MAX_TUPLE: usize = 64;

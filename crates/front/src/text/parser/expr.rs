@@ -314,7 +314,7 @@ impl Parser<'_> {
         if dims.is_empty() {
             return self.expected("an iterator with its range, such as `q in 0..Q`");
         }
-        let body = self.body()?;
+        let body = self.nested(Self::body)?;
         self.close(Tok::RParen, "`)`", open)?;
         let size = dims
             .iter()
@@ -333,7 +333,7 @@ impl Parser<'_> {
         self.expect(Tok::Comma, "`,` and an iterator")?;
         let dim = self.name("an iterator of the index space")?;
         self.expect(Tok::Comma, "`,` and what is summed")?;
-        let body = self.body()?;
+        let body = self.nested(Self::body)?;
         self.close(Tok::RParen, "`)`", open)?;
         let size = body.size.above(1);
         self.node(start, ExprKind::Scan(op, dim, Box::new(body)), size)
