@@ -150,7 +150,9 @@ impl Chain {
         if !begins_first(array, decide, slots, declared, &ports, joins, along, up)? {
             return Ok(None);
         }
-        let axes = axes(array, decide, slots, piece, cell, &ports, along)?;
+        let Some(axes) = axes(array, decide, slots, piece, cell, &ports, along)? else {
+            return Ok(None);
+        };
         Ok(Some(Chain {
             cell,
             joins,
@@ -248,7 +250,8 @@ fn starts(body: &Expr, ports: &[PortId], joins: Joins) -> Cond {
 }
 
 /// The coordinates that tell the parts apart. One that has the same value wherever a chain leaves a block is
-/// none of them.
+/// none of them; one that differs must stay as it is along a chain, since the parts of a chain are combined at one
+/// place of all axes but that of the blocks.
 fn axes(
     array: &Array,
     decide: &Decide,
@@ -257,7 +260,7 @@ fn axes(
     cell: VarId,
     ports: &[PortId],
     along: usize,
-) -> Result<Vec<(usize, Form, Form)>, Failure> {
+) -> Result<Option<Vec<(usize, Form, Form)>>, Failure> {
     let n_place = array.place.len();
     let mut axes = Vec::new();
     let within = |k: usize| match k.checked_sub(n_place) {
@@ -293,6 +296,14 @@ fn axes(
         if one && k != along {
             continue;
         }
+        let moves = |link: &Link| match k.checked_sub(n_place) {
+            None => !link.displacement[k].is_zero(),
+            Some(t) => !link.delay[t].is_zero(),
+        };
+        let mut links = ports.iter().flat_map(|p| &array.port(*p).links);
+        if k != along && links.any(moves) {
+            return Ok(None);
+        }
         let plain = |forms: &[Form]| {
             let poly = forms.iter().find(|f| f.as_poly().is_some());
             poly.or(forms.first()).cloned()
@@ -304,7 +315,7 @@ fn axes(
         let extent = hi.sub(&lo);
         axes.push((k, lo, extent));
     }
-    Ok(axes)
+    Ok(Some(axes))
 }
 
 /// Leaves the blocks out of the ranges that write no output and hand nothing to a later launch.
