@@ -37,6 +37,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use systola_ir::form::Cond;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Program, Stmt};
 use systola_ir::mapping::Engine;
+use systola_ir::target::Simd;
 use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
 
 use crate::artifact::{Artifact, Entry, SharedArray};
@@ -44,12 +45,21 @@ use crate::c_family::{Context, Printer};
 use crate::dialect::{Action, Dialect, Record};
 use crate::error::{Error, Fault};
 use crate::expr::Expr;
-use crate::isa::Isa;
 use crate::names::{self, Names};
 use crate::prelude::{File, Prelude};
 use crate::scalar::{c_type, signed};
 use crate::specialise::specialise;
 use lanes::Vector;
+
+/// Arguments of `cc` that the meaning of kernels needs or allows: signed arithmetic has to wrap, the rest are licences.
+pub const FLAGS: [&str; 6] = [
+    "-std=gnu11",
+    "-O3",
+    "-fwrapv",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-ffp-contract=fast",
+];
 
 /// What a function passes on to another one.
 const PASSED_ON: [&str; 4] = ["sizes", "args", "buffers", "scratch"];
@@ -101,7 +111,7 @@ pub struct Cpu {
 }
 
 /// Prints a verified program.
-pub fn emit(program: &Program, isa: &Isa) -> Result<Artifact, Error> {
+pub fn emit(program: &Program, simd: Simd) -> Result<Artifact, Error> {
     let special = specialise(program).map_err(|e| Fault::from(e).of_kernel(&program.name))?;
     let mut prelude = Prelude::new(QUALIFIERS);
     prelude.include("stdbool.h");
@@ -112,7 +122,7 @@ pub fn emit(program: &Program, isa: &Isa) -> Result<Artifact, Error> {
     let mut functions = String::new();
     for kernel in &special.kernels {
         let symbol = symbols.claim(&names::symbol(&kernel.name));
-        let (text, entry) = emit_kernel(&special, kernel, isa, &mut prelude, symbol)
+        let (text, entry) = emit_kernel(&special, kernel, simd, &mut prelude, symbol)
             .map_err(|fault| fault.of_kernel(&kernel.name))?;
         functions.push('\n');
         functions.push_str(&text);
@@ -129,7 +139,7 @@ pub fn emit(program: &Program, isa: &Isa) -> Result<Artifact, Error> {
         } else {
             "kernels"
         },
-        isa.vector_bytes.max(1),
+        simd.bytes().max(1),
         prelude.finish(),
     );
     Ok(Artifact { source, kernels })
@@ -142,7 +152,7 @@ fn comment_text(text: &str) -> String {
 fn emit_kernel(
     program: &Program,
     kernel: &Kernel,
-    isa: &Isa,
+    simd: Simd,
     prelude: &mut Prelude,
     symbol: String,
 ) -> Result<(String, Entry), Fault> {
@@ -172,7 +182,7 @@ fn emit_kernel(
     let mut streams = false;
     if let Some(split) = &split {
         let symbol = format!("{symbol}_edge");
-        let mut cpu = Cpu::new(program, &split.edge, isa);
+        let mut cpu = Cpu::new(program, &split.edge, simd);
         let mut cx = Context::new(program, &split.edge, prelude, 1);
         cpu.read_given(&mut cx)?;
         Printer::new(&mut cx, &mut cpu).body()?;
@@ -181,7 +191,7 @@ fn emit_kernel(
         branch = Some((&split.inside, symbol, function));
     }
     let kernel = split.as_ref().map_or(kernel, |split| &split.then);
-    let mut cpu = Cpu::new(program, kernel, isa);
+    let mut cpu = Cpu::new(program, kernel, simd);
     cpu.streams = streams;
     let mut cx = Context::new(program, kernel, prelude, 0);
     cpu.read_given(&mut cx)?;
@@ -214,10 +224,10 @@ fn emit_kernel(
 }
 
 impl Cpu {
-    fn new(program: &Program, kernel: &Kernel, isa: &Isa) -> Cpu {
+    fn new(program: &Program, kernel: &Kernel, simd: Simd) -> Cpu {
         Cpu {
             // Without vector units the compiler still makes the best of short vectors.
-            register: isa.vector_bytes.max(16),
+            register: simd.bytes().max(16),
             lanes: kernel.lanes,
             lane: kernel.lane().filter(|_| kernel.lanes > 1),
             reps: vec![Rep::Scalar; kernel.values.len()],

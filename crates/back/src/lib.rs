@@ -16,7 +16,6 @@ pub mod dialect;
 mod error;
 pub mod expr;
 pub mod index;
-pub mod isa;
 pub mod names;
 pub mod opencl;
 pub mod prelude;
@@ -28,4 +27,3 @@ mod usage;
 
 pub use artifact::{Argument, Artifact, Choice, Constant, DeviceArtifact, DeviceEntry, Entry};
 pub use error::Error;
-pub use isa::Isa;

@@ -3,9 +3,10 @@
 mod common;
 
 use common::build::{Build, buffer, input, launch, num, output, param, program, times};
-use systola_back::{Isa, cpu};
+use systola_back::cpu;
 use systola_ir::form::Form;
 use systola_ir::kernel::{BufferKind, Memory, Program, VarKind};
+use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar};
 
 /// y(r, c) = sum over p < taps of w(p) x(r + p, c), in blocks of 4 rows: blocks follow each other along the rows, or each goes along
@@ -48,7 +49,7 @@ fn stencil(taps: i128, in_loop: bool) -> Program {
 }
 
 fn source(program: &Program) -> String {
-    cpu::emit(program, &Isa::AVX512).unwrap().source
+    cpu::emit(program, Simd::Avx512).unwrap().source
 }
 
 /// The arguments of all requests, in order.

@@ -8,9 +8,10 @@ mod common;
 
 use common::build::{Build, input, launch, num, output, program, times};
 use common::run::{Call, Effort, compilers, from_bytes, run_with, to_bytes};
-use systola_back::{Isa, cpu};
+use systola_back::cpu;
 use systola_interp::value::Value;
 use systola_ir::kernel::Memory;
+use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar, UnOp};
 
 const COUNT: usize = 1024;
@@ -193,14 +194,14 @@ fn functions_are_within_two_units() {
     let compilers = compilers();
     let (first, last) = (compilers[0], compilers[compilers.len() - 1]);
     let runs = [
-        (first, Isa::AVX512, Isa::AVX512, Effort::Full),
-        (last, Isa::AVX2, Isa::AVX2, Effort::Little),
-        (first, Isa::V128, Isa::PORTABLE, Effort::Little),
+        (first, Simd::Avx512, Simd::Avx512, Effort::Full),
+        (last, Simd::Avx2, Simd::Avx2, Effort::Little),
+        (first, Simd::Sse, Simd::Portable, Effort::Little),
     ];
     let mut worst = [0.0f64; 2];
     for (cc, printed, compiled, effort) in runs {
-        let artifact = cpu::emit(&p, &printed).unwrap_or_else(|e| panic!("{e}"));
-        let after = run_with(cc, &compiled, effort, &artifact, &[], &data, &calls);
+        let artifact = cpu::emit(&p, printed).unwrap_or_else(|e| panic!("{e}"));
+        let after = run_with(cc, compiled, effort, &artifact, &[], &data, &calls);
         for (ty, lanes, op, out, x, y, want) in &cases {
             let n = usize::from(*ty == Scalar::F64);
             let got = from_bytes(*ty, &after[out.index()]);
@@ -210,7 +211,7 @@ fn functions_are_within_two_units() {
                 assert!(
                     error <= BOUND[n],
                     "{op:?} on {ty} ({lanes} lanes, {cc}, {}) of {:e}, {:e}: {got}, not {:e}: {error} units",
-                    printed.name,
+                    printed.name(),
                     x[l],
                     y[l],
                     want[l],

@@ -258,12 +258,12 @@ fn slides_and_shuffles_move_lanes() {
             put(&mut k, value, from);
         }
         launch(&mut p, k.finish());
-        let artifact = systola_back::cpu::emit(&p, &systola_back::Isa::AVX512).unwrap();
+        let artifact = systola_back::cpu::emit(&p, systola_ir::target::Simd::Avx512).unwrap();
         for cc in common::run::compilers() {
-            let isa = systola_back::Isa::AVX512;
+            let simd = systola_ir::target::Simd::Avx512;
             let effort = common::run::Effort::Full;
             let calls = [Call::of(0, 1)];
-            let after = common::run::run_with(cc, &isa, effort, &artifact, &[3], &data, &calls);
+            let after = common::run::run_with(cc, simd, effort, &artifact, &[3], &data, &calls);
             for (n, from) in expect.iter().enumerate() {
                 let got = f32s(&after[n + 1]);
                 for (l, from) in from.iter().enumerate() {

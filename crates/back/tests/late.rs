@@ -4,9 +4,10 @@ mod common;
 
 use common::build::{Build, input, launch, output, param, program, times};
 use common::run::{Call, bytes_f32, f32s, run};
-use systola_back::{Isa, cpu};
+use systola_back::cpu;
 use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::{Memory, Program};
+use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar};
 
 const ROWS: i128 = 4;
@@ -56,7 +57,7 @@ fn tall_blocks(work: usize) -> Program {
 }
 
 fn source(program: &Program) -> String {
-    cpu::emit(program, &Isa::AVX512).unwrap().source
+    cpu::emit(program, Simd::Avx512).unwrap().source
 }
 
 #[test]

@@ -3,8 +3,9 @@
 mod common;
 
 use common::build::{Build, input, launch, num, output, param, program, times};
-use systola_back::{Isa, cpu, cuda};
+use systola_back::{cpu, cuda};
 use systola_ir::kernel::{Memory, Program, VarKind};
+use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar, UnOp};
 
 /// y = the greatest of -x, 0 - x and x, for columns from the greatest of -t, 1 - t and -n - m to 8.
@@ -45,6 +46,6 @@ fn bounds_and_values_are_negated_out_of_sight() {
 
 #[test]
 fn processors_negate_as_they_are_told() {
-    let source = cpu::emit(&negations(), &Isa::AVX512).unwrap().source;
+    let source = cpu::emit(&negations(), Simd::Avx512).unwrap().source;
     assert!(!source.contains("minus"), "{source}");
 }

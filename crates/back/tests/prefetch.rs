@@ -3,9 +3,10 @@
 mod common;
 
 use common::build::{Build, input, launch, num, output, param, program, times};
-use systola_back::{Isa, cpu};
+use systola_back::cpu;
 use systola_ir::form::Form;
 use systola_ir::kernel::{Memory, Program, Shape, VarKind};
+use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar};
 
 /// y(r, c) = sum over q of x(r + p, c + q), rows `0..rows` of p added up, so many taps q: a block is a
@@ -41,7 +42,7 @@ fn sums(rows: i128, taps: &Form, width: Form) -> Program {
 
 /// The arguments of all requests, in order.
 fn requests(program: &Program) -> Vec<String> {
-    let source = cpu::emit(program, &Isa::AVX512).unwrap().source;
+    let source = cpu::emit(program, Simd::Avx512).unwrap().source;
     let calls = source.lines().map(str::trim);
     calls
         .filter_map(|l| l.strip_prefix("fetch(x, "))

@@ -3,13 +3,14 @@
 mod common;
 
 use common::build::{Build, buffer, input, launch, num, output, param, program, times};
-use systola_back::{Isa, cpu};
+use systola_back::cpu;
 use systola_ir::form::{Cond, Poly, Rel};
 use systola_ir::kernel::{Access, BufferKind, Memory, Op, Program, Shape, Stmt, VarKind};
+use systola_ir::target::Simd;
 use systola_ir::{BinOp, Literal, ParamId, Scalar};
 
 fn source(program: &Program) -> String {
-    cpu::emit(program, &Isa::AVX512).unwrap().source
+    cpu::emit(program, Simd::Avx512).unwrap().source
 }
 
 /// y = a·x + y, sixteen elements a block, the last block masked.

@@ -4,9 +4,10 @@ mod common;
 
 use common::build::{Build, buffer, input, launch, num, output, param, program, times};
 use common::run::{Call, bytes_i32, i32s, run};
-use systola_back::{Error, Isa, cpu};
+use systola_back::{Error, cpu};
 use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::{BufferKind, Memory, Program, Shape, Stmt, VarKind};
+use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar};
 
 /// A value is what it was when it was assigned, whatever is stored or set before it is read.
@@ -171,7 +172,7 @@ fn awkward_names_compile() {
 }
 
 fn refusal(program: &Program) -> String {
-    match cpu::emit(program, &Isa::AVX512) {
+    match cpu::emit(program, Simd::Avx512) {
         Err(error @ Error::Unsupported { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     }
@@ -216,7 +217,7 @@ fn what_can_not_be_said_is_refused() {
     k.store(Memory::Global(y), &[num(1 << 69)], zero);
     launch(&mut p, k.finish());
     assert_eq!(
-        cpu::emit(&p, &Isa::PORTABLE),
+        cpu::emit(&p, Simd::Portable),
         Err(Error::Overflow {
             kernel: "far".to_string()
         })
@@ -233,6 +234,6 @@ fn the_same_program_gives_the_same_bytes() {
     let v = k.cast(Scalar::I32, at);
     k.store(Memory::Global(y), &[lane], v);
     launch(&mut p, k.finish());
-    let emit = || cpu::emit(&p, &Isa::AVX2).unwrap();
+    let emit = || cpu::emit(&p, Simd::Avx2).unwrap();
     assert_eq!(emit(), emit());
 }

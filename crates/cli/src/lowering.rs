@@ -1,9 +1,10 @@
 //! How a mapping becomes kernels, as the command line and the environment say it.
 
 use clap::ValueEnum;
+use systola::Simd;
 use systola::cpu::{self, CpuOptions};
-use systola::rt::Simd;
-use systola_driver::{Fix, Lowered, Machine, check_system, cuda_machine, lower};
+use systola::rt::simd;
+use systola_driver::{Fix, Lowered, Machine, check_system, lower};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 use systola_lower::report::Scope;
@@ -75,7 +76,7 @@ impl LoweringArgs {
     pub fn machine(&self, options: &CpuOptions) -> (Machine, &'static str) {
         match self.machine {
             None | Some(MachineName::Cpu) => (options.machine(), options.simd.name()),
-            Some(MachineName::Cuda) => (cuda_machine(), "cuda"),
+            Some(MachineName::Cuda) => (Machine::cuda(), "cuda"),
         }
     }
 
@@ -113,7 +114,7 @@ impl LoweringArgs {
             options.fix = self.fix();
             if let Some(simd) = self.simd {
                 options.simd = match purpose {
-                    Purpose::Run => Simd::named(simd.name())?,
+                    Purpose::Run => simd::named(simd.name())?,
                     Purpose::Print => simd,
                 };
             }

@@ -1,6 +1,6 @@
 //! Where kernels run: a target, its device, and how they are compiled for it.
 
-use systola::rt::{self, CacheOptions, RunOptions, Simd, calibration, cuda, opencl};
+use systola::rt::{self, CacheOptions, RunOptions, calibration, cuda, opencl, simd};
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_driver::{Fix, Machine};
 use systola_explore::calibrate::{self, Subject};
@@ -40,7 +40,7 @@ impl Place {
         match self {
             Place::Cpu(options, run) => {
                 let mut text = calibration::processor();
-                if options.simd != Simd::detect() {
+                if options.simd != simd::detect() {
                     text.push_str(&format!(", run with {}", options.simd.name()));
                 }
                 match threads_of(run) {

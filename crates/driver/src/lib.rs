@@ -17,21 +17,22 @@
 
 use std::collections::BTreeMap;
 
+pub use systola_back::cpu::FLAGS as C_FLAGS;
 pub use systola_back::cuda::resident_blocks;
 pub use systola_back::opencl;
 use systola_back::opencl::links::LINK_BYTES;
 use systola_back::opencl::{Features, Links};
 pub use systola_back::simt::constant::constant_buffers;
 pub use systola_back::simt::pressure::pressure;
-pub use systola_back::{Argument, Artifact, DeviceArtifact, DeviceEntry, Entry, Isa};
+pub use systola_back::{Argument, Artifact, DeviceArtifact, DeviceEntry, Entry};
 use systola_ir::array::Array;
 use systola_ir::codes::{limits, mapping as mapping_codes, run};
 use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
+pub use systola_ir::target::{Copies, Machine, Simd, Target, Threads, Unsized};
 use systola_ir::{Diagnostic, Span};
 use systola_lower::kernel::spill;
-pub use systola_lower::kernel::{Copies, Machine, Threads, Unsized};
 use systola_lower::pipeline::{analyse, compile};
 use systola_lower::report::Report;
 
@@ -115,34 +116,14 @@ fn not_printed(error: systola_back::Error) -> Diagnostic {
     Diagnostic::new(code, Span::NONE, error.to_string()).help(help)
 }
 
-/// Prints the C of a program for processors with vectors of so many bytes.
-pub fn emit_c(program: &Program, isa: &Isa) -> Result<Artifact, Diagnostic> {
-    systola_back::cpu::emit(program, isa).map_err(not_printed)
+/// Prints the C of a program for processors with these vector instructions.
+pub fn emit_c(program: &Program, simd: Simd) -> Result<Artifact, Diagnostic> {
+    systola_back::cpu::emit(program, simd).map_err(not_printed)
 }
 
-/// Prints the CUDA C++ of a program that was lowered for [`cuda_machine`].
+/// Prints the CUDA C++ of a program that was lowered for [`Machine::cuda`].
 pub fn emit_cuda(program: &Program) -> Result<DeviceArtifact, Diagnostic> {
     systola_back::cuda::emit(program).map_err(not_printed)
-}
-
-/// What the lowering is to know of an NVIDIA GPU.
-pub fn cuda_machine() -> Machine {
-    Machine {
-        // Always 32 lanes, also of the widest type.
-        vector_bytes: 32 * 8,
-        most_lanes: 32,
-        // A thread has 255; queues may take eight times what is said here.
-        registers: 24,
-        code_budget: 2500,
-        threads: Some(Threads {
-            warps: 32,
-            wide_bytes: 16,
-            copies: Copies::Asynchronous,
-            // What the largest of them has; a launch on a smaller one says so.
-            block_memory: 227 << 10,
-            unsized_arrays: Unsized::Block,
-        }),
-    }
 }
 
 /// Prints the OpenCL C of a program that was lowered for [`opencl_machine`].
@@ -167,23 +148,25 @@ pub fn opencl_machine(features: &Features, lanes: u32, local_memory: u64) -> Mac
         }
         Links::Local => (lanes.min(features.most_threads), LINK_BYTES),
     };
-    Machine {
-        // Always so many lanes, also of the widest type.
-        vector_bytes: lanes * 8,
-        most_lanes: lanes,
-        registers: 24,
-        code_budget: if features.waits_in_branches {
-            2500
-        } else {
-            SHORT_CODE
-        },
-        threads: Some(Threads {
+    let machine = Machine::threads(
+        Target::OpenCl,
+        lanes,
+        Threads {
             warps: (features.most_threads / lanes).clamp(1, MOST_WARPS),
             wide_bytes: 16,
             copies: Copies::Plain,
             block_memory: local_memory.saturating_sub(links),
             unsized_arrays: Unsized::Block,
-        }),
+            multiprocessor: None,
+        },
+    );
+    let code_budget = match features.waits_in_branches {
+        true => machine.code_budget,
+        false => SHORT_CODE,
+    };
+    Machine {
+        code_budget,
+        ..machine
     }
 }
 

@@ -43,7 +43,7 @@ impl Subject {
         match self {
             Subject::Processor => {
                 let threads = std::thread::available_parallelism().map_or(1, usize::from);
-                let bytes = systola::rt::Simd::detect().bytes().max(16);
+                let bytes = systola::rt::simd::detect().bytes().max(16);
                 let registers = if bytes >= 64 { 32.0 } else { 16.0 };
                 Device::Cpu(Cpu {
                     threads: Number::reported(threads as f64),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use systola_driver::{Machine, cuda_machine, load};
+use systola_driver::{Machine, Simd, load};
 use systola_explore::model::{Cpu, Device, Gpu};
 use systola_explore::problem::{Problem, short_sums};
 use systola_explore::rank::Ranker;
@@ -26,13 +26,7 @@ stencil acoustic(K, N, M, T) {
 }";
 
 fn processor() -> Machine {
-    Machine {
-        vector_bytes: 64,
-        most_lanes: 64,
-        registers: 32,
-        code_budget: 2500,
-        threads: None,
-    }
+    Machine::cpu(Simd::Avx512)
 }
 
 fn check(text: &str, sizes: &[(&str, i128)], machine: Machine) {
@@ -86,12 +80,12 @@ fn check(text: &str, sizes: &[(&str, i128)], machine: Machine) {
 fn millions_of_schedules_are_no_wait() {
     let sizes = [("N", 1000), ("M", 1000)];
     check(TWO_SUMS, &sizes, processor());
-    check(TWO_SUMS, &sizes, cuda_machine());
+    check(TWO_SUMS, &sizes, Machine::cuda());
 }
 
 #[test]
 fn slow_candidates_are_cancelled() {
     let sizes = [("K", 64), ("N", 64), ("M", 64), ("T", 10)];
     check(WAVES, &sizes, processor());
-    check(WAVES, &sizes, cuda_machine());
+    check(WAVES, &sizes, Machine::cuda());
 }

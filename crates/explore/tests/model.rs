@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use systola_driver::{Fix, Machine, load, lower};
+use systola_driver::{Fix, Machine, Simd, load, lower};
 use systola_explore::model::code::Lanes;
 use systola_explore::model::count::{Census, Sampling};
 use systola_explore::model::footprint::{Cache, Footprint};
@@ -43,13 +43,7 @@ mapping columns of conv2d {
 }";
 
 fn machine() -> Machine {
-    Machine {
-        vector_bytes: 64,
-        most_lanes: 64,
-        registers: 32,
-        code_budget: 2500,
-        threads: None,
-    }
+    Machine::cpu(Simd::Avx512)
 }
 
 /// The program of a mapping, with the given sizes in it as numbers, and its sizes.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use systola_driver::{Fix, cuda_machine, load, lower};
+use systola_driver::{Fix, Machine, load, lower};
 use systola_explore::agreement::Agreement;
 use systola_explore::model::{Device, Gpu, predict};
 
@@ -78,7 +78,7 @@ fn cases() -> Vec<Case> {
 #[test]
 fn predictions_are_near_what_an_h200_measured() {
     let device = Device::Gpu(Gpu::default());
-    let machine = cuda_machine();
+    let machine = Machine::cuda();
     let mut pairs = Vec::new();
     for case in cases() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../gallery");

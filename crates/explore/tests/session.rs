@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use systola::cpu::Error;
-use systola_driver::{Fix, Lowered, Machine, load};
+use systola_driver::{Fix, Lowered, Machine, Simd, load};
 use systola_explore::measure::Target;
 use systola_explore::model::{Cpu, Device};
 use systola_explore::problem::Problem;
@@ -155,13 +155,7 @@ impl Target for Interpreted {
 }
 
 fn machine() -> Machine {
-    Machine {
-        vector_bytes: 32,
-        most_lanes: 64,
-        registers: 16,
-        code_budget: 2500,
-        threads: None,
-    }
+    Machine::cpu(Simd::Avx2)
 }
 
 fn run(

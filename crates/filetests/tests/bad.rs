@@ -16,7 +16,7 @@ use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use systola_driver::{Fix, Machine, check_mapping, check_system, load, lower};
+use systola_driver::{Fix, Machine, Simd, check_mapping, check_system, load, lower};
 use systola_front::parse_module;
 use systola_ir::{Diagnostic, codes};
 
@@ -94,11 +94,8 @@ fn checked(source: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     }
     if errors.is_empty() {
         let machine = Machine {
-            vector_bytes: 64,
-            most_lanes: 64,
-            registers: 32,
             code_budget: 1000,
-            threads: None,
+            ..Machine::cpu(Simd::Avx512)
         };
         for mapping in &module.mappings {
             let lowered = lower(&module, mapping, &sizes, &Fix::Nothing, &machine);

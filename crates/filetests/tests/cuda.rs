@@ -8,7 +8,7 @@ use std::fmt::Write;
 
 use systola::rt::cuda::{CudaCompileOptions, Resources, compile_only, nvrtc_version};
 use systola::rt::device::Variant;
-use systola_driver::{Fix, cuda_machine, emit_cuda, lower};
+use systola_driver::{Fix, Machine, emit_cuda, lower};
 use systola_filetests::gallery::{self, Algorithm, File};
 use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
@@ -117,7 +117,7 @@ fn source(
     let all = sizes(&reference, system, algorithm);
     let lowered = all.iter().map(|params| {
         let sizes = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
-        let machine = cuda_machine();
+        let machine = Machine::cuda();
         lower(module, mapping, &sizes.collect(), &Fix::Nothing, &machine)
     });
     let some_only = AT_SOME_SIZES.contains(&(&file.path, &mapping.name));
@@ -215,7 +215,7 @@ fn registers_are_counted() {
                     .map(|(k, v)| ((*k).to_string(), i128::from(*v)));
                 let names = fixed.iter().map(|(k, _)| (*k).to_string());
                 let fix = Fix::Names(names.collect());
-                let machine = cuda_machine();
+                let machine = Machine::cuda();
                 let mapping = mapping.expect("a mapping");
                 let lowered = lower(&module, mapping, &values.collect(), &fix, &machine);
                 let lowered = lowered.unwrap_or_else(|e| panic!("{path} {name} {fixed:?}: {e:?}"));

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 
 use systola::cpu::{Effort, compile_lowered};
 use systola::{CpuOptions, RunOptions};
-use systola_driver::{Lowered, Machine, cuda_machine, emit_cuda, load};
+use systola_driver::{Lowered, Machine, emit_cuda, load};
 use systola_explore::model::{Cpu, Device, Gpu, predict};
 use systola_explore::problem::{Problem, short_sums};
 use systola_explore::space::{Candidate, candidates};
@@ -257,7 +257,7 @@ fn sums_orders_and_pieces_compute_what_the_systems_compute() {
     {
         let expected = expect_system(case.system(), &case.params(), &case.inputs);
         let expected = expected.unwrap_or_else(|e| panic!("{}: {e}", case.name));
-        let problem = problem(&case, cuda_machine());
+        let problem = problem(&case, Machine::cuda());
         let mut run = 0;
         for candidate in candidates(&problem) {
             let name = &candidate.mapping.name;
@@ -307,7 +307,7 @@ fn interpret(case: &Case, lowered: &Lowered, expected: &Expected) -> Result<(), 
 }
 
 fn on_a_gpu(case: &Case, expected: &Expected) -> Result<String, String> {
-    let (candidate, lowered) = choose(case, cuda_machine(), &Device::Gpu(Gpu::default()))?;
+    let (candidate, lowered) = choose(case, Machine::cuda(), &Device::Gpu(Gpu::default()))?;
     let told = |error: String| format!("{error}\n{}", candidate.mapping);
     emit_cuda(&lowered.program).map_err(|e| told(e.to_string()))?;
     interpret(case, &lowered, expected).map_err(told)?;

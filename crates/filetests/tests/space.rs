@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use systola_driver::{Fix, Machine, check_mapping, cuda_machine, load};
+use systola_driver::{Fix, Machine, check_mapping, load};
 use systola_explore::problem::Problem;
 use systola_explore::space::axes::Axes;
 use systola_explore::space::designs::{pairs, schedules};
@@ -134,7 +134,7 @@ fn what_was_written_by_hand_is_found() {
         let (file, system, sizes, fix) = case;
         let module = read(file);
         let fix = Fix::Names(fix.iter().map(|n| (*n).to_string()).collect());
-        let machine = if gpu { cuda_machine() } else { machine() };
+        let machine = if gpu { Machine::cuda() } else { machine() };
         let problem = problem(&module, system, sizes, fix, machine);
         let wanted = module.mappings.iter().find(|m| m.name == name).unwrap();
         let list = candidates(&problem);
@@ -238,7 +238,7 @@ fn candidates_are_texts_that_are_accepted() {
     ];
     for (file, system, sizes, fix) in cases {
         let module = read(file);
-        for machine in [machine(), cuda_machine()] {
+        for machine in [machine(), Machine::cuda()] {
             let fix = Fix::Names(fix.iter().map(|n| (*n).to_string()).collect());
             let problem = problem(&module, system, sizes, fix, machine);
             let list = candidates(&problem);

@@ -12,18 +12,12 @@ use systola::interp::compare::compare;
 use systola::interp::{Arrays, Data, Tensor, expect_system, run_system};
 use systola::ir::system::Module;
 use systola::{CpuOptions, OpenClOptions, RunOptions, compile, compile_opencl, load};
-use systola_driver::{Fix, Machine, cuda_machine, lower};
+use systola_driver::{Fix, Machine, Simd, lower};
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Program, Stmt, VarKind};
 
 /// One with vectors of 64 bytes.
-const PROCESSOR: Machine = Machine {
-    vector_bytes: 64,
-    most_lanes: 64,
-    registers: 32,
-    code_budget: 2500,
-    threads: None,
-};
+const PROCESSOR: Machine = Machine::cpu(Simd::Avx512);
 
 const BORDERS: [&str; 7] = [
     "interior",
@@ -211,7 +205,7 @@ mapping m of s {
             .map(|(n, v)| ((*n).to_string(), i128::from(*v)));
         let sizes: BTreeMap<String, i128> = sizes.collect();
         let mapping = &module.mappings[0];
-        let lowered = lower(module, mapping, &sizes, &Fix::Nothing, &cuda_machine());
+        let lowered = lower(module, mapping, &sizes, &Fix::Nothing, &Machine::cuda());
         let lowered = lowered.map_err(|e| e[0].to_string())?;
         let options = systola::interp::kernel::Options::default();
         let run = systola::interp::kernel::run_kernel_program;
@@ -320,7 +314,7 @@ fn three_sums_in_a_row_within_one_step() {
 #[test]
 fn no_bound_of_a_loop_is_another_one_and_a_number() {
     let text = include_str!("../../../stencils/2d13pt.ure").replace("held", "clamp");
-    let program = lowered(&text, "waves", &cuda_machine());
+    let program = lowered(&text, "waves", &Machine::cuda());
     let mut bounds = 0;
     for kernel in &program.kernels {
         walk(&kernel.body, &mut |stmt| {
@@ -418,7 +412,7 @@ fn turns_written_out_leave_the_parts_of_a_wavefront_at_an_edge() {
     let unroll = "  unroll time by 2;\n";
     assert!(text.contains(unroll));
     let [written_out, plain] = [text.to_string(), text.replace(unroll, "")].map(|text| {
-        let program = lowered(&text, "waves", &cuda_machine());
+        let program = lowered(&text, "waves", &Machine::cuda());
         let mut loops = Vec::new();
         for kernel in &program.kernels {
             walk(&kernel.body, &mut |stmt| {

@@ -5,6 +5,8 @@
 //! * [`mod@array`]: a system under a mapping: processing elements, links, registers.
 //! * [`kernel`]: what a machine with lanes runs, before any target's syntax.
 //!
+//! [`target`] describes the hardware behind each target.
+//!
 //! The rest is what they all are written in: [`form`] for quasi-affine index
 //! expressions and conditions, [`scalar`] for element types and operators,
 //! [`diag`] and [`codes`] for what is said to the user.
@@ -20,6 +22,7 @@ pub mod scalar;
 pub mod sets;
 pub mod span;
 pub mod system;
+pub mod target;
 
 pub use diag::{Diagnostic, Kind};
 pub use form::{Atom, Cond, Form, Poly, Rel};

@@ -31,6 +31,7 @@ use systola_ir::codes::limits;
 use systola_ir::kernel::{Buffer, BufferKind, Host, Program, Size};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::system::InputKind;
+use systola_ir::target::{Copies, Machine, Target, Threads, Unsized};
 use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
 
 use crate::apply_mapping::Failure;
@@ -87,60 +88,6 @@ pub mod warps;
 pub mod wide;
 pub mod windows;
 
-/// What a target offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Machine {
-    /// Bytes of a vector: a warp has as many lanes as values of the widest type fit into it.
-    pub vector_bytes: u32,
-    /// At most so many lanes.
-    pub most_lanes: u32,
-    /// Registers of a lane; queues that need more than a few times that live in memory.
-    pub registers: usize,
-    /// At most so many values computed in straight-line code of one kernel.
-    pub code_budget: usize,
-    /// What warps of threads offer. None: the lanes are a vector of one thread.
-    pub threads: Option<Threads>,
-}
-
-/// A machine whose blocks are warps of threads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Threads {
-    /// A block has at most so many warps.
-    pub warps: u32,
-    /// A lane loads or stores at most so many bytes at once.
-    pub wide_bytes: u32,
-    /// Copies into the memory of a block go on beside the computation.
-    pub copies: Copies,
-    /// Bytes of the memory of a block. Arrays of a block that do not fit are in global memory.
-    pub block_memory: u64,
-    /// Where arrays of a block are whose size depends on the run.
-    pub unsized_arrays: Unsized,
-}
-
-/// Where an array of a block is that may or may not fit into its memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unsized {
-    /// In the memory of the block; a launch fails where it does not fit.
-    Block,
-    Global,
-}
-
-/// Who brings elements from global into shared memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Copies {
-    /// The lanes, by loads and stores.
-    Plain,
-    /// Engines of their own, if the mapping asks for them.
-    Asynchronous,
-}
-
-impl Machine {
-    /// Lanes for a widest element of so many bits.
-    pub fn lanes(&self, bits: u32) -> u32 {
-        (self.vector_bytes * 8 / bits.max(8)).clamp(1, self.most_lanes.max(1))
-    }
-}
-
 /// A program that computes what the array does.
 pub fn lower_kernel(array: &Array, decide: &Decide, machine: &Machine) -> Result<Program, Failure> {
     lower_blocks(array, decide, machine, Blocks::All, Kernels::OfLaunches)
@@ -157,19 +104,18 @@ pub fn one_lane(array: &Array, decide: &Decide, lanes: u32) -> Option<String> {
     }
     let array = &with_flags(array);
     // Warps that are there: what is walked one after the other has more reasons for a single lane.
-    let machine = Machine {
-        vector_bytes: lanes * 8,
-        most_lanes: lanes,
-        registers: 24,
-        code_budget: 2500,
-        threads: Some(Threads {
+    let machine = Machine::threads(
+        Target::Cuda,
+        lanes,
+        Threads {
             warps: 32,
             wide_bytes: 16,
             copies: Copies::Plain,
             block_memory: 1 << 17,
             unsized_arrays: Unsized::Block,
-        }),
-    };
+            multiprocessor: None,
+        },
+    );
     let slots = Slots::new(array, decide).ok()?;
     let spread = |n: usize| {
         let range = slots.ranges[n].constant();

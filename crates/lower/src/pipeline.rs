@@ -8,6 +8,7 @@ use systola_ir::kernel::Program;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Expr, System};
+use systola_ir::target::Machine;
 use systola_ir::{Diagnostic, DimId, Scalar, VarId};
 
 use crate::apply_mapping::{Failure, apply_mapping};
@@ -16,7 +17,7 @@ use crate::cost::report;
 use crate::decide::{Decide, Undecided};
 use crate::guards::{find_guards, verify_trust};
 use crate::kernel::state::scalars;
-use crate::kernel::{Machine, lower_kernel, one_lane};
+use crate::kernel::{lower_kernel, one_lane};
 use crate::legality::{check_legality, numbers};
 use crate::localise::{Localised, localise};
 use crate::periodic::{Ring, open_rings};

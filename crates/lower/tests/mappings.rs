@@ -3,7 +3,7 @@
 use systola_front::text::parse_module;
 use systola_ir::Diagnostic;
 use systola_ir::array::Realisation;
-use systola_lower::kernel::Machine;
+use systola_ir::target::{Machine, Simd};
 use systola_lower::localise::localise;
 use systola_lower::pipeline::{Analysed, analyse, compile};
 use systola_lower::report::Scope;
@@ -404,13 +404,7 @@ fn tiles_of_a_band_are_lowered() {
           time = ii + jj;
         }";
     let module = parse_module(source).unwrap();
-    let machine = Machine {
-        vector_bytes: 64,
-        most_lanes: 64,
-        registers: 32,
-        code_budget: 2500,
-        threads: None,
-    };
+    let machine = Machine::cpu(Simd::Avx512);
     let (system, mapping) = (&module.systems[0], &module.mappings[0]);
     let compiled = compile(system, mapping, &[None, None], &[false, false], &machine);
     assert_eq!(compiled.unwrap().analysed.report.scope, Scope::AllSizes);

@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use crate::cache::{CacheOptions, hash_of, make_dir};
-use crate::simd::Simd;
+use crate::simd;
 use crate::trust;
 
 const FOLDER: &str = "calibration";
@@ -60,7 +60,7 @@ pub fn processor() -> String {
     let name = line.and_then(|line| line.split_once(':'));
     let name = name.map_or(std::env::consts::ARCH, |(_, name)| name.trim());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    format!("{name}, {threads} threads, {}", Simd::detect().name())
+    format!("{name}, {threads} threads, {}", simd::detect().name())
 }
 
 fn file(cache: &CacheOptions, device: &str) -> PathBuf {

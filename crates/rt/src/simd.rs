@@ -4,131 +4,88 @@ use std::env;
 use std::fs;
 use std::sync::OnceLock;
 
+use systola_ir::target::Simd;
+
 use crate::error::Error;
 
-/// A family of vector instructions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Simd {
-    /// With the byte, word and short-vector extensions.
-    Avx512,
-    /// With fused multiply-add.
-    Avx2,
-    Sse,
-    Neon,
-    /// None is assumed.
-    Portable,
+/// The widest this processor has.
+pub fn detect() -> Simd {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::is_x86_feature_detected as has;
+        if has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512dq") {
+            return Simd::Avx512;
+        }
+        if has!("avx2") && has!("fma") {
+            return Simd::Avx2;
+        }
+        Simd::Sse
+    }
+    #[cfg(target_arch = "aarch64")]
+    {
+        Simd::Neon
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    {
+        Simd::Portable
+    }
 }
 
-impl Simd {
-    pub const ALL: [Simd; 5] = [
-        Simd::Avx512,
-        Simd::Avx2,
-        Simd::Sse,
-        Simd::Neon,
-        Simd::Portable,
-    ];
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Simd::Avx512 => "avx512",
-            Simd::Avx2 => "avx2",
-            Simd::Sse => "sse",
-            Simd::Neon => "neon",
-            Simd::Portable => "portable",
-        }
+/// The one of this name, if this processor has it.
+pub fn named(name: &str) -> Result<Simd, Error> {
+    let asked = Simd::ALL
+        .into_iter()
+        .find(|s| s.name() == name)
+        .ok_or_else(|| Error::BadVariable {
+            name: "SYSTOLA_SIMD",
+            value: name.to_string(),
+            expected: "avx512, avx2, sse, neon or portable",
+        })?;
+    let has = detect();
+    let present = match asked {
+        Simd::Portable => true,
+        Simd::Neon => has == Simd::Neon,
+        Simd::Avx512 | Simd::Avx2 | Simd::Sse => has != Simd::Neon && has.bytes() >= asked.bytes(),
+    };
+    if present {
+        Ok(asked)
+    } else {
+        Err(Error::NoSuchSimd {
+            asked: asked.name(),
+            has: has.name(),
+        })
     }
+}
 
-    /// Bytes of a vector register; 0: there is none.
-    pub fn bytes(self) -> u32 {
-        match self {
-            Simd::Avx512 => 64,
-            Simd::Avx2 => 32,
-            Simd::Sse | Simd::Neon => 16,
-            Simd::Portable => 0,
-        }
+/// What `SYSTOLA_SIMD` asks for; without it the widest there is.
+pub fn from_env() -> Result<Simd, Error> {
+    match env::var("SYSTOLA_SIMD") {
+        Ok(name) if !name.is_empty() => named(&name),
+        Ok(_) | Err(_) => Ok(detect()),
     }
+}
 
-    /// The widest this processor has.
-    pub fn detect() -> Simd {
-        #[cfg(target_arch = "x86_64")]
-        {
-            use std::arch::is_x86_feature_detected as has;
-            if has!("avx512f") && has!("avx512bw") && has!("avx512vl") && has!("avx512dq") {
-                return Simd::Avx512;
-            }
-            if has!("avx2") && has!("fma") {
-                return Simd::Avx2;
-            }
-            Simd::Sse
-        }
-        #[cfg(target_arch = "aarch64")]
-        {
-            Simd::Neon
-        }
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-        {
-            Simd::Portable
-        }
-    }
-
-    /// The one of this name, if this processor has it.
-    pub fn named(name: &str) -> Result<Simd, Error> {
-        let asked = Simd::ALL
-            .into_iter()
-            .find(|s| s.name() == name)
-            .ok_or_else(|| Error::BadVariable {
-                name: "SYSTOLA_SIMD",
-                value: name.to_string(),
-                expected: "avx512, avx2, sse, neon or portable",
-            })?;
-        let has = Simd::detect();
-        let present = match asked {
-            Simd::Portable => true,
-            Simd::Neon => has == Simd::Neon,
-            Simd::Avx512 | Simd::Avx2 | Simd::Sse => {
-                has != Simd::Neon && has.bytes() >= asked.bytes()
-            }
-        };
-        if present {
-            Ok(asked)
-        } else {
-            Err(Error::NoSuchSimd {
-                asked: asked.name(),
-                has: has.name(),
-            })
-        }
-    }
-
-    /// What `SYSTOLA_SIMD` asks for; without it the widest there is.
-    pub fn from_env() -> Result<Simd, Error> {
-        match env::var("SYSTOLA_SIMD") {
-            Ok(name) if !name.is_empty() => Simd::named(&name),
-            Ok(_) | Err(_) => Ok(Simd::detect()),
-        }
-    }
-
-    /// Flags for gcc and clang. The widest unit goes with everything else that this processor has; a
-    /// narrower one was asked for, and then nothing wider is to appear.
-    pub fn flags(self) -> Vec<String> {
-        let native = self == Simd::detect();
-        let flags: &[&str] = match self {
-            Simd::Avx512 => &["-march=native", "-mprefer-vector-width=512"],
-            Simd::Avx2 if native => &["-march=native"],
-            Simd::Avx2 => &[
-                "-mavx2",
-                "-mfma",
-                "-mf16c",
-                "-mbmi",
-                "-mbmi2",
-                "-mtune=native",
-            ],
-            Simd::Sse if native => &["-march=native"],
-            Simd::Sse => &["-mtune=native"],
-            Simd::Neon => &["-mcpu=native"],
-            Simd::Portable => &[],
-        };
-        flags.iter().map(|f| (*f).to_string()).collect()
-    }
+/// Flags for gcc and clang. The widest unit goes with everything else that this processor has; a
+/// narrower one was asked for, and then nothing wider is to appear.
+pub fn flags(simd: Simd) -> Vec<String> {
+    let native = simd == detect();
+    let flags: &[&str] = match simd {
+        Simd::Avx512 => &["-march=native", "-mprefer-vector-width=512"],
+        Simd::Avx2 if native => &["-march=native"],
+        Simd::Avx2 => &[
+            "-mavx2",
+            "-mfma",
+            "-mf16c",
+            "-mbmi",
+            "-mbmi2",
+            "-mtune=native",
+        ],
+        Simd::Sse if native => &["-march=native"],
+        Simd::Sse => &["-mtune=native"],
+        Simd::Neon => &["-mcpu=native"],
+        Simd::Portable => &[],
+    };
+    flags.iter().map(|f| (*f).to_string()).collect()
 }
 
 /// Everything that tells the code made for this processor from that made for another.
@@ -144,7 +101,7 @@ pub(crate) fn processor() -> &'static str {
         format!(
             "{} {} {}",
             env::consts::ARCH,
-            Simd::detect().name(),
+            detect().name(),
             listed.unwrap_or_default()
         )
     })
@@ -156,23 +113,11 @@ mod tests {
 
     #[test]
     fn the_detected_unit_can_be_asked_for_by_name() {
-        let has = Simd::detect();
-        assert_eq!(Simd::named(has.name()).unwrap(), has);
-        assert_eq!(Simd::named("portable").unwrap(), Simd::Portable);
+        let has = detect();
+        assert_eq!(named(has.name()).unwrap(), has);
+        assert_eq!(named("portable").unwrap(), Simd::Portable);
         let foreign = if has == Simd::Neon { "sse" } else { "neon" };
-        assert!(matches!(
-            Simd::named(foreign),
-            Err(Error::NoSuchSimd { .. })
-        ));
-        assert!(matches!(Simd::named("mmx"), Err(Error::BadVariable { .. })));
-    }
-
-    #[test]
-    fn names_differ() {
-        for a in Simd::ALL {
-            for b in Simd::ALL {
-                assert_eq!(a == b, a.name() == b.name());
-            }
-        }
+        assert!(matches!(named(foreign), Err(Error::NoSuchSimd { .. })));
+        assert!(matches!(named("mmx"), Err(Error::BadVariable { .. })));
     }
 }

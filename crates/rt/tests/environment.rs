@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use systola_rt::{CompileOptions, Simd};
+use systola_rt::{CompileOptions, simd};
 
 const CHILD: &str = "SYSTOLA_TEST_PRINT_OPTIONS";
 
@@ -19,7 +19,7 @@ fn print_options() {
         ),
         Err(error) => println!("error {error}"),
     }
-    match Simd::from_env() {
+    match simd::from_env() {
         Ok(simd) => println!("simd {}", simd.name()),
         Err(error) => println!("error {error}"),
     }
@@ -87,7 +87,7 @@ fn the_cache_is_that_of_the_environment() {
 
 #[test]
 fn the_vector_unit_can_be_chosen() {
-    let detected = format!("simd {}", Simd::detect().name());
+    let detected = format!("simd {}", simd::detect().name());
     check(&[], &[&detected]);
     check(&[("SYSTOLA_SIMD", "")], &[&detected]);
     check(&[("SYSTOLA_SIMD", "portable")], &["simd portable"]);

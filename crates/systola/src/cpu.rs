@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use systola_driver::{Entry, Fix, Isa, Lowered, Machine, check_system, emit_c, lower, system_of};
+use systola_driver::{
+    C_FLAGS, Entry, Fix, Lowered, Machine, Simd, check_system, emit_c, lower, system_of,
+};
 use systola_ir::codes::mapping as codes;
 use systola_ir::kernel::Program;
 use systola_ir::system::Module;
 use systola_ir::{Diagnostic, Poly, Span};
 use systola_rt::{
-    CompileOptions, CpuProgram, RunOptions, ScratchPart, Simd, Source, Stats, View, ViewMut,
+    CompileOptions, CpuProgram, RunOptions, ScratchPart, Source, Stats, View, ViewMut, simd,
 };
 
 /// How a mapping is compiled.
@@ -35,7 +37,7 @@ impl CpuOptions {
     /// For this machine, without a cache.
     pub fn new() -> CpuOptions {
         CpuOptions {
-            simd: Simd::detect(),
+            simd: simd::detect(),
             fix: Fix::Nothing,
             effort: Effort::Full,
             compile: CompileOptions::new(),
@@ -45,7 +47,7 @@ impl CpuOptions {
     /// For this machine, as the environment says: `SYSTOLA_CC`, `SYSTOLA_SIMD`, `SYSTOLA_CACHE`.
     pub fn from_env() -> Result<CpuOptions, Error> {
         Ok(CpuOptions {
-            simd: Simd::from_env()?,
+            simd: simd::from_env()?,
             fix: Fix::Nothing,
             effort: Effort::Full,
             compile: CompileOptions::from_env()?,
@@ -54,14 +56,7 @@ impl CpuOptions {
 
     /// What the lowering is to know of the processor.
     pub fn machine(&self) -> Machine {
-        Machine {
-            // Without vector units the compiler still makes the best of short vectors.
-            vector_bytes: self.simd.bytes().max(16),
-            most_lanes: 64,
-            registers: if self.simd.bytes() >= 64 { 32 } else { 16 },
-            code_budget: 2500,
-            threads: None,
-        }
+        Machine::cpu(self.simd)
     }
 }
 
@@ -152,7 +147,7 @@ pub fn compile_lowered(lowered: Lowered, options: &CpuOptions) -> Result<Compile
 
 /// The C of a program of kernels, and how to call it.
 pub fn source_of(program: &Program, options: &CpuOptions) -> Result<Source, Error> {
-    let artifact = emit_c(program, &isa(options.simd))?;
+    let artifact = emit_c(program, options.simd)?;
     Ok(Source {
         symbols: artifact.kernels.iter().map(|k| k.symbol.clone()).collect(),
         scratch: artifact.kernels.iter().map(scratch).collect(),
@@ -176,24 +171,17 @@ pub fn compile_source(
     })
 }
 
-/// The instruction set that a SIMD unit is.
-pub fn isa(simd: Simd) -> Isa {
-    match simd.bytes() {
-        64 => Isa::AVX512,
-        32 => Isa::AVX2,
-        16 => Isa::V128,
-        _ => Isa::PORTABLE,
-    }
-}
-
 /// What the compiler is told: what the meaning of kernels allows, and which machine it is for.
 fn flags(options: &CpuOptions) -> Vec<String> {
     let effort = match options.effort {
         Effort::Full => None,
         Effort::Little => Some("-O1".to_string()),
     };
-    let meaning = Isa::MEANING.iter().map(|flag| (*flag).to_string());
-    meaning.chain(options.simd.flags()).chain(effort).collect()
+    let meaning = C_FLAGS.iter().map(|flag| (*flag).to_string());
+    meaning
+        .chain(simd::flags(options.simd))
+        .chain(effort)
+        .collect()
 }
 
 /// Shared arrays, each followed by as much as a vector may reach beyond it.

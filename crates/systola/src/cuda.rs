@@ -19,7 +19,7 @@
 //! # }
 //! ```
 
-use systola_driver::{Fix, Lowered, Machine, cuda_machine, emit_cuda};
+use systola_driver::{Fix, Lowered, Machine, emit_cuda};
 use systola_ir::system::Module;
 use systola_rt::cuda::{CudaCompileOptions, Gpu};
 
@@ -52,7 +52,7 @@ impl CudaOptions {
 
     /// What the lowering is to know of the GPU.
     pub fn machine(&self) -> Machine {
-        cuda_machine()
+        Machine::cuda()
     }
 }
 

@@ -8,10 +8,11 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use systola_back::{Artifact, Isa, cpu};
+use systola_back::{Artifact, cpu};
 use systola_interp::value::Value;
 use systola_ir::Scalar;
 use systola_ir::kernel::Program;
+use systola_ir::target::Simd;
 
 /// One call of a kernel.
 pub struct Call {
@@ -83,14 +84,14 @@ pub fn run_twice(
     calls: &[Call],
     effort: Effort,
 ) -> [Vec<Vec<u8>>; 2] {
-    let artifact = cpu::emit(program, &Isa::AVX512).unwrap_or_else(|e| panic!("{e}"));
+    let artifact = cpu::emit(program, Simd::Avx512).unwrap_or_else(|e| panic!("{e}"));
     let compilers = compilers();
     let (Some(first), Some(last)) = (compilers.first(), compilers.last()) else {
         panic!("no C compiler on this machine");
     };
     let native = run_with(
         first,
-        &Isa::AVX512,
+        Simd::Avx512,
         effort,
         &artifact,
         sizes,
@@ -99,7 +100,7 @@ pub fn run_twice(
     );
     let portable = run_with(
         last,
-        &Isa::PORTABLE,
+        Simd::Portable,
         Effort::Little,
         &artifact,
         sizes,
@@ -112,7 +113,7 @@ pub fn run_twice(
 /// One compiler, one machine; the buffers in both places.
 pub fn run_with(
     cc: &str,
-    isa: &Isa,
+    simd: Simd,
     effort: Effort,
     artifact: &Artifact,
     sizes: &[i64],
@@ -129,7 +130,7 @@ pub fn run_with(
     .unwrap();
     std::fs::write(folder.path("in"), buffers.concat()).unwrap();
     let mut command = Command::new(cc);
-    let flags = isa.flags();
+    let flags = flags(simd);
     command
         .args(flags.iter().filter(|f| **f != "-shared" && **f != "-fPIC"))
         .args((effort == Effort::Little).then_some("-O1"))
@@ -138,12 +139,12 @@ pub fn run_with(
         .arg(folder.path("main.c"))
         .arg("-o")
         .arg(folder.path("main"))
-        .args(isa.libraries());
+        .arg("-lm");
     let out = command.output().unwrap();
     assert!(
         out.status.success(),
         "{cc} for {}:\n{}\n{}",
-        isa.name,
+        simd.name(),
         String::from_utf8_lossy(&out.stderr),
         artifact.source
     );
@@ -158,14 +159,14 @@ pub fn run_with(
         assert!(
             out.status.success(),
             "{cc} for {}, buffers at the {place} of a page: {}\n{}",
-            isa.name,
+            simd.name(),
             out.status,
             artifact.source
         );
         let after = std::fs::read(folder.path("out")).unwrap();
         match &result {
             None => result = Some(after),
-            Some(before) => assert_eq!(before, &after, "the place matters: {cc} {}", isa.name),
+            Some(before) => assert_eq!(before, &after, "the place matters: {cc} {}", simd.name()),
         }
     }
     let mut rest = result.unwrap();
@@ -390,4 +391,16 @@ pub fn bytes_f32(values: &[f32]) -> Vec<u8> {
 
 pub fn bytes_i32(values: &[i32]) -> Vec<u8> {
     values.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+/// Arguments that turn the source into a shared library for this machine.
+fn flags(simd: Simd) -> Vec<&'static str> {
+    let mut flags = cpu::FLAGS.to_vec();
+    flags.extend(["-fPIC", "-shared"]);
+    match simd {
+        Simd::Portable => {}
+        Simd::Avx512 => flags.extend(["-march=native", "-mprefer-vector-width=512"]),
+        Simd::Avx2 | Simd::Sse | Simd::Neon => flags.push("-march=native"),
+    }
+    flags
 }

@@ -3,7 +3,7 @@
 use systola::rt::calibration;
 use systola::rt::cuda::{devices, nvrtc_version};
 use systola::rt::opencl::{self, DeviceInfo};
-use systola::rt::{CacheOptions, Error, Simd};
+use systola::rt::{CacheOptions, Error, simd};
 use systola_explore::calibrate::{self, Subject};
 use systola_explore::model::Source;
 
@@ -23,7 +23,7 @@ pub fn run(args: &Args) -> Outcome {
     let mut table = Table::left(0);
     table.header(["target", "device"]);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let simd = Simd::detect();
+    let simd = simd::detect();
     table.row([
         "cpu".to_string(),
         format!(

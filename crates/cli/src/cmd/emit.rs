@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use systola::OpenClOptions;
-use systola::cpu::isa;
 use systola::device::device_source;
 use systola::rt::cuda::{CudaCompileOptions, compile_only};
 use systola::rt::device::Variant;
 use systola_driver::opencl::{Features, Links};
-use systola_driver::{cuda_machine, emit_c, emit_cuda, emit_opencl, opencl_machine};
+use systola_driver::{Machine, emit_c, emit_cuda, emit_opencl, opencl_machine};
 
 use crate::device::DeviceName;
 use crate::files;
@@ -126,14 +125,14 @@ pub fn run(args: &Args) -> Outcome {
     };
     let machine = match args.target {
         Language::C => options.machine(),
-        Language::Cuda => cuda_machine(),
+        Language::Cuda => Machine::cuda(),
         Language::OpenCl => opencl_lanes,
     };
     let lowered = lower_checked(&source, system, mapping, &sizes, &options.fix, &machine)?;
     let mut for_gpu = None;
     let code = match args.target {
         Language::C => {
-            emit_c(&lowered.program, &isa(options.simd))
+            emit_c(&lowered.program, options.simd)
                 .map_err(|d| source.fail(&[d]))?
                 .source
         }

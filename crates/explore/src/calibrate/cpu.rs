@@ -1,7 +1,7 @@
 //! The processor of this machine.
 
 use systola::rt::calibration::Numbers;
-use systola::rt::{CompileOptions, CpuProgram, Error, HostArray, RunOptions, Simd, Source};
+use systola::rt::{CompileOptions, CpuProgram, Error, HostArray, RunOptions, Source, simd};
 use systola_ir::Scalar;
 
 use super::{Sizes, program};
@@ -45,14 +45,14 @@ struct Bench {
 
 impl Bench {
     fn new() -> Result<Bench, Error> {
-        let simd = Simd::detect();
+        let simd = simd::detect();
         let bytes = simd.bytes().max(16);
         let mut flags = vec![
             "-O2".to_string(),
             "-ffp-contract=fast".to_string(),
             format!("-DVECTOR_BYTES={bytes}"),
         ];
-        flags.extend(simd.flags());
+        flags.extend(simd::flags(simd));
         let source = Source {
             code: CODE.to_string(),
             symbols: KERNELS.iter().map(|k| (*k).to_string()).collect(),
@@ -143,7 +143,7 @@ pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Numbers, Error> {
     );
     keep("stores", stores / clock);
     keep("split_store", (stores / split - 1.0).max(0.01));
-    let lanes = f64::from(Simd::detect().bytes().max(16)) / 4.0;
+    let lanes = f64::from(simd::detect().bytes().max(16)) / 4.0;
     keep("gather", bench.rate("element_rate", 2.0 * lanes)? / clock);
     progress("divisions");
     keep("divide", clock / bench.rate("divide_rate", 8.0)?);

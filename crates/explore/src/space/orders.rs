@@ -10,7 +10,7 @@
 //! they leave (`broadcast`), and tiles overlap as far as the chain reaches.
 
 use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, PlaceLevel, TimeLevel};
-use systola_lower::kernel::Machine;
+use systola_ir::target::Machine;
 
 use super::axes::{Axes, Role};
 use super::schedule::{Prefer, Schedule, schedule};

@@ -1,7 +1,7 @@
 //! A first guess at what a tiling costs, from its numbers alone: thousands are ordered by it, and the first of them are lowered
 //! to kernels, which the model looks at.
 
-use systola_lower::kernel::Machine;
+use systola_ir::target::Machine;
 
 use super::axes::{Axes, Read, Role};
 use super::tiles::{Rest, Staging, Tiling, Unroll};

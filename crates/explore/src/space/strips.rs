@@ -3,7 +3,7 @@
 //! pieces, which wait for each other as well.
 
 use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, NameOp, PlaceLevel, TimeLevel};
-use systola_lower::kernel::Machine;
+use systola_ir::target::Machine;
 
 use super::axes::{Axes, Role};
 use super::designs::schedules;

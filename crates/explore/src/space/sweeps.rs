@@ -3,7 +3,7 @@
 //! a lane has some rows of each plane too. Where the field is a torus, tiles overlap around its rings.
 
 use systola_ir::mapping::{Mapping, NameExpr, PlaceLevel, TimeLevel};
-use systola_lower::kernel::Machine;
+use systola_ir::target::Machine;
 
 use super::axes::{Axes, Role};
 use super::promise::SMS;

@@ -1,7 +1,7 @@
 //! All ways to cut parallel iterators that are worth a thought.
 
 use systola_ir::mapping::Order;
-use systola_lower::kernel::Machine;
+use systola_ir::target::Machine;
 use systola_lower::kernel::partition::MOST_VECTORS;
 use systola_rt::Deadline;
 

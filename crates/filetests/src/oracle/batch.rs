@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use systola_driver::{Fix, Lowered, Machine, check_mapping, cuda_machine, lower};
+use systola_driver::{Fix, Lowered, Machine, check_mapping, lower};
 use systola_interp::Arrays;
 use systola_ir::Diagnostic;
 use systola_ir::kernel::RaisedFault;
@@ -253,7 +253,7 @@ impl Batch<'_> {
                 Target::OpenCl(_) if !seed.is_multiple_of(OPENCL_SAMPLE) => continue,
                 Target::OpenCl(device) => opencl::machine(device),
                 Target::System | Target::Array | Target::Kernel | Target::Cuda => {
-                    Ok(cuda_machine())
+                    Ok(Machine::cuda())
                 }
             };
             self.announce(one.position, target, one.mapping);

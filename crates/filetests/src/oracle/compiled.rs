@@ -1,9 +1,9 @@
 //! Kernels as machine code of this CPU, those of many subjects in one library.
 
 use systola::cpu::{Compiled, CpuOptions, Effort, compile_source, source_of};
+use systola::rt::Source;
 use systola::rt::cache::CacheOptions;
-use systola::rt::{Simd, Source};
-use systola::{Machine, RunOptions};
+use systola::{Machine, RunOptions, Simd};
 
 use super::batch::{Prepared, Ran};
 use super::subject::Run;

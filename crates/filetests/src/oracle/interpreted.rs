@@ -1,6 +1,8 @@
 //! Systems, arrays and kernels in their interpreters.
 
-use systola_driver::{Copies, Fix, Lowered, Machine, Threads, Unsized, check_mapping, load, lower};
+use systola_driver::{
+    Copies, Fix, Lowered, Machine, Simd, Target, Threads, Unsized, check_mapping, load, lower,
+};
 use systola_interp::kernel::{FaultKind, Options, Order, RunError, run_kernel_program};
 use systola_interp::{run_array, run_system};
 use systola_ir::codes::run::TOO_LARGE;
@@ -58,15 +60,14 @@ const MOST_STEPS: u64 = 1 << 22;
 fn machine(seed: u64) -> (Machine, Fix) {
     let mut machine = Machine {
         vector_bytes: [64, 16, 1, 32, 64, 32][(seed % 6) as usize],
-        most_lanes: 64,
-        registers: 32,
         code_budget: 300,
-        threads: None,
+        ..Machine::cpu(Simd::Avx512)
     };
     let mut fix = Fix::Nothing;
     if seed % 6 > 3 {
         // Only numbers of warps become warps.
         fix = Fix::Everything;
+        machine.target = Target::Cuda;
         machine.most_lanes = [4, 2][(seed % 2) as usize];
         machine.threads = Some(Threads {
             warps: 16,
@@ -74,6 +75,7 @@ fn machine(seed: u64) -> (Machine, Fix) {
             copies: Copies::Asynchronous,
             block_memory: [227 << 10, 256, 0][(seed % 3) as usize],
             unsized_arrays: Unsized::Global,
+            multiprocessor: None,
         });
     }
     (machine, fix)

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use systola::rt::Simd;
+use systola::Simd;
+use systola::rt::simd;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
@@ -33,7 +34,7 @@ impl fmt::Display for Target {
 /// All targets of this machine. OpenCL devices count where `SYSTOLA_OPENCL_DEVICES` says how many there are.
 fn all() -> Vec<Target> {
     let mut list = vec![Target::System, Target::Array, Target::Kernel];
-    let present = |simd: &Simd| Simd::named(simd.name()).is_ok();
+    let present = |simd: &Simd| simd::named(simd.name()).is_ok();
     list.extend(Simd::ALL.into_iter().filter(present).map(Target::Cpu));
     list.push(Target::Cuda);
     let wanted = std::env::var("SYSTOLA_OPENCL_DEVICES").ok();

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use systola::Simd;
 use systola::cpu::Effort;
 use systola::opencl::compile_opencl;
-use systola::rt::Simd;
+use systola::rt::simd;
 use systola::{CpuOptions, OpenClOptions, RunOptions};
-use systola_driver::{Fix, cuda_machine, emit_cuda, load, lower};
+use systola_driver::{Fix, Machine, emit_cuda, load, lower};
 use systola_filetests::emulate::Emulated;
 use systola_interp::kernel::{Options, RunError, run_kernel_program};
 use systola_interp::{Arrays, Tensor, run_array, run_system, value};
@@ -98,7 +99,7 @@ enum Target {
 
 fn simds() -> Vec<Simd> {
     let named = Simd::ALL.iter().map(|s| s.name());
-    named.filter_map(|name| Simd::named(name).ok()).collect()
+    named.filter_map(|name| simd::named(name).ok()).collect()
 }
 
 /// The interpreters, and what can be compiled here: one vector width, or all of them with all devices.
@@ -106,7 +107,7 @@ fn targets(all: bool) -> Vec<Target> {
     let mut targets = vec![Target::Array, Target::Kernel(None), Target::Emulated];
     targets.extend(simds().into_iter().map(|simd| Target::Kernel(Some(simd))));
     if !all {
-        targets.push(Target::Cpu(Simd::detect()));
+        targets.push(Target::Cpu(simd::detect()));
         return targets;
     }
     targets.extend(simds().into_iter().map(Target::Cpu));
@@ -120,7 +121,7 @@ fn targets(all: bool) -> Vec<Target> {
 
 fn lowered(case: &Case, mapping: &Mapping, simd: Option<Simd>) -> Program {
     let machine = match simd {
-        None => cuda_machine(),
+        None => Machine::cuda(),
         Some(simd) => {
             let mut options = CpuOptions::new();
             options.simd = simd;
@@ -236,7 +237,7 @@ fn has_sites(text: &str) -> bool {
             .iter()
             .any(|b| b.kind.fault_sites().is_some())
     };
-    let (cpu, cuda) = (found(CpuOptions::new().machine()), found(cuda_machine()));
+    let (cpu, cuda) = (found(CpuOptions::new().machine()), found(Machine::cuda()));
     assert_eq!(cpu, cuda, "{text}");
     cpu
 }

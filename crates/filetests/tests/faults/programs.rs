@@ -252,7 +252,7 @@ mapping registers of letters {{ tile i by 2*L as (b, ii); launch = b; lane = ii/
     let (n, m) = (7, 9);
     let sizes = [("N", n), ("M", m), ("S", 4)];
     let t = |n: usize| n as i128;
-    let interpreted = [Target::Kernel(None), Target::Kernel(Some(Simd::detect()))];
+    let interpreted = [Target::Kernel(None), Target::Kernel(Some(simd::detect()))];
     for (guard, looks) in guards {
         let text = text(guard);
         for (of, at) in (0..n).map(|i| ('a', i)).chain((0..m).map(|j| ('b', j))) {

@@ -1,7 +1,7 @@
 //! Every mapping of the gallery as machine code, against the equations of its system.
 
+use systola::Simd;
 use systola::cpu::Effort;
-use systola::rt::Simd;
 use systola::{Compiled, CpuOptions, RunOptions, compile};
 use systola_filetests::tensor::Params;
 use systola_interp::Arrays;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use systola_driver::{DeviceArtifact, Fix, cuda_machine, emit_cuda, lower};
+use systola_driver::{DeviceArtifact, Fix, Machine, emit_cuda, lower};
 use systola_filetests::emulate::Emulated;
 use systola_filetests::gallery;
 use systola_filetests::processors::on_all_processors;
@@ -39,7 +39,7 @@ impl Target for Emulator {
         params: &Params,
     ) -> Result<Code, String> {
         let named = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
-        let machine = cuda_machine();
+        let machine = Machine::cuda();
         let lowered = lower(module, mapping, &named.collect(), &Fix::Nothing, &machine);
         let program = lowered.map_err(|errors| format!("{errors:?}"))?.program;
         let artifact = emit_cuda(&program).expect("it prints");
@@ -90,7 +90,7 @@ fn a_missing_wait_shows() {
     let module = parse(file.expect("it is there"));
     let mapping = module.mappings.iter().find(|m| m.name == "pe_per_cell");
     let named = BTreeMap::from([("T".to_string(), 4), ("N".to_string(), 70)]);
-    let machine = cuda_machine();
+    let machine = Machine::cuda();
     let lowered = lower(
         &module,
         mapping.expect("it is there"),
@@ -156,7 +156,7 @@ fn many_sweeps_are_right_in_large_fields() {
         let mapping = mapping(&module, name);
         let system = system(&module, &mapping.system);
         let reference = reference::find(path, &system.name).expect("a reference");
-        let machine = cuda_machine();
+        let machine = Machine::cuda();
         let lowered = lower(&module, mapping, &BTreeMap::new(), &Fix::Nothing, &machine);
         let program = lowered.expect("it lowers").program;
         let artifact = emit_cuda(&program).expect("it prints");
@@ -183,7 +183,7 @@ fn a_chain_of_stencils_is_right_on_bytes_and_words() {
     on_all_processors(&["down8", "pairs_words"], |name| {
         let mapping = mapping(&module, name);
         let system = system(&module, &mapping.system);
-        let machine = cuda_machine();
+        let machine = Machine::cuda();
         let lowered = lower(&module, mapping, &BTreeMap::new(), &Fix::Nothing, &machine);
         let program = lowered.expect("it lowers").program;
         let artifact = emit_cuda(&program).expect("it prints");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use systola_driver::{Fix, Machine, lower};
+use systola_driver::{Fix, Machine, Simd, lower};
 use systola_filetests::gallery;
 use systola_filetests::reference;
 use systola_filetests::tensor::Params;
@@ -50,11 +50,9 @@ const CASES: &[(&str, &str, Sizes)] = &[
 ];
 
 const MACHINE: Machine = Machine {
-    vector_bytes: 16,
-    most_lanes: 64,
     registers: 32,
     code_budget: 300,
-    threads: None,
+    ..Machine::cpu(Simd::Sse)
 };
 
 const ORDERS: [Order; 4] = [

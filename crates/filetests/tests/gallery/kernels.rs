@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use systola_driver::{Copies, Fix, Lowered, Machine, Threads, Unsized, lower};
+use systola_driver::{Copies, Fix, Lowered, Machine, Simd, Threads, Unsized, lower};
 use systola_filetests::gallery::{self, Algorithm};
 use systola_filetests::reference;
 use systola_interp::kernel::{Options, Order, run_kernel_program};
@@ -16,22 +16,21 @@ use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 pub fn machines() -> [Machine; 5] {
     let vectors = |vector_bytes| Machine {
         vector_bytes,
-        most_lanes: 64,
-        registers: 32,
         code_budget: 400,
-        threads: None,
+        ..Machine::cpu(Simd::Avx512)
     };
     let threads = |block_memory, unsized_arrays| Machine {
-        most_lanes: 32,
         registers: 255,
+        code_budget: 400,
         threads: Some(Threads {
             warps: 16,
             wide_bytes: 16,
             copies: Copies::Asynchronous,
             block_memory,
             unsized_arrays,
+            multiprocessor: None,
         }),
-        ..vectors(256)
+        ..Machine::cuda()
     };
     [
         vectors(64),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use systola_driver::{Copies, Fix, Machine, Threads, Unsized, lower};
+use systola_driver::{Fix, Machine, lower};
 use systola_filetests::gallery;
 use systola_filetests::reference;
 use systola_filetests::tensor::Params;
@@ -17,17 +17,8 @@ use crate::support::{mapping, ordered, parse, seeded, system, to_interp};
 
 /// Threads as GPUs have them.
 const GPU: Machine = Machine {
-    vector_bytes: 256,
-    most_lanes: 32,
     registers: 255,
-    code_budget: 2500,
-    threads: Some(Threads {
-        warps: 32,
-        wide_bytes: 16,
-        copies: Copies::Asynchronous,
-        block_memory: 227 << 10,
-        unsized_arrays: Unsized::Block,
-    }),
+    ..Machine::cuda()
 };
 
 /// Runs a mapping of the gallery in several orders against the equations.

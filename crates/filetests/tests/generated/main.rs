@@ -4,24 +4,20 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use systola_driver::{Fix, Isa, Machine, cuda_machine, emit_c, emit_cuda, load, lower};
+use systola_driver::{Fix, Machine, Simd, emit_c, emit_cuda, load, lower};
 use systola_filetests::gallery;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Op, Program, Stmt};
 use systola_ir::{Cond, RegId};
 
 const AVX512: Machine = Machine {
-    vector_bytes: 64,
-    most_lanes: 64,
-    registers: 32,
     code_budget: 1000,
-    threads: None,
+    ..Machine::cpu(Simd::Avx512)
 };
 
 /// The same machine, where loops are not unrolled.
 const ROLLED: Machine = Machine {
     code_budget: 20,
-    threads: None,
     ..AVX512
 };
 
@@ -184,7 +180,7 @@ fn generated_c_reads_well_and_compiles_without_a_warning() {
     let mut compiled = 0;
     for (name, file, mapping, sizes) in PRINTED {
         let program = kernel(file, mapping, sizes, &AVX512);
-        let source = emit_c(&program, &Isa::AVX512).expect("it prints").source;
+        let source = emit_c(&program, Simd::Avx512).expect("it prints").source;
         insta::assert_snapshot!(format!("{name}.c"), source);
         let path = folder.path().join(format!("{name}.c"));
         fs::write(&path, &source).expect("a file");
@@ -238,7 +234,7 @@ const CUDA: &[(&str, &str, &str, Sizes)] = &[
 #[test]
 fn generated_cuda_reads_well() {
     for (name, file, mapping, sizes) in CUDA {
-        let program = kernel(file, mapping, sizes, &cuda_machine());
+        let program = kernel(file, mapping, sizes, &Machine::cuda());
         let source = emit_cuda(&program).expect("it prints").source;
         // What stands in front of every file is shown once.
         let own = source.split_once("typedef INDEX index_t;\n");

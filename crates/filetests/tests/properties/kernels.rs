@@ -1,6 +1,6 @@
 //! A legal mapping as kernels, in their interpreter.
 
-use systola_driver::{Copies, Fix, Lowered, Machine, Threads, Unsized, lower};
+use systola_driver::{Copies, Fix, Lowered, Machine, Simd, Target, Threads, Unsized, lower};
 use systola_interp::expect_system;
 use systola_interp::kernel::{Options, Order, run_kernel_program};
 use systola_ir::diag::Kind;
@@ -14,15 +14,14 @@ impl Case<'_> {
     pub fn kernels(&self, tally: &mut Tally) -> Result<(), String> {
         let mut machine = Machine {
             vector_bytes: [64, 16, 1, 32, 64, 32][(self.seed % 6) as usize],
-            most_lanes: 64,
-            registers: 32,
             code_budget: 300,
-            threads: None,
+            ..Machine::cpu(Simd::Avx512)
         };
         let mut fix = Fix::Nothing;
         if self.seed % 6 > 3 {
             // Only numbers of warps become warps.
             fix = Fix::Everything;
+            machine.target = Target::Cuda;
             machine.most_lanes = [4, 2][(self.seed % 2) as usize];
             machine.threads = Some(Threads {
                 warps: 16,
@@ -30,6 +29,7 @@ impl Case<'_> {
                 copies: Copies::Asynchronous,
                 block_memory: [227 << 10, 256, 0][(self.seed % 3) as usize],
                 unsized_arrays: Unsized::Global,
+                multiprocessor: None,
             });
         }
         let mut made: Option<Lowered> = None;

@@ -4,9 +4,10 @@
 
 use std::time::Duration;
 
+use systola::Simd;
 use systola::cpu::{Effort, compile_lowered};
 use systola::opencl::compile_opencl_lowered;
-use systola::rt::Simd;
+use systola::rt::simd;
 use systola::{CpuOptions, OpenClOptions, RunOptions};
 use systola_driver::{Fix, Lowered, emit_cuda, load, lower};
 use systola_filetests::emulate::Emulated;
@@ -535,7 +536,7 @@ const MANY: Counts = Counts {
 #[test]
 fn printed_c_computes_what_was_drawn() {
     let widths = Simd::ALL.into_iter();
-    let widths = widths.filter(|simd| Simd::named(simd.name()).is_ok());
+    let widths = widths.filter(|simd| simd::named(simd.name()).is_ok());
     let mut compared = 0;
     let lanes: [&[u32]; 4] = [&[16], &[8], &[4], &[1, 2]];
     for (n, simd) in widths.enumerate() {

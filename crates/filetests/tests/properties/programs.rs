@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use systola::cpu::Effort;
 use systola::opencl::compile_opencl;
 use systola::{CpuOptions, OpenClOptions, RunOptions, compile};
-use systola_driver::{Fix, check_mapping, cuda_machine, emit_cuda, load, lower};
+use systola_driver::{Fix, Machine, check_mapping, emit_cuda, load, lower};
 use systola_filetests::emulate::Emulated;
 use systola_interp::{Arrays, expect_system};
 use systola_ir::mapping::Mapping;
@@ -102,7 +102,7 @@ fn cuda_computes_what_they_say() {
     on_all(&modules(), |module, mapping, _| {
         let sizes = sizes(module, mapping).into_iter();
         let sizes = sizes.map(|(name, n)| (name.to_string(), i128::from(n)));
-        let machine = cuda_machine();
+        let machine = Machine::cuda();
         let lowered = lower(module, mapping, &sizes.collect(), &Fix::Nothing, &machine);
         let program = lowered.map_err(|e| format!("{e:?}"))?.program;
         let artifact = emit_cuda(&program).map_err(|e| e.to_string())?;

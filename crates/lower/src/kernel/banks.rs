@@ -16,9 +16,9 @@ use systola_ir::kernel::banks::{BANK_BYTES, BANKS, passes};
 use systola_ir::kernel::visit::{Rewrite, rewrite, walk};
 use systola_ir::kernel::{Access, Kernel, Memory, Size, Stmt, VarKind};
 use systola_ir::mapping::{Rows, Store, Transfer};
+use systola_ir::target::Threads;
 use systola_ir::{DimId, SharedId};
 
-use crate::kernel::Threads;
 use crate::kernel::windows::near;
 
 /// A parameter without a value of its own.
@@ -275,7 +275,7 @@ mod tests {
     use systola_ir::{Scalar, ValueId};
 
     use super::*;
-    use crate::kernel::{Copies, Unsized};
+    use systola_ir::target::{Copies, Unsized};
 
     const LANES: usize = 32;
 
@@ -286,6 +286,7 @@ mod tests {
             copies: Copies::Asynchronous,
             block_memory,
             unsized_arrays: Unsized::Global,
+            multiprocessor: None,
         }
     }
 

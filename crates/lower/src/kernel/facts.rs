@@ -12,9 +12,9 @@ use std::rc::Rc;
 
 use systola_ir::DimId;
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
+use systola_ir::target::Machine;
 
 use crate::decide::Decide;
-use crate::kernel::Machine;
 
 /// max(lo) ≤ v < min(hi).
 #[derive(Clone, Debug, Default)]

@@ -13,11 +13,11 @@ use std::collections::HashMap;
 use systola_ir::array::{Array, Link};
 use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::{BufferKind, FaultSite, Kernel, Program, Shape, Stmt, VarKind};
+use systola_ir::target::Machine;
 use systola_ir::{DimId, RegId, ValueId, VarId};
 
 use crate::apply_mapping::Failure;
 use crate::decide::Decide;
-use crate::kernel::Machine;
 use crate::kernel::borders::Borders;
 use crate::kernel::builder::Builder;
 use crate::kernel::facts::{Facts, Range};

@@ -19,6 +19,7 @@ use std::collections::HashMap;
 use systola_ir::array::{Array, Link, Port};
 use systola_ir::form::Poly;
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
+use systola_ir::target::Machine;
 use systola_ir::{Span, VarId};
 
 use crate::apply_mapping::Failure;
@@ -26,13 +27,13 @@ use crate::clock::{radix, ticks};
 use crate::decide::Decide;
 use crate::kernel::facts::Range;
 use crate::kernel::flags::flagged;
+use crate::kernel::limitation;
 use crate::kernel::packing::Packing;
 use crate::kernel::slots::Slots;
 use crate::kernel::stages::Stages;
 use crate::kernel::state::{is_queued, scalars};
 use crate::kernel::trees::{Scan, register_chains, scans};
 use crate::kernel::warps::Warps;
-use crate::kernel::{Machine, limitation};
 
 /// The plan of a kernel. Coordinates are those of the slots.
 #[derive(Clone, Debug)]

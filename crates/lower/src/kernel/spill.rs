@@ -14,9 +14,8 @@ use systola_ir::kernel::{
     Access, Buffer, BufferKind, Kernel, Memory, Op, Program, Shape, Shared, Stmt, Value, VarKind,
 };
 use systola_ir::system::Axis;
+use systola_ir::target::{Threads, Unsized};
 use systola_ir::{BufferId, DimId, ParamId, Scalar, SharedId, ValueId};
-
-use crate::kernel::{Threads, Unsized};
 
 /// The kernel with its largest arrays in global memory, which `program` gets.
 pub fn spill(

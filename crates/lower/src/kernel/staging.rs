@@ -12,6 +12,7 @@
 use systola_ir::form::{Cond, Form, Poly};
 use systola_ir::kernel::{Access, Memory, Stmt};
 use systola_ir::mapping::{Engine, Order};
+use systola_ir::target::{Copies, Machine, Threads};
 use systola_ir::{BufferId, Scalar};
 
 use crate::apply_mapping::Failure;
@@ -21,7 +22,6 @@ use crate::kernel::loops::Emitter;
 use crate::kernel::partition::Partition;
 use crate::kernel::slots::Slots;
 use crate::kernel::windows::Window;
-use crate::kernel::{Copies, Machine, Threads};
 
 /// What a machine makes of transfers.
 pub struct Staging<'a> {

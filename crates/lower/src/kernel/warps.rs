@@ -15,9 +15,9 @@
 use systola_ir::array::{Array, Link, Realisation, Role};
 use systola_ir::form::{Form, Poly};
 use systola_ir::mapping::PlaceLevel;
+use systola_ir::target::Machine;
 use systola_ir::{DimId, Span};
 
-use crate::kernel::Machine;
 use crate::kernel::slots::Slots;
 use crate::kernel::state::is_queued;
 

@@ -6,7 +6,7 @@ use systola::cpu::{Compiled, compile};
 use systola::rt::timing::{Repeats, measure_reported};
 use systola::rt::{CpuProgram, Error, Source as Code, Stats};
 use systola::{CpuOptions, RunOptions, View, ViewMut, cpu};
-use systola_driver::Isa;
+use systola_driver::C_FLAGS;
 use systola_interp::{Arrays, Tensor};
 use systola_ir::kernel::{Host, Kernel, Program};
 use systola_ir::{KernelId, Scalar};
@@ -222,8 +222,8 @@ fn plain(like: &Program, body: &str, options: &CpuOptions) -> Result<CpuProgram,
          {body}\n\
          }}\n"
     );
-    let mut flags: Vec<String> = Isa::MEANING.map(str::to_string).to_vec();
-    flags.extend(options.simd.flags());
+    let mut flags: Vec<String> = C_FLAGS.map(str::to_string).to_vec();
+    flags.extend(systola::rt::simd::flags(options.simd));
     let source = Code {
         code,
         symbols: vec!["plain".into()],

@@ -4,7 +4,7 @@
 //! bytes from afar, and the latency of a warp among those that are there at once. The longest of them counts, the others a
 //! little. Of tilings that are equal the one with the shorter code comes first.
 
-use systola_lower::kernel::Threads;
+use systola_ir::target::Threads;
 
 use super::{Shape, elements, handed_on, is_kept, is_scattered, is_staged, is_written_out};
 use crate::space::axes::{Axes, Read};

@@ -3,7 +3,7 @@
 //! Counted are multiply-adds and loads for one tile, and what leaves the units idle: too few independent sums, too many for the
 //! registers, too few blocks.
 
-use systola_lower::kernel::Machine;
+use systola_ir::target::Machine;
 
 use super::{Shape, elements, handed_on, is_scattered, is_staged};
 use crate::space::axes::Axes;

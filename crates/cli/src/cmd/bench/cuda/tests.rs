@@ -10,7 +10,7 @@ use systola::ir::system::Module;
 use systola::rt::HostArray;
 use systola::rt::cuda::{CudaCompileOptions, Resources, compile_only, nvrtc_version};
 use systola::rt::device::Variant;
-use systola_driver::{Fix, cuda_machine, emit_cuda, lower};
+use systola_driver::{Fix, Machine, emit_cuda, lower};
 
 use super::arrays::{Array, Arrays, Values};
 use super::case::{Case, Data, Group, Trial};
@@ -77,7 +77,7 @@ fn resources(root: &Path, job: Job<'_>) -> Result<Vec<Resources>, String> {
     let mapping = module.mappings.iter().find(|m| m.name == job.mapping);
     let mapping = mapping.ok_or("no such mapping")?;
     let fix = measure::fixed(job.fix);
-    let lowered = lower(&module, mapping, &sizes.collect(), &fix, &cuda_machine());
+    let lowered = lower(&module, mapping, &sizes.collect(), &fix, &Machine::cuda());
     let lowered = lowered.map_err(|found| format!("{found:?}"))?;
     let artifact = emit_cuda(&lowered.program).map_err(|found| format!("{found:?}"))?;
     let source = device_source(artifact);
@@ -114,7 +114,7 @@ pub fn interpret_in(
         .map(|(name, value)| ((*name).to_string(), i128::from(*value)))
         .collect();
     let mapping = mapping.ok_or("no such mapping")?;
-    let lowered = lower(module, mapping, &by_name, fix, &cuda_machine());
+    let lowered = lower(module, mapping, &by_name, fix, &Machine::cuda());
     let program = lowered.map_err(|found| format!("{found:?}"))?.program;
     let sizes: Vec<i128> = program.params.iter().map(|p| by_name[&p.name]).collect();
     let inputs: interp::Arrays = data

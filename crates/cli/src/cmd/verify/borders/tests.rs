@@ -7,7 +7,7 @@ use systola::cpu::Effort;
 use systola::device::device_source;
 use systola::rt::cuda::{CudaCompileOptions, compile_only, nvrtc_version};
 use systola::rt::device::Variant;
-use systola_driver::{Fix, cuda_machine, emit_cuda, lower};
+use systola_driver::{Fix, Machine, emit_cuda, lower};
 use systola_ir::Scalar;
 
 use super::plain::PLAIN;
@@ -170,7 +170,7 @@ fn through_nvrtc(case: &Case) -> Result<Vec<String>, String> {
             .filter(|(name, _)| has(name))
             .cloned()
             .collect();
-        let lowered = match lower(&module, mapping, &sizes, &Fix::Nothing, &cuda_machine()) {
+        let lowered = match lower(&module, mapping, &sizes, &Fix::Nothing, &Machine::cuda()) {
             Ok(lowered) => lowered,
             // Sweeps in registers do not go around.
             Err(_) if case.border == Border::Wrap && case.many => continue,
