@@ -167,6 +167,19 @@ impl<'a> Context<'a> {
     }
 }
 
+/// How many prefetches with one predicate stand at the beginning of a list.
+fn prefetches(stmts: &[Stmt]) -> usize {
+    let when = |stmt: &Stmt| match stmt {
+        Stmt::Prefetch { at, .. } => Some(at.when.clone()),
+        _ => None,
+    };
+    let Some(first) = stmts.first().and_then(when) else {
+        return 0;
+    };
+    let same = |stmt: &&Stmt| when(stmt).as_ref() == Some(&first);
+    stmts.iter().take_while(same).count()
+}
+
 /// Prints the statements of a kernel.
 pub struct Printer<'c, 'a, D> {
     pub cx: &'c mut Context<'a>,
@@ -206,7 +219,15 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
     fn stmts(&mut self, stmts: &[Stmt]) -> Result<(), Fault> {
         self.cx.waiting.push(Vec::new());
         self.cx.shared_names.push(BTreeMap::new());
-        for stmt in stmts {
+        let mut left = stmts;
+        while let Some((stmt, behind)) = left.split_first() {
+            let n_prefetches = prefetches(left);
+            if n_prefetches > 0 {
+                self.prefetch(&left[..n_prefetches])?;
+                left = &left[n_prefetches..];
+                continue;
+            }
+            left = behind;
             self.cx.taken = Places::default();
             if let Some(line) = self.dialect.meet(stmt) {
                 // What was read before the lanes meet is read there.
@@ -252,6 +273,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
                 let action = self.dialect.store_wide(self.cx, to, values)?;
                 self.act(stmt, action)
             }
+            Stmt::Prefetch { .. } => self.prefetch(std::slice::from_ref(stmt)),
             Stmt::Copy {
                 to,
                 from,
@@ -333,6 +355,23 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
                 }
                 Ok(())
             }
+        }
+    }
+
+    /// Prefetches with one predicate, which is tested once.
+    fn prefetch(&mut self, stmts: &[Stmt]) -> Result<(), Fault> {
+        let mut all = Action::default();
+        for stmt in stmts {
+            self.dialect.before(self.cx)?;
+            if let Stmt::Prefetch { at, into } = stmt {
+                let one = self.dialect.prefetch(self.cx, at, *into)?;
+                all.guard = one.guard;
+                all.lines.extend(one.lines);
+            }
+        }
+        match stmts.first() {
+            Some(first) => self.act(first, all),
+            None => Ok(()),
         }
     }
 
@@ -496,7 +535,6 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         }
         self.cx.lines.open(&head);
         self.loops += 1;
-        self.dialect.begin_turn(self.cx, var)?;
         self.stmts(body)?;
         self.loops -= 1;
         if once {

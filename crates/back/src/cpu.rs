@@ -11,8 +11,6 @@
 //! that no other thread uses at the same time ([`Entry::scratch_bytes`], aligned to 64 bytes), and a range of
 //! blocks. Blocks are numbered through, the last coordinate fastest.
 
-mod ahead;
-mod along;
 mod edge;
 mod fault;
 mod function;
@@ -25,26 +23,25 @@ mod math;
 mod memory;
 mod moves;
 mod place;
-mod prefetch;
 mod small;
 mod stream;
 mod transfer;
 mod vector;
-mod warps;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use systola_ir::form::Cond;
-use systola_ir::kernel::{Access, Kernel, Memory, Op, Program, Stmt};
+use systola_ir::kernel::{Access, Cache, Kernel, Memory, Op, Program, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::target::Simd;
-use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
+use systola_ir::{DimId, Literal, RegId, Scalar, ValueId};
 
 use crate::artifact::{Artifact, Entry, SharedArray};
 use crate::c_family::{Context, Printer};
 use crate::dialect::{Action, Dialect, Record};
 use crate::error::{Error, Fault};
 use crate::expr::Expr;
+use crate::index::number;
 use crate::names::{self, Names};
 use crate::prelude::{File, Prelude};
 use crate::scalar::{c_type, signed};
@@ -92,18 +89,14 @@ pub struct Cpu {
     lane: Option<DimId>,
     reps: Vec<Rep>,
     literals: Vec<Option<Literal>>,
-    /// Arrays of which nobody reads in this launch what it writes.
-    write_only: BTreeSet<BufferId>,
-    /// The names that say whether arrays are large.
-    large: BTreeMap<BufferId, String>,
-    /// Is anything stored past the cache?
+    /// The names of conditions on the sizes.
+    conditions: Vec<(Cond, String)>,
+    /// Are there non-temporal stores?
     streams: bool,
     /// The names of elements of inputs that were read before the first block.
     given: BTreeMap<given::Element, String>,
     /// By what several values are chosen.
     shared_masks: Vec<Cond>,
-    /// What the turns of a loop ask for ahead of its use.
-    requests: BTreeMap<DimId, Vec<prefetch::Request>>,
     /// Arrays that are looked up in: the names that say whether short indices reach all of them.
     near: BTreeMap<Memory, String>,
     /// What is stored one block later.
@@ -162,13 +155,12 @@ fn emit_kernel(
             kernel.lanes
         )));
     }
-    let one_warp;
-    let kernel = if kernel.warps > 1 {
-        one_warp = warps::fission(kernel)?;
-        &one_warp
-    } else {
-        kernel
-    };
+    if kernel.warps > 1 {
+        return Err(Fault::unsupported(format!(
+            "a block of {} warps; a thread runs one",
+            kernel.warps
+        )));
+    }
     let shared = kernel.shared.iter().map(|s| SharedArray {
         extents: s.extents.clone(),
         element_bytes: u64::from(s.ty.bits() / 8),
@@ -182,7 +174,7 @@ fn emit_kernel(
     let mut streams = false;
     if let Some(split) = &split {
         let symbol = format!("{symbol}_edge");
-        let mut cpu = Cpu::new(program, &split.edge, simd);
+        let mut cpu = Cpu::new(&split.edge, simd);
         let mut cx = Context::new(program, &split.edge, prelude, 1);
         cpu.read_given(&mut cx)?;
         Printer::new(&mut cx, &mut cpu).body()?;
@@ -191,11 +183,10 @@ fn emit_kernel(
         branch = Some((&split.inside, symbol, function));
     }
     let kernel = split.as_ref().map_or(kernel, |split| &split.then);
-    let mut cpu = Cpu::new(program, kernel, simd);
+    let mut cpu = Cpu::new(kernel, simd);
     cpu.streams = streams;
     let mut cx = Context::new(program, kernel, prelude, 0);
     cpu.read_given(&mut cx)?;
-    cpu.fetch_ahead(&mut cx)?;
     cpu.plan_late(&mut cx)?;
     Printer::new(&mut cx, &mut cpu).body()?;
     cpu.end_of_block(&mut cx);
@@ -224,7 +215,7 @@ fn emit_kernel(
 }
 
 impl Cpu {
-    fn new(program: &Program, kernel: &Kernel, simd: Simd) -> Cpu {
+    fn new(kernel: &Kernel, simd: Simd) -> Cpu {
         Cpu {
             // Without vector units the compiler still makes the best of short vectors.
             register: simd.bytes().max(16),
@@ -232,12 +223,10 @@ impl Cpu {
             lane: kernel.lane().filter(|_| kernel.lanes > 1),
             reps: vec![Rep::Scalar; kernel.values.len()],
             literals: vec![None; kernel.values.len()],
-            write_only: stream::write_only(program, kernel),
-            large: BTreeMap::new(),
+            conditions: Vec::new(),
             streams: false,
             given: BTreeMap::new(),
             shared_masks: mask::shared(kernel),
-            requests: BTreeMap::new(),
             near: BTreeMap::new(),
             late: None,
         }
@@ -272,10 +261,6 @@ impl Cpu {
 impl Dialect for Cpu {
     fn before(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         self.let_leave(cx)
-    }
-
-    fn begin_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {
-        self.fetch_in_turn(cx, var)
     }
 
     fn set_apart(
@@ -350,6 +335,31 @@ impl Dialect for Cpu {
             all.lines.extend(action.lines);
         }
         Ok(all)
+    }
+
+    fn prefetch(
+        &mut self,
+        cx: &mut Context<'_>,
+        at: &Access,
+        into: Cache,
+    ) -> Result<Action, Fault> {
+        let guard = match at.when {
+            Cond::Const(true) => None,
+            _ => Some(self.size_condition(cx, at.memory, &at.when)?),
+        };
+        let function = match into {
+            Cache::L1 => "prefetch_l1",
+            Cache::L2 => "prefetch_l2",
+        };
+        cx.prelude.add(function, File::Memory, function, &[]);
+        let bytes = i128::from(Self::memory_type(cx, at.memory).bits() / 8);
+        let place = self.place(cx, &Access::new(at.memory, at.index.clone()), 0)?;
+        let offset = Expr::binary("*", &place.offset, &number(bytes)?);
+        let call = Expr::call(function, &[Expr::atom(place.array), offset]);
+        Ok(Action {
+            guard,
+            lines: vec![format!("{};", call.text)],
+        })
     }
 
     fn copy(

@@ -2,15 +2,14 @@
 //!
 //! A warp is run by 32 threads, also if it has fewer lanes. The text is complete in itself: NVRTC compiles it without any header.
 
-mod ahead;
 mod bytes;
 mod guarded;
-mod residency;
 
+use systola_ir::kernel::constant::constant_buffers;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, Kernel, Program, Stmt};
 use systola_ir::mapping::Engine;
-use systola_ir::{BufferId, DimId, Scalar};
+use systola_ir::{BufferId, Scalar};
 
 use crate::artifact::{Constant, DeviceArtifact, DeviceEntry};
 use crate::c_family::Context;
@@ -20,17 +19,12 @@ use crate::expr::Expr;
 use crate::names::{self, CONSTANT, Names};
 use crate::prelude::{File, Prelude};
 use crate::scalar::c_type;
-use crate::simt::constant::{ConstantPlace, constant_buffers};
 use crate::simt::grid::Grid;
-use crate::simt::pressure::pressure;
 use crate::simt::shared::SHARED_ALIGN;
 use crate::simt::value::Move;
-use crate::simt::{Dynamic, Guarded, Language, Space, emit_kernel, unless_set};
+use crate::simt::{ConstantPlace, Dynamic, Guarded, Language, Space, emit_kernel, unless_set};
 use crate::specialise::specialise;
-use crate::usage::Usage;
-use ahead::{Requests, ask, requests};
 use guarded::load_where;
-pub use residency::resident_blocks;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
@@ -86,8 +80,6 @@ struct Cuda {
     /// Do copies into shared memory run beside the threads?
     copies: bool,
     loops: bool,
-    /// What loops ask for ahead of its use.
-    requests: Requests,
 }
 
 /// Prints a verified program.
@@ -177,14 +169,12 @@ fn print_kernel(
         )));
     }
     let constants: Vec<BufferId> = constants.iter().map(|(buffer, _)| *buffer).collect();
-    let has_flags = Usage::new(kernel).has_flags;
     let cuda = Cuda {
         copies: any(
             kernel,
             &|stmt| matches!(stmt, Stmt::Copy { engine, .. } if *engine != Engine::Plain),
         ),
         loops: any(kernel, &|stmt| matches!(stmt, Stmt::For { .. })),
-        requests: requests(kernel, &constants, pressure(kernel), has_flags),
     };
     let named = |buffer: BufferId| {
         let symbol = constant_symbol(program, buffer);
@@ -247,8 +237,9 @@ impl Language for Cuda {
         "__syncthreads();"
     }
 
-    fn begin_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {
-        ask(cx, self.requests.remove(&var).unwrap_or_default())
+    fn prefetch(&self, prelude: &mut Prelude, array: &str, offset: Expr, size: Expr) -> Expr {
+        prelude.add("prefetch", File::Cuda, "prefetch", &[]);
+        Expr::call("prefetch", &[Expr::atom(array), offset, size])
     }
 
     fn space(&self, _: Space) -> &'static str {
@@ -385,19 +376,19 @@ impl Language for Cuda {
         }
     }
 
-    fn head(&self, symbol: &str, threads: u32, registers: u32, _: u32) -> Vec<String> {
-        let resident = resident_blocks(registers, threads);
+    fn head(&self, symbol: &str, threads: u32, kernel: &Kernel) -> Vec<String> {
         let mut lines = Vec::new();
-        let choice = match resident.as_slice() {
-            [only] => only.to_string(),
+        let bounds = match kernel.hints.resident_blocks.as_slice() {
+            [] => threads.to_string(),
+            [only] => format!("{threads}, {only}"),
             all => {
                 let fewer = format!("{FEWER}{symbol}");
                 lines.extend(unless_set(&fewer, "0"));
-                choice(&fewer, all)
+                format!("{threads}, {}", choice(&fewer, all))
             }
         };
         lines.push(format!(
-            "extern \"C\" __global__ void __launch_bounds__({threads}, {choice})"
+            "extern \"C\" __global__ void __launch_bounds__({bounds})"
         ));
         lines
     }

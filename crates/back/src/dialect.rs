@@ -4,7 +4,7 @@
 //! accesses to memory look. It keeps for itself how it represents each value.
 
 use systola_ir::form::{Cond, Form};
-use systola_ir::kernel::{Access, Memory, Op, Stmt};
+use systola_ir::kernel::{Access, Cache, Memory, Op, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, ValueId};
 
@@ -97,11 +97,6 @@ pub trait Dialect {
         false
     }
 
-    /// The first lines of the body of a loop.
-    fn begin_turn(&mut self, _: &mut Context<'_>, _: DimId) -> Result<(), Fault> {
-        Ok(())
-    }
-
     /// The type a value is declared with. Its operation was printed before.
     fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault>;
 
@@ -131,6 +126,9 @@ pub trait Dialect {
         to: &Access,
         values: &[ValueId],
     ) -> Result<Action, Fault>;
+
+    fn prefetch(&mut self, cx: &mut Context<'_>, at: &Access, into: Cache)
+    -> Result<Action, Fault>;
 
     fn copy(
         &mut self,

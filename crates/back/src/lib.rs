@@ -19,7 +19,6 @@ pub mod index;
 pub mod names;
 pub mod opencl;
 pub mod prelude;
-mod rows;
 pub mod scalar;
 pub mod simt;
 mod specialise;

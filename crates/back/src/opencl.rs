@@ -22,6 +22,7 @@ pub mod together;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use systola_ir::kernel::constant::constant_buffers;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Memory, Program, Stmt};
 use systola_ir::{BufferId, Scalar};
@@ -32,11 +33,10 @@ use crate::expr::Expr;
 use crate::names::{self, Names};
 use crate::prelude::{File, Prelude};
 use crate::scalar::c_type;
-use crate::simt::constant::{ConstantPlace, constant_buffers};
 use crate::simt::grid::Grid;
 use crate::simt::shared::SHARED_ALIGN;
 use crate::simt::value::Move;
-use crate::simt::{Dynamic, Language, Space, emit_kernel};
+use crate::simt::{ConstantPlace, Dynamic, Language, Space, emit_kernel};
 use crate::specialise::specialise;
 use crate::usage::Usage;
 pub use features::{Features, Functions, Links};
@@ -306,6 +306,15 @@ impl Language for OpenCl<'_> {
         self.features.links == Links::Local && !self.features.waits_in_branches
     }
 
+    fn prefetch(&self, _: &mut Prelude, array: &str, offset: Expr, size: Expr) -> Expr {
+        let index = |e: &Expr| Expr::cast("index_t", e);
+        let one = Expr::atom("1");
+        let last = Expr::binary("-", &size, &one);
+        let inside = [index(&offset), index(&Expr::atom("0")), index(&last)];
+        let place = Expr::binary("+", &Expr::atom(array), &Expr::call("clamp", &inside));
+        Expr::call("prefetch", &[place, one])
+    }
+
     fn barrier(&self) -> &'static str {
         if self.global {
             "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
@@ -411,14 +420,14 @@ impl Language for OpenCl<'_> {
         }
     }
 
-    fn head(&self, _: &str, threads: u32, _: u32, lanes: u32) -> Vec<String> {
+    fn head(&self, _: &str, threads: u32, kernel: &Kernel) -> Vec<String> {
         let mut lines = vec![format!(
             "__kernel __attribute__((reqd_work_group_size({threads}, 1, 1)))"
         )];
         match self.features.links {
             Links::SubGroups { .. } => lines.push(format!(
                 "__attribute__((intel_reqd_sub_group_size({}))) void",
-                self.threads(lanes)
+                self.threads(kernel.lanes)
             )),
             Links::Local => lines.push("void".to_string()),
         }

@@ -2,8 +2,7 @@
 //!
 //! What they have in common is here: coordinates of blocks ([`grid`]), accesses of a lane ([`memory`]), operators and
 //! moves between lanes ([`value`]), where the threads of a warp wait for each other ([`order`]), what lies in
-//! constant memory ([`constant`]) and in that of a block ([`shared`]), how many registers a thread needs ([`mod@pressure`]). A
-//! [`Language`] says the rest: words, and functions of its own.
+//! shared memory ([`shared`]). A [`Language`] says the rest: words, and functions of its own.
 //!
 //! Each kernel becomes one function of the arguments that it uses ([`DeviceEntry::arguments`]): buffers by the address of
 //! their first element, at a multiple of 16 bytes, then sizes and launch arguments, of type `index_t`. That is
@@ -12,18 +11,17 @@
 //! a block is its place along x of the grid; all others are numbered through along y, and on in the next layer along z, the
 //! last of which may have more than there are. Where a warp has more threads than lanes, several of them do the same.
 
-pub mod constant;
 pub mod grid;
 pub mod memory;
 pub mod order;
-pub mod pressure;
 pub mod shared;
 pub mod value;
 
 use std::collections::BTreeMap;
 
 use systola_ir::form::Cond;
-use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Stmt, VarKind};
+use systola_ir::kernel::pressure::pressure;
+use systola_ir::kernel::{Access, BufferKind, Cache, Kernel, Memory, Op, Program, Stmt, VarKind};
 use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
 
@@ -35,11 +33,9 @@ use crate::expr::{Expr, Lines};
 use crate::index::Index;
 use crate::prelude::{File, Prelude};
 use crate::scalar::{self, c_type};
-use constant::ConstantPlace;
 use grid::{Grid, block_coordinates};
 use memory::stored_type;
 use order::Meetings;
-use pressure::pressure;
 use shared::{shared_arrays, shared_sizes, static_bytes};
 use value::Move;
 
@@ -65,6 +61,17 @@ pub enum Space {
     Global,
     Constant,
     Shared,
+}
+
+/// Where an input of constant memory lies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ConstantPlace {
+    /// In an array of the program's own, under this name.
+    Named(String),
+    /// Where an argument points to.
+    Pointer,
+    /// In the arguments themselves: so many elements.
+    Value(usize),
 }
 
 /// What a language says in its own words.
@@ -93,9 +100,8 @@ pub trait Language {
     /// The same for all threads of a block.
     fn barrier(&self) -> &'static str;
 
-    fn begin_turn(&mut self, _: &mut Context<'_>, _: DimId) -> Result<(), Fault> {
-        Ok(())
-    }
+    /// The call that has a line of an array brought nearer: of the array, an offset, and the number of its elements.
+    fn prefetch(&self, prelude: &mut Prelude, array: &str, offset: Expr, size: Expr) -> Expr;
 
     /// The words before the type of what a pointer points to.
     fn space(&self, space: Space) -> &'static str;
@@ -167,8 +173,8 @@ pub trait Language {
     /// Shared memory that the launch brings: the line that declares it, or the parameter, and the bytes as an expression.
     fn dynamic_shared(&self) -> Dynamic;
 
-    /// The lines before the name of a kernel with so many threads, each of which needs so many registers.
-    fn head(&self, symbol: &str, threads: u32, registers: u32, lanes: u32) -> Vec<String>;
+    /// The lines before the name of a kernel whose blocks have this many threads.
+    fn head(&self, symbol: &str, threads: u32, kernel: &Kernel) -> Vec<String>;
 
     /// Lines at the top of a kernel.
     fn top(&self, _: &Kernel) -> Vec<String> {
@@ -285,7 +291,7 @@ impl<L: Language> Simt<L> {
         {
             lines.push(&line);
         }
-        for line in language.head(symbol, threads, registers, self.lanes) {
+        for line in language.head(symbol, threads, cx.kernel) {
             lines.push(&line);
         }
         lines.push(&format!("{symbol}({})", parameters.join(", ")));
@@ -478,8 +484,16 @@ impl<L: Language> Dialect for Simt<L> {
         self.language.waits_are_passed() && self.meetings.inside(body)
     }
 
-    fn begin_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {
-        self.language.begin_turn(cx, var)
+    fn prefetch(&mut self, cx: &mut Context<'_>, at: &Access, _: Cache) -> Result<Action, Fault> {
+        let array = cx.pointer(at.memory);
+        let index = cx.counted_from_zero(at);
+        let offset = cx.offset(at.memory, &index)?;
+        let size = cx.volume(at.memory)?;
+        let call = self.language.prefetch(cx.prelude, &array, offset, size);
+        Ok(Action {
+            guard: memory::guard(cx, &at.when)?,
+            lines: vec![format!("{};", call.text)],
+        })
     }
 
     fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault> {

@@ -53,6 +53,9 @@ fn specialise_kernel(
             *extent = form.constant_part().clone();
         }
     }
+    for hint in &mut special.hints.non_temporal {
+        hint.when = fold(hint.when.map(fixed)?);
+    }
     special.body = rewrite(&kernel.body, &Known(map))?;
     Ok(special)
 }

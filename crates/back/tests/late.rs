@@ -5,8 +5,8 @@ mod common;
 use common::build::{Build, input, launch, output, param, program, times};
 use common::run::{Call, bytes_f32, f32s, run};
 use systola_back::cpu;
-use systola_ir::form::{Cond, Form, Rel};
-use systola_ir::kernel::{Memory, Program};
+use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::kernel::{Memory, NonTemporal, Program};
 use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar};
 
@@ -52,7 +52,18 @@ fn tall_blocks(work: usize) -> Program {
         }
     };
     k.branch(inside, |k| rows(k, false), |k| rows(k, true));
-    launch(&mut p, k.finish());
+    let mut kernel = k.finish();
+    let bytes = n
+        .scale(&Poly::constant(4))
+        .unwrap()
+        .mul(&m)
+        .unwrap()
+        .unwrap();
+    kernel.hints.non_temporal.push(NonTemporal {
+        buffer: y,
+        when: Cond::cmp(Rel::Ge, bytes, 32 << 20),
+    });
+    launch(&mut p, kernel);
     p
 }
 

@@ -4,10 +4,11 @@ use clap::ValueEnum;
 use systola::Simd;
 use systola::cpu::{self, CpuOptions};
 use systola::rt::simd;
-use systola_driver::{Fix, Lowered, Machine, check_system, lower};
+use systola_driver::{Fix, Lowered, Machine, check_system};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 use systola_lower::report::Scope;
+use systola_lower::watch::Watch;
 
 use crate::runtime;
 use crate::source::{Failure, Sizes, Source};
@@ -134,6 +135,23 @@ pub fn lower_checked(
     fix: &Fix,
     machine: &Machine,
 ) -> Result<Lowered, Failure> {
+    let watch = &mut Watch {
+        until: None,
+        done: &mut |_| {},
+    };
+    lower_watched(source, system, mapping, sizes, fix, machine, watch)
+}
+
+/// The same; `watch` is told what is done, and may end it before the last pass.
+pub fn lower_watched(
+    source: &Source,
+    system: &System,
+    mapping: &Mapping,
+    sizes: &Sizes,
+    fix: &Fix,
+    machine: &Machine,
+    watch: &mut Watch<'_>,
+) -> Result<Lowered, Failure> {
     let open = |name: &&String| !sizes.contains_key(*name);
     let fixed: Vec<&String> = match fix {
         Fix::Nothing => Vec::new(),
@@ -151,7 +169,8 @@ pub fn lower_checked(
     if !found.is_empty() {
         return Err(source.fail(&found));
     }
-    lower(&source.module, mapping, sizes, fix, machine).map_err(|found| source.fail(&found))
+    systola_driver::lower_watched(&source.module, mapping, sizes, fix, machine, watch)
+        .map_err(|found| source.fail(&found))
 }
 
 /// For which sizes the kernel is, and why not for all.

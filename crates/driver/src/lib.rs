@@ -18,12 +18,9 @@
 use std::collections::BTreeMap;
 
 pub use systola_back::cpu::FLAGS as C_FLAGS;
-pub use systola_back::cuda::resident_blocks;
 pub use systola_back::opencl;
 use systola_back::opencl::links::LINK_BYTES;
 use systola_back::opencl::{Features, Links};
-pub use systola_back::simt::constant::constant_buffers;
-pub use systola_back::simt::pressure::pressure;
 pub use systola_back::{Argument, Artifact, DeviceArtifact, DeviceEntry, Entry};
 use systola_ir::array::Array;
 use systola_ir::codes::{limits, mapping as mapping_codes, run};
@@ -32,9 +29,10 @@ use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 pub use systola_ir::target::{Copies, Machine, Simd, Target, Threads, Unsized};
 use systola_ir::{Diagnostic, Span};
-use systola_lower::kernel::spill;
+use systola_lower::passes::spill;
 use systola_lower::pipeline::{analyse, compile};
 use systola_lower::report::Report;
+use systola_lower::watch::Watch;
 
 /// A legal mapping: the array, what it is in numbers, and the system as the mapping sees it.
 #[derive(Clone, Debug)]
@@ -191,6 +189,22 @@ pub fn lower(
     fix: &Fix,
     machine: &Machine,
 ) -> Result<Lowered, Vec<Diagnostic>> {
+    let watch = &mut Watch {
+        until: None,
+        done: &mut |_| {},
+    };
+    lower_watched(module, mapping, sizes, fix, machine, watch)
+}
+
+/// The same; `watch` is told what is done, and may end it before the last pass.
+pub fn lower_watched(
+    module: &Module,
+    mapping: &Mapping,
+    sizes: &BTreeMap<String, i128>,
+    fix: &Fix,
+    machine: &Machine,
+    watch: &mut Watch<'_>,
+) -> Result<Lowered, Vec<Diagnostic>> {
     let system = system_of(module, mapping).map_err(|d| vec![d])?;
     let sizes = by_position(system, sizes).map_err(|d| vec![d])?;
     let fixed: Vec<bool> = system
@@ -202,7 +216,7 @@ pub fn lower(
             Fix::Names(names) => names.contains(&p.name),
         })
         .collect();
-    let mut compiled = compile(system, mapping, &sizes, &fixed, machine)?;
+    let mut compiled = compile(system, mapping, &sizes, &fixed, machine, watch)?;
     if let Some(threads) = machine.threads
         && spill::fits(&compiled.program, &sizes, &threads) == Ok(false)
     {
@@ -211,7 +225,7 @@ pub fn lower(
             unsized_arrays: Unsized::Global,
             ..threads
         });
-        compiled = compile(system, mapping, &sizes, &fixed, &roomy)?;
+        compiled = compile(system, mapping, &sizes, &fixed, &roomy, watch)?;
     }
     Ok(Lowered {
         checked: Checked {

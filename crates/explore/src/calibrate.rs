@@ -134,6 +134,7 @@ fn program(kernels: &[&str], warps: u32, lanes: u32) -> Program {
         }],
     };
     let kernel = |name: &&str| Kernel {
+        hints: Default::default(),
         name: (*name).to_string(),
         lanes,
         warps,

@@ -260,6 +260,7 @@ mod tests {
         };
         let run = |body: Vec<Stmt>| {
             let kernel = Kernel {
+                hints: Default::default(),
                 name: "k".into(),
                 lanes: 4,
                 warps: 3,

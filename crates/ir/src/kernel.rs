@@ -46,9 +46,11 @@ pub use fault::{FaultKind, FaultSite, RaisedFault};
 
 pub mod banks;
 pub mod bounds;
+pub mod constant;
 pub mod effects;
 pub mod fault;
 pub mod live;
+pub mod pressure;
 pub mod print;
 pub mod verify;
 pub mod visit;
@@ -140,7 +142,32 @@ pub struct Kernel {
     pub regs: Vec<Reg>,
     /// What each value is; its operation stands in the one `Let` that assigns it.
     pub values: Vec<Value>,
+    pub hints: Hints,
     pub body: Vec<Stmt>,
+}
+
+/// How a kernel is best run. What it computes does not depend on it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Hints {
+    /// Stores of whole vectors to these buffers bypass the caches. Nobody reads in this launch what is written there.
+    pub non_temporal: Vec<NonTemporal>,
+    /// How many blocks a multiprocessor should hold at once, and what to fall back to, in order, where their registers do not
+    /// suffice. Empty: that is not fixed.
+    pub resident_blocks: Vec<u32>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct NonTemporal {
+    pub buffer: BufferId,
+    /// A condition on the sizes.
+    pub when: Cond,
+}
+
+/// A cache of the CPU or the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Cache {
+    L1,
+    L2,
 }
 
 /// An index variable.
@@ -240,6 +267,12 @@ pub enum Stmt {
     StoreWide {
         to: Access,
         values: Vec<ValueId>,
+    },
+    /// Has the cache line of an element of global memory brought nearer. Nobody waits for it and nothing depends on it: the
+    /// index may be outside of the axes.
+    Prefetch {
+        at: Access,
+        into: Cache,
     },
     /// From global into shared memory, not there before a `WaitCopies`. `width` consecutive elements, in lanes where
     /// both predicates hold. Until then nobody touches the target or writes the source.

@@ -88,6 +88,7 @@ fn program(body: Vec<Stmt>) -> Program {
     values.push(value("i", Scalar::I32, Shape::Varying));
     values.push(value("q", Scalar::Bool, Shape::Varying));
     let kernel = Kernel {
+        hints: Default::default(),
         name: "k".into(),
         lanes: 32,
         warps: 2,

@@ -20,11 +20,7 @@
 //! 4. [`loops`], as far written out as [`unrolling`] says, with turns that need no test ([`steady`]) and [`paths`] for blocks that
 //!    need none; in them [`pes`] with [`cells`], [`stages`], [`ports`] and [`trees`]: the statements, through a [`builder`] that names equal values once, and [`faults`]
 //!    where an equation has no value, unless [`intervals`] exclude that;
-//! 5. [`mod@tidy`]: what nobody uses is removed;
-//! 6. [`mod@spill`]: arrays that do not fit into the memory of a block move to global memory;
-//! 7. [`wide`]: consecutive accesses of a lane become one, where the machine has such; [`banks`]: rows of windows begin where
-//!    lanes do not meet in a bank; [`early`]: loads come before stores to
-//!    other planes of the same array; [`ahead`]: and in long turns a turn before.
+//! 5. the [passes](crate::passes) of the target, from kernel to kernel.
 
 use systola_ir::array::{Array, Port};
 use systola_ir::codes::limits;
@@ -36,11 +32,8 @@ use systola_ir::{Cond, Diagnostic, DimId, Form, KernelId, ParamId, Rel, Span};
 
 use crate::apply_mapping::Failure;
 use crate::decide::Decide;
-use crate::kernel::ahead::load_ahead;
-use crate::kernel::banks::spread;
 use crate::kernel::borders::Borders;
 use crate::kernel::crossing::{Crossing, crosses, narrow, split};
-use crate::kernel::early::load_early;
 use crate::kernel::faults::{declare_faults, may_fault};
 use crate::kernel::flags::{Flags, narrow_turns, with_chains, with_flags};
 use crate::kernel::launches::Launches;
@@ -48,19 +41,16 @@ use crate::kernel::linking::link;
 use crate::kernel::loops::{Plan, Stored, Which, emit, inner_launches};
 use crate::kernel::partition::{Partition, partition_with_lanes};
 use crate::kernel::slots::Slots;
-use crate::kernel::spill::spill;
-use crate::kernel::tidy::tidy;
 use crate::kernel::trees::is_at_once;
-use crate::kernel::wide::widen;
+use crate::passes::tidy::tidy;
+use crate::passes::{Context, passes};
+use crate::watch::Watch;
 
-pub mod ahead;
-pub mod banks;
 pub mod borders;
 pub mod builder;
 pub mod cells;
 pub mod circular;
 pub mod crossing;
-pub mod early;
 pub mod facts;
 pub mod faults;
 pub mod flags;
@@ -76,22 +66,41 @@ pub mod pes;
 pub mod ports;
 pub mod repeats;
 pub mod slots;
-pub mod spill;
 pub mod stages;
 pub mod staging;
 pub mod state;
 pub mod steady;
-pub mod tidy;
 pub mod trees;
 pub mod unrolling;
 pub mod warps;
-pub mod wide;
 pub mod windows;
 
 /// A program that computes what the array does.
-pub fn lower_kernel(array: &Array, decide: &Decide, machine: &Machine) -> Result<Program, Failure> {
-    lower_blocks(array, decide, machine, Blocks::All, Kernels::OfLaunches)
+pub fn lower_kernel(
+    array: &Array,
+    decide: &Decide,
+    machine: &Machine,
+    watch: &mut Watch<'_>,
+) -> Result<Program, Failure> {
+    let mut program = lower_blocks(array, decide, machine, Blocks::All, Kernels::OfLaunches)?;
+    let cx = Context {
+        machine,
+        transfers: &array.transfers,
+    };
+    if !watch.goes_on(EMIT) {
+        return Ok(program);
+    }
+    for pass in passes(machine.target) {
+        pass.run(&mut program, &cx)?;
+        if !watch.goes_on(pass.name) {
+            break;
+        }
+    }
+    Ok(program)
 }
+
+/// What comes before the passes: kernels as they are emitted.
+pub const EMIT: &str = "emit";
 
 /// Why one lane would do the work of all, where a mapping has lanes: values arrive in the step in which they leave, in
 /// an order that lanes can not follow together.
@@ -232,15 +241,7 @@ fn lower_launch(
     for which in all {
         let (kernel, own) = emit(plan, &program, which)?;
         sites.push(own);
-        let mut kernel = tidy(kernel);
-        if let Some(threads) = &machine.threads {
-            kernel = tidy(spill(kernel, &mut program, threads)?);
-            kernel = tidy(widen(kernel, &program.buffers, threads.wide_bytes));
-            kernel = spread(kernel, &array.transfers, &program.params, threads)?;
-            kernel = load_early(kernel);
-            kernel = load_ahead(kernel);
-        }
-        program.kernels.push(kernel);
+        program.kernels.push(tidy(kernel));
     }
     declare_faults(&mut program, sites);
     program.body = host(array, &slots, inner, &mut program.host_vars);

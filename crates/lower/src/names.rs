@@ -196,3 +196,8 @@ impl Names {
         })
     }
 }
+
+/// What the array in shared memory is called that holds windows of an input.
+pub fn near(input: &str) -> String {
+    format!("{input}_near")
+}

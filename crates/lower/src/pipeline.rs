@@ -25,6 +25,7 @@ use crate::report::{Report, Scope};
 use crate::resolve::{LANES, resolve};
 use crate::reverse::reverse;
 use crate::specialise::specialise;
+use crate::watch::Watch;
 
 /// A legal mapping and its array.
 #[derive(Clone, Debug)]
@@ -44,7 +45,11 @@ pub fn analyse(
     mapping: &Mapping,
     sizes: &[Option<i128>],
 ) -> Result<Analysed, Vec<Diagnostic>> {
-    match analyse_once(system, mapping, sizes, Scope::AllSizes, LANES) {
+    let watch = &mut Watch {
+        until: None,
+        done: &mut |_| {},
+    };
+    match analyse_once(system, mapping, sizes, Scope::AllSizes, LANES, watch) {
         Ok(mut analysed) => {
             if all_given(sizes) && is_open(&analysed.array) {
                 close(system, mapping, sizes, &mut analysed);
@@ -89,9 +94,10 @@ pub fn compile(
     sizes: &[Option<i128>],
     fix: &[bool],
     machine: &Machine,
+    watch: &mut Watch<'_>,
 ) -> Result<Compiled, Vec<Diagnostic>> {
     let lanes = i128::from(machine.lanes(widest(system)));
-    compile_for(system, mapping, sizes, fix, machine, lanes).map_err(|errors| {
+    compile_for(system, mapping, sizes, fix, machine, lanes, watch).map_err(|errors| {
         let is_mistake = errors.iter().any(|e| e.kind() == Kind::Mistake);
         if lanes == LANES || !is_mistake || analyse(system, mapping, sizes).is_err() {
             return errors;
@@ -114,6 +120,7 @@ fn compile_for(
     fix: &[bool],
     machine: &Machine,
     lanes: i128,
+    watch: &mut Watch<'_>,
 ) -> Result<Compiled, Vec<Diagnostic>> {
     let chosen: Vec<Option<i128>> = sizes
         .iter()
@@ -121,15 +128,15 @@ fn compile_for(
         .map(|(size, fix)| size.filter(|_| *fix))
         .collect();
     let open = vec![None; sizes.len()];
-    let attempt = |chosen: &[Option<i128>], scope: Scope| -> Result<Compiled, Failure> {
+    let mut attempt = |chosen: &[Option<i128>], scope: Scope| -> Result<Compiled, Failure> {
         let fixed = specialise(system, chosen).map_err(|d| Failure::Refused(vec![d]))?;
         // Registers are counted for all sizes that are left open.
-        let analysed = analyse_once(&fixed, mapping, &open, scope, lanes)?;
+        let analysed = analyse_once(&fixed, mapping, &open, scope, lanes, watch)?;
         let decide = Decide {
             n_params: analysed.localised.system.params.len(),
             context: analysed.localised.system.context_cond(),
         };
-        let program = lower_kernel(&analysed.array, &decide, machine)?;
+        let program = lower_kernel(&analysed.array, &decide, machine, watch)?;
         Ok(Compiled { analysed, program })
     };
     let why = match attempt(&chosen, Scope::AllSizes) {
@@ -187,7 +194,11 @@ fn at_sizes(
 ) -> Result<Analysed, Vec<Diagnostic>> {
     let fixed = specialise(system, sizes).map_err(|d| vec![d])?;
     let scope = Scope::GivenSizes(why.to_string());
-    let analysed = analyse_once(&fixed, mapping, sizes, scope, LANES);
+    let watch = &mut Watch {
+        until: None,
+        done: &mut |_| {},
+    };
+    let analysed = analyse_once(&fixed, mapping, sizes, scope, LANES, watch);
     analysed.map_err(|failure| diagnostics(mapping, sizes, failure))
 }
 
@@ -323,6 +334,7 @@ fn analyse_once(
     sizes: &[Option<i128>],
     scope: Scope,
     lanes: i128,
+    watch: &mut Watch<'_>,
 ) -> Result<Analysed, Failure> {
     let values: Option<Vec<i128>> = sizes.iter().copied().collect();
     let batch = system.batch.as_ref().map(|b| b.name.as_str());
@@ -333,6 +345,7 @@ fn analyse_once(
     };
     // The choices of localisation come first: all that follows sees uniform references only.
     let localised = localise(system, Some(mapping)).map_err(Failure::Refused)?;
+    watch.goes_on("localise");
     let decide = Decide {
         n_params: localised.system.params.len(),
         context: localised.system.context_cond(),
@@ -344,20 +357,26 @@ fn analyse_once(
         return Err(Failure::Refused(vec![error]));
     }
     let mut st = resolve(&localised.system, mapping, batch, lanes).map_err(Failure::Refused)?;
+    watch.goes_on("resolve");
     let n_tiles = st.tiles.len();
     for tile in &mut st.tiles {
         let own = |ring: &&Ring| ring.dim.index() + n_tiles == tile.dim.index();
         tile.ring = rings.iter().find(own).map(|ring| ring.length.clone());
     }
     let mut array = apply_mapping(&localised, &mapping.name, &st, &decide)?;
+    watch.goes_on("apply-mapping");
     check_legality(&array, &localised, &st, &decide)?;
+    watch.goes_on("legality");
     // Only an injective mapping has a reverse transform.
     let points = domain(&array);
     for n in 0..array.pieces.len() {
         array.pieces[n].reverse = reverse(&array, &array.pieces[n], &points, &decide);
     }
+    watch.goes_on("reverse");
     count_registers(&mut array, &decide, values.as_deref())?;
+    watch.goes_on("registers");
     array.guards = find_guards(&array, &decide);
+    watch.goes_on("guards");
     if let Some(error) = verify_trust(&array, st.check_span) {
         return Err(Failure::Refused(vec![error]));
     }
@@ -365,6 +384,7 @@ fn analyse_once(
     let mut report = report(&array, &localised.system, scope, values.as_deref())?;
     let lanes = u32::try_from(lanes).unwrap_or(1);
     report.notes.extend(one_lane(&array, &decide, lanes));
+    watch.goes_on("report");
     Ok(Analysed {
         localised,
         array,

@@ -25,6 +25,7 @@ fn program() -> Program {
         context: Vec::new(),
         buffers: Vec::new(),
         kernels: vec![Kernel {
+            hints: Default::default(),
             name: "empty".to_string(),
             lanes: 1,
             warps: 1,

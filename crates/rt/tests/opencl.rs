@@ -193,6 +193,7 @@ void twice(__global const float *x, __global float *y, __local uint4 *shared_mem
                 buffer("y", BufferKind::Output { fill: None }),
             ],
             kernels: vec![Kernel {
+                hints: Default::default(),
                 name: "twice".to_string(),
                 lanes: 8,
                 warps: 1,

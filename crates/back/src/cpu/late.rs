@@ -74,7 +74,7 @@ impl Cpu {
                 return Ok(());
             }
         }
-        let Some(large) = self.large(cx, buffer)? else {
+        let Some(large) = self.non_temporal(cx, buffer)? else {
             return Ok(());
         };
         let name = cx.memory_name(memory).to_string();
@@ -156,7 +156,8 @@ impl Cpu {
         let Memory::Global(buffer) = stores.first()?.1.memory else {
             return None;
         };
-        let is_fit = self.write_only.contains(&buffer)
+        let hints = &kernel.hints.non_temporal;
+        let is_fit = hints.iter().any(|hint| hint.buffer == buffer)
             && stores.iter().all(|s| s.1.memory == Memory::Global(buffer))
             && (FEWEST..=MOST).contains(&stores.len())
             && work >= LEAST_WORK * stores.len();

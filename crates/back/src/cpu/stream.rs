@@ -1,15 +1,8 @@
-//! Stores past the cache.
-//!
-//! A store to a line that is not in the cache reads the line first, and pushes another one out. Where an array is too
-//! large to be found in the cache again and nobody reads it in this launch, an output or what a sweep leaves to the next one, whole vectors are written past the
-//! cache: nothing is read, and what inputs share stays where it is. How large the array is shows at run time.
+//! Non-temporal stores: whole vectors to the buffers that a kernel's hints name bypass the caches.
 
-use std::collections::BTreeSet;
-
-use systola_ir::form::{Atom, Form};
-use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Program, VarKind};
-use systola_ir::{BufferId, DimId};
+use systola_ir::BufferId;
+use systola_ir::form::Cond;
+use systola_ir::kernel::Memory;
 
 use super::Cpu;
 use super::lanes::{Vector, all_lanes};
@@ -17,86 +10,10 @@ use super::transfer::Transfer;
 use crate::c_family::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
-use crate::index::number;
 use crate::prelude::{File, Prelude};
 
-/// Arrays of at least so many bytes are not expected in the cache by whoever reads them next.
-const LARGE: i128 = 32 << 20;
-
-/// The outputs that no kernel reads, and what this one leaves to later launches: temporaries of which it reads other places only.
-pub fn write_only(program: &Program, kernel: &Kernel) -> BTreeSet<BufferId> {
-    let mut outputs: BTreeSet<BufferId> = (0..program.buffers.len())
-        .filter(|n| matches!(program.buffers[*n].kind, BufferKind::Output { .. }))
-        .map(BufferId::from)
-        .collect();
-    for kernel in &program.kernels {
-        walk(&kernel.body, &mut |stmt| {
-            if let Some(buffer) = stmt.effects().reads().and_then(Memory::buffer) {
-                outputs.remove(&buffer);
-            }
-        });
-    }
-    // What is stored past the cache a flag does not announce.
-    let kind = |n: &usize| &program.buffers[*n].kind;
-    let buffers = 0..program.buffers.len();
-    if !buffers
-        .clone()
-        .any(|n| matches!(kind(&n), BufferKind::Flags))
-    {
-        let temporaries = buffers.filter(|n| matches!(kind(n), BufferKind::Temporary));
-        let temporaries = temporaries.map(BufferId::from);
-        outputs.extend(temporaries.filter(|buffer| leaves(kernel, *buffer)));
-    }
-    outputs
-}
-
-/// Is a buffer written, and read at other places only?
-fn leaves(kernel: &Kernel, buffer: BufferId) -> bool {
-    let (mut read, mut written) = (Vec::new(), Vec::new());
-    let mut is_looked_up = false;
-    walk(&kernel.body, &mut |stmt| {
-        let does = stmt.effects();
-        let ours = |access: &&Access| access.memory.buffer() == Some(buffer);
-        read.extend(does.read.map(|(from, _)| from).filter(ours));
-        written.extend(does.write.map(|(to, _)| to).filter(ours));
-        is_looked_up |= does.lookup.and_then(Memory::buffer) == Some(buffer);
-    });
-    !written.is_empty()
-        && !is_looked_up
-        && (written.iter())
-            .all(|to| (read.iter()).all(|from| are_apart(kernel, &to.index, &from.index)))
-}
-
-/// Do two places differ along an axis that launches use in turns: as two remainders, of neighbours?
-fn are_apart(kernel: &Kernel, to: &[Form], from: &[Form]) -> bool {
-    let is_of_launch = |d: DimId| kernel.vars[d.index()].kind == VarKind::Host;
-    let differ = |(to, from): (&Form, &Form)| {
-        let (Some((a, m)), Some((b, n))) = (remainder(to), remainder(from)) else {
-            return false;
-        };
-        let apart = a.sub(b).as_constant();
-        m == n
-            && apart.is_some_and(|d| d.rem_euclid(m) != 0)
-            && a.dims().into_iter().all(is_of_launch)
-    };
-    to.iter().zip(from).any(differ)
-}
-
-/// What a form is the remainder of, and of a division by what.
-fn remainder(form: &Form) -> Option<(&Form, i128)> {
-    let mut terms = form.terms();
-    match (terms.next(), terms.next()) {
-        (Some((Atom::Mod(inner, by), c)), None)
-            if c.as_constant() == Some(1) && form.constant_part().as_constant() == Some(0) =>
-        {
-            Some((inner.as_ref(), *by))
-        }
-        _ => None,
-    }
-}
-
 impl Cpu {
-    /// The function that does a transfer of whole vectors past the cache, and the name that says whether to; `None`: it goes
+    /// The function that does a transfer of whole vectors by non-temporal stores, and the name that says whether to; `None`: it goes
     /// through the cache.
     pub(super) fn stream(
         &mut self,
@@ -109,10 +26,10 @@ impl Cpu {
             return Ok(None);
         };
         let is_store = matches!(transfer, Transfer::Store | Transfer::StoreIf);
-        if !is_store || !self.write_only.contains(&buffer) || vector.bytes() < 32 {
+        if !is_store || vector.bytes() < 32 {
             return Ok(None);
         }
-        let Some(large) = self.large(cx, buffer)? else {
+        let Some(large) = self.non_temporal(cx, buffer)? else {
             return Ok(None);
         };
         self.streams = true;
@@ -129,31 +46,35 @@ impl Cpu {
         Ok(Some((function, large)))
     }
 
-    /// The name that says whether an array is large; `None`: it is known that it is not.
-    pub(super) fn large(
+    /// Whether stores to a buffer bypass the caches; `None`: they do not.
+    pub(super) fn non_temporal(
         &mut self,
         cx: &mut Context<'_>,
         buffer: BufferId,
     ) -> Result<Option<Expr>, Fault> {
-        let memory = Memory::Global(buffer);
-        let element = i128::from(Self::memory_type(cx, memory).bits() / 8);
-        let constant = cx
-            .extents(memory)
-            .iter()
-            .try_fold(element, |product, e| product.checked_mul(e.as_constant()?));
-        if constant.is_some_and(|bytes| bytes < LARGE) {
+        let hints = &cx.kernel.hints.non_temporal;
+        let Some(hint) = hints.iter().find(|hint| hint.buffer == buffer) else {
             return Ok(None);
+        };
+        let name = self.size_condition(cx, Memory::Global(buffer), &hint.when)?;
+        Ok(Some(name))
+    }
+
+    /// A condition on the sizes, under a name at the top of the function.
+    pub(super) fn size_condition(
+        &mut self,
+        cx: &mut Context<'_>,
+        of: Memory,
+        cond: &Cond,
+    ) -> Result<Expr, Fault> {
+        if let Some((_, name)) = self.conditions.iter().find(|known| known.0 == *cond) {
+            return Ok(Expr::atom(name));
         }
-        if let Some(name) = self.large.get(&buffer) {
-            return Ok(Some(Expr::atom(name)));
-        }
-        let name = cx.names.claim(&format!("{}_large", cx.memory_name(memory)));
-        let bytes = Expr::binary("*", &cx.volume(memory)?, &number(element)?);
-        let test = Expr::binary(">=", &bytes, &number(LARGE)?);
-        cx.constants
-            .push(format!("const bool {name} = {};", test.text));
-        self.large.insert(buffer, name.clone());
-        Ok(Some(Expr::atom(name)))
+        let text = cx.cond(cond)?.text;
+        let name = cx.names.claim(&format!("{}_large", cx.memory_name(of)));
+        cx.constants.push(format!("const bool {name} = {text};"));
+        self.conditions.push((cond.clone(), name.clone()));
+        Ok(Expr::atom(name))
     }
 
     /// What makes the streamed lines visible to the threads that wait for this one.

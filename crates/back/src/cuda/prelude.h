@@ -41,9 +41,9 @@ $Q void wait_copies_$N()
     __syncwarp();
 }
 
-#: ask_for
+#: prefetch
 // The line of an element that will be read soon; behind the end of the array, of its last one.
-template <typename T> $Q void ask_for(const T *array, index_t at, index_t size)
+template <typename T> $Q void prefetch(const T *array, index_t at, index_t size)
 {
 #ifdef __CUDA_ARCH__
     const T *const place = array + (at < 0 ? 0 : at < size ? at : size - 1);

@@ -173,6 +173,7 @@ impl Pass {
                 | Stmt::LoadWide { .. }
                 | Stmt::Store { .. }
                 | Stmt::StoreWide { .. }
+                | Stmt::Prefetch { .. }
                 | Stmt::Fault { .. }
                 | Stmt::Comment(_) => true,
                 Stmt::Copy { .. }

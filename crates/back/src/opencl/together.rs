@@ -89,6 +89,7 @@ impl Search<'_> {
                 | Stmt::LoadWide { .. }
                 | Stmt::Store { .. }
                 | Stmt::StoreWide { .. }
+                | Stmt::Prefetch { .. }
                 | Stmt::Copy { .. }
                 | Stmt::CommitCopies
                 | Stmt::WaitCopies { .. }
@@ -189,6 +190,10 @@ impl Pass {
             Stmt::StoreWide { to, values } => Stmt::StoreWide {
                 to: guarded(to),
                 values: values.clone(),
+            },
+            Stmt::Prefetch { at, into } => Stmt::Prefetch {
+                at: guarded(at),
+                into: *into,
             },
             Stmt::Copy {
                 to,

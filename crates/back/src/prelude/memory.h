@@ -69,16 +69,16 @@ $Q void end_of_streams(void)
 #endif
 }
 
-#: fetch
-// Has the line at so many bytes from the start of an array brought into the cache, wherever that is.
-$Q void fetch(const void *array, int64_t bytes)
+#: prefetch_l1
+// Has the line at this many bytes from the start of an array brought into the L1 cache, wherever that is.
+$Q void prefetch_l1(const void *array, int64_t bytes)
 {
     __builtin_prefetch((const void *)((uintptr_t)array + (uintptr_t)bytes));
 }
 
-#: fetch_near
-// Has a line brought into the second cache, which is where the hardware brings what it expects.
-$Q void fetch_near(const void *array, int64_t bytes)
+#: prefetch_l2
+// The same for the L2 cache, which is where the hardware brings what it expects.
+$Q void prefetch_l2(const void *array, int64_t bytes)
 {
     __builtin_prefetch((const void *)((uintptr_t)array + (uintptr_t)bytes), 0, 2);
 }

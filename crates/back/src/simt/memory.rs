@@ -34,7 +34,7 @@ fn as_value(e: Expr, ty: Scalar) -> Expr {
 }
 
 /// The condition of an access; none where it always holds.
-fn guard(cx: &mut Context<'_>, when: &Cond) -> Result<Option<Expr>, Fault> {
+pub(super) fn guard(cx: &mut Context<'_>, when: &Cond) -> Result<Option<Expr>, Fault> {
     if *when == Cond::TRUE {
         return Ok(None);
     }

@@ -227,6 +227,7 @@ impl Flow<'_> {
             | Stmt::Ticket { .. } => *state = State::default(),
             Stmt::Let(..)
             | Stmt::Set(..)
+            | Stmt::Prefetch { .. }
             | Stmt::CommitCopies
             | Stmt::Fault { .. }
             | Stmt::Comment(_) => {}
@@ -380,6 +381,7 @@ mod tests {
             extents: vec![Poly::constant(4096)],
         };
         let kernel = Kernel {
+            hints: Default::default(),
             name: "k".to_string(),
             lanes,
             warps: 1,

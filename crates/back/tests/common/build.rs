@@ -93,6 +93,7 @@ impl Build {
     pub fn new(name: &str, lanes: u32, warps: u32) -> Build {
         Build {
             kernel: Kernel {
+                hints: Default::default(),
                 name: name.to_string(),
                 lanes,
                 warps,

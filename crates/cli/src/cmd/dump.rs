@@ -3,11 +3,16 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use clap::ValueEnum;
-use systola_driver::check_mapping;
-use systola_lower::localise::localise;
+use std::time::{Duration, Instant};
 
-use crate::lowering::{LoweringArgs, Purpose, lower_checked};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use systola_driver::{Target, check_mapping};
+use systola_lower::kernel::EMIT;
+use systola_lower::localise::localise;
+use systola_lower::passes::{Pass, passes};
+use systola_lower::watch::Watch;
+
+use crate::lowering::{LoweringArgs, Purpose, lower_watched};
 use crate::source::{Failure, Outcome, Source, Status, given_sizes, parse_size};
 use crate::term;
 
@@ -16,7 +21,10 @@ Examples:
   systola dump gallery/conv1d/core.ure                              what was parsed, printed again
   systola dump gallery/conv1d/core.ure --map sbm --after localise   the recurrences that the mapping chose
   systola dump gallery/conv1d/core.ure --map sbm --after array      PEs, links, registers
-  systola dump gallery/conv1d/core.ure --map sbm --after kernel     what the lanes of a machine do";
+  systola dump gallery/conv1d/core.ure --map sbm --after kernel     what the lanes of a machine do
+  systola dump gallery/conv1d/core.ure --map sbm --after prefetch   the same, after this pass
+  systola dump gallery/conv2d/core.ure --map rows --after kernel --timings > /dev/null
+                                                                    where compile time goes";
 
 /// Print the program after a stage of the compiler
 #[derive(Debug, clap::Args)]
@@ -24,9 +32,12 @@ Examples:
 pub struct Args {
     /// A .ure file
     file: PathBuf,
-    /// The stage
-    #[arg(long, value_enum, default_value = "parse")]
+    /// The stage, or a pass of the target
+    #[arg(long, value_name = "STAGE", value_parser = stages(), default_value = "parse")]
     after: Stage,
+    /// Tell on the standard error how long each step of the lowering took
+    #[arg(long)]
+    timings: bool,
     /// The mapping; the first of the file if not given
     #[arg(long = "map", value_name = "NAME")]
     map: Option<String>,
@@ -40,31 +51,65 @@ pub struct Args {
     lowering: LoweringArgs,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+/// How far the compiler goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Systems, mappings and programs as they were understood
     Parse,
-    /// Written-out recurrences: the mapping's choices of forwarding and summation made
     Localise,
-    /// The systolic array
     Array,
-    /// The program of kernels
-    Kernel,
+    /// The program of kernels, after a pass of this name or after the last.
+    Kernel(Option<String>),
+}
+
+/// Reads the name of a stage or of a pass of any target.
+fn stages() -> impl TypedValueParser<Value = Stage> {
+    let named = |name: &'static str, about: &'static str| PossibleValue::new(name).help(about);
+    let mut values = vec![
+        named(
+            "parse",
+            "Systems, mappings and programs as they were understood",
+        ),
+        named(
+            "localise",
+            "Written-out recurrences: the mapping's choices of forwarding and summation made",
+        ),
+        named("array", "The systolic array"),
+        named("kernel", "The program of kernels, after all passes"),
+        named(EMIT, "The program of kernels, before all passes"),
+    ];
+    let mut known: Vec<&str> = Vec::new();
+    for pass in Target::ALL.into_iter().flat_map(passes) {
+        if !known.contains(&pass.name) {
+            known.push(pass.name);
+            values.push(named(pass.name, pass.about));
+        }
+    }
+    PossibleValuesParser::new(values).map(|name| match name.as_str() {
+        "parse" => Stage::Parse,
+        "localise" => Stage::Localise,
+        "array" => Stage::Array,
+        "kernel" => Stage::Kernel(None),
+        _ => Stage::Kernel(Some(name)),
+    })
 }
 
 pub fn run(args: &Args) -> Outcome {
     let source = Source::load(&args.file)?;
     let sizes = given_sizes(&args.sizes)?;
     source.check_sizes(&sizes)?;
-    if args.lowering.is_given() && args.after != Stage::Kernel {
+    let is_kernel = matches!(args.after, Stage::Kernel(_));
+    if args.lowering.is_given() && !is_kernel {
         return Err(Failure::new(
             "--fix, --simd and --machine go with --after kernel",
         ));
     }
+    if args.timings && !is_kernel {
+        return Err(Failure::new("--timings goes with --after kernel"));
+    }
     args.lowering.check(&source)?;
     let selected = || source.mapping(args.map.as_deref(), args.system.as_deref());
     let mut text = String::new();
-    match args.after {
+    match &args.after {
         Stage::Parse if args.map.is_none() && args.system.is_none() => {
             let _ = write!(text, "{}", source.module);
         }
@@ -92,12 +137,27 @@ pub fn run(args: &Args) -> Outcome {
                 check_mapping(&source.module, selected()?, &sizes).map_err(|d| source.fail(&d))?;
             let _ = write!(text, "{}", checked.array);
         }
-        Stage::Kernel => {
+        Stage::Kernel(until) => {
             let mapping = selected()?;
             let system = source.system(Some(&mapping.system))?;
             let options = args.lowering.options(&source, Purpose::Print)?;
             let (machine, _) = args.lowering.machine(&options);
-            let lowered = lower_checked(&source, system, mapping, &sizes, &options.fix, &machine)?;
+            if let Some(until) = until {
+                is_run(until, machine.target)?;
+            }
+            let mut steps = Steps::default();
+            let mut last = Instant::now();
+            let watch = &mut Watch {
+                until: until.as_deref(),
+                done: &mut |name| {
+                    steps.add(name, std::mem::replace(&mut last, Instant::now()).elapsed())
+                },
+            };
+            let fix = &options.fix;
+            let lowered = lower_watched(&source, system, mapping, &sizes, fix, &machine, watch)?;
+            if args.timings {
+                eprint!("{steps}");
+            }
             let _ = write!(text, "{}", lowered.program);
         }
     }
@@ -106,4 +166,42 @@ pub fn run(args: &Args) -> Outcome {
     }
     term::print(text);
     Ok(Status::Done)
+}
+
+/// Does the target run a pass of this name?
+fn is_run(name: &str, target: Target) -> Result<(), Failure> {
+    let names: Vec<&str> = passes(target).iter().map(|pass: &Pass| pass.name).collect();
+    if name == EMIT || names.contains(&name) {
+        return Ok(());
+    }
+    Err(
+        Failure::new(format!("there is no pass `{name}` for the target {target}"))
+            .help(format!("its passes: {}", names.join(", "))),
+    )
+}
+
+/// How long each step took, in the order in which they were first done.
+#[derive(Default)]
+struct Steps(Vec<(&'static str, Duration)>);
+
+impl Steps {
+    fn add(&mut self, name: &'static str, time: Duration) {
+        match self.0.iter_mut().find(|step| step.0 == name) {
+            Some(step) => step.1 += time,
+            None => self.0.push((name, time)),
+        }
+    }
+}
+
+impl std::fmt::Display for Steps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let all: Duration = self.0.iter().map(|step| step.1).sum();
+        let ms = |time: &Duration| time.as_secs_f64() * 1e3;
+        let width = self.0.iter().map(|step| step.0.len()).max().unwrap_or(0);
+        for (name, time) in &self.0 {
+            let share = 100.0 * time.as_secs_f64() / all.as_secs_f64().max(1e-9);
+            writeln!(f, "{name:width$}  {:9.3} ms  {share:5.1} %", ms(time))?;
+        }
+        writeln!(f, "{:width$}  {:9.3} ms", "in all", ms(&all))
+    }
 }

@@ -3,9 +3,9 @@
 //! What a statement costs either is the same whenever it is executed, and is then added up at once, or depends on the addresses of
 //! an access.
 
-use systola_driver::constant_buffers;
 use systola_interp::linear::{Linear, Test};
 use systola_ir::form::Overflow;
+use systola_ir::kernel::constant::constant_buffers;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{self, Kernel, Memory, Op, Program, Shape, Stmt, VarKind};
 use systola_ir::{BufferId, Cond, DimId, Form, KernelId, ValueId};
@@ -318,7 +318,11 @@ impl Compiler<'_, '_> {
                     self.access(nodes, from, Direction::Load, 1, lanes, None)?;
                 }
             }
-            Stmt::Set(..) | Stmt::CommitCopies | Stmt::WaitCopies { .. } | Stmt::Comment(_) => {}
+            Stmt::Set(..)
+            | Stmt::Prefetch { .. }
+            | Stmt::CommitCopies
+            | Stmt::WaitCopies { .. }
+            | Stmt::Comment(_) => {}
             Stmt::LoadWide { to, from, .. } => {
                 straight(nodes, &Tally::of(&[(Quantity::Loads, 1.0)]));
                 let lanes = self.cells(to);

@@ -1,7 +1,8 @@
 //! The terms of a kernel on a GPU: a lane is a thread, blocks go to multiprocessors as there is room.
 
-use systola_driver::{constant_buffers, pressure, resident_blocks};
 use systola_ir::kernel::Program;
+use systola_ir::kernel::constant::constant_buffers;
+use systola_ir::kernel::pressure::pressure;
 use systola_ir::{BufferId, KernelId};
 
 use super::chain::{self, Latencies, Start};
@@ -64,7 +65,11 @@ pub fn kernel(
     let own: f64 = code.shared.iter().map(|array| array.total_bytes()).sum();
     let room = [
         (gpu.warps.value / warps).floor(),
-        f64::from(resident_blocks(alive, kernel.warps * 32)[0]),
+        kernel
+            .hints
+            .resident_blocks
+            .first()
+            .map_or(f64::MAX, |n| f64::from(*n)),
         (gpu.shared_bytes.value / (own + BLOCK_SHARED)).floor(),
         gpu.blocks.value,
     ];

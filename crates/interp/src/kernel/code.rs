@@ -362,7 +362,7 @@ impl<'a> Compiler<'a, '_> {
                     point: point.collect::<Result<_, _>>()?,
                 })
             }
-            Stmt::Comment(_) => return Ok(()),
+            Stmt::Prefetch { .. } | Stmt::Comment(_) => return Ok(()),
         };
         self.push(instr, Some(stmt));
         Ok(())

@@ -47,6 +47,7 @@ pub struct Builder {
 
 fn empty_kernel() -> Kernel {
     Kernel {
+        hints: Default::default(),
         name: String::new(),
         lanes: 1,
         warps: 1,
@@ -107,6 +108,7 @@ impl Builder {
 
     pub fn begin(&mut self, name: &str, warps: u32, lanes: u32) {
         self.kernel = Kernel {
+            hints: Default::default(),
             name: name.into(),
             lanes,
             warps,

@@ -305,6 +305,7 @@ impl<'a> Launch<'a> {
             Stmt::Let(_, op) => self.op(op),
             Stmt::LoadWide { from, .. } => self.access(from),
             Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => self.access(to),
+            Stmt::Prefetch { at, .. } => self.access(at),
             Stmt::Copy { to, from, .. } => {
                 self.access(to)?;
                 self.access(from)
@@ -540,6 +541,7 @@ mod tests {
                 axes: vec![axis],
             }],
             kernels: vec![Kernel {
+                hints: Default::default(),
                 name: "k".to_string(),
                 lanes: 16,
                 warps: 1,

@@ -17,6 +17,8 @@ pub struct Effects<'a> {
     pub lookup: Option<Memory>,
     /// What is written, and how many neighbours along the last axis.
     pub write: Option<(&'a Access, usize)>,
+    /// What is brought nearer, without a value.
+    pub prefetch: Option<&'a Access>,
     /// A flag or a counter, which is read and written.
     pub flag: Option<&'a Access>,
     /// Where a fault is recorded.
@@ -51,7 +53,7 @@ impl<'a> Effects<'a> {
     fn accesses(&self) -> impl Iterator<Item = &'a Access> {
         let read = self.read.into_iter().map(|(from, _)| from);
         let write = self.write.into_iter().map(|(to, _)| to);
-        read.chain(write).chain(self.flag)
+        read.chain(write).chain(self.prefetch).chain(self.flag)
     }
 }
 
@@ -125,6 +127,10 @@ impl Stmt {
                 write: Some((to, values.len())),
                 ..none
             },
+            Stmt::Prefetch { at, .. } => Effects {
+                prefetch: Some(at),
+                ..none
+            },
             Stmt::Copy {
                 to, from, width, ..
             } => Effects {
@@ -175,6 +181,7 @@ impl Stmt {
         match self {
             Stmt::Let(_, Op::Load { from, .. }) | Stmt::LoadWide { from, .. } => vec![from],
             Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => vec![to],
+            Stmt::Prefetch { at, .. } => vec![at],
             Stmt::Copy { to, from, .. } => vec![from, to],
             Stmt::Signal { flag } | Stmt::Await { flag, .. } => vec![flag],
             Stmt::Ticket { counter, .. } => vec![counter],

@@ -87,6 +87,7 @@ impl Walk<'_> {
             | Stmt::LoadWide { .. }
             | Stmt::Store { .. }
             | Stmt::StoreWide { .. }
+            | Stmt::Prefetch { .. }
             | Stmt::Copy { .. }
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }

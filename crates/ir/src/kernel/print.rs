@@ -9,7 +9,7 @@ use std::fmt::{self, Display, Formatter};
 use crate::form::{Cond, Form};
 use crate::id::KernelId;
 use crate::kernel::{
-    Access, Buffer, BufferKind, Host, Kernel, Memory, Program, Shape, Stmt, VarKind,
+    Access, Buffer, BufferKind, Cache, Host, Kernel, Memory, Program, Shape, Stmt, VarKind,
 };
 use crate::mapping::Engine;
 
@@ -175,6 +175,14 @@ impl Display for KernelText<'_> {
             let (name, ty) = (&self.regs[n], reg.ty);
             writeln!(f, "  {}reg {name}: {ty};", display_shape(reg.shape))?;
         }
+        for hint in &kernel.hints.non_temporal {
+            let name = self.memory(Memory::Global(hint.buffer));
+            writeln!(f, "  non_temporal {name}{};", self.when(&hint.when))?;
+        }
+        if !kernel.hints.resident_blocks.is_empty() {
+            let numbers = join(&kernel.hints.resident_blocks);
+            writeln!(f, "  resident_blocks {numbers};")?;
+        }
         writeln!(f)?;
         self.write_body(f, &kernel.body, 1)?;
         writeln!(f, "}}")
@@ -216,6 +224,7 @@ impl KernelText<'_> {
                 | Stmt::LoadWide { .. }
                 | Stmt::Store { .. }
                 | Stmt::StoreWide { .. }
+                | Stmt::Prefetch { .. }
                 | Stmt::Copy { .. }
                 | Stmt::CommitCopies
                 | Stmt::WaitCopies { .. }
@@ -289,6 +298,17 @@ impl KernelText<'_> {
                     _ => format!(" step {step}"),
                 };
                 format!("for {} in {range}{step}", self.var(*var))
+            }
+            Stmt::Prefetch { at, into } => {
+                let cache = match into {
+                    Cache::L1 => "l1",
+                    Cache::L2 => "l2",
+                };
+                format!(
+                    "prefetch {} into {cache}{}",
+                    self.place(at),
+                    self.when(&at.when)
+                )
             }
             Stmt::If { cond, .. } => format!("if {}", self.cond(cond)),
             Stmt::Barrier => "barrier".into(),

@@ -106,6 +106,7 @@ impl Stmt {
             | Stmt::LoadWide { .. }
             | Stmt::Store { .. }
             | Stmt::StoreWide { .. }
+            | Stmt::Prefetch { .. }
             | Stmt::Copy { .. }
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
@@ -130,6 +131,7 @@ impl Stmt {
             | Stmt::LoadWide { .. }
             | Stmt::Store { .. }
             | Stmt::StoreWide { .. }
+            | Stmt::Prefetch { .. }
             | Stmt::Copy { .. }
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
@@ -150,6 +152,7 @@ impl Stmt {
             Stmt::StoreWide { values, .. } => values.clone(),
             Stmt::Fault { bad, .. } => vec![*bad],
             Stmt::LoadWide { .. }
+            | Stmt::Prefetch { .. }
             | Stmt::Copy { .. }
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
@@ -171,6 +174,7 @@ impl Stmt {
             Stmt::Set(..)
             | Stmt::Store { .. }
             | Stmt::StoreWide { .. }
+            | Stmt::Prefetch { .. }
             | Stmt::Copy { .. }
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
@@ -194,6 +198,7 @@ impl Stmt {
             | Stmt::LoadWide { .. }
             | Stmt::Store { .. }
             | Stmt::StoreWide { .. }
+            | Stmt::Prefetch { .. }
             | Stmt::Copy { .. }
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
@@ -225,6 +230,7 @@ impl Stmt {
             Stmt::LoadWide { .. }
             | Stmt::Store { .. }
             | Stmt::StoreWide { .. }
+            | Stmt::Prefetch { .. }
             | Stmt::Copy { .. }
             | Stmt::Signal { .. }
             | Stmt::Ticket { .. } => self
@@ -328,6 +334,10 @@ fn rewrite_stmt(stmt: &Stmt, by: &impl Rewrite) -> Result<Stmt, Overflow> {
         Stmt::StoreWide { to, values } => Stmt::StoreWide {
             to: rewrite_access(to, by)?,
             values: rewrite_values(values, by),
+        },
+        Stmt::Prefetch { at, into } => Stmt::Prefetch {
+            at: rewrite_access(at, by)?,
+            into: *into,
         },
         Stmt::Copy {
             to,
@@ -462,6 +472,9 @@ impl Kernel {
                 VarKind::Host | VarKind::Warp | VarKind::Lane | VarKind::Loop | VarKind::Ticket => {
                 }
             }
+        }
+        for hint in &mut kernel.hints.non_temporal {
+            hint.when = hint.when.map(f)?;
         }
         kernel.body = map_forms(&self.body, f)?;
         Ok(kernel)

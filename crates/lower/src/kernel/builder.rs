@@ -80,6 +80,7 @@ impl Builder {
     pub fn new(name: &str, lanes: u32, read_only: Vec<bool>) -> Builder {
         Builder {
             kernel: Kernel {
+                hints: Default::default(),
                 name: name.to_string(),
                 lanes,
                 warps: 1,

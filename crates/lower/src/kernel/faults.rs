@@ -19,7 +19,7 @@ use crate::kernel::facts::Facts;
 use crate::kernel::intervals::{self, Interval};
 use crate::kernel::loops::Emitter;
 use crate::kernel::repeats::decided_by;
-use crate::kernel::spill::unused;
+use crate::passes::spill::unused;
 
 /// What is known of the equation that is being evaluated.
 pub struct Faults {

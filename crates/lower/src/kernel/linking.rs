@@ -4,8 +4,8 @@ use systola_ir::kernel::{BufferKind, Host, Memory, Program};
 use systola_ir::{BufferId, KernelId};
 
 use crate::kernel::faults::join_faults;
-use crate::kernel::spill::unused;
-use crate::kernel::tidy::move_memories;
+use crate::passes::spill::unused;
+use crate::passes::tidy::move_memories;
 
 /// The launches of `parts` and `joined` before every launch of `rest`. What `parts` writes is what `joined` reads, and
 /// what that writes are inputs of `rest`: all of them become temporaries.
@@ -54,7 +54,7 @@ pub fn link(mut parts: Program, mut joined: Program, mut rest: Program) -> Progr
             .collect();
         let offset = rest.kernels.len();
         for mut kernel in program.kernels {
-            move_memories(&mut kernel.body, &|memory| {
+            move_memories(&mut kernel, &|memory| {
                 if let Memory::Global(id) = memory {
                     match place[id.index()] {
                         Some(at) => *id = BufferId::from(at),

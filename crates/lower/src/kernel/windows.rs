@@ -28,6 +28,7 @@ use crate::kernel::loops::Emitter;
 use crate::kernel::partition::Partition;
 use crate::kernel::slots::{Part, bounds};
 use crate::kernel::staging::Staging;
+use crate::names::near;
 
 /// A window of an input.
 #[derive(Clone, Debug)]
@@ -46,11 +47,6 @@ pub struct Window {
     pub stage: Form,
     pub engine: Engine,
     pub order: Order,
-}
-
-/// What the array of a block is called that holds windows of an input.
-pub fn near(input: &str) -> String {
-    format!("{input}_near")
 }
 
 /// The windows that the transfers of a mapping ask for.

@@ -197,6 +197,7 @@ mod tests {
                 axes: vec![axis.clone(), axis],
             }],
             kernels: vec![Kernel {
+                hints: Default::default(),
                 name: "square".to_string(),
                 lanes: 1,
                 warps: 1,

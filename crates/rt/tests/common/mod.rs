@@ -74,6 +74,7 @@ pub fn host(name: &str) -> Var {
 /// A kernel of which the runtime needs nothing but the variables.
 pub fn kernel(name: &str, vars: Vec<Var>) -> Kernel {
     Kernel {
+        hints: Default::default(),
         name: name.to_string(),
         lanes: 1,
         warps: 1,

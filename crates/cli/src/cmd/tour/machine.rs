@@ -190,6 +190,7 @@ fn same(who: &str, expect: &[f32], found: &[f32]) -> Result<(), Stop> {
 /// Loops written by hand as a program with one kernel of one block.
 fn plain(like: &Program, body: &str, options: &CpuOptions) -> Result<CpuProgram, Error> {
     let kernel = Kernel {
+        hints: Default::default(),
         name: "plain".into(),
         lanes: 1,
         warps: 1,

@@ -199,6 +199,11 @@ impl<'a> Checker<'a, '_> {
             }
             Stmt::Store { to, value } => self.store(to, std::slice::from_ref(value)),
             Stmt::StoreWide { to, values } => self.store(to, values),
+            Stmt::Prefetch { at, .. } => {
+                let global = matches!(at.memory, Memory::Global(_));
+                self.check(global, "a prefetch is of global memory");
+                self.access(at, 1);
+            }
             Stmt::Copy {
                 to, from, width, ..
             } => {
@@ -428,6 +433,7 @@ impl<'a> Checker<'a, '_> {
             | Stmt::LoadWide { .. }
             | Stmt::Store { .. }
             | Stmt::StoreWide { .. }
+            | Stmt::Prefetch { .. }
             | Stmt::For { .. }
             | Stmt::If { .. }
             | Stmt::Barrier

@@ -9,7 +9,7 @@ use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::{Access, Kernel, Op, Reg, Stmt};
 use systola_ir::{DimId, RegId, ValueId};
 
-use crate::kernel::early::{Pass, passes};
+use super::hoist_loads::{Pass, passes};
 
 /// Operations of a turn for each element that is loaded, at least: else the registers are better used for other things.
 const LEAST_WORK: usize = 5;
@@ -17,7 +17,7 @@ const LEAST_WORK: usize = 5;
 const MOST_ELEMENTS: usize = 16;
 
 /// The kernel with the loads of long turns moved to the turns before.
-pub fn load_ahead(mut kernel: Kernel) -> Kernel {
+pub fn software_pipeline(mut kernel: Kernel) -> Kernel {
     let body = std::mem::take(&mut kernel.body);
     kernel.body = list(&mut kernel, body);
     kernel
@@ -258,6 +258,7 @@ mod tests {
             kind,
         };
         Kernel {
+            hints: Default::default(),
             name: "k".to_string(),
             lanes: 32,
             warps: 1,
@@ -287,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_long_turn_loads_for_the_next() {
-        let kernel = load_ahead(kernel(24, elsewhere()));
+        let kernel = software_pipeline(kernel(24, elsewhere()));
         let [
             Stmt::Let(_, Op::Load { from: first, .. }),
             Stmt::Set(..),
@@ -315,9 +316,9 @@ mod tests {
     #[test]
     fn a_short_turn_and_what_a_turn_may_have_written_stay() {
         let short = kernel(4, elsewhere());
-        assert_eq!(load_ahead(short.clone()), short);
+        assert_eq!(software_pipeline(short.clone()), short);
         let back = Access::new(Memory::Global(BufferId(0)), vec![Form::from(TURN)]);
         let same = kernel(24, back);
-        assert_eq!(load_ahead(same.clone()), same);
+        assert_eq!(software_pipeline(same.clone()), same);
     }
 }

@@ -1,13 +1,16 @@
-//! Which lines of inputs are asked for ahead of the block that reads them.
+//! Which lines of inputs are prefetched for later blocks.
 
-mod common;
+#[path = "../../back/tests/common/build.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod build;
 
-use common::build::{Build, input, launch, num, output, param, program, times};
-use systola_back::cpu;
+use build::{Build, input, launch, num, output, param, program, times};
+use systola_driver::emit_c;
 use systola_ir::form::Form;
 use systola_ir::kernel::{Memory, Program, Shape, VarKind};
-use systola_ir::target::Simd;
+use systola_ir::target::{Machine, Simd, Target};
 use systola_ir::{BinOp, Scalar};
+use systola_lower::passes::{Context, passes};
 
 /// y(r, c) = sum over q of x(r + p, c + q), rows `0..rows` of p added up, so many taps q: a block is a
 /// vector of 16 elements of a row of M, and blocks follow each other along the row.
@@ -40,12 +43,25 @@ fn sums(rows: i128, taps: &Form, width: Form) -> Program {
     p
 }
 
-/// The arguments of all requests, in order.
+fn source(program: &Program) -> String {
+    let mut program = program.clone();
+    let machine = Machine::cpu(Simd::Avx512);
+    let cx = Context {
+        machine: &machine,
+        transfers: &[],
+    };
+    for pass in passes(Target::Cpu) {
+        pass.run(&mut program, &cx).unwrap();
+    }
+    emit_c(&program, Simd::Avx512).unwrap().source
+}
+
+/// The arguments of all prefetches, in order.
 fn requests(program: &Program) -> Vec<String> {
-    let source = cpu::emit(program, Simd::Avx512).unwrap().source;
+    let source = source(program);
     let calls = source.lines().map(str::trim);
     calls
-        .filter_map(|l| l.strip_prefix("fetch(x, "))
+        .filter_map(|l| l.strip_prefix("prefetch_l1(x, "))
         .map(|l| l.trim_end_matches(");").to_string())
         .collect()
 }

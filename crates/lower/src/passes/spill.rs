@@ -5,7 +5,7 @@
 //! reads and writes its own region only, and what orders the lanes and warps of a block orders their accesses to global memory
 //! too. Copies by engines end in the memory of a block, so those into a region become loads and stores.
 //!
-//! Arrays that nothing touches any more are left to [`tidy`](mod@crate::kernel::tidy). It stands before accesses are made
+//! Arrays that nothing touches any more are left to [`tidy`](mod@crate::passes::tidy). It stands before accesses are made
 //! wide, since a region may begin elsewhere than the array did.
 
 use systola_ir::form::{Form, Overflow, Poly};

@@ -1,7 +1,7 @@
 //! How many registers a thread needs: the most words that are live at once. Addresses do not count.
 
-use systola_ir::kernel::Kernel;
-use systola_ir::kernel::live::{lane_words, most_alive};
+use crate::kernel::Kernel;
+use crate::kernel::live::{lane_words, most_alive};
 
 /// The most registers of 32 bits that the values and the registers of the kernel take at a time.
 pub fn pressure(kernel: &Kernel) -> u32 {
@@ -10,9 +10,9 @@ pub fn pressure(kernel: &Kernel) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use systola_ir::form::Form;
-    use systola_ir::kernel::{Access, Memory, Op, Reg, Shape, Stmt, Value, Var, VarKind};
-    use systola_ir::{BinOp, BufferId, DimId, Literal, RegId, Scalar, ValueId};
+    use crate::form::Form;
+    use crate::kernel::{Access, Memory, Op, Reg, Shape, Stmt, Value, Var, VarKind};
+    use crate::{BinOp, BufferId, DimId, Literal, RegId, Scalar, ValueId};
 
     use super::*;
 
@@ -23,6 +23,7 @@ mod tests {
             shape: Shape::Varying,
         };
         Kernel {
+            hints: Default::default(),
             name: "k".to_string(),
             lanes: 32,
             warps: 1,

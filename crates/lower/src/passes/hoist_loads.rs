@@ -12,7 +12,7 @@ use systola_ir::{DimId, Form};
 const MOST_ELEMENTS: usize = 32;
 
 /// The kernel with loads from global memory moved up in their lists of statements.
-pub fn load_early(mut kernel: Kernel) -> Kernel {
+pub fn hoist_loads(mut kernel: Kernel) -> Kernel {
     let body = std::mem::take(&mut kernel.body);
     let lane = kernel.lane();
     kernel.body = list(body, lane);
@@ -67,6 +67,7 @@ pub fn passes(stmt: &Stmt, load: &Access, lane: Option<DimId>) -> Pass {
         Stmt::Let(..)
         | Stmt::Set(..)
         | Stmt::LoadWide { .. }
+        | Stmt::Prefetch { .. }
         | Stmt::Fault { .. }
         | Stmt::Comment(_) => Pass::Freely,
         Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => {

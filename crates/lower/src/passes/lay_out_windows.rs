@@ -19,7 +19,7 @@ use systola_ir::mapping::{Rows, Store, Transfer};
 use systola_ir::target::Threads;
 use systola_ir::{DimId, SharedId};
 
-use crate::kernel::windows::near;
+use crate::names::near;
 
 /// A parameter without a value of its own.
 const SIZE: i128 = 4096;
@@ -29,7 +29,7 @@ const TURNS: i128 = 2;
 const MOST_TURNS: i128 = 64;
 
 /// The kernel with every window laid out as its transfer says.
-pub fn spread(
+pub fn lay_out_windows(
     mut kernel: Kernel,
     transfers: &[Transfer],
     sizes: &[Size],
@@ -305,6 +305,7 @@ mod tests {
             shape: systola_ir::kernel::Shape::Varying,
         };
         Kernel {
+            hints: Default::default(),
             name: "k".to_string(),
             lanes: LANES as u32,
             warps: 1,

@@ -1,33 +1,24 @@
-//! Inputs brought into the cache ahead of the block that reads them.
+//! Inputs of later blocks.
 //!
 //! Blocks that follow each other read boxes of an input that move on by a fixed distance, so most of what a block reads is in the
-//! cache already, and the part at the front is new. The lines of that part, for a block some way ahead, are asked for
-//! in the turns of the block's longest loop, since requests that come all at once wait for each other. The hardware does the same once it sees a sequence; but it stops at every page, and loads that
-//! wait for the first lines of a block hold up all that comes behind them.
+//! cache already, and the part at the front is new. The lines of that part, for a block some way ahead, are prefetched
+//! in the iterations of the block's longest loop, since requests that come all at once wait for each other.
 //!
-//! It is done where the boxes are known and one row high, where the input is too large to be in the cache, and where the
-//! work that goes with a line is worth a request: a kernel that does little is busy with its loads. Boxes of several rows
-//! are the business of [`along`].
+//! It is done where the boxes are known and one row high, and where the work that goes with a line is worth a request: a kernel that
+//! does little is busy with its loads. Boxes of several rows belong to [`streams`](super::streams).
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use systola_ir::form::{Atom, Form, Poly};
-use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Program, Stmt, VarKind};
+use systola_ir::form::{Atom, Form, Overflow, Poly};
+use systola_ir::kernel::{Access, BufferKind, Cache, Kernel, Memory, Program, Stmt, VarKind};
+use systola_ir::target::Prefetch;
 use systola_ir::{BufferId, DimId};
 
-use super::{Cpu, ahead, along};
-use crate::c_family::Context;
-use crate::error::Fault;
-use crate::expr::Expr;
-use crate::index::number;
-use crate::prelude::File;
+use super::{Line, streams};
 
-/// Bytes.
-pub const LINE: i128 = 64;
-/// Operations on vectors that go with a line, at least.
-const LEAST_WORK: i128 = 64;
-/// Operations between a request and the block that it is for: a few times what a line takes to arrive.
-const AHEAD: i128 = 8192;
+/// A whole block is this many times as far ahead, and has to do this many times as much for a line, as an iteration: its
+/// lines come together.
+const TOGETHER: i128 = 4;
 /// Lines for one block, at most.
 const MOST_LINES: i128 = 64;
 
@@ -45,7 +36,7 @@ struct Front {
 
 /// A loop that is in no other.
 #[derive(Clone, Debug, PartialEq)]
-struct Turns {
+struct Iterations {
     var: DimId,
     first: i128,
     count: i128,
@@ -60,133 +51,52 @@ struct Found {
     boxes: BTreeMap<(BufferId, Vec<Form>), Vec<Span>>,
     /// Inputs that are also read elsewhere.
     scattered: BTreeSet<BufferId>,
-    loops: Vec<Turns>,
+    loops: Vec<Iterations>,
 }
 
-/// A line of an array that is read later.
-#[derive(Debug, PartialEq)]
-pub struct Line {
-    /// It is asked for in every turn of this loop, or once in every block.
-    pub turn_of: Option<DimId>,
-    pub buffer: BufferId,
-    pub first: Vec<Form>,
-}
-
-/// Into which cache a line is brought.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cache {
-    First,
-    Second,
-}
-
-/// Lines to ask for.
-#[derive(Clone, Debug)]
-pub struct Request {
-    buffer: BufferId,
-    into: Cache,
-    /// The first element of each.
-    lines: Vec<Vec<Form>>,
-}
-
-impl Cpu {
-    /// Asks for what a later block reads; what is left to the turns of a loop is remembered.
-    pub(super) fn fetch_ahead(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        let mut of_block = Vec::new();
-        let first = (ahead::lines(cx.kernel), Cache::First);
-        let second = (along::lines(cx.program, cx.kernel), Cache::Second);
-        for (lines, into) in [first, second] {
-            for line in lines {
-                let requests = match line.turn_of {
-                    Some(var) => self.requests.entry(var).or_default(),
-                    None => &mut of_block,
-                };
-                let is_it = |r: &&mut Request| r.buffer == line.buffer && r.into == into;
-                match requests.iter_mut().find(is_it) {
-                    Some(request) => request.lines.push(line.first),
-                    None => requests.push(Request {
-                        buffer: line.buffer,
-                        into,
-                        lines: vec![line.first],
-                    }),
+/// What a kernel prefetches for later blocks.
+pub fn lines(
+    program: &Program,
+    kernel: &Kernel,
+    worth: &Prefetch,
+    line_bytes: i128,
+) -> Result<Vec<Line>, Overflow> {
+    let mut found = Vec::new();
+    let Some((fronts, iterations)) = fronts(program, kernel, worth, line_bytes) else {
+        return Ok(found);
+    };
+    for front in fronts {
+        let buffer = front.buffer;
+        let line = |iteration_of: Option<DimId>, index: Vec<Form>| Line {
+            iteration_of,
+            buffer,
+            into: Cache::L1,
+            index,
+        };
+        let bits = program.buffers[buffer.index()].ty.bits().max(8);
+        let elements = line_bytes / i128::from(bits / 8);
+        let mut lines = front.lines(elements);
+        let each = iterations
+            .as_ref()
+            .map_or(0, |all| lines.len() as i128 / all.count);
+        if let Some(all) = iterations.as_ref().filter(|_| each > 0) {
+            let iteration = Form::from(all.var).plus(-all.first);
+            let moved = iteration.scale(&Poly::constant(elements * each))?;
+            let spread = lines.drain(..(each * all.count) as usize);
+            for mut index in spread.take(each as usize) {
+                if let Some(last) = index.last_mut() {
+                    *last = last.add(&moved);
                 }
+                found.push(line(Some(all.var), index));
             }
         }
-        for request in &of_block {
-            self.request(cx, request)?;
-        }
-        let Some((fronts, turns)) = fronts(cx.program, cx.kernel) else {
-            return Ok(());
-        };
-        for front in fronts {
-            let bits = Self::memory_type(cx, Memory::Global(front.buffer)).bits();
-            let elements = LINE / i128::from(bits / 8);
-            let mut lines = front.lines(elements);
-            let per_turn = turns
-                .as_ref()
-                .map_or(0, |turns| lines.len() as i128 / turns.count);
-            if let Some(turns) = turns.as_ref().filter(|_| per_turn > 0) {
-                let turn = Form::from(turns.var).plus(-turns.first);
-                let moved = turn.scale(&Poly::constant(elements * per_turn))?;
-                let in_turns = lines.drain(..(per_turn * turns.count) as usize);
-                let mut of_a_turn: Vec<Vec<Form>> = in_turns.take(per_turn as usize).collect();
-                for line in &mut of_a_turn {
-                    if let Some(last) = line.last_mut() {
-                        *last = last.add(&moved);
-                    }
-                }
-                self.requests.entry(turns.var).or_default().push(Request {
-                    buffer: front.buffer,
-                    into: Cache::First,
-                    lines: of_a_turn,
-                });
-            }
-            let (buffer, into) = (front.buffer, Cache::First);
-            let request = Request {
-                buffer,
-                into,
-                lines,
-            };
-            self.request(cx, &request)?;
-        }
-        Ok(())
+        found.extend(lines.into_iter().map(|index| line(None, index)));
     }
-
-    /// Asks for what was left to the turns of this loop.
-    pub(super) fn fetch_in_turn(&mut self, cx: &mut Context<'_>, var: DimId) -> Result<(), Fault> {
-        for request in self.requests.remove(&var).unwrap_or_default() {
-            self.request(cx, &request)?;
-        }
-        Ok(())
-    }
-
-    fn request(&mut self, cx: &mut Context<'_>, request: &Request) -> Result<(), Fault> {
-        if request.lines.is_empty() {
-            return Ok(());
-        }
-        let Some(large) = self.large(cx, request.buffer)? else {
-            return Ok(());
-        };
-        let memory = Memory::Global(request.buffer);
-        let bytes = i128::from(Self::memory_type(cx, memory).bits() / 8);
-        let function = match request.into {
-            Cache::First => "fetch",
-            Cache::Second => "fetch_near",
-        };
-        cx.prelude.add(function, File::Memory, function, &[]);
-        cx.lines.open(&format!("if ({})", large.text));
-        for line in &request.lines {
-            let place = self.place(cx, &Access::new(memory, line.clone()), 0)?;
-            let at = Expr::binary("*", &place.offset, &number(bytes)?);
-            let call = Expr::call(function, &[Expr::atom(place.array), at]);
-            cx.lines.push(&format!("{};", call.text));
-        }
-        cx.lines.close();
-        Ok(())
-    }
+    Ok(found)
 }
 
 impl Front {
-    /// How many lines of so many elements.
+    /// The number of lines of this many elements.
     fn count(&self, elements: i128) -> i128 {
         (self.extent + elements - 1) / elements
     }
@@ -204,8 +114,13 @@ impl Front {
     }
 }
 
-/// What to ask for, and the loop to do it in; `None`: nothing is known of it, or it is too much.
-fn fronts(program: &Program, kernel: &Kernel) -> Option<(Vec<Front>, Option<Turns>)> {
+/// What to prefetch, and the loop to do it in; `None`: nothing is known of it, or it is too much.
+fn fronts(
+    program: &Program,
+    kernel: &Kernel,
+    worth: &Prefetch,
+    line_bytes: i128,
+) -> Option<(Vec<Front>, Option<Iterations>)> {
     let fastest = kernel
         .vars_where(|k| matches!(k, VarKind::Block { .. }))
         .last()?;
@@ -215,7 +130,7 @@ fn fronts(program: &Program, kernel: &Kernel) -> Option<(Vec<Front>, Option<Turn
     }
     let mut found = Found::default();
     let work = look(program, kernel, &kernel.body, &mut spans, &mut found)?;
-    let ahead = (AHEAD / work.max(1)).max(1);
+    let ahead = (TOGETHER * i128::from(worth.distance) / work.max(1)).max(1);
     let mut fronts = Vec::new();
     let mut requests = 0i128;
     for ((buffer, place), spans) in found.boxes {
@@ -225,12 +140,14 @@ fn fronts(program: &Program, kernel: &Kernel) -> Option<(Vec<Front>, Option<Turn
         let Some(front) = front(buffer, &place, &spans, fastest, ahead) else {
             continue;
         };
-        let elements = LINE / i128::from(program.buffers[buffer.index()].ty.bits().max(8) / 8);
+        let elements =
+            line_bytes / i128::from(program.buffers[buffer.index()].ty.bits().max(8) / 8);
         requests += front.count(elements);
         fronts.push(front);
     }
-    let turns = found.loops.into_iter().max_by_key(|l| l.work);
-    (requests <= MOST_LINES && requests.checked_mul(LEAST_WORK)? <= work).then_some((fronts, turns))
+    let iterations = found.loops.into_iter().max_by_key(|l| l.work);
+    (requests <= MOST_LINES && requests.checked_mul(TOGETHER * i128::from(worth.work))? <= work)
+        .then_some((fronts, iterations))
 }
 
 /// What a block reads first, of a box at this place, if that is one row and moves along itself.
@@ -316,7 +233,7 @@ fn look(
             };
             let all = inside.checked_mul(last + 1)?;
             if *step == 1 {
-                found.loops.push(Turns {
+                found.loops.push(Iterations {
                     var: *var,
                     first: lo,
                     count: last + 1,
@@ -347,7 +264,7 @@ impl Found {
         self.scattered.extend(memory.buffer());
     }
 
-    /// Adds what an access of so many neighbours reads while the variables go through their spans.
+    /// Adds what an access of `width` neighbours reads while the variables go through their spans.
     fn read(
         &mut self,
         program: &Program,
@@ -407,7 +324,7 @@ fn reach(form: &Form, spans: &BTreeMap<DimId, Span>) -> Option<(Form, Span)> {
         let term = Form::from(*dim).scale(&Poly::constant(factor));
         place = place.sub(&term.ok()?);
     }
-    let c = along::number_in(&place);
+    let c = streams::number_in(&place);
     let place = place.plus(-c);
     let reached = (reached.0.checked_add(c)?, reached.1.checked_add(c)?);
     Some((place, reached))

@@ -33,7 +33,7 @@ fn compact(kernel: &mut Kernel) {
     });
     let new_reg = numbered(&regs);
     let new_shared = numbered(&shared);
-    move_memories(&mut kernel.body, &|memory| {
+    move_memories(kernel, &|memory| {
         if let Memory::Shared(id) = memory {
             *id = SharedId::from(new_shared[id.index()]);
         }
@@ -50,8 +50,15 @@ fn compact(kernel: &mut Kernel) {
 }
 
 /// Names the memory of every access anew.
-pub fn move_memories(body: &mut [Stmt], moved: &impl Fn(&mut Memory)) {
-    walk_mut(body, &mut |stmt| {
+pub fn move_memories(kernel: &mut Kernel, moved: &impl Fn(&mut Memory)) {
+    for hint in &mut kernel.hints.non_temporal {
+        let mut memory = Memory::Global(hint.buffer);
+        moved(&mut memory);
+        if let Memory::Global(buffer) = memory {
+            hint.buffer = buffer;
+        }
+    }
+    walk_mut(&mut kernel.body, &mut |stmt| {
         if let Stmt::Let(_, Op::Lookup { memory, .. }) = stmt {
             moved(memory);
         }

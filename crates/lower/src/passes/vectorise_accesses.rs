@@ -11,7 +11,7 @@
 //! A row is the last axis. Where an access moves several times as many elements as that has, as of the four channels of a
 //! pixel, it is the last two axes together, and so on.
 //!
-//! This comes last, since it knows statements only: who put PEs next to each other does not matter.
+//! It knows statements only: who put PEs next to each other does not matter.
 
 mod rows;
 
@@ -27,7 +27,7 @@ use crate::digits::gcd;
 use rows::{Assumed, Rows, possible, tightened};
 
 /// The kernel with accesses of up to so many bytes.
-pub fn widen(mut kernel: Kernel, buffers: &[Buffer], bytes: u32) -> Kernel {
+pub fn vectorise_accesses(mut kernel: Kernel, buffers: &[Buffer], bytes: u32) -> Kernel {
     let body = std::mem::take(&mut kernel.body);
     let mut pass = Widening {
         kernel,
@@ -369,6 +369,7 @@ impl Widening<'_> {
             | Stmt::Set(..)
             | Stmt::LoadWide { .. }
             | Stmt::StoreWide { .. }
+            | Stmt::Prefetch { .. }
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
             | Stmt::For { .. }
@@ -558,7 +559,7 @@ fn joined(kind: &Kind, part: &[(i128, usize)], list: &[Stmt]) -> Option<Stmt> {
 fn is_of_interest(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Let(_, op) => op.effects().reads().is_some(),
-        Stmt::Set(..) | Stmt::Fault { .. } | Stmt::Comment(_) => false,
+        Stmt::Set(..) | Stmt::Prefetch { .. } | Stmt::Fault { .. } | Stmt::Comment(_) => false,
         Stmt::LoadWide { .. }
         | Stmt::Store { .. }
         | Stmt::StoreWide { .. }

@@ -1,28 +1,17 @@
-//! Which inputs lie in constant memory.
+//! Which inputs lie in the constant memory of a GPU.
 //!
 //! Constant memory gives one element a clock to all lanes of a warp. So what is read there is small, of known
 //! size, and read at the same place by all lanes whenever it is read.
 
 use std::collections::BTreeSet;
 
-use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Shape, Stmt};
-use systola_ir::{BufferId, ValueId};
+use crate::id::{BufferId, ValueId};
+use crate::kernel::visit::walk;
+use crate::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Shape, Stmt};
 
-/// Bytes of one array, and of all of them; the hardware has 64 KB for everything.
+/// Bytes of one array, and of all of them; the hardware has 64 KB for everything (CUDA programming guide).
 const MOST_BYTES: i128 = 16 << 10;
 const MOST_IN_ALL: i128 = 48 << 10;
-
-/// Where an input of constant memory lies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConstantPlace {
-    /// In an array of the program's own, under this name.
-    Named(String),
-    /// Where an argument points to.
-    Pointer,
-    /// In the arguments themselves: so many elements.
-    Value(usize),
-}
 
 /// The buffers for constant memory, with their numbers of elements.
 pub fn constant_buffers(program: &Program) -> Vec<(BufferId, usize)> {

@@ -1,13 +1,16 @@
-//! What kernels that walk along several rows ask for, read once, and leave to later launches.
+//! What kernels that go along several rows prefetch, read once, and leave to later launches.
 
-mod common;
+#[path = "../../back/tests/common/build.rs"]
+#[allow(dead_code, reason = "other tests use the rest")]
+mod build;
 
-use common::build::{Build, buffer, input, launch, num, output, param, program, times};
-use systola_back::cpu;
+use build::{Build, buffer, input, launch, num, output, param, program, times};
+use systola_driver::emit_c;
 use systola_ir::form::Form;
 use systola_ir::kernel::{BufferKind, Memory, Program, VarKind};
-use systola_ir::target::Simd;
+use systola_ir::target::{Machine, Simd, Target};
 use systola_ir::{BinOp, Scalar};
+use systola_lower::passes::{Context, passes};
 
 /// y(r, c) = sum over p < taps of w(p) x(r + p, c), in blocks of 4 rows: blocks follow each other along the rows, or each goes along
 /// them in a loop.
@@ -49,13 +52,22 @@ fn stencil(taps: i128, in_loop: bool) -> Program {
 }
 
 fn source(program: &Program) -> String {
-    cpu::emit(program, Simd::Avx512).unwrap().source
+    let mut program = program.clone();
+    let machine = Machine::cpu(Simd::Avx512);
+    let cx = Context {
+        machine: &machine,
+        transfers: &[],
+    };
+    for pass in passes(Target::Cpu) {
+        pass.run(&mut program, &cx).unwrap();
+    }
+    emit_c(&program, Simd::Avx512).unwrap().source
 }
 
-/// The arguments of all requests, in order.
+/// The arguments of all prefetches, in order.
 fn requests(source: &str) -> Vec<&str> {
     let calls = source.lines().map(str::trim);
-    let calls = calls.filter_map(|l| l.strip_prefix("fetch_near(x, "));
+    let calls = calls.filter_map(|l| l.strip_prefix("prefetch_l2(x, "));
     calls.map(|l| l.trim_end_matches(");")).collect()
 }
 
@@ -129,12 +141,12 @@ fn sweep(back: i128, turn: VarKind) -> Program {
 }
 
 #[test]
-fn what_the_next_launch_reads_goes_past_the_cache() {
+fn what_the_next_launch_reads_bypasses_the_caches() {
     assert!(source(&sweep(0, VarKind::Host)).contains("stream_f32x16(&kept"));
     assert!(!source(&sweep(1, VarKind::Host)).contains("stream_"));
 }
 
 #[test]
-fn what_the_next_turn_reads_does_not() {
+fn what_the_next_iteration_reads_does_not() {
     assert!(!source(&sweep(0, VarKind::Loop)).contains("stream_"));
 }

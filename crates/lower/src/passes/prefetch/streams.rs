@@ -1,26 +1,26 @@
-//! Lines of rows that a kernel walks along, asked for before they are read.
+//! Lines of rows that a kernel goes along.
 //!
-//! A stencil reads several rows of an array side by side and goes along all of them at once: from turn to turn of a loop, or from block to
-//! block. Most of these rows were read by an earlier block, and are near; the others lead, and come from memory. The
-//! hardware follows their sequences, but it follows only some at a time and begins again at the end of each page. So a turn asks for the
-//! lines of the leading rows that later turns read: so far ahead that as many are under way as a core can wait for.
+//! A stencil reads several rows of an array side by side and goes along all of them at once: from iteration to iteration of a loop, or
+//! from block to block. Most of these rows were read by an earlier block, and are in a cache; the others lead, and come from memory. The
+//! hardware follows their sequences, but it follows only some at a time and begins again at the end of each page. So an iteration
+//! asks for the lines of the leading rows that later iterations read: so far ahead that as many are in flight as a core can wait for.
 
 use std::collections::BTreeMap;
 
 use systola_ir::form::Form;
-use systola_ir::kernel::{Access, Kernel, Program, Stmt, VarKind};
+use systola_ir::kernel::{Access, Cache, Kernel, Program, Stmt, VarKind};
+use systola_ir::target::Prefetch;
 use systola_ir::{BufferId, DimId};
 
-use super::prefetch::{LINE, Line};
+use super::Line;
+use super::rows::has_loop;
 
-/// Lines that are under way at a time, in all rows together.
-const UNDER_WAY: i128 = 32;
-/// Rows side by side, at most.
+/// Rows side by side, at most: more are another kind of access.
 const MOST_ROWS: usize = 64;
-/// An earlier block is at most so far away along each coordinate.
+/// An earlier block is at most this far away along each coordinate.
 const NEAR: i128 = 2;
 
-/// A row of an array, as it is in one turn.
+/// A row of an array, as it is in one iteration.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Row {
     buffer: BufferId,
@@ -31,64 +31,54 @@ struct Row {
 /// which is, of what is read of the row, the first and the last one.
 type Span = (i128, i128);
 
-/// What goes along rows: the turns of a loop, or the blocks.
+/// What goes along rows: the iterations of a loop, or the blocks.
 struct Walk<'k> {
     program: &'k Program,
     kernel: &'k Kernel,
     var: DimId,
     step: i128,
+    in_flight: i128,
+    line_bytes: i128,
 }
 
-/// What the loops of a kernel, or its blocks, ask for.
-pub fn lines(program: &Program, kernel: &Kernel) -> Vec<Line> {
+/// What the loops of a kernel, or its blocks, prefetch.
+pub fn lines(program: &Program, kernel: &Kernel, worth: &Prefetch, line_bytes: i128) -> Vec<Line> {
+    let in_flight = i128::from(worth.in_flight);
+    let walk = |var, step| Walk {
+        program,
+        kernel,
+        var,
+        step,
+        in_flight,
+        line_bytes,
+    };
     let mut lines = Vec::new();
     if !has_loop(&kernel.body) {
         let blocks = kernel.vars_where(|k| matches!(k, VarKind::Block { .. }));
         if let Some(var) = blocks.last() {
-            let walk = Walk {
-                program,
-                kernel,
-                var,
-                step: 1,
-            };
-            lines.extend(walk.lines(&kernel.body, None));
+            lines.extend(walk(var, 1).lines(&kernel.body, None));
         }
     }
-    look(program, kernel, &kernel.body, &mut lines);
+    look(&walk, &kernel.body, &mut lines);
     lines
 }
 
 /// Finds the innermost loops; of two branches the first is that of most blocks.
-fn look(program: &Program, kernel: &Kernel, stmts: &[Stmt], lines: &mut Vec<Line>) {
+fn look<'k>(walk: &impl Fn(DimId, i128) -> Walk<'k>, stmts: &[Stmt], lines: &mut Vec<Line>) {
     for stmt in stmts {
         match stmt {
             Stmt::For {
                 var, step, body, ..
-            } if !has_loop(body) => {
-                let (var, step) = (*var, *step);
-                let walk = Walk {
-                    program,
-                    kernel,
-                    var,
-                    step,
-                };
-                lines.extend(walk.lines(body, Some(var)));
-            }
-            Stmt::For { body, .. } => look(program, kernel, body, lines),
-            Stmt::If { then, .. } => look(program, kernel, then, lines),
+            } if !has_loop(body) => lines.extend(walk(*var, *step).lines(body, Some(*var))),
+            Stmt::For { body, .. } => look(walk, body, lines),
+            Stmt::If { then, .. } => look(walk, then, lines),
             _ => {}
         }
     }
 }
 
-pub fn has_loop(stmts: &[Stmt]) -> bool {
-    stmts
-        .iter()
-        .any(|stmt| matches!(stmt, Stmt::For { .. }) || stmt.bodies().into_iter().any(has_loop))
-}
-
 impl Walk<'_> {
-    fn lines(&self, body: &[Stmt], turn_of: Option<DimId>) -> Vec<Line> {
+    fn lines(&self, body: &[Stmt], iteration_of: Option<DimId>) -> Vec<Line> {
         let mut rows = BTreeMap::new();
         self.collect(body, &mut rows);
         let mut lines = Vec::new();
@@ -98,19 +88,19 @@ impl Walk<'_> {
         let leads: Vec<(&Row, &Span)> = (rows.iter())
             .filter(|(row, _)| !rows.keys().any(|other| self.came_earlier(row, other)))
             .collect();
-        let Some(ahead) = (UNDER_WAY - 1).checked_div(leads.len() as i128) else {
+        let Some(ahead) = (self.in_flight - 1).checked_div(leads.len() as i128) else {
             return lines;
         };
         for (row, (lo, hi)) in leads {
             let bits = self.program.buffers[row.buffer.index()].ty.bits().max(8);
-            let elements = LINE / i128::from(bits / 8);
+            let elements = self.line_bytes / i128::from(bits / 8);
             let Some(moves) = self.moves(&row.place) else {
                 continue;
             };
             if moves < elements {
                 continue;
             }
-            // The part that the turn before did not read yet, some turns later.
+            // The part that the iteration before did not read yet, some iterations later.
             let new = (*lo).max(hi - moves + 1) + (ahead + 1) * elements;
             for n in 0..(moves + elements - 1) / elements {
                 let mut first = row.place.clone();
@@ -118,9 +108,10 @@ impl Walk<'_> {
                     *last = last.plus(new + n * elements);
                 }
                 lines.push(Line {
-                    turn_of,
+                    iteration_of,
                     buffer: row.buffer,
-                    first,
+                    into: Cache::L2,
+                    index: first,
                 });
             }
         }
@@ -145,7 +136,7 @@ impl Walk<'_> {
     /// The row of a load and its place in it, if the walk goes along it and the lanes read neighbours.
     fn row(&self, load: &Access) -> Option<(Row, i128)> {
         let buffer = load.memory.buffer()?;
-        let lane = self.kernel.lane()?;
+        let lane = self.kernel.lane().filter(|_| self.kernel.lanes > 1)?;
         self.moves(&load.index)?;
         let (last, rows) = load.index.split_last()?;
         let is_lane = |form: &Form| form.dims().contains(&lane);
@@ -161,7 +152,7 @@ impl Walk<'_> {
         Some((Row { buffer, place }, at))
     }
 
-    /// By how many elements a row moves in a turn, if it does and stays the same row.
+    /// By how many elements a row moves in an iteration, if it does and stays the same row.
     fn moves(&self, place: &[Form]) -> Option<i128> {
         let (last, rows) = place.split_last()?;
         let stays = |form: &Form| !form.dims().contains(&self.var);

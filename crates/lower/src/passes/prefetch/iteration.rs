@@ -1,18 +1,15 @@
-//! The loads of a loop whose rows move on from turn to turn.
-//!
-//! A loop that walks down the rows of an array reads lines that lie far apart. Who wants to ask for them ahead of their use asks here which
-//! ones there are, and how much a turn does meanwhile.
+//! The loads of a loop whose rows move on from iteration to iteration, and how much an iteration does meanwhile.
 
 use systola_ir::DimId;
 use systola_ir::form::{Form, Overflow};
 use systola_ir::kernel::{Access, Kernel, Stmt};
 
-/// One turn of a loop.
+/// One iteration of a loop.
 #[derive(Debug, Default)]
-pub struct Turn<'s> {
+pub struct Iteration<'s> {
     /// Operations; loops inside are no part of them. Of two branches the longer one counts,
     pub work: usize,
-    /// but the loads of the first, which is that of most turns. Of those that follow each other on a line it is the first to come
+    /// but the loads of the first, which is that of most iterations. Of those that follow each other on a line it is the first to come
     /// there.
     pub loads: Vec<&'s Access>,
 }
@@ -29,28 +26,28 @@ pub struct Search<'k> {
 }
 
 impl Search<'_> {
-    pub fn turn<'s>(&self, stmts: &'s [Stmt]) -> Turn<'s> {
-        let mut turn = Turn::default();
+    pub fn iteration<'s>(&self, stmts: &'s [Stmt]) -> Iteration<'s> {
+        let mut found = Iteration::default();
         for stmt in stmts {
-            turn.work += usize::from(self.kernel.is_work(stmt));
+            found.work += usize::from(self.kernel.is_work(stmt));
             if let Some((load, _)) = stmt.global_load()
                 && self.moves(load)
                 && !(self.except)(load)
             {
-                turn.add(load, self.line);
+                found.add(load, self.line);
             }
             if let Stmt::If {
                 then, otherwise, ..
             } = stmt
             {
-                let then = self.turn(then);
-                turn.work += then.work.max(self.turn(otherwise).work);
+                let then = self.iteration(then);
+                found.work += then.work.max(self.iteration(otherwise).work);
                 for load in then.loads {
-                    turn.add(load, self.line);
+                    found.add(load, self.line);
                 }
             }
         }
-        turn
+        found
     }
 
     /// Does its row move with the loop?
@@ -70,7 +67,7 @@ impl Search<'_> {
     }
 }
 
-impl<'s> Turn<'s> {
+impl<'s> Iteration<'s> {
     fn add(&mut self, load: &'s Access, line: i128) {
         for known in &mut self.loads {
             let apart = distance(known, load);

@@ -1,0 +1,156 @@
+//! The passes from kernels to kernels, in the order in which each target runs them.
+//!
+//! Kernels are emitted naively ([`crate::kernel`]). A pass makes them faster or lets them fit, and changes nothing of what they
+//! compute: the interpreter of kernels runs them before and after each. In debug builds the program is verified after
+//! every pass.
+
+use systola_ir::kernel::{Kernel, Program};
+use systola_ir::mapping::Transfer;
+use systola_ir::target::{Machine, Target};
+
+use crate::apply_mapping::Failure;
+
+pub mod hoist_loads;
+pub mod lay_out_windows;
+pub mod non_temporal;
+pub mod prefetch;
+pub mod residency;
+pub mod software_pipeline;
+pub mod spill;
+pub mod tidy;
+pub mod vectorise_accesses;
+
+use hoist_loads::hoist_loads;
+use lay_out_windows::lay_out_windows;
+use non_temporal::non_temporal_stores;
+use prefetch::prefetch;
+use residency::set_residency;
+use software_pipeline::software_pipeline;
+use spill::spill;
+use tidy::tidy;
+use vectorise_accesses::vectorise_accesses;
+
+/// A step of the way from naive to final kernels.
+pub struct Pass {
+    /// As `systola dump --after` takes it.
+    pub name: &'static str,
+    /// What it does, in a few words.
+    pub about: &'static str,
+    run: fn(&mut Program, &Context<'_>) -> Result<(), Failure>,
+}
+
+/// What a pass may look at beside the program.
+#[derive(Clone, Copy)]
+pub struct Context<'a> {
+    pub machine: &'a Machine,
+    /// What the mapping says about windows of inputs.
+    pub transfers: &'a [Transfer],
+}
+
+impl Pass {
+    pub fn run(&self, program: &mut Program, cx: &Context<'_>) -> Result<(), Failure> {
+        (self.run)(program, cx)?;
+        debug_assert_eq!(
+            program.verify(),
+            Vec::<String>::new(),
+            "after {}: {program}",
+            self.name
+        );
+        Ok(())
+    }
+}
+
+/// The passes of a target.
+pub fn passes(target: Target) -> &'static [Pass] {
+    match target {
+        Target::Cpu => &[PREFETCH, NON_TEMPORAL],
+        Target::Cuda => &[
+            SPILL, VECTORISE, LAY_OUT, HOIST, PIPELINE,
+            // They look at the final loops and live values.
+            PREFETCH, RESIDENCY,
+        ],
+        Target::OpenCl => &[SPILL, VECTORISE, LAY_OUT, HOIST, PIPELINE],
+    }
+}
+
+// Before accesses are vectorised: a region of global memory may begin elsewhere than the array in shared memory did.
+const SPILL: Pass = Pass {
+    name: "spill",
+    about: "arrays that do not fit into shared memory move to global memory",
+    run: |program, cx| match cx.machine.threads {
+        None => Ok(()),
+        Some(threads) => each(program, &mut |kernel, program| {
+            Ok(tidy(spill(kernel, program, &threads)?))
+        }),
+    },
+};
+
+const VECTORISE: Pass = Pass {
+    name: "vectorise-accesses",
+    about: "accesses of a lane to consecutive elements become one",
+    run: |program, cx| match cx.machine.threads {
+        None => Ok(()),
+        Some(threads) => each(program, &mut |kernel, program| {
+            let vectorised = vectorise_accesses(kernel, &program.buffers, threads.wide_bytes);
+            Ok(tidy(vectorised))
+        }),
+    },
+};
+
+// After accesses are vectorised: no layout takes a wide access apart.
+const LAY_OUT: Pass = Pass {
+    name: "lay-out-windows",
+    about: "rows of windows in shared memory are padded or swizzled, against bank conflicts",
+    run: |program, cx| match cx.machine.threads {
+        None => Ok(()),
+        Some(threads) => each(program, &mut |kernel, program| {
+            let (transfers, sizes) = (cx.transfers, &program.params);
+            Ok(lay_out_windows(kernel, transfers, sizes, &threads)?)
+        }),
+    },
+};
+
+const HOIST: Pass = Pass {
+    name: "hoist-loads",
+    about: "loads come before stores to other places of the same array",
+    run: |program, _| each(program, &mut |kernel, _| Ok(hoist_loads(kernel))),
+};
+
+const PIPELINE: Pass = Pass {
+    name: "software-pipeline",
+    about: "loads of long iterations are done an iteration before",
+    run: |program, _| each(program, &mut |kernel, _| Ok(software_pipeline(kernel))),
+};
+
+const PREFETCH: Pass = Pass {
+    name: "prefetch",
+    about: "lines that are read later are brought into a cache",
+    run: |program, cx| Ok(prefetch(program, cx.machine)?),
+};
+
+const NON_TEMPORAL: Pass = Pass {
+    name: "non-temporal-stores",
+    about: "results that nobody reads soon bypass the caches",
+    run: |program, cx| Ok(non_temporal_stores(program, cx.machine)?),
+};
+
+const RESIDENCY: Pass = Pass {
+    name: "residency",
+    about: "how many blocks a multiprocessor should hold at once",
+    run: |program, cx| {
+        set_residency(program, cx.machine);
+        Ok(())
+    },
+};
+
+/// Replaces each kernel; buffers may be added meanwhile.
+fn each(
+    program: &mut Program,
+    pass: &mut dyn FnMut(Kernel, &mut Program) -> Result<Kernel, Failure>,
+) -> Result<(), Failure> {
+    for kernel in std::mem::take(&mut program.kernels) {
+        let kernel = pass(kernel, program)?;
+        program.kernels.push(kernel);
+    }
+    Ok(())
+}

@@ -1,0 +1,102 @@
+//! How many blocks a multiprocessor should hold at once.
+//!
+//! As many as have their registers there, with some for addresses and for loads under way. Left alone, the compiler takes all
+//! registers for loads, and few blocks remain to hide each other's latencies.
+
+use systola_ir::kernel::Program;
+use systola_ir::kernel::pressure::pressure;
+use systola_ir::target::{Machine, Multiprocessor};
+
+/// Threads of a warp of a GPU, whatever its lanes.
+const WARP: u32 = 32;
+/// Registers of a thread for what the live values do not count, and the least that it gets in all. Tuned with
+/// `bench cuda` and `bench stencils` on an H200 (bench/results/2026-11-16-h200.md).
+const SPARE_REGISTERS: u32 = 40;
+const LEAST_REGISTERS: u32 = 64;
+/// Below this number of blocks one more hides more latency than the difference of the two spares is worth.
+const FEW_BLOCKS: u32 = 8;
+const FEWER_SPARE: u32 = 24;
+
+/// States it for every kernel, where the machine tells what a multiprocessor has.
+pub fn set_residency(program: &mut Program, machine: &Machine) {
+    let Some(of) = machine.threads.and_then(|threads| threads.multiprocessor) else {
+        return;
+    };
+    for kernel in &mut program.kernels {
+        let threads = kernel.warps * WARP;
+        kernel.hints.resident_blocks = resident_blocks(&of, pressure(kernel), threads);
+    }
+}
+
+/// The number of blocks, and behind it, for a compiler that runs out of registers all the same, the next smaller numbers that
+/// leave more to a thread, down to half of the first.
+fn resident_blocks(of: &Multiprocessor, registers: u32, threads: u32) -> Vec<u32> {
+    let most = most_blocks(of, registers, threads);
+    let mut found = vec![most];
+    let mut given = given_registers(of, most, threads);
+    for blocks in (most.div_ceil(2)..most).rev() {
+        let more = given_registers(of, blocks, threads);
+        if more > given {
+            found.push(blocks);
+            given = more;
+        }
+    }
+    found
+}
+
+fn most_blocks(of: &Multiprocessor, registers: u32, threads: u32) -> u32 {
+    let each = (registers + SPARE_REGISTERS).clamp(LEAST_REGISTERS, of.thread_registers);
+    let holds = |warps: u32| of.parts * warps * WARP / threads;
+    let mut blocks = holds(lane_registers(of) / each);
+    let more = warps_of_part(of, blocks + 1, threads);
+    if blocks <= FEW_BLOCKS && lane_registers(of) / more >= registers + FEWER_SPARE {
+        blocks = holds(more);
+    }
+    blocks.clamp(1, (of.threads / threads).min(of.blocks))
+}
+
+/// Registers of one part for a lane of each of its warps, all of them together.
+fn lane_registers(of: &Multiprocessor) -> u32 {
+    of.registers / (of.parts * WARP)
+}
+
+fn warps_of_part(of: &Multiprocessor, blocks: u32, threads: u32) -> u32 {
+    (blocks * threads).div_ceil(of.parts * WARP)
+}
+
+/// Registers of a thread where there are this many blocks.
+fn given_registers(of: &Multiprocessor, blocks: u32, threads: u32) -> u32 {
+    let each = lane_registers(of) / warps_of_part(of, blocks, threads);
+    (each - each % of.register_unit).min(of.thread_registers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn resident(registers: u32, threads: u32) -> Vec<u32> {
+        let of = Machine::cuda().threads.and_then(|t| t.multiprocessor);
+        resident_blocks(&of.unwrap(), registers, threads)
+    }
+
+    #[test]
+    fn blocks_share_the_registers() {
+        let most = |registers, threads| resident(registers, threads)[0];
+        // 24 and 40 to spare are 64, and 128 threads of them fit eight times; one more block leaves 56.
+        assert_eq!(most(24, 128), 9);
+        assert_eq!(most(64, 128), 5);
+        assert_eq!(most(104, 256), 2);
+        assert_eq!(most(250, 1024), 1);
+        assert_eq!(most(1, 32), 32);
+        // 14 single warps would fit, but four in two of the parts of a multiprocessor leave 128 to each of them.
+        assert_eq!(most(104, 32), 12);
+    }
+
+    #[test]
+    fn fewer_blocks_leave_more_to_each() {
+        assert_eq!(resident(24, 128), [9, 8, 7, 6, 5]);
+        // Single warps come and go by four, one for each part.
+        assert_eq!(resident(1, 32), [32, 28, 24, 20, 16]);
+        assert_eq!(resident(250, 1024), [1]);
+    }
+}
