@@ -8,9 +8,9 @@ use systola_ir::mapping::{Mapping, Name};
 use systola_ir::system::Law;
 use systola_ir::{Diagnostic, Scalar, Span, Type};
 
-use super::ast;
 use super::lexer::{Tok, Token, tokenize};
-use super::suggest::suggest;
+use systola_surface::suggest::suggest;
+use systola_surface::tree;
 
 mod expr;
 mod mapping;
@@ -62,7 +62,7 @@ struct Parser<'s> {
     errors: Vec<Diagnostic>,
 }
 
-pub fn parse_file(source: &str) -> Result<ast::File, Vec<Diagnostic>> {
+pub fn parse_file(source: &str) -> Result<tree::Module, Vec<Diagnostic>> {
     let mut parser = Parser::new(source)?;
     let file = parser.file();
     parser.finish(file)
@@ -137,8 +137,8 @@ impl<'s> Parser<'s> {
         told
     }
 
-    fn file(&mut self) -> ast::File {
-        let mut file = ast::File::default();
+    fn file(&mut self) -> tree::Module {
+        let mut file = tree::Module::default();
         while self.peek() != Tok::Eof {
             let start = self.position;
             let item = match self.word() {
@@ -420,7 +420,7 @@ impl<'s> Parser<'s> {
         Ok(items)
     }
 
-    fn scalar_or_tuple(&mut self) -> Parsed<ast::DeclaredType> {
+    fn scalar_or_tuple(&mut self) -> Parsed<tree::DeclaredType> {
         let start = self.span();
         let ty = self.ty()?;
         let span = self.since(start);
@@ -435,7 +435,7 @@ impl<'s> Parser<'s> {
             );
             return self.fail(error.help("split it into several variables"));
         }
-        Ok(ast::DeclaredType { ty, span })
+        Ok(tree::DeclaredType { ty, span })
     }
 
     fn ty(&mut self) -> Parsed<Type> {
@@ -592,7 +592,7 @@ impl<'s> Parser<'s> {
     }
 
     /// `(name, name)` and `where cond, cond`: the head of a system or a program.
-    fn head(&mut self) -> Parsed<(Vec<Name>, Vec<ast::Expr>)> {
+    fn head(&mut self) -> Parsed<(Vec<Name>, Vec<tree::Expr>)> {
         let open = self.expect(Tok::LParen, "`(` and the parameters")?;
         let params = self.list(open, Tok::RParen, "`)`", |p| p.name("a parameter"))?;
         let context = if self.eat_word("where") {
@@ -603,7 +603,7 @@ impl<'s> Parser<'s> {
         Ok((params, context))
     }
 
-    fn conditions(&mut self) -> Parsed<Vec<ast::Expr>> {
+    fn conditions(&mut self) -> Parsed<Vec<tree::Expr>> {
         let mut list = vec![self.condition()?];
         while self.eat(Tok::Comma) {
             list.push(self.condition()?);
@@ -611,7 +611,7 @@ impl<'s> Parser<'s> {
         Ok(list)
     }
 
-    fn condition(&mut self) -> Parsed<ast::Expr> {
+    fn condition(&mut self) -> Parsed<tree::Expr> {
         let cond = self.expr()?;
         if self.peek() == Tok::Assign {
             return self.assign_in_condition();

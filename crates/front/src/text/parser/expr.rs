@@ -5,12 +5,12 @@ use systola_ir::mapping::Name;
 use systola_ir::{BinOp, Diagnostic, Scalar, Span, UnOp};
 
 use super::{Parsed, Parser, is_reserved};
-use crate::text::ast::{Dim, Expr, ExprKind, ReduceOp, ReduceOpKind, Size};
 use crate::text::lexer::Tok;
+use systola_surface::tree::{Dim, Expr, ExprKind, ReduceOp, ReduceOpKind, Size};
 
-/// How many nodes may lie on one path of an expression; lowering takes fewer too.
+/// How many nodes may lie on one path of an expression; elaboration takes fewer too.
 const MAX_HEIGHT: u32 = 800;
-/// How many levels may be written inside of one another; lowering takes fewer, see its `size`.
+/// How many levels may be written inside of one another; elaboration takes fewer, see its `size`.
 pub(super) const MAX_NESTING: u32 = 160;
 
 /// The binary operator of a token, and how tightly it binds.

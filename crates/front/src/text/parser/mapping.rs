@@ -8,9 +8,9 @@ use systola_ir::mapping::{
 };
 
 use super::{Parsed, Parser};
-use crate::text::ast::{ExprKind, MappingItem};
 use crate::text::lexer::Tok;
-use crate::text::suggest::suggest;
+use systola_surface::suggest::suggest;
+use systola_surface::tree::{ExprKind, MappingItem};
 
 mod name_expr;
 

@@ -4,7 +4,7 @@ use systola_ir::codes::syntax;
 use systola_ir::{Diagnostic, Scalar, Span};
 
 use super::{Abort, Parsed, Parser};
-use crate::text::ast::ExprKind;
+use systola_surface::tree::ExprKind;
 
 impl Parser<'_> {
     /// The value of the number token under `span`.

@@ -3,8 +3,8 @@
 use systola_ir::codes::syntax;
 
 use super::{Parsed, Parser};
-use crate::text::ast::{Program, Source, Stage};
 use crate::text::lexer::Tok;
+use systola_surface::tree::{Program, Source, Stage};
 
 impl Parser<'_> {
     pub(super) fn program(&mut self) -> Parsed<Program> {

@@ -2,12 +2,13 @@
 
 use systola_ir::codes::{stencil as codes, syntax};
 use systola_ir::{BinOp, Diagnostic};
-use systola_stencil::Border as Word;
 
 use super::{Parsed, Parser};
-use crate::text::ast::{Border, Conv, Equation, ExprKind, Input, InputKind, Join, Shape, Stencil};
 use crate::text::lexer::Tok;
-use crate::text::suggest::suggest;
+use systola_surface::suggest::suggest;
+use systola_surface::tree::{
+    Border, Conv, Equation, ExprKind, Input, InputKind, Join, Shape, Stencil,
+};
 
 const STENCIL: &[&str] = &[
     "field", "steps", "u = …", "var", "input", "table", "const", "fn", "index", "batch", "output",
@@ -31,7 +32,7 @@ const OTHERS: [(&str, &str); 11] = [
 
 /// Is it a word for a boundary condition, here or elsewhere?
 pub(super) fn is_border(word: &str) -> bool {
-    Word::WORDS.contains(&word) || OTHERS.iter().any(|(other, _)| *other == word)
+    Border::WORDS.contains(&word) || OTHERS.iter().any(|(other, _)| *other == word)
 }
 
 impl Parser<'_> {
@@ -265,10 +266,10 @@ impl Parser<'_> {
                 let other = OTHERS.iter().find(|(other, _)| *other == word);
                 let known = other
                     .map(|(_, ours)| *ours)
-                    .or_else(|| suggest(word, Word::WORDS.iter().copied()));
+                    .or_else(|| suggest(word, Border::WORDS.iter().copied()));
                 return self.fail(match known {
                     Some(known) => error.help(format!("did you mean `{known}`?")),
-                    None => error.help(format!("there are {}", Word::WORDS.join(", "))),
+                    None => error.help(format!("there are {}", Border::WORDS.join(", "))),
                 });
             }
         };

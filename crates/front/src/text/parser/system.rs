@@ -5,11 +5,11 @@ use systola_ir::{Diagnostic, Span};
 
 use super::stencil::is_border;
 use super::{DECLARATIONS, Parsed, Parser};
-use crate::text::ast::{
+use crate::text::lexer::Tok;
+use systola_surface::tree::{
     Axis, Batch, Const, Data, DataKind, Dim, Expr, ExprKind, Function, Index, Input, InputKind,
     Output, Size, System, Var, Write,
 };
-use crate::text::lexer::Tok;
 
 impl Parser<'_> {
     pub(super) fn system(&mut self) -> Parsed<System> {

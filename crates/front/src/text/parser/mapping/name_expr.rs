@@ -5,7 +5,7 @@ use systola_ir::mapping::{NameCond, NameExpr, NameExprKind, NameOp};
 use systola_ir::{BinOp, Diagnostic, Span, UnOp};
 
 use super::super::{Parsed, Parser};
-use crate::text::ast::{Expr, ExprKind, relation};
+use systola_surface::tree::{Expr, ExprKind, relation};
 
 impl Parser<'_> {
     pub(super) fn name_exprs(&mut self, list: &[Expr]) -> Parsed<Vec<NameExpr>> {

@@ -6,19 +6,19 @@ use systola_ir::codes::types;
 use systola_ir::system::Module;
 use systola_ir::{Diagnostic, Span};
 
-use super::ast;
-use super::suggest::suggest;
+use crate::suggest::suggest;
+use crate::tree;
 
 mod conv;
-mod form;
+mod forms;
 mod functions;
+mod infer;
 mod names;
 mod program;
 mod size;
 mod stencil;
 mod system;
 mod table;
-mod types_of;
 mod value;
 
 /// How many mistakes are reported.
@@ -28,7 +28,7 @@ const MAX_ERRORS: usize = 64;
 #[derive(Debug)]
 struct Failed;
 
-type Lowered<T> = Result<T, Failed>;
+type Elaborated<T> = Result<T, Failed>;
 
 #[derive(Default)]
 struct Errors(Vec<Diagnostic>);
@@ -40,28 +40,28 @@ impl Errors {
         }
     }
 
-    fn fail<T>(&mut self, error: Diagnostic) -> Lowered<T> {
+    fn fail<T>(&mut self, error: Diagnostic) -> Elaborated<T> {
         self.report(error);
         Err(Failed)
     }
 }
 
-pub fn lower_module(file: ast::File) -> Result<Module, Vec<Diagnostic>> {
+pub fn elaborate_module(file: tree::Module) -> Result<Module, Vec<Diagnostic>> {
     let mut errors = Errors::default();
     distinct_items(&file, &mut errors);
     let mut module = Module::default();
     for system in &file.systems {
         module
             .systems
-            .push(system::lower_system(system, &mut errors));
+            .push(system::elaborate_system(system, &mut errors));
     }
     for stencil in file.stencils {
         module
             .systems
-            .push(stencil::lower_stencil(stencil, &mut errors));
+            .push(stencil::elaborate_stencil(stencil, &mut errors));
     }
     for conv in file.convs {
-        module.systems.push(conv::lower_conv(conv, &mut errors));
+        module.systems.push(conv::elaborate_conv(conv, &mut errors));
     }
     for item in file.mappings {
         if !module.systems.iter().any(|s| s.name == item.mapping.system) {
@@ -74,7 +74,7 @@ pub fn lower_module(file: ast::File) -> Result<Module, Vec<Diagnostic>> {
         module.mappings.push(item.mapping);
     }
     for program in &file.programs {
-        if let Some(program) = program::lower_program(program, &module, &mut errors) {
+        if let Some(program) = program::elaborate_program(program, &module, &mut errors) {
             module.programs.push(program);
         }
     }
@@ -87,7 +87,7 @@ pub fn lower_module(file: ast::File) -> Result<Module, Vec<Diagnostic>> {
 }
 
 /// Systems and programs share their names, since both can be run; mappings have their own.
-fn distinct_items(file: &ast::File, errors: &mut Errors) {
+fn distinct_items(file: &tree::Module, errors: &mut Errors) {
     let mut seen: HashMap<&str, Span> = HashMap::new();
     let runnable = file.systems.iter().map(|s| &s.name);
     let runnable = runnable.chain(file.stencils.iter().map(|s| &s.name));

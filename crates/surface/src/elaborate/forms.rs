@@ -6,7 +6,7 @@ use systola_ir::{BinOp, Cond, Diagnostic, DimId, Form, Literal, ParamId, Poly, S
 
 use super::names::{Entity, Names};
 use super::{shorten, size};
-use crate::text::ast::{Expr, ExprKind, relation};
+use crate::tree::{Expr, ExprKind, relation};
 
 /// Terms that a form may have, in it and in its floors; every operation on forms copies them.
 const MAX_TERMS: usize = 128;

@@ -6,20 +6,20 @@ use systola_ir::system::{Combine, Dim, Expr};
 use systola_ir::{Diagnostic, DimId, Span};
 
 use super::Typed;
-use crate::text::ast::{self, ReduceOpKind};
-use crate::text::lower::names::Entity;
-use crate::text::lower::system::{Builder, Place};
-use crate::text::lower::types_of::{Class, Ty, no_operator};
-use crate::text::lower::{Failed, Lowered};
+use crate::elaborate::infer::{Class, Ty, no_operator};
+use crate::elaborate::names::Entity;
+use crate::elaborate::system::{Elaborator, Place};
+use crate::elaborate::{Elaborated, Failed};
+use crate::tree::{self, ReduceOpKind};
 
-impl Builder<'_> {
+impl Elaborator<'_> {
     pub(super) fn reduce(
         &mut self,
-        op: &ast::ReduceOp,
-        dims: &[ast::Dim],
-        body: &ast::Expr,
+        op: &tree::ReduceOp,
+        dims: &[tree::Dim],
+        body: &tree::Expr,
         span: Span,
-    ) -> Lowered<(Expr, Ty)> {
+    ) -> Elaborated<(Expr, Ty)> {
         self.may_reduce("reduce", span)?;
         let mut bound = Vec::new();
         let result = self
@@ -38,7 +38,11 @@ impl Builder<'_> {
         Ok((reduce, ty))
     }
 
-    fn bind_dims(&mut self, dims: &[ast::Dim], bound: &mut Vec<(DimId, String)>) -> Lowered<()> {
+    fn bind_dims(
+        &mut self,
+        dims: &[tree::Dim],
+        bound: &mut Vec<(DimId, String)>,
+    ) -> Elaborated<()> {
         for dim in dims {
             let range = match &dim.range {
                 Some((lo, hi)) => {
@@ -63,11 +67,11 @@ impl Builder<'_> {
 
     pub(super) fn scan(
         &mut self,
-        op: &ast::ReduceOp,
+        op: &tree::ReduceOp,
         dim: &Name,
-        body: &ast::Expr,
+        body: &tree::Expr,
         span: Span,
-    ) -> Lowered<(Expr, Ty)> {
+    ) -> Elaborated<(Expr, Ty)> {
         self.may_reduce("scan", span)?;
         let along = match self.names.get(&dim.text) {
             Some(Entity::Dim(d)) if d.index() < self.system.dims.len() => d,
@@ -97,7 +101,7 @@ impl Builder<'_> {
         Ok((scan, ty))
     }
 
-    fn may_reduce(&mut self, what: &str, span: Span) -> Lowered<()> {
+    fn may_reduce(&mut self, what: &str, span: Span) -> Elaborated<()> {
         let place = match self.place {
             Place::Equation => return Ok(()),
             Place::Function => "a function",
@@ -114,7 +118,7 @@ impl Builder<'_> {
     }
 
     /// What a sum combines with, checked against what it combines.
-    fn combine(&mut self, op: &ast::ReduceOp, body: Typed) -> Lowered<(Combine, Expr, Ty)> {
+    fn combine(&mut self, op: &tree::ReduceOp, body: Typed) -> Elaborated<(Combine, Expr, Ty)> {
         let name = match &op.kind {
             ReduceOpKind::Op(op) => {
                 let class = Class::of_binary(*op);

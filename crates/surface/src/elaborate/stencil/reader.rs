@@ -8,9 +8,9 @@ use systola_stencil::Shape;
 use super::Errors;
 use super::scope::Scope;
 use super::weights::{Weights, wrong_weights};
-use crate::text::ast::{self, Dim, Expr, ExprKind, Join, ReduceOp, ReduceOpKind, Size};
-use crate::text::lower::shorten;
-use crate::text::suggest::suggest;
+use crate::elaborate::shorten;
+use crate::suggest::suggest;
+use crate::tree::{self, Dim, Expr, ExprKind, Join, ReduceOp, ReduceOpKind, Size};
 
 /// Cells of the box around a neighbourhood.
 const MAX_CELLS: i128 = 4096;
@@ -18,7 +18,7 @@ const MAX_CELLS: i128 = 4096;
 /// Turns the offsets of an equation into indices.
 pub struct Reader<'a> {
     pub scope: &'a Scope,
-    pub inputs: &'a [ast::Input],
+    pub inputs: &'a [tree::Input],
     pub weights: &'a mut Vec<Weights>,
     pub errors: &'a mut Errors,
 }
@@ -112,7 +112,7 @@ impl Reader<'_> {
         op: BinOp,
         weights: Option<&Name>,
         of: &Name,
-        shape: &ast::Shape,
+        shape: &tree::Shape,
         span: Span,
     ) -> Option<Expr> {
         let is_field = self.scope.fields.contains(&of.text);
@@ -238,7 +238,7 @@ impl Reader<'_> {
         node(ExprKind::Reduce(op, dims, Box::new(body)), span)
     }
 
-    fn shape(&mut self, shape: &ast::Shape) -> Option<Shape> {
+    fn shape(&mut self, shape: &tree::Shape) -> Option<Shape> {
         let n_axes = self.scope.axes.len();
         let radii = match shape.radii.as_slice() {
             [radius] => vec![*radius; n_axes],

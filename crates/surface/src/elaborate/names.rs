@@ -8,7 +8,7 @@ use systola_ir::mapping::Name;
 use systola_ir::{ConstId, Diagnostic, DimId, FnId, InputId, LocalId, ParamId, Span, UnOp, VarId};
 
 use super::Errors;
-use crate::text::suggest::suggest;
+use crate::suggest::suggest;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entity {

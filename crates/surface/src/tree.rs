@@ -8,7 +8,7 @@ use systola_ir::system::Law;
 use systola_ir::{BinOp, Rel, Scalar, Span, Type, UnOp};
 
 #[derive(Debug, Default)]
-pub struct File {
+pub struct Module {
     pub systems: Vec<System>,
     pub stencils: Vec<Stencil>,
     pub convs: Vec<Conv>,
@@ -218,6 +218,11 @@ pub enum Border {
     Mirror,
     Reflect,
     Wrap,
+}
+
+impl Border {
+    /// All words, as users write them.
+    pub const WORDS: &'static [&'static str] = systola_stencil::Border::WORDS;
 }
 
 /// A filter over an array.

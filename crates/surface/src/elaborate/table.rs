@@ -5,8 +5,8 @@ use systola_ir::system::Axis;
 use systola_ir::{Diagnostic, Literal, Scalar};
 
 use super::system::literal;
-use super::{Errors, Failed, Lowered};
-use crate::text::ast::{Data, DataKind};
+use super::{Elaborated, Errors, Failed};
+use crate::tree::{Data, DataKind};
 
 pub fn contents(
     name: &str,
@@ -14,7 +14,7 @@ pub fn contents(
     axes: &[Axis],
     ty: Scalar,
     errors: &mut Errors,
-) -> Lowered<Vec<Literal>> {
+) -> Elaborated<Vec<Literal>> {
     let mut extents = Vec::new();
     for axis in axes {
         match axis.hi.sub(&axis.lo).as_constant() {
@@ -43,7 +43,7 @@ fn flatten(
     ty: Scalar,
     literals: &mut Vec<Literal>,
     errors: &mut Errors,
-) -> Lowered<()> {
+) -> Elaborated<()> {
     match (&data.kind, extents) {
         (DataKind::Element(element), []) => {
             literals.push(literal(element, ty, errors)?);
