@@ -1,18 +1,23 @@
-//! Names and types resolved: from the surface syntax to systems, mappings and programs.
+//! From the tree to systems, mappings and programs: names resolved, types inferred, stencils written as systems.
+//!
+//! Everything is looked at, so that all mistakes are found at once. A mistake points at its text; where there is none, it names the
+//! declaration that it is in, and where that was written.
 
 use std::collections::HashMap;
 
 use systola_ir::codes::types;
-use systola_ir::system::Module;
+use systola_ir::system::{Module, Program, System};
 use systola_ir::{Diagnostic, Span};
 
 use crate::suggest::suggest;
 use crate::tree;
 
 mod conv;
+mod errors;
 mod forms;
 mod functions;
 mod infer;
+pub mod mapping;
 mod names;
 mod program;
 mod size;
@@ -21,92 +26,91 @@ mod system;
 mod table;
 mod value;
 
-/// How many mistakes are reported.
-const MAX_ERRORS: usize = 64;
+pub(crate) use errors::{Elaborated, Errors, Failed};
 
-/// The mistake is recorded.
-#[derive(Debug)]
-struct Failed;
-
-type Elaborated<T> = Result<T, Failed>;
-
-#[derive(Default)]
-struct Errors(Vec<Diagnostic>);
-
-impl Errors {
-    fn report(&mut self, error: Diagnostic) {
-        if self.0.len() < MAX_ERRORS {
-            self.0.push(error);
-        }
-    }
-
-    fn fail<T>(&mut self, error: Diagnostic) -> Elaborated<T> {
-        self.report(error);
-        Err(Failed)
-    }
-}
-
-pub fn elaborate_module(file: tree::Module) -> Result<Module, Vec<Diagnostic>> {
+/// A whole module: a file, or what stands for one.
+pub fn elaborate_module(tree: tree::Module) -> Result<Module, Vec<Diagnostic>> {
     let mut errors = Errors::default();
-    distinct_items(&file, &mut errors);
+    distinct_items(&tree, &mut errors);
     let mut module = Module::default();
-    for system in &file.systems {
-        module
-            .systems
-            .push(system::elaborate_system(system, &mut errors));
+    for item in &tree.systems {
+        module.systems.push(system::elaborate(item, &mut errors));
     }
-    for stencil in file.stencils {
-        module
-            .systems
-            .push(stencil::elaborate_stencil(stencil, &mut errors));
+    for item in tree.stencils {
+        module.systems.push(stencil::elaborate(item, &mut errors));
     }
-    for conv in file.convs {
-        module.systems.push(conv::elaborate_conv(conv, &mut errors));
+    for item in tree.convs {
+        module.systems.push(conv::elaborate(item, &mut errors));
     }
-    for item in file.mappings {
+    for item in tree.mappings {
         if !module.systems.iter().any(|s| s.name == item.mapping.system) {
             errors.report(unknown_system(
                 &item.mapping.system,
                 item.system_span,
-                &module,
+                &module.systems,
             ));
         }
         module.mappings.push(item.mapping);
     }
-    for program in &file.programs {
-        if let Some(program) = program::elaborate_program(program, &module, &mut errors) {
-            module.programs.push(program);
-        }
+    for item in &tree.programs {
+        let program = program::elaborate(item, &module.systems, &mut errors);
+        module.programs.extend(program);
     }
-    if errors.0.is_empty() {
-        Ok(module)
-    } else {
-        errors.0.sort_by_key(|e| e.span().start);
-        Err(errors.0)
-    }
+    errors.finish(Some(module))
+}
+
+/// A system alone.
+pub fn elaborate_system(tree: &tree::System) -> Result<System, Vec<Diagnostic>> {
+    let mut errors = Errors::default();
+    let system = system::elaborate(tree, &mut errors);
+    errors.finish(Some(system))
+}
+
+/// The system that a stencil is.
+pub fn elaborate_stencil(tree: tree::Stencil) -> Result<System, Vec<Diagnostic>> {
+    let mut errors = Errors::default();
+    let system = stencil::elaborate(tree, &mut errors);
+    errors.finish(Some(system))
+}
+
+/// The system that a convolution is.
+pub fn elaborate_conv(tree: tree::Conv) -> Result<System, Vec<Diagnostic>> {
+    let mut errors = Errors::default();
+    let system = conv::elaborate(tree, &mut errors);
+    errors.finish(Some(system))
+}
+
+/// A program of systems that are elaborated already.
+pub fn elaborate_program(
+    tree: &tree::Program,
+    systems: &[System],
+) -> Result<Program, Vec<Diagnostic>> {
+    let mut errors = Errors::default();
+    let program = program::elaborate(tree, systems, &mut errors);
+    errors.finish(program)
 }
 
 /// Systems and programs share their names, since both can be run; mappings have their own.
-fn distinct_items(file: &tree::Module, errors: &mut Errors) {
+fn distinct_items(tree: &tree::Module, errors: &mut Errors) {
     let mut seen: HashMap<&str, Span> = HashMap::new();
-    let runnable = file.systems.iter().map(|s| &s.name);
-    let runnable = runnable.chain(file.stencils.iter().map(|s| &s.name));
-    let runnable = runnable.chain(file.convs.iter().map(|c| &c.name));
-    for name in runnable.chain(file.programs.iter().map(|p| &p.name)) {
+    let runnable = tree.systems.iter().map(|s| &s.name);
+    let runnable = runnable.chain(tree.stencils.iter().map(|s| &s.name));
+    let runnable = runnable.chain(tree.convs.iter().map(|c| &c.name));
+    for name in runnable.chain(tree.programs.iter().map(|p| &p.name)) {
         if let Some(before) = seen.insert(&name.text, name.span) {
             errors.report(names::duplicate(&name.text, name.span, before));
         }
     }
     let mut seen: HashMap<&str, Span> = HashMap::new();
-    for item in &file.mappings {
+    for item in &tree.mappings {
         if let Some(before) = seen.insert(&item.mapping.name, item.name_span) {
             errors.report(names::duplicate(&item.mapping.name, item.name_span, before));
         }
     }
 }
 
-fn unknown_system(name: &str, span: Span, module: &Module) -> Diagnostic {
-    let known: Vec<&str> = module.systems.iter().map(|s| s.name.as_str()).collect();
+fn unknown_system(name: &str, span: Span, systems: &[System]) -> Diagnostic {
+    let known: Vec<&str> = systems.iter().map(|s| s.name.as_str()).collect();
     let error = Diagnostic::new(
         &types::UNKNOWN_SYSTEM,
         span,

@@ -1,13 +1,58 @@
-//! The surface syntax, as written: names are not resolved, literals have no type yet.
+//! What a front end builds: declarations and expressions as they were written. Names are not resolved, literals have no type yet.
 //!
-//! Mappings have no tree of their own here: their names stay unresolved in
-//! [`systola_ir::mapping`] too, so the parser builds those values directly.
+//! Mappings have no tree of their own: their names stay unresolved in [`systola_ir::mapping`] too, so a front end builds those values
+//! directly; [`crate::elaborate::mapping`] makes the index expressions in them from expressions of this tree.
+//!
+//! Declarations have an [`Origin`] and expressions a [`Span`]. A front end without text says [`Span::NONE`], and a mistake is then told
+//! with the declaration that it is in.
+
+use std::panic::Location;
 
 use systola_ir::mapping::{Mapping, Name};
 use systola_ir::system::Law;
-use systola_ir::{BinOp, Rel, Scalar, Span, Type, UnOp};
+use systola_ir::{Literal, Span, Type};
 
-#[derive(Debug, Default)]
+mod expr;
+
+pub use expr::{
+    Expr, ExprKind, MAX_HEIGHT, MAX_NESTING, ReduceOp, ReduceOpKind, Shape, ShapeKind, precedence,
+    relation,
+};
+
+/// Where a declaration was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Origin {
+    Text(Span),
+    /// A place in the source of a Rust program.
+    Rust(&'static Location<'static>),
+    #[default]
+    Unknown,
+}
+
+impl Origin {
+    /// The place in the Rust program that calls this.
+    #[track_caller]
+    pub fn caller() -> Origin {
+        Origin::Rust(Location::caller())
+    }
+
+    /// [`Span::NONE`] where there is no text.
+    pub fn span(self) -> Span {
+        match self {
+            Origin::Text(span) => span,
+            Origin::Rust(_) | Origin::Unknown => Span::NONE,
+        }
+    }
+}
+
+impl From<Span> for Origin {
+    fn from(span: Span) -> Self {
+        Origin::Text(span)
+    }
+}
+
+/// A file, or what stands for one.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module {
     pub systems: Vec<System>,
     pub stencils: Vec<Stencil>,
@@ -17,14 +62,14 @@ pub struct Module {
 }
 
 /// A mapping, and where the names in its head stand.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct MappingItem {
     pub mapping: Mapping,
     pub name_span: Span,
     pub system_span: Span,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct System {
     pub name: Name,
     pub params: Vec<Name>,
@@ -36,18 +81,38 @@ pub struct System {
     pub index: Option<Index>,
     pub vars: Vec<Var>,
     pub outputs: Vec<Output>,
-    pub span: Span,
+    pub origin: Origin,
 }
 
-#[derive(Clone, Debug)]
+impl System {
+    /// One without any declaration.
+    pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
+        System {
+            name: name.into(),
+            params: Vec::new(),
+            context: Vec::new(),
+            consts: Vec::new(),
+            inputs: Vec::new(),
+            functions: Vec::new(),
+            batch: None,
+            index: None,
+            vars: Vec::new(),
+            outputs: Vec::new(),
+
+            origin: origin.into(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub struct Const {
     pub name: Name,
     pub ty: DeclaredType,
     pub value: Expr,
-    pub span: Span,
+    pub origin: Origin,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     pub name: Name,
     pub ty: DeclaredType,
@@ -56,94 +121,105 @@ pub struct Input {
     /// What lies beyond the axes.
     pub border: Option<(Border, Span)>,
     pub kind: InputKind,
-    pub span: Span,
+    pub origin: Origin,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum InputKind {
     Array,
     Table(Option<Data>),
 }
 
 /// The written contents of a table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Data {
     pub kind: DataKind,
     pub span: Span,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum DataKind {
     Element(Expr),
     Row(Vec<Data>),
+    /// All elements, in row-major order.
+    All(Vec<Literal>),
 }
 
 /// `hi`, meaning `0..hi`, or `lo..hi`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     pub lo: Option<Expr>,
     pub hi: Expr,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredType {
     pub ty: Type,
     pub span: Span,
 }
 
-#[derive(Clone, Debug)]
+impl<T: Into<Type>> From<T> for DeclaredType {
+    fn from(ty: T) -> Self {
+        DeclaredType {
+            ty: ty.into(),
+            span: Span::NONE,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     pub name: Name,
     pub params: Vec<(Name, DeclaredType)>,
     pub result: DeclaredType,
     pub law: Law,
     pub body: Expr,
-    pub span: Span,
+    pub origin: Origin,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     pub name: Name,
     pub range: (Expr, Expr),
     pub shared: Vec<Name>,
-    pub span: Span,
+    pub origin: Origin,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Index {
     pub dims: Vec<Dim>,
     pub domain: Vec<Expr>,
-    pub span: Span,
+    pub origin: Origin,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Dim {
     pub name: Name,
     pub range: Option<(Expr, Expr)>,
     pub span: Span,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Var {
     pub name: Name,
     pub ty: DeclaredType,
     pub law: Law,
     pub on: Vec<Expr>,
     pub body: Expr,
-    pub span: Span,
+    pub origin: Origin,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Output {
     pub name: Name,
     pub ty: DeclaredType,
     pub axes: Vec<Axis>,
     pub writes: Vec<Write>,
     pub fill: Option<Expr>,
-    pub span: Span,
+    pub origin: Origin,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     pub value: Expr,
     pub index: Vec<Expr>,
@@ -152,7 +228,7 @@ pub struct Write {
     pub span: Span,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     pub name: Name,
     pub params: Vec<Name>,
@@ -160,20 +236,36 @@ pub struct Program {
     pub inputs: Vec<Input>,
     pub stages: Vec<Stage>,
     pub outputs: Vec<(Name, Source)>,
-    pub span: Span,
+    pub origin: Origin,
 }
 
-#[derive(Clone, Debug)]
+impl Program {
+    /// One without stages.
+    pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
+        Program {
+            name: name.into(),
+            params: Vec::new(),
+            context: Vec::new(),
+            inputs: Vec::new(),
+            stages: Vec::new(),
+            outputs: Vec::new(),
+
+            origin: origin.into(),
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     pub name: Name,
     pub system: Name,
     pub args: Vec<(Name, Expr)>,
     pub inputs: Vec<(Name, Source)>,
-    pub span: Span,
+    pub origin: Origin,
 }
 
 /// `x`, an input of the program, or `first.z`, an output of a stage.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Source {
     pub base: Name,
     pub output: Option<Name>,
@@ -181,7 +273,7 @@ pub struct Source {
 }
 
 /// What a cell becomes from its neighbourhood.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Stencil {
     pub name: Name,
     pub params: Vec<Name>,
@@ -197,19 +289,41 @@ pub struct Stencil {
     pub equations: Vec<Equation>,
     /// The name of an output, and what it is.
     pub outputs: Vec<(Name, Name)>,
-    pub span: Span,
+    pub origin: Origin,
+}
+
+impl Stencil {
+    /// One without fields.
+    pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
+        Stencil {
+            name: name.into(),
+            params: Vec::new(),
+            context: Vec::new(),
+            consts: Vec::new(),
+            fields: Vec::new(),
+            inputs: Vec::new(),
+            functions: Vec::new(),
+            batch: None,
+            index: None,
+            steps: None,
+            equations: Vec::new(),
+            outputs: Vec::new(),
+
+            origin: origin.into(),
+        }
+    }
 }
 
 /// `u = body;`, the next value of a field, or `var g: f32 clamp = body;`, a value between.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Equation {
     pub name: Name,
     pub between: Option<(DeclaredType, Border)>,
     pub body: Expr,
-    pub span: Span,
+    pub origin: Origin,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Border {
     Interior,
     Held,
@@ -226,7 +340,7 @@ impl Border {
 }
 
 /// A filter over an array.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Conv {
     pub name: Name,
     pub params: Vec<Name>,
@@ -236,149 +350,23 @@ pub struct Conv {
     pub batch: Option<Batch>,
     pub stride: Option<(Vec<Expr>, Span)>,
     pub dilation: Option<(Vec<Expr>, Span)>,
-    pub span: Span,
+    pub origin: Origin,
 }
 
-/// `box 2`, `star (1, 2) except box 0`, `star 2 and box 1`.
-#[derive(Clone, Debug)]
-pub struct Shape {
-    pub is_star: bool,
-    /// One for all axes, or one for each.
-    pub radii: Vec<i128>,
-    /// What follows, as a whole.
-    pub rest: Option<(Join, Box<Shape>)>,
-    pub span: Span,
-}
+impl Conv {
+    /// One without input and filter.
+    pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
+        Conv {
+            name: name.into(),
+            params: Vec::new(),
+            context: Vec::new(),
+            input: None,
+            filter: None,
+            batch: None,
+            stride: None,
+            dilation: None,
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Join {
-    Except,
-    And,
-}
-
-#[derive(Clone, Debug)]
-pub struct Expr {
-    pub kind: ExprKind,
-    pub span: Span,
-    pub size: Size,
-}
-
-#[derive(Clone, Debug)]
-pub enum ExprKind {
-    /// A minus before a number belongs to it.
-    Int(i128, Option<Scalar>),
-    Float(f64, Option<Scalar>),
-    Bool(bool),
-    Name(String),
-    /// `f(a, b)`: a variable at a point, a function, a cast, `select`, `min`, …
-    Apply(Name, Vec<Expr>),
-    /// `a[i, j]`.
-    Element(Name, Vec<Expr>),
-    Unary(UnOp, Box<Expr>),
-    Binary(BinOp, Box<Expr>, Box<Expr>),
-    /// `a <= b < c`, at least two comparisons.
-    Chain(Box<Expr>, Vec<(BinOp, Expr)>),
-    Field(Box<Expr>, usize),
-    Tuple(Vec<Expr>),
-    /// Kept, because `(a && b) && c` and `a && b && c` are different conditions to the IR.
-    Paren(Box<Expr>),
-    Let(Vec<(Name, Expr)>, Box<Expr>),
-    Reduce(ReduceOp, Vec<Dim>, Box<Expr>),
-    Scan(ReduceOp, Name, Box<Expr>),
-    /// `sum(w * u over box 2)`: all cells of a neighbourhood combined, with weights where they are given.
-    Around(BinOp, Option<Name>, Name, Shape),
-}
-
-#[derive(Clone, Debug)]
-pub struct ReduceOp {
-    pub kind: ReduceOpKind,
-    pub span: Span,
-}
-
-#[derive(Clone, Debug)]
-pub enum ReduceOpKind {
-    Op(BinOp),
-    Fn(String),
-}
-
-/// How large a tree is, so that no later walk over it can exhaust the stack.
-#[derive(Clone, Copy, Debug)]
-pub struct Size {
-    /// Nodes on the longest path, counted as the IR will have them.
-    pub height: u32,
-    /// The same, but a run of operators of one precedence counts once: what has to be written
-    /// inside of one another.
-    pub nesting: u32,
-}
-
-impl Size {
-    pub const LEAF: Size = Size {
-        height: 1,
-        nesting: 1,
-    };
-
-    pub fn max(self, other: Size) -> Size {
-        Size {
-            height: self.height.max(other.height),
-            nesting: self.nesting.max(other.nesting),
+            origin: origin.into(),
         }
-    }
-
-    pub fn of(list: &[Expr]) -> Size {
-        list.iter().fold(Size::LEAF, |size, e| size.max(e.size))
-    }
-
-    /// One node above, or several in a row that are written side by side.
-    pub fn above(self, nodes: usize) -> Size {
-        let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
-        Size {
-            height: self.height.saturating_add(nodes),
-            nesting: self.nesting.saturating_add(1),
-        }
-    }
-}
-
-impl Expr {
-    /// The operands of a run of one operator: `a && b && c`, but not into parentheses.
-    pub fn operands(&self, op: BinOp) -> Vec<&Expr> {
-        let mut operands = Vec::new();
-        let mut left = self;
-        while let ExprKind::Binary(inner, a, b) = &left.kind {
-            if *inner != op {
-                break;
-            }
-            operands.push(&**b);
-            left = a;
-        }
-        operands.push(left);
-        operands.reverse();
-        operands
-    }
-}
-
-/// The relation that a comparison is.
-pub fn relation(op: BinOp) -> Option<Rel> {
-    match op {
-        BinOp::Eq => Some(Rel::Eq),
-        BinOp::Ne => Some(Rel::Ne),
-        BinOp::Lt => Some(Rel::Lt),
-        BinOp::Le => Some(Rel::Le),
-        BinOp::Gt => Some(Rel::Gt),
-        BinOp::Ge => Some(Rel::Ge),
-        BinOp::Add
-        | BinOp::Sub
-        | BinOp::Mul
-        | BinOp::Div
-        | BinOp::Rem
-        | BinOp::Min
-        | BinOp::Max
-        | BinOp::Pow
-        | BinOp::And
-        | BinOp::Or
-        | BinOp::BitAnd
-        | BinOp::BitOr
-        | BinOp::BitXor
-        | BinOp::Shl
-        | BinOp::Shr => None,
     }
 }

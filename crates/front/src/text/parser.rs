@@ -7,10 +7,11 @@ use systola_ir::codes::{Code, syntax};
 use systola_ir::mapping::{Mapping, Name};
 use systola_ir::system::Law;
 use systola_ir::{Diagnostic, Scalar, Span, Type};
-
-use super::lexer::{Tok, Token, tokenize};
 use systola_surface::suggest::suggest;
 use systola_surface::tree;
+use systola_surface::words::is_reserved;
+
+use super::lexer::{Tok, Token, tokenize};
 
 mod expr;
 mod mapping;
@@ -23,7 +24,7 @@ mod system;
 const MAX_SOURCE: usize = 16 << 20;
 /// How many mistakes are reported.
 const MAX_ERRORS: usize = 64;
-/// How deep the parser calls itself: twice for each level that [`expr::MAX_NESTING`] allows, once
+/// How deep the parser calls itself: twice for each level that [`tree::MAX_NESTING`] allows, once
 /// for its parentheses and once for its operator, and some more for parentheses without need. A sum counts twice, since it takes
 /// twice the stack: all of them fit into the 2 MB of a thread.
 const MAX_RECURSION: u32 = 400;
@@ -35,14 +36,6 @@ const MAX_TUPLE: usize = 64;
 struct Abort;
 
 type Parsed<T> = Result<T, Abort>;
-
-/// Words that can not name anything.
-const RESERVED: &[&str] = &[
-    "system", "mapping", "program", "where", "const", "input", "table", "fn", "batch", "index",
-    "in", "var", "on", "output", "at", "when", "else", "let", "true", "false", "inf", "nan",
-    "select", "reduce", "scan", "min", "max", "abs", "sqrt", "rsqrt", "exp", "log", "pow", "floor",
-    "ceil", "sin", "cos", "tanh",
-];
 
 /// Words that start a declaration: wherever one stands, a statement has ended.
 const DECLARATIONS: &[&str] = &[
@@ -628,13 +621,4 @@ impl<'s> Parser<'s> {
         );
         self.fail(error.help("write `==`"))
     }
-}
-
-fn is_reserved(word: &str) -> bool {
-    RESERVED.contains(&word)
-        || Scalar::from_name(word).is_some()
-        || word
-            .strip_prefix("inf_")
-            .or(word.strip_prefix("nan_"))
-            .is_some_and(|ty| Scalar::from_name(ty).is_some())
 }

@@ -7,16 +7,18 @@ use systola_stencil::{Conv, write_conv};
 
 use super::Errors;
 use super::stencil::{elaborate_border, written};
-use super::system::elaborate_system;
+use super::system;
 use crate::tree::{self, Expr, ExprKind};
 
-pub fn elaborate_conv(tree: tree::Conv, errors: &mut Errors) -> System {
+pub fn elaborate(tree: tree::Conv, errors: &mut Errors) -> System {
     let empty = System {
         name: tree.name.text.clone(),
-        span: tree.span,
+        span: tree.origin.span(),
         ..System::default()
     };
-    let before = errors.0.len();
+    let before = errors.n_found();
+    let (what, origin) = (format!("the convolution `{}`", tree.name.text), tree.origin);
+    errors.within(&what, origin);
     let (Some((input, border)), Some(filter)) = (tree.input, tree.filter) else {
         errors.report(
             Diagnostic::new(
@@ -36,20 +38,14 @@ pub fn elaborate_conv(tree: tree::Conv, errors: &mut Errors) -> System {
     let dilations = factors(tree.dilation.as_ref(), n_axes, "dilation", errors);
     let border = elaborate_border(&border, &input.ty, errors);
     let head = tree::System {
-        name: tree.name,
         params: tree.params,
         context: tree.context,
-        consts: Vec::new(),
         inputs: vec![input, filter],
-        functions: Vec::new(),
         batch: tree.batch,
-        index: None,
-        vars: Vec::new(),
-        outputs: Vec::new(),
-        span: tree.span,
+        ..tree::System::new(tree.name, origin)
     };
-    let head = elaborate_system(&head, errors);
-    if errors.0.len() > before {
+    let head = system::elaborate(&head, errors);
+    if errors.n_found() > before {
         return empty;
     }
     let conv = Conv {
@@ -58,7 +54,10 @@ pub fn elaborate_conv(tree: tree::Conv, errors: &mut Errors) -> System {
         strides,
         dilations,
     };
-    written(write_conv(&conv), empty, tree.span, errors)
+    errors.within(&what, origin);
+    let system = written(write_conv(&conv), empty, errors);
+    errors.outside();
+    system
 }
 
 /// One number for each axis, or one for all.

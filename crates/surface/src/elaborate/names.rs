@@ -3,12 +3,13 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use systola_ir::codes::types;
+use systola_ir::codes::{syntax, types};
 use systola_ir::mapping::Name;
 use systola_ir::{ConstId, Diagnostic, DimId, FnId, InputId, LocalId, ParamId, Span, UnOp, VarId};
 
 use super::Errors;
 use crate::suggest::suggest;
+use crate::words::{is_identifier, is_reserved};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entity {
@@ -56,12 +57,21 @@ const MAX_SEARCHES: usize = 100;
 impl Names {
     /// False, and a diagnostic, if the name is taken.
     pub fn declare(&mut self, name: &Name, entity: Entity, errors: &mut Errors) -> bool {
+        if let Some(error) = no_name(name, entity) {
+            errors.report(error);
+            return false;
+        }
         if let Some((_, before)) = self.map.get(&name.text) {
             errors.report(duplicate(&name.text, name.span, *before));
             return false;
         }
         self.map.insert(name.text.clone(), (entity, name.span));
         true
+    }
+
+    /// Declares a name that was accepted before.
+    pub fn assume(&mut self, name: &str, span: Span, entity: Entity) {
+        self.map.entry(name.to_string()).or_insert((entity, span));
     }
 
     pub fn forget(&mut self, name: &str) {
@@ -102,6 +112,25 @@ impl Names {
             None => error.help("declare it as a parameter, iterator, input, variable or function"),
         }
     }
+}
+
+/// A name that can not be written.
+fn no_name(name: &Name, entity: Entity) -> Option<Diagnostic> {
+    let text = &name.text;
+    if is_reserved(text) {
+        let message = format!(
+            "`{text}` is a reserved word, and can not name {}",
+            entity.describe()
+        );
+        let error = Diagnostic::new(&syntax::RESERVED_WORD, name.span, message);
+        return Some(error.help(format!("take another name, such as `{text}_`")));
+    }
+    if !is_identifier(text) {
+        let message = format!("`{text}` is no name for {}", entity.describe());
+        let error = Diagnostic::new(&types::UNKNOWN_NAME, name.span, message);
+        return Some(error.help("a name is a letter or `_`, then letters, digits, `_` and `'`"));
+    }
+    None
 }
 
 pub fn duplicate(name: &str, span: Span, before: Span) -> Diagnostic {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use systola_ir::codes::types;
-use systola_ir::system::{Axis, InputKind, Module, Program, Source, Stage, System};
+use systola_ir::system::{Axis, InputKind, Program, Source, Stage, System};
 use systola_ir::{Diagnostic, Form, InputId, ParamId, Scalar, Span};
 
 use super::forms::{instantiate, listed};
@@ -21,11 +21,9 @@ struct Shape {
     extents: Option<Vec<Form>>,
 }
 
-pub fn elaborate_program(
-    tree: &tree::Program,
-    module: &Module,
-    errors: &mut Errors,
-) -> Option<Program> {
+pub fn elaborate(tree: &tree::Program, systems: &[System], errors: &mut Errors) -> Option<Program> {
+    let what = format!("the program `{}`", tree.name.text);
+    errors.within(&what, tree.origin);
     // The head of a program is that of a system without equations.
     let mut elaborator = Elaborator::of_sizes(errors);
     for (n, name) in tree.params.iter().enumerate() {
@@ -58,7 +56,7 @@ pub fn elaborate_program(
         .collect();
     let mut elaboration = Elaboration {
         tree,
-        module,
+        systems,
         elaborator,
         inputs: shapes,
         stages: Vec::new(),
@@ -75,6 +73,7 @@ pub fn elaborate_program(
         })
         .collect();
     let mut outputs = Vec::new();
+    elaboration.elaborator.errors.within(&what, tree.origin);
     let mut seen: HashMap<&str, Span> = HashMap::new();
     for input in &tree.inputs {
         seen.insert(&input.name.text, input.name.span);
@@ -92,6 +91,7 @@ pub fn elaborate_program(
                 .map(|(source, _)| (name.text.clone(), source)),
         );
     }
+    elaboration.elaborator.errors.outside();
     Some(Program {
         name: tree.name.text.clone(),
         params: tree.params.iter().map(system::param).collect(),
@@ -99,13 +99,13 @@ pub fn elaborate_program(
         inputs,
         stages: stages.into_iter().collect::<Elaborated<_>>().ok()?,
         outputs: outputs.into_iter().collect::<Elaborated<_>>().ok()?,
-        span: tree.span,
+        span: tree.origin.span(),
     })
 }
 
 struct Elaboration<'a, 'e> {
     tree: &'a tree::Program,
-    module: &'a Module,
+    systems: &'a [System],
     elaborator: Elaborator<'e>,
     inputs: Vec<Shape>,
     /// The system and the arguments of each stage before this one; none where that failed.
@@ -114,14 +114,15 @@ struct Elaboration<'a, 'e> {
 
 impl Elaboration<'_, '_> {
     fn stage(&mut self, n: usize, stage: &tree::Stage) -> Elaborated<Stage> {
-        let module = self.module;
-        let Some((at, system)) = module
-            .systems
+        let systems = self.systems;
+        let what = format!("the stage `{}`", stage.name.text);
+        self.elaborator.errors.within(&what, stage.origin);
+        let Some((at, system)) = systems
             .iter()
             .enumerate()
             .find(|(_, s)| s.name == stage.system.text)
         else {
-            let error = unknown_system(&stage.system.text, stage.system.span, module);
+            let error = unknown_system(&stage.system.text, stage.system.span, systems);
             return self.elaborator.errors.fail(error);
         };
         let args = self.args(stage, system);
@@ -131,7 +132,7 @@ impl Elaboration<'_, '_> {
             system: at,
             args: args?,
             inputs: inputs?,
-            span: stage.span,
+            span: stage.origin.span(),
         })
     }
 
@@ -344,7 +345,7 @@ impl Elaboration<'_, '_> {
             .tree
             .stages
             .get(stage)
-            .and_then(|s| self.module.systems.iter().find(|y| y.name == s.system.text));
+            .and_then(|s| self.systems.iter().find(|y| y.name == s.system.text));
         // An unknown system was reported where its stage is declared.
         let Some(system) = system else {
             return Err(Failed);

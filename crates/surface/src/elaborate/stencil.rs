@@ -4,10 +4,10 @@
 use systola_ir::codes::{stencil as codes, types};
 use systola_ir::mapping::Name;
 use systola_ir::system::System;
-use systola_ir::{Diagnostic, Form, InputId, Span, VarId};
+use systola_ir::{Diagnostic, Form, InputId, VarId};
 use systola_stencil::{Border, Field, Stencil, write_system};
 
-use super::system::{elaborate_system, literal};
+use super::system::{self, Elaborator, literal};
 use super::{Errors, size};
 use crate::tree;
 
@@ -20,19 +20,25 @@ use scope::Scope;
 use weights::check_weights;
 
 /// The system of a stencil; an empty one where a mistake was reported.
-pub fn elaborate_stencil(tree: tree::Stencil, errors: &mut Errors) -> System {
+pub fn elaborate(tree: tree::Stencil, errors: &mut Errors) -> System {
     let empty = System {
         name: tree.name.text.clone(),
-        span: tree.span,
+        span: tree.origin.span(),
         ..System::default()
     };
-    let before = errors.0.len();
+    let before = errors.n_found();
+    let (what, origin) = (format!("the stencil `{}`", tree.name.text), tree.origin);
+    errors.within(&what, origin);
     let Some(scope) = Scope::of(&tree, errors) else {
         return empty;
     };
     let mut weights = Vec::new();
     let mut equations = tree.equations;
     for equation in &mut equations {
+        errors.within(
+            &format!("the equation of `{}`", equation.name.text),
+            equation.origin,
+        );
         let mut reader = Reader {
             scope: &scope,
             inputs: &tree.inputs,
@@ -41,7 +47,7 @@ pub fn elaborate_stencil(tree: tree::Stencil, errors: &mut Errors) -> System {
         };
         reader.relative(&mut equation.body);
     }
-    if errors.0.len() > before {
+    if errors.n_found() > before {
         return empty;
     }
     let kernel = tree::System {
@@ -65,15 +71,16 @@ pub fn elaborate_stencil(tree: tree::Stencil, errors: &mut Errors) -> System {
                 axes: Vec::new(),
                 writes: Vec::new(),
                 fill: None,
-                span: name.span,
+                origin,
             })
             .collect(),
-        span: tree.span,
+        origin,
     };
-    let mut kernel = elaborate_system(&kernel, errors);
+    let mut kernel = system::elaborate(&kernel, errors);
     kernel.outputs.clear();
+    errors.within(&what, origin);
     let steps = tree.steps.as_ref().map(|(steps, span)| {
-        let mut sizes = super::system::Elaborator::of_sizes(errors);
+        let mut sizes = Elaborator::of_sizes(errors);
         sizes.sizes_of(&kernel);
         (sizes.form(steps).unwrap_or(Form::from(1)), *span)
     });
@@ -83,17 +90,28 @@ pub fn elaborate_stencil(tree: tree::Stencil, errors: &mut Errors) -> System {
             .iter()
             .position(|e| e.between.is_none() && e.name.text == name)
     };
-    let mut border = |border: &tree::Border, ty| elaborate_border(border, ty, errors);
+    let mut border = |border: &tree::Border, ty, what: &str, origin| {
+        errors.within(what, origin);
+        elaborate_border(border, ty, errors)
+    };
     let fields: Vec<Field> = (tree.fields.iter().enumerate())
         .map(|(n, (input, outside))| Field {
             input: InputId::from(n),
-            border: border(outside, &input.ty),
+            border: border(
+                outside,
+                &input.ty,
+                &format!("the field `{}`", input.name.text),
+                input.origin,
+            ),
             update: updates(&input.name.text).map(VarId::from),
         })
         .collect();
     let borders = (equations.iter())
         .map(|e| match &e.between {
-            Some((ty, outside)) => border(outside, ty),
+            Some((ty, outside)) => {
+                let what = format!("the equation of `{}`", e.name.text);
+                border(outside, ty, &what, e.origin)
+            }
             None => {
                 let field = tree
                     .fields
@@ -103,12 +121,13 @@ pub fn elaborate_stencil(tree: tree::Stencil, errors: &mut Errors) -> System {
             }
         })
         .collect();
+    errors.within(&what, origin);
     for equation in &equations {
         if let Some((_, tree::Border::Held)) = equation.between {
             errors.report(nothing_to_hold(&equation.name));
         }
     }
-    if errors.0.len() > before {
+    if errors.n_found() > before {
         return empty;
     }
     let outputs = outputs(&equations, &tree.outputs);
@@ -120,14 +139,15 @@ pub fn elaborate_stencil(tree: tree::Stencil, errors: &mut Errors) -> System {
         time: scope.time.clone(),
         outputs,
     };
-    written(write_system(&stencil), empty, tree.span, errors)
+    let system = written(write_system(&stencil), empty, errors);
+    errors.outside();
+    system
 }
 
 /// A system that was written, if it can be written down as text too.
 pub fn written(
     result: Result<System, Vec<Diagnostic>>,
     empty: System,
-    span: Span,
     errors: &mut Errors,
 ) -> System {
     let system = match result {
@@ -141,9 +161,9 @@ pub fn written(
     };
     for var in &system.vars {
         if size::of_expr(&var.body) > size::MAX_NESTING {
-            errors.report(size::too_deep(span));
+            errors.report(size::too_deep(empty.span));
         } else if size::height(&var.body) > size::MAX_HEIGHT {
-            errors.report(size::too_high(span));
+            errors.report(size::too_high(empty.span));
         } else {
             continue;
         }

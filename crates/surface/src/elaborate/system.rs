@@ -45,14 +45,17 @@ pub struct Elaborator<'e> {
 
 const PLACEHOLDER: Expr = Expr::Lit(Scalar::Bool, Literal::Bool(false));
 
-pub fn elaborate_system(tree: &tree::System, errors: &mut Errors) -> System {
+pub fn elaborate(tree: &tree::System, errors: &mut Errors) -> System {
     let mut elaborator = Elaborator::of_sizes(errors);
     elaborator.system.name.clone_from(&tree.name.text);
-    elaborator.system.span = tree.span;
+    elaborator.system.span = tree.origin.span();
+    let what = format!("the system `{}`", tree.name.text);
+    elaborator.errors.within(&what, tree.origin);
     elaborator.declare(tree);
     elaborator.sizes(tree);
     elaborator.bodies(tree);
     let borders = elaborator.borders(tree);
+    elaborator.errors.outside();
     write_borders(&mut elaborator.system, &borders);
     elaborator.system
 }
@@ -72,21 +75,15 @@ impl<'e> Elaborator<'e> {
         }
     }
 
-    /// Sees the parameters and constants of a system.
+    /// Sees the parameters and constants of a system, whose names were looked at before.
     pub fn sizes_of(&mut self, system: &System) {
         for (n, param) in system.params.iter().enumerate() {
-            let name = Name {
-                text: param.name.clone(),
-                span: param.span,
-            };
-            self.declare_name(&name, Entity::Param(ParamId::from(n)));
+            let entity = Entity::Param(ParamId::from(n));
+            self.names.assume(&param.name, param.span, entity);
         }
         for (n, constant) in system.consts.iter().enumerate() {
-            let name = Name {
-                text: constant.name.clone(),
-                span: constant.span,
-            };
-            self.declare_name(&name, Entity::Const(ConstId::from(n)));
+            let entity = Entity::Const(ConstId::from(n));
+            self.names.assume(&constant.name, constant.span, entity);
         }
         self.system.consts.clone_from(&system.consts);
     }
@@ -135,6 +132,8 @@ impl<'e> Elaborator<'e> {
             self.system.params.push(param(name));
         }
         for (n, constant) in tree.consts.iter().enumerate() {
+            let what = format!("the constant `{}`", constant.name.text);
+            self.errors.within(&what, constant.origin);
             self.declare_name(&constant.name, Entity::Const(ConstId::from(n)));
             let ty = self.scalar(&constant.ty, "constant");
             let value = self.declared_literal(&constant.value, ty);
@@ -142,9 +141,11 @@ impl<'e> Elaborator<'e> {
                 name: constant.name.text.clone(),
                 ty,
                 value: value.unwrap_or(Literal::Int(0)),
-                span: constant.span,
+                span: constant.origin.span(),
             });
         }
+        self.errors
+            .within(&format!("the system `{}`", tree.name.text), tree.origin);
         for (n, input) in tree.inputs.iter().enumerate() {
             self.declare_name(&input.name, Entity::Input(InputId::from(n)));
         }
@@ -160,7 +161,7 @@ impl<'e> Elaborator<'e> {
                 result: function.result.ty.clone(),
                 law: function.law,
                 body: PLACEHOLDER,
-                span: function.span,
+                span: function.origin.span(),
             });
         }
         if let Some(batch) = &tree.batch {
@@ -182,7 +183,7 @@ impl<'e> Elaborator<'e> {
                 law: var.law,
                 on: Vec::new(),
                 body: PLACEHOLDER,
-                span: var.span,
+                span: var.origin.span(),
             });
         }
         for output in &tree.outputs {
@@ -196,6 +197,7 @@ impl<'e> Elaborator<'e> {
 
     fn sizes(&mut self, tree: &tree::System) {
         self.sees = Sees::Parameters;
+        self.errors.within("the context", tree.origin);
         self.system.context = self.conds(&tree.context);
         for input in &tree.inputs {
             let input = self.input(input);
@@ -209,6 +211,8 @@ impl<'e> Elaborator<'e> {
         };
         for (n, dim) in index.dims.iter().enumerate() {
             self.sees = Sees::Before(n);
+            let what = format!("the range of `{}`", dim.name.text);
+            self.errors.within(&what, index.origin);
             let Some((lo, hi)) = &dim.range else {
                 continue;
             };
@@ -218,6 +222,7 @@ impl<'e> Elaborator<'e> {
             }
         }
         self.sees = Sees::All;
+        self.errors.within("the index space", index.origin);
         self.system.domain = self.conds(&index.domain);
     }
 
@@ -228,6 +233,8 @@ impl<'e> Elaborator<'e> {
             let Some((border, span)) = &input.border else {
                 continue;
             };
+            let what = format!("the input `{}`", input.name.text);
+            self.errors.within(&what, input.origin);
             match elaborate_border(border, &input.ty, self.errors) {
                 Border::Interior | Border::Held => self.errors.report(
                     Diagnostic::new(
@@ -251,6 +258,8 @@ impl<'e> Elaborator<'e> {
             tree::InputKind::Array => "input",
             tree::InputKind::Table(_) => "table",
         };
+        self.errors
+            .within(&format!("the {what} `{}`", input.name.text), input.origin);
         let ty = self.scalar(&input.ty, what);
         let axes = self.axes(&input.axes);
         let outside = input
@@ -271,7 +280,7 @@ impl<'e> Elaborator<'e> {
             kind,
             axes,
             outside,
-            span: input.span,
+            span: input.origin.span(),
         }
     }
 
@@ -289,6 +298,8 @@ impl<'e> Elaborator<'e> {
     }
 
     fn batch(&mut self, batch: &tree::Batch) -> Elaborated<Batch> {
+        let what = format!("the batch `{}`", batch.name.text);
+        self.errors.within(&what, batch.origin);
         let (lo, hi) = (self.form(&batch.range.0), self.form(&batch.range.1));
         let mut shared: Vec<InputId> = Vec::new();
         for name in &batch.shared {
@@ -320,7 +331,7 @@ impl<'e> Elaborator<'e> {
             name: batch.name.text.clone(),
             range: (lo?, hi?),
             shared,
-            span: batch.span,
+            span: batch.origin.span(),
         })
     }
 
@@ -329,6 +340,8 @@ impl<'e> Elaborator<'e> {
         let mut calls = Vec::new();
         for (n, function) in tree.functions.iter().enumerate() {
             self.place = Place::Function;
+            let what = format!("the function `{}`", function.name.text);
+            self.errors.within(&what, function.origin);
             let body = self.function_body(function);
             if let (Ok(body), Some(slot)) = (body, self.system.functions.get_mut(n)) {
                 slot.body = body;
@@ -338,6 +351,8 @@ impl<'e> Elaborator<'e> {
         functions::check_calls(&self.system.functions, &calls, self.errors);
         self.place = Place::Equation;
         for (n, var) in tree.vars.iter().enumerate() {
+            let equation = format!("the equation of `{}`", var.name.text);
+            self.errors.within(&equation, var.origin);
             let on = self.conds(&var.on);
             self.start_body(Vec::new());
             let what = format!("`{}`", var.name.text);
@@ -407,6 +422,8 @@ impl<'e> Elaborator<'e> {
     }
 
     fn output(&mut self, output: &tree::Output) -> Output {
+        self.errors
+            .within(&format!("the output `{}`", output.name.text), output.origin);
         self.sees = Sees::Parameters;
         let axes = self.axes(&output.axes);
         self.sees = Sees::All;
@@ -426,7 +443,7 @@ impl<'e> Elaborator<'e> {
             axes,
             writes,
             fill,
-            span: output.span,
+            span: output.origin.span(),
         }
     }
 
@@ -515,8 +532,14 @@ pub fn literal(tree: &tree::Expr, ty: Scalar, errors: &mut Errors) -> Elaborated
         ExprKind::Int(value, suffix) => (Literal::Int(value), suffix),
         ExprKind::Float(value, suffix) => (Literal::Float(value), suffix),
         ExprKind::Bool(value) => (Literal::Bool(value), None),
-        // The parser lets nothing else through.
-        _ => return Err(Failed),
+        _ => {
+            let error = match &tree.kind {
+                ExprKind::Mistake(error) => (**error).clone(),
+                _ => Diagnostic::new(&types::TYPE_MISMATCH, tree.span, "expected a literal")
+                    .help("write a number, or `true` or `false`"),
+            };
+            return errors.fail(error);
+        }
     };
     if let Some(suffix) = suffix.filter(|suffix| *suffix != ty) {
         return errors.fail(

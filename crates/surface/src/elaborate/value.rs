@@ -115,6 +115,8 @@ impl Elaborator<'_> {
             ExprKind::Name(name) => self.named(name, span)?,
             ExprKind::Apply(name, args) => self.apply(name, args, span)?,
             ExprKind::Element(name, index) => self.element(name, index, span)?,
+            ExprKind::At(name, list) => self.at(name, list, span)?,
+            ExprKind::Mistake(error) => return self.errors.fail((**error).clone()),
             ExprKind::Unary(op, operand) => self.unary(*op, operand, span)?,
             ExprKind::Binary(op, left, right) => {
                 let (left, right) = (self.value(left), self.value(right));
@@ -236,6 +238,25 @@ impl Elaborator<'_> {
             Some(entity) => {
                 let help = format!("write `{text}` without arguments");
                 self.wrong_kind(text, entity, "a function or a variable", &help, name.span)
+            }
+            None => {
+                let error = self.names.unknown(text, name.span);
+                self.errors.fail(error)
+            }
+        }
+    }
+
+    /// Whatever the name was declared as.
+    fn at(&mut self, name: &Name, list: &[tree::Expr], span: Span) -> Elaborated<(Expr, Ty)> {
+        let text = name.text.as_str();
+        match self.names.get(text) {
+            Some(Entity::Var(var)) => self.var_call(text, var, list, span),
+            Some(Entity::Fn(function)) => self.call(text, function, list, span),
+            Some(Entity::Input(input)) => self.element_of(text, input, list, span),
+            Some(entity) => {
+                let wanted = "an array, a function or a variable";
+                let help = format!("write `{text}` without an index");
+                self.wrong_kind(text, entity, wanted, &help, name.span)
             }
             None => {
                 let error = self.names.unknown(text, name.span);

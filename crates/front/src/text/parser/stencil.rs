@@ -2,13 +2,13 @@
 
 use systola_ir::codes::{stencil as codes, syntax};
 use systola_ir::{BinOp, Diagnostic};
+use systola_surface::suggest::suggest;
+use systola_surface::tree::{
+    Border, Conv, Equation, ExprKind, Input, InputKind, Shape, ShapeKind, Stencil,
+};
 
 use super::{Parsed, Parser};
 use crate::text::lexer::Tok;
-use systola_surface::suggest::suggest;
-use systola_surface::tree::{
-    Border, Conv, Equation, ExprKind, Input, InputKind, Join, Shape, Stencil,
-};
 
 const STENCIL: &[&str] = &[
     "field", "steps", "u = …", "var", "input", "table", "const", "fn", "index", "batch", "output",
@@ -42,22 +42,12 @@ impl Parser<'_> {
         let name = self.name("the name of the stencil")?;
         let (params, context) = self.head()?;
         let mut stencil = Stencil {
-            name,
             params,
             context,
-            consts: Vec::new(),
-            fields: Vec::new(),
-            inputs: Vec::new(),
-            functions: Vec::new(),
-            batch: None,
-            index: None,
-            steps: None,
-            equations: Vec::new(),
-            outputs: Vec::new(),
-            span: start,
+            ..Stencil::new(name, start)
         };
         self.block(|p| p.stencil_statement(&mut stencil))?;
-        stencil.span = self.since(start);
+        stencil.origin = self.since(start).into();
         Ok(stencil)
     }
 
@@ -73,7 +63,7 @@ impl Parser<'_> {
                     name,
                     between: None,
                     body,
-                    span: self.since(start),
+                    origin: self.since(start).into(),
                 });
             }
             Some("field") => stencil.fields.push(self.field()?),
@@ -103,7 +93,7 @@ impl Parser<'_> {
                     name,
                     between: Some((ty, border)),
                     body,
-                    span: self.since(start),
+                    origin: self.since(start).into(),
                 });
             }
             Some("input" | "table") => stencil.inputs.push(self.plain_input()?),
@@ -129,8 +119,8 @@ impl Parser<'_> {
                 let batch = self.batch()?;
                 self.once(
                     "stencil",
-                    stencil.batch.as_ref().map(|b| b.span),
-                    batch.span,
+                    stencil.batch.as_ref().map(|b| b.origin),
+                    batch.origin,
                     "batch",
                 );
                 stencil.batch = Some(batch);
@@ -156,18 +146,12 @@ impl Parser<'_> {
         let name = self.name("the name of the convolution")?;
         let (params, context) = self.head()?;
         let mut conv = Conv {
-            name,
             params,
             context,
-            input: None,
-            filter: None,
-            batch: None,
-            stride: None,
-            dilation: None,
-            span: start,
+            ..Conv::new(name, start)
         };
         self.block(|p| p.conv_statement(&mut conv))?;
-        conv.span = self.since(start);
+        conv.origin = self.since(start).into();
         Ok(conv)
     }
 
@@ -176,22 +160,22 @@ impl Parser<'_> {
         match self.word() {
             Some("input") => {
                 let input = self.field()?;
-                let before = conv.input.as_ref().map(|(i, _)| i.span);
-                self.once("convolution", before, input.0.span, "input");
+                let before = conv.input.as_ref().map(|(i, _)| i.origin);
+                self.once("convolution", before, input.0.origin, "input");
                 conv.input = Some(input);
             }
             Some("filter") => {
                 let filter = self.plain_input()?;
-                let before = conv.filter.as_ref().map(|f| f.span);
-                self.once("convolution", before, filter.span, "filter");
+                let before = conv.filter.as_ref().map(|f| f.origin);
+                self.once("convolution", before, filter.origin, "filter");
                 conv.filter = Some(filter);
             }
             Some("batch") => {
                 let batch = self.batch()?;
                 self.once(
                     "convolution",
-                    conv.batch.as_ref().map(|b| b.span),
-                    batch.span,
+                    conv.batch.as_ref().map(|b| b.origin),
+                    batch.origin,
                     "batch",
                 );
                 conv.batch = Some(batch);
@@ -236,7 +220,7 @@ impl Parser<'_> {
             outside: None,
             border: None,
             kind: InputKind::Array,
-            span: self.since(start),
+            origin: self.since(start).into(),
         };
         Ok((input, border))
     }
@@ -329,22 +313,23 @@ impl Parser<'_> {
         } else {
             vec![self.radius()?]
         };
+        let kind = match is_star {
+            true => ShapeKind::Star(radii),
+            false => ShapeKind::Box(radii),
+        };
+        let own = Shape {
+            kind,
+            span: self.since(start),
+        };
         let join = match self.word() {
-            Some("except") => Some(Join::Except),
-            Some("and") => Some(Join::And),
-            _ => None,
+            Some("except") => ShapeKind::Except,
+            Some("and") => ShapeKind::And,
+            _ => return Ok(own),
         };
-        let rest = match join {
-            Some(join) => {
-                self.advance();
-                Some((join, Box::new(self.nested(Self::shape)?)))
-            }
-            None => None,
-        };
+        self.advance();
+        let rest = self.nested(Self::shape)?;
         Ok(Shape {
-            is_star,
-            radii,
-            rest,
+            kind: join(Box::new(own), Box::new(rest)),
             span: self.since(start),
         })
     }

@@ -141,7 +141,7 @@ impl Scope {
         Index {
             dims: dims.collect(),
             domain: Vec::new(),
-            span: field.span,
+            origin: field.origin,
         }
     }
 
@@ -170,7 +170,7 @@ impl Scope {
             law: Law::Fixed,
             on: Vec::new(),
             body: equation.body.clone(),
-            span: equation.span,
+            origin: equation.origin,
         }
     }
 }
@@ -203,8 +203,12 @@ fn local_names<'a>(expr: &'a tree::Expr, names: &mut Vec<&'a Name>) {
         | ExprKind::Float(..)
         | ExprKind::Bool(_)
         | ExprKind::Name(_)
-        | ExprKind::Around(..) => {}
-        ExprKind::Apply(_, parts) | ExprKind::Element(_, parts) | ExprKind::Tuple(parts) => {
+        | ExprKind::Around(..)
+        | ExprKind::Mistake(_) => {}
+        ExprKind::Apply(_, parts)
+        | ExprKind::Element(_, parts)
+        | ExprKind::At(_, parts)
+        | ExprKind::Tuple(parts) => {
             parts.iter().for_each(|part| local_names(part, names));
         }
         ExprKind::Unary(_, inner)

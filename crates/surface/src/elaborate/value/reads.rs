@@ -145,7 +145,7 @@ impl Elaborator<'_> {
         }
     }
 
-    fn element_of(
+    pub(super) fn element_of(
         &mut self,
         name: &str,
         input: InputId,

@@ -1,6 +1,6 @@
 //! `reduce` and `scan`.
 
-use systola_ir::codes::types;
+use systola_ir::codes::{syntax, types};
 use systola_ir::mapping::Name;
 use systola_ir::system::{Combine, Dim, Expr};
 use systola_ir::{Diagnostic, DimId, Span};
@@ -44,13 +44,18 @@ impl Elaborator<'_> {
         bound: &mut Vec<(DimId, String)>,
     ) -> Elaborated<()> {
         for dim in dims {
-            let range = match &dim.range {
-                Some((lo, hi)) => {
-                    let (lo, hi) = (self.form(lo), self.form(hi));
-                    Some((lo?, hi?))
-                }
-                None => None,
+            let Some((lo, hi)) = &dim.range else {
+                return self.errors.fail(
+                    Diagnostic::new(
+                        &syntax::NO_RANGE,
+                        dim.span,
+                        format!("the iterator `{}` of a sum has no range", dim.name.text),
+                    )
+                    .help("say where it begins and ends"),
+                );
             };
+            let (lo, hi) = (self.form(lo), self.form(hi));
+            let range = Some((lo?, hi?));
             let id = DimId::from(self.system.dims.len() + self.system.bound.len());
             if !self.names.declare(&dim.name, Entity::Dim(id), self.errors) {
                 return Err(Failed);
@@ -120,6 +125,16 @@ impl Elaborator<'_> {
     /// What a sum combines with, checked against what it combines.
     fn combine(&mut self, op: &tree::ReduceOp, body: Typed) -> Elaborated<(Combine, Expr, Ty)> {
         let name = match &op.kind {
+            ReduceOpKind::Op(combine) if !combine.is_reduction() => {
+                return self.errors.fail(
+                    Diagnostic::new(
+                        &types::BAD_COMBINE,
+                        op.span,
+                        format!("`{}` does not sum", combine.name()),
+                    )
+                    .help("use one of + * min max && || & | ^, or a function"),
+                );
+            }
             ReduceOpKind::Op(op) => {
                 let class = Class::of_binary(*op);
                 return match class.narrow(&body.ty) {
