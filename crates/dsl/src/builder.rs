@@ -33,10 +33,7 @@ pub struct Axis(tree::Axis);
 
 impl<E: Into<Expr>> From<E> for Axis {
     fn from(hi: E) -> Self {
-        Axis(tree::Axis {
-            lo: None,
-            hi: hi.into().0,
-        })
+        Axis(hi.into().0.into())
     }
 }
 
@@ -55,15 +52,8 @@ pub(crate) fn array<A: Into<Axis>>(
     axes: impl IntoIterator<Item = A>,
     origin: Origin,
 ) -> tree::Input {
-    tree::Input {
-        name: Name::from(text),
-        ty: ty.into(),
-        axes: axes.into_iter().map(|axis| axis.into().0).collect(),
-        outside: None,
-        border: None,
-        kind: InputKind::Array,
-        origin,
-    }
+    let axes = axes.into_iter().map(|axis| axis.into().0).collect();
+    tree::Input::new(text, ty, axes, origin)
 }
 
 /// A boundary condition as the tree has it.
@@ -281,14 +271,10 @@ impl SystemBuilder {
         ty: impl Into<Type>,
         body: impl Into<Expr>,
     ) -> &mut VarDecl {
-        self.vars.push(VarDecl(tree::Var {
-            name: variable.into().to_name(),
-            ty: ty.into().into(),
-            law: Law::Fixed,
-            on: Vec::new(),
-            body: body.into().0,
-            origin: Origin::caller(),
-        }));
+        let name = variable.into().to_name();
+        let body = body.into().0;
+        self.vars
+            .push(VarDecl(tree::Var::new(name, ty, body, Origin::caller())));
         let last = self.vars.len() - 1;
         &mut self.vars[last]
     }

@@ -141,7 +141,7 @@ pub fn scan(op: impl Into<Combine>, iterator: &Expr, body: impl Into<Expr>) -> E
 }
 
 pub(crate) fn binary(op: BinOp, a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
-    ExprKind::Binary(op, Box::new(a.into().0), Box::new(b.into().0)).into()
+    Expr(tree::Expr::binary(op, a.into().0, b.into().0))
 }
 
 /// A built-in function of the text language.

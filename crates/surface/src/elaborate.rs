@@ -1,7 +1,8 @@
-//! From the tree to systems, mappings and programs: names resolved, types inferred, stencils written as systems.
+//! From the tree to systems, mappings and programs: names resolved, types inferred, stencils
+//! written as systems.
 //!
-//! Everything is looked at, so that all mistakes are found at once. A mistake points at its text; where there is none, it names the
-//! declaration that it is in, and where that was written.
+//! Everything is looked at, so that all mistakes are found at once. A mistake points at its text;
+//! where there is none, it names the declaration that it is in, and where that was written.
 
 use std::collections::HashMap;
 

@@ -1,10 +1,12 @@
-//! What a front end builds: declarations and expressions as they were written. Names are not resolved, literals have no type yet.
+//! What a front end builds: declarations and expressions as they were written. Names are not
+//! resolved, literals have no type yet.
 //!
-//! Mappings have no tree of their own: their names stay unresolved in [`systola_ir::mapping`] too, so a front end builds those values
-//! directly; [`crate::elaborate::mapping`] makes the index expressions in them from expressions of this tree.
+//! Mappings have no tree of their own: their names stay unresolved in [`systola_ir::mapping`] too,
+//! so a front end builds those values directly; [`crate::elaborate::mapping`] makes the index
+//! expressions in them from expressions of this tree.
 //!
-//! Declarations have an [`Origin`] and expressions a [`Span`]. A front end without text says [`Span::NONE`], and a mistake is then told
-//! with the declaration that it is in.
+//! Declarations have an [`Origin`] and expressions a [`Span`]. A front end without text says
+//! [`Span::NONE`], and a mistake is then told with the declaration that it is in.
 
 use std::panic::Location;
 
@@ -124,6 +126,26 @@ pub struct Input {
     pub origin: Origin,
 }
 
+impl Input {
+    /// An array that is read inside of its axes.
+    pub fn new(
+        name: impl Into<Name>,
+        ty: impl Into<DeclaredType>,
+        axes: Vec<Axis>,
+        origin: impl Into<Origin>,
+    ) -> Self {
+        Input {
+            name: name.into(),
+            ty: ty.into(),
+            axes,
+            outside: None,
+            border: None,
+            kind: InputKind::Array,
+            origin: origin.into(),
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputKind {
     Array,
@@ -150,6 +172,12 @@ pub enum DataKind {
 pub struct Axis {
     pub lo: Option<Expr>,
     pub hi: Expr,
+}
+
+impl From<Expr> for Axis {
+    fn from(hi: Expr) -> Self {
+        Axis { lo: None, hi }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -207,6 +235,25 @@ pub struct Var {
     pub on: Vec<Expr>,
     pub body: Expr,
     pub origin: Origin,
+}
+
+impl Var {
+    /// One that promises nothing and has a value everywhere.
+    pub fn new(
+        name: impl Into<Name>,
+        ty: impl Into<DeclaredType>,
+        body: Expr,
+        origin: impl Into<Origin>,
+    ) -> Self {
+        Var {
+            name: name.into(),
+            ty: ty.into(),
+            law: Law::Fixed,
+            on: Vec::new(),
+            body,
+            origin: origin.into(),
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]

@@ -1,5 +1,5 @@
-//! Stencils: offsets become indices, neighbourhoods become sums, and what one sweep computes is elaborated like any system. The rest is
-//! [`systola_stencil`]'s.
+//! Stencils: offsets become indices, neighbourhoods become sums, and what one sweep computes is
+//! elaborated like any system. The rest is [`systola_stencil`]'s.
 
 use systola_ir::codes::{stencil as codes, types};
 use systola_ir::mapping::Name;

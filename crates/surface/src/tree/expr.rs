@@ -1,4 +1,5 @@
-//! Expressions: right-hand sides, index expressions and conditions alike. Which of them one is, its place decides.
+//! Expressions: right-hand sides, index expressions and conditions alike. Which of them one is, its
+//! place decides.
 
 use systola_ir::codes::syntax;
 use systola_ir::mapping::Name;
@@ -30,8 +31,8 @@ pub enum ExprKind {
     Apply(Name, Vec<Expr>),
     /// `a[i, j]`.
     Element(Name, Vec<Expr>),
-    /// A variable at a point, an element of an array or a call of a function, whatever the name was declared as: for notations that do
-    /// not tell them apart.
+    /// A variable at a point, an element of an array or a call of a function, whatever the name was
+    /// declared as: for notations that do not tell them apart.
     At(Name, Vec<Expr>),
     Unary(UnOp, Box<Expr>),
     Binary(BinOp, Box<Expr>, Box<Expr>),
@@ -44,9 +45,11 @@ pub enum ExprKind {
     Let(Vec<(Name, Expr)>, Box<Expr>),
     Reduce(ReduceOp, Vec<Dim>, Box<Expr>),
     Scan(ReduceOp, Name, Box<Expr>),
-    /// `sum(w * u over box 2)`: all cells of a neighbourhood combined, with weights where they are given.
+    /// `sum(w * u over box 2)`: all cells of a neighbourhood combined, with weights where they are
+    /// given.
     Around(BinOp, Option<Name>, Name, Shape),
-    /// A mistake that was made in writing the expression, told by the elaborator: for front ends that can not tell it themselves.
+    /// A mistake that was made in writing the expression, told by the elaborator: for front ends
+    /// that can not tell it themselves.
     Mistake(Box<Diagnostic>),
 }
 
@@ -92,7 +95,8 @@ struct Size {
 }
 
 impl Expr {
-    /// A node above its operands. The mistake itself where an operand is one, and a mistake where the tree becomes too large.
+    /// A node above its operands. The mistake itself where an operand is one, and a mistake where
+    /// the tree becomes too large.
     pub fn new(kind: ExprKind, span: Span) -> Expr {
         if let Some(mistake) = operands(&kind).into_iter().find(|e| e.is_mistake()) {
             return mistake.clone();
@@ -117,6 +121,19 @@ impl Expr {
             return Expr { kind, span, size };
         };
         Expr::mistake(Diagnostic::new(&syntax::TOO_LARGE, span, message).help(help))
+    }
+
+    pub fn int(value: i128, span: Span) -> Expr {
+        Expr::new(ExprKind::Int(value, None), span)
+    }
+
+    pub fn name(text: impl Into<String>, span: Span) -> Expr {
+        Expr::new(ExprKind::Name(text.into()), span)
+    }
+
+    pub fn binary(op: BinOp, left: Expr, right: Expr) -> Expr {
+        let span = left.span.to(right.span);
+        Expr::new(ExprKind::Binary(op, Box::new(left), Box::new(right)), span)
     }
 
     /// A mistake in place of an expression.

@@ -3,9 +3,7 @@
 use systola_ir::codes::{stencil as codes, syntax};
 use systola_ir::{BinOp, Diagnostic};
 use systola_surface::suggest::suggest;
-use systola_surface::tree::{
-    Border, Conv, Equation, ExprKind, Input, InputKind, Shape, ShapeKind, Stencil,
-};
+use systola_surface::tree::{Border, Conv, Equation, ExprKind, Input, Shape, ShapeKind, Stencil};
 
 use super::{Parsed, Parser};
 use crate::text::lexer::Tok;
@@ -213,16 +211,7 @@ impl Parser<'_> {
         let ty = self.scalar_or_tuple()?;
         let border = self.border()?;
         self.end_statement()?;
-        let input = Input {
-            name,
-            ty,
-            axes,
-            outside: None,
-            border: None,
-            kind: InputKind::Array,
-            origin: self.since(start).into(),
-        };
-        Ok((input, border))
+        Ok((Input::new(name, ty, axes, self.since(start)), border))
     }
 
     /// What lies beyond the border; nothing where no word is there.

@@ -3,7 +3,6 @@
 use systola_ir::Diagnostic;
 use systola_ir::codes::{stencil as codes, types};
 use systola_ir::mapping::Name;
-use systola_ir::system::Law;
 use systola_stencil::Fresh;
 
 use super::reader::int;
@@ -164,14 +163,7 @@ impl Scope {
             }
             (None, None) => (equation.name.clone(), fields[0].0.ty.clone()),
         };
-        tree::Var {
-            name,
-            ty,
-            law: Law::Fixed,
-            on: Vec::new(),
-            body: equation.body.clone(),
-            origin: equation.origin,
-        }
+        tree::Var::new(name, ty, equation.body.clone(), equation.origin)
     }
 }
 
