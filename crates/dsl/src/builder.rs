@@ -14,7 +14,7 @@ use crate::expr::{Expr, List, Range, name, trees};
 #[derive(Clone, Debug)]
 pub struct SystemBuilder {
     /// Without the equations and outputs.
-    pub(crate) head: tree::System,
+    head: tree::System,
     vars: Vec<VarDecl>,
     outputs: Vec<OutputDecl>,
 }
@@ -43,58 +43,6 @@ pub fn axis(lo: impl Into<Expr>, hi: impl Into<Expr>) -> Axis {
         lo: Some(lo.into().0),
         hi: hi.into().0,
     })
-}
-
-/// An array without a boundary condition.
-pub(crate) fn array<A: Into<Axis>>(
-    text: &str,
-    ty: Scalar,
-    axes: impl IntoIterator<Item = A>,
-    origin: Origin,
-) -> tree::Input {
-    let axes = axes.into_iter().map(|axis| axis.into().0).collect();
-    tree::Input::new(text, ty, axes, origin)
-}
-
-/// A boundary condition as the tree has it.
-pub(crate) fn border(border: Border) -> tree::Border {
-    match border {
-        Border::Interior => tree::Border::Interior,
-        Border::Held => tree::Border::Held,
-        Border::Constant(value) => tree::Border::Constant(literal(value).0),
-        Border::Clamp => tree::Border::Clamp,
-        Border::Mirror => tree::Border::Mirror,
-        Border::Reflect => tree::Border::Reflect,
-        Border::Wrap => tree::Border::Wrap,
-    }
-}
-
-fn literal(value: Literal) -> Expr {
-    match value {
-        Literal::Int(value) => ExprKind::Int(value, None).into(),
-        Literal::Float(value) => ExprKind::Float(value, None).into(),
-        Literal::Bool(value) => ExprKind::Bool(value).into(),
-    }
-}
-
-/// `batch n in 0..B shared(w);`
-pub(crate) fn batch<'a>(
-    range: Range,
-    shared: impl IntoIterator<Item = &'a Expr>,
-    origin: Origin,
-) -> tree::Batch {
-    let no_range = || {
-        let message = format!("the batch `{}` has no range", range.0.name.text);
-        let error = Diagnostic::new(&syntax::NO_RANGE, Span::NONE, message);
-        let missing = tree::Expr::mistake(error.help("write it as `n.range(0, &b)`"));
-        (Expr::from(0).0, missing)
-    };
-    tree::Batch {
-        range: range.0.range.clone().unwrap_or_else(no_range),
-        name: range.0.name,
-        shared: shared.into_iter().map(Expr::to_name).collect(),
-        origin,
-    }
 }
 
 impl SystemBuilder {
@@ -364,5 +312,57 @@ impl OutputDecl {
     pub fn fill(&mut self, value: impl Into<Expr>) -> &mut Self {
         self.0.fill = Some(value.into().0);
         self
+    }
+}
+
+/// An array without a boundary condition.
+pub(crate) fn array<A: Into<Axis>>(
+    text: &str,
+    ty: Scalar,
+    axes: impl IntoIterator<Item = A>,
+    origin: Origin,
+) -> tree::Input {
+    let axes = axes.into_iter().map(|axis| axis.into().0).collect();
+    tree::Input::new(text, ty, axes, origin)
+}
+
+/// A boundary condition as the tree has it.
+pub(crate) fn border(border: Border) -> tree::Border {
+    match border {
+        Border::Interior => tree::Border::Interior,
+        Border::Held => tree::Border::Held,
+        Border::Constant(value) => tree::Border::Constant(literal(value).0),
+        Border::Clamp => tree::Border::Clamp,
+        Border::Mirror => tree::Border::Mirror,
+        Border::Reflect => tree::Border::Reflect,
+        Border::Wrap => tree::Border::Wrap,
+    }
+}
+
+fn literal(value: Literal) -> Expr {
+    match value {
+        Literal::Int(value) => ExprKind::Int(value, None).into(),
+        Literal::Float(value) => ExprKind::Float(value, None).into(),
+        Literal::Bool(value) => ExprKind::Bool(value).into(),
+    }
+}
+
+/// `batch n in 0..B shared(w);`
+pub(crate) fn batch<'a>(
+    range: Range,
+    shared: impl IntoIterator<Item = &'a Expr>,
+    origin: Origin,
+) -> tree::Batch {
+    let no_range = || {
+        let message = format!("the batch `{}` has no range", range.0.name.text);
+        let error = Diagnostic::new(&syntax::NO_RANGE, Span::NONE, message);
+        let missing = tree::Expr::mistake(error.help("write it as `n.range(0, &b)`"));
+        (Expr::from(0).0, missing)
+    };
+    tree::Batch {
+        range: range.0.range.clone().unwrap_or_else(no_range),
+        name: range.0.name,
+        shared: shared.into_iter().map(Expr::to_name).collect(),
+        origin,
     }
 }

@@ -501,6 +501,7 @@ fn mistakes_are_diagnostics() {
     let mut reserved = SystemBuilder::new("s");
     reserved.param("in");
     assert_eq!(codes(&reserved), ["E0105"]);
+    assert_eq!(codes(&SystemBuilder::new("two words")), ["E0201"]);
     let mut short = SystemBuilder::new("s");
     short.table_of("t", I32, [2, 2], [Literal::Int(1)]);
     assert_eq!(codes(&short), ["E0215"]);

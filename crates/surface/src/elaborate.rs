@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use systola_ir::codes::types;
+use systola_ir::mapping::Name;
 use systola_ir::system::{Module, Program, System};
 use systola_ir::{Diagnostic, Span};
 
@@ -104,6 +105,11 @@ fn distinct_items(tree: &tree::Module, errors: &mut Errors) {
     }
     let mut seen: HashMap<&str, Span> = HashMap::new();
     for item in &tree.mappings {
+        let name = Name {
+            text: item.mapping.name.clone(),
+            span: item.name_span,
+        };
+        names::check_name(&name, "a mapping", errors);
         if let Some(before) = seen.insert(&item.mapping.name, item.name_span) {
             errors.report(names::duplicate(&item.mapping.name, item.name_span, before));
         }

@@ -71,6 +71,7 @@ pub struct MappingItem {
     pub system_span: Span,
 }
 
+/// `system conv1d(C, Q) where C >= 1 { … }`: what is computed. All names in it are distinct.
 #[derive(Clone, Debug, PartialEq)]
 pub struct System {
     pub name: Name,
@@ -100,12 +101,12 @@ impl System {
             index: None,
             vars: Vec::new(),
             outputs: Vec::new(),
-
             origin: origin.into(),
         }
     }
 }
 
+/// `const g: i32 = 3;`; the value is a literal.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Const {
     pub name: Name,
@@ -114,13 +115,15 @@ pub struct Const {
     pub origin: Origin,
 }
 
+/// `input x[C + Q - 1]: f32 else 0;` or `table t[4]: i32 = [0, 1, 1, 0];`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Input {
     pub name: Name,
     pub ty: DeclaredType,
     pub axes: Vec<Axis>,
+    /// A literal: what is read beyond the axes.
     pub outside: Option<Expr>,
-    /// What lies beyond the axes.
+    /// The same by a rule, where that is not one value.
     pub border: Option<(Border, Span)>,
     pub kind: InputKind,
     pub origin: Origin,
@@ -146,6 +149,7 @@ impl Input {
     }
 }
 
+/// What an array may be indexed by: a table by values too.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputKind {
     Array,
@@ -159,6 +163,7 @@ pub struct Data {
     pub span: Span,
 }
 
+/// One element, or as many parts as the first axis is long.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DataKind {
     Element(Expr),
@@ -180,6 +185,7 @@ impl From<Expr> for Axis {
     }
 }
 
+/// A type as it is declared; tuples are for variables and functions only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredType {
     pub ty: Type,
@@ -195,6 +201,8 @@ impl<T: Into<Type>> From<T> for DeclaredType {
     }
 }
 
+/// `fn f(a: f32, b: f32) -> f32 associative = body;`. It reads its arguments, constants, parameters
+/// and tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     pub name: Name,
@@ -205,6 +213,8 @@ pub struct Function {
     pub origin: Origin,
 }
 
+/// `batch n in 0..B shared(w);`: the system runs once for each n. Inputs that are not shared have one
+/// axis more.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     pub name: Name,
@@ -213,6 +223,7 @@ pub struct Batch {
     pub origin: Origin,
 }
 
+/// `index c in 0..C, q in 0..Q where c <= q;`: the points that variables have values at.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
     pub dims: Vec<Dim>,
@@ -220,6 +231,8 @@ pub struct Index {
     pub origin: Origin,
 }
 
+/// `q in 0..Q`, half-open. Only iterators of `index` may be without a range; bounds use the iterators
+/// before it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dim {
     pub name: Name,
@@ -227,11 +240,13 @@ pub struct Dim {
     pub span: Span,
 }
 
+/// `var Z: f32 reorderable on q >= 1 = body;`: one equation, for all points where it has a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Var {
     pub name: Name,
     pub ty: DeclaredType,
     pub law: Law,
+    /// Conditions on iterators and parameters, all of which hold where there is a value.
     pub on: Vec<Expr>,
     pub body: Expr,
     pub origin: Origin,
@@ -256,16 +271,19 @@ impl Var {
     }
 }
 
+/// `output z[C]: f32 = Z at [c] when q == Q - 1 else 0;`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Output {
     pub name: Name,
     pub ty: DeclaredType,
     pub axes: Vec<Axis>,
     pub writes: Vec<Write>,
+    /// A literal: what elements hold that no write reaches.
     pub fill: Option<Expr>,
     pub origin: Origin,
 }
 
+/// `Z at [c] when q == Q - 1`: at every point where the condition holds, one element is written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     pub value: Expr,
@@ -275,6 +293,7 @@ pub struct Write {
     pub span: Span,
 }
 
+/// `program p(N) { … }`: systems in sequence, with arrays between them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     pub name: Name,
@@ -296,12 +315,13 @@ impl Program {
             inputs: Vec::new(),
             stages: Vec::new(),
             outputs: Vec::new(),
-
             origin: origin.into(),
         }
     }
 }
 
+/// `first = conv1d(C = N - 2, Q = 3)(x = x, w = w);`. It reads inputs of the program and outputs of
+/// earlier stages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     pub name: Name,
@@ -355,7 +375,6 @@ impl Stencil {
             steps: None,
             equations: Vec::new(),
             outputs: Vec::new(),
-
             origin: origin.into(),
         }
     }
@@ -370,6 +389,7 @@ pub struct Equation {
     pub origin: Origin,
 }
 
+/// What a cell sees beyond the border of a field or an input. The constant is a literal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Border {
     Interior,
@@ -412,7 +432,6 @@ impl Conv {
             batch: None,
             stride: None,
             dilation: None,
-
             origin: origin.into(),
         }
     }

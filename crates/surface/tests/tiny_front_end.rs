@@ -253,7 +253,7 @@ fn mistakes_are_told_where_they_are() {
     let wrong = "y[i] = 2*\nz[i] = a[i] b[i]\n";
     check(wrong, &[("E0102", "\n"), ("E0102", "b")]);
     // The elaborator finds these.
-    let wrong = "in[i] = x[i]\nN[i] = x[i]\n";
+    let wrong = "y[i] = in[i]\nN[i] = x[i]\n";
     check(wrong, &[("E0105", "i"), ("E0202", "N")]);
     check("y[i] = x[i]\ny[i] = z[i]\n", &[("E0202", "y")]);
 }

@@ -57,10 +57,8 @@ const MAX_SEARCHES: usize = 100;
 impl Names {
     /// False, and a diagnostic, if the name is taken.
     pub fn declare(&mut self, name: &Name, entity: Entity, errors: &mut Errors) -> bool {
-        if let Some(error) = no_name(name, entity) {
-            errors.report(error);
-            return false;
-        }
+        // Uses of a name that can not be written mean what it was declared as.
+        check_name(name, entity.describe(), errors);
         if let Some((_, before)) = self.map.get(&name.text) {
             errors.report(duplicate(&name.text, name.span, *before));
             return false;
@@ -114,23 +112,25 @@ impl Names {
     }
 }
 
-/// A name that can not be written.
-fn no_name(name: &Name, entity: Entity) -> Option<Diagnostic> {
+/// A diagnostic, if the text language could not write the name.
+pub fn check_name(name: &Name, what: &str, errors: &mut Errors) {
     let text = &name.text;
-    if is_reserved(text) {
-        let message = format!(
-            "`{text}` is a reserved word, and can not name {}",
-            entity.describe()
-        );
-        let error = Diagnostic::new(&syntax::RESERVED_WORD, name.span, message);
-        return Some(error.help(format!("take another name, such as `{text}_`")));
-    }
-    if !is_identifier(text) {
-        let message = format!("`{text}` is no name for {}", entity.describe());
-        let error = Diagnostic::new(&types::UNKNOWN_NAME, name.span, message);
-        return Some(error.help("a name is a letter or `_`, then letters, digits, `_` and `'`"));
-    }
-    None
+    let (code, message, help) = if is_reserved(text) {
+        (
+            &syntax::RESERVED_WORD,
+            format!("`{text}` is a reserved word, and can not name {what}"),
+            format!("take another name, such as `{text}_`"),
+        )
+    } else if !is_identifier(text) {
+        (
+            &types::UNKNOWN_NAME,
+            format!("`{text}` is no name for {what}"),
+            "a name is a letter or `_`, then letters, digits, `_` and `'`".to_string(),
+        )
+    } else {
+        return;
+    };
+    errors.report(Diagnostic::new(code, name.span, message).help(help));
 }
 
 pub fn duplicate(name: &str, span: Span, before: Span) -> Diagnostic {

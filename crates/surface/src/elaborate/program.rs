@@ -7,7 +7,7 @@ use systola_ir::system::{Axis, InputKind, Program, Source, Stage, System};
 use systola_ir::{Diagnostic, Form, InputId, ParamId, Scalar, Span};
 
 use super::forms::{instantiate, listed};
-use super::names::{Entity, duplicate};
+use super::names::{Entity, check_name, duplicate};
 use super::system::{self, Elaborator};
 use super::{Elaborated, Errors, Failed, unknown_system};
 use crate::suggest::suggest;
@@ -24,6 +24,7 @@ struct Shape {
 pub fn elaborate(tree: &tree::Program, systems: &[System], errors: &mut Errors) -> Option<Program> {
     let what = format!("the program `{}`", tree.name.text);
     errors.within(&what, tree.origin);
+    check_name(&tree.name, "a program", errors);
     // The head of a program is that of a system without equations.
     let mut elaborator = Elaborator::of_sizes(errors);
     for (n, name) in tree.params.iter().enumerate() {

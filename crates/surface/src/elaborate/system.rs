@@ -14,7 +14,7 @@ use systola_stencil::{Border, write_borders};
 
 use super::forms::{FormScope, Sees};
 use super::infer::fit;
-use super::names::{Entity, Names};
+use super::names::{Entity, Names, check_name};
 use super::stencil::elaborate_border;
 use super::value::COPIES;
 use super::{Elaborated, Errors, Failed, functions, size, table};
@@ -51,6 +51,7 @@ pub fn elaborate(tree: &tree::System, errors: &mut Errors) -> System {
     elaborator.system.span = tree.origin.span();
     let what = format!("the system `{}`", tree.name.text);
     elaborator.errors.within(&what, tree.origin);
+    check_name(&tree.name, "a system", elaborator.errors);
     elaborator.declare(tree);
     elaborator.sizes(tree);
     elaborator.bodies(tree);

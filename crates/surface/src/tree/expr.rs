@@ -339,3 +339,45 @@ pub fn relation(op: BinOp) -> Option<Rel> {
         | BinOp::Shr => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use systola_ir::codes::types;
+    use systola_ir::{BinOp, Diagnostic, Span, UnOp};
+
+    use super::{Expr, ExprKind, MAX_HEIGHT};
+
+    fn one() -> Expr {
+        Expr::int(1, Span::NONE)
+    }
+
+    fn code(expr: &Expr) -> Option<&'static str> {
+        match &expr.kind {
+            ExprKind::Mistake(error) => Some(error.code.id),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn trees_that_walks_can_not_return_from_are_mistakes() {
+        let sum = |n: u32| (1..n).fold(one(), |sum, _| Expr::binary(BinOp::Add, sum, one()));
+        assert_eq!(code(&sum(MAX_HEIGHT)), None);
+        assert_eq!(code(&sum(MAX_HEIGHT + 1)), Some("E0106"));
+        let minus = |e: Expr| Expr::new(ExprKind::Unary(UnOp::Neg, Box::new(e)), Span::NONE);
+        assert_eq!(
+            code(&(0..10_000).fold(one(), |e, _| minus(e))),
+            Some("E0106")
+        );
+        let doubled = |n| (0..n).fold(one(), |e, _| Expr::binary(BinOp::Mul, e.clone(), e));
+        assert_eq!(code(&doubled(10)), None);
+        assert_eq!(code(&doubled(60)), Some("E0106"));
+    }
+
+    #[test]
+    fn a_mistake_stays_the_only_one() {
+        let error = Diagnostic::new(&types::VALUE_IN_INDEX, Span::NONE, "no index");
+        let mistake = Expr::mistake(error);
+        let around = Expr::binary(BinOp::Add, mistake.clone(), mistake.clone());
+        assert_eq!(around, mistake);
+    }
+}
