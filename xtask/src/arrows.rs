@@ -12,10 +12,17 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("systola-interp", &["affine", "systola-ir"]),
     ("systola-stencil", &["affine", "systola-ir"]),
     (
-        "systola-front",
+        "systola-surface",
         &["affine", "systola-ir", "systola-stencil"],
     ),
-    ("systola-dsl", &["affine", "systola-ir", "systola-stencil"]),
+    (
+        "systola-front",
+        &["affine", "systola-ir", "systola-surface"],
+    ),
+    (
+        "systola-dsl",
+        &["affine", "systola-ir", "systola-stencil", "systola-surface"],
+    ),
     ("systola-lower", &["affine", "systola-ir"]),
     ("systola-back", &["affine", "systola-ir"]),
     ("systola-rt", &["affine", "systola-ir"]),

@@ -128,7 +128,7 @@ impl Source {
             text: text.to_string(),
             module: Module::default(),
         };
-        match systola_driver::load(text) {
+        match systola_driver::load_file(Path::new(path), text) {
             Ok(module) => {
                 source.module = module;
                 Ok(source)

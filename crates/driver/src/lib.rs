@@ -16,6 +16,11 @@
 //! ```
 
 use std::collections::BTreeMap;
+use std::path::Path;
+
+pub mod front_ends;
+
+use front_ends::front_end_of;
 
 pub use systola_back::cpu::FLAGS as C_FLAGS;
 pub use systola_back::opencl;
@@ -43,9 +48,14 @@ pub struct Checked {
     pub report: Report,
 }
 
-/// Reads a file's text.
+/// Reads a text in the text language.
 pub fn load(source: &str) -> Result<Module, Vec<Diagnostic>> {
-    systola_front::text::parse_module(source)
+    load_file(Path::new(""), source)
+}
+
+/// Reads the text of a file with the front end that its name asks for; the file itself is not touched.
+pub fn load_file(path: &Path, source: &str) -> Result<Module, Vec<Diagnostic>> {
+    (front_end_of(path).read)(source)
 }
 
 /// The system a mapping maps.

@@ -1,140 +1,96 @@
 //! Systems, declared step by step.
 
+use systola_ir::codes::syntax;
+use systola_ir::mapping::Name;
 use systola_ir::system::{Law, System};
-use systola_ir::{Diagnostic, Literal, Scalar, Type};
+use systola_ir::{Diagnostic, Literal, Scalar, Span, Type};
 use systola_stencil::Border;
+use systola_surface::elaborate_system;
+use systola_surface::tree::{self, Data, DataKind, ExprKind, Index, InputKind, Origin};
 
-use crate::expr::{Expr, List, Range, name};
-use crate::lower::lower_system;
+use crate::expr::{Expr, List, Range, name, trees};
 
 /// A system that is being written. Mistakes are collected and told by [`SystemBuilder::build`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct SystemBuilder {
-    pub(crate) name: String,
-    pub(crate) params: Vec<String>,
-    pub(crate) context: Vec<Expr>,
-    pub(crate) consts: Vec<ConstDecl>,
-    pub(crate) inputs: Vec<InputDecl>,
-    pub(crate) functions: Vec<FunctionDecl>,
-    pub(crate) batch: Option<(Range, Vec<String>)>,
-    pub(crate) index: Vec<Range>,
-    pub(crate) domain: Vec<Expr>,
-    pub(crate) vars: Vec<VarDecl>,
-    pub(crate) outputs: Vec<OutputDecl>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct ConstDecl {
-    pub name: String,
-    pub ty: Scalar,
-    pub value: Expr,
-}
-
-#[derive(Clone, Debug)]
-pub struct InputDecl {
-    pub(crate) name: String,
-    pub(crate) ty: Scalar,
-    pub(crate) axes: Vec<Axis>,
-    pub(crate) outside: Option<Expr>,
-    pub(crate) border: Option<Border>,
-    /// `None`: an array; `Some(None)`: a table given at run time.
-    pub(crate) table: Option<Option<Vec<Literal>>>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct FunctionDecl {
-    pub name: String,
-    pub params: Vec<(String, Type)>,
-    pub result: Type,
-    pub law: Law,
-    pub body: Expr,
+    /// Without the equations and outputs.
+    head: tree::System,
+    vars: Vec<VarDecl>,
+    outputs: Vec<OutputDecl>,
 }
 
 /// A variable, to which promises and conditions can be added.
 #[derive(Clone, Debug)]
-pub struct VarDecl {
-    pub(crate) name: String,
-    pub(crate) ty: Type,
-    pub(crate) law: Law,
-    pub(crate) on: Vec<Expr>,
-    pub(crate) body: Expr,
-}
+pub struct VarDecl(tree::Var);
 
 /// An output, to which writes are added.
 #[derive(Clone, Debug)]
-pub struct OutputDecl {
-    pub(crate) name: String,
-    pub(crate) ty: Scalar,
-    pub(crate) axes: Vec<Axis>,
-    pub(crate) writes: Vec<(Expr, Vec<Expr>, Option<Expr>)>,
-    pub(crate) fill: Option<Expr>,
-}
+pub struct OutputDecl(tree::Output);
 
 /// One axis of an array: `hi`, meaning `0..hi`, or [`axis`]`(lo, hi)`.
 #[derive(Clone, Debug)]
-pub struct Axis {
-    pub(crate) lo: Expr,
-    pub(crate) hi: Expr,
-}
+pub struct Axis(tree::Axis);
 
 impl<E: Into<Expr>> From<E> for Axis {
     fn from(hi: E) -> Self {
-        axis(0, hi)
+        Axis(hi.into().0.into())
     }
 }
 
 /// `lo..hi`.
 pub fn axis(lo: impl Into<Expr>, hi: impl Into<Expr>) -> Axis {
-    Axis {
-        lo: lo.into(),
-        hi: hi.into(),
-    }
-}
-
-fn axes<A: Into<Axis>>(list: impl IntoIterator<Item = A>) -> Vec<Axis> {
-    list.into_iter().map(Into::into).collect()
+    Axis(tree::Axis {
+        lo: Some(lo.into().0),
+        hi: hi.into().0,
+    })
 }
 
 impl SystemBuilder {
+    #[track_caller]
     pub fn new(name: impl Into<String>) -> Self {
         SystemBuilder {
-            name: name.into(),
-            ..SystemBuilder::default()
+            head: tree::System::new(name.into(), Origin::caller()),
+            vars: Vec::new(),
+            outputs: Vec::new(),
         }
     }
 
     pub fn param(&mut self, text: &str) -> Expr {
-        self.params.push(text.to_string());
+        self.head.params.push(Name::from(text));
         name(text)
     }
 
     /// `where cond`.
     pub fn context(&mut self, cond: impl Into<Expr>) -> &mut Self {
-        self.context.push(cond.into());
+        self.head.context.push(cond.into().0);
         self
     }
 
     /// `const g: i32 = 3;`
+    #[track_caller]
     pub fn constant(&mut self, text: &str, ty: Scalar, value: impl Into<Expr>) -> Expr {
-        self.consts.push(ConstDecl {
-            name: text.to_string(),
-            ty,
-            value: value.into(),
+        self.head.consts.push(tree::Const {
+            name: Name::from(text),
+            ty: ty.into(),
+            value: value.into().0,
+            origin: Origin::caller(),
         });
         name(text)
     }
 
     /// `input x[axes]: ty;`
+    #[track_caller]
     pub fn input<A: Into<Axis>>(
         &mut self,
         text: &str,
         ty: Scalar,
         list: impl IntoIterator<Item = A>,
     ) -> Expr {
-        self.add_input(text, ty, axes(list), None, None)
+        self.add(array(text, ty, list, Origin::caller()))
     }
 
     /// `input x[axes]: ty else outside;`
+    #[track_caller]
     pub fn input_else<A: Into<Axis>>(
         &mut self,
         text: &str,
@@ -142,35 +98,40 @@ impl SystemBuilder {
         list: impl IntoIterator<Item = A>,
         outside: impl Into<Expr>,
     ) -> Expr {
-        self.add_input(text, ty, axes(list), Some(outside.into()), None)
+        let mut input = array(text, ty, list, Origin::caller());
+        input.outside = Some(outside.into().0);
+        self.add(input)
     }
 
     /// `input x[axes]: ty clamp;`, with any boundary condition but those of fields alone, `interior` and `held`.
+    #[track_caller]
     pub fn input_border<A: Into<Axis>>(
         &mut self,
         text: &str,
         ty: Scalar,
         list: impl IntoIterator<Item = A>,
-        border: Border,
+        boundary: Border,
     ) -> Expr {
-        let read = self.add_input(text, ty, axes(list), None, None);
-        if let Some(declared) = self.inputs.last_mut() {
-            declared.border = Some(border);
-        }
-        read
+        let mut input = array(text, ty, list, Origin::caller());
+        input.border = Some((border(boundary), Span::NONE));
+        self.add(input)
     }
 
     /// `table sub[axes]: ty;`, given at run time.
+    #[track_caller]
     pub fn table<A: Into<Axis>>(
         &mut self,
         text: &str,
         ty: Scalar,
         list: impl IntoIterator<Item = A>,
     ) -> Expr {
-        self.add_input(text, ty, axes(list), None, Some(None))
+        let mut table = array(text, ty, list, Origin::caller());
+        table.kind = InputKind::Table(None);
+        self.add(table)
     }
 
     /// `table sub[axes]: ty = data;`, in row-major order.
+    #[track_caller]
     pub fn table_of<A: Into<Axis>>(
         &mut self,
         text: &str,
@@ -178,30 +139,22 @@ impl SystemBuilder {
         list: impl IntoIterator<Item = A>,
         data: impl IntoIterator<Item = Literal>,
     ) -> Expr {
-        let data = data.into_iter().collect();
-        self.add_input(text, ty, axes(list), None, Some(Some(data)))
+        let mut table = array(text, ty, list, Origin::caller());
+        table.kind = InputKind::Table(Some(Data {
+            kind: DataKind::All(data.into_iter().collect()),
+            span: Span::NONE,
+        }));
+        self.add(table)
     }
 
-    fn add_input(
-        &mut self,
-        text: &str,
-        ty: Scalar,
-        axes: Vec<Axis>,
-        outside: Option<Expr>,
-        table: Option<Option<Vec<Literal>>>,
-    ) -> Expr {
-        self.inputs.push(InputDecl {
-            name: text.to_string(),
-            ty,
-            axes,
-            outside,
-            border: None,
-            table,
-        });
-        name(text)
+    fn add(&mut self, input: tree::Input) -> Expr {
+        let read = name(input.name.text.as_str());
+        self.head.inputs.push(input);
+        read
     }
 
     /// `fn f(a: f32, b: f32) -> f32 law = body;`
+    #[track_caller]
     pub fn function<const N: usize>(
         &mut self,
         text: &str,
@@ -211,103 +164,119 @@ impl SystemBuilder {
         body: impl FnOnce([Expr; N]) -> Expr,
     ) -> Expr {
         let arguments = params.each_ref().map(|(param, _)| name(*param));
-        self.functions.push(FunctionDecl {
-            name: text.to_string(),
-            params: params
-                .into_iter()
-                .map(|(n, ty)| (n.to_string(), ty))
+        self.head.functions.push(tree::Function {
+            name: Name::from(text),
+            params: (params.into_iter())
+                .map(|(param, ty)| (Name::from(param), ty.into()))
                 .collect(),
-            result: result.into(),
+            result: result.into().into(),
             law,
-            body: body(arguments),
+            body: body(arguments).0,
+            origin: Origin::caller(),
         });
         name(text)
     }
 
     /// `batch n in 0..B shared(w);`
+    #[track_caller]
     pub fn batch<'a>(
         &mut self,
         range: Range,
         shared: impl IntoIterator<Item = &'a Expr>,
     ) -> &mut Self {
-        let shared = shared
-            .into_iter()
-            .map(|input| input.as_name().unwrap_or_default().to_string())
-            .collect();
-        self.batch = Some((range, shared));
+        self.head.batch = Some(batch(range, shared, Origin::caller()));
         self
     }
 
     /// `index c in 0..C, q in 0..Q;`
+    #[track_caller]
     pub fn index<R: Into<Range>>(&mut self, ranges: impl IntoIterator<Item = R>) -> &mut Self {
-        self.index.extend(ranges.into_iter().map(Into::into));
+        let dims = ranges.into_iter().map(|range| range.into().0);
+        self.space(Origin::caller()).dims.extend(dims);
         self
     }
 
     /// `index … where cond`.
+    #[track_caller]
     pub fn domain(&mut self, cond: impl Into<Expr>) -> &mut Self {
-        self.domain.push(cond.into());
+        self.space(Origin::caller()).domain.push(cond.into().0);
         self
     }
 
+    fn space(&mut self, origin: Origin) -> &mut Index {
+        self.head.index.get_or_insert_with(|| Index {
+            dims: Vec::new(),
+            domain: Vec::new(),
+            origin,
+        })
+    }
+
     /// `var X: ty = body;`
+    #[track_caller]
     pub fn var(
         &mut self,
         variable: impl Into<Expr>,
         ty: impl Into<Type>,
         body: impl Into<Expr>,
     ) -> &mut VarDecl {
-        self.vars.push(VarDecl {
-            name: variable.into().as_name().unwrap_or_default().to_string(),
-            ty: ty.into(),
-            law: Law::Fixed,
-            on: Vec::new(),
-            body: body.into(),
-        });
+        let name = variable.into().to_name();
+        let body = body.into().0;
+        self.vars
+            .push(VarDecl(tree::Var::new(name, ty, body, Origin::caller())));
         let last = self.vars.len() - 1;
         &mut self.vars[last]
     }
 
     /// `output z[axes]: ty = …;`
+    #[track_caller]
     pub fn output<A: Into<Axis>>(
         &mut self,
         text: &str,
         ty: Scalar,
         list: impl IntoIterator<Item = A>,
     ) -> &mut OutputDecl {
-        self.outputs.push(OutputDecl {
-            name: text.to_string(),
-            ty,
-            axes: axes(list),
+        let array = array(text, ty, list, Origin::caller());
+        self.outputs.push(OutputDecl(tree::Output {
+            name: array.name,
+            ty: array.ty,
+            axes: array.axes,
             writes: Vec::new(),
             fill: None,
-        });
+            origin: array.origin,
+        }));
         let last = self.outputs.len() - 1;
         &mut self.outputs[last]
     }
 
     /// The system, or all that is wrong with names and types in it.
     pub fn build(&self) -> Result<System, Vec<Diagnostic>> {
-        lower_system(self)
+        elaborate_system(&self.tree())
+    }
+
+    pub(crate) fn tree(&self) -> tree::System {
+        let mut system = self.head.clone();
+        system.vars = self.vars.iter().map(|var| var.0.clone()).collect();
+        system.outputs = self.outputs.iter().map(|o| o.0.clone()).collect();
+        system
     }
 }
 
 impl VarDecl {
     /// The accumulation may be regrouped.
     pub fn associative(&mut self) -> &mut Self {
-        self.law = Law::Associative;
+        self.0.law = Law::Associative;
         self
     }
 
     /// The accumulation may be regrouped and reordered.
     pub fn reorderable(&mut self) -> &mut Self {
-        self.law = Law::Reorderable;
+        self.0.law = Law::Reorderable;
         self
     }
 
     /// `on cond`: further restricts the domain.
     pub fn on(&mut self, cond: impl Into<Expr>) -> &mut Self {
-        self.on.push(cond.into());
+        self.0.on.push(cond.into().0);
         self
     }
 }
@@ -315,8 +284,7 @@ impl VarDecl {
 impl OutputDecl {
     /// `value at [index]`, at every point.
     pub fn write(&mut self, value: impl Into<Expr>, index: impl List) -> &mut Self {
-        self.writes.push((value.into(), index.into_list(), None));
-        self
+        self.add(value.into(), trees(index), None)
     }
 
     /// `value at [index] when cond`.
@@ -326,14 +294,75 @@ impl OutputDecl {
         index: impl List,
         cond: impl Into<Expr>,
     ) -> &mut Self {
-        self.writes
-            .push((value.into(), index.into_list(), Some(cond.into())));
+        self.add(value.into(), trees(index), Some(cond.into().0))
+    }
+
+    fn add(&mut self, value: Expr, index: Vec<tree::Expr>, when: Option<tree::Expr>) -> &mut Self {
+        self.0.writes.push(tree::Write {
+            value: value.0,
+            index,
+            index_span: Span::NONE,
+            when,
+            span: Span::NONE,
+        });
         self
     }
 
     /// `else value`: what elements hold that no write reaches.
     pub fn fill(&mut self, value: impl Into<Expr>) -> &mut Self {
-        self.fill = Some(value.into());
+        self.0.fill = Some(value.into().0);
         self
+    }
+}
+
+/// An array without a boundary condition.
+pub(crate) fn array<A: Into<Axis>>(
+    text: &str,
+    ty: Scalar,
+    axes: impl IntoIterator<Item = A>,
+    origin: Origin,
+) -> tree::Input {
+    let axes = axes.into_iter().map(|axis| axis.into().0).collect();
+    tree::Input::new(text, ty, axes, origin)
+}
+
+/// A boundary condition as the tree has it.
+pub(crate) fn border(border: Border) -> tree::Border {
+    match border {
+        Border::Interior => tree::Border::Interior,
+        Border::Held => tree::Border::Held,
+        Border::Constant(value) => tree::Border::Constant(literal(value).0),
+        Border::Clamp => tree::Border::Clamp,
+        Border::Mirror => tree::Border::Mirror,
+        Border::Reflect => tree::Border::Reflect,
+        Border::Wrap => tree::Border::Wrap,
+    }
+}
+
+fn literal(value: Literal) -> Expr {
+    match value {
+        Literal::Int(value) => ExprKind::Int(value, None).into(),
+        Literal::Float(value) => ExprKind::Float(value, None).into(),
+        Literal::Bool(value) => ExprKind::Bool(value).into(),
+    }
+}
+
+/// `batch n in 0..B shared(w);`
+pub(crate) fn batch<'a>(
+    range: Range,
+    shared: impl IntoIterator<Item = &'a Expr>,
+    origin: Origin,
+) -> tree::Batch {
+    let no_range = || {
+        let message = format!("the batch `{}` has no range", range.0.name.text);
+        let error = Diagnostic::new(&syntax::NO_RANGE, Span::NONE, message);
+        let missing = tree::Expr::mistake(error.help("write it as `n.range(0, &b)`"));
+        (Expr::from(0).0, missing)
+    };
+    tree::Batch {
+        range: range.0.range.clone().unwrap_or_else(no_range),
+        name: range.0.name,
+        shared: shared.into_iter().map(Expr::to_name).collect(),
+        origin,
     }
 }

@@ -1,13 +1,14 @@
 //! Convolutions, declared step by step.
 
+use systola_ir::mapping::Name;
 use systola_ir::system::System;
-use systola_ir::{Diagnostic, Scalar};
-use systola_stencil::{Border, Conv, write_conv};
+use systola_ir::{Diagnostic, Scalar, Span};
+use systola_stencil::Border;
+use systola_surface::elaborate_conv;
+use systola_surface::tree::{self, Origin};
 
-use crate::builder::{Axis, SystemBuilder};
-use crate::expr::{Expr, Range};
-use crate::lower::lower_system;
-use crate::stencil::{of_type, wrong_type};
+use crate::builder::{Axis, array, batch, border};
+use crate::expr::{Expr, Range, name};
 
 /// A convolution that is being written.
 ///
@@ -20,94 +21,81 @@ use crate::stencil::{of_type, wrong_type};
 /// conv.filter("w", Scalar::F32, [5, 5]).stride([2, 2]);
 /// assert_eq!(conv.build().unwrap().outputs[0].name, "z");
 /// ```
-#[derive(Clone, Debug, Default)]
-pub struct ConvBuilder {
-    head: SystemBuilder,
-    border: Option<Border>,
-    strides: Vec<i128>,
-    dilations: Vec<i128>,
-}
+#[derive(Clone, Debug)]
+pub struct ConvBuilder(pub(crate) tree::Conv);
 
 impl ConvBuilder {
+    #[track_caller]
     pub fn new(text: impl Into<String>) -> Self {
-        ConvBuilder {
-            head: SystemBuilder::new(text),
-            ..ConvBuilder::default()
-        }
+        ConvBuilder(tree::Conv::new(text.into(), Origin::caller()))
     }
 
     pub fn param(&mut self, text: &str) -> Expr {
-        self.head.param(text)
+        self.0.params.push(Name::from(text));
+        name(text)
     }
 
     /// `where cond`.
     pub fn context(&mut self, cond: impl Into<Expr>) -> &mut Self {
-        self.head.context(cond);
+        self.0.context.push(cond.into().0);
         self
     }
 
-    /// `input x[axes]: ty border;`, before the filter.
+    /// `input x[axes]: ty border;`
+    #[track_caller]
     pub fn input<A: Into<Axis>>(
         &mut self,
         text: &str,
         ty: Scalar,
         axes: impl IntoIterator<Item = A>,
-        border: Border,
+        boundary: Border,
     ) -> &mut Self {
-        self.border = Some(of_type(border, ty));
-        self.head.input(text, ty, axes);
+        self.0.input = Some((array(text, ty, axes, Origin::caller()), border(boundary)));
         self
     }
 
     /// `filter w[axes]: ty;`
+    #[track_caller]
     pub fn filter<A: Into<Axis>>(
         &mut self,
         text: &str,
         ty: Scalar,
         axes: impl IntoIterator<Item = A>,
     ) -> &mut Self {
-        self.head.input(text, ty, axes);
+        self.0.filter = Some(array(text, ty, axes, Origin::caller()));
         self
     }
 
     /// `batch n in 0..B shared(w);`
+    #[track_caller]
     pub fn batch<'a>(
         &mut self,
         range: Range,
         shared: impl IntoIterator<Item = &'a Expr>,
     ) -> &mut Self {
-        self.head.batch(range, shared);
+        self.0.batch = Some(batch(range, shared, Origin::caller()));
         self
     }
 
     /// `stride 2, 2;`, one for each axis.
     pub fn stride(&mut self, strides: impl IntoIterator<Item = i128>) -> &mut Self {
-        self.strides = strides.into_iter().collect();
+        self.0.stride = Some(factors(strides));
         self
     }
 
     /// `dilation 2, 2;`, one for each axis.
     pub fn dilation(&mut self, dilations: impl IntoIterator<Item = i128>) -> &mut Self {
-        self.dilations = dilations.into_iter().collect();
+        self.0.dilation = Some(factors(dilations));
         self
     }
 
     /// The system, or all that is wrong with the convolution.
     pub fn build(&self) -> Result<System, Vec<Diagnostic>> {
-        let n_axes = self.head.inputs.first().map_or(0, |i| i.axes.len());
-        let factors = |given: &[i128]| match given.is_empty() {
-            true => vec![1; n_axes],
-            false => given.to_vec(),
-        };
-        let wrong = self.head.inputs.first().zip(self.border);
-        if let Some(error) = wrong.and_then(|(input, border)| wrong_type(border, input.ty)) {
-            return Err(vec![error]);
-        }
-        write_conv(&Conv {
-            head: lower_system(&self.head)?,
-            border: self.border.unwrap_or(Border::Interior),
-            strides: factors(&self.strides),
-            dilations: factors(&self.dilations),
-        })
+        elaborate_conv(self.0.clone())
     }
+}
+
+fn factors(list: impl IntoIterator<Item = i128>) -> (Vec<tree::Expr>, Span) {
+    let list = list.into_iter().map(|n| Expr::from(n).0);
+    (list.collect(), Span::NONE)
 }

@@ -3,129 +3,65 @@
 //! One type serves for all, as in the text language. A name is whatever it was declared as; what an
 //! expression means is decided when the system is built.
 
-use std::rc::Rc;
+use systola_ir::codes::types;
+use systola_ir::mapping::Name;
+use systola_ir::{BinOp, Diagnostic, Scalar, Span, UnOp};
+use systola_surface::tree::{self, Dim, ExprKind, ReduceOp, ReduceOpKind};
 
-use systola_ir::system::expansion::MOST_OPERATIONS;
-use systola_ir::{BinOp, Scalar, UnOp};
-
-/// An expression. Cheap to clone; operators take it by value or by reference.
+/// An expression. Operators take it by value or by reference.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Expr {
-    pub(crate) node: Rc<Node>,
-    /// Nodes on the longest path.
-    height: usize,
-    /// Nodes of the tree: one that is shared counts as often as it is reached, since that is how often it is read.
-    n_nodes: u64,
-}
+pub struct Expr(pub(crate) tree::Expr);
 
-/// The text language has the same bound: walks over a tree recurse.
-const MAX_HEIGHT: usize = 512;
-
-#[derive(Debug, PartialEq)]
-pub(crate) enum Node {
-    Int(i128, Option<Scalar>),
-    Float(f64, Option<Scalar>),
-    Bool(bool),
-    Name(String),
-    /// A variable at a point, an element of an array, or a call.
-    At(String, Vec<Expr>),
-    Unary(UnOp, Expr),
-    Binary(BinOp, Expr, Expr),
-    Cast(Scalar, Expr),
-    Select(Expr, Expr, Option<Expr>),
-    Tuple(Vec<Expr>),
-    Field(Expr, usize),
-    Let(String, Expr, Expr),
-    Reduce(Combine, Vec<Range>, Expr),
-    Scan(Combine, String, Expr),
-    /// A mistake in how the tree was put together, reported when it is used.
-    Mistake(String),
-    /// A tree that is too large or too deep, reported when it is used.
-    TooLarge(String),
-}
-
-impl From<Node> for Expr {
-    fn from(node: Node) -> Self {
-        let height = 1 + node.operands().map(|e| e.height).max().unwrap_or(0);
-        if height > MAX_HEIGHT {
-            return too_large(format!(
-                "an expression is more than {MAX_HEIGHT} operators deep"
-            ));
-        }
-        let parts = node.operands().map(|e| e.n_nodes);
-        let n_nodes = parts.fold(1, u64::saturating_add);
-        if n_nodes > MOST_OPERATIONS {
-            return too_large(format!(
-                "an expression has {n_nodes} operations, of at most {MOST_OPERATIONS}"
-            ));
-        }
-        Expr {
-            node: Rc::new(node),
-            height,
-            n_nodes,
-        }
-    }
-}
-
-impl Node {
-    fn operands(&self) -> impl Iterator<Item = &Expr> {
-        let list: Vec<&Expr> = match self {
-            Node::Int(..)
-            | Node::Float(..)
-            | Node::Bool(_)
-            | Node::Name(_)
-            | Node::Mistake(_)
-            | Node::TooLarge(_) => Vec::new(),
-            Node::At(_, list) | Node::Tuple(list) => list.iter().collect(),
-            Node::Unary(_, a) | Node::Cast(_, a) | Node::Field(a, _) | Node::Scan(_, _, a) => {
-                vec![a]
-            }
-            Node::Binary(_, a, b) | Node::Let(_, a, b) => vec![a, b],
-            Node::Select(cond, then, otherwise) => {
-                [cond, then].into_iter().chain(otherwise).collect()
-            }
-            Node::Reduce(_, ranges, body) => ranges
-                .iter()
-                .filter_map(|range| range.bounds.as_ref())
-                .flat_map(|(lo, hi)| [lo, hi])
-                .chain([body])
-                .collect(),
-        };
-        list.into_iter()
+impl From<ExprKind> for Expr {
+    fn from(kind: ExprKind) -> Self {
+        Expr(tree::Expr::new(kind, Span::NONE))
     }
 }
 
 /// What `reduce` and `scan` combine with.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Combine {
-    Op(BinOp),
-    /// A declared function.
-    Fn(String),
-}
+pub struct Combine(ReduceOpKind);
 
 impl From<BinOp> for Combine {
     fn from(op: BinOp) -> Self {
-        Combine::Op(op)
+        Combine(ReduceOpKind::Op(op))
     }
 }
 
 impl From<&Expr> for Combine {
     fn from(function: &Expr) -> Self {
-        Combine::Fn(function.as_name().unwrap_or_default().to_string())
+        Combine::from(function.as_name().unwrap_or_default())
     }
 }
 
 impl From<&str> for Combine {
+    /// A declared function.
     fn from(function: &str) -> Self {
-        Combine::Fn(function.to_string())
+        Combine(ReduceOpKind::Fn(function.to_string()))
+    }
+}
+
+impl Combine {
+    fn tree(self) -> ReduceOp {
+        ReduceOp {
+            kind: self.0,
+            span: Span::NONE,
+        }
     }
 }
 
 /// An iterator with its half-open range, or without one: `q in 0..Q`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Range {
-    pub(crate) name: String,
-    pub(crate) bounds: Option<(Expr, Expr)>,
+pub struct Range(pub(crate) Dim);
+
+impl Range {
+    fn new(iterator: &Expr, range: Option<(Expr, Expr)>) -> Self {
+        Range(Dim {
+            name: iterator.to_name(),
+            range: range.map(|(lo, hi)| (lo.0, hi.0)),
+            span: Span::NONE,
+        })
+    }
 }
 
 impl From<Expr> for Range {
@@ -136,16 +72,13 @@ impl From<Expr> for Range {
 
 impl From<&Expr> for Range {
     fn from(name: &Expr) -> Self {
-        Range {
-            name: name.as_name().unwrap_or_default().to_string(),
-            bounds: None,
-        }
+        Range::new(name, None)
     }
 }
 
 /// A name; it means what the system declares it as.
 pub fn name(text: impl Into<String>) -> Expr {
-    Node::Name(text.into()).into()
+    ExprKind::Name(text.into()).into()
 }
 
 /// Several names at once.
@@ -156,12 +89,12 @@ pub fn names<const N: usize>(texts: [&str; N]) -> [Expr; N] {
 /// `select(cond, then, otherwise)`: by the position of the point where the condition asks for nothing
 /// else, by value otherwise.
 pub fn select(cond: impl Into<Expr>, then: impl Into<Expr>, otherwise: impl Into<Expr>) -> Expr {
-    Node::Select(cond.into(), then.into(), Some(otherwise.into())).into()
+    apply("select", vec![cond.into(), then.into(), otherwise.into()])
 }
 
 /// `select(cond, then)`: undefined where the condition does not hold.
 pub fn only(cond: impl Into<Expr>, then: impl Into<Expr>) -> Expr {
-    Node::Select(cond.into(), then.into(), None).into()
+    apply("select", vec![cond.into(), then.into()])
 }
 
 pub fn min(a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
@@ -174,12 +107,14 @@ pub fn max(a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
 
 /// `(a, b)`.
 pub fn tuple(parts: impl List) -> Expr {
-    Node::Tuple(parts.into_list()).into()
+    ExprKind::Tuple(trees(parts)).into()
 }
 
 /// `let name = value; body`, where the body is made from the name.
 pub fn bind(text: &str, value: impl Into<Expr>, body: impl FnOnce(Expr) -> Expr) -> Expr {
-    Node::Let(text.to_string(), value.into(), body(name(text))).into()
+    let value = value.into().0;
+    let body = Box::new(body(name(text)).0);
+    ExprKind::Let(vec![(Name::from(text), value)], body).into()
 }
 
 /// `reduce(op, q in 0..Q, p in 0..H, body)`.
@@ -188,41 +123,57 @@ pub fn reduce(
     ranges: impl IntoIterator<Item = Range>,
     body: impl Into<Expr>,
 ) -> Expr {
-    Node::Reduce(op.into(), ranges.into_iter().collect(), body.into()).into()
+    let dims = ranges.into_iter().map(|range| range.0).collect();
+    ExprKind::Reduce(op.into().tree(), dims, Box::new(body.into().0)).into()
 }
 
 /// `scan(op, i, body)`.
 pub fn scan(op: impl Into<Combine>, iterator: &Expr, body: impl Into<Expr>) -> Expr {
-    match iterator.as_name() {
-        Some(text) => Node::Scan(op.into(), text.to_string(), body.into()).into(),
-        None => mistake("`scan` runs along an iterator, given by its name"),
+    if iterator.as_name().is_none() {
+        return mistake("`scan` runs along an iterator, given by its name");
     }
+    ExprKind::Scan(
+        op.into().tree(),
+        iterator.to_name(),
+        Box::new(body.into().0),
+    )
+    .into()
 }
 
 pub(crate) fn binary(op: BinOp, a: impl Into<Expr>, b: impl Into<Expr>) -> Expr {
-    Node::Binary(op, a.into(), b.into()).into()
+    Expr(tree::Expr::binary(op, a.into().0, b.into().0))
 }
 
-pub(crate) fn mistake(message: impl Into<String>) -> Expr {
-    Node::Mistake(message.into()).into()
+/// A built-in function of the text language.
+fn apply(function: &str, arguments: Vec<Expr>) -> Expr {
+    let arguments = arguments.into_iter().map(|e| e.0).collect();
+    ExprKind::Apply(Name::from(function), arguments).into()
 }
 
-fn too_large(message: String) -> Expr {
-    Node::TooLarge(message).into()
+fn mistake(message: &str) -> Expr {
+    let error = Diagnostic::new(&types::VALUE_IN_INDEX, Span::NONE, message);
+    Expr(tree::Expr::mistake(
+        error.help("start from a name: `name(\"X\")`"),
+    ))
 }
 
 impl Expr {
     pub(crate) fn as_name(&self) -> Option<&str> {
-        match &*self.node {
-            Node::Name(text) => Some(text),
+        match &self.0.kind {
+            ExprKind::Name(text) => Some(text),
             _ => None,
         }
+    }
+
+    /// Empty where it is none, which is refused as a name.
+    pub(crate) fn to_name(&self) -> Name {
+        Name::from(self.as_name().unwrap_or_default())
     }
 
     /// `X(i - 1, j)`, `x[c + q]`, `f(a, b)`: the name at a point, at an index, with arguments.
     pub fn at(&self, index: impl List) -> Expr {
         match self.as_name() {
-            Some(text) => Node::At(text.to_string(), index.into_list()).into(),
+            Some(text) => ExprKind::At(Name::from(text), trees(index)).into(),
             None => mistake("only a name can be taken at an index"),
         }
     }
@@ -234,24 +185,21 @@ impl Expr {
 
     /// `q in lo..hi`.
     pub fn range(&self, lo: impl Into<Expr>, hi: impl Into<Expr>) -> Range {
-        Range {
-            name: self.as_name().unwrap_or_default().to_string(),
-            bounds: Some((lo.into(), hi.into())),
-        }
+        Range::new(self, Some((lo.into(), hi.into())))
     }
 
     /// Field n of a tuple.
     pub fn field(&self, n: usize) -> Expr {
-        Node::Field(self.clone(), n).into()
+        ExprKind::Field(Box::new(self.0.clone()), n).into()
     }
 
     /// `f32(e)`.
     pub fn cast(&self, ty: Scalar) -> Expr {
-        Node::Cast(ty, self.clone()).into()
+        apply(ty.name(), vec![self.clone()])
     }
 
     fn unary(&self, op: UnOp) -> Expr {
-        Node::Unary(op, self.clone()).into()
+        ExprKind::Unary(op, Box::new(self.0.clone())).into()
     }
 
     pub fn abs(&self) -> Expr {
@@ -338,22 +286,10 @@ impl Expr {
     pub fn or(&self, other: impl Into<Expr>) -> Expr {
         binary(BinOp::Or, self, other)
     }
+}
 
-    /// The operands of a run of one operator, `a && b && c`; a right operand keeps its parentheses.
-    pub(crate) fn operands(&self, op: BinOp) -> Vec<&Expr> {
-        let mut operands = Vec::new();
-        let mut left = self;
-        while let Node::Binary(inner, a, b) = &*left.node {
-            if *inner != op {
-                break;
-            }
-            operands.push(b);
-            left = a;
-        }
-        operands.push(left);
-        operands.reverse();
-        operands
-    }
+pub(crate) fn trees(list: impl List) -> Vec<tree::Expr> {
+    list.into_list().into_iter().map(|e| e.0).collect()
 }
 
 /// A list of expressions: an array, a vector, or a tuple of whatever becomes an expression.

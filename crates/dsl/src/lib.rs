@@ -25,7 +25,6 @@
 pub mod builder;
 pub mod conv;
 pub mod expr;
-mod lower;
 pub mod mapping;
 pub mod ops;
 pub mod program;

@@ -1,14 +1,14 @@
 //! Mappings, one method for each directive, and the paper's Table 1 with its own names.
 
 use systola_ir::codes::syntax;
-use systola_ir::form::Rel;
 use systola_ir::mapping::{
-    Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameCond, NameExpr,
-    NameExprKind, NameOp, PlaceLevel, Residence, Store, SumOrder, TimeLevel, Transfer,
+    Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameExpr,
+    PlaceLevel, Residence, Store, SumOrder, TimeLevel, Transfer,
 };
-use systola_ir::{BinOp, Diagnostic, Span, Type, UnOp};
+use systola_ir::{Diagnostic, Span, Type};
+use systola_surface::elaborate::mapping::{name_cond, name_expr};
 
-use crate::expr::{Expr, List, Node};
+use crate::expr::{Expr, List};
 
 /// A mapping that is being written; its names are resolved against the system later, as those of text are.
 #[derive(Clone, Debug, Default)]
@@ -46,7 +46,7 @@ impl AsName for &str {
 
 impl AsName for &Expr {
     fn as_name(&self) -> Name {
-        Name::from(Expr::as_name(self).unwrap_or_default())
+        self.to_name()
     }
 }
 
@@ -63,10 +63,6 @@ impl MappingBuilder {
         }
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     fn push(&mut self, kind: DirectiveKind) -> &mut Self {
         self.directives.push(kind.into());
         self
@@ -74,7 +70,7 @@ impl MappingBuilder {
 
     fn form(&mut self, expr: impl Into<Expr>) -> NameExpr {
         let expr = expr.into();
-        name_expr(&expr).unwrap_or_else(|diagnostic| {
+        name_expr(&expr.0).unwrap_or_else(|diagnostic| {
             self.errors.push(*diagnostic);
             NameExpr::int(0)
         })
@@ -155,7 +151,7 @@ impl MappingBuilder {
         let mut inner = MappingBuilder::default();
         body(&mut inner);
         self.errors.append(&mut inner.errors);
-        match name_cond(&cond.into()) {
+        match name_cond(&cond.into().0) {
             Ok(cond) => self.push(DirectiveKind::When {
                 cond,
                 directives: inner.directives,
@@ -528,91 +524,4 @@ fn misplaced(method: &str) -> Diagnostic {
         format!("`{method}` follows nothing that it could belong to"),
     )
     .help("`compute_at` and `store_in` follow `in_`; `reverse` and `checked` follow `space_time_transform`")
-}
-
-type Formed<T> = Result<T, Box<Diagnostic>>;
-
-fn name_expr(expr: &Expr) -> Formed<NameExpr> {
-    let refuse = |what: &str| {
-        Err(Box::new(
-            Diagnostic::new(
-                &syntax::NO_MAPPING_FORM,
-                Span::NONE,
-                format!("{what} can not stand in an index expression of a mapping"),
-            )
-            .help("use names, integers and + - * / %"),
-        ))
-    };
-    let kind = match &*expr.node {
-        Node::Int(value, None) => NameExprKind::Int(*value),
-        Node::Name(text) => NameExprKind::Name(text.clone()),
-        Node::Unary(UnOp::Neg, inner) => NameExprKind::Neg(Box::new(name_expr(inner)?)),
-        Node::Binary(op, left, right) => {
-            let op = match op {
-                BinOp::Add => NameOp::Add,
-                BinOp::Sub => NameOp::Sub,
-                BinOp::Mul => NameOp::Mul,
-                BinOp::Div => NameOp::Div,
-                BinOp::Rem => NameOp::Mod,
-                _ => return refuse(&format!("`{}`", op.name())),
-            };
-            NameExprKind::Binary(op, Box::new(name_expr(left)?), Box::new(name_expr(right)?))
-        }
-        Node::Int(_, Some(ty)) => return refuse(&format!("a literal of type {ty}")),
-        Node::Float(..) => return refuse("a float"),
-        Node::Bool(_) => return refuse("a truth value"),
-        Node::At(text, _) => return refuse(&format!("`{text}` at an index")),
-        Node::Unary(op, _) => return refuse(&format!("`{}`", op.name())),
-        Node::Cast(ty, _) => return refuse(&format!("a cast to {ty}")),
-        Node::Select(..) => return refuse("`select`"),
-        Node::Tuple(_) => return refuse("a tuple"),
-        Node::Field(..) => return refuse("a field"),
-        Node::Let(..) => return refuse("`let`"),
-        Node::Reduce(..) => return refuse("`reduce`"),
-        Node::Scan(..) => return refuse("`scan`"),
-        Node::Mistake(message) | Node::TooLarge(message) => return refuse(message),
-    };
-    Ok(kind.into())
-}
-
-fn name_cond(expr: &Expr) -> Formed<NameCond> {
-    match &*expr.node {
-        Node::Unary(UnOp::Not, inner) => Ok(NameCond::Not(Box::new(name_cond(inner)?))),
-        Node::Binary(op @ (BinOp::And | BinOp::Or), ..) => {
-            let parts = expr
-                .operands(*op)
-                .into_iter()
-                .map(name_cond)
-                .collect::<Result<_, _>>()?;
-            Ok(if *op == BinOp::And {
-                NameCond::And(parts)
-            } else {
-                NameCond::Or(parts)
-            })
-        }
-        Node::Binary(op, left, right) if op.is_comparison() => {
-            let rel = relation(*op);
-            Ok(NameCond::Cmp(rel, name_expr(left)?, name_expr(right)?))
-        }
-        _ => Err(Box::new(
-            Diagnostic::new(
-                &syntax::NO_MAPPING_FORM,
-                Span::NONE,
-                "expected a condition: comparisons joined by `and`, `or` and `!`",
-            )
-            .help("compare it with something, such as `c.lt(4)`"),
-        )),
-    }
-}
-
-/// The relation of a comparison.
-pub(crate) fn relation(op: BinOp) -> Rel {
-    match op {
-        BinOp::Ne => Rel::Ne,
-        BinOp::Lt => Rel::Lt,
-        BinOp::Le => Rel::Le,
-        BinOp::Gt => Rel::Gt,
-        BinOp::Ge => Rel::Ge,
-        _ => Rel::Eq,
-    }
 }

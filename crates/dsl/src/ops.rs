@@ -3,8 +3,9 @@
 use std::ops;
 
 use systola_ir::{BinOp, Scalar, UnOp};
+use systola_surface::tree::ExprKind;
 
-use crate::expr::{Expr, Node, binary};
+use crate::expr::{Expr, binary};
 
 impl From<&Expr> for Expr {
     fn from(expr: &Expr) -> Self {
@@ -14,7 +15,7 @@ impl From<&Expr> for Expr {
 
 impl From<bool> for Expr {
     fn from(value: bool) -> Self {
-        Node::Bool(value).into()
+        ExprKind::Bool(value).into()
     }
 }
 
@@ -23,7 +24,7 @@ macro_rules! untyped {
     ($node:ident as $as:ty: $($ty:ty),*) => {$(
         impl From<$ty> for Expr {
             fn from(value: $ty) -> Self {
-                Node::$node(<$as>::from(value), None).into()
+                ExprKind::$node(<$as>::from(value), None).into()
             }
         }
     )*};
@@ -35,14 +36,14 @@ untyped! { Float as f64: f32, f64 }
 /// A number with a type: `0i32`.
 pub fn int(value: i128, ty: Scalar) -> Expr {
     if ty.is_float() {
-        return Node::Float(value as f64, Some(ty)).into();
+        return ExprKind::Float(value as f64, Some(ty)).into();
     }
-    Node::Int(value, Some(ty)).into()
+    ExprKind::Int(value, Some(ty)).into()
 }
 
 /// A number with a type: `1.5f32`.
 pub fn float(value: f64, ty: Scalar) -> Expr {
-    Node::Float(value, Some(ty)).into()
+    ExprKind::Float(value, Some(ty)).into()
 }
 
 macro_rules! binary_operators {
@@ -101,14 +102,14 @@ impl ops::Neg for Expr {
     type Output = Expr;
 
     fn neg(self) -> Expr {
-        match &*self.node {
+        match self.0.kind {
             // As in the text, a minus before a number belongs to it.
-            Node::Int(value, ty) => match value.checked_neg() {
-                Some(value) => Node::Int(value, *ty).into(),
-                None => Node::Unary(UnOp::Neg, self).into(),
+            ExprKind::Int(value, ty) => match value.checked_neg() {
+                Some(value) => ExprKind::Int(value, ty).into(),
+                None => ExprKind::Unary(UnOp::Neg, Box::new(self.0)).into(),
             },
-            Node::Float(value, ty) => Node::Float(-value, *ty).into(),
-            _ => Node::Unary(UnOp::Neg, self).into(),
+            ExprKind::Float(value, ty) => ExprKind::Float(-value, ty).into(),
+            _ => ExprKind::Unary(UnOp::Neg, Box::new(self.0)).into(),
         }
     }
 }
@@ -125,7 +126,7 @@ impl ops::Not for Expr {
     type Output = Expr;
 
     fn not(self) -> Expr {
-        Node::Unary(UnOp::Not, self).into()
+        ExprKind::Unary(UnOp::Not, Box::new(self.0)).into()
     }
 }
 

@@ -424,6 +424,28 @@ fn conv2d_in_a_batch() {
     );
 }
 
+#[test]
+fn stencils_and_convolutions_stand_in_modules() {
+    let mut s = StencilBuilder::new("blur");
+    let n = s.param("N");
+    let u = s.field("u", F32, [&n], Border::Clamp);
+    s.update(&u, s.sum(&u, &Shape::star(1, 1)));
+    let mut c = ConvBuilder::new("filter");
+    let n = c.param("N");
+    c.input("x", F32, [&n], Border::Mirror)
+        .filter("w", F32, [3]);
+    let mut m = MappingBuilder::new("m", "blur");
+    m.lane([&name("x")]).time([0]);
+    let mut module = ModuleBuilder::new();
+    module.stencil(s).conv(c).mapping(m);
+    check(
+        &module,
+        "stencil blur(N) { field u[N]: f32 clamp; u = sum(u over star 1); }
+         conv filter(N) { input x[N]: f32 mirror; filter w[3]: f32; }
+         mapping m of blur { lane = x; time = 0; }",
+    );
+}
+
 fn codes(s: &SystemBuilder) -> Vec<&'static str> {
     match s.build() {
         Ok(_) => Vec::new(),
@@ -476,8 +498,38 @@ fn mistakes_are_diagnostics() {
     twice.param("N");
     twice.param("N");
     assert_eq!(codes(&twice), ["E0202"]);
+    let mut reserved = SystemBuilder::new("s");
+    reserved.param("in");
+    assert_eq!(codes(&reserved), ["E0105"]);
+    assert_eq!(codes(&SystemBuilder::new("two words")), ["E0201"]);
+    let mut short = SystemBuilder::new("s");
+    short.table_of("t", I32, [2, 2], [Literal::Int(1)]);
+    assert_eq!(codes(&short), ["E0215"]);
     let mut m = MappingBuilder::new("m", "s");
     m.lane([1.5]).on("X").store_in(Store::Shared);
     let errors: Vec<&str> = m.build().unwrap_err().iter().map(|e| e.code.id).collect();
     assert_eq!(errors, ["E0111", "E0111"]);
+}
+
+#[test]
+fn a_mistake_names_its_declaration_and_its_place_in_rust() {
+    let mut s = SystemBuilder::new("s");
+    let n = s.param("N");
+    let i = name("i");
+    s.index([i.range(0, &n)]);
+    let line = line!() + 1;
+    s.var(name("Y"), F32, name("nothing")).on(i.lt(name("M")));
+    s.output("y", F32, [&n]).write(name("Y"), [&i + name("K")]);
+    let errors = s.build().unwrap_err();
+    let notes: Vec<&str> = errors.iter().map(|e| e.notes[0].as_str()).collect();
+    let place = |line: u32| format!("at {}:{line}:7", file!());
+    assert_eq!(
+        notes,
+        [
+            format!("in the equation of `Y`, {}", place(line)),
+            format!("in the equation of `Y`, {}", place(line)),
+            format!("in the output `y`, {}", place(line + 1)),
+        ]
+    );
+    assert!(errors.iter().all(|e| e.code.id == "E0201"), "{errors:#?}");
 }

@@ -130,5 +130,16 @@ fn mistakes_are_told() {
     let u = s.field("u", Scalar::U8, [&n], half);
     s.update(&u, u.at([1]));
     let errors = s.build().expect_err("half is no integer");
-    assert_eq!(errors[0].code.id, "E0205", "{errors:#?}");
+    assert_eq!(errors[0].code.id, "E0203", "{errors:#?}");
+    assert!(
+        errors[0].notes[0].starts_with("in the field `u`, at "),
+        "{errors:#?}"
+    );
+
+    let mut s = StencilBuilder::new("s");
+    let n = s.param("N");
+    let u = s.field("u", F32, [&n], Border::Clamp);
+    s.update(&u, s.sum(&u, &Shape::cube(1, -1)));
+    let errors = s.build().expect_err("a radius below zero");
+    assert_eq!(errors[0].code.id, "E0238", "{errors:#?}");
 }

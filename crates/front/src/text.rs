@@ -4,19 +4,17 @@
 //! mistake they find. Syntax comes first: names and types are looked at only once the text is
 //! well formed, so that one missing bracket does not bury itself in unknown names.
 
-mod ast;
 mod lexer;
-mod lower;
 mod parser;
-mod suggest;
 
 use systola_ir::Diagnostic;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
+use systola_surface::elaborate_module;
 
 /// Reads a file of systems, mappings and programs.
 pub fn parse_module(source: &str) -> Result<Module, Vec<Diagnostic>> {
-    lower::lower_module(parser::parse_file(source)?)
+    elaborate_module(parser::parse_file(source)?)
 }
 
 /// Reads one `mapping … of … { … }`; whether its system exists is not asked.

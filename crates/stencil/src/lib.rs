@@ -1,7 +1,7 @@
 //! Stencils: what one sweep computes at a cell from the cells around it, what lies beyond the border, and how many sweeps there are.
 //!
-//! [`write_system`] writes a [`Stencil`] as a [`System`], and nothing behind it knows that there was a stencil. The text language and the
-//! one embedded in Rust both end here, so that they mean the same.
+//! [`write_system`] writes a [`Stencil`] as a [`System`], and nothing behind it knows that there was a stencil. The
+//! elaborator that all front ends share calls it.
 //!
 //! How the system is written decides how fast it can be made:
 //!

@@ -42,8 +42,8 @@ pub use cpu::{Compiled, CpuOptions, compile};
 pub use cuda::{CudaCompiled, CudaOptions, compile_cuda};
 pub use opencl::{OpenClCompiled, OpenClOptions, compile_opencl};
 pub use systola_driver::{
-    Checked, Fix, Lowered, Machine, Simd, Target, check_mapping, check_system, load, lower,
-    system_of,
+    Checked, Fix, Lowered, Machine, Simd, Target, check_mapping, check_system, load, load_file,
+    lower, system_of,
 };
 pub use systola_dsl as dsl;
 pub use systola_interp as interp;

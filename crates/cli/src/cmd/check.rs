@@ -56,7 +56,7 @@ pub fn run(args: &Args) -> Outcome {
     if args.json {
         let text = read_text(&args.file)?;
         let path = args.file.display().to_string();
-        match systola_driver::load(&text) {
+        match systola_driver::load_file(&args.file, &text) {
             Ok(module) => check_all(args, &Source { path, text, module }, &sizes),
             Err(diagnostics) => {
                 let status = worst(&diagnostics);

@@ -7,10 +7,11 @@ use systola_ir::codes::{Code, syntax};
 use systola_ir::mapping::{Mapping, Name};
 use systola_ir::system::Law;
 use systola_ir::{Diagnostic, Scalar, Span, Type};
+use systola_surface::suggest::suggest;
+use systola_surface::tree;
+use systola_surface::words::is_reserved;
 
-use super::ast;
 use super::lexer::{Tok, Token, tokenize};
-use super::suggest::suggest;
 
 mod expr;
 mod mapping;
@@ -23,7 +24,7 @@ mod system;
 const MAX_SOURCE: usize = 16 << 20;
 /// How many mistakes are reported.
 const MAX_ERRORS: usize = 64;
-/// How deep the parser calls itself: twice for each level that [`expr::MAX_NESTING`] allows, once
+/// How deep the parser calls itself: twice for each level that [`tree::MAX_NESTING`] allows, once
 /// for its parentheses and once for its operator, and some more for parentheses without need. A sum counts twice, since it takes
 /// twice the stack: all of them fit into the 2 MB of a thread.
 const MAX_RECURSION: u32 = 400;
@@ -35,14 +36,6 @@ const MAX_TUPLE: usize = 64;
 struct Abort;
 
 type Parsed<T> = Result<T, Abort>;
-
-/// Words that can not name anything.
-const RESERVED: &[&str] = &[
-    "system", "mapping", "program", "where", "const", "input", "table", "fn", "batch", "index",
-    "in", "var", "on", "output", "at", "when", "else", "let", "true", "false", "inf", "nan",
-    "select", "reduce", "scan", "min", "max", "abs", "sqrt", "rsqrt", "exp", "log", "pow", "floor",
-    "ceil", "sin", "cos", "tanh",
-];
 
 /// Words that start a declaration: wherever one stands, a statement has ended.
 const DECLARATIONS: &[&str] = &[
@@ -62,7 +55,7 @@ struct Parser<'s> {
     errors: Vec<Diagnostic>,
 }
 
-pub fn parse_file(source: &str) -> Result<ast::File, Vec<Diagnostic>> {
+pub fn parse_file(source: &str) -> Result<tree::Module, Vec<Diagnostic>> {
     let mut parser = Parser::new(source)?;
     let file = parser.file();
     parser.finish(file)
@@ -137,8 +130,8 @@ impl<'s> Parser<'s> {
         told
     }
 
-    fn file(&mut self) -> ast::File {
-        let mut file = ast::File::default();
+    fn file(&mut self) -> tree::Module {
+        let mut file = tree::Module::default();
         while self.peek() != Tok::Eof {
             let start = self.position;
             let item = match self.word() {
@@ -420,7 +413,7 @@ impl<'s> Parser<'s> {
         Ok(items)
     }
 
-    fn scalar_or_tuple(&mut self) -> Parsed<ast::DeclaredType> {
+    fn scalar_or_tuple(&mut self) -> Parsed<tree::DeclaredType> {
         let start = self.span();
         let ty = self.ty()?;
         let span = self.since(start);
@@ -435,7 +428,7 @@ impl<'s> Parser<'s> {
             );
             return self.fail(error.help("split it into several variables"));
         }
-        Ok(ast::DeclaredType { ty, span })
+        Ok(tree::DeclaredType { ty, span })
     }
 
     fn ty(&mut self) -> Parsed<Type> {
@@ -592,7 +585,7 @@ impl<'s> Parser<'s> {
     }
 
     /// `(name, name)` and `where cond, cond`: the head of a system or a program.
-    fn head(&mut self) -> Parsed<(Vec<Name>, Vec<ast::Expr>)> {
+    fn head(&mut self) -> Parsed<(Vec<Name>, Vec<tree::Expr>)> {
         let open = self.expect(Tok::LParen, "`(` and the parameters")?;
         let params = self.list(open, Tok::RParen, "`)`", |p| p.name("a parameter"))?;
         let context = if self.eat_word("where") {
@@ -603,7 +596,7 @@ impl<'s> Parser<'s> {
         Ok((params, context))
     }
 
-    fn conditions(&mut self) -> Parsed<Vec<ast::Expr>> {
+    fn conditions(&mut self) -> Parsed<Vec<tree::Expr>> {
         let mut list = vec![self.condition()?];
         while self.eat(Tok::Comma) {
             list.push(self.condition()?);
@@ -611,7 +604,7 @@ impl<'s> Parser<'s> {
         Ok(list)
     }
 
-    fn condition(&mut self) -> Parsed<ast::Expr> {
+    fn condition(&mut self) -> Parsed<tree::Expr> {
         let cond = self.expr()?;
         if self.peek() == Tok::Assign {
             return self.assign_in_condition();
@@ -628,13 +621,4 @@ impl<'s> Parser<'s> {
         );
         self.fail(error.help("write `==`"))
     }
-}
-
-fn is_reserved(word: &str) -> bool {
-    RESERVED.contains(&word)
-        || Scalar::from_name(word).is_some()
-        || word
-            .strip_prefix("inf_")
-            .or(word.strip_prefix("nan_"))
-            .is_some_and(|ty| Scalar::from_name(ty).is_some())
 }

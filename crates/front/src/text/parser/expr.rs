@@ -3,57 +3,40 @@
 use systola_ir::codes::syntax;
 use systola_ir::mapping::Name;
 use systola_ir::{BinOp, Diagnostic, Scalar, Span, UnOp};
+use systola_surface::tree::{Dim, Expr, ExprKind, ReduceOp, ReduceOpKind, precedence};
+use systola_surface::words::is_reserved;
 
-use super::{Parsed, Parser, is_reserved};
-use crate::text::ast::{Dim, Expr, ExprKind, ReduceOp, ReduceOpKind, Size};
+use super::{Parsed, Parser};
 use crate::text::lexer::Tok;
-
-/// How many nodes may lie on one path of an expression; lowering takes fewer too.
-const MAX_HEIGHT: u32 = 800;
-/// How many levels may be written inside of one another; lowering takes fewer, see its `size`.
-pub(super) const MAX_NESTING: u32 = 160;
 
 /// The binary operator of a token, and how tightly it binds.
 fn infix(tok: Tok) -> Option<(BinOp, u8)> {
-    Some(match tok {
-        Tok::OrOr => (BinOp::Or, 1),
-        Tok::AndAnd => (BinOp::And, 2),
-        Tok::Or => (BinOp::BitOr, 3),
-        Tok::Caret => (BinOp::BitXor, 4),
-        Tok::And => (BinOp::BitAnd, 5),
-        Tok::Eq => (BinOp::Eq, 6),
-        Tok::Ne => (BinOp::Ne, 6),
-        Tok::Lt => (BinOp::Lt, RELATIONAL),
-        Tok::Le => (BinOp::Le, RELATIONAL),
-        Tok::Gt => (BinOp::Gt, RELATIONAL),
-        Tok::Ge => (BinOp::Ge, RELATIONAL),
-        Tok::Shl => (BinOp::Shl, 8),
-        Tok::Shr => (BinOp::Shr, 8),
-        Tok::Plus => (BinOp::Add, 9),
-        Tok::Minus => (BinOp::Sub, 9),
-        Tok::Star => (BinOp::Mul, 10),
-        Tok::Slash => (BinOp::Div, 10),
-        Tok::Percent => (BinOp::Rem, 10),
+    let op = match tok {
+        Tok::OrOr => BinOp::Or,
+        Tok::AndAnd => BinOp::And,
+        Tok::Or => BinOp::BitOr,
+        Tok::Caret => BinOp::BitXor,
+        Tok::And => BinOp::BitAnd,
+        Tok::Eq => BinOp::Eq,
+        Tok::Ne => BinOp::Ne,
+        Tok::Lt => BinOp::Lt,
+        Tok::Le => BinOp::Le,
+        Tok::Gt => BinOp::Gt,
+        Tok::Ge => BinOp::Ge,
+        Tok::Shl => BinOp::Shl,
+        Tok::Shr => BinOp::Shr,
+        Tok::Plus => BinOp::Add,
+        Tok::Minus => BinOp::Sub,
+        Tok::Star => BinOp::Mul,
+        Tok::Slash => BinOp::Div,
+        Tok::Percent => BinOp::Rem,
         _ => return None,
-    })
+    };
+    Some((op, precedence(op)))
 }
 
-const RELATIONAL: u8 = 7;
-
-fn precedence(op: BinOp) -> u8 {
-    match op {
-        BinOp::Or => 1,
-        BinOp::And => 2,
-        BinOp::BitOr => 3,
-        BinOp::BitXor => 4,
-        BinOp::BitAnd => 5,
-        BinOp::Eq | BinOp::Ne => 6,
-        BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge => RELATIONAL,
-        BinOp::Shl | BinOp::Shr => 8,
-        BinOp::Add | BinOp::Sub => 9,
-        BinOp::Mul | BinOp::Div | BinOp::Rem => 10,
-        BinOp::Min | BinOp::Max | BinOp::Pow => 13,
-    }
+fn is_relational(op: BinOp) -> bool {
+    matches!(op, BinOp::Lt | BinOp::Le | BinOp::Gt | BinOp::Ge)
 }
 
 impl Parser<'_> {
@@ -72,11 +55,7 @@ impl Parser<'_> {
             bindings.push((name, value));
         }
         let body = self.expr()?;
-        let size = bindings
-            .iter()
-            .fold(body.size, |size, (_, value)| size.max(value.size))
-            .above(bindings.len());
-        self.node(start, ExprKind::Let(bindings, Box::new(body)), size)
+        self.node(start, ExprKind::Let(bindings, Box::new(body)))
     }
 
     pub(super) fn expr(&mut self) -> Parsed<Expr> {
@@ -90,7 +69,7 @@ impl Parser<'_> {
             while let Some((op, binds)) = infix(p.peek()).filter(|(_, binds)| *binds >= least) {
                 p.advance();
                 let right = p.infix_expr(binds + 1)?;
-                left = if binds == RELATIONAL {
+                left = if is_relational(op) {
                     p.chain(left, op, right)?
                 } else {
                     p.binary(left, op, right)?
@@ -101,37 +80,25 @@ impl Parser<'_> {
     }
 
     fn binary(&mut self, left: Expr, op: BinOp, right: Expr) -> Parsed<Expr> {
-        let mut size = left.size.max(right.size).above(1);
-        if matches!(&left.kind, ExprKind::Binary(inner, ..) if precedence(*inner) == precedence(op))
-        {
-            size.nesting = left.size.nesting.max(right.size.nesting + 1);
-        }
         let start = left.span;
         let kind = ExprKind::Binary(op, Box::new(left), Box::new(right));
-        self.node(start, kind, size)
+        self.node(start, kind)
     }
 
     /// A comparison; a second one in a row makes a chain of both.
     fn chain(&mut self, left: Expr, op: BinOp, right: Expr) -> Parsed<Expr> {
         let start = left.span;
-        // Each link is one more `&&`, and a pair of parentheses may be needed around them.
-        let mut size = left.size.max(right.size.above(3));
-        size.height += 1;
         let kind = match left.kind {
             ExprKind::Chain(first, mut rest) => {
                 rest.push((op, right));
                 ExprKind::Chain(first, rest)
             }
-            ExprKind::Binary(inner, a, b) if precedence(inner) == RELATIONAL => {
-                size.nesting += 3;
+            ExprKind::Binary(inner, a, b) if is_relational(inner) => {
                 ExprKind::Chain(a, vec![(inner, *b), (op, right)])
             }
-            kind => {
-                let left = Expr { kind, ..left };
-                return self.binary(left, op, right);
-            }
+            _ => return self.binary(left, op, right),
         };
-        self.node(start, kind, size)
+        self.node(start, kind)
     }
 
     fn prefix_expr(&mut self) -> Parsed<Expr> {
@@ -147,16 +114,15 @@ impl Parser<'_> {
                 let span = self.span();
                 self.advance();
                 let kind = self.number(span, true)?;
-                return self.node(start, kind, Size::LEAF);
+                return self.node(start, kind);
             }
             if let Some((value, ty)) = self.word().and_then(special_float) {
                 self.advance();
-                return self.node(start, ExprKind::Float(-value, ty), Size::LEAF);
+                return self.node(start, ExprKind::Float(-value, ty));
             }
         }
         let operand = self.nested(Self::prefix_expr)?;
-        let size = operand.size.above(1);
-        self.node(start, ExprKind::Unary(op, Box::new(operand)), size)
+        self.node(start, ExprKind::Unary(op, Box::new(operand)))
     }
 
     fn postfix_expr(&mut self) -> Parsed<Expr> {
@@ -175,10 +141,7 @@ impl Parser<'_> {
                     );
                     return self.fail(error.help("fields are counted from zero: `pair.0`"));
                 };
-                let (start, size) = (expr.span, expr.size);
-                let mut size = size.above(1);
-                size.nesting -= 1;
-                expr = self.node(start, ExprKind::Field(Box::new(expr), field), size)?;
+                expr = self.node(expr.span, ExprKind::Field(Box::new(expr), field))?;
             }
         }
         Ok(expr)
@@ -190,7 +153,7 @@ impl Parser<'_> {
             Tok::Number => {
                 self.advance();
                 let kind = self.number(start, false)?;
-                self.node(start, kind, Size::LEAF)
+                self.node(start, kind)
             }
             Tok::LParen => self.parenthesis(),
             Tok::Word => self.named_expr(),
@@ -220,12 +183,11 @@ impl Parser<'_> {
             );
             return self.fail(error.help("write one, or remove the parentheses"));
         }
-        let size = Size::of(&parts);
         match parts.pop() {
-            Some(inner) if !tuple => self.node(open, ExprKind::Paren(Box::new(inner)), size),
+            Some(inner) if !tuple => self.node(open, ExprKind::Paren(Box::new(inner))),
             last => {
                 parts.extend(last);
-                self.node(open, ExprKind::Tuple(parts), size.above(1))
+                self.node(open, ExprKind::Tuple(parts))
             }
         }
     }
@@ -234,7 +196,7 @@ impl Parser<'_> {
         let start = self.span();
         if let Some(around) = self.around() {
             let kind = around?;
-            return self.node(start, kind, Size::LEAF.above(1));
+            return self.node(start, kind);
         }
         let Some(word) = self.word() else {
             return self.expected("an expression");
@@ -248,7 +210,7 @@ impl Parser<'_> {
         };
         if let Some(kind) = literal {
             self.advance();
-            return self.node(start, kind, Size::LEAF);
+            return self.node(start, kind);
         }
         let name = Name {
             text: word.to_string(),
@@ -260,13 +222,7 @@ impl Parser<'_> {
                 let open = self.span();
                 self.advance();
                 let args = self.list(open, Tok::RParen, "`)`", Self::body)?;
-                let folded = if matches!(word, "min" | "max") {
-                    args.len()
-                } else {
-                    1
-                };
-                let size = Size::of(&args).above(folded);
-                self.node(start, ExprKind::Apply(name, args), size)
+                self.node(start, ExprKind::Apply(name, args))
             }
             _ if is_reserved(word) => {
                 let error = Diagnostic::new(
@@ -285,12 +241,11 @@ impl Parser<'_> {
                 let open = self.span();
                 self.advance();
                 let index = self.list(open, Tok::RBracket, "`]`", Self::expr)?;
-                let size = Size::of(&index).above(1);
-                self.node(start, ExprKind::Element(name, index), size)
+                self.node(start, ExprKind::Element(name, index))
             }
             _ => {
                 self.advance();
-                self.node(start, ExprKind::Name(name.text), Size::LEAF)
+                self.node(start, ExprKind::Name(name.text))
             }
         }
     }
@@ -316,12 +271,7 @@ impl Parser<'_> {
         }
         let body = self.nested(Self::body)?;
         self.close(Tok::RParen, "`)`", open)?;
-        let size = dims
-            .iter()
-            .flat_map(|d| &d.range)
-            .fold(body.size, |size, (lo, hi)| size.max(lo.size).max(hi.size))
-            .above(1);
-        self.node(start, ExprKind::Reduce(op, dims, Box::new(body)), size)
+        self.node(start, ExprKind::Reduce(op, dims, Box::new(body)))
     }
 
     /// `scan(+, i, body)`.
@@ -335,8 +285,7 @@ impl Parser<'_> {
         self.expect(Tok::Comma, "`,` and what is summed")?;
         let body = self.nested(Self::body)?;
         self.close(Tok::RParen, "`)`", open)?;
-        let size = body.size.above(1);
-        self.node(start, ExprKind::Scan(op, dim, Box::new(body)), size)
+        self.node(start, ExprKind::Scan(op, dim, Box::new(body)))
     }
 
     fn reduce_op(&mut self) -> Parsed<ReduceOp> {
@@ -389,25 +338,12 @@ impl Parser<'_> {
     }
 
     /// A node, unless it makes the tree too large.
-    fn node(&mut self, start: Span, kind: ExprKind, size: Size) -> Parsed<Expr> {
-        let span = self.since(start);
-        if size.height > MAX_HEIGHT {
-            let error = Diagnostic::new(
-                &syntax::TOO_LARGE,
-                span,
-                format!("more than {MAX_HEIGHT} operations hang on one another in this expression"),
-            );
-            return self.fail(error.help("split it with `reduce`, a variable, or a `fn`"));
+    fn node(&mut self, start: Span, kind: ExprKind) -> Parsed<Expr> {
+        let expr = Expr::new(kind, self.since(start));
+        match expr.kind {
+            ExprKind::Mistake(error) => self.fail(*error),
+            _ => Ok(expr),
         }
-        if size.nesting > MAX_NESTING {
-            let error = Diagnostic::new(
-                &syntax::TOO_LARGE,
-                span,
-                format!("this expression is nested more than {MAX_NESTING} deep"),
-            );
-            return self.fail(error.help("name inner parts with `let`, or give them a variable"));
-        }
-        Ok(Expr { kind, span, size })
     }
 }
 

@@ -6,13 +6,12 @@ use systola_ir::mapping::{
     Check, Direction, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameExpr, Order,
     PlaceLevel, Residence, Rows, Store, SumOrder, TimeLevel, Transfer,
 };
+use systola_surface::elaborate::mapping::{name_cond, name_expr};
+use systola_surface::suggest::suggest;
+use systola_surface::tree::{Expr, ExprKind, MappingItem};
 
 use super::{Parsed, Parser};
-use crate::text::ast::{ExprKind, MappingItem};
 use crate::text::lexer::Tok;
-use crate::text::suggest::suggest;
-
-mod name_expr;
 
 /// What begins a directive.
 const DIRECTIVES: &[&str] = &[
@@ -102,7 +101,7 @@ impl Parser<'_> {
             "when" => {
                 self.advance();
                 let cond = self.condition()?;
-                let cond = self.name_cond(&cond)?;
+                let cond = name_cond(&cond).or_else(|error| self.fail(*error))?;
                 let directives = self.nested(Self::directives)?;
                 list.push(Directive {
                     kind: DirectiveKind::When { cond, directives },
@@ -198,7 +197,7 @@ impl Parser<'_> {
         }
         let expr = self.expr()?;
         match &expr.kind {
-            ExprKind::Tuple(parts) => self.name_exprs(parts),
+            ExprKind::Tuple(parts) => parts.iter().map(|part| self.name_expr(part)).collect(),
             _ => Ok(vec![self.name_expr(&expr)?]),
         }
     }
@@ -206,6 +205,10 @@ impl Parser<'_> {
     fn form(&mut self) -> Parsed<NameExpr> {
         let expr = self.expr()?;
         self.name_expr(&expr)
+    }
+
+    fn name_expr(&mut self, expr: &Expr) -> Parsed<NameExpr> {
+        name_expr(expr).or_else(|error| self.fail(*error))
     }
 
     /// `tile x by 128 as (bx, xx) overlap (4, 4) periodic`; the overlap may stand before `as` too.

@@ -2,9 +2,9 @@
 
 use systola_ir::codes::syntax;
 use systola_ir::{Diagnostic, Scalar, Span};
+use systola_surface::tree::ExprKind;
 
 use super::{Abort, Parsed, Parser};
-use crate::text::ast::ExprKind;
 
 impl Parser<'_> {
     /// The value of the number token under `span`.

@@ -1,9 +1,9 @@
 //! Programs: systems in sequence, with arrays between them.
 
 use systola_ir::codes::syntax;
+use systola_surface::tree::{Program, Source, Stage};
 
 use super::{Parsed, Parser};
-use crate::text::ast::{Program, Source, Stage};
 use crate::text::lexer::Tok;
 
 impl Parser<'_> {
@@ -13,16 +13,12 @@ impl Parser<'_> {
         let name = self.name("the name of the program")?;
         let (params, context) = self.head()?;
         let mut program = Program {
-            name,
             params,
             context,
-            inputs: Vec::new(),
-            stages: Vec::new(),
-            outputs: Vec::new(),
-            span: start,
+            ..Program::new(name, start)
         };
         self.block(|p| p.program_statement(&mut program))?;
-        program.span = self.since(start);
+        program.origin = self.since(start).into();
         Ok(program)
     }
 
@@ -73,7 +69,7 @@ impl Parser<'_> {
             system,
             args,
             inputs,
-            span: self.since(start),
+            origin: self.since(start).into(),
         })
     }
 

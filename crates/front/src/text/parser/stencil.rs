@@ -2,12 +2,11 @@
 
 use systola_ir::codes::{stencil as codes, syntax};
 use systola_ir::{BinOp, Diagnostic};
-use systola_stencil::Border as Word;
+use systola_surface::suggest::suggest;
+use systola_surface::tree::{Border, Conv, Equation, ExprKind, Input, Shape, ShapeKind, Stencil};
 
 use super::{Parsed, Parser};
-use crate::text::ast::{Border, Conv, Equation, ExprKind, Input, InputKind, Join, Shape, Stencil};
 use crate::text::lexer::Tok;
-use crate::text::suggest::suggest;
 
 const STENCIL: &[&str] = &[
     "field", "steps", "u = …", "var", "input", "table", "const", "fn", "index", "batch", "output",
@@ -31,7 +30,7 @@ const OTHERS: [(&str, &str); 11] = [
 
 /// Is it a word for a boundary condition, here or elsewhere?
 pub(super) fn is_border(word: &str) -> bool {
-    Word::WORDS.contains(&word) || OTHERS.iter().any(|(other, _)| *other == word)
+    Border::WORDS.contains(&word) || OTHERS.iter().any(|(other, _)| *other == word)
 }
 
 impl Parser<'_> {
@@ -41,22 +40,12 @@ impl Parser<'_> {
         let name = self.name("the name of the stencil")?;
         let (params, context) = self.head()?;
         let mut stencil = Stencil {
-            name,
             params,
             context,
-            consts: Vec::new(),
-            fields: Vec::new(),
-            inputs: Vec::new(),
-            functions: Vec::new(),
-            batch: None,
-            index: None,
-            steps: None,
-            equations: Vec::new(),
-            outputs: Vec::new(),
-            span: start,
+            ..Stencil::new(name, start)
         };
         self.block(|p| p.stencil_statement(&mut stencil))?;
-        stencil.span = self.since(start);
+        stencil.origin = self.since(start).into();
         Ok(stencil)
     }
 
@@ -72,7 +61,7 @@ impl Parser<'_> {
                     name,
                     between: None,
                     body,
-                    span: self.since(start),
+                    origin: self.since(start).into(),
                 });
             }
             Some("field") => stencil.fields.push(self.field()?),
@@ -102,7 +91,7 @@ impl Parser<'_> {
                     name,
                     between: Some((ty, border)),
                     body,
-                    span: self.since(start),
+                    origin: self.since(start).into(),
                 });
             }
             Some("input" | "table") => stencil.inputs.push(self.plain_input()?),
@@ -128,8 +117,8 @@ impl Parser<'_> {
                 let batch = self.batch()?;
                 self.once(
                     "stencil",
-                    stencil.batch.as_ref().map(|b| b.span),
-                    batch.span,
+                    stencil.batch.as_ref().map(|b| b.origin),
+                    batch.origin,
                     "batch",
                 );
                 stencil.batch = Some(batch);
@@ -155,18 +144,12 @@ impl Parser<'_> {
         let name = self.name("the name of the convolution")?;
         let (params, context) = self.head()?;
         let mut conv = Conv {
-            name,
             params,
             context,
-            input: None,
-            filter: None,
-            batch: None,
-            stride: None,
-            dilation: None,
-            span: start,
+            ..Conv::new(name, start)
         };
         self.block(|p| p.conv_statement(&mut conv))?;
-        conv.span = self.since(start);
+        conv.origin = self.since(start).into();
         Ok(conv)
     }
 
@@ -175,22 +158,22 @@ impl Parser<'_> {
         match self.word() {
             Some("input") => {
                 let input = self.field()?;
-                let before = conv.input.as_ref().map(|(i, _)| i.span);
-                self.once("convolution", before, input.0.span, "input");
+                let before = conv.input.as_ref().map(|(i, _)| i.origin);
+                self.once("convolution", before, input.0.origin, "input");
                 conv.input = Some(input);
             }
             Some("filter") => {
                 let filter = self.plain_input()?;
-                let before = conv.filter.as_ref().map(|f| f.span);
-                self.once("convolution", before, filter.span, "filter");
+                let before = conv.filter.as_ref().map(|f| f.origin);
+                self.once("convolution", before, filter.origin, "filter");
                 conv.filter = Some(filter);
             }
             Some("batch") => {
                 let batch = self.batch()?;
                 self.once(
                     "convolution",
-                    conv.batch.as_ref().map(|b| b.span),
-                    batch.span,
+                    conv.batch.as_ref().map(|b| b.origin),
+                    batch.origin,
                     "batch",
                 );
                 conv.batch = Some(batch);
@@ -228,16 +211,7 @@ impl Parser<'_> {
         let ty = self.scalar_or_tuple()?;
         let border = self.border()?;
         self.end_statement()?;
-        let input = Input {
-            name,
-            ty,
-            axes,
-            outside: None,
-            border: None,
-            kind: InputKind::Array,
-            span: self.since(start),
-        };
-        Ok((input, border))
+        Ok((Input::new(name, ty, axes, self.since(start)), border))
     }
 
     /// What lies beyond the border; nothing where no word is there.
@@ -265,10 +239,10 @@ impl Parser<'_> {
                 let other = OTHERS.iter().find(|(other, _)| *other == word);
                 let known = other
                     .map(|(_, ours)| *ours)
-                    .or_else(|| suggest(word, Word::WORDS.iter().copied()));
+                    .or_else(|| suggest(word, Border::WORDS.iter().copied()));
                 return self.fail(match known {
                     Some(known) => error.help(format!("did you mean `{known}`?")),
-                    None => error.help(format!("there are {}", Word::WORDS.join(", "))),
+                    None => error.help(format!("there are {}", Border::WORDS.join(", "))),
                 });
             }
         };
@@ -328,22 +302,23 @@ impl Parser<'_> {
         } else {
             vec![self.radius()?]
         };
+        let kind = match is_star {
+            true => ShapeKind::Star(radii),
+            false => ShapeKind::Box(radii),
+        };
+        let own = Shape {
+            kind,
+            span: self.since(start),
+        };
         let join = match self.word() {
-            Some("except") => Some(Join::Except),
-            Some("and") => Some(Join::And),
-            _ => None,
+            Some("except") => ShapeKind::Except,
+            Some("and") => ShapeKind::And,
+            _ => return Ok(own),
         };
-        let rest = match join {
-            Some(join) => {
-                self.advance();
-                Some((join, Box::new(self.nested(Self::shape)?)))
-            }
-            None => None,
-        };
+        self.advance();
+        let rest = self.nested(Self::shape)?;
         Ok(Shape {
-            is_star,
-            radii,
-            rest,
+            kind: join(Box::new(own), Box::new(rest)),
             span: self.since(start),
         })
     }

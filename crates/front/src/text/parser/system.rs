@@ -1,14 +1,14 @@
 //! The declarations of a system.
 
+use systola_ir::Diagnostic;
 use systola_ir::codes::{stencil as codes, syntax};
-use systola_ir::{Diagnostic, Span};
+use systola_surface::tree::{
+    Axis, Batch, Const, Data, DataKind, Dim, Expr, ExprKind, Function, Index, Input, InputKind,
+    Origin, Output, System, Var, Write,
+};
 
 use super::stencil::is_border;
 use super::{DECLARATIONS, Parsed, Parser};
-use crate::text::ast::{
-    Axis, Batch, Const, Data, DataKind, Dim, Expr, ExprKind, Function, Index, Input, InputKind,
-    Output, Size, System, Var, Write,
-};
 use crate::text::lexer::Tok;
 
 impl Parser<'_> {
@@ -18,20 +18,12 @@ impl Parser<'_> {
         let name = self.name("the name of the system")?;
         let (params, context) = self.head()?;
         let mut system = System {
-            name,
             params,
             context,
-            consts: Vec::new(),
-            inputs: Vec::new(),
-            functions: Vec::new(),
-            batch: None,
-            index: None,
-            vars: Vec::new(),
-            outputs: Vec::new(),
-            span: start,
+            ..System::new(name, start)
         };
         self.block(|p| p.declaration(&mut system))?;
-        system.span = self.since(start);
+        system.origin = self.since(start).into();
         Ok(system)
     }
 
@@ -44,8 +36,8 @@ impl Parser<'_> {
                 let batch = self.batch()?;
                 self.once(
                     "system",
-                    system.batch.as_ref().map(|b| b.span),
-                    batch.span,
+                    system.batch.as_ref().map(|b| b.origin),
+                    batch.origin,
                     "batch",
                 );
                 system.batch = Some(batch);
@@ -54,8 +46,8 @@ impl Parser<'_> {
                 let index = self.index()?;
                 self.once(
                     "system",
-                    system.index.as_ref().map(|i| i.span),
-                    index.span,
+                    system.index.as_ref().map(|i| i.origin),
+                    index.origin,
                     "index",
                 );
                 system.index = Some(index);
@@ -73,14 +65,24 @@ impl Parser<'_> {
         Ok(())
     }
 
-    pub(super) fn once(&mut self, owner: &str, before: Option<Span>, here: Span, what: &str) {
+    pub(super) fn once(
+        &mut self,
+        owner: &str,
+        before: Option<impl Into<Origin>>,
+        here: impl Into<Origin>,
+        what: &str,
+    ) {
         if let Some(before) = before {
             let error = Diagnostic::new(
                 &syntax::REPEATED,
-                here,
+                here.into().span(),
                 format!("a {owner} has one `{what}`, this is the second"),
             );
-            self.report(error.also(before, "the first").help("join them into one"));
+            self.report(
+                error
+                    .also(before.into().span(), "the first")
+                    .help("join them into one"),
+            );
         }
     }
 
@@ -97,7 +99,7 @@ impl Parser<'_> {
             name,
             ty,
             value,
-            span: self.since(start),
+            origin: self.since(start).into(),
         })
     }
 
@@ -128,11 +130,7 @@ impl Parser<'_> {
             },
             _ => return self.expected("a literal"),
         };
-        Ok(Expr {
-            kind,
-            span: self.since(start),
-            size: Size::LEAF,
-        })
+        Ok(Expr::new(kind, self.since(start)))
     }
 
     /// The same without a boundary condition, where nothing is read beyond the axes or fields say what is there.
@@ -199,7 +197,7 @@ impl Parser<'_> {
             } else {
                 InputKind::Array
             },
-            span: self.since(start),
+            origin: self.since(start).into(),
         })
     }
 
@@ -257,7 +255,7 @@ impl Parser<'_> {
             result,
             law,
             body,
-            span: self.since(start),
+            origin: self.since(start).into(),
         })
     }
 
@@ -279,7 +277,7 @@ impl Parser<'_> {
             name,
             range,
             shared,
-            span: self.since(start),
+            origin: self.since(start).into(),
         })
     }
 
@@ -310,7 +308,7 @@ impl Parser<'_> {
         Ok(Index {
             dims,
             domain,
-            span: self.since(start),
+            origin: self.since(start).into(),
         })
     }
 
@@ -341,7 +339,7 @@ impl Parser<'_> {
             law,
             on,
             body,
-            span: self.since(start),
+            origin: self.since(start).into(),
         })
     }
 
@@ -370,7 +368,7 @@ impl Parser<'_> {
             axes,
             writes,
             fill,
-            span: self.since(start),
+            origin: self.since(start).into(),
         })
     }
 

@@ -3,14 +3,13 @@
 use systola_ir::Diagnostic;
 use systola_ir::codes::{stencil as codes, types};
 use systola_ir::mapping::Name;
-use systola_ir::system::Law;
 use systola_stencil::Fresh;
 
 use super::reader::int;
 use super::{Errors, primed};
-use crate::text::ast::{self, Dim, ExprKind, Index};
-use crate::text::lower::shorten;
-use crate::text::suggest::suggest;
+use crate::elaborate::shorten;
+use crate::suggest::suggest;
+use crate::tree::{self, Dim, ExprKind, Index};
 
 /// What the names in the equations of a stencil stand for.
 pub struct Scope {
@@ -24,21 +23,21 @@ pub struct Scope {
 }
 
 impl Scope {
-    pub fn of(ast: &ast::Stencil, errors: &mut Errors) -> Option<Scope> {
-        let fields: Vec<String> = ast
+    pub fn of(tree: &tree::Stencil, errors: &mut Errors) -> Option<Scope> {
+        let fields: Vec<String> = tree
             .fields
             .iter()
             .map(|(f, _)| f.name.text.clone())
             .collect();
-        let updates = || ast.equations.iter().filter(|e| e.between.is_none());
+        let updates = || tree.equations.iter().filter(|e| e.between.is_none());
         if fields.is_empty() || updates().next().is_none() {
             errors.report(
                 Diagnostic::new(
                     &codes::NO_UPDATE,
-                    ast.name.span,
+                    tree.name.span,
                     format!(
                         "the stencil `{}` has no {}",
-                        ast.name.text,
+                        tree.name.text,
                         if fields.is_empty() {
                             "field"
                         } else {
@@ -68,8 +67,8 @@ impl Scope {
             let help = format!("declare it: `var {}: f32 = …;`", equation.name.text);
             not_a_field(&equation.name, &fields, &help);
         }
-        let computed: Vec<String> = ast.equations.iter().map(|e| e.name.text.clone()).collect();
-        for (_, what) in ast
+        let computed: Vec<String> = tree.equations.iter().map(|e| e.name.text.clone()).collect();
+        for (_, what) in tree
             .outputs
             .iter()
             .filter(|(_, what)| !computed.contains(&what.text))
@@ -78,8 +77,8 @@ impl Scope {
             let help = format!("there are equations for {}", shorten(&list));
             not_a_field(what, &computed, &help);
         }
-        let n_axes = ast.fields[0].0.axes.len();
-        if let Some((names, span)) = ast
+        let n_axes = tree.fields[0].0.axes.len();
+        if let Some((names, span)) = tree
             .index
             .as_ref()
             .filter(|(names, _)| names.len() != n_axes)
@@ -101,21 +100,21 @@ impl Scope {
             return None;
         }
         let mut taken = Fresh::default();
-        taken_names(ast)
+        taken_names(tree)
             .into_iter()
             .for_each(|name| taken.take(name));
-        let axes = match &ast.index {
+        let axes = match &tree.index {
             Some((names, _)) => names.clone(),
             None => (taken.axes(n_axes))
                 .into_iter()
                 .map(|text| Name {
                     text,
-                    span: ast.name.span,
+                    span: tree.name.span,
                 })
                 .collect(),
         };
         let window = taken.window(n_axes);
-        let vars = (ast.equations.iter())
+        let vars = (tree.equations.iter())
             .map(|e| match e.between {
                 Some(_) => e.name.text.clone(),
                 None => primed(&e.name.text),
@@ -131,7 +130,7 @@ impl Scope {
     }
 
     /// The axes of the grid as iterators.
-    pub fn index(&self, field: &ast::Input) -> Index {
+    pub fn index(&self, field: &tree::Input) -> Index {
         let dims = self.axes.iter().zip(&field.axes);
         let dims = dims.map(|(name, axis)| Dim {
             name: name.clone(),
@@ -141,11 +140,15 @@ impl Scope {
         Index {
             dims: dims.collect(),
             domain: Vec::new(),
-            span: field.span,
+            origin: field.origin,
         }
     }
 
-    pub fn var(&self, equation: &ast::Equation, fields: &[(ast::Input, ast::Border)]) -> ast::Var {
+    pub fn var(
+        &self,
+        equation: &tree::Equation,
+        fields: &[(tree::Input, tree::Border)],
+    ) -> tree::Var {
         let field = fields
             .iter()
             .find(|(f, _)| f.name.text == equation.name.text);
@@ -160,47 +163,44 @@ impl Scope {
             }
             (None, None) => (equation.name.clone(), fields[0].0.ty.clone()),
         };
-        ast::Var {
-            name,
-            ty,
-            law: Law::Fixed,
-            on: Vec::new(),
-            body: equation.body.clone(),
-            span: equation.span,
-        }
+        tree::Var::new(name, ty, equation.body.clone(), equation.origin)
     }
 }
 
 /// All names that a user gave.
-fn taken_names(ast: &ast::Stencil) -> Vec<String> {
-    let mut names: Vec<&Name> = ast.params.iter().collect();
-    names.extend(ast.consts.iter().map(|c| &c.name));
-    names.extend(ast.fields.iter().map(|(f, _)| &f.name));
-    names.extend(ast.inputs.iter().map(|i| &i.name));
-    for function in &ast.functions {
+fn taken_names(tree: &tree::Stencil) -> Vec<String> {
+    let mut names: Vec<&Name> = tree.params.iter().collect();
+    names.extend(tree.consts.iter().map(|c| &c.name));
+    names.extend(tree.fields.iter().map(|(f, _)| &f.name));
+    names.extend(tree.inputs.iter().map(|i| &i.name));
+    for function in &tree.functions {
         names.push(&function.name);
         names.extend(function.params.iter().map(|(name, _)| name));
         local_names(&function.body, &mut names);
     }
-    names.extend(ast.batch.iter().map(|b| &b.name));
-    names.extend(ast.index.iter().flat_map(|(names, _)| names));
-    for equation in &ast.equations {
+    names.extend(tree.batch.iter().map(|b| &b.name));
+    names.extend(tree.index.iter().flat_map(|(names, _)| names));
+    for equation in &tree.equations {
         names.push(&equation.name);
         local_names(&equation.body, &mut names);
     }
-    names.extend(ast.outputs.iter().map(|(name, _)| name));
+    names.extend(tree.outputs.iter().map(|(name, _)| name));
     names.iter().map(|name| name.text.clone()).collect()
 }
 
 /// Those that a body gives to parts of itself and to the iterators of its sums.
-fn local_names<'a>(expr: &'a ast::Expr, names: &mut Vec<&'a Name>) {
+fn local_names<'a>(expr: &'a tree::Expr, names: &mut Vec<&'a Name>) {
     match &expr.kind {
         ExprKind::Int(..)
         | ExprKind::Float(..)
         | ExprKind::Bool(_)
         | ExprKind::Name(_)
-        | ExprKind::Around(..) => {}
-        ExprKind::Apply(_, parts) | ExprKind::Element(_, parts) | ExprKind::Tuple(parts) => {
+        | ExprKind::Around(..)
+        | ExprKind::Mistake(_) => {}
+        ExprKind::Apply(_, parts)
+        | ExprKind::Element(_, parts)
+        | ExprKind::At(_, parts)
+        | ExprKind::Tuple(parts) => {
             parts.iter().for_each(|part| local_names(part, names));
         }
         ExprKind::Unary(_, inner)

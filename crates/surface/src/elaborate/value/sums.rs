@@ -1,25 +1,25 @@
 //! `reduce` and `scan`.
 
-use systola_ir::codes::types;
+use systola_ir::codes::{syntax, types};
 use systola_ir::mapping::Name;
 use systola_ir::system::{Combine, Dim, Expr};
 use systola_ir::{Diagnostic, DimId, Span};
 
 use super::Typed;
-use crate::text::ast::{self, ReduceOpKind};
-use crate::text::lower::names::Entity;
-use crate::text::lower::system::{Builder, Place};
-use crate::text::lower::types_of::{Class, Ty, no_operator};
-use crate::text::lower::{Failed, Lowered};
+use crate::elaborate::infer::{Class, Ty, no_operator};
+use crate::elaborate::names::Entity;
+use crate::elaborate::system::{Elaborator, Place};
+use crate::elaborate::{Elaborated, Failed};
+use crate::tree::{self, ReduceOpKind};
 
-impl Builder<'_> {
+impl Elaborator<'_> {
     pub(super) fn reduce(
         &mut self,
-        op: &ast::ReduceOp,
-        dims: &[ast::Dim],
-        body: &ast::Expr,
+        op: &tree::ReduceOp,
+        dims: &[tree::Dim],
+        body: &tree::Expr,
         span: Span,
-    ) -> Lowered<(Expr, Ty)> {
+    ) -> Elaborated<(Expr, Ty)> {
         self.may_reduce("reduce", span)?;
         let mut bound = Vec::new();
         let result = self
@@ -38,15 +38,24 @@ impl Builder<'_> {
         Ok((reduce, ty))
     }
 
-    fn bind_dims(&mut self, dims: &[ast::Dim], bound: &mut Vec<(DimId, String)>) -> Lowered<()> {
+    fn bind_dims(
+        &mut self,
+        dims: &[tree::Dim],
+        bound: &mut Vec<(DimId, String)>,
+    ) -> Elaborated<()> {
         for dim in dims {
-            let range = match &dim.range {
-                Some((lo, hi)) => {
-                    let (lo, hi) = (self.form(lo), self.form(hi));
-                    Some((lo?, hi?))
-                }
-                None => None,
+            let Some((lo, hi)) = &dim.range else {
+                return self.errors.fail(
+                    Diagnostic::new(
+                        &syntax::NO_RANGE,
+                        dim.span,
+                        format!("the iterator `{}` of a sum has no range", dim.name.text),
+                    )
+                    .help("say where it begins and ends"),
+                );
             };
+            let (lo, hi) = (self.form(lo), self.form(hi));
+            let range = Some((lo?, hi?));
             let id = DimId::from(self.system.dims.len() + self.system.bound.len());
             if !self.names.declare(&dim.name, Entity::Dim(id), self.errors) {
                 return Err(Failed);
@@ -63,11 +72,11 @@ impl Builder<'_> {
 
     pub(super) fn scan(
         &mut self,
-        op: &ast::ReduceOp,
+        op: &tree::ReduceOp,
         dim: &Name,
-        body: &ast::Expr,
+        body: &tree::Expr,
         span: Span,
-    ) -> Lowered<(Expr, Ty)> {
+    ) -> Elaborated<(Expr, Ty)> {
         self.may_reduce("scan", span)?;
         let along = match self.names.get(&dim.text) {
             Some(Entity::Dim(d)) if d.index() < self.system.dims.len() => d,
@@ -97,7 +106,7 @@ impl Builder<'_> {
         Ok((scan, ty))
     }
 
-    fn may_reduce(&mut self, what: &str, span: Span) -> Lowered<()> {
+    fn may_reduce(&mut self, what: &str, span: Span) -> Elaborated<()> {
         let place = match self.place {
             Place::Equation => return Ok(()),
             Place::Function => "a function",
@@ -114,8 +123,18 @@ impl Builder<'_> {
     }
 
     /// What a sum combines with, checked against what it combines.
-    fn combine(&mut self, op: &ast::ReduceOp, body: Typed) -> Lowered<(Combine, Expr, Ty)> {
+    fn combine(&mut self, op: &tree::ReduceOp, body: Typed) -> Elaborated<(Combine, Expr, Ty)> {
         let name = match &op.kind {
+            ReduceOpKind::Op(combine) if !combine.is_reduction() => {
+                return self.errors.fail(
+                    Diagnostic::new(
+                        &types::BAD_COMBINE,
+                        op.span,
+                        format!("`{}` does not sum", combine.name()),
+                    )
+                    .help("use one of + * min max && || & | ^, or a function"),
+                );
+            }
             ReduceOpKind::Op(op) => {
                 let class = Class::of_binary(*op);
                 return match class.narrow(&body.ty) {

@@ -12,13 +12,13 @@ use systola_ir::{
 
 use systola_stencil::{Border, write_borders};
 
-use super::form::{FormScope, Sees};
-use super::names::{Entity, Names};
-use super::stencil::lower_border;
-use super::types_of::fit;
+use super::forms::{FormScope, Sees};
+use super::infer::fit;
+use super::names::{Entity, Names, check_name};
+use super::stencil::elaborate_border;
 use super::value::COPIES;
-use super::{Errors, Failed, Lowered, functions, size, table};
-use crate::text::ast::{self, ExprKind};
+use super::{Elaborated, Errors, Failed, functions, size, table};
+use crate::tree::{self, ExprKind};
 
 /// Where a value stands, which decides what it may read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +28,8 @@ pub enum Place {
     Write,
 }
 
-/// A system under construction. Bodies are placeholders until they are lowered.
-pub struct Builder<'e> {
+/// A system under construction. Bodies are placeholders until they are elaborated.
+pub struct Elaborator<'e> {
     pub system: System,
     pub names: Names,
     pub errors: &'e mut Errors,
@@ -45,22 +45,26 @@ pub struct Builder<'e> {
 
 const PLACEHOLDER: Expr = Expr::Lit(Scalar::Bool, Literal::Bool(false));
 
-pub fn lower_system(ast: &ast::System, errors: &mut Errors) -> System {
-    let mut builder = Builder::of_sizes(errors);
-    builder.system.name.clone_from(&ast.name.text);
-    builder.system.span = ast.span;
-    builder.declare(ast);
-    builder.sizes(ast);
-    builder.bodies(ast);
-    let borders = builder.borders(ast);
-    write_borders(&mut builder.system, &borders);
-    builder.system
+pub fn elaborate(tree: &tree::System, errors: &mut Errors) -> System {
+    let mut elaborator = Elaborator::of_sizes(errors);
+    elaborator.system.name.clone_from(&tree.name.text);
+    elaborator.system.span = tree.origin.span();
+    let what = format!("the system `{}`", tree.name.text);
+    elaborator.errors.within(&what, tree.origin);
+    check_name(&tree.name, "a system", elaborator.errors);
+    elaborator.declare(tree);
+    elaborator.sizes(tree);
+    elaborator.bodies(tree);
+    let borders = elaborator.borders(tree);
+    elaborator.errors.outside();
+    write_borders(&mut elaborator.system, &borders);
+    elaborator.system
 }
 
-impl<'e> Builder<'e> {
+impl<'e> Elaborator<'e> {
     /// An empty system, where index expressions see parameters only.
     pub fn of_sizes(errors: &'e mut Errors) -> Self {
-        Builder {
+        Elaborator {
             system: System::default(),
             names: Names::default(),
             errors,
@@ -72,21 +76,15 @@ impl<'e> Builder<'e> {
         }
     }
 
-    /// Sees the parameters and constants of a system.
+    /// Sees the parameters and constants of a system, whose names were looked at before.
     pub fn sizes_of(&mut self, system: &System) {
         for (n, param) in system.params.iter().enumerate() {
-            let name = Name {
-                text: param.name.clone(),
-                span: param.span,
-            };
-            self.declare_name(&name, Entity::Param(ParamId::from(n)));
+            let entity = Entity::Param(ParamId::from(n));
+            self.names.assume(&param.name, param.span, entity);
         }
         for (n, constant) in system.consts.iter().enumerate() {
-            let name = Name {
-                text: constant.name.clone(),
-                span: constant.span,
-            };
-            self.declare_name(&name, Entity::Const(ConstId::from(n)));
+            let entity = Entity::Const(ConstId::from(n));
+            self.names.assume(&constant.name, constant.span, entity);
         }
         self.system.consts.clone_from(&system.consts);
     }
@@ -105,36 +103,38 @@ impl<'e> Builder<'e> {
         }
     }
 
-    pub fn form(&mut self, ast: &ast::Expr) -> Lowered<Form> {
-        let form = self.scope().form(ast);
+    pub fn form(&mut self, tree: &tree::Expr) -> Elaborated<Form> {
+        let form = self.scope().form(tree);
         form.or_else(|error| self.errors.fail(*error))
     }
 
-    pub fn forms(&mut self, list: &[ast::Expr]) -> Lowered<Vec<Form>> {
+    pub fn forms(&mut self, list: &[tree::Expr]) -> Elaborated<Vec<Form>> {
         let forms: Vec<_> = list.iter().map(|e| self.form(e)).collect();
         forms.into_iter().collect()
     }
 
-    pub fn conds(&mut self, list: &[ast::Expr]) -> Vec<Cond> {
+    pub fn conds(&mut self, list: &[tree::Expr]) -> Vec<Cond> {
         list.iter().filter_map(|e| self.cond(e).ok()).collect()
     }
 
-    fn cond(&mut self, ast: &ast::Expr) -> Lowered<Cond> {
-        match self.scope().cond(ast) {
+    fn cond(&mut self, tree: &tree::Expr) -> Elaborated<Cond> {
+        match self.scope().cond(tree) {
             Ok(cond) if size::of_cond(&cond) > size::MAX_NESTING => {
-                self.errors.fail(size::too_deep(ast.span))
+                self.errors.fail(size::too_deep(tree.span))
             }
             Ok(cond) => Ok(cond),
             Err(error) => self.errors.fail(*error),
         }
     }
 
-    fn declare(&mut self, ast: &ast::System) {
-        for (n, name) in ast.params.iter().enumerate() {
+    fn declare(&mut self, tree: &tree::System) {
+        for (n, name) in tree.params.iter().enumerate() {
             self.declare_name(name, Entity::Param(ParamId::from(n)));
             self.system.params.push(param(name));
         }
-        for (n, constant) in ast.consts.iter().enumerate() {
+        for (n, constant) in tree.consts.iter().enumerate() {
+            let what = format!("the constant `{}`", constant.name.text);
+            self.errors.within(&what, constant.origin);
             self.declare_name(&constant.name, Entity::Const(ConstId::from(n)));
             let ty = self.scalar(&constant.ty, "constant");
             let value = self.declared_literal(&constant.value, ty);
@@ -142,13 +142,15 @@ impl<'e> Builder<'e> {
                 name: constant.name.text.clone(),
                 ty,
                 value: value.unwrap_or(Literal::Int(0)),
-                span: constant.span,
+                span: constant.origin.span(),
             });
         }
-        for (n, input) in ast.inputs.iter().enumerate() {
+        self.errors
+            .within(&format!("the system `{}`", tree.name.text), tree.origin);
+        for (n, input) in tree.inputs.iter().enumerate() {
             self.declare_name(&input.name, Entity::Input(InputId::from(n)));
         }
-        for (n, function) in ast.functions.iter().enumerate() {
+        for (n, function) in tree.functions.iter().enumerate() {
             self.declare_name(&function.name, Entity::Fn(FnId::from(n)));
             self.system.functions.push(Function {
                 name: function.name.text.clone(),
@@ -160,13 +162,13 @@ impl<'e> Builder<'e> {
                 result: function.result.ty.clone(),
                 law: function.law,
                 body: PLACEHOLDER,
-                span: function.span,
+                span: function.origin.span(),
             });
         }
-        if let Some(batch) = &ast.batch {
+        if let Some(batch) = &tree.batch {
             self.declare_name(&batch.name, Entity::Batch);
         }
-        for (n, dim) in ast.index.iter().flat_map(|i| &i.dims).enumerate() {
+        for (n, dim) in tree.index.iter().flat_map(|i| &i.dims).enumerate() {
             self.declare_name(&dim.name, Entity::Dim(DimId::from(n)));
             self.system.dims.push(Dim {
                 name: dim.name.text.clone(),
@@ -174,7 +176,7 @@ impl<'e> Builder<'e> {
                 span: dim.span,
             });
         }
-        for (n, var) in ast.vars.iter().enumerate() {
+        for (n, var) in tree.vars.iter().enumerate() {
             self.declare_name(&var.name, Entity::Var(VarId::from(n)));
             self.system.vars.push(Var {
                 name: var.name.text.clone(),
@@ -182,10 +184,10 @@ impl<'e> Builder<'e> {
                 law: var.law,
                 on: Vec::new(),
                 body: PLACEHOLDER,
-                span: var.span,
+                span: var.origin.span(),
             });
         }
-        for output in &ast.outputs {
+        for output in &tree.outputs {
             self.declare_name(&output.name, Entity::Output);
         }
     }
@@ -194,21 +196,24 @@ impl<'e> Builder<'e> {
         self.names.declare(name, entity, self.errors);
     }
 
-    fn sizes(&mut self, ast: &ast::System) {
+    fn sizes(&mut self, tree: &tree::System) {
         self.sees = Sees::Parameters;
-        self.system.context = self.conds(&ast.context);
-        for input in &ast.inputs {
+        self.errors.within("the context", tree.origin);
+        self.system.context = self.conds(&tree.context);
+        for input in &tree.inputs {
             let input = self.input(input);
             self.system.inputs.push(input);
         }
-        if let Some(batch) = &ast.batch {
+        if let Some(batch) = &tree.batch {
             self.system.batch = self.batch(batch).ok();
         }
-        let Some(index) = &ast.index else {
+        let Some(index) = &tree.index else {
             return;
         };
         for (n, dim) in index.dims.iter().enumerate() {
             self.sees = Sees::Before(n);
+            let what = format!("the range of `{}`", dim.name.text);
+            self.errors.within(&what, index.origin);
             let Some((lo, hi)) = &dim.range else {
                 continue;
             };
@@ -218,17 +223,20 @@ impl<'e> Builder<'e> {
             }
         }
         self.sees = Sees::All;
+        self.errors.within("the index space", index.origin);
         self.system.domain = self.conds(&index.domain);
     }
 
     /// The boundary conditions of the inputs that have one.
-    fn borders(&mut self, ast: &ast::System) -> Vec<(InputId, Border)> {
+    fn borders(&mut self, tree: &tree::System) -> Vec<(InputId, Border)> {
         let mut borders = Vec::new();
-        for (n, input) in ast.inputs.iter().enumerate() {
+        for (n, input) in tree.inputs.iter().enumerate() {
             let Some((border, span)) = &input.border else {
                 continue;
             };
-            match lower_border(border, &input.ty, self.errors) {
+            let what = format!("the input `{}`", input.name.text);
+            self.errors.within(&what, input.origin);
+            match elaborate_border(border, &input.ty, self.errors) {
                 Border::Interior | Border::Held => self.errors.report(
                     Diagnostic::new(
                         &stencil::UNKNOWN_BORDER,
@@ -246,11 +254,13 @@ impl<'e> Builder<'e> {
         borders
     }
 
-    pub fn input(&mut self, input: &ast::Input) -> Input {
+    pub fn input(&mut self, input: &tree::Input) -> Input {
         let what = match input.kind {
-            ast::InputKind::Array => "input",
-            ast::InputKind::Table(_) => "table",
+            tree::InputKind::Array => "input",
+            tree::InputKind::Table(_) => "table",
         };
+        self.errors
+            .within(&format!("the {what} `{}`", input.name.text), input.origin);
         let ty = self.scalar(&input.ty, what);
         let axes = self.axes(&input.axes);
         let outside = input
@@ -258,8 +268,8 @@ impl<'e> Builder<'e> {
             .as_ref()
             .and_then(|value| self.declared_literal(value, ty).ok());
         let kind = match &input.kind {
-            ast::InputKind::Array => InputKind::Array,
-            ast::InputKind::Table(data) => InputKind::Table {
+            tree::InputKind::Array => InputKind::Array,
+            tree::InputKind::Table(data) => InputKind::Table {
                 data: data.as_ref().and_then(|data| {
                     table::contents(&input.name.text, data, &axes, ty, self.errors).ok()
                 }),
@@ -271,11 +281,11 @@ impl<'e> Builder<'e> {
             kind,
             axes,
             outside,
-            span: input.span,
+            span: input.origin.span(),
         }
     }
 
-    fn axes(&mut self, axes: &[ast::Axis]) -> Vec<Axis> {
+    fn axes(&mut self, axes: &[tree::Axis]) -> Vec<Axis> {
         axes.iter()
             .map(|axis| {
                 let lo = axis.lo.as_ref().map(|lo| self.form(lo));
@@ -288,7 +298,9 @@ impl<'e> Builder<'e> {
             .collect()
     }
 
-    fn batch(&mut self, batch: &ast::Batch) -> Lowered<Batch> {
+    fn batch(&mut self, batch: &tree::Batch) -> Elaborated<Batch> {
+        let what = format!("the batch `{}`", batch.name.text);
+        self.errors.within(&what, batch.origin);
         let (lo, hi) = (self.form(&batch.range.0), self.form(&batch.range.1));
         let mut shared: Vec<InputId> = Vec::new();
         for name in &batch.shared {
@@ -320,15 +332,17 @@ impl<'e> Builder<'e> {
             name: batch.name.text.clone(),
             range: (lo?, hi?),
             shared,
-            span: batch.span,
+            span: batch.origin.span(),
         })
     }
 
-    fn bodies(&mut self, ast: &ast::System) {
+    fn bodies(&mut self, tree: &tree::System) {
         self.sees = Sees::All;
         let mut calls = Vec::new();
-        for (n, function) in ast.functions.iter().enumerate() {
+        for (n, function) in tree.functions.iter().enumerate() {
             self.place = Place::Function;
+            let what = format!("the function `{}`", function.name.text);
+            self.errors.within(&what, function.origin);
             let body = self.function_body(function);
             if let (Ok(body), Some(slot)) = (body, self.system.functions.get_mut(n)) {
                 slot.body = body;
@@ -337,7 +351,9 @@ impl<'e> Builder<'e> {
         }
         functions::check_calls(&self.system.functions, &calls, self.errors);
         self.place = Place::Equation;
-        for (n, var) in ast.vars.iter().enumerate() {
+        for (n, var) in tree.vars.iter().enumerate() {
+            let equation = format!("the equation of `{}`", var.name.text);
+            self.errors.within(&equation, var.origin);
             let on = self.conds(&var.on);
             self.start_body(Vec::new());
             let what = format!("`{}`", var.name.text);
@@ -350,7 +366,7 @@ impl<'e> Builder<'e> {
             }
         }
         self.place = Place::Write;
-        for output in &ast.outputs {
+        for output in &tree.outputs {
             let output = self.output(output);
             self.system.outputs.push(output);
         }
@@ -363,18 +379,18 @@ impl<'e> Builder<'e> {
     }
 
     /// A whole right-hand side.
-    fn body(&mut self, ast: &ast::Expr, ty: &Type, what: &str) -> Lowered<Expr> {
-        let body = self.value_of(ast, ty, what)?;
+    fn body(&mut self, tree: &tree::Expr, ty: &Type, what: &str) -> Elaborated<Expr> {
+        let body = self.value_of(tree, ty, what)?;
         if size::of_expr(&body) > size::MAX_NESTING {
-            return self.errors.fail(size::too_deep(ast.span));
+            return self.errors.fail(size::too_deep(tree.span));
         }
         if size::height(&body) > size::MAX_HEIGHT {
-            return self.errors.fail(size::too_high(ast.span));
+            return self.errors.fail(size::too_high(tree.span));
         }
         Ok(body)
     }
 
-    fn function_body(&mut self, function: &ast::Function) -> Lowered<Expr> {
+    fn function_body(&mut self, function: &tree::Function) -> Elaborated<Expr> {
         self.start_body(
             function
                 .params
@@ -406,7 +422,9 @@ impl<'e> Builder<'e> {
         body
     }
 
-    fn output(&mut self, output: &ast::Output) -> Output {
+    fn output(&mut self, output: &tree::Output) -> Output {
+        self.errors
+            .within(&format!("the output `{}`", output.name.text), output.origin);
         self.sees = Sees::Parameters;
         let axes = self.axes(&output.axes);
         self.sees = Sees::All;
@@ -426,11 +444,16 @@ impl<'e> Builder<'e> {
             axes,
             writes,
             fill,
-            span: output.span,
+            span: output.origin.span(),
         }
     }
 
-    fn write(&mut self, write: &ast::Write, output: &ast::Output, ty: Scalar) -> Lowered<Write> {
+    fn write(
+        &mut self,
+        write: &tree::Write,
+        output: &tree::Output,
+        ty: Scalar,
+    ) -> Elaborated<Write> {
         self.start_body(Vec::new());
         let what = format!("`{}`", output.name.text);
         let value = self.body(&write.value, &Type::Scalar(ty), &what);
@@ -464,7 +487,7 @@ impl<'e> Builder<'e> {
     }
 
     /// The scalar that a declaration must have.
-    fn scalar(&mut self, declared: &ast::DeclaredType, what: &str) -> Scalar {
+    fn scalar(&mut self, declared: &tree::DeclaredType, what: &str) -> Scalar {
         declared.ty.scalar().unwrap_or_else(|| {
             self.errors.report(
                 Diagnostic::new(
@@ -484,8 +507,8 @@ impl<'e> Builder<'e> {
         })
     }
 
-    fn declared_literal(&mut self, ast: &ast::Expr, ty: Scalar) -> Lowered<Literal> {
-        literal(ast, ty, self.errors)
+    fn declared_literal(&mut self, tree: &tree::Expr, ty: Scalar) -> Elaborated<Literal> {
+        literal(tree, ty, self.errors)
     }
 }
 
@@ -505,23 +528,29 @@ pub fn param(name: &Name) -> Param {
 }
 
 /// A written literal as a value of a declared type.
-pub fn literal(ast: &ast::Expr, ty: Scalar, errors: &mut Errors) -> Lowered<Literal> {
-    let (literal, suffix) = match ast.kind {
+pub fn literal(tree: &tree::Expr, ty: Scalar, errors: &mut Errors) -> Elaborated<Literal> {
+    let (literal, suffix) = match tree.kind {
         ExprKind::Int(value, suffix) => (Literal::Int(value), suffix),
         ExprKind::Float(value, suffix) => (Literal::Float(value), suffix),
         ExprKind::Bool(value) => (Literal::Bool(value), None),
-        // The parser lets nothing else through.
-        _ => return Err(Failed),
+        _ => {
+            let error = match &tree.kind {
+                ExprKind::Mistake(error) => (**error).clone(),
+                _ => Diagnostic::new(&types::TYPE_MISMATCH, tree.span, "expected a literal")
+                    .help("write a number, or `true` or `false`"),
+            };
+            return errors.fail(error);
+        }
     };
     if let Some(suffix) = suffix.filter(|suffix| *suffix != ty) {
         return errors.fail(
             Diagnostic::new(
                 &types::TYPE_MISMATCH,
-                ast.span,
+                tree.span,
                 format!("expected {ty}, found a literal of type {suffix}"),
             )
             .help("leave the suffix away"),
         );
     }
-    fit(literal, ty, ast.span).or_else(|error| errors.fail(*error))
+    fit(literal, ty, tree.span).or_else(|error| errors.fail(*error))
 }

@@ -1,6 +1,6 @@
-//! How deep what was lowered is nested when it is written out again.
+//! How deep what was elaborated is nested when it is written out again.
 //!
-//! Lowering normalises index expressions and writes chains of comparisons out, so a text may grow
+//! Elaboration normalises index expressions and writes chains of comparisons out, so a text may grow
 //! deeper by being read and printed. The limit is therefore on what comes out, and lies below that of
 //! the parser: what is accepted once is accepted again after printing.
 

@@ -8,9 +8,9 @@ use systola_stencil::Shape;
 use super::Errors;
 use super::scope::Scope;
 use super::weights::{Weights, wrong_weights};
-use crate::text::ast::{self, Dim, Expr, ExprKind, Join, ReduceOp, ReduceOpKind, Size};
-use crate::text::lower::shorten;
-use crate::text::suggest::suggest;
+use crate::elaborate::shorten;
+use crate::suggest::suggest;
+use crate::tree::{self, Dim, Expr, ExprKind, ReduceOp, ReduceOpKind, ShapeKind};
 
 /// Cells of the box around a neighbourhood.
 const MAX_CELLS: i128 = 4096;
@@ -18,7 +18,7 @@ const MAX_CELLS: i128 = 4096;
 /// Turns the offsets of an equation into indices.
 pub struct Reader<'a> {
     pub scope: &'a Scope,
-    pub inputs: &'a [ast::Input],
+    pub inputs: &'a [tree::Input],
     pub weights: &'a mut Vec<Weights>,
     pub errors: &'a mut Errors,
 }
@@ -27,7 +27,7 @@ impl Reader<'_> {
     pub fn relative(&mut self, expr: &mut Expr) {
         let span = expr.span;
         match &mut expr.kind {
-            ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) => {}
+            ExprKind::Int(..) | ExprKind::Float(..) | ExprKind::Bool(_) | ExprKind::Mistake(_) => {}
             ExprKind::Name(name) => {
                 if self.scope.fields.contains(name) {
                     let name = Name {
@@ -38,7 +38,7 @@ impl Reader<'_> {
                     expr.kind = ExprKind::Element(name, here.collect());
                 }
             }
-            ExprKind::Element(name, index) => {
+            ExprKind::Element(name, index) | ExprKind::At(name, index) => {
                 index.iter_mut().for_each(|e| self.relative(e));
                 let is_field = self.scope.fields.contains(&name.text);
                 let is_var = self.scope.vars.contains(&name.text);
@@ -112,7 +112,7 @@ impl Reader<'_> {
         op: BinOp,
         weights: Option<&Name>,
         of: &Name,
-        shape: &ast::Shape,
+        shape: &tree::Shape,
         span: Span,
     ) -> Option<Expr> {
         let is_field = self.scope.fields.contains(&of.text);
@@ -130,8 +130,12 @@ impl Reader<'_> {
                 });
             return None;
         }
-        let is_box = !shape.is_star && shape.rest.is_none();
+        let is_box = matches!(shape.kind, ShapeKind::Box(_));
         let set = self.shape(shape)?;
+        if set.volume() > MAX_CELLS {
+            self.errors.report(too_many_cells(shape.span));
+            return None;
+        }
         let offsets = set.offsets();
         let lengths: Vec<i128> = match is_box {
             true => set.radii().iter().map(|r| 2 * r + 1).collect(),
@@ -140,7 +144,7 @@ impl Reader<'_> {
         if let Some(name) = weights {
             let declared = self.inputs.iter().find(|i| i.name.text == name.text);
             if let Some(array) = declared.filter(|array| array.axes.len() != lengths.len()) {
-                let error = wrong_weights(&name.text, &lengths, span, array.span);
+                let error = wrong_weights(&name.text, &lengths, span, array.origin.span());
                 self.errors.report(error);
                 return None;
             }
@@ -238,52 +242,50 @@ impl Reader<'_> {
         node(ExprKind::Reduce(op, dims, Box::new(body)), span)
     }
 
-    fn shape(&mut self, shape: &ast::Shape) -> Option<Shape> {
-        let n_axes = self.scope.axes.len();
-        let radii = match shape.radii.as_slice() {
-            [radius] => vec![*radius; n_axes],
-            list if list.len() == n_axes => list.to_vec(),
-            list => {
-                self.errors.report(
-                    Diagnostic::new(
-                        &codes::WEIGHTS_SHAPE,
-                        shape.span,
-                        format!("{} radii are given for {n_axes} axes", list.len()),
-                    )
-                    .help("give one for all axes, or one for each"),
-                );
-                return None;
+    fn shape(&mut self, shape: &tree::Shape) -> Option<Shape> {
+        let own = match &shape.kind {
+            ShapeKind::Box(radii) => Shape::Box(self.radii(radii, shape.span)?),
+            ShapeKind::Star(radii) => Shape::Star(self.radii(radii, shape.span)?),
+            ShapeKind::Except(all, without) => {
+                return Some(self.shape(all)?.except(self.shape(without)?));
             }
-        };
-        let own = match shape.is_star {
-            true => Shape::Star(radii),
-            false => Shape::Box(radii),
+            ShapeKind::And(one, other) => return Some(self.shape(one)?.and(self.shape(other)?)),
         };
         if own.volume() > MAX_CELLS {
-            self.errors.report(
-                Diagnostic::new(
-                    &syntax::TOO_LARGE,
-                    shape.span,
-                    format!("the box around this neighbourhood has more than {MAX_CELLS} cells"),
-                )
-                .help("write a `conv`, or a `system` with a `reduce`"),
-            );
+            self.errors.report(too_many_cells(shape.span));
             return None;
         }
-        Some(match &shape.rest {
-            Some((Join::Except, without)) => own.except(self.shape(without)?),
-            Some((Join::And, more)) => own.and(self.shape(more)?),
-            None => own,
-        })
+        Some(own)
+    }
+
+    /// One radius for each axis.
+    fn radii(&mut self, radii: &[i128], span: Span) -> Option<Vec<i128>> {
+        let n_axes = self.scope.axes.len();
+        let message = match radii {
+            _ if radii.iter().any(|r| *r < 0) => "a radius is less than zero".to_string(),
+            [radius] => return Some(vec![*radius; n_axes]),
+            list if list.len() == n_axes => return Some(list.to_vec()),
+            list => format!("{} radii are given for {n_axes} axes", list.len()),
+        };
+        self.errors.report(
+            Diagnostic::new(&codes::WEIGHTS_SHAPE, span, message)
+                .help("give one for all axes, or one for each"),
+        );
+        None
     }
 }
 
-fn node(kind: ExprKind, span: Span) -> Expr {
-    Expr {
-        kind,
+fn too_many_cells(span: Span) -> Diagnostic {
+    Diagnostic::new(
+        &syntax::TOO_LARGE,
         span,
-        size: Size::LEAF,
-    }
+        format!("the box around this neighbourhood has more than {MAX_CELLS} cells"),
+    )
+    .help("write a `conv`, or a `system` with a `reduce`")
+}
+
+fn node(kind: ExprKind, span: Span) -> Expr {
+    Expr::unmeasured(kind, span)
 }
 
 pub fn int(value: i128, span: Span) -> Expr {

@@ -5,11 +5,11 @@ use systola_ir::mapping::Name;
 use systola_ir::system::{Expr, visit};
 use systola_ir::{BinOp, Diagnostic, FnId, Literal, LocalId, Scalar, Span, Type, UnOp};
 
+use super::infer::{Class, Ty, fit, no_operator, settle};
 use super::names::Entity;
-use super::system::Builder;
-use super::types_of::{Class, Ty, fit, no_operator, settle};
-use super::{Failed, Lowered};
-use crate::text::ast::{self, ExprKind};
+use super::system::Elaborator;
+use super::{Elaborated, Failed};
+use crate::tree::{self, ExprKind};
 
 mod reads;
 mod sums;
@@ -25,14 +25,14 @@ pub struct Typed {
     pub span: Span,
 }
 
-impl Builder<'_> {
+impl Elaborator<'_> {
     /// A value of a declared type.
-    pub fn value_of(&mut self, ast: &ast::Expr, ty: &Type, what: &str) -> Lowered<Expr> {
-        let value = self.value(ast)?;
+    pub fn value_of(&mut self, tree: &tree::Expr, ty: &Type, what: &str) -> Elaborated<Expr> {
+        let value = self.value(tree)?;
         self.coerce(value, ty, what)
     }
 
-    fn coerce(&mut self, value: Typed, ty: &Type, what: &str) -> Lowered<Expr> {
+    fn coerce(&mut self, value: Typed, ty: &Type, what: &str) -> Elaborated<Expr> {
         let Typed {
             mut expr,
             ty: found,
@@ -58,17 +58,17 @@ impl Builder<'_> {
         Ok(expr)
     }
 
-    fn settle(&mut self, expr: &mut Expr, from: &Ty, to: &Ty, span: Span) -> Lowered<()> {
+    fn settle(&mut self, expr: &mut Expr, from: &Ty, to: &Ty, span: Span) -> Elaborated<()> {
         settle(expr, from, to, span).or_else(|error| self.errors.fail(*error))
     }
 
     /// The value with its own type, the default one where only literals are in it.
-    fn decided(&mut self, ast: &ast::Expr) -> Lowered<(Expr, Type)> {
-        let value = self.value(ast)?;
+    fn decided(&mut self, tree: &tree::Expr) -> Elaborated<(Expr, Type)> {
+        let value = self.value(tree)?;
         self.decide(value)
     }
 
-    fn decide(&mut self, value: Typed) -> Lowered<(Expr, Type)> {
+    fn decide(&mut self, value: Typed) -> Elaborated<(Expr, Type)> {
         let Typed { mut expr, ty, span } = value;
         let to = ty.default();
         self.settle(&mut expr, &ty, &Ty::from(&to), span)?;
@@ -76,7 +76,7 @@ impl Builder<'_> {
     }
 
     /// Two values of one type.
-    fn join(&mut self, left: Typed, right: Typed, what: &str) -> Lowered<(Expr, Expr, Ty)> {
+    fn join(&mut self, left: Typed, right: Typed, what: &str) -> Elaborated<(Expr, Expr, Ty)> {
         let Some(ty) = left.ty.join(&right.ty) else {
             let error = Diagnostic::new(
                 &types::TYPE_MISMATCH,
@@ -103,9 +103,9 @@ impl Builder<'_> {
         Ok((a, b, ty))
     }
 
-    pub fn value(&mut self, ast: &ast::Expr) -> Lowered<Typed> {
-        let span = ast.span;
-        let (expr, ty) = match &ast.kind {
+    pub fn value(&mut self, tree: &tree::Expr) -> Elaborated<Typed> {
+        let span = tree.span;
+        let (expr, ty) = match &tree.kind {
             ExprKind::Int(value, ty) => self.literal(Literal::Int(*value), *ty, span)?,
             ExprKind::Float(value, ty) => self.literal(Literal::Float(*value), *ty, span)?,
             ExprKind::Bool(value) => (
@@ -115,6 +115,8 @@ impl Builder<'_> {
             ExprKind::Name(name) => self.named(name, span)?,
             ExprKind::Apply(name, args) => self.apply(name, args, span)?,
             ExprKind::Element(name, index) => self.element(name, index, span)?,
+            ExprKind::At(name, list) => self.at(name, list, span)?,
+            ExprKind::Mistake(error) => return self.errors.fail((**error).clone()),
             ExprKind::Unary(op, operand) => self.unary(*op, operand, span)?,
             ExprKind::Binary(op, left, right) => {
                 let (left, right) = (self.value(left), self.value(right));
@@ -144,7 +146,7 @@ impl Builder<'_> {
         Ok(Typed { expr, ty, span })
     }
 
-    fn values(&mut self, list: &[ast::Expr]) -> Lowered<Vec<Typed>> {
+    fn values(&mut self, list: &[tree::Expr]) -> Elaborated<Vec<Typed>> {
         // All of them, so that all their mistakes are found.
         let values: Vec<_> = list.iter().map(|e| self.value(e)).collect();
         values.into_iter().collect()
@@ -155,7 +157,7 @@ impl Builder<'_> {
         literal: Literal,
         suffix: Option<Scalar>,
         span: Span,
-    ) -> Lowered<(Expr, Ty)> {
+    ) -> Elaborated<(Expr, Ty)> {
         match (suffix, literal) {
             (Some(ty), _) => match fit(literal, ty, span) {
                 Ok(literal) => Ok((Expr::Lit(ty, literal), Ty::Known(ty))),
@@ -173,7 +175,7 @@ impl Builder<'_> {
         wanted: &str,
         help: &str,
         span: Span,
-    ) -> Lowered<T> {
+    ) -> Elaborated<T> {
         let error = Diagnostic::new(
             &types::WRONG_KIND,
             span,
@@ -192,7 +194,7 @@ impl Builder<'_> {
         expected: &str,
         found: usize,
         span: Span,
-    ) -> Lowered<T> {
+    ) -> Elaborated<T> {
         self.errors.fail(
             Diagnostic::new(
                 &types::WRONG_COUNT,
@@ -203,7 +205,7 @@ impl Builder<'_> {
         )
     }
 
-    fn apply(&mut self, name: &Name, args: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
+    fn apply(&mut self, name: &Name, args: &[tree::Expr], span: Span) -> Elaborated<(Expr, Ty)> {
         let text = name.text.as_str();
         if let Some(op) = UnOp::function(text) {
             return match args {
@@ -244,13 +246,32 @@ impl Builder<'_> {
         }
     }
 
+    /// Whatever the name was declared as.
+    fn at(&mut self, name: &Name, list: &[tree::Expr], span: Span) -> Elaborated<(Expr, Ty)> {
+        let text = name.text.as_str();
+        match self.names.get(text) {
+            Some(Entity::Var(var)) => self.var_call(text, var, list, span),
+            Some(Entity::Fn(function)) => self.call(text, function, list, span),
+            Some(Entity::Input(input)) => self.element_of(text, input, list, span),
+            Some(entity) => {
+                let wanted = "an array, a function or a variable";
+                let help = format!("write `{text}` without an index");
+                self.wrong_kind(text, entity, wanted, &help, name.span)
+            }
+            None => {
+                let error = self.names.unknown(text, name.span);
+                self.errors.fail(error)
+            }
+        }
+    }
+
     fn call(
         &mut self,
         name: &str,
         function: FnId,
-        args: &[ast::Expr],
+        args: &[tree::Expr],
         span: Span,
-    ) -> Lowered<(Expr, Ty)> {
+    ) -> Elaborated<(Expr, Ty)> {
         let Some(signature) = self.system.functions.get(function.index()) else {
             return Err(Failed);
         };
@@ -267,16 +288,16 @@ impl Builder<'_> {
                 span,
             );
         }
-        let lowered: Vec<_> = args
+        let elaborated: Vec<_> = args
             .iter()
             .zip(&params)
             .map(|(arg, (param, ty))| self.value_of(arg, ty, &format!("`{param}` of `{name}`")))
             .collect();
-        let args = lowered.into_iter().collect::<Lowered<_>>()?;
+        let args = elaborated.into_iter().collect::<Elaborated<_>>()?;
         Ok((Expr::Call(function, args), result))
     }
 
-    fn cast(&mut self, to: Scalar, args: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
+    fn cast(&mut self, to: Scalar, args: &[tree::Expr], span: Span) -> Elaborated<(Expr, Ty)> {
         let [operand] = args else {
             return self.wrong_count(&format!("the cast `{to}`"), "1 argument", args.len(), span);
         };
@@ -294,7 +315,7 @@ impl Builder<'_> {
         Ok((Expr::Cast(to, Box::new(expr)), Ty::Known(to)))
     }
 
-    fn select(&mut self, args: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
+    fn select(&mut self, args: &[tree::Expr], span: Span) -> Elaborated<(Expr, Ty)> {
         let (cond, then, otherwise) = match args {
             [cond, then] => (cond, then, None),
             [cond, then, otherwise] => (cond, then, Some(otherwise)),
@@ -359,7 +380,7 @@ impl Builder<'_> {
     }
 
     /// `min(a, b, c)` is `min(min(a, b), c)`.
-    fn fold(&mut self, op: BinOp, args: &[ast::Expr], span: Span) -> Lowered<(Expr, Ty)> {
+    fn fold(&mut self, op: BinOp, args: &[tree::Expr], span: Span) -> Elaborated<(Expr, Ty)> {
         if args.len() < 2 {
             let what = format!("`{}`", op.name());
             return self.wrong_count(&what, "at least 2 arguments", args.len(), span);
@@ -380,7 +401,7 @@ impl Builder<'_> {
         Ok((folded.expr, folded.ty))
     }
 
-    fn unary(&mut self, op: UnOp, operand: &ast::Expr, span: Span) -> Lowered<(Expr, Ty)> {
+    fn unary(&mut self, op: UnOp, operand: &tree::Expr, span: Span) -> Elaborated<(Expr, Ty)> {
         let operand = self.value(operand)?;
         let class = Class::of_unary(op);
         match class.narrow(&operand.ty) {
@@ -391,7 +412,13 @@ impl Builder<'_> {
         }
     }
 
-    fn binary(&mut self, op: BinOp, left: Typed, right: Typed, span: Span) -> Lowered<(Expr, Ty)> {
+    fn binary(
+        &mut self,
+        op: BinOp,
+        left: Typed,
+        right: Typed,
+        span: Span,
+    ) -> Elaborated<(Expr, Ty)> {
         let class = Class::of_binary(op);
         for side in [&left, &right] {
             if class.narrow(&side.ty).is_none() {
@@ -429,10 +456,10 @@ impl Builder<'_> {
     /// `a <= b < c`: `a <= b && b < c`.
     fn chain(
         &mut self,
-        first: &ast::Expr,
-        rest: &[(BinOp, ast::Expr)],
+        first: &tree::Expr,
+        rest: &[(BinOp, tree::Expr)],
         span: Span,
-    ) -> Lowered<(Expr, Ty)> {
+    ) -> Elaborated<(Expr, Ty)> {
         let mut left = self.value(first)?;
         let mut chain: Option<Expr> = None;
         for (op, right) in rest {
@@ -450,7 +477,7 @@ impl Builder<'_> {
             .ok_or(Failed)
     }
 
-    fn copy(&mut self, value: &Typed) -> Lowered<Typed> {
+    fn copy(&mut self, value: &Typed) -> Elaborated<Typed> {
         let mut nodes = 0;
         visit::walk(&value.expr, &mut |_| nodes += 1);
         match self.copies.checked_sub(nodes) {
@@ -473,7 +500,7 @@ impl Builder<'_> {
         }
     }
 
-    fn field(&mut self, tuple: &ast::Expr, field: usize, span: Span) -> Lowered<(Expr, Ty)> {
+    fn field(&mut self, tuple: &tree::Expr, field: usize, span: Span) -> Elaborated<(Expr, Ty)> {
         let (expr, ty) = self.decided(tuple)?;
         let help = match &ty {
             Type::Tuple(parts) => match parts.get(field) {
@@ -495,13 +522,17 @@ impl Builder<'_> {
         )
     }
 
-    fn tuple(&mut self, parts: &[ast::Expr]) -> Lowered<(Expr, Ty)> {
+    fn tuple(&mut self, parts: &[tree::Expr]) -> Elaborated<(Expr, Ty)> {
         let values = self.values(parts)?;
         let (exprs, types) = values.into_iter().map(|v| (v.expr, v.ty)).unzip();
         Ok((Expr::Tuple(exprs), Ty::Tuple(types)))
     }
 
-    fn let_in(&mut self, bindings: &[(Name, ast::Expr)], body: &ast::Expr) -> Lowered<(Expr, Ty)> {
+    fn let_in(
+        &mut self,
+        bindings: &[(Name, tree::Expr)],
+        body: &tree::Expr,
+    ) -> Elaborated<(Expr, Ty)> {
         let mut bound = Vec::new();
         let result = self
             .bind_all(bindings, &mut bound)
@@ -524,9 +555,9 @@ impl Builder<'_> {
 
     fn bind_all(
         &mut self,
-        bindings: &[(Name, ast::Expr)],
+        bindings: &[(Name, tree::Expr)],
         bound: &mut Vec<(LocalId, String, Expr)>,
-    ) -> Lowered<()> {
+    ) -> Elaborated<()> {
         for (name, value) in bindings {
             // Locals are numbered in the order in which their names are written.
             let local = LocalId::from(self.locals.len());

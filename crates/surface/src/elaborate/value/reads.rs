@@ -5,14 +5,14 @@ use systola_ir::mapping::Name;
 use systola_ir::system::{Expr, InputKind};
 use systola_ir::{Diagnostic, Form, InputId, Scalar, Span, VarId};
 
-use crate::text::ast;
-use crate::text::lower::names::Entity;
-use crate::text::lower::system::{Builder, Place};
-use crate::text::lower::types_of::Ty;
-use crate::text::lower::{Failed, Lowered};
+use crate::elaborate::infer::Ty;
+use crate::elaborate::names::Entity;
+use crate::elaborate::system::{Elaborator, Place};
+use crate::elaborate::{Elaborated, Failed};
+use crate::tree;
 
-impl Builder<'_> {
-    pub(super) fn named(&mut self, name: &str, span: Span) -> Lowered<(Expr, Ty)> {
+impl Elaborator<'_> {
+    pub(super) fn named(&mut self, name: &str, span: Span) -> Elaborated<(Expr, Ty)> {
         let Some(entity) = self.names.get(name) else {
             let error = self.names.unknown(name, span);
             return self.errors.fail(error);
@@ -59,7 +59,7 @@ impl Builder<'_> {
     }
 
     /// Refuses what depends on the point inside of a function.
-    fn pure(&mut self, name: &str, entity: Entity, span: Span) -> Lowered<()> {
+    fn pure(&mut self, name: &str, entity: Entity, span: Span) -> Elaborated<()> {
         if self.place != Place::Function {
             return Ok(());
         }
@@ -79,7 +79,7 @@ impl Builder<'_> {
         var: VarId,
         index: Vec<Form>,
         span: Span,
-    ) -> Lowered<(Expr, Ty)> {
+    ) -> Elaborated<(Expr, Ty)> {
         self.pure(name, Entity::Var(var), span)?;
         if self.place == Place::Write && index != self.system.identity_index() {
             return self.errors.fail(
@@ -102,9 +102,9 @@ impl Builder<'_> {
         &mut self,
         name: &str,
         var: VarId,
-        args: &[ast::Expr],
+        args: &[tree::Expr],
         span: Span,
-    ) -> Lowered<(Expr, Ty)> {
+    ) -> Elaborated<(Expr, Ty)> {
         if args.len() != self.system.dims.len() {
             let dims: Vec<&str> = self.system.dims.iter().map(|d| d.name.as_str()).collect();
             let expected = format!("{} indices ({})", dims.len(), dims.join(", "));
@@ -122,9 +122,9 @@ impl Builder<'_> {
     pub(super) fn element(
         &mut self,
         name: &Name,
-        index: &[ast::Expr],
+        index: &[tree::Expr],
         span: Span,
-    ) -> Lowered<(Expr, Ty)> {
+    ) -> Elaborated<(Expr, Ty)> {
         match self.names.get(&name.text) {
             Some(Entity::Input(input)) => self.element_of(&name.text, input, index, span),
             Some(entity @ Entity::Var(_)) => {
@@ -145,13 +145,13 @@ impl Builder<'_> {
         }
     }
 
-    fn element_of(
+    pub(super) fn element_of(
         &mut self,
         name: &str,
         input: InputId,
-        index: &[ast::Expr],
+        index: &[tree::Expr],
         span: Span,
-    ) -> Lowered<(Expr, Ty)> {
+    ) -> Elaborated<(Expr, Ty)> {
         let Some(declared) = self.system.inputs.get(input.index()) else {
             return Err(Failed);
         };
@@ -175,19 +175,19 @@ impl Builder<'_> {
         if let Some(index) = forms {
             return Ok((Expr::Input { input, index, span }, ty));
         }
-        let lowered: Vec<_> = index.iter().map(|e| self.lookup_index(e)).collect();
-        let index = lowered.into_iter().collect::<Lowered<_>>()?;
+        let elaborated: Vec<_> = index.iter().map(|e| self.lookup_index(e)).collect();
+        let index = elaborated.into_iter().collect::<Elaborated<_>>()?;
         Ok((Expr::Lookup { input, index, span }, ty))
     }
 
-    fn lookup_index(&mut self, ast: &ast::Expr) -> Lowered<Expr> {
-        let (expr, ty) = self.decided(ast)?;
+    fn lookup_index(&mut self, tree: &tree::Expr) -> Elaborated<Expr> {
+        let (expr, ty) = self.decided(tree)?;
         match ty.scalar() {
             Some(s) if s.is_int() => Ok(expr),
             _ => self.errors.fail(
                 Diagnostic::new(
                     &types::TYPE_MISMATCH,
-                    ast.span,
+                    tree.span,
                     format!("a table is indexed by integers, and this is {ty}"),
                 )
                 .help("convert it: `i32(…)`"),

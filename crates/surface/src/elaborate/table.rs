@@ -2,11 +2,12 @@
 
 use systola_ir::codes::types;
 use systola_ir::system::Axis;
-use systola_ir::{Diagnostic, Literal, Scalar};
+use systola_ir::{Diagnostic, Literal, Scalar, Span};
 
+use super::infer::fit;
 use super::system::literal;
-use super::{Errors, Failed, Lowered};
-use crate::text::ast::{Data, DataKind};
+use super::{Elaborated, Errors, Failed};
+use crate::tree::{Data, DataKind};
 
 pub fn contents(
     name: &str,
@@ -14,7 +15,7 @@ pub fn contents(
     axes: &[Axis],
     ty: Scalar,
     errors: &mut Errors,
-) -> Lowered<Vec<Literal>> {
+) -> Elaborated<Vec<Literal>> {
     let mut extents = Vec::new();
     for axis in axes {
         match axis.hi.sub(&axis.lo).as_constant() {
@@ -31,9 +32,42 @@ pub fn contents(
             }
         }
     }
+    if let DataKind::All(values) = &data.kind {
+        return all(name, values, &extents, ty, data.span, errors);
+    }
     let mut literals = Vec::new();
     flatten(name, data, &extents, ty, &mut literals, errors)?;
     Ok(literals)
+}
+
+/// Contents that are given flat.
+fn all(
+    name: &str,
+    values: &[Literal],
+    extents: &[i128],
+    ty: Scalar,
+    span: Span,
+    errors: &mut Errors,
+) -> Elaborated<Vec<Literal>> {
+    let product = |n: i128, extent: &i128| n.checked_mul(*extent);
+    if extents.iter().try_fold(1, product) != Some(values.len() as i128) {
+        let shown: Vec<String> = extents.iter().map(ToString::to_string).collect();
+        return errors.fail(
+            Diagnostic::new(
+                &types::TABLE_SHAPE,
+                span,
+                format!(
+                    "`{name}` has {} values, and its shape is [{}]",
+                    values.len(),
+                    shown.join(", ")
+                ),
+            )
+            .help("give all values in row-major order"),
+        );
+    }
+    let fitted = values.iter().map(|value| fit(*value, ty, span));
+    let fitted: Result<_, _> = fitted.collect();
+    fitted.or_else(|error: Box<Diagnostic>| errors.fail(*error))
 }
 
 fn flatten(
@@ -43,7 +77,7 @@ fn flatten(
     ty: Scalar,
     literals: &mut Vec<Literal>,
     errors: &mut Errors,
-) -> Lowered<()> {
+) -> Elaborated<()> {
     match (&data.kind, extents) {
         (DataKind::Element(element), []) => {
             literals.push(literal(element, ty, errors)?);
@@ -79,7 +113,7 @@ fn flatten(
             )
             .help("write one pair of brackets for each axis: `[[1, 0], [0, 1]]`"),
         ),
-        (DataKind::Row(_), []) => errors.fail(
+        (DataKind::Row(_) | DataKind::All(_), _) => errors.fail(
             Diagnostic::new(
                 &types::TABLE_SHAPE,
                 data.span,

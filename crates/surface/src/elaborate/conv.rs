@@ -1,4 +1,4 @@
-//! Convolutions: what is declared is lowered like any system, the rest is [`systola_stencil`]'s.
+//! Convolutions: what is declared is elaborated like any system, the rest is [`systola_stencil`]'s.
 
 use systola_ir::codes::{stencil as codes, types};
 use systola_ir::system::System;
@@ -6,25 +6,27 @@ use systola_ir::{Diagnostic, Span};
 use systola_stencil::{Conv, write_conv};
 
 use super::Errors;
-use super::stencil::{lower_border, written};
-use super::system::lower_system;
-use crate::text::ast::{self, Expr, ExprKind};
+use super::stencil::{elaborate_border, written};
+use super::system;
+use crate::tree::{self, Expr, ExprKind};
 
-pub fn lower_conv(ast: ast::Conv, errors: &mut Errors) -> System {
+pub fn elaborate(tree: tree::Conv, errors: &mut Errors) -> System {
     let empty = System {
-        name: ast.name.text.clone(),
-        span: ast.span,
+        name: tree.name.text.clone(),
+        span: tree.origin.span(),
         ..System::default()
     };
-    let before = errors.0.len();
-    let (Some((input, border)), Some(filter)) = (ast.input, ast.filter) else {
+    let before = errors.n_found();
+    let (what, origin) = (format!("the convolution `{}`", tree.name.text), tree.origin);
+    errors.within(&what, origin);
+    let (Some((input, border)), Some(filter)) = (tree.input, tree.filter) else {
         errors.report(
             Diagnostic::new(
                 &codes::NO_UPDATE,
-                ast.name.span,
+                tree.name.span,
                 format!(
                     "the convolution `{}` has an `input` and a `filter`",
-                    ast.name.text
+                    tree.name.text
                 ),
             )
             .help("write `input x[R, C]: f32 constant 0; filter w[H, Q]: f32;`"),
@@ -32,24 +34,18 @@ pub fn lower_conv(ast: ast::Conv, errors: &mut Errors) -> System {
         return empty;
     };
     let n_axes = input.axes.len();
-    let strides = factors(ast.stride.as_ref(), n_axes, "stride", errors);
-    let dilations = factors(ast.dilation.as_ref(), n_axes, "dilation", errors);
-    let border = lower_border(&border, &input.ty, errors);
-    let head = ast::System {
-        name: ast.name,
-        params: ast.params,
-        context: ast.context,
-        consts: Vec::new(),
+    let strides = factors(tree.stride.as_ref(), n_axes, "stride", errors);
+    let dilations = factors(tree.dilation.as_ref(), n_axes, "dilation", errors);
+    let border = elaborate_border(&border, &input.ty, errors);
+    let head = tree::System {
+        params: tree.params,
+        context: tree.context,
         inputs: vec![input, filter],
-        functions: Vec::new(),
-        batch: ast.batch,
-        index: None,
-        vars: Vec::new(),
-        outputs: Vec::new(),
-        span: ast.span,
+        batch: tree.batch,
+        ..tree::System::new(tree.name, origin)
     };
-    let head = lower_system(&head, errors);
-    if errors.0.len() > before {
+    let head = system::elaborate(&head, errors);
+    if errors.n_found() > before {
         return empty;
     }
     let conv = Conv {
@@ -58,7 +54,10 @@ pub fn lower_conv(ast: ast::Conv, errors: &mut Errors) -> System {
         strides,
         dilations,
     };
-    written(write_conv(&conv), empty, ast.span, errors)
+    errors.within(&what, origin);
+    let system = written(write_conv(&conv), empty, errors);
+    errors.outside();
+    system
 }
 
 /// One number for each axis, or one for all.

@@ -1,15 +1,15 @@
-//! Stencils: offsets become indices, neighbourhoods become sums, and what one sweep computes is lowered like any system. The rest is
-//! [`systola_stencil`]'s.
+//! Stencils: offsets become indices, neighbourhoods become sums, and what one sweep computes is
+//! elaborated like any system. The rest is [`systola_stencil`]'s.
 
 use systola_ir::codes::{stencil as codes, types};
 use systola_ir::mapping::Name;
 use systola_ir::system::System;
-use systola_ir::{Diagnostic, Form, InputId, Span, VarId};
+use systola_ir::{Diagnostic, Form, InputId, VarId};
 use systola_stencil::{Border, Field, Stencil, write_system};
 
-use super::system::{literal, lower_system};
+use super::system::{self, Elaborator, literal};
 use super::{Errors, size};
-use crate::text::ast;
+use crate::tree;
 
 mod reader;
 mod scope;
@@ -20,60 +20,67 @@ use scope::Scope;
 use weights::check_weights;
 
 /// The system of a stencil; an empty one where a mistake was reported.
-pub fn lower_stencil(ast: ast::Stencil, errors: &mut Errors) -> System {
+pub fn elaborate(tree: tree::Stencil, errors: &mut Errors) -> System {
     let empty = System {
-        name: ast.name.text.clone(),
-        span: ast.span,
+        name: tree.name.text.clone(),
+        span: tree.origin.span(),
         ..System::default()
     };
-    let before = errors.0.len();
-    let Some(scope) = Scope::of(&ast, errors) else {
+    let before = errors.n_found();
+    let (what, origin) = (format!("the stencil `{}`", tree.name.text), tree.origin);
+    errors.within(&what, origin);
+    let Some(scope) = Scope::of(&tree, errors) else {
         return empty;
     };
     let mut weights = Vec::new();
-    let mut equations = ast.equations;
+    let mut equations = tree.equations;
     for equation in &mut equations {
+        errors.within(
+            &format!("the equation of `{}`", equation.name.text),
+            equation.origin,
+        );
         let mut reader = Reader {
             scope: &scope,
-            inputs: &ast.inputs,
+            inputs: &tree.inputs,
             weights: &mut weights,
             errors,
         };
         reader.relative(&mut equation.body);
     }
-    if errors.0.len() > before {
+    if errors.n_found() > before {
         return empty;
     }
-    let kernel = ast::System {
-        name: ast.name,
-        params: ast.params,
-        context: ast.context,
-        consts: ast.consts,
-        inputs: (ast.fields.iter().map(|(input, _)| input.clone()))
-            .chain(ast.inputs)
+    let kernel = tree::System {
+        name: tree.name,
+        params: tree.params,
+        context: tree.context,
+        consts: tree.consts,
+        inputs: (tree.fields.iter().map(|(input, _)| input.clone()))
+            .chain(tree.inputs)
             .collect(),
-        functions: ast.functions,
-        batch: ast.batch,
-        index: Some(scope.index(&ast.fields[0].0)),
+        functions: tree.functions,
+        batch: tree.batch,
+        index: Some(scope.index(&tree.fields[0].0)),
         vars: (equations.iter())
-            .map(|e| scope.var(e, &ast.fields))
+            .map(|e| scope.var(e, &tree.fields))
             .collect(),
-        outputs: (ast.outputs.iter())
-            .map(|(name, _)| ast::Output {
+        outputs: (tree.outputs.iter())
+            .map(|(name, _)| tree::Output {
                 name: name.clone(),
-                ty: ast.fields[0].0.ty.clone(),
+                ty: tree.fields[0].0.ty.clone(),
                 axes: Vec::new(),
                 writes: Vec::new(),
                 fill: None,
-                span: name.span,
+                origin,
             })
             .collect(),
-        span: ast.span,
+        origin,
     };
-    let mut kernel = lower_system(&kernel, errors);
+    let mut kernel = system::elaborate(&kernel, errors);
     kernel.outputs.clear();
-    let steps = ast.steps.as_ref().map(|(steps, span)| {
-        let mut sizes = super::system::Builder::of_sizes(errors);
+    errors.within(&what, origin);
+    let steps = tree.steps.as_ref().map(|(steps, span)| {
+        let mut sizes = Elaborator::of_sizes(errors);
         sizes.sizes_of(&kernel);
         (sizes.form(steps).unwrap_or(Form::from(1)), *span)
     });
@@ -83,19 +90,30 @@ pub fn lower_stencil(ast: ast::Stencil, errors: &mut Errors) -> System {
             .iter()
             .position(|e| e.between.is_none() && e.name.text == name)
     };
-    let mut border = |border: &ast::Border, ty| lower_border(border, ty, errors);
-    let fields: Vec<Field> = (ast.fields.iter().enumerate())
+    let mut border = |border: &tree::Border, ty, what: &str, origin| {
+        errors.within(what, origin);
+        elaborate_border(border, ty, errors)
+    };
+    let fields: Vec<Field> = (tree.fields.iter().enumerate())
         .map(|(n, (input, outside))| Field {
             input: InputId::from(n),
-            border: border(outside, &input.ty),
+            border: border(
+                outside,
+                &input.ty,
+                &format!("the field `{}`", input.name.text),
+                input.origin,
+            ),
             update: updates(&input.name.text).map(VarId::from),
         })
         .collect();
     let borders = (equations.iter())
         .map(|e| match &e.between {
-            Some((ty, outside)) => border(outside, ty),
+            Some((ty, outside)) => {
+                let what = format!("the equation of `{}`", e.name.text);
+                border(outside, ty, &what, e.origin)
+            }
             None => {
-                let field = ast
+                let field = tree
                     .fields
                     .iter()
                     .position(|(f, _)| f.name.text == e.name.text);
@@ -103,15 +121,16 @@ pub fn lower_stencil(ast: ast::Stencil, errors: &mut Errors) -> System {
             }
         })
         .collect();
+    errors.within(&what, origin);
     for equation in &equations {
-        if let Some((_, ast::Border::Held)) = equation.between {
+        if let Some((_, tree::Border::Held)) = equation.between {
             errors.report(nothing_to_hold(&equation.name));
         }
     }
-    if errors.0.len() > before {
+    if errors.n_found() > before {
         return empty;
     }
-    let outputs = outputs(&equations, &ast.outputs);
+    let outputs = outputs(&equations, &tree.outputs);
     let stencil = Stencil {
         kernel,
         fields,
@@ -120,14 +139,15 @@ pub fn lower_stencil(ast: ast::Stencil, errors: &mut Errors) -> System {
         time: scope.time.clone(),
         outputs,
     };
-    written(write_system(&stencil), empty, ast.span, errors)
+    let system = written(write_system(&stencil), empty, errors);
+    errors.outside();
+    system
 }
 
 /// A system that was written, if it can be written down as text too.
 pub fn written(
     result: Result<System, Vec<Diagnostic>>,
     empty: System,
-    span: Span,
     errors: &mut Errors,
 ) -> System {
     let system = match result {
@@ -141,9 +161,9 @@ pub fn written(
     };
     for var in &system.vars {
         if size::of_expr(&var.body) > size::MAX_NESTING {
-            errors.report(size::too_deep(span));
+            errors.report(size::too_deep(empty.span));
         } else if size::height(&var.body) > size::MAX_HEIGHT {
-            errors.report(size::too_high(span));
+            errors.report(size::too_high(empty.span));
         } else {
             continue;
         }
@@ -153,7 +173,7 @@ pub fn written(
 }
 
 /// Fields with a next value, unless outputs are named.
-fn outputs(equations: &[ast::Equation], named: &[(Name, Name)]) -> Vec<(String, VarId)> {
+fn outputs(equations: &[tree::Equation], named: &[(Name, Name)]) -> Vec<(String, VarId)> {
     let position = |name: &str| equations.iter().position(|e| e.name.text == name);
     if named.is_empty() {
         let updates = equations
@@ -175,15 +195,19 @@ fn primed(name: &str) -> String {
     format!("{name}'")
 }
 
-pub fn lower_border(border: &ast::Border, ty: &ast::DeclaredType, errors: &mut Errors) -> Border {
+pub fn elaborate_border(
+    border: &tree::Border,
+    ty: &tree::DeclaredType,
+    errors: &mut Errors,
+) -> Border {
     match border {
-        ast::Border::Interior => Border::Interior,
-        ast::Border::Held => Border::Held,
-        ast::Border::Clamp => Border::Clamp,
-        ast::Border::Mirror => Border::Mirror,
-        ast::Border::Reflect => Border::Reflect,
-        ast::Border::Wrap => Border::Wrap,
-        ast::Border::Constant(value) => match ty.ty.scalar() {
+        tree::Border::Interior => Border::Interior,
+        tree::Border::Held => Border::Held,
+        tree::Border::Clamp => Border::Clamp,
+        tree::Border::Mirror => Border::Mirror,
+        tree::Border::Reflect => Border::Reflect,
+        tree::Border::Wrap => Border::Wrap,
+        tree::Border::Constant(value) => match ty.ty.scalar() {
             Some(ty) => literal(value, ty, errors).map_or(Border::Interior, Border::Constant),
             None => {
                 errors.report(

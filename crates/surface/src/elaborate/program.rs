@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use systola_ir::codes::types;
-use systola_ir::system::{Axis, InputKind, Module, Program, Source, Stage, System};
+use systola_ir::system::{Axis, InputKind, Program, Source, Stage, System};
 use systola_ir::{Diagnostic, Form, InputId, ParamId, Scalar, Span};
 
-use super::form::{instantiate, listed};
-use super::names::{Entity, duplicate};
-use super::system::{self, Builder};
-use super::{Errors, Failed, Lowered, unknown_system};
-use crate::text::ast;
-use crate::text::suggest::suggest;
+use super::forms::{instantiate, listed};
+use super::names::{Entity, check_name, duplicate};
+use super::system::{self, Elaborator};
+use super::{Elaborated, Errors, Failed, unknown_system};
+use crate::suggest::suggest;
+use crate::tree;
 
 /// The type and shape of an array in the parameters of the program. A shape is `None` where it is
 /// too intricate to be compared here.
@@ -21,26 +21,31 @@ struct Shape {
     extents: Option<Vec<Form>>,
 }
 
-pub fn lower_program(ast: &ast::Program, module: &Module, errors: &mut Errors) -> Option<Program> {
+pub fn elaborate(tree: &tree::Program, systems: &[System], errors: &mut Errors) -> Option<Program> {
+    let what = format!("the program `{}`", tree.name.text);
+    errors.within(&what, tree.origin);
+    check_name(&tree.name, "a program", errors);
     // The head of a program is that of a system without equations.
-    let mut builder = Builder::of_sizes(errors);
-    for (n, name) in ast.params.iter().enumerate() {
-        builder
+    let mut elaborator = Elaborator::of_sizes(errors);
+    for (n, name) in tree.params.iter().enumerate() {
+        elaborator
             .names
-            .declare(name, Entity::Param(ParamId::from(n)), builder.errors);
+            .declare(name, Entity::Param(ParamId::from(n)), elaborator.errors);
     }
-    let context = builder.conds(&ast.context);
+    let context = elaborator.conds(&tree.context);
     let mut inputs = Vec::new();
-    for (n, input) in ast.inputs.iter().enumerate() {
-        builder
-            .names
-            .declare(&input.name, Entity::Input(InputId::from(n)), builder.errors);
-        inputs.push(builder.input(input));
+    for (n, input) in tree.inputs.iter().enumerate() {
+        elaborator.names.declare(
+            &input.name,
+            Entity::Input(InputId::from(n)),
+            elaborator.errors,
+        );
+        inputs.push(elaborator.input(input));
     }
-    for (n, stage) in ast.stages.iter().enumerate() {
-        builder
+    for (n, stage) in tree.stages.iter().enumerate() {
+        elaborator
             .names
-            .declare(&stage.name, Entity::Stage(n), builder.errors);
+            .declare(&stage.name, Entity::Stage(n), elaborator.errors);
     }
     let shapes = inputs
         .iter()
@@ -50,73 +55,76 @@ pub fn lower_program(ast: &ast::Program, module: &Module, errors: &mut Errors) -
             extents: Some(extents(&input.axes)),
         })
         .collect();
-    let mut lowering = Lowering {
-        ast,
-        module,
-        builder,
+    let mut elaboration = Elaboration {
+        tree,
+        systems,
+        elaborator,
         inputs: shapes,
         stages: Vec::new(),
     };
-    let stages: Vec<_> = ast
+    let stages: Vec<_> = tree
         .stages
         .iter()
         .enumerate()
         .map(|(n, stage)| {
-            let lowered = lowering.stage(n, stage);
-            let instance = lowered.as_ref().ok().map(|s| (s.system, s.args.clone()));
-            lowering.stages.push(instance);
-            lowered
+            let elaborated = elaboration.stage(n, stage);
+            let instance = elaborated.as_ref().ok().map(|s| (s.system, s.args.clone()));
+            elaboration.stages.push(instance);
+            elaborated
         })
         .collect();
     let mut outputs = Vec::new();
+    elaboration.elaborator.errors.within(&what, tree.origin);
     let mut seen: HashMap<&str, Span> = HashMap::new();
-    for input in &ast.inputs {
+    for input in &tree.inputs {
         seen.insert(&input.name.text, input.name.span);
     }
-    for (name, source) in &ast.outputs {
+    for (name, source) in &tree.outputs {
         if let Some(before) = seen.insert(&name.text, name.span) {
-            lowering
-                .builder
+            elaboration
+                .elaborator
                 .errors
                 .report(duplicate(&name.text, name.span, before));
         }
         outputs.push(
-            lowering
-                .source(source, ast.stages.len())
+            elaboration
+                .source(source, tree.stages.len())
                 .map(|(source, _)| (name.text.clone(), source)),
         );
     }
+    elaboration.elaborator.errors.outside();
     Some(Program {
-        name: ast.name.text.clone(),
-        params: ast.params.iter().map(system::param).collect(),
+        name: tree.name.text.clone(),
+        params: tree.params.iter().map(system::param).collect(),
         context,
         inputs,
-        stages: stages.into_iter().collect::<Lowered<_>>().ok()?,
-        outputs: outputs.into_iter().collect::<Lowered<_>>().ok()?,
-        span: ast.span,
+        stages: stages.into_iter().collect::<Elaborated<_>>().ok()?,
+        outputs: outputs.into_iter().collect::<Elaborated<_>>().ok()?,
+        span: tree.origin.span(),
     })
 }
 
-struct Lowering<'a, 'e> {
-    ast: &'a ast::Program,
-    module: &'a Module,
-    builder: Builder<'e>,
+struct Elaboration<'a, 'e> {
+    tree: &'a tree::Program,
+    systems: &'a [System],
+    elaborator: Elaborator<'e>,
     inputs: Vec<Shape>,
     /// The system and the arguments of each stage before this one; none where that failed.
     stages: Vec<Option<(usize, Vec<Form>)>>,
 }
 
-impl Lowering<'_, '_> {
-    fn stage(&mut self, n: usize, stage: &ast::Stage) -> Lowered<Stage> {
-        let module = self.module;
-        let Some((at, system)) = module
-            .systems
+impl Elaboration<'_, '_> {
+    fn stage(&mut self, n: usize, stage: &tree::Stage) -> Elaborated<Stage> {
+        let systems = self.systems;
+        let what = format!("the stage `{}`", stage.name.text);
+        self.elaborator.errors.within(&what, stage.origin);
+        let Some((at, system)) = systems
             .iter()
             .enumerate()
             .find(|(_, s)| s.name == stage.system.text)
         else {
-            let error = unknown_system(&stage.system.text, stage.system.span, module);
-            return self.builder.errors.fail(error);
+            let error = unknown_system(&stage.system.text, stage.system.span, systems);
+            return self.elaborator.errors.fail(error);
         };
         let args = self.args(stage, system);
         let inputs = self.stage_inputs(n, stage, system, args.as_ref().ok());
@@ -125,16 +133,16 @@ impl Lowering<'_, '_> {
             system: at,
             args: args?,
             inputs: inputs?,
-            span: stage.span,
+            span: stage.origin.span(),
         })
     }
 
     /// One form for each parameter of the system, in its order.
-    fn args(&mut self, stage: &ast::Stage, system: &System) -> Lowered<Vec<Form>> {
+    fn args(&mut self, stage: &tree::Stage, system: &System) -> Elaborated<Vec<Form>> {
         let mut args: Vec<Option<Form>> = vec![None; system.params.len()];
         let mut result = Ok(());
         for (name, value) in &stage.args {
-            let form = self.builder.form(value);
+            let form = self.elaborator.form(value);
             let slot = system.params.iter().position(|p| p.name == name.text);
             let known = system.param_names();
             match slot.and_then(|slot| args.get_mut(slot)) {
@@ -190,22 +198,22 @@ impl Lowering<'_, '_> {
 
     fn param_error(&mut self, span: Span, message: String, help: &str) {
         let error = Diagnostic::new(&types::STAGE_PARAMETERS, span, message);
-        self.builder.errors.report(error.help(help));
+        self.elaborator.errors.report(error.help(help));
     }
 
     fn input_error(&mut self, span: Span, message: String, help: &str) {
         let error = Diagnostic::new(&types::STAGE_INPUTS, span, message);
-        self.builder.errors.report(error.help(help));
+        self.elaborator.errors.report(error.help(help));
     }
 
     /// One source for each input without contents, in the order of the system.
     fn stage_inputs(
         &mut self,
         n: usize,
-        stage: &ast::Stage,
+        stage: &tree::Stage,
         system: &System,
         args: Option<&Vec<Form>>,
-    ) -> Lowered<Vec<(InputId, Source)>> {
+    ) -> Elaborated<Vec<(InputId, Source)>> {
         let mut sources: Vec<Option<Source>> = vec![None; system.inputs.len()];
         let mut result = Ok(());
         for (name, source) in &stage.inputs {
@@ -273,9 +281,9 @@ impl Lowering<'_, '_> {
     }
 
     /// Where an array comes from, as seen by stage `n`; its shape where it is known.
-    fn source(&mut self, source: &ast::Source, n: usize) -> Lowered<(Source, Option<Shape>)> {
+    fn source(&mut self, source: &tree::Source, n: usize) -> Elaborated<(Source, Option<Shape>)> {
         let name = &source.base.text;
-        match (self.builder.names.get(name), &source.output) {
+        match (self.elaborator.names.get(name), &source.output) {
             (Some(Entity::Input(input)), None) => {
                 let shape = self.inputs.get(input.index()).map(Shape::copy);
                 Ok((Source::Input(input.index()), shape))
@@ -283,7 +291,7 @@ impl Lowering<'_, '_> {
             (Some(Entity::Stage(stage)), Some(output)) => {
                 self.stage_output(stage, n, output, source)
             }
-            (Some(Entity::Stage(_)), None) => self.builder.errors.fail(
+            (Some(Entity::Stage(_)), None) => self.elaborator.errors.fail(
                 Diagnostic::new(
                     &types::WRONG_KIND,
                     source.span,
@@ -291,7 +299,7 @@ impl Lowering<'_, '_> {
                 )
                 .help(format!("name one of its outputs: `{name}.z`")),
             ),
-            (Some(entity), _) => self.builder.errors.fail(
+            (Some(entity), _) => self.elaborator.errors.fail(
                 Diagnostic::new(
                     &types::WRONG_KIND,
                     source.span,
@@ -303,8 +311,8 @@ impl Lowering<'_, '_> {
                 .help("name an input of the program, or `stage.output`"),
             ),
             (None, _) => {
-                let error = self.builder.names.unknown(name, source.base.span);
-                self.builder.errors.fail(error)
+                let error = self.elaborator.names.unknown(name, source.base.span);
+                self.elaborator.errors.fail(error)
             }
         }
     }
@@ -314,8 +322,8 @@ impl Lowering<'_, '_> {
         stage: usize,
         reader: usize,
         output: &systola_ir::mapping::Name,
-        source: &ast::Source,
-    ) -> Lowered<(Source, Option<Shape>)> {
+        source: &tree::Source,
+    ) -> Elaborated<(Source, Option<Shape>)> {
         if stage >= reader {
             let error = Diagnostic::new(
                 &types::STAGE_ORDER,
@@ -326,19 +334,19 @@ impl Lowering<'_, '_> {
                     format!("the stage `{}` runs only after this one", source.base.text)
                 },
             );
-            let error = match self.ast.stages.get(stage) {
+            let error = match self.tree.stages.get(stage) {
                 Some(later) => error.also(later.name.span, "declared here"),
                 None => error,
             };
-            return self.builder.errors.fail(
+            return self.elaborator.errors.fail(
                 error.help("stages run in the order they are written: read earlier ones only"),
             );
         }
         let system = self
-            .ast
+            .tree
             .stages
             .get(stage)
-            .and_then(|s| self.module.systems.iter().find(|y| y.name == s.system.text));
+            .and_then(|s| self.systems.iter().find(|y| y.name == s.system.text));
         // An unknown system was reported where its stage is declared.
         let Some(system) = system else {
             return Err(Failed);
@@ -357,7 +365,7 @@ impl Lowering<'_, '_> {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("its outputs are {}", listed(&known)),
             };
-            return self.builder.errors.fail(error.help(help));
+            return self.elaborator.errors.fail(error.help(help));
         };
         let shape = match self.stages.get(stage) {
             Some(Some((_, args))) => Some(output_shape(system, n, args)),
@@ -369,15 +377,15 @@ impl Lowering<'_, '_> {
     fn connect(
         &mut self,
         name: &systola_ir::mapping::Name,
-        source: &ast::Source,
+        source: &tree::Source,
         wanted: &Shape,
         found: &Shape,
-    ) -> Lowered<()> {
+    ) -> Elaborated<()> {
         let shown = match &source.output {
             Some(output) => format!("{}.{}", source.base.text, output.text),
             None => source.base.text.clone(),
         };
-        let params: Vec<String> = self.ast.params.iter().map(|p| p.text.clone()).collect();
+        let params: Vec<String> = self.tree.params.iter().map(|p| p.text.clone()).collect();
         let (what, wanted, found) = if wanted.ty != found.ty {
             (
                 "elements of type",
@@ -410,7 +418,7 @@ impl Lowering<'_, '_> {
                 None => return Ok(()),
             }
         };
-        self.builder.errors.fail(
+        self.elaborator.errors.fail(
             Diagnostic::new(
                 &types::ARRAY_MISMATCH,
                 source.span,

@@ -3,12 +3,13 @@
 use std::cell::Cell;
 use std::collections::HashMap;
 
-use systola_ir::codes::types;
+use systola_ir::codes::{syntax, types};
 use systola_ir::mapping::Name;
 use systola_ir::{ConstId, Diagnostic, DimId, FnId, InputId, LocalId, ParamId, Span, UnOp, VarId};
 
 use super::Errors;
-use crate::text::suggest::suggest;
+use crate::suggest::suggest;
+use crate::words::{is_identifier, is_reserved};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Entity {
@@ -56,12 +57,19 @@ const MAX_SEARCHES: usize = 100;
 impl Names {
     /// False, and a diagnostic, if the name is taken.
     pub fn declare(&mut self, name: &Name, entity: Entity, errors: &mut Errors) -> bool {
+        // Uses of a name that can not be written mean what it was declared as.
+        check_name(name, entity.describe(), errors);
         if let Some((_, before)) = self.map.get(&name.text) {
             errors.report(duplicate(&name.text, name.span, *before));
             return false;
         }
         self.map.insert(name.text.clone(), (entity, name.span));
         true
+    }
+
+    /// Declares a name that was accepted before.
+    pub fn assume(&mut self, name: &str, span: Span, entity: Entity) {
+        self.map.entry(name.to_string()).or_insert((entity, span));
     }
 
     pub fn forget(&mut self, name: &str) {
@@ -102,6 +110,27 @@ impl Names {
             None => error.help("declare it as a parameter, iterator, input, variable or function"),
         }
     }
+}
+
+/// A diagnostic, if the text language could not write the name.
+pub fn check_name(name: &Name, what: &str, errors: &mut Errors) {
+    let text = &name.text;
+    let (code, message, help) = if is_reserved(text) {
+        (
+            &syntax::RESERVED_WORD,
+            format!("`{text}` is a reserved word, and can not name {what}"),
+            format!("take another name, such as `{text}_`"),
+        )
+    } else if !is_identifier(text) {
+        (
+            &types::UNKNOWN_NAME,
+            format!("`{text}` is no name for {what}"),
+            "a name is a letter or `_`, then letters, digits, `_` and `'`".to_string(),
+        )
+    } else {
+        return;
+    };
+    errors.report(Diagnostic::new(code, name.span, message).help(help));
 }
 
 pub fn duplicate(name: &str, span: Span, before: Span) -> Diagnostic {

@@ -6,7 +6,7 @@ use systola_ir::{BinOp, Cond, Diagnostic, DimId, Form, Literal, ParamId, Poly, S
 
 use super::names::{Entity, Names};
 use super::{shorten, size};
-use crate::text::ast::{Expr, ExprKind, relation};
+use crate::tree::{Expr, ExprKind, relation};
 
 /// Terms that a form may have, in it and in its floors; every operation on forms copies them.
 const MAX_TERMS: usize = 128;
@@ -35,7 +35,8 @@ impl FormScope<'_> {
         let form = match &expr.kind {
             ExprKind::Paren(inner) => return self.form(inner),
             ExprKind::Int(value, ty) => {
-                if value.abs() >= LIMIT || ty.is_some_and(|ty| !ty.is_int()) {
+                if value.unsigned_abs() >= LIMIT.unsigned_abs() || ty.is_some_and(|ty| !ty.is_int())
+                {
                     return Err(too_large(expr.span));
                 }
                 Form::from(*value)
@@ -81,6 +82,10 @@ impl FormScope<'_> {
             ExprKind::Reduce(..) => return Err(no_index(expr.span, "`reduce`")),
             ExprKind::Scan(..) => return Err(no_index(expr.span, "`scan`")),
             ExprKind::Around(..) => return Err(no_index(expr.span, "`over`")),
+            ExprKind::At(name, _) => {
+                return Err(no_index(expr.span, &format!("`{}` at an index", name.text)));
+            }
+            ExprKind::Mistake(error) => return Err(error.clone()),
         };
         measured(form, expr.span)
     }
@@ -233,6 +238,7 @@ impl FormScope<'_> {
             | ExprKind::Name(_)
             | ExprKind::Apply(..)
             | ExprKind::Element(..)
+            | ExprKind::At(..)
             | ExprKind::Unary(..)
             | ExprKind::Field(..)
             | ExprKind::Tuple(_)
@@ -240,6 +246,7 @@ impl FormScope<'_> {
             | ExprKind::Reduce(..)
             | ExprKind::Scan(..)
             | ExprKind::Around(..) => Err(no_condition(expr.span)),
+            ExprKind::Mistake(error) => Err(error.clone()),
         }
     }
 }

@@ -1,0 +1,438 @@
+//! What a front end builds: declarations and expressions as they were written. Names are not
+//! resolved, literals have no type yet.
+//!
+//! Mappings have no tree of their own: their names stay unresolved in [`systola_ir::mapping`] too,
+//! so a front end builds those values directly; [`crate::elaborate::mapping`] makes the index
+//! expressions in them from expressions of this tree.
+//!
+//! Declarations have an [`Origin`] and expressions a [`Span`]. A front end without text says
+//! [`Span::NONE`], and a mistake is then told with the declaration that it is in.
+
+use std::panic::Location;
+
+use systola_ir::mapping::{Mapping, Name};
+use systola_ir::system::Law;
+use systola_ir::{Literal, Span, Type};
+
+mod expr;
+
+pub use expr::{
+    Expr, ExprKind, MAX_HEIGHT, MAX_NESTING, ReduceOp, ReduceOpKind, Shape, ShapeKind, precedence,
+    relation,
+};
+
+/// Where a declaration was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Origin {
+    Text(Span),
+    /// A place in the source of a Rust program.
+    Rust(&'static Location<'static>),
+    #[default]
+    Unknown,
+}
+
+impl Origin {
+    /// The place in the Rust program that calls this.
+    #[track_caller]
+    pub fn caller() -> Origin {
+        Origin::Rust(Location::caller())
+    }
+
+    /// [`Span::NONE`] where there is no text.
+    pub fn span(self) -> Span {
+        match self {
+            Origin::Text(span) => span,
+            Origin::Rust(_) | Origin::Unknown => Span::NONE,
+        }
+    }
+}
+
+impl From<Span> for Origin {
+    fn from(span: Span) -> Self {
+        Origin::Text(span)
+    }
+}
+
+/// A file, or what stands for one.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Module {
+    pub systems: Vec<System>,
+    pub stencils: Vec<Stencil>,
+    pub convs: Vec<Conv>,
+    pub mappings: Vec<MappingItem>,
+    pub programs: Vec<Program>,
+}
+
+/// A mapping, and where the names in its head stand.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MappingItem {
+    pub mapping: Mapping,
+    pub name_span: Span,
+    pub system_span: Span,
+}
+
+/// `system conv1d(C, Q) where C >= 1 { … }`: what is computed. All names in it are distinct.
+#[derive(Clone, Debug, PartialEq)]
+pub struct System {
+    pub name: Name,
+    pub params: Vec<Name>,
+    pub context: Vec<Expr>,
+    pub consts: Vec<Const>,
+    pub inputs: Vec<Input>,
+    pub functions: Vec<Function>,
+    pub batch: Option<Batch>,
+    pub index: Option<Index>,
+    pub vars: Vec<Var>,
+    pub outputs: Vec<Output>,
+    pub origin: Origin,
+}
+
+impl System {
+    /// One without any declaration.
+    pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
+        System {
+            name: name.into(),
+            params: Vec::new(),
+            context: Vec::new(),
+            consts: Vec::new(),
+            inputs: Vec::new(),
+            functions: Vec::new(),
+            batch: None,
+            index: None,
+            vars: Vec::new(),
+            outputs: Vec::new(),
+            origin: origin.into(),
+        }
+    }
+}
+
+/// `const g: i32 = 3;`; the value is a literal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Const {
+    pub name: Name,
+    pub ty: DeclaredType,
+    pub value: Expr,
+    pub origin: Origin,
+}
+
+/// `input x[C + Q - 1]: f32 else 0;` or `table t[4]: i32 = [0, 1, 1, 0];`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Input {
+    pub name: Name,
+    pub ty: DeclaredType,
+    pub axes: Vec<Axis>,
+    /// A literal: what is read beyond the axes.
+    pub outside: Option<Expr>,
+    /// The same by a rule, where that is not one value.
+    pub border: Option<(Border, Span)>,
+    pub kind: InputKind,
+    pub origin: Origin,
+}
+
+impl Input {
+    /// An array that is read inside of its axes.
+    pub fn new(
+        name: impl Into<Name>,
+        ty: impl Into<DeclaredType>,
+        axes: Vec<Axis>,
+        origin: impl Into<Origin>,
+    ) -> Self {
+        Input {
+            name: name.into(),
+            ty: ty.into(),
+            axes,
+            outside: None,
+            border: None,
+            kind: InputKind::Array,
+            origin: origin.into(),
+        }
+    }
+}
+
+/// What an array may be indexed by: a table by values too.
+#[derive(Clone, Debug, PartialEq)]
+pub enum InputKind {
+    Array,
+    Table(Option<Data>),
+}
+
+/// The written contents of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Data {
+    pub kind: DataKind,
+    pub span: Span,
+}
+
+/// One element, or as many parts as the first axis is long.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DataKind {
+    Element(Expr),
+    Row(Vec<Data>),
+    /// All elements, in row-major order.
+    All(Vec<Literal>),
+}
+
+/// `hi`, meaning `0..hi`, or `lo..hi`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Axis {
+    pub lo: Option<Expr>,
+    pub hi: Expr,
+}
+
+impl From<Expr> for Axis {
+    fn from(hi: Expr) -> Self {
+        Axis { lo: None, hi }
+    }
+}
+
+/// A type as it is declared; tuples are for variables and functions only.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeclaredType {
+    pub ty: Type,
+    pub span: Span,
+}
+
+impl<T: Into<Type>> From<T> for DeclaredType {
+    fn from(ty: T) -> Self {
+        DeclaredType {
+            ty: ty.into(),
+            span: Span::NONE,
+        }
+    }
+}
+
+/// `fn f(a: f32, b: f32) -> f32 associative = body;`. It reads its arguments, constants, parameters
+/// and tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    pub name: Name,
+    pub params: Vec<(Name, DeclaredType)>,
+    pub result: DeclaredType,
+    pub law: Law,
+    pub body: Expr,
+    pub origin: Origin,
+}
+
+/// `batch n in 0..B shared(w);`: the system runs once for each n. Inputs that are not shared have one
+/// axis more.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Batch {
+    pub name: Name,
+    pub range: (Expr, Expr),
+    pub shared: Vec<Name>,
+    pub origin: Origin,
+}
+
+/// `index c in 0..C, q in 0..Q where c <= q;`: the points that variables have values at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Index {
+    pub dims: Vec<Dim>,
+    pub domain: Vec<Expr>,
+    pub origin: Origin,
+}
+
+/// `q in 0..Q`, half-open. Only iterators of `index` may be without a range; bounds use the iterators
+/// before it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dim {
+    pub name: Name,
+    pub range: Option<(Expr, Expr)>,
+    pub span: Span,
+}
+
+/// `var Z: f32 reorderable on q >= 1 = body;`: one equation, for all points where it has a value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Var {
+    pub name: Name,
+    pub ty: DeclaredType,
+    pub law: Law,
+    /// Conditions on iterators and parameters, all of which hold where there is a value.
+    pub on: Vec<Expr>,
+    pub body: Expr,
+    pub origin: Origin,
+}
+
+impl Var {
+    /// One that promises nothing and has a value everywhere.
+    pub fn new(
+        name: impl Into<Name>,
+        ty: impl Into<DeclaredType>,
+        body: Expr,
+        origin: impl Into<Origin>,
+    ) -> Self {
+        Var {
+            name: name.into(),
+            ty: ty.into(),
+            law: Law::Fixed,
+            on: Vec::new(),
+            body,
+            origin: origin.into(),
+        }
+    }
+}
+
+/// `output z[C]: f32 = Z at [c] when q == Q - 1 else 0;`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Output {
+    pub name: Name,
+    pub ty: DeclaredType,
+    pub axes: Vec<Axis>,
+    pub writes: Vec<Write>,
+    /// A literal: what elements hold that no write reaches.
+    pub fill: Option<Expr>,
+    pub origin: Origin,
+}
+
+/// `Z at [c] when q == Q - 1`: at every point where the condition holds, one element is written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Write {
+    pub value: Expr,
+    pub index: Vec<Expr>,
+    pub index_span: Span,
+    pub when: Option<Expr>,
+    pub span: Span,
+}
+
+/// `program p(N) { … }`: systems in sequence, with arrays between them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    pub name: Name,
+    pub params: Vec<Name>,
+    pub context: Vec<Expr>,
+    pub inputs: Vec<Input>,
+    pub stages: Vec<Stage>,
+    pub outputs: Vec<(Name, Source)>,
+    pub origin: Origin,
+}
+
+impl Program {
+    /// One without stages.
+    pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
+        Program {
+            name: name.into(),
+            params: Vec::new(),
+            context: Vec::new(),
+            inputs: Vec::new(),
+            stages: Vec::new(),
+            outputs: Vec::new(),
+            origin: origin.into(),
+        }
+    }
+}
+
+/// `first = conv1d(C = N - 2, Q = 3)(x = x, w = w);`. It reads inputs of the program and outputs of
+/// earlier stages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stage {
+    pub name: Name,
+    pub system: Name,
+    pub args: Vec<(Name, Expr)>,
+    pub inputs: Vec<(Name, Source)>,
+    pub origin: Origin,
+}
+
+/// `x`, an input of the program, or `first.z`, an output of a stage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Source {
+    pub base: Name,
+    pub output: Option<Name>,
+    pub span: Span,
+}
+
+/// What a cell becomes from its neighbourhood.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stencil {
+    pub name: Name,
+    pub params: Vec<Name>,
+    pub context: Vec<Expr>,
+    pub consts: Vec<Const>,
+    pub fields: Vec<(Input, Border)>,
+    pub inputs: Vec<Input>,
+    pub functions: Vec<Function>,
+    pub batch: Option<Batch>,
+    /// The names of the axes, where they are given.
+    pub index: Option<(Vec<Name>, Span)>,
+    pub steps: Option<(Expr, Span)>,
+    pub equations: Vec<Equation>,
+    /// The name of an output, and what it is.
+    pub outputs: Vec<(Name, Name)>,
+    pub origin: Origin,
+}
+
+impl Stencil {
+    /// One without fields.
+    pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
+        Stencil {
+            name: name.into(),
+            params: Vec::new(),
+            context: Vec::new(),
+            consts: Vec::new(),
+            fields: Vec::new(),
+            inputs: Vec::new(),
+            functions: Vec::new(),
+            batch: None,
+            index: None,
+            steps: None,
+            equations: Vec::new(),
+            outputs: Vec::new(),
+            origin: origin.into(),
+        }
+    }
+}
+
+/// `u = body;`, the next value of a field, or `var g: f32 clamp = body;`, a value between.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Equation {
+    pub name: Name,
+    pub between: Option<(DeclaredType, Border)>,
+    pub body: Expr,
+    pub origin: Origin,
+}
+
+/// What a cell sees beyond the border of a field or an input. The constant is a literal.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Border {
+    Interior,
+    Held,
+    Constant(Expr),
+    Clamp,
+    Mirror,
+    Reflect,
+    Wrap,
+}
+
+impl Border {
+    /// All words, as users write them.
+    pub const WORDS: &'static [&'static str] = systola_stencil::Border::WORDS;
+}
+
+/// A filter over an array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conv {
+    pub name: Name,
+    pub params: Vec<Name>,
+    pub context: Vec<Expr>,
+    pub input: Option<(Input, Border)>,
+    pub filter: Option<Input>,
+    pub batch: Option<Batch>,
+    pub stride: Option<(Vec<Expr>, Span)>,
+    pub dilation: Option<(Vec<Expr>, Span)>,
+    pub origin: Origin,
+}
+
+impl Conv {
+    /// One without input and filter.
+    pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
+        Conv {
+            name: name.into(),
+            params: Vec::new(),
+            context: Vec::new(),
+            input: None,
+            filter: None,
+            batch: None,
+            stride: None,
+            dilation: None,
+            origin: origin.into(),
+        }
+    }
+}
