@@ -49,6 +49,7 @@ pub mod bounds;
 pub mod effects;
 pub mod fault;
 pub mod live;
+pub mod parse;
 pub mod print;
 pub mod verify;
 pub mod visit;
