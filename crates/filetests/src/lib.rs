@@ -9,6 +9,7 @@
 //! * [`emulate`]: printed CUDA C++, run thread by thread.
 //! * [`mod@examine`]: any text through every check and, where it is legal, through a run.
 //! * [`oracle`]: random programs on every target, for as long as one likes.
+//! * [`mod@read_back`]: printed kernels, read and printed again.
 //! * [`processors`]: work on all of them, and the time it took.
 
 pub mod brute;
@@ -18,5 +19,6 @@ pub mod examine;
 pub mod gallery;
 pub mod oracle;
 pub mod processors;
+pub mod read_back;
 pub mod reference;
 pub mod tensor;

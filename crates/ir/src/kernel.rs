@@ -50,6 +50,7 @@ pub mod constant;
 pub mod effects;
 pub mod fault;
 pub mod live;
+pub mod parse;
 pub mod pressure;
 pub mod print;
 pub mod verify;

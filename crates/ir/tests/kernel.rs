@@ -1,6 +1,7 @@
 //! Kernels print for people, and ill-formed ones are refused in words.
 
 use systola_ir::kernel::effects::Scope;
+use systola_ir::kernel::parse::parse;
 use systola_ir::kernel::visit::{MapForms, Rewrite, map_forms, rewrite, walk};
 use systola_ir::kernel::{
     Access, Buffer, BufferKind, Host, Kernel, Memory, Op, Program, Reg, Shape, Shared, Size, Stmt,
@@ -150,6 +151,9 @@ fn check_text(body: Vec<Stmt>, expect: &[&str]) {
     let dedent = |line| str::strip_prefix(line, "  ").unwrap_or(line);
     let lines: Vec<&str> = body.lines().map(dedent).collect();
     assert_eq!(lines[..lines.len() - 1], *expect);
+    let read = parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    assert_eq!(read.to_string(), text);
+    assert_eq!(read.verify(), [""; 0], "{text}");
 }
 
 /// One of the complaints says this.

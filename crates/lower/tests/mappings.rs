@@ -4,6 +4,7 @@ use systola_front::text::parse_module;
 use systola_ir::Diagnostic;
 use systola_ir::array::Realisation;
 use systola_ir::target::{Machine, Simd};
+use systola_lower::watch::Watch;
 use systola_lower::localise::localise;
 use systola_lower::pipeline::{Analysed, analyse, compile};
 use systola_lower::report::Scope;
@@ -406,7 +407,11 @@ fn tiles_of_a_band_are_lowered() {
     let module = parse_module(source).unwrap();
     let machine = Machine::cpu(Simd::Avx512);
     let (system, mapping) = (&module.systems[0], &module.mappings[0]);
-    let compiled = compile(system, mapping, &[None, None], &[false, false], &machine);
+    let watch = &mut Watch {
+        until: None,
+        done: &mut |_| {},
+    };
+    let compiled = compile(system, mapping, &[None, None], &[false, false], &machine, watch);
     assert_eq!(compiled.unwrap().analysed.report.scope, Scope::AllSizes);
 }
 

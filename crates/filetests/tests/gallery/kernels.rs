@@ -1,13 +1,20 @@
 //! Every mapping of the gallery as a program of kernels, against the equations of its system.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::mem::{Discriminant, discriminant};
+use std::sync::Mutex;
 
-use systola_driver::{Copies, Fix, Lowered, Machine, Simd, Threads, Unsized, lower};
+use systola_driver::{Copies, Fix, Lowered, Machine, Simd, Threads, Unsized, load, lower};
 use systola_filetests::gallery::{self, Algorithm};
+use systola_filetests::processors::on_all_processors;
+use systola_filetests::read_back::read_back;
 use systola_filetests::reference;
 use systola_interp::kernel::{Options, Order, run_kernel_program};
 use systola_interp::run_system;
 use systola_ir::Diagnostic;
+use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::{Op, Program, Stmt};
 
 use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
@@ -55,6 +62,7 @@ fn kernels_compute_what_their_systems_compute() {
         .collect();
     let mut failures = Vec::new();
     let (mut runs, mut for_all_sizes, mut mappings) = (0, 0, 0);
+    let mut reread = Reread::default();
     // Mappings with arrays of blocks, and those of them that have none left where blocks have hardly any memory.
     let (mut with_arrays, mut spilled) = (0, 0);
     for file in gallery::files() {
@@ -106,6 +114,17 @@ fn kernels_compute_what_their_systems_compute() {
                         order,
                         ..Options::default()
                     };
+                    if n == 0 {
+                        reread.add(program);
+                        let run = |read| run_kernel_program(&read, &values, &inputs, &options);
+                        match read_back(program).map(run) {
+                            Err(why) => failures.push(format!("{context}: {why}")),
+                            Ok(Ok(got)) if got.outputs == want => {}
+                            Ok(got) => {
+                                failures.push(format!("{context}, read: {got:?}\n{program}"))
+                            }
+                        }
+                    }
                     runs += 1;
                     match run_kernel_program(program, &values, &inputs, &options) {
                         Err(error) => failures.push(format!("{context}: {error}\n{program}")),
@@ -120,6 +139,7 @@ fn kernels_compute_what_their_systems_compute() {
         }
     }
     println!("{mappings} mappings, {for_all_sizes} of them one kernel for all sizes; {runs} runs");
+    println!("{} programs were printed, read and run", reread.programs);
     println!("{with_arrays} with arrays of blocks, {spilled} with all of them in global memory");
     assert!(
         failures.is_empty(),
@@ -127,11 +147,67 @@ fn kernels_compute_what_their_systems_compute() {
         failures.len(),
         failures.join("\n\n")
     );
+    // All statements but comments, and all operations.
+    assert_eq!((reread.stmts.len(), reread.ops.len()), (15, 12));
     assert!(spilled * 2 > with_arrays, "{spilled} of {with_arrays}");
     assert!(
         for_all_sizes * 2 > mappings,
         "{for_all_sizes} of {mappings}"
     );
+}
+
+/// Programs that were printed and read, and what they are made of.
+#[derive(Default)]
+struct Reread {
+    programs: usize,
+    stmts: HashSet<Discriminant<Stmt>>,
+    ops: HashSet<Discriminant<Op>>,
+}
+
+impl Reread {
+    fn add(&mut self, program: &Program) {
+        self.programs += 1;
+        for kernel in &program.kernels {
+            walk(&kernel.body, &mut |stmt| {
+                self.stmts.insert(discriminant(stmt));
+                if let Stmt::Let(_, op) = stmt {
+                    self.ops.insert(discriminant(op));
+                }
+            });
+        }
+    }
+}
+
+/// Every file of `stencils/`, for vectors and for warps of threads.
+#[test]
+fn kernels_of_stencils_are_read_as_they_are_printed() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../stencils");
+    let entries = fs::read_dir(folder).expect("the folder of stencils");
+    let mut files: Vec<_> = entries.map(|e| e.expect("a file").path()).collect();
+    files.retain(|path| path.extension().is_some_and(|e| e == "ure"));
+    let [vectors, _, _, warps, _] = machines();
+    // What was wrong with each program.
+    let programs = Mutex::new(Vec::new());
+    on_all_processors(&files, |path| {
+        let text = fs::read_to_string(path).expect("a readable file");
+        let module = load(&text).expect("a program");
+        for mapping in &module.mappings {
+            for machine in [&vectors, &warps] {
+                let sizes = BTreeMap::new();
+                let lowered = lower(&module, mapping, &sizes, &Fix::Nothing, machine);
+                // Some need a size to be fixed.
+                let Ok(lowered) = lowered else { continue };
+                let wrong = read_back(&lowered.program).err();
+                let wrong = wrong.map(|why| format!("{}: {}: {why}", path.display(), mapping.name));
+                programs.lock().expect("no thread panicked").push(wrong);
+            }
+        }
+    });
+    let programs = programs.into_inner().expect("no thread panicked");
+    println!("{} programs of {} files", programs.len(), files.len());
+    let failures: Vec<String> = programs.iter().flatten().cloned().collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(programs.len() > files.len(), "{}", programs.len());
 }
 
 fn is_fixed(lowered: &Lowered) -> bool {

@@ -225,12 +225,25 @@ impl Cond {
         match self {
             Cond::Const(b) => Cond::Const(*b),
             Cond::Cmp(rel, left, right) => balance(*rel, &left.sub(right)),
-            Cond::And(parts) => Cond::And(all(parts)),
-            Cond::Or(parts) => Cond::Or(all(parts)),
-            Cond::Not(inner) => match &**inner {
-                Cond::Cmp(rel, left, right) => balance(rel.opposite(), &left.sub(right)),
-                inner => Cond::Not(Box::new(inner.balanced())),
+            Cond::And(parts) => joined(all(parts), Cond::And, true),
+            Cond::Or(parts) => joined(all(parts), Cond::Or, false),
+            Cond::Not(inner) => match inner.balanced() {
+                Cond::Cmp(rel, left, right) => balance(rel.opposite(), &left.sub(&right)),
+                inner => Cond::Not(Box::new(inner)),
             },
+        }
+    }
+
+    /// The same condition without conjunctions and disjunctions of less than two parts, which can not be told from
+    /// their part where they are printed.
+    #[must_use]
+    pub fn without_single_parts(&self) -> Cond {
+        let all = |parts: &[Cond]| parts.iter().map(Cond::without_single_parts).collect();
+        match self {
+            Cond::Const(_) | Cond::Cmp(..) => self.clone(),
+            Cond::And(parts) => joined(all(parts), Cond::And, true),
+            Cond::Or(parts) => joined(all(parts), Cond::Or, false),
+            Cond::Not(inner) => Cond::Not(Box::new(inner.without_single_parts())),
         }
     }
 
@@ -241,6 +254,15 @@ impl Cond {
         dims: &'a [String],
     ) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| write_cond(self, params, dims, f))
+    }
+}
+
+/// Several parts as one condition; `none`: what no part at all is.
+fn joined(mut parts: Vec<Cond>, join: fn(Vec<Cond>) -> Cond, none: bool) -> Cond {
+    match parts.len() {
+        0 => Cond::Const(none),
+        1 => parts.remove(0),
+        _ => join(parts),
     }
 }
 

@@ -1,17 +1,24 @@
 //! Prints programs of kernels for people, as `systola dump --after kernel` shows them.
 //!
-//! Operators and positions are written as in the text language. A value that is used once stands where
-//! it is used, unless it reads memory or another lane; a literal always does. Where two things of a
-//! kernel have one name, the later ones get a number: `x`, `x.1`.
+//! Operators and positions are written as in the text language; `index(i + 1)` is a position as a value. A value that is
+//! used once stands where it is used, unless it reads memory or another lane; a literal always does, with its type behind
+//! it where nothing around it tells the type. Where two things of a kernel have one name, the later ones get a number: `x`,
+//! `x.1`.
+//!
+//! What is printed can be read back, see [`mod@crate::kernel::parse`].
 
 use std::fmt::{self, Display, Formatter};
 
 use crate::form::{Cond, Form};
-use crate::id::KernelId;
+use crate::id::{DimId, KernelId};
+use crate::kernel::parse::lexer::quoted;
 use crate::kernel::{
-    Access, Buffer, BufferKind, Cache, Host, Kernel, Memory, Program, Shape, Stmt, VarKind,
+    Access, Buffer, BufferKind, Cache, FaultKind, FaultSite, Host, Kernel, Memory, Program, Shape,
+    Stmt, VarKind,
 };
 use crate::mapping::Engine;
+use crate::scalar::Literal;
+use crate::system::print::display_literal;
 
 mod expr;
 mod inline;
@@ -19,27 +26,29 @@ mod names;
 
 pub use names::KernelText;
 
+use expr::Known;
+use names::{ProgramNames, identifier};
+
 impl Display for Program {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        let params = self.param_names();
-        let sizes: Vec<String> = self
-            .params
-            .iter()
-            .map(|size| match size.fixed {
-                Some(value) => format!("{} = {value}", size.name),
-                None => size.name.clone(),
-            })
-            .collect();
-        write!(f, "program {}({})", self.name, sizes.join(", "))?;
+        let names = ProgramNames::new(self);
+        let ProgramNames { params, .. } = &names;
+        let sizes = self.params.iter().zip(params);
+        let sizes = sizes.map(|(size, name)| match size.fixed {
+            Some(value) => format!("{name} = {value}"),
+            None => name.clone(),
+        });
+        write!(f, "program {}({})", identifier(&self.name), join(sizes))?;
         if !self.context.is_empty() {
-            let context = self.context.iter().map(|c| c.display(&params, &[]));
+            let context = self.context.iter().map(Cond::without_single_parts);
+            let context = context.map(|c| c.display(params, &[]).to_string());
             write!(f, " where {}", join(context))?;
         }
         writeln!(f, " {{")?;
-        for buffer in &self.buffers {
-            write_buffer(f, buffer, &params)?;
+        for (buffer, name) in self.buffers.iter().zip(&names.buffers) {
+            write_buffer(f, buffer, name, params)?;
         }
-        self.write_host(f, &self.body, &params, 1)?;
+        write_host(f, &self.body, &names, 1)?;
         writeln!(f, "}}")?;
         for (n, _) in self.kernels.iter().enumerate() {
             if let Some(text) = KernelText::new(self, KernelId::from(n)) {
@@ -50,53 +59,51 @@ impl Display for Program {
     }
 }
 
-impl Program {
-    fn write_host(
-        &self,
-        f: &mut Formatter<'_>,
-        body: &[Host],
-        params: &[String],
-        depth: usize,
-    ) -> fmt::Result {
-        let indent = "  ".repeat(depth);
-        for step in body {
-            match step {
-                Host::Launch { kernel, args } => {
-                    let name = self
-                        .kernels
-                        .get(kernel.index())
-                        .map_or_else(|| format!("kernel{}", kernel.index()), |k| k.name.clone());
-                    let args = args.iter().map(|a| a.display(params, &self.host_vars));
-                    writeln!(f, "{indent}launch {name}({});", join(args))?;
+fn write_host(
+    f: &mut Formatter<'_>,
+    body: &[Host],
+    names: &ProgramNames,
+    depth: usize,
+) -> fmt::Result {
+    let indent = "  ".repeat(depth);
+    for step in body {
+        match step {
+            Host::Launch { kernel, args } => {
+                let name = names::name(&names.kernels, kernel.index(), "kernel");
+                let args = args.iter().map(|a| names.host_form(a));
+                writeln!(f, "{indent}launch {name}({});", join(args))?;
+            }
+            Host::For { var, lo, hi, body } => {
+                let name = names.host_var(*var);
+                let range = display_range(lo, hi, |form| names.host_form(form));
+                writeln!(f, "{indent}for {name} in {range} {{")?;
+                write_host(f, body, names, depth + 1)?;
+                writeln!(f, "{indent}}}")?;
+            }
+            Host::If {
+                cond,
+                then,
+                otherwise,
+            } => {
+                writeln!(f, "{indent}if {} {{", names.host_cond(cond))?;
+                write_host(f, then, names, depth + 1)?;
+                if !otherwise.is_empty() {
+                    writeln!(f, "{indent}}} else {{")?;
+                    write_host(f, otherwise, names, depth + 1)?;
                 }
-                Host::For { var, lo, hi, body } => {
-                    let name = names::name(&self.host_vars, var.index(), "h");
-                    let range = display_range(lo, hi, params, &self.host_vars);
-                    writeln!(f, "{indent}for {name} in {range} {{")?;
-                    self.write_host(f, body, params, depth + 1)?;
-                    writeln!(f, "{indent}}}")?;
-                }
-                Host::If {
-                    cond,
-                    then,
-                    otherwise,
-                } => {
-                    let cond = cond.display(params, &self.host_vars);
-                    writeln!(f, "{indent}if {cond} {{")?;
-                    self.write_host(f, then, params, depth + 1)?;
-                    if !otherwise.is_empty() {
-                        writeln!(f, "{indent}}} else {{")?;
-                        self.write_host(f, otherwise, params, depth + 1)?;
-                    }
-                    writeln!(f, "{indent}}}")?;
-                }
+                writeln!(f, "{indent}}}")?;
             }
         }
-        Ok(())
     }
+    Ok(())
 }
 
-fn write_buffer(f: &mut Formatter<'_>, buffer: &Buffer, params: &[String]) -> fmt::Result {
+fn write_buffer(
+    f: &mut Formatter<'_>,
+    buffer: &Buffer,
+    name: &str,
+    params: &[String],
+) -> fmt::Result {
     let axes = buffer.axes.iter().map(|axis| {
         let hi = axis.hi.display(params, &[]);
         match axis.lo.as_constant() {
@@ -105,33 +112,51 @@ fn write_buffer(f: &mut Formatter<'_>, buffer: &Buffer, params: &[String]) -> fm
         }
     });
     let (keyword, contents) = match &buffer.kind {
-        BufferKind::Input { data: None } => ("input", String::new()),
-        BufferKind::Input { data: Some(data) } => {
-            const SHOWN: usize = 16;
-            let mut list = join(data.iter().take(SHOWN));
-            if data.len() > SHOWN {
-                list.push_str(&format!(", … {} in all", data.len()));
-            }
-            ("input", format!(" = [{list}]"))
+        BufferKind::Input { data: None } => ("input", ";".to_string()),
+        BufferKind::Input { data: Some(data) } => ("input", format!(" = [{}];", list(data))),
+        BufferKind::Output { fill: None } => ("output", ";".to_string()),
+        BufferKind::Output { fill: Some(value) } => {
+            ("output", format!(" else {};", display_literal(*value)))
         }
-        BufferKind::Output { fill: None } => ("output", String::new()),
-        BufferKind::Output { fill: Some(value) } => ("output", format!(" else {value}")),
-        BufferKind::Temporary => ("temporary", String::new()),
-        BufferKind::Flags => ("flags", String::new()),
-        BufferKind::Faults { .. } => ("faults", String::new()),
+        BufferKind::Temporary => ("temporary", ";".to_string()),
+        BufferKind::Flags => ("flags", ";".to_string()),
+        BufferKind::Faults { sites } => ("faults", format!(" {{\n{}  }}", fault_sites(sites))),
     };
-    let (name, ty) = (&buffer.name, buffer.ty);
-    writeln!(f, "  {keyword} {name}[{}]: {ty}{contents};", join(axes))
+    let ty = buffer.ty;
+    writeln!(f, "  {keyword} {name}[{}]: {ty}{contents}", join(axes))
+}
+
+/// A few on one line, many on lines of their own.
+fn list(data: &[Literal]) -> String {
+    const PER_LINE: usize = 16;
+    let line = |part: &[Literal]| join(part.iter().map(|value| display_literal(*value)));
+    if data.len() <= PER_LINE {
+        return line(data);
+    }
+    let lines: Vec<String> = data.chunks(PER_LINE).map(line).collect();
+    format!("\n    {}\n  ", lines.join(",\n    "))
+}
+
+/// One line for each, with the number by which statements name it.
+fn fault_sites(sites: &[FaultSite]) -> String {
+    let line = |(n, site): (usize, &FaultSite)| {
+        let kind = match &site.kind {
+            FaultKind::DivisionByZero(op) => format!("division by zero ({})", op.name()),
+            FaultKind::NegativeExponent => "negative exponent".to_string(),
+            FaultKind::OutOfRange { input } => format!("outside of {}", quoted(input)),
+        };
+        let (owner, point) = (quoted(&site.owner), &site.iterators);
+        let point = join(point.iter().map(|name| identifier(name)));
+        format!("    {}: {kind} in {owner} at ({point});\n", n + 1)
+    };
+    sites.iter().enumerate().map(line).collect()
 }
 
 /// `0..N`, `max(0, i - 3)..min(N, i + 3)`.
-fn display_range(lo: &[Form], hi: &[Form], params: &[String], dims: &[String]) -> String {
+fn display_range(lo: &[Form], hi: &[Form], show: impl Fn(&Form) -> String) -> String {
     let bound = |forms: &[Form], of: &str| match forms {
-        [form] => form.display(params, dims).to_string(),
-        _ => format!(
-            "{of}({})",
-            join(forms.iter().map(|b| b.display(params, dims)))
-        ),
+        [form] => show(form),
+        _ => format!("{of}({})", join(forms.iter().map(&show))),
     };
     format!("{}..{}", bound(lo, "max"), bound(hi, "min"))
 }
@@ -149,16 +174,16 @@ impl Display for KernelText<'_> {
         writeln!(
             f,
             "kernel {}: {warps} warp{} of {lanes} lane{} {{",
-            kernel.name,
+            self.name,
             plural(*warps),
             plural(*lanes)
         )?;
         for (n, var) in kernel.vars.iter().enumerate() {
-            let name = &self.vars[n];
+            let name = self.var(DimId::from(n));
             match &var.kind {
                 VarKind::Host => writeln!(f, "  host {name};")?,
                 VarKind::Block { lo, hi } => {
-                    let range = display_range(lo, hi, &self.params, &self.vars);
+                    let range = display_range(lo, hi, |form| self.form(form));
                     writeln!(f, "  block {name} in {range};")?;
                 }
                 VarKind::Warp => writeln!(f, "  warp {name} in 0..{warps};")?,
@@ -245,10 +270,10 @@ impl KernelText<'_> {
                 format!(
                     "{} = {}",
                     self.declaration(&[*value]),
-                    self.op(*value, op).0
+                    self.op(*value, op, Known::Type).0
                 )
             }
-            Stmt::Set(reg, value) => format!("{} = {}", self.reg(*reg), self.operand(*value, 0)),
+            Stmt::Set(reg, value) => format!("{} = {}", self.reg(*reg), self.shown(*value)),
             Stmt::LoadWide {
                 to,
                 from,
@@ -257,16 +282,16 @@ impl KernelText<'_> {
                 let mut text = format!("{} = {}", self.declaration(to), self.wide(from, to.len()));
                 text.push_str(&self.when(&from.when));
                 if let Some(value) = otherwise {
-                    text.push_str(&format!(" else {value}"));
+                    text.push_str(&format!(" else {}", display_literal(*value)));
                 }
                 text
             }
             Stmt::Store { to, value } => {
-                let (place, value) = (self.place(to), self.operand(*value, 0));
+                let (place, value) = (self.place(to), self.shown(*value));
                 format!("{place} = {value}{}", self.when(&to.when))
             }
             Stmt::StoreWide { to, values } => {
-                let list = join(values.iter().map(|v| self.operand(*v, 0)));
+                let list = join(values.iter().map(|v| self.shown(*v)));
                 let place = self.wide(to, values.len());
                 format!("{place} = {list}{}", self.when(&to.when))
             }
@@ -281,10 +306,13 @@ impl KernelText<'_> {
                     Engine::CpAsync => "copy async",
                     Engine::Bulk => "copy bulk",
                 };
-                let width = *width as usize;
-                let both = to.when.clone().and(from.when.clone());
-                let (to, from) = (self.wide(to, width), self.wide(from, width));
-                format!("{engine} {to} = {from}{}", self.when(&both))
+                let place = |access| match width {
+                    1 => self.place(access),
+                    _ => self.wide(access, *width as usize),
+                };
+                let (target, source) = (place(to), place(from));
+                let (own, when) = (self.when(&to.when), self.when(&from.when));
+                format!("{engine} {target}{own} = {source}{when}")
             }
             Stmt::CommitCopies => "commit copies".into(),
             Stmt::WaitCopies { pending: 0 } => "wait for all copies".into(),
@@ -292,7 +320,7 @@ impl KernelText<'_> {
             Stmt::For {
                 var, lo, hi, step, ..
             } => {
-                let range = display_range(lo, hi, &self.params, &self.vars);
+                let range = display_range(lo, hi, |form| self.form(form));
                 let step = match step {
                     1 => String::new(),
                     _ => format!(" step {step}"),
@@ -335,25 +363,24 @@ impl KernelText<'_> {
             } => {
                 let place = self.memory(Memory::Global(*faults));
                 let point = join(point.iter().map(|form| self.form(form)));
-                let (bad, when) = (self.operand(*bad, 0), self.when(when));
+                let (bad, when) = (self.shown(*bad), self.when(when));
                 format!("fault {place}, {} at ({point}) if {bad}{when}", site + 1)
             }
-            Stmt::Comment(text) => format!("// {text}"),
+            Stmt::Comment(text) => format!("// {}", text.replace(['\n', '\r'], " ")),
         }
     }
 
     fn form(&self, form: &Form) -> String {
-        form.display(&self.params, &self.vars).to_string()
+        self.positions.form(form, &self.params)
     }
 
     fn cond(&self, cond: &Cond) -> String {
-        let cond = cond.balanced();
-        cond.display(&self.params, &self.vars).to_string()
+        self.positions.cond(&cond.balanced(), &self.params)
     }
 
     /// ` when i < N`, or nothing.
     fn when(&self, cond: &Cond) -> String {
-        match cond {
+        match cond.balanced() {
             Cond::Const(true) => String::new(),
             Cond::Const(false) | Cond::Cmp(..) | Cond::And(_) | Cond::Or(_) | Cond::Not(_) => {
                 format!(" when {}", self.cond(cond))
@@ -370,11 +397,7 @@ impl KernelText<'_> {
     /// `x[i, 4*l ..+4]`: so many from there on.
     fn wide(&self, access: &Access, width: usize) -> String {
         let index = join(access.index.iter().map(|form| self.form(form)));
-        let width = match width {
-            1 => String::new(),
-            _ => format!(" ..+{width}"),
-        };
-        format!("{}[{index}{width}]", self.memory(access.memory))
+        format!("{}[{index} ..+{width}]", self.memory(access.memory))
     }
 
     fn memory(&self, memory: Memory) -> String {

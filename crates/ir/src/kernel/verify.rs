@@ -11,7 +11,7 @@ use crate::kernel::{Buffer, BufferKind, FaultSite, Host, Program, VarKind};
 use crate::scalar::{Literal, Scalar};
 
 mod body;
-mod ops;
+pub(super) mod ops;
 
 impl Program {
     /// Everything that is wrong with the program, in words; none for a well-formed one.

@@ -388,7 +388,7 @@ fn join_conds(conds: &[Cond], params: &[String], dims: &[String]) -> String {
 }
 
 /// Without a type; a NaN keeps its sign.
-fn display_literal(literal: Literal) -> String {
+pub(crate) fn display_literal(literal: Literal) -> String {
     match literal {
         Literal::Float(x) if x.is_nan() => {
             if x.is_sign_negative() { "-nan" } else { "nan" }.to_string()

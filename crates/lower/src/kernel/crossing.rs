@@ -89,8 +89,11 @@ struct Chain {
     cone: Vec<VarId>,
     /// Coordinates of the slots that tell the parts of a launch apart, with their least values and extents; the
     /// block coordinate is the last.
-    axes: Vec<(usize, Form, Form)>,
+    axes: Vec<PartAxis>,
 }
+
+/// A coordinate of the slots, its least value and its extent.
+type PartAxis = (usize, Form, Form);
 
 impl Chain {
     /// The chain of a cell, if its parts can be combined before they are used.
@@ -260,7 +263,7 @@ fn axes(
     cell: VarId,
     ports: &[PortId],
     along: usize,
-) -> Result<Option<Vec<(usize, Form, Form)>>, Failure> {
+) -> Result<Option<Vec<PartAxis>>, Failure> {
     let n_place = array.place.len();
     let mut axes = Vec::new();
     let within = |k: usize| match k.checked_sub(n_place) {

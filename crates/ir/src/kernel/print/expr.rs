@@ -2,11 +2,20 @@
 
 use crate::id::ValueId;
 use crate::kernel::Op;
-use crate::scalar::{BinOp, UnOp};
+use crate::scalar::{BinOp, Literal, Scalar, UnOp};
+use crate::system::print::display_literal;
 use crate::system::print::expr::level::{PRIMARY, UNARY};
 use crate::system::print::expr::precedence;
 
 use super::{KernelText, display_shape, join};
+
+/// What the surroundings of an expression tell.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Known {
+    /// Its type: a literal need not say it.
+    Type,
+    Nothing,
+}
 
 impl KernelText<'_> {
     /// `x: f32`, `uniform x, y: i32`.
@@ -21,11 +30,16 @@ impl KernelText<'_> {
         }
     }
 
+    /// A value of a known type where a statement uses it.
+    pub(super) fn shown(&self, value: ValueId) -> String {
+        self.operand(value, 0, Known::Type)
+    }
+
     /// A value where it is used, in parentheses if it binds more weakly than its surroundings.
-    pub(super) fn operand(&self, value: ValueId, least: u8) -> String {
+    fn operand(&self, value: ValueId, least: u8, known: Known) -> String {
         match self.inlined_op(value) {
             Some(op) => {
-                let (text, level) = self.op(value, op);
+                let (text, level) = self.op(value, op, known);
                 if level < least {
                     format!("({text})")
                 } else {
@@ -36,12 +50,65 @@ impl KernelText<'_> {
         }
     }
 
+    /// What is known of operands that have one type: one of them may tell it.
+    fn known_of(&self, operands: &[ValueId], known: Known) -> Known {
+        match operands.iter().any(|v| self.tells_type(*v)) {
+            true => Known::Type,
+            false => known,
+        }
+    }
+
+    /// Is it known without its literals what type it has?
+    fn tells_type(&self, value: ValueId) -> bool {
+        match self.inlined_op(value) {
+            None => true,
+            Some(op) => match op {
+                Op::Lit(_) => false,
+                Op::Unary(_, a) => self.tells_type(*a),
+                Op::Binary(op, a, b) => {
+                    op.is_comparison() || self.tells_type(*a) || self.tells_type(*b)
+                }
+                Op::Select {
+                    then, otherwise, ..
+                }
+                | Op::Choose {
+                    then, otherwise, ..
+                } => self.tells_type(*then) || self.tells_type(*otherwise),
+                Op::Index(_)
+                | Op::Get(_)
+                | Op::Cast(_)
+                | Op::Load { .. }
+                | Op::Lookup { .. }
+                | Op::Shuffle { .. }
+                | Op::Slide { .. } => true,
+            },
+        }
+    }
+
+    fn literal(&self, value: ValueId, literal: Literal, known: Known) -> String {
+        let text = display_literal(literal);
+        let ty = self.kernel.values.get(value.index()).map(|v| v.ty);
+        match (known, ty) {
+            (Known::Type, _) | (_, None) => text,
+            (Known::Nothing, Some(ty)) => match literal {
+                Literal::Float(x) if !x.is_finite() => format!("{text}_{ty}"),
+                Literal::Bool(_) => format!("{text}_{}", Scalar::Bool),
+                Literal::Int(_) | Literal::Float(_) => format!("{text}{ty}"),
+            },
+        }
+    }
+
     /// The text of an operation and how tightly it binds.
-    pub(super) fn op(&self, value: ValueId, op: &Op) -> (String, u8) {
-        let all = |values: &[ValueId]| join(values.iter().map(|v| self.operand(*v, 0)));
+    pub(super) fn op(&self, value: ValueId, op: &Op, known: Known) -> (String, u8) {
+        let all = |values: &[ValueId]| {
+            let known = self.known_of(values, known);
+            join(values.iter().map(|v| self.operand(*v, 0, known)))
+        };
+        // Nothing around it tells its type.
+        let alone = |v: ValueId| self.operand(v, 0, self.known_of(&[v], Known::Nothing));
         let text = match op {
             Op::Lit(literal) => {
-                let text = literal.to_string();
+                let text = self.literal(value, *literal, known);
                 let level = if text.starts_with('-') {
                     UNARY
                 } else {
@@ -49,17 +116,16 @@ impl KernelText<'_> {
                 };
                 return (text, level);
             }
-            Op::Index(form) => {
-                let text = self.form(form);
-                // A form with an operator in it takes its parentheses along: it is one number.
-                let is_plain = text.chars().all(|c| c.is_alphanumeric() || c == '_');
-                return (text, if is_plain { PRIMARY } else { 0 });
-            }
+            Op::Index(form) => format!("index({})", self.form(form)),
             Op::Get(reg) => self.reg(*reg),
             Op::Unary(op, a) => match op {
                 UnOp::Neg | UnOp::Not => {
-                    // A minus before a literal would become part of it, `--x` would read oddly.
-                    let operand = self.operand(*a, PRIMARY);
+                    let operand = match self.inlined_op(*a) {
+                        // A minus before a literal would become part of it.
+                        Some(Op::Lit(_)) => format!("({})", self.operand(*a, 0, known)),
+                        // `--x` would read oddly.
+                        _ => self.operand(*a, PRIMARY, known),
+                    };
                     return (format!("{}{operand}", op.name()), UNARY);
                 }
                 UnOp::Abs
@@ -72,7 +138,7 @@ impl KernelText<'_> {
                 | UnOp::Sin
                 | UnOp::Cos
                 | UnOp::Tanh => {
-                    format!("{}({})", op.name(), self.operand(*a, 0))
+                    format!("{}({})", op.name(), self.operand(*a, 0, known))
                 }
             },
             Op::Binary(op, a, b) => match op {
@@ -98,21 +164,28 @@ impl KernelText<'_> {
                 | BinOp::Shl
                 | BinOp::Shr => {
                     let level = precedence(*op);
+                    // A comparison is a bool, whatever it compares.
+                    let known = match op.is_comparison() {
+                        true => Known::Nothing,
+                        false => known,
+                    };
+                    let known = self.known_of(&[*a, *b], known);
                     // Operators group to the left; comparisons do not chain.
-                    let left = self.operand(*a, level + u8::from(op.is_comparison()));
-                    let right = self.operand(*b, level + 1);
+                    let left = self.operand(*a, level + u8::from(op.is_comparison()), known);
+                    let right = self.operand(*b, level + 1, known);
                     return (format!("{left} {} {right}", op.name()), level);
                 }
             },
             Op::Cast(a) => {
                 let ty = self.kernel.values.get(value.index()).map(|v| v.ty.name());
-                format!("{}({})", ty.unwrap_or("cast"), self.operand(*a, 0))
+                format!("{}({})", ty.unwrap_or("cast"), alone(*a))
             }
+            // Without a value in it the condition would be one on positions.
             Op::Select {
                 cond,
                 then,
                 otherwise,
-            } => format!("select({})", all(&[*cond, *then, *otherwise])),
+            } => format!("select({}, {})", alone(*cond), all(&[*then, *otherwise])),
             Op::Choose {
                 cond,
                 then,
@@ -121,19 +194,21 @@ impl KernelText<'_> {
             Op::Load { from, otherwise } => {
                 let mut text = format!("{}{}", self.place(from), self.when(&from.when));
                 if let Some(value) = otherwise {
-                    text.push_str(&format!(" else {value}"));
+                    text.push_str(&format!(" else {}", display_literal(*value)));
                 }
                 text
             }
             Op::Lookup { memory, index } => {
-                format!("lookup({}, {})", self.memory(*memory), all(index))
+                let index = join(index.iter().map(|v| alone(*v)));
+                format!("lookup({}, {index})", self.memory(*memory))
             }
             Op::Shuffle { value, from } => {
-                format!("shuffle({}, {})", self.operand(*value, 0), self.form(from))
+                let value = self.operand(*value, 0, known);
+                format!("shuffle({value}, {})", self.form(from))
             }
             Op::Slide { low, high, by } => {
                 let part = |v: &Option<ValueId>| match v {
-                    Some(v) => self.operand(*v, 0),
+                    Some(v) => self.operand(*v, 0, known),
                     None => "_".to_string(),
                 };
                 format!("slide({}, {}, {by})", part(low), part(high))

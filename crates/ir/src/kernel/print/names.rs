@@ -1,19 +1,22 @@
-//! Names that are unique within one kernel.
+//! Names that are unique within one kernel, and can be read back.
 
 use std::collections::{HashMap, HashSet};
 
+use crate::form::{Cond, Form};
 use crate::id::{DimId, KernelId, RegId, ValueId};
-use crate::kernel::visit::walk;
-use crate::kernel::{Kernel, Op, Program, Stmt};
+use crate::kernel::parse::lexer::{begins_name, continues_name, literal_word};
+use crate::kernel::visit::{walk, walk_host};
+use crate::kernel::{Host, Kernel, Op, Program, Stmt, VarKind};
 
 use super::inline::inlined;
 
 /// A kernel ready to be printed, whole or by the statement.
 pub struct KernelText<'a> {
     pub(super) kernel: &'a Kernel,
+    pub(super) name: String,
     pub(super) params: Vec<String>,
     pub(super) buffers: Vec<String>,
-    pub(super) vars: Vec<String>,
+    pub(super) positions: Positions,
     pub(super) shared: Vec<String>,
     pub(super) regs: Vec<String>,
     values: Vec<String>,
@@ -24,12 +27,17 @@ pub struct KernelText<'a> {
 
 impl<'a> KernelText<'a> {
     /// `None`: the program has no such kernel.
-    pub fn new(program: &'a Program, kernel: KernelId) -> Option<KernelText<'a>> {
-        let kernel = program.kernels.get(kernel.index())?;
-        let mut taken = Taken::default();
-        let params = taken.all(program.params.iter().map(|p| p.name.as_str()));
-        let buffers = taken.all(program.buffers.iter().map(|b| b.name.as_str()));
-        let vars = taken.all(kernel.vars.iter().map(|v| v.name.as_str()));
+    pub fn new(program: &'a Program, id: KernelId) -> Option<KernelText<'a>> {
+        let kernel = program.kernels.get(id.index())?;
+        let ProgramNames {
+            params,
+            buffers,
+            kernels,
+            mut taken,
+            ..
+        } = ProgramNames::new(program);
+        let names: Vec<&str> = kernel.vars.iter().map(|v| v.name.as_str()).collect();
+        let positions = Positions::new(&names, &order(kernel), &mut taken);
         let shared = taken.all(kernel.shared.iter().map(|s| s.name.as_str()));
         let regs = taken.all(kernel.regs.iter().map(|r| r.name.as_str()));
         let mut ops = vec![None; kernel.values.len()];
@@ -53,9 +61,10 @@ impl<'a> KernelText<'a> {
             .collect();
         Some(KernelText {
             kernel,
+            name: name(&kernels, id.index(), "kernel"),
             params,
             buffers,
-            vars,
+            positions,
             shared,
             regs,
             values,
@@ -86,7 +95,133 @@ impl<'a> KernelText<'a> {
     }
 
     pub fn var(&self, var: DimId) -> String {
-        name(&self.vars, var.index(), "i")
+        self.positions.var(var)
+    }
+}
+
+/// The index variables of a kernel in the order in which the text declares or binds them.
+fn order(kernel: &Kernel) -> Vec<DimId> {
+    let is_declared = |kind: &VarKind| match kind {
+        VarKind::Host | VarKind::Block { .. } | VarKind::Warp | VarKind::Lane => true,
+        VarKind::Loop | VarKind::Ticket => false,
+    };
+    let mut order: Vec<DimId> = kernel.vars_where(is_declared).collect();
+    walk(&kernel.body, &mut |stmt| order.extend(stmt.binds()));
+    order
+}
+
+/// The names of what all kernels of a program share, and of the host's variables.
+pub(super) struct ProgramNames {
+    pub params: Vec<String>,
+    pub buffers: Vec<String>,
+    pub kernels: Vec<String>,
+    host: Positions,
+    /// The names of sizes and buffers.
+    taken: Taken,
+}
+
+impl ProgramNames {
+    pub(super) fn new(program: &Program) -> ProgramNames {
+        let mut taken = Taken::default();
+        let params = taken.all(program.params.iter().map(|p| p.name.as_str()));
+        let buffers = taken.all(program.buffers.iter().map(|b| b.name.as_str()));
+        let kernels = Taken::default().all(program.kernels.iter().map(|k| k.name.as_str()));
+        let mut order = Vec::new();
+        walk_host(&program.body, &mut |step| match step {
+            Host::For { var, .. } => order.push(*var),
+            Host::Launch { .. } | Host::If { .. } => {}
+        });
+        let names: Vec<&str> = program.host_vars.iter().map(String::as_str).collect();
+        let host = Positions::new(&names, &order, &mut taken.clone());
+        ProgramNames {
+            params,
+            buffers,
+            kernels,
+            host,
+            taken,
+        }
+    }
+
+    pub(super) fn host_var(&self, var: DimId) -> String {
+        self.host.var(var)
+    }
+
+    pub(super) fn host_form(&self, form: &Form) -> String {
+        self.host.form(form, &self.params)
+    }
+
+    pub(super) fn host_cond(&self, cond: &Cond) -> String {
+        self.host.cond(&cond.without_single_parts(), &self.params)
+    }
+}
+
+/// Index variables in the order of the text. The terms of a form are printed in that order too, so that it is known
+/// to who reads the text.
+pub(super) struct Positions {
+    /// By variable.
+    names: Vec<String>,
+    /// Where each variable comes in the order of the text; none if they are in that order.
+    places: Option<Vec<DimId>>,
+    /// In the order of the text.
+    ordered: Vec<String>,
+}
+
+impl Positions {
+    /// `order`: variables as they are bound, perhaps not all, perhaps some twice.
+    fn new(given: &[&str], order: &[DimId], taken: &mut Taken) -> Positions {
+        let mut places = vec![None; given.len()];
+        let mut names = vec![String::new(); given.len()];
+        let mut ordered = Vec::new();
+        for var in order
+            .iter()
+            .copied()
+            .chain((0..given.len()).map(DimId::from))
+        {
+            if let Some(place @ None) = places.get_mut(var.index()) {
+                *place = Some(DimId::from(ordered.len()));
+                let name = taken.one(given[var.index()]);
+                names[var.index()].clone_from(&name);
+                ordered.push(name);
+            }
+        }
+        let places: Vec<DimId> = places.into_iter().flatten().collect();
+        let is_ordered = places.iter().enumerate().all(|(n, at)| n == at.index());
+        Positions {
+            names,
+            places: (!is_ordered).then_some(places),
+            ordered,
+        }
+    }
+
+    fn var(&self, var: DimId) -> String {
+        name(&self.names, var.index(), "i")
+    }
+
+    pub(super) fn form(&self, form: &Form, params: &[String]) -> String {
+        match &self.places {
+            None => form.display(params, &self.names).to_string(),
+            Some(places) => {
+                let moved = form.substitute(&|d| Some(Form::from(*places.get(d.index())?)));
+                match moved {
+                    Ok(moved) => moved.display(params, &self.ordered).to_string(),
+                    Err(_) => form.display(params, &self.names).to_string(),
+                }
+            }
+        }
+    }
+
+    pub(super) fn cond(&self, cond: &Cond, params: &[String]) -> String {
+        match &self.places {
+            None => cond.display(params, &self.names).to_string(),
+            Some(places) => {
+                let moved =
+                    |form: &Form| form.substitute(&|d| Some(Form::from(*places.get(d.index())?)));
+                match cond.map(&moved) {
+                    Ok(moved) => moved.display(params, &self.ordered).to_string(),
+                    Err(_) => cond.display(params, &self.names).to_string(),
+                }
+            }
+        }
     }
 }
 
@@ -98,7 +233,22 @@ pub(super) fn name(names: &[String], index: usize, fallback: &str) -> String {
         .unwrap_or_else(|| format!("{fallback}{index}"))
 }
 
-#[derive(Default)]
+/// The name with what can not be read as part of a name replaced: `x.1` is one, `2 x` is not.
+pub(super) fn identifier(name: &str) -> String {
+    let parts = name.split('.');
+    let is_part = |part: &str| !part.is_empty() && part.chars().all(continues_name);
+    if name.starts_with(begins_name) && parts.clone().all(is_part) {
+        return name.to_string();
+    }
+    let known = |c: char| if continues_name(c) { c } else { '_' };
+    let mut made: String = name.chars().map(known).collect();
+    if !made.starts_with(begins_name) {
+        made.insert(0, '_');
+    }
+    made
+}
+
+#[derive(Clone, Default)]
 struct Taken {
     names: HashSet<String>,
     /// The last number given to a name, so that many of one name stay cheap.
@@ -107,9 +257,12 @@ struct Taken {
 
 impl Taken {
     fn one(&mut self, name: &str) -> String {
-        let mut unique = name.to_string();
-        while !self.names.insert(unique.clone()) {
-            let number = self.numbers.entry(name.to_string()).or_default();
+        let name = identifier(name);
+        let mut unique = name.clone();
+        // What is written like a literal, or for no value at all, names nothing.
+        let is_word = |name: &str| name == "_" || literal_word(name).is_some();
+        while is_word(&unique) || !self.names.insert(unique.clone()) {
+            let number = self.numbers.entry(name.clone()).or_default();
             *number += 1;
             unique = format!("{name}.{number}");
         }

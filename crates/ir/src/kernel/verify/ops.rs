@@ -9,7 +9,7 @@ use super::is_literal_of;
 
 /// What an operation gives.
 #[derive(Clone, Copy)]
-pub(super) struct OpType {
+pub(in crate::kernel) struct OpType {
     pub ty: Scalar,
     pub shape: Shape,
 }
@@ -53,7 +53,7 @@ fn binary_takes(op: BinOp, ty: Scalar) -> bool {
 
 /// The type and shape of an operation; `declared` is the value it is for, which alone says what a
 /// literal or a cast becomes.
-pub(super) fn type_of(
+pub(in crate::kernel) fn type_of(
     program: &Program,
     kernel: &Kernel,
     op: &Op,
