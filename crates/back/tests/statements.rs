@@ -6,7 +6,7 @@ use common::build::{Build, buffer, input, launch, num, output, param, program, t
 use common::run::{Call, bytes_i32, i32s, run};
 use systola_back::{Error, cpu};
 use systola_ir::form::{Cond, Form, Rel};
-use systola_ir::kernel::{BufferKind, Memory, Program, Shape, Stmt, VarKind};
+use systola_ir::kernel::{BufferKind, Memory, Program, Shape, VarKind};
 use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar};
 

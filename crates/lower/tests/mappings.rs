@@ -4,10 +4,10 @@ use systola_front::text::parse_module;
 use systola_ir::Diagnostic;
 use systola_ir::array::Realisation;
 use systola_ir::target::{Machine, Simd};
-use systola_lower::watch::Watch;
 use systola_lower::localise::localise;
 use systola_lower::pipeline::{Analysed, analyse, compile};
 use systola_lower::report::Scope;
+use systola_lower::watch::Watch;
 
 const CORE: &str = "
 system conv(C, Q) where C >= 1, Q >= 1 {
@@ -411,7 +411,14 @@ fn tiles_of_a_band_are_lowered() {
         until: None,
         done: &mut |_| {},
     };
-    let compiled = compile(system, mapping, &[None, None], &[false, false], &machine, watch);
+    let compiled = compile(
+        system,
+        mapping,
+        &[None, None],
+        &[false, false],
+        &machine,
+        watch,
+    );
     assert_eq!(compiled.unwrap().analysed.report.scope, Scope::AllSizes);
 }
 

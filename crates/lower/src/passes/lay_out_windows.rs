@@ -346,7 +346,7 @@ mod tests {
     }
 
     fn laid_out(kernel: &Kernel, rows: Rows, memory: u64) -> Kernel {
-        spread(kernel.clone(), &[transfer(rows)], &[], &threads(memory)).unwrap()
+        lay_out_windows(kernel.clone(), &[transfer(rows)], &[], &threads(memory)).unwrap()
     }
 
     #[test]
