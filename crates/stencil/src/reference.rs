@@ -278,6 +278,10 @@ impl<T: Copy + Into<f64> + Sync> Sweep<'_, T> {
         for column in (first..inner.start).chain(inner.end..end) {
             out[column - first] = self.cell(column, own, &sources);
         }
+        // A line may be shorter than the taps reach.
+        if inner.is_empty() {
+            return;
+        }
         let out = &mut out[inner.start - first..inner.end - first];
         out.fill(0.0);
         for (from, offset, weight) in sources {
@@ -411,8 +415,9 @@ mod tests {
         ];
         let large = [(vec![-1, 0, -1], 0.5), (vec![1, 2, 1], 0.5)];
         // The last is enough for several threads.
-        let cases: [(&Taps, [usize; 3]); 3] = [
+        let cases: [(&Taps, [usize; 3]); 4] = [
             (&lopsided, [4, 5, 9]),
+            (&lopsided, [1, 1, 3]),
             (&lopsided, [3, 2, 4]),
             (&large, [40, 70, 101]),
         ];

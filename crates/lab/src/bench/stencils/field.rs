@@ -76,7 +76,8 @@ mod tests {
             let all: f64 = field.taps.iter().map(|(_, w)| w).sum();
             assert!((all - 1.0).abs() < 1e-6, "{} {all}", stencil.name);
             let after = field.swept();
-            let middle = after.len() / 2;
+            let [z, y, x] = shape.map(|n| n / 2);
+            let middle = (z * shape[1] + y) * shape[2] + x;
             assert_eq!(after[0], field.start.get(0));
             assert_ne!(after[middle], field.start.get(middle), "{}", stencil.name);
         }
