@@ -26,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("systola-lower", &["affine", "systola-ir"]),
     ("systola-back", &["affine", "systola-ir"]),
     ("systola-rt", &["affine", "systola-ir"]),
+    ("systola-draw", &["systola-ir", "systola-lower"]),
     (
         "systola-driver",
         &[
@@ -74,6 +75,23 @@ const ARROWS: &[(&str, &[&str])] = &[
             "systola-driver",
             "systola",
             "systola-explore",
+            "systola-draw",
+        ],
+    ),
+    (
+        "systola-lab",
+        &[
+            "affine",
+            "systola-ir",
+            "systola-stencil",
+            "systola-lower",
+            "systola-interp",
+            "systola-rt",
+            "systola-driver",
+            "systola",
+            "systola-explore",
+            "systola-draw",
+            "systola-cli",
         ],
     ),
     (
@@ -81,6 +99,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "affine",
             "systola-ir",
+            "systola-stencil",
             "systola-front",
             "systola-dsl",
             "systola-lower",

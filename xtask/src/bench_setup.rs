@@ -1,14 +1,14 @@
-//! `cargo xtask bench-setup`: the libraries that `systola bench cpu` and `systola bench stencils --target cpu` compare with, in virtual environments.
+//! `cargo xtask bench-setup`: the libraries that `cargo xtask bench cpu` and `cargo xtask bench stencils --target cpu` compare with, in virtual environments.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::python;
 
-/// Below the root of the repository; `systola bench cpu` looks there.
+/// Below the root of the repository; `systola-lab bench cpu` looks there.
 const ENVIRONMENT: &str = "target/bench-venv";
 
-/// NumPy brings OpenBLAS with it. Halide is held to the version whose schedules bench/peers/cpu/schedules.py has.
+/// NumPy brings OpenBLAS with it. Halide is held to the version whose schedules bench/baselines/cpu/schedules.py has.
 const PACKAGES: [&str; 6] = [
     "numpy",
     "scipy",
@@ -18,7 +18,7 @@ const PACKAGES: [&str; 6] = [
     "halide==21.0",
 ];
 
-/// What the scripts of bench/peers/cpu import.
+/// What the scripts of bench/baselines/cpu import.
 const MODULES: &str =
     "import numpy, scipy.ndimage, scipy.signal, cv2, rapidfuzz.process, parasail, halide";
 
@@ -31,8 +31,8 @@ pub fn run() -> Result<(), String> {
     let version = "import importlib.metadata as m; assert m.version('halide').startswith('21.')";
     fill(ENVIRONMENT, &PACKAGES, &format!("{MODULES}\n{version}"))?;
     fill(DEVITO_ENVIRONMENT, &DEVITO, "import devito")?;
-    println!("now run: cargo run --release -p systola-cli -- bench cpu");
-    println!("     or: cargo run --release -p systola-cli -- bench stencils --target cpu");
+    println!("now run: cargo xtask bench cpu");
+    println!("     or: cargo xtask bench stencils --target cpu");
     Ok(())
 }
 

@@ -17,7 +17,8 @@ fn commands(text: &str) -> Vec<String> {
             inside = !inside;
         } else if inside {
             let line = line.trim().trim_start_matches("$ ");
-            if line.starts_with("cargo ") || line.starts_with("systola ") {
+            let programs = ["cargo ", "systola ", "systola-lab "];
+            if programs.iter().any(|program| line.starts_with(program)) {
                 found.push(line.split('#').next().unwrap_or(line).trim().to_string());
             }
         }
@@ -29,6 +30,7 @@ fn pages() -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"]
         .iter()
         .map(|name| root().join(name))
+        .chain([root().join("bench/README.md")])
         .collect();
     let docs = std::fs::read_dir(root().join("docs")).unwrap();
     pages.extend(
@@ -54,21 +56,33 @@ fn the_readme_shows_the_two_commands_and_a_picture() {
 
 #[test]
 fn commands_in_the_documentation_exist() {
-    let subcommands: Vec<String> = std::fs::read_dir(root().join("crates/cli/src/cmd"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|e| e == "rs"))
-        .filter_map(|path| path.file_stem().map(|s| s.to_string_lossy().into_owned()))
-        .chain(["help".to_string()])
-        .collect();
+    let mut subcommands = modules("crates/cli/src/cmd");
+    subcommands.retain(|name| name != "moved");
+    subcommands.push("help".to_string());
+    let of_xtask = crate::HELP.lines();
+    let of_xtask = of_xtask.filter_map(|line| line.strip_prefix("cargo xtask "));
+    let of_xtask: Vec<&str> = of_xtask.filter_map(|line| line.split(' ').next()).collect();
+    let benchmarks = modules("crates/lab/src/bench");
     for page in pages() {
         let text = std::fs::read_to_string(&page).unwrap();
         for command in commands(&text) {
+            let arguments = ["cargo xtask ", "systola-lab "]
+                .iter()
+                .find_map(|program| command.strip_prefix(program));
+            if let Some(arguments) = arguments {
+                let mut words = arguments.split_whitespace();
+                let (sub, what) = (words.next().unwrap_or_default(), words.next());
+                let is_benchmark = |what: &str| benchmarks.iter().any(|name| name == what);
+                let exists =
+                    of_xtask.contains(&sub) && (sub != "bench" || what.is_some_and(is_benchmark));
+                assert!(exists, "{}: `{command}`: there is none", page.display());
+                continue;
+            }
             let after_dashes = command.split_once("-- ").map(|(_, rest)| rest);
             let Some(arguments) = command.strip_prefix("systola ").or(after_dashes) else {
                 continue;
             };
-            if command.starts_with("cargo xtask") || command.starts_with("cargo clippy") {
+            if command.starts_with("cargo clippy") {
                 continue;
             }
             let sub = arguments.split_whitespace().next().unwrap_or_default();
@@ -85,6 +99,16 @@ fn commands_in_the_documentation_exist() {
             }
         }
     }
+}
+
+/// The files of a folder of modules, without `.rs`.
+fn modules(folder: &str) -> Vec<String> {
+    std::fs::read_dir(root().join(folder))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|e| e == "rs"))
+        .filter_map(|path| path.file_stem().map(|s| s.to_string_lossy().into_owned()))
+        .collect()
 }
 
 #[test]

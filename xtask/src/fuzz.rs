@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::cli::{Profile, build};
+use crate::build::{Profile, Program, build};
 use crate::root;
 
 /// Of wall time, so that it is far from what the slowest takes on a busy machine: a few seconds.
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 pub fn run(count: usize) -> Result<(), String> {
-    let binary = build(Profile::Debug)?;
+    let binary = build(Program::CommandLine, Profile::Debug)?;
     let mut seeds = Vec::new();
     collect(&root().join("gallery"), &mut seeds).map_err(|e| format!("gallery: {e}"))?;
     seeds.sort();

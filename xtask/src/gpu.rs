@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use crate::cli::{Profile, build};
+use crate::build::{Profile, Program, build};
 use crate::python;
 
 /// Below the root of the repository.
@@ -55,7 +55,7 @@ fn library_in(folder: &Path) -> Option<PathBuf> {
 
 /// Verifies the gallery, also below the sanitizers, and times everything; what is printed to standard output is kept. What fails holds nothing else up.
 pub fn run() -> Result<(), String> {
-    let binary = build(Profile::Release)?;
+    let binary = build(Program::Lab, Profile::Release)?;
     let path = crate::root().join(LOG);
     let mut log = File::create(&path).map_err(|e| format!("{}: {e}", path.display()))?;
     let failed: Vec<String> = commands(&binary)
@@ -69,10 +69,10 @@ pub fn run() -> Result<(), String> {
 }
 
 /// Verification, the same at small sizes below each sanitizer, benchmarks.
-fn commands(systola: &Path) -> Vec<Vec<String>> {
-    let systola = systola.display().to_string();
+fn commands(lab: &Path) -> Vec<Vec<String>> {
+    let lab = lab.display().to_string();
     let line = |words: &str| -> Vec<String> { words.split(' ').map(String::from).collect() };
-    let own = |words: &str| [vec![systola.clone()], line(words)].concat();
+    let own = |words: &str| [vec![lab.clone()], line(words)].concat();
     let mut all = vec![
         own("verify gallery"),
         own("verify stencils --borders --jobs 16 --patience 900"),
@@ -84,7 +84,7 @@ fn commands(systola: &Path) -> Vec<Vec<String>> {
         let small = own("verify gallery --most-points 2000");
         all.push([sanitizer, small].concat());
     }
-    all.push(own("bench cuda --with-peers"));
+    all.push(own("bench cuda --with-baselines"));
     all.push(own("bench stencils"));
     all
 }
@@ -126,18 +126,19 @@ mod tests {
 
     #[test]
     fn the_gallery_is_verified_below_every_sanitizer_and_everything_is_timed() {
-        let all: Vec<String> = (commands(Path::new("systola")).iter())
+        let all: Vec<String> = (commands(Path::new("systola-lab")).iter())
             .map(|command| command.join(" "))
             .collect();
-        assert_eq!(all[0], "systola verify gallery");
-        assert!(all[1].starts_with("systola verify stencils --borders"));
+        assert_eq!(all[0], "systola-lab verify gallery");
+        assert!(all[1].starts_with("systola-lab verify stencils --borders"));
         for tool in SANITIZERS {
             let below = format!("compute-sanitizer --tool {tool} ");
-            let is_it = |c: &&String| c.starts_with(&below) && c.contains("systola verify gallery");
+            let is_it =
+                |c: &&String| c.starts_with(&below) && c.contains("systola-lab verify gallery");
             assert_eq!(all.iter().filter(is_it).count(), 1, "{tool}");
         }
-        assert!(all.iter().any(|c| c.starts_with("systola bench cuda")));
-        assert!(all.iter().any(|c| c == "systola bench stencils"));
+        assert!(all.iter().any(|c| c.starts_with("systola-lab bench cuda")));
+        assert!(all.iter().any(|c| c == "systola-lab bench stencils"));
     }
 
     #[test]

@@ -7,12 +7,13 @@ mod apt;
 #[cfg(test)]
 mod arrows;
 mod bench_setup;
-mod cli;
+mod build;
 #[cfg(test)]
 mod docs;
 mod errors;
 mod fuzz;
 mod gpu;
+mod lab;
 mod opencl;
 mod oracle;
 mod python;
@@ -24,7 +25,11 @@ cargo xtask errors         write docs/errors.md from the codes in crates/ir
 cargo xtask fuzz [N]       N damaged programs through the command line (default 2000)
 cargo xtask fuzz --minutes N [--seed S] [--target T,...] [--workers W]
                            random programs on every target of this machine, against their equations; finds are shrunk and kept in target/fuzz
-cargo xtask bench-setup    installs what `systola bench cpu` compares with, below target/
+cargo xtask bench ...      times what Systola makes, beside baselines and the limits of the machine: builds systola-lab for release and
+                           passes the arguments on; `cargo xtask bench --help` shows them
+cargo xtask bench-setup    installs what `cargo xtask bench cpu` compares with, below target/
+cargo xtask verify ...     runs every mapping of a folder on a device and compares with the equations, by systola-lab;
+                           `cargo xtask verify --help` shows its arguments
 cargo xtask nvrtc          installs NVRTC below target/, for CUDA without a toolkit; prints what to set SYSTOLA_NVRTC to
 cargo xtask opencl         installs two implementations of OpenCL, one below target/; prints what to set OCL_ICD_VENDORS to
 cargo xtask gpu            on a machine with a GPU: the gallery verified, also below compute-sanitizer, and all benchmarks; writes bench/results/gpu.log
@@ -35,6 +40,10 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
+        ["bench" | "verify", ..] => match lab::run(&args) {
+            Ok(status) => return status,
+            Err(why) => Err(why),
+        },
         ["test"] => steps::test(),
         ["errors"] => errors::write(),
         ["fuzz"] => fuzz::run(2000),

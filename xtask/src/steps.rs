@@ -89,7 +89,18 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "every program of the gallery is checked",
-        run: || cargo(&["run", "--", "bench", "check", "--repeat", "1"]),
+        run: || {
+            cargo(&[
+                "run",
+                "--package",
+                "systola-lab",
+                "--",
+                "bench",
+                "check",
+                "--repeat",
+                "1",
+            ])
+        },
     },
     Step {
         name: "damaged programs are answered",

@@ -24,7 +24,6 @@ use crate::job::Job;
 use crate::lowering::{LoweringArgs, lower_checked, scope_text};
 use crate::place::Place;
 use crate::runtime;
-use crate::scene::array_name;
 use crate::source::{Failure, Parameters, Source};
 use crate::term::{self, Paint};
 
@@ -252,7 +251,7 @@ impl Execution<'_> {
             "mapping {} of {}, {}{counts}\n",
             Paint::Bold.out(&mapping.name),
             system.name,
-            array_name(&checked.report)
+            checked.report.array_name()
         ));
         let outputs =
             run_array(&checked.array, params, inputs).map_err(|d| self.source.fail(&[d]))?;
@@ -293,7 +292,7 @@ impl Execution<'_> {
             "mapping {} of {}, {}: kernel with {} lanes ({}) {}\n",
             Paint::Bold.out(&mapping.name),
             system.name,
-            array_name(&lowered.checked.report),
+            lowered.checked.report.array_name(),
             lanes.unwrap_or(1),
             name,
             scope_text(&lowered)

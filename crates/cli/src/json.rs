@@ -8,7 +8,7 @@ use systola_ir::diag::{Counterexample, Diagnostic, Kind};
 use systola_ir::system::System;
 use systola_lower::report::Scope;
 
-use crate::cmd::check::{Verdict, realisation_word};
+use crate::cmd::check::Verdict;
 use crate::render::line_column;
 use crate::source::{Sizes, Source, Status};
 
@@ -272,7 +272,7 @@ fn legal(checked: &Checked) -> MappingJson<'_> {
                 distance: &l.distance,
                 displacement: &l.displacement,
                 delay: &l.delay,
-                realisation: realisation_word(&l.realisation),
+                realisation: l.realisation.short_name(),
                 guard: l.guard.as_deref(),
             })
             .collect(),

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use miette::{GraphicalReportHandler, GraphicalTheme, LabeledSpan, NamedSource, Severity};
-use systola_ir::diag::{Counterexample, Diagnostic, Kind};
+use systola_ir::diag::{Counterexample, Diagnostic, Kind, coordinates};
 
 use crate::table::{Align, Table};
 use crate::term::Paint;
@@ -152,8 +152,8 @@ pub fn counterexample(example: &Counterexample, colour: bool) -> String {
             format!("point {}", n + 1)
         }];
         row.extend(mapped.point.iter().map(i128::to_string));
-        row.extend(with_place.then(|| vector(&mapped.place)));
-        row.extend(with_time.then(|| vector(&mapped.time)));
+        row.extend(with_place.then(|| coordinates(&mapped.place)));
+        row.extend(with_time.then(|| coordinates(&mapped.time)));
         table.row(row);
     }
     format!(
@@ -161,15 +161,6 @@ pub fn counterexample(example: &Counterexample, colour: bool) -> String {
         Paint::Magenta.when(colour, "counterexample"),
         table.render()
     )
-}
-
-/// `3`, or `(3, 1)` for more than one coordinate.
-pub fn vector(v: &[i128]) -> String {
-    let parts: Vec<String> = v.iter().map(i128::to_string).collect();
-    match parts.as_slice() {
-        [one] => one.clone(),
-        many => format!("({})", many.join(", ")),
-    }
 }
 
 /// Line and column, both from 1, of a byte offset.

@@ -4,9 +4,7 @@ use std::path::Path;
 
 mod common;
 
-use common::{
-    CORE, PROGRAM, check, check_with, command, file, npy, root, stderr, stdout, temporary,
-};
+use common::{CORE, PROGRAM, check, check_with, command, file, npy, root, stderr, stdout};
 
 fn json(text: &str) -> serde_json::Value {
     serde_json::from_str(text).expect("valid JSON")
@@ -172,7 +170,7 @@ fn mistakes_in_the_command_are_status_1() {
 fn help_and_version_are_status_0() {
     let (out, _) = check(&["help"], 0);
     for sub in [
-        "check", "run", "show", "dump", "emit", "tour", "explain", "bench", "Examples",
+        "check", "run", "show", "dump", "emit", "tour", "explain", "explore", "Examples",
     ] {
         assert!(out.contains(sub), "{sub}");
     }
@@ -348,39 +346,20 @@ fn every_code_is_explained() {
 }
 
 #[test]
-fn bench_tells_what_each_program_takes() {
-    let folder = temporary("bench");
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("one.ure"), PROGRAM).unwrap();
-    let folder = folder.display().to_string();
-    for huge in [&[] as &[&str], &["--huge"]] {
-        let args = [&["bench", "check", folder.as_str(), "--repeat", "1"], huge].concat();
-        let (out, _) = check(&args, 0);
-        assert!(
-            out.contains("one.ure") && out.contains("1 programs"),
-            "{out}"
-        );
-    }
-    check(&["bench", "check", "nowhere"], 1);
-}
-
-#[test]
-fn a_stencil_is_verified_under_the_borders_that_are_named() {
-    let verify = ["verify", "stencils", "--target", "cpu", "--only", "2d9pt"];
-    let more = ["--borders=mirror,wrap", "--type", "f64", "--jobs", "2"];
-    let (out, _) = check(&[&verify[..], &more].concat(), 0);
-    assert!(out.contains("stencil  mirror   wrap  runs\n"), "{out}");
-    assert!(out.contains(" 0 failed"), "{out}");
-    for (args, said) in [
-        (
-            &["stencils/heat.ure", "--borders"][..],
-            "none of the stencils",
-        ),
-        (&["stencils", "--only", "none"][..], "has no file none.ure"),
-        (&["stencils", "--borders=nearest"][..], "nearest"),
-        (&["stencils", "--type", "f32"][..], "--borders"),
+fn commands_that_moved_say_where_to() {
+    for (args, new) in [
+        (&["bench", "cpu", "--only", "conv1d"][..], "bench"),
+        (&["bench", "--help"], "bench"),
+        (&["verify", "gallery", "--target", "cpu"], "verify"),
+        (&["gpu", "verify", "gallery"], "verify"),
     ] {
-        let (_, err) = check(&[&["verify", "--target", "cpu"], args].concat(), 1);
-        assert!(err.contains(said), "{err}");
+        let (out, err) = check(args, 1);
+        assert!(out.is_empty() && err.lines().count() == 1, "{out}{err}");
+        for call in [
+            format!("`cargo xtask {new}`"),
+            format!("`systola-lab {new}`"),
+        ] {
+            assert!(err.contains(&call), "{err}");
+        }
     }
 }

@@ -18,7 +18,6 @@ fn a_parameter_is_given_once() {
         vec!["emit", CORE, "--map", "sbm"],
         vec!["show", CORE, "--map", "sbm", "-o", "never.svg"],
         vec!["explore", CORE],
-        vec!["verify", CORE, "--target", "cpu"],
     ] {
         let (_, err) = check(&[&start[..], &sizes].concat(), 1);
         assert!(err.contains("`C` twice: 16 and 17"), "{start:?}\n{err}");

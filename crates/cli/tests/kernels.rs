@@ -186,9 +186,8 @@ fn bad_arrays_are_mistakes() {
 #[test]
 fn without_a_compiler_it_is_said() {
     let without = [("SYSTOLA_CC", "/no/such/compiler")];
-    let verify = vec!["verify", CORE, "--target", "cpu"];
     let explore = vec!["explore", CORE, "--set", "C=100", "--set", "Q=5"];
-    for args in [run(CORE, "fbs", "cpu"), verify, explore] {
+    for args in [run(CORE, "fbs", "cpu"), explore] {
         let (_, err) = check_with(&without, &args, 2);
         assert!(
             err.contains("E0630") && err.contains("/no/such/compiler"),

@@ -91,65 +91,6 @@ fn every_device_verifies() {
             let (out, _) = check(&[&run[..], &more].concat(), 0);
             assert!(out.contains("found in the cache"), "{out}");
         }
-        let verify = ["verify", "gallery/conv1d/core.ure", "--map", "fbs"];
-        let more = [
-            "--target",
-            "opencl",
-            "--device",
-            &device,
-            "--most-points",
-            "400",
-        ];
-        let (out, _) = check(&[&verify[..], &more].concat(), 0);
-        assert!(out.contains(" 0 failed"), "{out}");
-    }
-}
-
-/// Each border over rows and over planes, in f32 and f64, one sweep and many. Plain mappings, since PoCL compiles others for minutes.
-#[test]
-fn every_device_takes_every_border() {
-    for device in devices() {
-        for stencil in ["stencils/2d9pt.ure", "stencils/3d7pt.ure"] {
-            let verify = ["verify", stencil, "--borders", "--map", "plain"];
-            let more = ["--target", "opencl", "--device", &device, "--jobs", "2"];
-            let (out, _) = check(&[&verify[..], &more].concat(), 0);
-            assert!(out.contains(" 0 failed"), "{out}");
-        }
-    }
-}
-
-/// Boundary conditions of inputs, and sums over registers and lanes.
-#[test]
-fn every_device_computes_what_the_equations_say() {
-    for device in devices() {
-        for (file, points) in [
-            ("inputs_with_borders", "400"),
-            ("registers_then_lanes", "3000"),
-        ] {
-            let path = format!("crates/cli/tests/programs/{file}.ure");
-            let more = [
-                "--target",
-                "opencl",
-                "--device",
-                &device,
-                "--most-points",
-                points,
-            ];
-            let (out, _) = check(&[&["verify", &path][..], &more].concat(), 0);
-            assert!(out.contains(" 0 failed"), "{out}");
-        }
-    }
-}
-
-#[test]
-fn every_device_is_timed() {
-    for device in devices() {
-        let bench = ["bench", "opencl", "--small", "--device", &device];
-        let more = ["--k", "3", "--mapping", "walk"];
-        let (out, _) = check(&[&bench[..], &more].concat(), 0);
-        let row = out.lines().find(|line| line.contains(" walk "));
-        let row = row.unwrap_or_else(|| panic!("{out}"));
-        assert!(row.contains(" TF"), "{out}");
     }
 }
 
@@ -168,27 +109,10 @@ fn a_part_of_a_name_says_which_device() {
         for named in ["PTHREAD", number] {
             let (out, _) = check(&[&run[..], &more, &[named]].concat(), 0);
             assert!(out.contains(" on pthread"), "{out}");
-            let verify = ["verify", "gallery/conv1d/core.ure", "--map", "fbs"];
-            let on = [
-                "--target",
-                "opencl",
-                "--most-points",
-                "50",
-                "--device",
-                named,
-            ];
-            let (out, _) = check(&[&verify[..], &on].concat(), 0);
-            assert!(
-                out.starts_with("pthread") && out.contains(" 0 failed"),
-                "{out}"
-            );
         }
     }
     for wrong in ["no such device", "99"] {
         let (_, err) = check(&[&run[..], &more, &[wrong]].concat(), 1);
-        assert!(err.contains("E0649") && err.contains("0: "), "{err}");
-        let verify = ["verify", CORE, "--target", "opencl", "--device", wrong];
-        let (_, err) = check(&verify, 1);
         assert!(err.contains("E0649") && err.contains("0: "), "{err}");
     }
 }
@@ -275,12 +199,6 @@ fn without_a_device_it_is_said() {
     );
     let (out, _) = check_with(&none, &["devices"], 0);
     assert!(out.contains("no opencl: "), "{out}");
-    let (_, err) = check_with(
-        &none,
-        &["gpu", "verify", "gallery", "--target", "opencl"],
-        2,
-    );
-    assert!(err.contains("E0660"), "{err}");
     let (out, _) = check(&["explain", "E0660"], 0);
     assert!(out.contains("libOpenCL.so.1"), "{out}");
 }

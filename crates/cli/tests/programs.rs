@@ -102,15 +102,6 @@ mapping m of gaps { lane = 7*(n / 3) + 5*(n % 3) + n % 2; time = 0; }";
     assert!(!err.contains("--set"), "{err}");
 }
 
-#[test]
-fn programs_compute_what_their_equations_say() {
-    let (out, _) = check(
-        &["verify", "crates/cli/tests/programs", "--target", "cpu"],
-        0,
-    );
-    assert!(out.contains(" 0 failed"), "{out}");
-}
-
 /// On vectors of eight lanes, and on warps of threads.
 #[test]
 fn kernels_of_programs_compute_what_their_equations_say() {

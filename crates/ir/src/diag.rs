@@ -46,6 +46,15 @@ pub struct MappedPoint {
     pub time: Vec<i128>,
 }
 
+/// `3`, or `(3, 1)` for more than one coordinate.
+pub fn coordinates(v: &[i128]) -> String {
+    let parts: Vec<String> = v.iter().map(i128::to_string).collect();
+    match parts.as_slice() {
+        [one] => one.clone(),
+        many => format!("({})", many.join(", ")),
+    }
+}
+
 impl Diagnostic {
     pub fn new(code: &'static Code, span: Span, message: impl Into<String>) -> Self {
         Self {

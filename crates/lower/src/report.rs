@@ -30,6 +30,17 @@ pub struct Report {
     pub notes: Vec<String>,
 }
 
+impl Report {
+    /// `array SBM`, where the streams give it a name.
+    pub fn array_name(&self) -> String {
+        if self.name.is_empty() {
+            "an array".to_string()
+        } else {
+            format!("array {}", self.name)
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// Proved for all parameters in the context.

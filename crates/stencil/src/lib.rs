@@ -23,6 +23,7 @@ mod inputs;
 mod iterate;
 mod linear;
 mod reach;
+pub mod reference;
 mod shape;
 mod sweep;
 mod travel;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use systola_driver::{Checked, check_mapping, check_system};
-use systola_ir::array::{Array, Realisation};
+use systola_ir::array::Array;
 use systola_ir::codes::limits;
 use systola_ir::diag::Diagnostic;
 use systola_ir::mapping::Mapping;
@@ -281,7 +281,7 @@ pub fn summary(report: &Report, array: &Array) -> String {
                 row.distance.clone(),
                 row.displacement.clone(),
                 row.delay.clone(),
-                realisation_word(&row.realisation).to_string(),
+                row.realisation.short_name().to_string(),
                 row.guard
                     .as_ref()
                     .map_or_else(String::new, |g| Paint::Dim.out(format!("where {g}"))),
@@ -392,23 +392,5 @@ fn letter_word(letter: char) -> &'static str {
         'A' => "aggregated",
         'M' => "migrates",
         _ => "no reuse",
-    }
-}
-
-/// What a link becomes, in the words of the design.
-pub fn realisation_word(realisation: &Realisation) -> &'static str {
-    match realisation {
-        Realisation::Wire => "wire",
-        Realisation::Register => "register",
-        Realisation::Buffer => "circular buffer",
-        Realisation::Shuffle => "shuffle",
-        Realisation::Shared => "shared memory",
-        Realisation::Launch => "next launch",
-        Realisation::Flags => "flags",
-        Realisation::Reinject => "loaded again",
-        Realisation::Message => "message",
-        Realisation::Broadcast => "broadcast",
-        Realisation::Tree => "tree",
-        Realisation::Hole => "hole",
     }
 }

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
+use systola_draw::picture;
+use systola_draw::scene::scene;
 use systola_driver::check_mapping;
 use systola_ir::array::Array;
 use systola_ir::diag::MappedPoint;
 
 use crate::files;
-use crate::picture;
-use crate::scene::scene;
 use crate::source::{Failure, Outcome, Parameters, Small, Source, Status, given_sizes, parse_size};
 use crate::term;
 

@@ -4,18 +4,18 @@ use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use systola_draw::picture::{self, Scene};
+use systola_draw::scene::scene;
 use systola_driver::{Checked, check_mapping};
 use systola_interp::array::run_array;
 use systola_interp::{Arrays, Tensor, expect_system};
-use systola_ir::diag::Diagnostic;
+use systola_ir::diag::{Diagnostic, coordinates};
 use tempfile::TempDir;
 
 use crate::cmd::check::percent;
 use crate::cmd::show::slots;
 use crate::files;
-use crate::picture::{self, Scene};
-use crate::render::{self, vector};
-use crate::scene::scene;
+use crate::render;
 use crate::source::{Failure, Outcome, Parameters, Source, Status};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
@@ -286,7 +286,7 @@ fn diagram(scene: &Scene) -> String {
         list.dedup();
     }
     let mut table = Table::left(4);
-    let head = pes.iter().map(|pe| format!("PE {}", vector(pe)));
+    let head = pes.iter().map(|pe| format!("PE {}", coordinates(pe)));
     table.header(std::iter::once(String::new()).chain(head));
     const COLOURS: [Paint; 4] = [Paint::Cyan, Paint::Yellow, Paint::Green, Paint::Magenta];
     for step in steps {
@@ -303,7 +303,7 @@ fn diagram(scene: &Scene) -> String {
                 values.collect::<Vec<_>>().join(" ")
             })
         });
-        let row: Vec<String> = std::iter::once(format!("t={}", vector(step)))
+        let row: Vec<String> = std::iter::once(format!("t={}", coordinates(step)))
             .chain(cells)
             .collect();
         table.row(row);

@@ -1,5 +1,7 @@
 //! Sweeps over a grid.
 
+use systola_stencil::reference::{Boundary, Grid};
+
 use super::{DOUBLE, EXACT, Reference, SINGLE};
 use crate::tensor::{Arrays, Params, Rng, Tensor};
 
@@ -43,7 +45,7 @@ pub fn references() -> Vec<Reference> {
             system: "heat2d",
             sizes: &[&[1, 1, 1], &[2, 1, 4], &[3, 4, 1], &[4, 5, 24], &[5, 6, 33]],
             inputs: field,
-            outputs: heat2d,
+            outputs: |p, arrays| sweeps(p, arrays, &HEAT),
             tolerance: SINGLE,
         },
         Reference {
@@ -59,7 +61,7 @@ pub fn references() -> Vec<Reference> {
                 &[3, 39, 121],
             ],
             inputs: field,
-            outputs: |p, arrays| sweeps(p, arrays, &DRIFT, 1),
+            outputs: |p, arrays| sweeps(p, arrays, &DRIFT),
             tolerance: SINGLE,
         },
         Reference {
@@ -74,7 +76,7 @@ pub fn references() -> Vec<Reference> {
                 &[6, 7, 33],
             ],
             inputs: field,
-            outputs: |p, arrays| sweeps(p, arrays, &STAR, 2),
+            outputs: |p, arrays| sweeps(p, arrays, &STAR),
             tolerance: SINGLE,
         },
         Reference {
@@ -82,7 +84,7 @@ pub fn references() -> Vec<Reference> {
             system: "box3",
             sizes: &[&[1, 1, 1], &[2, 1, 4], &[3, 4, 3], &[4, 5, 24], &[5, 6, 33]],
             inputs: field,
-            outputs: |p, arrays| sweeps(p, arrays, &BOX, 1),
+            outputs: |p, arrays| sweeps(p, arrays, &BOX),
             tolerance: SINGLE,
         },
         Reference {
@@ -107,15 +109,8 @@ fn jacobi1d_inputs(p: &Params, rng: &mut Rng) -> Arrays {
 }
 
 fn jacobi1d(p: &Params, arrays: &Arrays) -> Arrays {
-    let [times, n] = p.get(["T", "N"]);
-    let mut x = arrays.floats("x").clone();
-    for _ in 0..times {
-        let old = x.clone();
-        for i in 1..n.saturating_sub(1) {
-            x[[i]] = (old[[i - 1]] + 2.0 * old[[i]] + old[[i + 1]]) / 4.0;
-        }
-    }
-    Arrays::new().with("y", x)
+    let taps = [([-1], 0.25), ([0], 0.5), ([1], 0.25)];
+    Arrays::new().with("y", swept(p, arrays.floats("x"), &taps))
 }
 
 const DRIFT: [([i64; 2], f64); 5] = [
@@ -124,6 +119,14 @@ const DRIFT: [([i64; 2], f64); 5] = [
     ([0, -1], 0.11),
     ([0, 1], 0.14),
     ([1, 0], 0.1),
+];
+
+const HEAT: [([i64; 2], f64); 5] = [
+    ([-1, 0], 0.125),
+    ([0, -1], 0.125),
+    ([0, 0], 0.5),
+    ([0, 1], 0.125),
+    ([1, 0], 0.125),
 ];
 
 const STAR: [([i64; 2], f64); 9] = [
@@ -155,35 +158,20 @@ fn field(p: &Params, rng: &mut Rng) -> Arrays {
     Arrays::new().with("x0", rng.floats([n, m]))
 }
 
-/// Weighted sums of neighbours, again and again; cells within `held` of the border keep their value.
-fn sweeps(p: &Params, arrays: &Arrays, taps: &[([i64; 2], f64)], held: usize) -> Arrays {
-    let [times, n, m] = p.get(["T", "N", "M"]);
-    let mut h = arrays.floats("x0").clone();
-    for _ in 0..times {
-        let old = h.clone();
-        for y in held..n.saturating_sub(held) {
-            for x in held..m.saturating_sub(held) {
-                let at = |[dy, dx]: [i64; 2]| [(y as i64 + dy) as usize, (x as i64 + dx) as usize];
-                h[[y, x]] = taps.iter().map(|(by, weight)| weight * old[at(*by)]).sum();
-            }
-        }
-    }
-    Arrays::new().with("h", h)
+/// Weighted sums of neighbours, T times; cells without all neighbours keep their value.
+fn swept<const N: usize>(p: &Params, start: &Tensor<f64>, taps: &[([i64; N], f64)]) -> Tensor<f64> {
+    let [times] = p.get(["T"]);
+    let start = Grid {
+        shape: start.shape.clone(),
+        data: start.data.clone(),
+    };
+    let taps: Vec<_> = taps.iter().map(|(by, w)| (by.to_vec(), *w)).collect();
+    let Grid { shape, data } = start.sweeps(&taps, Boundary::Fixed, times);
+    Tensor { shape, data }
 }
 
-fn heat2d(p: &Params, arrays: &Arrays) -> Arrays {
-    let [times, n, m] = p.get(["T", "N", "M"]);
-    let mut h = arrays.floats("x0").clone();
-    for _ in 0..times {
-        let old = h.clone();
-        for y in 1..n.saturating_sub(1) {
-            for x in 1..m.saturating_sub(1) {
-                let around = old[[y - 1, x]] + old[[y + 1, x]] + old[[y, x - 1]] + old[[y, x + 1]];
-                h[[y, x]] = (4.0 * old[[y, x]] + around) / 8.0;
-            }
-        }
-    }
-    Arrays::new().with("h", h)
+fn sweeps(p: &Params, arrays: &Arrays, taps: &[([i64; 2], f64)]) -> Arrays {
+    Arrays::new().with("h", swept(p, arrays.floats("x0"), taps))
 }
 
 fn life(p: &Params, arrays: &Arrays) -> Arrays {

@@ -26,6 +26,26 @@ impl fmt::Display for Realisation {
     }
 }
 
+impl Realisation {
+    /// A word or two, for tables, pictures and JSON.
+    pub fn short_name(&self) -> &'static str {
+        match self {
+            Realisation::Wire => "wire",
+            Realisation::Register => "register",
+            Realisation::Buffer => "circular buffer",
+            Realisation::Shuffle => "shuffle",
+            Realisation::Shared => "shared memory",
+            Realisation::Launch => "next launch",
+            Realisation::Flags => "flags",
+            Realisation::Reinject => "loaded again",
+            Realisation::Message => "message",
+            Realisation::Broadcast => "broadcast",
+            Realisation::Tree => "tree",
+            Realisation::Hole => "hole",
+        }
+    }
+}
+
 impl fmt::Display for Array {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let params = self.param_names();

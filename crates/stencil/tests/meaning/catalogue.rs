@@ -6,7 +6,7 @@ use std::path::Path;
 use systola_driver::{check_system, load};
 use systola_ir::system::System;
 
-use crate::reference::{EDGES, Edge, Grid};
+use crate::reference::{BOUNDARIES, Boundary, Grid, least, random, word};
 use crate::run::{agree, run};
 
 type Offset = Vec<i64>;
@@ -88,12 +88,12 @@ fn text(file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-fn check(entry: &Entry, edge: Edge) {
+fn check(entry: &Entry, edge: Boundary) {
     let text = text(entry.file)
         .replace("f32", "f64")
-        .replace(" held;", &format!(" {};", edge.word()));
+        .replace(" held;", &format!(" {};", word(edge)));
     let module = load(&text).unwrap_or_else(|e| panic!("{text}\n{e:#?}"));
-    let w = Grid::random(entry.weights, 21);
+    let w = random(entry.weights, 21);
     let mut given = w.data.iter();
     let taps: Vec<(Offset, f64)> = (offsets(entry.rank).into_iter())
         .filter(|o| (entry.has)(o))
@@ -114,7 +114,7 @@ fn check(entry: &Entry, edge: Edge) {
 fn check_run(
     entry: &Entry,
     system: &System,
-    edge: Edge,
+    edge: Boundary,
     steps: usize,
     taps: &[(Offset, f64)],
     w: &Grid,
@@ -122,11 +122,11 @@ fn check_run(
     let farthest = taps.iter().flat_map(|(o, _)| o).map(|o| o.abs()).max();
     let reach = farthest.unwrap_or(0) as usize;
     let least = match edge {
-        Edge::Interior => 2 * reach * steps + 1,
-        _ => edge.least(reach).max(3),
+        Boundary::Interior => 2 * reach * steps + 1,
+        _ => least(edge, reach).max(3),
     };
     let shape: Vec<usize> = (0..entry.rank).map(|n| least + [2, 0, 4][n]).collect();
-    let grid = Grid::random(&shape, 22);
+    let grid = random(&shape, 22);
     let mut expect = grid.clone();
     for _ in 0..steps {
         expect = expect.sweep(taps, edge);
@@ -151,7 +151,7 @@ fn check_run(
 #[test]
 fn stars_and_boxes_in_the_plane() {
     for entry in entries().iter().filter(|e| e.rank == 2) {
-        for edge in EDGES {
+        for edge in BOUNDARIES {
             check(entry, edge);
         }
     }
@@ -160,7 +160,7 @@ fn stars_and_boxes_in_the_plane() {
 #[test]
 fn stars_and_boxes_in_space() {
     for entry in entries().iter().filter(|e| e.rank == 3) {
-        for edge in EDGES {
+        for edge in BOUNDARIES {
             check(entry, edge);
         }
     }

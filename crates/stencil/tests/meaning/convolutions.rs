@@ -1,9 +1,9 @@
 //! Filters of any size, with strides and dilations, against loops over the array.
 
-use crate::reference::{EDGES, Edge, Grid};
+use crate::reference::{BOUNDARIES, Boundary, Grid, random, word};
 use crate::run::{agree, run, system};
 
-fn check(edge: Edge, stride: &[i64], dilation: &[i64], shape: &[usize], filter: &[usize]) {
+fn check(edge: Boundary, stride: &[i64], dilation: &[i64], shape: &[usize], filter: &[usize]) {
     let rank = shape.len();
     let list = |names: &[&str]| names[..rank].join(", ");
     let (sizes, widths) = (list(&["A", "B", "C"]), list(&["F", "G", "H"]));
@@ -15,16 +15,16 @@ fn check(edge: Edge, stride: &[i64], dilation: &[i64], shape: &[usize], filter: 
     };
     let text = format!(
         "conv k({sizes}, {widths}) {{\n  input x[{sizes}]: f64 {};\n  filter w[{widths}]: f64;\n  stride {};\n  dilation {};\n}}\n",
-        edge.word(),
+        word(edge),
         numbers(stride),
         numbers(dilation),
     );
     let system = system(&text);
-    let (x, w) = (Grid::random(shape, 3), Grid::random(filter, 4));
+    let (x, w) = (random(shape, 3), random(filter, 4));
     // A result for every `stride` elements, centred on them, or beginning there where only the inside counts.
     let ends: Vec<i64> = (0..rank)
         .map(|n| match edge {
-            Edge::Interior => shape[n] as i64 - dilation[n] * (filter[n] as i64 - 1),
+            Boundary::Interior => shape[n] as i64 - dilation[n] * (filter[n] as i64 - 1),
             _ => shape[n] as i64,
         })
         .collect();
@@ -43,7 +43,7 @@ fn check(edge: Edge, stride: &[i64], dilation: &[i64], shape: &[usize], filter: 
                 let at: Vec<i64> = (0..rank)
                     .map(|n| {
                         let middle = match edge {
-                            Edge::Interior => 0,
+                            Boundary::Interior => 0,
                             _ => filter[n] as i64 / 2,
                         };
                         stride[n] * cell[n] + dilation[n] * (tap[n] - middle)
@@ -71,7 +71,7 @@ fn check(edge: Edge, stride: &[i64], dilation: &[i64], shape: &[usize], filter: 
 
 #[test]
 fn every_border_with_strides_and_dilations() {
-    for edge in EDGES.into_iter().filter(|e| *e != Edge::Held) {
+    for edge in BOUNDARIES.into_iter().filter(|e| *e != Boundary::Fixed) {
         for filter in [1, 2, 3, 4] {
             check(edge, &[1], &[1], &[7], &[filter]);
             check(edge, &[2], &[1], &[8], &[filter]);

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::borders::{check, shape, weighted};
-use crate::reference::EDGES;
+use crate::reference::BOUNDARIES;
 
 fn offsets(rank: usize) -> impl Strategy<Value = Vec<Vec<i64>>> {
     let offset = prop::collection::vec(-3i64..=3, rank);
@@ -15,7 +15,7 @@ fn cases() -> impl Strategy<Value = (usize, Vec<Vec<i64>>, usize, usize, usize)>
         (
             Just(rank),
             offsets(rank),
-            0..EDGES.len(),
+            0..BOUNDARIES.len(),
             1usize..=3,
             0usize..3,
         )
@@ -28,9 +28,9 @@ proptest! {
     #[test]
     fn any_neighbourhood((rank, offsets, edge, steps, more) in cases()) {
         let taps = weighted(offsets);
-        let shape = shape(EDGES[edge], steps, &taps, rank, more);
+        let shape = shape(BOUNDARIES[edge], steps, &taps, rank, more);
         // Larger grids tell nothing that smaller ones do not.
         prop_assume!(shape.iter().product::<usize>() <= 2000);
-        check(rank, EDGES[edge], steps, Some("T"), &taps, &shape);
+        check(rank, BOUNDARIES[edge], steps, Some("T"), &taps, &shape);
     }
 }

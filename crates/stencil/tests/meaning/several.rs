@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::reference::{EDGES, Edge, Grid};
+use crate::reference::{BOUNDARIES, Boundary, Grid, random, word};
 use crate::run::{agree, run, system};
 
 fn shifted(cell: &[i64], offset: &[i64]) -> Vec<i64> {
@@ -11,7 +11,7 @@ fn shifted(cell: &[i64], offset: &[i64]) -> Vec<i64> {
 
 const FOUR: [[i64; 2]; 4] = [[-1, 0], [1, 0], [0, -1], [0, 1]];
 
-fn around(grid: &Grid, cell: &[i64], edge: Edge) -> Option<f64> {
+fn around(grid: &Grid, cell: &[i64], edge: Boundary) -> Option<f64> {
     let values = FOUR.iter().map(|o| grid.look(&shifted(cell, o), edge));
     values.sum()
 }
@@ -26,7 +26,7 @@ fn sizes(shape: &[usize], steps: i128) -> [(&'static str, i128); 3] {
 
 #[test]
 fn two_fields_of_the_wave_equation() {
-    for edge in EDGES.into_iter().filter(|e| *e != Edge::Interior) {
+    for edge in BOUNDARIES.into_iter().filter(|e| *e != Boundary::Interior) {
         let text = format!(
             "stencil wave(N, M, T) {{
                field u[N, M]: f64 {0};
@@ -35,11 +35,11 @@ fn two_fields_of_the_wave_equation() {
                u = 2*u - v + 0.1*(sum(u over star 1) - 5*u);
                v = u;
              }}",
-            edge.word()
+            word(edge)
         );
         let system = system(&text);
         for (shape, steps) in [([5, 7], 1), ([4, 3], 4), ([9, 2], 5)] {
-            let (mut u, mut v) = (Grid::random(&shape, 5), Grid::random(&shape, 6));
+            let (mut u, mut v) = (random(&shape, 5), random(&shape, 6));
             let found = run(&system, &sizes(&shape, steps), &[("u", &u), ("v", &v)]);
             for _ in 0..steps {
                 let next = u.map(|cell| match around(&u, cell, edge) {
@@ -58,7 +58,7 @@ fn two_fields_of_the_wave_equation() {
 
 #[test]
 fn fields_that_react() {
-    for edge in EDGES.into_iter().filter(|e| *e != Edge::Interior) {
+    for edge in BOUNDARIES.into_iter().filter(|e| *e != Boundary::Interior) {
         let text = format!(
             "stencil gray_scott(N, M, T) {{
                field u[N, M]: f64 {0};
@@ -68,11 +68,11 @@ fn fields_that_react() {
                u = u + 0.2*(sum(u over star 1) - 5*u) - rate(u, v) + 0.04*(1 - u);
                v = v + 0.1*(sum(v over star 1) - 5*v) + rate(u, v) - 0.1*v;
              }}",
-            edge.word()
+            word(edge)
         );
         let system = system(&text);
         let (shape, steps) = ([5, 6], 3);
-        let (mut u, mut v) = (Grid::random(&shape, 7), Grid::random(&shape, 8));
+        let (mut u, mut v) = (random(&shape, 7), random(&shape, 8));
         let found = run(&system, &sizes(&shape, steps), &[("u", &u), ("v", &v)]);
         for _ in 0..steps {
             let step = |grid: &Grid, d: f64, f: &dyn Fn(&[i64]) -> f64| {
@@ -100,11 +100,11 @@ fn new_values_are_read_in_place() {
       }";
     let system = system(text);
     let (shape, steps) = ([5, 4], 3);
-    let (mut u, b) = (Grid::random(&shape, 9), Grid::random(&shape, 10));
+    let (mut u, b) = (random(&shape, 9), random(&shape, 10));
     let found = run(&system, &sizes(&shape, steps), &[("u", &u), ("b", &b)]);
     for _ in 0..steps {
         for cell in u.cells() {
-            let sum = around(&u, &cell, Edge::Constant(0.0)).expect("a number");
+            let sum = around(&u, &cell, Boundary::Constant(0.0)).expect("a number");
             let flat = cell[0] as usize * shape[1] + cell[1] as usize;
             u.data[flat] = (b.at(&cell) + sum) / 4.0;
         }
@@ -124,11 +124,11 @@ fn a_new_value_of_another_field() {
                 "stencil leap(N, T) where T >= 1 {{ field u[N]: f64 wrap; field v[N]: f64 wrap; {steps} {first} {second} }}"
             );
             let system = system(&text);
-            let (mut u, mut v) = (Grid::random(&[7], 11), Grid::random(&[7], 12));
+            let (mut u, mut v) = (random(&[7], 11), random(&[7], 12));
             let n = if steps.is_empty() { 1 } else { 4 };
             let found = run(&system, &[("N", 7), ("T", n)], &[("u", &u), ("v", &v)]);
             for _ in 0..n {
-                v = v.map(|c| Some(v.at(c) + 0.5 * u.look(&[c[0] + 1], Edge::Wrap)?));
+                v = v.map(|c| Some(v.at(c) + 0.5 * u.look(&[c[0] + 1], Boundary::Wrap)?));
                 u = u.map(|c| Some(u.at(c) + 0.25 * v.at(c)));
             }
             agree(&u, &found["u'"], &text);
@@ -139,7 +139,7 @@ fn a_new_value_of_another_field() {
 
 #[test]
 fn values_between_make_chains() {
-    for edge in EDGES.into_iter().filter(|e| *e != Edge::Held) {
+    for edge in BOUNDARIES.into_iter().filter(|e| *e != Boundary::Fixed) {
         for steps in [1, 3] {
             let text = format!(
                 "stencil chain(N, M, T) where T >= 1 {{
@@ -149,11 +149,11 @@ fn values_between_make_chains() {
                    u = 0.5*g[0, -2] + 0.25*g + 0.125*max(g over box 1);
                    output h = u;
                  }}",
-                edge.word()
+                word(edge)
             );
             let system = system(&text);
             let shape = [4 + 5 * steps as usize, 5 + 3 * steps as usize];
-            let grid = Grid::random(&shape, 13);
+            let grid = random(&shape, 13);
             let found = run(&system, &sizes(&shape, steps), &[("u", &grid)]);
             let mut u = grid;
             for _ in 0..steps {
@@ -163,7 +163,7 @@ fn values_between_make_chains() {
                     let folded: Option<Vec<i64>> = at
                         .iter()
                         .zip(&cells.shape)
-                        .map(|(i, n)| crate::reference::fold(*i, *n as i64, edge))
+                        .map(|(i, n)| Some(edge.fold(*i, *n)? as i64))
                         .collect();
                     match (folded, edge) {
                         (Some(at), _) => Some(
@@ -171,7 +171,7 @@ fn values_between_make_chains() {
                                 + 0.5 * cells.at(&at)
                                 + 0.25 * cells.look(&shifted(&at, &[2, 0]), edge)?,
                         ),
-                        (None, Edge::Constant(c)) => Some(c),
+                        (None, Boundary::Constant(c)) => Some(c),
                         (None, _) => None,
                     }
                 };
@@ -204,17 +204,17 @@ fn a_held_field_of_values_that_are_only_inside() {
         );
         let system = system(&text);
         for shape in [[7, 6], [3, 3], [1, 2]] {
-            let (mut u, c) = (Grid::random(&shape, 23), Grid::random(&shape, 24));
+            let (mut u, c) = (random(&shape, 23), random(&shape, 24));
             let found = run(&system, &sizes(&shape, steps), &[("u", &u), ("c", &c)]);
             for _ in 0..steps {
                 let g = |cell: &[i64]| {
-                    let above = u.look(&shifted(cell, &[-1, 0]), Edge::Held)?;
-                    Some(above + 0.5 * u.look(&shifted(cell, &[0, 1]), Edge::Held)?)
+                    let above = u.look(&shifted(cell, &[-1, 0]), Boundary::Fixed)?;
+                    Some(above + 0.5 * u.look(&shifted(cell, &[0, 1]), Boundary::Fixed)?)
                 };
                 let next = |cell: &[i64]| {
                     let near =
                         0.25 * g(&shifted(cell, &[-1, 0]))? + 0.25 * g(&shifted(cell, &[0, 1]))?;
-                    let weight = c.look(&shifted(cell, &[3, 0]), Edge::Clamp)?;
+                    let weight = c.look(&shifted(cell, &[3, 0]), Boundary::Clamp)?;
                     Some(near + weight * g(cell)?)
                 };
                 u = u.map(|cell| Some(next(cell).unwrap_or(u.at(cell))));
@@ -231,14 +231,14 @@ fn values_between_may_be_results() {
             "stencil s(N, T) where T >= 1 {{ field u[N]: f64; steps {steps}; var g: f64 = u[-1] - u[2]; u = 0.5*u[-2] + g[1]; output h = u; output d = g; }}"
         );
         let system = system(&text);
-        let mut u = Grid::random(&[11], 25);
+        let mut u = random(&[11], 25);
         let found = run(&system, &[("N", 11), ("T", steps)], &[("u", &u)]);
         let mut d = u.clone();
         for _ in 0..steps {
-            d = u.sweep(&[(vec![-1], 1.0), (vec![2], -1.0)], Edge::Interior);
+            d = u.sweep(&[(vec![-1], 1.0), (vec![2], -1.0)], Boundary::Interior);
             u = u.sweep(
                 &[(vec![-2], 0.5), (vec![0], 1.0), (vec![3], -1.0)],
-                Edge::Interior,
+                Boundary::Interior,
             );
         }
         agree(&u, &found["h"], &format!("{text}\n{system}"));
@@ -248,7 +248,7 @@ fn values_between_may_be_results() {
 
 #[test]
 fn weights_at_run_time() {
-    for edge in EDGES {
+    for edge in BOUNDARIES {
         for (shape_text, axes) in [
             ("box (1, 2)", "3, 5"),
             ("star 2", "9"),
@@ -258,7 +258,7 @@ fn weights_at_run_time() {
             for steps in [1, 2] {
                 let text = format!(
                     "stencil s(N, M, T) where T >= 1 {{ field u[N, M]: f64 {}; input w[{axes}]: f64; steps {steps}; u = sum(w * u over {shape_text}); }}",
-                    edge.word()
+                    word(edge)
                 );
                 let system = system(&text);
                 let offsets: Vec<Vec<i64>> = (-2i64..=2)
@@ -274,10 +274,10 @@ fn weights_at_run_time() {
                     .split(", ")
                     .map(|n| n.parse().expect("a number"))
                     .collect();
-                let w = Grid::random(&lengths, 14);
+                let w = random(&lengths, 14);
                 let taps: Vec<_> = offsets.into_iter().zip(w.data.iter().copied()).collect();
                 let shape = [9, 10];
-                let grid = Grid::random(&shape, 15);
+                let grid = random(&shape, 15);
                 let mut expect = grid.clone();
                 for _ in 0..steps {
                     expect = expect.sweep(&taps, edge);
@@ -293,9 +293,11 @@ fn weights_at_run_time() {
 fn batches_channels_and_axes_that_are_not_touched() {
     let text = "stencil s(N, M, T) { field u[N, M, 3]: f64 mirror; steps T; u = 0.5*u[-1, 1, 0] + 0.25*u[2, 0, 0]; }";
     let planes = system(text);
-    let grid = Grid::random(&[4, 5, 3], 16);
+    let grid = random(&[4, 5, 3], 16);
     let taps = [(vec![-1, 1, 0], 0.5), (vec![2, 0, 0], 0.25)];
-    let expect = grid.sweep(&taps, Edge::Mirror).sweep(&taps, Edge::Mirror);
+    let expect = grid
+        .sweep(&taps, Boundary::Mirror)
+        .sweep(&taps, Boundary::Mirror);
     let found = run(&planes, &sizes(&[4, 5], 2), &[("u", &grid)]);
     agree(&expect, &found["u'"], text);
 
@@ -305,9 +307,11 @@ fn batches_channels_and_axes_that_are_not_touched() {
         outer.vars.len() > 1,
         "rows are those of the first axis that is touched"
     );
-    let grid = Grid::random(&[3, 4, 5], 17);
+    let grid = random(&[3, 4, 5], 17);
     let taps = [(vec![0, -1, 1], 0.5), (vec![0, 2, 0], 0.25)];
-    let expect = grid.sweep(&taps, Edge::Mirror).sweep(&taps, Edge::Mirror);
+    let expect = grid
+        .sweep(&taps, Boundary::Mirror)
+        .sweep(&taps, Boundary::Mirror);
     let found = run(&outer, &sizes(&[4, 5], 2), &[("u", &grid)]);
     agree(&expect, &found["u'"], text);
 }
@@ -316,7 +320,7 @@ fn batches_channels_and_axes_that_are_not_touched() {
 fn a_batch_is_many_stencils() {
     let text = "stencil s(B, N, M, T) { field u[N, M]: f64 reflect; input w[5]: f64; steps T; batch b in 0..B shared(w); u = sum(w * u over star 1); }";
     let system = system(text);
-    let (images, w) = (Grid::random(&[3, 4, 5], 19), Grid::random(&[5], 20));
+    let (images, w) = (random(&[3, 4, 5], 19), random(&[5], 20));
     let taps: Vec<_> = [[-1, 0], [0, -1], [0, 0], [0, 1], [1, 0]]
         .into_iter()
         .map(|o| o.to_vec())
@@ -332,8 +336,8 @@ fn a_batch_is_many_stencils() {
             data: image.to_vec(),
         };
         let swept = image
-            .sweep(&taps, Edge::Reflect)
-            .sweep(&taps, Edge::Reflect);
+            .sweep(&taps, Boundary::Reflect)
+            .sweep(&taps, Boundary::Reflect);
         expect.data.extend(swept.data);
     }
     let sizes = [("B", 3), ("N", 4), ("M", 5), ("T", 2)];
@@ -347,9 +351,11 @@ fn written_weights_become_numbers() {
     let system = system(text);
     assert!(system.to_string().contains("0.125 *"), "{system}");
     assert_eq!(system.inputs.len(), 1, "{system}");
-    let grid = Grid::random(&[6, 5], 18);
+    let grid = random(&[6, 5], 18);
     let taps = [(vec![-1, 1], 0.25), (vec![0, 0], 0.5), (vec![1, -1], 0.125)];
-    let expect = grid.sweep(&taps, Edge::Held).sweep(&taps, Edge::Held);
+    let expect = grid
+        .sweep(&taps, Boundary::Fixed)
+        .sweep(&taps, Boundary::Fixed);
     let found = run(&system, &sizes(&[6, 5], 2), &[("u", &grid)]);
     agree(&expect, &found["u'"], text);
 }
@@ -366,7 +372,7 @@ fn the_order_of_equations_means_nothing() {
             "var b: f64 = u[-1, 0] + u[1, 0];",
             "u = a;",
         );
-        let grid = Grid::random(&[9, 4], 23);
+        let grid = random(&[9, 4], 23);
         let results = [[b, a, u], [a, b, u], [u, a, b]].map(|list| {
             let found = run(
                 &system(&text(&list.concat())),
@@ -384,9 +390,9 @@ fn the_order_of_equations_means_nothing() {
 #[test]
 fn tuples_have_a_border_too() {
     let text = "stencil s(N, M) { field u[N, M]: f64 clamp; var g: (f64, f64) clamp = (u, 2*u); u = g[-1, 0].0 + g[0, 1].1; }";
-    let grid = Grid::random(&[3, 4], 21);
+    let grid = random(&[3, 4], 21);
     let taps = [(vec![-1, 0], 1.0), (vec![0, 1], 2.0)];
-    let expect = grid.sweep(&taps, Edge::Clamp);
+    let expect = grid.sweep(&taps, Boundary::Clamp);
     let found = run(&system(text), &sizes(&[3, 4], 1)[..2], &[("u", &grid)]);
     agree(&expect, &found["u'"], text);
 }

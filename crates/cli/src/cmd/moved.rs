@@ -1,0 +1,19 @@
+//! Commands that are no longer those of `systola`.
+
+use std::ffi::OsString;
+
+use crate::source::{Failure, Outcome};
+
+/// Whatever was asked of it
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    rest: Vec<OsString>,
+}
+
+/// Says what to call instead of `systola OLD`.
+pub fn run(old: &str, new: &str) -> Outcome {
+    Err(Failure::new(format!(
+        "`systola {old}` is now `cargo xtask {new}` in a checkout of the repository, or `systola-lab {new}` where there is no cargo"
+    )))
+}

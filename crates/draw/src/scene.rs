@@ -1,0 +1,503 @@
+//! What a picture shows of an array at concrete sizes.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use systola_ir::array::{Array, Cell, Realisation, Role};
+use systola_ir::diag::{MappedPoint, coordinates};
+use systola_ir::form::{Form, Poly};
+use systola_ir::id::{InputId, VarId};
+use systola_ir::system::Expr;
+use systola_ir::system::visit::walk;
+use systola_lower::report::Report;
+
+use crate::picture::{Hop, Link, Scene, Slot, Stream};
+
+/// Builds the scene of an array from its slots.
+pub fn scene(array: &Array, report: &Report, params: &[i128], slots: &[MappedPoint]) -> Scene {
+    let builder = Builder {
+        array,
+        params,
+        direct: direct_reads(array),
+    };
+    let mut scene = Scene {
+        title: format!(
+            "{} under {}: {}",
+            array.system,
+            array.name,
+            report.array_name()
+        ),
+        subtitle: subtitle(array, report, params, slots),
+        dims: array.dims.clone(),
+        mapping: builder.mapping_lines(),
+        streams: builder.streams(report),
+        slots: slots.iter().map(|s| builder.slot(s)).collect(),
+        hops: Vec::new(),
+        links: Vec::new(),
+        followed: None,
+    };
+    builder.add_links(&mut scene);
+    mark_broadcasts(&mut scene, array.cells.len());
+    scene.followed = followed(&scene);
+    let order = (0..scene.streams.len())
+        .map(|n| builder.reading_order(n))
+        .collect::<Vec<_>>();
+    reorder_streams(&mut scene, &order);
+    scene
+}
+
+/// Streams in the order in which a person reads them.
+fn reorder_streams(scene: &mut Scene, order: &[(bool, usize)]) {
+    let mut by_order: Vec<usize> = (0..order.len()).collect();
+    by_order.sort_by_key(|n| order[*n]);
+    let mut new = vec![0; order.len()];
+    for (position, n) in by_order.iter().enumerate() {
+        new[*n] = position;
+    }
+    scene.streams = by_order.iter().map(|n| scene.streams[*n].clone()).collect();
+    for slot in &mut scene.slots {
+        for (n, _) in slot
+            .values
+            .iter_mut()
+            .chain(&mut slot.injects)
+            .chain(&mut slot.drains)
+        {
+            *n = new[*n];
+        }
+        slot.values.sort_by_key(|(n, _)| *n);
+    }
+    for hop in &mut scene.hops {
+        hop.stream = new[hop.stream];
+    }
+    for link in &mut scene.links {
+        link.stream = new[link.stream];
+    }
+    scene.links.sort_by_key(|link| link.stream);
+    if let Some((n, _)) = &mut scene.followed {
+        *n = new[*n];
+    }
+}
+
+fn subtitle(array: &Array, report: &Report, params: &[i128], slots: &[MappedPoint]) -> String {
+    let sizes: Vec<String> = array
+        .params
+        .iter()
+        .zip(params)
+        .map(|(p, v)| format!("{} = {v}", p.name))
+        .collect();
+    let mut facts = match &report.counts {
+        Some(c) => format!(
+            "{} PEs, {} steps, utilisation {:.1} %",
+            c.pes,
+            c.steps,
+            100.0 * c.utilisation
+        ),
+        None => {
+            let pes: BTreeSet<_> = slots.iter().map(|s| &s.place).collect();
+            let steps: BTreeSet<_> = slots.iter().map(|s| &s.time).collect();
+            format!("{} PEs, {} busy steps", pes.len(), steps.len())
+        }
+    };
+    if !sizes.is_empty() {
+        facts = format!("{}: {facts}", sizes.join(", "));
+    }
+    facts
+}
+
+struct Builder<'a> {
+    array: &'a Array,
+    params: &'a [i128],
+    /// Inputs that some cell reads without being their propagation; their streams follow the cells.
+    direct: Vec<InputId>,
+}
+
+fn direct_reads(array: &Array) -> Vec<InputId> {
+    let mut found = BTreeSet::new();
+    for cell in &array.cells {
+        let carried = match &cell.role {
+            Role::Propagation { input, .. } => Some(*input),
+            _ => None,
+        };
+        walk(&cell.body, &mut |e| {
+            if let Expr::Input { input, .. } = e
+                && Some(*input) != carried
+                && !is_alias(cell)
+            {
+                found.insert(*input);
+            }
+        });
+    }
+    found.into_iter().collect()
+}
+
+/// Is the cell nothing but an input under another name, as `W = w[q]`?
+fn is_alias(cell: &Cell) -> bool {
+    matches!(cell.body, Expr::Input { .. })
+}
+
+impl Builder<'_> {
+    fn input_stream(&self, input: InputId) -> Option<usize> {
+        let at = self.direct.iter().position(|i| *i == input)?;
+        Some(self.array.cells.len() + at)
+    }
+
+    /// Operands before results, operands as the inputs are declared.
+    fn reading_order(&self, stream: usize) -> (bool, usize) {
+        let input = match self.array.cells.get(stream) {
+            Some(cell) => match (&cell.role, &cell.body) {
+                (Role::Propagation { input, .. }, _) | (_, Expr::Input { input, .. }) => {
+                    Some(*input)
+                }
+                _ => None,
+            },
+            None => self.direct.get(stream - self.array.cells.len()).copied(),
+        };
+        match input {
+            Some(input) => (false, input.index()),
+            None => (true, stream),
+        }
+    }
+
+    fn mapping_lines(&self) -> Vec<String> {
+        let names = self.array.param_names();
+        let [piece] = self.array.pieces.as_slice() else {
+            return vec![format!("a mapping of {} pieces", self.array.pieces.len())];
+        };
+        let show = |name: &str, form: &Form| {
+            format!("{name} = {}", form.display(&names, &self.array.dims))
+        };
+        let places = self.array.place.iter().zip(&piece.place);
+        let times = self.array.time.iter().zip(&piece.time);
+        places
+            .map(|(coord, form)| show(&coord.name, form))
+            .chain(times.map(|(coord, form)| show(&coord.name, form)))
+            .collect()
+    }
+
+    fn streams(&self, report: &Report) -> Vec<Stream> {
+        let letter = |name: &str| {
+            report
+                .streams
+                .iter()
+                .find(|s| s.name == name)
+                .map(|s| match s.letter {
+                    'B' => ", broadcast",
+                    'F' => ", forwarded",
+                    'S' => ", stays",
+                    'A' => ", aggregated",
+                    'M' => ", migrates",
+                    _ => "",
+                })
+                .unwrap_or("")
+        };
+        let cells = self.array.cells.iter().map(|cell| {
+            let (meaning, of) = match &cell.role {
+                Role::Propagation { input, .. } => {
+                    let input = &self.array.inputs[input.index()].name;
+                    (format!("carries {input}"), input)
+                }
+                Role::Carry { .. } => ("carries a value".to_string(), &cell.name),
+                Role::Accumulation { .. } => ("accumulates".to_string(), &cell.name),
+                Role::Plain => ("computes".to_string(), &cell.name),
+            };
+            let how = match (letter(&cell.name), letter(of)) {
+                ("", how) | (how, _) => how,
+            };
+            let depth = cell.registers.depth.as_ref();
+            Stream {
+                name: cell.name.clone(),
+                meaning: format!("{meaning}{how}"),
+                registers: Some(
+                    depth
+                        .and_then(|d| d.eval(self.params).ok())
+                        .and_then(|d| usize::try_from(d).ok())
+                        .unwrap_or(1),
+                ),
+                broadcast: false,
+            }
+        });
+        let inputs = self.direct.iter().map(|input| {
+            let name = &self.array.inputs[input.index()].name;
+            Stream {
+                name: name.clone(),
+                meaning: format!("read{}", letter(name)),
+                registers: None,
+                broadcast: false,
+            }
+        });
+        cells.chain(inputs).collect()
+    }
+
+    fn holds(&self, cond: &systola_ir::Cond, point: &[i128]) -> bool {
+        cond.eval(self.params, point).unwrap_or(false)
+    }
+
+    fn slot(&self, mapped: &MappedPoint) -> Slot {
+        let z = &mapped.point;
+        let owned = self.holds(&self.array.owned(), z);
+        let mut slot = Slot {
+            point: z.clone(),
+            place: mapped.place.clone(),
+            time: mapped.time.clone(),
+            copy: !owned,
+            ..Slot::default()
+        };
+        for (n, cell) in self.array.cells.iter().enumerate() {
+            if !self.holds(&cell.domain, z) {
+                continue;
+            }
+            slot.values.push((n, self.value_label(n, cell, z)));
+            let mut reads = Vec::new();
+            self.reads(&cell.body, z, &mut reads);
+            for (input, index) in reads {
+                let name = &self.array.inputs[input.index()].name;
+                match self.input_stream(input) {
+                    Some(stream) if !is_alias(cell) => {
+                        let label = element(name, &index);
+                        if !slot.values.contains(&(stream, label.clone())) {
+                            slot.values.push((stream, label));
+                        }
+                        push_new(&mut slot.injects, (stream, name.clone()));
+                    }
+                    _ => push_new(&mut slot.injects, (n, name.clone())),
+                }
+            }
+        }
+        if owned {
+            for output in &self.array.outputs {
+                for write in &output.writes {
+                    if !self.holds(&write.when, z) {
+                        continue;
+                    }
+                    if let Some(var) = first_var(&write.value) {
+                        push_new(&mut slot.drains, (var.index(), output.name.clone()));
+                    }
+                }
+            }
+        }
+        slot
+    }
+
+    /// The elements that an expression reads at a point: only chosen branches count.
+    fn reads(&self, expr: &Expr, z: &[i128], found: &mut Vec<(InputId, Vec<i128>)>) {
+        match expr {
+            Expr::Input { input, index, .. } => {
+                let index = index.iter().map(|f| f.eval(self.params, z));
+                if let Ok(index) = index.collect() {
+                    found.push((*input, index));
+                }
+            }
+            Expr::Guard {
+                cond,
+                then,
+                otherwise,
+            } => {
+                if self.holds(cond, z) {
+                    self.reads(then, z, found);
+                } else if let Some(otherwise) = otherwise {
+                    self.reads(otherwise, z, found);
+                }
+            }
+            other => {
+                for child in systola_ir::system::visit::children(other) {
+                    self.reads(child, z, found);
+                }
+            }
+        }
+    }
+
+    /// What a person calls the value of this cell here: the input element it carries, the output
+    /// element it is a part of, or the variable at the point.
+    fn value_label(&self, n: usize, cell: &Cell, z: &[i128]) -> String {
+        let eval = |index: &[Form]| -> Option<Vec<i128>> {
+            index.iter().map(|f| f.eval(self.params, z).ok()).collect()
+        };
+        let plain = || format!("{} {}", cell.name, list(z));
+        match (&cell.role, &cell.body) {
+            (Role::Propagation { input, index, .. }, _) | (_, Expr::Input { input, index, .. }) => {
+                let name = &self.array.inputs[input.index()].name;
+                eval(index).map_or_else(plain, |index| element(name, &index))
+            }
+            (Role::Accumulation { along, .. } | Role::Carry { along }, _) => {
+                let along: Vec<Vec<Poly>> = along
+                    .iter()
+                    .map(|e| self.array.extend_distance(e))
+                    .collect();
+                self.output_label(n, &along, z).unwrap_or_else(|| {
+                    let kept: Vec<i128> = (0..z.len())
+                        .filter(|d| along.iter().all(|e| e[*d].is_zero()))
+                        .map(|d| z[d])
+                        .collect();
+                    if kept.is_empty() {
+                        plain()
+                    } else {
+                        format!("{} {}", cell.name, list(&kept))
+                    }
+                })
+            }
+            (Role::Plain, _) => plain(),
+        }
+    }
+
+    /// `z2`, where the cell ends up in z and the element does not change on the way.
+    fn output_label(&self, n: usize, along: &[Vec<Poly>], z: &[i128]) -> Option<String> {
+        for output in &self.array.outputs {
+            for write in &output.writes {
+                if first_var(&write.value).map(VarId::index) != Some(n) {
+                    continue;
+                }
+                let here: Result<Vec<i128>, _> =
+                    write.index.iter().map(|f| f.eval(self.params, z)).collect();
+                let here = here.ok()?;
+                let unchanged = along.iter().all(|e| {
+                    let e: Result<Vec<i128>, _> = e.iter().map(|p| p.eval(self.params)).collect();
+                    let Ok(e) = e else { return false };
+                    let there: Vec<i128> = z.iter().zip(&e).map(|(z, e)| z - e).collect();
+                    let moved = write.index.iter().map(|f| f.eval(self.params, &there));
+                    moved
+                        .collect::<Result<Vec<_>, _>>()
+                        .is_ok_and(|m| m == here)
+                });
+                if unchanged {
+                    return Some(element(&output.name, &here));
+                }
+            }
+        }
+        None
+    }
+
+    /// Links that deliver in some slot, and what they deliver.
+    fn add_links(&self, scene: &mut Scene) {
+        let at: BTreeMap<(Vec<i128>, Vec<i128>), usize> = scene
+            .slots
+            .iter()
+            .enumerate()
+            .map(|(n, s)| ((s.place.clone(), s.time.clone()), n))
+            .collect();
+        let eval = |v: &[Poly]| -> Option<Vec<i128>> {
+            v.iter().map(|p| p.eval(self.params).ok()).collect()
+        };
+        for port in &self.array.ports {
+            let source = port.source.index();
+            let sink = &self.array.cells[port.sink.index()];
+            for link in &port.links {
+                if matches!(link.realisation, Realisation::Hole | Realisation::Wire) {
+                    continue;
+                }
+                let (Some(move_by), Some(delay)) = (eval(&link.displacement), eval(&link.delay))
+                else {
+                    continue;
+                };
+                let mut delivers = false;
+                for to in 0..scene.slots.len() {
+                    let slot = &scene.slots[to];
+                    let z = &slot.point;
+                    if ![&sink.domain, &port.when, &link.guard]
+                        .iter()
+                        .all(|c| self.holds(c, z))
+                    {
+                        continue;
+                    }
+                    let minus = |a: &[i128], b: &[i128]| -> Vec<i128> {
+                        a.iter().zip(b).map(|(a, b)| a - b).collect()
+                    };
+                    let origin = (minus(&slot.place, &move_by), minus(&slot.time, &delay));
+                    if let Some(from) = at.get(&origin) {
+                        delivers = true;
+                        scene.hops.push(Hop {
+                            stream: source,
+                            from: *from,
+                            to,
+                        });
+                    }
+                }
+                let steps = match delay.as_slice() {
+                    [1] => "1 step".to_string(),
+                    [n] => format!("{n} steps"),
+                    many => format!("after {}", coordinates(many)),
+                };
+                let drawn = Link {
+                    stream: source,
+                    displacement: move_by,
+                    label: format!("{steps}, {}", link.realisation.short_name()),
+                };
+                if delivers && !scene.links.contains(&drawn) {
+                    scene.links.push(drawn);
+                }
+            }
+        }
+    }
+}
+
+/// An input is broadcast if in every step all PEs that read it read the same element.
+fn mark_broadcasts(scene: &mut Scene, n_cells: usize) {
+    for n in n_cells..scene.streams.len() {
+        let mut by_step: BTreeMap<&Vec<i128>, BTreeSet<&String>> = BTreeMap::new();
+        let mut readers = 0;
+        for slot in &scene.slots {
+            let values = slot.values.iter().filter(|(stream, _)| *stream == n);
+            for (_, value) in values {
+                by_step.entry(&slot.time).or_default().insert(value);
+                readers += 1;
+            }
+        }
+        scene.streams[n].broadcast =
+            by_step.values().all(|values| values.len() == 1) && readers > by_step.len();
+    }
+}
+
+/// A value worth following: of the results, the one that the most slots hold, in the middle.
+fn followed(scene: &Scene) -> Option<(usize, String)> {
+    let mut holders: BTreeMap<(usize, &str), usize> = BTreeMap::new();
+    for slot in &scene.slots {
+        for (stream, value) in &slot.values {
+            *holders.entry((*stream, value)).or_default() += 1;
+        }
+    }
+    let drained: BTreeSet<usize> = scene
+        .slots
+        .iter()
+        .flat_map(|s| s.drains.iter().map(|(n, _)| *n))
+        .collect();
+    let candidates: Vec<_> = holders
+        .iter()
+        .filter(|((stream, _), _)| drained.contains(stream))
+        .collect();
+    let most = candidates
+        .iter()
+        .map(|(_, n)| **n)
+        .max()
+        .filter(|n| *n > 1)?;
+    let longest: Vec<_> = candidates.iter().filter(|(_, n)| **n == most).collect();
+    let ((stream, value), _) = longest.get((longest.len() - 1) / 2)?;
+    Some((*stream, (*value).to_string()))
+}
+
+fn push_new<T: PartialEq>(list: &mut Vec<T>, item: T) {
+    if !list.contains(&item) {
+        list.push(item);
+    }
+}
+
+fn first_var(expr: &Expr) -> Option<VarId> {
+    let mut found = None;
+    walk(expr, &mut |e| {
+        if let Expr::Var { var, .. } = e {
+            found = found.or(Some(*var));
+        }
+    });
+    found
+}
+
+/// `x3`, or `a[1,2]`.
+fn element(name: &str, index: &[i128]) -> String {
+    match index {
+        [] => name.to_string(),
+        [one] if *one >= 0 => format!("{name}{one}"),
+        many => format!("{name}[{}]", list(many)),
+    }
+}
+
+fn list(values: &[i128]) -> String {
+    let parts: Vec<String> = values.iter().map(i128::to_string).collect();
+    parts.join(",")
+}

@@ -1,0 +1,189 @@
+//! Our side: a mapping compiled for this machine, checked, and timed.
+
+use std::path::Path;
+
+use systola::ir::Scalar;
+use systola::ir::kernel::BufferKind;
+use systola::rt::timing::Timing;
+use systola::rt::{HostArray, RunOptions, View};
+use systola::{Compiled, CpuOptions, Fix};
+use systola_cli::files::read_text;
+
+use super::problem::{Problem, Scale};
+use super::rate_probe::RateProbe;
+use crate::measure::{Enough, is_slow, sample, sample_in_turns};
+
+/// To tell which mapping is the fastest.
+const CHOICE: Enough = Enough {
+    least: 1,
+    most: 25,
+    seconds: 0.3,
+};
+
+/// A problem ready to run.
+#[derive(Debug)]
+pub struct Ours<'a> {
+    problem: &'a Problem,
+    /// Each mapping, and which of them runs.
+    compiled: Vec<Compiled>,
+    chosen: usize,
+    inputs: Vec<(&'a str, HostArray)>,
+    output: HostArray,
+}
+
+impl<'a> Ours<'a> {
+    pub fn compile(root: &Path, problem: &'a Problem) -> Result<Ours<'a>, String> {
+        let path = root.join(problem.family.folder()).join(problem.program);
+        let text = read_text(&path).map_err(|_| format!("cannot read {}", path.display()))?;
+        let first = |found: Vec<systola::ir::Diagnostic>| match found.first() {
+            Some(diagnostic) => diagnostic.to_string(),
+            None => "refused".to_string(),
+        };
+        let module = systola::load(&text).map_err(first)?;
+        let mut options = CpuOptions::from_env().map_err(|e| e.to_string())?;
+        options.fix = match problem.fix {
+            [] => Fix::Nothing,
+            names => Fix::Names(names.iter().map(ToString::to_string).collect()),
+        };
+        let compile = |mapping: &String| {
+            systola::compile(&module, mapping, &problem.sizes, &options).map_err(|e| e.to_string())
+        };
+        let compiled: Vec<Compiled> = (problem.mappings.iter())
+            .map(compile)
+            .collect::<Result<_, _>>()?;
+        let inputs = problem
+            .inputs
+            .iter()
+            .map(|input| Ok((input.name, input.aligned().map_err(|e| e.to_string())?)))
+            .collect::<Result<_, String>>()?;
+        let output = match compiled.first() {
+            Some(compiled) => output(compiled, problem)?,
+            None => return Err("no mapping".to_string()),
+        };
+        Ok(Ours {
+            problem,
+            compiled,
+            chosen: 0,
+            inputs,
+            output,
+        })
+    }
+
+    /// Runs once, into memory that nothing was written to, and compares.
+    pub fn check(&mut self, threads: usize) -> Result<(), String> {
+        self.output = output(&self.compiled[self.chosen], self.problem)?;
+        self.run(threads)?;
+        let values = floats(&self.output)?;
+        let shape = match self.output.shape() {
+            [] => vec![1],
+            shape => shape.to_vec(),
+        };
+        match self.problem.expected.fault(&shape, &values) {
+            None => Ok(()),
+            Some(fault) => Err(format!("wrong: {fault}")),
+        }
+    }
+
+    /// Checks every mapping and keeps to the fastest of a few runs.
+    pub fn choose(&mut self, threads: usize) -> Result<(), String> {
+        let mut best = (f64::INFINITY, 0);
+        for n in 0..self.compiled.len() {
+            self.chosen = n;
+            self.check(threads)?;
+            if self.compiled.len() == 1 {
+                break;
+            }
+            let fastest = sample(CHOICE, |times| self.runs(threads, times))?.min();
+            if n == 0 || fastest < best.0 {
+                best = (fastest, n);
+            }
+        }
+        self.chosen = best.1;
+        Ok(())
+    }
+
+    /// The mapping that runs.
+    pub fn mapping(&self) -> &'a str {
+        &self.problem.mappings[self.chosen]
+    }
+
+    /// Seconds in the kernel, of warm runs. With a probe they come in turns with the limits.
+    pub fn time(
+        &mut self,
+        threads: usize,
+        scale: Scale,
+        probe: Option<&mut RateProbe>,
+    ) -> Result<Timing, String> {
+        let one = self.run(threads)?;
+        if !is_slow(one) {
+            self.run(threads)?;
+        }
+        let enough = Enough::on_cpu(one, scale.seconds());
+        let run = |times| self.runs(threads, times);
+        match probe {
+            None => sample(enough, run),
+            Some(probe) => sample_in_turns(enough, !is_slow(one), run, || probe.take()),
+        }
+    }
+
+    fn runs(&mut self, threads: usize, times: usize) -> Result<Vec<f64>, String> {
+        (0..times).map(|_| self.run(threads)).collect()
+    }
+
+    fn run(&mut self, threads: usize) -> Result<f64, String> {
+        let inputs: Vec<(&str, View<'_>)> = self
+            .inputs
+            .iter()
+            .map(|(name, array)| (*name, array.view()))
+            .collect();
+        let mut outputs = [(self.problem.output, self.output.view_mut())];
+        let options = RunOptions { threads };
+        self.compiled[self.chosen]
+            .run(&self.problem.sizes, &inputs, &mut outputs, &options)
+            .map(|stats| stats.kernel_seconds)
+            .map_err(|e| e.to_string())
+    }
+}
+
+fn output(compiled: &Compiled, problem: &Problem) -> Result<HostArray, String> {
+    let buffers = &compiled.program().buffers;
+    let is_it = |kind: &BufferKind| matches!(kind, BufferKind::Output { .. });
+    let buffer = buffers
+        .iter()
+        .find(|b| b.name == problem.output && is_it(&b.kind));
+    let Some(buffer) = buffer else {
+        return Err(format!("the program has no output `{}`", problem.output));
+    };
+    let shape: &[usize] = if buffer.axes.is_empty() {
+        &[]
+    } else {
+        &problem.expected.shape
+    };
+    HostArray::zeros(buffer.ty, shape).map_err(|e| e.to_string())
+}
+
+/// The elements of a result, whatever its type.
+pub fn floats(array: &HostArray) -> Result<Vec<f64>, String> {
+    let found = match array.ty() {
+        Scalar::F32 => array
+            .as_slice()
+            .map(|v: &[f32]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::F64 => array.as_slice().map(<[f64]>::to_vec),
+        Scalar::I16 => array
+            .as_slice()
+            .map(|v: &[i16]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::I32 => array
+            .as_slice()
+            .map(|v: &[i32]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::Bool
+        | Scalar::I8
+        | Scalar::I64
+        | Scalar::U8
+        | Scalar::U16
+        | Scalar::U32
+        | Scalar::U64
+        | Scalar::F16
+        | Scalar::BF16 => None,
+    };
+    found.ok_or_else(|| format!("results of type {} are not compared", array.ty()))
+}

@@ -1,0 +1,128 @@
+//! One thread pinned to one CPU.
+//!
+//! Of two CPUs of a shared machine, one may have a neighbour at work that the other has not. What is compared with
+//! each other has to run on the same: ours, the limit and the baselines, which inherit the affinity of the thread that starts
+//! them.
+
+use std::path::Path;
+
+use super::limits::Rates;
+use super::problem::Work;
+use super::rate_probe::{COPY_MIB, RateProbe};
+
+/// CPUs that are tried, at most.
+const MOST: usize = 16;
+/// How often each is asked for its rates, all of them in turns.
+const ROUNDS: usize = 3;
+
+/// The calling thread stays on its CPU until this is dropped.
+#[derive(Debug)]
+pub struct PinnedCpu {
+    #[cfg(target_os = "linux")]
+    before: Option<rustix::thread::CpuSet>,
+}
+
+#[cfg(target_os = "linux")]
+impl PinnedCpu {
+    /// Takes the CPU that does this work soonest at the moment. `program` is `bench/limits.c`, compiled.
+    pub fn take(program: &Path, work: Work) -> Result<PinnedCpu, String> {
+        use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+        let Ok(before) = sched_getaffinity(None) else {
+            return Ok(PinnedCpu { before: None });
+        };
+        let pinned = PinnedCpu {
+            before: Some(before),
+        };
+        let only = |cpu| {
+            let mut one = CpuSet::new();
+            one.set(cpu);
+            sched_setaffinity(None, &one)
+        };
+        let mut found = Vec::new();
+        for cpu in (0..CpuSet::MAX_CPU).filter(|cpu| before.is_set(*cpu)) {
+            if found.len() < MOST && only(cpu).is_ok() {
+                found.push((cpu, RateProbe::start(program, 1, COPY_MIB)?));
+            }
+        }
+        for _ in 0..ROUNDS {
+            for (_, probe) in &mut found {
+                probe.take()?;
+            }
+        }
+        let rates = found.iter().map(|(cpu, probe)| (*cpu, probe.median()));
+        if let Some(cpu) = soonest(rates, work) {
+            // One that went away meanwhile leaves the thread on another of them.
+            let _ = only(cpu);
+        }
+        Ok(pinned)
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+impl PinnedCpu {
+    /// This system has no way to hold a thread.
+    pub fn take(_program: &Path, _work: Work) -> Result<PinnedCpu, String> {
+        Ok(PinnedCpu {})
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for PinnedCpu {
+    fn drop(&mut self) {
+        if let Some(before) = &self.before {
+            let _ = rustix::thread::sched_setaffinity(None, before);
+        }
+    }
+}
+
+/// Of some CPUs the one whose limit for the work is the shortest.
+fn soonest(cpus: impl Iterator<Item = (usize, Option<Rates>)>, work: Work) -> Option<usize> {
+    let seconds = cpus.filter_map(|(cpu, rates)| Some((cpu, rates?.seconds(work))));
+    seconds
+        .min_by(|a, b| a.1.total_cmp(&b.1))
+        .map(|(cpu, _)| cpu)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::limits;
+    use super::super::tools::Scratch;
+    use super::*;
+
+    #[test]
+    fn the_cpu_is_chosen_by_what_the_work_needs() {
+        let rates = |fma_flops, copy_bytes| {
+            Some(Rates {
+                threads: 1,
+                fma_flops,
+                copy_bytes,
+            })
+        };
+        let found = || [(3, rates(100e9, 10e9)), (5, None), (7, rates(50e9, 20e9))].into_iter();
+        let work = |operations, bytes| Work { operations, bytes };
+        assert_eq!(soonest(found(), work(1e9, 1e9)), Some(7));
+        assert_eq!(soonest(found(), work(1e12, 1e9)), Some(3));
+        assert_eq!(soonest(std::iter::empty(), work(1.0, 1.0)), None);
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_thread_is_pinned_until_it_is_not() {
+        use rustix::thread::sched_getaffinity;
+        let scratch = Scratch::new().ok().unwrap();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let program = limits::program(&root, &scratch).ok().unwrap();
+        let before = sched_getaffinity(None).unwrap();
+        let pinned = PinnedCpu::take(
+            &program,
+            Work {
+                operations: 1e9,
+                bytes: 1e6,
+            },
+        )
+        .unwrap();
+        assert_eq!(sched_getaffinity(None).unwrap().count(), 1);
+        drop(pinned);
+        assert_eq!(sched_getaffinity(None).unwrap(), before);
+    }
+}

@@ -1,0 +1,105 @@
+//! Whether a result is what was expected, element by element.
+
+use systola::ir::Scalar;
+use systola::rt::HostArray;
+
+/// What is expected from a column of a row on.
+#[derive(Clone, Copy, Debug)]
+pub struct Piece<'a> {
+    pub row: usize,
+    pub column: usize,
+    pub values: &'a [f64],
+}
+
+/// All rows of a result.
+pub fn rows(expected: &[f64], columns: usize) -> impl Iterator<Item = Piece<'_>> {
+    let rows = expected.chunks(columns.max(1)).enumerate();
+    rows.map(|(row, values)| Piece {
+        row,
+        column: 0,
+        values,
+    })
+}
+
+/// The first element of a result, with rows of `columns`, that is away from what is expected by more than the tolerance.
+pub fn fault<'a, T: Copy + Into<f64>>(
+    result: &[T],
+    columns: usize,
+    tolerance: f64,
+    expected: impl IntoIterator<Item = Piece<'a>>,
+) -> Option<String> {
+    // A difference that is not a number is one too.
+    let is_close = |got: f64, wanted: f64| (got - wanted).abs() <= tolerance;
+    for Piece {
+        row,
+        column,
+        values,
+    } in expected
+    {
+        let start = row * columns + column;
+        let Some(got) = result.get(start..start + values.len()) else {
+            return Some(format!("row {row} is not there"));
+        };
+        let mut pairs = got.iter().zip(values);
+        if let Some(at) = pairs.position(|(got, wanted)| !is_close((*got).into(), *wanted)) {
+            let (column, got, wanted) = (column + at, got[at].into(), values[at]);
+            return Some(format!(
+                "element {column} of row {row} is {got} instead of {wanted}"
+            ));
+        }
+    }
+    None
+}
+
+/// The same for an array of any type that is compared.
+pub fn fault_of_array<'a>(
+    result: &HostArray,
+    columns: usize,
+    tolerance: f64,
+    expected: impl IntoIterator<Item = Piece<'a>>,
+) -> Option<String> {
+    let found = match result.ty() {
+        Scalar::F32 => result
+            .as_slice::<f32>()
+            .map(|values| fault(values, columns, tolerance, expected)),
+        Scalar::F64 => result
+            .as_slice::<f64>()
+            .map(|values| fault(values, columns, tolerance, expected)),
+        Scalar::I16 => result
+            .as_slice::<i16>()
+            .map(|values| fault(values, columns, tolerance, expected)),
+        Scalar::I32 => result
+            .as_slice::<i32>()
+            .map(|values| fault(values, columns, tolerance, expected)),
+        Scalar::Bool
+        | Scalar::I8
+        | Scalar::I64
+        | Scalar::U8
+        | Scalar::U16
+        | Scalar::U32
+        | Scalar::U64
+        | Scalar::F16
+        | Scalar::BF16 => None,
+    };
+    found.unwrap_or_else(|| Some(format!("results of type {} are not compared", result.ty())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_told_with_its_place() {
+        let result = HostArray::from_slice(&[0.0f32, 1.0, 2.0, f32::NAN], &[2, 2]).unwrap();
+        let check = |expected: &[f64], columns: usize| {
+            fault_of_array(&result, columns, 1e-6, rows(expected, columns))
+        };
+        let said = check(&[0.0, 1.0, 2.0, 3.0], 2);
+        let place = "element 1 of row 1 is NaN instead of 3";
+        assert_eq!(said.as_deref(), Some(place));
+        assert_eq!(check(&[0.0, 1.0, 2.0], 2), None);
+        assert_eq!(check(&[0.0; 6], 6).as_deref(), Some("row 0 is not there"));
+        let bytes = HostArray::from_slice(&[1u8], &[1]).unwrap();
+        assert!(fault_of_array(&bytes, 1, 1.0, []).is_some());
+    }
+}

@@ -1,0 +1,135 @@
+//! How often something is run, and which of its runs count. CPUs and devices differ in how runs are timed, and in when
+//! there are enough of them: a caller hands over a function that makes so many warm runs in a row and tells the seconds of each.
+
+use systola::rt::timing::Timing;
+
+/// When there are enough samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Enough {
+    pub least: usize,
+    pub most: usize,
+    /// Between the two: when all samples together took so long.
+    pub seconds: f64,
+}
+
+impl Enough {
+    /// On a CPU, by the time of one run: the rule of bench/baselines/cpu/measure.h.
+    pub fn on_cpu(one: f64, seconds: f64) -> Enough {
+        Enough {
+            least: if is_slow(one) { 3 } else { 5 },
+            most: 51,
+            seconds,
+        }
+    }
+
+    /// On a device, where samples are taken in one batch.
+    pub fn on_device(one: f64) -> Enough {
+        let samples = match one {
+            one if one > 0.5 => 3,
+            one if one > 0.05 => 7,
+            _ => 21,
+        };
+        Enough {
+            least: samples,
+            most: samples,
+            seconds: 0.0,
+        }
+    }
+
+    fn is_reached(&self, samples: &[f64]) -> bool {
+        samples.len() >= self.most
+            || (samples.len() >= self.least && samples.iter().sum::<f64>() >= self.seconds)
+    }
+}
+
+/// Caches and threads need no further run to be warm after such a one.
+pub fn is_slow(one: f64) -> bool {
+    one > 1.0
+}
+
+/// Samples until there are enough.
+pub fn sample(
+    enough: Enough,
+    mut run: impl FnMut(usize) -> Result<Vec<f64>, String>,
+) -> Result<Timing, String> {
+    let mut samples = run(enough.least)?;
+    while !enough.is_reached(&samples) {
+        samples.extend(run(1)?);
+    }
+    Ok(Timing { samples })
+}
+
+/// What another measurement leaves in the caches is gone after these: a level that other cores share takes in what is
+/// read again and again, and only bit by bit.
+const WARM_UP: Enough = Enough {
+    least: 1,
+    most: 5,
+    seconds: 0.04,
+};
+
+/// Between two of the other measurements.
+const TURN: Enough = Enough {
+    least: 1,
+    most: 8,
+    seconds: 0.06,
+};
+
+/// The same in turns with another measurement, so that both see the machine in the same state.
+pub fn sample_in_turns(
+    enough: Enough,
+    warm_up: bool,
+    mut run: impl FnMut(usize) -> Result<Vec<f64>, String>,
+    mut other: impl FnMut() -> Result<(), String>,
+) -> Result<Timing, String> {
+    let mut samples: Vec<f64> = Vec::new();
+    while !enough.is_reached(&samples) {
+        other()?;
+        if warm_up {
+            sample(WARM_UP, &mut run)?;
+        }
+        let turn = samples.len();
+        while !enough.is_reached(&samples) && !TURN.is_reached(&samples[turn..]) {
+            samples.extend(run(1)?);
+        }
+    }
+    Ok(Timing { samples })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_are_taken_until_there_are_enough() {
+        let check = |enough: Enough, each: f64, expect: usize| {
+            let timing = sample(enough, |times| Ok(vec![each; times])).unwrap();
+            assert_eq!(timing.samples.len(), expect, "{enough:?} {each}");
+        };
+        check(Enough::on_cpu(1e-3, 1.0), 1e-3, 51);
+        check(Enough::on_cpu(0.1, 1.0), 0.1001, 10);
+        check(Enough::on_cpu(0.5, 1.0), 0.5, 5);
+        check(Enough::on_cpu(2.0, 1.0), 2.0, 3);
+        check(Enough::on_device(1e-3), 1e-3, 21);
+        check(Enough::on_device(0.1), 0.1, 7);
+        check(Enough::on_device(0.6), 0.6, 3);
+        let failed = sample(TURN, |_| Err("no".to_string()));
+        assert_eq!(failed, Err("no".to_string()));
+    }
+
+    #[test]
+    fn turns_begin_with_the_other_and_with_runs_that_do_not_count() {
+        let (mut runs, mut others) = (0, 0);
+        let enough = Enough::on_cpu(1e-3, 1.0);
+        let run = |times: usize| {
+            runs += times;
+            Ok(vec![1e-3; times])
+        };
+        let other = || {
+            others += 1;
+            Ok(())
+        };
+        let timing = sample_in_turns(enough, true, run, other).unwrap();
+        assert_eq!(timing.samples.len(), 51);
+        assert_eq!((runs, others), (51 + 7 * WARM_UP.most, 7));
+    }
+}

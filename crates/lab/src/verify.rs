@@ -1,0 +1,165 @@
+//! `systola-lab verify`: every mapping of a folder on a device, against the equations; the stencils of the literature under every border, against loops.
+
+mod borders;
+mod code;
+mod mappings;
+mod processes;
+mod sizes;
+mod tally;
+mod target;
+
+use std::path::{Path, PathBuf};
+
+use systola_cli::device::DeviceName;
+use systola_cli::files;
+use systola_cli::lowering::parse_lanes;
+use systola_cli::source::{Failure, Outcome, Status, parse_size};
+use systola_cli::term;
+
+use self::borders::Border;
+use self::mappings::{verify_file, verify_files};
+use self::target::{Device, Target};
+use crate::bench::stencils::Precision;
+
+const EXAMPLES: &str = "\
+Examples:
+  cargo xtask verify gallery --log verify.log
+  cargo xtask verify gallery/conv2d/core.ure --map tiles
+  cargo xtask verify gallery --target opencl --device 1 --jobs 2
+  compute-sanitizer systola-lab verify gallery/conv2d/core.ure --most-points 2000
+  cargo xtask verify stencils --borders --target cpu  the fifteen stencils under every border
+  cargo xtask verify stencils --only 3d27pt --only poisson --borders=clamp,wrap --map plain
+
+Each mapping runs at several sizes, twice at each, on random inputs. Exit status 101 if a result differs or a
+run fails. For CPUs the C compiler is asked for -O1 here, which is soon done, and for -O3 by `systola run`.
+
+With --borders the stencils of the literature are run with each border, in f32 and f64, one sweep and many, at odd sizes,
+and compared with loops over cells in f64. Taken are the mappings of a file for the target and the type, and where one does
+not run at some sizes the plain one, with a launch for every sweep; `--map plain` takes the plain ones only. A result may be
+away by the precision of the type, times the neighbours of a cell, times the sweeps: the table shows the largest error as a
+part of that.";
+
+/// Run every mapping on a device and compare with the equations
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A .ure file, or a folder with some, also below it
+    #[arg(default_value = "gallery")]
+    path: PathBuf,
+    /// Files of this name only, without .ure; may be repeated
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Mappings of this name only
+    #[arg(long = "map", value_name = "NAME")]
+    map: Option<String>,
+    /// Give a parameter a value; may be repeated
+    #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
+    sizes: Vec<(String, i128)>,
+    /// What runs them
+    #[arg(long, value_enum, default_value = "cuda")]
+    target: Target,
+    /// Which device, by its number or a part of its name; `systola devices` lists them
+    #[arg(long, value_name = "N|NAME", default_value_t)]
+    device: DeviceName,
+    /// Lanes of a warp on an OpenCL device
+    #[arg(long, value_name = "N", value_parser = parse_lanes)]
+    lanes: Option<u32>,
+    /// On an OpenCL device, links through the memory of a block also where there are sub-groups
+    #[arg(long)]
+    no_sub_groups: bool,
+    /// Sizes with more points of the domain are left out
+    #[arg(long, value_name = "N", default_value_t = 300_000)]
+    most_points: i128,
+    /// Processes at a time
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    jobs: usize,
+    /// Seconds after which the process of a file is stopped
+    #[arg(long, value_name = "SECONDS", default_value_t = 240)]
+    patience: u64,
+    /// The fifteen stencils, with these borders instead of their own, or with all
+    #[arg(
+        long,
+        value_name = "BORDERS",
+        value_enum,
+        value_delimiter = ',',
+        num_args = 0..,
+        require_equals = true,
+        default_missing_values = Border::WORDS,
+        conflicts_with_all = ["sizes", "most_points"]
+    )]
+    borders: Vec<Border>,
+    /// With --borders: elements of this type only
+    #[arg(long = "type", value_name = "TYPE", value_enum, requires = "borders")]
+    precision: Option<Precision>,
+    /// Write all that is printed to a file as well
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
+}
+
+pub fn run(args: &Args) -> Outcome {
+    let (device, mut text) =
+        Device::find(args.target, &args.device, args.lanes, args.no_sub_groups)?;
+    term::print(&text);
+    let files = chosen(args)?;
+    let (line, failed) = if args.borders.is_empty() {
+        let (tally, rows) = if args.path.is_dir() {
+            verify_files(args, &files)?
+        } else {
+            verify_file(args, &device)?
+        };
+        text.push_str(&rows);
+        (tally.line(), tally.failed)
+    } else {
+        let (summary, rows) = borders::verify(args, &device, &files)?;
+        text.push_str(&rows);
+        (summary.line(), summary.failed)
+    };
+    let line = format!("{line}\n");
+    term::print(&line);
+    text.push_str(&line);
+    if let Some(path) = &args.log {
+        files::write(path, text.as_bytes())?;
+    }
+    Ok(match failed {
+        0 => Status::Done,
+        _ => Status::Bug,
+    })
+}
+
+fn chosen(args: &Args) -> Result<Vec<PathBuf>, Failure> {
+    let mut chosen = if args.path.is_dir() {
+        files(&args.path)?
+    } else {
+        vec![args.path.clone()]
+    };
+    let stem = |path: &PathBuf| path.file_stem().map(std::ffi::OsStr::to_os_string);
+    if let Some(name) = args.only.iter().find(|name| {
+        let is_it = |path| stem(path).is_some_and(|stem| stem == ***name);
+        !chosen.iter().any(is_it)
+    }) {
+        let path = args.path.display();
+        return Err(Failure::new(format!("{path} has no file {name}.ure")));
+    }
+    let is_named = |path: &PathBuf| {
+        args.only
+            .iter()
+            .any(|n| stem(path).is_some_and(|s| s == **n))
+    };
+    chosen.retain(|path| args.only.is_empty() || is_named(path));
+    Ok(chosen)
+}
+
+fn files(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let cannot = |e| Failure::new(format!("cannot read {}: {e}", folder.display()));
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(cannot)? {
+        let path = entry.map_err(cannot)?.path();
+        if path.is_dir() {
+            found.extend(files(&path)?);
+        } else if path.extension().is_some_and(|e| e == "ure") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}

@@ -1,0 +1,183 @@
+//! The stencils as machine code of this CPU.
+
+use std::path::Path;
+
+use systola::CpuOptions;
+use systola::cpu::Effort;
+use systola::device::device_source;
+use systola::rt::cuda::{CudaCompileOptions, compile_only, nvrtc_version};
+use systola::rt::device::Variant;
+use systola_driver::{Fix, Machine, emit_cuda, lower};
+use systola_ir::Scalar;
+
+use super::plain::PLAIN;
+use super::*;
+use crate::threads::{available, each};
+use crate::verify::tally::Row;
+use crate::verify::target::Target;
+
+const BORDERS: [Border; 7] = [
+    Border::Interior,
+    Border::Constant,
+    Border::Held,
+    Border::Clamp,
+    Border::Mirror,
+    Border::Reflect,
+    Border::Wrap,
+];
+
+/// Each type with one sweep and with many.
+const KINDS: [(Scalar, bool); 4] = [
+    (Scalar::F32, false),
+    (Scalar::F64, true),
+    (Scalar::F64, false),
+    (Scalar::F32, true),
+];
+
+fn processor() -> Device {
+    let mut options = CpuOptions::from_env().unwrap();
+    options.effort = Effort::Little;
+    Device::Cpu(Box::new(options))
+}
+
+fn text(stencil: &Stencil) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let path = root.join("stencils").join(format!("{}.ure", stencil.name));
+    std::fs::read_to_string(&path).unwrap()
+}
+
+/// What failed; an error too where nothing ran.
+fn check(case: &Case, device: &Device, text: &str, map: Option<&str>) -> Result<(), String> {
+    let runs = case.verify(device, Target::Cpu, text, map);
+    let name = case.stencil.name;
+    let mut verified = 0;
+    for (mapping, row) in &runs.rows {
+        match row {
+            Row::Verified(_) => verified += 1,
+            Row::Failed(_) => return Err(row.line(&format!("{name} {case} {mapping}"))),
+            Row::Refused(_) | Row::Skipped(_) => {}
+        }
+    }
+    match verified {
+        0 => Err(format!("{name} {case}: nothing ran")),
+        _ => Ok(()),
+    }
+}
+
+/// Every stencil with every border, and every type and number of sweeps with each.
+fn rotated() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (row, stencil) in STENCILS.iter().enumerate() {
+        for (column, border) in BORDERS.into_iter().enumerate() {
+            let (ty, many) = KINDS[(row + column + 1) % KINDS.len()];
+            cases.push(Case {
+                stencil,
+                border,
+                ty,
+                many,
+            });
+        }
+    }
+    cases
+}
+
+#[test]
+fn every_border_meets_every_stencil_and_every_kind() {
+    let cases = rotated();
+    assert_eq!(cases.len(), 15 * 7);
+    for border in BORDERS {
+        for (ty, many) in KINDS {
+            let is_it = |c: &Case| (c.border, c.ty, c.many) == (border, ty, many);
+            assert!(cases.iter().any(is_it), "{border:?} {ty} {many}");
+        }
+    }
+}
+
+/// Many sweeps are plain ones here: those that stay in registers are in `crates/filetests/tests/stencils.rs`, also under every border.
+#[test]
+fn all_stencils_under_all_borders_on_the_processor() {
+    let (cases, device) = (rotated(), processor());
+    let done = each(&cases, available(), |case| {
+        let map = case.many.then_some(PLAIN);
+        check(case, &device, &text(case.stencil), map)
+    });
+    let wrong: Vec<String> = done.into_iter().filter_map(Result::err).collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A program that is a little different, a border that is, and a mapping that no border takes.
+#[test]
+fn what_is_wrong_is_found() {
+    let case = Case {
+        stencil: &STENCILS[0],
+        border: Border::Reflect,
+        ty: Scalar::F32,
+        many: false,
+    };
+    let own = text(case.stencil);
+    let device = processor();
+    let check = |text: &str, map, said: &str| {
+        let found = check(&case, &device, text, map).unwrap_err();
+        assert!(found.contains(said), "{found}");
+    };
+    let more = own.replace("over star 1)", "over star 1) + 0.0001*u");
+    check(&more, Some(PLAIN), "cell [");
+    // The border of a comment is changed, that of the field is not.
+    let mirrored = own.replace(" held;", " mirror;") + "// held;\n";
+    check(&mirrored, Some(PLAIN), "cell [0, ");
+    check("", None, "no field of the program");
+    check(&own, Some("no_such_mapping"), "nothing ran");
+}
+
+/// What is run on a GPU, through its compiler, which needs none: each border over rows and over planes.
+#[test]
+fn mappings_for_gpus_compile_under_every_border() {
+    if let Err(error) = nvrtc_version() {
+        assert!(std::env::var_os("SYSTOLA_NVRTC").is_none(), "{error}");
+        println!("skipped: {error}");
+        return;
+    }
+    let mut cases = rotated();
+    cases.retain(|case| ["2d9pt", "3d27pt"].contains(&case.stencil.name));
+    let done = each(&cases, available(), through_nvrtc);
+    for (case, compiled) in cases.iter().zip(done) {
+        let name = case.stencil.name;
+        assert!(
+            compiled.as_ref().is_ok_and(|all| !all.is_empty()),
+            "{name} {case}: {compiled:?}"
+        );
+    }
+}
+
+/// The mappings that are legal, all of which compile.
+fn through_nvrtc(case: &Case) -> Result<Vec<String>, String> {
+    let module = case.module(&text(case.stencil))?;
+    let sizes = [("K", 11), ("N", 67), ("M", 133), ("T", 5)];
+    let sizes = sizes.map(|(name, value)| (name.to_string(), value));
+    let is_its = |name: &str| case.takes(name, Target::Cuda, None);
+    let mappings = module.mappings.iter();
+    let mut compiled = Vec::new();
+    for mapping in mappings.filter(|m| m.system == case.system() && is_its(&m.name)) {
+        let system = module.systems.iter().find(|s| s.name == mapping.system);
+        let has = |name: &str| system.is_some_and(|s| s.params.iter().any(|p| p.name == name));
+        let sizes = sizes
+            .iter()
+            .filter(|(name, _)| has(name))
+            .cloned()
+            .collect();
+        let lowered = match lower(&module, mapping, &sizes, &Fix::Nothing, &Machine::cuda()) {
+            Ok(lowered) => lowered,
+            // Sweeps in registers do not go around.
+            Err(_) if case.border == Border::Wrap && case.many => continue,
+            Err(found) => return Err(format!("{}: {found:?}", mapping.name)),
+        };
+        let artifact = emit_cuda(&lowered.program).map_err(|found| format!("{found:?}"))?;
+        let source = device_source(artifact);
+        let at = lowered.sizes.ok_or("sizes are missing")?;
+        let variant = Variant::at(&lowered.program, &source.kernels, &at).unwrap();
+        let options = CudaCompileOptions::default();
+        compile_only(&source.code, "sm_90", &variant, &options).map_err(|e| e.to_string())?;
+        compiled.push(mapping.name.clone());
+    }
+    Ok(compiled)
+}
