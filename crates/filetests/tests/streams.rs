@@ -7,7 +7,7 @@ mod build;
 use build::{Build, buffer, input, launch, num, output, param, program, times};
 use systola_driver::emit_c;
 use systola_ir::form::Form;
-use systola_ir::kernel::{BufferKind, Memory, Program, VarKind};
+use systola_ir::kernel::{BufferKind, Host, Memory, Program, VarKind};
 use systola_ir::target::{Machine, Simd, Target};
 use systola_ir::{BinOp, Scalar};
 use systola_lower::passes::{Context, passes};
@@ -101,8 +101,8 @@ fn few_weights_are_read_before_the_first_block() {
     assert!(many.find("w[0]").unwrap() > blocks);
 }
 
-/// A sweep, of each launch or in each turn of a loop: kept(t + 1 mod 2, c) = x + kept(t + `back` mod 2, c).
-fn sweep(back: i128, turn: VarKind) -> Program {
+/// A sweep, of each launch or in each iteration of a loop: kept(t + 1 mod 2, c) = x + kept(t + `back` mod 2, c).
+fn sweep(back: i128, level: VarKind) -> Program {
     let mut p = program("sweep", &["N"]);
     let n = param(0);
     let x = input(&mut p, "x", Scalar::F32, std::slice::from_ref(&n));
@@ -116,8 +116,8 @@ fn sweep(back: i128, turn: VarKind) -> Program {
     let mut k = Build::new("sweep", 16, 1);
     let lane = k.lane();
     let c = times(16, &k.block("b", n.floor_div(16))).add(&lane);
-    let is_loop = turn == VarKind::Loop;
-    let var = k.var("t", turn);
+    let is_loop = level == VarKind::Loop;
+    let var = k.var("t", level);
     let body = |k: &mut Build| {
         let t = Form::from(var);
         let x = k.load(
@@ -137,6 +137,9 @@ fn sweep(back: i128, turn: VarKind) -> Program {
         body(&mut k);
     }
     launch(&mut p, k.finish());
+    if let (false, Some(Host::Launch { args, .. })) = (is_loop, p.body.last_mut()) {
+        args.push(num(0));
+    }
     p
 }
 

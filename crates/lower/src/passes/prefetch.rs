@@ -4,9 +4,9 @@
 //! prefetch at all. So loops and blocks ask for lines themselves, where they do enough work for each line that loads alone do
 //! not keep the machine busy:
 //!
-//! - [`rows`]: a loop that walks down the rows of an array asks for rows of later iterations;
-//! - [`streams`]: a loop, or the sequence of blocks, that goes along several rows asks for the lines of those that come from memory;
-//! - [`blocks`]: a block asks for the part of its input that a later block is the first to read.
+//! - `rows`: a loop that walks down the rows of an array asks for rows of later iterations;
+//! - `streams`: a loop, or the sequence of blocks, that goes along several rows asks for the lines of those that come from memory;
+//! - `blocks`: a block asks for the part of its input that a later block is the first to read.
 //!
 //! On CPUs all three are done, in blocks that are not at the edge of the domain, and for arrays that are too large for the caches. On
 //! GPUs the first is done, where live values take so many registers that few warps are there to hide the latency.
@@ -207,6 +207,7 @@ pub fn too_large_for_caches(
     let bits = program.buffers[buffer.index()].ty.bits().max(8);
     let mut bytes = Form::from(i128::from(bits / 8));
     for extent in program.extents(buffer) {
+        let extent = extent.fix_params(&|p| program.params[p.index()].fixed)?;
         match bytes.mul(&extent) {
             Some(product) => bytes = product?,
             None => return Ok(None),

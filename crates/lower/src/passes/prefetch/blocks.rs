@@ -5,7 +5,7 @@
 //! in the iterations of the block's longest loop, since requests that come all at once wait for each other.
 //!
 //! It is done where the boxes are known and one row high, and where the work that goes with a line is worth a request: a kernel that
-//! does little is busy with its loads. Boxes of several rows belong to [`streams`](super::streams).
+//! does little is busy with its loads. Boxes of several rows belong to [`streams`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
