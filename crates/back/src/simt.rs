@@ -70,7 +70,7 @@ pub enum ConstantPlace {
     Named(String),
     /// Where an argument points to.
     Pointer,
-    /// In the arguments themselves: so many elements.
+    /// In the arguments themselves: this number of elements.
     Value(usize),
 }
 

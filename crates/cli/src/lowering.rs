@@ -8,7 +8,7 @@ use systola_driver::{Fix, Lowered, Machine, check_system};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 use systola_lower::report::Scope;
-use systola_lower::watch::Watch;
+use systola_lower::watch::{Watch, unwatched};
 
 use crate::runtime;
 use crate::source::{Failure, Sizes, Source};
@@ -135,11 +135,7 @@ pub fn lower_checked(
     fix: &Fix,
     machine: &Machine,
 ) -> Result<Lowered, Failure> {
-    let watch = &mut Watch {
-        until: None,
-        done: &mut |_| {},
-    };
-    lower_watched(source, system, mapping, sizes, fix, machine, watch)
+    unwatched(|watch| lower_watched(source, system, mapping, sizes, fix, machine, watch))
 }
 
 /// The same; `watch` is told what is done, and may end it before the last pass.

@@ -37,7 +37,7 @@ use systola_ir::{Diagnostic, Span};
 use systola_lower::passes::spill;
 use systola_lower::pipeline::{analyse, compile};
 use systola_lower::report::Report;
-use systola_lower::watch::Watch;
+use systola_lower::watch::{Watch, unwatched};
 
 /// A legal mapping: the array, what it is in numbers, and the system as the mapping sees it.
 #[derive(Clone, Debug)]
@@ -199,11 +199,7 @@ pub fn lower(
     fix: &Fix,
     machine: &Machine,
 ) -> Result<Lowered, Vec<Diagnostic>> {
-    let watch = &mut Watch {
-        until: None,
-        done: &mut |_| {},
-    };
-    lower_watched(module, mapping, sizes, fix, machine, watch)
+    unwatched(|watch| lower_watched(module, mapping, sizes, fix, machine, watch))
 }
 
 /// The same; `watch` is told what is done, and may end it before the last pass.

@@ -110,7 +110,7 @@ pub struct Threads {
     pub wide_bytes: u32,
     /// Copies into shared memory go on beside the computation.
     pub copies: Copies,
-    /// Bytes of shared memory of a block. Arrays of a block that do not fit are in global memory.
+    /// Bytes of shared memory for a block. Arrays of a block that do not fit are in global memory.
     pub block_memory: u64,
     /// Where arrays of a block are whose size depends on the run.
     pub unsized_arrays: Unsized,

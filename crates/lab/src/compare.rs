@@ -58,19 +58,25 @@ pub fn fault_of_array<'a>(
     tolerance: f64,
     expected: impl IntoIterator<Item = Piece<'a>>,
 ) -> Option<String> {
-    let found = match result.ty() {
-        Scalar::F32 => result
-            .as_slice::<f32>()
-            .map(|values| fault(values, columns, tolerance, expected)),
-        Scalar::F64 => result
-            .as_slice::<f64>()
-            .map(|values| fault(values, columns, tolerance, expected)),
-        Scalar::I16 => result
-            .as_slice::<i16>()
-            .map(|values| fault(values, columns, tolerance, expected)),
-        Scalar::I32 => result
-            .as_slice::<i32>()
-            .map(|values| fault(values, columns, tolerance, expected)),
+    match floats(result) {
+        Ok(values) => fault(&values, columns, tolerance, expected),
+        Err(why) => Some(why),
+    }
+}
+
+/// The elements of a result, whatever its type.
+pub fn floats(array: &HostArray) -> Result<Vec<f64>, String> {
+    let found = match array.ty() {
+        Scalar::F32 => array
+            .as_slice()
+            .map(|v: &[f32]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::F64 => array.as_slice().map(<[f64]>::to_vec),
+        Scalar::I16 => array
+            .as_slice()
+            .map(|v: &[i16]| v.iter().map(|x| f64::from(*x)).collect()),
+        Scalar::I32 => array
+            .as_slice()
+            .map(|v: &[i32]| v.iter().map(|x| f64::from(*x)).collect()),
         Scalar::Bool
         | Scalar::I8
         | Scalar::I64
@@ -81,7 +87,7 @@ pub fn fault_of_array<'a>(
         | Scalar::F16
         | Scalar::BF16 => None,
     };
-    found.unwrap_or_else(|| Some(format!("results of type {} are not compared", result.ty())))
+    found.ok_or_else(|| format!("results of type {} are not compared", array.ty()))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
 //! How often something is run, and which of its runs count. CPUs and devices differ in how runs are timed, and in when
-//! there are enough of them: a caller hands over a function that makes so many warm runs in a row and tells the seconds of each.
+//! there are enough of them: a caller hands over a function that makes a given number of warm runs in a row and tells the seconds of each.
 
 use systola::rt::timing::Timing;
 

@@ -11,7 +11,7 @@ pub fn available() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Does all jobs, on so many threads; what they gave is in their order.
+/// Does all jobs, on this number of threads; their results keep the order of the jobs.
 pub fn each<J: Sync, R: Send>(jobs: &[J], threads: usize, work: impl Fn(&J) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done: Mutex<Vec<(usize, R)>> = Mutex::default();

@@ -73,6 +73,12 @@ pub fn passes(target: Target) -> &'static [Pass] {
     }
 }
 
+/// Runs all passes of the machine's target.
+pub fn run_all(program: &mut Program, cx: &Context<'_>) -> Result<(), Failure> {
+    let mut all = passes(cx.machine.target).iter();
+    all.try_for_each(|pass| pass.run(program, cx))
+}
+
 // Before accesses are vectorised: a region of global memory may begin elsewhere than the array in shared memory did.
 const SPILL: Pass = Pass {
     name: "spill",

@@ -25,7 +25,7 @@ use crate::report::{Report, Scope};
 use crate::resolve::{LANES, resolve};
 use crate::reverse::reverse;
 use crate::specialise::specialise;
-use crate::watch::Watch;
+use crate::watch::{Watch, unwatched};
 
 /// A legal mapping and its array.
 #[derive(Clone, Debug)]
@@ -45,11 +45,9 @@ pub fn analyse(
     mapping: &Mapping,
     sizes: &[Option<i128>],
 ) -> Result<Analysed, Vec<Diagnostic>> {
-    let watch = &mut Watch {
-        until: None,
-        done: &mut |_| {},
-    };
-    match analyse_once(system, mapping, sizes, Scope::AllSizes, LANES, watch) {
+    let analysed =
+        unwatched(|watch| analyse_once(system, mapping, sizes, Scope::AllSizes, LANES, watch));
+    match analysed {
         Ok(mut analysed) => {
             if all_given(sizes) && is_open(&analysed.array) {
                 close(system, mapping, sizes, &mut analysed);
@@ -194,11 +192,7 @@ fn at_sizes(
 ) -> Result<Analysed, Vec<Diagnostic>> {
     let fixed = specialise(system, sizes).map_err(|d| vec![d])?;
     let scope = Scope::GivenSizes(why.to_string());
-    let watch = &mut Watch {
-        until: None,
-        done: &mut |_| {},
-    };
-    let analysed = analyse_once(&fixed, mapping, sizes, scope, LANES, watch);
+    let analysed = unwatched(|watch| analyse_once(&fixed, mapping, sizes, scope, LANES, watch));
     analysed.map_err(|failure| diagnostics(mapping, sizes, failure))
 }
 

@@ -7,7 +7,7 @@ use systola_ir::target::{Machine, Simd};
 use systola_lower::localise::localise;
 use systola_lower::pipeline::{Analysed, analyse, compile};
 use systola_lower::report::Scope;
-use systola_lower::watch::Watch;
+use systola_lower::watch::unwatched;
 
 const CORE: &str = "
 system conv(C, Q) where C >= 1, Q >= 1 {
@@ -407,18 +407,8 @@ fn tiles_of_a_band_are_lowered() {
     let module = parse_module(source).unwrap();
     let machine = Machine::cpu(Simd::Avx512);
     let (system, mapping) = (&module.systems[0], &module.mappings[0]);
-    let watch = &mut Watch {
-        until: None,
-        done: &mut |_| {},
-    };
-    let compiled = compile(
-        system,
-        mapping,
-        &[None, None],
-        &[false, false],
-        &machine,
-        watch,
-    );
+    let (sizes, fixed) = ([None, None], [false, false]);
+    let compiled = unwatched(|watch| compile(system, mapping, &sizes, &fixed, &machine, watch));
     assert_eq!(compiled.unwrap().analysed.report.scope, Scope::AllSizes);
 }
 

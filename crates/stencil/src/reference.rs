@@ -161,7 +161,7 @@ pub fn sweep_into<T: Copy + Into<f64> + Sync>(
     window: &[Range<usize>],
     out: &mut [f64],
 ) {
-    /// Below so many products a thread costs more than it saves.
+    /// Below this number of products a thread costs more than it saves.
     const WORTH_A_THREAD: usize = 1 << 17;
     if window.iter().any(Range::is_empty) {
         return;

@@ -22,6 +22,13 @@ pub(super) fn machine(simd: Simd, seed: u64) -> Machine {
     if !seed.is_multiple_of(8) {
         machine.code_budget = 200;
     }
+    // Arrays of draws are small. Without caches they are prefetched and stored as large ones are.
+    if seed.is_multiple_of(2) {
+        machine.memory.cached = 1;
+        if let Some(prefetch) = &mut machine.memory.prefetch {
+            prefetch.work = 0;
+        }
+    }
     machine
 }
 

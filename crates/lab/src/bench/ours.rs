@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use systola::ir::Scalar;
 use systola::ir::kernel::BufferKind;
 use systola::rt::timing::Timing;
 use systola::rt::{HostArray, RunOptions, View};
@@ -11,6 +10,7 @@ use systola_cli::files::read_text;
 
 use super::problem::{Problem, Scale};
 use super::rate_probe::RateProbe;
+use crate::compare::floats;
 use crate::measure::{Enough, is_slow, sample, sample_in_turns};
 
 /// To tell which mapping is the fastest.
@@ -160,30 +160,4 @@ fn output(compiled: &Compiled, problem: &Problem) -> Result<HostArray, String> {
         &problem.expected.shape
     };
     HostArray::zeros(buffer.ty, shape).map_err(|e| e.to_string())
-}
-
-/// The elements of a result, whatever its type.
-pub fn floats(array: &HostArray) -> Result<Vec<f64>, String> {
-    let found = match array.ty() {
-        Scalar::F32 => array
-            .as_slice()
-            .map(|v: &[f32]| v.iter().map(|x| f64::from(*x)).collect()),
-        Scalar::F64 => array.as_slice().map(<[f64]>::to_vec),
-        Scalar::I16 => array
-            .as_slice()
-            .map(|v: &[i16]| v.iter().map(|x| f64::from(*x)).collect()),
-        Scalar::I32 => array
-            .as_slice()
-            .map(|v: &[i32]| v.iter().map(|x| f64::from(*x)).collect()),
-        Scalar::Bool
-        | Scalar::I8
-        | Scalar::I64
-        | Scalar::U8
-        | Scalar::U16
-        | Scalar::U32
-        | Scalar::U64
-        | Scalar::F16
-        | Scalar::BF16 => None,
-    };
-    found.ok_or_else(|| format!("results of type {} are not compared", array.ty()))
 }

@@ -1,15 +1,15 @@
 //! Lines that are read later are brought into a cache.
 //!
 //! Hardware prefetches sequences once it sees them, but it follows few at a time and stops at the end of a page; a GPU does not
-//! prefetch at all. So loops and blocks ask for lines themselves, where they do enough work for each line that loads alone do
+//! prefetch at all. So loops and blocks prefetch lines themselves, where they do enough work for each line that loads alone do
 //! not keep the machine busy:
 //!
-//! - `rows`: a loop that walks down the rows of an array asks for rows of later iterations;
-//! - `streams`: a loop, or the sequence of blocks, that goes along several rows asks for the lines of those that come from memory;
-//! - `blocks`: a block asks for the part of its input that a later block is the first to read.
+//! - `rows`: a loop that walks down the rows of an array prefetches rows of later iterations;
+//! - `streams`: a loop, or the sequence of blocks, that goes along several rows prefetches the lines of those that come from memory;
+//! - `blocks`: a block prefetches the part of its input that a later block is the first to read.
 //!
 //! On CPUs all three are done, in blocks that are not at the edge of the domain, and for arrays that are too large for the caches. On
-//! GPUs the first is done, where live values take so many registers that few warps are there to hide the latency.
+//! GPUs the first is done, where live values take many registers, so that few warps are resident to hide the latency.
 
 use systola_ir::form::{Cond, Form, Overflow, Rel};
 use systola_ir::kernel::constant::constant_buffers;

@@ -18,7 +18,7 @@ pub struct Errors {
     list: Vec<Diagnostic>,
     /// How many there are, also of those that are not reported.
     n_found: usize,
-    /// The declaration at hand, for mistakes without a place in a text.
+    /// The declaration that is elaborated, for mistakes without a place in a text.
     within: Option<String>,
 }
 

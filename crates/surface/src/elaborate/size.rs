@@ -1,4 +1,4 @@
-//! How deep what was elaborated is nested when it is written out again.
+//! How deep what was elaborated is nested when it is printed again.
 //!
 //! Elaboration normalises index expressions and writes chains of comparisons out, so a text may grow
 //! deeper by being read and printed. The limit is therefore on what comes out, and lies below that of

@@ -199,7 +199,7 @@ impl Size {
             | ExprKind::Mistake(_) => Size::LEAF,
             ExprKind::Paren(_) => all,
             ExprKind::Let(bindings, _) => all.above(bindings.len()),
-            // Written out as operations on two.
+            // Expanded to operations on two.
             ExprKind::Apply(name, args) if matches!(name.text.as_str(), "min" | "max") => {
                 all.above(args.len())
             }

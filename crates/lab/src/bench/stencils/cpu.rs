@@ -14,7 +14,6 @@ use super::super::baselines::Measured;
 use super::super::cuda::conv::tolerance;
 use super::super::expected::Expected;
 use super::super::family::Family;
-use super::super::ours::floats;
 use super::super::problem::{Input, Problem, Scale, Values, Work};
 use super::super::report::{Baseline, Report, Row};
 use super::super::session::Session;
@@ -23,6 +22,7 @@ use super::catalogue::{STENCILS, Stencil};
 use super::field::{Field, doubled};
 use super::{Args, ON_CPU, Precision, load, sizes};
 use crate::arrays::{self, Array, Arrays};
+use crate::compare::floats;
 
 pub fn run(args: &Args) -> Outcome {
     let root = root()?;

@@ -1,7 +1,7 @@
 //! Rows of later iterations.
 //!
 //! A loop that walks down the rows of an array reads another page in every iteration. The hardware sees no sequence in that: it looks
-//! for neighbouring lines and stops at the end of a page. So an iteration asks for the lines that a later one reads.
+//! for neighbouring lines and stops at the end of a page. So an iteration prefetches the lines that a later one reads.
 //!
 //! It is done in innermost loops whose iterations do much for every line: elsewhere there is nothing that the wait could be
 //! hidden behind.

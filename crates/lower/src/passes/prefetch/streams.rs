@@ -3,7 +3,7 @@
 //! A stencil reads several rows of an array side by side and goes along all of them at once: from iteration to iteration of a loop, or
 //! from block to block. Most of these rows were read by an earlier block, and are in a cache; the others lead, and come from memory. The
 //! hardware follows their sequences, but it follows only some at a time and begins again at the end of each page. So an iteration
-//! asks for the lines of the leading rows that later iterations read: so far ahead that as many are in flight as a core can wait for.
+//! prefetches the lines of the leading rows that later iterations read: so far ahead that as many are in flight as a core can wait for.
 
 use std::collections::BTreeMap;
 

@@ -1,16 +1,11 @@
 //! Which lines of inputs are prefetched for later blocks.
 
-#[path = "../../back/tests/common/build.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod build;
-
-use build::{Build, input, launch, num, output, param, program, times};
-use systola_driver::emit_c;
+use crate::build::{Build, input, launch, num, output, param, program, times};
 use systola_ir::form::Form;
 use systola_ir::kernel::{Memory, Program, Shape, VarKind};
-use systola_ir::target::{Machine, Simd, Target};
 use systola_ir::{BinOp, Scalar};
-use systola_lower::passes::{Context, passes};
+
+use crate::source;
 
 /// y(r, c) = sum over q of x(r + p, c + q), rows `0..rows` of p added up, so many taps q: a block is a
 /// vector of 16 elements of a row of M, and blocks follow each other along the row.
@@ -41,19 +36,6 @@ fn sums(rows: i128, taps: &Form, width: Form) -> Program {
     k.store(Memory::Global(y), &[r, c], last);
     launch(&mut p, k.finish());
     p
-}
-
-fn source(program: &Program) -> String {
-    let mut program = program.clone();
-    let machine = Machine::cpu(Simd::Avx512);
-    let cx = Context {
-        machine: &machine,
-        transfers: &[],
-    };
-    for pass in passes(Target::Cpu) {
-        pass.run(&mut program, &cx).unwrap();
-    }
-    emit_c(&program, Simd::Avx512).unwrap().source
 }
 
 /// The arguments of all prefetches, in order.

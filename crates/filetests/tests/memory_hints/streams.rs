@@ -1,16 +1,11 @@
 //! What kernels that go along several rows prefetch, read once, and leave to later launches.
 
-#[path = "../../back/tests/common/build.rs"]
-#[allow(dead_code, reason = "other tests use the rest")]
-mod build;
-
-use build::{Build, buffer, input, launch, num, output, param, program, times};
-use systola_driver::emit_c;
+use crate::build::{Build, buffer, input, launch, num, output, param, program, times};
 use systola_ir::form::Form;
 use systola_ir::kernel::{BufferKind, Host, Memory, Program, VarKind};
-use systola_ir::target::{Machine, Simd, Target};
 use systola_ir::{BinOp, Scalar};
-use systola_lower::passes::{Context, passes};
+
+use crate::source;
 
 /// y(r, c) = sum over p < taps of w(p) x(r + p, c), in blocks of 4 rows: blocks follow each other along the rows, or each goes along
 /// them in a loop.
@@ -49,19 +44,6 @@ fn stencil(taps: i128, in_loop: bool) -> Program {
     }
     launch(&mut p, k.finish());
     p
-}
-
-fn source(program: &Program) -> String {
-    let mut program = program.clone();
-    let machine = Machine::cpu(Simd::Avx512);
-    let cx = Context {
-        machine: &machine,
-        transfers: &[],
-    };
-    for pass in passes(Target::Cpu) {
-        pass.run(&mut program, &cx).unwrap();
-    }
-    emit_c(&program, Simd::Avx512).unwrap().source
 }
 
 /// The arguments of all prefetches, in order.
