@@ -387,6 +387,16 @@ pub enum Op {
     },
 }
 
+impl Buffer {
+    /// A name that none of the buffers has.
+    pub fn unused_name(wanted: &str, buffers: &[Buffer]) -> String {
+        let taken = |name: &str| buffers.iter().any(|b| b.name == name);
+        let numbered = (2..).map(|n| format!("{wanted}_{n}"));
+        let mut names = std::iter::once(wanted.to_string()).chain(numbered);
+        names.find(|name| !taken(name)).unwrap_or_default()
+    }
+}
+
 impl Kernel {
     /// The variables of a kind, in order.
     pub fn vars_where(&self, is: impl Fn(&VarKind) -> bool) -> impl Iterator<Item = DimId> {

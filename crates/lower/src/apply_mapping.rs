@@ -13,27 +13,15 @@ use systola_ir::system::visit::map_children;
 use systola_ir::system::{Expr, System};
 use systola_ir::{Diagnostic, DimId, PortId, Span, VarId};
 
-use crate::decide::{Decide, Undecided};
+use crate::decide::Decide;
 use crate::difference::amounts;
+use crate::failure::Failure;
 use crate::localise::{Localised, shift_form};
 use crate::resolve::{SpaceTime, expand_distance, expand_form};
 use crate::roles::role;
 
 /// A delay up to so many steps is kept in registers; a longer one in a circular buffer.
 const REGISTER_BUDGET: i128 = 64;
-
-/// Why no array came out.
-#[derive(Debug)]
-pub enum Failure {
-    Undecided(Undecided),
-    Refused(Vec<Diagnostic>),
-}
-
-impl<E: Into<Undecided>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Failure::Undecided(error.into())
-    }
-}
 
 /// Applies a mapping.
 pub fn apply_mapping(

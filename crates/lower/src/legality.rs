@@ -18,9 +18,10 @@ use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::{Diagnostic, DimId, ParamId};
 
-use crate::apply_mapping::{Failure, reads_at};
+use crate::apply_mapping::reads_at;
 use crate::decide::{Decide, Undecided};
 use crate::digits::{at_second, digits};
+use crate::failure::Failure;
 use crate::localise::Localised;
 use crate::resolve::SpaceTime;
 

@@ -1,6 +1,6 @@
 //! The passes from kernels to kernels, in the order in which each target runs them.
 //!
-//! Kernels are emitted naively ([`crate::kernel`]). A pass makes them faster or lets them fit, and changes nothing of what they
+//! Kernels are emitted naively ([`crate::lower_kernel`]). A pass makes them faster or lets them fit, and changes nothing of what they
 //! compute: the interpreter of kernels runs them before and after each. In debug builds the program is verified after
 //! every pass.
 
@@ -8,7 +8,7 @@ use systola_ir::kernel::{Kernel, Program};
 use systola_ir::mapping::Transfer;
 use systola_ir::target::{Machine, Target};
 
-use crate::apply_mapping::Failure;
+use crate::failure::Failure;
 
 pub mod hoist_loads;
 pub mod lay_out_windows;

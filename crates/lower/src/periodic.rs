@@ -33,8 +33,8 @@ use systola_ir::system::visit::{map_expr, walk};
 use systola_ir::system::{Expr, System};
 use systola_ir::{Diagnostic, DimId, Span};
 
-use crate::apply_mapping::Failure;
 use crate::decide::{Decide, Undecided};
+use crate::failure::Failure;
 
 /// An iterator that runs around a ring, and the length of the ring.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -11,20 +11,21 @@ use systola_ir::system::{Expr, System};
 use systola_ir::target::Machine;
 use systola_ir::{Diagnostic, DimId, Scalar, VarId};
 
-use crate::apply_mapping::{Failure, apply_mapping};
+use crate::apply_mapping::apply_mapping;
 use crate::clock::{count_registers, domain};
 use crate::cost::report;
 use crate::decide::{Decide, Undecided};
+use crate::failure::Failure;
 use crate::guards::{find_guards, verify_trust};
-use crate::kernel::state::scalars;
-use crate::kernel::{lower_kernel, one_lane};
 use crate::legality::{check_legality, numbers};
 use crate::localise::{Localised, localise};
+use crate::lower_kernel::{lower_kernel, one_lane};
 use crate::periodic::{Ring, open_rings};
 use crate::report::{Report, Scope};
 use crate::resolve::{LANES, resolve};
 use crate::reverse::reverse;
 use crate::specialise::specialise;
+use crate::storage::queues::scalars;
 use crate::watch::{Watch, unwatched};
 
 /// A legal mapping and its array.

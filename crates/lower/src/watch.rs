@@ -5,6 +5,8 @@ pub struct Watch<'w> {
     /// The step behind which no pass runs; none: all run.
     pub until: Option<&'w str>,
     pub done: &'w mut dyn FnMut(&'static str),
+    /// Gets each [nest](crate::nest) as text, where that is the last step.
+    pub nests: Vec<String>,
 }
 
 impl Watch<'_> {
@@ -20,5 +22,6 @@ pub fn unwatched<T>(what: impl FnOnce(&mut Watch<'_>) -> T) -> T {
     what(&mut Watch {
         until: None,
         done: &mut |_| {},
+        nests: Vec::new(),
     })
 }

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use systola_driver::{Target, check_mapping};
-use systola_lower::kernel::EMIT;
 use systola_lower::localise::localise;
+use systola_lower::lower_kernel::{EMIT, NEST};
 use systola_lower::passes::{Pass, passes};
 use systola_lower::watch::Watch;
 
@@ -21,6 +21,7 @@ Examples:
   systola dump gallery/conv1d/core.ure                              what was parsed, printed again
   systola dump gallery/conv1d/core.ure --map sbm --after localise   the recurrences that the mapping chose
   systola dump gallery/conv1d/core.ure --map sbm --after array      PEs, links, registers
+  systola dump gallery/conv1d/core.ure --map sbm --after nest       loops: unrolled, split, multiversioned
   systola dump gallery/conv1d/core.ure --map sbm --after kernel     what the lanes of a machine do
   systola dump gallery/conv1d/core.ure --map sbm --after prefetch   the same, after this pass
   systola dump gallery/conv2d/core.ure --map rows --after kernel --timings > /dev/null
@@ -75,6 +76,10 @@ fn stages() -> impl TypedValueParser<Value = Stage> {
         ),
         named("array", "The systolic array"),
         named("kernel", "The program of kernels, after all passes"),
+        named(
+            NEST,
+            "The loops of blocks over time, before there are statements",
+        ),
         named(EMIT, "The program of kernels, before all passes"),
     ];
     let mut known: Vec<&str> = Vec::new();
@@ -152,13 +157,19 @@ pub fn run(args: &Args) -> Outcome {
                 done: &mut |name| {
                     steps.add(name, std::mem::replace(&mut last, Instant::now()).elapsed())
                 },
+                nests: Vec::new(),
             };
             let fix = &options.fix;
             let lowered = lower_watched(&source, system, mapping, &sizes, fix, &machine, watch)?;
+            let nests = std::mem::take(&mut watch.nests);
             if args.timings {
                 eprint!("{steps}");
             }
-            let _ = write!(text, "{}", lowered.program);
+            if nests.is_empty() {
+                let _ = write!(text, "{}", lowered.program);
+            } else {
+                text.push_str(&nests.join("\n"));
+            }
         }
     }
     if !text.ends_with('\n') {
@@ -171,7 +182,7 @@ pub fn run(args: &Args) -> Outcome {
 /// Does the target run a pass of this name?
 fn is_run(name: &str, target: Target) -> Result<(), Failure> {
     let names: Vec<&str> = passes(target).iter().map(|pass: &Pass| pass.name).collect();
-    if name == EMIT || names.contains(&name) {
+    if [NEST, EMIT].contains(&name) || names.contains(&name) {
         return Ok(());
     }
     Err(

@@ -2,7 +2,7 @@
 
 use systola_ir::mapping::Order;
 use systola_ir::target::Machine;
-use systola_lower::kernel::partition::MOST_VECTORS;
+use systola_lower::storage::partition::MOST_VECTORS;
 use systola_rt::Deadline;
 
 use super::axes::{Axes, Role};

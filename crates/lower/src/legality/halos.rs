@@ -14,8 +14,9 @@ use systola_ir::mapping::TimeLevel;
 use systola_ir::{Diagnostic, DimId, ParamId, VarId};
 
 use super::{Checker, fixed_value, numbers};
-use crate::apply_mapping::{Failure, reads_at};
+use crate::apply_mapping::reads_at;
 use crate::decide::{Sample, Undecided};
+use crate::failure::Failure;
 use paths::Paths;
 
 impl Checker<'_> {

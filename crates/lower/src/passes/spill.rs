@@ -35,7 +35,7 @@ pub fn spill(
             hi: Form::from(extent.clone()),
         }));
         program.buffers.push(Buffer {
-            name: unused(&format!("{}_{name}", kernel.name), &program.buffers),
+            name: Buffer::unused_name(&format!("{}_{name}", kernel.name), &program.buffers),
             ty,
             kind: BufferKind::Temporary,
             axes,
@@ -88,14 +88,6 @@ pub fn fits(
         }
     }
     Ok(true)
-}
-
-/// A name that no buffer has.
-pub fn unused(wanted: &str, buffers: &[Buffer]) -> String {
-    let taken = |name: &str| buffers.iter().any(|b| b.name == name);
-    let numbered = (2..).map(|n| format!("{wanted}_{n}"));
-    let mut names = std::iter::once(wanted.to_string()).chain(numbered);
-    names.find(|name| !taken(name)).unwrap_or_default()
 }
 
 /// The coordinates of a block and what they are between at all launches, if the sizes alone tell.

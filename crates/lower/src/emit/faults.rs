@@ -1,0 +1,420 @@
+//! Where equations have no value: integers divided by zero or raised to negative powers, lookups outside of the axes.
+//!
+//! A statement records such a fault in the lanes that hold a point of the equation, owned by its tile, where the guards
+//! around hold: copies in halos compute with values that are nobody's. Guards by position are lazy, a choice by a value is
+//! not, so the path is a condition of positions. What an [interval](crate::emit::intervals) proves impossible is not tested.
+
+use systola_ir::array::Array;
+use systola_ir::kernel::visit::walk_mut;
+use systola_ir::kernel::{
+    Buffer, BufferKind, FaultKind, FaultSite, Kernel, Memory, Op, Program, Stmt,
+};
+use systola_ir::system::visit::walk;
+use systola_ir::system::{Axis, Expr, InputKind};
+use systola_ir::{BinOp, BufferId, Cond, Form, InputId, Literal, Scalar, Span, ValueId};
+
+use crate::emit::Emitter;
+use crate::emit::cells::Here;
+use crate::emit::intervals::{self, Interval};
+use crate::emit::repeats::decided_by;
+use crate::facts::Facts;
+use crate::failure::Failure;
+
+/// What is known of the equation that is being evaluated.
+pub struct Faults {
+    /// Where the equation is evaluated; none where it can not go wrong.
+    live: Option<Cond>,
+    /// Where the evaluation has come to this place, of those.
+    path: Cond,
+    /// All points of the array where it comes to this place; none where that is not followed.
+    points: Option<Cond>,
+    owner: String,
+    span: Span,
+    pub sites: Vec<FaultSite>,
+}
+
+impl Default for Faults {
+    fn default() -> Self {
+        Faults {
+            live: None,
+            path: Cond::TRUE,
+            points: None,
+            owner: String::new(),
+            span: Span::NONE,
+            sites: Vec::new(),
+        }
+    }
+}
+
+/// Before it is known which buffer records faults.
+const UNKNOWN: BufferId = BufferId(u32::MAX);
+
+/// Operations that an interval is derived from, one after another.
+const DEEPEST: u32 = 12;
+
+/// Between which numbers a form lies, as far as a few guesses tell: small tables are indexed by small numbers.
+fn bounds(facts: &Facts<'_>, form: &Form) -> Interval {
+    if let Some(c) = form.as_constant() {
+        return (c, c);
+    }
+    let at_least = |n: i128| facts.is_nonnegative(&form.plus(-n));
+    let at_most = |n: i128| facts.is_nonnegative(&form.neg().plus(n));
+    let lo = [1, 0].into_iter().find(|n| at_least(*n));
+    let hi = (0..10).map(|k| (1i128 << k) - 1).find(|n| at_most(*n));
+    (
+        lo.unwrap_or(i128::from(i64::MIN)),
+        hi.unwrap_or(i128::from(i64::MAX)),
+    )
+}
+
+/// Could the expression go wrong, by its operators alone?
+pub fn may_fault(array: &Array, expr: &Expr) -> bool {
+    let mut found = false;
+    walk(expr, &mut |e| {
+        found |= match e {
+            Expr::Lookup { .. } | Expr::Binary(BinOp::Div | BinOp::Rem | BinOp::Pow, ..) => true,
+            Expr::Call(f, _) => may_fault(array, &array.functions[f.index()].body),
+            _ => false,
+        };
+    });
+    found
+}
+
+/// Declares the buffer of the faults that kernels record, if there are any. `sites`: of each kernel.
+pub fn declare_faults(program: &mut Program, sites: Vec<Vec<FaultSite>>) {
+    let mut all: Vec<FaultSite> = Vec::new();
+    let faults = BufferId::from(program.buffers.len());
+    for (kernel, own) in program.kernels.iter_mut().zip(sites) {
+        let used = renumber(kernel, faults, all.len());
+        if used {
+            all.extend(own);
+        }
+    }
+    if all.is_empty() {
+        return;
+    }
+    let name = Buffer::unused_name("faults", &program.buffers);
+    program.buffers.push(buffer(name, all));
+}
+
+/// Room for the longest point.
+fn buffer(name: String, sites: Vec<FaultSite>) -> Buffer {
+    let most = sites.iter().map(|s| s.iterators.len()).max().unwrap_or(0);
+    let axis = Axis {
+        lo: Form::zero(),
+        hi: Form::from(1 + 2 * most as i128),
+    };
+    Buffer {
+        name,
+        ty: Scalar::I32,
+        kind: BufferKind::Faults { sites },
+        axes: vec![axis],
+    }
+}
+
+/// Counts the sites of a kernel from another number on. Says whether there are any.
+fn renumber(kernel: &mut Kernel, to: BufferId, from: usize) -> bool {
+    let mut used = false;
+    walk_mut(&mut kernel.body, &mut |stmt| {
+        if let Stmt::Fault { faults, site, .. } = stmt {
+            *faults = to;
+            *site += from;
+            used = true;
+        }
+    });
+    used
+}
+
+/// Lets the kernels of other programs record faults where those of the last one do.
+pub fn join_faults(others: &mut [&mut Program], last: &mut Program) {
+    let sites_of = |program: &mut Program| -> Vec<FaultSite> {
+        let taken = program.buffers.iter_mut().find_map(|b| match &mut b.kind {
+            BufferKind::Faults { sites } => Some(std::mem::take(sites)),
+            BufferKind::Input { .. }
+            | BufferKind::Output { .. }
+            | BufferKind::Temporary
+            | BufferKind::Flags => None,
+        });
+        taken.unwrap_or_default()
+    };
+    let is_faults = |b: &Buffer| matches!(b.kind, BufferKind::Faults { .. });
+    let own = last.buffers.iter().position(is_faults);
+    let at = own.unwrap_or(last.buffers.len());
+    let mut all = sites_of(last);
+    for program in others {
+        let sites = sites_of(program);
+        for kernel in &mut program.kernels {
+            renumber(kernel, BufferId::from(at), all.len());
+        }
+        all.extend(sites);
+    }
+    match own {
+        Some(at) => {
+            let name = last.buffers[at].name.clone();
+            last.buffers[at] = buffer(name, all);
+        }
+        None if !all.is_empty() => {
+            let name = Buffer::unused_name("faults", &last.buffers);
+            last.buffers.push(buffer(name, all));
+        }
+        None => {}
+    }
+}
+
+impl Emitter<'_> {
+    /// Evaluates what belongs to an equation, which is live where a condition holds, and in all at certain points.
+    pub(super) fn within_equation<T>(
+        &mut self,
+        expr: &Expr,
+        owner: &dyn Fn() -> (String, Span),
+        live: impl FnOnce(&Self) -> Result<(Cond, Option<Cond>), Failure>,
+        f: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        if !may_fault(self.array, expr) {
+            return f(self);
+        }
+        let (live, points) = live(self)?;
+        self.faults.live = Some(self.facts.simplify(&live));
+        self.faults.points = points;
+        self.faults.path = Cond::TRUE;
+        (self.faults.owner, self.faults.span) = owner();
+        let result = f(self);
+        self.faults.live = None;
+        result
+    }
+
+    /// What is evaluated where a condition holds only.
+    pub(super) fn on_path<T>(
+        &mut self,
+        cond: &Cond,
+        f: impl FnOnce(&mut Self) -> Result<T, Failure>,
+    ) -> Result<(T, Cond), Failure> {
+        let around = self.faults.path.clone();
+        if self.faults.live.is_some() {
+            self.faults.path = around.clone().and(cond.clone());
+        }
+        let result = f(self);
+        let end = std::mem::replace(&mut self.faults.path, around);
+        Ok((result?, end))
+    }
+
+    /// After two branches of which one was taken: the evaluation goes on where it came to the end of that one. A value
+    /// that is undefined there ends it.
+    pub(super) fn after_branches(&mut self, cond: &Cond, then: Cond, otherwise: Cond) {
+        let around = &self.faults.path;
+        let whole = (
+            around.clone().and(cond.clone()),
+            around.clone().and(cond.clone().negate()),
+        );
+        if self.faults.live.is_some() && (&then, &otherwise) != (&whole.0, &whole.1) {
+            self.faults.path = Cond::Or(vec![then, otherwise]);
+        }
+    }
+
+    /// What is evaluated at points where a condition over them holds.
+    pub(super) fn at_points<T>(&mut self, cond: &Cond, f: impl FnOnce(&mut Self) -> T) -> T {
+        let around = self.faults.points.clone();
+        if let Some(points) = &mut self.faults.points {
+            *points = points.clone().and(cond.clone());
+        }
+        let result = f(self);
+        if self.faults.points.is_some() {
+            self.faults.points = around;
+        }
+        result
+    }
+
+    /// What is evaluated from here on is undefined where the condition does not hold.
+    pub(super) fn only_where(&mut self, cond: Cond) {
+        self.faults.points = None;
+        if self.faults.live.is_some() {
+            let around = std::mem::replace(&mut self.faults.path, Cond::TRUE);
+            self.faults.path = around.and(cond);
+        }
+    }
+
+    /// Where the evaluation has come to this place.
+    fn here_live(&self) -> Cond {
+        let live = self.faults.live.clone().unwrap_or(Cond::TRUE);
+        live.and(self.faults.path.clone())
+    }
+
+    /// The interval of a value in the lanes where the evaluation has come to this place.
+    fn interval(&self, value: ValueId) -> Interval {
+        let facts = self.facts.with(self.here_live());
+        self.interval_under(value, &facts, DEEPEST)
+            .unwrap_or((i128::MIN, i128::MAX))
+    }
+
+    fn interval_under(&self, value: ValueId, facts: &Facts<'_>, depth: u32) -> Option<Interval> {
+        let ty = self.b.ty(value);
+        let Some(op) = self.b.operation(value).filter(|_| depth > 0) else {
+            return intervals::of_type(ty);
+        };
+        if let Op::Index(form) = op {
+            return Some(bounds(facts, form));
+        }
+        let of = |value: ValueId| self.interval_under(value, facts, depth - 1);
+        intervals::of_op(ty, op, &of, || self.contents(op, ty))
+    }
+
+    /// The interval of what an operation reads.
+    fn contents(&self, op: &Op, ty: Scalar) -> Option<Interval> {
+        let stated = match op.effects().reads() {
+            Some(Memory::Global(buffer)) => self.array.inputs.get(buffer.index()),
+            Some(Memory::Shared(_)) | None => None,
+        };
+        let data = stated.and_then(|input| match &input.kind {
+            InputKind::Table { data } => data.as_deref(),
+            InputKind::Array => None,
+        });
+        data.and_then(intervals::of_literals)
+            .or_else(|| intervals::of_type(ty))
+    }
+
+    /// Records the faults of an operator on integers.
+    pub(super) fn test_operator(
+        &mut self,
+        op: BinOp,
+        expr: &Expr,
+        b: ValueId,
+        here: &Here<'_>,
+    ) -> Result<(), Failure> {
+        let ty = self.b.ty(b);
+        if self.faults.live.is_none() || !ty.is_int() {
+            return Ok(());
+        }
+        let (lo, hi) = self.interval(b);
+        let kind = match op {
+            BinOp::Div | BinOp::Rem if lo <= 0 && hi >= 0 => FaultKind::DivisionByZero(op),
+            BinOp::Pow if lo < 0 => FaultKind::NegativeExponent,
+            _ => return Ok(()),
+        };
+        if self.is_tested(expr, here)? {
+            return Ok(());
+        }
+        let test = if op == BinOp::Pow {
+            BinOp::Lt
+        } else {
+            BinOp::Eq
+        };
+        let zero = self.b.literal(ty, Literal::Int(0));
+        let bad = self.binary(test, "bad", b, zero);
+        self.fault(kind, self.faults.span, bad, here);
+        Ok(())
+    }
+
+    /// Is the value of an expression tested at other points than those that are live here?
+    fn is_tested(&self, expr: &Expr, here: &Here<'_>) -> Result<bool, Failure> {
+        match (decided_by(self.array, expr), &self.faults.points) {
+            (Some(forms), Some(points)) => {
+                self.is_tested_before(&forms, points, &self.here_live(), here)
+            }
+            (None, _) | (_, None) => Ok(false),
+        }
+    }
+
+    /// Records where indices into an input, numbered from 0, are outside of its axes.
+    pub(super) fn test_lookup(
+        &mut self,
+        input: InputId,
+        index: &[(&Expr, ValueId)],
+        span: Span,
+        here: &Here<'_>,
+    ) -> Result<(), Failure> {
+        if self.faults.live.is_none() {
+            return Ok(());
+        }
+        let declared = &self.array.inputs[input.index()];
+        let mut untested = Vec::new();
+        for (axis, (expr, value)) in declared.axes.iter().zip(index) {
+            if !self.is_tested(expr, here)? {
+                untested.push((axis, *value));
+            }
+        }
+        if let Some(bad) = self.outside(untested) {
+            let input = declared.name.clone();
+            self.fault(FaultKind::OutOfRange { input }, span, bad, here);
+        }
+        Ok(())
+    }
+
+    /// Whether some index, numbered from 0, is outside of its axis; none where that never is.
+    pub(super) fn outside<'x>(
+        &mut self,
+        index: impl IntoIterator<Item = (&'x Axis, ValueId)>,
+    ) -> Option<ValueId> {
+        let mut tests = Vec::new();
+        for (axis, value) in index {
+            let (lo, hi) = self.interval(value);
+            let extent = self.facts.reduce(&axis.hi.sub(&axis.lo));
+            let ty = self.b.ty(value);
+            if lo < 0 {
+                let zero = self.b.literal(ty, Literal::Int(0));
+                tests.push(self.binary(BinOp::Lt, "bad", value, zero));
+            }
+            let holds = |n: i128| intervals::of_type(ty).is_some_and(|t| n <= t.1);
+            match extent.as_constant() {
+                Some(n) if hi < n => {}
+                Some(n) if holds(n) => {
+                    let end = self.b.literal(ty, Literal::Int(n));
+                    tests.push(self.binary(BinOp::Ge, "bad", value, end));
+                }
+                Some(_) => {}
+                None if self.facts.is_nonnegative(&extent.plus(-1 - hi)) => {}
+                None => tests.extend(self.at_least(value, &extent)),
+            }
+        }
+        let either = |a: ValueId, b: ValueId| self.binary(BinOp::Or, "bad", a, b);
+        tests.into_iter().reduce(either)
+    }
+
+    /// Whether an index is at least an extent that the sizes decide, in integers of its own type: short ones fill fewer
+    /// registers.
+    fn at_least(&mut self, value: ValueId, extent: &Form) -> Vec<ValueId> {
+        let ty = self.b.ty(value);
+        let last = extent.plus(-1);
+        let mut limit = self.b.value("last", Scalar::I64, Op::Index(last.clone()));
+        let mut tests = Vec::new();
+        if !ty.is_signed_int() && !self.facts.is_nonnegative(&last) {
+            let zero = self.b.literal(Scalar::I64, Literal::Int(0));
+            tests.push(self.binary(BinOp::Lt, "bad", limit, zero));
+        }
+        if let Some((_, greatest)) = ty.int_range().filter(|_| ty.bits() < 64) {
+            let greatest = self.b.literal(Scalar::I64, Literal::Int(greatest));
+            limit = self.binary(BinOp::Min, "last", limit, greatest);
+        }
+        if ty != Scalar::I64 {
+            limit = self.b.value("last", ty, Op::Cast(limit));
+        }
+        tests.push(self.binary(BinOp::Gt, "bad", value, limit));
+        tests
+    }
+
+    /// Records a fault in live lanes where the bool holds.
+    fn fault(&mut self, kind: FaultKind, span: Span, bad: ValueId, here: &Here<'_>) {
+        let when = self.facts.simplify(&self.here_live());
+        if when == Cond::Const(false) {
+            return;
+        }
+        let tiles = self.array.tiles.len();
+        let site = FaultSite {
+            kind,
+            owner: self.faults.owner.clone(),
+            iterators: self.array.dims[tiles..].to_vec(),
+            span,
+        };
+        let known = self.faults.sites.iter().position(|s| *s == site);
+        let site = known.unwrap_or_else(|| {
+            self.faults.sites.push(site);
+            self.faults.sites.len() - 1
+        });
+        self.b.push(Stmt::Fault {
+            faults: UNKNOWN,
+            site,
+            bad,
+            when,
+            point: here.point[tiles..].to_vec(),
+        });
+    }
+}

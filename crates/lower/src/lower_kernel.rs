@@ -1,0 +1,303 @@
+//! From a checked array to a program of kernels.
+//!
+//! 1. [`storage`](crate::storage): how the coordinates of slots run on the machine, and where values wait. A sum that crosses blocks
+//!    becomes three arrays first ([`split_sums`](crate::split_sums)), whose programs are [linked](crate::link) at the end;
+//! 2. [`nest`](crate::nest): the loops of a block, which of them are unrolled, split or multiversioned;
+//! 3. [`emit`](crate::emit): one walk over the nest makes the statements;
+//! 4. the [passes](crate::passes) of the target, from kernel to kernel.
+
+use systola_ir::array::{Array, Port};
+use systola_ir::kernel::{Buffer, BufferKind, Host, Program, Size};
+use systola_ir::mapping::{PlaceLevel, TimeLevel};
+use systola_ir::system::InputKind;
+use systola_ir::target::{Copies, Machine, Target, Threads, Unsized};
+use systola_ir::{Cond, DimId, Form, KernelId, ParamId, Rel};
+
+use crate::decide::Decide;
+use crate::emit::emit;
+use crate::emit::faults::{declare_faults, may_fault};
+use crate::failure::Failure;
+use crate::link::link;
+use crate::nest::print::NestText;
+use crate::nest::{Which, inner_launches, nest};
+use crate::passes::tidy::tidy;
+use crate::passes::{Context, passes};
+use crate::split_sums::{Crossing, narrow, split};
+use crate::storage::chains::{crosses, is_at_once};
+use crate::storage::partition::{Partition, partition_with_lanes};
+use crate::storage::slots::Slots;
+use crate::storage::waits::{narrow_turns, with_chains, with_flags};
+use crate::storage::{Plan, Storage};
+use crate::watch::Watch;
+
+/// A program that computes what the array does.
+pub fn lower_kernel(
+    array: &Array,
+    decide: &Decide,
+    machine: &Machine,
+    watch: &mut Watch<'_>,
+) -> Result<Program, Failure> {
+    let mut program = lower_blocks(
+        array,
+        decide,
+        machine,
+        Blocks::All,
+        Kernels::OfLaunches,
+        watch,
+    )?;
+    let cx = Context {
+        machine,
+        transfers: &array.transfers,
+    };
+    if [Some(NEST), Some(EMIT)].contains(&watch.until) {
+        return Ok(program);
+    }
+    for pass in passes(machine.target) {
+        pass.run(&mut program, &cx)?;
+        if !watch.goes_on(pass.name) {
+            break;
+        }
+    }
+    Ok(program)
+}
+
+/// The loops of blocks, before there are statements.
+pub const NEST: &str = "nest";
+
+/// What comes before the passes: kernels as they are emitted.
+pub const EMIT: &str = "emit";
+
+/// Why one lane would do the work of all, where a mapping has lanes: values arrive in the step in which they leave, in
+/// an order that lanes can not follow together.
+pub fn one_lane(array: &Array, decide: &Decide, lanes: u32) -> Option<String> {
+    let at_once = |port: &Port| port.links.iter().any(|l| is_at_once(array, port, l));
+    let port = array.ports.iter().find(|p| at_once(p))?;
+    let mut links = array.ports.iter().flat_map(|p| &p.links);
+    if links.any(|l| crosses(array, l)) {
+        return None;
+    }
+    let array = &with_flags(array);
+    // Warps that are there: what is walked one after the other has more reasons for a single lane.
+    let machine = Machine::threads(
+        Target::Cuda,
+        lanes,
+        Threads {
+            warps: 32,
+            wide_bytes: 16,
+            copies: Copies::Plain,
+            block_memory: 1 << 17,
+            unsized_arrays: Unsized::Block,
+            multiprocessor: None,
+        },
+    );
+    let slots = Slots::new(array, decide).ok()?;
+    let spread = |n: usize| {
+        let range = slots.ranges[n].constant();
+        array.place[n].level == PlaceLevel::Lane && range.is_none_or(|(lo, hi)| hi - lo > 1)
+    };
+    if lanes < 2 || !(0..array.place.len()).any(spread) {
+        return None;
+    }
+    let partition = Partition::new(array, decide, &slots, &machine).ok()?;
+    partition.vector.is_none().then(|| {
+        format!(
+            "one lane does the work of all: `{}` takes in values of `{}` in the step in which they leave, in an order that is no scan along lanes",
+            array.cells[port.sink.index()].name, array.cells[port.source.index()].name
+        )
+    })
+}
+
+/// Which blocks of a grid run.
+enum Blocks {
+    All,
+    /// Those that write outputs.
+    Writing,
+}
+
+fn lower_blocks(
+    array: &Array,
+    decide: &Decide,
+    machine: &Machine,
+    blocks: Blocks,
+    kernels: Kernels,
+    watch: &mut Watch<'_>,
+) -> Result<Program, Failure> {
+    let array = &with_flags(array);
+    let mut slots = Slots::new(array, decide)?;
+    match split(array, decide, &slots)? {
+        Crossing::None => {}
+        Crossing::Parts(split) => {
+            let mut part =
+                |array, blocks| lower_blocks(array, decide, machine, blocks, Kernels::One, watch);
+            let parts = part(&split.parts, Blocks::All)?;
+            let joined = part(&split.joined, Blocks::All)?;
+            if waits(&parts) || waits(&joined) {
+                return lower_launch(&with_chains(array), decide, machine, slots, kernels, watch);
+            }
+            let rest = part(&split.rest, Blocks::Writing)?;
+            return Ok(link(parts, joined, rest));
+        }
+        Crossing::Chains => {
+            return lower_launch(&with_chains(array), decide, machine, slots, kernels, watch);
+        }
+    }
+    // What goes wrong in a block is seen, whether or not it writes anything.
+    let faultless = !array.cells.iter().any(|cell| may_fault(array, &cell.body));
+    match blocks {
+        Blocks::All => {}
+        Blocks::Writing if !faultless => {}
+        Blocks::Writing => narrow(array, decide, &mut slots)?,
+    }
+    lower_launch(array, decide, machine, slots, kernels, watch)
+}
+
+/// Do blocks wait for each other?
+fn waits(program: &Program) -> bool {
+    let mut buffers = program.buffers.iter();
+    buffers.any(|b| matches!(b.kind, BufferKind::Flags))
+}
+
+/// How many kernels an array becomes.
+#[derive(Clone, Copy, PartialEq)]
+enum Kernels {
+    One,
+    /// Two where launches at the ends have tests that those between them do without: one for each.
+    OfLaunches,
+}
+
+/// An array as launches, one for every value of the launch coordinates.
+fn lower_launch(
+    array: &Array,
+    decide: &Decide,
+    machine: &Machine,
+    mut slots: Slots,
+    kernels: Kernels,
+    watch: &mut Watch<'_>,
+) -> Result<Program, Failure> {
+    let (array, partition) = partition_with_lanes(array, decide, &slots, machine)?;
+    let array = array.as_ref();
+    narrow_turns(array, decide, &partition, &mut slots)?;
+    let mut program = declare(array);
+    let storage = Storage::declare(array, decide, machine, slots, partition, &mut program)?;
+    watch.goes_on("storage");
+    let plan = Plan {
+        array,
+        decide,
+        machine,
+        storage: &storage,
+    };
+    let inner = match (kernels, &storage.flags) {
+        (Kernels::OfLaunches, None) => inner_launches(plan)?,
+        _ => Cond::TRUE,
+    };
+    let all = match &inner {
+        Cond::Const(_) => vec![Which::All],
+        _ => vec![Which::Inner(inner.clone()), Which::Ends],
+    };
+    let mut sites = Vec::new();
+    for which in &all {
+        let nest = nest(plan, which)?;
+        if !watch.goes_on(NEST) {
+            watch.nests.push(NestText::new(&nest, array).to_string());
+        }
+        let (kernel, own) = emit(plan, &program, which, &nest)?;
+        watch.goes_on(EMIT);
+        sites.push(own);
+        program.kernels.push(tidy(kernel));
+    }
+    declare_faults(&mut program, sites);
+    program.body = host(array, &storage.slots, &inner, &mut program.host_vars)?;
+    debug_assert_eq!(program.verify(), Vec::<String>::new(), "{program}");
+    Ok(program)
+}
+
+fn declare(array: &Array) -> Program {
+    let params = array
+        .params
+        .iter()
+        .enumerate()
+        .map(|(n, p)| Size {
+            name: p.name.clone(),
+            fixed: fixed_value(array, ParamId::from(n)),
+        })
+        .collect();
+    let inputs = array.inputs.iter().map(|input| Buffer {
+        name: input.name.clone(),
+        ty: input.ty,
+        kind: BufferKind::Input {
+            data: match &input.kind {
+                InputKind::Array => None,
+                InputKind::Table { data } => data.clone(),
+            },
+        },
+        axes: input.axes.clone(),
+    });
+    let outputs = array.outputs.iter().map(|output| Buffer {
+        name: output.name.clone(),
+        ty: output.ty,
+        kind: BufferKind::Output { fill: output.fill },
+        axes: output.axes.clone(),
+    });
+    Program {
+        name: array.system.clone(),
+        params,
+        context: array.context.clone(),
+        buffers: inputs.chain(outputs).collect(),
+        kernels: Vec::new(),
+        host_vars: Vec::new(),
+        body: Vec::new(),
+    }
+}
+
+/// The value that the context gives a parameter, where a system was specialised.
+fn fixed_value(array: &Array, param: ParamId) -> Option<i128> {
+    array.context.iter().find_map(|cond| match cond {
+        Cond::Cmp(Rel::Eq, left, right) if *left == Form::from(param) => right.as_constant(),
+        _ => None,
+    })
+}
+
+/// A loop for every launch coordinate around the launch: of the one kernel, or of one for the inner launches and one for
+/// the others.
+fn host(
+    array: &Array,
+    slots: &Slots,
+    inner: &Cond,
+    names: &mut Vec<String>,
+) -> Result<Vec<Host>, Failure> {
+    let n_place = array.place.len();
+    let coordinates: Vec<usize> = (0..array.time.len())
+        .filter(|t| array.time[*t].level == TimeLevel::Launch)
+        .collect();
+    let launch = |kernel: usize| {
+        let args = (0..coordinates.len()).map(|n| Form::from(DimId::from(n)));
+        vec![Host::Launch {
+            kernel: KernelId::from(kernel),
+            args: args.collect(),
+        }]
+    };
+    // The first variables of a kernel are the launch coordinates, in this order.
+    let of_host = |d: DimId| {
+        let n = coordinates.iter().position(|t| n_place + t == d.index());
+        n.map(|n| Form::from(DimId::from(n)))
+    };
+    let mut body = match inner {
+        Cond::Const(_) => launch(0),
+        cond => vec![Host::If {
+            cond: cond.map(&|f| f.substitute(&of_host))?,
+            then: launch(0),
+            otherwise: launch(1),
+        }],
+    };
+    names.extend(coordinates.iter().map(|t| array.time[*t].name.clone()));
+    for (n, t) in coordinates.iter().enumerate().rev() {
+        let range = &slots.ranges[n_place + t];
+        body = vec![Host::For {
+            var: DimId::from(n),
+            lo: range.lo.clone(),
+            hi: range.hi.clone(),
+            body,
+        }];
+    }
+    Ok(body)
+}

@@ -1,0 +1,199 @@
+//! Two versions of a block or an iteration: inside of all arrays, and at an edge.
+//!
+//! The same work is there twice: where a condition on the block, or on the iteration of a loop, is known to hold, and where it
+//! is not. The second version is rare and not worth more code, so that there are no versions of what is inside of it. Only of
+//! threads the slow ones hold up all others: there the iterations of blocks at one edge that are inside along their own loop
+//! have a version too.
+
+use systola_ir::DimId;
+use systola_ir::form::{Cond, Form};
+
+use crate::failure::Failure;
+use crate::nest::interior::{Test, interior, without_implied};
+use crate::nest::unroll::Walk;
+use crate::nest::{At, Body, Context, Nest, Path, Which, packed_coordinates};
+use crate::storage::partition::Pes;
+
+impl<'a> Context<'a> {
+    /// Both versions of what `body` makes, or one where the condition is decided.
+    pub(super) fn versions(
+        &self,
+        cond: Cond,
+        at: &At<'a>,
+        body: &Body<'_, 'a>,
+    ) -> Result<Nest, Failure> {
+        if matches!(cond, Cond::Const(_)) {
+            return body(at);
+        }
+        let mut inside = at.clone();
+        inside.facts = at.facts.with(cond.clone());
+        Ok(Nest::Versions {
+            inside: Box::new(body(&inside)?),
+            edge: Box::new(body(&at.at_edge())?),
+            cond,
+        })
+    }
+
+    /// Which blocks have a version of their own.
+    pub(super) fn block_inside(&self, at: &At<'a>) -> Result<Cond, Failure> {
+        if self.is_known() {
+            self.inside(at, 0, None)
+        } else {
+            Ok(Cond::TRUE)
+        }
+    }
+
+    /// Which iterations of the loop over `k` have a version of their own.
+    pub(super) fn iteration_inside(
+        &self,
+        depth: usize,
+        k: usize,
+        at: &At<'a>,
+    ) -> Result<Cond, Failure> {
+        if !self.is_known() {
+            return Ok(Cond::TRUE);
+        }
+        // A loop around others may be over tiles of its own.
+        let around = depth + 1 < self.partition.steps.len();
+        match at.path {
+            Path::Inside if around => self.inside(at, depth + 1, Some(k)),
+            _ if self.leaves_nothing(depth) => self.inside(at, depth + 1, Some(k)),
+            Path::Edge if around && self.holds_up_others(depth) => {
+                let inside = self.inside(at, depth + 1, Some(k))?;
+                Ok(of_blocks(inside, DimId::from(k)))
+            }
+            Path::Inside | Path::Edge => Ok(Cond::TRUE),
+        }
+    }
+
+    /// The launches that do not test at which end they are, as a condition over the launch coordinates.
+    pub(super) fn launch_inside(&self) -> Result<Cond, Failure> {
+        if !self.is_known() {
+            return Ok(Cond::TRUE);
+        }
+        let is_launch = |d: DimId| self.partition.launches.contains(&d.index());
+        let speaks = |test: &Cond| self.is_of_launch(test);
+        self.decided(&self.outside(), 0, None, &speaks, &is_launch)
+    }
+
+    /// Where the tests have one outcome for all PEs and for all steps from `depth` on. Of interest may be
+    /// those tests only that speak of one coordinate. The launches at the ends ask what depends on the launch alone where
+    /// they need it: all threads of a launch have the same answer.
+    pub(super) fn inside(
+        &self,
+        at: &At<'a>,
+        depth: usize,
+        about: Option<usize>,
+    ) -> Result<Cond, Failure> {
+        let speaks = |test: &Cond| {
+            let mut dims = test.forms().into_iter().flat_map(Form::dims);
+            about.is_none_or(|k| dims.any(|d| d.index() == k))
+                && (*self.which != Which::Ends || !self.is_of_launch(test))
+        };
+        // A CPU would ask what depends on the block alone again for every vector of its cells.
+        let alone = self.machine.threads.is_none() && about.is_none();
+        self.decided(at, depth, about, &speaks, &|_| alone)
+    }
+
+    /// Does a test depend on the launch, and else on nothing but what is unrolled?
+    fn is_of_launch(&self, test: &Cond) -> bool {
+        let unrolled = |k: &usize| {
+            let mut steps = self.partition.steps.iter().zip(&self.walk);
+            steps.any(|(step, walk)| step == k && *walk == Walk::Unrolled)
+        };
+        let dims: Vec<usize> = test
+            .forms()
+            .into_iter()
+            .flat_map(Form::dims)
+            .map(DimId::index)
+            .collect();
+        let is_launch = |k: &usize| self.partition.launches.contains(k);
+        dims.iter().any(is_launch) && dims.iter().all(|k| is_launch(k) || unrolled(k))
+    }
+
+    fn decided(
+        &self,
+        at: &At<'a>,
+        depth: usize,
+        about: Option<usize>,
+        speaks: &dyn Fn(&Cond) -> bool,
+        decides: &dyn Fn(DimId) -> bool,
+    ) -> Result<Cond, Failure> {
+        let (warp, nth) = packed_coordinates(self.slots);
+        let inner = |d: DimId| {
+            self.partition.steps[depth..].contains(&d.index())
+                || self.partition.pes.contains(&d.index())
+                || d == nth
+                || self.partition.warps.has(d.index())
+        };
+        let speaking = self.tests.iter().filter(|t| speaks(&t.cond));
+        let mut tests: Vec<Test> = speaking.cloned().collect();
+        // Blocks of one warp take the same path.
+        if let Some(packing) = &self.partition.packing {
+            let block = packing.block_at(&Form::from(warp), &Form::from(nth))?;
+            let packed = |d: DimId| (d.index() == packing.block).then(|| block.clone());
+            for test in &mut tests {
+                *test = test.map(&|f| f.substitute(&packed))?;
+            }
+        }
+        // Where a block has chosen its path, a loop in it need not ask again.
+        let holds = |form: &Form| {
+            self.machine.threads.is_some()
+                && about.is_some()
+                && at
+                    .value(form)
+                    .is_ok_and(|form| at.facts.is_nonnegative(&form))
+        };
+        let matters = |d| inner(d) || decides(d);
+        let inside =
+            interior(&tests, &self.everywhere, &inner, &matters, &holds).map(&|f| at.value(f))?;
+        Ok(without_implied(at.facts.simplify(&inside)))
+    }
+
+    /// Does a block go through many rows, one or some in an iteration of a loop that stays, as a wavefront does? A mapping that
+    /// insists on one has no room for more code. Blocks that wait for each other count all iterations.
+    pub(super) fn streams(&self) -> bool {
+        matches!(self.walk.first(), Some(Walk::Rolled | Walk::By(2..)))
+            && !self.waits
+            && self.shared.windows.is_empty()
+            && self.holds_up_others(0)
+    }
+
+    /// Most iterations at the edge along one axis are inside along that of the loop, and threads that test every cell are
+    /// far behind all others. An iteration must be short enough to be there once more.
+    fn holds_up_others(&self, depth: usize) -> bool {
+        self.machine.threads.is_some()
+            && self.ticks_inside(depth).is_some_and(|ticks| {
+                self.tick_cost().saturating_mul(ticks) <= 4 * self.machine.code_budget
+            })
+    }
+
+    /// Is this the innermost loop, and does an iteration leave nothing to the next one, on a CPU? Then the vectors at the ends
+    /// of rows are masked, and those between need not be.
+    fn leaves_nothing(&self, depth: usize) -> bool {
+        let Pes::Known { depth: ages } = &self.partition.walk else {
+            return false;
+        };
+        self.machine.threads.is_none()
+            && depth + 1 == self.partition.steps.len()
+            && self.walk[depth] == Walk::Rolled
+            && ages.iter().all(|d| *d == 0)
+            && self.shared.queues.is_empty()
+            && self.shared.windows.is_empty()
+            && self.tick_cost() <= 4 * self.machine.code_budget
+    }
+}
+
+/// The parts of a condition that speak of more than the iteration. What is the same in all blocks, such as which rows of their
+/// tiles they own, takes no more than a test.
+pub(super) fn of_blocks(cond: Cond, iteration: DimId) -> Cond {
+    let parts = match cond {
+        Cond::And(parts) => parts,
+        other => vec![other],
+    };
+    let more = |cond: &Cond| {
+        let mut dims = cond.forms().into_iter().flat_map(Form::dims);
+        dims.any(|d| d != iteration)
+    };
+    parts.into_iter().filter(more).fold(Cond::TRUE, Cond::and)
+}

@@ -1,0 +1,350 @@
+//! Aggregation trees that cross blocks, as launches one after another.
+//!
+//! Before: a chain S(z) = S(z − e) ⊕ term(z) goes from block to block within one tick. After: three arrays, none
+//! of which has such a link. The first computes every block's part of the chain as if it began there, and writes
+//! what would leave the block. The second runs along the blocks and combines the parts. The third is the array itself,
+//! with the combined parts as an input wherever the chain enters a block; of its blocks only those run that write something, so
+//! that a plain sum is computed once and finished in one block.
+//!
+//! Legal where ⊕ may be regrouped, which makes the link a tree, and where the terms do not depend on the chain
+//! itself: then a part can be known before what is combined with it. Otherwise the chain goes from block to block, by
+//! flags ([`crate::storage::waits`]).
+
+use systola_ir::array::{Array, Cell, Link, Piece, Port, Realisation, Role};
+use systola_ir::form::{Cond, Form, Rel};
+use systola_ir::mapping::{PlaceLevel, TimeLevel};
+use systola_ir::system::Expr;
+use systola_ir::system::visit::walk;
+use systola_ir::{PortId, VarId};
+
+use crate::decide::{Decide, Undecided};
+use crate::facts::Range;
+use crate::failure::Failure;
+use crate::storage::chains::{Joins, crosses, mentions, own_ports, sides};
+use crate::storage::slots::{Part, Slots, bounds};
+
+mod arrays;
+
+/// The arrays that compute what one array does.
+pub struct Split {
+    /// Writes the parts, its only outputs.
+    pub parts: Array,
+    /// Reads the parts, its only inputs, and writes as many outputs.
+    pub joined: Array,
+    /// Has the combined parts as its last inputs.
+    pub rest: Array,
+}
+
+/// What becomes of the chains that cross blocks.
+pub enum Crossing {
+    /// There are none.
+    None,
+    /// One of them is taken out.
+    Parts(Box<Split>),
+    /// They stay chains: no part can be known before.
+    Chains,
+}
+
+/// Takes one chain that crosses blocks out of an array, if it has one.
+pub fn split(array: &Array, decide: &Decide, slots: &Slots) -> Result<Crossing, Failure> {
+    let crossing: Vec<VarId> = array
+        .body
+        .iter()
+        .copied()
+        .filter(|cell| {
+            let own = own_ports(array, *cell).into_iter();
+            let mut links = own.flat_map(|p| &array.port(p).links);
+            links.any(|l| crosses(array, l))
+        })
+        .collect();
+    for cell in &crossing {
+        if let Some(chain) = Chain::of(array, decide, slots, *cell, &crossing)? {
+            return Ok(Crossing::Parts(Box::new(chain.split(array)?)));
+        }
+    }
+    Ok(if crossing.is_empty() {
+        Crossing::None
+    } else {
+        Crossing::Chains
+    })
+}
+
+/// A chain through the blocks along one block coordinate.
+struct Chain {
+    cell: VarId,
+    joins: Joins,
+    ports: Vec<PortId>,
+    /// Does it run up along its block coordinate?
+    up: bool,
+    /// The cells that the parts are computed from.
+    cone: Vec<VarId>,
+    /// Coordinates of the slots that tell the parts of a launch apart, with their least values and extents; the
+    /// block coordinate is the last.
+    axes: Vec<PartAxis>,
+}
+
+/// A coordinate of the slots, its least value and its extent.
+type PartAxis = (usize, Form, Form);
+
+impl Chain {
+    /// The chain of a cell, if its parts can be combined before they are used.
+    fn of(
+        array: &Array,
+        decide: &Decide,
+        slots: &Slots,
+        cell: VarId,
+        crossing: &[VarId],
+    ) -> Result<Option<Chain>, Failure> {
+        let declared = &array.cells[cell.index()];
+        let Role::Accumulation { op, .. } = declared.role else {
+            return Ok(None);
+        };
+        let joins = Joins::Term(op);
+        let ports = own_ports(array, cell);
+        let ([piece], []) = (array.pieces.as_slice(), array.tiles.as_slice()) else {
+            return Ok(None);
+        };
+        let entering = |port: &PortId| {
+            let links = array.port(*port).links.iter();
+            links.filter(|l| crosses(array, l)).collect::<Vec<_>>()
+        };
+        let links: Vec<&Link> = ports.iter().flat_map(entering).collect();
+        let mut direction = None;
+        for link in &links {
+            let moved: Vec<(usize, Option<i128>)> = (0..array.place.len())
+                .filter(|k| matches!(array.place[*k].level, PlaceLevel::Node | PlaceLevel::Block))
+                .filter(|k| !link.displacement[*k].is_zero())
+                .map(|k| (k, link.displacement[k].as_constant()))
+                .collect();
+            let this = match moved.as_slice() {
+                [(k, Some(by @ (1 | -1)))] => (*k, *by > 0),
+                _ => return Ok(None),
+            };
+            if *direction.get_or_insert(this) != this {
+                return Ok(None);
+            }
+        }
+        let Some((along, up)) = direction else {
+            return Ok(None);
+        };
+        let cone = cone(array, cell);
+        if cone.iter().any(|c| *c != cell && crossing.contains(c)) {
+            return Ok(None);
+        }
+        if reads_cells(array, cell, &cone, &ports).contains(&cell) {
+            return Ok(None);
+        }
+        let launched = |p: &&Port| {
+            let by_launch = |l: &Link| l.realisation == Realisation::Launch;
+            cone.contains(&p.sink) && p.links.iter().any(by_launch)
+        };
+        if array.ports.iter().any(|p| launched(&p)) {
+            return Ok(None);
+        }
+        if !begins_first(array, decide, slots, declared, &ports, joins, along, up)? {
+            return Ok(None);
+        }
+        let Some(axes) = axes(array, decide, slots, piece, cell, &ports, along)? else {
+            return Ok(None);
+        };
+        Ok(Some(Chain {
+            cell,
+            joins,
+            ports,
+            up,
+            cone,
+            axes,
+        }))
+    }
+}
+
+/// The cells that a cell needs, itself among them.
+fn cone(array: &Array, cell: VarId) -> Vec<VarId> {
+    let mut found = vec![cell];
+    let mut at = 0;
+    while at < found.len() {
+        let sink = found[at];
+        for port in array.ports.iter().filter(|p| p.sink == sink) {
+            if !found.contains(&port.source) {
+                found.push(port.source);
+            }
+        }
+        at += 1;
+    }
+    found
+}
+
+/// What the cells of a cone read, but for a chain's reads of itself.
+fn reads_cells(array: &Array, cell: VarId, cone: &[VarId], own: &[PortId]) -> Vec<VarId> {
+    let ports = (0..array.ports.len()).map(PortId::from);
+    ports
+        .filter(|p| !own.contains(p))
+        .map(|p| array.port(p))
+        .filter(|p| cone.contains(&p.sink) && (p.sink != cell || p.source != cell))
+        .map(|p| p.source)
+        .collect()
+}
+
+/// Do all chains begin in the first block that they could begin in?
+fn begins_first(
+    array: &Array,
+    decide: &Decide,
+    slots: &Slots,
+    cell: &Cell,
+    ports: &[PortId],
+    joins: Joins,
+    along: usize,
+    up: bool,
+) -> Result<bool, Undecided> {
+    let at = &array.pieces[0].place[along];
+    let Range { lo, hi } = &slots.ranges[along];
+    let begins = cell.domain.clone().and(starts(&cell.body, ports, joins));
+    let later = if up {
+        lo.iter()
+            .map(|lo| Cond::cmp(Rel::Gt, at.clone(), lo.clone()))
+            .collect::<Vec<_>>()
+    } else {
+        hi.iter()
+            .map(|hi| Cond::cmp(Rel::Lt, at.plus(1), hi.clone()))
+            .collect()
+    };
+    for later in later {
+        if decide.is_empty(&begins.clone().and(later), array.dims.len())? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Where a body does not read the sum so far.
+fn starts(body: &Expr, ports: &[PortId], joins: Joins) -> Cond {
+    if !mentions(body, ports) {
+        return Cond::TRUE;
+    }
+    match body {
+        Expr::Guard {
+            cond,
+            then,
+            otherwise,
+        } => {
+            let there = cond.clone().and(starts(then, ports, joins));
+            match otherwise {
+                None => there,
+                Some(otherwise) => {
+                    let elsewhere = cond.clone().negate().and(starts(otherwise, ports, joins));
+                    Cond::Or(vec![there, elsewhere])
+                }
+            }
+        }
+        other => match sides(other, joins, ports) {
+            Some((sum, _, _)) => starts(sum, ports, joins),
+            None => Cond::Const(false),
+        },
+    }
+}
+
+/// The coordinates that tell the parts apart. One that has the same value wherever a chain leaves a block is
+/// none of them; one that differs must stay as it is along a chain, since the parts of a chain are combined at one
+/// place of all axes but that of the blocks.
+fn axes(
+    array: &Array,
+    decide: &Decide,
+    slots: &Slots,
+    piece: &Piece,
+    cell: VarId,
+    ports: &[PortId],
+    along: usize,
+) -> Result<Option<Vec<PartAxis>>, Failure> {
+    let n_place = array.place.len();
+    let mut axes = Vec::new();
+    let within = |k: usize| match k.checked_sub(n_place) {
+        None => true,
+        Some(t) => array.time[t].level != TimeLevel::Launch,
+    };
+    let others = (0..n_place + array.time.len()).filter(|k| *k != along && within(*k));
+    for k in others.chain([along]) {
+        let mut left = Vec::new();
+        for port in ports.iter().map(|p| array.port(*p)) {
+            for link in port.links.iter().filter(|l| crosses(array, l)) {
+                let (form, gone) = match k.checked_sub(n_place) {
+                    None => (&piece.place[k], &link.displacement[k]),
+                    Some(t) => (&piece.time[t], &link.delay[t]),
+                };
+                left.push(Part {
+                    cond: array.cells[cell.index()]
+                        .domain
+                        .clone()
+                        .and(piece.cond.clone())
+                        .and(port.when.clone())
+                        .and(link.guard.clone()),
+                    value: form.sub(&Form::from(gone.clone())),
+                    given: Vec::new(),
+                });
+            }
+        }
+        let range = bounds(decide, array.dims.len(), left, &[])?;
+        let one = range.lo.iter().any(|lo| {
+            let mut ends = range.hi.iter();
+            ends.any(|hi| hi.sub(lo).as_constant().is_some_and(|n| n <= 1))
+        });
+        if one && k != along {
+            continue;
+        }
+        let moves = |link: &Link| match k.checked_sub(n_place) {
+            None => !link.displacement[k].is_zero(),
+            Some(t) => !link.delay[t].is_zero(),
+        };
+        let mut links = ports.iter().flat_map(|p| &array.port(*p).links);
+        if k != along && links.any(moves) {
+            return Ok(None);
+        }
+        let plain = |forms: &[Form]| {
+            let poly = forms.iter().find(|f| f.as_poly().is_some());
+            poly.or(forms.first()).cloned()
+        };
+        let Range { lo, hi } = &slots.ranges[k];
+        let (Some(lo), Some(hi)) = (plain(lo), plain(hi)) else {
+            return Err(Undecided::NeedsSizes("a coordinate has no bound".into()).into());
+        };
+        let extent = hi.sub(&lo);
+        axes.push((k, lo, extent));
+    }
+    Ok(Some(axes))
+}
+
+/// Leaves the blocks out of the ranges that write no output and hand nothing to a later launch.
+pub fn narrow(array: &Array, decide: &Decide, slots: &mut Slots) -> Result<(), Undecided> {
+    let kept = |l: &Link| l.realisation == Realisation::Launch;
+    if array.ports.iter().flat_map(|p| &p.links).any(kept) {
+        return Ok(());
+    }
+    for k in 0..array.place.len() {
+        if array.place[k].level == PlaceLevel::Block {
+            slots.ranges[k] = writing_blocks(array, decide, k)?;
+        }
+    }
+    Ok(())
+}
+
+fn writing_blocks(array: &Array, decide: &Decide, k: usize) -> Result<Range, Undecided> {
+    let mut parts = Vec::new();
+    for piece in &array.pieces {
+        for write in array.outputs.iter().flat_map(|o| &o.writes) {
+            let mut there = crate::clock::domain(array)
+                .and(piece.cond.clone())
+                .and(write.when.clone());
+            walk(&write.value, &mut |e| {
+                if let Expr::Var { var, .. } = e {
+                    let domain = array.cells[var.index()].domain.clone();
+                    there = std::mem::replace(&mut there, Cond::TRUE).and(domain);
+                }
+            });
+            parts.push(Part {
+                cond: there,
+                value: piece.place[k].clone(),
+                given: Vec::new(),
+            });
+        }
+    }
+    bounds(decide, array.dims.len(), parts, &[])
+}

@@ -1,0 +1,304 @@
+//! Aggregation trees along the lanes.
+//!
+//! A cell that combines its own value of the neighbouring lane in the same tick is a chain through the
+//! lanes: S(l) = S(l − d) ⊕ term(l), except at its heads, where S is complete without its neighbour. Since ⊕ may be
+//! regrouped, a vector of it takes log₂ steps instead of one for each lane: after the step of width s every lane
+//! holds its last s terms, and takes in those of the lane s below unless a head lies between (an inclusive scan in
+//! segments). From vector to vector the chain is serial: the last lanes of one are handed to the next, in a register
+//! where vectors are walked in a loop. A value that is only carried along the lanes is the same with ⊕ = the earlier one.
+//!
+//! Where a chain goes through registers of a lane and then to the next lane, `lane = l / 4; reg = l % 4;`, every lane first
+//! combines its own registers as if the chain began there, the lanes then scan what leaves them, and what enters a lane
+//! is combined with its registers last.
+//!
+//! A lane inside of the domain takes in lanes of its own chain only, which are inside too: no neutral element
+//! is needed for the others.
+
+use std::collections::HashMap;
+
+use systola_ir::array::{Array, Link, Port, Realisation, Role};
+use systola_ir::mapping::PlaceLevel;
+use systola_ir::system::visit::walk;
+use systola_ir::system::{Combine, Expr};
+use systola_ir::{PortId, VarId};
+
+use crate::storage::partition::Partition;
+use crate::storage::slots::Slots;
+
+/// A chain of a cell through the lanes of its vectors.
+#[derive(Clone, Debug)]
+pub struct Scan {
+    pub joins: Joins,
+    /// How many lanes further a value is used; negative where it moves towards the first lane.
+    pub by: i128,
+    /// Of a chain through registers and lanes: for each coordinate of the PEs how far the value moves along it when it goes
+    /// to another lane, from the last register of the chain to the first.
+    wraps: Option<Vec<i128>>,
+}
+
+impl Scan {
+    /// How a chain through registers goes to another lane.
+    pub fn wraps(&self) -> Option<&[i128]> {
+        self.wraps.as_deref()
+    }
+}
+
+/// What becomes of the value that arrives.
+#[derive(Clone, Copy, Debug)]
+pub enum Joins {
+    Term(Combine),
+    Nothing,
+}
+
+/// The scans that let all values which arrive at once do so in vectors along the place coordinate `vector`, or
+/// `None` where one of them is no chain of its own cell.
+pub fn scans<'a>(
+    array: &Array,
+    at_once: impl Iterator<Item = (&'a Port, &'a Link)>,
+    pes: &[usize],
+    vector: usize,
+    lanes: u32,
+) -> Option<HashMap<VarId, Scan>> {
+    let mut found: HashMap<VarId, Scan> = HashMap::new();
+    for (port, link) in at_once {
+        let Some(by) = along_lanes(link, pes, vector, lanes)? else {
+            continue;
+        };
+        let cell = port.source;
+        if port.sink != cell || array.pieces.len() > 1 {
+            return None;
+        }
+        let joins = joins(array, cell)?;
+        let scan = found.entry(cell).or_insert(Scan {
+            joins,
+            by,
+            wraps: None,
+        });
+        let ports = own_ports(array, cell);
+        if scan.by != by || !is_chain(&array.cells[cell.index()].body, joins, &ports) {
+            return None;
+        }
+    }
+    Some(found)
+}
+
+/// The chains through registers and then lanes: within a lane in one order, and from the last register of one lane to the first of
+/// another. `lane` is the place coordinate of the lanes, `pes` are those inside of a warp.
+pub fn register_chains(
+    array: &Array,
+    slots: &Slots,
+    pes: &[usize],
+    lane: usize,
+    lanes: u32,
+) -> HashMap<VarId, Scan> {
+    let cells = (0..array.cells.len()).map(VarId::from);
+    cells
+        .filter_map(|cell| Some((cell, register_chain(array, slots, pes, lane, lanes, cell)?)))
+        .collect()
+}
+
+fn register_chain(
+    array: &Array,
+    slots: &Slots,
+    pes: &[usize],
+    lane: usize,
+    lanes: u32,
+    cell: VarId,
+) -> Option<Scan> {
+    if array.pieces.len() > 1 {
+        return None;
+    }
+    let ports = own_ports(array, cell);
+    let mut within: Vec<Vec<i128>> = Vec::new();
+    let mut across: Vec<Vec<i128>> = Vec::new();
+    for port in ports.iter().map(|p| array.port(*p)) {
+        for link in port.links.iter().filter(|l| is_at_once(array, port, l)) {
+            let mut elsewhere = (0..array.place.len()).filter(|p| !pes.contains(p));
+            if elsewhere.any(|p| !link.displacement[p].is_zero()) {
+                return None;
+            }
+            let moved = pes.iter().map(|p| link.displacement[*p].as_constant());
+            let moved: Vec<i128> = moved.collect::<Option<_>>()?;
+            let to_lanes = link.displacement[lane].as_constant()?;
+            let registers = moved.iter().filter(|d| **d != 0).count() - usize::from(to_lanes != 0);
+            match (to_lanes, registers) {
+                (0, 0) => {}
+                (0, _) => within.push(moved),
+                (by, r) if r > 0 && by.abs() < i128::from(lanes) => across.push(moved),
+                _ => return None,
+            }
+        }
+    }
+    let joins = joins(array, cell)?;
+    if !is_chain(&array.cells[cell.index()].body, joins, &ports) {
+        return None;
+    }
+    let wraps = across.first()?.clone();
+    if across.iter().any(|other| *other != wraps) || within.is_empty() {
+        return None;
+    }
+    let mut by = 0;
+    for (at, p) in pes.iter().enumerate() {
+        if *p == lane {
+            by = wraps[at];
+            continue;
+        }
+        let moves = within.iter().any(|w| w[at] != 0) || wraps[at] != 0;
+        if moves {
+            // From one end of the registers to the other, so that a lane is entered and left in one register each.
+            let (lo, hi) = slots.ranges[*p].constant()?;
+            if wraps[at].abs() != hi - lo - 1 {
+                return None;
+            }
+        }
+    }
+    // All steps within a lane go one way, so that sources come first.
+    let up = |w: &Vec<i128>| w.iter().find(|d| **d != 0).is_some_and(|d| *d > 0);
+    let one_way = within.iter().all(up) || !within.iter().any(up);
+    one_way.then_some(Scan {
+        joins,
+        by,
+        wraps: Some(wraps),
+    })
+}
+
+/// Does the value arrive in the tick in which it leaves? A propagated input is loaded where it is wanted.
+pub fn is_at_once(array: &Array, port: &Port, link: &Link) -> bool {
+    let loaded = matches!(
+        array.cells[port.source.index()].role,
+        Role::Propagation { .. }
+    );
+    !loaded && matches!(link.realisation, Realisation::Broadcast | Realisation::Tree)
+}
+
+/// Does the link go to another block in the tick in which it leaves?
+pub fn crosses(array: &Array, link: &Link) -> bool {
+    let moved = array.place.iter().zip(&link.displacement);
+    link.realisation == Realisation::Tree
+        && moved
+            .filter(|(c, _)| c.level == PlaceLevel::Block)
+            .any(|(_, d)| !d.is_zero())
+}
+
+/// The lanes that a link moves a value by within one vector; nothing where it comes from a vector that is
+/// walked earlier.
+fn along_lanes(link: &Link, pes: &[usize], vector: usize, lanes: u32) -> Option<Option<i128>> {
+    for p in pes.iter().filter(|p| **p != vector) {
+        if link.displacement[*p].as_constant()? != 0 {
+            return Some(None);
+        }
+    }
+    let by = link.displacement[vector].as_constant()?;
+    // A link between slots that are one is there for no point.
+    Some((by != 0 && by.abs() < i128::from(lanes)).then_some(by))
+}
+
+/// Is the link one of a scan, so that nothing but the register between vectors has to keep its values?
+pub fn is_scanned(partition: &Partition, cell: VarId, link: &Link) -> bool {
+    let at_once = matches!(link.realisation, Realisation::Broadcast | Realisation::Tree);
+    if let Some(Scan { wraps: Some(_), .. }) = partition.scans.get(&cell) {
+        let moves = |lane: usize| !link.displacement[lane].is_zero();
+        return at_once && partition.vector.is_some_and(moves);
+    }
+    let within = |vector| {
+        let by = along_lanes(link, &partition.pes, vector, partition.lanes);
+        by.flatten().is_some()
+    };
+    at_once && partition.scans.contains_key(&cell) && partition.vector.is_some_and(within)
+}
+
+fn joins(array: &Array, cell: VarId) -> Option<Joins> {
+    match &array.cells[cell.index()].role {
+        Role::Accumulation { op, .. } => {
+            let regrouped = array
+                .ports
+                .iter()
+                .filter(|p| p.sink == cell && p.source == cell)
+                .flat_map(|p| &p.links)
+                .all(|l| l.realisation != Realisation::Broadcast);
+            let closed = match op {
+                Combine::Op(_) => true,
+                Combine::Fn(f) => {
+                    let f = &array.functions[f.index()];
+                    f.params.iter().all(|(_, ty)| *ty == f.result)
+                }
+            };
+            (regrouped && closed).then_some(Joins::Term(*op))
+        }
+        Role::Carry { .. } => Some(Joins::Nothing),
+        Role::Plain | Role::Propagation { .. } => None,
+    }
+}
+
+/// The ports through which a cell reads itself.
+pub fn own_ports(array: &Array, cell: VarId) -> Vec<PortId> {
+    (0..array.ports.len())
+        .filter(|p| array.ports[*p].sink == cell && array.ports[*p].source == cell)
+        .map(PortId::from)
+        .collect()
+}
+
+pub fn mentions(expr: &Expr, ports: &[PortId]) -> bool {
+    let mut found = false;
+    walk(expr, &mut |e| {
+        if let Expr::Port(port) = e {
+            found |= ports.contains(port);
+        }
+    });
+    found
+}
+
+/// Has the body the form that a scan takes apart?
+fn is_chain(expr: &Expr, joins: Joins, ports: &[PortId]) -> bool {
+    if !mentions(expr, ports) {
+        return true;
+    }
+    if let Expr::Guard {
+        then, otherwise, ..
+    } = expr
+    {
+        let mut branches = std::iter::once(then).chain(otherwise);
+        return branches.all(|branch| is_chain(branch, joins, ports));
+    }
+    match (joins, expr) {
+        (Joins::Nothing, expr) => matches!(expr, Expr::Port(_)),
+        (Joins::Term(_), expr) => sides(expr, joins, ports)
+            .is_some_and(|(sum, _, _)| is_sum_so_far(sum, ports) || is_chain(sum, joins, ports)),
+    }
+}
+
+fn is_sum_so_far(expr: &Expr, ports: &[PortId]) -> bool {
+    match expr {
+        Expr::Port(_) => true,
+        Expr::Guard {
+            then, otherwise, ..
+        } => {
+            let mut branches = std::iter::once(then).chain(otherwise);
+            branches.all(|branch| !mentions(branch, ports) || is_sum_so_far(branch, ports))
+        }
+        _ => false,
+    }
+}
+
+/// The operand that holds the sum so far, the other one, and whether the sum stands first.
+pub fn sides<'e>(
+    expr: &'e Expr,
+    joins: Joins,
+    ports: &[PortId],
+) -> Option<(&'e Expr, &'e Expr, bool)> {
+    let (left, right) = match (joins, expr) {
+        (Joins::Term(Combine::Op(op)), Expr::Binary(o, left, right)) if *o == op => {
+            (&**left, &**right)
+        }
+        (Joins::Term(Combine::Fn(f)), Expr::Call(g, args)) if *g == f => match args.as_slice() {
+            [left, right] => (left, right),
+            _ => return None,
+        },
+        _ => return None,
+    };
+    match (mentions(left, ports), mentions(right, ports)) {
+        (true, false) => Some((left, right, true)),
+        (false, true) if matches!(joins, Joins::Term(Combine::Op(_))) => Some((right, left, false)),
+        _ => None,
+    }
+}
