@@ -229,15 +229,6 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
             }
             left = behind;
             self.cx.taken = Places::default();
-            if let Some(line) = self.dialect.meet(stmt) {
-                // What was read before the lanes meet is read there.
-                let memory = Places {
-                    all_memory: true,
-                    ..Places::default()
-                };
-                self.declare_readers_of(&memory)?;
-                self.cx.lines.push(line);
-            }
             self.dialect.before(self.cx)?;
             self.stmt(stmt)?;
         }
@@ -312,6 +303,10 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
                     text = self.dialect.choice(self.cx, cond, text);
                 }
                 self.branch(stmt, &text, then, otherwise)
+            }
+            Stmt::SyncWarp => {
+                let action = self.dialect.sync_warp(self.cx)?;
+                self.act(stmt, action)
             }
             Stmt::Barrier => {
                 let action = self.dialect.barrier(self.cx)?;
@@ -522,7 +517,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
             format!("{i} += {}", crate::index::number(step)?.text)
         };
         let ty = self.cx.index.ty;
-        let once = self.dialect.turns_once(body);
+        let once = self.dialect.runs_at_least_once(body);
         let hi = hi.at(Level::Sum);
         let head = if once {
             self.cx.lines.push(&format!("{ty} {i} = {};", lo.text));

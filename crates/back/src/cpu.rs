@@ -45,7 +45,6 @@ use crate::index::number;
 use crate::names::{self, Names};
 use crate::prelude::{File, Prelude};
 use crate::scalar::{c_type, signed};
-use crate::specialise::specialise;
 use lanes::Vector;
 
 /// Arguments of `cc` that the meaning of kernels needs or allows: signed arithmetic has to wrap, the rest are licences.
@@ -105,7 +104,6 @@ pub struct Cpu {
 
 /// Prints a verified program.
 pub fn emit(program: &Program, simd: Simd) -> Result<Artifact, Error> {
-    let special = specialise(program).map_err(|e| Fault::from(e).of_kernel(&program.name))?;
     let mut prelude = Prelude::new(QUALIFIERS);
     prelude.include("stdbool.h");
     prelude.include("stdint.h");
@@ -113,9 +111,9 @@ pub fn emit(program: &Program, simd: Simd) -> Result<Artifact, Error> {
     let mut symbols = Names::default();
     let mut kernels = Vec::new();
     let mut functions = String::new();
-    for kernel in &special.kernels {
+    for kernel in &program.kernels {
         let symbol = symbols.claim(&names::symbol(&kernel.name));
-        let (text, entry) = emit_kernel(&special, kernel, simd, &mut prelude, symbol)
+        let (text, entry) = emit_kernel(program, kernel, simd, &mut prelude, symbol)
             .map_err(|fault| fault.of_kernel(&kernel.name))?;
         functions.push('\n');
         functions.push_str(&text);

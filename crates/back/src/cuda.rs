@@ -23,7 +23,6 @@ use crate::simt::grid::Grid;
 use crate::simt::shared::SHARED_ALIGN;
 use crate::simt::value::Move;
 use crate::simt::{ConstantPlace, Dynamic, Guarded, Language, Space, emit_kernel, unless_set};
-use crate::specialise::specialise;
 use guarded::load_where;
 
 /// Threads of a warp.
@@ -84,15 +83,14 @@ struct Cuda {
 
 /// Prints a verified program.
 pub fn emit(program: &Program) -> Result<DeviceArtifact, Error> {
-    let special = specialise(program).map_err(|e| Fault::from(e).of_kernel(&program.name))?;
-    let constants = constant_buffers(&special);
+    let constants = constant_buffers(program);
     let mut prelude = Prelude::new(QUALIFIERS);
     let mut symbols = Names::default();
     let mut kernels = Vec::new();
     let mut functions = String::new();
-    for kernel in &special.kernels {
+    for kernel in &program.kernels {
         let symbol = symbols.claim(&names::symbol(&kernel.name));
-        let (text, entry) = print_kernel(&special, kernel, &constants, &mut prelude, symbol)
+        let (text, entry) = print_kernel(program, kernel, &constants, &mut prelude, symbol)
             .map_err(|fault| fault.of_kernel(&kernel.name))?;
         functions.push('\n');
         functions.push_str(&text);
@@ -101,8 +99,8 @@ pub fn emit(program: &Program) -> Result<DeviceArtifact, Error> {
     let mut arrays = String::new();
     let mut used = Vec::new();
     for (buffer, elements) in constants {
-        let symbol = constant_symbol(&special, buffer);
-        let ty = special.buffers[buffer.index()].ty;
+        let symbol = constant_symbol(program, buffer);
+        let ty = program.buffers[buffer.index()].ty;
         let ty = if ty == systola_ir::Scalar::Bool {
             systola_ir::Scalar::U8
         } else {
@@ -229,7 +227,7 @@ impl Language for Cuda {
         Expr::binary("/", &thread(), &Expr::atom(WARP.to_string()))
     }
 
-    fn meet(&self) -> &'static str {
+    fn sync_warp(&self) -> &'static str {
         "__syncwarp();"
     }
 
@@ -352,7 +350,7 @@ impl Language for Cuda {
 
     fn wait_copies(&self, prelude: &mut Prelude, pending: u32) -> Action {
         if !self.copies {
-            return Action::line(self.meet());
+            return Action::line(self.sync_warp());
         }
         let name = format!("wait_copies_{pending}");
         let number = pending.to_string();

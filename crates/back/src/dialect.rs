@@ -62,11 +62,6 @@ pub trait Dialect {
         false
     }
 
-    /// The line with which lanes wait for each other before a statement, if they have to.
-    fn meet(&self, _: &Stmt) -> Option<&'static str> {
-        None
-    }
-
     /// The lines before a statement.
     fn before(&mut self, _: &mut Context<'_>) -> Result<(), Fault> {
         Ok(())
@@ -93,7 +88,7 @@ pub trait Dialect {
     }
 
     /// Is a loop with this body run through at least once? It tests itself what there is to do.
-    fn turns_once(&self, _: &[Stmt]) -> bool {
+    fn runs_at_least_once(&self, _: &[Stmt]) -> bool {
         false
     }
 
@@ -142,6 +137,11 @@ pub trait Dialect {
     fn commit_copies(&mut self, cx: &mut Context<'_>) -> Result<Action, Fault>;
 
     fn wait_copies(&mut self, cx: &mut Context<'_>, pending: u32) -> Result<Action, Fault>;
+
+    /// The lanes of a vector run in lockstep.
+    fn sync_warp(&mut self, _: &mut Context<'_>) -> Result<Action, Fault> {
+        Ok(Action::default())
+    }
 
     fn barrier(&mut self, cx: &mut Context<'_>) -> Result<Action, Fault>;
 

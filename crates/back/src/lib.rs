@@ -21,7 +21,6 @@ pub mod opencl;
 pub mod prelude;
 pub mod scalar;
 pub mod simt;
-mod specialise;
 mod usage;
 
 pub use artifact::{Argument, Artifact, Choice, Constant, DeviceArtifact, DeviceEntry, Entry};

@@ -16,10 +16,7 @@
 //! kernel that needs that.
 
 mod features;
-pub mod links;
-pub mod together;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use systola_ir::kernel::constant::constant_buffers;
@@ -37,11 +34,9 @@ use crate::simt::grid::Grid;
 use crate::simt::shared::SHARED_ALIGN;
 use crate::simt::value::Move;
 use crate::simt::{ConstantPlace, Dynamic, Language, Space, emit_kernel};
-use crate::specialise::specialise;
 use crate::usage::Usage;
-pub use features::{Features, Functions, Links};
-use links::through_memory;
-use together::all_warps_meet;
+pub use features::{Features, Functions};
+pub use systola_ir::target::Links;
 
 const QUALIFIERS: &str = "static inline";
 
@@ -110,24 +105,23 @@ struct OpenCl<'f> {
 
 /// Prints a verified program for devices that offer this.
 pub fn emit(program: &Program, features: &Features) -> Result<DeviceArtifact, Error> {
-    let special = specialise(program).map_err(|e| Fault::from(e).of_kernel(&program.name))?;
-    let constants = constants(&special, features);
+    let constants = constants(program, features);
     let mut prelude = Prelude::new(QUALIFIERS);
     let mut symbols = Names::default();
     let mut kernels = Vec::new();
     let mut functions = String::new();
     let mut doubles = false;
-    for kernel in &special.kernels {
+    for kernel in &program.kernels {
         let symbol = symbols.claim(&names::symbol(&kernel.name));
         let print = || -> Result<(String, DeviceEntry), Fault> {
-            doubles |= has_doubles(&special, kernel);
+            doubles |= has_doubles(program, kernel);
             if doubles && !features.doubles {
                 return Err(Fault::unsupported("this device has no f64; use f32"));
             }
-            let kernel = realised(kernel, features)?;
-            let language = OpenCl::new(&kernel, features);
+            check(kernel, features)?;
+            let language = OpenCl::new(kernel, features);
             let constants = constants.clone();
-            emit_kernel(&special, &kernel, constants, &mut prelude, symbol, language)
+            emit_kernel(program, kernel, constants, &mut prelude, symbol, language)
         };
         let (text, entry) = print().map_err(|fault| fault.of_kernel(&kernel.name))?;
         functions.push('\n');
@@ -148,8 +142,8 @@ pub fn emit(program: &Program, features: &Features) -> Result<DeviceArtifact, Er
     };
     let doubles = if doubles { DOUBLES } else { "" };
     let sub_groups = match features.links {
-        Links::SubGroups { .. } => SUB_GROUPS,
-        Links::Local => "",
+        Links::Shuffles(_) => SUB_GROUPS,
+        Links::SharedMemory { .. } => "",
     };
     let source = format!(
         "// {name}: {what} in OpenCL C, printed by Systola.\n\n\
@@ -182,15 +176,15 @@ fn constants(program: &Program, features: &Features) -> BTreeMap<BufferId, Const
     found
 }
 
-/// The kernel with links as the device has them.
-fn realised<'k>(kernel: &'k Kernel, features: &Features) -> Result<Cow<'k, Kernel>, Fault> {
+/// Does the device have blocks of such warps?
+fn check(kernel: &Kernel, features: &Features) -> Result<(), Fault> {
     if !kernel.lanes.is_power_of_two() {
         return Err(Fault::unsupported(format!(
             "a warp of {} lanes; it has a power of two of them",
             kernel.lanes
         )));
     }
-    let Some(threads) = features.threads_of(kernel.lanes) else {
+    let Some(threads) = features.links.threads_of(kernel.lanes) else {
         return Err(Fault::unsupported(format!(
             "a warp of {} lanes; no sub-group of this device has so many",
             kernel.lanes
@@ -202,14 +196,7 @@ fn realised<'k>(kernel: &'k Kernel, features: &Features) -> Result<Cow<'k, Kerne
             kernel.warps, features.most_threads
         )));
     }
-    Ok(match features.links {
-        Links::SubGroups { .. } => Cow::Borrowed(kernel),
-        Links::Local => Cow::Owned(all_warps_meet(
-            through_memory(kernel),
-            features.waits_in_branches,
-            kernel.shared.len(),
-        )?),
-    })
+    Ok(())
 }
 
 fn has_doubles(program: &Program, kernel: &Kernel) -> bool {
@@ -237,7 +224,7 @@ impl<'f> OpenCl<'f> {
     }
 
     fn threads(&self, lanes: u32) -> u32 {
-        self.features.threads_of(lanes).unwrap_or(lanes)
+        self.features.links.threads_of(lanes).unwrap_or(lanes)
     }
 }
 
@@ -272,19 +259,19 @@ impl Language for OpenCl<'_> {
         let (sub_group, group) = ("get_sub_group_local_id()", "get_local_id(0)");
         let all = Expr::atom(lanes.to_string());
         let own = match self.features.links {
-            Links::SubGroups { .. } if self.threads(lanes) > lanes => {
+            Links::Shuffles(_) if self.threads(lanes) > lanes => {
                 Expr::binary("%", &Expr::atom(sub_group), &all)
             }
-            Links::SubGroups { .. } => Expr::atom(sub_group),
-            Links::Local => Expr::binary("%", &Expr::atom(group), &all),
+            Links::Shuffles(_) => Expr::atom(sub_group),
+            Links::SharedMemory { .. } => Expr::binary("%", &Expr::atom(group), &all),
         };
         Expr::cast("index_t", &own)
     }
 
     fn warp(&self, lanes: u32) -> Expr {
         let own = match self.features.links {
-            Links::SubGroups { .. } => Expr::atom("get_sub_group_id()"),
-            Links::Local => {
+            Links::Shuffles(_) => Expr::atom("get_sub_group_id()"),
+            Links::SharedMemory { .. } => {
                 let all = Expr::atom(lanes.to_string());
                 Expr::binary("/", &Expr::atom("get_local_id(0)"), &all)
             }
@@ -292,18 +279,19 @@ impl Language for OpenCl<'_> {
         Expr::cast("index_t", &own)
     }
 
-    fn meet(&self) -> &'static str {
+    fn sync_warp(&self) -> &'static str {
         match (&self.features.links, self.global) {
-            (Links::SubGroups { .. }, false) => "sub_group_barrier(CLK_LOCAL_MEM_FENCE);",
-            (Links::SubGroups { .. }, true) => {
+            (Links::Shuffles(_), false) => "sub_group_barrier(CLK_LOCAL_MEM_FENCE);",
+            (Links::Shuffles(_), true) => {
                 "sub_group_barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);"
             }
-            (Links::Local, _) => self.barrier(),
+            (Links::SharedMemory { .. }, _) => self.barrier(),
         }
     }
 
     fn waits_are_passed(&self) -> bool {
-        self.features.links == Links::Local && !self.features.waits_in_branches
+        let waits_in_branches = false;
+        self.features.links == Links::SharedMemory { waits_in_branches }
     }
 
     fn prefetch(&self, _: &mut Prelude, array: &str, offset: Expr, size: Expr) -> Expr {
@@ -348,10 +336,10 @@ impl Language for OpenCl<'_> {
     }
 
     fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move, lanes: u32) -> Result<(), Fault> {
-        let functions = match &self.features.links {
-            Links::SubGroups { functions, .. } => *functions,
-            Links::Local => unreachable!("links go through memory"),
-        };
+        if let Links::SharedMemory { .. } = self.features.links {
+            return Err(Fault::unsupported("a shuffle; this device has none"));
+        }
+        let functions = self.features.functions;
         let indexed = match functions {
             Functions::Khronos { .. } => "sub_group_shuffle",
             Functions::Intel => "intel_sub_group_shuffle",
@@ -396,7 +384,7 @@ impl Language for OpenCl<'_> {
     }
 
     fn flag_letters(&self) -> Vec<(char, &'static str)> {
-        vec![('M', self.meet())]
+        vec![('M', self.sync_warp())]
     }
 
     fn flag_takes_condition(&self) -> bool {
@@ -425,11 +413,11 @@ impl Language for OpenCl<'_> {
             "__kernel __attribute__((reqd_work_group_size({threads}, 1, 1)))"
         )];
         match self.features.links {
-            Links::SubGroups { .. } => lines.push(format!(
+            Links::Shuffles(_) => lines.push(format!(
                 "__attribute__((intel_reqd_sub_group_size({}))) void",
                 self.threads(kernel.lanes)
             )),
-            Links::Local => lines.push("void".to_string()),
+            Links::SharedMemory { .. } => lines.push("void".to_string()),
         }
         lines
     }

@@ -1,7 +1,7 @@
 //! Languages in which a lane is a thread and a block of the grid a block of threads.
 //!
 //! What they have in common is here: coordinates of blocks ([`grid`]), accesses of a lane ([`memory`]), operators and
-//! moves between lanes ([`value`]), where the threads of a warp wait for each other ([`order`]), what lies in
+//! moves between lanes ([`value`]), what lies in
 //! shared memory ([`shared`]). A [`Language`] says the rest: words, and functions of its own.
 //!
 //! Each kernel becomes one function of the arguments that it uses ([`DeviceEntry::arguments`]): buffers by the address of
@@ -13,7 +13,6 @@
 
 pub mod grid;
 pub mod memory;
-pub mod order;
 pub mod shared;
 pub mod value;
 
@@ -21,6 +20,7 @@ use std::collections::BTreeMap;
 
 use systola_ir::form::Cond;
 use systola_ir::kernel::pressure::pressure;
+use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, BufferKind, Cache, Kernel, Memory, Op, Program, Stmt, VarKind};
 use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
@@ -35,7 +35,6 @@ use crate::prelude::{File, Prelude};
 use crate::scalar::{self, c_type};
 use grid::{Grid, block_coordinates};
 use memory::stored_type;
-use order::Meetings;
 use shared::{shared_arrays, shared_sizes, static_bytes};
 use value::Move;
 
@@ -90,7 +89,7 @@ pub trait Language {
     fn warp(&self, lanes: u32) -> Expr;
 
     /// The line with which the threads of a warp wait for each other; what they wrote is then seen by all of them.
-    fn meet(&self) -> &'static str;
+    fn sync_warp(&self) -> &'static str;
 
     /// Must every wait be come by? Loops with one inside are then run through at least once.
     fn waits_are_passed(&self) -> bool {
@@ -139,7 +138,7 @@ pub trait Language {
 
     /// Waits for copies, and for the other threads of the warp.
     fn wait_copies(&self, _: &mut Prelude, _pending: u32) -> Action {
-        Action::line(self.meet())
+        Action::line(self.sync_warp())
     }
 
     /// Do blocks have a way to wait for each other? If not, why.
@@ -202,11 +201,11 @@ pub struct Dynamic {
 pub struct Simt<L> {
     language: L,
     lanes: u32,
-    /// The name of the lane's variable.
+    /// The name of the lane's variable, and whether more than forms mention it.
     lane: String,
+    uses_lane: bool,
     /// Inputs in constant memory.
     constants: BTreeMap<BufferId, ConstantPlace>,
-    meetings: Meetings,
     symbol: String,
     /// Conditions that a run may decide for all blocks.
     choices: Vec<Choice>,
@@ -238,13 +237,12 @@ pub fn emit_kernel<L: Language>(
         Some(lane) => cx.dims[lane.index()].name.clone(),
         None => cx.names.claim("lane"),
     };
-    let mirrored = language.threads_of(kernel.lanes) > kernel.lanes;
     let mut simt = Simt {
         language,
         lanes: kernel.lanes,
         lane,
+        uses_lane: false,
         constants,
-        meetings: Meetings::new(kernel, &cx.usage, mirrored),
         symbol,
         choices: Vec::new(),
     };
@@ -260,7 +258,8 @@ impl<L: Language> Simt<L> {
         let blocks = block_coordinates(cx, L::GRID)?;
         let (shared, dynamic) = shared_arrays(cx, language)?;
         let mut top = Lines::at_depth(1);
-        if body_mentions(&body, &self.lane) {
+        let lane_var = cx.kernel.lane();
+        if self.uses_lane || lane_var.is_some_and(|lane| cx.dims[lane.index()].used) {
             let (lane, of) = (&self.lane, language.lane(self.lanes));
             top.push(&format!("const index_t {lane} = {};", of.text));
         }
@@ -430,24 +429,17 @@ impl<L: Language> Simt<L> {
     }
 }
 
-/// Does the name stand in the text, as a word of its own?
-fn body_mentions(body: &str, name: &str) -> bool {
-    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    body.match_indices(name).any(|(at, _)| {
-        let before = body[..at].chars().next_back();
-        let after = body[at + name.len()..].chars().next();
-        !before.is_some_and(is_part) && !after.is_some_and(is_part)
-    })
+/// Do threads wait for each other in these statements?
+fn has_waits(stmts: &[Stmt]) -> bool {
+    let mut found = false;
+    walk(stmts, &mut |stmt| found |= stmt.effects().orders.is_some());
+    found
 }
 
 impl<L: Language> Dialect for Simt<L> {
     /// All lanes take part in a shuffle, also those whose reader is behind a condition.
     fn stays(&self, op: &Op) -> bool {
         op.effects().crosses_lanes
-    }
-
-    fn meet(&self, stmt: &Stmt) -> Option<&'static str> {
-        self.meetings.before(stmt).then(|| self.language.meet())
     }
 
     /// A condition that may be known for all blocks of a run gets a macro that says so: 1 or 0, and −1 where each asks.
@@ -477,11 +469,12 @@ impl<L: Language> Dialect for Simt<L> {
 
     fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
         // What should be written out is; the compiler would do it again, for registers that others need.
-        (body.len() > MOST_TO_UNROLL).then_some(L::ROLLED)
+        let of_lanes = |stmt: &&Stmt| !matches!(stmt, Stmt::SyncWarp);
+        (body.iter().filter(of_lanes).count() > MOST_TO_UNROLL).then_some(L::ROLLED)
     }
 
-    fn turns_once(&self, body: &[Stmt]) -> bool {
-        self.language.waits_are_passed() && self.meetings.inside(body)
+    fn runs_at_least_once(&self, body: &[Stmt]) -> bool {
+        self.language.waits_are_passed() && has_waits(body)
     }
 
     fn prefetch(&mut self, cx: &mut Context<'_>, at: &Access, _: Cache) -> Result<Action, Fault> {
@@ -598,6 +591,10 @@ impl<L: Language> Dialect for Simt<L> {
 
     fn wait_copies(&mut self, cx: &mut Context<'_>, pending: u32) -> Result<Action, Fault> {
         Ok(self.language.wait_copies(cx.prelude, pending))
+    }
+
+    fn sync_warp(&mut self, _: &mut Context<'_>) -> Result<Action, Fault> {
+        Ok(Action::line(self.language.sync_warp()))
     }
 
     fn barrier(&mut self, _: &mut Context<'_>) -> Result<Action, Fault> {

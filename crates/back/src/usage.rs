@@ -123,7 +123,8 @@ const NEAR: usize = 4;
 
 fn find_near(stmts: &[Stmt], near: &mut [bool]) {
     let mut defined = std::collections::BTreeMap::new();
-    for (at, stmt) in stmts.iter().enumerate() {
+    let of_lanes = stmts.iter().filter(|s| !matches!(s, Stmt::SyncWarp));
+    for (at, stmt) in of_lanes.enumerate() {
         for v in stmt.uses() {
             let close = defined.get(&v).is_some_and(|d| at - d <= NEAR);
             near[v.index()] &= close;
@@ -171,33 +172,38 @@ pub fn declaring_sets(kernel: &Kernel) -> Vec<Option<usize>> {
         });
         found
     };
-    let mut numbers = std::collections::BTreeMap::new();
-    walk(&kernel.body, &mut |s| {
-        if matches!(s, Stmt::Set(..)) {
-            numbers.insert(std::ptr::from_ref(s), numbers.len());
-        }
-    });
+    let sets_in = |stmts: &[Stmt]| {
+        let mut n = 0;
+        walk(stmts, &mut |s| n += usize::from(matches!(s, Stmt::Set(..))));
+        n
+    };
     let find = |reg: RegId| {
         let mut list = kernel.body.as_slice();
+        let mut before = 0;
         loop {
-            let used: Vec<&Stmt> = list
-                .iter()
-                .filter(|s| touches(std::slice::from_ref(*s), reg))
+            let touched: Vec<usize> = (0..list.len())
+                .filter(|n| touches(&list[*n..=*n], reg))
                 .collect();
-            let first = used.first()?;
-            if let Stmt::Set(to, _) = first
+            let first = *touched.first()?;
+            before += sets_in(&list[..first]);
+            if let Stmt::Set(to, _) = &list[first]
                 && *to == reg
             {
-                return numbers.get(&std::ptr::from_ref(*first)).copied();
+                return Some(before);
             }
-            let [only] = used[..] else { return None };
-            let inner: Vec<&[Stmt]> = only
-                .bodies()
-                .into_iter()
-                .filter(|list| touches(list, reg))
+            if touched.len() > 1 {
+                return None;
+            }
+            let bodies = list[first].bodies();
+            let inner: Vec<usize> = (0..bodies.len())
+                .filter(|n| touches(bodies[*n], reg))
                 .collect();
-            let [next] = inner[..] else { return None };
-            list = next;
+            let [only] = inner[..] else { return None };
+            before += bodies[..only]
+                .iter()
+                .map(|body| sets_in(body))
+                .sum::<usize>();
+            list = bodies[only];
         }
     };
     (0..kernel.regs.len())

@@ -24,7 +24,6 @@ use front_ends::front_end_of;
 
 pub use systola_back::cpu::FLAGS as C_FLAGS;
 pub use systola_back::opencl;
-use systola_back::opencl::links::LINK_BYTES;
 use systola_back::opencl::{Features, Links};
 pub use systola_back::{Argument, Artifact, DeviceArtifact, DeviceEntry, Entry};
 use systola_ir::array::Array;
@@ -34,6 +33,7 @@ use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 pub use systola_ir::target::{Copies, Machine, Simd, Target, Threads, Unsized};
 use systola_ir::{Diagnostic, Span};
+use systola_lower::passes::lanes_through_memory::LINK_BYTES;
 use systola_lower::passes::spill;
 use systola_lower::pipeline::{analyse, compile};
 use systola_lower::report::Report;
@@ -148,13 +148,13 @@ const MOST_WARPS: u32 = 32;
 /// What the lowering is to know of an OpenCL device: warps of so many lanes, as far as it has them, and so many bytes of memory of a
 /// block.
 pub fn opencl_machine(features: &Features, lanes: u32, local_memory: u64) -> Machine {
-    let (lanes, links) = match &features.links {
-        Links::SubGroups { sizes, .. } => {
-            let fits = sizes.iter().copied().filter(|size| *size <= lanes);
-            let least = sizes.first().copied().unwrap_or(1);
+    let (lanes, slots) = match features.links {
+        Links::Shuffles(sizes) => {
+            let fits = sizes.iter().filter(|size| *size <= lanes);
+            let least = sizes.iter().next().unwrap_or(1);
             (fits.max().unwrap_or(least), 0)
         }
-        Links::Local => (lanes.min(features.most_threads), LINK_BYTES),
+        Links::SharedMemory { .. } => (lanes.min(features.most_threads), LINK_BYTES),
     };
     let machine = Machine::threads(
         Target::OpenCl,
@@ -163,14 +163,17 @@ pub fn opencl_machine(features: &Features, lanes: u32, local_memory: u64) -> Mac
             warps: (features.most_threads / lanes).clamp(1, MOST_WARPS),
             wide_bytes: 16,
             copies: Copies::Plain,
-            block_memory: local_memory.saturating_sub(links),
+            block_memory: local_memory.saturating_sub(slots),
             unsized_arrays: Unsized::Block,
+            links: features.links,
             multiprocessor: None,
         },
     );
-    let code_budget = match features.waits_in_branches {
-        true => machine.code_budget,
-        false => SHORT_CODE,
+    let code_budget = match features.links {
+        Links::SharedMemory {
+            waits_in_branches: false,
+        } => SHORT_CODE,
+        Links::SharedMemory { .. } | Links::Shuffles(_) => machine.code_budget,
     };
     Machine {
         code_budget,

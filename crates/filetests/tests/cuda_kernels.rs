@@ -21,6 +21,8 @@ mod build;
 mod kernel_programs;
 
 use build::{Build, buffer, input, launch, num, output, param, program, times};
+use systola_ir::target::{Machine, Target};
+use systola_lower::passes::{Context, passes};
 
 const TYPES: [Scalar; 11] = [
     Scalar::Bool,
@@ -43,6 +45,7 @@ fn check(program: &Program, params: &[i128], inputs: &Arrays) -> String {
     let want = want
         .unwrap_or_else(|error| panic!("{error}\n{program}"))
         .outputs;
+    let program = &synchronised(program);
     let source = compile(program);
     let artifact = emit_cuda(program).unwrap();
     for narrow in [true, false] {
@@ -57,6 +60,22 @@ fn check(program: &Program, params: &[i128], inputs: &Arrays) -> String {
         }
     }
     source
+}
+
+/// The program with what threads of a warp need to keep the order of its statements.
+fn synchronised(program: &Program) -> Program {
+    let mut program = program.clone();
+    let cx = Context {
+        machine: &Machine::cuda(),
+        transfers: &[],
+    };
+    let needed = ["fold-constants", "sync-warps"];
+    let mut passes = passes(Target::Cuda).iter();
+    let passes = passes.by_ref().filter(|pass| needed.contains(&pass.name));
+    for pass in passes {
+        pass.run(&mut program, &cx).expect("small numbers");
+    }
+    program
 }
 
 /// The text, after NVRTC has seen it.

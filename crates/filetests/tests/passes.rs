@@ -7,6 +7,7 @@
 //! A comment such as `// block memory: 1024` says what the pass is to know:
 //!
 //! - `machine`: `cuda` unless told, `avx512`, or `opencl`;
+//! - `links`: `shared memory`, or `shared memory, no barrier in branches`;
 //! - `wide bytes`, `block memory`, `unsized arrays` (`block` or `global`) and `prefetch pressure` of the machine;
 //! - `rows of x`: the layout of the window of an input, `plain`, `rotate` or `chosen`.
 
@@ -18,7 +19,7 @@ use systola_ir::kernel::Program;
 use systola_ir::kernel::parse::parse;
 use systola_ir::kernel::print::KernelText;
 use systola_ir::mapping::{Engine, Layout, Name, Rows, Store, Transfer};
-use systola_ir::target::{Machine, Simd, Target, Threads, Unsized};
+use systola_ir::target::{Links, Machine, Simd, Target, Threads, Unsized, WarpSizes};
 use systola_lower::passes::tidy::tidy;
 use systola_lower::passes::{Context, passes};
 
@@ -71,10 +72,19 @@ impl Settings {
                 ("machine", "avx512") => *machine = Machine::cpu(Simd::Avx512),
                 ("machine", "opencl") => {
                     let threads = Threads {
+                        links: Links::Shuffles(WarpSizes::one(32)),
                         multiprocessor: None,
                         ..threads(machine).to_owned()
                     };
                     *machine = Machine::threads(Target::OpenCl, 32, threads);
+                }
+                ("links", _) => {
+                    let waits_in_branches = match value {
+                        "shared memory" => true,
+                        "shared memory, no barrier in branches" => false,
+                        other => panic!("{other} is no link"),
+                    };
+                    threads(machine).links = Links::SharedMemory { waits_in_branches };
                 }
                 ("wide bytes", _) => threads(machine).wide_bytes = number(),
                 ("block memory", _) => threads(machine).block_memory = number().into(),

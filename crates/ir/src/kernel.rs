@@ -306,6 +306,9 @@ pub enum Stmt {
     /// All warps of the block arrive before any leaves; shared memory is then up to date. Every warp
     /// comes to the same barriers: none stands where the conditions and bounds around it depend on the warp.
     Barrier,
+    /// The lanes of a warp wait for each other; memory that one of them wrote is then up to date for all. Lanes run in lockstep
+    /// anyway, so that it changes nothing: it says to targets whose lanes do not where they have to.
+    SyncWarp,
     /// Releases: after everything that this block wrote, adds one to an element of a `Flags` buffer (i32), once for
     /// the block. All its warps come here, as to a barrier.
     Signal {

@@ -114,8 +114,61 @@ pub struct Threads {
     pub block_memory: u64,
     /// Where arrays of a block are whose size depends on the run.
     pub unsized_arrays: Unsized,
+    /// How values go from lane to lane, and how lanes wait for each other.
+    pub links: Links,
     /// What a multiprocessor divides among its blocks. None: the target does not say how many it should hold.
     pub multiprocessor: Option<Multiprocessor>,
+}
+
+/// How the lanes of a warp are linked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    /// By shuffles. The lanes of a warp can wait for each other alone.
+    Shuffles(WarpSizes),
+    /// A warp is any number of neighbours in a block. Values go through shared memory, and the whole block waits.
+    SharedMemory {
+        /// May threads wait in a branch that all threads of their block take? A compiler that makes one thread of a block cuts it at
+        /// its barriers, and some cut branches wrongly.
+        waits_in_branches: bool,
+    },
+}
+
+impl Links {
+    /// Threads of a warp of this many lanes: none where no warp has that many.
+    pub fn threads_of(self, lanes: u32) -> Option<u32> {
+        match self {
+            Links::Shuffles(sizes) => sizes.for_lanes(lanes),
+            Links::SharedMemory { .. } => Some(lanes),
+        }
+    }
+}
+
+/// The numbers of threads that a warp can have, all powers of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WarpSizes(u32);
+
+impl WarpSizes {
+    pub const fn one(size: u32) -> WarpSizes {
+        WarpSizes(size)
+    }
+
+    /// Of these sizes those that are powers of two.
+    pub fn of(sizes: &[u32]) -> WarpSizes {
+        let powers = sizes.iter().filter(|size| size.is_power_of_two());
+        WarpSizes(powers.fold(0, |all, size| all | size))
+    }
+
+    /// In increasing order.
+    pub fn iter(self) -> impl Iterator<Item = u32> {
+        (0..u32::BITS)
+            .map(|n| 1 << n)
+            .filter(move |size| self.0 & size != 0)
+    }
+
+    /// The smallest that has a thread for each lane.
+    pub fn for_lanes(self, lanes: u32) -> Option<u32> {
+        self.iter().find(|size| *size >= lanes)
+    }
 }
 
 /// What the blocks on a multiprocessor share.
@@ -233,6 +286,7 @@ impl Machine {
                     // Of compute capability 9.0, the largest of all; a launch on a smaller one says so.
                     block_memory: 227 << 10,
                     unsized_arrays: Unsized::Block,
+                    links: Links::Shuffles(WarpSizes::one(WARP)),
                     // Compute capability 9.0, CUDA programming guide.
                     multiprocessor: Some(Multiprocessor {
                         parts: 4,

@@ -10,7 +10,7 @@ use systola_ir::array::{Array, Port};
 use systola_ir::kernel::{Buffer, BufferKind, Host, Program, Size};
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::system::InputKind;
-use systola_ir::target::{Copies, Machine, Target, Threads, Unsized};
+use systola_ir::target::{Copies, Links, Machine, Target, Threads, Unsized, WarpSizes};
 use systola_ir::{Cond, DimId, Form, KernelId, ParamId, Rel};
 
 use crate::decide::Decide;
@@ -87,6 +87,7 @@ pub fn one_lane(array: &Array, decide: &Decide, lanes: u32) -> Option<String> {
             copies: Copies::Plain,
             block_memory: 1 << 17,
             unsized_arrays: Unsized::Block,
+            links: Links::Shuffles(WarpSizes::one(lanes)),
             multiprocessor: None,
         },
     );

@@ -6,28 +6,36 @@
 
 use systola_ir::kernel::{Kernel, Program};
 use systola_ir::mapping::Transfer;
-use systola_ir::target::{Machine, Target};
+use systola_ir::target::{Links, Machine, Target};
 
 use crate::failure::Failure;
 
+pub mod fold_constants;
 pub mod hoist_loads;
+pub mod lanes_through_memory;
 pub mod lay_out_windows;
 pub mod non_temporal;
 pub mod prefetch;
 pub mod residency;
 pub mod software_pipeline;
 pub mod spill;
+pub mod sync_warps;
 pub mod tidy;
+pub mod uniform_barriers;
 pub mod vectorise_accesses;
 
+use fold_constants::fold_constants;
 use hoist_loads::hoist_loads;
+use lanes_through_memory::lanes_through_memory;
 use lay_out_windows::lay_out_windows;
 use non_temporal::non_temporal_stores;
 use prefetch::prefetch;
 use residency::set_residency;
 use software_pipeline::software_pipeline;
 use spill::spill;
+use sync_warps::sync_warps;
 use tidy::tidy;
+use uniform_barriers::uniform_barriers;
 use vectorise_accesses::vectorise_accesses;
 
 /// A step of the way from naive to final kernels.
@@ -47,6 +55,12 @@ pub struct Context<'a> {
     pub transfers: &'a [Transfer],
 }
 
+impl Context<'_> {
+    fn links(&self) -> Option<Links> {
+        self.machine.threads.map(|threads| threads.links)
+    }
+}
+
 impl Pass {
     pub fn run(&self, program: &mut Program, cx: &Context<'_>) -> Result<(), Failure> {
         (self.run)(program, cx)?;
@@ -63,13 +77,15 @@ impl Pass {
 /// The passes of a target.
 pub fn passes(target: Target) -> &'static [Pass] {
     match target {
-        Target::Cpu => &[PREFETCH, NON_TEMPORAL],
+        Target::Cpu => &[PREFETCH, NON_TEMPORAL, FOLD],
         Target::Cuda => &[
             SPILL, VECTORISE, LAY_OUT, HOIST, PIPELINE,
             // They look at the final loops and live values.
-            PREFETCH, RESIDENCY,
+            PREFETCH, RESIDENCY, FOLD, SYNC,
         ],
-        Target::OpenCl => &[SPILL, VECTORISE, LAY_OUT, HOIST, PIPELINE],
+        Target::OpenCl => &[
+            SPILL, VECTORISE, LAY_OUT, HOIST, PIPELINE, FOLD, LANES, SYNC,
+        ],
     }
 }
 
@@ -146,6 +162,37 @@ const RESIDENCY: Pass = Pass {
     run: |program, cx| {
         set_residency(program, cx.machine);
         Ok(())
+    },
+};
+
+const FOLD: Pass = Pass {
+    name: "fold-constants",
+    about: "sizes that are fixed become numbers",
+    run: |program, _| Ok(fold_constants(program)?),
+};
+
+// Control goes where lanes wait, so it depends on which values go through memory; their slots need no conditions.
+const LANES: Pass = Pass {
+    name: "lanes-through-memory",
+    about: "without shuffles, values go through shared memory, and no branch around a barrier depends on the warp",
+    run: |program, cx| match cx.links() {
+        Some(Links::SharedMemory { waits_in_branches }) => each(program, &mut |kernel, _| {
+            let slots = kernel.shared.len();
+            uniform_barriers(lanes_through_memory(&kernel), waits_in_branches, slots)
+        }),
+        Some(Links::Shuffles(_)) | None => Ok(()),
+    },
+};
+
+const SYNC: Pass = Pass {
+    name: "sync-warps",
+    about: "lanes of a warp wait for each other where one reads what another wrote",
+    run: |program, cx| match cx.links() {
+        None => Ok(()),
+        Some(links) => each(program, &mut |kernel, _| {
+            let threads = links.threads_of(kernel.lanes).unwrap_or(kernel.lanes);
+            Ok(sync_warps(tidy(kernel), threads))
+        }),
     },
 };
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use systola_driver::opencl::{Features, Functions, Links};
 use systola_driver::{Fix, Lowered, Machine, emit_opencl, opencl_machine};
 use systola_ir::system::Module;
+use systola_ir::target::WarpSizes;
 use systola_rt::opencl::{DeviceInfo, Gpu, OpenClCompileOptions, Shuffles};
 
 use crate::cpu::{Error, lower_mapping};
@@ -50,21 +51,23 @@ impl OpenClOptions {
 
     /// What the printer is to know of the device.
     pub fn features(&self, info: &DeviceInfo) -> Features {
-        let links = match &info.shuffles {
-            Some((functions, sizes)) if !self.without_sub_groups => Links::SubGroups {
-                functions: match functions {
-                    Shuffles::Khronos { relative } => Functions::Khronos {
-                        relative: *relative,
-                    },
-                    Shuffles::Intel => Functions::Intel,
-                },
-                sizes: sizes.clone(),
+        let shuffles = info.shuffles.as_ref().filter(|_| !self.without_sub_groups);
+        let functions = match shuffles {
+            Some((Shuffles::Khronos { relative }, _)) => Functions::Khronos {
+                relative: *relative,
             },
-            Some(_) | None => Links::Local,
+            Some((Shuffles::Intel, _)) => Functions::Intel,
+            None => Functions::Khronos { relative: false },
+        };
+        let links = match shuffles {
+            Some((_, sizes)) => Links::Shuffles(WarpSizes::of(sizes)),
+            None => Links::SharedMemory {
+                waits_in_branches: !info.is_cpu,
+            },
         };
         Features {
             links,
-            waits_in_branches: !info.is_cpu,
+            functions,
             flags: info.flags,
             doubles: info.doubles,
             most_threads: info.most_threads,

@@ -196,7 +196,7 @@ impl<L: Language> Simt<L> {
     }
 
     pub(super) fn slide(
-        &self,
+        &mut self,
         cx: &mut Context<'_>,
         low: Option<ValueId>,
         high: Option<ValueId>,
@@ -226,6 +226,7 @@ impl<L: Language> Simt<L> {
                 let ty = ty(cx, low);
                 let mover = self.mover(cx.prelude, ty, Move::Lane)?;
                 let lane = self.lane.clone();
+                self.uses_lane = true;
                 let (low, high) = (cx.take(low), cx.take(high));
                 if low == high {
                     // A rotation.

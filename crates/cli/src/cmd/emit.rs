@@ -117,7 +117,9 @@ pub fn run(args: &Args) -> Outcome {
         None => {
             let mut usual = Features::usual();
             if args.no_sub_groups {
-                usual.links = Links::Local;
+                usual.links = Links::SharedMemory {
+                    waits_in_branches: true,
+                };
             }
             let machine = opencl_machine(&usual, args.lanes.unwrap_or(32), 32 << 10);
             (usual, machine)

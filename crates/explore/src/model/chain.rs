@@ -156,7 +156,7 @@ impl Walk<'_> {
                 self.begin(0.0, self.latencies.flag);
                 self.clock += self.latencies.flag;
             }
-            Stmt::Prefetch { .. } | Stmt::CommitCopies | Stmt::Comment(_) => {}
+            Stmt::Prefetch { .. } | Stmt::CommitCopies | Stmt::SyncWarp | Stmt::Comment(_) => {}
             Stmt::If {
                 cond,
                 then,

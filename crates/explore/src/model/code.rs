@@ -321,6 +321,7 @@ impl Compiler<'_, '_> {
             Stmt::Set(..)
             | Stmt::Prefetch { .. }
             | Stmt::CommitCopies
+            | Stmt::SyncWarp
             | Stmt::WaitCopies { .. }
             | Stmt::Comment(_) => {}
             Stmt::LoadWide { to, from, .. } => {

@@ -8,6 +8,7 @@ use systola_interp::{run_array, run_system};
 use systola_ir::codes::run::TOO_LARGE;
 use systola_ir::diag::{Diagnostic, Kind};
 use systola_ir::mapping::Mapping;
+use systola_ir::target::{Links, WarpSizes};
 
 use super::batch::Ran;
 use super::subject::{Run, Subject};
@@ -67,14 +68,22 @@ fn machine(seed: u64) -> (Machine, Fix) {
     if seed % 6 > 3 {
         // Only numbers of warps become warps.
         fix = Fix::Everything;
-        machine.target = Target::Cuda;
+        machine.target = [Target::Cuda, Target::OpenCl][(seed / 6 % 2) as usize];
         machine.most_lanes = [4, 2][(seed % 2) as usize];
+        // Where only whole blocks can wait, in branches or not.
+        let links = match machine.target {
+            Target::OpenCl => Links::SharedMemory {
+                waits_in_branches: seed / 12 % 2 == 0,
+            },
+            Target::Cpu | Target::Cuda => Links::Shuffles(WarpSizes::one(machine.most_lanes)),
+        };
         machine.threads = Some(Threads {
             warps: 16,
             wide_bytes: 16,
             copies: Copies::Asynchronous,
             block_memory: [227 << 10, 256, 0][(seed % 3) as usize],
             unsized_arrays: Unsized::Global,
+            links,
             multiprocessor: None,
         });
     }

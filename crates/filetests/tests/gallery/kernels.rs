@@ -15,6 +15,7 @@ use systola_interp::run_system;
 use systola_ir::Diagnostic;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Op, Program, Stmt};
+use systola_ir::target::{Links, WarpSizes};
 
 use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
@@ -35,6 +36,7 @@ pub fn machines() -> [Machine; 5] {
             copies: Copies::Asynchronous,
             block_memory,
             unsized_arrays,
+            links: Links::Shuffles(WarpSizes::one(32)),
             multiprocessor: None,
         }),
         ..Machine::cuda()

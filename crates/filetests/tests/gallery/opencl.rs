@@ -11,8 +11,6 @@ use std::time::Instant;
 
 use systola::opencl::compile_opencl;
 use systola::{OpenClCompiled, OpenClOptions};
-use systola_driver::opencl::links::through_memory;
-use systola_driver::opencl::together::all_warps_meet;
 use systola_driver::opencl::{Features, Links};
 use systola_driver::{Fix, lower, opencl_machine};
 use systola_filetests::gallery::{self, File};
@@ -20,7 +18,8 @@ use systola_filetests::reference;
 use systola_filetests::tensor::Params;
 use systola_interp::kernel::{Options, run_kernel_program};
 use systola_interp::{Arrays, run_system};
-use systola_ir::kernel::Program;
+use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::{Program, Shared, Stmt};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
 
@@ -165,11 +164,13 @@ fn links_through_memory_compute_what_the_systems_compute() {
 /// races and checks every access.
 #[test]
 fn links_through_memory_are_the_same_kernel() {
-    let features = Features {
-        links: Links::Local,
-        ..Features::usual()
+    let machine = |waits_in_branches: bool| {
+        let features = Features {
+            links: Links::SharedMemory { waits_in_branches },
+            ..Features::usual()
+        };
+        opencl_machine(&features, 8, 32 << 10)
     };
-    let machine = opencl_machine(&features, 8, 32 << 10);
     let mut rewritten = 0;
     for file in gallery::files() {
         let module = parse(&file);
@@ -183,19 +184,23 @@ fn links_through_memory_are_the_same_kernel() {
             continue;
         };
         let named = params.0.iter().map(|(k, v)| (k.clone(), i128::from(*v)));
-        let lowered = lower(&module, mapping, &named.collect(), &Fix::Nothing, &machine);
-        let Ok(lowered) = lowered else { continue };
+        let named = named.collect();
         let values = ordered(system, params);
         let inputs = to_interp(system, &seeded(&reference, params));
         let want = run_system(system, &values, &inputs).expect("a legal system");
         for in_branches in [true, false] {
-            let mut program = lowered.program.clone();
-            for kernel in &mut program.kernels {
-                let links = kernel.shared.len();
-                let made = all_warps_meet(through_memory(kernel), in_branches, links);
-                let made = made.expect("it can be written");
-                rewritten += usize::from(made != *kernel);
-                *kernel = made;
+            let machine = machine(in_branches);
+            let lowered = lower(&module, mapping, &named, &Fix::Nothing, &machine);
+            let Ok(lowered) = lowered else { continue };
+            let program = lowered.program;
+            for kernel in &program.kernels {
+                walk(&kernel.body, &mut |stmt| {
+                    if let Stmt::Let(_, op) = stmt {
+                        assert!(!op.effects().crosses_lanes, "{program}");
+                    }
+                });
+                let sent = |shared: &Shared| shared.name.starts_with("sent_");
+                rewritten += usize::from(kernel.shared.iter().any(sent));
             }
             let context = format!("{}: {} at {params:?}", file.path, mapping.name);
             assert_eq!(

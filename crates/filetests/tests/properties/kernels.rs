@@ -4,6 +4,7 @@ use systola_driver::{Copies, Fix, Lowered, Machine, Simd, Target, Threads, Unsiz
 use systola_interp::expect_system;
 use systola_interp::kernel::{Options, Order, run_kernel_program};
 use systola_ir::diag::Kind;
+use systola_ir::target::{Links, WarpSizes};
 
 use crate::case::{Case, is_fault};
 use crate::tally::Tally;
@@ -29,6 +30,7 @@ impl Case<'_> {
                 copies: Copies::Asynchronous,
                 block_memory: [227 << 10, 256, 0][(self.seed % 3) as usize],
                 unsized_arrays: Unsized::Global,
+                links: Links::Shuffles(WarpSizes::one(32)),
                 multiprocessor: None,
             });
         }

@@ -362,7 +362,8 @@ impl<'a> Compiler<'a, '_> {
                     point: point.collect::<Result<_, _>>()?,
                 })
             }
-            Stmt::Prefetch { .. } | Stmt::Comment(_) => return Ok(()),
+            // Lanes run in lockstep anyway.
+            Stmt::Prefetch { .. } | Stmt::SyncWarp | Stmt::Comment(_) => return Ok(()),
         };
         self.push(instr, Some(stmt));
         Ok(())

@@ -334,6 +334,7 @@ impl<'a> Launch<'a> {
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Comment(_) => Ok(()),
         }
     }

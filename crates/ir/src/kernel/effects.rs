@@ -138,7 +138,7 @@ impl Stmt {
                 write: Some((to, *width as usize)),
                 ..none
             },
-            Stmt::WaitCopies { .. } => Effects {
+            Stmt::WaitCopies { .. } | Stmt::SyncWarp => Effects {
                 orders: Some(Scope::Warp),
                 ..none
             },
@@ -192,6 +192,7 @@ impl Stmt {
             | Stmt::For { .. }
             | Stmt::If { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Fault { .. }
             | Stmt::Comment(_) => Vec::new(),
         }

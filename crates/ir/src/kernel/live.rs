@@ -92,6 +92,7 @@ impl Walk<'_> {
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }

@@ -254,6 +254,7 @@ impl KernelText<'_> {
                 | Stmt::CommitCopies
                 | Stmt::WaitCopies { .. }
                 | Stmt::Barrier
+                | Stmt::SyncWarp
                 | Stmt::Signal { .. }
                 | Stmt::Await { .. }
                 | Stmt::Ticket { .. }
@@ -340,6 +341,7 @@ impl KernelText<'_> {
             }
             Stmt::If { cond, .. } => format!("if {}", self.cond(cond)),
             Stmt::Barrier => "barrier".into(),
+            Stmt::SyncWarp => "sync warp".into(),
             Stmt::Signal { flag } => {
                 format!("signal {}{}", self.place(flag), self.when(&flag.when))
             }

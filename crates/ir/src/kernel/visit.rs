@@ -111,6 +111,7 @@ impl Stmt {
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }
@@ -136,6 +137,7 @@ impl Stmt {
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }
@@ -159,6 +161,7 @@ impl Stmt {
             | Stmt::For { .. }
             | Stmt::If { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }
@@ -181,6 +184,7 @@ impl Stmt {
             | Stmt::For { .. }
             | Stmt::If { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }
@@ -204,6 +208,7 @@ impl Stmt {
             | Stmt::WaitCopies { .. }
             | Stmt::If { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Fault { .. }
@@ -242,6 +247,7 @@ impl Stmt {
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Comment(_) => Vec::new(),
         }
     }
@@ -375,6 +381,7 @@ fn rewrite_stmt(stmt: &Stmt, by: &impl Rewrite) -> Result<Stmt, Overflow> {
             otherwise: rewrite(otherwise, by)?,
         },
         Stmt::Barrier => Stmt::Barrier,
+        Stmt::SyncWarp => Stmt::SyncWarp,
         Stmt::Signal { flag } => Stmt::Signal {
             flag: rewrite_access(flag, by)?,
         },

@@ -85,6 +85,7 @@ pub fn passes(stmt: &Stmt, load: &Access, lane: Option<DimId>) -> Pass {
         | Stmt::For { .. }
         | Stmt::If { .. }
         | Stmt::Barrier
+        | Stmt::SyncWarp
         | Stmt::Signal { .. }
         | Stmt::Await { .. }
         | Stmt::Ticket { .. } => Pass::Not,

@@ -275,7 +275,7 @@ mod tests {
     use systola_ir::{Scalar, ValueId};
 
     use super::*;
-    use systola_ir::target::{Copies, Unsized};
+    use systola_ir::target::{Copies, Links, Unsized, WarpSizes};
 
     const LANES: usize = 32;
 
@@ -286,6 +286,7 @@ mod tests {
             copies: Copies::Asynchronous,
             block_memory,
             unsized_arrays: Unsized::Global,
+            links: Links::Shuffles(WarpSizes::one(32)),
             multiprocessor: None,
         }
     }

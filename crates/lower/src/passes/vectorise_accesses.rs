@@ -375,6 +375,7 @@ impl Widening<'_> {
             | Stmt::For { .. }
             | Stmt::If { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }
@@ -569,6 +570,7 @@ fn is_of_interest(stmt: &Stmt) -> bool {
         | Stmt::For { .. }
         | Stmt::If { .. }
         | Stmt::Barrier
+        | Stmt::SyncWarp
         | Stmt::Signal { .. }
         | Stmt::Await { .. }
         | Stmt::Ticket { .. } => true,

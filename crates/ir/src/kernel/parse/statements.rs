@@ -267,6 +267,11 @@ impl Parser {
                 self.bump();
                 Stmt::Barrier
             }
+            "sync" => {
+                self.bump();
+                self.expect_word("warp")?;
+                Stmt::SyncWarp
+            }
             "signal" => {
                 self.bump();
                 let flag = self.access(scope)?;

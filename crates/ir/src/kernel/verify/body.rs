@@ -257,6 +257,7 @@ impl<'a> Checker<'a, '_> {
                 let everyone = !self.scope.by_warp;
                 self.check(everyone, "not every warp comes to this barrier");
             }
+            Stmt::SyncWarp => {}
             Stmt::Signal { flag } => self.flag(flag, &[]),
             Stmt::Await { flag, at_least } => self.flag(flag, &[at_least]),
             Stmt::Ticket { var, counter } => {
@@ -437,6 +438,7 @@ impl<'a> Checker<'a, '_> {
             | Stmt::For { .. }
             | Stmt::If { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
             | Stmt::Ticket { .. }

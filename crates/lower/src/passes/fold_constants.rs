@@ -1,16 +1,19 @@
-//! A kernel with everything that is known put into its forms: sizes that were fixed, and the one lane or the one
-//! warp where there is only one.
+//! Everything that is known goes into the forms of kernels: sizes that were fixed, and the one lane or the one warp where there is only
+//! one.
+//!
+//! Before: `x[N*i + l]` where N is fixed at 64 and a warp has one lane. After: `x[64*i]`. It stands behind the passes that make
+//! accesses and loops, which have facts of their own about sizes, and before those that compare places.
 
 use systola_ir::form::{Cond, Form, Overflow};
 use systola_ir::kernel::visit::{Rewrite, rewrite};
 use systola_ir::kernel::{Kernel, Program, VarKind};
 use systola_ir::system::Axis;
 
-/// The program with its fixed sizes substituted, and each kernel without variables that can only be 0.
-pub fn specialise(program: &Program) -> Result<Program, Overflow> {
-    let fixed = |form: &Form| form.fix_params(&|p| program.params[p.index()].fixed);
-    let mut special = program.clone();
-    for buffer in &mut special.buffers {
+/// Substitutes the fixed sizes of a program, and variables of its kernels that can only be 0.
+pub fn fold_constants(program: &mut Program) -> Result<(), Overflow> {
+    let sizes: Vec<Option<i128>> = program.params.iter().map(|p| p.fixed).collect();
+    let fixed = |form: &Form| form.fix_params(&|p| sizes[p.index()]);
+    for buffer in &mut program.buffers {
         for axis in &mut buffer.axes {
             *axis = Axis {
                 lo: fixed(&axis.lo)?,
@@ -18,13 +21,13 @@ pub fn specialise(program: &Program) -> Result<Program, Overflow> {
             };
         }
     }
-    for kernel in &mut special.kernels {
-        *kernel = specialise_kernel(kernel, &fixed)?;
+    for kernel in &mut program.kernels {
+        *kernel = fold_kernel(kernel, &fixed)?;
     }
-    Ok(special)
+    Ok(())
 }
 
-fn specialise_kernel(
+fn fold_kernel(
     kernel: &Kernel,
     fixed: &impl Fn(&Form) -> Result<Form, Overflow>,
 ) -> Result<Kernel, Overflow> {

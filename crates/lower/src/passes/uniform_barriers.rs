@@ -1,53 +1,55 @@
-//! Control that goes, where all warps have to come by.
+//! Control without branches around barriers, where a device has no other synchronisation than that of a whole block.
 //!
-//! A wait of the whole block is the only one that a device without sub-groups has, so lanes of one warp meet where all warps of
-//! the block come by, or they never leave. A kernel promises that for its own barriers; but lanes may also have to meet inside
-//! of a branch or a loop whose condition or bounds depend on the warp. Such control goes: all warps run through both branches,
-//! and through all turns that one of them has, and what a warp would not have done is done by nobody, since every
-//! access and every change of a register gets the condition. What is only computed does no harm.
+//! A barrier of the block is the only synchronisation of a device without sub-groups, so lanes of one warp wait for each other
+//! where all warps of the block come by, or they never leave. A kernel promises that for its own barriers; but lanes may also
+//! have to [wait](super::sync_warps) inside of a branch or a loop whose condition or bounds depend on the warp. Before: such control.
+//! After: all warps run through both branches, and through all iterations that one of them has, and what a warp would not have
+//! done is done by nobody, since every access and every change of a register gets the condition. What is only computed does no
+//! harm.
 //!
 //! Where threads may not wait in any branch, the same is done to branches that all warps take alike. A loop is then run through at least
-//! once, as `do … while`, and tests in every turn whether there is one: compilers that make one thread of a block write down all
-//! that follows a wait twice if it may be passed by, and so twice for every loop.
+//! once, as `do … while`, and tests in every iteration whether there is one: compilers that make one thread of a block write down all
+//! that follows a barrier twice if it may be passed by, and so twice for every loop.
 
 use std::collections::BTreeSet;
 
 use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::visit::map_forms;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Reg, Stmt, Value, VarKind};
-use systola_ir::{DimId, RegId, Rel, ValueId};
+use systola_ir::{DimId, RegId, Rel, Span, ValueId};
 
-use crate::error::Fault;
-use crate::simt::order::Meetings;
-use crate::usage::Usage;
+use crate::failure::{Failure, limitation};
+use crate::passes::sync_warps::SyncPoints;
 
-/// The same kernel, in which no lanes meet but where all warps come by; and not in branches either, unless they may. From `links` on, shared
+/// The same kernel, in which lanes wait only where all warps come by; and not in branches either, unless they may. From `slots` on, shared
 /// arrays hold what is on its way from lane to lane.
-pub fn all_warps_meet(kernel: Kernel, in_branches: bool, links: usize) -> Result<Kernel, Fault> {
-    let mut kernel = kernel;
+pub fn uniform_barriers(
+    mut kernel: Kernel,
+    in_branches: bool,
+    slots: usize,
+) -> Result<Kernel, Failure> {
     let warp = kernel.vars_where(|k| matches!(k, VarKind::Warp)).next();
     let warp = warp.filter(|_| kernel.warps > 1);
     let mut tested = BTreeSet::new();
     loop {
-        let meetings = Meetings::new(&kernel, &Usage::new(&kernel), false);
         let mut search = Search {
-            meetings: &meetings,
+            points: SyncPoints::of(&kernel, false),
             in_branches,
             tested: &mut tested,
             found: Vec::new(),
         };
-        search.list(&kernel.body, &warp.into_iter().collect());
-        let apart = search.found;
-        if apart.is_empty() {
+        let inside = search.list(&kernel.body, &warp.into_iter().collect());
+        if !inside.goes {
             return Ok(kernel);
         }
+        let found = search.found;
         let body = std::mem::take(&mut kernel.body);
         let mut pass = Pass {
             kernel,
-            meetings,
-            apart,
+            found,
+            next: 0,
             warp,
-            links,
+            slots,
         };
         let body = pass.list(&body, None)?;
         kernel = pass.kernel;
@@ -55,112 +57,115 @@ pub fn all_warps_meet(kernel: Kernel, in_branches: bool, links: usize) -> Result
     }
 }
 
+/// What was found out about a statement.
+#[derive(Clone, Copy, Debug, Default)]
+struct Found {
+    /// It is control that has to go.
+    goes: bool,
+    /// Statements inside of it, and what holds for some of them.
+    inside: Inside,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Inside {
+    count: usize,
+    /// Lanes wait for each other.
+    waits: bool,
+    /// Control has to go.
+    goes: bool,
+}
+
 /// Looks for branches and loops that have to go.
 struct Search<'a> {
-    meetings: &'a Meetings,
+    points: SyncPoints,
     in_branches: bool,
-    /// Loops that were found before, and test in every turn whether there is one.
+    /// Loops that were found before, and test in every iteration whether there is one.
     tested: &'a mut BTreeSet<DimId>,
-    found: Vec<*const Stmt>,
+    /// By the number of the statement: outer statements first.
+    found: Vec<Found>,
 }
 
 impl Search<'_> {
     /// `by_warp`: the variables that depend on the warp.
-    fn list(&mut self, list: &[Stmt], by_warp: &BTreeSet<DimId>) {
+    fn list(&mut self, list: &[Stmt], by_warp: &BTreeSet<DimId>) -> Inside {
+        let mut all = Inside::default();
         for stmt in list {
+            let number = self.found.len();
+            self.found.push(Found::default());
             let depends = |forms: &[&Form]| {
                 let mut dims = forms.iter().flat_map(|f| f.dims());
                 dims.any(|d| by_warp.contains(&d))
             };
-            let waits = stmt.bodies().into_iter().any(|b| self.meetings.inside(b));
-            let mut inside = by_warp.clone();
-            let goes = match stmt {
-                Stmt::For { var, lo, hi, .. } => {
-                    let bounds: Vec<&Form> = lo.iter().chain(hi).collect();
-                    let own = depends(&bounds);
-                    if own {
-                        inside.insert(*var);
-                    }
-                    own || (!self.in_branches && waits && self.tested.insert(*var))
-                }
-                Stmt::If { cond, .. } => !self.in_branches || depends(&cond.forms()),
-                Stmt::Let(..)
-                | Stmt::Set(..)
-                | Stmt::LoadWide { .. }
-                | Stmt::Store { .. }
-                | Stmt::StoreWide { .. }
-                | Stmt::Prefetch { .. }
-                | Stmt::Copy { .. }
-                | Stmt::CommitCopies
-                | Stmt::WaitCopies { .. }
-                | Stmt::Barrier
-                | Stmt::Signal { .. }
-                | Stmt::Await { .. }
-                | Stmt::Ticket { .. }
-                | Stmt::Fault { .. }
-                | Stmt::Comment(_) => false,
-            };
-            if goes && waits {
-                self.found.push(stmt);
+            let mut variables = by_warp.clone();
+            if let Stmt::For { var, lo, hi, .. } = stmt
+                && depends(&lo.iter().chain(hi).collect::<Vec<_>>())
+            {
+                variables.insert(*var);
             }
+            let mut inside = Inside::default();
             for body in stmt.bodies() {
-                self.list(body, &inside);
+                let part = self.list(body, &variables);
+                inside.count += part.count;
+                inside.waits |= part.waits;
+                inside.goes |= part.goes;
             }
+            let goes = inside.waits
+                && match stmt {
+                    Stmt::For { var, .. } => {
+                        variables.contains(var) || (!self.in_branches && self.tested.insert(*var))
+                    }
+                    Stmt::If { cond, .. } => !self.in_branches || depends(&cond.forms()),
+                    _ => false,
+                };
+            self.found[number] = Found { goes, inside };
+            all.count += 1 + inside.count;
+            all.waits |=
+                inside.waits || self.points.before(number) || stmt.effects().orders.is_some();
+            all.goes |= goes || inside.goes;
         }
+        all
     }
 }
 
 struct Pass {
     /// With what was made so far, without statements.
     kernel: Kernel,
-    meetings: Meetings,
-    /// What has to go.
-    apart: Vec<*const Stmt>,
+    found: Vec<Found>,
+    /// The number of the next statement.
+    next: usize,
     /// Where there are several.
     warp: Option<DimId>,
     /// The first shared array of which every lane has elements of its own, whether or not they are of use.
-    links: usize,
+    slots: usize,
 }
 
 impl Pass {
     /// Statements that are done where the condition holds; none: always.
-    fn list(&mut self, list: &[Stmt], when: Option<&Cond>) -> Result<Vec<Stmt>, Fault> {
+    fn list(&mut self, list: &[Stmt], when: Option<&Cond>) -> Result<Vec<Stmt>, Failure> {
         let mut made = Vec::new();
         for stmt in list {
-            self.stmt(stmt, when, &mut made)?;
+            let found = self.found[self.next];
+            let behind = self.next + 1 + found.inside.count;
+            self.next += 1;
+            self.stmt(stmt, found, when, &mut made)?;
+            self.next = behind;
         }
         Ok(made)
-    }
-
-    fn goes(&self, stmt: &Stmt) -> bool {
-        self.apart.contains(&std::ptr::from_ref(stmt))
-    }
-
-    /// Is there one inside that has to go?
-    fn is_open(&self, stmt: &Stmt) -> bool {
-        self.goes(stmt)
-            || stmt
-                .bodies()
-                .iter()
-                .any(|body| body.iter().any(|s| self.is_open(s)))
-    }
-
-    /// Must the statements inside be looked at, which are done under a condition?
-    fn is_opened(&self, stmt: &Stmt, when: Option<&Cond>) -> bool {
-        let waits = || stmt.bodies().into_iter().any(|b| self.meetings.inside(b));
-        self.is_open(stmt) || (when.is_some() && waits())
     }
 
     fn stmt(
         &mut self,
         stmt: &Stmt,
+        found: Found,
         when: Option<&Cond>,
         made: &mut Vec<Stmt>,
-    ) -> Result<(), Fault> {
-        let links = self.links;
+    ) -> Result<(), Failure> {
+        let slots = self.slots;
+        // Must the statements inside be looked at, which are done under a condition?
+        let opened = found.goes || found.inside.goes || (when.is_some() && found.inside.waits);
         let guarded = |access: &Access| Access {
             when: match (when, access.memory) {
-                (Some(_), Memory::Shared(s)) if s.index() >= links => access.when.clone(),
+                (Some(_), Memory::Shared(s)) if s.index() >= slots => access.when.clone(),
                 (Some(when), _) => access.when.clone().and(when.clone()),
                 (None, _) => access.when.clone(),
             },
@@ -223,8 +228,8 @@ impl Pass {
                 cond,
                 then,
                 otherwise,
-            } if self.is_opened(stmt, when) => {
-                if self.goes(stmt) {
+            } if opened => {
+                if found.goes {
                     let both = |side: Cond| match when {
                         Some(when) => when.clone().and(side),
                         None => side,
@@ -248,9 +253,9 @@ impl Pass {
                 hi,
                 step,
                 body,
-            } if self.is_opened(stmt, when) => {
+            } if opened => {
                 let mut inside = when.cloned();
-                if !self.goes(stmt) {
+                if !found.goes {
                     Stmt::For {
                         var: *var,
                         lo: lo.clone(),
@@ -259,12 +264,12 @@ impl Pass {
                         body: self.list(body, inside.as_ref())?,
                     }
                 } else {
-                    let turn = Form::from(*var);
+                    let own = Form::from(*var);
                     let begins = lo.iter().filter(|f| self.is_by_warp(f));
-                    let begins = begins.map(|f| Cond::cmp(Rel::Ge, turn.clone(), f.clone()));
-                    let has_turns = turns(lo, hi);
-                    let ends = hi.iter().filter(|_| !has_turns);
-                    let ends = ends.map(|f| Cond::cmp(Rel::Lt, turn.clone(), f.clone()));
+                    let begins = begins.map(|f| Cond::cmp(Rel::Ge, own.clone(), f.clone()));
+                    let is_sure = runs(lo, hi);
+                    let ends = hi.iter().filter(|_| !is_sure);
+                    let ends = ends.map(|f| Cond::cmp(Rel::Lt, own.clone(), f.clone()));
                     let all: Vec<Cond> = begins.chain(ends).collect();
                     for cond in all {
                         inside = Some(match inside {
@@ -273,7 +278,7 @@ impl Pass {
                         });
                     }
                     let body = self.list(body, inside.as_ref())?;
-                    self.turns_of_all(*var, (lo, hi), *step, body)?
+                    self.iterations_of_all(*var, (lo, hi), *step, body)?
                 }
             }
             Stmt::If { .. } | Stmt::For { .. } => match when {
@@ -311,6 +316,7 @@ impl Pass {
             | Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
             | Stmt::Barrier
+            | Stmt::SyncWarp
             | Stmt::Ticket { .. }
             | Stmt::Comment(_) => stmt.clone(),
         };
@@ -331,14 +337,14 @@ impl Pass {
         value
     }
 
-    /// A loop with all turns that a warp has. Where warps begin at different places, turns are counted from there.
-    fn turns_of_all(
+    /// A loop with all iterations that a warp has. Where warps begin at different places, iterations are counted from there.
+    fn iterations_of_all(
         &self,
         var: DimId,
         (lo, hi): (&[Form], &[Form]),
         step: i128,
         body: Vec<Stmt>,
-    ) -> Result<Stmt, Fault> {
+    ) -> Result<Stmt, Failure> {
         let (lo, hi, body) = match lo {
             [first] if self.is_by_warp(first) => {
                 let from = first.add(&Form::from(var));
@@ -362,7 +368,7 @@ impl Pass {
     }
 
     /// Bounds for all warps.
-    fn extremes(&self, forms: &[Form], greatest: bool) -> Result<Vec<Form>, Fault> {
+    fn extremes(&self, forms: &[Form], greatest: bool) -> Result<Vec<Form>, Failure> {
         let forms = forms.iter().map(|form| {
             let Some(own) = self.warp.filter(|_| self.is_by_warp(form)) else {
                 return Ok(form.clone());
@@ -383,8 +389,8 @@ impl Pass {
     }
 }
 
-/// Is there a turn, whatever the sizes?
-fn turns(lo: &[Form], hi: &[Form]) -> bool {
+/// Is there an iteration, whatever the sizes?
+fn runs(lo: &[Form], hi: &[Form]) -> bool {
     let numbers =
         |forms: &[Form]| -> Option<Vec<i128>> { forms.iter().map(Form::as_constant).collect() };
     match (numbers(lo), numbers(hi)) {
@@ -393,8 +399,9 @@ fn turns(lo: &[Form], hi: &[Form]) -> bool {
     }
 }
 
-fn not_all(how: &str) -> Fault {
-    Fault::unsupported(format!(
+fn not_all(how: &str) -> Failure {
+    let why = format!(
         "lanes wait for each other in a loop {how}, and this device can only let all warps wait"
-    ))
+    );
+    limitation(Span::NONE, why)
 }

@@ -1,9 +1,9 @@
-//! Values that go from lane to lane by way of the memory of a block.
+//! Values that go from lane to lane by way of shared memory, where a device has no shuffles.
 //!
-//! A lane stores what it sends into a slot of its own and loads what it gets from the slot of another; in between the lanes
-//! meet. Where they have to is found as for all arrays ([`order`](crate::simt::order)). To meet seldom, values that are
-//! sent one after the other are stored together, before the first of them is loaded; and slots are used in turn, so that nobody
-//! has to wait until all have read what was sent before.
+//! Before: shuffles and lane shifts. After: a lane stores what it sends into a slot of its own and loads what it gets from the slot of
+//! another; in between the lanes [wait for each other](super::sync_warps). To wait seldom, values that are
+//! sent one after the other are stored together, before the first of them is loaded; and slots are used in rotation, so that
+//! nobody has to wait until all have read what was sent before.
 
 use std::collections::BTreeSet;
 
@@ -19,8 +19,8 @@ pub const LINK_BYTES: u64 = 8 << 10;
 const MOST_TOGETHER: usize = 4;
 const MOST_SLOTS: usize = 2 * MOST_TOGETHER;
 
-/// The same kernel without shuffles and slides.
-pub fn through_memory(kernel: &Kernel) -> Kernel {
+/// The same kernel without shuffles and lane shifts.
+pub fn lanes_through_memory(kernel: &Kernel) -> Kernel {
     let mut types = BTreeSet::new();
     walk(&kernel.body, &mut |stmt| {
         if let Stmt::Let(value, op) = stmt
@@ -182,6 +182,7 @@ impl Pass {
                 | Stmt::For { .. }
                 | Stmt::If { .. }
                 | Stmt::Barrier
+                | Stmt::SyncWarp
                 | Stmt::Signal { .. }
                 | Stmt::Await { .. }
                 | Stmt::Ticket { .. } => false,

@@ -1,8 +1,10 @@
 //! Where the lanes of a warp have to wait for each other.
 //!
-//! A kernel orders the accesses of all lanes statement by statement; threads of a warp keep that order only where
-//! they are told to. Two accesses of different lanes to one element, at least one of them a store, need a meeting
-//! in between. Accesses that provably stay apart, such as those of each lane to its own elements, need none.
+//! Before: a kernel orders the accesses of all lanes statement by statement. After: threads of a warp, which keep that order only
+//! where they are told to, find a `sync warp` between two accesses of different lanes to one element, at least one of which is
+//! a store. Accesses that provably stay apart, such as those of each lane to its own elements, need none.
+//!
+//! It stands behind all passes that move or change accesses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,50 +13,68 @@ use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Stmt};
 
-use crate::usage::Usage;
+/// The kernel with synchronisation of warps. `threads`: those that run a warp; where they are more than it has lanes, several
+/// stand for one lane.
+pub fn sync_warps(mut kernel: Kernel, threads: u32) -> Kernel {
+    let points = SyncPoints::of(&kernel, threads > kernel.lanes);
+    let body = std::mem::take(&mut kernel.body);
+    kernel.body = points.insert(body, &mut 0);
+    kernel
+}
 
-/// The statements that a meeting comes before.
+/// The statements before which lanes wait for each other, by their numbers: outer statements first.
 #[derive(Clone, Debug, Default)]
-pub struct Meetings(BTreeSet<*const Stmt>);
+pub struct SyncPoints(BTreeSet<usize>);
 
-impl Meetings {
-    pub fn new(kernel: &Kernel, usage: &Usage, mirrored: bool) -> Meetings {
+impl SyncPoints {
+    /// `mirrored`: do several threads stand for one lane?
+    pub fn of(kernel: &Kernel, mirrored: bool) -> SyncPoints {
         let mut flow = Flow {
             kernel,
-            usage,
             mirrored,
-            tracked: tracked(kernel, usage),
+            tracked: tracked(kernel),
             marks: BTreeSet::new(),
+            next: 0,
         };
         let mut state = State::default();
         flow.stmts(&kernel.body, &mut state);
-        Meetings(flow.marks)
+        SyncPoints(flow.marks)
     }
 
-    pub fn before(&self, stmt: &Stmt) -> bool {
-        self.0.contains(&std::ptr::from_ref(stmt))
+    /// Is there one before the statement with this number?
+    pub fn before(&self, number: usize) -> bool {
+        self.0.contains(&number)
     }
 
-    /// Do threads wait for each other in these statements?
-    pub fn inside(&self, list: &[Stmt]) -> bool {
-        list.iter().any(|stmt| {
-            self.before(stmt)
-                || stmt.effects().orders.is_some()
-                || stmt.bodies().into_iter().any(|body| self.inside(body))
-        })
+    fn insert(&self, stmts: Vec<Stmt>, next: &mut usize) -> Vec<Stmt> {
+        let mut made = Vec::with_capacity(stmts.len());
+        for mut stmt in stmts {
+            if self.before(*next) {
+                made.push(Stmt::SyncWarp);
+            }
+            *next += 1;
+            for body in stmt.bodies_mut() {
+                *body = self.insert(std::mem::take(body), next);
+            }
+            made.push(stmt);
+        }
+        made
     }
 }
 
 /// Memories that are both written and read here. What is only written is written once.
-fn tracked(kernel: &Kernel, usage: &Usage) -> BTreeSet<Memory> {
-    let mut read = BTreeSet::new();
+fn tracked(kernel: &Kernel) -> BTreeSet<Memory> {
+    let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
     walk(&kernel.body, &mut |stmt| {
-        read.extend(stmt.effects().reads())
+        let does = stmt.effects();
+        read.extend(does.reads());
+        written.extend(does.writes());
+        written.extend(does.flag.map(|flag| flag.memory));
     });
-    read.intersection(&usage.written).copied().collect()
+    read.intersection(&written).copied().collect()
 }
 
-/// An access since the last meeting.
+/// An access since the last synchronisation.
 #[derive(Clone, Debug, PartialEq)]
 struct Touch {
     /// `None`: anywhere.
@@ -93,7 +113,7 @@ impl Coordinate {
     }
 }
 
-/// What was touched since the last meeting.
+/// What was touched since the last synchronisation.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct State(BTreeMap<Memory, Vec<Touch>>);
 
@@ -146,11 +166,12 @@ impl State {
 
 struct Flow<'a> {
     kernel: &'a Kernel,
-    usage: &'a Usage,
     /// Do several threads stand for one lane?
     mirrored: bool,
     tracked: BTreeSet<Memory>,
-    marks: BTreeSet<*const Stmt>,
+    marks: BTreeSet<usize>,
+    /// The number of the next statement.
+    next: usize,
 }
 
 impl Flow<'_> {
@@ -161,28 +182,29 @@ impl Flow<'_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt, state: &mut State) {
+        let at = self.next;
+        self.next += 1;
         match stmt {
-            Stmt::Let(v, _) if self.usage.reads[v.index()] == 0 => {}
-            Stmt::Let(_, Op::Load { from, .. }) => self.touch(stmt, state, from, 1, false),
+            Stmt::Let(_, Op::Load { from, .. }) => self.touch(at, state, from, 1, false),
             Stmt::Let(_, Op::Lookup { memory, .. }) => {
                 let touch = Touch {
                     place: None,
                     writes: false,
                 };
-                self.meet(stmt, state, *memory, touch);
+                self.order(at, state, *memory, touch);
             }
             Stmt::LoadWide { to, from, .. } => {
-                self.touch(stmt, state, from, to.len() as u32, false);
+                self.touch(at, state, from, to.len() as u32, false);
             }
-            Stmt::Store { to, .. } => self.touch(stmt, state, to, 1, true),
+            Stmt::Store { to, .. } => self.touch(at, state, to, 1, true),
             Stmt::StoreWide { to, values } => {
-                self.touch(stmt, state, to, values.len() as u32, true);
+                self.touch(at, state, to, values.len() as u32, true);
             }
             Stmt::Copy {
                 to, from, width, ..
             } => {
-                self.touch(stmt, state, from, *width, false);
-                self.touch(stmt, state, to, *width, true);
+                self.touch(at, state, from, *width, false);
+                self.touch(at, state, to, *width, true);
             }
             Stmt::For {
                 var,
@@ -196,8 +218,10 @@ impl Flow<'_> {
                     [only] if only.as_constant().is_some() => *step,
                     _ => 1,
                 };
-                // The end of a turn comes before the next; what is marked stays marked, so that this ends.
+                // The end of an iteration comes before the next; what is marked stays marked, so that this ends.
+                let first = self.next;
                 loop {
+                    self.next = first;
                     let mut inside = state.clone();
                     let marked = self.marks.len();
                     self.stmts(body, &mut inside);
@@ -219,8 +243,9 @@ impl Flow<'_> {
             }
             // They run in some iterations only.
             Stmt::Signal { flag } | Stmt::Await { flag, .. } if flag.when != Cond::TRUE => {}
-            // All of them end with lanes that have met.
+            // All of them end with lanes that have waited for each other.
             Stmt::WaitCopies { .. }
+            | Stmt::SyncWarp
             | Stmt::Barrier
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
@@ -234,7 +259,7 @@ impl Flow<'_> {
         }
     }
 
-    fn touch(&mut self, stmt: &Stmt, state: &mut State, access: &Access, width: u32, writes: bool) {
+    fn touch(&mut self, at: usize, state: &mut State, access: &Access, width: u32, writes: bool) {
         let index = access.index.iter().map(|form| Coordinate {
             form: form.clone(),
             give: 0,
@@ -243,10 +268,11 @@ impl Flow<'_> {
             index: index.collect(),
             width,
         });
-        self.meet(stmt, state, access.memory, Touch { place, writes });
+        self.order(at, state, access.memory, Touch { place, writes });
     }
 
-    fn meet(&mut self, stmt: &Stmt, state: &mut State, memory: Memory, touch: Touch) {
+    /// Synchronises before an access that may clash with another one.
+    fn order(&mut self, at: usize, state: &mut State, memory: Memory, touch: Touch) {
         if !self.tracked.contains(&memory) {
             return;
         }
@@ -256,7 +282,6 @@ impl Flow<'_> {
                 .iter()
                 .any(|t| (t.writes || touch.writes) && self.may_clash(t, &touch))
         });
-        let at = std::ptr::from_ref(stmt);
         if clashes || self.marks.contains(&at) {
             self.marks.insert(at);
             *state = State::default();
@@ -346,7 +371,7 @@ mod tests {
         waits_after(store, load, step, lanes, None)
     }
 
-    /// The same with a statement at the end of each turn.
+    /// The same with a statement at the end of each iteration.
     fn waits_after(store: &Form, load: &Form, step: i128, lanes: u32, last: Option<Stmt>) -> usize {
         let memory = Memory::Shared(SharedId(0));
         let otherwise = None;
@@ -401,17 +426,16 @@ mod tests {
                 body,
             }],
         };
-        let usage = Usage::new(&kernel);
-        Meetings::new(&kernel, &usage, lanes < 32).0.len()
+        SyncPoints::of(&kernel, lanes < 32).0.len()
     }
 
     #[test]
     fn lanes_wait_only_for_others() {
         let (lane, k) = (Form::from(LANE), Form::from(K));
         let own = lane.add(&k);
-        // Each lane its own elements, of all turns.
+        // Each lane its own elements, of all iterations.
         assert_eq!(waits(&own, &own, 32, 32), 0);
-        // In turns that are closer, the elements of one lane are those of another before.
+        // In iterations that are closer, the elements of one lane are those of another before.
         assert_eq!(waits(&own, &own, 16, 32), 1);
         // The neighbour's, before it is read and before it is written again.
         assert_eq!(waits(&own, &own.plus(1), 32, 32), 2);
@@ -425,7 +449,7 @@ mod tests {
         assert_eq!(waits_after(&own, &next, 32, 32, signal(Cond::TRUE)), 1);
         let some = Cond::cmp(systola_ir::Rel::Eq, k.modulo(64), 0);
         assert_eq!(waits_after(&own, &next, 32, 32, signal(some)), 2);
-        // Far enough away, also in other turns.
+        // Far enough away, also in other iterations.
         let far = lane.add(&k.scale(&Poly::constant(2)).unwrap());
         assert_eq!(waits(&far, &far.plus(32), 32, 32), 0);
         // Several threads stand for one lane.
