@@ -7,6 +7,7 @@
 mod common;
 
 use common::build::{Build, input, launch, num, output, program, times};
+use common::folded;
 use common::run::{Call, Effort, compilers, from_bytes, run_with, to_bytes};
 use systola_back::cpu;
 use systola_interp::value::Value;
@@ -200,7 +201,7 @@ fn functions_are_within_two_units() {
     ];
     let mut worst = [0.0f64; 2];
     for (cc, printed, compiled, effort) in runs {
-        let artifact = cpu::emit(&p, printed).unwrap_or_else(|e| panic!("{e}"));
+        let artifact = cpu::emit(&folded(&p), printed).unwrap_or_else(|e| panic!("{e}"));
         let after = run_with(cc, compiled, effort, &artifact, &[], &data, &calls);
         for (ty, lanes, op, out, x, y, want) in &cases {
             let n = usize::from(*ty == Scalar::F64);

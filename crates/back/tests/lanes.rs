@@ -3,6 +3,7 @@
 mod common;
 
 use common::build::{Build, input, launch, num, output, param, program, times};
+use common::folded;
 use common::run::{Call, bytes_f32, bytes_i32, f32s, i32s, run};
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::kernel::{Memory, Op, Shape};
@@ -258,7 +259,8 @@ fn slides_and_shuffles_move_lanes() {
             put(&mut k, value, from);
         }
         launch(&mut p, k.finish());
-        let artifact = systola_back::cpu::emit(&p, systola_ir::target::Simd::Avx512).unwrap();
+        let artifact =
+            systola_back::cpu::emit(&folded(&p), systola_ir::target::Simd::Avx512).unwrap();
         for cc in common::run::compilers() {
             let simd = systola_ir::target::Simd::Avx512;
             let effort = common::run::Effort::Full;

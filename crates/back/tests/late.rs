@@ -3,6 +3,7 @@
 mod common;
 
 use common::build::{Build, input, launch, output, param, program, times};
+use common::folded;
 use common::run::{Call, bytes_f32, f32s, run};
 use systola_back::cpu;
 use systola_ir::form::{Cond, Form, Poly, Rel};
@@ -68,7 +69,7 @@ fn tall_blocks(work: usize) -> Program {
 }
 
 fn source(program: &Program) -> String {
-    cpu::emit(program, Simd::Avx512).unwrap().source
+    cpu::emit(&folded(program), Simd::Avx512).unwrap().source
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod common;
 
 use common::build::{Build, buffer, input, launch, num, output, param, program, times};
+use common::folded;
 use systola_back::cpu;
 use systola_ir::form::{Cond, Poly, Rel};
 use systola_ir::kernel::{Access, BufferKind, Memory, Op, Program, Shape, Stmt, VarKind};
@@ -10,7 +11,7 @@ use systola_ir::target::Simd;
 use systola_ir::{BinOp, Literal, ParamId, Scalar};
 
 fn source(program: &Program) -> String {
-    cpu::emit(program, Simd::Avx512).unwrap().source
+    cpu::emit(&folded(program), Simd::Avx512).unwrap().source
 }
 
 /// y = a·x + y, sixteen elements a block, the last block masked.

@@ -3,6 +3,7 @@
 mod common;
 
 use common::build::{Build, buffer, input, launch, num, output, param, program, times};
+use common::folded;
 use common::run::{Call, bytes_i32, i32s, run};
 use systola_back::{Error, cpu};
 use systola_ir::form::{Cond, Form, Rel};
@@ -172,7 +173,7 @@ fn awkward_names_compile() {
 }
 
 fn refusal(program: &Program) -> String {
-    match cpu::emit(program, Simd::Avx512) {
+    match cpu::emit(&folded(program), Simd::Avx512) {
         Err(error @ Error::Unsupported { .. }) => error.to_string(),
         other => panic!("{other:?}"),
     }
@@ -213,7 +214,7 @@ fn what_can_not_be_said_is_refused() {
     k.store(Memory::Global(y), &[num(1 << 69)], zero);
     launch(&mut p, k.finish());
     assert_eq!(
-        cpu::emit(&p, Simd::Portable),
+        cpu::emit(&folded(&p), Simd::Portable),
         Err(Error::Overflow {
             kernel: "far".to_string()
         })
@@ -230,6 +231,6 @@ fn the_same_program_gives_the_same_bytes() {
     let v = k.cast(Scalar::I32, at);
     k.store(Memory::Global(y), &[lane], v);
     launch(&mut p, k.finish());
-    let emit = || cpu::emit(&p, Simd::Avx2).unwrap();
+    let emit = || cpu::emit(&folded(&p), Simd::Avx2).unwrap();
     assert_eq!(emit(), emit());
 }

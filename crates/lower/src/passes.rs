@@ -10,7 +10,6 @@ use systola_ir::target::{Links, Machine, Target};
 
 use crate::failure::Failure;
 
-pub mod fold_constants;
 pub mod hoist_loads;
 pub mod lanes_through_memory;
 pub mod lay_out_windows;
@@ -24,7 +23,6 @@ pub mod tidy;
 pub mod uniform_barriers;
 pub mod vectorise_accesses;
 
-use fold_constants::fold_constants;
 use hoist_loads::hoist_loads;
 use lanes_through_memory::lanes_through_memory;
 use lay_out_windows::lay_out_windows;
@@ -165,10 +163,14 @@ const RESIDENCY: Pass = Pass {
     },
 };
 
+// Behind the passes that make accesses and loops, which have facts of their own about sizes, and before those that compare places.
 const FOLD: Pass = Pass {
     name: "fold-constants",
     about: "sizes that are fixed become numbers",
-    run: |program, _| Ok(fold_constants(program)?),
+    run: |program, _| {
+        *program = program.clone().folded()?;
+        Ok(())
+    },
 };
 
 // Control goes where lanes wait, so it depends on which values go through memory; their slots need no conditions.

@@ -5,3 +5,10 @@
 
 pub mod build;
 pub mod run;
+
+use systola_ir::kernel::Program;
+
+/// The program as printers want it.
+pub fn folded(program: &Program) -> Program {
+    program.clone().folded().expect("small numbers")
+}

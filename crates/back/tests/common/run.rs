@@ -3,6 +3,7 @@
 //! Every buffer is placed so that it ends at the end of a page, or begins at the begin of one, with pages around
 //! it that can not be touched.
 
+use super::folded;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
@@ -84,7 +85,7 @@ pub fn run_twice(
     calls: &[Call],
     effort: Effort,
 ) -> [Vec<Vec<u8>>; 2] {
-    let artifact = cpu::emit(program, Simd::Avx512).unwrap_or_else(|e| panic!("{e}"));
+    let artifact = cpu::emit(&folded(program), Simd::Avx512).unwrap_or_else(|e| panic!("{e}"));
     let compilers = compilers();
     let (Some(first), Some(last)) = (compilers.first(), compilers.last()) else {
         panic!("no C compiler on this machine");

@@ -22,7 +22,7 @@ use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::target::Machine;
 use systola_ir::{Span, VarId};
 
-use crate::clock::{radix, ticks};
+use crate::clock::{LONGEST_QUEUE, queue_ticks, radix};
 use crate::decide::Decide;
 use crate::facts::Range;
 use crate::failure::Failure;
@@ -58,8 +58,6 @@ pub struct Partition {
     /// Do several blocks share a warp?
     pub packing: Option<Packing>,
     pub walk: Pes,
-    /// Values older than this many ticks wait in memory.
-    oldest: usize,
     radix: Option<Vec<Poly>>,
 }
 
@@ -88,9 +86,6 @@ pub const MOST_VECTORS: i128 = 96;
 /// A chain through registers and lanes is written out for at most so many vectors: each has a scan in every tick, and C compilers
 /// take long for more.
 const MOST_CHAINED: i128 = 16;
-
-/// Values older than this many ticks wait in memory, where a lane has few registers.
-const OLDEST: usize = 24;
 
 /// How an array is run. Where one lane would do all of it, for want of warps, and a block for each warp has lanes: that array instead.
 pub fn partition_with_lanes<'a>(
@@ -246,7 +241,6 @@ impl Partition {
                 scans: places.scans,
                 packing: None,
                 walk: Pes::Looped,
-                oldest: OLDEST.max(machine.registers / 3),
                 radix: radix.clone(),
             };
             if let Some(depth) = partition.depths(array, slots, machine) {
@@ -321,10 +315,10 @@ impl Partition {
         if self.warps.crosses(link) {
             return None;
         }
-        let ticks = link_ticks(array, link, self.radix.as_deref())?;
+        let ticks = queue_ticks(array, link, self.radix.as_deref())?;
         usize::try_from(ticks)
             .ok()
-            .filter(|age| *age <= self.oldest)
+            .filter(|_| ticks <= LONGEST_QUEUE)
     }
 
     /// Does the link read a queue that is in memory?
@@ -403,21 +397,6 @@ pub fn queued(array: &Array, cell: VarId) -> impl Iterator<Item = &Link> {
         .filter(move |p| p.source == cell)
         .flat_map(|p| &p.links)
         .filter(|l| is_queued(&l.realisation))
-}
-
-/// The delay of a link in ticks of the loops of a block.
-fn link_ticks(array: &Array, link: &Link, radix: Option<&[Poly]>) -> Option<i128> {
-    let inside: Vec<usize> = (0..array.time.len())
-        .filter(|t| array.time[*t].level != TimeLevel::Launch)
-        .collect();
-    let last = inside.last();
-    if inside
-        .iter()
-        .all(|t| Some(t) == last || link.delay[*t].is_zero())
-    {
-        return last.map_or(Some(0), |t| link.delay[*t].as_constant());
-    }
-    ticks(&link.delay, radix)?.as_constant()
 }
 
 /// Links whose values arrive in the tick in which they leave, in the middle of a stage.

@@ -1,30 +1,28 @@
-//! Everything that is known goes into the forms of kernels: sizes that were fixed, and the one lane or the one warp where there is only
-//! one.
-//!
-//! Before: `x[N*i + l]` where N is fixed at 64 and a warp has one lane. After: `x[64*i]`. It stands behind the passes that make
-//! accesses and loops, which have facts of their own about sizes, and before those that compare places.
+//! Everything that is known put into the forms of kernels: sizes that were fixed, and the one lane or the one warp where there
+//! is only one.
 
-use systola_ir::form::{Cond, Form, Overflow};
-use systola_ir::kernel::visit::{Rewrite, rewrite};
-use systola_ir::kernel::{Kernel, Program, VarKind};
-use systola_ir::system::Axis;
+use crate::form::{Cond, Form, Overflow};
+use crate::kernel::visit::{Rewrite, rewrite};
+use crate::kernel::{Kernel, Program, VarKind};
+use crate::system::Axis;
 
-/// Substitutes the fixed sizes of a program, and variables of its kernels that can only be 0.
-pub fn fold_constants(program: &mut Program) -> Result<(), Overflow> {
-    let sizes: Vec<Option<i128>> = program.params.iter().map(|p| p.fixed).collect();
-    let fixed = |form: &Form| form.fix_params(&|p| sizes[p.index()]);
-    for buffer in &mut program.buffers {
-        for axis in &mut buffer.axes {
+impl Program {
+    /// The same program, in which fixed sizes are numbers and no variable is there that can only be 0. This is how printers
+    /// want it.
+    pub fn folded(mut self) -> Result<Program, Overflow> {
+        let sizes: Vec<Option<i128>> = self.params.iter().map(|p| p.fixed).collect();
+        let fixed = |form: &Form| form.fix_params(&|p| sizes[p.index()]);
+        for axis in self.buffers.iter_mut().flat_map(|b| &mut b.axes) {
             *axis = Axis {
                 lo: fixed(&axis.lo)?,
                 hi: fixed(&axis.hi)?,
             };
         }
+        for kernel in &mut self.kernels {
+            *kernel = fold_kernel(kernel, &fixed)?;
+        }
+        Ok(self)
     }
-    for kernel in &mut program.kernels {
-        *kernel = fold_kernel(kernel, &fixed)?;
-    }
-    Ok(())
 }
 
 fn fold_kernel(
