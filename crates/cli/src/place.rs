@@ -81,9 +81,9 @@ impl Place {
     pub fn model(&self) -> Device {
         let known = |subject: &Subject| calibrate::load(subject, self.cache()).device;
         let mut model = match self {
-            Place::Cpu(..) => known(&Subject::Processor),
+            Place::Cpu(..) => known(&Subject::Cpu),
             Place::Cuda(_, info) => known(&Subject::Cuda(info.clone())),
-            Place::OpenCl(_, info) if info.is_cpu => known(&Subject::Processor),
+            Place::OpenCl(_, info) if info.is_cpu => known(&Subject::Cpu),
             Place::OpenCl(..) => Device::Gpu(Gpu::default()),
         };
         match (self, &mut model) {

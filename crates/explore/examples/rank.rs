@@ -1,11 +1,13 @@
-//! How well the model ranks: predicts and measures many mappings of one system on this processor.
+//! How well the model ranks: predicts and measures many mappings of one system on this CPU.
 //!
 //! ```text
 //! cargo run --release -p systola-explore --example rank -- FILE SIZE=VALUE… [--fix NAME,NAME] [--threads N] [--keep TIMES] [--again] [--terms MAPPING]
 //! ```
 //!
-//! In a mapping of FILE, `<a|b|c>` stands for alternatives: all combinations are mappings of their own. `--keep` names a file of measured times that is
-//! read, if it is there, and written: what is in it is not measured again, but with `--again`, where the lesser time counts. `--terms` prints the terms of mappings whose name contains this.
+//! In a mapping of FILE, `<a|b|c>` stands for alternatives: each combination is a mapping of its
+//! own. `--keep` names a file of measured times. It is read, if it exists, and written; its entries
+//! are not measured again. With `--again` they are, and the smaller time counts. `--terms` prints
+//! the terms of mappings whose name contains this text.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -91,7 +93,7 @@ fn expand(text: &str) -> Vec<(String, String)> {
     list
 }
 
-/// The text of a file with all its families written out.
+/// The text of a file with all alternatives expanded.
 fn families(text: &str) -> String {
     let mut result = String::new();
     for (n, part) in text.split("\nmapping ").enumerate() {
@@ -222,10 +224,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// This processor, as it was calibrated.
+/// This CPU with its calibrated numbers.
 fn cpu(threads: usize) -> Result<Device, Box<dyn Error>> {
     let cache = CacheOptions::from_env()?;
-    let found = load(&Subject::Processor, cache.as_ref());
+    let found = load(&Subject::Cpu, cache.as_ref());
     println!("calibrated: {}", found.stored);
     let mut device = found.device;
     device.set(&[("threads".to_string(), threads as f64)], Source::Reported);
@@ -246,13 +248,13 @@ fn explain(name: &str, prediction: &Prediction) {
     }
 }
 
-/// Seconds that this thread had a processor: others that take it away do not count then.
-fn processor_time() -> f64 {
+/// CPU time of this thread: time taken by other processes does not count.
+fn cpu_seconds() -> f64 {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }
 
-/// The least of several runs.
+/// The minimum over several runs.
 fn measure(
     compiled: &systola::Compiled,
     program: &Program,
@@ -297,9 +299,9 @@ fn measure(
         .map(|(n, a)| (*n, a.view_mut()))
         .collect();
     let mut run = || -> Result<f64, systola::cpu::Error> {
-        let start = processor_time();
+        let start = cpu_seconds();
         let stats = compiled.run(&named, &given, &mut taken, &RunOptions { threads })?;
-        let spent = processor_time() - start;
+        let spent = cpu_seconds() - start;
         let kernel = stats.kernel_seconds;
         Ok(if threads == 1 {
             kernel.min(spent)

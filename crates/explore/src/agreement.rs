@@ -1,20 +1,21 @@
 //! How well predictions and measurements agree on which design is fast.
 
-/// Of designs that were predicted and measured both.
+/// Agreement over the designs that were both predicted and measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Agreement {
     pub designs: usize,
-    /// Spearman's rank correlation; equals share the mean of their places.
+    /// Spearman's rank correlation; ties share their mean rank.
     pub correlation: f64,
-    /// The place by prediction of the fastest: 1 if it was predicted to be.
+    /// The predicted rank of the fastest design: 1 if it was predicted to be the fastest.
     pub place: usize,
-    /// How many times as long as the fastest the first by prediction takes, and the best of the first ten.
+    /// The time of the design predicted to be the fastest, and of the best of the first ten
+    /// predicted, relative to the fastest measured.
     pub first: f64,
     pub of_ten: f64,
 }
 
 impl Agreement {
-    /// Of predicted and measured seconds, in the order of preference among equals.
+    /// `pairs`: predicted and measured seconds, in the order of preference among equals.
     pub fn of(pairs: &[(f64, f64)]) -> Option<Agreement> {
         let fastest = (0..pairs.len()).min_by(|a, b| pairs[*a].1.total_cmp(&pairs[*b].1))?;
         let mut order: Vec<usize> = (0..pairs.len()).collect();
@@ -24,8 +25,8 @@ impl Agreement {
         Some(Agreement {
             designs: pairs.len(),
             correlation: correlation(
-                &places(pairs.iter().map(|p| p.0)),
-                &places(pairs.iter().map(|p| p.1)),
+                &ranks(pairs.iter().map(|p| p.0)),
+                &ranks(pairs.iter().map(|p| p.1)),
             ),
             place: order.iter().position(|n| *n == fastest)? + 1,
             first: pairs[*order.first()?].1 / best,
@@ -34,23 +35,23 @@ impl Agreement {
     }
 }
 
-/// The place of each value among all.
-fn places(values: impl Iterator<Item = f64>) -> Vec<f64> {
+/// The rank of each value; ties share their mean rank.
+fn ranks(values: impl Iterator<Item = f64>) -> Vec<f64> {
     let values: Vec<f64> = values.collect();
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|a, b| values[*a].total_cmp(&values[*b]));
-    let mut places = vec![0.0; values.len()];
+    let mut ranks = vec![0.0; values.len()];
     let mut before = 0;
     for equals in order.chunk_by(|a, b| values[*a] == values[*b]) {
         for n in equals {
-            places[*n] = before as f64 + (equals.len() - 1) as f64 / 2.0;
+            ranks[*n] = before as f64 + (equals.len() - 1) as f64 / 2.0;
         }
         before += equals.len();
     }
-    places
+    ranks
 }
 
-/// Of Pearson, of places.
+/// Pearson's correlation of two lists of ranks.
 fn correlation(a: &[f64], b: &[f64]) -> f64 {
     let n = a.len() as f64;
     let mean = |list: &[f64]| list.iter().sum::<f64>() / n;
@@ -77,7 +78,7 @@ mod tests {
 
     /// As scipy.stats.spearmanr gives it: 0.7905694150420949.
     #[test]
-    fn equals_share_their_places() {
+    fn ties_share_their_mean_rank() {
         let pairs = [(1.0, 2.0), (1.0, 1.0), (2.0, 4.0), (3.0, 3.0), (3.0, 5.0)];
         let found = Agreement::of(&pairs).unwrap();
         assert!((found.correlation - 0.790_569_415_042_094_8).abs() < 1e-12);

@@ -19,16 +19,16 @@ pub mod cuda;
 /// A device whose numbers can be measured.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// The processor of this machine.
-    Processor,
+    /// The CPU of this machine.
+    Cpu,
     Cuda(DeviceInfo),
 }
 
 impl Subject {
-    /// What its numbers are stored under.
+    /// The key under which its numbers are stored.
     pub fn name(&self) -> String {
         match self {
-            Subject::Processor => calibration::processor(),
+            Subject::Cpu => calibration::processor(),
             Subject::Cuda(info) => format!(
                 "{}, {} multiprocessors, {}",
                 info.name,
@@ -41,7 +41,7 @@ impl Subject {
     /// What is known without measuring.
     fn defaults(&self) -> Device {
         match self {
-            Subject::Processor => {
+            Subject::Cpu => {
                 let threads = std::thread::available_parallelism().map_or(1, usize::from);
                 let bytes = systola::rt::simd::detect().bytes().max(16);
                 let registers = if bytes >= 64 { 32.0 } else { 16.0 };
@@ -65,13 +65,13 @@ impl Subject {
 #[derive(Clone, Debug)]
 pub struct Calibrated {
     pub device: Device,
-    /// Was anything measured?
+    /// At least one number was measured.
     pub stored: bool,
-    /// What is stored can not be used; the numbers are the defaults.
+    /// The stored numbers cannot be used; the defaults are taken.
     pub damaged: Option<Damaged>,
 }
 
-/// The numbers that are stored of a device, and defaults for the others.
+/// The stored numbers of a device, and defaults for the others.
 pub fn load(subject: &Subject, cache: Option<&CacheOptions>) -> Calibrated {
     let found = cache.map_or(Ok(None), |cache| calibration::load(cache, &subject.name()));
     let mut device = subject.defaults();
@@ -90,13 +90,13 @@ pub fn load(subject: &Subject, cache: Option<&CacheOptions>) -> Calibrated {
     }
 }
 
-/// Measures a device. `progress` is told what is measured next.
+/// Measures a device. `progress` is called with the name of the next measurement.
 pub fn measure(
     subject: &Subject,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Numbers, systola::rt::Error> {
     match subject {
-        Subject::Processor => cpu::measure(progress),
+        Subject::Cpu => cpu::measure(progress),
         Subject::Cuda(info) => cuda::measure(info, progress),
     }
 }
@@ -106,7 +106,7 @@ pub fn measure(
 struct Sizes {
     which: usize,
     blocks: i64,
-    /// Of each of the two arrays.
+    /// The length of each of the two arrays.
     elements: i64,
     launches: i64,
 }
@@ -117,7 +117,7 @@ impl Sizes {
     }
 }
 
-/// A program that launches one of its kernels, which one is a size. Their text is written by hand.
+/// A program that launches one of its kernels; a size selects which. The kernels are hand-written.
 fn program(kernels: &[&str], warps: u32, lanes: u32) -> Program {
     let param = |n: u32| Form::from(ParamId(n));
     let size = |name: &str| Size {

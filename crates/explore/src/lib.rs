@@ -1,7 +1,8 @@
 //! The explorer: give the recurrence, get the best array.
 //!
-//! A [`space`] enumerates mappings of a system as text that anybody could have written; the compiler trusts them no more than a
-//! user's. A model predicts the time of each from the kernels that it is lowered to. A search measures the few that matter.
+//! A [`space`] enumerates mappings of a system as text that a user could have written; the compiler
+//! checks them like a user's. A model predicts the time of each from the kernels that it is lowered
+//! to. A search measures the most promising ones.
 
 pub mod agreement;
 pub mod calibrate;

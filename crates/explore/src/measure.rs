@@ -1,8 +1,9 @@
 //! Compiles, verifies and times candidates.
 //!
-//! Worker threads compile. On a device that is not this processor they do so while others are measured; on the processor itself
-//! a batch is compiled before any of it is measured, since a compiler beside it would disturb. Before a candidate is
-//! timed its results are [verified](verify).
+//! Worker threads compile. For a device other than this CPU they do so while other candidates are
+//! measured; for this CPU a batch is compiled before any of it is measured, since a running
+//! compiler would disturb the measurement. Before a candidate is timed its results are
+//! [verified](verify).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,21 +31,21 @@ pub(crate) use workers::{STACK, Workers};
 pub trait Target: Sync {
     /// Machine code.
     type Code: Send;
-    /// Inputs and outputs at the sizes of the problem, where the code finds them.
+    /// Inputs and outputs at the sizes of the problem, in the memory of the device.
     type Placed;
 
-    /// Ends at the deadline, with an error that says so.
+    /// Stops at the deadline with an error that says so.
     fn compile(&self, lowered: Lowered, deadline: &Deadline) -> Result<Self::Code, Error>;
 
-    /// Does compiling leave the device alone?
+    /// Does compiling leave the device undisturbed?
     fn overlaps(&self) -> bool;
 
-    /// Can it run at these sizes as it is, without being compiled for them?
+    /// Can the code run at these sizes without being compiled again?
     fn is_for(&self, _: &Self::Code, _: &[i128]) -> bool {
         true
     }
 
-    /// Runs once, at any sizes that the code is for.
+    /// Runs once, at any sizes that the code supports.
     fn run(&self, code: &Self::Code, params: &[i128], inputs: &Arrays) -> Result<Arrays, Error>;
 
     fn place(
@@ -54,7 +55,7 @@ pub trait Target: Sync {
         inputs: &Arrays,
     ) -> Result<Self::Placed, Error>;
 
-    /// Seconds of so many runs, one after the other.
+    /// Seconds of each of `times` consecutive runs.
     fn time(
         &self,
         code: &Self::Code,
@@ -65,39 +66,39 @@ pub trait Target: Sync {
     /// The outputs of the last run.
     fn outputs<'p>(&self, placed: &'p mut Self::Placed) -> Result<&'p Arrays, Error>;
 
-    /// Outputs with other contents than any run leaves.
+    /// Fills the outputs with contents that no run produces.
     fn clear(&self, placed: &mut Self::Placed) -> Result<(), Error>;
 
-    /// Registers of one thread, where the device tells.
+    /// Registers of one thread, where the device reports them.
     fn registers(&self, code: &Self::Code) -> Option<u32>;
 }
 
-/// A run that takes so long is measured once.
+/// A run of at least this many seconds is measured once.
 const SLOW: f64 = 0.3;
-/// A candidate is not run that is predicted to take so many times as long as the best takes. One that is wanted is, but not if that
-/// takes so many seconds.
+/// A candidate predicted to take `HOPELESS` times as long as the best is not run. One that must be
+/// measured is run nevertheless, unless its predicted time exceeds `PATIENCE` seconds.
 const HOPELESS: f64 = 32.0;
 const PATIENCE: f64 = 1.0;
 
 /// Measures candidates of one problem on one target.
 pub(crate) struct Measurer<'s, 'a, T: Target> {
     pub(crate) target: &'s T,
-    /// Also what can not be the best is wanted.
+    /// Candidates that cannot be the best are measured too.
     pub(crate) all: bool,
     pub(crate) ranked: &'s [Ranked],
     pub(crate) workers: &'s Workers<T::Code>,
     pub(crate) verifier: Verifier<'s, 'a, T>,
     pub(crate) placed: T::Placed,
     pub(crate) codes: BTreeMap<Rank, (T::Code, Lowered)>,
-    /// Those whose results at the sizes of the problem were compared.
+    /// Candidates whose results were compared at the sizes of the problem.
     pub(crate) confirmed: BTreeSet<Rank>,
-    /// Registers, of all that were compiled.
+    /// Registers of all compiled candidates.
     pub(crate) registers: BTreeMap<Rank, u32>,
     pub(crate) deadline: Deadline,
 }
 
 impl<T: Target> Measurer<'_, '_, T> {
-    /// Compiles a candidate and verifies it as far as `effort` asks for.
+    /// Compiles a candidate and verifies it as far as `effort` requires.
     fn ready(&mut self, rank: Rank, effort: Effort) -> Result<(), Fault> {
         if !self.codes.contains_key(&rank) {
             let (code, lowered) = self.workers.take(rank)?;
@@ -120,7 +121,7 @@ impl<T: Target> Measurer<'_, '_, T> {
         self.confirm(rank)
     }
 
-    /// Compares all results of a candidate whose code is there, at the sizes of the problem; once.
+    /// Compares all results of a compiled candidate at the sizes of the problem, once.
     pub(crate) fn confirm(&mut self, rank: Rank) -> Result<(), Fault> {
         let Some((code, lowered)) = self.codes.get(&rank) else {
             return Ok(());
@@ -137,7 +138,7 @@ impl<T: Target> Measurer<'_, '_, T> {
     }
 }
 
-/// A run that panics is a wrong one, and one that is not done at the deadline comes too late.
+/// A run that panics is wrong; one that is not done at the deadline is too late.
 fn guarded<R>(deadline: &Deadline, run: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
     match catch_unwind(AssertUnwindSafe(|| run_until(deadline, run))) {
         Ok(Ok(result)) => result,
@@ -195,7 +196,7 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
         {
             return Err(Fault::TooSlow);
         }
-        // A run can not be ended from outside.
+        // A run cannot be cancelled.
         if predicted.is_some_and(|predicted| predicted > self.seconds_left()) {
             return Err(Fault::Late);
         }
@@ -230,7 +231,7 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
     }
 }
 
-/// What an error of the compiler or the runtime means for a candidate.
+/// The fault of a candidate that an error of the compiler or the runtime means.
 pub(crate) fn fault(error: Error) -> Fault {
     use systola_rt::Error as E;
     let text = error.to_string();

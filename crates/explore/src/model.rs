@@ -1,8 +1,11 @@
 //! The model: how long a program of kernels takes on a device, without running it.
 //!
-//! [`count`] takes the census of a program at sizes: instructions, accesses, sectors, passes; [`footprint`] finds the bytes that cross each level of
-//! the memory, [`chain`] how long results wait for each other, [`alive`] how many of them there are at once. [`device`] holds the numbers of a device, each with its source. [`predict()`] divides the
-//! one by the other: the terms of [`cpu`] and [`gpu`], and the largest is what limits a design. [`ssam`] is another model, shown beside.
+//! [`count`] takes the census of a program at sizes: instructions, accesses, sectors, wavefronts;
+//! [`footprint`] finds the bytes that cross each level of the memory hierarchy, [`chain`] the
+//! critical path of dependent operations, [`alive`] the number of live values. [`device`] holds the
+//! numbers of a device, each with its source. [`predict()`] divides the one by the other into the
+//! terms of [`cpu`] and [`gpu`]; the largest limits a design. [`ssam`] is another model, shown for
+//! comparison.
 
 pub mod alive;
 pub mod chain;

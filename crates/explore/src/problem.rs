@@ -1,4 +1,4 @@
-//! What is explored: a system at sizes, for a machine.
+//! The subject of an exploration: a system at sizes, for a machine.
 
 use std::collections::BTreeMap;
 
@@ -7,22 +7,22 @@ use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 use systola_ir::{Diagnostic, Form};
 
-/// A system of a module at given sizes, and the machine that it is to run on. The system is checked.
+/// A checked system of a module at given sizes, and the machine that it is to run on.
 #[derive(Clone, Debug)]
 pub struct Problem<'a> {
     pub module: &'a Module,
     pub system: &'a System,
     pub sizes: BTreeMap<String, i128>,
-    /// Which sizes become numbers in kernels.
+    /// The sizes that become constants in kernels.
     pub fix: Fix,
     pub machine: Machine,
 }
 
-/// Iterators of sums up to this length are written out best, for which their sizes must be numbers.
+/// Sums up to this length are best unrolled, for which their sizes must be constants.
 const SHORT: i128 = 64;
 
-/// The sizes that a kernel is best made for: those that bound a short sum. Kernels for all sizes of a filter, say, test in every
-/// step whether it was the last, and those for one size need not.
+/// The sizes that should be constants: those that bound a short sum. Kernels for all sizes of a
+/// filter, say, test for the last step in every step; those for one size need not.
 pub fn short_sums(system: &System, sizes: &BTreeMap<String, i128>) -> Fix {
     let bounds = |form: &Form| -> Vec<String> {
         let params = system.params.iter().enumerate();

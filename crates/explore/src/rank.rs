@@ -1,4 +1,4 @@
-//! Candidates in the order in which a model expects them to be fast.
+//! Candidates in the order of their predicted times.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,11 +19,11 @@ use crate::space::Candidate;
 #[derive(Clone, Debug)]
 pub struct Ranked {
     pub candidate: Candidate,
-    /// Stands in the file.
+    /// The mapping is one of the file.
     pub given: bool,
-    /// By Jo, Kim and Park: `SBM`.
+    /// Its class by Jo, Kim and Park: `SBM`.
     pub taxonomy: String,
-    /// None where the model can not tell.
+    /// `None` where the model has no prediction.
     pub predicted: Option<Prediction>,
 }
 
@@ -33,20 +33,20 @@ impl Ranked {
     }
 }
 
-/// Candidates by predicted time, and what became of the others.
+/// Candidates by predicted time, and the fates of the others.
 #[derive(Clone, Debug, Default)]
 pub struct Ranking {
     pub ranked: Vec<Ranked>,
-    /// Candidates that are not legal, or have no kernel at these sizes, each with the reason.
+    /// Candidates that are illegal, or have no kernel at these sizes, each with the reason.
     pub refused: Vec<(String, String)>,
-    /// Candidates that there was no time for.
+    /// The number of candidates skipped for lack of time.
     pub left: usize,
     /// Mappings that the compiler panics on: our bugs.
     pub panicked: Vec<Candidate>,
 }
 
 impl Ranking {
-    /// By predicted time; those without a prediction keep their place behind the others.
+    /// Sorts by predicted time; candidates without a prediction keep their order after the others.
     pub fn sort(&mut self) {
         let seconds = |r: &Ranked| r.predicted_seconds().unwrap_or(f64::INFINITY);
         self.ranked
@@ -54,19 +54,20 @@ impl Ranking {
     }
 }
 
-/// What candidates are looked at with.
+/// Lowers candidates and predicts their times.
 #[derive(Clone)]
 pub struct Ranker<'a> {
     pub problem: &'a Problem<'a>,
     pub params: &'a [i128],
     pub model: &'a Device,
-    /// When it ends, if a candidate came through by then,
+    /// When ranking ends, if a candidate was lowered by then,
     pub end: Instant,
     /// and when it ends in any case.
     pub deadline: Deadline,
 }
 
-/// One candidate first gets this part of the time: a slow one keeps nobody waiting. Those that need more are looked at again in the end.
+/// One candidate first gets this fraction of the time, so that a slow one does not block the
+/// others. Those that need more are tried again at the end.
 const PART: u32 = 4;
 
 impl Ranker<'_> {
@@ -74,9 +75,9 @@ impl Ranker<'_> {
         self.deadline.is_over() || Instant::now() >= self.end
     }
 
-    /// Lowers candidates on all threads, in their order, until the end of time.
+    /// Lowers candidates on all threads, in order, until the time is over.
     pub fn rank(&self, candidates: Vec<(Candidate, bool)>) -> Ranking {
-        let looks = Looks {
+        let evaluations = Evaluations {
             ranker: self,
             candidates: &candidates,
             found: Arc::default(),
@@ -85,11 +86,11 @@ impl Ranker<'_> {
         let time = self.end.saturating_duration_since(Instant::now());
         let beyond = self.deadline.end().saturating_duration_since(self.end);
         let all: Vec<usize> = (0..candidates.len()).collect();
-        looks.at(&all, Some(time / PART), self.end + beyond / 2);
-        let late = |at: &usize| matches!(looks.done().get(at), Some(Err(Refusal::Late)));
+        evaluations.at(&all, Some(time / PART), self.end + beyond / 2);
+        let late = |at: &usize| matches!(evaluations.done().get(at), Some(Err(Refusal::Late)));
         let late: Vec<usize> = all.into_iter().filter(late).collect();
-        looks.at(&late, None, self.deadline.end());
-        let mut done = looks
+        evaluations.at(&late, None, self.deadline.end());
+        let mut done = evaluations
             .done
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
@@ -108,7 +109,7 @@ impl Ranker<'_> {
         ranking
     }
 
-    fn look_at(&self, candidate: &Candidate, given: bool) -> Result<Ranked, Refusal> {
+    fn evaluate(&self, candidate: &Candidate, given: bool) -> Result<Ranked, Refusal> {
         let Lowered {
             checked, program, ..
         } = self.problem.lower(&candidate.mapping).map_err(|found| {
@@ -130,21 +131,21 @@ enum Refusal {
     Late,
 }
 
-/// What became of the candidates so far.
-struct Looks<'r, 'a> {
+/// The results of the candidates so far.
+struct Evaluations<'r, 'a> {
     ranker: &'r Ranker<'a>,
     candidates: &'r [(Candidate, bool)],
-    /// One came through.
+    /// At least one candidate was lowered.
     found: Arc<AtomicBool>,
     done: Mutex<BTreeMap<usize, Result<Ranked, Refusal>>>,
 }
 
-impl Looks<'_, '_> {
+impl Evaluations<'_, '_> {
     fn done(&self) -> MutexGuard<'_, BTreeMap<usize, Result<Ranked, Refusal>>> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at some, each for as long as the limit allows; until `last` where none comes through.
+    /// Evaluates some candidates, each until the limit; until `last` while none was lowered.
     fn at(&self, which: &[usize], limit: Option<Duration>, last: Instant) {
         let next = AtomicUsize::new(0);
         let deadline = self.ranker.deadline.or_at(last);
@@ -160,7 +161,7 @@ impl Looks<'_, '_> {
                     return;
                 }
                 let (candidate, given) = &self.candidates[*at];
-                let look = || self.ranker.look_at(candidate, *given);
+                let look = || self.ranker.evaluate(candidate, *given);
                 let over = move || own.is_over() || enough();
                 let looked = catch_unwind(AssertUnwindSafe(|| cancel::run(over, look)));
                 let ranked = match looked {
@@ -180,7 +181,7 @@ impl Looks<'_, '_> {
     }
 }
 
-/// Does the same on every thread of this machine.
+/// Runs `work` on every hardware thread of this machine.
 fn on_all_threads(work: &(impl Fn() + Sync)) {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     std::thread::scope(|scope| {

@@ -1,25 +1,26 @@
-//! A part of the space that is measured whole, to see how well a model ranks.
+//! A sample of the space that is measured completely, to see how well a model ranks.
 
 use crate::rank::{Ranker, Ranking};
 use crate::space::Candidate;
 
-/// Which part.
+/// The size of the sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reduced {
-    /// At most so many candidates, strewn evenly over the space,
+    /// The maximum number of candidates, sampled uniformly from the space,
     pub designs: usize,
-    /// of those whose longest kernel has at most so many instructions: what is short is soon compiled.
+    /// of those whose longest kernel has at most this many instructions: short kernels compile
+    /// fast.
     pub text: Option<f64>,
 }
 
 impl Reduced {
-    /// Lowers candidates until there are enough that belong to the part.
+    /// Lowers candidates until the sample is complete.
     pub fn rank(self, ranker: &Ranker<'_>, candidates: Vec<(Candidate, bool)>) -> Part {
         let mut part = Part {
             ranking: Ranking::default(),
             shortest: f64::INFINITY,
         };
-        let mut rest = strewn(candidates).into_iter().peekable();
+        let mut rest = sampled_uniformly(candidates).into_iter().peekable();
         while part.ranking.ranked.len() < self.designs && rest.peek().is_some() {
             if ranker.is_over() {
                 part.ranking.left += rest.count();
@@ -46,15 +47,16 @@ impl Reduced {
     }
 }
 
-/// What was found of the part that was asked for.
+/// The candidates of the sample that were found.
 pub struct Part {
     pub ranking: Ranking,
-    /// Instructions of the shortest text that was seen.
+    /// Instructions of the shortest kernel that was seen.
     pub shortest: f64,
 }
 
-/// The same candidates so that the first of them, however many, lie everywhere in the space; those that are given come first.
-fn strewn(candidates: Vec<(Candidate, bool)>) -> Vec<(Candidate, bool)> {
+/// Reorders candidates such that each prefix of the list is a uniform sample of the space; those
+/// that are given come first.
+fn sampled_uniformly(candidates: Vec<(Candidate, bool)>) -> Vec<(Candidate, bool)> {
     let mut placed: Vec<_> = candidates.into_iter().enumerate().collect();
     let place = |(nth, (_, given)): &(usize, (Candidate, bool))| {
         if *given {
@@ -67,14 +69,14 @@ fn strewn(candidates: Vec<(Candidate, bool)>) -> Vec<(Candidate, bool)> {
     placed.into_iter().map(|(_, candidate)| candidate).collect()
 }
 
-/// The golden section: no fraction's multiples are spread more evenly.
+/// The golden section: no other fraction's multiples are spread more evenly.
 const GOLDEN: f64 = 0.618_033_988_749_895;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Of a hundred, however few come first, no ten neighbours are all among the others.
+    /// In every prefix, gaps between sampled candidates are small.
     #[test]
     fn the_first_lie_everywhere() {
         let module = systola_driver::load(
@@ -88,7 +90,7 @@ mod tests {
             let choices = Vec::new();
             (Candidate { mapping, choices }, n == 57)
         };
-        let order: Vec<usize> = strewn((0..100).map(named).collect())
+        let order: Vec<usize> = sampled_uniformly((0..100).map(named).collect())
             .iter()
             .map(|(candidate, _)| candidate.mapping.name.parse().unwrap())
             .collect();

@@ -8,21 +8,21 @@ use crate::space::Candidate;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Design {
     pub candidate: Candidate,
-    /// Stands in the file.
+    /// The mapping is one of the file.
     pub given: bool,
-    /// By Jo, Kim and Park: `SBM`.
+    /// Its class by Jo, Kim and Park: `SBM`.
     pub taxonomy: String,
     /// Seconds.
     pub predicted: Option<f64>,
-    /// What limits it, says the model.
+    /// The limiting term of the model.
     pub limit: Option<String>,
-    /// Seconds, the median of the samples; none where it has a fault.
+    /// Seconds, the median of the samples; `None` where it has a fault.
     pub measured: Option<f64>,
     pub samples: usize,
-    /// Of one thread: as the device tells, else as the model counts.
+    /// Registers of one thread: as the device reports, else as the model counts.
     pub registers: Option<u32>,
     pub fault: Option<Fault>,
-    /// No other design is faster with as few registers.
+    /// It is on the Pareto front: no other design is faster with as few registers.
     pub on_front: bool,
 }
 
@@ -42,7 +42,7 @@ impl Design {
 /// Why an exploration ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The strategy was done.
+    /// The strategy finished.
     Complete,
     Budget,
     Interrupted,
@@ -54,28 +54,28 @@ pub struct Outcome {
     pub designs: Vec<Design>,
     /// Where nothing was measured: the legal candidate that the model expects to be the fastest.
     pub expected: Option<Design>,
-    /// How many there were.
+    /// The number of candidates.
     pub candidates: usize,
-    /// Not legal, or without a kernel at these sizes: names and reasons.
+    /// Illegal, or without a kernel at these sizes: names and reasons.
     pub refused: Vec<(String, String)>,
-    /// There was no time to lower these.
+    /// The number that there was no time to lower.
     pub unranked: usize,
-    /// There was no time to measure these, or the model had no hope for them.
+    /// The number that there was no time to measure, or that the model predicts to be too slow.
     pub unmeasured: usize,
     pub strategy: &'static str,
     pub evidence: Evidence,
-    /// What it all took.
+    /// The duration of the exploration.
     pub seconds: f64,
     pub ended: Ended,
 }
 
 impl Outcome {
-    /// The best design that was measured and is right.
+    /// The fastest design that was measured and verified.
     pub fn best(&self) -> Option<&Design> {
         self.designs.iter().find(|d| d.measured.is_some())
     }
 
-    /// Designs that give another result than the equations, or that the compiler panics on.
+    /// Designs whose results differ from the equations, or on which the compiler panics.
     pub fn wrong(&self) -> impl Iterator<Item = (&Design, &str)> {
         self.designs.iter().filter_map(|d| match &d.fault {
             Some(Fault::Wrong(why)) => Some((d, why.as_str())),
@@ -86,7 +86,7 @@ impl Outcome {
     }
 }
 
-/// Marks the designs of the front.
+/// Marks the designs of the Pareto front.
 pub fn mark_front(designs: &mut [Design]) {
     let facts: Vec<(f64, Option<u32>)> = designs
         .iter()
@@ -97,7 +97,7 @@ pub fn mark_front(designs: &mut [Design]) {
     }
 }
 
-/// Of seconds and registers: those that no other one beats in both.
+/// The Pareto front of seconds and registers: designs that no other one beats in both.
 pub fn front(facts: &[(f64, Option<u32>)]) -> Vec<bool> {
     let beats = |(s, r): (f64, Option<u32>), (seconds, registers): (f64, u32)| {
         r.is_some_and(|r| (s < seconds && r <= registers) || (s <= seconds && r < registers))

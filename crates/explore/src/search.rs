@@ -1,13 +1,14 @@
 //! Which candidates are measured, and for how long.
 //!
-//! A [`Strategy`] decides; a [`Bench`] compiles, verifies and measures; the [`Board`] between them keeps what was found, asks again
-//! where a measurement is doubtful, and knows when to stop. A strategy sees predicted and measured times, never a clock: given
-//! the same times it makes the same choices.
+//! A [`Strategy`] decides; a [`Bench`] compiles, verifies and measures; the [`Board`] between them
+//! keeps the results, repeats doubtful measurements, and knows when to stop. A strategy sees
+//! predicted and measured times, never a clock: given the same times it makes the same choices.
 //!
-//! **Doubtful measurements.** The time of a candidate is the median of its samples. Where that is more than `DOUBT` above the
-//! fastest of them, something disturbed the runs: it is measured again, at most `AGAIN` times, and all samples count.
+//! **Doubtful measurements.** The time of a candidate is the median of its samples. Where the
+//! median exceeds the fastest sample by more than `DOUBT`, the runs were disturbed: the candidate
+//! is measured again, at most `AGAIN` times, and all samples count.
 //!
-//! **Little time.** A search ends with its budget, also where nothing was measured by then.
+//! **Little time.** A search ends with its budget, even if nothing was measured by then.
 
 use systola_rt::timing::Timing;
 
@@ -19,11 +20,11 @@ pub use exhaustive::Exhaustive;
 pub use halving::Halving;
 pub use survey::Survey;
 
-/// A median so far above the fastest sample is doubted.
+/// A median that exceeds the fastest sample by this share is doubtful.
 const DOUBT: f64 = 0.05;
-/// Measurements of one candidate beyond the first, in one visit.
+/// Repeated measurements of one candidate in one visit.
 const AGAIN: usize = 2;
-/// So many candidates in a row that the device fails on are the device's fault.
+/// After this many consecutive failures of the device, the device is lost.
 const LOST: usize = 8;
 
 /// A candidate, by its rank: 0 is predicted to be the fastest.
@@ -32,11 +33,11 @@ pub type Rank = usize;
 /// How long a candidate is measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Effort {
-    /// Runs go on until they took so long together,
+    /// Runs continue until their total time reaches this,
     pub seconds: f64,
-    /// and at least so often, unless a single run takes very long,
+    /// and at least this often, unless a single run takes very long,
     pub least: usize,
-    /// at most so often.
+    /// at most this often.
     pub most: usize,
 }
 
@@ -66,46 +67,47 @@ impl Effort {
 /// Why a candidate has no time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It was not compiled, or can not run on this device.
+    /// It was not compiled, or cannot run on this device.
     Refused(String),
     /// The device failed.
     Failed(String),
-    /// It takes so long that it is not worth the wait.
+    /// It is predicted to be too slow to be worth a run.
     TooSlow,
     /// There was no time left to compile, verify or run it.
     Late,
-    /// It gives another result than the equations: our bug.
+    /// Its result differs from the equations: our bug.
     Wrong(String),
 }
 
-/// What measures.
+/// Compiles, verifies and measures candidates.
 pub trait Bench {
-    /// These are measured next, in this order: a bench may begin to compile.
+    /// Announces the candidates that are measured next, in order: a bench may begin to compile.
     fn prepare(&mut self, next: &[Rank]);
 
     /// Does it compile while it measures?
     fn overlaps(&self) -> bool;
 
-    /// How many are worth preparing at once.
+    /// The number of candidates worth preparing at once.
     fn batch(&self) -> usize;
 
-    /// Those that differ from one in a single choice.
+    /// Candidates that differ from this one in a single choice.
     fn neighbours(&self, of: Rank) -> Vec<Rank>;
 
-    /// Of some that were prepared one that can be measured at once, after waiting so long at most.
+    /// One of the prepared candidates that can be measured now, after waiting `seconds` at most.
     fn first_ready(&mut self, of: &[Rank], seconds: f64) -> Option<Rank>;
 
-    /// Seconds of some runs. The first time it verifies the results too. `best`: seconds of the best so far.
+    /// The seconds of each run. The first call verifies the results too. `best`: seconds of the
+    /// best so far.
     fn measure(&mut self, rank: Rank, effort: Effort, best: Option<f64>)
     -> Result<Vec<f64>, Fault>;
 
-    /// It is not measured again.
+    /// Drops a candidate that is not measured again.
     fn forget(&mut self, rank: Rank);
 
-    /// Seconds that are left of the budget.
+    /// Remaining seconds of the budget.
     fn seconds_left(&self) -> f64;
 
-    /// Does the user want it to end?
+    /// Has the user interrupted the search?
     fn is_stopped(&self) -> bool;
 }
 
@@ -113,18 +115,18 @@ pub trait Bench {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
     pub rank: Rank,
-    /// None: it has a fault.
+    /// `None`: it has a fault.
     pub seconds: Option<f64>,
     pub samples: usize,
-    /// How many times it came to be measured.
+    /// The number of visits.
     pub rung: usize,
     pub fault: Option<Fault>,
 }
 
-/// What is said while a search runs.
+/// A progress report of a running search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
-    /// Candidates that were tried, of so many that will be if time allows.
+    /// Tried candidates, and the number that will be tried if time allows.
     pub tried: usize,
     pub wanted: usize,
     pub best: Option<(Rank, f64)>,
@@ -138,7 +140,7 @@ pub struct Board<'a> {
     rungs: Vec<usize>,
     faults: Vec<Option<Fault>>,
     order: Vec<Rank>,
-    /// Measured in turns, to be compared with each other.
+    /// Finalists, measured round-robin so that they can be compared.
     finalists: Vec<Rank>,
     wanted: usize,
     failed_in_a_row: usize,
@@ -163,7 +165,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Nothing more is to be measured.
+    /// No more candidates are measured.
     pub fn is_over(&self) -> bool {
         self.bench.is_stopped() || self.bench.seconds_left() <= 0.0 || self.failed_in_a_row >= LOST
     }
@@ -172,12 +174,12 @@ impl<'a> Board<'a> {
         self.bench.seconds_left()
     }
 
-    /// How many candidates are looked at, if time allows.
+    /// Sets the number of candidates that are tried if time allows.
     pub fn expect(&mut self, wanted: usize) {
         self.wanted = wanted;
     }
 
-    /// Measures some, one after the other. Returns at the end of time.
+    /// Measures some candidates in order. Returns when the time is over.
     pub fn measure(&mut self, these: &[Rank], effort: Effort) {
         if self.is_over() {
             return;
@@ -191,9 +193,9 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Measures as many as there is time for shortly, in about this order, and leaves so many seconds for what comes then. Every other
-    /// one is a neighbour of the best so far: what makes a design fast beyond what the model sees, it often shares with those
-    /// next to it.
+    /// Measures as many as there is time for shortly, in about this order, and leaves `reserve`
+    /// seconds for later rungs. Every other one is a neighbour of the best so far: properties that
+    /// make a design fast and that the model does not see are often shared by its neighbours.
     pub fn measure_first(&mut self, order: &[Rank], reserve: &dyn Fn(&Board<'_>) -> f64) {
         if self.is_over() {
             return;
@@ -203,15 +205,15 @@ impl<'a> Board<'a> {
             return;
         }
         let share = self.seconds_left();
-        // What the longest portion took: the next one may take as long.
+        // The time of the longest batch: the next one may take as long.
         let mut longest: f64 = 0.0;
         let mut waiting = order.to_vec();
         let mut around = None;
-        // The first portion is small, so that something is soon found.
+        // The first batch is small, so that there is a result soon.
         let mut portion = self.bench.batch().div_ceil(2);
         while !waiting.is_empty() {
             let left = self.seconds_left();
-            // Without a time there is nothing to leave time for.
+            // Without a measured candidate there is no reserve.
             let later = match self.best() {
                 Some(_) => reserve(self) + longest.min(share / 2.0),
                 None => 0.0,
@@ -224,11 +226,11 @@ impl<'a> Board<'a> {
             self.measure(&these, Effort::SHORT);
             longest = longest.max(left - self.seconds_left());
             portion = self.bench.batch();
-            self.turn_to_neighbours(&mut waiting, &mut around);
+            self.interleave_neighbours(&mut waiting, &mut around);
         }
     }
 
-    /// Some are compiled while one is measured; whoever is ready first comes first.
+    /// Compiles some candidates while one is measured; the first that is ready is measured first.
     fn measure_as_ready(&mut self, order: &[Rank], reserve: &dyn Fn(&Board<'_>) -> f64) {
         let mut waiting = order.to_vec();
         let mut around = None;
@@ -245,11 +247,12 @@ impl<'a> Board<'a> {
             };
             waiting.retain(|r| *r != rank);
             self.visit(rank, Effort::SHORT);
-            self.turn_to_neighbours(&mut waiting, &mut around);
+            self.interleave_neighbours(&mut waiting, &mut around);
         }
     }
 
-    /// Measures the last ones for long, in turns: no candidate has the better minutes of the machine for itself.
+    /// Measures the finalists for long, round-robin, so that a disturbance of the machine affects
+    /// all of them alike.
     pub fn finish(&mut self, finalists: &[Rank], rounds: usize) {
         for _ in 0..rounds {
             self.measure(finalists, Effort::LONG);
@@ -259,11 +262,12 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Where another one is the best now, its neighbours come in turns with the others. `around`: whose did last.
-    fn turn_to_neighbours(&self, waiting: &mut Vec<Rank>, around: &mut Option<Rank>) {
+    /// If there is a new best candidate, interleaves its neighbours with the waiting ones.
+    /// `around`: the candidate whose neighbours were interleaved last.
+    fn interleave_neighbours(&self, waiting: &mut Vec<Rank>, around: &mut Option<Rank>) {
         let now = self.best().map(|(rank, _)| rank);
         if let Some(best) = now.filter(|_| now != *around) {
-            *waiting = in_turns(std::mem::take(waiting), &self.bench.neighbours(best));
+            *waiting = interleave(std::mem::take(waiting), &self.bench.neighbours(best));
             *around = now;
         }
     }
@@ -282,14 +286,14 @@ impl<'a> Board<'a> {
                     return;
                 }
             }
-            // What is far from the best need not be known exactly.
+            // The time of a candidate far from the best need not be exact.
             let hopeless = best.is_some_and(|best| fastest(&fresh) > 1.5 * best);
             if hopeless || !is_doubtful(&fresh) || self.is_over() {
                 break;
             }
         }
         self.failed_in_a_row = 0;
-        // A longer measurement is a better one; equal ones are taken together.
+        // A longer measurement replaces a shorter one; equally long ones are merged.
         if self.rungs[rank] == 0 {
             self.order.push(rank);
         }
@@ -337,7 +341,7 @@ impl<'a> Board<'a> {
         }
     }
 
-    /// Those with a time, the fastest first.
+    /// Measured candidates, the fastest first.
     pub fn by_time(&self) -> Vec<Rank> {
         let mut timed: Vec<(f64, Rank)> = self
             .order
@@ -357,7 +361,7 @@ impl<'a> Board<'a> {
         self.bench.forget(rank);
     }
 
-    /// What was found: finalists first, and among equals the fastest.
+    /// The results: finalists first, then the others, each by time.
     pub fn into_trials(self) -> Vec<Trial> {
         let mut trials: Vec<Trial> = self
             .order
@@ -382,8 +386,8 @@ impl<'a> Board<'a> {
     }
 }
 
-/// Some of those that wait come in turns with the others; both stay in their order.
-fn in_turns(waiting: Vec<Rank>, some: &[Rank]) -> Vec<Rank> {
+/// Alternates `some` of the waiting candidates with the others; both keep their order.
+fn interleave(waiting: Vec<Rank>, some: &[Rank]) -> Vec<Rank> {
     let (near, others): (Vec<Rank>, Vec<Rank>) =
         waiting.into_iter().partition(|rank| some.contains(rank));
     let (mut near, mut others) = (near.into_iter(), others.into_iter());
@@ -408,17 +412,17 @@ fn is_doubtful(samples: &[f64]) -> bool {
     timing.median() > (1.0 + DOUBT) * timing.min()
 }
 
-/// A way to search.
+/// A search strategy.
 pub trait Strategy {
-    /// In words, for the report.
+    /// Its name in the report.
     fn name(&self) -> &'static str;
 
-    /// `predicted`: seconds by rank, never falling; not a number where there is no prediction. `given`: candidates that are measured
-    /// in any case.
+    /// `predicted`: non-decreasing seconds by rank; NaN where there is no prediction. `given`:
+    /// candidates that are measured in any case.
     fn search(&self, predicted: &[f64], given: &[Rank], board: &mut Board<'_>);
 }
 
-/// So few candidates are all measured for long.
+/// Up to this number of candidates, all are measured for long.
 pub const FEW: usize = 12;
 
 /// Every candidate where there are few, else successive halving.

@@ -18,28 +18,30 @@ use crate::space::Candidate;
 
 /// Lowering and prediction may take this share of the budget.
 const RANKING: f64 = 0.3;
-/// And that if all of them are to be measured.
+/// The same share if all of them are to be measured.
 const RANKING_ALL: f64 = 0.5;
-/// Measuring leaves this share of the budget, but not more than so long, to compare the best with the equations once more,
+/// Measuring leaves this share of the budget, but at most `MOST_CONFIRMING`, to compare the best
+/// with the equations again,
 const CONFIRMING: f64 = 0.05;
 const MOST_CONFIRMING: Duration = Duration::from_millis(500);
-/// which ends after so long, be the budget over or not.
+/// which ends after this time even if it exceeds the budget.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// How an exploration is done.
+/// Options of an exploration.
 pub struct Options {
-    /// When the budget began to run. It is for everything: writing mappings, lowering, compiling, measuring.
+    /// The start of the budget, which covers everything: writing mappings, lowering, compiling,
+    /// measuring.
     pub begin: Instant,
-    /// When it ends, or somebody wants it to.
+    /// The end of the budget, or an interrupt.
     pub deadline: Deadline,
-    /// Of the inputs, and of what a strategy draws.
+    /// The seed of the inputs and of the strategy.
     pub seed: u64,
-    /// Measure some of all candidates, and search no more: for a look at the model.
+    /// Measure a sample of all candidates instead of searching, to assess the model.
     pub survey: Option<Reduced>,
 }
 
 impl Options {
-    /// After this share of the budget.
+    /// The instant after this share of the budget.
     fn after(&self, share: f64) -> Instant {
         self.begin + self.budget().mul_f64(share)
     }
@@ -49,12 +51,12 @@ impl Options {
     }
 }
 
-/// What is said while it runs.
+/// Progress of a running exploration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Event<'a> {
-    /// So many candidates are lowered and ranked.
+    /// Ranking of this many candidates begins.
     Ranking { candidates: usize },
-    /// So many came through; they are searched.
+    /// This many were lowered; the search begins.
     Ranked { candidates: usize },
     /// `best`: the name of the best, and its seconds.
     Measured {
@@ -210,7 +212,7 @@ pub fn explore<T: Target>(
     })
 }
 
-/// The candidate that the model expects to be the fastest, of those that nothing speaks against.
+/// The candidate that the model predicts to be the fastest, of those without a known fault.
 fn expected(ranked: &[Ranked], tried: &[Design]) -> Option<Design> {
     let is_possible = |one: &&Ranked| {
         let own = tried.iter().find(|d| d.candidate == one.candidate);
@@ -230,12 +232,12 @@ fn expected(ranked: &[Ranked], tried: &[Design]) -> Option<Design> {
     Some(design(best, &BTreeMap::new(), untried))
 }
 
-/// The best may never have been measured for long: then it is compared at the sizes of the problem now.
+/// The best may never have been measured for long: it is compared at the sizes of the problem now.
 fn confirm_the_best<T: Target>(trials: &mut [Trial], measurer: &mut Measurer<'_, '_, T>) {
     for trial in trials.iter_mut().filter(|t| t.seconds.is_some()) {
         match measurer.confirm(trial.rank) {
             Ok(()) => return,
-            // What it was held against before it was timed stands.
+            // The verification before it was timed still holds.
             Err(Fault::Late) => return,
             Err(fault) => {
                 trial.seconds = None;

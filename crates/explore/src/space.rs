@@ -1,13 +1,14 @@
-//! The mappings that are looked at.
+//! The space of candidate mappings.
 //!
-//! Every point of the space is a mapping as a person would write it. No family knows an algorithm: each looks at the roles of
-//! the iterators ([`axes`]), and what it writes is checked like anybody's mapping.
+//! Every point of the space is a mapping as a person would write it. No family knows an algorithm:
+//! each considers the roles of the iterators ([`axes`]), and its mappings are checked like a
+//! user's.
 //!
-//! * [`tiles`]: results stay, in tiles of registers, lanes and warps;
+//! * [`tiles`]: output-stationary, in tiles of registers, lanes and warps;
 //! * [`strips`]: a recurrence on a line of PEs, block after block;
 //! * [`sweeps`]: many sweeps over a field, in registers, with tiles that overlap;
 //! * [`sums`]: lanes along a sum or a recurrence;
-//! * [`orders`]: loops in a legal order, for whatever the others have nothing for;
+//! * [`orders`]: loops in a legal order, for systems that no other family fits;
 //! * [`mod@pieces`]: an order for each part of the index space, where there is none for all of it;
 //! * [`mod@designs`]: the allocations and linear schedules of the literature, whole or in blocks.
 
@@ -45,7 +46,7 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Is it this mapping, but for its name and the order of its lines?
+    /// Is it this mapping, up to its name and the order of its lines?
     pub fn says_the_same(&self, other: &Mapping) -> bool {
         let lines = |mapping: &Mapping| -> Vec<String> {
             let lines = mapping.directives.iter().map(ToString::to_string);
@@ -57,25 +58,26 @@ impl Candidate {
     }
 }
 
-/// So many of a family are looked at, at most.
+/// The maximum number of candidates of a family,
 const MOST: usize = 3000;
 
-/// And so many at least, where time is short.
+/// and the minimum number, where time is short.
 const LEAST: usize = 64;
 
-/// And so many of the designs of the literature, which are many and seldom the fastest: those with the fewest steps of so many that
-/// are compared.
+/// The maximum number of designs of the literature, which are many and seldom the fastest: those
+/// with the fewest steps among `COMPARED_DESIGNS`.
 const MOST_DESIGNS: usize = 100;
 const COMPARED_DESIGNS: usize = 100_000;
 
-/// They come behind so many others: some of them take seconds to lower.
+/// They come after this many other candidates: some of them take seconds to lower.
 const BEFORE_DESIGNS: usize = 400;
 
-/// Orders and lanes along sums come behind so many others: they are fast where there are no others.
+/// Orders and lanes along sums come after this many other candidates: they win only where no other
+/// family fits.
 const BEFORE_ORDERS: usize = 12;
 
-/// How much worse a tiling counts for each one before it that is much alike.
-const ALIKE: f64 = 0.01;
+/// The relative penalty of a tiling for each similar one before it.
+const SIMILARITY_PENALTY: f64 = 0.01;
 
 /// Components of schedules of the designs of the literature go up to this.
 const BOUND: i128 = 2;
@@ -85,7 +87,7 @@ pub fn candidates(problem: &Problem<'_>) -> Vec<Candidate> {
     candidates_until(problem, &Deadline::after(Duration::MAX))
 }
 
-/// The same, of those that can be found until the deadline.
+/// The same, limited to candidates that are found until the deadline.
 pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candidate> {
     let Some(axes) = axes_of(problem) else {
         return Vec::new();
@@ -132,7 +134,7 @@ pub fn candidates_until(problem: &Problem<'_>, deadline: &Deadline) -> Vec<Candi
     all
 }
 
-/// The system may have a batch; parts are those of one of it.
+/// The system may have a batch; pieces are those of one element of the batch.
 fn in_pieces(problem: &Problem<'_>, axes: &Axes, deadline: &Deadline) -> Vec<Candidate> {
     let Ok(system) = problem.system.expand_batch() else {
         return Vec::new();
@@ -153,10 +155,10 @@ fn in_pieces(problem: &Problem<'_>, axes: &Axes, deadline: &Deadline) -> Vec<Can
     candidates.collect()
 }
 
-/// The most promising tilings first. Those with the same registers and lanes are much alike: each one that comes after others counts as
-/// somewhat worse than it is, so that what differs is seen early.
+/// The most promising tilings first. Those with the same registers and lanes are similar: each one
+/// after the first is penalised, so that different ones are tried early.
 fn promising(axes: &Axes, problem: &Problem<'_>, deadline: &Deadline) -> Vec<tiles::Tiling> {
-    // Of the time that is left, a third each to find them, to compare them, and to write them.
+    // A third of the remaining time each to find them, to compare them, and to write them.
     let part = |n: u32| deadline.or_at(Instant::now() + deadline.left() / n);
     let found = tilings::tilings(axes, &problem.machine, &part(3));
     let compared = part(2);
@@ -176,7 +178,7 @@ fn promising(axes: &Axes, problem: &Problem<'_>, deadline: &Deadline) -> Vec<til
             let before = alike
                 .entry(tiling.splits.iter().map(shape).collect())
                 .or_default();
-            *cost *= 1.0 + ALIKE * *before;
+            *cost *= 1.0 + SIMILARITY_PENALTY * *before;
             *before += 1.0;
         }
         list.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -184,8 +186,9 @@ fn promising(axes: &Axes, problem: &Problem<'_>, deadline: &Deadline) -> Vec<til
     list.into_iter().map(|(_, tiling)| tiling).collect()
 }
 
-/// The designs of the literature for a system at sizes: allocations and linear schedules with components up to `bound`, over
-/// the whole index space, for every way to hand on inputs and to order sums.
+/// The designs of the literature for a system at sizes: allocations and linear schedules with
+/// components up to `bound`, over the whole index space, for every way to forward inputs and to
+/// order sums.
 pub fn designs(problem: &Problem<'_>, bound: i128) -> Vec<Candidate> {
     let Some(axes) = axes_of(problem) else {
         return Vec::new();
@@ -202,7 +205,7 @@ pub fn designs(problem: &Problem<'_>, bound: i128) -> Vec<Candidate> {
     })
 }
 
-/// The same in blocks: the parallel iterator of the array is cut into tiles of a few vectors.
+/// The same in blocks: the parallel iterator of the array is tiled by multiples of the lanes.
 fn tiled_designs(problem: &Problem<'_>, axes: &Axes, deadline: &Deadline) -> Vec<Candidate> {
     let inner = designs::array_axes(axes);
     let Some(cut) = inner
@@ -303,7 +306,7 @@ fn lanes(problem: &Problem<'_>, axes: &Axes) -> i128 {
     i128::from(problem.machine.lanes(axes.bits))
 }
 
-/// Every name that a mapping of the system may not take.
+/// Names that a mapping of the system must not use.
 fn names(problem: &Problem<'_>) -> Vec<String> {
     let system = problem.system;
     let mut names = system.param_names();

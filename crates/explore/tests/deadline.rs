@@ -1,4 +1,5 @@
-//! Programs with huge spaces and slow candidates: writing mappings and ranking them end, for processors and for GPUs.
+//! Programs with huge spaces and slow candidates: enumeration and ranking end in time, for CPUs and
+//! for GPUs.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -25,7 +26,7 @@ stencil acoustic(K, N, M, T) {
   p = u;
 }";
 
-fn processor() -> Machine {
+fn cpu() -> Machine {
     Machine::cpu(Simd::Avx512)
 }
 
@@ -79,13 +80,13 @@ fn check(text: &str, sizes: &[(&str, i128)], machine: Machine) {
 #[test]
 fn millions_of_schedules_are_no_wait() {
     let sizes = [("N", 1000), ("M", 1000)];
-    check(TWO_SUMS, &sizes, processor());
+    check(TWO_SUMS, &sizes, cpu());
     check(TWO_SUMS, &sizes, Machine::cuda());
 }
 
 #[test]
 fn slow_candidates_are_cancelled() {
     let sizes = [("K", 64), ("N", 64), ("M", 64), ("T", 10)];
-    check(WAVES, &sizes, processor());
+    check(WAVES, &sizes, cpu());
     check(WAVES, &sizes, Machine::cuda());
 }

@@ -1,4 +1,4 @@
-//! The model on small systems whose numbers can be worked out by hand.
+//! The model on small systems whose numbers can be computed by hand.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +46,7 @@ fn machine() -> Machine {
     Machine::cpu(Simd::Avx512)
 }
 
-/// The program of a mapping, with the given sizes in it as numbers, and its sizes.
+/// The program of a mapping, with the given sizes as constants, and its sizes.
 fn program(name: &str, sizes: &[(&str, i128)], fix: &[&str]) -> (Program, Vec<i128>) {
     let module = load(CONV2D).unwrap();
     let mapping = module.mappings.iter().find(|m| m.name == name).unwrap();

@@ -1,4 +1,5 @@
-//! Whole explorations on a target that needs no compiler: the interpreter runs the kernels, and times are made up.
+//! Whole explorations on a target that needs no compiler: the interpreter runs the kernels, and
+//! times are simulated.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,9 +40,9 @@ enum Sabotage {
     None,
     /// At sizes below 1000.
     Small,
-    /// One element at the sizes of the problem, away from borders and samples.
+    /// One element at the sizes of the problem, away from boundaries and samples.
     OneElement,
-    /// All of it stays as it was.
+    /// No output is written.
     Nothing,
     Panics,
     NotCompiled,
@@ -287,7 +288,7 @@ fn a_survey_takes_some() {
 #[test]
 fn wrong_results_disqualify() {
     check("other", Sabotage::Small, Fix::Nothing, Some("z[0]"));
-    // Held against the first that passes, which is the one that the model puts first.
+    // Compared with the first that passes, which is the one predicted to be the fastest.
     check("other", Sabotage::OneElement, Fix::Nothing, Some("z[1234]"));
     check(
         "fast",
@@ -359,7 +360,8 @@ fn a_stop_ends_it() {
     assert!(outcome.designs.is_empty());
 }
 
-/// Whatever never ends, the exploration does; what the model expects to be the fastest is told.
+/// An exploration ends even if a step of it never ends; the candidate predicted to be the fastest
+/// is reported.
 #[test]
 fn a_budget_ends_what_does_not_end() {
     let module = load(PROGRAM).unwrap();

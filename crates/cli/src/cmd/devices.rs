@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Outcome {
     }
     let cache = CacheOptions::from_env().map_err(|e| Failure::new(e.to_string()))?;
     let gpus = found.into_iter().flatten().map(Subject::Cuda);
-    for subject in std::iter::once(Subject::Processor).chain(gpus) {
+    for subject in std::iter::once(Subject::Cpu).chain(gpus) {
         if args.calibrate {
             measure(&subject, cache.as_ref())?;
         }

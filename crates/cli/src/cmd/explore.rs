@@ -12,7 +12,7 @@ use systola::{CudaOptions, OpenClOptions, cpu};
 use systola_driver::{Fix, check_system};
 use systola_explore::agreement::Agreement;
 use systola_explore::deadline::run_until;
-use systola_explore::measure::cpu::Processor;
+use systola_explore::measure::cpu::HostCpu;
 use systola_explore::measure::device::{Nvidia, OpenClDevice};
 use systola_explore::problem::{Problem, short_sums};
 use systola_explore::reduced::Reduced;
@@ -422,7 +422,7 @@ impl<'a> Task<'a> {
         let fail = |error| runtime::fail(self.source, error);
         let found = match self.place {
             Place::Cpu(options_of_target, run) => {
-                let target = Processor {
+                let target = HostCpu {
                     options: options_of_target.clone(),
                     run: *run,
                 };

@@ -1,5 +1,6 @@
-// What a processor does in a second, one function for each kind of work, in the runtime's calling convention. A block of
-// work is repeated first … last − 1; buffers[0] is read, buffers[1] is written, sizes[2] is their length in floats.
+// What a CPU does in a second, one function for each kind of work, in the runtime's calling
+// convention. A block of work is repeated first … last − 1; buffers[0] is read, buffers[1] is
+// written, sizes[2] is their length in floats.
 //
 // An empty asm statement stands where the compiler is not to know what a value is, or that it is not used.
 
@@ -22,7 +23,7 @@ enum { LANES = VECTOR_BYTES / sizeof(float), LINE_FLOATS = 16 };
 #endif
 #define HIDE(x) __asm__ volatile("" : "+" REGISTER(x))
 #define USE(x) __asm__ volatile("" ::REGISTER(x))
-// Ten sums that do not depend on each other hide the latency of today's processors, and fit into the registers of all.
+// Ten independent sums hide the latency of today's CPUs, and fit into the registers of all of them.
 #define TIMES_10(op) op(0) op(1) op(2) op(3) op(4) op(5) op(6) op(7) op(8) op(9)
 #define TIMES_8(op) op(0) op(1) op(2) op(3) op(4) op(5) op(6) op(7)
 
@@ -125,7 +126,7 @@ KERNEL(load_rate) {
   }
 }
 
-// Every one of them lies in two lines.
+// Each access crosses a cache line.
 KERNEL(split_load_rate) {
   UNUSED;
   const float *from = (const float *)buffers[0] + LINE_FLOATS - LANES / 2;
@@ -195,7 +196,8 @@ KERNEL(read_rate) {
   }
 }
 
-// A block is 16 pages, each of which comes from the input and goes past the caches, four of them in turns.
+// A block is 16 pages, each of which is read from the input and written by streaming stores, four
+// pages interleaved.
 KERNEL(copy_rate) {
   UNUSED;
   enum { PAGE = 1024, PIECE = 16 * PAGE };

@@ -1,4 +1,4 @@
-//! The processor of this machine.
+//! The CPU of this machine.
 
 use systola::rt::calibration::Numbers;
 use systola::rt::{CompileOptions, CpuProgram, Error, HostArray, RunOptions, Source, simd};
@@ -27,14 +27,14 @@ const KERNELS: &[&str] = &[
     "nothing",
 ];
 
-/// Floats of an array in the first cache, in the second, in the last, and in memory.
-const NEAR: i64 = 2048;
-const SECOND: i64 = 1 << 17;
-const LAST: i64 = 1 << 21;
-const FAR: i64 = 1 << 25;
-/// Pages of 1024 floats that are visited in turns.
+/// Floats of an array that fits into L1, into L2, into L3, and into memory only.
+const L1: i64 = 2048;
+const L2: i64 = 1 << 17;
+const L3: i64 = 1 << 21;
+const DRAM: i64 = 1 << 25;
+/// Pages of 1024 floats that are visited in a cycle.
 const PAGES: i64 = 512;
-/// Floats that a block copies.
+/// Floats copied by one block.
 const PIECE: i64 = 16 * 1024;
 
 struct Bench {
@@ -62,12 +62,12 @@ impl Bench {
         let options = CompileOptions::from_env()?;
         Ok(Bench {
             program: CpuProgram::compile(program(KERNELS, 1, 1), source, &options)?,
-            source: HostArray::zeros(Scalar::F32, &[NEAR as usize])?,
-            target: HostArray::zeros(Scalar::F32, &[NEAR as usize])?,
+            source: HostArray::zeros(Scalar::F32, &[L1 as usize])?,
+            target: HostArray::zeros(Scalar::F32, &[L1 as usize])?,
         })
     }
 
-    /// The least seconds of several runs: what else runs on the machine only makes them longer.
+    /// The minimum seconds over several runs: other load on the machine only makes runs longer.
     fn seconds(
         &mut self,
         kernel: &str,
@@ -86,7 +86,7 @@ impl Bench {
         if self.source.shape() != [elements as usize] {
             self.source = HostArray::zeros(Scalar::F32, &[elements as usize])?;
             self.target = HostArray::zeros(Scalar::F32, &[elements as usize])?;
-            // Pages that were never written may all be the same one.
+            // Pages that were never written may all map to one zero page.
             for array in [&mut self.source, &mut self.target] {
                 if let Some(data) = array.as_mut_slice::<f32>() {
                     data.fill(1.0);
@@ -108,16 +108,16 @@ impl Bench {
         Ok(least)
     }
 
-    /// How often a second one thread does what a block of the kernel does so many times.
+    /// Operations per second of one thread, for a kernel whose block does `times` of them.
     fn rate(&mut self, kernel: &str, times: f64) -> Result<f64, Error> {
         let blocks = 20_000;
-        let seconds = self.seconds(kernel, blocks, NEAR, 1, 1)?;
+        let seconds = self.seconds(kernel, blocks, L1, 1, 1)?;
         Ok(blocks as f64 * times / seconds)
     }
 }
 
 pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Numbers, Error> {
-    progress("compiling the benchmarks of the processor");
+    progress("compiling the benchmarks of the CPU");
     let mut bench = Bench::new()?;
     let mut numbers = Numbers::new();
     let mut keep = |name: &str, value: f64| numbers.push((name.to_string(), value));
@@ -149,7 +149,7 @@ pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Numbers, Error> {
     keep("divide", clock / bench.rate("divide_rate", 8.0)?);
     progress("caches");
     let passes = |elements: i64| (1 << 24) / elements;
-    for (name, elements) in [("l2_bandwidth", SECOND), ("l3_bandwidth", LAST)] {
+    for (name, elements) in [("l2_bandwidth", L2), ("l3_bandwidth", L3)] {
         let seconds = bench.seconds("read_rate", passes(elements), elements, 1, 1)?;
         let bytes = (passes(elements) * elements * 4) as f64;
         keep(name, bytes / seconds);
@@ -160,15 +160,15 @@ pub fn measure(progress: &mut dyn FnMut(&str)) -> Result<Numbers, Error> {
     let each = (pages - lines).max(0.0) / (1000 * PAGES) as f64;
     keep("page", (each * clock).max(0.1));
     progress("memory, one thread");
-    let bytes = (2 * 4 * FAR) as f64;
+    let bytes = (2 * 4 * DRAM) as f64;
     let copy =
-        |bench: &mut Bench, threads| bench.seconds("copy_rate", FAR / PIECE, FAR, 1, threads);
+        |bench: &mut Bench, threads| bench.seconds("copy_rate", DRAM / PIECE, DRAM, 1, threads);
     keep("copy_one", bytes / copy(&mut bench, 1)?);
     progress("memory, all threads");
     keep("copy_all", bytes / copy(&mut bench, 0)?);
     progress("launches");
     let launches = 1000;
-    let seconds = bench.seconds("nothing", 64, NEAR, launches, 0)?;
+    let seconds = bench.seconds("nothing", 64, L1, launches, 0)?;
     keep("launch", seconds / launches as f64);
     Ok(numbers)
 }

@@ -1,11 +1,11 @@
-// What a GPU does in a second, one kernel for each kind of work. Blocks of 256 threads; TURNS and UNROLLED are those of cuda.rs.
+// What a GPU does in a second, one kernel for each kind of work. Blocks of 256 threads; ITERATIONS and UNROLLED are those of cuda.rs.
 //
 // What a thread computes is stored where that could happen, which the compiler does not know.
 
 typedef int int32_t;
 typedef long long int64_t;
 
-#define TURNS 64
+#define ITERATIONS 64
 #define UNROLLED 128
 #define KERNEL(name) extern "C" __global__ void name(const float *source, float *target, INDEX elements)
 
@@ -13,14 +13,14 @@ __device__ void keep(float *target, float value) {
   if (value == 12345.678f) target[threadIdx.x] = value;
 }
 
-// Sixteen sums that do not wait for each other.
+// Sixteen independent sums.
 KERNEL(fma_rate) {
   const float a = source[0] + 0.5f, b = source[1] + 0.25f;
   float s[16];
 #pragma unroll
   for (int k = 0; k < 16; k++) s[k] = threadIdx.x + k;
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) s[k % 16] = fmaf(a, b, s[k % 16]);
   }
@@ -36,7 +36,7 @@ KERNEL(double_rate) {
 #pragma unroll
   for (int k = 0; k < 16; k++) s[k] = threadIdx.x + k;
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) s[k % 16] = fma(a, b, s[k % 16]);
   }
@@ -46,14 +46,14 @@ KERNEL(double_rate) {
   keep(target, (float)sum);
 }
 
-// Minima and maxima in turns, so that none follows from another.
+// Minima and maxima alternate, so that none follows from another.
 KERNEL(choice_rate) {
   float s[16];
 #pragma unroll
   for (int k = 0; k < 16; k++) s[k] = threadIdx.x + k;
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
-    const float a = source[turn & 1];
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
+    const float a = source[iteration & 1];
 #pragma unroll
     for (int k = 0; k < UNROLLED; k += 2) {
       s[k % 16] = fminf(s[(k + 1) % 16], a);
@@ -71,7 +71,7 @@ KERNEL(shuffle_rate) {
 #pragma unroll
   for (int k = 0; k < 16; k++) s[k] = threadIdx.x + k;
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) s[k % 16] = __shfl_up_sync(0xffffffffu, s[k % 16], 1);
   }
@@ -88,7 +88,7 @@ KERNEL(shared_rate) {
   float sum = 0;
   int at = threadIdx.x;
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) sum += ((volatile float *)array)[(at + 256 * k) & 4095];
     at += 32;
@@ -100,7 +100,7 @@ KERNEL(l1_rate) {
   float sum = 0;
   int at = threadIdx.x;
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) sum += __ldca(source + ((at + 32 * k) & 1023));
     at += 32;
@@ -112,7 +112,7 @@ KERNEL(fma_chain) {
   const float a = source[0] + 0.5f, b = source[1] + 0.25f;
   float s = threadIdx.x;
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) s = fmaf(s, a, b);
   }
@@ -122,7 +122,7 @@ KERNEL(fma_chain) {
 KERNEL(shuffle_chain) {
   float s = threadIdx.x;
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) s = __shfl_up_sync(0xffffffffu, s, 1);
   }
@@ -137,7 +137,7 @@ KERNEL(shared_chain) {
   if (threadIdx.x >= 32) return;
   int at = threadIdx.x;
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) at = ((volatile int *)array)[at];
   }
@@ -153,7 +153,7 @@ KERNEL(memory_chain) {
   if (elements <= 65536)
     for (unsigned k = 0; k < elements; k += 32) at += __ldca(words + k);
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) at = (at + 32u * 10007u + __ldca(words + at)) & mask;
   }
@@ -166,7 +166,7 @@ KERNEL(index_chain) {
   const unsigned mask = (unsigned)elements - 1;
   unsigned at = 0;
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) at = (at + 32u * 10007u + (unsigned)((size_t)(source + at) >> 63)) & mask;
   }
@@ -176,7 +176,7 @@ KERNEL(index_chain) {
 KERNEL(barrier_chain) {
   float s = source[0];
 #pragma unroll 1
-  for (int turn = 0; turn < TURNS; turn++) {
+  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
 #pragma unroll
     for (int k = 0; k < UNROLLED; k++) __syncthreads();
   }

@@ -30,15 +30,15 @@ const KERNELS: &[&str] = &[
     "nothing",
 ];
 
-/// Threads of a block.
+/// Warps of a block.
 const WARPS: u32 = 8;
-/// What a thread repeats: turns of a loop, and operations in a turn.
-const TURNS: f64 = 64.0;
+/// Loop iterations of a thread, and operations unrolled in one iteration.
+const ITERATIONS: f64 = 64.0;
 const UNROLLED: f64 = 128.0;
-/// Floats of an array that every cache of a multiprocessor holds, that the second cache holds, and that none holds.
-const NEAR: i64 = 4096;
-const SECOND: i64 = 4 << 20;
-const FAR: i64 = 1 << 28;
+/// Floats of an array that fits into L1, into L2, and into memory only.
+const L1: i64 = 4096;
+const L2: i64 = 4 << 20;
+const DRAM: i64 = 1 << 28;
 
 struct Bench {
     gpu: Arc<Gpu>,
@@ -76,7 +76,7 @@ impl Bench {
         })
     }
 
-    /// The least seconds of several runs.
+    /// The minimum seconds over several runs.
     fn seconds(
         &mut self,
         kernel: &str,
@@ -103,10 +103,10 @@ impl Bench {
             panic!("the arrays were made above");
         };
         let mut least = f64::MAX;
-        // Of an array that no cache holds, what a run has read is not to be there for the next one.
-        let (rounds, runs) = if elements == FAR { (3, 1) } else { (1, 7) };
+        // A run must not leave elements of an array larger than the caches in L2 for the next run.
+        let (rounds, runs) = if elements == DRAM { (3, 1) } else { (1, 7) };
         for _ in 0..rounds {
-            if elements == FAR {
+            if elements == DRAM {
                 target.time_copies(source, 1)?;
             }
             let samples = self.program.time_on_device(
@@ -139,8 +139,8 @@ pub fn measure(info: &DeviceInfo, progress: &mut dyn FnMut(&str)) -> Result<Numb
         ("shared_rate", "wavefronts"),
     ] {
         progress(name);
-        let seconds = bench.seconds(kernel, blocks, NEAR, 1)?;
-        keep(name, warps * TURNS * UNROLLED / (seconds * clock));
+        let seconds = bench.seconds(kernel, blocks, L1, 1)?;
+        keep(name, warps * ITERATIONS * UNROLLED / (seconds * clock));
     }
     for (kernel, name) in [
         ("fma_chain", "fma_latency"),
@@ -149,36 +149,39 @@ pub fn measure(info: &DeviceInfo, progress: &mut dyn FnMut(&str)) -> Result<Numb
         ("barrier_chain", "barrier"),
     ] {
         progress(name);
-        let seconds = bench.seconds(kernel, 1, NEAR, 1)?;
-        keep(name, seconds * clock / (TURNS * UNROLLED));
+        let seconds = bench.seconds(kernel, 1, L1, 1)?;
+        keep(name, seconds * clock / (ITERATIONS * UNROLLED));
     }
-    // What the addresses take is no latency of a load.
-    let addresses = bench.seconds("index_chain", 1, NEAR, 1)?;
+    // The time of the address arithmetic is not part of the latency of a load.
+    let addresses = bench.seconds("index_chain", 1, L1, 1)?;
     for (elements, name) in [
-        (NEAR, "l1_latency"),
-        (SECOND, "l2_latency"),
-        (FAR, "dram_latency"),
+        (L1, "l1_latency"),
+        (L2, "l2_latency"),
+        (DRAM, "dram_latency"),
     ] {
         progress(name);
         let seconds = bench.seconds("memory_chain", 1, elements, 1)?;
-        keep(name, (seconds - addresses) * clock / (TURNS * UNROLLED));
+        keep(
+            name,
+            (seconds - addresses) * clock / (ITERATIONS * UNROLLED),
+        );
     }
     progress("l2_bandwidth");
     let passes = 16.0;
-    let seconds = bench.seconds("read_rate", blocks, SECOND, 1)?;
-    keep("l2_bandwidth", passes * 4.0 * SECOND as f64 / seconds);
+    let seconds = bench.seconds("read_rate", blocks, L2, 1)?;
+    keep("l2_bandwidth", passes * 4.0 * L2 as f64 / seconds);
     progress("dram_bandwidth");
     bench.arrays = None;
-    let zeros = HostArray::zeros(Scalar::F32, &[FAR as usize])?;
+    let zeros = HostArray::zeros(Scalar::F32, &[DRAM as usize])?;
     let from = DeviceArray::from_view(&bench.gpu, &zeros.view())?;
-    let mut to = DeviceArray::new(&bench.gpu, Scalar::F32, &[FAR as usize])?;
+    let mut to = DeviceArray::new(&bench.gpu, Scalar::F32, &[DRAM as usize])?;
     let samples = to.time_copies(&from, 7)?;
     let least = samples.into_iter().fold(f64::MAX, f64::min);
     keep("dram_bandwidth", 2.0 * from.bytes() as f64 / least);
     drop((from, to));
     progress("launch");
     let launches = 200;
-    let seconds = bench.seconds("nothing", 1, NEAR, launches)?;
+    let seconds = bench.seconds("nothing", 1, L1, launches)?;
     keep("launch", seconds / launches as f64);
     Ok(numbers)
 }

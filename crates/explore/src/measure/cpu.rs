@@ -1,4 +1,4 @@
-//! Candidates on the processor of this machine.
+//! Candidates on the CPU of this machine.
 
 use systola::cpu::{Compiled, CpuOptions, Error, compile_lowered};
 use systola::tensors::view;
@@ -9,24 +9,24 @@ use systola_rt::{Deadline, HostArray, RunOptions, View, ViewMut};
 
 use super::{Target, verify};
 
-/// Compiled by the C compiler, run on some threads.
+/// Compiled by the C compiler, run on the given number of threads.
 #[derive(Clone, Debug)]
-pub struct Processor {
+pub struct HostCpu {
     pub options: CpuOptions,
     pub run: RunOptions,
 }
 
-/// Arrays as they are best for vectors: aligned.
+/// Arrays aligned for vectors.
 pub struct Placed {
     sizes: Vec<(String, i64)>,
     inputs: Vec<(String, HostArray)>,
     outputs: Vec<(String, HostArray)>,
-    /// What no run leaves, and room for what one leaves.
+    /// Contents that no run produces, and space for the results of a run.
     blank: Arrays,
     found: Arrays,
 }
 
-impl Target for Processor {
+impl Target for HostCpu {
     type Code = Compiled;
     type Placed = Placed;
 

@@ -1,4 +1,4 @@
-//! Candidates on devices with a memory of their own. Arrays stay there.
+//! Candidates on devices with their own memory. Arrays stay there.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ pub struct Placed<D: Driver> {
     sizes: Vec<(String, i64)>,
     inputs: Vec<(String, DeviceArray<D>)>,
     outputs: Vec<(String, DeviceArray<D>)>,
-    /// What no run leaves, for each output.
+    /// Contents that no run produces, for each output.
     blank: Vec<DeviceArray<D>>,
-    /// Room on the host for what a run leaves.
+    /// Space on the host for the results of a run.
     found: Arrays,
 }
 
@@ -64,7 +64,7 @@ impl<D: Driver> Placed<D> {
             .iter_mut()
             .map(|(name, array)| (name.as_str(), array))
             .collect();
-        // Before the first the device waited for the host.
+        // The device was idle before the first run.
         let warm = usize::from(times > 1);
         let mut seconds = code.time_on_device(&sizes, &inputs, &mut outputs, times + warm)?;
         seconds.drain(..warm);
@@ -185,7 +185,7 @@ impl Nvidia {
 pub struct OpenClDevice {
     options: OpenClOptions,
     gpu: Arc<Gpu<OpenCl>>,
-    /// Processors are disturbed by compilers.
+    /// A compiler would disturb a CPU.
     apart: bool,
 }
 
@@ -200,7 +200,7 @@ impl OpenClDevice {
         })
     }
 
-    /// The device's compiler runs in this process, and can not be stopped.
+    /// The device's compiler runs in this process and cannot be stopped.
     fn options_until(&self, _: &Deadline) -> OpenClOptions {
         self.options.clone()
     }

@@ -1,15 +1,16 @@
 //! Are the results of a candidate right?
 //!
-//! Every candidate is held against the equations, as far as that is possible in little time:
+//! Every candidate is compared with the equations, as far as that is possible in little time:
 //!
-//! * before it is first timed, at small sizes, all of its results, where its kernels are for more than the sizes of the problem: odd sizes, or
-//!   such as suit code that relies on rows of whole vectors;
-//! * before it is timed for long, and at once where that is not possible, at the sizes of the problem: a sample of its results,
-//!   where the equations give a sample by few other values, and all of its results against those of the first candidate that
-//!   passed.
+//! * before it is first timed, at small sizes, all of its results, if its kernels support other
+//!   sizes than those of the problem: odd sizes, or sizes that suit code which relies on rows of
+//!   whole vectors;
+//! * before it is timed for long, or at once where small sizes are not possible, at the sizes of
+//!   the problem: a sample of its results, if evaluating the sample takes few other values, and all
+//!   of its results against those of the first candidate that passed.
 //!
-//! Where neither is possible for the first one, its mapping is compiled once more for small sizes. Integers must be equal, floats
-//! within the bounds of [`systola_interp::rounding`].
+//! Where neither is possible for the first candidate, its mapping is compiled again for small
+//! sizes. Integers must be equal, floats within the bounds of [`systola_interp::rounding`].
 
 use std::collections::BTreeMap;
 
@@ -30,13 +31,14 @@ use super::{Target, fault};
 use crate::problem::Problem;
 use crate::search::Fault;
 
-/// Small sizes: extents that are tried, the largest first, and by how much those of different axes differ.
+/// Small sizes: the extents to try, the largest first, and the difference between extents of
+/// different axes.
 struct Extents {
     first: &'static [i128],
     apart: i128,
 }
 
-/// Odd, so that tiles are not full; or multiples of what is moved at once.
+/// Odd, so that tiles are partial; or multiples of the widest access.
 const SMALL: [Extents; 2] = [
     Extents {
         first: &[301, 131, 67, 35, 19, 9, 5, 3],
@@ -47,28 +49,29 @@ const SMALL: [Extents; 2] = [
         apart: 16,
     },
 ];
-/// Points of a system that the interpreter evaluates at small sizes, at most.
+/// The maximum number of points that the interpreter evaluates at small sizes.
 const POINTS: i128 = 200_000;
-/// Elements of a sample, beside the corners, and the values that it may need.
+/// Sampled elements besides the corners, and the maximum number of values evaluated for them.
 const SAMPLED: usize = 64;
 const VALUES: u64 = 100_000;
-/// How much wider the bound of an element may be than those of a sample.
+/// The bound of an element may be this many times that of a sampled one.
 const BEYOND_SAMPLE: f64 = 4.0;
-/// Terms of all sums of a sample.
+/// The maximum number of terms in all sums of a sample.
 const TERMS: i128 = 4_000_000;
 
-/// Holds results against the equations.
+/// Compares results with the equations.
 pub(crate) struct Verifier<'s, 'a, T: Target> {
     problem: &'s Problem<'a>,
     target: &'s T,
     params: Vec<i128>,
     seed: u64,
     inputs: Arrays,
-    /// By which parameters are fixed: small sizes, odd and even, with inputs and what the equations say; none where there are none.
+    /// By the set of fixed parameters: small sizes, odd and even, with inputs and expected results;
+    /// `None` where there are no small sizes.
     small: BTreeMap<Vec<bool>, Vec<Small>>,
-    /// None: not asked for yet. Empty: it would take too long.
+    /// `None`: not drawn yet. Empty: evaluating it would take too long.
     sample: Option<Vec<Sample>>,
-    /// The results of the first that passed, and its name.
+    /// The results and the name of the first candidate that passed.
     first: Option<(String, Arrays)>,
     in_full: usize,
 }
@@ -124,7 +127,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         }
     }
 
-    /// At small sizes; false where its kernels are for no others.
+    /// Verifies at small sizes; false where the kernels support no small sizes.
     pub(crate) fn before_it_is_timed(
         &mut self,
         mapping: &Mapping,
@@ -137,7 +140,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         Ok(more_sizes && self.at_small_sizes(mapping, &fixed, Some(code), deadline)?)
     }
 
-    /// At the sizes of the problem.
+    /// Verifies at the sizes of the problem.
     pub(crate) fn in_full(
         &mut self,
         mapping: &Mapping,
@@ -166,7 +169,8 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         Ok(())
     }
 
-    /// All results at small sizes; false where there are none. Without code for them it is compiled.
+    /// Compares all results at small sizes; false where there are none. Without code for them the
+    /// mapping is compiled.
     fn at_small_sizes(
         &mut self,
         mapping: &Mapping,
@@ -213,7 +217,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         names.zip(params.iter().copied()).collect()
     }
 
-    /// The largest small sizes at which the equations take little time.
+    /// The largest small sizes at which evaluating the equations takes little time.
     fn small_case(&self, mapping: &Mapping, fixed: &[bool], extents: &Extents) -> Option<Small> {
         let system = self.problem.system;
         let mut tried = Vec::new();
@@ -228,7 +232,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
                     if *fixed {
                         return *full;
                     }
-                    // Extents that differ tell the axes apart.
+                    // Different extents make a swap of axes visible.
                     open += apart;
                     (extent + open - apart).min(*full)
                 })
@@ -256,7 +260,8 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         None
     }
 
-    /// Some results at the sizes of the problem; false where the equations would take too long.
+    /// Compares a sample of the results at the sizes of the problem; false where evaluating it
+    /// would take too long.
     fn in_a_sample(&mut self, lowered: &Lowered, found: &Arrays) -> Result<bool, Fault> {
         if self.sample.is_none() {
             self.sample = Some(self.draw_sample(lowered));
@@ -280,8 +285,8 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
         Ok(!sample.is_empty())
     }
 
-    /// By how much two compiled results may differ: what the equations allow in a sample, or, without one, what is usual for the
-    /// largest magnitude of the array.
+    /// The tolerance between two compiled results: what the equations allow in a sample, or,
+    /// without one, the usual tolerance for the largest magnitude of the array.
     fn least(&self, first: &Arrays) -> BTreeMap<String, f64> {
         let sample = self.sample.as_deref().unwrap_or(&[]);
         let bounds = first.iter().map(|(name, tensor)| {
@@ -297,7 +302,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
     }
 
     fn draw_sample(&self, lowered: &Lowered) -> Vec<Sample> {
-        // How many terms the sum of one result has, about.
+        // The approximate number of terms in the sum of one result.
         let counts = lowered.checked.report.counts.as_ref();
         let each = counts.map_or(1, |c| c.points / c.outputs.max(1)).max(1);
         let count = (TERMS / each).min(SAMPLED as i128);
@@ -313,7 +318,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
     }
 }
 
-/// Which parameters are numbers in the kernels.
+/// The parameters that are constants in the kernels.
 fn fixed(lowered: &Lowered) -> Vec<bool> {
     let params = lowered.program.params.iter();
     params.map(|p| p.fixed.is_some()).collect()
@@ -326,7 +331,7 @@ fn no_difference(lines: Vec<Result<String, String>>, more: &str) -> Result<(), F
     Ok(())
 }
 
-/// Inputs that a problem does not state, reproducibly.
+/// Reproducible random inputs for a problem that gives none.
 pub(crate) fn random_inputs(system: &System, params: &[i128], seed: u64) -> Result<Arrays, Error> {
     let expanded = expand(system)?;
     let arrays = draw::random_inputs(&expanded, params, |n| seed.wrapping_add(n.index() as u64));
@@ -344,7 +349,7 @@ fn too_large(name: &str, why: impl std::fmt::Display) -> Diagnostic {
         .help("use smaller sizes with --set")
 }
 
-/// The outputs of a system, with contents that no run leaves.
+/// The outputs of a system, with contents that no run produces.
 pub(crate) fn outputs(system: &System, params: &[i128]) -> Result<Arrays, Error> {
     let unlikely = |ty| match ty {
         Scalar::Bool => Value::Bool(true),
@@ -378,7 +383,7 @@ pub(crate) fn named_sizes(system: &System, params: &[i128]) -> Vec<(String, i64)
     names.zip(values).collect()
 }
 
-/// The elements of an array of the host, into a tensor of the same type and shape.
+/// Copies a host array into a tensor of the same type and shape.
 pub(crate) fn copy(array: &HostArray, to: &mut Tensor) -> Result<(), Error> {
     fn of<T: Element>(array: &HostArray, to: &mut [T]) -> Option<()> {
         let from = array.as_slice::<T>()?;

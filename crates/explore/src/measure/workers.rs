@@ -1,4 +1,4 @@
-//! Threads that lower and compile what will be measured.
+//! Threads that lower and compile candidates before they are measured.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,26 +19,26 @@ use crate::search::{Fault, Rank};
 /// Lowering recurses with the depth of expressions.
 pub(crate) const STACK: usize = 256 << 20;
 
-/// What is to be compiled, and what was.
+/// Candidates to compile, and compiled ones.
 pub(crate) struct Workers<C> {
     pub(crate) threads: usize,
-    /// The end of the search, or what ends all work before.
+    /// The end of the search, or an earlier cancellation of all work.
     deadline: Deadline,
     closed: Arc<AtomicBool>,
     state: Mutex<State<C>>,
     changed: Condvar,
 }
 
-/// How often somebody who waits looks at the deadline.
-const LOOK: Duration = Duration::from_millis(100);
+/// How often a waiting thread checks the deadline.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 type Made<C> = Result<(C, Lowered), Fault>;
 
 struct State<C> {
     queue: VecDeque<Rank>,
-    /// None: under way.
+    /// `None`: in progress.
     done: BTreeMap<Rank, Option<Made<C>>>,
-    /// Seconds that texts took which were compiled, and how many instructions these had.
+    /// Seconds spent compiling, and instructions compiled in them.
     seconds: f64,
     text: f64,
 }
@@ -64,7 +64,7 @@ impl<C: Send> Workers<C> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What one thread does until the end.
+    /// The loop of one worker thread.
     pub(crate) fn work<T: Target<Code = C>>(
         &self,
         problem: &Problem<'_>,
@@ -101,7 +101,7 @@ impl<C: Send> Workers<C> {
         }
     }
 
-    /// The next one whose compilation can be expected to end in time.
+    /// The next candidate whose compilation is expected to end in time.
     fn next(&self, ranked: &[Ranked]) -> Option<Rank> {
         let mut state = self.state();
         loop {
@@ -127,7 +127,8 @@ impl<C: Send> Workers<C> {
         }
     }
 
-    /// Asks for some before all others; of those that were asked for before, only what is under way goes on.
+    /// Queues candidates before all others; of those queued earlier, only those in progress
+    /// continue.
     pub(crate) fn prefer(&self, ranks: impl Iterator<Item = Rank>) {
         let mut state = self.state();
         state.queue = ranks
@@ -136,7 +137,7 @@ impl<C: Send> Workers<C> {
         self.changed.notify_all();
     }
 
-    /// Asks for some; those that were asked for already are not compiled again.
+    /// Queues candidates; those already queued are not compiled again.
     pub(crate) fn want(&self, ranks: impl Iterator<Item = Rank>) {
         let mut state = self.state();
         for rank in ranks {
@@ -147,19 +148,19 @@ impl<C: Send> Workers<C> {
         self.changed.notify_all();
     }
 
-    /// Until nothing is under way.
+    /// Waits until nothing is in progress.
     pub(crate) fn wait(&self) {
         let mut state = self.state();
         while !state.queue.is_empty() || state.done.values().any(Option::is_none) {
             if self.deadline.is_over() {
                 state.queue.clear();
             }
-            let waited = self.changed.wait_timeout(state, LOOK);
+            let waited = self.changed.wait_timeout(state, POLL_INTERVAL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// The first of some that is there, after waiting so long at most.
+    /// The first of the given candidates that is compiled, after waiting `seconds` at most.
     pub(crate) fn first_of(&self, ranks: &[Rank], seconds: f64) -> Option<Rank> {
         let start = Instant::now();
         let mut state = self.state();
@@ -171,12 +172,12 @@ impl<C: Send> Workers<C> {
             if start.elapsed().as_secs_f64() >= seconds || self.deadline.is_over() {
                 return None;
             }
-            let waited = self.changed.wait_timeout(state, LOOK);
+            let waited = self.changed.wait_timeout(state, POLL_INTERVAL);
             state = waited.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 
-    /// The code of a candidate, when it is there.
+    /// Waits for the code of a candidate.
     pub(crate) fn take(&self, rank: Rank) -> Made<C> {
         self.want(std::iter::once(rank));
         let mut state = self.state();
@@ -200,16 +201,16 @@ impl<C: Send> Workers<C> {
         }
     }
 
-    /// Workers end, and what they are at is cancelled.
+    /// Ends the workers and cancels their current work.
     pub(crate) fn close(&self) {
         self.closed.store(true, Ordering::Relaxed);
-        // Whoever is about to wait has looked at the flag, or sees it now.
+        // A thread about to wait has seen the flag before, or sees it now.
         drop(self.state());
         self.changed.notify_all();
     }
 }
 
-/// Instructions in the text of its longest kernel, as the model counts them.
+/// Instructions in the code of the longest kernel, as the model counts them.
 fn text_of(ranked: &Ranked) -> Option<f64> {
     let predicted = ranked.predicted.as_ref()?;
     Some(predicted.code).filter(|text| *text > 0.0)

@@ -1,18 +1,19 @@
-//! How many values of a lane are alive at once, and which of them could be loaded again.
+//! The number of live values of a lane, and which of them can be reloaded.
 //!
-//! A compiler that runs out of vector registers lets values go that lie in memory anyway, and reads them there at each use. Only when sums
-//! alone are more than the registers, it has to store some and load them again at each step.
+//! A compiler that runs out of vector registers first drops values that also lie in memory, and
+//! reloads them at each use. Only if the computed values alone exceed the registers does it spill:
+//! it stores some and loads them again at each step.
 
 use systola_ir::kernel::live::{Holder, lane_words, most_alive};
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Op, Stmt};
 
-/// The most words of a lane that are alive at once.
+/// The maximum number of live words of a lane.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Alive {
-    /// That were computed.
+    /// Computed words.
     pub computed: u32,
-    /// That were loaded, or computed.
+    /// Loaded or computed words.
     pub all: u32,
 }
 

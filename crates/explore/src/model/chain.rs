@@ -1,8 +1,10 @@
-//! How long the operations of a block take if they only wait for each other.
+//! The critical path of a block: the time of its operations if they wait for nothing but each
+//! other.
 //!
-//! The statements are walked in order, with the time at which each value is there. A processor that looks ahead begins an operation
-//! when its operands are there; a warp begins its instructions in order, one per cycle, and stands still where an operand is not there. Of a loop
-//! a few turns are walked, and what each turn adds is taken for all others.
+//! The statements are walked in order, with the time at which each value is ready. An out-of-order
+//! CPU begins an operation when its operands are ready; a warp issues its instructions in order,
+//! one per cycle, and stalls where an operand is not ready. Of a loop `ITERATIONS` iterations are
+//! walked, and the time that each adds is taken for all others.
 
 use systola_interp::linear::{Linear, Test};
 use systola_ir::form::Overflow;
@@ -23,16 +25,16 @@ pub struct Latencies {
     pub flag: f64,
 }
 
-/// Who begins what when.
+/// The order in which operations begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
-    /// Whatever has its operands.
+    /// As soon as the operands are ready.
     WhenReady,
-    /// One after the other.
+    /// In program order.
     InOrder,
 }
 
-/// The cycles that one warp of one block takes at least. `point`: the index variables of that block.
+/// The minimum cycles of one warp of one block. `point`: the index variables of that block.
 pub fn cycles(
     program: &Program,
     kernel: KernelId,
@@ -59,8 +61,8 @@ pub fn cycles(
     Ok(walk.last.max(walk.clock))
 }
 
-/// Turns of a loop that are walked.
-const TURNS: i64 = 3;
+/// Iterations of a loop that are walked.
+const ITERATIONS: i64 = 3;
 
 struct Walk<'k> {
     kernel: &'k systola_ir::kernel::Kernel,
@@ -69,9 +71,9 @@ struct Walk<'k> {
     constants: &'k [BufferId],
     latencies: &'k Latencies,
     start: Start,
-    /// When the next instruction can begin, in order.
+    /// When the next instruction can begin, in program order.
     clock: f64,
-    /// When the last result is there.
+    /// When the last result is ready.
     last: f64,
     values: Vec<f64>,
     regs: Vec<f64>,
@@ -96,7 +98,7 @@ impl Walk<'_> {
         Ok(found.unwrap_or(0))
     }
 
-    /// Something that takes a place among the instructions and gives a result after so many cycles.
+    /// Issues an instruction whose result is ready after `latency` cycles.
     fn begin(&mut self, operands: f64, latency: f64) -> f64 {
         let start = match self.start {
             Start::WhenReady => operands,
@@ -176,9 +178,9 @@ impl Walk<'_> {
                 let lo = self.extreme(lo, true)?;
                 let hi = self.extreme(hi, false)?;
                 let step = i64::try_from(*step).map_err(|_| Overflow)?;
-                let n = super::count::turns_of(lo, hi, step);
-                self.turns(n, |walk, turn| {
-                    walk.point[var.index()] = lo + turn * step;
+                let n = super::count::trip_count(lo, hi, step);
+                self.iterations(n, |walk, iteration| {
+                    walk.point[var.index()] = lo + iteration * step;
                     walk.list(body)
                 })?;
             }
@@ -186,20 +188,20 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn turns(
+    fn iterations(
         &mut self,
         n: i64,
-        mut turn: impl FnMut(&mut Self, i64) -> Result<(), Overflow>,
+        mut iteration: impl FnMut(&mut Self, i64) -> Result<(), Overflow>,
     ) -> Result<(), Overflow> {
-        // Those in the middle of the loop, if it has a middle.
-        let first = if n > 2 * TURNS { n / 2 } else { 0 };
-        let walked = n.min(TURNS);
+        // The iterations in the middle of a long loop.
+        let first = if n > 2 * ITERATIONS { n / 2 } else { 0 };
+        let walked = n.min(ITERATIONS);
         let mut before = (self.clock, self.last, self.regs.clone());
         for k in 0..walked {
             if k + 1 == walked {
                 before = (self.clock, self.last, self.regs.clone());
             }
-            turn(self, first + k)?;
+            iteration(self, first + k)?;
         }
         let rest = (n - walked).max(0) as f64;
         if rest > 0.0 {
@@ -237,7 +239,7 @@ impl Walk<'_> {
                 memory: Memory::Global(_),
                 ..
             } => latencies.global,
-            // Fused with the sum that follows, or as long as a sum.
+            // Fused with the following sum, or as long as a sum.
             Op::Binary(BinOp::Mul, ..) if value.ty.is_float() => return operands,
             Op::Index(_) if value.shape == Shape::Uniform => return operands,
             Op::Index(_) | Op::Select { .. } | Op::Choose { .. } => latencies.choice,

@@ -1,7 +1,7 @@
-//! A kernel at concrete sizes, as a tree whose leaves know what they cost.
+//! A kernel at concrete sizes, as a tree whose leaves have costs.
 //!
-//! What a statement costs either is the same whenever it is executed, and is then added up at once, or depends on the addresses of
-//! an access.
+//! The cost of a statement either is the same at each execution and is summed up at once, or
+//! depends on the addresses of an access.
 
 use systola_interp::linear::{Linear, Test};
 use systola_ir::form::Overflow;
@@ -48,7 +48,7 @@ impl Layout {
         })
     }
 
-    /// Of the whole array.
+    /// Bytes of the whole array.
     pub fn total_bytes(&self) -> f64 {
         let elements: f64 = self.extent.iter().map(|e| *e as f64).product();
         elements * self.bytes as f64
@@ -67,32 +67,32 @@ pub struct Access {
     pub memory: Memory,
     pub direction: Direction,
     pub index: Vec<Linear>,
-    /// The position of the first element, counted from the first of the array.
+    /// The offset of the first element from the start of the array.
     pub position: Linear,
-    /// How much one lane adds to it, if that is the same everywhere.
+    /// The stride from lane to lane, if it is the same everywhere.
     pub step: Option<i64>,
     pub when: Test,
     /// Is the predicate the same in all lanes?
     pub when_is_uniform: bool,
-    /// Consecutive elements.
+    /// The number of consecutive elements.
     pub width: u64,
     /// Of an element.
     pub bytes: u64,
-    /// Lanes that take part: all, or one for all.
+    /// Lanes that participate: all, or one for all.
     pub lanes: usize,
-    /// The other end of a copy: its lanes do nothing where this does not hold.
+    /// The condition of the other end of a copy: lanes where it does not hold do nothing.
     pub also: Option<Test>,
-    /// Is it a read of constant memory, which is an operand of an instruction?
+    /// Does it read constant memory, as an operand of an instruction?
     pub is_constant: bool,
 }
 
 #[derive(Clone, Debug)]
 pub enum Node {
-    /// The same whenever it is executed.
+    /// The same cost at each execution.
     Straight(Tally),
-    /// Once for a block, by its first warp.
+    /// Executed once per block, by its first warp.
     Once(Tally),
-    /// Its number among the accesses of the kernel.
+    /// The index of an access among those of the kernel.
     Access(usize),
     For {
         var: usize,
@@ -108,15 +108,15 @@ pub enum Node {
         then: Vec<Node>,
         otherwise: Vec<Node>,
     },
-    /// Binds a variable to the number of the block.
-    Ticket(Ticket),
+    /// Binds a variable to the dynamic id of the block.
+    DynamicBlockId(DynamicBlockId),
 }
 
-/// A variable that is the number of a block among those that draw from the same counter.
+/// A variable that holds the block's value of an atomic counter (`Stmt::Ticket`).
 #[derive(Clone, Debug)]
-pub struct Ticket {
+pub struct DynamicBlockId {
     pub var: usize,
-    /// Block coordinates that say which counter it is.
+    /// Block coordinates that select the counter.
     pub counter: Vec<usize>,
 }
 
@@ -137,14 +137,14 @@ pub struct Code<'p> {
     pub accesses: Vec<Access>,
     pub lane: Option<usize>,
     pub warp: Option<usize>,
-    /// Do warps differ in anything?
+    /// Does anything depend on the warp?
     pub warps_differ: bool,
     pub host: Vec<usize>,
     pub grid: Vec<BlockRange>,
     /// Of the program's buffers and of the kernel's own arrays.
     pub buffers: Vec<Layout>,
     pub shared: Vec<Layout>,
-    /// Instructions in the text of the kernel, about.
+    /// The approximate number of instructions in the code of the kernel.
     pub text: f64,
 }
 
@@ -227,7 +227,7 @@ fn mentions(body: &[Stmt], var: DimId) -> bool {
     found
 }
 
-/// Instructions that the statements become, each once.
+/// Static number of instructions of the statements.
 fn text_of(body: &[Node], accesses: &[Access]) -> f64 {
     let of = |node: &Node| match node {
         Node::Straight(tally) | Node::Once(tally) => {
@@ -251,13 +251,14 @@ fn text_of(body: &[Node], accesses: &[Access]) -> f64 {
         Node::If {
             then, otherwise, ..
         } => 2.0 + text_of(then, accesses) + text_of(otherwise, accesses),
-        Node::Ticket(_) => 4.0,
+        Node::DynamicBlockId(_) => 4.0,
     };
     body.iter().map(of).sum()
 }
 
 impl Code<'_> {
-    /// Instructions in the text of what a block executes, whose index variables are given; a loop counts once.
+    /// Static number of instructions that a block with the given index variables executes; a loop
+    /// body counts once.
     pub fn executed_text(&self, mut point: Vec<i64>) -> Result<f64, Overflow> {
         self.executed(&self.body, &mut point)
     }
@@ -281,7 +282,7 @@ impl Code<'_> {
                     let holds = test.eval(point).ok_or(Overflow)?;
                     2.0 + self.executed(if holds { then } else { otherwise }, point)?
                 }
-                Node::Straight(_) | Node::Once(_) | Node::Access(_) | Node::Ticket(_) => {
+                Node::Straight(_) | Node::Once(_) | Node::Access(_) | Node::DynamicBlockId(_) => {
                     text_of(std::slice::from_ref(node), &self.accesses)
                 }
             };
@@ -379,7 +380,7 @@ impl Compiler<'_, '_> {
             Stmt::Ticket { var, counter } => {
                 nodes.push(Node::Once(Tally::of(&[(Quantity::Flags, 1.0)])));
                 let dims = counter.index.iter().flat_map(Form::dims);
-                nodes.push(Node::Ticket(Ticket {
+                nodes.push(Node::DynamicBlockId(DynamicBlockId {
                     var: var.index(),
                     counter: dims.map(DimId::index).collect(),
                 }));
@@ -404,7 +405,7 @@ impl Compiler<'_, '_> {
         self.access(nodes, to, Direction::Store, values.len(), lanes, None)
     }
 
-    /// Lanes in which one of the values has something of its own.
+    /// The number of lanes in which at least one of the values differs.
     fn cells(&self, values: &[ValueId]) -> usize {
         let varies = |v: &ValueId| self.kernel.values[v.index()].shape == Shape::Varying;
         match values.iter().any(varies) {
@@ -473,7 +474,7 @@ impl Compiler<'_, '_> {
     }
 }
 
-/// Adds to what is the same whenever the nodes are executed, which is the first of them.
+/// Adds to the constant cost of the nodes, which is the first of them.
 fn straight(nodes: &mut Vec<Node>, tally: &Tally) {
     if let Some(Node::Straight(sum)) = nodes.first_mut() {
         sum.add(tally, 1.0);

@@ -1,32 +1,34 @@
 //! The census of a program: what its kernels do at given sizes, counted without any values.
 //!
-//! Loops, blocks and warps that are many are sampled: the first and the last of them stand for themselves, since that is where
-//! conditions change, and a few between for all others. Nothing of a loop whose turns are all alike is lost by that. Exact, it
-//! is what the kernel interpreter counts, number for number, but for lookups in tables: where they go is not known here.
+//! Long loops and large numbers of blocks and warps are sampled: the first and the last ones stand
+//! for themselves, since conditions change there, and samples in between stand for all others. This
+//! is exact for a loop whose iterations are all alike. With [`Sampling::Everything`] the census
+//! equals the counts of the kernel interpreter, except for lookups in tables, whose addresses are
+//! not known here.
 
 use systola_interp::linear::Linear;
 use systola_ir::form::Overflow;
 use systola_ir::kernel::{Host, Program};
 use systola_ir::{Form, KernelId};
 
-use super::code::{Access, Code, Lanes, Node, Ticket};
+use super::code::{Access, Code, DynamicBlockId, Lanes, Node};
 use super::tally::{Quantity, Tally};
 use super::touch::{self, PERIOD, Touch};
 
-/// How much is looked at.
+/// Whether all iterations are counted, or a sample of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sampling {
     Everything,
     Some,
 }
 
-/// What the launches of one kernel do together.
+/// What all launches of one kernel do.
 #[derive(Clone, Debug, Default)]
 pub struct KernelCensus {
     pub launches: f64,
     pub blocks: f64,
     pub tally: Tally,
-    /// The host's variables in one of the launches, and their weights.
+    /// The host's variables in each sampled launch, with its weight.
     pub arguments: Vec<(Vec<i64>, f64)>,
 }
 
@@ -71,23 +73,24 @@ impl<'p> Census<'p> {
     }
 }
 
-/// Which of n turns are looked at, and for how many each stands: all if they are few, else the first and the last so many, and so many between
-/// them.
-fn turns(n: i64, sampling: Sampling, ends: i64, between: i64) -> Vec<(i64, f64)> {
+/// The sampled indices of n iterations, with the number of iterations that each stands for: all if
+/// n is small, else the first and the last `ends`, and `between` in the middle.
+fn sampled_indices(n: i64, sampling: Sampling, ends: i64, between: i64) -> Vec<(i64, f64)> {
     if sampling == Sampling::Everything || n <= between + 2 * ends {
-        return (0..n).map(|turn| (turn, 1.0)).collect();
+        return (0..n).map(|index| (index, 1.0)).collect();
     }
-    // Wide enough for any number of turns.
+    // Wide enough for any number of iterations.
     let rest = i128::from(n - 2 * ends);
-    let mut list: Vec<(i64, f64)> = (0..ends).map(|turn| (turn, 1.0)).collect();
+    let mut list: Vec<(i64, f64)> = (0..ends).map(|index| (index, 1.0)).collect();
     let parts = i128::from(between);
     for k in 0..parts {
         let (from, to) = (rest * k / parts, rest * (k + 1) / parts);
-        // Far from the ends, and not always at the same distance, since addresses are aligned to powers of two.
+        // Far from the ends, and at varying distances, since addresses are aligned to powers of
+        // two.
         let at = from + (to - from) * (3 + 3 * k % 5) / 10;
         list.push((ends + at as i64, (to - from) as f64));
     }
-    list.extend((n - ends..n).map(|turn| (turn, 1.0)));
+    list.extend((n - ends..n).map(|index| (index, 1.0)));
     list
 }
 
@@ -110,8 +113,10 @@ impl HostWalk<'_, '_> {
                 Host::For { var, lo, hi, body } => {
                     let lo = self.values(lo)?.into_iter().max().unwrap_or(0);
                     let hi = self.values(hi)?.into_iter().min().unwrap_or(0);
-                    for (turn, times) in turns(hi.saturating_sub(lo), self.sampling, 2, 2) {
-                        self.point[var.index()] = lo + turn;
+                    for (index, times) in
+                        sampled_indices(hi.saturating_sub(lo), self.sampling, 2, 2)
+                    {
+                        self.point[var.index()] = lo + index;
                         self.steps(body, weight * times)?;
                     }
                 }
@@ -153,7 +158,7 @@ impl HostWalk<'_, '_> {
     }
 }
 
-/// The largest of the lower bounds and the least of the upper ones.
+/// The largest lower bound and the smallest upper bound.
 pub fn bounds(lo: &[Linear], hi: &[Linear], point: &[i64]) -> Result<(i64, i64), Overflow> {
     let values = |list: &[Linear]| -> Result<Vec<i64>, Overflow> {
         let value = |form: &Linear| form.eval(point).ok_or(Overflow);
@@ -164,17 +169,17 @@ pub fn bounds(lo: &[Linear], hi: &[Linear], point: &[i64]) -> Result<(i64, i64),
     Ok((lo, hi))
 }
 
-/// Elements from lane to lane: a multiple of all lines, banks and pages.
+/// The largest stride from lane to lane: a multiple of all line, bank and page sizes.
 const MOST_STEP: i64 = 1 << 40;
 
-/// By where in a line an access begins: its work, and how often that happened.
+/// By the offset in a line at which an access begins: its work, and how often that happened.
 type ByAlignment = Vec<Option<(Tally, f64)>>;
 
 struct Walk<'c, 'p> {
     code: &'c Code<'p>,
     sampling: Sampling,
     point: Vec<i64>,
-    /// Along each axis of the grid: its variable, the number of the block, and how many there are.
+    /// For each axis of the grid: its variable, the index of the block, and the number of blocks.
     place: Vec<(usize, i64, i64)>,
     warp: i64,
     tally: Tally,
@@ -183,7 +188,7 @@ struct Walk<'c, 'p> {
     seen: Vec<u64>,
 }
 
-/// What one block does whose index variables are given.
+/// The work of the block with the given index variables.
 pub fn of_block(code: &Code<'_>, point: Vec<i64>) -> Result<Tally, Overflow> {
     let mut walk = Walk::new(code, Sampling::Some);
     walk.point = point;
@@ -225,7 +230,7 @@ impl<'c, 'p> Walk<'c, 'p> {
         Ok(blocks)
     }
 
-    /// All that was counted.
+    /// The total.
     fn finish(mut self) -> Tally {
         for (work, times) in self.known.iter().flatten().flatten() {
             self.tally.add(work, *times);
@@ -238,9 +243,9 @@ impl<'c, 'p> Walk<'c, 'p> {
             return self.warps(weight);
         };
         let between = if self.code.grid.len() > 1 { 1 } else { 2 };
-        for (turn, times) in turns(*n, self.sampling, 1, between) {
-            self.point[*var] = lo + turn;
-            self.place.push((*var, turn, *n));
+        for (index, times) in sampled_indices(*n, self.sampling, 1, between) {
+            self.point[*var] = lo + index;
+            self.place.push((*var, index, *n));
             self.blocks(rest, weight * times)?;
             self.place.pop();
         }
@@ -250,8 +255,8 @@ impl<'c, 'p> Walk<'c, 'p> {
     fn warps(&mut self, weight: f64) -> Result<(), Overflow> {
         let n = i64::from(self.code.kernel.warps);
         let list = match (self.code.warps_differ, self.code.warp) {
-            (true, Some(_)) => turns(n, self.sampling, 1, 2),
-            // The first of them also does what is done once for the block.
+            (true, Some(_)) => sampled_indices(n, self.sampling, 1, 2),
+            // The first warp also does what is done once for the block.
             (true | false, _) if n > 1 => vec![(0, 1.0), (1, (n - 1) as f64)],
             (true | false, _) => vec![(0, 1.0)],
         };
@@ -273,9 +278,9 @@ impl<'c, 'p> Walk<'c, 'p> {
                 Node::Straight(tally) => self.tally.add(tally, weight),
                 Node::Once(tally) if self.warp == 0 => self.tally.add(tally, weight),
                 Node::Once(_) => {}
-                Node::Ticket(Ticket { var, counter }) => {
+                Node::DynamicBlockId(DynamicBlockId { var, counter }) => {
                     let others = self.place.iter().filter(|(v, _, _)| !counter.contains(v));
-                    self.point[*var] = others.fold(0, |number, (_, turn, n)| number * n + turn);
+                    self.point[*var] = others.fold(0, |number, (_, index, n)| number * n + index);
                 }
                 Node::Access(n) => self.access(*n, weight)?,
                 Node::If {
@@ -296,14 +301,14 @@ impl<'c, 'p> Walk<'c, 'p> {
                     matters,
                 } => {
                     let (lo, hi) = bounds(lo, hi, &self.point)?;
-                    let n = turns_of(lo, hi, *step);
+                    let n = trip_count(lo, hi, *step);
                     self.tally[Quantity::Branches] += weight * n as f64;
                     let list = match (*matters, n) {
                         (_, 0) => Vec::new(),
                         (false, _) => vec![(0, n as f64)],
                         (true, _) => {
                             let nested = body.iter().any(|node| matches!(node, Node::For { .. }));
-                            turns(
+                            sampled_indices(
                                 n,
                                 self.sampling,
                                 if nested { 2 } else { 4 },
@@ -311,8 +316,8 @@ impl<'c, 'p> Walk<'c, 'p> {
                             )
                         }
                     };
-                    for (turn, times) in list {
-                        self.point[*var] = lo + turn * step;
+                    for (index, times) in list {
+                        self.point[*var] = lo + index * step;
                         self.nodes(body, weight * times)?;
                     }
                 }
@@ -339,7 +344,8 @@ impl<'c, 'p> Walk<'c, 'p> {
         }
         let first = access.position.eval(&self.point).ok_or(Overflow)?;
         let bytes = access.bytes as i64;
-        // Of a multiple of all lines and of all rows of banks: nothing depends on where the array itself lies.
+        // The base is a multiple of all lines and of all rows of banks, so that nothing depends on
+        // the address of the array itself.
         let period = PERIOD as i64 / bytes;
         let alignment = first.rem_euclid(period);
         let known = &mut self.known[number];
@@ -349,10 +355,10 @@ impl<'c, 'p> Walk<'c, 'p> {
         if let Some((_, times)) = &mut known[alignment as usize] {
             *times += weight;
         } else {
-            // Far lanes are as far apart as the furthest that can still be told apart.
+            // Strides beyond `MOST_STEP` all behave alike.
             let step = step.clamp(-MOST_STEP, MOST_STEP);
             let last = (access.lanes as i64 - 1) * step;
-            // High enough that no lane is below zero.
+            // Large enough that no lane has a negative address.
             let base = alignment + period * (last.abs() / period + 1);
             self.touches.clear();
             for lane in 0..access.lanes {
@@ -371,7 +377,7 @@ impl<'c, 'p> Walk<'c, 'p> {
         Ok(when && also.unwrap_or(Some(true)).ok_or(Overflow)?)
     }
 
-    /// The active lanes and where they go.
+    /// The active lanes and their addresses.
     fn resolve(&mut self, access: &Access) -> Result<(), Overflow> {
         self.touches.clear();
         for lane in 0..access.lanes {
@@ -388,8 +394,8 @@ impl<'c, 'p> Walk<'c, 'p> {
     }
 }
 
-/// Turns of a loop.
-pub fn turns_of(lo: i64, hi: i64, step: i64) -> i64 {
+/// The number of iterations of a loop.
+pub fn trip_count(lo: i64, hi: i64, step: i64) -> i64 {
     let step = step.max(1);
     let range = hi.saturating_sub(lo).max(0);
     range / step + i64::from(range % step != 0)
@@ -403,13 +409,16 @@ mod tests {
     fn samples_stand_for_all() {
         for n in [0, 1, 5, 12, 13, 100, 1 << 20] {
             for (ends, between) in [(4, 8), (2, 3), (1, 2), (1, 1)] {
-                let list = turns(n, Sampling::Some, ends, between);
+                let list = sampled_indices(n, Sampling::Some, ends, between);
                 let sum: f64 = list.iter().map(|(_, times)| times).sum();
                 assert_eq!(sum, n as f64);
                 assert!(list.windows(2).all(|pair| pair[0].0 < pair[1].0));
-                assert!(list.iter().all(|(turn, _)| (0..n).contains(turn)));
+                assert!(list.iter().all(|(index, _)| (0..n).contains(index)));
             }
-            assert_eq!(turns(n, Sampling::Everything, 4, 8).len(), n as usize);
+            assert_eq!(
+                sampled_indices(n, Sampling::Everything, 4, 8).len(),
+                n as usize
+            );
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The terms of a kernel on a processor: a warp is a vector, blocks are drawn by threads.
+//! The terms of a kernel on a CPU: a warp is a vector, threads take blocks from a queue.
 
 use systola_ir::KernelId;
 use systola_ir::kernel::Program;
@@ -12,7 +12,7 @@ use super::predict::{Error, KernelPrediction, Term, longest};
 use super::tally::Quantity;
 use super::touch::LINE;
 
-/// Outputs from this size on are written past the caches.
+/// Outputs of at least this size are written by non-temporal stores.
 const STREAMED: f64 = (32 << 20) as f64;
 const PAGE: f64 = 4096.0;
 
@@ -30,7 +30,7 @@ pub fn kernel(
     let vectors_per_word = (lane_bytes / cpu.vector_bytes.value).ceil().max(1.0);
     let alive = alive(kernel);
 
-    // How many threads have something to do, in whole blocks.
+    // The mean number of busy threads, in whole blocks.
     let blocks = counted.blocks / counted.launches;
     let threads = cpu.threads.value.max(1.0);
     let busy = blocks / (blocks / threads).ceil();
@@ -42,7 +42,8 @@ pub fn kernel(
         + tally[Quantity::Choices]
         + tally[Quantity::Masks]
         + tally[Quantity::Moves];
-    // Sums that have no register are stored and loaded at each step; loaded values that have none are read at each use.
+    // Sums without a register are stored and loaded at each step; loaded values without one are
+    // read at each use.
     let registers_of = |words: u32| f64::from(words) * vectors_per_word;
     let (computed, loaded) = (
         registers_of(alive.computed),
@@ -139,7 +140,7 @@ pub fn kernel(
         &latencies,
         Start::WhenReady,
     )?;
-    // As many blocks are under way at once as fit into the window.
+    // The reorder buffer overlaps as many blocks as fit into it.
     let length = instructions / counted.blocks.max(1.0);
     let overlap = (cpu.window.value / length.max(1.0)).max(1.0);
     term(
@@ -157,15 +158,15 @@ pub fn kernel(
     let line = LINE as f64;
     let l1 = traffic(census, n, cache(&cpu.l1_bytes, cpu.l1_ways.value), line)?;
     let l2 = traffic(census, n, cache(&cpu.l2_bytes, cpu.l2_ways.value), line)?;
-    // The last cache spreads lines by a hash.
+    // L3 selects the set of a line by a hash.
     let memory = traffic(census, n, cache(&cpu.l3_bytes, 0.0), line)?;
-    // Addresses of pages are in a cache of their own, whose lines are pages.
+    // The TLB is a cache whose lines are pages.
     let addresses = Cache {
         bytes: cpu.pages.value * PAGE,
         ways: 0.0,
     };
     let pages = traffic(census, n, addresses, PAGE)?.bytes() / PAGE;
-    // What is written is read first, unless it goes past the caches, and goes back later.
+    // A written line is read first, unless the store is non-temporal, and written back later.
     let streams = code.buffers.iter().any(|b| b.total_bytes() >= STREAMED);
     let moved = |t: Traffic| t.read + t.written * if streams { 1.0 } else { 2.0 };
     term(
@@ -189,9 +190,9 @@ pub fn kernel(
     };
     term("memory", moved(memory), "B", bandwidth.value, bandwidth);
 
-    // Registers and the first cache do not exchange anything while the first cache gets lines: what loads and stores take
-    // is added to the slowest of the caches behind it, as in the ECM model (Treibig and Hager 2010). Moves between lanes, which
-    // stand in for loads, are taken like them.
+    // Registers and L1 exchange nothing while L1 receives lines: the time of loads and stores is
+    // added to that of the slowest cache behind it, as in the ECM model (Treibig and Hager 2010).
+    // Moves between lanes, which replace loads, count like them.
     let seconds_of = |name: &str| {
         terms
             .iter()
@@ -231,7 +232,7 @@ pub fn kernel(
     })
 }
 
-/// A block in the middle of the grid of a launch in the middle.
+/// The middle block of the grid of the middle launch.
 pub fn middle(census: &Census<'_>, n: usize) -> Result<Vec<i64>, Error> {
     let (code, counted) = (&census.codes[n], &census.kernels[n]);
     let mut point = vec![0; code.kernel.vars.len()];
@@ -245,13 +246,13 @@ pub fn middle(census: &Census<'_>, n: usize) -> Result<Vec<i64>, Error> {
     Ok(point)
 }
 
-/// The arguments of a launch that stands for many.
+/// The arguments of a representative launch.
 pub fn arguments(counted: &KernelCensus) -> &[i64] {
     let heaviest = counted.arguments.iter().max_by(|a, b| a.1.total_cmp(&b.1));
     heaviest.map_or(&[], |(args, _)| args)
 }
 
-/// Of all launches of a kernel, into a cache with such lines.
+/// The traffic of all launches of a kernel into a cache with lines of this size.
 fn traffic(census: &Census<'_>, n: usize, capacity: Cache, line: f64) -> Result<Traffic, Error> {
     let (code, counted) = (&census.codes[n], &census.kernels[n]);
     let mut footprint = Footprint::new(code, arguments(counted), line)?;

@@ -1,18 +1,19 @@
 //! The numbers of a device, each with where it comes from.
 //!
-//! A number is measured by `systola devices --calibrate`, or it is a default that some publication or an earlier measurement gives. The
-//! defaults are those of a processor with AVX-512 (Intel's Golden Cove) and of an NVIDIA H200.
+//! A number is measured by `systola devices --calibrate`, or it is a default taken from a
+//! publication or an earlier measurement. The defaults are those of a CPU with AVX-512 (Intel's
+//! Golden Cove) and of an NVIDIA H200.
 
 use std::fmt;
 
-/// Where a number comes from.
+/// The source of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// Measured on this device.
     Calibrated,
-    /// Asked of the device or of the system.
+    /// Reported by the device or the system.
     Reported,
-    /// Somebody else's.
+    /// From a publication or another machine.
     Default(&'static str),
 }
 
@@ -86,39 +87,39 @@ const H200: &str = "measured on an H200, CUDA 13.0";
 const HOPPER: &str = "published micro-benchmarks of Hopper";
 
 device! {
-    /// A processor with vectors.
+    /// A CPU with vectors.
     Cpu {
-        threads = 1.0, "", "threads that run at once", "one, if nobody says more";
+        threads = 1.0, "", "threads that run at once", "one, unless set";
         vector_bytes = 64.0, "B", "a vector", INTEL;
-        vector_registers = 32.0, "", "vectors that are at hand", INTEL;
-        clock = 3.0e9, "Hz", "cycles while it multiplies", EMR;
+        vector_registers = 32.0, "", "vector registers", INTEL;
+        clock = 3.0e9, "Hz", "clock rate under multiply-adds", EMR;
         fma = 2.0, "/cycle", "multiply-adds of vectors; other operations share their ports", INTEL;
-        moves = 1.0, "/cycle", "vectors whose lanes move", INTEL;
-        loads = 2.0, "/cycle", "loads of vectors from the first cache", INTEL;
-        split_load = 1.0, "loads", "what a load that crosses a line costs more", INTEL;
-        stores = 1.0, "/cycle", "stores of vectors to the first cache", INTEL;
-        split_store = 4.0, "stores", "what a store that crosses a line costs more", EMR;
-        gather = 0.35, "/cycle", "elements that are loaded or stored one by one", EMR;
-        issue = 6.0, "/cycle", "instructions that begin", INTEL;
-        decode = 4.0, "/cycle", "instructions that begin where the code is longer than the cache of decoded ones", INTEL;
-        decoded = 4096.0, "", "instructions in the cache of decoded ones", INTEL;
-        window = 512.0, "", "instructions that are looked at ahead", INTEL;
-        divide = 16.0, "cycles", "a division of vectors", INTEL;
+        moves = 1.0, "/cycle", "shuffles of vectors", INTEL;
+        loads = 2.0, "/cycle", "vector loads from L1", INTEL;
+        split_load = 1.0, "loads", "additional cost of a load that crosses a line", INTEL;
+        stores = 1.0, "/cycle", "vector stores to L1", INTEL;
+        split_store = 4.0, "stores", "additional cost of a store that crosses a line", EMR;
+        gather = 0.35, "/cycle", "elements loaded or stored one by one", EMR;
+        issue = 6.0, "/cycle", "instructions issued", INTEL;
+        decode = 4.0, "/cycle", "instructions decoded, where the code exceeds the µop cache", INTEL;
+        decoded = 4096.0, "", "instructions in the µop cache", INTEL;
+        window = 512.0, "", "entries of the reorder buffer", INTEL;
+        divide = 16.0, "cycles", "a vector division", INTEL;
         call = 8.0, "cycles", "a function of one element", EMR;
         fma_latency = 4.0, "cycles", "until a multiply-add can be used", INTEL;
         alu_latency = 1.0, "cycles", "until an operation on integers can be used", INTEL;
         move_latency = 3.0, "cycles", "until a moved vector can be used", INTEL;
-        load_latency = 7.0, "cycles", "until a vector from the first cache can be used", INTEL;
-        forward_latency = 5.0, "cycles", "until what was stored can be loaded again", INTEL;
-        l1_bytes = 49152.0, "B", "the first cache", INTEL;
-        l1_ways = 12.0, "", "lines of a set of it", INTEL;
-        l2_bytes = 2097152.0, "B", "the second cache", INTEL;
-        l2_ways = 16.0, "", "lines of a set of it", INTEL;
-        l3_bytes = 33554432.0, "B", "what one may hope to have of the last cache", "the size from which we write past the caches";
-        pages = 96.0, "", "pages whose addresses are at hand", INTEL;
-        page = 7.0, "cycles", "to find the address of another page", INTEL;
-        l2_bandwidth = 100.0e9, "B/s", "from the second cache into the first, one thread", EMR;
-        l3_bandwidth = 20.0e9, "B/s", "from the last cache, one thread", EMR;
+        load_latency = 7.0, "cycles", "until a vector from L1 can be used", INTEL;
+        forward_latency = 5.0, "cycles", "store-to-load forwarding", INTEL;
+        l1_bytes = 49152.0, "B", "L1", INTEL;
+        l1_ways = 12.0, "", "associativity of L1", INTEL;
+        l2_bytes = 2097152.0, "B", "L2", INTEL;
+        l2_ways = 16.0, "", "associativity of L2", INTEL;
+        l3_bytes = 33554432.0, "B", "share of L3 to expect", "the size from which stores are non-temporal";
+        pages = 96.0, "", "TLB entries", INTEL;
+        page = 7.0, "cycles", "a TLB miss", INTEL;
+        l2_bandwidth = 100.0e9, "B/s", "from L2 into L1, one thread", EMR;
+        l3_bandwidth = 20.0e9, "B/s", "from L3, one thread", EMR;
         copy_one = 17.0e9, "B/s", "read and written in memory, one thread", EMR;
         copy_all = 30.0e9, "B/s", "read and written in memory, all threads", EMR;
         launch = 5.0e-6, "s", "from one launch on all threads to the next", EMR;
@@ -130,37 +131,37 @@ device! {
     /// A GPU whose lanes are threads.
     Gpu {
         sms = 132.0, "", "multiprocessors", H200;
-        clock = 1.98e9, "Hz", "cycles of a multiprocessor", H200;
-        issue = 4.0, "/cycle", "instructions of warps that a multiprocessor begins", NVIDIA;
+        clock = 1.98e9, "Hz", "clock rate of a multiprocessor", H200;
+        issue = 4.0, "/cycle", "warp instructions issued by a multiprocessor", NVIDIA;
         fma = 4.0, "/cycle", "multiply-adds of warps, f32", NVIDIA;
         double = 2.0, "/cycle", "the same, f64", NVIDIA;
         alu = 2.0, "/cycle", "minima, comparisons, choices and logic of warps", NVIDIA;
         special = 0.5, "/cycle", "quotients and functions of warps, each of several instructions", NVIDIA;
         shuffles = 1.0, "/cycle", "shuffles of warps", H200;
-        wavefronts = 1.0, "/cycle", "passes through shared memory and the first cache, 128 bytes each; shuffles go the same way", NVIDIA;
-        l2_bandwidth = 7.9e12, "B/s", "from the second cache", H200;
+        wavefronts = 1.0, "/cycle", "wavefronts of shared memory and L1, 128 bytes each; shuffles share this path", NVIDIA;
+        l2_bandwidth = 7.9e12, "B/s", "from L2", H200;
         dram_bandwidth = 4.28e12, "B/s", "read and written in memory", H200;
         fma_latency = 4.0, "cycles", "until a multiply-add can be used", HOPPER;
         shuffle_latency = 24.0, "cycles", "until a shuffled word can be used", HOPPER;
         shared_latency = 29.0, "cycles", "until a word of shared memory can be used", HOPPER;
-        l1_latency = 33.0, "cycles", "until a word of the first cache can be used", HOPPER;
-        l2_latency = 262.0, "cycles", "until a word of the second cache can be used", HOPPER;
-        dram_latency = 660.0, "cycles", "until a word of the memory can be used", HOPPER;
+        l1_latency = 33.0, "cycles", "until a word from L1 can be used", HOPPER;
+        l2_latency = 262.0, "cycles", "until a word from L2 can be used", HOPPER;
+        dram_latency = 660.0, "cycles", "until a word from DRAM can be used", HOPPER;
         barrier = 30.0, "cycles", "a barrier of a block", HOPPER;
         flag = 1400.0, "cycles", "until a flag of another block is seen", HOPPER;
         launch = 2.2e-6, "s", "from one launch to the next", H200;
-        dispatch = 1.66e9, "blocks/s", "blocks that begin on the whole device", H200;
+        dispatch = 1.66e9, "blocks/s", "blocks launched on the whole device", H200;
         thread_registers = 255.0, "", "registers of a thread", NVIDIA;
         warps = 64.0, "", "warps of a multiprocessor", NVIDIA;
         blocks = 32.0, "", "blocks of a multiprocessor", NVIDIA;
         shared_bytes = 233472.0, "B", "shared memory of a multiprocessor", NVIDIA;
-        l1_bytes = 262144.0, "B", "shared memory and the first cache together", NVIDIA;
-        l2_bytes = 52428800.0, "B", "the second cache", H200;
-        instruction_bytes = 28672.0, "B", "code that warps run through without waiting for it", H200;
+        l1_bytes = 262144.0, "B", "shared memory and L1 together", NVIDIA;
+        l2_bytes = 52428800.0, "B", "L2", H200;
+        instruction_bytes = 28672.0, "B", "code that fits into the instruction cache", H200;
     }
 }
 
-/// What a program is to run on.
+/// The device that a program runs on.
 #[expect(clippy::large_enum_variant, reason = "a session has one")]
 #[derive(Clone, Debug, PartialEq)]
 pub enum Device {
@@ -176,7 +177,7 @@ impl Device {
         }
     }
 
-    /// Replaces numbers by name. Those that the device does not have are left alone.
+    /// Replaces numbers by name. Names that the device does not have are ignored.
     pub fn set(&mut self, numbers: &[(String, f64)], source: Source) {
         for (name, value) in numbers {
             let number = match self {

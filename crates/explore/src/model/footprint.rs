@@ -1,19 +1,22 @@
-//! How many bytes come into a cache of a given size, and leave it.
+//! The bytes that enter and leave a cache of a given size.
 //!
-//! What a piece of a kernel touches of an array is taken to be a box: along each axis from the least to the largest index, by bounding
-//! the forms over the ranges of the loops. If the boxes of a piece fit into the cache, each of its bytes comes once, whatever the order in
-//! which they are used. If they do not, the piece is taken apart: a loop whose turns fit brings, at each turn, what the turn before did not
-//! have; one whose turns do not fit brings each turn's bytes anew. The blocks of a grid are loops around the kernel, the last axis innermost.
-//! This is the reasoning by loops and footprints of Ferrante, Sarkar and Thrash (1991).
+//! The part of an array that a piece of a kernel touches is approximated by a box: along each axis
+//! from the smallest to the largest index, found by bounding the forms over the ranges of the
+//! loops. If the boxes of a piece fit into the cache, each of its bytes is loaded once, in whatever
+//! order they are used. If they do not fit, the piece is divided: a loop whose iterations each fit
+//! loads, at each iteration, what the previous iteration did not touch; a loop whose iterations do
+//! not fit loads the bytes of each iteration anew. The blocks of a grid are loops around the
+//! kernel, the last axis innermost. This is the analysis by loops and footprints of Ferrante,
+//! Sarkar and Thrash (1991).
 //!
-//! Rows that lie a multiple of a large power of two apart meet in few sets of a cache: such a box takes as much room as if it filled
-//! all sets that stay empty beside it.
+//! Rows whose distance is a multiple of a large power of two conflict in few sets of a cache: such
+//! a box takes as much space as if it also filled the sets that stay empty.
 
 use systola_ir::form::Overflow;
 use systola_ir::kernel::Memory;
 
-use super::code::{Access, Code, Direction, Lanes, Layout, Node, Ticket};
-use super::count::{bounds, turns_of};
+use super::code::{Access, Code, Direction, DynamicBlockId, Lanes, Layout, Node};
+use super::count::{bounds, trip_count};
 
 /// Bytes of memory.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -35,7 +38,7 @@ impl Traffic {
         }
     }
 
-    /// What this has more than another, at most all of that other.
+    /// The bytes of this that exceed another, at most all of that other.
     fn beyond(self, other: Traffic) -> Traffic {
         Traffic {
             read: (self.read - other.read).clamp(0.0, other.read),
@@ -44,16 +47,17 @@ impl Traffic {
     }
 }
 
-/// A cache: bytes, and lines that a set holds.
+/// A cache: its bytes and its associativity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cache {
     pub bytes: f64,
-    /// 0: any line goes anywhere.
+    /// 0: fully associative.
     pub ways: f64,
 }
 
 impl Cache {
-    /// So many bytes more than a box has its rows take, so many lines each and so many lines apart.
+    /// The additional bytes that set conflicts cost a box of `rows` rows, each of `lines` lines and
+    /// `pitch` lines apart.
     fn crowding(self, rows: f64, lines: f64, pitch: f64, line: f64) -> f64 {
         let sets = self.bytes / (line * self.ways.max(1.0));
         if self.ways == 0.0 || rows <= 1.0 || sets < 1.0 || pitch.fract() != 0.0 {
@@ -64,13 +68,13 @@ impl Cache {
             (a, b) = (b, a % b);
         }
         let common = a as f64;
-        // Every so many sets one begins a row, and a row goes on into those between.
+        // The rows start in sets at a regular distance, and each extends into the sets between.
         let used = (sets / common) * lines.min(common);
         (sets / used.max(1.0)).max(1.0)
     }
 }
 
-/// What a piece touches, and the room that this takes in a cache.
+/// What a piece touches, and the space that this takes in a cache.
 #[derive(Clone, Copy, Debug, Default)]
 struct Touched {
     traffic: Traffic,
@@ -80,14 +84,14 @@ struct Touched {
 /// One launch of a kernel.
 pub struct Footprint<'c, 'p> {
     code: &'c Code<'p>,
-    /// Bytes that come together.
+    /// Bytes of a line.
     line: f64,
-    /// Of each variable, as far as it is bound.
+    /// The range of each bound variable.
     ranges: Vec<(i64, i64)>,
-    /// First and number of the blocks along each axis.
+    /// The first block and the number of blocks along each axis.
     grid: Vec<(usize, i64, i64)>,
-    tickets: Vec<&'c Ticket>,
-    /// Of one access, used again and again.
+    block_ids: Vec<&'c DynamicBlockId>,
+    /// The box of one access; the allocation is reused.
     axes: Vec<(i64, i64)>,
 }
 
@@ -113,21 +117,21 @@ impl<'c, 'p> Footprint<'c, 'p> {
         if let Some(warp) = code.warp {
             ranges[warp] = (0, i64::from(code.kernel.warps) - 1);
         }
-        let mut tickets = Vec::new();
-        find_tickets(&code.body, &mut tickets);
+        let mut block_ids = Vec::new();
+        find_block_ids(&code.body, &mut block_ids);
         let mut footprint = Footprint {
             code,
             line,
             ranges,
             grid,
-            tickets,
+            block_ids,
             axes: Vec::new(),
         };
         footprint.all_blocks_from(0);
         Ok(footprint)
     }
 
-    /// What the whole launch brings into a cache.
+    /// The traffic of the whole launch into a cache.
     pub fn of_launch(&mut self, capacity: Cache) -> Traffic {
         if self.grid.iter().any(|(_, _, n)| *n == 0) {
             return Traffic::default();
@@ -136,13 +140,13 @@ impl<'c, 'p> Footprint<'c, 'p> {
         self.axis(0, capacity)
     }
 
-    /// What one block in the middle of the grid brings into a cache.
+    /// The traffic of one block in the middle of the grid into a cache.
     pub fn of_block(&mut self, capacity: Cache) -> Traffic {
         self.one_block();
         self.fill(&self.code.body, capacity)
     }
 
-    /// How many bytes, one after another in memory, so many blocks touch that run at the same time: the mean over what they touch.
+    /// The mean number of consecutive bytes in memory that `blocks` concurrent blocks touch.
     pub fn stretch(&mut self, blocks: f64) -> f64 {
         let mut left = blocks;
         for (var, lo, n) in self.grid.iter().rev() {
@@ -176,7 +180,7 @@ impl<'c, 'p> Footprint<'c, 'p> {
         self.number_blocks();
     }
 
-    /// Binds the axes from one on to all of their blocks.
+    /// Binds all axes starting at `axis` to all of their blocks.
     fn all_blocks_from(&mut self, axis: usize) {
         for (var, lo, n) in &self.grid[axis..] {
             self.ranges[*var] = (*lo, lo.saturating_add((n - 1).max(0)));
@@ -184,18 +188,18 @@ impl<'c, 'p> Footprint<'c, 'p> {
         self.number_blocks();
     }
 
-    /// Tickets are the numbers of the blocks.
+    /// Binds each dynamic block id to the range of the block numbers.
     fn number_blocks(&mut self) {
-        for ticket in &self.tickets {
+        for block_id in &self.block_ids {
             let (mut first, mut last) = (0i64, 0i64);
             for (var, lo, n) in &self.grid {
-                if !ticket.counter.contains(var) {
+                if !block_id.counter.contains(var) {
                     let (from, to) = self.ranges[*var];
                     first = first.saturating_mul(*n).saturating_add(from - lo);
                     last = last.saturating_mul(*n).saturating_add(to - lo);
                 }
             }
-            self.ranges[ticket.var] = (first, last);
+            self.ranges[block_id.var] = (first, last);
         }
     }
 
@@ -230,12 +234,14 @@ impl<'c, 'p> Footprint<'c, 'p> {
             return all.traffic;
         }
         let mut sum = Traffic::default();
-        // What stands between two loops is used together.
+        // The statements between two loops are one piece.
         let mut run = 0;
         for (at, node) in nodes.iter().enumerate() {
             let part = match node {
-                Node::Straight(_) | Node::Once(_) | Node::Ticket(_) | Node::Access(_) => continue,
-                Node::For { .. } => self.turns(node, capacity),
+                Node::Straight(_) | Node::Once(_) | Node::DynamicBlockId(_) | Node::Access(_) => {
+                    continue;
+                }
+                Node::For { .. } => self.iterations(node, capacity),
                 Node::If {
                     test,
                     then,
@@ -255,8 +261,8 @@ impl<'c, 'p> Footprint<'c, 'p> {
         sum.plus(self.touched(&nodes[run..], capacity).traffic, 1.0)
     }
 
-    /// The turns of a loop whose whole does not fit.
-    fn turns(&mut self, node: &'c Node, capacity: Cache) -> Traffic {
+    /// The traffic of a loop that does not fit as a whole.
+    fn iterations(&mut self, node: &'c Node, capacity: Cache) -> Traffic {
         let Node::For {
             var, step, body, ..
         } = node
@@ -267,7 +273,7 @@ impl<'c, 'p> Footprint<'c, 'p> {
             return Traffic::default();
         };
         let before = self.ranges[*var];
-        let n = turns_of(lo, hi.saturating_add(1), *step);
+        let n = trip_count(lo, hi.saturating_add(1), *step);
         let middle = lo + n / 2 * step;
         self.ranges[*var] = (middle, middle);
         let one = self.touched(body, capacity);
@@ -282,7 +288,7 @@ impl<'c, 'p> Footprint<'c, 'p> {
         sum
     }
 
-    /// The first and the last value of a loop's variable, if it may have a turn.
+    /// The first and the last value of a loop's variable, if it may have an iteration.
     fn loop_range(&self, node: &Node) -> Option<(i64, i64)> {
         let Node::For { lo, hi, .. } = node else {
             return None;
@@ -333,7 +339,7 @@ impl<'c, 'p> Footprint<'c, 'p> {
         for node in nodes {
             affine::cancel::check();
             match node {
-                Node::Straight(_) | Node::Once(_) | Node::Ticket(_) => {}
+                Node::Straight(_) | Node::Once(_) | Node::DynamicBlockId(_) => {}
                 Node::Access(n) => {
                     let code = self.code;
                     self.access(&code.accesses[*n], hulls);
@@ -363,7 +369,7 @@ impl<'c, 'p> Footprint<'c, 'p> {
     }
 
     fn access(&mut self, access: &Access, hulls: &mut [[Hull; 2]]) {
-        // A processor has no other memory for the arrays of a block: they go through its caches.
+        // A CPU has no shared memory: arrays of a block go through its caches.
         let array = match (access.memory, self.code.lanes) {
             (Memory::Global(id), _) => id.index(),
             (Memory::Shared(id), Lanes::Vectors { .. }) => self.code.buffers.len() + id.index(),
@@ -400,23 +406,24 @@ impl<'c, 'p> Footprint<'c, 'p> {
     }
 }
 
-fn find_tickets<'c>(nodes: &'c [Node], tickets: &mut Vec<&'c Ticket>) {
+fn find_block_ids<'c>(nodes: &'c [Node], block_ids: &mut Vec<&'c DynamicBlockId>) {
     for node in nodes {
         match node {
-            Node::Ticket(ticket) => tickets.push(ticket),
-            Node::For { body, .. } => find_tickets(body, tickets),
+            Node::DynamicBlockId(block_id) => block_ids.push(block_id),
+            Node::For { body, .. } => find_block_ids(body, block_ids),
             Node::If {
                 then, otherwise, ..
             } => {
-                find_tickets(then, tickets);
-                find_tickets(otherwise, tickets);
+                find_block_ids(then, block_ids);
+                find_block_ids(otherwise, block_ids);
             }
             Node::Straight(_) | Node::Once(_) | Node::Access(_) => {}
         }
     }
 }
 
-/// What accesses touch of an array: at most the box around all of them, at most the sum of their own boxes.
+/// The part of an array that accesses touch: at most the box around all of them, and at most the
+/// sum of their own boxes.
 #[derive(Clone, Debug)]
 struct Hull {
     axes: Vec<(i64, i64)>,
@@ -446,7 +453,7 @@ impl Hull {
         if self.parts == 0.0 {
             return 0.0;
         }
-        // Short rows share lines: no more than from the first byte to the last.
+        // Short rows share lines: the count is at most that from the first byte to the last.
         let (mut span, mut pitch) = (1.0, 1.0);
         for ((from, to), extent) in self.axes.iter().zip(&layout.extent).rev() {
             span += (to - from) as f64 * pitch;
@@ -458,7 +465,7 @@ impl Hull {
             .min(span)
     }
 
-    /// Bytes of the box that follow each other in memory.
+    /// Bytes of the box that are contiguous in memory.
     fn stretch(&self, layout: &Layout) -> f64 {
         let mut bytes = layout.bytes as f64;
         for ((from, to), extent) in self.axes.iter().zip(&layout.extent).rev() {
@@ -486,7 +493,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_a_power_of_two_apart_crowd() {
+    fn rows_a_power_of_two_apart_conflict() {
         let cache = Cache {
             bytes: 49152.0,
             ways: 12.0,
@@ -494,7 +501,7 @@ mod tests {
         // 64 sets: rows of 4096 bytes all begin in the same one.
         assert_eq!(cache.crowding(100.0, 1.0, 64.0, 64.0), 64.0);
         assert_eq!(cache.crowding(100.0, 4.0, 64.0, 64.0), 16.0);
-        // A line more, and they spread over all.
+        // With a pitch of one line more they spread over all sets.
         assert_eq!(cache.crowding(100.0, 1.0, 65.0, 64.0), 1.0);
         assert_eq!(cache.crowding(1.0, 1.0, 64.0, 64.0), 1.0, "one row");
         let anywhere = Cache { ways: 0.0, ..cache };

@@ -1,4 +1,5 @@
-//! The terms of a kernel on a GPU: a lane is a thread, blocks go to multiprocessors as there is room.
+//! The terms of a kernel on a GPU: a lane is a thread, blocks are assigned to multiprocessors as
+//! they have room.
 
 use systola_ir::kernel::Program;
 use systola_ir::kernel::constant::constant_buffers;
@@ -13,38 +14,41 @@ use super::footprint::{Cache, Footprint};
 use super::predict::{Error, KernelPrediction, Term, longest};
 use super::tally::Quantity;
 
-/// Registers beside those of values: addresses, counters, the stack. What is beyond all registers is spilled.
+/// Registers for addresses, counters and the stack, besides those of values. Values beyond the
+/// available registers are spilled.
 const OTHER_REGISTERS: f64 = 18.0;
 const SECTOR: f64 = 32.0;
-/// Of an instruction of Volta and later.
+/// Bytes of an instruction on Volta and later.
 const INSTRUCTION_BYTES: f64 = 16.0;
-/// How much of the latency of a load is left when it is used: compilers begin loads before.
-const AHEAD: f64 = 0.38;
-/// Cycles of a scheduler for an instruction: operands that lie in one bank of registers, and turns between warps, take some.
-const CYCLES: f64 = 1.08;
-/// How many of the warps that there is room for are there on the average: profiles say 0.80 to 0.89.
-const THERE: f64 = 0.85;
-/// Cycles that a warp waits for code in which nothing is at hand, for each that it issues in.
+/// The share of the latency of a load that is not hidden: compilers issue loads before their uses.
+const EXPOSED_LATENCY: f64 = 0.38;
+/// Cycles of a scheduler per instruction: register bank conflicts and switches between warps take
+/// the part above 1.
+const ISSUE_CYCLES: f64 = 1.08;
+/// Achieved occupancy: the mean share of the resident warps that are active. Profiles say 0.80 to
+/// 0.89.
+const ACHIEVED_OCCUPANCY: f64 = 0.85;
+/// Cycles that a single warp waits for code outside the instruction cache, per issue cycle.
 const FETCH: f64 = 1.0;
-/// Work of different kinds overlaps, but what takes nearly as long as the longest is felt: times are joined as lengths are, in this
-/// norm. What multiprocessors do is joined in one, and that with what brings them their bytes, which overlaps better, in
-/// another.
+/// Work of different kinds overlaps, but a term nearly as long as the longest adds to the time:
+/// terms are combined by this p-norm. The terms of the multiprocessors are combined by one norm,
+/// and the result with the terms of the memory, which overlap better, by another.
 const NORM: f64 = 3.5;
 const NORM_OF_BYTES: f64 = 4.6;
-/// The part of the bytes of memory that lie in the half of the second cache which is not the multiprocessor's own, and go through
-/// both: profiles count 1.43 to 1.5 sectors for each that is asked for.
+/// The share of DRAM bytes that lie in the half of L2 far from the multiprocessor and go through
+/// both halves: profiles count 1.43 to 1.5 sectors per requested sector.
 const FAR_HALF: f64 = 0.5;
-/// Memory is at its best where the blocks that run at the same time touch so many bytes one after another; each time that it is half as
-/// many, it takes so much longer.
+/// DRAM reaches its peak where concurrent blocks touch this many contiguous bytes; each halving
+/// below it costs this share of additional time.
 const STRETCH: f64 = 8192.0;
-const HALVED: f64 = 0.05;
-/// Of the parts of sectors that are stored beyond the first, those that reach the second cache by themselves: profiles say 0.12 where
-/// stores follow each other at once, 0.52 to 0.67 elsewhere.
-const IN_PARTS: f64 = 0.3;
-/// The terms of what brings bytes.
-const SECOND_CACHE: &str = "second cache";
-const MEMORY: &str = "memory";
-/// Shared memory that every block loses to the system.
+const SLOWDOWN: f64 = 0.05;
+/// Of the partial stores to a sector beyond the first, the share that reaches L2 separately:
+/// profiles say 0.12 where stores follow each other at once, 0.52 to 0.67 elsewhere.
+const PARTIAL_SECTORS: f64 = 0.3;
+/// The names of the terms of the memory.
+const L2_TERM: &str = "second cache";
+const DRAM_TERM: &str = "memory";
+/// Shared memory reserved by the system in every block.
 const BLOCK_SHARED: f64 = 1024.0;
 
 pub fn kernel(
@@ -59,7 +63,7 @@ pub fn kernel(
     let kernel = code.kernel;
     let warps = f64::from(kernel.warps);
 
-    // Room on a multiprocessor.
+    // Resident blocks of a multiprocessor.
     let alive = pressure(kernel);
     let wanted = f64::from(alive) + OTHER_REGISTERS;
     let own: f64 = code.shared.iter().map(|array| array.total_bytes()).sum();
@@ -75,17 +79,17 @@ pub fn kernel(
     ];
     let resident = room.into_iter().fold(f64::MAX, f64::min).max(1.0);
     let blocks = counted.blocks / counted.launches;
-    // The multiprocessor that has the most to do is the last to end.
+    // The multiprocessor with the most blocks ends last.
     let most = (blocks / gpu.sms.value).ceil();
     let busy = blocks / most;
     let cycles = busy * gpu.clock.value;
     let resident = resident.min(most);
     let occupancy = resident * warps / gpu.warps.value;
 
-    // Words beyond the registers go to memory and come back, once for each turn.
+    // Spilled words are stored and loaded once per iteration.
     let spilled = (wanted - gpu.thread_registers.value).max(0.0);
-    let turns = tally[Quantity::Branches].max(counted.blocks * warps);
-    let spills = 2.0 * spilled * turns;
+    let iterations = tally[Quantity::Branches].max(counted.blocks * warps);
+    let spills = 2.0 * spilled * iterations;
 
     let sums = tally[Quantity::FloatOps] + tally[Quantity::IntOps] + tally[Quantity::IntProducts];
     let choices = tally[Quantity::Choices] + tally[Quantity::Masks];
@@ -137,7 +141,7 @@ pub fn kernel(
         gpu.special.value * cycles / 4.0,
         &gpu.special,
     );
-    // Shuffles, shared memory and the first cache share one way.
+    // Shuffles, shared memory and L1 share one path.
     let wavefronts = moves / gpu.shuffles.value
         + (tally[Quantity::SharedWavefronts] + tally[Quantity::GlobalWavefronts] + spills)
             / gpu.wavefronts.value;
@@ -155,11 +159,11 @@ pub fn kernel(
     let l2 = block.bytes() * counted.blocks;
     let memory = footprint.of_launch(spread(gpu.l2_bytes.value));
     let dram = memory.bytes() * counted.launches;
-    // A sector that accesses fill one after another goes out as often.
+    // A sector filled by several accesses is written as often.
     let in_parts = tally[Quantity::StoredSectors] * SECTOR - tally[Quantity::StoredBytes];
     term(
-        SECOND_CACHE,
-        l2 + FAR_HALF * dram + IN_PARTS * in_parts.max(0.0),
+        L2_TERM,
+        l2 + FAR_HALF * dram + PARTIAL_SECTORS * in_parts.max(0.0),
         "B",
         gpu.l2_bandwidth.value * (busy / gpu.sms.value).min(1.0),
         &gpu.l2_bandwidth,
@@ -167,14 +171,14 @@ pub fn kernel(
     let stretch = footprint.stretch(resident * gpu.sms.value);
     let halved = (STRETCH / stretch.max(SECTOR)).log2().max(0.0);
     term(
-        MEMORY,
+        DRAM_TERM,
         dram,
         "B",
-        gpu.dram_bandwidth.value / (1.0 + HALVED * halved),
+        gpu.dram_bandwidth.value / (1.0 + SLOWDOWN * halved),
         &gpu.dram_bandwidth,
     );
 
-    // How long a warp alone takes.
+    // The time of a warp alone.
     let touched = tally[Quantity::GlobalSectors] * SECTOR;
     let part = |some: f64, all: f64| {
         if all > 0.0 {
@@ -189,7 +193,8 @@ pub fn kernel(
         sum: gpu.fma_latency.value,
         choice: gpu.fma_latency.value,
         moved: gpu.shuffle_latency.value,
-        global: AHEAD * (gpu.l1_latency.value + misses * (l2_latency - gpu.l1_latency.value)),
+        global: EXPOSED_LATENCY
+            * (gpu.l1_latency.value + misses * (l2_latency - gpu.l1_latency.value)),
         shared: gpu.shared_latency.value,
         divide: 40.0,
         call: 60.0,
@@ -209,13 +214,14 @@ pub fn kernel(
         )
     };
     let alone = chain(middle(census, n)?)?;
-    // Blocks at the edges take longer, and keep their places as long.
+    // Blocks at the edges take longer and stay resident as long.
     let mut mean = alone;
     for (point, share) in edges(census, n)? {
         mean += (chain(point)? - alone) * share;
     }
     let waves = (blocks / (gpu.sms.value * resident)).max(1.0);
-    // Code that is not at hand is waited for, the longer the fewer warps are there to go on meanwhile.
+    // Warps wait for code outside the instruction cache, the longer the fewer other warps are
+    // ready.
     let executed = code.executed_text(middle(census, n)?)? * INSTRUCTION_BYTES;
     let missing = (1.0 - gpu.instruction_bytes.value / executed.max(1.0)).max(0.0);
     let fetched = 1.0 + FETCH * missing / (resident * warps);
@@ -223,9 +229,9 @@ pub fn kernel(
     let at_best = instructions / begun;
     let alone = mean * waves * counted.launches / gpu.clock.value;
     let used = used(resident * warps / gpu.issue.value, at_best, alone);
-    let why = if fetched > CYCLES.max(1.0 / used) {
+    let why = if fetched > ISSUE_CYCLES.max(1.0 / used) {
         "code"
-    } else if used < 1.0 / CYCLES {
+    } else if used < 1.0 / ISSUE_CYCLES {
         "latency of a warp"
     } else {
         "instructions"
@@ -234,10 +240,10 @@ pub fn kernel(
         why,
         instructions,
         "warps",
-        begun * used / (CYCLES * fetched),
+        begun * used / (ISSUE_CYCLES * fetched),
         &gpu.issue,
     );
-    // Blocks begin one after another on the whole device.
+    // Blocks are launched one after another on the whole device.
     term(
         "blocks",
         counted.blocks,
@@ -254,10 +260,10 @@ pub fn kernel(
         1.0 / gpu.launch.value,
         &gpu.launch,
     );
-    // What tiles have beyond the edges is done for nothing.
+    // The parts of tiles beyond the edges are wasted work.
     let inside = of_block(code, middle(census, n)?)?.utilisation();
     let beyond = (inside / tally.utilisation()).max(1.0);
-    let seconds = together(&terms) * beyond + launches.seconds;
+    let seconds = overlapped(&terms) * beyond + launches.seconds;
     terms.push(launches);
     Ok(KernelPrediction {
         seconds,
@@ -269,32 +275,33 @@ pub fn kernel(
     })
 }
 
-/// The part of its cycles that a scheduler finds an instruction to begin in: of so many warps, each has one at hand, or waits, and they
-/// do not wait for each other. `at_best` is how long they would take if there was always one, `alone` how long if each warp was alone.
+/// The share of cycles in which a scheduler issues an instruction: each of `warps` warps is ready
+/// or waits, independently of the others. `at_best` is the time if a warp is always ready, `alone`
+/// the time of each warp alone.
 fn used(warps: f64, at_best: f64, alone: f64) -> f64 {
     let ready = (at_best / warps / alone).min(1.0);
-    let there = warps * THERE;
-    if there < 1.0 {
-        return there * ready;
+    let active = warps * ACHIEVED_OCCUPANCY;
+    if active < 1.0 {
+        return active * ready;
     }
-    1.0 - (1.0 - ready).powf(there)
+    1.0 - (1.0 - ready).powf(active)
 }
 
-/// How long terms take that overlap.
-fn together(terms: &[Term]) -> f64 {
-    let brings = |t: &&Term| t.name == SECOND_CACHE || t.name == MEMORY;
+/// The time of overlapping terms.
+fn overlapped(terms: &[Term]) -> f64 {
+    let brings = |t: &&Term| t.name == L2_TERM || t.name == DRAM_TERM;
     let work = terms.iter().filter(|t| !brings(t)).map(|t| t.seconds);
     let bytes = terms.iter().filter(brings).map(|t| t.seconds);
-    joined(bytes.chain([joined(work, NORM)]), NORM_OF_BYTES)
+    p_norm(bytes.chain([p_norm(work, NORM)]), NORM_OF_BYTES)
 }
 
-fn joined(seconds: impl Iterator<Item = f64>, norm: f64) -> f64 {
+fn p_norm(seconds: impl Iterator<Item = f64>, norm: f64) -> f64 {
     let sum: f64 = seconds.map(|s| s.powf(norm)).sum();
     sum.powf(1.0 / norm)
 }
 
-/// The first and the last block along each axis of the grid, in the middle along the others, and which share of the blocks each stands
-/// for.
+/// The first and the last block along each axis of the grid, in the middle of the others, with the
+/// share of the blocks that each stands for.
 fn edges(census: &Census<'_>, n: usize) -> Result<Vec<(Vec<i64>, f64)>, Error> {
     let point = middle(census, n)?;
     let mut list = Vec::new();
@@ -311,7 +318,7 @@ fn edges(census: &Census<'_>, n: usize) -> Result<Vec<(Vec<i64>, f64)>, Error> {
     Ok(list)
 }
 
-/// Caches of GPUs spread lines by a hash.
+/// Caches of GPUs select the set of a line by a hash.
 fn spread(bytes: f64) -> Cache {
     Cache { bytes, ways: 0.0 }
 }

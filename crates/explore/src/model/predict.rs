@@ -1,4 +1,4 @@
-//! The prediction: what a program does, over what a device can do.
+//! The prediction: the work of a program, divided by the rates of a device.
 
 use systola_ir::form::Overflow;
 use systola_ir::kernel::Program;
@@ -9,7 +9,7 @@ use super::device::{Device, Number, Source};
 use super::tally::Tally;
 use super::{cpu, gpu};
 
-/// Why nothing is predicted.
+/// Why there is no prediction.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("an index of a kernel leaves 64 bits at these sizes")]
@@ -30,7 +30,7 @@ impl From<Overflow> for Error {
     }
 }
 
-/// One thing that takes time: so much of it, at such a rate.
+/// One kind of work: its amount and its rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Term {
     pub name: &'static str,
@@ -61,30 +61,30 @@ impl Term {
     }
 }
 
-/// How long a program takes, and why.
+/// The time of a program, and its terms.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
     pub seconds: f64,
-    /// Of all kernels together; terms of one kernel overlap unless `seconds` says otherwise.
+    /// Summed over all kernels; terms of one kernel overlap unless `seconds` says otherwise.
     pub terms: Vec<Term>,
-    /// The name of the term that the most time is waited for.
+    /// The name of the term that limits the program for the longest time.
     pub limit: &'static str,
-    /// Of the kernel that needs the most: words of a lane that are alive at once.
+    /// The maximum over all kernels: live words of a lane.
     pub registers: u32,
-    /// Of the kernel that takes the longest: the part of the places for warps that are taken.
+    /// The occupancy of the kernel that takes the longest.
     pub occupancy: f64,
     /// Operations of all lanes.
     pub operations: f64,
-    /// The part of the lanes that store something where any does.
+    /// The share of lanes that store, where any lane does.
     pub utilisation: f64,
     /// Instructions in the text of the longest kernel.
     pub code: f64,
-    /// What was counted.
+    /// The total of the census.
     pub tally: Tally,
 }
 
 impl Prediction {
-    /// Work done over work needed.
+    /// The work done divided by the work needed.
     pub fn redundancy(&self, needed: f64) -> f64 {
         self.operations / needed.max(1.0)
     }
@@ -101,7 +101,7 @@ pub struct KernelPrediction {
     pub operations: f64,
 }
 
-/// Predicts how long a program takes at sizes, one for each of its parameters, on a device.
+/// Predicts the time of a program on a device. `sizes`: one for each of its parameters.
 pub fn predict(program: &Program, sizes: &[i128], device: &Device) -> Result<Prediction, Error> {
     if sizes.len() != program.params.len() {
         return Err(Error::Sizes {

@@ -1,7 +1,7 @@
-//! What an operation is on a machine: how many instructions, of which kind.
+//! The cost of an operation on a machine: the number of instructions of each kind.
 //!
-//! Literals and reads of registers cost nothing: they are operands, and registers are renamed by unrolling. A product that feeds
-//! one sum is fused with it.
+//! Literals and reads of registers are free: they are operands, and unrolling renames registers. A
+//! product that feeds one sum is fused with it.
 
 use std::collections::HashSet;
 
@@ -18,9 +18,9 @@ use super::tally::{Quantity, Tally};
 pub struct Pricing<'k> {
     kernel: &'k Kernel,
     lanes: Lanes,
-    /// Products that are fused with the one sum that they feed.
+    /// Products that are fused with the only sum that uses them.
     fused: Vec<bool>,
-    /// Variables that are the same for as long as a block runs.
+    /// Variables that are constant within a block.
     steady: HashSet<usize>,
 }
 
@@ -114,7 +114,7 @@ impl<'k> Pricing<'k> {
         tally
     }
 
-    /// Halves are computed with as floats of 32 bits: to there and back.
+    /// Halves are converted to floats of 32 bits and back.
     fn emulated(&self, ty: Scalar) -> f64 {
         match (ty, self.lanes) {
             (Scalar::F16 | Scalar::BF16, Lanes::Vectors { .. }) => 3.0,
@@ -122,8 +122,9 @@ impl<'k> Pricing<'k> {
         }
     }
 
-    /// What it takes to know where a condition holds. Comparisons that depend on nothing but the block and the lane are made before all loops;
-    /// positions are integers of 64 bits, one is computed and compared for each of the others.
+    /// The cost of the mask of a condition. Comparisons that depend only on the block and the lane
+    /// are hoisted out of all loops; positions are integers of 64 bits, one is computed and
+    /// compared for each of the other comparisons.
     pub fn mask(&self, cond: &Cond) -> Tally {
         match cond {
             Cond::Const(_) => Tally::default(),
@@ -194,7 +195,7 @@ impl<'k> Pricing<'k> {
     }
 
     fn unary(&self, op: UnOp, ty: Scalar) -> Vec<(Quantity, f64)> {
-        let divide = self.instructions(ty) * self.wide(ty);
+        let divide = self.instructions(ty) * self.double_width(ty);
         match op {
             UnOp::Neg => vec![self.sum(ty)],
             UnOp::Not | UnOp::Abs | UnOp::Floor | UnOp::Ceil => vec![self.choice(ty)],
@@ -208,7 +209,7 @@ impl<'k> Pricing<'k> {
     }
 
     /// Divisions of 64 bits take twice as long.
-    fn wide(&self, ty: Scalar) -> f64 {
+    fn double_width(&self, ty: Scalar) -> f64 {
         if ty.bits() == 64 { 2.0 } else { 1.0 }
     }
 
@@ -226,7 +227,7 @@ impl<'k> Pricing<'k> {
             BinOp::Mul if self.fused[to.index()] => Vec::new(),
             BinOp::Mul if ty.is_float() => vec![self.sum(ty)],
             BinOp::Mul => vec![(Quantity::IntProducts, n * self.words(ty))],
-            BinOp::Div if ty.is_float() => vec![(Quantity::Divides, n * self.wide(ty))],
+            BinOp::Div if ty.is_float() => vec![(Quantity::Divides, n * self.double_width(ty))],
             BinOp::Div | BinOp::Rem | BinOp::Pow => vec![(Quantity::Calls, elements)],
             BinOp::Shl | BinOp::Shr => vec![(Quantity::IntOps, n * self.words(ty))],
             BinOp::Min

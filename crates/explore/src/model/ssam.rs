@@ -1,5 +1,6 @@
-//! The latency model of SSAM (Chen, Wahib, Takizawa, Takano and Matsuoka, SC'19): how long a warp takes for one output with sums that
-//! travel through registers, and with values that lie in shared memory.
+//! The latency model of SSAM (Chen, Wahib, Takizawa, Takano and Matsuoka, SC'19): the time of a
+//! warp for one output, with partial sums that migrate through registers, and with values in shared
+//! memory.
 
 /// Cycles of the operations.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,16 +32,17 @@ pub struct Filter {
 /// What the model says of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
-    /// One output, sums in registers that are shuffled on: M·N·(fma + shared + 2 register) + (M − 1)·shuffle.
+    /// One output, with partial sums shuffled between registers: M·N·(fma + shared + 2 register) +
+    /// (M − 1)·shuffle.
     pub registers: f64,
     /// One output, values in shared memory: M·N·(fma + 2 shared + 2 register).
     pub shared: f64,
-    /// The part of the loaded values that belongs to neighbours: 1 − (32 − M)(C − N) / (32 C).
+    /// The share of the loaded values that belongs to neighbours: 1 − (32 − M)(C − N) / (32 C).
     pub halo: f64,
 }
 
 impl Latency {
-    /// How many times faster registers are.
+    /// The speedup of registers over shared memory.
     pub fn gain(self) -> f64 {
         self.shared / self.registers
     }

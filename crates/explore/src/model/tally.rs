@@ -6,8 +6,9 @@ use systola_interp::kernel::Counts;
 
 macro_rules! quantities {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// One kind of work. The first are those that the kernel interpreter counts; the others are what machines tell apart. Unless
-        /// it says otherwise, one is one statement executed by one warp.
+        /// One kind of work. The first ones are those that the kernel interpreter counts; the
+        /// others are distinguished by machines only. Unless stated otherwise, the unit is one
+        /// statement executed by one warp.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Quantity {
             $($(#[$doc])* $name,)*
@@ -37,7 +38,8 @@ quantities! {
     GlobalBytes,
     SharedWavefronts,
     BankConflicts,
-    /// Additions, multiplications and both at once, of floats up to 32 bits; in vectors, where the machine has them.
+    /// Additions, multiplications and fused multiply-adds of floats up to 32 bits; vectors, where
+    /// the machine has them.
     FloatOps,
     /// The same of 64 bits.
     DoubleOps,
@@ -49,19 +51,20 @@ quantities! {
     Choices,
     /// Quotients and square roots.
     Divides,
-    /// Elements whose function is called: exponentials, logarithms, powers, and quotients of integers.
+    /// Elements that need a function call: exponentials, logarithms, powers, and quotients of
+    /// integers.
     Calls,
-    /// Vectors or words whose lanes move: slides and shuffles.
+    /// Lane shifts and shuffles of vectors or words.
     Moves,
-    /// Operations on what is the same in all lanes.
+    /// Operations on uniform values.
     UniformOps,
     /// Loads of one element for all lanes.
     UniformLoads,
-    /// Those of them that read constant memory, where the machine has it.
+    /// Those that read constant memory, where the machine has it.
     ConstantLoads,
     /// Vectors that are loaded whole.
     VectorLoads,
-    /// Those of them that lie in two lines of 64 bytes.
+    /// Those that cross a line of 64 bytes.
     SplitLoads,
     /// Elements that are loaded one by one.
     GatheredElements,
@@ -69,19 +72,19 @@ quantities! {
     SplitStores,
     /// Elements that are stored one by one.
     ScatteredElements,
-    /// Instructions that find out in which lanes a predicate holds.
+    /// Instructions that compute the mask of a predicate.
     Masks,
-    /// Accesses to global memory that are not to constant memory.
+    /// Accesses to global memory, without those to constant memory.
     GlobalAccesses,
-    /// Passes through the banks of the first cache of a GPU.
+    /// Bank-conflict wavefronts of the L1 of a GPU.
     GlobalWavefronts,
-    /// Bytes that are stored to global memory, and sectors that accesses store to, whole or in part.
+    /// Bytes stored to global memory, and sectors stored to, in whole or in part.
     StoredBytes,
     StoredSectors,
-    /// Words of 4 bytes that lanes could have stored there, and those that they did.
+    /// Words of 4 bytes that all lanes could have stored, and those that they did store.
     StoreLanes,
     StoredLanes,
-    /// Turns of loops, and conditions decided.
+    /// Loop iterations and evaluated conditions.
     Branches,
 }
 
@@ -118,7 +121,7 @@ impl Tally {
         tally
     }
 
-    /// Adds so many times another.
+    /// Adds another tally, weighted.
     #[inline]
     pub fn add(&mut self, other: &Tally, times: f64) {
         for (sum, amount) in self.0.iter_mut().zip(&other.0) {
@@ -126,7 +129,7 @@ impl Tally {
         }
     }
 
-    /// The part of the lanes that store something where any does.
+    /// The share of lanes that store, where any lane does.
     pub fn utilisation(&self) -> f64 {
         match self[Quantity::StoreLanes] {
             0.0 => 1.0,

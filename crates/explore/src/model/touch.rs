@@ -1,4 +1,4 @@
-//! What one access of a warp costs, given where its lanes go.
+//! The cost of one access of a warp, given the addresses of its lanes.
 
 use systola_interp::kernel::SECTOR;
 use systola_ir::kernel::Memory;
@@ -7,15 +7,16 @@ use systola_ir::kernel::banks::{Passes, passes};
 use super::code::{Access, Direction, Lanes};
 use super::tally::{Quantity, Tally};
 
-/// A line of a processor's caches.
+/// The cache line of a CPU.
 pub const LINE: u64 = 64;
-/// What an access costs depends on where it begins in so many bytes: a row of banks, and a multiple of all lines and sectors.
+/// The cost of an access depends on its offset modulo this many bytes: a row of banks, and a
+/// multiple of all lines and sectors.
 pub const PERIOD: u64 = 128;
 
-/// An active lane and the byte it begins at.
+/// An active lane and its first byte.
 pub type Touch = (usize, u64);
 
-/// The work of an access whose active lanes touch these.
+/// The work of an access with the given active lanes.
 pub fn work(access: &Access, lanes: Lanes, touches: &[Touch], seen: &mut Vec<u64>) -> Tally {
     let mut tally = Tally::default();
     let bytes = access.bytes * access.width;
@@ -58,7 +59,7 @@ fn threads(access: &Access, touches: &[Touch], seen: &mut Vec<u64>, tally: &mut 
         return;
     }
     if let Memory::Global(_) = access.memory {
-        // The first cache has the banks of shared memory, which it shares the chip's memory with.
+        // L1 has the banks of shared memory, since both share one memory.
         tally[Quantity::GlobalAccesses] = 1.0;
         let bytes = access.bytes * access.width;
         let passes = passes(touches.iter().copied(), bytes, seen);
@@ -94,7 +95,7 @@ fn vectors(access: &Access, touches: &[Touch], vector: u64, tally: &mut Tally) {
         return;
     }
     if !neighbours {
-        // Lanes that are off take their time too.
+        // Inactive lanes take time too.
         tally[single] = (access.lanes as u64 * access.width) as f64;
         return;
     }
@@ -106,7 +107,7 @@ fn vectors(access: &Access, touches: &[Touch], vector: u64, tally: &mut Tally) {
     }
 }
 
-/// Pieces of so many bytes that are touched.
+/// The number of distinct pieces of `piece` bytes that are touched.
 fn distinct(touches: &[Touch], bytes: u64, piece: u64, seen: &mut Vec<u64>) -> f64 {
     seen.clear();
     for (_, at) in touches {

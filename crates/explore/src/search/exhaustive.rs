@@ -18,7 +18,7 @@ impl Strategy for Exhaustive {
         let mut order: Vec<Rank> = given.to_vec();
         order.extend((0..predicted.len()).filter(|rank| !given.contains(rank)));
         board.expect(order.len());
-        // First shortly, so that something is found even if there is little time.
+        // A short measurement first, so that there is a result even if there is little time.
         board.measure_first(&order, &|_| 0.0);
         let order = board.by_time();
         board.finish(&order, ROUNDS);

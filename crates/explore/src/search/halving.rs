@@ -1,21 +1,23 @@
-//! Successive halving over ranked candidates: many are measured shortly, the better half of them longer, and so on; the last few in
-//! turns, for long. (Jamieson and Talwalkar, Non-stochastic best arm identification and hyperparameter optimization, 2016.)
+//! Successive halving over ranked candidates: many are measured shortly, the better half of them
+//! longer, and so on; the finalists round-robin, for long. (Jamieson and Talwalkar, Non-stochastic
+//! best arm identification and hyperparameter optimization, 2016.)
 //!
-//! The model decides who comes first. It may be wrong, so one in `EVERY` is drawn from all that are left.
+//! The model decides the order. It may be wrong, so one in `EVERY` is drawn at random from the
+//! rest.
 
 use systola_interp::tensor::split_mix;
 
 use super::{Board, Effort, Rank, Strategy};
 
-/// Of so many candidates of the first rung one is drawn.
+/// One in this many candidates of the first rung is drawn at random.
 const EVERY: usize = 8;
-/// The later rungs get this share of the time, or what they need if that is less: so many long measurements of the last ones, and one
-/// for every other one of the first rung.
+/// The later rungs get this share of the time, or what they need if that is less: `MEASUREMENTS`
+/// long measurements of the finalists, and one for every other candidate of the first rung.
 const LATER: f64 = 0.4;
 const MEASUREMENTS: f64 = 20.0;
-/// So many come to the last rung.
+/// The number of finalists.
 const LAST: usize = 4;
-/// Turns of the last rung.
+/// Rounds of the last rung.
 const ROUNDS: usize = 3;
 
 /// For many candidates.
@@ -55,7 +57,7 @@ impl Strategy for Halving {
             let times = board.by_time();
             alive.sort_by_key(|rank| times.iter().position(|r| r == rank));
         }
-        // The best of those that were given is there to the end, to be compared with.
+        // The best of the given candidates stays until the end, for comparison.
         let times = board.by_time();
         let own = times.into_iter().find(|rank| given.contains(rank));
         if let Some(own) = own.filter(|rank| !alive.contains(rank)) {
@@ -66,7 +68,7 @@ impl Strategy for Halving {
 }
 
 impl Halving {
-    /// By rank, some drawn; those that were given come in turns with the others.
+    /// By rank, with some drawn at random; the given ones are interleaved.
     fn order(&self, candidates: usize, given: &[Rank]) -> Vec<Rank> {
         let mut left: Vec<Rank> = (0..candidates)
             .filter(|r| !given.contains(r))

@@ -2,7 +2,8 @@
 
 use super::{Board, Effort, Rank, Strategy};
 
-/// The fastest are measured once more, for long, so that who is first among them is no accident.
+/// The number of fastest candidates that are measured again, for long, so that their order is not
+/// an accident.
 const AGAIN: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

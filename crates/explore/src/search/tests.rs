@@ -1,4 +1,4 @@
-//! Strategies against a bench whose clock and timings are made up.
+//! Strategies on a bench with a simulated clock and simulated timings.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use systola_interp::tensor::split_mix;
 
 use super::*;
 
-/// Candidate n takes `truth[n]`; each compilation and each run moves the clock.
+/// Candidate n takes `truth[n]`; each compilation and each run advances the clock.
 struct Fake {
     truth: Vec<Result<f64, Fault>>,
     compile_seconds: f64,
@@ -16,7 +16,7 @@ struct Fake {
     compiled: BTreeSet<Rank>,
     log: Vec<Rank>,
     stop_after: usize,
-    /// Who is next to whom.
+    /// The neighbours of each candidate.
     near: Vec<(Rank, Rank)>,
 }
 
@@ -124,7 +124,8 @@ fn the_best_is_found_and_all_is_repeatable() {
     assert_ne!(first.log, other.log);
 }
 
-/// Where there is time for a few only, the model ranks the best too low, and one that is next to it is found.
+/// With little time, the model ranks the best too low, and it is found as a neighbour of a good
+/// one.
 #[test]
 fn the_best_is_near_to_a_good_one() {
     let mut truth: Vec<_> = vec![Ok(2e-3); 100];
@@ -212,8 +213,11 @@ fn given_ones_are_measured_early_and_the_best_of_them_to_the_end() {
     let trials = run(&Halving { seed: 0 }, &[98, 99], &mut bench);
     assert_eq!(bench.log[..4], [0, 98, 1, 99]);
     let own: Vec<&Trial> = trials.iter().filter(|t| t.rank >= 98).collect();
-    let turns = |t: &&Trial| t.samples >= 3 * Effort::LONG.least;
-    assert_eq!((own.len(), own.into_iter().filter(turns).count()), (2, 1));
+    let finalist = |t: &&Trial| t.samples >= 3 * Effort::LONG.least;
+    assert_eq!(
+        (own.len(), own.into_iter().filter(finalist).count()),
+        (2, 1)
+    );
 }
 
 #[test]
@@ -262,14 +266,14 @@ fn doubtful_measurements_are_repeated() {
 }
 
 /// A device that measures while others compile, on as many threads as there are candidates.
-struct Apart {
-    /// When the code of each is there; its runs take no time.
+struct Overlapping {
+    /// When the code of each is compiled; its runs take no time.
     ready: Vec<f64>,
     clock: f64,
     log: Vec<Rank>,
 }
 
-impl Bench for Apart {
+impl Bench for Overlapping {
     fn prepare(&mut self, _: &[Rank]) {}
 
     fn overlaps(&self) -> bool {
@@ -311,8 +315,8 @@ impl Bench for Apart {
 }
 
 #[test]
-fn who_compiles_for_long_keeps_nobody_waiting() {
-    let mut bench = Apart {
+fn a_slow_compilation_does_not_block_the_others() {
+    let mut bench = Overlapping {
         ready: vec![3.0, 1000.0, 1.0, 2.0, 5.0, 4.0],
         clock: 0.0,
         log: Vec::new(),

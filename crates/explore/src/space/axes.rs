@@ -1,5 +1,5 @@
-//! What the iterators of a system are good for: along which of them nothing depends, which are summed over, and where inputs
-//! are read again.
+//! The roles of the iterators of a system: which are parallel, which are summed over, and where
+//! inputs are reused.
 
 use systola_ir::array::Role as CellRole;
 use systola_ir::form::{Atom, Form, Overflow};
@@ -12,12 +12,12 @@ use systola_lower::periodic::{rings, unwrapped};
 use systola_lower::pipeline::widest;
 use systola_lower::roles::role;
 
-/// What an iterator is.
+/// The role of an iterator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
     /// No value depends on one with another index.
     Parallel,
-    /// Of a sum.
+    /// It is the iterator of a sum.
     Reduced,
     /// Values depend on values with other indices.
     Recurrent,
@@ -27,9 +27,9 @@ pub enum Role {
 pub struct Axis {
     pub name: String,
     pub role: Role,
-    /// First and last index, at the sizes; of a domain that is no box, those of a box around it.
+    /// First and last index at the sizes; for a domain that is no box, those of its bounding box.
     pub range: (i128, i128),
-    /// The range is the same for all sizes that are left open.
+    /// The range does not depend on sizes that are still parameters.
     pub constant: bool,
 }
 
@@ -39,14 +39,15 @@ impl Axis {
     }
 }
 
-/// One place of the program where an input is read.
+/// One read of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Read {
     /// Position among the inputs of the system.
     pub input: usize,
     pub name: String,
     pub bits: u32,
-    /// One row for each axis of the input, one column for each iterator; digits of iterators count as the iterator.
+    /// One row for each axis of the input, one column for each iterator; a digit of an iterator
+    /// counts as the iterator.
     pub matrix: Vec<Vec<i128>>,
 }
 
@@ -63,7 +64,7 @@ impl Read {
     }
 }
 
-/// A value needs another one at z − e.
+/// A dependence: a value at z needs another one at z − e.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Distance {
     pub sink: usize,
@@ -75,9 +76,9 @@ pub struct Distance {
 /// What a variable does along its own recurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Along {
-    /// It hands a value on.
+    /// It forwards a value.
     Carries,
-    /// It adds terms up, in any grouping.
+    /// It sums terms, in any grouping.
     Regroups,
     /// Anything else.
     Computes,
@@ -100,25 +101,27 @@ pub struct Sum {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Axes {
     pub list: Vec<Axis>,
-    /// So many are of the index space.
+    /// The number of iterators of the index space.
     pub n_index: usize,
     pub reads: Vec<Read>,
     /// Where outputs are written, over the iterators of the index space.
     pub writes: Vec<Vec<Vec<i128>>>,
     pub distances: Vec<Distance>,
-    /// Iterators that run around a ring.
+    /// Periodic iterators.
     pub rings: Vec<usize>,
-    /// The distances on the rings, as if these had no ends; all of them where there are no rings.
+    /// The distances along periodic iterators without wrap-around; all distances where nothing is
+    /// periodic.
     pub on_rings: Vec<Distance>,
     pub sums: Vec<Sum>,
     /// The variables, in body order.
     pub vars: Vec<Variable>,
-    /// Of the widest scalar that is computed with.
+    /// Bits of the widest scalar in computations.
     pub bits: u32,
 }
 
 impl Axes {
-    /// `system` may have a batch; `fixed` says which of its parameters are numbers in kernels. None: it does not say what its iterators range over, or a number is too large.
+    /// `system` may have a batch; `fixed` says which of its parameters are constants in kernels.
+    /// None: the iterators have no explicit range, or a number is too large.
     pub fn of(system: &System, sizes: &[i128], fixed: &[bool]) -> Option<Axes> {
         let system = system.expand_batch().ok()?;
         let list = ranges(&system, sizes, fixed)?;
@@ -164,7 +167,7 @@ impl Axes {
         self.list[axis].extent()
     }
 
-    /// Sums over windows of variables are no sums: they are written out.
+    /// Sums over windows of variables do not count as sums: they are unrolled.
     fn add_sums(&mut self, system: &System, var: String, body: &Expr) {
         let mut found = Vec::new();
         walk(body, &mut |expr| {
@@ -186,8 +189,8 @@ impl Axes {
         }
     }
 
-    /// Is an iterator of a sum one of a window, which is written out?
-    pub fn is_written_out(&self, axis: usize) -> bool {
+    /// Is it the iterator of a sum over a window, which is unrolled?
+    pub fn is_unrolled(&self, axis: usize) -> bool {
         self.list[axis].role == Role::Reduced && !self.sums.iter().any(|s| s.axes.contains(&axis))
     }
 }
@@ -295,7 +298,7 @@ fn interval(form: &Form, sizes: &[i128], boxes: &[(i128, i128)]) -> Result<(i128
     Ok((lo, hi))
 }
 
-/// Coefficients of the iterators; a digit of an iterator counts as it would if it were the whole.
+/// Coefficients of the iterators; a digit of an iterator counts as the whole iterator.
 fn coefficients(form: &Form, sizes: &[i128], n: usize) -> Result<Vec<i128>, Overflow> {
     let mut row = vec![0; n];
     for (atom, coefficient) in form.terms() {

@@ -1,9 +1,9 @@
-//! The designs of the literature: an allocation and a linear schedule, for every choice of who hands on an input and in which
-//! order a sum runs.
+//! The designs of the literature: an allocation and a linear schedule, for every way to forward
+//! inputs and every order of the sums.
 //!
-//! A schedule s is valid if s · e ≥ 1 for every dependence e; an allocation is given by the direction d of points that share a
-//! PE, and s · d ≠ 0 keeps these points apart. Arrays that are mirrored or whose axes are named in another order have the same
-//! d, so each is listed once.
+//! A schedule s is valid if s · e ≥ 1 for every dependence e; an allocation is given by the
+//! direction d of points that share a PE, and s · d ≠ 0 gives these points different times. Arrays
+//! that are mirrored or whose axes are permuted have the same d, so each is listed once.
 
 use affine::{Int, Matrix};
 use systola_ir::mapping::{
@@ -15,15 +15,15 @@ use super::axes::{Axes, Role};
 use super::text::{Text, combination};
 use super::tilings::permutations;
 
-/// Who hands on an input.
+/// How an input is forwarded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Localisation {
     Read,
-    /// Along this direction of all iterators.
+    /// Along this direction, over all iterators.
     Forward(Vec<i128>),
 }
 
-/// In which order a sum runs.
+/// The order of a sum.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Serialisation {
     /// Innermost first.
@@ -56,7 +56,7 @@ pub fn projections(n: usize) -> Vec<Vec<i128>> {
     vectors(n, 1).into_iter().filter(first_positive).collect()
 }
 
-/// Schedules and directions of a PE's points that do not meet.
+/// Pairs of schedules and projections such that no two points of a PE have the same time.
 pub fn pairs(dependences: &[Vec<i128>], n: usize, bound: i128) -> Vec<(Vec<i128>, Vec<i128>)> {
     let schedules = schedules(dependences, n, bound);
     let mut list = Vec::new();
@@ -112,18 +112,19 @@ pub fn designs(axes: &Axes, inner: &[usize], bound: i128) -> Vec<Design> {
     list
 }
 
-/// Schedules that are tested take this part of the time of a design that is made.
+/// The time of making a design, in units of the time of testing a schedule.
 const TESTS_OF_A_DESIGN: usize = 16;
 
-/// How many designs are looked at: they are exponentially many in the number of iterators, inputs and sums.
+/// Limits of the enumeration: designs are exponentially many in the number of iterators, inputs and
+/// sums.
 pub struct Limits<'a> {
-    /// About so many,
+    /// The approximate maximum number,
     pub designs: usize,
-    /// and those that are made until then.
+    /// and the deadline.
     pub deadline: Option<&'a Deadline>,
 }
 
-/// Hands over one design after the other, and tells whether these were all.
+/// Passes each design to a callback, and returns whether the enumeration was complete.
 pub fn visit(
     axes: &Axes,
     inner: &[usize],
@@ -153,7 +154,9 @@ pub fn visit(
             };
             let valid: Vec<&Vec<i128>> = vectors
                 .iter()
-                .filter(|s| is_valid(s, &dependences) && together(axes, inner, &sums, s))
+                .filter(|s| {
+                    is_valid(s, &dependences) && tree_sums_in_one_step(axes, inner, &sums, s)
+                })
                 .collect();
             for d in &directions {
                 for s in valid.iter().filter(|s| dot(s, d) != 0) {
@@ -164,8 +167,8 @@ pub fn visit(
                     each(Design {
                         inputs: inputs.clone(),
                         sums: sums.clone(),
-                        allocation: widen(axes, inner, &allocation(d)),
-                        schedule: widen(axes, inner, &[(*s).clone()]),
+                        allocation: embed(axes, inner, &allocation(d)),
+                        schedule: embed(axes, inner, &[(*s).clone()]),
                     });
                 }
             }
@@ -182,8 +185,8 @@ fn is_valid(s: &[i128], dependences: &[Vec<i128>]) -> bool {
     dependences.iter().all(|e| dot(s, e) >= 1)
 }
 
-/// Are the terms of every sum that is a tree there in one step?
-fn together(axes: &Axes, inner: &[usize], sums: &[Serialisation], s: &[i128]) -> bool {
+/// Are the terms of every tree sum available in one step?
+fn tree_sums_in_one_step(axes: &Axes, inner: &[usize], sums: &[Serialisation], s: &[i128]) -> bool {
     let trees = axes.sums.iter().zip(sums);
     let mut trees = trees.filter(|(_, order)| **order == Serialisation::Tree);
     trees.all(|(sum, _)| {
@@ -192,7 +195,8 @@ fn together(axes: &Axes, inner: &[usize], sums: &[Serialisation], s: &[i128]) ->
     })
 }
 
-/// Several projections: one line of PEs, and loops in time, the last of which is a schedule of the rest.
+/// Several projections: a linear array of PEs, and loops in time, the last of which is a schedule
+/// of the rest.
 fn lines(
     axes: &Axes,
     inner: &[usize],
@@ -220,13 +224,13 @@ fn lines(
                 if apart
                     && [&loop_row, &s]
                         .iter()
-                        .all(|row| together(axes, inner, sums, row))
+                        .all(|row| tree_sums_in_one_step(axes, inner, sums, row))
                 {
                     list.push(Design {
                         inputs: inputs.to_vec(),
                         sums: sums.to_vec(),
-                        allocation: widen(axes, inner, std::slice::from_ref(&row)),
-                        schedule: widen(axes, inner, &[loop_row.clone(), s]),
+                        allocation: embed(axes, inner, std::slice::from_ref(&row)),
+                        schedule: embed(axes, inner, &[loop_row.clone(), s]),
                     });
                 }
             }
@@ -240,18 +244,19 @@ fn weight(row: &[i128]) -> usize {
 }
 
 /// Rows over some iterators as rows over all.
-fn widen(axes: &Axes, inner: &[usize], rows: &[Vec<i128>]) -> Vec<Vec<i128>> {
-    let widen = |row: &Vec<i128>| {
+fn embed(axes: &Axes, inner: &[usize], rows: &[Vec<i128>]) -> Vec<Vec<i128>> {
+    let embed = |row: &Vec<i128>| {
         let mut wide = vec![0; axes.list.len()];
         for (axis, c) in inner.iter().zip(row) {
             wide[*axis] = *c;
         }
         wide
     };
-    rows.iter().map(widen).collect()
+    rows.iter().map(embed).collect()
 }
 
-/// For every input: it is read, or handed on along a direction of `inner` that leaves its address alone.
+/// For every input: it is read, or forwarded along a direction of `inner` in which its address is
+/// constant.
 fn localisations(
     axes: &Axes,
     inner: &[usize],
@@ -264,12 +269,12 @@ fn localisations(
         }
         done.push(&read.name);
         let mut options = vec![Localisation::Read];
-        // One that is read in several places is handed on if all of them agree.
+        // An input with several reads is forwarded if all of them agree.
         let same: Vec<_> = axes.reads.iter().filter(|r| r.name == read.name).collect();
         for direction in reuse(inner, &read.matrix) {
             for sign in [1, -1] {
                 let e: Vec<i128> = direction.iter().map(|c| c * sign).collect();
-                let e = widen(axes, inner, &[e]).remove(0);
+                let e = embed(axes, inner, &[e]).remove(0);
                 if same.iter().all(|r| r.ignores(&e)) && axes.sums.len() == 1 {
                     options.push(Localisation::Forward(e));
                 }
@@ -301,7 +306,8 @@ fn combinations<T: Clone>(lists: Vec<Vec<T>>) -> impl Iterator<Item = Vec<T>> {
     })
 }
 
-/// Directions over `inner` along which an address does not change: a basis of them, and its small combinations.
+/// Directions over `inner` in which an address is constant: a basis of them, and its small
+/// combinations.
 fn reuse(inner: &[usize], matrix: &[Vec<i128>]) -> Vec<Vec<i128>> {
     let own = |row: &Vec<i128>| -> Vec<Int> { inner.iter().map(|a| row[*a]).collect() };
     let rows: Vec<Vec<Int>> = matrix.iter().map(own).collect();
@@ -321,7 +327,7 @@ fn reuse(inner: &[usize], matrix: &[Vec<i128>]) -> Vec<Vec<i128>> {
     projections(basis.len()).into_iter().map(combine).collect()
 }
 
-/// Orders of one sum that are looked at, at most: those of four iterators.
+/// The maximum number of orders of one sum: those of four iterators.
 const ORDERS: usize = 24;
 
 fn serialisations(axes: &Axes) -> impl Iterator<Item = Vec<Serialisation>> {
@@ -348,7 +354,8 @@ fn serialisations(axes: &Axes) -> impl Iterator<Item = Vec<Serialisation>> {
     combinations(all)
 }
 
-/// The distances over `inner` that these choices make. None: something depends along an iterator that is left out.
+/// The distances over `inner` under these choices. None: there is a dependence along an iterator
+/// outside of `inner`.
 fn dependences(
     axes: &Axes,
     inner: &[usize],
@@ -377,7 +384,7 @@ fn dependences(
                 let mut e = back.clone();
                 e[*axis] = sign;
                 all.push(e);
-                // When the next one goes on, this one is at its beginning again.
+                // When the next iterator advances, this one restarts.
                 back[*axis] = sign * (1 - axes.extent(*axis));
             }
         }
@@ -397,7 +404,7 @@ fn dependences(
 }
 
 impl Design {
-    /// `tile` cuts an iterator of the array into blocks of so many; iterators outside of the array are blocks.
+    /// `tile` tiles an iterator of the array by a size; iterators outside of the array are blocks.
     pub fn write(
         &self,
         axes: &Axes,
@@ -413,7 +420,7 @@ impl Design {
         let mut blocks = Vec::new();
         let mut names: Vec<String> = axes.list.iter().map(|a| a.name.clone()).collect();
         for (axis, own) in axes.list.iter().enumerate() {
-            if axes.is_written_out(axis) {
+            if axes.is_unrolled(axis) {
                 continue;
             }
             match tile {
@@ -462,7 +469,7 @@ impl Design {
         text.finish(name, system)
     }
 
-    /// What was chosen, in words.
+    /// The choices, in words.
     pub fn choices(&self, axes: &Axes) -> Vec<(&'static str, String)> {
         let form = |row: &Vec<i128>| {
             let names = axes.list.iter().map(|a| a.name.as_str());
@@ -495,11 +502,12 @@ impl Design {
     }
 }
 
-/// The iterators that a linear array is made of: the last parallel one, and all of sums; or those of the recurrence.
+/// The iterators of a linear array: the last parallel one and all of sums, or those of the
+/// recurrence.
 pub fn array_axes(axes: &Axes) -> Vec<usize> {
     let recurrent: Vec<usize> = axes.with_role(Role::Recurrent).collect();
     let reduced = axes.with_role(Role::Reduced);
-    let reduced: Vec<usize> = reduced.filter(|a| !axes.is_written_out(*a)).collect();
+    let reduced: Vec<usize> = reduced.filter(|a| !axes.is_unrolled(*a)).collect();
     let mut inner = recurrent;
     if inner.is_empty() {
         inner.extend(axes.with_role(Role::Parallel).last());
@@ -519,7 +527,7 @@ mod tests {
         let none: Vec<Vec<i32>> = combinations(Vec::new()).collect();
         assert_eq!(none, [[0; 0]]);
         assert_eq!(combinations(vec![vec![1], Vec::new()]).count(), 0);
-        // More than there is memory for.
+        // More than fit into memory.
         let many = combinations(vec![vec![0, 1]; 100]);
         assert_eq!(many.take(3).last().unwrap()[97..], [0, 1, 0]);
     }

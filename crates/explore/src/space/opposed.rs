@@ -1,11 +1,12 @@
-//! Systems that no mapping fits: all variables of a point run at one place and time, so none of them may go against another.
+//! Systems without a legal mapping: all variables of a point run at one place and time, so their
+//! dependences must not have opposite directions.
 
 use systola_ir::form::Poly;
 use systola_ir::sets::{set_of, system_space};
 use systola_ir::system::System;
 use systola_lower::dependences::dependences;
 
-/// Two variables of which one goes up where the other goes down, at the same points.
+/// Two variables with dependences in opposite directions at the same points.
 pub fn opposed(system: &System) -> Option<(&str, &str)> {
     let all = dependences(system).ok()?;
     let own: Vec<_> = all.iter().filter(|d| d.sink == d.source).collect();

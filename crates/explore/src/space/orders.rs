@@ -1,13 +1,15 @@
-//! Loops in a legal order, for whatever the other families have nothing for: a lexicographic schedule (`space/schedule.rs`) carries the
-//! dependences, sums run innermost, and iterators that are left over are parallel.
+//! Loops in a legal order, for systems that no other family fits: a lexicographic schedule
+//! (`space/schedule.rs`) carries the dependences, sums run innermost, and the remaining iterators
+//! are parallel.
 //!
 //! * *One*: everything in one PE, step after step.
-//! * *Lanes*: what is parallel lies on blocks and lanes, the schedule is the time of each.
-//! * *Launches*: the schedule is a launch for each time, since values go from block to block.
-//! * *Block*: one block has all lanes of one iterator, the schedule is its time.
+//! * *Lanes*: parallel iterators are blocks and lanes, the schedule is the time of each.
+//! * *Launches*: each time of the schedule is a launch, since values go from block to block.
+//! * *Block*: one block holds all lanes of one iterator, the schedule is its time.
 //!
-//! Where values are needed from both sides at once, as in a chain of filters, no row carries that. Then they arrive in the step in which
-//! they leave (`broadcast`), and tiles overlap as far as the chain reaches.
+//! Where values are needed from both sides at once, as in a chain of filters, no row carries the
+//! dependence. Then values arrive in the step in which they leave (`broadcast`), and tiles overlap
+//! as far as the chain reaches.
 
 use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, PlaceLevel, TimeLevel};
 use systola_ir::target::Machine;
@@ -17,9 +19,9 @@ use super::schedule::{Prefer, Schedule, schedule};
 use super::text::{Text, combination, plus};
 use super::tilings::permutations;
 
-/// So many orders of the sums are tried.
+/// The number of orders of the sums that are tried.
 const SUM_ORDERS: usize = 6;
-/// More iterators of sums than this stay in the order of the text.
+/// With more iterators of sums than this, they stay in the order of the text.
 const MOST_SUMS: usize = 6;
 /// Rows of a tile that a lane owns where tiles overlap in several iterators.
 const OWNED_ROWS: i128 = 4;
@@ -37,13 +39,13 @@ pub struct Order {
     pub arrangement: Arrangement,
     /// Over all iterators.
     pub rows: Vec<Vec<i128>>,
-    /// Iterators of the index space that are in no row; those of the batch and other parallel ones first.
+    /// Iterators of the index space in no row; those of the batch and other parallel ones first.
     pub free: Vec<usize>,
     /// Iterators of sums, outermost first.
     pub sums: Vec<usize>,
     /// Variables that arrive in the step in which they leave.
     pub broadcast: Vec<String>,
-    /// Of free iterators, where such values go from lane to lane: how far below and above.
+    /// Of free iterators, where such values go from lane to lane: the reach below and above.
     pub halos: Vec<(usize, (i128, i128))>,
 }
 
@@ -61,7 +63,7 @@ pub fn orders(axes: &Axes, machine: &Machine) -> Vec<Order> {
         .collect();
     let recurrent: Vec<usize> = axes.with_role(Role::Recurrent).collect();
     let reduced = axes.with_role(Role::Reduced);
-    let reduced: Vec<usize> = reduced.filter(|a| !axes.is_written_out(*a)).collect();
+    let reduced: Vec<usize> = reduced.filter(|a| !axes.is_unrolled(*a)).collect();
     let mut orders = Vec::new();
     for prefer in [Prefer::Fronts, Prefer::Loops] {
         let Some(found) = schedule(&dependences, n, &recurrent, prefer) else {
@@ -112,7 +114,8 @@ fn arrangements(axes: &Axes, machine: &Machine, found: &Schedule) -> Vec<Arrange
     match (found.free.is_empty(), parallel) {
         (true, true) => vec![Arrangement::Lanes, Arrangement::One],
         (true, false) => vec![Arrangement::One],
-        // One block is for all lanes of one iterator, and nothing else goes both ways.
+        // One block holds all lanes of one iterator, and there are no other dependences in both
+        // directions.
         (false, _) if !found.left.is_empty() => vec![Arrangement::Launches],
         (false, _) if machine.threads.is_some() => {
             vec![Arrangement::Launches, Arrangement::Block, Arrangement::One]
@@ -121,7 +124,8 @@ fn arrangements(axes: &Axes, machine: &Machine, found: &Schedule) -> Vec<Arrange
     }
 }
 
-/// What no row carries must come from earlier equations: the variables, and how far each free iterator reaches within a step.
+/// Dependences that no row carries must come from earlier equations: the variables, and the reach
+/// of each free iterator within a step.
 type AtOnce = (Vec<String>, Vec<(usize, (i128, i128))>);
 
 fn at_once(axes: &Axes, found: &Schedule) -> Option<AtOnce> {
@@ -136,7 +140,7 @@ fn at_once(axes: &Axes, found: &Schedule) -> Option<AtOnce> {
             broadcast.push(name.clone());
         }
     }
-    // Sources stand before sinks: one pass from the last equation to the first sees all that is reached.
+    // Sources precede sinks: one pass from the last equation to the first finds everything reached.
     let mut halos = Vec::new();
     for axis in &found.free {
         let mut reach = vec![(0i128, 0i128); axes.vars.len()];
@@ -212,7 +216,8 @@ impl Order {
         text.finish(name, system)
     }
 
-    /// The last free iterator on lanes, the others on blocks; those that reach around a point in rows of a lane.
+    /// The last free iterator on lanes, the others on blocks; iterators with a halo in rows of a
+    /// lane.
     fn spread(&self, axes: &Axes, text: &mut Text) {
         let (mut blocks, mut lanes, mut regs) = (Vec::new(), Vec::new(), Vec::new());
         let last = self.free.last();
@@ -223,7 +228,7 @@ impl Order {
             if last == Some(axis) {
                 let owned = match overlap {
                     None => text.size(text.lanes, true),
-                    // As many vectors as make the overlap no more than half.
+                    // The number of vectors that keeps the overlap at half or less.
                     Some((lo, hi)) => {
                         let vectors = (2 * (lo + hi)) / text.lanes + 1;
                         NameExpr::int(vectors * text.lanes - lo - hi)
@@ -245,7 +250,7 @@ impl Order {
         text.place(PlaceLevel::Reg, regs);
     }
 
-    /// What was chosen, in words.
+    /// The choices, in words.
     pub fn choices(&self, axes: &Axes) -> Vec<(&'static str, String)> {
         let arrangement = match self.arrangement {
             Arrangement::One => "one PE",

@@ -1,8 +1,9 @@
-//! An order for each part of the index space, where no order is right for all of it.
+//! An order for each part of the index space, where no order is legal for all of it.
 //!
-//! The guards of references say which dependences there are where. The index space is cut along one of them, and each half again while
-//! it has no order of its own. The parts run one after the other, as wholes or within the same values of their outer loops; all sequences are
-//! written down, and legality decides which of them is right.
+//! The guards of references say where a dependence exists. The index space is cut along one of
+//! them, and each half again while it has no order of its own. The parts run one after the other,
+//! as a whole or within each iteration of common outer loops; all sequences are written, and the
+//! legality check decides between them.
 
 use systola_ir::form::{Atom, Cond, Form, Rel};
 use systola_ir::mapping::{
@@ -25,7 +26,7 @@ const DEEPEST: usize = 2;
 const MOST_CUTS: usize = 8;
 const MOST_WAYS: usize = 8;
 
-/// The parts, in the order in which their conditions are asked for, and when each runs.
+/// The parts, in the order in which their conditions are tested, and when each runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pieces {
     parts: Vec<Part>,
@@ -101,7 +102,7 @@ impl<'a> Cutter<'a> {
 
     /// Ways to cut the points where the conditions hold into parts, each with an order.
     fn cut(&self, conds: &[Cond], depth: usize) -> Vec<Vec<Part>> {
-        let here = self.dependences.iter().filter(|d| self.is_there(d, conds));
+        let here = self.dependences.iter().filter(|d| self.exists(d, conds));
         let distances: Vec<Vec<i128>> = here.map(|(_, e)| e.clone()).collect();
         let recurrent: Vec<usize> = self.axes.with_role(Role::Recurrent).collect();
         let n = self.axes.list.len();
@@ -130,9 +131,9 @@ impl<'a> Cutter<'a> {
         ways
     }
 
-    /// Is there a dependence anywhere among these points?
-    fn is_there(&self, (dependence, _): &(Dependence, Vec<i128>), conds: &[Cond]) -> bool {
-        // What can not be decided, or not in time, may be there.
+    /// Does the dependence exist at any of these points?
+    fn exists(&self, (dependence, _): &(Dependence, Vec<i128>), conds: &[Cond]) -> bool {
+        // An undecided test, or one that runs out of time, counts as yes.
         if self.deadline.is_over() {
             return true;
         }
@@ -148,7 +149,7 @@ impl<'a> Cutter<'a> {
     }
 }
 
-/// The comparisons in a condition that ask for an iterator.
+/// The comparisons in a condition that involve an iterator.
 fn comparisons(cond: &Cond, found: &mut Vec<Cond>) {
     match cond {
         Cond::Const(_) => {}
@@ -169,7 +170,7 @@ fn comparisons(cond: &Cond, found: &mut Vec<Cond>) {
 }
 
 impl Pieces {
-    /// None: a condition can not be written in a mapping.
+    /// None: a condition cannot be written in a mapping.
     pub fn write(
         &self,
         axes: &Axes,
@@ -186,7 +187,7 @@ impl Pieces {
             forms.resize(most, NameExpr::int(0));
             forms.insert(self.outside, NameExpr::int(*phase as i128));
             let reduced = axes.with_role(Role::Reduced);
-            let reduced = reduced.filter(|axis| !axes.is_written_out(*axis));
+            let reduced = reduced.filter(|axis| !axes.is_unrolled(*axis));
             forms.extend(reduced.map(|axis| NameExpr::name(axes.name(axis))));
             let level = TimeLevel::Step;
             lines.push(DirectiveKind::Time { level, forms });
@@ -204,7 +205,7 @@ impl Pieces {
         Some(text.finish(name, &system.name))
     }
 
-    /// What was chosen, in words.
+    /// The choices, in words.
     pub fn choices(&self, axes: &Axes) -> Vec<(&'static str, String)> {
         let parts = self.parts.iter().zip(&self.phases);
         let mut parts: Vec<(&usize, String)> = parts
@@ -235,7 +236,7 @@ impl Part {
     }
 }
 
-/// What is parallel lies on blocks, the last of it on lanes.
+/// Parallel iterators are blocks, the last one lanes.
 fn places(axes: &Axes, text: &mut Text) -> Vec<DirectiveKind> {
     let parallel: Vec<usize> = axes.with_role(Role::Parallel).collect();
     let Some((last, others)) = parallel.split_last() else {
@@ -252,7 +253,7 @@ fn places(axes: &Axes, text: &mut Text) -> Vec<DirectiveKind> {
     ]
 }
 
-/// A condition as a mapping says it.
+/// A condition in the syntax of a mapping.
 fn name_cond(system: &System, cond: &Cond) -> Option<NameCond> {
     let list = |parts: &[Cond]| -> Option<Vec<NameCond>> {
         parts.iter().map(|c| name_cond(system, c)).collect()
@@ -269,7 +270,7 @@ fn name_cond(system: &System, cond: &Cond) -> Option<NameCond> {
     })
 }
 
-/// A form as a mapping says it; none where it has products of iterators and parameters.
+/// A form in the syntax of a mapping; none where it has products of iterators and parameters.
 fn name_expr(system: &System, form: &Form) -> Option<NameExpr> {
     let mut terms = Vec::new();
     for (atom, factor) in form.terms() {

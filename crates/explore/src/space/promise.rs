@@ -1,5 +1,5 @@
-//! A first guess at what a tiling costs, from its numbers alone: thousands are ordered by it, and the first of them are lowered
-//! to kernels, which the model looks at.
+//! A rough cost of a tiling, from its numbers alone: thousands are ordered by it, and the first of
+//! them are lowered to kernels for the model.
 
 use systola_ir::target::Machine;
 
@@ -11,7 +11,7 @@ mod vectors;
 
 pub use threads::SMS;
 
-/// Small is good; comparable between tilings of one system on one machine.
+/// Smaller is better; comparable between tilings of one system on one machine.
 pub fn cost(axes: &Axes, machine: &Machine, tiling: &Tiling) -> f64 {
     let shape = Shape::of(axes, tiling);
     let lanes = f64::from(machine.lanes(axes.bits));
@@ -23,7 +23,7 @@ pub fn cost(axes: &Axes, machine: &Machine, tiling: &Tiling) -> f64 {
     busy / shape.sums * shape.waste * idle_lanes
 }
 
-/// What both kinds of machines ask of a tiling.
+/// Properties of a tiling that both kinds of machines need.
 struct Shape {
     /// Values of a lane at a time.
     sums: f64,
@@ -31,7 +31,7 @@ struct Shape {
     reduced: Vec<usize>,
     /// Terms of the sum.
     taps: f64,
-    /// Points that are computed, for one that is wanted: what lies beyond an edge is computed for nothing.
+    /// Computed points per wanted point: points beyond an edge are wasted.
     waste: f64,
     blocks: f64,
 }
@@ -60,8 +60,8 @@ impl Shape {
     }
 }
 
-/// Is an iterator of a sum written out?
-fn is_written_out(axes: &Axes, tiling: &Tiling, shape: &Shape, axis: usize) -> bool {
+/// Is an iterator of a sum unrolled?
+fn is_unrolled(axes: &Axes, tiling: &Tiling, shape: &Shape, axis: usize) -> bool {
     let (first, last) = (shape.reduced.first(), shape.reduced.last());
     match tiling.unroll {
         Unroll::All => true,
@@ -72,8 +72,8 @@ fn is_written_out(axes: &Axes, tiling: &Tiling, shape: &Shape, axis: usize) -> b
     }
 }
 
-/// Is an element that was loaded still there in the next step of an iterator?
-fn is_kept(axes: &Axes, tiling: &Tiling, shape: &Shape, axis: usize) -> bool {
+/// Is a loaded element still in a register in the next step of an iterator?
+fn is_in_register(axes: &Axes, tiling: &Tiling, shape: &Shape, axis: usize) -> bool {
     let innermost = shape.reduced.last() == Some(&axis);
     let written_out = match tiling.unroll {
         Unroll::All => true,
@@ -86,7 +86,7 @@ fn is_kept(axes: &Axes, tiling: &Tiling, shape: &Shape, axis: usize) -> bool {
 
 /// Elements of an input that a lane loads for one tile.
 fn elements(axes: &Axes, tiling: &Tiling, shape: &Shape, read: &Read) -> f64 {
-    let kept = |axis: usize| is_kept(axes, tiling, shape, axis);
+    let kept = |axis: usize| is_in_register(axes, tiling, shape, axis);
     let mut n = 1.0;
     for row in &read.matrix {
         let mut near = 1.0;
@@ -108,7 +108,7 @@ fn elements(axes: &Axes, tiling: &Tiling, shape: &Shape, read: &Read) -> f64 {
     n
 }
 
-/// Is it brought into the memory of the block?
+/// Is it staged in shared memory?
 fn is_staged(tiling: &Tiling, read: &Read) -> bool {
     match &tiling.staging {
         Some(Staging::Panel { input, .. }) => *input == read.name,
@@ -117,7 +117,7 @@ fn is_staged(tiling: &Tiling, read: &Read) -> bool {
     }
 }
 
-/// Handing on costs a little more than reading what is near.
+/// Forwarding costs a little more than reading from L1.
 fn handed_on(tiling: &Tiling, read: &Read) -> f64 {
     match &tiling.forward {
         Some((input, _)) if *input == read.name => 1.2,

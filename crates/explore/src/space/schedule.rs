@@ -1,27 +1,28 @@
-//! Lexicographic schedules: rows s₁, s₂, … such that the first s · e that is not zero is positive, for every dependence e.
+//! Lexicographic schedules: rows s₁, s₂, … such that the first nonzero s · e is positive, for every
+//! dependence e.
 //!
-//! Rows are chosen one after the other. A row must be s · e ≥ 0 for all dependences that are left, and *carries* those with s · e > 0.
-//! To carry as many as possible never rules out a later row (Feautrier 1992), so greedy choice finds a schedule where one with small
-//! coefficients exists.
+//! Rows are chosen one after the other. A row must have s · e ≥ 0 for all remaining dependences,
+//! and *carries* those with s · e > 0. Carrying as many as possible never rules out a later row
+//! (Feautrier 1992), so greedy choice finds a schedule if one with small coefficients exists.
 
 use affine::{Int, Matrix};
 
 use super::designs::vectors;
 
-/// What a row is chosen by, of those that carry something.
+/// The preference among rows that carry something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefer {
     /// One iterator in each row: loops in the order of the text.
     Loops,
-    /// Few rows: what they leave over is parallel.
+    /// Few rows: the remaining iterators are parallel.
     Fronts,
 }
 
-/// Rows over n iterators, and what they do not carry.
+/// Rows over n iterators, and the dependences that they do not carry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schedule {
     pub rows: Vec<Vec<i128>>,
-    /// Iterators that make the rows a basis: points of one time differ in them.
+    /// Iterators that complete the rows to a basis: points of one time differ in them.
     pub free: Vec<usize>,
     /// Positions of dependences that no row can carry.
     pub left: Vec<usize>,
@@ -70,7 +71,8 @@ pub fn schedule(
     })
 }
 
-/// Rows with small coefficients: those of one iterator first, in the order of the text, rising before falling.
+/// Rows with small coefficients: those of one iterator first, in the order of the text, ascending
+/// before descending.
 fn candidates(n: usize, inner: &[usize], prefer: Prefer) -> Vec<Vec<i128>> {
     let mut list = Vec::new();
     for axis in inner {
@@ -107,8 +109,8 @@ fn candidates(n: usize, inner: &[usize], prefer: Prefer) -> Vec<Vec<i128>> {
     list
 }
 
-/// Iterators whose units make the rows a basis of all `inner`: of every integer point where that is possible, and the last ones, since neighbours in
-/// memory differ in them.
+/// Iterators whose unit vectors complete the rows to a basis of `inner`: unimodular if possible,
+/// and the last iterators first, since neighbours in memory differ in them.
 fn complement(inner: &[usize], rows: &[Vec<i128>]) -> Option<Vec<usize>> {
     let wanted = inner.len().checked_sub(rows.len())?;
     let mut best = None;
@@ -129,7 +131,7 @@ fn complement(inner: &[usize], rows: &[Vec<i128>]) -> Option<Vec<usize>> {
     best
 }
 
-/// The subsets of a size, those of late elements first.
+/// The subsets of a size, those of the last elements first.
 fn subsets(list: &[usize], size: usize) -> Vec<Vec<usize>> {
     let Some((last, rest)) = list.split_last() else {
         return if size == 0 {

@@ -1,6 +1,7 @@
-//! A recurrence on a line of PEs that is cut into strips: each block has a few vectors of one iterator, steps are a schedule of
-//! all, and what leaves a strip is handed to the next one while both run. Where many blocks run at once a strip may be cut into
-//! pieces, which wait for each other as well.
+//! A recurrence on a linear array of PEs that is cut into strips: each block has a few vectors of
+//! one iterator, a schedule orders the steps, and values that leave a strip go to the next one
+//! while both run. Where many blocks run at once a strip may be cut into pieces, which also wait
+//! for each other.
 
 use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, NameOp, PlaceLevel, TimeLevel};
 use systola_ir::target::Machine;
@@ -9,7 +10,7 @@ use super::axes::{Axes, Role};
 use super::designs::schedules;
 use super::text::{Text, combination};
 
-/// Elements of a lane.
+/// Elements per lane.
 const DEPTHS: [i128; 6] = [1, 2, 4, 6, 8, 16];
 
 /// Steps of a piece.
@@ -20,19 +21,19 @@ const PIECES: [i128; 5] = [16, 32, 64, 256, 1024];
 pub enum Digits {
     /// Neighbouring ones.
     Blocked,
-    /// Every so many lanes.
+    /// Elements that are a whole row of lanes apart.
     Cyclic,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Strip {
-    /// The iterator that has the lanes.
+    /// The iterator on the lanes.
     pub axis: usize,
     pub depth: i128,
     pub digits: Digits,
     /// Over the recurrent iterators.
     pub schedule: Vec<i128>,
-    /// The other iterator, and how much of it a block has; none: all.
+    /// The other iterator, and the size of its tile in a block; none: all of it.
     pub piece: Option<(usize, i128)>,
 }
 

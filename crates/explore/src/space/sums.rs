@@ -1,7 +1,9 @@
-//! Lanes along a sum or a recurrence: a vector of its terms is combined in one step, as a tree where the operator allows it.
+//! Lanes along a sum or a recurrence: a vector of its terms is combined in one step, as a tree
+//! where the operator allows it.
 //!
-//! The iterator is cut into tiles of some vectors; the tiles follow each other in time, or, where nothing else makes many blocks, lie on
-//! blocks that hand their result on. Dependences along other iterators are carried by a schedule.
+//! The iterator is tiled by multiples of a vector; the tiles follow each other in time, or, where
+//! nothing else makes many blocks, are blocks that pass their result on. A schedule carries the
+//! dependences along other iterators.
 
 use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, NameOp, PlaceLevel, TimeLevel};
 
@@ -11,31 +13,31 @@ use super::text::{Text, combination};
 
 /// Vectors of a tile.
 const VECTORS: [i128; 2] = [4, 1];
-/// Vectors of a tile that a block has, one after the other.
+/// Vectors of a tile of a block, in sequence.
 const IN_A_BLOCK: [i128; 2] = [64, 16];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tiles {
-    /// One after the other; so many vectors in registers.
+    /// In sequence; this many vectors in registers.
     Time(i128),
-    /// Each in a block of its own; so many vectors, one after the other.
+    /// Each in its own block; this many vectors in sequence.
     Blocks(i128),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Along {
-    /// The iterator that has the lanes.
+    /// The iterator on the lanes.
     pub lanes: usize,
-    /// It runs down.
+    /// It is descending.
     pub down: bool,
     pub tiles: Tiles,
-    /// Over all iterators: what carries the other dependences.
+    /// Schedule rows over all iterators that carry the other dependences.
     pub rows: Vec<Vec<i128>>,
     /// Other iterators of sums.
     pub sums: Vec<usize>,
-    /// Of the index space, parallel.
+    /// Parallel iterators of the index space.
     pub blocks: Vec<usize>,
-    /// Variables that are handed from lane to lane within a step.
+    /// Variables that go from lane to lane within a step.
     pub broadcast: Vec<String>,
 }
 
@@ -43,7 +45,7 @@ pub fn along(axes: &Axes) -> Vec<Along> {
     let n = axes.list.len();
     let mut list = Vec::new();
     for lanes in (0..n).rev() {
-        if axes.is_written_out(lanes) || axes.list[lanes].role == Role::Parallel {
+        if axes.is_unrolled(lanes) || axes.list[lanes].role == Role::Parallel {
             continue;
         }
         let Some(Others {
@@ -55,7 +57,7 @@ pub fn along(axes: &Axes) -> Vec<Along> {
             continue;
         };
         let reduced = axes.with_role(Role::Reduced);
-        let sums = reduced.filter(|a| *a != lanes && !axes.is_written_out(*a));
+        let sums = reduced.filter(|a| *a != lanes && !axes.is_unrolled(*a));
         let sums: Vec<usize> = sums.collect();
         let blocks: Vec<usize> = axes.with_role(Role::Parallel).collect();
         let mut tiles: Vec<Tiles> = VECTORS.map(Tiles::Time).to_vec();
@@ -77,16 +79,16 @@ pub fn along(axes: &Axes) -> Vec<Along> {
     list
 }
 
-/// What there is beside the iterator on the lanes.
+/// The iterators besides that of the lanes.
 struct Others {
-    /// The recurrence along the lanes runs down.
+    /// The recurrence along the lanes is descending.
     down: bool,
-    /// Over the other iterators; they carry all other dependences.
+    /// Schedule rows over the other iterators; they carry all other dependences.
     rows: Vec<Vec<i128>>,
     broadcast: Vec<String>,
 }
 
-/// None: something along the lanes can not be done in one step, or no such rows are there.
+/// None: a dependence along the lanes cannot be satisfied in one step, or no such rows exist.
 fn others(axes: &Axes, lanes: usize) -> Option<Others> {
     let n = axes.list.len();
     let (mut up, mut down) = (false, false);
@@ -150,7 +152,7 @@ impl Along {
             }
             Tiles::Blocks(_) => {
                 blocks.push(NameExpr::name(&outer));
-                // A block is as many steps later as the one before it takes.
+                // A block starts after the steps of the previous one.
                 let before =
                     NameExpr::binary(NameOp::Mul, NameExpr::int(vectors), NameExpr::name(outer));
                 let step = NameExpr::binary(NameOp::Add, before, vector);
@@ -170,7 +172,7 @@ impl Along {
         text.finish(name, system)
     }
 
-    /// What was chosen, in words.
+    /// The choices, in words.
     pub fn choices(&self, axes: &Axes) -> Vec<(&'static str, String)> {
         let tiles = match self.tiles {
             Tiles::Time(vectors) => format!("{vectors} vectors"),

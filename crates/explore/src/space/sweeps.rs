@@ -1,6 +1,7 @@
-//! Many sweeps over a field in the registers of a warp: time is cut into launches of a few sweeps, space into tiles that
-//! overlap as far as these sweeps reach, and the sweeps of a launch follow each other down one axis as a wavefront. In three dimensions
-//! a lane has some rows of each plane too. Where the field is a torus, tiles overlap around its rings.
+//! Many sweeps over a field in the registers of a warp: time is cut into launches of a few sweeps,
+//! space into tiles that overlap as far as these sweeps reach, and the sweeps of a launch follow
+//! each other along one axis as a wavefront. In three dimensions a lane also has some rows of each
+//! plane. Where the field is a torus, tiles overlap around it.
 
 use systola_ir::mapping::{Mapping, NameExpr, PlaceLevel, TimeLevel};
 use systola_ir::target::Machine;
@@ -14,34 +15,35 @@ const SWEEPS: [i128; 8] = [1, 2, 3, 4, 6, 8, 10, 12];
 const COLUMNS: [i128; 5] = [1, 2, 4, 6, 8];
 const ROWS: [i128; 6] = [16, 32, 64, 128, 256, 512];
 const MIDDLE_ROWS: [i128; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
-/// Warps with many registers, and with fewer, that a multiprocessor has at once.
+/// Resident warps of a multiprocessor, from many registers each to fewer.
 const WARPS: [i128; 3] = [8, 12, 16];
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sweep {
     pub time: usize,
-    /// The iterator that has the lanes.
+    /// The iterator on the lanes.
     pub lanes: usize,
-    /// The one that the wavefront runs along, and how far one sweep is behind the other; none in one dimension.
+    /// The iterator of the wavefront, and the distance between consecutive sweeps; none in one
+    /// dimension.
     pub front: Option<Front>,
-    /// The one between those, in three dimensions.
+    /// The iterator between those, in three dimensions.
     pub middle: Option<Middle>,
-    /// In a launch.
+    /// Sweeps of a launch.
     pub depth: i128,
-    /// Elements of a lane.
+    /// Elements per lane.
     pub columns: i128,
     pub digits: Digits,
-    /// Of the lanes' iterator.
+    /// The halo of the lanes' iterator.
     pub overlap: (i128, i128),
-    /// What the model of this family thinks, for one step of one point.
+    /// The estimated cost of one step of one point.
     pub cost: f64,
 }
 
-/// Rows of a plane that a lane has.
+/// Rows of a plane in a lane.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Middle {
     pub axis: usize,
-    /// With those that others own.
+    /// Including those owned by others.
     pub rows: i128,
     pub overlap: (i128, i128),
 }
@@ -140,8 +142,8 @@ fn middles(axes: &Axes, time: usize, between: Option<usize>, depth: i128) -> Vec
     middles.into_iter().filter(fits).map(Some).collect()
 }
 
-/// Along the rows: all of them, or tiles; where blocks may have so many `places` along them, also tiles that fill all places once or
-/// several times.
+/// Along the rows: all of them, or tiles; with room for `places` resident blocks along them, also
+/// tiles that fill all places once or several times.
 fn fronts(
     axes: &Axes,
     time: usize,
@@ -164,7 +166,7 @@ fn fronts(
     }
     let front = |tile| Some(Front { axis, lag, tile });
     let mut list = Vec::new();
-    // Rows of a ring that several sweeps run down begin somewhere: they have to be a tile.
+    // Several sweeps along a periodic axis need a first row: the rows must be a tile.
     if depth == 1 || !axes.rings.contains(&axis) {
         list.push(front(None));
     }
@@ -182,11 +184,11 @@ fn fronts(
     list
 }
 
-/// How far the values of a point reach along an axis within so many sweeps: to lower and to higher indices. None: without
-/// end.
+/// The reach of a point along an axis within `depth` sweeps: to lower and to higher indices. None:
+/// unbounded.
 fn halo(axes: &Axes, time: usize, axis: usize, depth: i128) -> Option<(i128, i128)> {
     let reach = |sign: i128| -> Option<i128> {
-        // The farthest that is read of each variable, so many sweeps before.
+        // The farthest read of each variable, after the given number of sweeps.
         let levels = usize::try_from(depth).ok()?;
         let mut far = vec![vec![0i128; axes.vars.len()]; levels];
         for _ in 0..levels * axes.vars.len() + 1 {
@@ -210,14 +212,14 @@ fn halo(axes: &Axes, time: usize, axis: usize, depth: i128) -> Option<(i128, i12
         None
     };
     let (lo, hi) = (reach(1)?, reach(-1)?);
-    // Values go around a ring once.
+    // Values go around a torus at most once.
     let is_ring = axes.rings.contains(&axis);
     let fits = !is_ring || 2 * (lo + hi) <= axes.extent(axis);
     fits.then_some((lo, hi))
 }
 
 impl Sweep {
-    /// Instructions for a point and sweep with what is computed twice, and bytes of the field for it.
+    /// Instructions per point and sweep including redundant ones, and bytes of the field.
     fn guess(&self, axes: &Axes, machine: &Machine, owned: i128, lanes: i128) -> f64 {
         let mut twice = (lanes * self.columns) as f64 / owned as f64;
         let mut blocks = (axes.extent(self.lanes) as f64 / owned as f64).ceil();
@@ -243,7 +245,7 @@ impl Sweep {
                 instructions.max(memory) + 0.2 * instructions.min(memory)
             }
             Some(_) => {
-                // Neighbours in other lanes are asked for theirs.
+                // Neighbours in other lanes cost shuffles.
                 let shuffled = match self.digits {
                     Digits::Blocked => 2.0 / self.columns as f64,
                     Digits::Cyclic => 2.0,
@@ -253,7 +255,7 @@ impl Sweep {
                 let there = (2048.0 / registers.min(255.0)).floor().clamp(1.0, 32.0);
                 let waves = blocks / (SMS * there);
                 let idle = waves.ceil() / waves;
-                // Few warps do not hide what each of them waits for.
+                // Few warps do not hide the latency of each other.
                 let alone = 1.0 + 4.0 / (there * self.columns as f64);
                 let instructions = (work + 2.0 * shuffled) * twice * spilled * alone;
                 let memory = 16.0 * twice / self.depth as f64;

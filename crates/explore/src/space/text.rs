@@ -1,4 +1,4 @@
-//! Mappings, written line by line as a person would.
+//! Writes mappings line by line.
 
 use systola_ir::mapping::Direction;
 use systola_ir::mapping::{
@@ -9,13 +9,13 @@ use systola_ir::mapping::{
 /// The name of the lanes of the target.
 const LANES: &str = "L";
 
-/// A mapping that is being written. Its names do not meet those of the system.
+/// A mapping under construction. Its names differ from those of the system.
 #[derive(Clone, Debug)]
 pub struct Text {
     directives: Vec<Directive>,
-    /// In use.
+    /// Names in use.
     names: Vec<String>,
-    /// Of the target.
+    /// Lanes of the target.
     pub lanes: i128,
 }
 
@@ -41,7 +41,7 @@ impl Text {
         self.directives.push(kind.into());
     }
 
-    /// `wish`, or something like it that is free.
+    /// `wish`, or a similar name that is free.
     fn fresh(&mut self, wish: String) -> String {
         let mut name = wish;
         while self.names.contains(&name) || name == LANES {
@@ -51,7 +51,8 @@ impl Text {
         name
     }
 
-    /// A number of elements; of an iterator that has all lanes, as a multiple of them where it is one.
+    /// A number of elements; for an iterator on all lanes, as a multiple of the lanes where it is
+    /// one.
     pub fn size(&self, n: i128, all_lanes: bool) -> NameExpr {
         if all_lanes
             && self.lanes > 1
@@ -66,7 +67,7 @@ impl Text {
         NameExpr::int(n)
     }
 
-    /// `tile x by size as (bx, xx)`; the names of the two.
+    /// `tile x by size as (bx, xx)`; returns the two names.
     pub fn tile(&mut self, axis: &str, size: i128, all_lanes: bool) -> (String, String) {
         let size = self.size(size, all_lanes);
         self.tile_by(axis, size, None, false)
@@ -194,7 +195,7 @@ pub fn combination(terms: &[(i128, &str)]) -> Option<NameExpr> {
 /// The same of expressions.
 pub fn signed_sum(terms: Vec<(i128, NameExpr)>) -> Option<NameExpr> {
     let mut sum: Option<NameExpr> = None;
-    // One that is added stands first, so that the text does not begin with a sign.
+    // A positive term comes first, so that the text does not begin with a sign.
     let (positive, others): (Vec<_>, Vec<_>) = terms.into_iter().partition(|(c, _)| *c > 0);
     let negative = others.into_iter().filter(|(c, _)| *c < 0);
     for (c, own) in positive.into_iter().chain(negative) {

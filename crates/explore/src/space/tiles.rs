@@ -1,5 +1,5 @@
-//! Outputs stay where they are: every parallel iterator is cut into digits for registers, lanes, warps and blocks, and sums
-//! and recurrences run in time.
+//! Output-stationary designs: every parallel iterator is split into digits for registers, lanes,
+//! warps and blocks, and sums and recurrences run in time.
 //!
 //! An index x = bx · T + xx of a tile of T = low · lanes · high has the digits
 //!
@@ -7,9 +7,10 @@
 //! xx = (high digit · lanes + lane digit) · low + low digit
 //! ```
 //!
-//! The low and the high digit are registers: neighbouring elements of a lane, and elements that are a whole row of lanes
-//! apart. Warps are a digit of bx. Where an input is read at r + p, with r in registers and p of a sum, a step may be r + p
-//! instead of p: then all that an element is needed for happens in one step.
+//! The low and the high digit are registers: neighbouring elements of a lane, and elements that are
+//! a whole row of lanes apart. Warps are a digit of bx. Where an input is read at r + p, with r in
+//! registers and p of a sum, the step may be r + p instead of p: then all uses of an element happen
+//! in one step.
 
 use systola_ir::mapping::{
     Engine, Layout, Mapping, NameExpr, NameOp, Order, PlaceLevel, Rows, TimeLevel,
@@ -18,7 +19,7 @@ use systola_ir::mapping::{
 use super::axes::{Axes, Role};
 use super::text::{Text, plus, times};
 
-/// How a parallel iterator is cut.
+/// How a parallel iterator is split.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Split {
     pub axis: usize,
@@ -50,27 +51,27 @@ impl Split {
     }
 }
 
-/// Where the tiles of an iterator are.
+/// The placement of the tiles of an iterator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rest {
     Block,
-    /// One after the other, outermost.
+    /// In sequence, as the outermost loop.
     Time,
 }
 
-/// Which steps are written out.
+/// Which steps are unrolled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unroll {
-    /// As the compiler thinks.
+    /// The compiler decides.
     Auto,
     All,
     /// The innermost one; the others are loops.
     Innermost,
-    /// The outermost one; the others as the compiler thinks.
+    /// The outermost one; the compiler decides on the others.
     Outermost,
 }
 
-/// Which blocks follow each other.
+/// The order of the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BlockOrder {
     /// The last iterator runs fastest.
@@ -78,18 +79,19 @@ pub enum BlockOrder {
     Columns,
 }
 
-/// Inputs that are brought into the memory of a block.
+/// Inputs staged in shared memory.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Staging {
-    /// These, in windows of so many values of an iterator of a sum, the next ones while these are used.
+    /// These inputs, in windows of `size` values of an iterator of a sum; the next windows are
+    /// copied while the current one is used.
     Windows {
         axis: usize,
         size: i128,
         stages: u64,
-        /// Names, and whether they lie by columns.
+        /// Names, and whether they are stored by columns.
         inputs: Vec<(String, Order)>,
     },
-    /// This one, once for the block at an iterator's tile.
+    /// This input, once per block and tile of an iterator.
     Panel { input: String, axis: usize },
 }
 
@@ -98,16 +100,17 @@ pub enum Staging {
 pub struct Tiling {
     /// Of all parallel iterators.
     pub splits: Vec<Split>,
-    /// The iterator whose lanes are next to each other.
+    /// The iterator along which neighbouring lanes are neighbours in memory.
     pub vector: usize,
     /// Iterators of sums and recurrences, outermost first.
     pub order: Vec<usize>,
-    /// The step of an iterator of a sum is that of a register's iterator more.
+    /// Pairs of an iterator of a sum and one in registers: the step of the first is the sum of
+    /// both.
     pub skew: Vec<(usize, usize)>,
     pub unroll: Unroll,
     pub blocks: BlockOrder,
     pub staging: Option<Staging>,
-    /// An input by name, and along what it is handed on.
+    /// An input by name, and the direction in which it is forwarded.
     pub forward: Option<(String, Vec<i128>)>,
 }
 
@@ -216,7 +219,7 @@ impl Tiling {
             }
         }
         if time.is_empty() {
-            // All of a point is one step.
+            // A point is one step.
             time.push(NameExpr::int(0));
         }
         text.time(TimeLevel::Step, time);
@@ -260,7 +263,7 @@ impl Tiling {
         text.finish(name, system)
     }
 
-    /// What was chosen, in words.
+    /// The choices, in words.
     pub fn choices(&self, axes: &Axes) -> Vec<(&'static str, String)> {
         let parts = |f: fn(&Split) -> i128| {
             let list: Vec<String> = self
@@ -311,7 +314,7 @@ impl Tiling {
         ]
     }
 
-    /// Digits of several iterators as one number, that of the vector first.
+    /// Digits of several iterators as one number, that of the vector iterator first.
     fn lane_form(&self, mut digits: Vec<(usize, NameExpr, i128)>) -> Vec<NameExpr> {
         digits.sort_by_key(|(axis, ..)| *axis != self.vector);
         let mut stride = 1;

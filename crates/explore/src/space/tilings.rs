@@ -1,4 +1,4 @@
-//! All ways to cut parallel iterators that are worth a thought.
+//! Enumerates the tilings worth considering.
 
 use systola_ir::mapping::Order;
 use systola_ir::target::Machine;
@@ -13,16 +13,16 @@ const ROWS: [i128; 11] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16];
 const VECTORS: [i128; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 /// The same where lanes are threads, along the lanes.
 const NEIGHBOURS: [i128; 10] = [1, 2, 4, 6, 8, 12, 14, 20, 24, 28];
-/// Windows in the memory of a block.
+/// Sizes of windows in shared memory.
 const WINDOWS: [i128; 3] = [8, 16, 32];
-/// Statements written out, at most.
-const WRITTEN_OUT: i128 = 4096;
-/// Iterators that are cut, at most; the others are blocks.
+/// The maximum number of unrolled statements.
+const MAX_UNROLLED: i128 = 4096;
+/// The maximum number of split iterators; the others are blocks.
 const CUT: usize = 3;
-/// Orders of sums that are looked at, at most: those of four iterators.
+/// The maximum number of orders of sums: those of four iterators.
 const ORDERS: usize = 24;
 
-/// Every tiling of a system for a machine; at the deadline, those of the shapes that were looked at.
+/// Every tiling of a system for a machine; at the deadline, those of the shapes visited so far.
 pub fn tilings(axes: &Axes, machine: &Machine, deadline: &Deadline) -> Vec<Tiling> {
     let parallel: Vec<usize> = axes.with_role(Role::Parallel).collect();
     let cut = &parallel[parallel.len().saturating_sub(CUT)..];
@@ -56,7 +56,7 @@ pub fn tilings(axes: &Axes, machine: &Machine, deadline: &Deadline) -> Vec<Tilin
     all
 }
 
-/// Lanes are a vector: one iterator has them.
+/// Lanes are a vector, along one iterator.
 fn vectors(
     axes: &Axes,
     machine: &Machine,
@@ -88,7 +88,7 @@ fn vectors(
     product(parallel, &options, &fits)
 }
 
-/// Lanes are threads: up to two iterators have them, and warps are digits of their tiles.
+/// Lanes are threads, along up to two iterators; warps are digits of their tiles.
 fn threads(
     axes: &Axes,
     machine: &Machine,
@@ -136,7 +136,7 @@ fn threads(
         }
         list
     };
-    // What is too much for some iterators is too much for all.
+    // A combination that exceeds the limits for some iterators exceeds them for all.
     let fits = |splits: &[Split]| {
         let all = |f: fn(&Split) -> i128| splits.iter().map(f).product::<i128>();
         all(|s| s.lanes) <= lanes
@@ -152,7 +152,8 @@ fn threads(
         .collect()
 }
 
-/// One option for each iterator, in all ways that fit; no part of a way that fits does not.
+/// One option for each iterator, in all combinations that fit; every part of a combination that
+/// fits also fits.
 fn product(
     axes: &[usize],
     options: &dyn Fn(usize) -> Vec<Split>,
@@ -177,7 +178,7 @@ fn product(
 fn orders(axes: &Axes) -> Vec<Vec<usize>> {
     let recurrent: Vec<usize> = axes.with_role(Role::Recurrent).collect();
     let reduced = axes.with_role(Role::Reduced);
-    let reduced: Vec<usize> = reduced.filter(|a| !axes.is_written_out(*a)).collect();
+    let reduced: Vec<usize> = reduced.filter(|a| !axes.is_unrolled(*a)).collect();
     let mut all = Vec::new();
     for order in permutations(&reduced, ORDERS) {
         let mut list = recurrent.clone();
@@ -187,7 +188,7 @@ fn orders(axes: &Axes) -> Vec<Vec<usize>> {
     all
 }
 
-/// The first orders of a list, at most so many.
+/// The first permutations of a list, at most `most`.
 pub fn permutations(list: &[usize], most: usize) -> Vec<Vec<usize>> {
     if list.is_empty() {
         return vec![Vec::new()];
@@ -209,7 +210,7 @@ pub fn permutations(list: &[usize], most: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// No skew, each one that lets an element be used in one step, and all of them.
+/// No skew, each single skew that gathers the uses of an element in one step, and all of them.
 fn skews(axes: &Axes, splits: &[Split], order: &[usize]) -> Vec<Vec<(usize, usize)>> {
     let mut pairs = Vec::new();
     for axis in order {
@@ -218,8 +219,8 @@ fn skews(axes: &Axes, splits: &[Split], order: &[usize]) -> Vec<Vec<(usize, usiz
         }
         let shares = |split: &&Split| {
             let only_low = split.low > 1 && split.lanes == 1 && split.high == 1;
-            let meets = |row: &Vec<i128>| row[*axis] != 0 && row[*axis] == row[split.axis];
-            only_low && axes.reads.iter().any(|r| r.matrix.iter().any(meets))
+            let reads_the_sum = |row: &Vec<i128>| row[*axis] != 0 && row[*axis] == row[split.axis];
+            only_low && axes.reads.iter().any(|r| r.matrix.iter().any(reads_the_sum))
         };
         if let Some(split) = splits.iter().find(shares) {
             pairs.push((*axis, split.axis));
@@ -233,7 +234,8 @@ fn skews(axes: &Axes, splits: &[Split], order: &[usize]) -> Vec<Vec<(usize, usiz
     all
 }
 
-/// The same tiling with steps written out, inputs brought close or handed on, and blocks in another order.
+/// Variants of a tiling: unrolled steps, staged or forwarded inputs, and other orders of the
+/// blocks.
 fn vary(axes: &Axes, machine: &Machine, tiling: Tiling, all: &mut Vec<Tiling>) {
     let reduced: Vec<usize> = tiling
         .order
@@ -245,7 +247,7 @@ fn vary(axes: &Axes, machine: &Machine, tiling: Tiling, all: &mut Vec<Tiling>) {
     let constant = |axis: &usize| axes.list[*axis].constant;
     let mut unrolls = Vec::new();
     if !reduced.is_empty() && reduced.iter().all(constant) {
-        if taps * tiling.registers() <= WRITTEN_OUT {
+        if taps * tiling.registers() <= MAX_UNROLLED {
             unrolls.push(Unroll::All);
         }
         if reduced.len() > 1 {
@@ -255,7 +257,7 @@ fn vary(axes: &Axes, machine: &Machine, tiling: Tiling, all: &mut Vec<Tiling>) {
             unrolls.push(Unroll::Outermost);
         }
     }
-    // Registers of threads have no index: a loop that is not written out by intent can be a slow one.
+    // Registers of threads cannot be indexed: a loop that is not unrolled explicitly can be slow.
     if reduced.len() < 2 || unrolls.is_empty() || machine.threads.is_none() {
         unrolls.push(Unroll::Auto);
     }
@@ -277,7 +279,7 @@ fn vary(axes: &Axes, machine: &Machine, tiling: Tiling, all: &mut Vec<Tiling>) {
     for staging in stagings(axes, machine, &tiling) {
         let mut staged = tiling.clone();
         if let Staging::Panel { input, .. } = &staging {
-            // What does not need the input's panel changes while the panel stays.
+            // Iterators that do not index the panel vary while it stays.
             for split in &mut staged.splits {
                 let read = axes.reads.iter().find(|r| r.name == *input);
                 if split.axis != tiling.vector && read.is_some_and(|r| !r.uses(split.axis)) {
@@ -356,7 +358,7 @@ fn stagings(axes: &Axes, machine: &Machine, tiling: &Tiling) -> Vec<Staging> {
     list
 }
 
-/// Inputs that lanes can hand to their neighbours as a sum goes on.
+/// Inputs that lanes can forward to their neighbours as a sum advances.
 fn forwards(axes: &Axes, tiling: &Tiling) -> Vec<(String, Vec<i128>)> {
     let mut list = Vec::new();
     if !tiling.skew.is_empty() {

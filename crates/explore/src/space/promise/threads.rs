@@ -1,72 +1,74 @@
 //! Lanes are threads of a GPU.
 //!
-//! Counted are the cycles in which a multiprocessor does a warp's tile: instructions that begin, passes through the first cache,
-//! bytes from afar, and the latency of a warp among those that are there at once. The longest of them counts, the others a
-//! little. Of tilings that are equal the one with the shorter code comes first.
+//! The cost is the cycles of a multiprocessor for the tile of a warp: issued instructions,
+//! wavefronts of L1, bytes from L2 and DRAM, and the latency of a warp among the resident ones. The
+//! longest of them counts in full, the others a little. Among equal tilings the one with the
+//! shorter code comes first.
 
 use systola_ir::target::Threads;
 
-use super::{Shape, elements, handed_on, is_kept, is_scattered, is_staged, is_written_out};
+use super::{Shape, elements, handed_on, is_in_register, is_scattered, is_staged, is_unrolled};
 use crate::space::axes::{Axes, Read};
 use crate::space::tiles::Tiling;
 
-/// Multiprocessors; this and what follows is of an H200.
+/// Multiprocessors; this and the following numbers are those of an H200.
 pub const SMS: f64 = 132.0;
-/// Instructions that one begins in a cycle.
+/// Instructions issued by a multiprocessor in a cycle.
 const ISSUE: f64 = 4.0;
-/// Bytes that go through its first cache in a cycle.
-const NEAR_BYTES: f64 = 128.0;
-/// Bytes that it gets from the second cache in a cycle, and from the memory.
+/// Bytes from its L1 in a cycle.
+const L1_BYTES: f64 = 128.0;
+/// Bytes from L2 in a cycle, and from DRAM.
 const L2_BYTES: f64 = 21.0;
 const DRAM_BYTES: f64 = 16.3;
-/// Cycles until an element from there is there, and from the first cache.
-const FAR: f64 = 700.0;
-const NEAR: f64 = 40.0;
-/// Registers of one, in words for each lane; warps at most.
+/// Latency of DRAM and of L1 in cycles.
+const DRAM_LATENCY: f64 = 700.0;
+const L1_LATENCY: f64 = 40.0;
+/// Registers of a multiprocessor, in words for each lane, and its maximum number of warps.
 const REGISTERS: f64 = 2048.0;
 const WARPS: f64 = 64.0;
-/// Registers of a thread, and those that addresses and counters need.
-const THREAD: f64 = 240.0;
-const OWN: f64 = 20.0;
-/// What a question adds to an operation.
+/// Registers of a thread, and those used for addresses and counters.
+const THREAD_REGISTERS: f64 = 240.0;
+const ADDRESS_REGISTERS: f64 = 20.0;
+/// The cost of an operation under a mask.
 const MASKED: f64 = 1.3;
-/// How much of its time a block waits for its last warp, for each that it has.
-const LAST: f64 = 0.005;
-/// Instructions that are at hand, and cycles that a warp alone waits for each of the others.
-const CODE: f64 = 1792.0;
+/// The share of its time that a block waits for its last warp, per warp.
+const TAIL: f64 = 0.005;
+/// Instructions in the instruction cache, and cycles that a warp alone waits for each of the
+/// others.
+const CACHED_INSTRUCTIONS: f64 = 1792.0;
 const FETCH: f64 = 5.0;
 
-/// For the results of a lane.
+/// The cost of the results of a lane.
 pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &Shape) -> f64 {
     let words = f64::from(axes.bits.div_ceil(32));
-    let looped = |axis: &&usize| !is_written_out(axes, tiling, shape, **axis);
+    let looped = |axis: &&usize| !is_unrolled(axes, tiling, shape, **axis);
     let operations = shape.sums * shape.taps * idle_steps(axes, tiling, shape);
-    let turns: f64 = shape
+    let iterations: f64 = shape
         .reduced
         .iter()
         .filter(looped)
         .map(|a| axes.extent(*a) as f64)
         .product();
 
-    let mut instructions = operations + 4.0 * turns;
+    let mut instructions = operations + 4.0 * iterations;
     let mut near = 0.0;
     let mut held = shape.sums;
     for read in &axes.reads {
         let uniform = tiling.splits.iter().all(|s| !read.uses(s.axis));
         if uniform {
-            // In constant memory; an operand where its index is a number.
-            instructions += if turns > 1.0 { shape.taps } else { 0.0 };
+            // In constant memory; an operand where its index is a constant.
+            instructions += if iterations > 1.0 { shape.taps } else { 0.0 };
             continue;
         }
         let mut access = Access::of(threads, lanes, tiling, read);
         let last = read.matrix.last();
         let shifts = |axis: &&usize| looped(axis) && last.is_some_and(|row| row[**axis] != 0);
         if shape.reduced.iter().any(|axis| shifts(&axis)) && !is_staged(tiling, read) {
-            // Elements move by one from turn to turn: they are loaded one by one.
+            // Elements shift by one from iteration to iteration: they are loaded one by one.
             access.wide = 1.0;
         }
         let n = elements(axes, tiling, shape, read) * handed_on(tiling, read);
-        // From the cache, in lines that are far apart.
+        // From the cache, in scattered lines.
         let long = shape.reduced.iter().any(|a| axes.extent(*a) >= 64);
         let lines = if long && !is_staged(tiling, read) {
             4.0
@@ -88,19 +90,19 @@ pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &
     }
     let compulsory = compulsory(axes, tiling) * lanes;
 
-    let registers = held * words + OWN;
-    let spilled = (registers / THREAD).max(1.0);
+    let registers = held * words + ADDRESS_REGISTERS;
+    let spilled = (registers / THREAD_REGISTERS).max(1.0);
     let warps = tiling.warps() as f64;
-    let blocks_there = (REGISTERS / registers.min(THREAD) / warps)
+    let blocks_there = (REGISTERS / registers.min(THREAD_REGISTERS) / warps)
         .floor()
         .clamp(1.0, 32.0);
     let there = (blocks_there * warps).min(WARPS);
-    // Every turn waits for what it loads, the first one for what is far.
-    let alone = FAR + NEAR * turns + instructions;
+    // Every iteration waits for its loads, the first one for those from DRAM.
+    let alone = DRAM_LATENCY + L1_LATENCY * iterations + instructions;
 
     let terms = [
         instructions / ISSUE,
-        near / NEAR_BYTES,
+        near / L1_BYTES,
         traffic(axes, tiling, &shape.reduced) / L2_BYTES,
         compulsory / DRAM_BYTES,
         alone / there,
@@ -115,18 +117,18 @@ pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &
         1.0
     };
     let idle = (SMS * 4.0 / (shape.blocks * warps)).max(1.0);
-    let text = instructions / turns.max(1.0);
-    let code = 1.0 + FETCH * (1.0 - CODE / text).max(0.0) / there + text / 100_000.0;
-    // A block gives its places back when the last of its warps is done.
-    let together = 1.0 + LAST * warps;
+    let text = instructions / iterations.max(1.0);
+    let code = 1.0 + FETCH * (1.0 - CACHED_INSTRUCTIONS / text).max(0.0) / there + text / 100_000.0;
+    // A block releases its resources when the last of its warps is done.
+    let together = 1.0 + TAIL * warps;
     busy * spilled * spilled * tail * idle * code * together
 }
 
-/// Steps of a skewed loop, for one that a row has work in: the others ask and do nothing.
+/// Steps of a skewed loop per step in which a row has work: the others only test a condition.
 fn idle_steps(axes: &Axes, tiling: &Tiling, shape: &Shape) -> f64 {
     let mut factor = 1.0;
     for (axis, along) in &tiling.skew {
-        if !is_written_out(axes, tiling, shape, *axis) {
+        if !is_unrolled(axes, tiling, shape, *axis) {
             let steps = axes.extent(*axis) + tiling.split(*along).map_or(1, |s| s.low) - 1;
             factor *= MASKED * steps as f64 / axes.extent(*axis) as f64;
         }
@@ -134,7 +136,7 @@ fn idle_steps(axes: &Axes, tiling: &Tiling, shape: &Shape) -> f64 {
     factor
 }
 
-/// Elements of an input that are held at a time: a row of them, and as many rows as are used in a step.
+/// Elements of an input in registers at a time: a row of them, and as many rows as one step uses.
 fn row_of(axes: &Axes, tiling: &Tiling, shape: &Shape, read: &Read) -> f64 {
     let Some(row) = read.matrix.last() else {
         return 1.0;
@@ -144,7 +146,7 @@ fn row_of(axes: &Axes, tiling: &Tiling, shape: &Shape, read: &Read) -> f64 {
         n += row[split.axis].abs() as f64 * (split.registers() - 1) as f64;
     }
     for axis in shape.reduced.iter().filter(|a| row[**a] != 0) {
-        if is_kept(axes, tiling, shape, *axis) && axes.extent(*axis) < 64 {
+        if is_in_register(axes, tiling, shape, *axis) && axes.extent(*axis) < 64 {
             n += row[*axis].abs() as f64 * (axes.extent(*axis) - 1) as f64;
         }
     }
@@ -163,9 +165,9 @@ fn row_of(axes: &Axes, tiling: &Tiling, shape: &Shape, read: &Read) -> f64 {
 
 /// How a warp reads an input.
 struct Access {
-    /// Elements that come in one load.
+    /// Elements of one load.
     wide: f64,
-    /// Times that a load goes through the cache, for once if all lanes found other banks.
+    /// Bank-conflict wavefronts of a load, relative to a conflict-free one.
     conflicts: f64,
 }
 
@@ -190,7 +192,8 @@ impl Access {
         while wide * 2 <= most && low % (wide * 2) == 0 {
             wide *= 2;
         }
-        // Neighbouring lanes are this many accesses apart, and as many as fill all banks go together.
+        // Neighbouring lanes are this many accesses apart; as many lanes as fill all banks go
+        // together.
         let stride = low / wide;
         let banks = (i128::from(lanes as i32) * 32 / (wide * i128::from(read.bits))).max(1);
         let conflicts = if low > 1 { gcd(stride, banks) } else { 1 };
@@ -205,7 +208,8 @@ fn gcd(a: i128, b: i128) -> i128 {
     if b == 0 { a } else { gcd(b, a % b) }
 }
 
-/// Bytes that a warp's share of a block brings from afar and takes there: each element of the block once.
+/// Bytes that a warp's share of a block reads from and writes to L2: each element of the block
+/// once.
 fn traffic(axes: &Axes, tiling: &Tiling, reduced: &[usize]) -> f64 {
     let own = |axis: usize| tiling.split(axis).map_or(1, |s| s.tile() * s.warps);
     let mut bytes = 0.0;
@@ -230,7 +234,8 @@ fn traffic(axes: &Axes, tiling: &Tiling, reduced: &[usize]) -> f64 {
     bytes / tiling.warps() as f64
 }
 
-/// Bytes of the memory for the results of a lane, however they are computed: inputs that results do not share, and the results.
+/// Compulsory DRAM bytes for the results of a lane: inputs that results do not share, and the
+/// results.
 fn compulsory(axes: &Axes, tiling: &Tiling) -> f64 {
     let sums = tiling.registers() as f64;
     let mut bytes = sums * f64::from(axes.bits) / 8.0;

@@ -1,7 +1,7 @@
-//! Lanes are a vector of a processor.
+//! Lanes are a vector of a CPU.
 //!
-//! Counted are multiply-adds and loads for one tile, and what leaves the units idle: too few independent sums, too many for the
-//! registers, too few blocks.
+//! The cost counts multiply-adds and loads for one tile, and the reasons for idle units: too few
+//! independent sums, too many for the registers, too few blocks.
 
 use systola_ir::target::Machine;
 
@@ -9,10 +9,10 @@ use super::{Shape, elements, handed_on, is_scattered, is_staged};
 use crate::space::axes::Axes;
 use crate::space::tiles::{Tiling, Unroll};
 
-/// Operations that must be under way at once for a unit to be busy.
+/// Operations that must be in flight for a unit to be busy.
 const IN_FLIGHT: f64 = 8.0;
 
-/// For the results of a tile.
+/// The cost of the results of a tile.
 pub fn cost(axes: &Axes, machine: &Machine, tiling: &Tiling, shape: &Shape) -> f64 {
     let lanes = f64::from(machine.lanes(axes.bits));
     let apart = |matrix: &[Vec<i128>]| match is_scattered(matrix, tiling.vector) {
