@@ -39,7 +39,7 @@ impl Place {
     pub fn device(&self) -> String {
         match self {
             Place::Cpu(options, run) => {
-                let mut text = calibration::processor();
+                let mut text = calibration::cpu_name();
                 if options.simd != simd::detect() {
                     text.push_str(&format!(", run with {}", options.simd.name()));
                 }

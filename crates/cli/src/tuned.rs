@@ -1,6 +1,6 @@
 //! What earlier explorations know of a system, from the database in the cache folder.
 
-use systola::rt::tuning::{Choices, Chosen, Entry, Kept, Key, Log, Record, Records, Tuning};
+use systola::rt::tuning::{Choices, Chosen, Entry, Key, Log, Record, Records, Stored, Tuning};
 use systola_driver::{Fix, load};
 use systola_explore::report::Outcome;
 use systola_ir::codes::explore as codes;
@@ -185,7 +185,7 @@ fn key(
 }
 
 /// Reads the records about a key. What is damaged is said; without a cache nothing is known.
-fn read_about<R: Kept>(log: Option<&Log<R>>, key: &str) -> Vec<R> {
+fn read_about<R: Stored>(log: Option<&Log<R>>, key: &str) -> Vec<R> {
     let Some(log) = log else {
         return Vec::new();
     };

@@ -51,7 +51,7 @@ fn other_processes_compile_the_same() {
     let code = |n: u32| format!("extern \"C\" __global__ void k(int *x) {{ *x = {n}; }}");
     let here = CudaCompileOptions::default();
     let by = |program: &str| CudaCompileOptions {
-        apart: Some(Arc::new(Compilers::new(program, &["nvrtc"]))),
+        out_of_process: Some(Arc::new(Compilers::new(program, &["nvrtc"]))),
         ..CudaCompileOptions::default()
     };
     let own = by(env!("CARGO_BIN_EXE_systola"));

@@ -28,7 +28,7 @@ impl Subject {
     /// The key under which its numbers are stored.
     pub fn name(&self) -> String {
         match self {
-            Subject::Cpu => calibration::processor(),
+            Subject::Cpu => calibration::cpu_name(),
             Subject::Cuda(info) => format!(
                 "{}, {} multiprocessors, {}",
                 info.name,

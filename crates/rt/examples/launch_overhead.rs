@@ -1,4 +1,5 @@
-//! How long a launch takes that does nothing: the cost of a host loop's turn, on one thread and on several.
+//! The overhead of an empty launch: the cost of an iteration of a host loop, on one thread and on
+//! several.
 
 use systola_ir::kernel::{Host, Kernel, Program, Size, Var, VarKind};
 use systola_ir::{DimId, Form, KernelId, ParamId};

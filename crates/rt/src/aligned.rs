@@ -1,10 +1,10 @@
-//! Memory that starts at a multiple of 64 bytes, and large arrays at different places of their pages.
+//! Memory that starts at a multiple of 64 bytes; large arrays start at different page offsets.
 
 use std::ptr::NonNull;
 
 use crate::error::Error;
+use crate::page_offset::PageOffset;
 use crate::pages;
-use crate::stagger::Place;
 
 /// The unit of allocation: a cache line, and the widest vector.
 #[derive(Clone, Copy)]
@@ -16,15 +16,15 @@ impl Line {
     const ZERO: Line = Line([0; Line::BYTES]);
 }
 
-/// Bytes on the heap. What [`AlignedBytes::for_writing`] made is not initialised: only generated code and
-/// copies write to it, by address.
+/// Bytes on the heap. The result of [`AlignedBytes::for_writing`] is not initialised: only
+/// generated code and copies write to it, by address.
 pub(crate) struct AlignedBytes {
     /// The vector's length is the initialised part.
     lines: Vec<Line>,
     /// Lines before the first byte.
     skipped: usize,
     bytes: usize,
-    _place: Place,
+    _offset: PageOffset,
 }
 
 impl AlignedBytes {
@@ -32,17 +32,17 @@ impl AlignedBytes {
         lines: Vec::new(),
         skipped: 0,
         bytes: 0,
-        _place: Place::NONE,
+        _offset: PageOffset::NONE,
     };
 
     /// Not initialised. `what` is for the error.
     pub(crate) fn for_writing(bytes: usize, what: &str) -> Result<AlignedBytes, Error> {
-        let place = Place::take(bytes);
+        let offset = PageOffset::take(bytes);
         let mut lines = Vec::<Line>::new();
         lines
             .try_reserve_exact(
                 bytes
-                    .saturating_add(place.most_skipped())
+                    .saturating_add(offset.most_skipped())
                     .div_ceil(Line::BYTES),
             )
             .map_err(|_| Error::OutOfMemory {
@@ -50,12 +50,12 @@ impl AlignedBytes {
                 bytes,
             })?;
         pages::prefer_large(&lines);
-        let skipped = place.skipped(lines.as_ptr() as usize) / Line::BYTES;
+        let skipped = offset.skipped(lines.as_ptr() as usize) / Line::BYTES;
         Ok(AlignedBytes {
             lines,
             skipped,
             bytes,
-            _place: place,
+            _offset: offset,
         })
     }
 
@@ -66,7 +66,7 @@ impl AlignedBytes {
         Ok(memory)
     }
 
-    /// Makes room for so many bytes; what was there is lost if there was not enough.
+    /// Ensures a capacity of `bytes`; the contents are lost if the memory is allocated anew.
     pub(crate) fn ensure(&mut self, bytes: usize, what: &str) -> Result<(), Error> {
         if self.lines.capacity() - self.skipped < bytes.div_ceil(Line::BYTES) {
             *self = AlignedBytes::EMPTY;
@@ -80,7 +80,7 @@ impl AlignedBytes {
         self.bytes
     }
 
-    /// How many bytes from the start are initialised.
+    /// The number of initialised bytes, from the start.
     pub(crate) fn initialised(&self) -> usize {
         let lines = self.lines.len().saturating_sub(self.skipped);
         self.bytes.min(lines * Line::BYTES)
@@ -122,21 +122,21 @@ mod tests {
     }
 
     #[test]
-    fn large_arrays_begin_at_different_places_and_have_all_their_bytes() {
+    fn large_arrays_begin_at_different_offsets_and_have_all_their_bytes() {
         let bytes = (1 << 20) + 1;
         let mut arrays: Vec<AlignedBytes> = (0..3)
             .map(|_| AlignedBytes::zeroed(bytes, "a test").unwrap())
             .collect();
-        let place = |a: &AlignedBytes| a.start().as_ptr() as usize % 4096;
-        let places: Vec<usize> = arrays.iter().map(place).collect();
-        assert!(places.iter().any(|p| *p != places[0]), "{places:?}");
+        let offset = |a: &AlignedBytes| a.start().as_ptr() as usize % 4096;
+        let offsets: Vec<usize> = arrays.iter().map(offset).collect();
+        assert!(offsets.iter().any(|p| *p != offsets[0]), "{offsets:?}");
         for array in &mut arrays {
             let whole = crate::raw::bytes_of_mut(array);
             assert_eq!(whole.len(), bytes);
             assert!(whole.iter().all(|b| *b == 0));
             whole.fill(7);
         }
-        // What fits stays where it is.
+        // Memory that is large enough is not moved.
         let before = arrays[0].start();
         arrays[0].ensure(bytes - 5000, "a test").unwrap();
         arrays[0].ensure(bytes, "a test").unwrap();

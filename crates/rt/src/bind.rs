@@ -1,4 +1,4 @@
-//! Which of the caller's arrays each buffer is, and whether they fit.
+//! Binds the caller's arrays to buffers, and checks that they fit.
 
 use systola_ir::Scalar;
 use systola_ir::kernel::{Buffer, BufferKind, Program};
@@ -7,14 +7,14 @@ use crate::buffer::{View, ViewMut};
 use crate::error::Error;
 use crate::layout::Layout;
 
-/// What a buffer is in a run.
+/// The source of a buffer in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Bound {
-    /// The n-th array that was given to be read.
+    /// The n-th input of the caller.
     Input(usize),
-    /// The n-th array that was given to be written.
+    /// The n-th output of the caller.
     Output(usize),
-    /// Stated by the program, or made for the run.
+    /// Contents in the program, or memory of the run.
     Own,
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn bind(
     Ok(bound)
 }
 
-/// The same for arrays of which name, type and shape are known; who shares memory is not looked at.
+/// The same for arrays with known name, type and shape; overlaps are not checked.
 pub(crate) fn bind_shapes<'a>(
     program: &Program,
     layouts: &[Layout],

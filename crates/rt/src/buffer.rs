@@ -1,8 +1,9 @@
-//! Arrays of the caller, seen without copying them.
+//! Views of the caller's arrays, without copies.
 //!
-//! A [`View`] is read, a [`ViewMut`] is written. Both come from slices, from arrays of the crate `ndarray`
-//! in any layout, or from a [`HostArray`](crate::HostArray). An array that is not dense and row by row is
-//! packed into memory of the run's own; an output of that kind is scattered back after it.
+//! A [`View`] is read, a [`ViewMut`] is written. Both come from slices, from arrays of the crate
+//! `ndarray` in any layout, or from a [`HostArray`](crate::HostArray). An array that is not dense
+//! and row-major is packed into memory of the run; an output of that kind is scattered back
+//! afterwards.
 
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -59,7 +60,7 @@ pub struct View<'a> {
     pub(crate) life: PhantomData<&'a [u8]>,
 }
 
-/// An array that is written, and not seen by anybody else meanwhile.
+/// An array that is written, borrowed exclusively.
 #[derive(Debug)]
 pub struct ViewMut<'a> {
     pub(crate) data: Address,

@@ -1,11 +1,12 @@
 //! Compiled libraries, kept from one process to the next.
 //!
-//! An entry is one file, `KEY/SUM.so`: KEY is the hash of everything the code was made from, SUM that of
-//! the file's own bytes. A file gets its name by a rename when it is complete, and is not changed
-//! afterwards; one that a crash or a bad disk left torn does not have the sum in its name and counts as
-//! absent. Processes that store the same entry at once each store a whole file. Using an entry renews its
-//! time, and the least recently used go first when the cache outgrows its limit; a library that is loaded
-//! stays loaded when its file goes. What belongs to another user, or what others may write, is never used: see `trust.rs`.
+//! An entry is one file, `KEY/SUM.so`: KEY is the hash of everything the code was made from, SUM
+//! that of the file's own bytes. A complete file gets its name by a rename and is not changed
+//! afterwards; a file torn by a crash or a bad disk does not match the sum in its name and counts
+//! as absent. Processes that store the same entry at once each store a whole file. Using an entry
+//! renews its time, and the least recently used entries are evicted when the cache exceeds its
+//! limit; a loaded library stays loaded when its file is removed. Files that belong to another
+//! user, or that others may write, are never used: see `trust.rs`.
 
 use std::env;
 use std::ffi::OsStr;
@@ -21,7 +22,7 @@ use tempfile::TempDir;
 use crate::error::Error;
 use crate::trust::{self, Folder};
 
-/// Where compiled code is kept, and how much of it.
+/// The folder of the cache, and its limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CacheOptions {
     pub dir: PathBuf,
@@ -39,8 +40,8 @@ impl CacheOptions {
         }
     }
 
-    /// `SYSTOLA_CACHE`, else `systola` in `XDG_CACHE_HOME` or in `~/.cache`; `SYSTOLA_CACHE_MB` is the limit.
-    /// `None`: the limit is 0, or there is no place.
+    /// `SYSTOLA_CACHE`, else `systola` in `XDG_CACHE_HOME` or in `~/.cache`; `SYSTOLA_CACHE_MB` is
+    /// the limit. `None`: the limit is 0, or there is no such folder.
     pub fn from_env() -> Result<Option<CacheOptions>, Error> {
         let path = |name| {
             env::var_os(name)
@@ -66,7 +67,8 @@ impl CacheOptions {
     }
 }
 
-/// A hash of several texts; no two lists of texts run together.
+/// A hash of several texts; different lists have different hashes even if their concatenations are
+/// equal.
 pub(crate) fn hash_of(parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -82,7 +84,7 @@ fn hex(bytes: &[u8]) -> String {
 
 const LOCKS: &str = "locks";
 const WORK: &str = "work-";
-/// Nothing takes so long that a directory of this age is still worked in.
+/// A work directory of this age is abandoned.
 const STALE: Duration = Duration::from_secs(24 * 3600);
 
 pub(crate) struct Cache {
@@ -98,7 +100,7 @@ impl Cache {
         }
     }
 
-    /// A whole library for the key.
+    /// The complete library of the key.
     pub(crate) fn find(&self, key: &str) -> Option<Found> {
         Folder::open(&self.dir).ok()?;
         let folder = Folder::open(&self.dir.join(key)).ok()?;
@@ -114,7 +116,7 @@ impl Cache {
                 continue;
             };
             if hash_of(&[&bytes]) == sum {
-                // Without the right to write it stays as old as it was.
+                // Without write permission its time is not renewed.
                 let _ = File::open(&path).and_then(|file| file.set_modified(SystemTime::now()));
                 return Some(Found {
                     path,
@@ -127,21 +129,21 @@ impl Cache {
         None
     }
 
-    /// A directory to build in, on the same file system. It goes when it is dropped.
-    pub(crate) fn workplace(&self) -> io::Result<TempDir> {
+    /// A directory to build in, on the same file system. It is removed when it is dropped.
+    pub(crate) fn work_dir(&self) -> io::Result<TempDir> {
         make_dir(&self.dir)?;
         Folder::open(&self.dir)?;
         tempfile::Builder::new().prefix(WORK).tempdir_in(&self.dir)
     }
 
-    /// Waits for another process that builds the same, at most so long. Whoever gets the lock should look
-    /// again before building. Locks are there to save work: without one, as on some network file systems,
-    /// two may build and both are right.
+    /// Waits for another process that builds the same, at most `patience`. The owner of the lock
+    /// should look again before building. Locks only save work: without one, as on some network
+    /// file systems, two processes may build, and both results are valid.
     pub(crate) fn lock(&self, key: &str, patience: Duration) -> Option<File> {
         let dir = self.dir.join(LOCKS);
         make_dir(&dir).ok()?;
-        // A few lock files that stay, shared by all keys, since removing one that another process waits for
-        // would part the two.
+        // A fixed set of lock files, shared by all keys: removing one that another process waits
+        // for would separate the two.
         let file = File::create(dir.join(&key[..2])).ok()?;
         let start = Instant::now();
         loop {
@@ -155,10 +157,10 @@ impl Cache {
         }
     }
 
-    /// Moves a finished library in. What this makes too much is removed.
+    /// Moves a finished library in, and evicts entries beyond the limit.
     pub(crate) fn store(&self, key: &str, library: &Path) -> io::Result<Found> {
         let mut file = File::open(library)?;
-        // Compilers leave it writable for whomever the user's other files are.
+        // Compilers create it with the permissions of the user's other files.
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
         file.sync_all()?;
@@ -185,7 +187,8 @@ impl Cache {
         })
     }
 
-    /// Removes the least recently used until the limit holds. Errors mean that another process was faster.
+    /// Removes the least recently used entries until the limit holds. Errors mean that another
+    /// process was faster.
     fn evict(&self, keep: &Path) {
         let Ok(listing) = fs::read_dir(&self.dir) else {
             return;
@@ -217,7 +220,7 @@ impl Cache {
     }
 }
 
-/// A library of the cache, in a folder that is held open: what is loaded from there is what was hashed.
+/// A library of the cache, in a folder that is held open: the loaded file is the hashed one.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
@@ -226,8 +229,9 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Where to load it from. The system takes two libraries of one name for one; the name is the sum of its contents, so they are.
-    pub(crate) fn place(&self) -> PathBuf {
+    /// The path to load it from. The system identifies libraries by name; the name is the hash of
+    /// the contents, so this is correct.
+    pub(crate) fn load_path(&self) -> PathBuf {
         let name = self.path.file_name().unwrap_or_default();
         self.folder.inside(name)
     }
@@ -239,7 +243,7 @@ struct Entry {
     used: SystemTime,
 }
 
-/// Only what has the names of entries: the directory may be one that the user keeps other things in.
+/// Only files with the names of entries: the user may keep other files in the directory.
 fn libraries_in(dir: &Path) -> Vec<Entry> {
     let Ok(files) = fs::read_dir(dir) else {
         return Vec::new();
@@ -272,7 +276,7 @@ fn is_stale(path: &Path) -> bool {
     modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > STALE))
 }
 
-/// Code that runs with the user's rights lies here: nobody else may write to what we make.
+/// Code that runs with the user's rights lies here: nobody else may write to it.
 pub(crate) fn make_dir(dir: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -300,7 +304,7 @@ mod tests {
     }
 
     fn store(cache: &Cache, key: &str, contents: &[u8]) -> PathBuf {
-        let work = cache.workplace().unwrap();
+        let work = cache.work_dir().unwrap();
         let built = work.path().join("built");
         fs::write(&built, contents).unwrap();
         cache.store(key, &built).unwrap().path
@@ -359,7 +363,7 @@ mod tests {
             assert_eq!(cache.find(&key(1)).unwrap().bytes, b"one");
         }
         fs::set_permissions(&cache.dir, fs::Permissions::from_mode(0o777)).unwrap();
-        let error = cache.workplace().unwrap_err();
+        let error = cache.work_dir().unwrap_err();
         assert!(error.to_string().contains("others may write"), "{error}");
     }
 
@@ -394,7 +398,7 @@ mod tests {
     #[test]
     fn what_a_crash_left_behind_is_swept() {
         let Fixture { root: _root, cache } = fixture(1 << 20);
-        let left = cache.workplace().unwrap().keep();
+        let left = cache.work_dir().unwrap().keep();
         store(&cache, &key(0), b"zero");
         assert!(left.exists());
         let old = SystemTime::now() - 2 * STALE;

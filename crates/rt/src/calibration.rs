@@ -1,7 +1,8 @@
-//! Numbers that were measured of a device, kept from one process to the next.
+//! Measured numbers of devices, stored across processes.
 //!
-//! One file for each device, `calibration/KEY`, where KEY is the hash of the device's name: a line with the device, a line for each
-//! number, and the hash of all of them. A file gets its name by a rename when it is complete. One that is damaged is never believed.
+//! One file for each device, `calibration/KEY`, where KEY is the hash of the device's name: a line
+//! with the device, a line for each number, and the hash of all of them. A complete file gets its
+//! name by a rename. A damaged one is never used.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -15,7 +16,7 @@ use crate::trust;
 const FOLDER: &str = "calibration";
 const FIRST_LINE: &str = "systola calibration 1";
 
-/// Why what is stored can not be used.
+/// Why a stored file cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{} is damaged: {reason}", path.display())]
 pub struct Damaged {
@@ -26,7 +27,7 @@ pub struct Damaged {
 /// Numbers by name.
 pub type Numbers = Vec<(String, f64)>;
 
-/// What is stored of a device; `None` if nothing is.
+/// The stored numbers of a device; `None` if there are none.
 pub fn load(cache: &CacheOptions, device: &str) -> Result<Option<Numbers>, Damaged> {
     let path = file(cache, device);
     let damaged = |reason: String| Damaged {
@@ -41,7 +42,7 @@ pub fn load(cache: &CacheOptions, device: &str) -> Result<Option<Numbers>, Damag
     read(&text, device).map(Some).map_err(damaged)
 }
 
-/// Stores numbers of a device in place of those that were there. Returns the file.
+/// Stores the numbers of a device, replacing earlier ones. Returns the file.
 pub fn store(cache: &CacheOptions, device: &str, numbers: &[(String, f64)]) -> io::Result<PathBuf> {
     let path = file(cache, device);
     let folder = path.parent().unwrap_or(Path::new("."));
@@ -53,8 +54,8 @@ pub fn store(cache: &CacheOptions, device: &str, numbers: &[(String, f64)]) -> i
     Ok(path)
 }
 
-/// The processor of this machine, as its measurements are stored under.
-pub fn processor() -> String {
+/// The name of the CPU of this machine, under which its measurements are stored.
+pub fn cpu_name() -> String {
     let listed = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = listed.lines().find(|line| line.starts_with("model name"));
     let name = line.and_then(|line| line.split_once(':'));

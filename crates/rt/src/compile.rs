@@ -1,4 +1,4 @@
-//! From C to a loaded library: out of the cache, or through the compiler.
+//! From C to a loaded library: from the cache, or through the compiler.
 
 use std::env;
 use std::fmt;
@@ -13,27 +13,27 @@ use crate::deadline::Deadline;
 use crate::error::Error;
 use crate::library::Library;
 use crate::process::Limits;
-use crate::simd::processor;
+use crate::simd::cpu_features;
 use crate::source::Source;
 
 /// How code is compiled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileOptions {
-    /// Compilers to look for, the first that is there is used; each is a name or path, perhaps followed by
-    /// arguments.
+    /// Compilers to try; the first that exists is used. Each is a name or path, optionally followed
+    /// by arguments.
     pub compilers: Vec<String>,
-    /// After so much CPU time a compiler is stopped, however busy the machine is.
+    /// The limit of a compiler's CPU time, independent of the load of the machine.
     pub time_limit: Duration,
-    /// At which every compiler is stopped.
+    /// The deadline at which every compiler is stopped.
     pub deadline: Option<Deadline>,
-    /// `None`: nothing is kept.
+    /// `None`: nothing is cached.
     pub cache: Option<CacheOptions>,
 }
 
 impl CompileOptions {
     pub const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-    /// The usual compilers, and no cache; nothing is read from the environment but where programs are.
+    /// The usual compilers, and no cache; from the environment only the search path is read.
     pub fn new() -> CompileOptions {
         CompileOptions {
             compilers: ["cc", "gcc", "clang"].map(str::to_string).to_vec(),
@@ -43,8 +43,8 @@ impl CompileOptions {
         }
     }
 
-    /// As the environment says: the compiler `SYSTOLA_CC` and no other, if that is set; else `CC` or the
-    /// usual ones. For the cache see [`CacheOptions::from_env`].
+    /// Options from the environment: the compiler `SYSTOLA_CC` and no other, if that is set; else
+    /// `CC` or the usual ones. For the cache see [`CacheOptions::from_env`].
     pub fn from_env() -> Result<CompileOptions, Error> {
         let mut options = CompileOptions::new();
         let variable = |name| env::var(name).ok().filter(|value| !value.is_empty());
@@ -78,10 +78,10 @@ pub enum Origin {
     Compiler,
 }
 
-/// Something the user may want to know, though all went well.
+/// A note for the user about a successful compilation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Note {
-    /// The code was compiled but not kept.
+    /// The code was compiled but not cached.
     CacheUnusable { dir: PathBuf, reason: String },
 }
 
@@ -137,7 +137,7 @@ impl Build<'_> {
             env!("CARGO_PKG_VERSION").as_bytes(),
             self.source.code.as_bytes(),
             self.compiler.identity.as_bytes(),
-            processor().as_bytes(),
+            cpu_features().as_bytes(),
         ];
         parts.extend(self.source.flags.iter().map(|flag| flag.as_bytes()));
         hash_of(&parts)
@@ -146,11 +146,11 @@ impl Build<'_> {
     fn cached(&self, options: &CacheOptions) -> Result<Loaded, Error> {
         let (cache, key) = (Cache::new(options), self.key());
         let find = || {
-            // A file that is whole and yet does not load was removed meanwhile, or is of another system: it
-            // is made anew.
+            // A complete file that does not load was removed meanwhile, or is of another system: it
+            // is compiled again.
             let library = cache
                 .find(&key)
-                .and_then(|found| Library::open(&found.place()).ok())?;
+                .and_then(|found| Library::open(&found.load_path()).ok())?;
             Some(Loaded {
                 library,
                 origin: Origin::Cache,
@@ -164,7 +164,7 @@ impl Build<'_> {
             dir: options.dir.clone(),
             reason: error.to_string(),
         };
-        let work = match cache.workplace() {
+        let work = match cache.work_dir() {
             Ok(work) => work,
             Err(error) => return self.uncached(vec![unusable(error)]),
         };
@@ -175,14 +175,14 @@ impl Build<'_> {
         let built = match self.build_in(work.path()) {
             Ok(built) => built,
             Err(Error::Io { source, .. }) => return self.uncached(vec![unusable(source)]),
-            // A full disk makes compilers fail too, each in words of its own.
+            // Compilers fail on a full disk too, each with its own message.
             Err(error) => match probe(work.path()) {
                 Ok(()) => return Err(error),
                 Err(full) => return self.uncached(vec![unusable(full)]),
             },
         };
         let (library, notes) = match cache.store(&key, &built) {
-            Ok(stored) => match Library::open(&stored.place()) {
+            Ok(stored) => match Library::open(&stored.load_path()) {
                 Ok(library) => (library, Vec::new()),
                 // A process with a smaller limit may have removed it in between.
                 Err(_) if !stored.path.exists() => return self.uncached(Vec::new()),
@@ -197,7 +197,7 @@ impl Build<'_> {
         })
     }
 
-    /// Loaded before the folder goes; a loaded library stays.
+    /// Loaded before the folder is removed; a loaded library stays.
     fn uncached(&self, notes: Vec<Note>) -> Result<Loaded, Error> {
         let work = tempfile::tempdir().map_err(|source| Error::Io {
             action: "make a directory in",

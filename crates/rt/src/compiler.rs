@@ -16,14 +16,15 @@ use crate::process::{Limits, run_within};
 #[derive(Clone, Debug)]
 pub(crate) struct Compiler {
     program: PathBuf,
-    /// As in `ccache gcc`.
+    /// Its arguments, as in `ccache gcc`.
     args: Vec<String>,
-    /// Everything that tells it from another, also from an older one in the same place.
+    /// Everything that distinguishes it from another compiler, or from an older version at the same
+    /// path.
     pub(crate) identity: String,
 }
 
 impl Compiler {
-    /// The first of the candidates that is there; each is a program and perhaps arguments, as `CC` may have.
+    /// The first candidate that exists; each is a program and optional arguments, as in `CC`.
     pub(crate) fn find(candidates: &[String], limits: &Limits<'_>) -> Result<Compiler, Error> {
         for candidate in candidates {
             if let Some((program, args)) = resolve(candidate) {
@@ -40,8 +41,8 @@ impl Compiler {
         })
     }
 
-    /// Compiles `dir/source` into the shared library `dir/library`. Both names are relative, so that where
-    /// they lie leaves no trace in the result.
+    /// Compiles `dir/source` into the shared library `dir/library`. Both names are relative, so
+    /// that the result does not contain their path.
     pub(crate) fn build(
         &self,
         flags: &[String],
@@ -103,7 +104,7 @@ fn spell(command: &Command) -> String {
     words.join(" ")
 }
 
-/// A path with spaces is a path; otherwise what follows the first space are arguments.
+/// A path may contain spaces; otherwise the text after the first space is arguments.
 fn resolve(candidate: &str) -> Option<(PathBuf, Vec<String>)> {
     if let Some(program) = locate(candidate) {
         return Some((program, Vec::new()));
@@ -139,7 +140,7 @@ fn is_executable(path: &Path) -> bool {
     data.is_file() && may_run
 }
 
-/// Path, arguments, version, age and size. The version is asked for once in a process.
+/// Path, arguments, version, age and size. The version is queried once per process.
 fn identify(program: &Path, args: &[String], limits: &Limits<'_>) -> Result<String, Error> {
     static KNOWN: LazyLock<Mutex<HashMap<String, String>>> = LazyLock::new(Mutex::default);
     let data = fs::metadata(program).map_err(|source| Error::Io {

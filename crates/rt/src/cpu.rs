@@ -1,4 +1,4 @@
-//! A program that runs on this machine's processor.
+//! A program that runs on the CPU of this machine.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -26,35 +26,35 @@ pub struct CpuProgram {
     pub(crate) program: Program,
     pub(crate) kernels: Vec<Kernel>,
     pub(crate) scratch: Vec<Vec<ScratchPart>>,
-    /// Contents that the program states, for each buffer that has some.
+    /// Contents in the program, for each buffer that has some.
     pub(crate) tables: Vec<Option<AlignedBytes>>,
     pub(crate) order: Order,
     origin: Origin,
     notes: Vec<Note>,
     /// Sizes at which all index arithmetic fits.
     fitting: PerSizes<()>,
-    /// Memory of earlier runs: fresh pages cost more than many a kernel takes.
+    /// Memory of earlier runs: fresh pages cost more time than many kernels.
     spare: Mutex<Vec<Workspace>>,
 }
 
-/// How to run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunOptions {
-    /// 0: one for each processor that this process may use. More than 1024 count as so many.
+    /// 0: one for each CPU that this process may use. At most 1024.
     pub threads: usize,
 }
 
-/// What a run took.
+/// The cost of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Stats {
-    /// From the first launch to the end of the last.
+    /// Seconds from the first launch to the end of the last.
     pub kernel_seconds: f64,
-    /// With checks, memory, filling and packing.
+    /// Seconds including checks, allocation, filling and packing.
     pub total_seconds: f64,
     pub launches: u64,
     /// Blocks of all launches.
     pub blocks: u64,
-    /// Bytes that were copied because an array was not dense.
+    /// Bytes copied because an array was not dense.
     pub packed_bytes: u64,
 }
 
@@ -94,23 +94,23 @@ impl CpuProgram {
         &self.program
     }
 
-    /// Was it compiled just now?
+    /// Was the code compiled or cached?
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// What the user may want to know about the compilation.
+    /// Notes for the user about the compilation.
     pub fn notes(&self) -> &[Note] {
         &self.notes
     }
 
-    /// Gives back the memory that runs left for later ones.
+    /// Frees the memory kept for later runs.
     pub fn release_memory(&self) {
         self.spare().clear();
     }
 
-    /// Runs the program at the given sizes. Inputs that the program does not state itself, and all outputs,
-    /// are given by name.
+    /// Runs the program at the given sizes. Inputs without contents in the program, and all
+    /// outputs, are given by name.
     pub fn run(
         &self,
         sizes: &[i64],
@@ -159,7 +159,7 @@ impl fmt::Debug for CpuProgram {
     }
 }
 
-/// The contents of an input that the program states.
+/// The contents of an input in the program.
 pub(crate) fn table(buffer: &Buffer) -> Result<Option<AlignedBytes>, Error> {
     let data = match &buffer.kind {
         BufferKind::Input { data: Some(data) } => data,

@@ -1,8 +1,9 @@
-//! How much a program has computed, however busy the machine is.
+//! CPU time of processes, independent of the load of the machine.
 
 use std::time::Duration;
 
-/// CPU time of a process and of everything it started, as far as that has not left it. None where the system does not tell.
+/// CPU time of a process and its descendants that still belong to it. None where the system does
+/// not report it.
 #[cfg(target_os = "linux")]
 pub(crate) fn of_tree(process: u32) -> Option<Duration> {
     let ticks = ticks_of_tree(process, DEEP)?;
@@ -27,7 +28,7 @@ fn ticks_of_tree(process: u32, generations: usize) -> Option<u64> {
         let children = read_to_string(format!("/proc/{process}/task/{process}/children"));
         for child in children.unwrap_or_default().split_whitespace() {
             let child = child.parse().ok();
-            // One that ended meanwhile counts for its parent.
+            // A child that ended meanwhile counts for its parent.
             ticks += child
                 .and_then(|child| ticks_of_tree(child, generations - 1))
                 .unwrap_or(0);
@@ -57,7 +58,7 @@ mod tests {
         sleeper.kill().unwrap();
         sleeper.wait().unwrap();
         assert!(slept < Duration::from_millis(100), "{slept:?}");
-        // Until it is seen: a busy machine gives a thread little.
+        // Retries: on a busy machine a thread gets little time.
         let mut number = 1u64;
         while of_tree(std::process::id()).unwrap() < own + Duration::from_millis(50) {
             for n in 0..1_000_000 {

@@ -1,4 +1,4 @@
-//! When work has to end.
+//! Deadlines of work.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,12 +32,12 @@ impl Deadline {
 
     pub fn after(time: Duration) -> Deadline {
         let now = Instant::now();
-        // A time beyond what the clock can say is as good as none: a century.
+        // A time beyond the range of the clock becomes a century.
         let end = now.checked_add(time);
         Deadline::at(end.unwrap_or(now + Duration::from_secs(100 * 365 * 86_400)))
     }
 
-    /// The same, and over as soon as somebody sets this flag.
+    /// The same deadline, over as soon as this flag is set.
     #[must_use]
     pub fn or_when(&self, stop: &Arc<AtomicBool>) -> Deadline {
         let mut deadline = self.clone();
@@ -45,7 +45,7 @@ impl Deadline {
         deadline
     }
 
-    /// The same, and over at this time already.
+    /// The same deadline, over at this time at the latest.
     #[must_use]
     pub fn or_at(&self, end: Instant) -> Deadline {
         Deadline {
@@ -66,7 +66,7 @@ impl Deadline {
         self.is_stopped() || Instant::now() >= self.end
     }
 
-    /// Nothing is left once it is stopped.
+    /// The remaining time; zero once it is stopped.
     pub fn left(&self) -> Duration {
         if self.is_stopped() {
             return Duration::ZERO;

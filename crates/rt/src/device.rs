@@ -1,7 +1,8 @@
-//! What runs on all devices that have a memory of their own have in common.
+//! The common parts of runs on devices with their own memory.
 //!
-//! A [`Driver`] says how memory, queues and kernels of one kind of device are reached. On top of it stand the memory that is kept
-//! ([`Gpu`], `pool`), arrays that stay on the device ([`DeviceArray`]), programs ([`DeviceProgram`]) and their runs.
+//! A [`Driver`] gives access to memory, queues and kernels of one kind of device. On top of it are
+//! the memory pool ([`Gpu`], `pool`), arrays that stay on the device ([`DeviceArray`]), programs
+//! ([`DeviceProgram`]) and their runs.
 
 pub(crate) mod array;
 mod choice;

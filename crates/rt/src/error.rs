@@ -1,4 +1,4 @@
-//! What can go wrong between a program and its result.
+//! Errors of compiling, loading and running.
 
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ pub enum Error {
         value: String,
         expected: &'static str,
     },
-    #[error("this processor has no {asked}; the widest it has is {has}")]
+    #[error("this CPU has no {asked}; the widest it has is {has}")]
     NoSuchSimd {
         asked: &'static str,
         has: &'static str,
@@ -144,9 +144,9 @@ pub enum Error {
     NoSuchDevice {
         kind: &'static str,
         wanted: String,
-        /// How many have it in their names.
+        /// The number of devices with it in their names.
         matching: usize,
-        /// Every device, with its number.
+        /// Every device, with its index.
         all: Vec<String>,
     },
     #[error("the OpenCL device was lost when it was to {action}")]

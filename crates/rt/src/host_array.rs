@@ -1,4 +1,4 @@
-//! An array of its own, of any element type.
+//! An owned array of any element type.
 
 use systola_ir::Scalar;
 
@@ -11,7 +11,7 @@ use crate::layout::{Layout, element_count};
 use crate::literal::size;
 use crate::raw::{Address, bytes_of, bytes_of_mut, slice_of, slice_of_mut};
 
-/// Elements that lie row by row, whose type is known at run time only.
+/// A row-major array whose element type is known at run time only.
 pub struct HostArray {
     data: AlignedBytes,
     ty: Scalar,

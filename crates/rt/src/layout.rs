@@ -1,6 +1,6 @@
-//! How the elements of an array lie in memory, and whether two arrays share any.
+//! The layout of an array in memory, and overlaps of arrays.
 
-/// Extents, and the distance of neighbours along each axis, in elements.
+/// Extents and strides, in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) shape: Vec<usize>,
@@ -28,7 +28,7 @@ impl Layout {
         })
     }
 
-    /// How many elements. Shapes that do not fit into memory are refused before anybody asks.
+    /// The number of elements. Shapes that do not fit into memory are refused before.
     pub(crate) fn len(&self) -> usize {
         element_count(&self.shape).expect("the shape was checked")
     }
@@ -90,7 +90,7 @@ impl Placed<'_> {
         if !a.is_nested() || !b.is_nested() {
             return true;
         }
-        // Both lists of runs are sorted, so that one walk along the two meets every overlap.
+        // Both lists of runs are sorted, so that one merge finds every overlap.
         let (mut a_at, mut b_at) = (Walk::new(&a), Walk::new(&b));
         loop {
             let (a_run, b_run) = (a_at.here, b_at.here);
@@ -139,7 +139,7 @@ impl Runs {
         self.start + self.axes.iter().map(|(n, s)| (n - 1) * s).sum::<i128>() + self.run
     }
 
-    /// Does each step along an axis leave behind all that lies within?
+    /// Is each stride larger than the extent of the inner axes?
     fn is_nested(&self) -> bool {
         let mut inner = self.run;
         self.axes.iter().rev().all(|(n, stride)| {

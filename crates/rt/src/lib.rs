@@ -1,4 +1,4 @@
-//! Runs generated code on this machine's processor, and on its GPUs ([`cuda`], [`opencl`]).
+//! Runs generated code on the CPU of this machine, and on its GPUs ([`cuda`], [`opencl`]).
 //!
 //! [`CpuProgram::compile`] takes a program of kernels and the C that was written for it, compiles that
 //! with the system's compiler, or finds it in the [`cache`], and loads it. [`CpuProgram::run`] then
@@ -27,6 +27,7 @@ mod bind;
 pub mod buffer;
 pub mod cache;
 pub mod calibration;
+mod code_cache;
 mod compile;
 mod compiler;
 mod cpu;
@@ -36,13 +37,13 @@ mod deadline;
 pub mod device;
 mod error;
 mod host_array;
-mod kept;
 mod layout;
 mod library;
 mod literal;
 pub mod memory;
 pub mod opencl;
 mod pack;
+mod page_offset;
 mod pages;
 mod per_sizes;
 mod plan;
@@ -52,7 +53,6 @@ mod raw;
 mod run;
 pub mod simd;
 mod source;
-mod stagger;
 pub mod timing;
 mod trust;
 pub mod tuning;

@@ -57,7 +57,8 @@ impl Library {
     }
 }
 
-/// Every symbol is looked for at once: a missing one is an error here rather than the end of the process later.
+/// Resolves every symbol at once: a missing one is an error here rather than the end of the process
+/// later.
 ///
 /// # Safety
 ///
@@ -92,13 +93,13 @@ pub(crate) struct Kernel {
     _library: Arc<libloading::Library>,
 }
 
-/// What every block of a launch is given.
+/// The arguments of every block of a launch.
 pub(crate) struct Arguments<'a> {
     pub(crate) sizes: &'a [i64],
     pub(crate) args: &'a [i64],
-    /// Of arrays that the caller holds, as large as the program's axes at these sizes.
+    /// Addresses of arrays owned by the caller, as large as the program's axes at these sizes.
     pub(crate) buffers: &'a [Address],
-    /// One for each thread, as large as the kernel asks.
+    /// Scratch memory of each thread, as large as the kernel needs.
     pub(crate) scratch: &'a [Address],
 }
 
@@ -113,10 +114,10 @@ impl Kernel {
             scratch: with.scratch.as_ptr(),
         };
         pool.run(blocks, order, with.scratch.len(), move |thread, blocks| {
-            // SAFETY: the pool returns only after the last call of this closure has, and numbers the
-            // threads from 0 to below the given count; until then everything is borrowed here. The code is
-            // what a back end wrote for this program, whose buffers and scratch are of the sizes it was
-            // written for.
+            // SAFETY: the pool returns only after the last call of this closure has, and numbers
+            // the threads from 0 to below the given count; until then everything is borrowed here.
+            // The code is what a back end wrote for this program, whose buffers and scratch have
+            // the sizes it was written for.
             unsafe { call.blocks(thread, blocks.start, blocks.end) }
         });
     }

@@ -1,8 +1,9 @@
-//! How much memory this process may still take.
+//! The memory available to this process.
 
 use std::fs;
 
-/// Bytes, as far as the system tells: what is free or can be freed, and no more than the process's control group allows.
+/// Available bytes, as far as the system reports them: free or reclaimable memory, limited by the
+/// process's control group.
 pub fn available() -> Option<u64> {
     let machine = fs::read_to_string("/proc/meminfo").ok();
     let machine = machine.as_deref().and_then(from_meminfo);
@@ -18,7 +19,7 @@ fn from_meminfo(text: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// What is used counts pages of files, which can be given back: half of the limit is always believed to be there.
+/// The used memory includes reclaimable file pages: at least half of the limit counts as available.
 fn from_group(most: &str, used: &str) -> Option<u64> {
     let most: u64 = most.trim().parse().ok()?;
     let used: u64 = used.trim().parse().ok()?;

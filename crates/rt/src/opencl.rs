@@ -1,7 +1,7 @@
-//! Runs generated code on any device with OpenCL: GPUs of all makers, and processors.
+//! Runs generated code on any device with OpenCL: GPUs of all vendors, and CPUs.
 //!
-//! The library that knows the implementations of a machine is looked for when it is first needed; [`devices`] says what is
-//! missing. `SYSTOLA_OPENCL` names another one.
+//! The OpenCL loader is loaded on first use; [`devices`] says what is missing. `SYSTOLA_OPENCL`
+//! names another one.
 //!
 //! [`OpenClProgram`]'s `compile` takes a program of kernels and the OpenCL C that was written for what the device offers
 //! ([`DeviceInfo`]). Its `run` works on arrays of the host, its `run_on_device` on [`DeviceArray`]s, which stay on the device

@@ -1,29 +1,30 @@
 //! The order in which an array is copied from one layout to another.
 //!
-//! Tiles follow the target's fastest axis. Where the source's fastest axis is a different one, as in a
-//! transpose, the two are cut into squares, so that each can be read along the one and written along the
-//! other: every cache line is then used up while it is there, even if many of them would compete for one
-//! place in the cache.
+//! Tiles follow the target's fastest axis. Where the source's fastest axis is a different one, as
+//! in a transpose, the two axes are tiled into squares, so that each square can be read along the
+//! one and written along the other: every cache line is then fully used while it is cached, even if
+//! many lines conflict in one set.
 
 /// A strided copy of rows, offsets and steps in elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Tile {
-    /// With more than one, both counts are at most [`SQUARE`], and the source is best read across the rows.
+    /// With more than one row, both counts are at most [`SQUARE`], and the source is best read
+    /// across the rows.
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    pub(crate) to: Place,
-    pub(crate) from: Place,
+    pub(crate) to: TilePosition,
+    pub(crate) from: TilePosition,
 }
 
-/// Where a tile is in one of the arrays.
+/// The position of a tile in one of the arrays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct TilePosition {
     pub(crate) start: isize,
     pub(crate) row_step: isize,
     pub(crate) column_step: isize,
 }
 
-impl Place {
+impl TilePosition {
     pub(crate) fn at(self, row: usize, column: usize) -> isize {
         self.start + row as isize * self.row_step + column as isize * self.column_step
     }
@@ -67,12 +68,12 @@ pub(crate) fn for_each_tile(
         let whole = Tile {
             rows: across.map_or(1, |axis| axis.n),
             columns: inner.n,
-            to: Place {
+            to: TilePosition {
                 start: to,
                 row_step: row.0,
                 column_step: inner.to,
             },
-            from: Place {
+            from: TilePosition {
                 start: from,
                 row_step: row.1,
                 column_step: inner.from,
@@ -88,9 +89,9 @@ pub(crate) fn for_each_tile(
 fn squares_of(whole: Tile, copy: &mut impl FnMut(Tile)) {
     for row in (0..whole.rows).step_by(SQUARE) {
         for column in (0..whole.columns).step_by(SQUARE) {
-            let moved = |place: Place| Place {
-                start: place.at(row, column),
-                ..place
+            let moved = |position: TilePosition| TilePosition {
+                start: position.at(row, column),
+                ..position
             };
             copy(Tile {
                 rows: SQUARE.min(whole.rows - row),
@@ -102,8 +103,8 @@ fn squares_of(whole: Tile, copy: &mut impl FnMut(Tile)) {
     }
 }
 
-/// The axes with more than one element, the target's slowest first, joined where one continues the next in
-/// both arrays.
+/// The axes with more than one element, the target's slowest first, merged where one continues the
+/// next in both arrays.
 fn merged(shape: &[usize], to: &[isize], from: &[isize]) -> Vec<Axis> {
     let axes = shape.iter().zip(to).zip(from);
     let mut axes: Vec<Axis> = axes

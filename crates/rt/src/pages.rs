@@ -1,18 +1,18 @@
 //! Large pages under large arrays.
 //!
-//! A tile touches as many pages as it has rows. With pages of 4 KiB a kernel soon waits for the table of pages rather
-//! than for memory, and the processor's prefetcher stops at the end of each page.
+//! A tile touches as many pages as it has rows. With pages of 4 KiB a kernel soon waits for TLB
+//! misses rather than for memory, and the CPU's prefetcher stops at the end of each page.
 #![cfg_attr(
     target_os = "linux",
     expect(unsafe_code, reason = "advice about memory goes by address")
 )]
 
-/// Below so many bytes a large page gains nothing.
+/// Below this number of bytes a large page gains nothing.
 #[cfg(target_os = "linux")]
 const LARGE: usize = 4 << 20;
 
-/// Asks for large pages under a vector that has nothing in it yet. It is a wish: a system that has none goes on
-/// with small ones.
+/// Requests large pages for a vector without elements. It is a hint: a system without large pages
+/// ignores it.
 #[cfg(target_os = "linux")]
 pub(crate) fn prefer_large<T>(memory: &Vec<T>) {
     let bytes = memory.capacity() * size_of::<T>();

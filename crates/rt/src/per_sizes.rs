@@ -1,11 +1,11 @@
-//! What was found out for the sizes of recent runs.
+//! A cache of values for the sizes of recent runs.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Sizes that are remembered.
+/// The number of sizes that are remembered.
 const MOST: usize = 16;
 
-/// Values by sizes; those of the last runs.
+/// Values by sizes, of the most recent runs.
 pub(crate) struct PerSizes<T>(Mutex<Vec<(Vec<i128>, Arc<T>)>>);
 
 impl<T> Default for PerSizes<T> {
@@ -15,7 +15,7 @@ impl<T> Default for PerSizes<T> {
 }
 
 impl<T> PerSizes<T> {
-    /// The value for these sizes, which is computed where it is not known. An error is not remembered.
+    /// The value for these sizes, computed if it is not cached. An error is not cached.
     pub(crate) fn get<E>(
         &self,
         sizes: &[i128],

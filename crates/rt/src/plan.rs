@@ -1,4 +1,4 @@
-//! A program at concrete sizes: what they must satisfy, and how large everything then is.
+//! A program at concrete sizes: the conditions on them, and the resulting shapes.
 
 use systola_ir::kernel::{Buffer, Host, Kernel, Program, VarKind, visit};
 use systola_ir::{DimId, Form};
@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::layout::Layout;
 use crate::source::Source;
 
-/// Can the program be run with this source at all?
+/// Checks that the source fits the program.
 pub(crate) fn check_source(program: &Program, source: &Source) -> Result<(), Error> {
     let n = program.kernels.len();
     if source.symbols.len() != n || source.scratch.len() != n {
@@ -22,7 +22,7 @@ pub(crate) fn check_source(program: &Program, source: &Source) -> Result<(), Err
     check_host(program)
 }
 
-/// Can the host's part of a program be run at all?
+/// Checks the host part of a program.
 pub(crate) fn check_host(program: &Program) -> Result<(), Error> {
     let n = program.kernels.len();
     let mut reason = None;
@@ -62,7 +62,7 @@ fn host_vars(kernel: &Kernel) -> impl Iterator<Item = DimId> {
     kernel.vars_where(|kind| matches!(kind, VarKind::Host))
 }
 
-/// The sizes as forms want them, if the program may be run at them.
+/// The sizes as `i128` for forms, if the program may be run at them.
 pub(crate) fn check_sizes(program: &Program, sizes: &[i64]) -> Result<Vec<i128>, Error> {
     if sizes.len() != program.params.len() {
         return Err(Error::SizeCount {
@@ -98,7 +98,7 @@ pub(crate) fn check_sizes(program: &Program, sizes: &[i64]) -> Result<Vec<i128>,
     Ok(params)
 }
 
-/// How a buffer lies in memory. An axis whose end is before its start is empty.
+/// The layout of a buffer. An axis whose end is before its start is empty.
 pub(crate) fn layout(buffer: &Buffer, params: &[i128]) -> Result<Layout, Error> {
     let too_large = || Error::overflow(format!("`{}`", buffer.name));
     let mut shape = Vec::with_capacity(buffer.axes.len());
@@ -141,10 +141,10 @@ fn arguments(
     Ok(())
 }
 
-/// A launch: the number of its kernel, and its arguments.
+/// A launch: the index of its kernel, and its arguments.
 pub(crate) type Launch<'a> = dyn FnMut(usize, &[i64]) -> Result<(), Error> + 'a;
 
-/// What the host does, in order.
+/// Executes the host part of a program.
 pub(crate) fn run_host(
     program: &Program,
     params: &[i128],
@@ -163,7 +163,7 @@ struct HostState<'a, 'l> {
     params: &'a [i128],
     /// The variables of host loops.
     vars: Vec<i128>,
-    /// Of the current launch.
+    /// Arguments of the current launch.
     args: Vec<i64>,
     launch: &'a mut Launch<'l>,
 }
@@ -209,7 +209,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
-    /// Of the last coordinate, and of all before it together.
+    /// The number of blocks along the last coordinate, and along all others together.
     pub fn split_last(&self) -> (i64, i64) {
         match self.extents.last() {
             Some(last) if self.count > 0 => (*last, self.count / last),
@@ -218,7 +218,7 @@ impl Blocks {
     }
 }
 
-/// The blocks that a kernel has when launched with these arguments.
+/// The blocks of a kernel launched with these arguments.
 pub(crate) fn blocks(kernel: &Kernel, params: &[i128], args: &[i64]) -> Result<Blocks, Error> {
     let mut dims = vec![0; kernel.vars.len()];
     for (var, value) in host_vars(kernel).zip(args) {

@@ -1,9 +1,9 @@
-//! Threads that stay, and share out the blocks of a launch.
+//! A thread pool that shares the blocks of a launch.
 //!
-//! The thread that launches works too, so that a launch ends even if every other thread is busy or could
-//! not be started. It posts tickets for helpers, takes back those that nobody claimed when no block is
-//! left, and waits for the helpers that came. Between launches a helper first watches for the next one and
-//! goes to sleep after [`WATCH`]: host loops launch in quick succession, and waking a thread takes longer
+//! The launching thread works too, so that a launch ends even if every other thread is busy or
+//! could not be started. It posts slots for helpers, withdraws unclaimed ones when no block is
+//! left, and waits for the helpers that claimed one. Between launches a helper first spins and goes
+//! to sleep after [`SPIN`]: host loops launch in quick succession, and waking a thread takes longer
 //! than many launches.
 
 use std::collections::VecDeque;
@@ -13,26 +13,26 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-/// How blocks are drawn.
+/// How threads take blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// Many consecutive ones at a time, fewer towards the end.
+    /// Chunks of consecutive blocks, smaller towards the end.
     Chunks,
-    /// One by one, each thread finishing its block before it draws the next. A block may then wait for those
-    /// with smaller numbers: each of them is done or has a thread.
+    /// One by one, each thread finishing its block before it takes the next. A block may then wait
+    /// for those with smaller numbers: each of them is done or has a thread.
     Increasing,
 }
 
-/// How long a thread looks for work, or for the end of it, before it sleeps.
-const WATCH: Duration = Duration::from_micros(40);
-/// No launch uses more, with the thread that launches.
+/// The time that a thread spins before it sleeps.
+const SPIN: Duration = Duration::from_micros(40);
+/// The maximum number of threads of a launch, including the launching one.
 pub(crate) const MOST_THREADS: usize = 1024;
-/// What generated code keeps in registers may all be spilt to the stack.
+/// Generated code may spill all registers to the stack.
 const STACK_BYTES: usize = 8 << 20;
-/// A chunk is this fraction of an even share of what is left.
+/// A chunk is this fraction of an even share of the remaining blocks.
 const CHUNKS_PER_SHARE: i64 = 4;
 
-/// How many threads this process may use at once.
+/// The number of threads that this process may use at once.
 pub(crate) fn available_threads() -> usize {
     static AVAILABLE: OnceLock<usize> = OnceLock::new();
     *AVAILABLE.get_or_init(|| thread::available_parallelism().map_or(1, usize::from))
@@ -46,19 +46,19 @@ pub(crate) struct Pool {
 struct Shared {
     queue: Mutex<Queue>,
     wake: Condvar,
-    /// Counts launches, so that a watching thread need not take the lock to see one.
+    /// Counts launches, so that a spinning thread sees one without taking the lock.
     posted: AtomicU64,
 }
 
 #[derive(Default)]
 struct Queue {
-    tickets: VecDeque<Tickets>,
+    slots: VecDeque<HelperSlots>,
     workers: usize,
     sleeping: usize,
 }
 
-/// Places for helpers in a launch.
-struct Tickets {
+/// Slots for helpers in a launch.
+struct HelperSlots {
     job: Arc<Job>,
     next: usize,
     end: usize,
@@ -67,17 +67,17 @@ struct Tickets {
 struct Job {
     blocks: Blocks,
     body: Box<dyn Fn(usize, Range<i64>) + Send + Sync>,
-    /// Helpers that claimed a ticket and have not finished.
+    /// Helpers that claimed a slot and have not finished.
     active: AtomicUsize,
     panicked: AtomicBool,
     owner: Thread,
 }
 
-/// The blocks that are not drawn yet.
+/// The blocks that are not taken yet.
 struct Blocks {
     next: AtomicI64,
     end: i64,
-    /// A draw takes one part of so many of what is left, and at least one block.
+    /// A thread takes one of `shares` parts of the remaining blocks, and at least one block.
     shares: i64,
 }
 
@@ -94,7 +94,7 @@ impl Blocks {
         }
     }
 
-    fn draw(&self) -> Option<Range<i64>> {
+    fn take(&self) -> Option<Range<i64>> {
         let mut first = self.next.load(Ordering::Relaxed);
         while first < self.end {
             let last = first + ((self.end - first) / self.shares).max(1);
@@ -117,15 +117,15 @@ impl Pool {
         }
     }
 
-    /// The one of this process.
+    /// The pool of this process.
     pub(crate) fn global() -> &'static Pool {
         static POOL: OnceLock<Pool> = OnceLock::new();
         POOL.get_or_init(Pool::new)
     }
 
-    /// Calls `body(thread, blocks)` until every block in 0..n was in one call, and returns when all calls
-    /// have. Calls with the same `thread` come one after another; it is below `threads`, which is at least
-    /// 1.
+    /// Calls `body(thread, blocks)` until every block in 0..n was in one call, and returns when all
+    /// calls have returned. Calls with the same `thread` are sequential; it is below `threads`,
+    /// which is at least 1.
     pub(crate) fn run(
         &self,
         n: i64,
@@ -151,7 +151,7 @@ impl Pool {
             owner: thread::current(),
         });
         self.shared.post(&job, threads);
-        // Even when a block panics here, nobody may still work on what the caller lent.
+        // Even when a block panics here, no helper may still use what the caller lent.
         let end = WaitForHelpers {
             shared: &self.shared,
             job: &job,
@@ -164,7 +164,7 @@ impl Pool {
 
 impl Job {
     fn work(&self, thread: usize) {
-        while let Some(blocks) = self.blocks.draw() {
+        while let Some(blocks) = self.blocks.take() {
             (self.body)(thread, blocks);
         }
     }
@@ -178,15 +178,15 @@ struct WaitForHelpers<'a> {
 impl Drop for WaitForHelpers<'_> {
     fn drop(&mut self) {
         self.shared.withdraw(self.job);
-        watch(|| self.job.active.load(Ordering::Acquire) == 0);
+        spin_until(|| self.job.active.load(Ordering::Acquire) == 0);
         while self.job.active.load(Ordering::Acquire) != 0 {
             thread::park();
         }
     }
 }
 
-/// Waits a little for a condition, without sleeping.
-fn watch(until: impl Fn() -> bool) -> bool {
+/// Spins until a condition holds or [`SPIN`] has passed.
+fn spin_until(until: impl Fn() -> bool) -> bool {
     let start = Instant::now();
     loop {
         for _ in 0..32 {
@@ -195,7 +195,7 @@ fn watch(until: impl Fn() -> bool) -> bool {
             }
             std::hint::spin_loop();
         }
-        if available_threads() == 1 || start.elapsed() > WATCH {
+        if available_threads() == 1 || start.elapsed() > SPIN {
             return false;
         }
     }
@@ -211,7 +211,7 @@ impl Shared {
         while queue.workers < threads - 1 && self.start_worker(queue.workers) {
             queue.workers += 1;
         }
-        queue.tickets.push_back(Tickets {
+        queue.slots.push_back(HelperSlots {
             job: Arc::clone(job),
             next: 1,
             end: threads,
@@ -226,7 +226,7 @@ impl Shared {
         }
     }
 
-    /// A thread that cannot be started is done without.
+    /// Returns false if the thread cannot be started.
     fn start_worker(self: &Arc<Self>, n: usize) -> bool {
         let shared = Arc::clone(self);
         thread::Builder::new()
@@ -243,8 +243,8 @@ impl Shared {
 
     fn withdraw(&self, job: &Arc<Job>) {
         self.queue()
-            .tickets
-            .retain(|tickets| !Arc::ptr_eq(&tickets.job, job));
+            .slots
+            .retain(|slots| !Arc::ptr_eq(&slots.job, job));
     }
 
     fn claim(&self) -> (Arc<Job>, usize) {
@@ -253,7 +253,7 @@ impl Shared {
             if let Some(claimed) = self.queue().claim() {
                 return claimed;
             }
-            if watch(|| self.posted.load(Ordering::Acquire) != seen) {
+            if spin_until(|| self.posted.load(Ordering::Acquire) != seen) {
                 continue;
             }
             let mut queue = self.queue();
@@ -274,14 +274,15 @@ impl Shared {
 
 impl Queue {
     fn claim(&mut self) -> Option<(Arc<Job>, usize)> {
-        let tickets = self.tickets.front_mut()?;
-        let thread = tickets.next;
-        tickets.next += 1;
-        let job = Arc::clone(&tickets.job);
-        if tickets.next == tickets.end {
-            self.tickets.pop_front();
+        let slots = self.slots.front_mut()?;
+        let thread = slots.next;
+        slots.next += 1;
+        let job = Arc::clone(&slots.job);
+        if slots.next == slots.end {
+            self.slots.pop_front();
         }
-        // Under the lock, so that the owner, who withdraws under it, waits for all that claimed before.
+        // Under the lock, so that the owner, which withdraws under it, waits for all earlier
+        // claims.
         job.active.fetch_add(1, Ordering::Relaxed);
         Some((job, thread))
     }
@@ -372,7 +373,7 @@ mod tests {
     #[test]
     fn chunks_shrink_to_single_blocks() {
         let blocks = Blocks::new(1000, Order::Chunks, 4);
-        let sizes: Vec<i64> = std::iter::from_fn(|| blocks.draw())
+        let sizes: Vec<i64> = std::iter::from_fn(|| blocks.take())
             .map(|b| b.end - b.start)
             .collect();
         assert_eq!(sizes[0], 1000 / 16);
@@ -380,9 +381,9 @@ mod tests {
         assert!(sizes.ends_with(&[1; 16]));
         assert_eq!(sizes.iter().sum::<i64>(), 1000);
         let few = Blocks::new(5, Order::Chunks, 4);
-        assert_eq!(few.draw(), Some(0..1));
+        assert_eq!(few.take(), Some(0..1));
         let most = Blocks::new(i64::MAX, Order::Chunks, 4);
-        assert_eq!(most.draw().unwrap().end, i64::MAX / 16);
+        assert_eq!(most.take().unwrap().end, i64::MAX / 16);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Runs a program of the system under limits.
 //!
-//! What is limited is CPU time: on a busy machine a compiler takes longer, and has not done more. A program that computes nothing is
-//! stopped too, after [`WAITING`] times as long, and every one at its deadline.
+//! The limit is CPU time: on a busy machine a compiler takes longer without doing more. A program
+//! that computes nothing is stopped too, after [`WAITING`] times as long, and every program at its
+//! deadline.
 
 use std::fs::File;
 use std::io::{self, Read, Seek};
@@ -13,17 +14,17 @@ use crate::cpu_time;
 use crate::deadline::Deadline;
 use crate::watch::{Watch, gated, open};
 
-/// What a program left behind.
+/// The result of a finished program.
 pub(crate) struct Finished {
     pub(crate) status: ExitStatus,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-/// More of what a program says is not kept.
+/// The maximum bytes of a program's output that are kept.
 const MOST_TEXT: u64 = 64 * 1024;
 
-/// How long a program may take.
+/// Limits of a program.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits<'a> {
     pub(crate) cpu_time: Duration,
@@ -43,22 +44,23 @@ impl Limits<'_> {
         self.deadline.is_some_and(Deadline::is_over)
     }
 
-    /// How long to wait for somebody else.
+    /// The time to wait for another process.
     pub(crate) fn patience(&self) -> Duration {
         let left = self.deadline.map_or(Duration::MAX, Deadline::left);
         left.min(self.cpu_time)
     }
 }
 
-/// A program that waits, for a network or for a lock, is stopped after so many times its CPU time.
+/// A program that waits, for a network or for a lock, is stopped after this multiple of its CPU
+/// time limit.
 const WAITING: u32 = 5;
 
-/// How often limits are looked at.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often limits are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// `None`: it was still running at a limit, and was stopped together with everything it had started.
+/// `None`: it reached a limit, and was stopped together with everything it had started.
 pub(crate) fn run_within(command: &Command, limits: &Limits<'_>) -> io::Result<Option<Finished>> {
-    // Files, since a pipe that nobody empties would block a talkative program.
+    // Files, since a full pipe would block the program.
     let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     let mut command = gated(command);
     command
@@ -72,7 +74,7 @@ pub(crate) fn run_within(command: &Command, limits: &Limits<'_>) -> io::Result<O
         stop(&mut child);
         return Ok(None);
     };
-    // As a shell says it.
+    // The command as in a shell.
     match status.code() {
         Some(126) => return Err(io::ErrorKind::PermissionDenied.into()),
         Some(127) => return Err(io::ErrorKind::NotFound.into()),
@@ -87,14 +89,14 @@ pub(crate) fn run_within(command: &Command, limits: &Limits<'_>) -> io::Result<O
 
 fn wait_within(child: &mut Child, limits: &Limits<'_>) -> io::Result<Option<ExitStatus>> {
     let start = Instant::now();
-    let mut looked = start;
+    let mut checked = start;
     let mut pause = Duration::from_micros(200);
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
-        if looked.elapsed() >= LOOK {
-            looked = Instant::now();
+        if checked.elapsed() >= POLL_INTERVAL {
+            checked = Instant::now();
             let spent = cpu_time::of_tree(child.id()).unwrap_or(start.elapsed());
             let waited = start.elapsed() >= limits.cpu_time.saturating_mul(WAITING);
             if spent >= limits.cpu_time || waited || limits.is_over() {
@@ -122,8 +124,8 @@ pub(crate) fn own_group(command: &mut Command) {
 #[cfg(not(unix))]
 pub(crate) fn own_group(_: &mut Command) {}
 
-/// A compiler's driver starts others, which would go on without it: the whole group is ended. Errors mean
-/// that it ended by itself.
+/// A compiler driver starts other processes, which would continue without it: the whole group is
+/// killed. Errors mean that it ended by itself.
 pub(crate) fn stop(child: &mut Child) {
     #[cfg(unix)]
     if let Some(group) = i32::try_from(child.id())
@@ -165,7 +167,8 @@ mod tests {
         assert!(run_within(&Command::new("/nonexistent/program"), long).is_err());
     }
 
-    /// Runs a program in the background of a script, and looks whether it is gone when the script was stopped.
+    /// Runs a program in the background of a script, and checks that it is gone when the script was
+    /// stopped.
     fn check_stopped(program: &str, cpu_time: Duration, stop: bool) {
         let dir = tempfile::tempdir().unwrap();
         let pid = dir.path().join("pid");
@@ -190,7 +193,7 @@ mod tests {
         });
         assert!(done.is_none(), "{program}");
         let started = rustix::process::Pid::from_raw(number().unwrap()).unwrap();
-        // A process that has ended may still wait to be collected, by a parent that is not us.
+        // An ended process may still be a zombie of another parent.
         let is_gone = || {
             let stat = std::fs::read_to_string(format!("/proc/{}/stat", started.as_raw_nonzero()));
             rustix::process::test_kill_process(started).is_err()

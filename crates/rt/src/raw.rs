@@ -18,14 +18,14 @@ use crate::literal::size;
 use crate::pack::{SQUARE, Tile, for_each_tile};
 use crate::pool::{Order, Pool};
 
-/// Where an array starts. By itself it promises nothing: whoever follows it holds the view or the memory it
-/// was taken from.
+/// The address of the first element of an array. It owns nothing: whoever dereferences it holds the
+/// view or the memory it was taken from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub(crate) struct Address(NonNull<u8>);
 
-// SAFETY: an address is a number until it is followed. Views of `T: Element`, which is `Send + Sync`, may
-// be read from any thread, and a `ViewMut` is the only one of its array.
+// SAFETY: an address is a number until it is dereferenced. Views of `T: Element`, which is `Send +
+// Sync`, may be read from any thread, and a `ViewMut` is the only one of its array.
 unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
@@ -35,7 +35,8 @@ impl Address {
         Address(start)
     }
 
-    /// A null pointer, which only an array without elements may have, becomes one that is aligned for all.
+    /// A null pointer, which only an array without elements may have, becomes a dangling aligned
+    /// one.
     pub(crate) fn of<T>(start: *const T) -> Address {
         Address(NonNull::new(start.cast_mut().cast()).unwrap_or(AlignedBytes::EMPTY.start()))
     }
@@ -88,8 +89,9 @@ impl<'a> ViewMut<'a> {
     ///
     /// # Safety
     ///
-    /// As for [`View::from_raw`]; moreover no two positions are the same element, and nobody else reads or writes
-    /// one while the view lives. Other views of one run may overlap it: the run refuses them.
+    /// As for [`View::from_raw`]; moreover no two positions are the same element, and no other code
+    /// reads or writes one while the view lives. Other views of one run may overlap it: the run
+    /// refuses them.
     ///
     /// # Panics
     ///
@@ -127,7 +129,7 @@ pub(crate) fn gather(from: &View<'_>, to: &mut AlignedBytes) {
     );
 }
 
-/// Copies an array back from memory where it lies row by row.
+/// Copies an array back from row-major memory.
 pub(crate) fn scatter(from: &AlignedBytes, to: &mut ViewMut<'_>) {
     let dense = dense_in(&to.layout, to.ty, from);
     for_each_tile(
@@ -197,7 +199,7 @@ unsafe fn copy_strided<T: Copy + Default>(to: NonNull<T>, from: NonNull<T>, tile
     }
 }
 
-/// Makes every element of a dense array this one.
+/// Fills a dense array with this element.
 pub(crate) fn fill(to: &mut ViewMut<'_>, element: [u8; 8], threads: usize) {
     assert!(to.is_dense(), "only dense arrays are filled");
     let n = to.layout.len();
@@ -205,15 +207,14 @@ pub(crate) fn fill(to: &mut ViewMut<'_>, element: [u8; 8], threads: usize) {
     unsafe { fill_shared(to.data, size(to.ty), n, element, threads) }
 }
 
-/// Makes every element in the memory this one.
+/// Fills the memory with this element.
 pub(crate) fn fill_memory(to: &mut AlignedBytes, size: usize, element: [u8; 8], threads: usize) {
     let n = to.len() / size;
-    // SAFETY: the memory has room for so many and is aligned for all.
+    // SAFETY: the memory is large enough and aligned for all element types.
     unsafe { fill_shared(Address::new(to.start_mut()), size, n, element, threads) }
 }
 
-/// Large arrays are filled by several threads, which also spreads fresh pages over the memories of a
-/// machine that has several.
+/// Large arrays are filled by several threads, which also spreads fresh pages over NUMA nodes.
 ///
 /// # Safety
 ///
@@ -260,14 +261,14 @@ unsafe fn fill_with<T: Copy>(to: NonNull<T>, n: usize, value: T) {
 
 /// The initialised bytes.
 pub(crate) fn bytes_of(memory: &AlignedBytes) -> &[u8] {
-    // SAFETY: so many bytes were initialised, and they are borrowed with the memory.
+    // SAFETY: this many bytes were initialised, and they are borrowed with the memory.
     unsafe { slice::from_raw_parts(memory.start().as_ptr(), memory.initialised()) }
 }
 
 /// The initialised bytes.
 pub(crate) fn bytes_of_mut(memory: &mut AlignedBytes) -> &mut [u8] {
     let n = memory.initialised();
-    // SAFETY: so many bytes were initialised, and they are borrowed with the memory.
+    // SAFETY: this many bytes were initialised, and they are borrowed with the memory.
     unsafe { slice::from_raw_parts_mut(memory.start_mut().as_ptr(), n) }
 }
 

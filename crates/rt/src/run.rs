@@ -17,12 +17,12 @@ use crate::pool::Pool;
 use crate::raw::{Address, bytes_of, fill, fill_memory, gather, scatter};
 use crate::source::scratch_bytes;
 
-/// The memory of a run, kept for the next.
+/// The memory of a run, reused by the next.
 #[derive(Default)]
 pub(crate) struct Workspace {
-    /// For each buffer what the run must have of its own: temporaries, flags and packed arrays.
+    /// Memory owned by the run, for each buffer: temporaries, flags and packed arrays.
     buffers: Vec<AlignedBytes>,
-    /// For each thread.
+    /// Scratch memory of each thread.
     scratch: Vec<AlignedBytes>,
 }
 
@@ -30,9 +30,9 @@ pub(crate) struct Workspace {
 pub(crate) struct Run<'a> {
     pub(crate) owner: &'a CpuProgram,
     pub(crate) sizes: &'a [i64],
-    /// The same, for forms.
+    /// The sizes as `i128`, for forms.
     pub(crate) params: Vec<i128>,
-    /// Of each buffer.
+    /// The layout of each buffer.
     pub(crate) layouts: Vec<Layout>,
     pub(crate) bound: Vec<Bound>,
     pub(crate) threads: usize,
@@ -71,7 +71,7 @@ impl Run<'_> {
         Ok(stats)
     }
 
-    /// Makes every buffer what it is before the first launch, and says where it is.
+    /// Initialises every buffer before the first launch, and returns the addresses.
     fn prepare(
         &self,
         inputs: &[(&str, View<'_>)],
@@ -128,7 +128,7 @@ impl Run<'_> {
                     Address::new(memory.start_mut())
                 }
                 (BufferKind::Faults { .. }, _) => {
-                    // A few bytes, which are read again after the run.
+                    // The fault record, which is read after the run.
                     *memory = AlignedBytes::zeroed(bytes, &buffer.name)?;
                     Address::new(memory.start_mut())
                 }
@@ -156,7 +156,7 @@ impl Run<'_> {
         no_fault(program, recorded, &self.params)
     }
 
-    /// Where the contents are that the program states for a buffer.
+    /// The address of the contents of a buffer in the program.
     fn table(&self, at: usize, bytes: usize) -> Result<Address, Error> {
         let Some(table) = &self.owner.tables[at] else {
             unreachable!("a missing input was refused")
@@ -173,7 +173,7 @@ impl Run<'_> {
     }
 }
 
-/// An error where the bytes of a buffer of faults say so.
+/// An error if the buffer of faults has recorded one.
 pub(crate) fn no_fault(program: &Program, recorded: &[u8], sizes: &[i128]) -> Result<(), Error> {
     let numbers = recorded.chunks_exact(4);
     let numbers = numbers.map(|b| i32::from_ne_bytes([b[0], b[1], b[2], b[3]]));
@@ -183,7 +183,7 @@ pub(crate) fn no_fault(program: &Program, recorded: &[u8], sizes: &[i128]) -> Re
     }
 }
 
-/// What launches of a run have in common.
+/// The common state of the launches of a run.
 struct Launcher<'a> {
     run: &'a Run<'a>,
     buffers: &'a [Address],
@@ -215,7 +215,7 @@ impl Launcher<'_> {
         }
         self.addresses.clear();
         for memory in &mut self.scratch[..threads] {
-            memory.ensure(bytes, "the memory of a block")?;
+            memory.ensure(bytes, "the scratch memory of a block")?;
             self.addresses.push(Address::new(memory.start_mut()));
         }
         let arguments = Arguments {

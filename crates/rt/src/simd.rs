@@ -1,4 +1,4 @@
-//! The vector unit of this processor.
+//! The vector unit of this CPU.
 
 use std::env;
 use std::fs;
@@ -8,7 +8,7 @@ use systola_ir::target::Simd;
 
 use crate::error::Error;
 
-/// The widest this processor has.
+/// The widest vector unit of this CPU.
 pub fn detect() -> Simd {
     #[cfg(target_arch = "x86_64")]
     {
@@ -31,7 +31,7 @@ pub fn detect() -> Simd {
     }
 }
 
-/// The one of this name, if this processor has it.
+/// The vector unit of this name, if this CPU has it.
 pub fn named(name: &str) -> Result<Simd, Error> {
     let asked = Simd::ALL
         .into_iter()
@@ -57,7 +57,7 @@ pub fn named(name: &str) -> Result<Simd, Error> {
     }
 }
 
-/// What `SYSTOLA_SIMD` asks for; without it the widest there is.
+/// The vector unit named by `SYSTOLA_SIMD`, or the widest one.
 pub fn from_env() -> Result<Simd, Error> {
     match env::var("SYSTOLA_SIMD") {
         Ok(name) if !name.is_empty() => named(&name),
@@ -65,8 +65,8 @@ pub fn from_env() -> Result<Simd, Error> {
     }
 }
 
-/// Flags for gcc and clang. The widest unit goes with everything else that this processor has; a
-/// narrower one was asked for, and then nothing wider is to appear.
+/// Flags for gcc and clang. The widest unit comes with all other features of this CPU; a narrower
+/// one was requested, and no wider instructions may appear.
 pub fn flags(simd: Simd) -> Vec<String> {
     let native = simd == detect();
     let flags: &[&str] = match simd {
@@ -88,11 +88,12 @@ pub fn flags(simd: Simd) -> Vec<String> {
     flags.iter().map(|f| (*f).to_string()).collect()
 }
 
-/// Everything that tells the code made for this processor from that made for another.
-pub(crate) fn processor() -> &'static str {
-    static PROCESSOR: OnceLock<String> = OnceLock::new();
-    PROCESSOR.get_or_init(|| {
-        // The system lists more features than the standard library can ask for, and `-march=native` may use any.
+/// All features of this CPU that generated code may depend on.
+pub(crate) fn cpu_features() -> &'static str {
+    static FEATURES: OnceLock<String> = OnceLock::new();
+    FEATURES.get_or_init(|| {
+        // The system lists more features than the standard library detects, and `-march=native` may
+        // use any.
         let listed = fs::read_to_string("/proc/cpuinfo").ok().and_then(|text| {
             let mut lines = text.lines();
             let line = lines.find(|l| l.starts_with("flags") || l.starts_with("Features"))?;

@@ -1,4 +1,4 @@
-//! What a back end hands over: C, and how to call it.
+//! The output of a back end: C, and how to call it.
 
 use systola_ir::Poly;
 
@@ -10,7 +10,7 @@ pub struct Source {
     pub code: String,
     /// The exported function of each kernel of the program, in order.
     pub symbols: Vec<String>,
-    /// What each kernel needs of per-thread memory, in order. Every part starts at a multiple of
+    /// The per-thread memory of each kernel, in order. Every part starts at a multiple of
     /// [`ScratchPart::ALIGN`], the first at 0.
     pub scratch: Vec<Vec<ScratchPart>>,
     /// For the compiler, before the flags that make a shared library.
@@ -20,9 +20,9 @@ pub struct Source {
 /// An array in per-thread memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScratchPart {
-    /// In the parameters; a negative one counts as 0.
+    /// Extents in the parameters; a negative one counts as 0.
     pub extents: Vec<Poly>,
-    /// Of one element.
+    /// Bytes of one element.
     pub bytes: u64,
 }
 
@@ -34,7 +34,7 @@ impl ScratchPart {
     }
 }
 
-/// Bytes of an array whose elements have so many, at these sizes.
+/// Bytes of an array with elements of `element` bytes, at these sizes.
 pub(crate) fn array_bytes(extents: &[Poly], element: u64, params: &[i128]) -> Option<u64> {
     let mut size = i128::from(element);
     for extent in extents {
@@ -49,7 +49,7 @@ pub(crate) fn scratch_bytes(parts: &[ScratchPart], params: &[i128]) -> Result<us
         .iter()
         .try_fold(0u64, |sum, part| sum.checked_add(part.size(params)?))
         .and_then(|sum| usize::try_from(sum).ok())
-        .ok_or_else(|| Error::overflow("the memory of a block"))
+        .ok_or_else(|| Error::overflow("the scratch memory of a block"))
 }
 
 #[cfg(test)]

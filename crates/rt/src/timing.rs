@@ -1,14 +1,14 @@
-//! Measuring how long something takes.
+//! Time measurements.
 
 use std::convert::Infallible;
 use std::time::Instant;
 
-/// How often to do it.
+/// The number of repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repeats {
-    /// Before the first that counts: memory is then mapped, caches are warm, threads awake.
+    /// Warm-up runs: afterwards memory is mapped, caches are warm, threads awake.
     pub warm_up: usize,
-    /// At least one is done.
+    /// Measured runs, at least one.
     pub timed: usize,
 }
 
@@ -28,7 +28,7 @@ pub struct Timing {
 }
 
 impl Timing {
-    /// The middle one, or the mean of the two in the middle.
+    /// The median: the middle one, or the mean of the two in the middle.
     pub fn median(&self) -> f64 {
         let mut sorted = self.samples.clone();
         sorted.sort_by(f64::total_cmp);
@@ -40,7 +40,7 @@ impl Timing {
         }
     }
 
-    /// The fastest: the time that is least disturbed by others.
+    /// The fastest run, which is the least disturbed one.
     pub fn min(&self) -> f64 {
         self.samples
             .iter()
@@ -50,7 +50,7 @@ impl Timing {
     }
 }
 
-/// Times a function by the clock.
+/// Measures the wall-clock time of a function.
 pub fn measure(repeats: Repeats, mut f: impl FnMut()) -> Timing {
     let timed = || {
         let start = Instant::now();

@@ -1,7 +1,8 @@
-//! Files that are believed: the user's own, which nobody else may write.
+//! Trusted files: the user's own, which nobody else may write.
 //!
-//! What lies in the cache is run with the user's rights. A file or folder of another owner, or one that others may write, could hold
-//! anything; it counts as absent. Folders are held open while what is in them is read and loaded, so that nobody can exchange them in between.
+//! Files of the cache run with the user's rights. A file or folder of another owner, or one that
+//! others may write, could hold anything; it counts as absent. Folders are held open while files in
+//! them are read and loaded, so that nobody can exchange them in between.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -10,21 +11,21 @@ use std::io::{self, Read};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
-/// Opens a file or a folder that is believed.
+/// Opens a trusted file or folder.
 fn open(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     check(&file.metadata()?)?;
     Ok(file)
 }
 
-/// All of a file that is believed.
+/// The contents of a trusted file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// A folder that is believed, held open.
+/// A trusted folder, held open.
 #[derive(Debug)]
 pub(crate) struct Folder {
     handle: File,
@@ -39,8 +40,8 @@ impl Folder {
         })
     }
 
-    /// A path that leads into this very folder, whatever has its name meanwhile, for as long as it is open. Where folders have no names by number
-    /// it is the path that it was opened by.
+    /// A path into this folder that stays valid if the folder is renamed, for as long as it is
+    /// open. Where the system has no paths of descriptors, it is the path that it was opened by.
     pub(crate) fn inside(&self, name: &OsStr) -> PathBuf {
         #[cfg(target_os = "linux")]
         {
@@ -101,7 +102,7 @@ mod tests {
         let inside = fs::read(held.inside(OsStr::new("file")));
         fs::rename(&moved, folder.path()).unwrap();
         assert_eq!(inside.is_ok(), cfg!(target_os = "linux"));
-        // Only root can give files away.
+        // Only root can change the owner of a file.
         if rustix::process::geteuid().is_root() {
             chown(&path, Some(12_345), None).unwrap();
             let error = open(&path).unwrap_err();

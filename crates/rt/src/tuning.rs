@@ -1,8 +1,9 @@
-//! What explorations found, and what models chose, kept from one process to the next.
+//! Results of explorations and choices of models, stored across processes.
 //!
-//! One file in the cache folder for each, to which every exploration or choice adds one line: a checksum and a record in JSON. Lines are never changed. A
-//! line is written by one call, behind a lock where the file system has locks; what a crash or a full disk left torn does
-//! not have its checksum, is passed over and counted, and the next record starts on a line of its own.
+//! One file in the cache folder for each, to which every exploration or choice appends one line: a
+//! checksum and a record in JSON. Lines are never changed. A line is written by one call, under a
+//! lock where the file system has locks; a line torn by a crash or a full disk does not match its
+//! checksum, is skipped and counted, and the next record starts on a new line.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -16,19 +17,19 @@ use crate::cache::{CacheOptions, hash_of};
 use crate::error::Error;
 use crate::trust;
 
-/// Letters of a checksum.
+/// Characters of a checksum.
 const SUM: usize = 16;
 
-/// What a record is about. All of it decides.
+/// The subject of a record; all fields must match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Key<'a> {
     /// The text of the system, without its name.
     pub system: &'a str,
     pub sizes: &'a [(String, i128)],
     pub target: &'a str,
-    /// Everything that tells one device from another: its name, its instructions, its threads.
+    /// The identity of the device: its name, its instruction set, its threads.
     pub device: &'a str,
-    /// Of the compiler that made the kernels.
+    /// The version of the compiler that made the kernels.
     pub version: &'a str,
 }
 
@@ -58,9 +59,9 @@ pub struct Record {
     pub device: String,
     /// Sizes that are numbers in the kernels; `all` for all.
     pub fix: Vec<String>,
-    /// Was the search done, or did its time end? Otherwise somebody stopped it.
+    /// Did the search end by itself or by its budget? Otherwise it was interrupted.
     pub complete: bool,
-    /// How many candidates there were, and how long it took.
+    /// The number of candidates, and the duration.
     pub candidates: usize,
     pub seconds: f64,
     /// The best first.
@@ -70,7 +71,7 @@ pub struct Record {
 /// One design that was measured and verified.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
-    /// As the text language writes it.
+    /// In the text language.
     pub mapping: String,
     /// Stood in the file.
     pub given: bool,
@@ -85,7 +86,7 @@ pub struct Entry {
     pub registers: Option<u32>,
 }
 
-/// What a model chose where nothing was measured.
+/// The choice of a model where nothing was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chosen {
     /// [`Key::hash`].
@@ -97,25 +98,25 @@ pub struct Chosen {
     pub device: String,
     /// Sizes that are numbers in the kernels; `all` for all.
     pub fix: Vec<String>,
-    /// As the text language writes it.
+    /// In the text language.
     pub mapping: String,
     /// Seconds.
     pub predicted: f64,
-    /// How many candidates it is the best of.
+    /// The number of candidates it was chosen from.
     pub candidates: usize,
 }
 
-/// What a file keeps.
-pub trait Kept: Serialize + DeserializeOwned {
-    /// The name of its file, which changes when records of before can not be read any more.
+/// A record that is stored in a file.
+pub trait Stored: Serialize + DeserializeOwned {
+    /// The name of its file, which changes when earlier records cannot be read any more.
     const FILE: &'static str;
 }
 
-impl Kept for Record {
+impl Stored for Record {
     const FILE: &'static str = "tuning-1.jsonl";
 }
 
-impl Kept for Chosen {
+impl Stored for Chosen {
     const FILE: &'static str = "chosen-1.jsonl";
 }
 
@@ -126,18 +127,18 @@ pub struct Log<R> {
     kind: PhantomData<R>,
 }
 
-/// What explorations measured.
+/// The measurements of explorations.
 pub type Tuning = Log<Record>;
 
-/// What models chose.
+/// The choices of models.
 pub type Choices = Log<Chosen>;
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Records<R = Record> {
     /// In the order in which they were written.
     pub records: Vec<R>,
-    /// Lines that are not what was written.
+    /// The number of damaged lines.
     pub damaged: usize,
 }
 
@@ -150,8 +151,8 @@ impl<R> Default for Records<R> {
     }
 }
 
-impl<R: Kept> Log<R> {
-    /// In a folder for compiled kernels.
+impl<R: Stored> Log<R> {
+    /// A log in the cache folder.
     pub fn new(cache: &CacheOptions) -> Log<R> {
         Log {
             path: cache.dir.join(R::FILE),
@@ -163,12 +164,12 @@ impl<R: Kept> Log<R> {
         &self.path
     }
 
-    /// Everything that can be read. No file is an empty one.
+    /// All readable records. A missing file is an empty one.
     pub fn read(&self) -> Result<Records<R>, Error> {
         self.read_where(|_| true)
     }
 
-    /// The records with a key. Others are not taken apart, so that a long file is soon read.
+    /// The records with a key. Others are not parsed, so that a long file is read fast.
     pub fn read_about(&self, key: &str) -> Result<Records<R>, Error> {
         let beginning = format!("{{\"key\":\"{key}\"");
         self.read_where(|text| text.starts_with(beginning.as_bytes()))
@@ -195,7 +196,7 @@ impl<R: Kept> Log<R> {
         Ok(found)
     }
 
-    /// Adds a record; it is on the disk when this returns.
+    /// Appends a record; it is on the disk when this returns.
     pub fn add(&self, record: &R) -> Result<(), Error> {
         let add = || -> io::Result<()> {
             if let Some(dir) = self.path.parent() {
@@ -233,7 +234,7 @@ fn encode(record: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(format!("{} {text}\n", sum_of(text.as_bytes())).into_bytes())
 }
 
-/// The record of a line, if it is what was written.
+/// The record of a line, if its checksum is right.
 fn text_of(line: &[u8]) -> Option<&[u8]> {
     let (sum, text) = line.split_at_checked(SUM)?;
     let text = text.strip_prefix(b" ")?;
@@ -269,7 +270,7 @@ mod tests {
             system: "conv1d".to_string(),
             sizes: vec![("C".to_string(), 1000), ("Q".to_string(), 5)],
             target: "cpu".to_string(),
-            device: "a processor".to_string(),
+            device: "a CPU".to_string(),
             fix: vec!["Q".to_string()],
             complete: true,
             candidates: 7,
@@ -387,7 +388,7 @@ mod tests {
         assert_eq!(hashes.len(), 6);
     }
 
-    /// Not a test of its own: what the processes below run.
+    /// Not a test of its own: the processes below run it.
     #[test]
     fn adds_without_end_if_it_is_asked_to() {
         let Some(dir) = std::env::var_os("SYSTOLA_TEST_TUNING") else {

@@ -1,8 +1,9 @@
-//! Programs that end with this process, however it ends.
+//! Watchdogs: programs that end with this process, however it ends.
 //!
-//! A signal that can not be caught leaves no time to stop what was started. So a shell stands beside each program and reads from a
-//! pipe that only this process can write to: when the pipe closes, nobody is left here, and the shell ends the program. Until that shell is there
-//! the program waits behind a gate, another pipe, and never begins if it closes.
+//! A process killed by a signal that cannot be caught cannot stop its children. So a shell runs
+//! beside each program and reads from a pipe that only this process can write to: when the pipe
+//! closes, this process has ended, and the shell kills the program. Until that shell runs the
+//! program waits behind a gate, another pipe, and never starts if it closes.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -10,15 +11,15 @@ use std::process::{Child, Command, Stdio};
 
 use crate::process::own_group;
 
-/// What the shell waits for, and what it does then. `$1` is a process, or a group of them with a minus before it.
+/// The shell's script. `$1` is a process, or a process group with a minus before it.
 const SCRIPT: &str = "read -r _; kill -s KILL -- \"$1\"";
 
 const SHELL: &str = "/bin/sh";
 
-/// Becomes the program as soon as a line comes; a pipe that closes has none.
+/// Executes the program when a line arrives; a pipe that closes has none.
 const GATE: &str = "read -r _ || exit 1; exec \"$@\"";
 
-/// The same program, which begins when [`open`] says so. Its standard input is taken, and empty.
+/// The same program, which starts on [`open`]. Its standard input is taken, and empty.
 pub fn gated(command: &Command) -> Command {
     let mut gated = if Path::new(SHELL).exists() {
         let mut gated = Command::new(SHELL);
@@ -41,7 +42,7 @@ pub fn gated(command: &Command) -> Command {
     gated
 }
 
-/// Lets a program begin that was gated.
+/// Starts a gated program.
 pub fn open(child: &mut Child) -> io::Result<()> {
     match child.stdin.take() {
         Some(mut gate) => gate.write_all(b"\n"),
@@ -49,22 +50,23 @@ pub fn open(child: &mut Child) -> io::Result<()> {
     }
 }
 
-/// Stands beside a running program. Dropped when the program has ended or may go on.
+/// The watchdog of a running program. Dropped when the program has ended or may outlive this
+/// process.
 #[derive(Debug)]
 pub struct Watch(Option<Child>);
 
 impl Watch {
-    /// Over one process, which is not the leader of a group.
+    /// Watches one process, which is not the leader of a group.
     pub fn over(child: &Child) -> Watch {
         Watch::start(&child.id().to_string())
     }
 
-    /// Over a process and all that it starts; it leads a group of its own.
+    /// Watches a process and all its descendants; it leads a process group.
     pub(crate) fn over_group(child: &Child) -> Watch {
         Watch::start(&format!("-{}", child.id()))
     }
 
-    /// Without a shell nothing is watched.
+    /// Without a shell there is no watchdog.
     fn start(target: &str) -> Watch {
         if cfg!(not(unix)) {
             return Watch(None);
@@ -75,7 +77,7 @@ impl Watch {
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null());
-        // What a terminal sends to this process must not end it first.
+        // A signal of the terminal must not end the shell first.
         own_group(&mut shell);
         Watch(shell.spawn().ok())
     }
@@ -84,7 +86,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if let Some(shell) = &mut self.0 {
-            // While its pipe is open still: it ends before it could end anything else.
+            // Killed while its pipe is still open, so that it kills nothing.
             let _ = shell.kill();
             let _ = shell.wait();
         }
@@ -131,7 +133,7 @@ mod tests {
         own_group(&mut command);
         let mut child = command.spawn().unwrap();
         let mut watch = Watch::over_group(&child);
-        // As the system does for a process that ends.
+        // As the system does when a process ends.
         drop(watch.0.as_mut().and_then(|shell| shell.stdin.take()));
         assert!(!child.wait().unwrap().success());
     }

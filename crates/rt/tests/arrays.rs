@@ -1,4 +1,5 @@
-//! Which arrays are taken, which are refused and why, and what becomes of layouts that are not dense.
+//! Which arrays are accepted, which are refused and why, and how layouts that are not dense are
+//! handled.
 
 mod common;
 

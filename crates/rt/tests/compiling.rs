@@ -84,7 +84,8 @@ fn a_compiler_that_hangs_is_stopped() {
     assert!(start.elapsed() < Duration::from_secs(500));
 }
 
-/// The system knows loaded libraries by name: one that is still loaded must not be taken for another that comes after it.
+/// The system identifies loaded libraries by name: one that is still loaded must not be taken for
+/// another that comes after it.
 #[test]
 fn libraries_that_come_and_go_stay_apart() {
     let dir = tempfile::tempdir().unwrap();
@@ -323,6 +324,6 @@ fn processes_share_a_cache() {
         assert!(child.wait().unwrap().success());
     }
     assert_eq!(libraries(&dir.path().join("cache")).len(), 3);
-    // Whoever comes second waits for the first instead of compiling the same.
+    // The second process waits for the first instead of compiling the same code.
     assert_eq!(calls(dir.path()), 3);
 }

@@ -1,4 +1,4 @@
-//! What is said of GPUs on any machine: errors, never a panic.
+//! GPUs on any machine: errors, never a panic.
 
 use std::sync::Mutex;
 

@@ -61,7 +61,7 @@ fn the_last_block_variable_runs_fastest() {
     }
 }
 
-/// A stencil on a ring, T times, between two temporaries; three kernels.
+/// A periodic stencil, T times, between two temporaries; three kernels.
 fn ping_pong() -> (Program, Source) {
     let n = || vec![param(0)];
     let all = || block("i", number(0), param(0));
@@ -251,7 +251,7 @@ fn blocks_that_wait_for_smaller_ones_finish() {
     }
 }
 
-/// Every block fills its scratch memory, waits, and looks whether anybody else was there.
+/// Every block fills its scratch memory, waits, and checks that no other block wrote to it.
 fn scratching() -> (Program, Source) {
     let program = program(
         &["N", "B"],

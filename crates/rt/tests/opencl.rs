@@ -1,4 +1,4 @@
-//! What is said of OpenCL devices on any machine: errors, never a panic, and nothing is left behind.
+//! OpenCL devices on any machine: errors, never a panic, and no leaks.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -64,7 +64,7 @@ fn arrays_come_back_from_every_device() {
     assert_eq!(OpenClCompileOptions::default().cache, None);
 }
 
-/// A library that stands before the real one, compiled here; it finds the rest in that.
+/// A library that wraps the real one, compiled here; it forwards the remaining functions.
 fn faulty(folder: &std::path::Path) -> Option<PathBuf> {
     let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/opencl/faulty.c");
     let library = folder.join("libfaulty.so");
@@ -142,7 +142,7 @@ fn every_fault_is_told_and_leaves_nothing_behind() {
     }
 }
 
-/// Not a test of its own: what the one above runs in other processes.
+/// Not a test of its own: the one above runs it in other processes.
 #[test]
 #[ignore = "run by another test, in a process of its own"]
 fn child() {
@@ -153,7 +153,7 @@ fn child() {
 }
 
 mod opencl {
-    //! A small program for an OpenCL device, written by hand: y[i] = 2 · x[i] by way of the memory of a block.
+    //! A small hand-written program for an OpenCL device: y[i] = 2 · x[i] through local memory.
 
     use systola_ir::form::{Form, Poly};
     use systola_ir::kernel::{Buffer, BufferKind, Host, Kernel, Program, Var, VarKind};

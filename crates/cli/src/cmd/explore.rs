@@ -291,7 +291,7 @@ fn place(source: &Source, args: &Args) -> Result<Place, Failure> {
             if let Some(device) = &args.device {
                 options.device = device.cuda().map_err(|e| fail(e.into()))?;
             }
-            options.compile.apart = nvrtc::compilers();
+            options.compile.out_of_process = nvrtc::compilers();
             Place::cuda(options).map_err(|e| fail(cpu::Error::from(e)))
         }
         ExploreTarget::OpenCl => {

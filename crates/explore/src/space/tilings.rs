@@ -220,7 +220,11 @@ fn skews(axes: &Axes, splits: &[Split], order: &[usize]) -> Vec<Vec<(usize, usiz
         let shares = |split: &&Split| {
             let only_low = split.low > 1 && split.lanes == 1 && split.high == 1;
             let reads_the_sum = |row: &Vec<i128>| row[*axis] != 0 && row[*axis] == row[split.axis];
-            only_low && axes.reads.iter().any(|r| r.matrix.iter().any(reads_the_sum))
+            only_low
+                && axes
+                    .reads
+                    .iter()
+                    .any(|r| r.matrix.iter().any(reads_the_sum))
         };
         if let Some(split) = splits.iter().find(shares) {
             pairs.push((*axis, split.axis));

@@ -101,7 +101,7 @@ impl Device {
                 // Results are looked at, not times.
                 options.effort = Effort::Little;
                 let simd = options.simd.name();
-                let text = format!("{}, vectors of {simd}\n", calibration::processor());
+                let text = format!("{}, vectors of {simd}\n", calibration::cpu_name());
                 Ok((Device::Cpu(Box::new(options)), text))
             }
         }

@@ -1,34 +1,36 @@
-//! From CUDA C++ to machine code: out of the cache, or through NVRTC.
+//! From CUDA C++ to machine code: from the cache, or through NVRTC.
 //!
-//! How many blocks a multiprocessor should hold at once decides how many registers a thread has, and what does not fit into them is spilled to
-//! memory. How many the compiler needs is known afterwards only. So where the log tells of spills, a text is compiled once more: with
-//! branches around loads that are else predicated, and then, in the way that spills less, for fewer blocks. The text of a kernel
-//! has a list of such numbers, the largest first, and a macro of the kernel's name says which one holds.
+//! The number of resident blocks per multiprocessor limits the registers of a thread, and values
+//! that do not fit are spilled to memory. The registers needed are known only after compiling. So
+//! if the log reports spills, a source is compiled again: with branches around loads that are
+//! otherwise predicated, and then, in the variant that spills less, for fewer resident blocks. The
+//! source of a kernel has a list of such numbers, the largest first, and a macro named after the
+//! kernel selects one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::apart::Compilers;
 use super::nvrtc::{self, Made};
+use super::out_of_process::Compilers;
 use crate::cache::{CacheOptions, hash_of};
+use crate::code_cache::{CachedCode, find_or_make};
 use crate::compile::{Note, Origin};
 use crate::deadline::Deadline;
 use crate::device::variant::Variant;
 use crate::error::Error;
-use crate::kept::{Kept, find_or_make};
 
 /// How CUDA C++ is compiled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CudaCompileOptions {
-    /// More options of NVRTC.
+    /// Additional options for NVRTC.
     pub flags: Vec<String>,
-    /// Compile no more than once, also where registers are spilled.
+    /// Compile only once, even if registers are spilled.
     pub once: bool,
-    /// `None`: nothing is kept.
+    /// `None`: nothing is cached.
     pub cache: Option<CacheOptions>,
     /// Processes that compile; `None`: this one.
-    pub apart: Option<Arc<Compilers>>,
-    /// At which processes that compile are stopped; this one can not be.
+    pub out_of_process: Option<Arc<Compilers>>,
+    /// The deadline at which compiling processes are stopped; this process cannot be stopped.
     pub deadline: Option<Deadline>,
 }
 
@@ -39,7 +41,7 @@ impl CudaCompileOptions {
             flags: Vec::new(),
             once: false,
             cache: CacheOptions::from_env()?,
-            apart: None,
+            out_of_process: None,
             deadline: None,
         })
     }
@@ -51,16 +53,16 @@ pub struct Compiled {
     pub cubin: Vec<u8>,
     pub origin: Origin,
     pub notes: Vec<Note>,
-    /// What the compiler said; empty where the code comes from the cache.
+    /// The compiler's log; empty where the code comes from the cache.
     pub log: String,
 }
 
-/// What a kernel takes of a multiprocessor, as the compiler counts it.
+/// The resources of a kernel, as the compiler counts them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resources {
     pub kernel: String,
     pub registers: u32,
-    /// Bytes that did not fit into registers.
+    /// Spilled bytes.
     pub spilled: u32,
     pub stack: u32,
 }
@@ -75,15 +77,15 @@ pub fn compile_only(
     compile(code, arch, variant, options, &|_| Vec::new())
 }
 
-/// What the kernels of some machine code take, as a driver tells.
-pub(crate) type Ask<'a> = &'a dyn Fn(&[u8]) -> Vec<Resources>;
+/// The resources of the kernels in some machine code, as reported by a driver.
+pub(crate) type ResourceQuery<'a> = &'a dyn Fn(&[u8]) -> Vec<Resources>;
 
 pub(crate) fn compile(
     code: &str,
     arch: &str,
     variant: &Variant,
     options: &CudaCompileOptions,
-    ask: Ask<'_>,
+    query: ResourceQuery<'_>,
 ) -> Result<Compiled, Error> {
     let mut flags = vec![
         format!("--gpu-architecture={arch}"),
@@ -104,14 +106,14 @@ pub(crate) fn compile(
         parts.extend(flags.iter().map(|flag| flag.as_bytes()));
         Ok(hash_of(&parts))
     };
-    let Kept {
+    let CachedCode {
         bytes,
         origin,
         notes,
         log,
     } = find_or_make(options.cache.as_ref(), key, || {
         let deadline = options.deadline.as_ref();
-        let make = |flags: &[String]| match &options.apart {
+        let make = |flags: &[String]| match &options.out_of_process {
             _ if deadline.is_some_and(Deadline::is_over) => Err(Error::OutOfTime),
             Some(compilers) => compilers.compile(code, flags, deadline),
             None => nvrtc::compile(code, flags),
@@ -119,7 +121,7 @@ pub(crate) fn compile(
         let made = if options.once {
             make(&flags)
         } else {
-            without_spills(code, &flags, &make, ask)
+            without_spills(code, &flags, &make, query)
         };
         made.map(|made| (made.cubin, made.log))
     })?;
@@ -131,26 +133,27 @@ pub(crate) fn compile(
     })
 }
 
-/// The macro that makes branches of predicates.
+/// The macro that turns predicates into branches.
 const BRANCHES: &str = "BRANCHES";
 
-/// With the name of a kernel, the macro that says which number of its list holds.
+/// With the name of a kernel, the macro that selects a number of its list.
 const FEWER: &str = "FEWER_";
 
-/// Which number of its list holds for a kernel, where it is not the first.
-type Places = BTreeMap<String, u32>;
+/// The index in its list for each kernel whose index is not 0.
+type Residencies = BTreeMap<String, u32>;
 
-/// Compiles with as many blocks at once as their registers allow: for each kernel the first number of its list without spills, or the one
-/// with the fewest where there is none. If that takes many warps and what was spilled before it is little, the one before.
+/// Compiles with as many resident blocks as the registers allow: for each kernel the first number
+/// of its list without spills, or the one with the fewest spills if there is none. If that loses
+/// many warps and the previous number spills little, the previous one.
 fn without_spills(
     code: &str,
     flags: &[String],
     make: &dyn Fn(&[String]) -> Result<Made, Error>,
-    ask: Ask<'_>,
+    query: ResourceQuery<'_>,
 ) -> Result<Made, Error> {
-    // Not every compiler tells; a driver does, if there is one.
+    // Not every compiler reports spills; a driver does, if there is one.
     let taken = |made: &Made| match resources(&made.log) {
-        none if none.is_empty() => ask(&made.cubin),
+        none if none.is_empty() => query(&made.cubin),
         told => told,
     };
     let spilled = |made: &Made| -> u32 { taken(made).iter().map(|k| k.spilled).sum() };
@@ -169,8 +172,8 @@ fn without_spills(
             flags.pop();
         }
     }
-    let compile = |places: &Places| {
-        let chosen = places
+    let compile = |residencies: &Residencies| {
+        let chosen = residencies
             .iter()
             .map(|(kernel, at)| format!("-D{FEWER}{kernel}={at}"));
         let all: Vec<String> = flags.iter().cloned().chain(chosen).collect();
@@ -181,17 +184,17 @@ fn without_spills(
     descend(first, compile, taken, last)
 }
 
-/// What a kernel takes at a place of its list.
+/// The resources of a kernel at an index of its list.
 type Tried = (u32, Resources);
 
-/// `last`: the last place of the list of a kernel.
+/// `last`: the last index of the list of a kernel.
 fn descend<M>(
     mut made: M,
-    compile: impl Fn(&Places) -> Result<M, Error>,
+    compile: impl Fn(&Residencies) -> Result<M, Error>,
     taken: impl Fn(&M) -> Vec<Resources>,
     last: impl Fn(&str) -> u32,
 ) -> Result<M, Error> {
-    let mut places = Places::new();
+    let mut residencies = Residencies::new();
     let mut tried: BTreeMap<String, Vec<Tried>> = BTreeMap::new();
     let mut settled: BTreeSet<String> = BTreeSet::new();
     loop {
@@ -201,59 +204,59 @@ fn descend<M>(
                 continue;
             }
             let name = now.kernel.clone();
-            let at = places.get(&name).copied().unwrap_or(0);
+            let at = residencies.get(&name).copied().unwrap_or(0);
             let tried = tried.entry(name.clone()).or_default();
             let before = tried.last().cloned();
             tried.push((at, now.clone()));
             let next = match before {
-                Some((before, taken)) if is_dear(&taken, &now) => before,
+                Some((before, taken)) if costs_warps(&taken, &now) => before,
                 _ if now.spilled == 0 => at,
                 _ if at >= last(&name) => best(tried),
                 _ if now.is_hopeless() => last(&name),
-                _ if now.spilled > MUCH => (at + last(&name)).div_ceil(2),
+                _ if now.spilled > LARGE_SPILL => (at + last(&name)).div_ceil(2),
                 _ => at + 1,
             };
             if next <= at {
                 settled.insert(name.clone());
             }
             moved |= next != at;
-            places.insert(name, next);
+            residencies.insert(name, next);
         }
         if !moved {
             return Ok(made);
         }
-        made = compile(&places)?;
+        made = compile(&residencies)?;
     }
 }
 
-/// The first place where little is spilled, or else the one where the least is; there is none without.
+/// The first index with few spills, or else the one with the fewest; some are spilled everywhere.
 fn best(tried: &[Tried]) -> u32 {
-    let little = tried.iter().find(|(_, taken)| taken.spilled <= LITTLE);
+    let little = tried.iter().find(|(_, taken)| taken.spilled <= SMALL_SPILL);
     let least = tried.iter().min_by_key(|(_, taken)| taken.spilled);
     little.or(least).map_or(0, |(at, _)| *at)
 }
 
-/// Bytes of a thread that cost less than a third of all warps.
-const LITTLE: u32 = 64;
+/// Spilled bytes of a thread that cost less than a third of all warps.
+const SMALL_SPILL: u32 = 64;
 
-/// More than the registers that one place of a list has over the one before: half of the list is not tried.
-const MUCH: u32 = 256;
+/// More than the registers gained by one step of a list: half of the list is skipped.
+const LARGE_SPILL: u32 = 256;
 
-/// Is it better to spill a little? That is in the paths of few blocks.
-fn is_dear(before: &Resources, now: &Resources) -> bool {
-    before.spilled <= LITTLE && 3 * now.warps() <= 2 * before.warps()
+/// Is it better to spill a little? Spills are in the paths of few blocks.
+fn costs_warps(before: &Resources, now: &Resources) -> bool {
+    before.spilled <= SMALL_SPILL && 3 * now.warps() <= 2 * before.warps()
 }
 
-/// Registers of a thread, at most.
-const MOST_REGISTERS: u32 = 255;
+/// The maximum number of registers of a thread.
+const MAX_REGISTERS: u32 = 255;
 
 impl Resources {
-    /// Would it spill with all registers that a thread can have?
+    /// Does it spill even with all registers that a thread can have?
     fn is_hopeless(&self) -> bool {
-        self.registers + self.spilled / 4 > MOST_REGISTERS + MUCH / 4
+        self.registers + self.spilled / 4 > MAX_REGISTERS + LARGE_SPILL / 4
     }
 
-    /// Warps for which a part of a multiprocessor has registers.
+    /// Warps that fit into the register file of one partition of a multiprocessor.
     fn warps(&self) -> u32 {
         const REGISTERS: u32 = (64 << 10) / (4 * 32);
         REGISTERS / self.registers.next_multiple_of(8).max(1)
@@ -261,12 +264,12 @@ impl Resources {
 }
 
 impl Compiled {
-    /// What each kernel takes, in the order of the log.
+    /// The resources of each kernel, in the order of the log.
     pub fn resources(&self) -> Vec<Resources> {
         resources(&self.log)
     }
 
-    /// Lines of the log that warn.
+    /// Warnings in the log.
     pub fn warnings(&self) -> Vec<&str> {
         let warns = |line: &&str| line.to_lowercase().contains("warning");
         self.log.lines().filter(warns).collect()
@@ -307,9 +310,9 @@ fn resources(log: &str) -> Vec<Resources> {
 mod tests {
     use super::*;
 
-    /// A kernel that spills so much at each place of its list, and at all places behind.
-    fn kernel(name: &str, spilled: &[u32], places: &Places) -> Resources {
-        let at = places.get(name).copied().unwrap_or(0);
+    /// A kernel with the given spills at each index of its list, and the last of them beyond.
+    fn kernel(name: &str, spilled: &[u32], residencies: &Residencies) -> Resources {
+        let at = residencies.get(name).copied().unwrap_or(0);
         let at = spilled.len().min(at as usize + 1) - 1;
         Resources {
             kernel: name.to_string(),
@@ -321,14 +324,14 @@ mod tests {
 
     #[test]
     fn fewer_blocks_are_tried_until_nothing_spills() {
-        let compile = |places: &Places| -> Result<Vec<Resources>, Error> {
+        let compile = |residencies: &Residencies| -> Result<Vec<Resources>, Error> {
             Ok(vec![
-                kernel("light", &[0, 0], places),
-                kernel("tight", &[24, 16, 0, 0], places),
-                kernel("hopeless", &[8, 8, 16], places),
+                kernel("light", &[0, 0], residencies),
+                kernel("tight", &[24, 16, 0, 0], residencies),
+                kernel("hopeless", &[8, 8, 16], residencies),
             ])
         };
-        let first = compile(&Places::new()).unwrap();
+        let first = compile(&Residencies::new()).unwrap();
         let last = |name: &str| match name {
             "light" => 1,
             "tight" => 3,
@@ -339,17 +342,17 @@ mod tests {
         assert_eq!(found, [(56, 0), (72, 0), (56, 8)]);
     }
 
-    /// Each takes seconds; where a list ends is known, and what was made is not made again.
+    /// A compilation takes seconds; none is repeated or tried beyond the end of a list.
     #[test]
     fn nothing_is_compiled_in_vain() {
         let tries = std::cell::Cell::new(0);
         let settle = |list: &[u32]| {
             tries.set(1);
-            let compile = |places: &Places| -> Result<Vec<Resources>, Error> {
+            let compile = |residencies: &Residencies| -> Result<Vec<Resources>, Error> {
                 tries.set(tries.get() + 1);
-                Ok(vec![kernel("k", list, places)])
+                Ok(vec![kernel("k", list, residencies)])
             };
-            let first = vec![kernel("k", list, &Places::new())];
+            let first = vec![kernel("k", list, &Residencies::new())];
             let last = |_: &str| list.len() as u32 - 1;
             let made = descend(first, compile, Clone::clone, last).unwrap();
             (made[0].spilled, tries.get())
@@ -375,19 +378,19 @@ mod tests {
             stack: 0,
         };
         let settle = |list: &[Resources]| {
-            let compile = |places: &Places| -> Result<Vec<Resources>, Error> {
-                let at = places.get("k").copied().unwrap_or(0) as usize;
+            let compile = |residencies: &Residencies| -> Result<Vec<Resources>, Error> {
+                let at = residencies.get("k").copied().unwrap_or(0) as usize;
                 Ok(vec![list[at.min(list.len() - 1)].clone()])
             };
-            let first = compile(&Places::new()).unwrap();
+            let first = compile(&Residencies::new()).unwrap();
             let last = |_: &str| list.len() as u32 - 1;
             let made = descend(first, compile, Clone::clone, last);
             made.unwrap().remove(0)
         };
-        // Three warps in a part, or two.
+        // Three warps in a partition, or two.
         let three = take(168, 40);
         assert_eq!(settle(&[three.clone(), take(188, 0)]), three);
-        // What takes no warp, or was much, is done without.
+        // Spills are avoided where that costs no warp, or where they are large.
         let other = take(170, 0);
         assert_eq!(settle(&[take(168, 68), other.clone()]), other);
         let as_many = take(64, 0);

@@ -7,17 +7,17 @@ use systola_ir::Scalar;
 
 use super::compile::{CudaCompileOptions, Resources, compile};
 use super::driver::{
-    Context, Event, Function, Memory, Module, Place, Stream, device_count, device_info, start,
+    Context, DeviceRange, Event, Function, Memory, Module, Stream, device_count, device_info, start,
 };
 use super::nvrtc;
-use crate::device::driver::{Driver, Launch, Made, Word};
+use crate::device::driver::{Driver, Launch, LaunchArgument, Made};
 use crate::device::variant::Variant;
 use crate::device::{self, DeviceKernel, DeviceSource};
 use crate::error::Error;
 use crate::layout::element_count;
 use crate::literal::size;
 
-/// What a GPU is.
+/// The properties of a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
     pub ordinal: usize,
@@ -31,12 +31,12 @@ pub struct DeviceInfo {
     pub capability: (u32, u32),
     /// Bytes of shared memory that one block can have.
     pub shared_per_block: u64,
-    /// The newest CUDA that the driver knows.
+    /// The newest CUDA version that the driver supports.
     pub driver: (u32, u32),
 }
 
 impl DeviceInfo {
-    /// As compilers name it: `sm_90`.
+    /// The compiler's name of the architecture: `sm_90`.
     pub fn arch(&self) -> String {
         let (major, minor) = self.capability;
         format!("sm_{major}{minor}")
@@ -93,38 +93,38 @@ impl Gpu {
 #[derive(Debug)]
 pub struct Code {
     pub(super) functions: Vec<Function>,
-    /// Where the constant arrays are, in the order of the source.
-    constants: Vec<Option<Place>>,
+    /// The locations of the constant arrays, in the order of the source.
+    constants: Vec<Option<DeviceRange>>,
 }
 
-/// Older ones lack functions that are called here.
+/// Older drivers lack functions that are called here.
 const OLDEST_DRIVER: (u32, u32) = (12, 8);
 
-/// What every kernel may have of shared memory without asking for more.
+/// Shared memory available to every kernel without opting in to more.
 const USUAL_SHARED: u64 = 48 << 10;
 
 impl Driver for Cuda {
     type Info = DeviceInfo;
     type Options = CudaCompileOptions;
     type Memory = Memory;
-    type Place = Place;
+    type Location = DeviceRange;
     type Queue = Stream;
-    type Moment = Event;
+    type Event = Event;
     type Code = Code;
 
     fn allocate(&self, bytes: usize) -> Result<Option<Memory>, Error> {
         Memory::new(self.context, bytes)
     }
 
-    fn place(memory: &Memory) -> Place {
-        memory.place()
+    fn location(memory: &Memory) -> DeviceRange {
+        memory.location()
     }
 
     fn bytes(memory: &Memory) -> usize {
         memory.bytes()
     }
 
-    fn overlap(a: Place, b: Place) -> bool {
+    fn overlap(a: DeviceRange, b: DeviceRange) -> bool {
         a.overlaps(b)
     }
 
@@ -140,7 +140,7 @@ impl Driver for Cuda {
         Stream::new(self.context)
     }
 
-    fn moment(&self, queue: &Stream) -> Result<Event, Error> {
+    fn record_event(&self, queue: &Stream) -> Result<Event, Error> {
         let event = Event::new(self.context)?;
         event.record(queue)?;
         Ok(event)
@@ -165,8 +165,8 @@ impl Driver for Cuda {
                 least,
             });
         }
-        let ask = |cubin: &[u8]| self.resources(source, cubin).unwrap_or_default();
-        let made = compile(&source.code, &self.info.arch(), variant, options, &ask)?;
+        let query = |cubin: &[u8]| self.resources(source, cubin).unwrap_or_default();
+        let made = compile(&source.code, &self.info.arch(), variant, options, &query)?;
         let module = Module::load(self.context, &made.cubin)?;
         let kernels = source.kernels.iter();
         let functions = kernels.map(|k| module.function(&k.symbol));
@@ -181,20 +181,25 @@ impl Driver for Cuda {
         })
     }
 
-    fn constant(code: &Code, n: usize) -> Option<Place> {
+    fn constant(code: &Code, n: usize) -> Option<DeviceRange> {
         code.constants[n]
     }
 
-    fn launch(&self, queue: &Stream, code: &Code, launch: &Launch<'_, Place>) -> Result<(), Error> {
+    fn launch(
+        &self,
+        queue: &Stream,
+        code: &Code,
+        launch: &Launch<'_, DeviceRange>,
+    ) -> Result<(), Error> {
         let function = &code.functions[launch.kernel];
         let dynamic = launch.dynamic_shared;
         if dynamic.saturating_add(launch.static_shared) > USUAL_SHARED {
             function.allow_shared(dynamic)?;
         }
-        let words = launch.arguments.iter().map(|word| match word {
-            Word::Place(place) => place.start(),
-            Word::Index(value) => launch.width.encode(*value),
-            Word::Value(_) | Word::Shared(_) => {
+        let words = launch.arguments.iter().map(|argument| match argument {
+            LaunchArgument::Buffer(location) => location.start(),
+            LaunchArgument::Index(value) => launch.width.encode(*value),
+            LaunchArgument::Value(_) | LaunchArgument::Shared(_) => {
                 unreachable!("a CUDA kernel has constant and shared memory of its own")
             }
         });
@@ -210,7 +215,7 @@ impl Driver for Cuda {
 }
 
 impl Cuda {
-    /// What the kernels of a source take, as the driver tells of their machine code.
+    /// The resources of the kernels of a source, as the driver reports them.
     fn resources(&self, source: &DeviceSource, cubin: &[u8]) -> Result<Vec<Resources>, Error> {
         let module = Module::load(self.context, cubin)?;
         let one = |kernel: &DeviceKernel| {
@@ -240,7 +245,7 @@ impl CudaProgram {
     }
 }
 
-/// Elements that lie row by row in the memory of a GPU.
+/// A row-major array in the memory of a GPU.
 pub type DeviceArray = device::DeviceArray<Cuda>;
 
 impl DeviceArray {
@@ -265,12 +270,12 @@ impl DeviceArray {
             return Err(Error::Misaligned { start });
         }
         // SAFETY: the caller's promise.
-        let place = unsafe { Place::new(start, n * size(ty)) };
-        Ok(DeviceArray::at(gpu, place, ty, shape))
+        let location = unsafe { DeviceRange::new(start, n * size(ty)) };
+        Ok(DeviceArray::at(gpu, location, ty, shape))
     }
 
     /// The address of the first element on the device.
     pub fn pointer(&self) -> u64 {
-        self.place().start()
+        self.location().start()
     }
 }

@@ -14,13 +14,13 @@ use super::device::DeviceInfo;
 use crate::device::driver::Queue;
 use crate::error::Error;
 
-/// What the driver says of a call.
+/// Converts the driver's result of a call.
 fn succeed(action: &'static str, result: CUresult) -> Result<(), Error> {
     if result == CUresult::CUDA_SUCCESS {
         return Ok(());
     }
     let mut text = std::ptr::null();
-    // SAFETY: the driver hands out a text of its own, or leaves the pointer null.
+    // SAFETY: the driver returns a static string, or leaves the pointer null.
     let said = unsafe {
         if sys::cuGetErrorString(result, &mut text) == CUresult::CUDA_SUCCESS && !text.is_null() {
             CStr::from_ptr(text).to_string_lossy().into_owned()
@@ -34,7 +34,7 @@ fn succeed(action: &'static str, result: CUresult) -> Result<(), Error> {
     })
 }
 
-/// Loads the driver and starts it, once; says its version, 13000 for 13.0.
+/// Loads and initialises the driver, once; returns its version, 13000 for 13.0.
 pub(crate) fn start() -> Result<i32, Error> {
     static STARTED: OnceLock<Result<i32, String>> = OnceLock::new();
     let started = STARTED.get_or_init(|| {
@@ -71,12 +71,12 @@ fn attribute(device: sys::CUdevice, which: Attribute) -> Result<i32, Error> {
     Ok(value)
 }
 
-/// The facts of a device.
+/// The properties of a device.
 pub(crate) fn device_info(ordinal: i32, driver: i32) -> Result<DeviceInfo, Error> {
     let mut device = 0;
     let mut name = [0u8; 256];
     let mut memory = 0;
-    // SAFETY: numbers and at most so many bytes are written.
+    // SAFETY: numbers and at most `name.len()` bytes are written.
     unsafe {
         succeed("find a device", sys::cuDeviceGet(&mut device, ordinal))?;
         let result = sys::cuDeviceGetName(name.as_mut_ptr().cast(), 255, device);
@@ -107,7 +107,7 @@ pub(crate) fn device_info(ordinal: i32, driver: i32) -> Result<DeviceInfo, Error
     })
 }
 
-/// The context of a device that all of a process share; kept until the process ends.
+/// The primary context of a device, shared by the process; kept until the process ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Context(sys::CUcontext);
 
@@ -128,7 +128,7 @@ impl Context {
         Ok(Context(context))
     }
 
-    /// Calls of this thread go to this device from here on.
+    /// Makes this the current device of the thread.
     pub(crate) fn enter(self) -> Result<(), Error> {
         // SAFETY: the context is never released.
         succeed("choose a device", unsafe { sys::cuCtxSetCurrent(self.0) })
@@ -154,7 +154,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Zeros at a multiple of 256 bytes; none where there is no room.
+    /// Zeroed memory at a multiple of 256 bytes; none if the device has not enough.
     pub(crate) fn new(context: Context, bytes: usize) -> Result<Option<Memory>, Error> {
         context.enter()?;
         let mut start = 0;
@@ -168,8 +168,8 @@ impl Memory {
                     start,
                     bytes,
                 };
-                // Slots without a point read what nobody wrote; what they make of it nobody uses, but it is always the same.
-                // SAFETY: the memory was just allocated, and streams do not wait for this one.
+                // Slots without a point read unwritten memory; the results are not used, but zeros
+                // make runs reproducible.
                 unsafe {
                     let cleared = sys::cuMemsetD8_v2(start, 0, bytes.max(1));
                     succeed("clear memory", cleared)?;
@@ -181,8 +181,8 @@ impl Memory {
         }
     }
 
-    pub(crate) fn place(&self) -> Place {
-        Place {
+    pub(crate) fn location(&self) -> DeviceRange {
+        DeviceRange {
             start: self.start,
             bytes: self.bytes,
         }
@@ -193,28 +193,28 @@ impl Memory {
     }
 }
 
-/// Where an array lies on a device. By itself it promises nothing: whoever hands one to a stream holds the memory it
-/// was taken from until the stream was waited for.
+/// The address range of an array on a device. It does not own the memory: whoever passes it to a
+/// stream keeps the memory alive until the stream is synchronised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct DeviceRange {
     start: u64,
     bytes: usize,
 }
 
-impl Place {
+impl DeviceRange {
     /// # Safety
     ///
-    /// The device has so much memory there, as long as the place is used.
-    pub(crate) unsafe fn new(start: u64, bytes: usize) -> Place {
-        Place { start, bytes }
+    /// The device has `bytes` of memory at `start`, as long as the range is used.
+    pub(crate) unsafe fn new(start: u64, bytes: usize) -> DeviceRange {
+        DeviceRange { start, bytes }
     }
 
     pub(crate) fn start(self) -> u64 {
         self.start
     }
 
-    pub(crate) fn overlaps(self, other: Place) -> bool {
-        let end = |place: Place| place.start.saturating_add(place.bytes as u64);
+    pub(crate) fn overlaps(self, other: DeviceRange) -> bool {
+        let end = |location: DeviceRange| location.start.saturating_add(location.bytes as u64);
         self.bytes > 0 && other.bytes > 0 && self.start < end(other) && other.start < end(self)
     }
 }
@@ -228,7 +228,7 @@ impl Drop for Memory {
     }
 }
 
-/// An order of work on a device.
+/// A stream: work of a device in order.
 #[derive(Debug)]
 pub struct Stream {
     context: Context,
@@ -264,8 +264,9 @@ impl Stream {
             .iter()
             .map(|a| std::ptr::from_ref(a).cast_mut().cast())
             .collect();
-        // SAFETY: the driver copies the arguments before it returns. A kernel stays inside of its arrays, whose sizes
-        // were checked against the program; the run holds them until the stream was waited for.
+        // SAFETY: the driver copies the arguments before it returns. A kernel stays inside of its
+        // arrays, whose sizes were checked against the program; the run keeps them alive until the
+        // stream is synchronised.
         let result = unsafe {
             sys::cuLaunchKernel(
                 function.handle,
@@ -285,7 +286,7 @@ impl Stream {
     }
 }
 
-impl Queue<Place> for Stream {
+impl Queue<DeviceRange> for Stream {
     fn wait(&self) -> Result<(), Error> {
         self.context.enter()?;
         // SAFETY: the stream lives.
@@ -293,13 +294,13 @@ impl Queue<Place> for Stream {
         succeed("run the kernels", result)
     }
 
-    fn upload(&self, to: Place, from: &[u8]) -> Result<(), Error> {
-        assert!(from.len() <= to.bytes, "the place is large enough");
+    fn upload(&self, to: DeviceRange, from: &[u8]) -> Result<(), Error> {
+        assert!(from.len() <= to.bytes, "the range is large enough");
         if from.is_empty() {
             return Ok(());
         }
         self.context.enter()?;
-        // SAFETY: there is room, and the bytes are there until the wait is over.
+        // SAFETY: the range is large enough, and the bytes live until the wait is over.
         let result = unsafe {
             sys::cuMemcpyHtoDAsync_v2(to.start, from.as_ptr().cast(), from.len(), self.handle)
         };
@@ -307,13 +308,13 @@ impl Queue<Place> for Stream {
         self.wait()
     }
 
-    fn download(&self, to: &mut [u8], from: Place) -> Result<(), Error> {
-        assert!(to.len() <= from.bytes, "the place is large enough");
+    fn download(&self, to: &mut [u8], from: DeviceRange) -> Result<(), Error> {
+        assert!(to.len() <= from.bytes, "the range is large enough");
         if to.is_empty() {
             return Ok(());
         }
         self.context.enter()?;
-        // SAFETY: so much is there, and the bytes are there until the wait is over.
+        // SAFETY: the range is large enough, and the bytes live until the wait is over.
         let result = unsafe {
             sys::cuMemcpyDtoHAsync_v2(to.as_mut_ptr().cast(), from.start, to.len(), self.handle)
         };
@@ -321,23 +322,23 @@ impl Queue<Place> for Stream {
         self.wait()
     }
 
-    fn copy(&self, to: Place, from: Place, bytes: usize) -> Result<(), Error> {
+    fn copy(&self, to: DeviceRange, from: DeviceRange, bytes: usize) -> Result<(), Error> {
         assert!(
             bytes <= to.bytes.min(from.bytes),
-            "the places are large enough"
+            "the ranges are large enough"
         );
-        assert!(!to.overlaps(from), "the places are apart");
+        assert!(!to.overlaps(from), "the ranges are disjoint");
         if bytes == 0 {
             return Ok(());
         }
         self.context.enter()?;
-        // SAFETY: both have so much.
+        // SAFETY: both ranges are large enough.
         let result = unsafe { sys::cuMemcpyDtoDAsync_v2(to.start, from.start, bytes, self.handle) };
         succeed("copy on the device", result)
     }
 
-    fn fill(&self, to: Place, size: usize, n: usize, element: [u8; 8]) -> Result<(), Error> {
-        assert!(size * n <= to.bytes, "the place is large enough");
+    fn fill(&self, to: DeviceRange, size: usize, n: usize, element: [u8; 8]) -> Result<(), Error> {
+        assert!(size * n <= to.bytes, "the range is large enough");
         if n == 0 {
             return Ok(());
         }
@@ -346,7 +347,7 @@ impl Queue<Place> for Stream {
         let [a, b, c, d, e, f, g, h] = element;
         let low = u32::from_ne_bytes([a, b, c, d]);
         let high = u32::from_ne_bytes([e, f, g, h]);
-        // SAFETY: there is room.
+        // SAFETY: the range is large enough.
         let result = unsafe {
             match size {
                 1 => sys::cuMemsetD8Async(to, a, n, self.handle),
@@ -354,7 +355,7 @@ impl Queue<Place> for Stream {
                 4 => sys::cuMemsetD32Async(to, low, n, self.handle),
                 8 if low == high => sys::cuMemsetD32Async(to, low, 2 * n, self.handle),
                 8 => {
-                    // Two columns of halves.
+                    // As two columns of 32 bits.
                     let half = |to, with| sys::cuMemsetD2D32Async(to, 8, with, 1, n, self.handle);
                     match half(to, low) {
                         CUresult::CUDA_SUCCESS => half(to + 4, high),
@@ -377,7 +378,7 @@ impl Drop for Stream {
     }
 }
 
-/// A moment in the work of a stream.
+/// An event in a stream.
 #[derive(Debug)]
 pub struct Event(sys::CUevent);
 
@@ -402,7 +403,7 @@ impl Event {
         })
     }
 
-    /// Seconds since an earlier one; both have happened.
+    /// Seconds since an earlier event; both have completed.
     pub(crate) fn since(&self, earlier: &Event) -> Result<f64, Error> {
         let mut milliseconds = 0f32;
         // SAFETY: a number is written.
@@ -431,7 +432,7 @@ unsafe impl Send for Module {}
 // SAFETY: as above.
 unsafe impl Sync for Module {}
 
-/// A kernel of a module, which it keeps loaded.
+/// A kernel of a module; it keeps the module loaded.
 #[derive(Clone, Debug)]
 pub struct Function {
     handle: sys::CUfunction,
@@ -466,8 +467,8 @@ impl Module {
         })
     }
 
-    /// Where a variable lies; none where the compiler left it out.
-    pub(crate) fn global(&self, symbol: &str) -> Result<Option<Place>, Error> {
+    /// The address range of a variable; none where the compiler removed it.
+    pub(crate) fn global(&self, symbol: &str) -> Result<Option<DeviceRange>, Error> {
         self.context.enter()?;
         let (mut start, mut bytes) = (0, 0);
         let name = CString::new(symbol).unwrap_or_default();
@@ -479,12 +480,12 @@ impl Module {
             return Ok(None);
         }
         succeed("find constant memory", result)?;
-        Ok(Some(Place { start, bytes }))
+        Ok(Some(DeviceRange { start, bytes }))
     }
 }
 
 impl Function {
-    /// Lets launches bring more shared memory than is always allowed.
+    /// Opts in to more dynamic shared memory than the default limit.
     pub(crate) fn allow_shared(&self, bytes: u64) -> Result<(), Error> {
         let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
         let which = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
@@ -495,15 +496,15 @@ impl Function {
 
     /// Registers of a thread, and bytes of local memory, which spilled registers are part of.
     pub(crate) fn resources(&self) -> Result<(u32, u32), Error> {
-        let ask = |which| {
+        let query = |which| {
             let mut value = 0;
             // SAFETY: a number is written.
             let result = unsafe { sys::cuFuncGetAttribute(&mut value, which, self.handle) };
             succeed("ask for registers", result).map(|()| i32::unsigned_abs(value))
         };
         Ok((
-            ask(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
-            ask(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
+            query(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,
+            query(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES)?,
         ))
     }
 }

@@ -14,15 +14,15 @@ use cudarc::nvrtc::sys;
 
 use crate::error::Error;
 
-/// What the library made of a source.
+/// The result of compiling a source.
 pub(crate) struct Made {
     pub(crate) cubin: Vec<u8>,
-    /// What it said, though all went well.
+    /// The log of a successful compilation.
     pub(crate) log: String,
 }
 
-/// Is the library there? The first to ask loads it.
-pub(crate) fn ask() -> Result<(), Error> {
+/// Loads the library on first use.
+pub(crate) fn ensure_loaded() -> Result<(), Error> {
     static FOUND: OnceLock<bool> = OnceLock::new();
     let found = *FOUND.get_or_init(|| {
         for dir in folders() {
@@ -41,7 +41,7 @@ pub(crate) fn ask() -> Result<(), Error> {
     }
 }
 
-/// Where toolkits put it, beside the places that the system's loader knows.
+/// Folders in which toolkits install it, besides those known to the loader.
 fn folders() -> Vec<PathBuf> {
     let mut folders = Vec::new();
     if let Some(own) = env::var_os("SYSTOLA_NVRTC").filter(|v| !v.is_empty()) {
@@ -57,7 +57,7 @@ fn folders() -> Vec<PathBuf> {
     folders
 }
 
-/// Loads the library from a folder, if it is there, so that it is found by its name afterwards.
+/// Loads the library from a folder, if it exists, so that it is found by its name afterwards.
 fn preload(dir: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(dir) else {
         return false;
@@ -73,7 +73,7 @@ fn preload(dir: &Path) -> bool {
     let Some(library) = library else {
         return false;
     };
-    // The library looks for the second one by its name.
+    // The library loads its built-ins by name.
     for path in builtins {
         keep_loaded(path);
     }
@@ -93,7 +93,7 @@ fn keep_loaded(path: &Path) -> bool {
 
 /// Major and minor number.
 pub fn version() -> Result<(u32, u32), Error> {
-    ask()?;
+    ensure_loaded()?;
     let (mut major, mut minor) = (0, 0);
     // SAFETY: two numbers are written.
     let result = unsafe { sys::nvrtcVersion(&mut major, &mut minor) };
@@ -113,7 +113,7 @@ fn succeed(result: sys::nvrtcResult, log: impl FnOnce() -> String) -> Result<(),
 
 /// Compiles a source.
 pub(crate) fn compile(code: &str, options: &[String]) -> Result<Made, Error> {
-    ask()?;
+    ensure_loaded()?;
     let text = |s: &str| {
         CString::new(s).map_err(|_| Error::NvrtcFailed {
             reason: "a zero byte in the source".to_string(),
@@ -163,7 +163,7 @@ impl Program {
         // SAFETY: a number is written.
         succeed(unsafe { size(self.0, &mut bytes) }, String::new)?;
         let mut data = vec![0u8; bytes];
-        // SAFETY: so many bytes are written.
+        // SAFETY: as many bytes are written.
         succeed(
             unsafe { get(self.0, data.as_mut_ptr().cast()) },
             String::new,

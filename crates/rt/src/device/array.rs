@@ -14,11 +14,11 @@ use crate::layout::element_count;
 use crate::literal::size;
 use crate::raw::{bytes_of, bytes_of_mut, bytes_of_view, bytes_of_view_mut, gather, scatter};
 
-/// Elements that lie row by row in the memory of a device.
+/// A row-major array in the memory of a device.
 pub struct DeviceArray<D: Driver> {
     gpu: Arc<Gpu<D>>,
     memory: Option<D::Memory>,
-    place: D::Place,
+    location: D::Location,
     ty: Scalar,
     shape: Vec<usize>,
 }
@@ -31,7 +31,7 @@ impl<D: Driver> DeviceArray<D> {
         let memory = gpu.allocate(n * size(ty), &what())?;
         Ok(DeviceArray {
             gpu: Arc::clone(gpu),
-            place: D::place(&memory),
+            location: D::location(&memory),
             memory: Some(memory),
             ty,
             shape: shape.to_vec(),
@@ -41,21 +41,21 @@ impl<D: Driver> DeviceArray<D> {
     /// A copy of an array of the host.
     pub fn from_view(gpu: &Arc<Gpu<D>>, view: &View<'_>) -> Result<DeviceArray<D>, Error> {
         let array = DeviceArray::new(gpu, view.ty(), view.shape())?;
-        gpu.with_queue(|queue| upload(queue, array.place, view))?;
+        gpu.with_queue(|queue| upload(queue, array.location, view))?;
         Ok(array)
     }
 
-    /// The array at a place that stays the caller's.
+    /// The array at a location that the caller owns.
     pub(crate) fn at(
         gpu: &Arc<Gpu<D>>,
-        place: D::Place,
+        location: D::Location,
         ty: Scalar,
         shape: &[usize],
     ) -> DeviceArray<D> {
         DeviceArray {
             gpu: Arc::clone(gpu),
             memory: None,
-            place,
+            location,
             ty,
             shape: shape.to_vec(),
         }
@@ -73,8 +73,8 @@ impl<D: Driver> DeviceArray<D> {
         &self.gpu
     }
 
-    pub(crate) fn place(&self) -> D::Place {
-        self.place
+    pub(crate) fn location(&self) -> D::Location {
+        self.location
     }
 
     pub fn bytes(&self) -> usize {
@@ -98,10 +98,11 @@ impl<D: Driver> DeviceArray<D> {
             });
         }
         self.gpu
-            .with_queue(|queue| download(queue, view, self.place))
+            .with_queue(|queue| download(queue, view, self.location))
     }
 
-    /// Copies another array of this device with as many bytes, so many times in a row; the seconds of each copy.
+    /// Copies another array of this device with as many bytes `times` times; returns the seconds of
+    /// each copy.
     pub fn time_copies(&mut self, other: &DeviceArray<D>, times: usize) -> Result<Vec<f64>, Error> {
         if other.ty != self.ty || other.shape != self.shape {
             return Err(Error::WrongShape {
@@ -112,14 +113,14 @@ impl<D: Driver> DeviceArray<D> {
         }
         let driver = &self.gpu.driver;
         self.gpu.with_queue(|queue| {
-            let mut moments = Vec::new();
+            let mut events = Vec::new();
             for _ in 0..times {
-                let begin = driver.moment(queue)?;
-                queue.copy(self.place, other.place, other.bytes())?;
-                moments.push((begin, driver.moment(queue)?));
+                let begin = driver.record_event(queue)?;
+                queue.copy(self.location, other.location, other.bytes())?;
+                events.push((begin, driver.record_event(queue)?));
             }
             queue.wait()?;
-            let between = moments.iter();
+            let between = events.iter();
             between
                 .map(|(begin, end)| driver.seconds(begin, end))
                 .collect()

@@ -1,8 +1,9 @@
-//! One of several devices, by its number or a part of its name.
+//! Selects one of several devices, by its index or a part of its name.
 
 use crate::error::Error;
 
-/// The number of the device that is meant: a number itself, or a part of one name, in upper or lower case. `kind` is for the error.
+/// The index of the wanted device: an index itself, or a part of one name, case-insensitive. `kind`
+/// is for the error.
 pub fn choose(kind: &'static str, names: &[String], wanted: &str) -> Result<usize, Error> {
     let wanted = wanted.trim();
     let small = wanted.to_lowercase();

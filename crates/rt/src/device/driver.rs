@@ -1,4 +1,4 @@
-//! The way to the memory and the kernels of a kind of device.
+//! Access to the memory and the kernels of a kind of device.
 
 use std::fmt;
 
@@ -10,30 +10,30 @@ use crate::error::Error;
 
 /// A device that was opened.
 pub trait Driver: fmt::Debug + Sized + 'static {
-    /// What is known of the device.
+    /// The properties of the device.
     type Info: fmt::Debug;
-    /// How code is compiled.
+    /// Options of the compiler.
     type Options: Clone + fmt::Debug;
     type Memory: fmt::Debug;
-    /// Where an array lies. By itself it promises nothing: whoever hands one to a queue holds the memory it was taken
-    /// from until the queue was waited for.
-    type Place: Copy + fmt::Debug;
-    type Queue: Queue<Self::Place> + fmt::Debug;
-    /// A moment in the work of a queue.
-    type Moment;
+    /// The location of an array. It does not own the memory: whoever passes it to a queue keeps the
+    /// memory alive until the queue is synchronised.
+    type Location: Copy + fmt::Debug;
+    type Queue: Queue<Self::Location> + fmt::Debug;
+    /// An event in a queue.
+    type Event;
     /// Loaded machine code.
     type Code;
 
-    /// Zeros at a multiple of 16 bytes; none where there is no room.
+    /// Zeroed memory at a multiple of 16 bytes; none if the device has not enough.
     fn allocate(&self, bytes: usize) -> Result<Option<Self::Memory>, Error>;
 
-    fn place(memory: &Self::Memory) -> Self::Place;
+    fn location(memory: &Self::Memory) -> Self::Location;
 
     fn bytes(memory: &Self::Memory) -> usize;
 
-    fn overlap(a: Self::Place, b: Self::Place) -> bool;
+    fn overlap(a: Self::Location, b: Self::Location) -> bool;
 
-    /// Bytes, as far as it is known.
+    /// Free bytes, as far as known.
     fn free_memory(&self) -> u64;
 
     /// Bytes of shared memory that a block can have.
@@ -41,10 +41,10 @@ pub trait Driver: fmt::Debug + Sized + 'static {
 
     fn queue(&self) -> Result<Self::Queue, Error>;
 
-    fn moment(&self, queue: &Self::Queue) -> Result<Self::Moment, Error>;
+    fn record_event(&self, queue: &Self::Queue) -> Result<Self::Event, Error>;
 
-    /// Between two moments that have happened.
-    fn seconds(&self, begin: &Self::Moment, end: &Self::Moment) -> Result<f64, Error>;
+    /// Seconds between two completed events.
+    fn seconds(&self, begin: &Self::Event, end: &Self::Event) -> Result<f64, Error>;
 
     /// Compiles and loads code, or finds it in the cache.
     fn load(
@@ -54,20 +54,20 @@ pub trait Driver: fmt::Debug + Sized + 'static {
         options: &Self::Options,
     ) -> Result<Made<Self::Code>, Error>;
 
-    /// Where the n-th constant array of the code lies; none where the compiler left it out.
-    fn constant(code: &Self::Code, n: usize) -> Option<Self::Place>;
+    /// The location of the n-th constant array of the code; none where the compiler removed it.
+    fn constant(code: &Self::Code, n: usize) -> Option<Self::Location>;
 
     fn launch(
         &self,
         queue: &Self::Queue,
         code: &Self::Code,
-        launch: &Launch<'_, Self::Place>,
+        launch: &Launch<'_, Self::Location>,
     ) -> Result<(), Error>;
 }
 
-/// What is asked for is done in order; only what says so waits.
+/// Runs commands in order, asynchronously unless stated otherwise.
 pub trait Queue<P> {
-    /// Waits until all is done that was asked for.
+    /// Waits for all commands.
     fn wait(&self) -> Result<(), Error>;
 
     /// Copies bytes to the device and waits.
@@ -76,14 +76,14 @@ pub trait Queue<P> {
     /// Copies bytes from the device and waits.
     fn download(&self, to: &mut [u8], from: P) -> Result<(), Error>;
 
-    /// Copies so many bytes on the device.
+    /// Copies `bytes` on the device.
     fn copy(&self, to: P, from: P, bytes: usize) -> Result<(), Error>;
 
-    /// Makes n elements of so many bytes this one.
+    /// Fills n elements of `size` bytes with this one.
     fn fill(&self, to: P, size: usize, n: usize, element: [u8; 8]) -> Result<(), Error>;
 }
 
-/// Code, and where it came from.
+/// Code and its origin.
 pub struct Made<C> {
     pub code: C,
     pub origin: Origin,
@@ -92,27 +92,27 @@ pub struct Made<C> {
 
 /// A launch of the blocks of a kernel.
 pub struct Launch<'a, P> {
-    /// Its number in the source.
+    /// The index of the kernel in the source.
     pub kernel: usize,
     /// Blocks along each axis.
     pub grid: [u32; 3],
-    /// Of a block.
+    /// Threads of a block.
     pub threads: u32,
     pub dynamic_shared: u64,
     pub static_shared: u64,
-    /// Of indices.
+    /// The width of indices.
     pub width: Width,
-    /// Those that the back end wrote the kernel for.
-    pub arguments: &'a [Word<'a, P>],
+    /// The arguments in the order of the kernel's parameters.
+    pub arguments: &'a [LaunchArgument<'a, P>],
 }
 
 /// An argument of a launch.
 #[derive(Clone, Copy, Debug)]
-pub enum Word<'a, P> {
-    Place(P),
-    /// These bytes.
+pub enum LaunchArgument<'a, P> {
+    Buffer(P),
+    /// A value of these bytes.
     Value(&'a [u8]),
     Index(i64),
-    /// So many bytes of shared memory.
+    /// This many bytes of dynamic shared memory.
     Shared(u64),
 }

@@ -1,4 +1,4 @@
-//! A device with the memory and the queues that earlier runs left.
+//! A device with the memory and the queues of earlier runs.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,7 +6,7 @@ use super::driver::{Driver, Queue};
 use super::pool::Pool;
 use crate::error::Error;
 
-/// A device that programs run on. All who open one share its memory pool.
+/// A device that programs run on. All users of one device share its memory pool.
 #[derive(Debug)]
 pub struct Gpu<D: Driver> {
     pub info: D::Info,
@@ -25,7 +25,7 @@ impl<D: Driver> Gpu<D> {
         }
     }
 
-    /// Memory for so many bytes: one that an earlier run left, or new.
+    /// Memory of at least `bytes`: from an earlier run, or new.
     pub(crate) fn allocate(&self, bytes: usize, what: &str) -> Result<D::Memory, Error> {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(memory) = pool.take(bytes) {
@@ -34,7 +34,7 @@ impl<D: Driver> Gpu<D> {
         if let Some(memory) = self.driver.allocate(bytes)? {
             return Ok(memory);
         }
-        // What lies in the pool may be what is missing.
+        // The pool may hold the missing memory.
         pool.clear();
         if let Some(memory) = self.driver.allocate(bytes)? {
             return Ok(memory);
@@ -46,7 +46,7 @@ impl<D: Driver> Gpu<D> {
         })
     }
 
-    /// Gives memory back that no work uses any more.
+    /// Returns unused memory to the pool.
     pub(crate) fn give_back(&self, memory: D::Memory) {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
         pool.put(memory);
@@ -60,7 +60,7 @@ impl<D: Driver> Gpu<D> {
         queues.clear();
     }
 
-    /// Lends a queue on which nothing is under way.
+    /// Lends an idle queue.
     pub(crate) fn with_queue<T>(
         &self,
         work: impl FnOnce(&D::Queue) -> Result<T, Error>,
@@ -72,7 +72,7 @@ impl<D: Driver> Gpu<D> {
             None => self.driver.queue()?,
         };
         let done = work(&queue);
-        // What failed in the middle may still be running.
+        // After a failure the queue may still be busy.
         let waited = queue.wait();
         if waited.is_ok() {
             kept().push(queue);

@@ -1,8 +1,8 @@
-//! Memory of a device that is kept from one run to the next.
+//! A pool of device memory, kept between runs.
 
 use super::driver::Driver;
 
-/// Pieces that nobody uses.
+/// Unused pieces.
 #[derive(Debug)]
 pub(crate) struct Pool<D: Driver> {
     spare: Vec<D::Memory>,
@@ -14,11 +14,11 @@ impl<D: Driver> Default for Pool<D> {
     }
 }
 
-/// Pieces that are kept at most.
+/// The maximum number of pieces.
 const MOST_PIECES: usize = 64;
 
 impl<D: Driver> Pool<D> {
-    /// The smallest piece with room for so many bytes, if it is not much too large.
+    /// The smallest piece of at least `bytes`, if it is not much too large.
     pub(crate) fn take(&mut self, bytes: usize) -> Option<D::Memory> {
         let sizes = self.spare.iter().map(D::bytes);
         let at = best(sizes, bytes)?;

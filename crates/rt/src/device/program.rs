@@ -27,11 +27,11 @@ pub struct DeviceProgram<D: Driver> {
     pub(super) program: Program,
     pub(super) source: DeviceSource,
     pub(super) gpu: Arc<Gpu<D>>,
-    /// Contents that the program states, for each buffer that has some.
+    /// Contents in the program, for each buffer that has some.
     pub(super) tables: Vec<Option<AlignedBytes>>,
     options: D::Options,
     variants: PerSizes<Variant>,
-    /// In the order in which they were needed.
+    /// Variants in the order of first use.
     loaded: Mutex<Vec<(Variant, Arc<Loaded<D>>)>>,
 }
 
@@ -45,8 +45,8 @@ pub(crate) struct Loaded<D: Driver> {
 }
 
 impl<D: Driver> DeviceProgram<D> {
-    /// Compiles and loads the source of a program, or finds it in the cache. `sizes`: those of the first run, if they are known; others
-    /// may need other code, which is made when they come.
+    /// Compiles and loads the source of a program, or finds it in the cache. `sizes`: those of the
+    /// first run, if known; other sizes may need other code, which is compiled on first use.
     pub fn compile(
         program: Program,
         source: DeviceSource,
@@ -78,7 +78,7 @@ impl<D: Driver> DeviceProgram<D> {
         let fixed: Option<Vec<i128>> = made.program.params.iter().map(|p| p.fixed).collect();
         let variant = match sizes.or(fixed.as_deref()) {
             Some(sizes) => made.variant(sizes)?,
-            // What is usual.
+            // The common case.
             None => Arc::new(Variant::narrow()),
         };
         made.load(&variant)?;
@@ -104,19 +104,19 @@ impl<D: Driver> DeviceProgram<D> {
         }
     }
 
-    /// What the user may want to know about the compilation.
+    /// Notes for the user about the compilation.
     pub fn notes(&self) -> Vec<Note> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.iter().flat_map(|(_, l)| l.notes.clone()).collect()
     }
 
-    /// The first code that was loaded.
+    /// The code that was loaded first.
     pub(crate) fn first_loaded(&self) -> Option<Arc<Loaded<D>>> {
         let loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         loaded.first().map(|(_, loaded)| Arc::clone(loaded))
     }
 
-    /// Is the code there that runs at these sizes?
+    /// Is the code for these sizes loaded?
     pub fn is_loaded(&self, sizes: &[i128]) -> bool {
         let Ok(variant) = self.variant(sizes) else {
             return false;
@@ -151,8 +151,8 @@ impl<D: Driver> DeviceProgram<D> {
         Ok(loaded)
     }
 
-    /// Runs the program at the given sizes on arrays of the host. Inputs that the program does not state itself, and
-    /// all outputs, are given by name.
+    /// Runs the program at the given sizes on arrays of the host. Inputs without contents in the
+    /// program, and all outputs, are given by name.
     pub fn run(
         &self,
         sizes: &[i64],
@@ -168,7 +168,7 @@ impl<D: Driver> DeviceProgram<D> {
         Ok(stats)
     }
 
-    /// Runs the program on arrays that are on the device and stay there.
+    /// Runs the program on arrays on the device.
     pub fn run_on_device(
         &self,
         sizes: &[i64],
@@ -181,7 +181,8 @@ impl<D: Driver> DeviceProgram<D> {
         Ok(stats)
     }
 
-    /// The same so many times in a row, without waiting on the host in between: the seconds of each run on the device.
+    /// The same `times` times, without waiting on the host in between; returns the seconds of each
+    /// run on the device.
     pub fn time_on_device(
         &self,
         sizes: &[i64],
@@ -206,19 +207,19 @@ impl<D: Driver> DeviceProgram<D> {
             let read = inputs.iter().map(|(name, a)| (*name, a.ty(), a.shape()));
             let written = outputs.iter().map(|(name, a)| (*name, a.ty(), a.shape()));
             let bound = bind_shapes(&self.program, layouts, read, written)?;
-            run::check_places(&self.gpu, inputs, outputs)?;
+            run::check_locations(&self.gpu, inputs, outputs)?;
             Ok(bound)
         })?;
-        let inputs: Vec<D::Place> = inputs.iter().map(|(_, a)| a.place()).collect();
-        let outputs: Vec<D::Place> = outputs.iter().map(|(_, a)| a.place()).collect();
+        let inputs: Vec<D::Location> = inputs.iter().map(|(_, a)| a.location()).collect();
+        let outputs: Vec<D::Location> = outputs.iter().map(|(_, a)| a.location()).collect();
         let mut given = Given::Device {
             inputs: &inputs,
             outputs: &outputs,
         };
-        run.in_a_row(&mut given, times, seconds)
+        run.back_to_back(&mut given, times, seconds)
     }
 
-    /// A run at sizes that suit, of arrays that are bound to the buffers.
+    /// A run at checked sizes, on arrays bound to the buffers.
     fn checked<'a>(
         &'a self,
         sizes: &'a [i64],

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 use systola_ir::kernel::{Buffer, BufferKind};
 
 use super::array::{DeviceArray, download, upload};
-use super::driver::{Driver, Launch, Queue, Word};
+use super::driver::{Driver, Launch, LaunchArgument, Queue};
 use super::gpu::Gpu;
 use super::program::{DeviceProgram, Loaded};
 use super::source::KernelArgument;
@@ -21,10 +21,10 @@ use crate::plan::{blocks, run_host};
 use crate::raw::bytes_of;
 use crate::run::no_fault;
 
-/// Blocks along x.
+/// The maximum number of blocks along x.
 const MOST_BLOCKS: i64 = (1 << 31) - 1;
 
-/// Of a layer of a grid.
+/// The maximum number of rows in a layer of a grid.
 const MOST_ROWS: i64 = (1 << 16) - 1;
 
 /// The caller's arrays.
@@ -34,8 +34,8 @@ pub(super) enum Given<'a, 'i, 'n, 'o, D: Driver> {
         outputs: &'a mut [(&'n str, ViewMut<'o>)],
     },
     Device {
-        inputs: &'a [D::Place],
-        outputs: &'a [D::Place],
+        inputs: &'a [D::Location],
+        outputs: &'a [D::Location],
     },
 }
 
@@ -45,21 +45,25 @@ pub(super) struct Run<'a, D: Driver> {
     pub(super) loaded: Arc<Loaded<D>>,
     pub(super) width: Width,
     pub(super) sizes: &'a [i64],
-    /// The same, for forms.
+    /// The sizes as `i128`, for forms.
     pub(super) params: Vec<i128>,
-    /// Of each buffer.
+    /// The layout of each buffer.
     pub(super) layouts: Vec<Layout>,
     pub(super) bound: Vec<Bound>,
 }
 
 /// All arrays are on this device, and no output shares memory with anything.
-pub(super) fn check_places<D: Driver>(
+pub(super) fn check_locations<D: Driver>(
     gpu: &Arc<Gpu<D>>,
     inputs: &[(&str, &DeviceArray<D>)],
     outputs: &[(&str, &mut DeviceArray<D>)],
 ) -> Result<(), Error> {
-    let read = inputs.iter().map(|(name, a)| (*name, a.gpu(), a.place()));
-    let written = outputs.iter().map(|(name, a)| (*name, a.gpu(), a.place()));
+    let read = inputs
+        .iter()
+        .map(|(name, a)| (*name, a.gpu(), a.location()));
+    let written = outputs
+        .iter()
+        .map(|(name, a)| (*name, a.gpu(), a.location()));
     let all: Vec<_> = read.chain(written).collect();
     for (name, own, _) in &all {
         if !Arc::ptr_eq(own, gpu) {
@@ -68,8 +72,8 @@ pub(super) fn check_places<D: Driver>(
         }
     }
     for n in inputs.len()..all.len() {
-        let (output, _, place) = all[n];
-        if let Some((other, ..)) = all[..n].iter().find(|(_, _, p)| D::overlap(*p, place)) {
+        let (output, _, location) = all[n];
+        if let Some((other, ..)) = all[..n].iter().find(|(_, _, p)| D::overlap(*p, location)) {
             return Err(Error::Aliasing {
                 output: output.to_string(),
                 other: (*other).to_string(),
@@ -79,18 +83,18 @@ pub(super) fn check_places<D: Driver>(
     Ok(())
 }
 
-/// Memory of the run's own, given back to the pool at its end.
+/// Memory owned by the run, returned to the pool at its end.
 struct Own<'a, D: Driver> {
     gpu: &'a Gpu<D>,
     pieces: Vec<D::Memory>,
 }
 
 impl<D: Driver> Own<'_, D> {
-    fn place(&mut self, bytes: usize, what: &str) -> Result<D::Place, Error> {
+    fn location(&mut self, bytes: usize, what: &str) -> Result<D::Location, Error> {
         let memory = self.gpu.allocate(bytes, what)?;
-        let place = D::place(&memory);
+        let location = D::location(&memory);
         self.pieces.push(memory);
-        Ok(place)
+        Ok(location)
     }
 }
 
@@ -104,20 +108,19 @@ impl<D: Driver> Drop for Own<'_, D> {
 
 impl<D: Driver> Run<'_, D> {
     pub(super) fn execute(&self, given: &mut Given<'_, '_, '_, '_, D>) -> Result<Stats, Error> {
-        self.in_a_row(given, 1, &mut Vec::new())
+        self.back_to_back(given, 1, &mut Vec::new())
     }
 
-    /// So many runs one after the other, without waiting for one before the next is asked for; adds the seconds of each.
-    /// A GPU that has nothing to do when a launch is asked for begins some microseconds late, and that is no part of
-    /// the kernel's time.
-    pub(super) fn in_a_row(
+    /// Runs `times` times without waiting in between, and adds the seconds of each. A launch on an
+    /// idle GPU starts some microseconds late, which is not part of the kernel's time.
+    pub(super) fn back_to_back(
         &self,
         given: &mut Given<'_, '_, '_, '_, D>,
         times: usize,
         seconds: &mut Vec<f64>,
     ) -> Result<Stats, Error> {
         let gpu = &self.owner.gpu;
-        // Two runs of one program must not fill the constant memory for each other.
+        // Two runs of one program must not overwrite each other's constant memory.
         let _alone = (!self.owner.source.constants.is_empty()).then(|| {
             self.loaded
                 .in_use
@@ -130,41 +133,41 @@ impl<D: Driver> Run<'_, D> {
         };
         gpu.with_queue(|queue| {
             let mut stats = Stats::default();
-            let places = self.places(given, &mut own)?;
-            let mut moments = Vec::new();
+            let locations = self.locations(given, &mut own)?;
+            let mut events = Vec::new();
             let mut values = None;
             for _ in 0..times {
-                self.fill(given, &places, queue)?;
-                // Inputs stay what they are from run to run.
+                self.fill(given, &locations, queue)?;
+                // Inputs do not change between runs.
                 let values = match &mut values {
                     Some(values) => values,
-                    none => none.insert(self.values(&places, queue)?),
+                    none => none.insert(self.values(&locations, queue)?),
                 };
-                let begin = gpu.driver.moment(queue)?;
+                let begin = gpu.driver.record_event(queue)?;
                 stats = Stats::default();
                 let mut host = Launcher {
                     run: self,
                     queue,
-                    places: &places,
+                    locations: &locations,
                     values,
-                    words: Vec::new(),
+                    arguments: Vec::new(),
                     stats: &mut stats,
                 };
                 run_host(&self.owner.program, &self.params, &mut |kernel, args| {
                     host.launch(kernel, args)
                 })?;
-                moments.push((begin, gpu.driver.moment(queue)?));
+                events.push((begin, gpu.driver.record_event(queue)?));
             }
             queue.wait()?;
-            for (begin, end) in &moments {
+            for (begin, end) in &events {
                 stats.kernel_seconds = gpu.driver.seconds(begin, end)?;
                 seconds.push(stats.kernel_seconds);
             }
-            self.check_faults(&places, queue)?;
+            self.check_faults(&locations, queue)?;
             if let Given::Host { outputs, .. } = given {
-                for (place, bound) in places.iter().zip(&self.bound) {
+                for (location, bound) in locations.iter().zip(&self.bound) {
                     if let Bound::Output(n) = bound {
-                        download(queue, &mut outputs[*n].1, *place)?;
+                        download(queue, &mut outputs[*n].1, *location)?;
                     }
                 }
             }
@@ -172,16 +175,16 @@ impl<D: Driver> Run<'_, D> {
         })
     }
 
-    /// Where every buffer is.
-    fn places(
+    /// The location of every buffer.
+    fn locations(
         &self,
         given: &Given<'_, '_, '_, '_, D>,
         own: &mut Own<'_, D>,
-    ) -> Result<Vec<D::Place>, Error> {
-        let mut places = Vec::new();
+    ) -> Result<Vec<D::Location>, Error> {
+        let mut locations = Vec::new();
         for (at, buffer) in self.owner.program.buffers.iter().enumerate() {
             let bytes = self.layouts[at].len() * size(buffer.ty);
-            let place = match (self.bound[at], given) {
+            let location = match (self.bound[at], given) {
                 (Bound::Input(k), Given::Device { inputs, .. }) => Some(inputs[k]),
                 (Bound::Output(k), Given::Device { outputs, .. }) => Some(outputs[k]),
                 (Bound::Input(_) | Bound::Own, _) => match buffer.kind {
@@ -193,44 +196,44 @@ impl<D: Driver> Run<'_, D> {
                 },
                 (Bound::Output(_), Given::Host { .. }) => None,
             };
-            places.push(match place {
-                Some(place) => place,
-                None => own.place(bytes, &buffer.name)?,
+            locations.push(match location {
+                Some(location) => location,
+                None => own.location(bytes, &buffer.name)?,
             });
         }
-        Ok(places)
+        Ok(locations)
     }
 
-    /// Makes every buffer what it is before the first launch.
+    /// Initialises every buffer before the first launch.
     fn fill(
         &self,
         given: &Given<'_, '_, '_, '_, D>,
-        places: &[D::Place],
+        locations: &[D::Location],
         queue: &D::Queue,
     ) -> Result<(), Error> {
-        let buffers = self.owner.program.buffers.iter().zip(places);
-        for (at, (buffer, place)) in buffers.enumerate() {
+        let buffers = self.owner.program.buffers.iter().zip(locations);
+        for (at, (buffer, location)) in buffers.enumerate() {
             let (n, size) = (self.layouts[at].len(), size(buffer.ty));
             match (&buffer.kind, self.bound[at], given) {
                 (BufferKind::Input { .. }, Bound::Input(k), Given::Host { inputs, .. }) => {
-                    upload(queue, *place, &inputs[k].1)?;
+                    upload(queue, *location, &inputs[k].1)?;
                 }
                 (BufferKind::Input { .. }, Bound::Input(_), Given::Device { .. }) => {
                     if let Some(constant) = self.constant(at) {
-                        queue.copy(constant, *place, n * size)?;
+                        queue.copy(constant, *location, n * size)?;
                     }
                 }
                 (BufferKind::Input { .. }, Bound::Own | Bound::Output(_), _) => {
-                    self.upload_table(queue, at, *place)?;
+                    self.upload_table(queue, at, *location)?;
                 }
                 (BufferKind::Output { fill }, Bound::Output(k), _) => match (fill, given) {
                     (Some(literal), _) => {
                         let element = encode(buffer.ty, *literal);
-                        queue.fill(*place, size, n, element)?;
+                        queue.fill(*location, size, n, element)?;
                     }
                     // An element that no launch writes keeps its value.
                     (None, Given::Host { outputs, .. }) => {
-                        upload(queue, *place, &outputs[k].1.as_view())?;
+                        upload(queue, *location, &outputs[k].1.as_view())?;
                     }
                     (None, Given::Device { .. }) => {}
                 },
@@ -239,7 +242,7 @@ impl<D: Driver> Run<'_, D> {
                 }
                 (BufferKind::Temporary, ..) => {}
                 (BufferKind::Flags | BufferKind::Faults { .. }, ..) => {
-                    queue.fill(*place, 1, n * size, [0; 8])?;
+                    queue.fill(*location, 1, n * size, [0; 8])?;
                 }
             }
         }
@@ -247,21 +250,21 @@ impl<D: Driver> Run<'_, D> {
     }
 
     /// Did an equation have no value at some point, in the last of the runs?
-    fn check_faults(&self, places: &[D::Place], queue: &D::Queue) -> Result<(), Error> {
+    fn check_faults(&self, locations: &[D::Location], queue: &D::Queue) -> Result<(), Error> {
         let program = &self.owner.program;
         let is_faults = |b: &Buffer| b.kind.fault_sites().is_some();
         let Some(at) = program.buffers.iter().position(is_faults) else {
             return Ok(());
         };
         let mut recorded = vec![0; self.layouts[at].len() * size(program.buffers[at].ty)];
-        queue.download(&mut recorded, places[at])?;
+        queue.download(&mut recorded, locations[at])?;
         no_fault(program, &recorded, &self.params)
     }
 
-    /// The elements of buffers that kernels take by value, read back from where they lie.
+    /// The elements of buffers that kernels take by value, read back from the device.
     fn values(
         &self,
-        places: &[D::Place],
+        locations: &[D::Location],
         queue: &D::Queue,
     ) -> Result<BTreeMap<usize, Vec<u8>>, Error> {
         let kernels = self.owner.source.kernels.iter();
@@ -273,22 +276,22 @@ impl<D: Driver> Run<'_, D> {
             {
                 let bytes = self.layouts[*b].len() * size(self.owner.program.buffers[*b].ty);
                 let mut value = vec![0; bytes];
-                queue.download(&mut value, places[*b])?;
+                queue.download(&mut value, locations[*b])?;
                 values.insert(*b, value);
             }
         }
         Ok(values)
     }
 
-    /// Where a buffer lies in constant memory, if the compiler left it there.
-    fn constant(&self, buffer: usize) -> Option<D::Place> {
+    /// The location of a buffer in constant memory, if the compiler kept it.
+    fn constant(&self, buffer: usize) -> Option<D::Location> {
         let constants = &self.owner.source.constants;
         let at = constants.iter().position(|(b, _)| *b == buffer)?;
         D::constant(&self.loaded.code, at)
     }
 
-    /// The contents that the program states for a buffer.
-    fn upload_table(&self, queue: &D::Queue, at: usize, to: D::Place) -> Result<(), Error> {
+    /// Uploads the contents of a buffer from the program.
+    fn upload_table(&self, queue: &D::Queue, at: usize, to: D::Location) -> Result<(), Error> {
         let Some(table) = &self.owner.tables[at] else {
             unreachable!("a missing input was refused")
         };
@@ -304,15 +307,15 @@ impl<D: Driver> Run<'_, D> {
     }
 }
 
-/// What launches of a run have in common.
+/// The common state of the launches of a run.
 struct Launcher<'a, D: Driver> {
     run: &'a Run<'a, D>,
     queue: &'a D::Queue,
-    places: &'a [D::Place],
-    /// Of buffers that are taken by value.
+    locations: &'a [D::Location],
+    /// Contents of buffers that are passed by value.
     values: &'a BTreeMap<usize, Vec<u8>>,
     /// Arguments of the current launch.
-    words: Vec<Word<'a, D::Place>>,
+    arguments: Vec<LaunchArgument<'a, D::Location>>,
     stats: &'a mut Stats,
 }
 
@@ -343,17 +346,17 @@ impl<D: Driver> Launcher<'_, D> {
                 most,
             });
         }
-        self.words.clear();
+        self.arguments.clear();
         for argument in &kernel.arguments {
-            self.words.push(match argument {
-                KernelArgument::Buffer(b) => Word::Place(self.places[*b]),
-                KernelArgument::Value(b) => Word::Value(&self.values[b]),
-                KernelArgument::Size(n) => Word::Index(run.sizes[*n]),
-                KernelArgument::Host(n) => Word::Index(args[*n]),
-                KernelArgument::Shared => Word::Shared(dynamic),
+            self.arguments.push(match argument {
+                KernelArgument::Buffer(b) => LaunchArgument::Buffer(self.locations[*b]),
+                KernelArgument::Value(b) => LaunchArgument::Value(&self.values[b]),
+                KernelArgument::Size(n) => LaunchArgument::Index(run.sizes[*n]),
+                KernelArgument::Host(n) => LaunchArgument::Index(args[*n]),
+                KernelArgument::Shared => LaunchArgument::Shared(dynamic),
             });
         }
-        // Rows are numbered through layers of so many.
+        // Rows are numbered across layers of `MOST_ROWS`.
         let (x, rows) = grid.split_last();
         let y = rows.min(MOST_ROWS);
         let z = (rows + y - 1) / y;
@@ -364,7 +367,7 @@ impl<D: Driver> Launcher<'_, D> {
             dynamic_shared: dynamic,
             static_shared: kernel.static_shared,
             width: run.width,
-            arguments: &self.words,
+            arguments: &self.arguments,
         };
         let driver = &run.owner.gpu.driver;
         driver.launch(self.queue, &run.loaded.code, &launch)

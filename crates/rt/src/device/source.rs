@@ -1,4 +1,4 @@
-//! What a back end hands over: the text of kernels, and how they are launched.
+//! The output of a back end: the source of kernels, and how they are launched.
 
 use systola_ir::Poly;
 use systola_ir::form::Cond;
@@ -12,7 +12,7 @@ pub struct DeviceSource {
     pub code: String,
     /// One for each kernel of the program, in order.
     pub kernels: Vec<DeviceKernel>,
-    /// Buffers that lie in constant memory of the code's own, by their number, with the symbol of the array.
+    /// Buffers in constant memory of the code, by index, with the symbol of the array.
     pub constants: Vec<(usize, String)>,
 }
 
@@ -20,38 +20,39 @@ pub struct DeviceSource {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceKernel {
     pub symbol: String,
-    /// Of a block.
+    /// Threads of a block.
     pub threads: u32,
     pub arguments: Vec<KernelArgument>,
-    /// What a launch brings of shared memory.
+    /// Dynamic shared memory of a launch.
     pub dynamic_shared: Vec<SharedPart>,
-    /// Bytes of shared memory that the code declares.
+    /// Bytes of static shared memory.
     pub static_shared: u64,
-    /// Conditions on sizes and blocks that choose between two paths, each with the macro that says that it holds for all blocks.
+    /// Conditions on sizes and blocks that choose between two paths, each with the macro that
+    /// states that it holds for all blocks.
     pub choices: Vec<(String, Cond)>,
 }
 
 /// An argument of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KernelArgument {
-    /// The address of a buffer, by its number.
+    /// The address of a buffer, by index.
     Buffer(usize),
-    /// The elements of a buffer, by its number.
+    /// The elements of a buffer, by index.
     Value(usize),
     /// A size, as an index.
     Size(usize),
     /// An argument of the launch, as an index.
     Host(usize),
-    /// The shared memory that the launch brings.
+    /// The dynamic shared memory of the launch.
     Shared,
 }
 
 /// An array in shared memory, at a multiple of [`SharedPart::ALIGN`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedPart {
-    /// In the parameters; a negative one counts as 0.
+    /// Extents in the parameters; a negative one counts as 0.
     pub extents: Vec<Poly>,
-    /// Of one element.
+    /// Bytes of one element.
     pub bytes: u64,
 }
 
@@ -64,7 +65,7 @@ impl SharedPart {
 }
 
 impl DeviceKernel {
-    /// Bytes of shared memory that a launch brings at these sizes.
+    /// Bytes of dynamic shared memory of a launch at these sizes.
     pub(crate) fn dynamic_bytes(&self, params: &[i128]) -> Result<u64, Error> {
         self.dynamic_shared
             .iter()

@@ -1,9 +1,10 @@
-//! One text, compiled for what is known at the sizes of a run.
+//! Specialises one source for the sizes of a run.
 //!
-//! The text of a kernel chooses by its sizes and its block: blocks at the edge take another path than those inside, rows whose length is no
-//! multiple of 16 bytes are loaded element by element. Where such a condition holds for all blocks of a run, the other path is
-//! dead text that costs registers and time to compile, so that the code for the run is made without it; where it holds for none, the
-//! path of the condition is. A text has a macro for each of these conditions, and one for the width of its indices.
+//! The source of a kernel branches on its sizes and its block: blocks at the edge take another path
+//! than those inside, rows whose length is not a multiple of 16 bytes are loaded element by
+//! element. Where such a condition holds for all blocks of a run, or for none, the other path is
+//! dead code that costs registers and compile time, so the code for the run is compiled without it.
+//! A source has a macro for each of these conditions, and one for the width of its indices.
 
 use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::Program;
@@ -13,7 +14,7 @@ use super::source::DeviceKernel;
 use super::width::Width;
 use crate::error::Error;
 
-/// What compiled code relies on.
+/// The assumptions of compiled code.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Variant {
     pub(crate) width: Width,
@@ -22,7 +23,7 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// For all sizes that have indices of 32 bits.
+    /// For all sizes whose indices fit into 32 bits.
     pub fn narrow() -> Variant {
         Variant {
             width: Width::Narrow,
@@ -87,7 +88,7 @@ impl Variant {
     }
 }
 
-/// For which launches a condition holds, of those that were looked at.
+/// For which of the examined launches a condition holds.
 #[derive(Clone, Copy)]
 struct Seen {
     all: bool,
@@ -103,19 +104,19 @@ impl Default for Seen {
     }
 }
 
-/// Does it hold for all values of the variables, or for none? `None`: neither is sure.
+/// Does it hold for all values of the variables, or for none? `None`: undecided.
 fn truth(launch: &Launch<'_>, cond: &Cond) -> Option<bool> {
     match cond {
         Cond::Const(b) => Some(*b),
         Cond::Cmp(rel, left, right) => compared(launch, *rel, &left.sub(right)),
-        Cond::And(parts) => joined(launch, parts, true),
-        Cond::Or(parts) => joined(launch, parts, false),
+        Cond::And(parts) => combined(launch, parts, true),
+        Cond::Or(parts) => combined(launch, parts, false),
         Cond::Not(inner) => truth(launch, inner).map(|b| !b),
     }
 }
 
-/// `neutral`: what all parts must be for the whole to be it.
-fn joined(launch: &Launch<'_>, parts: &[Cond], neutral: bool) -> Option<bool> {
+/// `neutral`: the value that all parts must have for the whole to have it.
+fn combined(launch: &Launch<'_>, parts: &[Cond], neutral: bool) -> Option<bool> {
     let parts: Vec<Option<bool>> = parts.iter().map(|part| truth(launch, part)).collect();
     if parts.contains(&Some(!neutral)) {
         return Some(!neutral);
@@ -126,7 +127,7 @@ fn joined(launch: &Launch<'_>, parts: &[Cond], neutral: bool) -> Option<bool> {
         .then_some(neutral)
 }
 
-/// A form beside 0.
+/// The comparison of a form with 0.
 fn compared(launch: &Launch<'_>, rel: Rel, form: &Form) -> Option<bool> {
     let (least, greatest) = launch.interval(form)?;
     let (always, never) = match rel {

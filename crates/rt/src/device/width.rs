@@ -12,7 +12,7 @@ pub enum Width {
 }
 
 impl Width {
-    /// For numbers of up to this magnitude.
+    /// The width for numbers of up to this magnitude.
     pub(crate) fn holding(largest: i128) -> Width {
         if largest <= NARROW {
             Width::Narrow
@@ -21,7 +21,7 @@ impl Width {
         }
     }
 
-    /// Bytes that an argument of this width takes are written into the low end of 8.
+    /// An argument of this width in the low bytes of 8.
     pub(crate) fn encode(self, value: i64) -> u64 {
         match self {
             Width::Narrow => u64::from((value as i32) as u32),

@@ -16,7 +16,7 @@ use crate::error::Error;
 
 macro_rules! functions {
     ($($name:ident: $ty:ident,)*) => {
-        /// Every function is there.
+        /// Every function was found.
         #[expect(non_snake_case, reason = "these are the names of the functions")]
         pub(crate) struct Api {
             $(pub(crate) $name: types::$ty,)*
@@ -116,7 +116,7 @@ pub(crate) fn api() -> Result<&'static Api, Error> {
             Some(name) => vec![name.as_str()],
             None => NAMES.to_vec(),
         };
-        // SAFETY: loading it runs what the maker of the library wants to be run first, and nothing of ours.
+        // SAFETY: loading runs only the initialisers of the library.
         let found = names.iter().find_map(|n| unsafe { Library::new(*n) }.ok());
         match (found, named) {
             (Some(library), _) => Api::load(library),
@@ -129,7 +129,7 @@ pub(crate) fn api() -> Result<&'static Api, Error> {
     })
 }
 
-/// What OpenCL says of a call.
+/// Converts the status of an OpenCL call.
 pub(crate) fn succeed(action: &'static str, status: cl_int) -> Result<(), Error> {
     match status {
         opencl_sys::CL_SUCCESS => Ok(()),

@@ -1,21 +1,21 @@
-//! From OpenCL C to machine code: out of the cache, or through the compiler of the device.
+//! From OpenCL C to machine code: from the cache, or through the compiler of the device.
 
 use opencl_sys::cl_device_id;
 
 use super::info::DeviceInfo;
 use super::objects::{Context, Program};
 use crate::cache::{CacheOptions, hash_of};
+use crate::code_cache::{CachedCode, find_or_make};
 use crate::compile::{Note, Origin};
 use crate::device::variant::Variant;
 use crate::error::Error;
-use crate::kept::{Kept, find_or_make};
 
 /// How OpenCL C is compiled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpenClCompileOptions {
-    /// More options of the compiler.
+    /// Additional options for the compiler.
     pub flags: Vec<String>,
-    /// `None`: nothing is kept.
+    /// `None`: nothing is cached.
     pub cache: Option<CacheOptions>,
 }
 
@@ -49,7 +49,7 @@ pub(super) fn build(
     let make = |made: &mut Option<Program>| {
         let program = Program::from_source(context, code)?;
         let log = program.build(device, &flags)?;
-        // Some devices compile once more for it.
+        // Some devices compile again to return it.
         let bytes = match &options.cache {
             Some(_) => program.binary(),
             None => Vec::new(),
@@ -67,7 +67,7 @@ pub(super) fn build(
             flags.as_bytes(),
         ]))
     };
-    let Kept {
+    let CachedCode {
         bytes,
         origin,
         notes,
@@ -83,7 +83,7 @@ pub(super) fn build(
             });
             match loaded {
                 Ok(program) => program,
-                // What another version of the driver made is made anew.
+                // Code of another driver version is compiled again.
                 Err(_) => {
                     make(&mut made)?;
                     let Some(program) = made else {

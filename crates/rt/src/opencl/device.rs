@@ -7,7 +7,7 @@ use opencl_sys::cl_device_id;
 
 use super::build::{Built, OpenClCompileOptions, build};
 use super::info::{DeviceInfo, all_devices, info};
-use super::objects::{Context, Event, Kernel, Memory, Place, Queue};
+use super::objects::{BufferRange, Context, Event, Kernel, Memory, Queue};
 use super::self_test::examine;
 use crate::cache::CacheOptions;
 use crate::device::driver::{Driver, Launch, Made};
@@ -21,16 +21,16 @@ pub type Gpu = device::Gpu<OpenCl>;
 /// A program compiled for a device. It can be run any number of times.
 pub type OpenClProgram = device::DeviceProgram<OpenCl>;
 
-/// Elements that lie row by row in the memory of a device.
+/// A row-major array in the memory of a device.
 pub type DeviceArray = device::DeviceArray<OpenCl>;
 
-/// The way to a device.
+/// Access to a device.
 #[derive(Debug)]
 pub struct OpenCl {
     context: Context,
     device: Handle,
     info: DeviceInfo,
-    /// For what belongs to no run.
+    /// The queue for work outside of runs.
     service: Queue,
 }
 
@@ -46,8 +46,8 @@ unsafe impl Send for Handle {}
 unsafe impl Sync for Handle {}
 
 impl Gpu {
-    /// The device of this number among all of all implementations. It is tested when it is opened for the first time; what it
-    /// does wrong is not part of its `info`.
+    /// The device of this index among those of all implementations. It is tested when it is first
+    /// opened; features that fail are removed from its `info`.
     pub fn open(ordinal: usize) -> Result<Arc<Gpu>, Error> {
         static OPEN: Mutex<BTreeMap<usize, Arc<Gpu>>> = Mutex::new(BTreeMap::new());
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -84,28 +84,28 @@ impl Driver for OpenCl {
     type Info = DeviceInfo;
     type Options = OpenClCompileOptions;
     type Memory = Memory;
-    type Place = Place;
+    type Location = BufferRange;
     type Queue = Queue;
-    type Moment = Event;
+    type Event = Event;
     type Code = Code;
 
     fn allocate(&self, bytes: usize) -> Result<Option<Memory>, Error> {
         Memory::new(&self.context, &self.service, bytes)
     }
 
-    fn place(memory: &Memory) -> Place {
-        memory.place()
+    fn location(memory: &Memory) -> BufferRange {
+        memory.location()
     }
 
     fn bytes(memory: &Memory) -> usize {
         memory.bytes()
     }
 
-    fn overlap(a: Place, b: Place) -> bool {
+    fn overlap(a: BufferRange, b: BufferRange) -> bool {
         a.overlaps(b)
     }
 
-    /// What one array can have: OpenCL does not tell what is free.
+    /// The limit of one array: OpenCL does not report free memory.
     fn free_memory(&self) -> u64 {
         self.info.largest_array
     }
@@ -118,8 +118,8 @@ impl Driver for OpenCl {
         Queue::new(&self.context, self.device.0)
     }
 
-    fn moment(&self, queue: &Queue) -> Result<Event, Error> {
-        queue.moment()
+    fn record_event(&self, queue: &Queue) -> Result<Event, Error> {
+        queue.record_event()
     }
 
     fn seconds(&self, begin: &Event, end: &Event) -> Result<f64, Error> {
@@ -153,16 +153,21 @@ impl Driver for OpenCl {
         })
     }
 
-    fn constant(_: &Code, _: usize) -> Option<Place> {
+    fn constant(_: &Code, _: usize) -> Option<BufferRange> {
         None
     }
 
-    fn launch(&self, queue: &Queue, code: &Code, launch: &Launch<'_, Place>) -> Result<(), Error> {
+    fn launch(
+        &self,
+        queue: &Queue,
+        code: &Code,
+        launch: &Launch<'_, BufferRange>,
+    ) -> Result<(), Error> {
         let kernel = code.0[launch.kernel]
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        for (n, word) in launch.arguments.iter().enumerate() {
-            kernel.set(n, word, launch.width)?;
+        for (n, argument) in launch.arguments.iter().enumerate() {
+            kernel.set(n, argument, launch.width)?;
         }
         queue.launch(&kernel, launch.grid, launch.threads)
     }

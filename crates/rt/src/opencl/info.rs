@@ -1,9 +1,6 @@
-//! The devices of this machine, of all implementations, and what they offer.
+//! The devices of this machine, of all implementations, and their features.
 
-#![expect(
-    unsafe_code,
-    reason = "OpenCL writes what it is asked for to addresses"
-)]
+#![expect(unsafe_code, reason = "OpenCL writes query results to addresses")]
 
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
@@ -15,51 +12,51 @@ use super::self_test::recall;
 use crate::cache::CacheOptions;
 use crate::error::Error;
 
-/// What a device is and offers.
+/// The properties and features of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceInfo {
-    /// Its number among all devices of all implementations.
+    /// Its index among the devices of all implementations.
     pub ordinal: usize,
     pub name: String,
     /// The implementation, with its version.
     pub platform: String,
     pub driver: String,
-    /// Is it a processor?
+    /// Is it a CPU?
     pub is_cpu: bool,
     pub compute_units: u32,
     /// Bytes.
     pub memory: u64,
-    /// Bytes of one array, at most.
+    /// The maximum bytes of one array.
     pub largest_array: u64,
-    /// Bytes of the memory of a block.
+    /// Bytes of local memory of a work-group.
     pub local_memory: u64,
     /// Bytes of all arguments in constant memory.
     pub constant_memory: u64,
-    /// Bytes of arrays among the arguments of a kernel that are read as fast as its registers; 0 where arguments are ordinary memory,
-    /// or nothing tells.
+    /// Bytes of arrays that a kernel may take by value and read as fast as its registers; 0 where
+    /// arguments are ordinary memory, or this is unknown.
     pub constant_arguments: u64,
-    /// Of a block.
+    /// The maximum number of threads of a block.
     pub most_threads: u32,
-    /// The newest OpenCL C that it compiles.
+    /// The newest version of OpenCL C that it compiles.
     pub language: (u32, u32),
     /// Is there arithmetic on f64?
     pub doubles: bool,
     /// Do atomics acquire and release for all blocks?
     pub flags: bool,
-    /// Are divisions and roots of f32 rounded correctly, if that is asked for?
+    /// Are divisions and roots of f32 rounded correctly, if that is requested?
     pub exact_division: bool,
-    /// How lanes of a sub-group exchange values, and the sizes of sub-groups that a kernel can ask for, in increasing
-    /// order. None: it cannot.
+    /// How lanes of a sub-group exchange values, and the sizes of sub-groups that a kernel can
+    /// require, in increasing order. None: not supported.
     pub shuffles: Option<(Shuffles, Vec<u32>)>,
-    /// Was it tested whether it does what it announces? That is done when it is first opened.
+    /// Were its features tested? That is done when it is first opened.
     pub is_tested: bool,
-    /// Sizes of sub-groups that failed the test; they are not offered.
+    /// Sub-group sizes that failed the test; they are not offered.
     pub failed_sizes: Vec<u32>,
     /// Did its flags fail the test? Then there are none.
     pub failed_flags: bool,
 }
 
-/// Whose functions exchange values in a sub-group.
+/// The extension that provides shuffles in a sub-group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shuffles {
     /// `cl_khr_subgroup_shuffle`; `relative`: and `cl_khr_subgroup_shuffle_relative`.
@@ -68,10 +65,11 @@ pub enum Shuffles {
     Intel,
 }
 
-/// Bytes of the arguments of a kernel that are left to addresses and sizes.
+/// Bytes of the arguments of a kernel reserved for addresses and sizes.
 const OTHER_ARGUMENTS: u64 = 512;
 
-/// Every device of this machine, or why there is none. What a test found wrong before is left out.
+/// Every device of this machine, or why there is none. Features that failed an earlier test are
+/// removed.
 pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
     let found = all_devices()?;
     let found = found.into_iter().enumerate();
@@ -87,8 +85,8 @@ pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
 
 /// Every device with its platform, in the order of both.
 ///
-/// One thread at a time: an implementation may find its devices while it is first asked for them, and show another
-/// thread devices that it knows nothing of yet. PoCL 3.1 does.
+/// One thread at a time: an implementation may enumerate its devices during the first query, and
+/// show another thread devices that are not initialised yet. PoCL 3.1 does.
 pub(super) fn all_devices() -> Result<Vec<(cl_platform_id, cl_device_id)>, Error> {
     static ASKING: Mutex<()> = Mutex::new(());
     api()?;
@@ -96,7 +94,7 @@ pub(super) fn all_devices() -> Result<Vec<(cl_platform_id, cl_device_id)>, Error
     let mut found = Vec::new();
     for platform in platforms()? {
         let mut count = 0;
-        // SAFETY: a number is written, then so many devices.
+        // SAFETY: a length is written, then as many devices.
         unsafe {
             let all = cl::CL_DEVICE_TYPE_ALL;
             let null = std::ptr::null_mut();
@@ -121,7 +119,7 @@ pub(super) fn all_devices() -> Result<Vec<(cl_platform_id, cl_device_id)>, Error
     Ok(found)
 }
 
-/// What the library says where no implementation is installed.
+/// The status where no implementation is installed.
 const NO_PLATFORM: cl_int = -1001;
 
 fn platforms() -> Result<Vec<cl_platform_id>, Error> {
@@ -129,7 +127,7 @@ fn platforms() -> Result<Vec<cl_platform_id>, Error> {
         reason: "no implementation is installed".to_string(),
     };
     let mut count: cl_uint = 0;
-    // SAFETY: a number is written, then so many platforms.
+    // SAFETY: a length is written, then as many platforms.
     unsafe {
         let status = call!(clGetPlatformIDs(0, std::ptr::null_mut(), &mut count));
         if status == NO_PLATFORM || (status == cl::CL_SUCCESS && count == 0) {
@@ -148,7 +146,7 @@ fn platforms() -> Result<Vec<cl_platform_id>, Error> {
 /// The bytes of a property; empty where the device does not know it.
 fn property(device: cl_device_id, which: cl_uint) -> Vec<u8> {
     let mut size = 0;
-    // SAFETY: a number is written, then so many bytes.
+    // SAFETY: a length is written, then as many bytes.
     unsafe {
         let null = std::ptr::null_mut();
         let status = call!(clGetDeviceInfo(device, which, 0, null, &mut size));
@@ -168,7 +166,7 @@ fn property(device: cl_device_id, which: cl_uint) -> Vec<u8> {
 
 fn platform_text(platform: cl_platform_id, which: cl_uint) -> String {
     let mut size = 0;
-    // SAFETY: a number is written, then so many bytes.
+    // SAFETY: a length is written, then as many bytes.
     unsafe {
         let null = std::ptr::null_mut();
         let status = call!(clGetPlatformInfo(platform, which, 0, null, &mut size));
@@ -236,7 +234,7 @@ pub(super) fn info(
         local_memory: number(&ask(cl::CL_DEVICE_LOCAL_MEM_SIZE)),
         constant_memory: number(&ask(cl::CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE)),
         constant_arguments: if has("cl_nv_device_attribute_query") {
-            // The attributes tell of multiprocessors, all of which keep arguments in constant memory.
+            // Devices with these attributes keep arguments in constant memory.
             number(&ask(cl::CL_DEVICE_MAX_PARAMETER_SIZE)).saturating_sub(OTHER_ARGUMENTS)
         } else {
             0
@@ -246,7 +244,7 @@ pub(super) fn info(
         doubles: wide != 0 || has("cl_khr_fp64"),
         flags: match language {
             (1, _) => false,
-            // What later versions may leave out is part of this one.
+            // Features that are optional in later versions are mandatory in this one.
             (2, _) => true,
             _ => orders & needed == needed,
         },
@@ -258,7 +256,7 @@ pub(super) fn info(
     })
 }
 
-/// Which functions there are, if kernels can ask for the size of a sub-group.
+/// The available shuffles, if kernels can require the size of a sub-group.
 fn shuffles(has: &impl Fn(&str) -> bool, sizes: &[u8]) -> Option<(Shuffles, Vec<u32>)> {
     if !has("cl_intel_required_subgroup_size") {
         return None;

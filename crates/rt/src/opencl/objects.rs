@@ -11,7 +11,7 @@ use opencl_sys::{
 };
 
 use super::api::{call, succeed};
-use crate::device::driver::{self, Word};
+use crate::device::driver::{self, LaunchArgument};
 use crate::device::width::Width;
 use crate::error::Error;
 
@@ -37,12 +37,12 @@ macro_rules! handle {
 
 handle!(Context(cl_context), clReleaseContext);
 handle!(
-    /// An order of work on a device.
+    /// A command queue of a device.
     Queue(cl_command_queue),
     clReleaseCommandQueue
 );
 handle!(
-    /// A moment in the work of a queue.
+    /// An event in a queue.
     Event(cl_event),
     clReleaseEvent
 );
@@ -52,12 +52,12 @@ handle!(
     clReleaseProgram
 );
 handle!(
-    /// A kernel. It holds its arguments, so that one launch at a time may have it.
+    /// A kernel. It holds its arguments, so that only one launch at a time may use it.
     Kernel(cl_kernel),
     clReleaseKernel
 );
 
-/// Calls what makes an object and says how it went.
+/// Calls a constructor and converts its status.
 fn make<T>(action: &'static str, with: impl FnOnce(&mut cl_int) -> T) -> Result<T, Error> {
     let mut status = cl::CL_SUCCESS;
     let made = with(&mut status);
@@ -67,7 +67,7 @@ fn make<T>(action: &'static str, with: impl FnOnce(&mut cl_int) -> T) -> Result<
 
 impl Context {
     pub(super) fn new(device: cl_device_id) -> Result<Context, Error> {
-        // SAFETY: one device is named, and nobody is called back.
+        // SAFETY: one device is named, and there is no callback.
         make("open a device", |status| unsafe {
             call!(clCreateContext(
                 null(),
@@ -101,25 +101,26 @@ impl Drop for Memory {
     }
 }
 
-/// Where an array lies on a device. By itself it promises nothing: whoever hands one to a queue holds the memory.
+/// The location of an array on a device. It does not own the memory: whoever passes it to a queue
+/// keeps the memory alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BufferRange {
     handle: cl_mem,
     bytes: usize,
 }
 
-// SAFETY: a place is only a name.
-unsafe impl Send for Place {}
+// SAFETY: it is only a handle.
+unsafe impl Send for BufferRange {}
 // SAFETY: as above.
-unsafe impl Sync for Place {}
+unsafe impl Sync for BufferRange {}
 
-impl Place {
-    pub(super) fn overlaps(self, other: Place) -> bool {
+impl BufferRange {
+    pub(super) fn overlaps(self, other: BufferRange) -> bool {
         self.bytes > 0 && other.bytes > 0 && self.handle == other.handle
     }
 }
 
-/// What devices say where there is no room for an array.
+/// The statuses of a device without enough memory for an array.
 fn is_full(status: cl_int) -> bool {
     [
         cl::CL_MEM_OBJECT_ALLOCATION_FAILURE,
@@ -131,7 +132,8 @@ fn is_full(status: cl_int) -> bool {
 }
 
 impl Memory {
-    /// Zeros; none where there is no room. Some devices find that out only when the memory is written.
+    /// Zeroed memory; none if the device has not enough. Some devices find that out only when the
+    /// memory is written.
     pub(super) fn new(
         context: &Context,
         queue: &Queue,
@@ -155,7 +157,8 @@ impl Memory {
         }
         succeed("allocate memory", status)?;
         let memory = Memory { handle, bytes };
-        // Slots without a point read what nobody wrote; what they make of it nobody uses, but it is always the same.
+        // Slots without a point read unwritten memory; the results are not used, but zeros make
+        // runs reproducible.
         let status = queue.fill_status(memory.handle, 1, size, [0; 8]);
         if is_full(status) {
             return Ok(None);
@@ -170,8 +173,8 @@ impl Memory {
         Ok(Some(memory))
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place {
+    pub(super) fn location(&self) -> BufferRange {
+        BufferRange {
             handle: self.handle,
             bytes: self.bytes,
         }
@@ -194,7 +197,7 @@ impl Queue {
 
     fn fill_status(&self, to: cl_mem, size: usize, bytes: usize, element: [u8; 8]) -> cl_int {
         let pattern = element.as_ptr().cast::<c_void>();
-        // SAFETY: there is room, and the pattern is copied before the call returns.
+        // SAFETY: the range is large enough, and the pattern is copied before the call returns.
         unsafe {
             call!(clEnqueueFillBuffer(
                 self.0,
@@ -210,7 +213,7 @@ impl Queue {
         }
     }
 
-    pub(super) fn moment(&self) -> Result<Event, Error> {
+    pub(super) fn record_event(&self) -> Result<Event, Error> {
         let mut event = null_mut();
         // SAFETY: a handle is written.
         let status = unsafe { call!(clEnqueueMarkerWithWaitList(self.0, 0, null(), &mut event)) };
@@ -228,8 +231,8 @@ impl Queue {
         let [x, y, z] = grid.map(|n| n as usize);
         let all = [x.saturating_mul(threads as usize), y, z];
         let block = [threads as usize, 1, 1];
-        // SAFETY: a kernel stays inside of its arrays, whose sizes were checked against the program; the run holds them until
-        // the queue was waited for.
+        // SAFETY: a kernel stays inside of its arrays, whose sizes were checked against the
+        // program; the run keeps them alive until the queue is synchronised.
         let status = unsafe {
             call!(clEnqueueNDRangeKernel(
                 self.0,
@@ -247,19 +250,19 @@ impl Queue {
     }
 }
 
-impl driver::Queue<Place> for Queue {
+impl driver::Queue<BufferRange> for Queue {
     fn wait(&self) -> Result<(), Error> {
         // SAFETY: the queue lives.
         succeed("run the kernels", unsafe { call!(clFinish(self.0)) })
     }
 
-    fn upload(&self, to: Place, from: &[u8]) -> Result<(), Error> {
-        assert!(from.len() <= to.bytes, "the place is large enough");
+    fn upload(&self, to: BufferRange, from: &[u8]) -> Result<(), Error> {
+        assert!(from.len() <= to.bytes, "the range is large enough");
         if from.is_empty() {
             return Ok(());
         }
         let start = from.as_ptr().cast::<c_void>();
-        // SAFETY: there is room, and the call returns when the bytes were read.
+        // SAFETY: the range is large enough, and the call returns when the bytes were read.
         let status = unsafe {
             call!(clEnqueueWriteBuffer(
                 self.0,
@@ -276,13 +279,13 @@ impl driver::Queue<Place> for Queue {
         succeed("copy to the device", status)
     }
 
-    fn download(&self, to: &mut [u8], from: Place) -> Result<(), Error> {
-        assert!(to.len() <= from.bytes, "the place is large enough");
+    fn download(&self, to: &mut [u8], from: BufferRange) -> Result<(), Error> {
+        assert!(to.len() <= from.bytes, "the range is large enough");
         if to.is_empty() {
             return Ok(());
         }
         let start = to.as_mut_ptr().cast::<c_void>();
-        // SAFETY: so much is there, and the call returns when the bytes were written.
+        // SAFETY: the range is large enough, and the call returns when the bytes were written.
         let status = unsafe {
             call!(clEnqueueReadBuffer(
                 self.0,
@@ -299,16 +302,16 @@ impl driver::Queue<Place> for Queue {
         succeed("copy from the device", status)
     }
 
-    fn copy(&self, to: Place, from: Place, bytes: usize) -> Result<(), Error> {
+    fn copy(&self, to: BufferRange, from: BufferRange, bytes: usize) -> Result<(), Error> {
         assert!(
             bytes <= to.bytes.min(from.bytes),
-            "the places are large enough"
+            "the ranges are large enough"
         );
-        assert!(!to.overlaps(from), "the places are apart");
+        assert!(!to.overlaps(from), "the ranges are disjoint");
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: both have so much.
+        // SAFETY: both ranges are large enough.
         let status = unsafe {
             call!(clEnqueueCopyBuffer(
                 self.0,
@@ -325,8 +328,8 @@ impl driver::Queue<Place> for Queue {
         succeed("copy on the device", status)
     }
 
-    fn fill(&self, to: Place, size: usize, n: usize, element: [u8; 8]) -> Result<(), Error> {
-        assert!(size * n <= to.bytes, "the place is large enough");
+    fn fill(&self, to: BufferRange, size: usize, n: usize, element: [u8; 8]) -> Result<(), Error> {
+        assert!(size * n <= to.bytes, "the range is large enough");
         if n == 0 {
             return Ok(());
         }
@@ -336,7 +339,7 @@ impl driver::Queue<Place> for Queue {
 }
 
 impl Event {
-    /// Nanoseconds on the clock of the device; it has happened.
+    /// Nanoseconds on the clock of the device; the event has completed.
     pub(super) fn time(&self) -> Result<u64, Error> {
         let mut time = 0u64;
         let start = std::ptr::from_mut(&mut time).cast::<c_void>();
@@ -389,10 +392,10 @@ impl Program {
         .map(Program)
     }
 
-    /// Compiles it; what the compiler said, also where it went well.
+    /// Compiles it; returns the log, also of a success.
     pub(super) fn build(&self, device: cl_device_id, options: &str) -> Result<String, Error> {
         let text = CString::new(options).unwrap_or_default();
-        // SAFETY: the device is that of the context, and nobody is called back.
+        // SAFETY: the device is that of the context, and there is no callback.
         let status = unsafe {
             let options = text.as_ptr();
             call!(clBuildProgram(
@@ -417,7 +420,7 @@ impl Program {
     fn log(&self, device: cl_device_id) -> String {
         let mut size = 0;
         let which = cl::CL_PROGRAM_BUILD_LOG;
-        // SAFETY: a number is written, then so many bytes.
+        // SAFETY: a length is written, then as many bytes.
         let bytes = unsafe {
             let none = null_mut();
             let asked = call!(clGetProgramBuildInfo(
@@ -437,10 +440,11 @@ impl Program {
         String::from_utf8_lossy(&bytes[..end]).trim().to_string()
     }
 
-    /// The machine code; empty where the device does not give it.
+    /// The machine code; empty where the device does not provide it.
     pub(super) fn binary(&self) -> Vec<u8> {
         let mut size = 0usize;
-        // SAFETY: there is one device, so one number and one address are read; so many bytes are written there.
+        // SAFETY: there is one device, so one length and one address are read; as many bytes are
+        // written there.
         unsafe {
             let start = std::ptr::from_mut(&mut size).cast::<c_void>();
             let which = cl::CL_PROGRAM_BINARY_SIZES;
@@ -451,9 +455,9 @@ impl Program {
             }
             let mut code = vec![0u8; size];
             let mut start = code.as_mut_ptr();
-            let place = (&raw mut start).cast::<c_void>();
+            let location = (&raw mut start).cast::<c_void>();
             let which = cl::CL_PROGRAM_BINARIES;
-            let asked = call!(clGetProgramInfo(self.0, which, bytes, place, null_mut()));
+            let asked = call!(clGetProgramInfo(self.0, which, bytes, location, null_mut()));
             if asked != cl::CL_SUCCESS {
                 return Vec::new();
             }
@@ -473,21 +477,26 @@ impl Program {
 
 impl Kernel {
     /// Sets an argument that the back end wrote the kernel for.
-    pub(super) fn set(&self, n: usize, word: &Word<'_, Place>, width: Width) -> Result<(), Error> {
+    pub(super) fn set(
+        &self,
+        n: usize,
+        argument: &LaunchArgument<'_, BufferRange>,
+        width: Width,
+    ) -> Result<(), Error> {
         let at = n as u32;
         // SAFETY: the bytes are copied before the call returns.
         let status = unsafe {
-            match word {
-                Word::Place(place) => {
-                    let start = std::ptr::from_ref(&place.handle).cast::<c_void>();
+            match argument {
+                LaunchArgument::Buffer(location) => {
+                    let start = std::ptr::from_ref(&location.handle).cast::<c_void>();
                     call!(clSetKernelArg(self.0, at, size_of::<cl_mem>(), start))
                 }
-                Word::Value(bytes) => {
+                LaunchArgument::Value(bytes) => {
                     let start = bytes.as_ptr().cast::<c_void>();
                     call!(clSetKernelArg(self.0, at, bytes.len(), start))
                 }
-                Word::Index(value) => {
-                    // Its low end comes first on every machine that this runs on.
+                LaunchArgument::Index(value) => {
+                    // Every supported machine is little-endian.
                     let bytes = width.encode(*value).to_le_bytes();
                     let size = match width {
                         Width::Narrow => 4,
@@ -496,7 +505,7 @@ impl Kernel {
                     let start = bytes.as_ptr().cast::<c_void>();
                     call!(clSetKernelArg(self.0, at, size, start))
                 }
-                Word::Shared(bytes) => {
+                LaunchArgument::Shared(bytes) => {
                     let bytes = usize::try_from(*bytes).unwrap_or(usize::MAX).max(16);
                     call!(clSetKernelArg(self.0, at, bytes, null()))
                 }

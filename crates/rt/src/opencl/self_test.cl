@@ -75,7 +75,7 @@
                 sum += lane > 0 ? 5 * below : 0;                                                    \
             }                                                                                       \
             int carried = v;                                                                        \
-            for (int turn = 0; turn <= warp; turn++) {                                              \
+            for (int i = 0; i <= warp; i++) {                                                       \
                 carried = LANE(carried, (lane + 1) & mask);                                         \
                 all[warp * S + lane] = carried;                                                     \
                 sub_group_barrier(CLK_LOCAL_MEM_FENCE);                                             \
@@ -101,7 +101,7 @@
 LINKS_OF_ALL_SIZES
 
 #ifdef FLAGS
-// Each block takes the next number, waits for the block before, and adds its own value to what that one left.
+// Each block takes its dynamic id, waits for the block before, and adds its own value to what that one left.
 __kernel __attribute__((reqd_work_group_size(16, 1, 1))) void
 chain(__global const int *x, __global int *z, __global int *flags)
 {

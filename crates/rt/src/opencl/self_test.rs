@@ -1,9 +1,10 @@
-//! Does a device do what it announces?
+//! Tests whether a device implements the features that it reports.
 //!
-//! Some implementations announce sub-groups whose shuffles are wrong, now and then. So a device is tested when it is first
-//! opened: shuffles of all kinds that generated kernels use, of every size that is offered, several sub-groups and barriers in
-//! loops, and blocks that wait for each other by flags. What passes is used, and what was found is remembered for the version of the
-//! driver; without sub-groups links go through the memory of blocks.
+//! Some implementations report sub-groups whose shuffles are wrong, now and then. So a device is
+//! tested when it is first opened: shuffles of all kinds that generated kernels use, of every
+//! offered size, several sub-groups and barriers in loops, and blocks that wait for each other by
+//! flags. Features that pass are used, and the result is stored for the version of the driver;
+//! without sub-groups links go through local memory.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -15,20 +16,20 @@ use super::info::{DeviceInfo, Shuffles};
 use super::objects::{Context, Kernel, Memory, Queue};
 use crate::cache::CacheOptions;
 use crate::calibration;
-use crate::device::driver::{Queue as _, Word};
+use crate::device::driver::{LaunchArgument, Queue as _};
 use crate::device::variant::Variant;
 use crate::device::width::Width;
 use crate::error::Error;
 
 const TEXT: &str = include_str!("self_test.cl");
 
-/// Grows with the text: what an earlier one found says nothing of this one.
+/// Incremented with the source: results of an earlier version do not apply.
 const VERSION: u32 = 1;
 
 /// Launches of each kernel. Known flaws show in a third of them.
 const LAUNCHES: usize = 48;
 
-/// A device that does not end by then never will.
+/// A device that has not finished by then hangs.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Sub-groups of a block, as in the text.
@@ -40,7 +41,7 @@ const ROUNDS: i32 = 4;
 const CHAIN: usize = 64;
 const CHAIN_THREADS: usize = 16;
 
-/// What of a device may be used.
+/// The features of a device that may be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Verdict {
     /// Sizes of sub-groups that passed.
@@ -69,14 +70,15 @@ impl Verdict {
     }
 }
 
-/// Takes out of a device's description what failed when it was tested, if it was.
+/// Removes features that failed an earlier test from a device's description.
 pub(super) fn recall(info: &mut DeviceInfo, cache: Option<&CacheOptions>) {
     if let Some(verdict) = cache.and_then(|cache| remembered(info, cache)) {
         verdict.apply(info);
     }
 }
 
-/// Tests a device that was opened, unless that was done before, and takes out of its description what failed.
+/// Tests an opened device, unless that was done before, and removes features that failed from its
+/// description.
 pub(super) fn examine(info: &mut DeviceInfo, device: cl_device_id, cache: Option<&CacheOptions>) {
     recall(info, cache);
     if info.is_tested || (info.shuffles.is_none() && !info.flags) {
@@ -84,7 +86,7 @@ pub(super) fn examine(info: &mut DeviceInfo, device: cl_device_id, cache: Option
     }
     let (verdict, lasting) = run_in_time(info, device);
     if let Some(cache) = cache.filter(|_| lasting) {
-        // Without it the device is tested again next time.
+        // Without the file the device is tested again next time.
         let _ = calibration::store(cache, &name(info), &numbers(info, &verdict));
     }
     verdict.apply(info);
@@ -124,7 +126,7 @@ fn remembered(info: &DeviceInfo, cache: &CacheOptions) -> Option<Verdict> {
     })
 }
 
-/// The verdict, and whether it is to be remembered. A test that does not end is left behind with its thread.
+/// The verdict, and whether it is to be stored. A test that hangs is abandoned with its thread.
 fn run_in_time(info: &DeviceInfo, device: cl_device_id) -> (Verdict, bool) {
     let mut nothing = Verdict {
         sizes: Vec::new(),
@@ -148,14 +150,14 @@ fn run_in_time(info: &DeviceInfo, device: cl_device_id) -> (Verdict, bool) {
             Ok(Some(Part::Size(size))) => nothing.sizes.push(size),
             Ok(Some(Part::Flags)) => nothing.flags = true,
             Ok(Some(Part::End)) => return (nothing, true),
-            // It could not be tested this time.
+            // The test could not run this time.
             Ok(None) | Err(RecvTimeoutError::Disconnected) => return (nothing, false),
             Err(RecvTimeoutError::Timeout) => return (nothing, true),
         }
     }
 }
 
-/// What passed.
+/// A feature that passed.
 enum Part {
     Size(u32),
     Flags,
@@ -167,7 +169,7 @@ fn test(info: &DeviceInfo, device: cl_device_id, passed: &dyn Fn(Part)) -> Resul
     let queue = Queue::new(&context, device)?;
     let room = |size: &&u32| **size as usize * WARPS <= info.most_threads as usize;
     if let Some((functions, sizes)) = &info.shuffles {
-        // Sizes that no block has room for several of are not used.
+        // Sizes of which no block can hold several are not used.
         let sizes: Vec<u32> = sizes.iter().filter(room).copied().collect();
         let made = compile(info, &context, device, Some((*functions, &sizes)));
         for size in &sizes {
@@ -241,7 +243,7 @@ fn memory(context: &Context, queue: &Queue, n: usize) -> Result<Memory, Error> {
     })
 }
 
-/// Does the device give what is expected, as often as it is asked?
+/// Does the device give the expected result in every launch?
 fn links(
     info: &DeviceInfo,
     context: &Context,
@@ -254,14 +256,14 @@ fn links(
     let rounds = ROUNDS.to_ne_bytes();
     for seed in 0..LAUNCHES {
         let input = values(n, seed);
-        queue.upload(x.place(), &bytes(&input))?;
-        queue.upload(z.place(), &bytes(&vec![-1; n]))?;
-        kernel.set(0, &Word::Place(x.place()), Width::Narrow)?;
-        kernel.set(1, &Word::Place(z.place()), Width::Narrow)?;
-        kernel.set(2, &Word::Value(&rounds), Width::Narrow)?;
+        queue.upload(x.location(), &bytes(&input))?;
+        queue.upload(z.location(), &bytes(&vec![-1; n]))?;
+        kernel.set(0, &LaunchArgument::Buffer(x.location()), Width::Narrow)?;
+        kernel.set(1, &LaunchArgument::Buffer(z.location()), Width::Narrow)?;
+        kernel.set(2, &LaunchArgument::Value(&rounds), Width::Narrow)?;
         queue.launch(kernel, [BLOCKS as u32, 1, 1], (WARPS * size) as u32)?;
         let mut found = vec![0; n * 4];
-        queue.download(&mut found, z.place())?;
+        queue.download(&mut found, z.location())?;
         if found != bytes(&expected(&input, size, info.doubles)) {
             return Ok(false);
         }
@@ -269,7 +271,7 @@ fn links(
     Ok(true)
 }
 
-/// What the kernel of sub-groups computes.
+/// The expected result of the kernel of sub-groups.
 fn expected(x: &[i32], size: usize, doubles: bool) -> Vec<i32> {
     let mut z = Vec::with_capacity(x.len());
     for at in 0..x.len() {
@@ -293,7 +295,7 @@ fn expected(x: &[i32], size: usize, doubles: bool) -> Vec<i32> {
                 sum += 5 * own(lane - 1);
             }
             sum += (0..=warp)
-                .map(|turn| own((lane + 2 + turn + 1) % size))
+                .map(|i| own((lane + 2 + i + 1) % size))
                 .sum::<i32>();
             sum += (block..block + warp * size).map(v).sum::<i32>();
             if round % 2 == 1 {
@@ -311,15 +313,15 @@ fn chain(context: &Context, queue: &Queue, kernel: &Kernel) -> Result<bool, Erro
     let flags = memory(context, queue, CHAIN + 1)?;
     for seed in 0..LAUNCHES {
         let input = values(n, seed);
-        queue.upload(x.place(), &bytes(&input))?;
-        queue.upload(z.place(), &bytes(&vec![-1; n]))?;
-        queue.upload(flags.place(), &bytes(&[0; CHAIN + 1]))?;
+        queue.upload(x.location(), &bytes(&input))?;
+        queue.upload(z.location(), &bytes(&vec![-1; n]))?;
+        queue.upload(flags.location(), &bytes(&[0; CHAIN + 1]))?;
         for (n, array) in [&x, &z, &flags].into_iter().enumerate() {
-            kernel.set(n, &Word::Place(array.place()), Width::Narrow)?;
+            kernel.set(n, &LaunchArgument::Buffer(array.location()), Width::Narrow)?;
         }
         queue.launch(kernel, [CHAIN as u32, 1, 1], CHAIN_THREADS as u32)?;
         let mut found = vec![0; n * 4];
-        queue.download(&mut found, z.place())?;
+        queue.download(&mut found, z.location())?;
         let sum = |at: usize| {
             (0..=at / CHAIN_THREADS)
                 .map(|b| input[b * CHAIN_THREADS + at % CHAIN_THREADS])

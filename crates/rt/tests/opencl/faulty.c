@@ -65,7 +65,7 @@ int32_t clGetDeviceInfo(void *device, uint32_t which, size_t size, void *value, 
 {
     int32_t status = ((int32_t(*)(void *, uint32_t, size_t, void *, size_t *))real("clGetDeviceInfo"))(
         device, which, size, value, needed);
-    // The memory of a block.
+    // Local memory.
     if (which == 0x1023 && value && wants("little local memory"))
         *(uint64_t *)value = 64;
     return status;

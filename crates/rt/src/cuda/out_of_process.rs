@@ -1,7 +1,8 @@
-//! NVRTC in processes of their own.
+//! NVRTC in separate processes.
 //!
-//! The library works for one thread of a process at a time: sixteen threads that compile take as long as one. Whoever compiles much names a
-//! command that calls [`serve`]; of it as many run at once as there are threads that compile, and each goes on to the next text.
+//! The library serves one thread of a process at a time: sixteen threads that compile take as long
+//! as one. A caller that compiles much names a command that calls [`serve`]; one process runs for
+//! each thread that compiles, and handles one source after the other.
 
 use std::ffi::OsString;
 use std::io::{self, BufReader, Read, Write};
@@ -18,8 +19,8 @@ use crate::error::Error;
 use crate::process::{own_group, stop};
 use crate::watch::Watch;
 
-/// How often a deadline is looked at.
-const LOOK: Duration = Duration::from_millis(20);
+/// How often a deadline is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Processes that compile for this one. They end with it.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl PartialEq for Compilers {
 impl Eq for Compilers {}
 
 impl Compilers {
-    /// By a command that calls [`serve`]. None is started yet.
+    /// `program` calls [`serve`]. No process is started yet.
     pub fn new(program: impl Into<PathBuf>, arguments: &[&str]) -> Compilers {
         Compilers {
             program: program.into(),
@@ -47,7 +48,8 @@ impl Compilers {
         }
     }
 
-    /// Compiles in one of them; here, where there is none to be had. At the deadline it is stopped.
+    /// Compiles in one of the processes, or in this one if none can be started. It is stopped at
+    /// the deadline.
     pub(crate) fn compile(
         &self,
         code: &str,
@@ -77,7 +79,7 @@ impl Compilers {
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null());
-        // What interrupts this one leaves them alone.
+        // An interrupt of this process does not reach them.
         own_group(&mut command);
         let mut child = command.spawn()?;
         match (child.stdin.take(), child.stdout.take()) {
@@ -96,13 +98,13 @@ impl Compilers {
 struct Compiler {
     child: Arc<Mutex<Child>>,
     _watch: Watch,
-    /// Always there until the end.
+    /// `Some` until it is dropped.
     texts: Option<ChildStdin>,
     replies: BufReader<ChildStdout>,
 }
 
 impl Compiler {
-    /// Ends the process at the deadline, which ends the conversation with it.
+    /// Kills the process at the deadline, which ends the exchange with it.
     fn ask_until(
         &mut self,
         code: &str,
@@ -116,7 +118,7 @@ impl Compiler {
         let child = Arc::clone(&self.child);
         thread::scope(|scope| {
             scope.spawn(move || {
-                while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                while wait.recv_timeout(POLL_INTERVAL) == Err(RecvTimeoutError::Timeout) {
                     if deadline.is_over() {
                         stop(&mut child.lock().unwrap_or_else(PoisonError::into_inner));
                         return;
@@ -151,14 +153,14 @@ impl Compiler {
 
 impl Drop for Compiler {
     fn drop(&mut self) {
-        // It ends where its input does.
+        // It ends at the end of its input.
         drop(self.texts.take());
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = child.wait();
     }
 }
 
-/// Compiles what comes in, and writes machine code out, to the end of the input.
+/// Compiles each source from the input and writes its machine code, until the input ends.
 pub fn serve(mut texts: impl Read, mut replies: impl Write) -> io::Result<()> {
     loop {
         let options = match receive(&mut texts) {
@@ -170,7 +172,7 @@ pub fn serve(mut texts: impl Read, mut replies: impl Write) -> io::Result<()> {
         let (cubin, reason, log) = match nvrtc::compile(&code, &options) {
             Ok(made) => (made.cubin, String::new(), made.log),
             Err(Error::NvrtcFailed { reason, log }) => (Vec::new(), reason, log),
-            // Whoever asks finds the same here, and has more to say.
+            // The caller finds the same error in its own process, with more context.
             Err(other) => return Err(io::Error::other(other)),
         };
         send(&mut replies, &cubin)?;

@@ -1,4 +1,4 @@
-//! Machine code of devices: out of the cache, or made and kept.
+//! Machine code of devices: found in the cache, or compiled and stored there.
 
 use std::fs;
 use std::io;
@@ -8,39 +8,39 @@ use crate::cache::{Cache, CacheOptions};
 use crate::compile::{Note, Origin};
 use crate::error::Error;
 
-/// How long to wait for another process that compiles the same.
+/// The time to wait for another process that compiles the same code.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Machine code, and where it came from.
-pub(crate) struct Kept {
+/// Machine code and its origin.
+pub(crate) struct CachedCode {
     pub(crate) bytes: Vec<u8>,
     pub(crate) origin: Origin,
     pub(crate) notes: Vec<Note>,
-    /// What the compiler said; empty where the code comes from the cache.
+    /// The compiler's log; empty where the code comes from the cache.
     pub(crate) log: String,
 }
 
-/// Looks for code under a key, and makes it where it is not there. Code without bytes is not kept.
+/// Finds code by its key, or makes it. Code without bytes is not stored.
 pub(crate) fn find_or_make(
     options: Option<&CacheOptions>,
     key: impl FnOnce() -> Result<String, Error>,
     make: impl FnOnce() -> Result<(Vec<u8>, String), Error>,
-) -> Result<Kept, Error> {
+) -> Result<CachedCode, Error> {
     let made = |notes| {
         let (bytes, log) = make()?;
-        Ok(Kept {
+        Ok(CachedCode {
             bytes,
             origin: Origin::Compiler,
             notes,
             log,
         })
     };
-    let Some(kept) = options else {
+    let Some(options) = options else {
         return made(Vec::new());
     };
-    let (cache, key) = (Cache::new(kept), key()?);
+    let (cache, key) = (Cache::new(options), key()?);
     let find = || {
-        Some(Kept {
+        Some(CachedCode {
             bytes: cache.find(&key)?.bytes,
             origin: Origin::Cache,
             notes: Vec::new(),
@@ -51,10 +51,10 @@ pub(crate) fn find_or_make(
         return Ok(found);
     }
     let unusable = |error: io::Error| Note::CacheUnusable {
-        dir: kept.dir.clone(),
+        dir: options.dir.clone(),
         reason: error.to_string(),
     };
-    let work = match cache.workplace() {
+    let work = match cache.work_dir() {
         Ok(work) => work,
         Err(error) => return made(vec![unusable(error)]),
     };
