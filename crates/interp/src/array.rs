@@ -2,10 +2,11 @@
 //!
 //! This sees the array only. Every point of the expanded domain has a slot (place, time). Steps run
 //! in the order of time; in each, the PEs that have a point evaluate their cells. A cell's value
-//! enters the queue of its PE, which keeps as many values as the array states and forgets them
-//! between launches. A port is answered by its link: the value that the PE at `place − displacement`
-//! put into its queue `delay` ticks ago. That value carries the point it was made at, and must be the
-//! one the port asks for; whatever is missing, too old or somebody else's is an error.
+//! enters the queue of its PE, which keeps as many values as the array states and clears them
+//! between launches. A port is answered by its link: the value that the PE at `place −
+//! displacement` put into its queue `delay` ticks ago. That value carries the point it was made at,
+//! which must be the one the port reads; a value that is missing, too old or of another point is an
+//! error.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -51,7 +52,7 @@ fn too_large(_: Overflow) -> Diagnostic {
 #[derive(Clone, Debug)]
 struct Entry {
     tick: i64,
-    /// The slot it was made in, which tells the point.
+    /// The slot it was made in, which gives the point.
     slot: usize,
     value: Option<Value>,
 }
@@ -230,7 +231,7 @@ impl<'a> Machine<'a> {
         let mut now: Vec<Option<Option<Value>>> = vec![None; range.len() * n_cells];
         for slot in range.clone() {
             for cell in &self.array.body {
-                // Values that arrive in this very step are made first, whoever makes them.
+                // Cells whose values arrive in the same step are evaluated first.
                 let mut open = vec![(slot, *cell)];
                 while let Some((slot, cell)) = open.last().copied() {
                     let at = (slot - range.start) * n_cells + cell.index();
@@ -299,7 +300,7 @@ impl<'a> Machine<'a> {
                 let place = state.place(&self.slots[slot].place);
                 let queue = state.queues.entry((place, cell)).or_default();
                 queue.push_back(Entry { tick, slot, value });
-                // The queue shifts at every tick: what is `depth` ticks old has left it.
+                // The queue shifts at every tick: values older than `depth` ticks have left it.
                 while queue.front().is_some_and(|e| e.tick <= tick - depth) {
                     queue.pop_front();
                 }
@@ -388,7 +389,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Says where and at which sizes it happened, once.
+    /// Adds the point and the sizes to an error, once.
     fn explain(&self, error: Diagnostic, owner: &str, slot: usize) -> Diagnostic {
         if !error.notes.is_empty() {
             return error;
@@ -445,7 +446,7 @@ fn port_code(
     })
 }
 
-/// The worth of one step of each time coordinate in ticks; launches do not tick.
+/// The ticks of one step of each time coordinate; launches do not tick.
 fn radix(array: &Array, slots: &[Slot]) -> Result<Vec<i64>, Diagnostic> {
     let mut radix = vec![0; array.time.len()];
     let mut worth = 1i64;
@@ -481,7 +482,7 @@ struct State {
     launch: Option<Vec<i64>>,
     places: HashMap<Vec<i64>, usize>,
     queues: HashMap<(usize, usize), VecDeque<Entry>>,
-    /// Global memory: what owners made in earlier launches.
+    /// Global memory: values of earlier launches.
     memory: HashMap<Made, Option<Value>>,
     leaving: Vec<(Made, Option<Value>)>,
 }
@@ -496,7 +497,7 @@ impl State {
         id
     }
 
-    /// A new launch: registers are gone, memory is there.
+    /// Begins a launch: registers are cleared, memory stays.
     fn commit(&mut self) {
         self.queues.clear();
         self.memory.extend(self.leaving.drain(..));

@@ -1,10 +1,10 @@
 //! Expressions, compiled at concrete parameters and evaluated at points.
 //!
 //! All interpreters evaluate through here, so that an expression means the same in a system and in
-//! the cells of an array; what differs is where variables and ports are read, which [`Reads`]
-//! answers. A `let` and the arguments of a call are evaluated before the body, used or not; both
-//! operands of `&&` and `||` are evaluated. A guard without an `else` that does not hold leaves the
-//! whole expression around it undefined.
+//! the cells of an array; they differ only in where variables and ports are read ([`Reads`]). A
+//! `let` and the arguments of a call are evaluated before the body, used or not; both operands of
+//! `&&` and `||` are evaluated. A guard without an `else` that does not hold leaves the whole
+//! expression around it undefined.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ mod needs;
 pub(crate) use compile::{ScanDomain, ScanPlan};
 pub(crate) use needs::Need;
 
-/// What an expression refers to beside its point.
+/// The context of an expression besides its point.
 #[derive(Clone, Copy)]
 pub struct Env<'a> {
     /// Declares the functions, constants, inputs, variables and iterators.
@@ -70,7 +70,7 @@ impl From<OpError> for Stop {
 }
 
 impl Stop {
-    /// The error as a diagnostic; `span` is said to be where an operator failed. `None`: undefined.
+    /// The error as a diagnostic at `span`. `None`: undefined.
     pub fn into_diagnostic(self, span: Span) -> Option<Diagnostic> {
         match self {
             Stop::Undefined => None,
@@ -87,11 +87,11 @@ impl Stop {
     }
 }
 
-/// Answers what an expression reads.
+/// Serves the reads of an expression.
 pub trait Reads {
     fn read(&mut self, read: Read<'_>) -> Result<Value, Stop>;
 
-    /// The value of a prefix sum that the compilation set aside.
+    /// The value of a prefix sum that is computed separately.
     fn scan(&mut self, _scan: usize, _point: &[i64]) -> Result<Value, Stop> {
         let message = "a `scan` has no value here";
         Err(Diagnostic::new(&run::NOT_A_VALUE, Span::NONE, message).into())
@@ -125,7 +125,7 @@ pub fn eval(
 pub struct Code {
     root: Node,
     n_locals: usize,
-    /// Of the index space and bound by `reduce`, together.
+    /// The number of iterators of the index space and of `reduce`.
     n_dims: usize,
     library: Arc<Library>,
     span: Span,
@@ -187,7 +187,7 @@ enum Node {
         parts: Box<(Node, Node)>,
     },
     Reduce(Box<Reduction>),
-    /// A prefix sum that [`Reads::scan`] remembers.
+    /// A prefix sum that [`Reads::scan`] provides.
     Scan(usize),
     /// A prefix sum under a `reduce`, computed in place.
     ScanLoop(Box<Prefix>),
@@ -213,26 +213,27 @@ struct Prefix {
     span: Span,
 }
 
-/// Scratch space of an evaluation, to be used again by the next.
+/// Scratch space of an evaluation, reused by the next.
 #[derive(Clone, Debug)]
 pub struct Frame {
     point: Vec<i64>,
     locals: Vec<Value>,
-    /// Where the locals of the function now running start.
+    /// The start of the locals of the current function.
     base: usize,
-    /// Indices being computed, as a stack.
+    /// A stack of computed indices.
     index: Vec<i64>,
     depth: usize,
-    /// Do floats carry bounds of their errors?
+    /// Do floats carry error bounds?
     tracks: bool,
-    /// Terms of sums that may still be added up: values are remembered and need memory, terms need time alone.
+    /// The remaining budget of terms of sums: values are memoised and need memory, terms only need
+    /// time.
     terms_left: u64,
 }
 
-/// Terms of sums that one run adds up.
+/// The maximum number of terms of sums in one run.
 pub const MOST_TERMS: u64 = 1 << 34;
 
-/// Functions never recurse, so this depth is reached by hand-made systems only.
+/// Functions never recurse, so only hand-built systems reach this depth.
 const MAX_CALLS: usize = 100;
 
 impl Code {
@@ -266,7 +267,7 @@ impl Code {
         .eval(&self.root)
     }
 
-    /// Combines two values, for a scan that is computed step by step.
+    /// Combines two values, for a scan that is computed incrementally.
     pub(crate) fn combine(
         &self,
         frame: &mut Frame,
@@ -286,7 +287,8 @@ impl Code {
 }
 
 impl Frame {
-    /// A frame with a budget of terms of sums. `tracks`: its evaluations track errors, as [`rounding`] says.
+    /// A frame with a budget of terms of sums. `tracks`: its evaluations track errors, see
+    /// [`rounding`].
     pub(crate) fn new(terms: u64, tracks: bool) -> Frame {
         Frame {
             point: Vec::new(),
@@ -356,7 +358,7 @@ impl<R: Reads> Evaluation<'_, R> {
                         op: "[]",
                         operands: value.ty().to_string(),
                     })?;
-                    // Beyond i64 no array has an element, so any such index does.
+                    // No array has elements beyond i64, so any such index is out of bounds.
                     let index = i64::try_from(wide).unwrap_or(i64::MAX);
                     self.frame.index.push(index);
                 }
@@ -447,7 +449,7 @@ impl<R: Reads> Evaluation<'_, R> {
         holds.ok_or_else(|| overflow(Span::NONE).into())
     }
 
-    /// Where the values of the forms start on the stack of indices.
+    /// Pushes the values of forms to the stack of indices, and returns their start.
     fn push_index(&mut self, index: &[Linear], span: Span) -> Result<usize, Stop> {
         let Frame {
             point,

@@ -1,4 +1,4 @@
-//! Are two results the same? Integers to the last bit, floats within the bounds of their errors.
+//! Compares results: integers exactly, floats within error bounds.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,12 @@ use crate::system::Arrays;
 use crate::tensor::{Data, Tensor};
 use crate::value::Value;
 
-/// What the equations say, and how far each float may be from it, as [`rounding`](crate::rounding) has it.
+/// The results of the equations, with an error bound of each float, see
+/// [`rounding`](crate::rounding).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Expected {
     pub arrays: Arrays,
-    /// For the elements of each array as they lie; empty where they are exact.
+    /// Bounds of the elements of each array in row-major order; empty where they are exact.
     pub bounds: BTreeMap<String, Vec<f64>>,
 }
 
@@ -33,8 +34,8 @@ pub fn compare(expect: &Expected, found: &Arrays) -> Vec<Result<String, String>>
     compared.collect()
 }
 
-/// Results of the same computation, both compiled: none of the two is what the equations say. `least`: by how much each output may
-/// be off at least.
+/// Compares two compiled results of the same computation, neither of which is the reference.
+/// `least`: the minimum tolerance of each output.
 pub fn compare_two(
     first: &Arrays,
     second: &Arrays,
@@ -50,7 +51,7 @@ pub fn compare_two(
     compared.collect()
 }
 
-/// May an element stand where another is expected that is off by so much at most?
+/// Is an element within `bound` of the expected one?
 pub fn is_close(expect: &Value, found: &Value, bound: f64) -> bool {
     match (expect.as_float(), found.as_float()) {
         (Some(x), Some(y)) => floats_near(x, y, SIDES * bound),
@@ -65,7 +66,7 @@ fn floats_near(x: f64, y: f64, most: f64) -> bool {
         || (!y.is_nan() && most == f64::INFINITY)
 }
 
-/// `most`: how far apart two elements may be, by their position.
+/// `most`: the tolerance of an element, by its position.
 fn compare_one(
     name: &str,
     expect: &Tensor,
@@ -95,7 +96,7 @@ fn compare_one(
     ))
 }
 
-/// How much was allowed, for people: relative to each element.
+/// The tolerance for messages, relative to each element.
 fn widest(expect: &Tensor, most: impl Fn(usize) -> f64) -> String {
     let relative = (0..expect.data.len()).filter_map(|at| {
         let value = expect.data.get(at)?.as_float()?.abs();
@@ -110,10 +111,10 @@ fn widest(expect: &Tensor, most: impl Fn(usize) -> f64) -> String {
     format!(" within what rounding may do, {middle:.1e} of an element")
 }
 
-/// The first element by which two arrays are more than so much apart.
+/// The first element at which two arrays differ by more than the tolerance.
 fn first_apart(expect: &Data, found: &Data, most: &impl Fn(usize) -> f64) -> Option<usize> {
     match (expect, found) {
-        // Arrays of full size are compared: element by element through values takes ten times as long.
+        // A typed fast path: comparing by `Value` takes ten times as long.
         (Data::F32(a), Data::F32(b)) => a
             .iter()
             .zip(b)
@@ -135,7 +136,7 @@ fn first_apart(expect: &Data, found: &Data, most: &impl Fn(usize) -> f64) -> Opt
     }
 }
 
-/// By how much a float may be off for which nothing was tracked, relative to the largest magnitude of its array.
+/// The tolerance of a float without error tracking, relative to the largest magnitude of its array.
 pub fn usual(ty: Scalar) -> f64 {
     match ty {
         Scalar::F64 => 1e-12,

@@ -1,8 +1,8 @@
 //! The integer points of a condition at concrete parameters, in lexicographic order.
 //!
 //! Bounds of each iterator in terms of the outer ones come from Fourier-Motzkin elimination. This
-//! does not use the `affine` crate on purpose: the interpreter is what the compiler's reasoning is
-//! held against, so it does its own. Eliminated rows may be looser than the integer hull, never tighter;
+//! does not use the `affine` crate on purpose: the interpreter is the reference for the compiler,
+//! so it must be independent. Eliminated rows may be looser than the integer hull, never tighter;
 //! the rows of the condition itself decide.
 
 use std::collections::BTreeMap;
@@ -12,10 +12,10 @@ use systola_ir::{Atom, Cond, Form, Rel};
 
 use crate::linear::Test;
 
-/// Coefficients beyond this are refused, or dropped where the row is only derived; sums of
-/// products with 64-bit coordinates then stay within 128 bits.
+/// Coefficients beyond this are refused, or dropped if the row is only derived; sums of products
+/// with 64-bit coordinates then stay within 128 bits.
 const ROW_LIMIT: i128 = 1 << 56;
-/// Derived rows beyond this many are dropped: they only make the walk faster.
+/// Derived rows beyond this number are dropped: they only speed up the walk.
 const MAX_ROWS: usize = 2_000;
 /// More candidates than this are not walked.
 const MAX_VISITS: u64 = 1 << 32;
@@ -27,13 +27,13 @@ const COORDINATE_LIMIT: i128 = 1 << 62;
 pub struct Domain {
     rank: usize,
     /// `levels[d]` bounds iterator d by those before it.
-    levels: Vec<Vec<Row>>,
-    /// What the rows do not say exactly.
+    levels: Vec<Vec<Inequality>>,
+    /// The part of the condition that the rows do not express exactly.
     residue: Option<Test>,
     is_empty: bool,
 }
 
-/// Why a domain can not be walked.
+/// Why a domain cannot be walked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DomainError {
     #[error("iterator {0} is not bounded")]
@@ -48,7 +48,7 @@ impl From<Overflow> for DomainError {
     }
 }
 
-/// How many points there are, and the box around them (inclusive; meaningless for none).
+/// The number of points, and their bounding box (inclusive; meaningless for none).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Census {
     pub count: u64,
@@ -58,31 +58,31 @@ pub struct Census {
 
 /// Σ coefficients·x + constant ≥ 0. Coefficients past the end are zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Row {
+struct Inequality {
     coefficients: Vec<i128>,
     constant: i128,
 }
 
-impl Row {
+impl Inequality {
     fn at(&self, column: usize) -> i128 {
         self.coefficients.get(column).copied().unwrap_or(0)
     }
 
-    fn combine(&self, p: i128, other: &Row, q: i128) -> Option<Row> {
+    fn combine(&self, p: i128, other: &Inequality, q: i128) -> Option<Inequality> {
         let width = self.coefficients.len().max(other.coefficients.len());
         let mix = |a: i128, b: i128| a.checked_mul(p)?.checked_add(b.checked_mul(q)?);
         let coefficients = (0..width)
             .map(|c| mix(self.at(c), other.at(c)))
             .collect::<Option<_>>()?;
         let constant = mix(self.constant, other.constant)?;
-        Some(Row {
+        Some(Inequality {
             coefficients,
             constant,
         })
     }
 
     /// Divides by the common factor, rounding the constant down: the same integer points.
-    fn normalised(mut self) -> Row {
+    fn normalised(mut self) -> Inequality {
         while self.coefficients.last() == Some(&0) {
             self.coefficients.pop();
         }
@@ -107,7 +107,7 @@ fn gcd(a: i128, b: i128) -> i128 {
 impl Domain {
     /// The points of the iterators 0..rank that satisfy the condition.
     pub fn new(cond: &Cond, rank: usize, params: &[i128]) -> Result<Domain, DomainError> {
-        let mut rows = Rows {
+        let mut rows = Inequalities {
             params,
             rank,
             width: rank,
@@ -211,8 +211,8 @@ impl Domain {
         })
     }
 
-    /// One point: each coordinate is chosen between its inclusive bounds, which those before it decide. `None` where
-    /// the choices lead to no point.
+    /// Chooses a point: each coordinate between its inclusive bounds, which depend on the previous
+    /// ones. `None` where the choices lead to no point.
     pub fn choose(&self, mut one: impl FnMut(usize, i64, i64) -> i64) -> Option<Vec<i64>> {
         if self.is_empty {
             return None;
@@ -231,7 +231,7 @@ impl Domain {
         inside.then_some(point)
     }
 
-    /// The inclusive bounds of a coordinate, by those before it.
+    /// The inclusive bounds of a coordinate, given the previous ones.
     fn bounds(&self, depth: usize, point: &[i64]) -> (i128, i128) {
         let (mut lo, mut hi) = (i128::MIN, i128::MAX);
         for row in &self.levels[depth] {
@@ -285,17 +285,17 @@ impl Domain {
 }
 
 /// Collects the rows that a condition implies.
-struct Rows<'a> {
+struct Inequalities<'a> {
     params: &'a [i128],
     rank: usize,
     /// Iterators, then one quotient for every floor and remainder.
     width: usize,
-    rows: Vec<Row>,
-    /// Do the rows say all that the condition says?
+    rows: Vec<Inequality>,
+    /// Are the rows equivalent to the condition?
     is_exact: bool,
 }
 
-impl Rows<'_> {
+impl Inequalities<'_> {
     /// Adds what `cond` (or its negation) implies for the conjunction so far.
     fn collect(&mut self, cond: &Cond, holds: bool) -> Result<(), DomainError> {
         match (cond, holds) {
@@ -331,7 +331,7 @@ impl Rows<'_> {
     }
 
     fn compare(&mut self, rel: Rel, holds: bool, form: &Form) -> Result<(), DomainError> {
-        let Row {
+        let Inequality {
             coefficients,
             constant,
         } = self.row_of(form)?;
@@ -351,15 +351,15 @@ impl Rows<'_> {
     }
 
     fn push(&mut self, coefficients: Vec<i128>, constant: i128) {
-        self.rows.push(Row {
+        self.rows.push(Inequality {
             coefficients,
             constant,
         });
     }
 
     /// The row that a form is. Each ⌊f/c⌋ becomes a column q with c·q ≤ f ≤ c·q + c − 1.
-    fn row_of(&mut self, form: &Form) -> Result<Row, DomainError> {
-        let mut sum = Row {
+    fn row_of(&mut self, form: &Form) -> Result<Inequality, DomainError> {
+        let mut sum = Inequality {
             coefficients: Vec::new(),
             constant: form.constant_part().eval(self.params)?,
         };
@@ -367,7 +367,7 @@ impl Rows<'_> {
             let coefficient = coefficient.eval(self.params)?;
             let term = match atom {
                 Atom::Dim(d) if d.index() < self.rank => unit(d.index()),
-                // An iterator of a `reduce` has no place in a domain.
+                // A domain cannot depend on an iterator of a `reduce`.
                 Atom::Dim(d) => return Err(DomainError::Unbounded(d.index())),
                 Atom::Floor(inner, c) => self.quotient(inner, *c)?.0,
                 Atom::Mod(inner, c) => {
@@ -387,7 +387,7 @@ impl Rows<'_> {
         }
     }
 
-    fn quotient(&mut self, inner: &Form, c: i128) -> Result<(Row, Row), DomainError> {
+    fn quotient(&mut self, inner: &Form, c: i128) -> Result<(Inequality, Inequality), DomainError> {
         self.is_exact = false;
         let inner = self.row_of(inner)?;
         let quotient = unit(self.width);
@@ -403,12 +403,12 @@ impl Rows<'_> {
         Ok((quotient, inner))
     }
 
-    /// The box around all alternatives.
+    /// The bounding box of all alternatives.
     fn hull(&mut self, parts: &[Cond], holds: bool) -> Result<(), DomainError> {
         self.is_exact = false;
         let mut hull: Option<Vec<Interval>> = None;
         for part in parts {
-            let mut alternative = Rows {
+            let mut alternative = Inequalities {
                 rows: self.rows.clone(),
                 ..*self
             };
@@ -474,17 +474,17 @@ fn join(a: Option<i128>, b: Option<i128>, f: fn(i128, i128) -> i128) -> Option<i
     Some(f(a?, b?))
 }
 
-fn unit(column: usize) -> Row {
+fn unit(column: usize) -> Inequality {
     let mut coefficients = vec![0; column + 1];
     coefficients[column] = 1;
-    Row {
+    Inequality {
         coefficients,
         constant: 0,
     }
 }
 
 /// Normalised, with one row per direction.
-fn tighten(rows: Vec<Row>) -> Vec<Row> {
+fn tighten(rows: Vec<Inequality>) -> Vec<Inequality> {
     let mut tightest = BTreeMap::new();
     for row in rows {
         let row = row.normalised();
@@ -493,16 +493,16 @@ fn tighten(rows: Vec<Row>) -> Vec<Row> {
     }
     tightest
         .into_iter()
-        .map(|(coefficients, constant)| Row {
+        .map(|(coefficients, constant)| Inequality {
             coefficients,
             constant,
         })
         .collect()
 }
 
-/// (rows without the column that follow, rows with it).
-fn eliminate(rows: Vec<Row>, column: usize) -> (Vec<Row>, Vec<Row>) {
-    let (bounds, mut rest): (Vec<Row>, Vec<Row>) =
+/// (derived rows without the column, rows with it).
+fn eliminate(rows: Vec<Inequality>, column: usize) -> (Vec<Inequality>, Vec<Inequality>) {
+    let (bounds, mut rest): (Vec<Inequality>, Vec<Inequality>) =
         rows.into_iter().partition(|row| row.at(column) != 0);
     for lower in bounds.iter().filter(|r| r.at(column) > 0) {
         for upper in bounds.iter().filter(|r| r.at(column) < 0) {
@@ -510,7 +510,7 @@ fn eliminate(rows: Vec<Row>, column: usize) -> (Vec<Row>, Vec<Row>) {
                 break;
             }
             let row = lower.combine(-upper.at(column), upper, lower.at(column));
-            rest.extend(row.map(Row::normalised).filter(Row::is_small));
+            rest.extend(row.map(Inequality::normalised).filter(Inequality::is_small));
         }
     }
     (tighten(rest), bounds)

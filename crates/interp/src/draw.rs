@@ -1,8 +1,10 @@
-//! Random inputs that a system has values for: numbers that index a table lie in its axes, divisors are not zero.
+//! Random inputs for which a system is defined: indices of a table lie in its axes, divisors are
+//! not zero.
 //!
-//! What is asked of an input follows from where its elements go: back from the index of a lookup or from a divisor, through
-//! casts, signs, choices, names, functions, forwarding variables and sums, products, remainders and masks with numbers, to the inputs that are
-//! read there. What is computed in another way asks nothing.
+//! The requirements of an input follow from the uses of its elements: back from the index of a
+//! lookup or from a divisor, through casts, signs, choices, names, functions, forwarding variables
+//! and sums, products, remainders and masks with constants, to the inputs that are read there.
+//! Other computations impose nothing.
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -15,13 +17,13 @@ use crate::system::Arrays;
 use crate::tensor::{Tensor, TensorError, split_mix};
 use crate::value::literal;
 
-/// What is asked of the elements of an input.
+/// The requirements of the elements of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
     /// The least and the greatest number.
     pub least: i128,
     pub greatest: i128,
-    /// A number that it is not.
+    /// An excluded number.
     pub never: Option<i128>,
 }
 
@@ -56,7 +58,7 @@ impl Wanted {
         }
     }
 
-    /// What is asked of e where this is asked of e + by.
+    /// The requirement of e, given this requirement of e + by.
     fn moved(self, by: i128) -> Wanted {
         Wanted {
             least: self.least - by,
@@ -66,7 +68,7 @@ impl Wanted {
     }
 }
 
-/// Random contents of all inputs that a system does not state itself.
+/// Random contents of all inputs that have none in the system.
 pub fn random_inputs(
     system: &System,
     params: &[i128],
@@ -86,7 +88,8 @@ pub fn random_inputs(
     Ok(arrays)
 }
 
-/// What a system, with its batch expanded, asks of each of its inputs at concrete parameters.
+/// The requirements of a system, with its batch expanded, for each of its inputs at concrete
+/// parameters.
 pub fn wanted(system: &System, params: &[i128]) -> Vec<Wanted> {
     let mut search = Search {
         system,
@@ -102,7 +105,7 @@ pub fn wanted(system: &System, params: &[i128]) -> Vec<Wanted> {
     search.inputs
 }
 
-/// What a program asks of each of its inputs.
+/// The requirements of a program for each of its inputs.
 pub fn wanted_by_program(module: &Module, program: &Program, params: &[i128]) -> Vec<Wanted> {
     let mut inputs = vec![Wanted::ANYTHING; program.inputs.len()];
     for stage in &program.stages {
@@ -125,8 +128,8 @@ pub fn wanted_by_program(module: &Module, program: &Program, params: &[i128]) ->
 }
 
 impl Tensor {
-    /// Like [`Tensor::random`], with what is asked of the elements where they are integers. Both ends of a
-    /// range that is asked for are drawn.
+    /// Like [`Tensor::random`], satisfying the requirements where elements are integers. Both ends
+    /// of a required range are drawn.
     pub fn random_wanted(
         ty: Scalar,
         axes: &[Axis],
@@ -139,7 +142,8 @@ impl Tensor {
             return Ok(tensor);
         };
         let usual = if ty.is_signed_int() { (-9, 9) } else { (0, 9) };
-        // A range with two ends is drawn from as a whole, another one where it meets the usual numbers.
+        // A bounded range is drawn from as a whole, another one is intersected with the usual
+        // range.
         let is_whole = wanted.least > -FAR / 2 && wanted.greatest < FAR / 2;
         let (least, greatest) = if is_whole { all } else { usual };
         let least = wanted.least.max(least);
@@ -173,11 +177,11 @@ struct Search<'a> {
     system: &'a System,
     params: &'a [i128],
     inputs: Vec<Wanted>,
-    /// Variables that were followed for a demand.
+    /// Variables that were visited for a requirement.
     seen: BTreeSet<(VarId, i128, i128, Option<i128>)>,
 }
 
-/// Calls that are followed into each other.
+/// The maximum depth of nested calls.
 const DEEPEST: usize = 200;
 
 impl<'a> Search<'a> {
@@ -251,7 +255,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Asks something of the value of an expression.
+    /// Adds a requirement to the value of an expression.
     fn ask(&mut self, expr: &'a Expr, scope: &Scope<'a>, wanted: Wanted, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else {
             return;
@@ -353,7 +357,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The number that an expression is, whatever the inputs.
+    /// The constant value of an expression.
     fn number(&self, expr: &Expr) -> Option<i128> {
         match expr {
             Expr::Lit(_, Literal::Int(n)) => Some(*n),
@@ -368,12 +372,12 @@ impl<'a> Search<'a> {
     }
 }
 
-/// What is asked of e where e × by, e % by or e & by is not to be zero.
+/// The requirement of e for e × by, e % by or e & by to be nonzero.
 fn not_zero(op: BinOp, by: i128) -> Option<Wanted> {
     match op {
         BinOp::Mul if by != 0 => Some(Wanted::NOT_ZERO),
         BinOp::Rem if by.abs() > 1 => Some(Wanted::between(1, by.abs() - 1)),
-        // All bits from the lowest on: the number itself. Of other masks the lowest bit is set.
+        // A mask of low bits keeps the number itself. For other masks the lowest bit must be set.
         BinOp::BitAnd if by > 0 && by & (by + 1) == 0 => Some(Wanted::between(1, by)),
         BinOp::BitAnd if by > 0 => {
             let lowest = by & by.wrapping_neg();

@@ -26,8 +26,8 @@ struct Bound<'a> {
 }
 
 impl<'a> Inputs<'a> {
-    /// Binds arrays by name. Shapes and types must be those of the declarations; where an array's
-    /// axes start is taken from the declaration.
+    /// Binds arrays by name. Shapes and types must be those of the declarations; the lower bounds
+    /// of the axes come from the declaration.
     pub fn bind(
         system: &System,
         params: &[i128],
@@ -65,7 +65,7 @@ impl<'a> Inputs<'a> {
         Ok(Inputs { arrays })
     }
 
-    /// Where an element lies, counted row by row; none beyond the axes.
+    /// The row-major position of an element; none outside of the axes.
     pub(crate) fn position(&self, input: InputId, index: &[i64]) -> Option<usize> {
         self.arrays.get(input.index())?.position(index)
     }
@@ -92,7 +92,7 @@ impl Bound<'_> {
         self.data.get(self.position(index)?)
     }
 
-    /// Of an element, counted row by row.
+    /// The error bound of an element at a row-major position.
     #[inline]
     fn position(&self, index: &[i64]) -> Option<usize> {
         if index.len() != self.lo.len() {

@@ -1,22 +1,25 @@
 //! The meaning of kernels, lane by lane.
 //!
-//! This sees a [`Program`], sizes and inputs, nothing else. It executes what the module documentation
-//! of [`systola_ir::kernel`] says, in an order of blocks and warps that is chosen by [`Options`], and ends
+//! This sees only a [`Program`], sizes and inputs. It executes what the module documentation of
+//! [`systola_ir::kernel`] says, in an order of blocks and warps chosen by [`Options`], and ends
 //! with an error where the result could depend on that order or on anything undefined.
 //!
-//! * **Lanes** execute a statement together. **Warps** of a block run one after another, each until it
-//!   has to wait. **Blocks** run one after another; if they wait for flags, each until it has to.
-//! * **Undefined values** are a value of their own: an operation with one gives one, and so does a lookup
-//!   by one or out of range, and a division of integers by zero. Shared and temporary memory may hold them. Storing one to
-//!   an output or to a flag is an error, and so is one that says whether there is a fault; the error says where it came up.
-//! * **Faults** of equations end the run, as an error of the user's and not of the kernel's.
-//! * **Races** are found by the order that barriers, flags and launches make, not by the order in which
-//!   this happens to execute; see `race.rs`.
-//! * **Barriers** and signals are where all warps of a block meet; a signal is given once for the block, after
-//!   everything its warps did. Each warp waits for a flag on its own, which orders it after the
-//!   signals it waited for, and after nothing else. The first warp to come draws a ticket.
-//! * **Copies** read when they are issued and are there when their warp has waited for them. Until then nobody
-//!   may touch what they go to or write what they read.
+//! * **Lanes** execute a statement in lockstep. **Warps** of a block run one after another, each
+//!   until it has to wait. **Blocks** run one after another; if they wait for flags, each until it
+//!   has to.
+//! * **Undefined values** are a distinct value: an operation with one gives one, and so does a
+//!   lookup by one or out of range, and a division of integers by zero. Shared and temporary memory
+//!   may hold them. Storing one to an output or to a flag is an error, and so is one that decides
+//!   whether there is a fault; the error says where it originated.
+//! * **Faults** of equations end the run, as an error of the user and not of the kernel.
+//! * **Races** are found by the happens-before order of barriers, flags and launches, not by the
+//!   order of this execution; see `race.rs`.
+//! * **Barriers** and signals synchronise all warps of a block; a signal is given once for the
+//!   block, after everything its warps did. Each warp waits for a flag on its own, which orders it
+//!   after the signals it waited for, and after nothing else. The first warp to arrive takes the
+//!   dynamic block id.
+//! * **Copies** read when they are issued and complete when their warp has waited for them. Until
+//!   then no warp may touch their destination or write their source.
 
 use systola_ir::codes::run;
 use systola_ir::form::Overflow;
@@ -47,24 +50,24 @@ use machine::Machine;
 use memory::{Kind, Layout};
 pub use undefined::Why;
 
-/// In which order blocks start and take turns, and the warps of a block.
+/// The order in which blocks and the warps of a block are scheduled.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     #[default]
     InOrder,
     Reversed,
-    /// By a seed, another order at every turn.
+    /// Pseudo-random by a seed, a new order at every scheduling round.
     Shuffled(u64),
 }
 
-/// How a program is run.
+/// Options of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     pub order: Order,
-    /// So many blocks of a kernel that waits for flags run at once; others start when one of them
-    /// has ended.
+    /// The number of resident blocks of a kernel that waits for flags; others start when one of
+    /// them has ended.
     pub resident: usize,
-    /// Statements that all warps of all launches may execute together.
+    /// The maximum number of statements that all warps of all launches execute.
     pub step_limit: u64,
 }
 
@@ -78,14 +81,14 @@ impl Default for Options {
     }
 }
 
-/// What a run gives.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The output buffers by name.
     pub outputs: Arrays,
-    /// Of all launches together.
+    /// Counts of all launches.
     pub counts: Counts,
-    /// Of each kernel of the program.
+    /// Counts of each kernel of the program.
     pub kernels: Vec<Counts>,
 }
 
@@ -163,7 +166,7 @@ fn run_verified(
     })
 }
 
-/// A fault of an equation is no mistake of the kernel.
+/// A fault of an equation is not an error of the kernel.
 fn raised(error: RunError, program: &Program, sizes: &[i128]) -> RunError {
     let found = match error.fault() {
         Some(FaultKind::Raised { site, point }) => {
@@ -211,8 +214,8 @@ impl Run<'_> {
                     let (lo, hi) = (self.values(lo)?, self.values(hi)?);
                     let lo = lo.into_iter().max().unwrap_or(0);
                     let hi = hi.into_iter().min().unwrap_or(0);
-                    for turn in lo..hi {
-                        self.point[var.index()] = turn;
+                    for iteration in lo..hi {
+                        self.point[var.index()] = iteration;
                         self.host(body)?;
                     }
                 }
@@ -254,7 +257,7 @@ mod tests {
             name: "w".into(),
             kind: VarKind::Warp,
         };
-        let turn = Var {
+        let iteration = Var {
             name: "t".into(),
             kind: VarKind::Loop,
         };
@@ -264,7 +267,7 @@ mod tests {
                 name: "k".into(),
                 lanes: 4,
                 warps: 3,
-                vars: vec![warp.clone(), turn.clone()],
+                vars: vec![warp.clone(), iteration.clone()],
                 shared: vec![],
                 regs: vec![],
                 values: vec![],
@@ -297,14 +300,14 @@ mod tests {
         assert_eq!(kind(vec![some(vec![Stmt::Barrier], vec![])]), (2, None));
         let elsewhere = some(vec![Stmt::Barrier], vec![Stmt::Barrier]);
         assert_eq!(kind(vec![elsewhere]), (2, Some("barrier".into())));
-        // The same barrier, but warp 1 comes to it in another turn than warp 0.
-        let turns = Stmt::For {
+        // The same barrier, but warp 1 reaches it in another iteration than warp 0.
+        let iterations = Stmt::For {
             var: DimId(1),
             lo: vec![Form::from(DimId(0))],
             hi: vec![Form::from(5)],
             step: 1,
             body: vec![Stmt::Barrier],
         };
-        assert_eq!(kind(vec![turns]), (1, Some("barrier".into())));
+        assert_eq!(kind(vec![iterations]), (1, Some("barrier".into())));
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! * [`system`] evaluates a recurrence system on demand, [`program`] a sequence of them.
 //! * [`code`] evaluates one expression at one point; all interpreters share it.
-//! * [`draw`] makes random inputs that a system has values for.
-//! * [`compare`] says whether two results are the same, within the bounds of [`rounding`].
-//! * [`value`] is what the operators do, [`tensor`] the arrays that go in and out, [`npy`] their
-//!   form in a file. Nothing here touches a file.
+//! * [`draw`] makes random inputs for which a system is defined.
+//! * [`compare`] compares two results within the bounds of [`rounding`].
+//! * [`value`] implements the operators, [`tensor`] the arrays that go in and out, [`npy`] their
+//!   file format. Nothing here touches a file.
 
 #![allow(
     clippy::result_large_err,

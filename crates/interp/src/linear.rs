@@ -1,11 +1,11 @@
 //! Forms and conditions at concrete parameters, flat and in 64 bits, for the inner loop.
 //!
-//! Every operation is checked: `None` says that a value left 64 bits.
+//! Every operation is checked: `None` means that a value left 64 bits.
 
 use systola_ir::form::Overflow;
 use systola_ir::{Atom, Cond, Form, Rel};
 
-/// A form whose parameters are numbers.
+/// A form at concrete parameters.
 #[derive(Clone, Debug)]
 pub struct Linear {
     constant: i64,
@@ -60,8 +60,8 @@ impl Linear {
         Some(sum)
     }
 
-    /// Its least and its largest value while each iterator is within a range, or something beyond: what occurs in several
-    /// terms is taken to vary in each of them alone. Iterators beyond the end count as zero.
+    /// Bounds of its value while each iterator is within a range, possibly loose: an iterator in
+    /// several terms varies in each of them independently. Iterators beyond the end count as zero.
     pub fn range(&self, ranges: &[(i64, i64)]) -> Option<(i64, i64)> {
         let (mut least, mut most) = (self.constant, self.constant);
         for (coefficient, term) in &self.terms {
@@ -91,7 +91,7 @@ fn positive(c: i128) -> Result<i64, Overflow> {
     narrow(c).and_then(|c| if c > 0 { Ok(c) } else { Err(Overflow) })
 }
 
-/// A condition whose parameters are numbers.
+/// A condition at concrete parameters.
 #[derive(Clone, Debug)]
 pub enum Test {
     Const(bool),
@@ -153,7 +153,7 @@ impl Test {
         })
     }
 
-    /// May it hold, may it fail, while each iterator is within a range? Where that is not found out, both.
+    /// Can it hold, can it fail, while each iterator is within a range? Both, if undecided.
     pub fn outcomes(&self, ranges: &[(i64, i64)]) -> Outcomes {
         match self {
             Test::Const(b) => Outcomes {
@@ -205,7 +205,7 @@ impl Test {
     }
 }
 
-/// What a condition may be over ranges.
+/// The possible values of a condition over ranges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcomes {
     pub holds: bool,

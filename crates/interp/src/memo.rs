@@ -1,4 +1,4 @@
-//! What a variable's values are remembered in: a typed table over the points of its domain.
+//! Memoised values of a variable: a typed table over the points of its domain.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ use crate::linear::Test;
 use crate::tensor::Data;
 use crate::value::Value;
 
-/// How far the value of a point has come.
+/// The state of the value of a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// Not a point of the domain.
@@ -23,11 +23,11 @@ pub(crate) enum State {
     Known,
 }
 
-/// A box may have this many times more elements than points before points are hashed instead.
+/// Points are hashed if their bounding box has more than this many times as many elements.
 const SPARSENESS: u64 = 10;
 /// A small box is always used.
 const SMALL_BOX: u64 = 1 << 12;
-/// What a hashed point costs, about.
+/// The approximate bytes of a hashed point.
 const HASHED_BYTES: u64 = 96;
 
 /// Numbers the points of a domain.
@@ -39,11 +39,11 @@ pub(crate) struct Layout {
     n_slots: usize,
     /// Without it, slots are positions in the box.
     hashed: Option<Hashed>,
-    /// Points get their slots when they are first asked for; then there are neither a box nor other slots.
+    /// Points get their slots on first access; then there are neither a box nor other slots.
     lazy: Option<Lazy>,
 }
 
-/// Which points there are, and those that were asked for.
+/// The domain, and the points accessed so far.
 #[derive(Debug)]
 struct Lazy {
     domain: Test,
@@ -96,7 +96,7 @@ impl Layout {
         })
     }
 
-    /// A table that grows with what is asked for. It has no least coordinates.
+    /// A table that grows on demand. It has no lower bounds.
     pub(crate) fn lazy(domain: Test, rank: usize) -> Layout {
         Layout {
             rank,
@@ -210,7 +210,7 @@ impl Memo {
         self.states.len()
     }
 
-    /// The slot of a point and how far it has come; `None` outside the domain.
+    /// The slot of a point and its state; `None` outside the domain.
     #[inline]
     pub(crate) fn find(&self, point: &[i64]) -> Option<(usize, State)> {
         let slot = self.layout.slot(point)?;
@@ -229,7 +229,7 @@ impl Memo {
         self.states.get(slot).copied().unwrap_or(beyond)
     }
 
-    /// Room for a slot of a table that grows.
+    /// Grows the table to include a slot.
     fn reach(&mut self, slot: usize) {
         if self.layout.lazy.is_some() && slot >= self.states.len() {
             let n = (slot + 1).next_power_of_two();
@@ -246,7 +246,7 @@ impl Memo {
         }
     }
 
-    /// Of a slot that is `Known`.
+    /// The value of a slot that is `Known`.
     #[inline]
     pub(crate) fn get(&self, slot: usize) -> Option<Value> {
         match &self.ty {

@@ -38,7 +38,7 @@ pub enum NpyError {
 }
 
 impl NpyError {
-    /// The error as it is told to the user.
+    /// The error as a diagnostic for the user.
     pub fn diagnostic(&self, name: &str) -> Diagnostic {
         let message = format!("`{name}` can not be read as an array: {self}");
         Diagnostic::new(&run::MALFORMED_NPY, Span::NONE, message)
@@ -62,7 +62,7 @@ pub fn read(bytes: &[u8], expect: Option<Scalar>) -> Result<Tensor, NpyError> {
     let width = ty.bits() as usize / 8;
     let n = n_elements(&shape).ok_or(NpyError::TooLarge)?;
     let (expect, found) = (n * width, data.len());
-    // Nothing is allocated before the bytes are seen to be there.
+    // Memory is allocated only after the length of the bytes is checked.
     if expect != found {
         return Err(NpyError::Data { expect, found });
     }
@@ -78,7 +78,7 @@ pub fn read(bytes: &[u8], expect: Option<Scalar>) -> Result<Tensor, NpyError> {
     })
 }
 
-/// So many bytes, or all of a shorter file, tell the length of the header.
+/// This many bytes, or all of a shorter file, determine the length of the header.
 pub const PREFIX: usize = MAGIC.len() + 2 + 4;
 
 /// The bytes before the data, from the first [`PREFIX`] bytes of a file.
@@ -100,7 +100,7 @@ pub fn file_length(head: &[u8]) -> Result<usize, NpyError> {
         .ok_or(NpyError::TooLarge)
 }
 
-/// Writes an array; where its axes start is not kept.
+/// Writes an array; the lower bounds of its axes are not stored.
 pub fn write(tensor: &Tensor) -> Vec<u8> {
     let shape: Vec<String> = tensor.shape.iter().map(usize::to_string).collect();
     let shape = match shape.len() {

@@ -1,4 +1,4 @@
-//! The meaning of a program: its stages one after another, arrays handed on.
+//! The meaning of a program: its stages in sequence, which pass arrays on.
 
 use systola_ir::codes::run;
 use systola_ir::system::{Module, Program, Source, Stage};
@@ -20,7 +20,8 @@ pub fn run_program(
     Ok(run(module, program, params, inputs, false)?.arrays)
 }
 
-/// The same with a bound of the error of each float, as [`rounding`](crate::rounding) has it: errors go on from stage to stage.
+/// The same with an error bound of each float, see [`rounding`](crate::rounding): errors propagate
+/// from stage to stage.
 pub fn expect_program(
     module: &Module,
     program: &Program,
@@ -30,7 +31,7 @@ pub fn expect_program(
     run(module, program, params, inputs, true)
 }
 
-/// An array, and bounds of the errors of its elements where there are some.
+/// An array, and error bounds of its elements where there are some.
 type Found<'a> = (&'a Tensor, &'a [f64]);
 
 fn run(

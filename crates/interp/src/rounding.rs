@@ -1,4 +1,5 @@
-//! How far a correct result may be from what the equations give: a bound for every float, computed beside it.
+//! Error bounds: how far a correct result may be from that of the equations, computed for every
+//! float.
 //!
 //! Compiled code may add in another order where the program says so, fuse products with sums, and use functions that are some
 //! units in the last place off. So each float carries a bound of its error, from the magnitudes of what it was
@@ -21,23 +22,24 @@ use systola_ir::{BinOp, Scalar, Type, UnOp};
 
 use crate::value::{self, OpError, Value};
 
-/// Of both sides of a comparison together, relative to the bound of one.
+/// The tolerance between two results, relative to the bound of one.
 pub const SIDES: f64 = 2.0;
 
-/// A float with what is known of its error.
+/// A float with its error bound.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Tracked {
     value: f64,
     ty: Scalar,
-    /// Of what was added, and of everything before.
+    /// The error of the terms and of everything before.
     error: f64,
     /// Σ|xᵢ| of the terms of a sum.
     magnitude: f64,
-    /// Additions, one after the other.
+    /// The number of additions in the chain.
     additions: f64,
 }
 
-/// The relative error of one rounding, and the least error: a device may take numbers that are too small for full precision for 0.
+/// The relative error of one rounding, and the minimum error: a device may flush subnormal numbers
+/// to 0.
 fn unit(ty: Scalar) -> (f64, f64) {
     match ty {
         Scalar::F64 => (f64::EPSILON / 2.0, f64::MIN_POSITIVE),
@@ -78,7 +80,7 @@ impl Tracked {
             return self.error;
         }
         let bound = self.error + self.additions * (unit * self.magnitude + least);
-        // A sum that left the range of its type may do so in another order only.
+        // A sum may overflow its type in one order only.
         if bound.is_nan() { f64::INFINITY } else { bound }
     }
 
@@ -90,7 +92,7 @@ impl Tracked {
     }
 }
 
-/// What a tracked value ends with.
+/// The marker at the end of a tracked value.
 fn mark() -> Value {
     Value::Tuple([].into())
 }
@@ -147,7 +149,7 @@ fn decode(value: &Value) -> Option<Tracked> {
     })
 }
 
-/// A bool, and whether the errors leave it open.
+/// A bool, and whether the errors leave it undecided.
 fn truth(value: &Value) -> Option<(bool, bool)> {
     match value {
         Value::Bool(b) => Some((*b, false)),
@@ -166,7 +168,7 @@ fn encode_truth(holds: bool, open: bool) -> Value {
     }
 }
 
-/// A value from outside: exact, or off by so much.
+/// An input value: exact, or with the given error.
 pub(crate) fn given(value: Value, error: Option<f64>) -> Value {
     match (scalar_of(&value), value.as_float()) {
         (Some(ty), Some(x)) => Tracked::with_error(x, ty, error.unwrap_or(0.0)).encode(),
@@ -185,7 +187,7 @@ pub(crate) fn split(value: &Value) -> (Value, f64) {
     }
 }
 
-/// The type of what is remembered of a value.
+/// The type of a tracked value.
 pub(crate) fn tracked_type(ty: &Type) -> Type {
     let end = || Type::Tuple(Vec::new());
     match ty {
@@ -199,7 +201,7 @@ pub(crate) fn tracked_type(ty: &Type) -> Type {
     }
 }
 
-/// A value as its tracked type has it.
+/// A value converted to its tracked type.
 pub(crate) fn fitted(value: &Value, ty: &Type) -> Value {
     match (ty, value) {
         (Type::Scalar(Scalar::Bool), _) => match truth(value) {
@@ -218,13 +220,14 @@ pub(crate) fn fitted(value: &Value, ty: &Type) -> Value {
     }
 }
 
-/// Units in the last place that an operator may be off on some target, beside what its operands are.
+/// The error of an operator on some target in units in the last place, besides the errors of its
+/// operands.
 fn slack(op: Operator) -> f64 {
     match op {
         Operator::Unary(UnOp::Neg | UnOp::Abs | UnOp::Not) => 0.0,
         // Not every device rounds them correctly.
         Operator::Unary(UnOp::Sqrt) | Operator::Binary(BinOp::Div) => 6.0,
-        // Functions, as OpenCL allows them to be.
+        // Functions, with the errors that OpenCL allows.
         Operator::Unary(_) | Operator::Binary(BinOp::Pow) => 32.0,
         Operator::Binary(_) => 1.0,
     }
@@ -274,7 +277,7 @@ fn rounded(value: f64, ty: Scalar, error: f64, slack: f64) -> Tracked {
     Tracked::with_error(value, ty, if known { error } else { no_bound(value) })
 }
 
-/// Infinities and NaN are what they are; a number without a bound may be anything.
+/// Infinities and NaN are exact; a number without a bound may be anything.
 fn no_bound(value: f64) -> f64 {
     if value.is_finite() {
         f64::INFINITY
@@ -283,7 +286,7 @@ fn no_bound(value: f64) -> f64 {
     }
 }
 
-/// How far the values are from the middle one.
+/// The distance of the values from the middle one.
 fn spread(values: &[Option<f64>], middle: Option<f64>) -> f64 {
     let Some(middle) = middle.filter(|m| m.is_finite()) else {
         return f64::NAN;
@@ -302,7 +305,7 @@ fn spread(values: &[Option<f64>], middle: Option<f64>) -> f64 {
 pub(crate) fn binary(op: BinOp, a: &Value, b: &Value) -> Result<Value, OpError> {
     if let (Some((x, x_open)), Some((y, y_open))) = (truth(a), truth(b)) {
         let result = value::binary(op, &Value::Bool(x), &Value::Bool(y))?;
-        // A part that decides alone closes it.
+        // An operand that decides alone makes the result decided.
         let decided = match op {
             BinOp::And => (!x && !x_open) || (!y && !y_open),
             BinOp::Or => (x && !x_open) || (y && !y_open),
@@ -401,7 +404,7 @@ pub(crate) fn cast(ty: Scalar, a: &Value) -> Result<Value, OpError> {
     })
 }
 
-/// What a condition chooses. One that is open may choose the other.
+/// The chosen value of a condition. An undecided one may choose the other.
 pub(crate) fn select(cond: &Value, then: Value, otherwise: Value) -> Option<Value> {
     let (holds, open) = truth(cond)?;
     let (one, other) = if holds {
@@ -412,7 +415,7 @@ pub(crate) fn select(cond: &Value, then: Value, otherwise: Value) -> Option<Valu
     Some(if open { unsure(&one, &other) } else { one })
 }
 
-/// A value that may be another.
+/// A value that may also be another one.
 fn unsure(one: &Value, other: &Value) -> Value {
     match (decode(one), decode(other)) {
         (Some(x), Some(y)) => {
@@ -491,7 +494,7 @@ mod tests {
         let root = unary(UnOp::Sqrt, &zero).unwrap();
         assert!(error(&root) >= (2.0 * U).sqrt() * 0.9 && error(&root) < 1e-3);
         let pole = binary(BinOp::Div, &f32s(1.0), &zero).unwrap();
-        // It is infinite by the equations, and must be so.
+        // It is infinite by the equations, and must be infinite.
         assert_eq!(split(&pole).0, Value::F32(f32::INFINITY));
     }
 

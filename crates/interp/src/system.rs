@@ -1,8 +1,8 @@
 //! The meaning of a system: its equations, evaluated on demand.
 //!
-//! Each value is computed once and remembered. What a value depends on is pushed on a stack of our
-//! own, so that a chain of dependences may be as long as memory allows, and a value that waits for
-//! itself is seen. A `scan` becomes a hidden equation that adds one term to the value before.
+//! Each value is computed once and memoised. Dependences are pushed on an explicit stack, so that a
+//! chain of dependences may be as long as memory allows, and cycles are detected. A `scan` becomes
+//! a hidden equation that adds one term to the previous value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,9 +44,9 @@ pub enum Demand {
 
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Bytes that remembered values may take together.
+    /// The maximum bytes of memoised values.
     pub memory_limit: u64,
-    /// Terms that all sums may have together.
+    /// The maximum number of terms of all sums.
     pub term_limit: u64,
     pub demand: Demand,
 }
@@ -78,13 +78,13 @@ pub fn run_system_with(
     run_bound(&system, params, &inputs, options)
 }
 
-/// The system without a batch, after a look at its parameters.
+/// The system without a batch, with checked parameters.
 pub(crate) fn prepare(system: &System, params: &[i128]) -> Result<System, Diagnostic> {
     check_params(&system.param_names(), &system.context, params, system.span)?;
     system.expand_batch().map_err(|e| too_large(system.span, e))
 }
 
-/// What a system gives, with a bound of the error of each float, as [`crate::rounding`] has it.
+/// The results of a system, with an error bound of each float, see [`crate::rounding`].
 pub fn expect_system(
     system: &System,
     params: &[i128],
@@ -112,7 +112,8 @@ pub(crate) fn run_bound(
     Ok(expected.arrays)
 }
 
-/// The same with bounds of errors. `errors`: those of each input, for its elements as they lie; none where it is exact.
+/// The same with error bounds. `errors`: those of each input in row-major order; none where it is
+/// exact.
 pub(crate) fn run_tracked<'a>(
     system: &'a System,
     params: &'a [i128],
@@ -129,9 +130,9 @@ pub(crate) fn run_tracked<'a>(
 /// One equation: of a variable, or the hidden one of a scan.
 struct Equation {
     code: Code,
-    /// Of a scan: how and along which iterator the value before is added.
+    /// For a scan: the operator and the iterator.
     step: Option<(Combine, usize)>,
-    /// Whose equation it is part of, for messages.
+    /// The owner of the equation, for messages.
     owner: Owner,
 }
 
@@ -150,9 +151,9 @@ struct Task {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Look at what it needs.
+    /// Collect its dependences.
     Visit,
-    /// All it needs is there.
+    /// All its dependences are computed.
     Finish,
 }
 
@@ -160,10 +161,10 @@ struct Machine<'a> {
     env: Env<'a>,
     inputs: &'a Inputs<'a>,
     library: Arc<Library>,
-    /// Those of the variables, then those of the scans; `memos` runs parallel.
+    /// The equations of the variables, then those of the scans; `memos` is parallel.
     equations: Vec<Equation>,
     memos: Vec<Memo>,
-    /// Of their values, without what is tracked.
+    /// The types of their values, without error tracking.
     types: Vec<Type>,
     /// The compiled values of all writes, by output and write.
     writes: Vec<Vec<Code>>,
@@ -172,13 +173,13 @@ struct Machine<'a> {
     point: Vec<i64>,
     memory_limit: u64,
     memory_left: u64,
-    /// In a sample: how many values may still be computed.
+    /// In a sample: the remaining budget of values.
     values_left: Option<u64>,
-    /// Where errors are tracked: those of each input.
+    /// Where errors are tracked: the errors of each input.
     errors: Option<Vec<Option<&'a [f64]>>>,
 }
 
-/// What an equation sees of the values computed so far.
+/// The values computed so far, as seen by an equation.
 struct View<'a> {
     system: &'a System,
     memos: &'a [Memo],
@@ -267,7 +268,7 @@ impl<'a> Machine<'a> {
         Ok(machine)
     }
 
-    /// Compiles all equations and lays out what remembers their values.
+    /// Compiles all equations and lays out their memo tables.
     fn compile(&mut self) -> Result<(), Diagnostic> {
         let system = self.env.system;
         let mut tables = Tables {
@@ -316,7 +317,7 @@ impl<'a> Machine<'a> {
             }
             self.writes.push(codes);
         }
-        // A scan within a scan adds to the list while it is worked off.
+        // A scan within a scan extends the list during this loop.
         let mut done = 0;
         while done < pending.len() {
             let mut nested = Vec::new();
@@ -372,8 +373,9 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// An equation without a value is an error at every point of its domain, also where no output depends on it: whoever
-    /// computes all points sees it, and so does this. Other mistakes in such values stay hidden.
+    /// An equation without a value is an error at every point of its domain, even if no output
+    /// depends on it: targets that compute all points report it, and so does this. Other mistakes
+    /// in such values stay hidden.
     fn look_for_faults(&mut self) -> Result<(), Diagnostic> {
         let asked = self.equations.iter().map(|e| e.code.may_fault());
         let asked: Vec<bool> = asked.collect();
@@ -391,7 +393,7 @@ impl<'a> Machine<'a> {
         });
     }
 
-    /// Works until nothing is left on the stack.
+    /// Runs until the stack is empty.
     fn settle(&mut self) -> Result<(), Diagnostic> {
         while let Some(task) = self.stack.pop() {
             let (n, slot) = (task.equation as usize, task.slot);
@@ -418,7 +420,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// Pushes what an equation needs at `self.point` and does not have.
+    /// Pushes the missing dependences of an equation at `self.point`.
     fn expand(&mut self, n: usize, slot: usize) -> Result<(), Diagnostic> {
         let equation = &self.equations[n];
         let (memos, stack) = (&self.memos, &mut self.stack);
@@ -484,7 +486,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Evaluates an equation at `self.point`, when all it needs is there.
+    /// Evaluates an equation at `self.point`, when all its dependences are computed.
     fn compute(&mut self, n: usize, slot: usize) -> Result<(), Diagnostic> {
         affine::cancel::check();
         if let Some(left) = &mut self.values_left {
@@ -540,7 +542,7 @@ impl<'a> Machine<'a> {
     }
 }
 
-/// Is it about an operator or a table that has no value?
+/// Is it an error of an operator or a table lookup?
 fn is_fault(code: &systola_ir::codes::Code) -> bool {
     let faults = [
         &run::DIVISION_BY_ZERO,

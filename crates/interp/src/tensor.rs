@@ -110,7 +110,7 @@ conversions! {
 }
 
 impl Data {
-    /// Cuts, or adds zeros.
+    /// Truncates, or appends zeros.
     pub(crate) fn resize(&mut self, n: usize) {
         on_vec!(self, v => v.resize(n, Default::default()));
     }
@@ -127,14 +127,14 @@ impl Data {
 /// An array: element `lo` is the first in memory.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tensor {
-    /// The least index of each axis.
+    /// The lower bound of each axis.
     pub lo: Vec<i128>,
     /// The number of elements of each axis; their product is `data.len()`.
     pub shape: Vec<usize>,
     pub data: Data,
 }
 
-/// Why an array can not be made.
+/// Why an array cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorError {
     #[error("the shape has {expect} elements, {found} were given")]
@@ -145,14 +145,15 @@ pub enum TensorError {
     NoMemory(u64),
 }
 
-/// Is there room for so many bytes? Asked before large arrays are made, since a failure in the middle of it ends the process.
+/// Checks that this many bytes can be allocated. Called before large arrays are made, since a
+/// failing allocation aborts the process.
 pub fn check_room(bytes: u64) -> Result<(), TensorError> {
     let room =
         usize::try_from(bytes).is_ok_and(|bytes| Vec::<u8>::new().try_reserve_exact(bytes).is_ok());
     room.then_some(()).ok_or(TensorError::NoMemory(bytes))
 }
 
-/// The bytes of so many elements.
+/// The bytes of `n` elements.
 pub fn data_bytes(ty: Scalar, n: usize) -> u64 {
     (n as u64).saturating_mul(u64::from(ty.bits().div_ceil(8)))
 }
@@ -166,7 +167,7 @@ impl From<Overflow> for TensorError {
 /// The number of elements of a shape.
 pub fn n_elements(shape: &[usize]) -> Option<usize> {
     let n = shape.iter().try_fold(1usize, |n, s| n.checked_mul(*s))?;
-    // Eight bytes each must fit the address space too.
+    // Elements of eight bytes must fit into the address space too.
     (n <= isize::MAX as usize / 8).then_some(n)
 }
 
@@ -238,7 +239,7 @@ impl Tensor {
     ) -> Result<Tensor, TensorError> {
         let mut tensor = Tensor::zeros(ty, axes, params)?;
         let mut state = seed;
-        // Of these there may be many millions.
+        // There may be many millions of these.
         match &mut tensor.data {
             Data::F32(v) => {
                 v.fill_with(|| {
@@ -288,7 +289,7 @@ impl Tensor {
         self.shape.len()
     }
 
-    /// The same elements, with axes that start elsewhere.
+    /// The same elements, with other lower bounds of the axes.
     #[must_use]
     pub fn starting_at(mut self, lo: Vec<i128>) -> Tensor {
         debug_assert_eq!(lo.len(), self.shape.len());

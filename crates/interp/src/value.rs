@@ -1,10 +1,9 @@
 //! Values, and what every operator does to them.
 //!
 //! `systola_ir::scalar` states the rules; this file is their only implementation. What they leave
-//! open is fixed here: `%` on floats keeps the sign of the dividend (C's `fmod`); `pow` on
-//! integers wraps; a cast to `bool` asks for difference from zero, so that NaN is true; f16 and bf16
-//! convert and compute by way of f32 and round once per operator; `min` and `max` on `bool` are
-//! `&&` and `||`.
+//! open is fixed here: `%` on floats keeps the sign of the dividend (C's `fmod`); `pow` on integers
+//! wraps; a cast to `bool` compares with zero, so that NaN is true; f16 and bf16 convert and
+//! compute through f32 and round once per operator; `min` and `max` on `bool` are `&&` and `||`.
 
 use std::fmt;
 use std::sync::Arc;

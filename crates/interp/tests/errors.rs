@@ -97,7 +97,7 @@ fn undefined_values_that_nobody_reads_do_no_harm() {
         guard(eq(i, 0), Expr::int(Scalar::I32, 5), b.here(x))
     });
     assert_eq!(floats(&b.result(&[3], &[], "v")), [5.0, 1.0, 1.0]);
-    // The same for a variable that no output needs, unless everything is asked for.
+    // The same for a variable that no output needs, unless everything is computed.
     let x = b.here(VarId(0));
     b.var("W", Scalar::I32, x);
     assert!(b.run(&[3], &[]).is_ok());

@@ -1,4 +1,4 @@
-//! Kernels give the right results in every order, and cost what the hardware would ask for.
+//! Kernels give the right results in every order, and their counts match the hardware's.
 
 mod kernel_programs;
 
@@ -19,7 +19,7 @@ const ORDERS: [Order; 6] = [
     Order::Shuffled(4),
 ];
 
-/// Runs in every order, and with few and many blocks at once; the results are the stated ones.
+/// Runs in every order, and with few and many resident blocks; the results are the expected ones.
 fn check(case: &Case) -> Counts {
     let mut all: Vec<Counts> = Vec::new();
     for order in ORDERS {
@@ -237,20 +237,20 @@ fn flags_outlive_a_launch() {
         name: "h".into(),
         kind: VarKind::Host,
     });
-    let ticket = kernel.vars_where(|k| matches!(k, VarKind::Ticket)).last();
-    let ticket = ticket.unwrap();
-    // The second launch draws 4 … 7.
-    let number = Form::from(ticket).sub(&lin(&[(4, h)], 0));
-    let renumber = |form: &Form| form.substitute(&|d| (d == ticket).then(|| number.clone()));
+    let block_id = kernel.vars_where(|k| matches!(k, VarKind::Ticket)).last();
+    let block_id = block_id.unwrap();
+    // The second launch takes 4 … 7.
+    let number = Form::from(block_id).sub(&lin(&[(4, h)], 0));
+    let renumber = |form: &Form| form.substitute(&|d| (d == block_id).then(|| number.clone()));
     kernel.body = map_forms(&kernel.body, &renumber).unwrap();
     walk_mut(&mut kernel.body, &mut |stmt| {
         if let Stmt::Await { at_least, .. } = stmt {
             *at_least = Form::from(h).plus(1);
         }
     });
-    let launch = |turn: i128| Host::Launch {
+    let launch = |iteration: i128| Host::Launch {
         kernel: KernelId(0),
-        args: vec![turn.into()],
+        args: vec![iteration.into()],
     };
     case.program.body = vec![launch(0), launch(1)];
     check(&case);

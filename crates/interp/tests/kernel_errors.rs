@@ -1,4 +1,4 @@
-//! Small kernels that ask for what there is not, and runs that were not set up right.
+//! Small kernels with invalid accesses, and runs that were not set up right.
 
 mod kernel_programs;
 
@@ -15,7 +15,7 @@ fn run(case: &Case, options: &Options) -> Result<Outcome, RunError> {
     run_kernel_program(&case.program, &case.sizes, &case.inputs, options)
 }
 
-/// The source of a copy stays as it is until the copy has arrived, whoever writes it.
+/// The source of a copy must not be written until the copy has completed, by any warp.
 #[test]
 fn the_source_of_a_copy_is_left_alone() {
     let build = |early: bool| {

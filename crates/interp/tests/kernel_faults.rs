@@ -1,4 +1,4 @@
-//! Wrong kernels are found out, in whatever order they run.
+//! Wrong kernels are detected, in whatever order they run.
 
 mod kernel_programs;
 
@@ -50,7 +50,8 @@ fn race(error: &RunError) -> bool {
     matches!(error.fault(), Some(FaultKind::Race { .. }))
 }
 
-/// Nothing orders a read after the write it needs: it is a race, or it came first and found nothing.
+/// Nothing orders a read after the write it needs: it is a race, or it came first and read an
+/// undefined value.
 fn too_early(error: &RunError) -> bool {
     race(error)
         || matches!(error, RunError::Fault(fault) if undefined(error)
@@ -124,7 +125,7 @@ fn is_barrier(stmt: &Stmt) -> bool {
 fn a_missing_barrier_is_a_race() {
     let without = |n| move |p: &mut Program| assert!(drop_nth(p, n, is_barrier));
     check(transpose(1, 1), without(0), too_early);
-    // A warp that is ahead has begun the next copy already.
+    // A faster warp has already issued the next copy.
     let reason =
         |e: &RunError| too_early(e) || matches!(e.fault(), Some(FaultKind::CopyUnderWay { .. }));
     check(staged(5), without(0), reason);
@@ -268,7 +269,7 @@ fn a_missing_or_weaker_wait_is_a_race() {
     let mutate =
         |p: &mut Program| assert!(drop_nth(p, 0, |stmt| matches!(stmt, Stmt::Await { .. })));
     check(pipeline(4), mutate, too_early);
-    // By luck the value may be there; nothing says that it is.
+    // The value may happen to be there; nothing ensures it.
     let mutate = |p: &mut Program| {
         walk_mut(&mut p.kernels[0].body, &mut |stmt| {
             if let Stmt::Await { at_least, .. } = stmt {
@@ -277,14 +278,14 @@ fn a_missing_or_weaker_wait_is_a_race() {
         });
     };
     check(pipeline(4), mutate, too_early);
-    // A signal before the store says nothing of it.
+    // A signal before the store does not order it.
     let mutate = |p: &mut Program| {
         let body = &mut p.kernels[0].body;
         let signal = body.pop().unwrap();
         body.insert(body.len() - 1, signal);
     };
     check(pipeline(4), mutate, too_early);
-    // Nor of another store of the same value behind it.
+    // Nor another store of the same value after it.
     let mutate = |p: &mut Program| {
         let body = &mut p.kernels[0].body;
         let store = body[body.len() - 2].clone();
@@ -293,7 +294,7 @@ fn a_missing_or_weaker_wait_is_a_race() {
     check(pipeline(4), mutate, race);
 }
 
-/// Blocks that count on the order of their numbers need all of them to run at once.
+/// Blocks that rely on the order of their indices need all of them to be resident.
 #[test]
 fn a_missing_ticket_is_a_deadlock_where_few_blocks_run() {
     struct ByBlock(DimId, DimId);
@@ -304,8 +305,8 @@ fn a_missing_ticket_is_a_deadlock_where_few_blocks_run() {
     }
     let mut case = pipeline(6);
     let kernel = &mut case.program.kernels[0];
-    let ticket = kernel.vars_where(|k| matches!(k, VarKind::Ticket)).last();
-    let by = ByBlock(ticket.unwrap(), DimId(0));
+    let block_id = kernel.vars_where(|k| matches!(k, VarKind::Ticket)).last();
+    let by = ByBlock(block_id.unwrap(), DimId(0));
     kernel.body = rewrite(&kernel.body, &by).unwrap();
     assert!(drop_nth(&mut case.program, 0, |s| matches!(
         s,
@@ -342,11 +343,11 @@ fn a_missing_wait_for_copies_is_seen() {
     };
     let under_way = |kind: &FaultKind| matches!(kind, FaultKind::CopyUnderWay { .. });
     check(staged(5), mutate, fault(under_way));
-    // The commit after the loop's copies is what makes the groups of two turns differ.
+    // The commit after the loop's copies separates the groups of two iterations.
     let is_commit = |stmt: &Stmt| matches!(stmt, Stmt::CommitCopies);
     let mutate = |p: &mut Program| assert!(drop_nth(p, 1, is_commit));
     check(staged(5), mutate, fault(under_way));
-    // The last group is not empty: nobody waits for it.
+    // The last group is not empty and is not waited for.
     let mutate = |p: &mut Program| {
         walk_mut(&mut p.kernels[0].body, &mut |stmt| {
             if let Stmt::If { cond, .. } = stmt {

@@ -1,5 +1,5 @@
-//! Random kernels that talk through shared and global memory: what is accepted in one order is accepted in
-//! every order and gives the same results, and what is refused in one is refused in all.
+//! Random kernels that communicate through shared and global memory: a kernel accepted in one order
+//! is accepted in every order with the same results, and one refused in one is refused in all.
 
 mod kernel_programs;
 

@@ -32,9 +32,13 @@ fn points_per_second() {
     let params = [500_000, 8];
     let x = conv.random(systola_ir::InputId(0), &params);
     let w = conv.random(systola_ir::InputId(1), &params);
-    time("convolution written out, 2 variables", 8_000_000, || {
-        conv.run(&params, &[("x", &x), ("w", &w)]).unwrap();
-    });
+    time(
+        "convolution with forwarding, 2 variables",
+        8_000_000,
+        || {
+            conv.run(&params, &[("x", &x), ("w", &w)]).unwrap();
+        },
+    );
 
     let mut b = new("core", &["C", "Q"]);
     let c = b.dim("c", 0, param(0));
@@ -90,7 +94,7 @@ fn points_per_second() {
     let a = b.input("a", Scalar::F32, &[param(1), param(1)]);
     let v = b.next_var();
     let last = param(1).plus(-1);
-    let border = Cond::Or(vec![
+    let boundary = Cond::Or(vec![
         eq(t.clone(), 0),
         eq(y.clone(), 0),
         eq(x.clone(), 0),
@@ -102,7 +106,7 @@ fn points_per_second() {
         .into_iter()
         .fold(near(0, 0), add);
     let body = guard(
-        border,
+        boundary,
         read(a, &[y.clone(), x.clone()]),
         mul(sum, Expr::Lit(Scalar::F32, systola_ir::Literal::Float(0.2))),
     );

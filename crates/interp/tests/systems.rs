@@ -180,11 +180,11 @@ fn edit_distance_with_a_table() {
         ),
         add(step(-1, -1), lookup(cost, letters)),
     );
-    let border = |n: u32| Expr::Cast(Scalar::I32, Box::new(Expr::Iter(systola_ir::DimId(n))));
+    let boundary = |n: u32| Expr::Cast(Scalar::I32, Box::new(Expr::Iter(systola_ir::DimId(n))));
     let body = guard(
         eq(i.clone(), 0),
-        border(1),
-        guard(eq(j.clone(), 0), border(0), inner),
+        boundary(1),
+        guard(eq(j.clone(), 0), boundary(0), inner),
     );
     let d = b.var("D", Scalar::I32, body);
     let (value, corner) = (b.here(d), eq(i, param(0)).and(eq(j, param(1))));
@@ -291,7 +291,7 @@ fn lu_on_a_pyramid() {
     assert_eq!(floats(&out["u"]), u);
 }
 
-/// QR by Givens rotations: row i of A meets the rows of R from the top; each rotation is a tuple (c, s)
+/// QR by Givens rotations: row i of A passes the rows of R from the top; each rotation is a tuple (c, s)
 /// made at the diagonal and carried along j; the cell yields (new r, what is left of the row).
 #[test]
 fn givens_with_tuples() {

@@ -1,4 +1,4 @@
-//! What a cell reads in one step: from links, from memory, from inputs.
+//! The reads of a cell in one step: from links, from memory, from inputs.
 
 use std::collections::HashMap;
 
@@ -11,7 +11,7 @@ use super::{Machine, State, too_large};
 use crate::code::{Read, Reads, Stop};
 use crate::value::Value;
 
-/// Answers what one cell reads in one step.
+/// Serves the reads of one cell in one step.
 pub(super) struct StepReads<'a> {
     pub(super) machine: &'a Machine<'a>,
     pub(super) state: &'a State,
@@ -20,7 +20,7 @@ pub(super) struct StepReads<'a> {
     pub(super) start: usize,
     pub(super) slot: usize,
     pub(super) cell: VarId,
-    /// A value of this very step that is not made yet.
+    /// A value of this step that is not computed yet.
     pub(super) needs: Option<(usize, VarId)>,
 }
 

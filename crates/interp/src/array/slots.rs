@@ -9,7 +9,7 @@ use super::too_large;
 use crate::domain::{Domain, DomainError};
 use crate::linear::{Linear, Test};
 
-/// A point with the place and time the array gives it.
+/// A point with its place and time in the array.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
     pub time: Vec<i64>,
@@ -17,7 +17,7 @@ pub struct Slot {
     pub point: Vec<i64>,
 }
 
-/// More points than this are not run.
+/// The maximum number of points of a run.
 const MOST_POINTS: u64 = 50_000_000;
 
 /// The slots of an array in the order of time, then place.

@@ -1,4 +1,4 @@
-//! Names to slots, forms to numbers.
+//! Compiles expressions: names to slots, forms to numbers.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use crate::linear::{Linear, Test};
 use crate::params::{overflow, too_large};
 use crate::value::{Value, identity, literal};
 
-/// A `scan` of an equation, to be computed step by step: its value at a point is that at the point
-/// before along `dim`, combined with the body's.
+/// A `scan` of an equation, computed incrementally: its value at a point is the value at the
+/// previous point along `dim`, combined with the body's.
 pub(crate) struct PendingScan {
     pub(crate) op: Combine,
     pub(crate) dim: usize,
-    /// With the enclosing `let`s it uses, which are evaluated at every point of the scan.
+    /// The body with the enclosing `let`s it uses, which are evaluated at every point of the scan.
     pub(crate) body: Expr,
     pub(crate) ty: Type,
     pub(crate) span: Span,
 }
 
-/// The points a scan goes over.
+/// The points of a scan.
 #[derive(Debug)]
 pub(crate) struct ScanDomain {
     pub(crate) test: Test,
     pub(crate) lo: Vec<i64>,
 }
 
-/// Where scans of an equation go.
+/// Collects the scans of an equation.
 pub(crate) struct ScanPlan<'a> {
     pub(crate) pending: &'a mut Vec<PendingScan>,
-    /// The number of the first pending scan.
+    /// The index of the first pending scan.
     pub(crate) first: usize,
     pub(crate) domain: Arc<ScanDomain>,
 }
@@ -65,7 +65,7 @@ impl Library {
     }
 }
 
-/// Does it read values that may have to be computed first?
+/// Does it read variables?
 fn reads_vars(expr: &Expr) -> bool {
     let mut found = false;
     visit::walk(expr, &mut |e| {
@@ -74,7 +74,7 @@ fn reads_vars(expr: &Expr) -> bool {
     found
 }
 
-/// Does it read what belongs to a point of an equation or to a cell?
+/// Does it read variables, ports or iterators?
 fn reads_point(expr: &Expr) -> bool {
     let mut found = reads_vars(expr);
     visit::walk(expr, &mut |e| found |= matches!(e, Expr::Port(_)));
@@ -82,7 +82,7 @@ fn reads_point(expr: &Expr) -> bool {
 }
 
 impl Code {
-    /// Compiles an expression; `span` is where an error of an operator is said to be.
+    /// Compiles an expression; errors of operators are reported at `span`.
     pub fn compile(expr: &Expr, env: Env<'_>, span: Span) -> Result<Code, Diagnostic> {
         Code::compile_with(expr, env, &Library::compile(env)?, span)
     }
@@ -97,7 +97,7 @@ impl Code {
         Compiler::new(env, span).finish(expr, library)
     }
 
-    /// The same, where scans have a place.
+    /// The same for an equation, which may have scans.
     pub(crate) fn compile_equation(
         expr: &Expr,
         env: Env<'_>,
@@ -118,7 +118,7 @@ struct Compiler<'a> {
     n_locals: usize,
     scans: Option<ScanPlan<'a>>,
     reduce_depth: usize,
-    /// Has an operator or a table no value for some operands? Functions that are called are not counted.
+    /// Can an operator or a table lookup fail? Called functions are not counted.
     may_fault: bool,
 }
 
@@ -126,7 +126,7 @@ struct Local<'a> {
     id: LocalId,
     slot: usize,
     ty: Option<Type>,
-    /// Of a `let`: its name and value.
+    /// The name and value of a `let`.
     definition: Option<(&'a str, &'a Expr)>,
 }
 
@@ -179,7 +179,7 @@ impl<'a> Compiler<'a> {
         called.any(|code| code.may_fault)
     }
 
-    /// Has the operator no value for some operands?
+    /// Can the operator fail for some operands?
     fn is_partial(&self, op: BinOp, a: &Expr, b: &Expr) -> bool {
         let is_float = |e: &Expr| match self.type_of(e) {
             Some(Type::Scalar(ty)) => ty.is_float(),
@@ -409,7 +409,7 @@ impl<'a> Compiler<'a> {
         }
     }
 
-    /// Under a `reduce`, whose iterators the body may use: summed anew wherever it is needed.
+    /// Under a `reduce`, whose iterators the body may use: computed again at each use.
     fn scan_in_place(
         &mut self,
         op: Combine,
@@ -471,7 +471,7 @@ impl<'a> Compiler<'a> {
             })
     }
 
-    /// `None` where it depends on a port, whose type is the array's business.
+    /// `None` where it depends on a port, whose type only the array knows.
     fn type_of(&self, expr: &Expr) -> Option<Type> {
         self.type_under(expr, &mut Vec::new())
     }

@@ -1,7 +1,7 @@
-//! Which values an expression will read at a point, without computing any.
+//! The values that an expression will read at a point, without computing any.
 //!
-//! Guards ask for the point and nothing else, and both branches of a `select` are read, so what is
-//! read does not depend on values. Functions read no variables.
+//! Guards depend on the point alone, and both branches of a `select` are read, so the set of reads
+//! does not depend on values. Functions read no variables.
 
 use systola_ir::{Span, VarId};
 
@@ -9,7 +9,7 @@ use crate::code::{Code, Frame, Node, Prefix, Reduction, Stop};
 use crate::linear::{Linear, Test};
 use crate::params::overflow;
 
-/// A value to be had before an evaluation.
+/// A value needed by an evaluation.
 pub(crate) enum Need<'a> {
     Var {
         var: VarId,
@@ -21,7 +21,7 @@ pub(crate) enum Need<'a> {
 }
 
 impl Code {
-    /// Calls `f` on all that [`Code::eval`] will read at this point.
+    /// Calls `f` on everything that [`Code::eval`] will read at this point.
     pub(crate) fn needs(
         &self,
         frame: &mut Frame,

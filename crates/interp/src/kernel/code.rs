@@ -1,5 +1,5 @@
-//! Kernels at concrete sizes, as a list of instructions with jumps, so that a warp can stop anywhere
-//! and go on later.
+//! Kernels at concrete sizes, as a list of instructions with jumps, so that a warp can stop
+//! anywhere and resume later.
 
 use systola_ir::form::Overflow;
 use systola_ir::kernel::print::KernelText;
@@ -12,7 +12,7 @@ use crate::value::{Value, literal};
 
 use super::lanes::{LaneForm, LaneTest};
 
-/// Where a value or register is kept: one cell for each lane, or one for all.
+/// The location of a value or register: one cell for each lane, or one for all.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slot {
     base: usize,
@@ -29,7 +29,7 @@ impl Slot {
         self.step == 0
     }
 
-    /// How many cells it has in a warp.
+    /// The number of its cells in a warp.
     pub fn n_cells(self, lanes: usize) -> usize {
         if self.is_uniform() { 1 } else { lanes }
     }
@@ -39,7 +39,7 @@ pub(super) struct AccessCode {
     pub memory: Memory,
     pub index: Vec<LaneForm>,
     pub when: LaneTest,
-    /// Does nothing in it depend on the lane?
+    /// Is it independent of the lane?
     pub is_uniform: bool,
 }
 
@@ -67,7 +67,7 @@ pub(super) enum Compute {
     Load(AccessCode, Option<Value>),
     Lookup(Memory, Vec<Slot>),
     Shuffle(Slot, LaneForm),
-    Slide {
+    LaneShift {
         low: Option<Slot>,
         high: Option<Slot>,
         by: usize,
@@ -86,26 +86,26 @@ pub(super) enum Instr {
     },
     CommitCopies,
     WaitCopies(usize),
-    /// Binds the variable, or leaves the loop if it has no turn.
+    /// Binds the variable, or leaves the loop if it has no iteration.
     Enter {
         var: usize,
         lo: Vec<Linear>,
         hi: Vec<Linear>,
         end: usize,
     },
-    /// The next turn, if there is one.
+    /// The next iteration, if there is one.
     Repeat {
         var: usize,
         step: i64,
         body: usize,
     },
-    /// Goes there where the test does not hold.
+    /// Jumps if the test does not hold.
     Unless(Test, usize),
     Jump(usize),
     Barrier,
     Signal(AccessCode),
     Await(AccessCode, Linear),
-    Ticket(usize, AccessCode),
+    DynamicBlockId(usize, AccessCode),
     Fault(FaultCode),
     End,
 }
@@ -124,7 +124,7 @@ pub(super) struct Code<'a> {
     pub instrs: Vec<Instr>,
     /// The statement of each instruction.
     pub stmts: Vec<Option<&'a Stmt>>,
-    /// For each instruction, the variables of the loops around it.
+    /// For each instruction, the variables of the enclosing loops.
     pub loops: Vec<Vec<usize>>,
     pub n_cells: usize,
     pub lanes: usize,
@@ -241,7 +241,7 @@ struct Compiler<'a, 'p> {
     values: Vec<Slot>,
     regs: Vec<Slot>,
     fusible: Vec<bool>,
-    /// The variables of the loops around.
+    /// The variables of the enclosing loops.
     open: Vec<usize>,
     instrs: Vec<Instr>,
     stmts: Vec<Option<&'a Stmt>>,
@@ -346,7 +346,9 @@ impl<'a> Compiler<'a, '_> {
             Stmt::Await { flag, at_least } => {
                 Instr::Await(self.access(flag)?, Linear::compile(at_least, self.params)?)
             }
-            Stmt::Ticket { var, counter } => Instr::Ticket(var.index(), self.access(counter)?),
+            Stmt::Ticket { var, counter } => {
+                Instr::DynamicBlockId(var.index(), self.access(counter)?)
+            }
             Stmt::Fault {
                 faults: _,
                 site,
@@ -437,7 +439,7 @@ impl<'a> Compiler<'a, '_> {
             }
             Op::Lookup { memory, index } => Compute::Lookup(*memory, self.all(index)),
             Op::Shuffle { value, from } => Compute::Shuffle(self.value(*value), self.form(from)?),
-            Op::Slide { low, high, by } => Compute::Slide {
+            Op::Slide { low, high, by } => Compute::LaneShift {
                 low: low.map(|v| self.value(v)),
                 high: high.map(|v| self.value(v)),
                 by: *by as usize,

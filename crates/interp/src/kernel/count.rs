@@ -1,4 +1,4 @@
-//! What a run costs: instructions, memory transactions, bank conflicts.
+//! The cost of a run: instructions, memory transactions, bank conflicts.
 //!
 //! One instruction is one statement executed by one warp, whatever the number of its lanes.
 
@@ -6,7 +6,7 @@ use std::ops::AddAssign;
 
 use systola_ir::kernel::banks::{Passes, passes};
 
-/// Bytes that global memory moves at once.
+/// Bytes of a sector, the unit of transfers of global memory.
 pub const SECTOR: u64 = 32;
 
 /// Sums over the warps of all launches.
@@ -16,7 +16,7 @@ pub struct Counts {
     pub blocks: u64,
     /// Operators and casts, and selections by a value.
     pub arithmetic: u64,
-    /// Those of them that multiply floats for one addition and may be fused with it.
+    /// Those that multiply floats for one addition and may be fused with it.
     pub fusible: u64,
     /// Positions taken as values, and choices by position.
     pub index: u64,
@@ -27,15 +27,15 @@ pub struct Counts {
     pub lookups: u64,
     pub copies: u64,
     pub barriers: u64,
-    /// Signals, waits for flags, tickets.
+    /// Signals, waits for flags, dynamic block ids.
     pub flags: u64,
-    /// 32-byte sectors that warps touch in global memory, access by access.
+    /// 32-byte sectors of global memory that warps touch, summed over accesses.
     pub global_sectors: u64,
-    /// Bytes that the lanes ask for there.
+    /// Bytes that the lanes access there.
     pub global_bytes: u64,
-    /// Passes through the banks of shared memory.
+    /// Wavefronts of shared memory.
     pub shared_wavefronts: u64,
-    /// Those of them that are there only because lanes meet in a bank.
+    /// The wavefronts caused by bank conflicts.
     pub bank_conflicts: u64,
 }
 

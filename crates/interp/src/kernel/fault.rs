@@ -1,4 +1,4 @@
-//! What a run of kernels can find wrong.
+//! Errors that a run of kernels finds.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ pub enum RunError {
     /// The sizes or inputs do not fit; the codes are those of the other interpreters.
     #[error("{0}")]
     Setup(Box<Diagnostic>),
-    /// The program is not well-formed: what its verifier says.
+    /// The program is not well-formed, according to its verifier.
     #[error("the program is not well-formed: {}", .0.join("; "))]
     Invalid(Vec<String>),
-    /// A lane did what kernels must not do.
+    /// A lane violated a rule of kernels.
     #[error("{0}")]
     Fault(Box<Fault>),
     /// An equation has no value at a point.
@@ -36,7 +36,7 @@ impl From<Diagnostic> for RunError {
 }
 
 impl RunError {
-    /// What a lane did wrong, if that is why the run ended.
+    /// The violation of a lane, if that ended the run.
     pub fn fault(&self) -> Option<&FaultKind> {
         match self {
             RunError::Fault(fault) => Some(&fault.kind),
@@ -48,21 +48,21 @@ impl RunError {
     }
 }
 
-/// What went wrong, and who did it.
+/// A violation and its context.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fault {
     pub kernel: String,
-    /// Which launch it was, from 0.
+    /// The index of the launch.
     pub launch: u32,
     pub by: Actor,
-    /// A statement may concern the warp as one.
+    /// `None` where a statement concerns the whole warp.
     pub lane: Option<usize>,
     /// The statement, printed.
     pub stmt: String,
     /// The index variables in scope of the warp, as assignments.
     pub vars: String,
     pub kind: FaultKind,
-    /// Where the undefined value came up, if it is about one.
+    /// The origin of the undefined value, if it is about one.
     pub origin: Option<Origin>,
 }
 
@@ -96,13 +96,13 @@ pub enum FaultKind {
         /// lo..hi of each axis.
         axes: Vec<(i64, i64)>,
     },
-    /// A wide access does not start at a multiple of its width.
+    /// A vector access does not start at a multiple of its width.
     Misaligned {
         array: String,
         index: Vec<i64>,
         width: usize,
     },
-    /// An undefined value reaches the memory that the caller sees.
+    /// An undefined value is stored to memory visible to the caller.
     UndefinedStored {
         array: String,
         index: Vec<i64>,
@@ -129,7 +129,7 @@ pub enum FaultKind {
         index: Vec<i64>,
         other_lane: usize,
     },
-    /// The element is touched before the copy into it was waited for.
+    /// The element is accessed before the copy into it was waited for.
     CopyUnderWay {
         array: String,
         index: Vec<i64>,
@@ -140,21 +140,21 @@ pub enum FaultKind {
         array: String,
         index: Vec<i64>,
     },
-    /// A warp ends while its copies are under way.
+    /// A warp ends while its copies are in flight.
     CopiesLeft {
         groups: usize,
     },
-    /// In one launch a flag is counted up or waited for, and also loaded or stored.
+    /// In one launch a flag is incremented or waited for, and also loaded or stored.
     FlagTouched {
         array: String,
         index: Vec<i64>,
     },
-    /// Not all warps of the block come to this barrier.
+    /// Not all warps of the block reach this barrier.
     DivergentBarrier {
         other: usize,
         at: Option<String>,
     },
-    /// Everyone waits; this is the first.
+    /// A deadlock: all warps wait; this is the first.
     Deadlock {
         array: String,
         index: Vec<i64>,

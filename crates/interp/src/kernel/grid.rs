@@ -1,4 +1,4 @@
-//! A launch: blocks in any order, and warps that meet at barriers.
+//! A launch: blocks in any order, and warps that synchronise at barriers.
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use super::machine::{BlockState, Machine};
 use super::memory::{Layout, fresh_shared};
 use super::warp::{Blame, State, Warp};
 
-/// A xorshift generator (Marsaglia 2003), for orders that are the same at every run.
+/// A xorshift generator (Marsaglia 2003), for reproducible orders.
 pub(super) struct Random(u64);
 
 impl Random {
@@ -42,15 +42,16 @@ fn arranged(n: usize, order: Order, random: &mut Random) -> Vec<usize> {
     list
 }
 
-/// A grid with more blocks is not listed.
+/// The maximum number of blocks of a grid.
 const MAX_BLOCKS: i128 = 1 << 24;
 
-/// How far a block came.
+/// The progress of a block.
 enum Progress {
     Done,
-    /// It could go on, but others may go first.
+    /// It can continue, but others may go first.
     Yields,
-    /// All its warps that have not ended wait for flags, or for warps that do. Did any of them move?
+    /// All its unfinished warps wait for flags, or for warps that do. Did any of them make
+    /// progress?
     Stalled {
         moved: bool,
     },
@@ -65,11 +66,11 @@ struct Block {
 pub(super) struct Launch<'m, 'c, 'a> {
     pub machine: &'m mut Machine,
     pub code: &'c Code<'a>,
-    /// Of every kernel: what was undefined in an earlier launch is told too.
+    /// The code of every kernel: undefined values of earlier launches are reported too.
     pub all: &'c [(Code<'a>, Vec<Layout>)],
     pub shared: &'c [Layout],
     pub order: Order,
-    /// So many blocks run at once, if they wait for each other.
+    /// The number of resident blocks, if blocks wait for each other.
     pub resident: usize,
     pub random: &'m mut Random,
 }
@@ -88,7 +89,7 @@ impl Launch<'_, '_, '_> {
         counts.blocks += n_blocks as u64;
         let mut waiting = VecDeque::from(arranged(n_blocks, self.order, self.random));
         let mut resident: Vec<Block> = Vec::new();
-        // Without flags nobody can tell whether blocks run one after another.
+        // Without flags it is not observable whether blocks run one after another.
         let room = if self.code.awaits {
             self.resident.max(1)
         } else {
@@ -101,9 +102,9 @@ impl Launch<'_, '_, '_> {
                 resident.push(self.block(number, &base));
             }
             let mut progress = false;
-            let turns = arranged(resident.len(), self.order, self.random);
+            let schedule = arranged(resident.len(), self.order, self.random);
             let mut done = vec![false; resident.len()];
-            for n in turns {
+            for n in schedule {
                 match self.advance(&mut resident[n])? {
                     Progress::Done => {
                         done[n] = true;
@@ -160,7 +161,7 @@ impl Launch<'_, '_, '_> {
                 shared: fresh_shared(self.shared),
                 epoch: 0,
                 signals: 0,
-                tickets: Vec::new(),
+                block_ids: Vec::new(),
             },
             warps: warps
                 .map(|id| Warp::new(self.code, id, point.clone()))
@@ -168,7 +169,7 @@ impl Launch<'_, '_, '_> {
         }
     }
 
-    /// Runs the warps of a block, each until it must wait, until all are done or none can go on.
+    /// Runs the warps of a block, each until it must wait, until all are done or none can continue.
     fn advance(&mut self, block: &mut Block) -> Result<Progress, RunError> {
         let mut moved = false;
         loop {
@@ -183,7 +184,7 @@ impl Launch<'_, '_, '_> {
                         }
                         moved |= (warp.pc, warp.state) != before;
                     }
-                    State::Meeting | State::Done => {}
+                    State::AtBarrier | State::Done => {}
                 }
             }
             let is =
@@ -196,7 +197,7 @@ impl Launch<'_, '_, '_> {
             if awaiting > 0 {
                 return Ok(Progress::Stalled { moved });
             }
-            self.meet(block)?;
+            self.synchronise(block)?;
             moved = true;
             if self.code.awaits {
                 return Ok(Progress::Yields);
@@ -204,23 +205,23 @@ impl Launch<'_, '_, '_> {
         }
     }
 
-    /// Some warps stand at a barrier or signal, and the others do not come if they are not there.
-    fn meet(&mut self, block: &mut Block) -> Result<(), RunError> {
-        let first = block.warps.iter().position(|w| w.state == State::Meeting);
+    /// Some warps are at a barrier or signal, and the others will not reach it.
+    fn synchronise(&mut self, block: &mut Block) -> Result<(), RunError> {
+        let first = block.warps.iter().position(|w| w.state == State::AtBarrier);
         let Some(first) = first else {
             panic!("a block without a warp that could go on");
         };
         let at = block.warps[first].pc;
-        let turn = |warp: &Warp| -> Vec<i64> {
+        let iteration = |warp: &Warp| -> Vec<i64> {
             self.code.loops[at].iter().map(|v| warp.point[*v]).collect()
         };
-        let here = turn(&block.warps[first]);
-        let comes = |w: &Warp| w.state == State::Meeting && w.pc == at && turn(w) == here;
+        let here = iteration(&block.warps[first]);
+        let comes = |w: &Warp| w.state == State::AtBarrier && w.pc == at && iteration(w) == here;
         if let Some(other) = block.warps.iter().position(|w| !comes(w)) {
             let warp = &block.warps[other];
             let at = match warp.state {
                 State::Done => None,
-                State::Ready | State::Meeting | State::Awaiting { .. } => {
+                State::Ready | State::AtBarrier | State::Awaiting { .. } => {
                     Some(self.code.show(warp.pc))
                 }
             };
@@ -282,7 +283,7 @@ impl Launch<'_, '_, '_> {
                 }
             }
         }
-        panic!("blocks that wait for nothing can not go on");
+        panic!("blocks that wait for nothing cannot continue");
     }
 
     fn fault(&self, block: &Block, warp: usize, blame: Blame) -> RunError {
@@ -300,7 +301,7 @@ impl Launch<'_, '_, '_> {
         let mut vars = code.host_vars.clone();
         vars.extend(code.grid.iter().map(|range| range.var));
         vars.extend(code.warp_var);
-        vars.extend(block.state.tickets.iter().map(|(var, _)| *var));
+        vars.extend(block.state.block_ids.iter().map(|(var, _)| *var));
         vars.extend(&code.loops[warp.pc]);
         let show = |var: &usize| format!("{} = {}", code.kernel.vars[*var].name, warp.point[*var]);
         let vars: Vec<String> = vars.iter().map(show).collect();

@@ -12,7 +12,7 @@ use crate::linear::{Linear, Test};
 /// A form at concrete parameters.
 pub(super) struct LaneForm {
     rest: Linear,
-    /// How much one lane adds; `None`: the lane occurs in a floor or remainder, so that `rest` is the
+    /// The stride per lane; `None`: the lane occurs in a floor or remainder, so that `rest` is the
     /// whole form.
     step: Option<i64>,
 }
@@ -43,7 +43,7 @@ impl LaneForm {
         })
     }
 
-    /// The part that all lanes share, to be handed to [`LaneForm::at`].
+    /// The part that all lanes share, to be passed to [`LaneForm::at`].
     #[inline]
     pub fn shared_part(&self, point: &[i64]) -> Option<i64> {
         match self.step {
@@ -76,7 +76,7 @@ impl LaneTest {
         })
     }
 
-    /// Its truth in all lanes, if it does not depend on them; to be handed to [`LaneTest::at`].
+    /// Its value in all lanes, if it does not depend on them; to be passed to [`LaneTest::at`].
     #[inline]
     pub fn shared_part(&self, point: &[i64]) -> Option<bool> {
         match self.is_uniform {
@@ -85,7 +85,7 @@ impl LaneTest {
         }
     }
 
-    /// The truth in a lane, which is also set in the point.
+    /// The value in a lane, which is also set in the point.
     #[inline]
     pub fn at(&self, shared_part: Option<bool>, point: &[i64]) -> Option<bool> {
         match self.is_uniform {

@@ -1,4 +1,4 @@
-//! What all blocks of a launch share: global memory, flags, counters.
+//! The state shared by all blocks of a launch: global memory, flags, counters.
 
 use std::collections::HashMap;
 
@@ -14,9 +14,9 @@ use super::warp::{Blame, Scratch, Touch};
 pub(super) struct Machine {
     pub globals: Vec<Store>,
     pub flags: Flags,
-    /// Of each kernel.
+    /// Counts of each kernel.
     pub counts: Vec<Counts>,
-    /// The kernel that runs.
+    /// The current kernel.
     pub kernel: usize,
     pub launch: u32,
     /// Coordinates of the blocks of this launch.
@@ -27,7 +27,7 @@ pub(super) struct Machine {
     stamp: u64,
 }
 
-/// What the warps of a block share.
+/// The state shared by the warps of a block.
 pub(super) struct BlockState {
     /// The position in the grid, the last coordinate fastest.
     pub number: u32,
@@ -36,8 +36,8 @@ pub(super) struct BlockState {
     pub epoch: u32,
     /// Signals given.
     pub signals: u32,
-    /// The variables that tickets bound, with their numbers.
-    pub tickets: Vec<(usize, i64)>,
+    /// The variables bound to dynamic block ids, with their values.
+    pub block_ids: Vec<(usize, i64)>,
 }
 
 impl Machine {
@@ -71,7 +71,7 @@ impl Machine {
         Ok(())
     }
 
-    /// A number for one execution of one statement.
+    /// A unique number of one execution of a statement.
     pub fn next_stamp(&mut self) -> u64 {
         self.stamp += 1;
         self.stamp
@@ -107,7 +107,7 @@ impl Machine {
         }
     }
 
-    /// A plain access must leave alone what is a flag in this launch.
+    /// A plain access must not touch a flag of this launch.
     #[inline]
     pub fn check_flag(&self, memory: Memory, position: usize, lane: usize) -> Result<(), Blame> {
         let Memory::Global(id) = memory else {
@@ -139,14 +139,14 @@ impl Machine {
     }
 }
 
-/// What waiting for a flag tells, for each flag of the launch.
+/// The knowledge gained by waiting for a flag, for each flag of the launch.
 #[derive(Default)]
 pub(super) struct Flags(HashMap<(usize, usize), History>);
 
 struct History {
     /// The value when the launch first used it.
     base: i64,
-    /// What is known when the flag was counted up once, twice, …
+    /// The clock of each increment of the flag.
     known: Vec<Clock>,
 }
 
@@ -166,7 +166,7 @@ impl Flags {
         });
     }
 
-    /// The flag was counted up by one who knows this.
+    /// Records an increment of the flag with the clock of its block.
     pub fn signal(&mut self, buffer: usize, position: usize, clock: &Clock) {
         if let Some(history) = self.0.get_mut(&(buffer, position)) {
             let mut known = history.known.last().cloned().unwrap_or_default();
@@ -175,8 +175,8 @@ impl Flags {
         }
     }
 
-    /// What is known to one who saw the flag at least there. It may have been counted up further
-    /// by now, but whoever waits need not see that.
+    /// The clock of a block that saw the flag reach `at_least`. The flag may be larger by now, but
+    /// the waiting block need not see that.
     pub fn acquire(&self, buffer: usize, position: usize, at_least: i64) -> Clock {
         let history = self.0.get(&(buffer, position));
         let last = history.and_then(|history| {

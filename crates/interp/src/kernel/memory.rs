@@ -1,4 +1,4 @@
-//! Arrays in global and shared memory: elements, which of them are defined, and who touched them.
+//! Arrays in global and shared memory: elements, which of them are defined, and their accesses.
 
 use systola_ir::codes::run;
 use systola_ir::kernel::{Buffer, BufferKind, Kernel, Program, Shared};
@@ -31,7 +31,8 @@ impl Layout {
         u64::from(self.ty.bits() / 8)
     }
 
-    /// The position of an element and of the `width` − 1 after it, which are on the same row, or on whole ones.
+    /// The position of an element and of the `width` − 1 after it, which are on the same row, or on
+    /// whole rows.
     #[inline]
     pub fn position(&self, index: &[i64], width: usize) -> Option<usize> {
         let mut position = 0;
@@ -77,7 +78,7 @@ impl Layout {
         }
     }
 
-    /// The element where an access leaves the axes: of a wide one, the first outside.
+    /// The element where an access leaves the axes: for a vector access, the first outside.
     pub fn out_of_bounds(&self, index: &[i64], width: usize) -> FaultKind {
         let mut index = index.to_vec();
         if width > 1
@@ -111,18 +112,18 @@ pub(super) struct Store {
     pub layout: Layout,
     pub kind: Kind,
     data: Data,
-    /// Of each element, why it is undefined, if it is.
+    /// For each element, why it is undefined, if it is.
     undefined: Vec<Option<Undefined>>,
-    /// None for inputs, which nobody writes.
+    /// None for inputs, which are never written.
     shadow: Vec<Shadow>,
 }
 
-/// Why an element can not be touched.
+/// Why an element cannot be accessed.
 pub(super) enum Conflict {
     Raced(Raced),
-    /// A copy into it is under way, begun by this one.
+    /// A copy into it is in flight, issued by this warp.
     Copying(Mark),
-    /// Another lane stores something else in the same statement.
+    /// Another lane stores a different value in the same statement.
     LanesDisagree,
 }
 
@@ -133,7 +134,7 @@ impl From<Raced> for Conflict {
 }
 
 impl Store {
-    /// What an element takes, with what is remembered of it.
+    /// Bytes of an element, including its shadow state.
     fn bytes_each(ty: Scalar) -> u64 {
         let own = u64::from(ty.bits().div_ceil(8));
         own + (size_of::<Option<Undefined>>() + size_of::<Shadow>()) as u64
@@ -170,7 +171,7 @@ impl Store {
         Ok(self.peek(position))
     }
 
-    /// The element, and nobody touched it.
+    /// The element, without recording an access.
     #[inline]
     pub fn peek(&self, position: usize) -> Cell {
         match self.undefined[position] {
@@ -182,7 +183,7 @@ impl Store {
         }
     }
 
-    /// `stamp`: the number of this execution of the statement.
+    /// `stamp`: the unique number of this execution of the statement.
     #[inline]
     pub fn write(
         &mut self,
@@ -237,7 +238,7 @@ impl Store {
         Ok(true)
     }
 
-    /// The copy has arrived, as a write of the warp that waited for it.
+    /// The copy completes, as a write of the warp that waited for it.
     pub fn end_copy(&mut self, position: usize, value: &Cell, me: Me<'_>) -> Result<(), Conflict> {
         let shadow = &mut self.shadow[position];
         shadow.is_copying = false;
@@ -246,24 +247,24 @@ impl Store {
         Ok(())
     }
 
-    /// The statement that wrote the element last, by the number of its execution.
+    /// The stamp of the statement that wrote the element last.
     pub fn last_written(&self, position: usize) -> u64 {
         self.shadow.get(position).map_or(0, |shadow| shadow.stamp)
     }
 
-    /// Adds one to a flag and returns what it was.
+    /// Increments a flag and returns its old value.
     pub fn count_up(&mut self, position: usize) -> i64 {
         let old = self.flag(position);
         self.poke(position, &Ok(Value::I32((old + 1) as i32)));
         old
     }
 
-    /// A flag as it is now.
+    /// The current value of a flag.
     pub fn flag(&self, position: usize) -> i64 {
         match self.peek(position) {
             Ok(Value::I32(value)) => value.into(),
-            // The verifier says that flags are i32, they are zero at first, and nothing undefined
-            // is stored among them.
+            // The verifier ensures that flags are i32, they start at zero, and no undefined value
+            // is stored to them.
             other => panic!("the flag {} is {other:?}", self.layout.name),
         }
     }
@@ -273,7 +274,7 @@ impl Store {
         self.shadow[position].is_touched_in(launch)
     }
 
-    /// What the caller gets; the index of an element that nobody wrote otherwise.
+    /// The tensor of an output; otherwise the index of an unwritten element.
     pub fn into_tensor(self) -> Result<Tensor, Vec<i64>> {
         if let Some(position) = self.undefined.iter().position(Option::is_some) {
             return Err(self.layout.index_of(position));
@@ -307,7 +308,7 @@ pub(super) fn shared_layouts(kernel: &Kernel, params: &[i128]) -> Result<Vec<Lay
     layouts.map_err(|error| too_large(Span::NONE, error))
 }
 
-/// A block's own arrays, undefined.
+/// The shared arrays of a new block, undefined.
 pub(super) fn fresh_shared(layouts: &[Layout]) -> Vec<Store> {
     let fresh = |layout: &Layout| Store::new(layout.clone(), Kind::Shared, None);
     layouts.iter().map(fresh).collect()

@@ -1,28 +1,28 @@
-//! Who may see what: the order of accesses.
+//! Race detection: the happens-before order of accesses.
 //!
-//! Two accesses to one element, one of which writes, must be ordered. They are when one warp does both;
-//! when the warps of a block met at a barrier in between; when a launch ended in between; or when one
-//! block signalled after its access and the other one, directly or by way of others, waited for that
-//! signal before its own. The latter is what vector clocks say. Each element remembers its last
-//! writer and the readers since (as in FastTrack, Flanagan and Freund 2009), so that a race is found
-//! in whatever order the accesses are executed here.
+//! Two accesses to one element, one of which writes, must be ordered. They are when one warp does
+//! both; when the warps of a block passed a barrier in between; when a launch ended in between; or
+//! when one block signalled after its access and the other one, directly or through others, waited
+//! for that signal before its own. The latter is tracked by vector clocks. Each element records its
+//! last writer and the readers since (as in FastTrack, Flanagan and Freund 2009), so that a race is
+//! found in whatever order the accesses are executed here.
 
 use std::rc::Rc;
 
-/// When and by whom an element was touched.
+/// An access to an element: its warp and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     pub launch: u32,
-    /// The number of the block in the grid.
+    /// The index of the block in the grid.
     pub block: u32,
     pub warp: u32,
-    /// How many barriers the block had passed.
+    /// The number of barriers that the block had passed.
     pub epoch: u32,
-    /// How many signals it had given.
+    /// The number of signals that it had given.
     pub signals: u32,
 }
 
-/// For each block, how many of its signals are known to have happened before.
+/// For each block, the number of its signals known to have happened before.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Clock(Option<Rc<Vec<u32>>>);
 
@@ -51,7 +51,7 @@ impl Clock {
         }
     }
 
-    /// This block has given so many signals.
+    /// Sets the number of signals that a block has given.
     pub fn set(&mut self, block: u32, signals: u32) {
         let clock = Rc::make_mut(self.0.get_or_insert_default());
         let at = block as usize;
@@ -62,7 +62,7 @@ impl Clock {
     }
 }
 
-/// The one who touches an element now.
+/// The warp that accesses an element now.
 #[derive(Clone, Copy)]
 pub(super) struct Me<'a> {
     pub mark: Mark,
@@ -70,7 +70,7 @@ pub(super) struct Me<'a> {
 }
 
 impl Me<'_> {
-    /// Was the other access before this one in every execution?
+    /// Is the other access ordered before this one in every execution?
     fn comes_after(&self, other: &Mark) -> bool {
         let me = &self.mark;
         if other.launch != me.launch {
@@ -96,9 +96,9 @@ enum Readers {
 pub(super) struct Shadow {
     write: Option<Mark>,
     readers: Readers,
-    /// The statement that wrote it last, by the number of its execution.
+    /// The stamp of the statement that wrote it last.
     pub stamp: u64,
-    /// Is a copy into it under way?
+    /// Is a copy into it in flight?
     pub is_copying: bool,
 }
 
@@ -124,7 +124,7 @@ impl Shadow {
             Readers::None => self.readers = Readers::One(me.mark),
             Readers::One(mark) if me.comes_after(mark) => *mark = me.mark,
             Readers::One(mark) => self.readers = Readers::Many(vec![*mark, me.mark]),
-            // Whoever comes after this read comes after those before it.
+            // An access ordered after this read is ordered after the earlier reads.
             Readers::Many(marks) => match marks.iter_mut().find(|m| me.comes_after(m)) {
                 Some(mark) => *mark = me.mark,
                 None => marks.push(me.mark),
@@ -159,12 +159,12 @@ impl Shadow {
         Ok(())
     }
 
-    /// Who began the copy that is under way.
+    /// The access that issued the copy in flight.
     pub fn copier(&self) -> Option<Mark> {
         self.write.filter(|_| self.is_copying)
     }
 
-    /// Was it touched in this launch?
+    /// Was it accessed in this launch?
     pub fn is_touched_in(&self, launch: u32) -> bool {
         let read = match &self.readers {
             Readers::None => false,
@@ -189,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Accesses in this order, each with what it knows; the last one races or not.
+    /// Accesses in this order, each with its clock; the last one races or not.
     fn last_races(accesses: &[(char, Mark, &Clock)]) -> bool {
         let mut shadow = Shadow::default();
         let results = accesses.iter().map(|(what, mark, clock)| {
@@ -247,7 +247,7 @@ mod tests {
         assert!(last_races(&[('w', early, none), ('r', other, none)]));
         assert!(!last_races(&[('w', early, none), ('r', other, &one)]));
         assert!(last_races(&[('w', late, none), ('r', other, &one)]));
-        // What one block knows, the next one learns from it.
+        // Clocks are transitive.
         let mut two = Clock::default();
         two.join(&one);
         two.set(1, 1);

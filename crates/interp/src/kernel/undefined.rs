@@ -1,10 +1,10 @@
-//! Values that nobody may look at, and where they come from.
+//! Undefined values and their origins.
 
 use std::fmt;
 
 use crate::value::Value;
 
-/// What a lane, a register or an element of memory holds.
+/// The contents of a lane, a register or an element of memory.
 pub(super) type Cell = Result<Value, Undefined>;
 
 /// Why a value is undefined.
@@ -14,9 +14,9 @@ pub enum Why {
     Unset,
     /// The element was never written.
     Unwritten,
-    /// The predicate of the load does not hold, and nothing is said for that case.
+    /// The predicate of the load does not hold, and it has no `otherwise`.
     Predicate,
-    /// There is no lane, or no operand, that the value could come from.
+    /// The source lane or operand does not exist.
     NoLane,
     /// The index is outside of the axes.
     NoElement,
@@ -37,11 +37,11 @@ impl fmt::Display for Why {
     }
 }
 
-/// The statement where an undefined value came up; it keeps it on its way through registers and memory.
+/// The statement where an undefined value originated; it is kept through registers and memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Undefined {
     pub why: Why,
-    /// The kernel and the instruction that first saw it; not known of what nobody has read.
+    /// The kernel and the instruction that first read it; unknown for a value that was never read.
     pub at: Option<(u32, u32)>,
 }
 
@@ -50,7 +50,7 @@ impl Undefined {
         Undefined { why, at: None }
     }
 
-    /// Read by this instruction, perhaps as the first one.
+    /// Records this instruction as the origin, if it is the first to read it.
     pub fn seen_at(self, kernel: usize, pc: usize) -> Undefined {
         Undefined {
             why: self.why,
@@ -59,7 +59,7 @@ impl Undefined {
     }
 }
 
-/// To the last bit, or both undefined.
+/// Are both identical to the last bit, or both undefined?
 pub(super) fn is_same(a: &Cell, b: &Cell) -> bool {
     match (a, b) {
         (Ok(a), Ok(b)) => a.is_identical(b),

@@ -18,11 +18,11 @@ mod access;
 
 pub(super) use access::{Scratch, Touch};
 
-/// What is wrong, before it is known who did it.
+/// A fault without its context.
 pub(super) struct Blame {
     pub lane: Option<usize>,
     pub kind: FaultKind,
-    /// Where the undefined value comes from, if it is about one.
+    /// The origin of the undefined value, if it is about one.
     pub origin: Option<Undefined>,
 }
 
@@ -56,9 +56,9 @@ impl Blame {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Ready,
-    /// At a barrier or signal, where all warps of the block meet.
-    Meeting,
-    /// At a flag: the buffer and position, and what it must become.
+    /// At a barrier or signal, which synchronises all warps of the block.
+    AtBarrier,
+    /// At a flag: the buffer and position, and the awaited value.
     Awaiting {
         buffer: usize,
         position: usize,
@@ -67,17 +67,17 @@ pub(super) enum State {
     Done,
 }
 
-/// An element that a copy will bring.
+/// An element of a copy in flight.
 struct Arrival {
     shared: usize,
     position: usize,
-    /// The lane that asked for it.
+    /// The lane that issued it.
     lane: usize,
     value: Cell,
     source: Source,
 }
 
-/// Where a copy reads, and who had written that when it was issued.
+/// The source of a copy, and the stamp of its last write when it was issued.
 struct Source {
     buffer: usize,
     position: usize,
@@ -90,7 +90,7 @@ pub(super) struct Warp {
     pub state: State,
     /// The index variables.
     pub point: Vec<i64>,
-    /// For each loop variable the end of its loop.
+    /// For each loop variable, the end of its loop.
     ends: Vec<i64>,
     /// All values and registers.
     cells: Vec<Cell>,
@@ -183,7 +183,7 @@ impl Warp {
                     continue;
                 }
                 Instr::Barrier | Instr::Signal(_) => {
-                    self.state = State::Meeting;
+                    self.state = State::AtBarrier;
                     return Ok(());
                 }
                 Instr::Await(flag, at_least) => {
@@ -194,8 +194,9 @@ impl Warp {
                     }
                     machine.counts().flags += 1;
                 }
-                Instr::Ticket(var, counter) => {
-                    self.point[*var] = self.ticket(machine, code, block, *var, counter)?;
+                Instr::DynamicBlockId(var, counter) => {
+                    self.point[*var] =
+                        self.dynamic_block_id(machine, code, block, *var, counter)?;
                 }
                 Instr::Fault(fault) => self.fault(machine, code, fault)?,
                 Instr::End => {
@@ -314,7 +315,7 @@ impl Warp {
                     };
                 }
             }
-            Compute::Slide { low, high, by } => {
+            Compute::LaneShift { low, high, by } => {
                 counts.slides += 1;
                 for lane in 0..n {
                     let element = lane + code.lanes - by;
@@ -367,7 +368,7 @@ impl Warp {
         Ok(())
     }
 
-    /// An undefined value that comes up here.
+    /// A new undefined value with this instruction as its origin.
     fn undefined(&self, code: &Code<'_>, why: Why) -> Undefined {
         Undefined::new(why).seen_at(code.id.index(), self.pc)
     }

@@ -19,7 +19,7 @@ use crate::value::{Value, literal};
 struct Target {
     tensor: Tensor,
     written: Vec<bool>,
-    /// Of the elements' errors, where they are tracked.
+    /// Error bounds of the elements, where they are tracked.
     bounds: Vec<f64>,
 }
 
@@ -36,7 +36,7 @@ impl Machine<'_> {
         Ok(all)
     }
 
-    /// Computes one output, with all that it depends on.
+    /// Computes one output and everything that it depends on.
     fn output(&mut self, n: usize) -> Result<Target, Diagnostic> {
         let output = &self.env.system.outputs[n];
         let mut target = self.allocate(output)?;
@@ -112,7 +112,7 @@ impl Machine<'_> {
         })
     }
 
-    /// The value that a write has at a point; all that it reads is computed first.
+    /// The value of a write at a point; its dependences are computed first.
     pub(super) fn written(
         &mut self,
         n: usize,
@@ -143,7 +143,7 @@ impl Machine<'_> {
             })
     }
 
-    /// Computes all that the value of a write reads at a point.
+    /// Computes all dependences of the value of a write at a point.
     fn need(&mut self, code: &Code, point: &[i64], n: usize) -> Result<(), Diagnostic> {
         let system = self.env.system;
         let (memos, frame) = (&self.memos, &mut self.frame);
@@ -212,7 +212,7 @@ impl Machine<'_> {
             .help("restrict the write with `when`, or enlarge the output")
     }
 
-    /// Looks for the point that wrote the element before.
+    /// Finds the point that wrote the element before.
     fn double_write(&self, n: usize, w: usize, point: &[i64], element: &[i128]) -> Diagnostic {
         let system = self.env.system;
         let output = &system.outputs[n];

@@ -1,4 +1,4 @@
-//! What is said when a run fails.
+//! Diagnostics of a failed run.
 
 use systola_ir::codes::run;
 use systola_ir::system::System;
@@ -14,7 +14,7 @@ impl Machine<'_> {
         with_params(&self.env.system.param_names(), self.env.params)
     }
 
-    /// Adds whose equation failed, where, and at which sizes.
+    /// Adds the equation, the point and the sizes.
     pub(super) fn explain(&self, diagnostic: Diagnostic, owner: Owner) -> Diagnostic {
         let system = self.env.system;
         let point = show_point(&system.dim_names(), &self.point);
@@ -31,7 +31,7 @@ impl Machine<'_> {
             .note(format!("it happens in {what} at {point}, {sizes}"))
     }
 
-    /// The values that wait for each other, from the one that is needed again.
+    /// The cycle of values, starting at the one that is needed again.
     pub(super) fn cycle(&self, equation: usize, slot: usize, span: Span) -> Diagnostic {
         const SHOWN: usize = 12;
         let system = self.env.system;

@@ -1,7 +1,7 @@
-//! Some elements of the outputs of a system, at sizes where all of them would take too long.
+//! A sample of the outputs of a system, at sizes where all of them would take too long.
 //!
-//! Values are computed on demand, as in a whole run, but remembered in tables that grow with what is asked for. Corners
-//! of the domain come first: what is special about a border shows there.
+//! Values are computed on demand, as in a whole run, but memoised in tables that grow on demand.
+//! Corners of the domain come first, because they show boundary conditions.
 
 use systola_ir::Diagnostic;
 use systola_ir::system::System;
@@ -21,16 +21,16 @@ pub struct Sample {
     pub output: String,
     pub index: Vec<i128>,
     pub value: Value,
-    /// Of the error of a float, as [`rounding`](crate::rounding) has it.
+    /// The error bound of a float, see [`rounding`](crate::rounding).
     pub bound: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SampleOptions {
-    /// Elements of each output, beside the corners.
+    /// Elements of each output, besides the corners.
     pub count: usize,
     pub seed: u64,
-    /// Values that may be computed on the way; a sample that needs more is refused as too large.
+    /// The maximum number of computed values; a sample that needs more is refused as too large.
     pub most_values: u64,
 }
 

@@ -22,7 +22,7 @@ pub(super) struct Table {
 pub(super) struct Tables<'a> {
     pub(super) env: Env<'a>,
     pub(super) limit: u64,
-    /// Points are numbered when they are asked for.
+    /// Points are numbered on first access.
     pub(super) lazy: bool,
     pub(super) known: Vec<(Vec<Cond>, Rc<Table>)>,
 }

@@ -1,4 +1,4 @@
-//! A few words to build systems by hand.
+//! Helpers to build systems by hand.
 #![allow(dead_code, reason = "each test file uses some of it")]
 
 use systola_interp::{Arrays, Tensor, run_system};

@@ -308,7 +308,7 @@ pub fn saxpy(n: usize) -> Case {
     }
 }
 
-/// y[i] = x[i−1] + x[i] + x[i+1] on 1..N−1: one warp streams over x and slides.
+/// y[i] = x[i−1] + x[i] + x[i+1] on 1..N−1: one warp streams over x with lane shifts.
 pub fn stencil(n: usize) -> Case {
     let mut b = Builder::new("stencil", &["N"]);
     let size = b.size(0);
@@ -330,11 +330,11 @@ pub fn stencil(n: usize) -> Case {
             },
         );
         let before = b.get(last);
-        let mut slide = |by| {
+        let mut shifted = |by| {
             let (low, high) = (Some(before), Some(now));
             b.op("s", Scalar::F32, Op::Slide { low, high, by })
         };
-        let (one, two) = (slide(1), slide(2));
+        let (one, two) = (shifted(1), shifted(2));
         let sum = b.binary(BinOp::Add, two, one);
         let sum = b.binary(BinOp::Add, sum, now);
         let when = inside.and(Cond::cmp(Rel::Ge, i.clone(), 2));
@@ -352,7 +352,7 @@ pub fn stencil(n: usize) -> Case {
     }
 }
 
-/// y = xᵀ in tiles of 32 × 32 by way of shared memory, four warps to a block.
+/// y = xᵀ in tiles of 32 × 32 through shared memory, four warps per block.
 pub fn transpose(tiles: usize, padding: i128) -> Case {
     let mut b = Builder::new("transpose", &["T"]);
     let size = b.size(0).scale(&Poly::constant(32)).unwrap();
@@ -388,7 +388,7 @@ pub fn transpose(tiles: usize, padding: i128) -> Case {
     }
 }
 
-/// K times v[i] ← v[i−1] + v[i+1] with zeros outside, in two buffers that take turns.
+/// K times v[i] ← v[i−1] + v[i+1] with zeros outside, alternating between two buffers.
 pub fn ping_pong(n: usize, steps: usize) -> Case {
     let mut b = Builder::new("ping_pong", &["N", "K"]);
     let (size, count) = (b.size(0), b.size(1));
@@ -449,7 +449,7 @@ pub fn ping_pong(n: usize, steps: usize) -> Case {
             var: k,
             lo: vec![0.into()],
             hi: vec![count],
-            // The other side would leave the step out.
+            // The other branch would skip the step.
             body: vec![Host::If {
                 cond: Cond::cmp(Rel::Ge, k, 0),
                 then: vec![launch(step, vec![k.into()])],
@@ -474,7 +474,8 @@ pub fn ping_pong(n: usize, steps: usize) -> Case {
     }
 }
 
-/// Reverses every tile of 16: two stages of copies, two warps that read what the other one copied.
+/// Reverses every tile of 16: two stages of copies, two warps that each read what the other one
+/// copied.
 pub fn staged(tiles: usize) -> Case {
     let mut b = Builder::new("staged", &["T"]);
     let count = b.size(0);
@@ -523,7 +524,7 @@ pub fn staged(tiles: usize) -> Case {
     }
 }
 
-/// y[p] = y[p−1] + x[p], row after row: block p waits for block p − 1, numbered as they come.
+/// y[p] = y[p−1] + x[p], row after row: block p waits for block p − 1, with dynamic block ids.
 pub fn pipeline(rows: usize) -> Case {
     let mut b = Builder::new("pipeline", &["P"]);
     let count = b.size(0);

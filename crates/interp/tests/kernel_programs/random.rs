@@ -1,4 +1,5 @@
-//! Random kernels whose warps talk through shared and global memory, with barriers and flags or without.
+//! Random kernels whose warps communicate through shared and global memory, with or without
+//! barriers and flags.
 
 use systola_ir::kernel::{BufferKind, Host, Op, Program, Stmt};
 use systola_ir::{
@@ -24,7 +25,7 @@ impl Dice {
     }
 }
 
-struct Places {
+struct Elements {
     block: DimId,
     warp: DimId,
     lane: DimId,
@@ -33,7 +34,7 @@ struct Places {
     flags: BufferId,
 }
 
-impl Places {
+impl Elements {
     /// An element of the block's own part: mostly the lane's own, else one of another warp.
     fn within(&self, dice: &mut Dice) -> Form {
         let hop = if dice.one_in(3) { 1 } else { 0 };
@@ -64,7 +65,7 @@ pub fn draw(seed: u64, with_flags: bool) -> Program {
     let global_buffer = b.buffer("g", Scalar::I32, BufferKind::Temporary, &[all]);
     let flags = b.buffer("ready", Scalar::I32, BufferKind::Flags, &[BLOCKS.into()]);
     b.begin("random", WARPS as u32, LANES as u32);
-    let places = Places {
+    let places = Elements {
         block: b.block("b", BLOCKS),
         warp: b.warp(),
         lane: b.lane(),
@@ -95,7 +96,7 @@ pub fn draw(seed: u64, with_flags: bool) -> Program {
     b.program
 }
 
-fn step(b: &mut Builder, dice: &mut Dice, places: &Places, reg: RegId, with_flags: bool) {
+fn step(b: &mut Builder, dice: &mut Dice, places: &Elements, reg: RegId, with_flags: bool) {
     match dice.below(if with_flags { 10 } else { 8 }) {
         0..3 => b.stmt(Stmt::Barrier),
         3 => {

@@ -13,10 +13,10 @@ use super::super::race::{Clock, Me};
 use super::super::undefined::{Cell, Why, is_same};
 use super::{Arrival, Blame, Source, State, Warp};
 
-/// An active lane and the position of the first element it touches.
+/// An active lane and the position of its first element.
 pub(in super::super) type Touch = (usize, usize);
 
-/// Lists that are used again and again.
+/// Reused scratch lists.
 #[derive(Default)]
 pub(in super::super) struct Scratch {
     touches: Vec<Touch>,
@@ -33,8 +33,8 @@ struct Work {
 }
 
 impl Warp {
-    /// Which of the first `n` lanes touch what: those where the predicate of the access and the other
-    /// one hold.
+    /// The active lanes among the first `n`: those where the predicates of the access and of the
+    /// other one hold.
     fn resolve(
         &mut self,
         code: &Code<'_>,
@@ -387,8 +387,8 @@ impl Warp {
         Ok(State::Ready)
     }
 
-    /// The first warp that comes draws the number for the block.
-    pub(super) fn ticket(
+    /// The first warp that arrives takes the dynamic id of the block.
+    pub(super) fn dynamic_block_id(
         &mut self,
         machine: &mut Machine,
         code: &Code<'_>,
@@ -396,17 +396,17 @@ impl Warp {
         var: usize,
         counter: &AccessCode,
     ) -> Result<i64, Blame> {
-        if let Some((_, number)) = block.tickets.iter().find(|(v, _)| *v == var) {
+        if let Some((_, number)) = block.block_ids.iter().find(|(v, _)| *v == var) {
             return Ok(*number);
         }
         let Some((buffer, position)) = self.flag_position(machine, code, counter)? else {
-            panic!("a ticket drawn on a condition passed the verifier");
+            panic!("a predicated dynamic block id passed the verifier");
         };
         machine.use_flag(buffer, position)?;
         let number = machine.globals[buffer].count_up(position);
         machine.flags.signal(buffer, position, &Clock::default());
         machine.counts().flags += 1;
-        block.tickets.push((var, number));
+        block.block_ids.push((var, number));
         Ok(number)
     }
 }
@@ -440,7 +440,7 @@ fn read(
     })
 }
 
-/// The first lane of those that touch an element.
+/// The first lane that touches an element.
 fn first_to_touch(touches: &[Touch], width: usize, position: usize) -> usize {
     let covers = |touch: &&Touch| (touch.1..touch.1 + width).contains(&position);
     touches.iter().find(covers).map_or(0, |touch| touch.0)
