@@ -1,5 +1,5 @@
-//! Which mapping runs where the user names none: the best that was measured here, else the one that the model expects to be the fastest.
-//! What the model chose is remembered.
+//! Chooses a mapping where the user names none: the best that was measured on this machine, else
+//! the one that the model predicts to be the fastest. The model's choice is stored.
 
 use std::time::{Duration, Instant};
 
@@ -16,50 +16,50 @@ use systola_ir::{Diagnostic, Span};
 
 use crate::cmd::explore::all_candidates;
 use crate::execute::duration;
-use crate::place::Place;
 use crate::source::{Failure, Parameters, Source};
+use crate::target_device::TargetDevice;
 use crate::term::{self, Paint};
 use crate::tuned::{Remembered, Tuned, fix_of, mapping_of};
 
-/// So many candidates are looked at, beside the mappings of the file.
-const LOOKED_AT: usize = 32;
-/// How long that may take, for systems of one statement and for others,
+/// The number of candidates that are considered besides the mappings of the file.
+const CONSIDERED: usize = 32;
+/// The time limit, for systems of one statement and for others,
 const SIMPLE: Duration = Duration::from_secs(2);
 const OTHERS: Duration = Duration::from_secs(5);
-/// and how much longer where no candidate is known to be legal by then.
+/// and its extension where no candidate is known to be legal by then.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// Mappings are written in this share of it.
+/// The share of it for writing mappings.
 const WRITING: f64 = 0.25;
 
-/// A mapping, and the sizes that are numbers in its kernels.
+/// A mapping, and the sizes that are constants in its kernels.
 pub struct Choice {
     pub mapping: Mapping,
     pub fix: Fix,
 }
 
-/// Chooses, and says in one line why.
+/// Chooses a mapping, and prints the reason in one line.
 pub fn choose(
     source: &Source,
     system: &System,
     params: &[i128],
-    place: &Place,
+    target_device: &TargetDevice,
 ) -> Result<Choice, Failure> {
     let begin = Instant::now();
-    if let Some(choice) = measured(system, params, place) {
+    if let Some(choice) = measured(system, params, target_device) {
         return Ok(choice);
     }
     let names = system.params.iter().map(|p| p.name.clone());
     let listed: Vec<(String, i128)> = names.zip(params.iter().copied()).collect();
     let own = source.module.mappings.iter();
     let own: Vec<&Mapping> = own.filter(|m| m.system == system.name).collect();
-    let remembered = Remembered::about(system, &own, &listed, place);
+    let remembered = Remembered::about(system, &own, &listed, target_device);
     if let Some((chosen, mapping, fix)) = remembered.last(system) {
         let (many, predicted) = (chosen.candidates, chosen.predicted);
         say_predicted(system, &mapping, many, predicted, ", remembered");
         return Ok(Choice { mapping, fix });
     }
     let sizes = Parameters::from(system).named(params);
-    let fix = match place.fix() {
+    let fix = match target_device.fix() {
         Fix::Nothing => short_sums(system, &sizes),
         given @ (Fix::Everything | Fix::Names(_)) => given.clone(),
     };
@@ -68,7 +68,7 @@ pub fn choose(
         system,
         sizes,
         fix: fix.clone(),
-        machine: place.machine(),
+        machine: target_device.machine(),
     };
     let time = match system.vars.len() {
         0 | 1 => SIMPLE,
@@ -77,20 +77,20 @@ pub fn choose(
     let progress = ProgressBar::new_spinner();
     progress.enable_steady_tick(Duration::from_millis(100));
     progress.set_message(format!("choosing a mapping of {}", system.name));
-    let ranked = look(source, &problem, params, place, (begin, time));
+    let ranked = rank(source, &problem, params, target_device, (begin, time));
     progress.finish_and_clear();
     let ranked = ranked?;
     let many = ranked.len();
     let best = ranked.into_iter().next();
     let best = best.and_then(|best| Some((best.predicted_seconds()?, best)));
     let Some((seconds, best)) = best else {
-        // The first of the file, or what is to be said where it has none.
+        // The first mapping of the file, or an error if it has none.
         let mapping = source.mapping(None, Some(&system.name))?.clone();
         let why = "the first of the file; the model ranked none in the time it has";
         say(system, &mapping.name, why);
         return Ok(Choice {
             mapping,
-            fix: place.fix().clone(),
+            fix: target_device.fix().clone(),
         });
     };
     let mapping = best.candidate.mapping;
@@ -99,12 +99,12 @@ pub fn choose(
     Ok(Choice { mapping, fix })
 }
 
-/// Candidates that are legal, by predicted time. `time`: when it began, and how long it may take.
-fn look(
+/// Legal candidates, by predicted time. `time`: when it began, and the limit.
+fn rank(
     source: &Source,
     problem: &Problem<'_>,
     params: &[i128],
-    place: &Place,
+    target_device: &TargetDevice,
     (begin, time): (Instant, Duration),
 ) -> Result<Vec<Ranked>, Failure> {
     let deadline = Deadline::at(begin + time + PATIENCE);
@@ -126,11 +126,11 @@ fn look(
     }
     let mut all = all_candidates(problem, &deadline.or_at(begin + time.mul_f64(WRITING)));
     let own = all.iter().filter(|(_, given)| *given).count();
-    all.truncate(own + LOOKED_AT);
+    all.truncate(own + CONSIDERED);
     let ranker = Ranker {
         problem,
         params,
-        model: &place.model(),
+        model: &target_device.model(),
         end: begin + time,
         deadline,
     };
@@ -152,11 +152,11 @@ fn say_predicted(system: &System, mapping: &Mapping, many: usize, seconds: f64, 
     );
 }
 
-fn measured(system: &System, params: &[i128], place: &Place) -> Option<Choice> {
+fn measured(system: &System, params: &[i128], target_device: &TargetDevice) -> Option<Choice> {
     let names = system.params.iter().map(|p| p.name.clone());
     let sizes: Vec<(String, i128)> = names.zip(params.iter().copied()).collect();
-    let tuned = Tuned::read(system, &sizes, place);
-    let (record, entry) = tuned.best(place.fix())?;
+    let tuned = Tuned::read(system, &sizes, target_device);
+    let (record, entry) = tuned.best(target_device.fix())?;
     let mapping = mapping_of(system, record, entry)?;
     say(
         system,

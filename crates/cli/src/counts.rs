@@ -1,18 +1,18 @@
-//! What a run of kernels cost, in a table.
+//! The counts of a run of kernels, as a table.
 
 use systola_interp::kernel::Counts;
 
 use crate::table::{Align, Table};
 
-/// One row of the table: what is counted, and where to find it.
-struct Row {
+/// One row of the table: its name and its count.
+struct CountRow {
     name: &'static str,
     count: fn(&Counts) -> u64,
-    /// Shown even if it is nought.
+    /// Shown even if it is zero.
     always: bool,
 }
 
-const ROWS: &[Row] = &[
+const ROWS: &[CountRow] = &[
     row("launches", |c| c.launches),
     row("blocks", |c| c.blocks),
     always("instructions", instructions),
@@ -33,23 +33,23 @@ const ROWS: &[Row] = &[
     always("bank conflicts", |c| c.bank_conflicts),
 ];
 
-const fn row(name: &'static str, count: fn(&Counts) -> u64) -> Row {
-    Row {
+const fn row(name: &'static str, count: fn(&Counts) -> u64) -> CountRow {
+    CountRow {
         name,
         count,
         always: false,
     }
 }
 
-const fn always(name: &'static str, count: fn(&Counts) -> u64) -> Row {
-    Row {
+const fn always(name: &'static str, count: fn(&Counts) -> u64) -> CountRow {
+    CountRow {
         name,
         count,
         always: true,
     }
 }
 
-/// Statements that warps executed; one that may be fused with another counts.
+/// Statements executed by warps, including those that may be fused with another.
 fn instructions(c: &Counts) -> u64 {
     c.arithmetic
         + c.index

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use systola::rt::device::choose;
 use systola::rt::{Error, cuda, opencl};
 
-/// Its number, or a part of its name.
+/// Its index, or a part of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceName(String);
 
@@ -32,18 +32,19 @@ impl fmt::Display for DeviceName {
 }
 
 impl DeviceName {
-    /// The number of an NVIDIA GPU.
+    /// The index of an NVIDIA GPU.
     pub fn cuda(&self) -> Result<usize, Error> {
         let names: Vec<String> = cuda::devices()?.into_iter().map(|d| d.name).collect();
         choose("NVIDIA GPU", &names, &self.0)
     }
 
-    /// The number of an OpenCL device. Its platform is part of its name.
+    /// The index of an OpenCL device. Its platform is part of its name.
     pub fn opencl(&self) -> Result<usize, Error> {
         choose("OpenCL device", &opencl_names()?, &self.0)
     }
 
-    /// The same OpenCL device for another process, where numbers may differ: by its whole name, if no other has that in its own.
+    /// The same OpenCL device for another process, where indices may differ: by its full name, if
+    /// no other name contains it.
     pub fn for_children(&self) -> String {
         let by_name = || -> Result<String, Error> {
             let names = opencl_names()?;

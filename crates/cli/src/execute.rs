@@ -1,4 +1,4 @@
-//! Runs a system or a program on a target, and says what runs.
+//! Runs a system or a program on a target, and prints what runs.
 
 use std::time::Instant;
 
@@ -22,9 +22,9 @@ use crate::choose::{Choice, choose};
 use crate::counts::counts_table;
 use crate::job::Job;
 use crate::lowering::{LoweringArgs, lower_checked, scope_text};
-use crate::place::Place;
 use crate::runtime;
 use crate::source::{Failure, Parameters, Source};
+use crate::target_device::TargetDevice;
 use crate::term::{self, Paint};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -35,7 +35,7 @@ pub enum Target {
     Array,
     /// Interpret the kernel lane by lane, and count what it does
     Kernel,
-    /// Compile the kernel for this processor and run it
+    /// Compile the kernel for this CPU and run it
     Cpu,
     /// Compile the kernel for an NVIDIA GPU and run it
     Cuda,
@@ -44,7 +44,7 @@ pub enum Target {
     OpenCl,
 }
 
-/// How to run.
+/// The settings of a run.
 pub struct Execution<'a> {
     pub source: &'a Source,
     pub target: Target,
@@ -55,11 +55,11 @@ pub struct Execution<'a> {
     pub opencl: OpenClOptions,
     pub lowering: &'a LoweringArgs,
     pub threads: usize,
-    /// Runs that are timed on a device, beside the one whose outputs are shown.
+    /// The number of timed runs on a device, besides the one whose outputs are shown.
     pub times: usize,
 }
 
-/// What a run gives, and what is to be said after its outputs are shown.
+/// The outputs of a run, and remarks printed after them.
 pub struct Ran {
     pub outputs: Arrays,
     pub remarks: Vec<String>,
@@ -80,7 +80,7 @@ impl Execution<'_> {
         }
     }
 
-    /// What the equations say, whatever the target.
+    /// The result of the equations, for any target.
     fn equations(
         &self,
         job: &Job<'_>,
@@ -94,7 +94,7 @@ impl Execution<'_> {
         .map_err(|d| self.source.fail(&[d]))
     }
 
-    /// The same, with what rounding may do to each float.
+    /// The same, with an error bound of each float.
     pub fn expected(
         &self,
         job: &Job<'_>,
@@ -149,7 +149,7 @@ impl Execution<'_> {
         Ok(Ran { outputs, remarks })
     }
 
-    /// `alone`: a mapping that is named must be one of this system.
+    /// `alone`: a named mapping must be one of this system.
     fn run_system(
         &self,
         system: &System,
@@ -163,7 +163,7 @@ impl Execution<'_> {
             Target::System => unreachable!("equations need no mapping"),
             Target::Array => self.on_array(system, &mapping, params, inputs),
             Target::Kernel => self.on_interpreter(&lowered()?, params, inputs),
-            Target::Cpu => self.on_processor(lowered()?, params, inputs),
+            Target::Cpu => self.on_cpu(lowered()?, params, inputs),
             Target::Cuda => {
                 let lowered = lowered()?;
                 let kept = self.cuda.compile.cache.is_some();
@@ -185,8 +185,8 @@ impl Execution<'_> {
         }
     }
 
-    /// The mapping that the user names. Where none is named, compiled targets take what is best; the others, which are there to look
-    /// at, the first of the file.
+    /// The mapping that the user names. Without one, compiled targets take the best; the
+    /// interpreters, which are for inspection, take the first of the file.
     fn choice(&self, system: &System, params: &[i128], alone: bool) -> Result<Choice, Failure> {
         let own = |name: &&String| {
             let mappings = &self.source.module.mappings;
@@ -195,13 +195,13 @@ impl Execution<'_> {
                 .any(|m| m.name == **name && m.system == system.name)
         };
         let named = self.maps.iter().find(own).or_else(|| {
-            // Naming it again tells what there is instead.
+            // Looking it up again reports the alternatives.
             self.maps.first().filter(|_| alone)
         });
         if named.is_none()
-            && let Some(place) = self.place()?
+            && let Some(target_device) = self.target_device()?
         {
-            return choose(self.source, system, params, &place);
+            return choose(self.source, system, params, &target_device);
         }
         let named = named.map(String::as_str);
         Ok(Choice {
@@ -211,7 +211,7 @@ impl Execution<'_> {
     }
 
     /// Where compiled kernels run.
-    fn place(&self) -> Result<Option<Place>, Failure> {
+    fn target_device(&self) -> Result<Option<TargetDevice>, Failure> {
         let fail = |error| runtime::fail(self.source, error);
         Ok(match self.target {
             Target::System | Target::Array | Target::Kernel => None,
@@ -219,13 +219,13 @@ impl Execution<'_> {
                 let run = RunOptions {
                     threads: self.threads,
                 };
-                Some(Place::Cpu(self.options.clone(), run))
+                Some(TargetDevice::Cpu(self.options.clone(), run))
             }
             Target::Cuda => {
-                let place = Place::cuda(self.cuda.clone());
-                Some(place.map_err(|error| fail(cpu::Error::from(error)))?)
+                let target_device = TargetDevice::cuda(self.cuda.clone());
+                Some(target_device.map_err(|error| fail(cpu::Error::from(error)))?)
             }
-            Target::OpenCl => Some(Place::opencl(self.opencl.clone()).map_err(fail)?),
+            Target::OpenCl => Some(TargetDevice::opencl(self.opencl.clone()).map_err(fail)?),
         })
     }
 
@@ -260,7 +260,7 @@ impl Execution<'_> {
         Ok(Ran { outputs, remarks })
     }
 
-    /// What kernels are made for, and its name.
+    /// The machine of the kernels, and its name.
     fn machine(&self) -> Result<(&Fix, Machine, &'static str), Failure> {
         Ok(match self.target {
             Target::Cuda => (&self.cuda.fix, self.cuda.machine(), "cuda"),
@@ -327,12 +327,7 @@ impl Execution<'_> {
         })
     }
 
-    fn on_processor(
-        &self,
-        lowered: Lowered,
-        params: &[i128],
-        inputs: &Arrays,
-    ) -> Result<Ran, Failure> {
+    fn on_cpu(&self, lowered: Lowered, params: &[i128], inputs: &Arrays) -> Result<Ran, Failure> {
         let start = Instant::now();
         let compiled = compile_lowered(lowered, &self.options)
             .map_err(|error| runtime::fail(self.source, error))?;
@@ -386,7 +381,7 @@ impl Execution<'_> {
         );
         let mut remarks = vec![remark];
         if self.times > 0 {
-            // Before the first the device waited for the host.
+            // The device was idle before the first run.
             let timed = compiled.time_tensors(params, inputs, self.times + 1);
             let mut seconds = timed.map_err(|error| runtime::fail(self.source, error))?;
             seconds.remove(0);
@@ -402,7 +397,7 @@ impl Execution<'_> {
     }
 }
 
-/// Says where machine code came from.
+/// Prints the origin of machine code.
 fn print_origin(origin: Origin, cached: bool, notes: &[Note], start: Instant) {
     let took = duration(start.elapsed().as_secs_f64());
     term::print(match origin {
@@ -419,7 +414,7 @@ fn counted(n: u64, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// Three digits with the unit that suits them.
+/// Three digits with a suitable unit.
 pub fn duration(seconds: f64) -> String {
     let (value, unit) = match seconds {
         s if s >= 1.0 => (s, "s"),

@@ -1,4 +1,4 @@
-//! Files that a command reads and writes: reads have a limit, and what is written is there whole or not at all.
+//! Files that a command reads and writes: reads have a limit, and writes are atomic.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use crate::source::Failure;
 
-/// No program that people write has so many bytes.
+/// The maximum bytes of a program text.
 pub const LONGEST_TEXT: u64 = 64 << 20;
 
 /// Why an array could not be read.
@@ -83,12 +83,12 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace(path, bytes).map_err(|e| cannot("write", path, e))
 }
 
-/// The same, where more is to be said of an error.
+/// The same, with the error of the system.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Staged::new(path, bytes)?.commit()
 }
 
-/// Files that appear together: all are on the disk under other names before the first gets its own.
+/// Files that appear together: all are written under temporary names before the first is renamed.
 #[derive(Default)]
 pub struct Outputs {
     staged: Vec<Staged>,
@@ -102,7 +102,7 @@ impl Outputs {
         Ok(())
     }
 
-    /// Gives all files their names.
+    /// Renames all files to their destinations.
     pub fn commit(self) -> Result<(), Failure> {
         for staged in self.staged {
             let path = staged.path.clone();
@@ -120,13 +120,13 @@ struct Staged {
 enum Contents {
     /// Beside its destination.
     File(NamedTempFile),
-    /// For what is no plain file, such as a pipe: there is nothing to rename.
+    /// For destinations that are not plain files, such as pipes: there is nothing to rename.
     Bytes(Vec<u8>),
 }
 
 impl Staged {
     fn new(path: &Path, bytes: &[u8]) -> io::Result<Staged> {
-        // A link stays one: what it leads to is replaced.
+        // A symbolic link stays: its target is replaced.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
         let old = fs::metadata(&path).ok();
         if old.as_ref().is_some_and(|old| !old.is_file()) {
@@ -140,7 +140,7 @@ impl Staged {
         let mut file = beside(folder)?;
         file.write_all(bytes)?;
         if let Some(old) = old {
-            // A file that can not be written is not replaced either.
+            // A file without write permission is not replaced either.
             File::options().write(true).open(&path)?;
             file.as_file().set_permissions(old.permissions())?;
         }

@@ -1,4 +1,4 @@
-//! What `systola run` runs: a system or a program, with its sizes and inputs.
+//! The subject of `systola run`: a system or a program, with its sizes and inputs.
 
 use std::path::PathBuf;
 
@@ -14,14 +14,14 @@ use crate::files::{ReadError, read_array};
 use crate::source::{Failure, Parameters, Sizes, Small, Source};
 use crate::term;
 
-/// What runs, with the inputs it wants.
+/// A system or a program, with its inputs.
 pub enum Job<'a> {
-    /// The second one has its batch expanded, as inputs and outputs have.
+    /// The second system has its batch expanded, as inputs and outputs have.
     System(&'a System, Box<System>),
     Program(&'a Program),
 }
 
-/// What of a file is to run, as the command line says it.
+/// The selection of the command line from a file.
 pub struct Selection<'a> {
     pub program: Option<&'a str>,
     pub system: Option<&'a str>,
@@ -146,9 +146,9 @@ impl<'a> Job<'a> {
         Ok(())
     }
 
-    /// The sizes that the shapes of given inputs decide.
+    /// Infers sizes from the shapes of given inputs.
     pub fn infer_sizes(&self, inputs: &Arrays, sizes: &mut Sizes) {
-        // Twice, since one input may decide what another one needs.
+        // Twice, since one input may decide a size that another one needs.
         for _ in 0..2 {
             for input in self.inputs() {
                 if let Some(tensor) = inputs.get(&input.name) {
@@ -158,7 +158,7 @@ impl<'a> Job<'a> {
         }
     }
 
-    /// A value for every parameter; what is still open is chosen small, and said.
+    /// A value for every parameter; missing ones are chosen small, and printed.
     pub fn choose_sizes(&self, sizes: &Sizes) -> Result<Vec<i128>, Failure> {
         let parameters = self.parameters();
         let missing = parameters.missing(sizes).join(", ");
@@ -186,8 +186,8 @@ impl<'a> Job<'a> {
         Ok(values)
     }
 
-    /// Is there memory for the arrays at these sizes? Asked before any of them is made, since running out of it in
-    /// the middle ends the process.
+    /// Checks that there is memory for the arrays at these sizes, before any of them is allocated:
+    /// a failing allocation aborts the process.
     pub fn check_memory(&self, source: &Source, params: &[i128]) -> Result<(), Failure> {
         let mut arrays: Vec<(Scalar, &[Axis])> =
             self.inputs().iter().map(|i| (i.ty, &i.axes[..])).collect();
@@ -248,7 +248,7 @@ impl<'a> Job<'a> {
                     TensorError::TooLarge => "it is too large".to_string(),
                     other => other.to_string(),
                 };
-                Failure::new(format!("input {} can not be made: {why}", input.name))
+                Failure::new(format!("input {} cannot be made: {why}", input.name))
             })?;
             drawn.push(input.name.as_str());
             arrays.insert(input.name.clone(), tensor);

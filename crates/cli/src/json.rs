@@ -12,7 +12,7 @@ use crate::cmd::check::Verdict;
 use crate::render::line_column;
 use crate::source::{Sizes, Source, Status};
 
-/// Raised when a field changes its meaning or goes; new fields do not raise it.
+/// Incremented when a field changes its meaning or is removed, not for new fields.
 const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
@@ -35,7 +35,7 @@ struct SystemJson<'a> {
     diagnostics: Vec<DiagnosticJson<'a>>,
 }
 
-/// All fields are there for every mapping; for an illegal one they are null or empty.
+/// All fields exist for every mapping; for an illegal one they are null or empty.
 #[derive(Default, Serialize)]
 struct MappingJson<'a> {
     name: &'a str,

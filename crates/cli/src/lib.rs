@@ -1,6 +1,7 @@
 //! The command line of Systola: `systola help` shows what it can do.
 //!
-//! The public modules are what other programs of ours share with it: files and sources, devices, and what is printed.
+//! The public modules are shared with other programs of this workspace: files and sources, devices,
+//! and output.
 
 use std::process::ExitCode;
 
@@ -15,12 +16,12 @@ pub mod files;
 mod job;
 mod json;
 pub mod lowering;
-mod place;
 pub mod program;
 pub mod render;
 pub mod runtime;
 pub mod source;
 pub mod table;
+mod target_device;
 pub mod term;
 mod tuned;
 

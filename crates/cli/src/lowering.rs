@@ -1,4 +1,4 @@
-//! How a mapping becomes kernels, as the command line and the environment say it.
+//! Options of the lowering, from the command line and the environment.
 
 use clap::ValueEnum;
 use systola::Simd;
@@ -13,16 +13,16 @@ use systola_lower::watch::{Watch, unwatched};
 use crate::runtime;
 use crate::source::{Failure, Sizes, Source};
 
-/// What `run`, `emit` and `dump` have in common.
+/// The common options of `run`, `emit` and `dump`.
 #[derive(Debug, clap::Args)]
 pub struct LoweringArgs {
-    /// Sizes that become numbers in the kernel, or `all`: it is then for these sizes only
+    /// Sizes that become constants in the kernel, or `all`: it is then for these sizes only
     #[arg(long, value_name = "P,Q", value_delimiter = ',')]
     fix: Vec<String>,
     /// Vector instructions: avx512, avx2, sse, neon or portable; the best of this machine if not given
     #[arg(long, value_name = "NAME", value_parser = parse_simd)]
     simd: Option<Simd>,
-    /// What interpreted and dumped kernels are made for
+    /// The machine of interpreted and dumped kernels
     #[arg(long, value_enum, value_name = "NAME")]
     machine: Option<MachineName>,
 }
@@ -30,7 +30,7 @@ pub struct LoweringArgs {
 /// A kind of machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MachineName {
-    /// This processor, with its vector instructions
+    /// This CPU, with its vector instructions
     Cpu,
     /// An NVIDIA GPU: warps of 32 lanes
     Cuda,
@@ -51,10 +51,10 @@ fn parse_simd(name: &str) -> Result<Simd, String> {
     })
 }
 
-/// Is the code to run here?
+/// Whether the code will run on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
-    /// The processor must have the vector instructions.
+    /// It will: the CPU must have the vector instructions.
     Run,
     Print,
 }
@@ -64,7 +64,7 @@ impl LoweringArgs {
         !self.fix.is_empty() || self.simd.is_some() || self.machine.is_some()
     }
 
-    /// What says something about a machine, in words.
+    /// The option that names a machine, if one is given.
     pub fn names_machine(&self) -> Option<&'static str> {
         match (self.simd, self.machine) {
             (Some(_), _) => Some("--simd"),
@@ -73,7 +73,7 @@ impl LoweringArgs {
         }
     }
 
-    /// What kernels are made for that are not compiled.
+    /// The machine of kernels that are not compiled.
     pub fn machine(&self, options: &CpuOptions) -> (Machine, &'static str) {
         match self.machine {
             None | Some(MachineName::Cpu) => (options.machine(), options.simd.name()),
@@ -125,8 +125,8 @@ impl LoweringArgs {
     }
 }
 
-/// Checks a system and lowers a mapping of it. Kernels address memory as the equations say, so no system goes on
-/// that was not checked.
+/// Checks a system and lowers a mapping of it. Kernels rely on the checks for their memory
+/// accesses, so an unchecked system is never lowered.
 pub fn lower_checked(
     source: &Source,
     system: &System,
@@ -138,7 +138,7 @@ pub fn lower_checked(
     unwatched(|watch| lower_watched(source, system, mapping, sizes, fix, machine, watch))
 }
 
-/// The same; `watch` is told what is done, and may end it before the last pass.
+/// The same; `watch` observes each step, and may stop before the last pass.
 pub fn lower_watched(
     source: &Source,
     system: &System,
@@ -169,7 +169,7 @@ pub fn lower_watched(
         .map_err(|found| source.fail(&found))
 }
 
-/// For which sizes the kernel is, and why not for all.
+/// The sizes that the kernel supports, and why not all.
 pub fn scope_text(lowered: &Lowered) -> String {
     let params = &lowered.program.params;
     let fixed: Vec<String> = params

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-/// Lowering makes and forgets many small forms and sets.
+/// Lowering allocates and frees many small forms and sets.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

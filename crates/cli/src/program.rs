@@ -1,4 +1,5 @@
-//! What our programs do around their commands: a large stack, a report where the fault is ours, one exit status.
+//! The frame of our programs around their commands: a large stack, a bug report on a panic, one
+//! exit status.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -8,7 +9,8 @@ use clap::Parser;
 use crate::source::{Failure, Outcome, Status};
 use crate::term;
 
-/// The symbolic parts recurse with the depth of an expression; a deep one needs room, not a crash.
+/// The symbolic parts recurse with the depth of an expression; a deep one must not overflow the
+/// stack.
 const STACK: usize = 512 << 20;
 
 /// Reads the arguments of this process and runs the command.
@@ -22,7 +24,7 @@ pub fn main<C: Parser + 'static>(run: fn(C) -> Outcome) -> ExitCode {
     let status = match worker.map(|handle| handle.join()) {
         Ok(Ok(status)) => status,
         Ok(Err(_)) => Status::Bug,
-        // No room for the stack: try with what there is.
+        // No memory for the stack: continue on this thread.
         Err(_) => status(std::env::args_os().collect(), run),
     };
     ExitCode::from(status.code())
@@ -62,7 +64,7 @@ fn status<C: Parser>(args: Vec<OsString>, run: fn(C) -> Outcome) -> Status {
     }
 }
 
-/// Says that it is our fault, and what a report needs.
+/// Prints that it is a bug of Systola, and what a report needs.
 fn report_bug(info: &std::panic::PanicHookInfo<'_>) {
     let command: Vec<String> = std::env::args().collect();
     term::eprint(format!(

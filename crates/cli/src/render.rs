@@ -1,4 +1,4 @@
-//! Diagnostics as a person reads them.
+//! Renders diagnostics for people.
 
 use std::fmt::Write;
 
@@ -8,8 +8,8 @@ use systola_ir::diag::{Counterexample, Diagnostic, Kind, coordinates};
 use crate::table::{Align, Table};
 use crate::term::Paint;
 
-/// A diagnostic as miette wants to see it: message, code and labels. What else there is to say
-/// follows below the snippet in our own layout.
+/// A diagnostic for miette: message, code and labels. The remaining parts follow below the snippet
+/// in our own layout.
 struct Shown<'a> {
     diagnostic: &'a Diagnostic,
     source: NamedSource<String>,

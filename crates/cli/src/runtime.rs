@@ -1,4 +1,4 @@
-//! What the runtime and the kernel interpreter refuse, as diagnostics.
+//! Errors of the runtime and the kernel interpreter, as diagnostics.
 
 use systola::cpu;
 use systola::rt::{self, Note};
@@ -10,10 +10,10 @@ use systola_ir::{Diagnostic, Span};
 use crate::source::{Failure, Source, Status};
 use crate::term::{self, Paint};
 
-/// What a compiler says is shown up to this many lines: the first errors make the others.
+/// The maximum lines of a compiler's output that are shown: the first errors cause the others.
 const SHOWN_LINES: usize = 20;
 
-/// Tells what is wrong; ends the command.
+/// Prints the error; ends the command.
 pub fn fail(source: &Source, error: cpu::Error) -> Failure {
     match error {
         cpu::Error::Refused(found) => source.fail(&found),
@@ -28,7 +28,7 @@ pub fn fail(source: &Source, error: cpu::Error) -> Failure {
     }
 }
 
-/// Is it something that this machine lacks? The program may be right, and the command too.
+/// Does this machine lack a component? The program and the command may be right.
 fn is_missing(error: &rt::Error) -> bool {
     use rt::Error as E;
     matches!(
@@ -42,7 +42,7 @@ pub fn fail_kernel(source: &Source, error: RunError) -> Failure {
     source.fail(&[kernel_diagnostic(error)])
 }
 
-/// The same where there is no program to point into.
+/// The same without a source to point into.
 pub fn fail_alone(error: &rt::Error) -> Failure {
     let found = diagnostic(error);
     let failure = Failure::new(format!("{} ({})", found.message, found.code.id));
@@ -57,7 +57,7 @@ pub fn fail_alone(error: &rt::Error) -> Failure {
     }
 }
 
-/// The code of an error of the runtime, with the text that the error makes of its facts.
+/// The diagnostic of an error of the runtime.
 pub fn diagnostic(error: &rt::Error) -> Diagnostic {
     if let rt::Error::Raised(raised) = error {
         return raised.diagnostic();
@@ -130,7 +130,7 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
         E::NoDriver { .. } => (
             &run::NO_GPU,
             Some(
-                "--target cpu compiles the same mapping for the processor; `systola devices` lists what there is",
+                "--target cpu compiles the same mapping for the CPU; `systola devices` lists the devices of this machine",
             ),
         ),
         E::DriverTooOld { .. } => (
@@ -148,7 +148,7 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
         E::NoOpenCl { .. } => (
             &opencl::NO_OPENCL,
             Some(
-                "--target cpu compiles the same mapping for the processor; `systola devices` lists what there is",
+                "--target cpu compiles the same mapping for the CPU; `systola devices` lists the devices of this machine",
             ),
         ),
         E::OpenClBuild { .. } => (&opencl::OPENCL_BUILD, None),
@@ -173,12 +173,14 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
         E::SourceMismatch { .. } => {
             panic!("the generated C does not fit the program it was generated from: {error}")
         }
-        // The type may grow; whatever comes, it was about running compiled code.
+        // The enum is non-exhaustive; any new error is about running compiled code.
         _ => (&run::LOAD_FAILED, None),
     }
 }
 
-/// What a run of a kernel by the interpreter found. Equations without a value, and sizes that are too large, are the user's; anything else a kernel does wrong is ours, since its mapping was found legal.
+/// The diagnostic of an error of the kernel interpreter. Equations without a value, and sizes that
+/// are too large, are the user's mistakes; any other error of a kernel is ours, since its mapping
+/// was proved legal.
 fn kernel_diagnostic(error: RunError) -> Diagnostic {
     match error {
         RunError::Setup(diagnostic) => *diagnostic,
@@ -221,7 +223,7 @@ fn fault_code(fault: &Fault) -> Option<&'static Code> {
     }
 }
 
-/// Prints what the user may want to know though all went well.
+/// Prints notes about a successful compilation.
 pub fn print_notes(notes: &[Note]) {
     for note in notes {
         let code = match note {

@@ -1,4 +1,4 @@
-//! A source file, and what of it the command line selects.
+//! A source file, and the selections of the command line from it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -42,7 +42,7 @@ impl From<Kind> for Status {
     }
 }
 
-/// The gravest of some diagnostics.
+/// The status of the gravest diagnostic.
 pub fn worst(diagnostics: &[Diagnostic]) -> Status {
     diagnostics
         .iter()
@@ -54,7 +54,7 @@ pub fn worst(diagnostics: &[Diagnostic]) -> Status {
 /// Why a command ends early.
 #[derive(Debug)]
 pub enum Failure {
-    /// All was said already.
+    /// Everything was printed already.
     Reported(Status),
     /// Something outside of any source text: arguments, files, the machine.
     Outside {
@@ -152,7 +152,7 @@ impl Source {
         Failure::Reported(worst(diagnostics).max(Status::Limitation))
     }
 
-    /// Says where the codes are explained.
+    /// Prints where the codes are explained.
     pub fn print_pointer(&self, diagnostics: &[Diagnostic]) {
         let mut ids: Vec<&str> = diagnostics.iter().map(|d| d.code.id).collect();
         ids.sort_unstable();
@@ -282,16 +282,16 @@ pub fn parse_file(text: &str) -> Result<(String, std::path::PathBuf), String> {
     }
 }
 
-/// Which small sizes to try first.
+/// Which small sizes are tried first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Small {
-    /// Extents that differ tell the axes apart.
+    /// Different extents, which make a swap of axes visible.
     Distinct,
-    /// As small as the third dimension of a picture asks for.
+    /// Small enough for the third dimension of a picture.
     Equal,
 }
 
-/// What a set of parameters belongs to: values for it are found in one way for all.
+/// Parameters with their context, of a system, a program or an array.
 #[derive(Clone, Copy, Debug)]
 pub struct Parameters<'a> {
     pub params: &'a [Param],
@@ -394,7 +394,7 @@ impl Parameters<'_> {
         parts.join(", ")
     }
 
-    /// The sizes that the shape of a given input decides: an extent with one unknown parameter.
+    /// Infers sizes from the shape of a given input: an extent with one unknown parameter.
     pub fn infer(&self, sizes: &mut Sizes, axes: &[Axis], shape: &[usize]) {
         for (axis, extent) in axes.iter().zip(shape) {
             let length = axis.hi.sub(&axis.lo);

@@ -1,4 +1,4 @@
-//! What is printed: colours only on a terminal, and a closed pipe is no error.
+//! Output: colours only on a terminal, and a closed pipe is no error.
 
 use crate::source::Status;
 use std::io::{self, IsTerminal, Write};
@@ -70,8 +70,7 @@ impl Paint {
     }
 }
 
-/// Prints to the standard output. A reader that went away (`systola … | head`) ends the program
-/// as quietly as it would end any other.
+/// Prints to the standard output. A closed pipe (`systola … | head`) ends the program quietly.
 pub fn print(text: impl AsRef<str>) {
     let mut out = io::stdout().lock();
     let written = out
@@ -84,7 +83,7 @@ pub fn print(text: impl AsRef<str>) {
     }
 }
 
-/// What was to be told can not be told: a command whose results are lost has failed.
+/// A command whose results cannot be printed has failed.
 pub fn cannot_print(error: &io::Error) -> ! {
     eprint(format!(
         "{}: cannot write to the standard output: {error}\n",
@@ -94,11 +93,11 @@ pub fn cannot_print(error: &io::Error) -> ! {
 }
 
 pub fn eprint(text: impl AsRef<str>) {
-    // There is nowhere left to tell that this failed.
+    // There is nowhere left to report this failure.
     let _ = io::stderr().lock().write_all(text.as_ref().as_bytes());
 }
 
-/// How many characters of a terminal a text takes: colour sequences take none.
+/// The number of columns of a text on a terminal: colour sequences take none.
 pub fn width(text: &str) -> usize {
     let mut count = 0;
     let mut chars = text.chars();

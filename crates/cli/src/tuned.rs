@@ -1,4 +1,4 @@
-//! What earlier explorations know of a system, from the database in the cache folder.
+//! Results of earlier explorations of a system, from the database in the cache folder.
 
 use systola::rt::tuning::{Choices, Chosen, Entry, Key, Log, Record, Records, Stored, Tuning};
 use systola_driver::{Fix, load};
@@ -7,10 +7,10 @@ use systola_ir::codes::explore as codes;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 
-use crate::place::Place;
+use crate::target_device::TargetDevice;
 use crate::term::{self, Paint};
 
-/// So many designs of an exploration are remembered, and all that stood in the file.
+/// The maximum number of stored designs of an exploration, besides those of the file.
 const REMEMBERED: usize = 256;
 
 /// The records about one system at one size on one device.
@@ -21,10 +21,10 @@ pub struct Tuned {
 }
 
 impl Tuned {
-    /// Reads the database. What is damaged in it is said; without a cache nothing is known.
-    pub fn read(system: &System, sizes: &[(String, i128)], place: &Place) -> Tuned {
-        let key = key(system, "", sizes, place, &place.device());
-        let tuning = place.cache().map(Tuning::new);
+    /// Reads the database. Damaged lines are reported; without a cache it is empty.
+    pub fn read(system: &System, sizes: &[(String, i128)], target_device: &TargetDevice) -> Tuned {
+        let key = key(system, "", sizes, target_device, &target_device.device());
+        let tuning = target_device.cache().map(Tuning::new);
         Tuned {
             records: read_about(tuning.as_ref(), &key),
             tuning,
@@ -32,14 +32,15 @@ impl Tuned {
         }
     }
 
-    /// The last exploration with these sizes fixed that came to its end.
+    /// The last complete exploration with these sizes fixed.
     pub fn last(&self, fix: &Fix) -> Option<&Record> {
         let fix = fixed(fix);
         let mut own = self.records.iter().filter(|r| r.fix == fix && r.complete);
         own.next_back()
     }
 
-    /// The fastest design that was ever measured, with the sizes that are fixed in it. `fix`: those that the user fixes; none: any.
+    /// The fastest design ever measured, with the sizes that are fixed in it. `fix`: those that the
+    /// user fixes; none: any.
     pub fn best(&self, fix: &Fix) -> Option<(&Record, &Entry)> {
         let wanted = match fix {
             Fix::Nothing => None,
@@ -52,12 +53,12 @@ impl Tuned {
             .min_by(|a, b| a.1.measured.total_cmp(&b.1.measured))
     }
 
-    /// What an exploration found, as it is remembered.
+    /// The record of an exploration.
     pub fn record(
         &self,
         system: &System,
         sizes: &[(String, i128)],
-        place: &Place,
+        target_device: &TargetDevice,
         outcome: &Outcome,
     ) -> Record {
         let designs = outcome.designs.iter().filter_map(|design| {
@@ -80,9 +81,9 @@ impl Tuned {
             key: self.key.clone(),
             system: system.name.clone(),
             sizes: sizes.to_vec(),
-            target: place.target().to_string(),
-            device: place.device(),
-            fix: fixed(place.fix()),
+            target: target_device.target().to_string(),
+            device: target_device.device(),
+            fix: fixed(target_device.fix()),
             complete: outcome.ended != systola_explore::report::Ended::Interrupted,
             candidates: outcome.candidates,
             seconds: outcome.seconds,
@@ -90,7 +91,7 @@ impl Tuned {
         }
     }
 
-    /// Remembers the best of it. That it can not be is said, and no more.
+    /// Stores a record. A failure is only a note.
     pub fn add(&self, record: &Record) {
         let mut record = record.clone();
         let mut nth = 0;
@@ -106,32 +107,33 @@ impl Tuned {
     }
 }
 
-/// What a model chose for a system at one size on one device.
+/// The choice of a model for a system at one size on one device.
 pub struct Remembered {
     choices: Option<Choices>,
     chosen: Chosen,
 }
 
 impl Remembered {
-    /// The choice depends on the mappings of the file and on what the model knows of the device, too; nothing is read yet.
+    /// The choice also depends on the mappings of the file and on the model's numbers of the
+    /// device; nothing is read yet.
     pub fn about(
         system: &System,
         mappings: &[&Mapping],
         sizes: &[(String, i128)],
-        place: &Place,
+        target_device: &TargetDevice,
     ) -> Remembered {
         let mappings: Vec<String> = mappings.iter().map(ToString::to_string).collect();
-        let device = format!("{} {:?}", place.device(), place.model());
-        let fix = fixed(place.fix());
+        let device = format!("{} {:?}", target_device.device(), target_device.model());
+        let fix = fixed(target_device.fix());
         let more = format!("{}\nfix {}", mappings.join("\n"), fix.join(", "));
         Remembered {
-            choices: place.cache().map(Choices::new),
+            choices: target_device.cache().map(Choices::new),
             chosen: Chosen {
-                key: key(system, &more, sizes, place, &device),
+                key: key(system, &more, sizes, target_device, &device),
                 system: system.name.clone(),
                 sizes: sizes.to_vec(),
-                target: place.target().to_string(),
-                device: place.device(),
+                target: target_device.target().to_string(),
+                device: target_device.device(),
                 fix: Vec::new(),
                 mapping: String::new(),
                 predicted: 0.0,
@@ -148,7 +150,7 @@ impl Remembered {
         Some((chosen, mapping, fix))
     }
 
-    /// Remembers a choice; that it can not be is said, and no more.
+    /// Stores a choice. A failure is only a note.
     pub fn add(&self, mapping: &Mapping, fix: &Fix, predicted: f64, candidates: usize) {
         let chosen = Chosen {
             fix: fixed(fix),
@@ -169,7 +171,7 @@ fn key(
     system: &System,
     more: &str,
     sizes: &[(String, i128)],
-    place: &Place,
+    target_device: &TargetDevice,
     device: &str,
 ) -> String {
     let mut nameless = system.clone();
@@ -177,14 +179,14 @@ fn key(
     let key = Key {
         system: &format!("{nameless}{more}"),
         sizes,
-        target: place.target(),
+        target: target_device.target(),
         device,
         version: env!("CARGO_PKG_VERSION"),
     };
     key.hash()
 }
 
-/// Reads the records about a key. What is damaged is said; without a cache nothing is known.
+/// Reads the records with a key. Damaged lines are reported; without a cache there are none.
 fn read_about<R: Stored>(log: Option<&Log<R>>, key: &str) -> Vec<R> {
     let Some(log) = log else {
         return Vec::new();
@@ -211,7 +213,7 @@ pub fn mapping_of(system: &System, record: &Record, entry: &Entry) -> Option<Map
     parse(system, &record.system, &entry.mapping)
 }
 
-/// `name`: what the system was called when the mapping was written.
+/// `name`: the name of the system when the mapping was written.
 fn parse(system: &System, name: &str, mapping: &str) -> Option<Mapping> {
     let mut named = system.clone();
     named.name = name.to_string();
@@ -221,7 +223,7 @@ fn parse(system: &System, name: &str, mapping: &str) -> Option<Mapping> {
     Some(mapping)
 }
 
-/// As records say it.
+/// The names of fixed sizes, as in records.
 fn fixed(fix: &Fix) -> Vec<String> {
     match fix {
         Fix::Nothing => Vec::new(),
@@ -235,7 +237,7 @@ fn fixed(fix: &Fix) -> Vec<String> {
     }
 }
 
-/// The same the other way round.
+/// The inverse.
 pub fn fix_of(record: &Record) -> Fix {
     fix_named(&record.fix)
 }

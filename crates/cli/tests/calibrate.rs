@@ -1,4 +1,4 @@
-//! `systola devices --calibrate`: what is measured is kept, shown, and never believed where it is damaged.
+//! `systola devices --calibrate`: numbers are stored, shown, and never used if damaged.
 
 mod common;
 

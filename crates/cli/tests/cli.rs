@@ -1,4 +1,4 @@
-//! The command line as a user meets it: status, streams, files.
+//! The command line as a user sees it: status, streams, files.
 
 use std::path::Path;
 

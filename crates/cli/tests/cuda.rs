@@ -1,4 +1,4 @@
-//! NVIDIA GPUs on the command line: what is printed without one, and what is said where there is none.
+//! NVIDIA GPUs on the command line, with and without a GPU.
 
 mod common;
 
@@ -71,7 +71,7 @@ fn other_processes_compile_the_same() {
     });
     let refused = compile("__global__ void k() { x = 1; }", &own).unwrap_err();
     assert!(refused.to_string().contains("is undefined"), "{refused}");
-    // What does not answer, or is not there, is done without.
+    // A program that does not answer, or does not exist, is skipped.
     for program in ["/bin/false", "/no/such/program"] {
         let none = by(program);
         compile(&code(1), &none).unwrap();

@@ -1,4 +1,4 @@
-//! The edges of the tool: files that never end, disks that are full, commands that are killed, arguments that contradict each other.
+//! Edge cases: files without end, full disks, killed commands, contradicting arguments.
 
 mod common;
 
@@ -99,7 +99,7 @@ fn outputs_are_written_whole_or_not_at_all() {
     assert_eq!(names(), 1);
 }
 
-/// Killed in the middle of a compilation, by a signal that nobody can catch.
+/// Killed in the middle of a compilation, by a signal that cannot be caught.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_compiler_ends_with_the_command_that_started_it() {
@@ -126,7 +126,7 @@ fn a_compiler_ends_with_the_command_that_started_it() {
         .read_to_string(&mut pids)
         .unwrap();
     assert_eq!(pids.split_whitespace().count(), 2, "{pids}");
-    // What ends it is started after it, and waits beside it from then on.
+    // The watchdog is started after it, and waits beside it from then on.
     let group = format!(
         "systola-watch\0-{}",
         pids.split_whitespace().next().unwrap()

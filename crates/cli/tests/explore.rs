@@ -1,5 +1,6 @@
-//! The explorer through the binary, at sizes that take little time. How fast the machine is does not matter: searches of few candidates
-//! come to their end before their budget does, and others wait for a compiler that stalls until the test lets go of it.
+//! The explorer through the binary, at small sizes. The speed of the machine does not matter:
+//! searches of few candidates end before their budget, and others wait for a compiler that stalls
+//! until the test releases it.
 
 mod common;
 
@@ -58,7 +59,7 @@ fn two(cache: &str) -> String {
 
 const SIZES: [&str; 6] = ["--set", "N=40", "--set", "K=3", "--fix", "K"];
 
-/// More than a search of few candidates takes.
+/// A budget that a search of few candidates never exhausts.
 const ENOUGH: [&str; 2] = ["--budget", "3600s"];
 
 fn explore(cache: &str, file: &str, more: &[&str]) -> (String, String) {
@@ -395,7 +396,7 @@ fn damage_in_the_database_is_said_and_survived() {
     assert!(err.contains("2 lines of") && err.contains("E0675"), "{err}");
 }
 
-/// Many candidates, which take more time than anybody has.
+/// Many candidates, which take more time than any budget.
 const MANY: &str = "\
 system sums(N, K) where N >= 1, K >= 1 {
   input x[N + K - 1]: i32;
@@ -448,7 +449,7 @@ impl Stalling {
 }
 
 impl Drop for Stalling {
-    /// Whoever stalls ends.
+    /// Ends stalled compilers.
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.stalled);
     }
@@ -516,7 +517,7 @@ fn an_interrupt_keeps_what_was_found() {
     assert!(out.contains("measured here"), "{out}");
 }
 
-/// No compiler ever ends: the budget does, and the model's best is told and can be saved.
+/// No compiler ever ends: the budget does, and the model's best is printed and can be saved.
 #[test]
 fn a_budget_ends_compilers_that_do_not_end() {
     let cache = cache("stalled");

@@ -1,4 +1,4 @@
-//! Kernels on the command line: interpreted, compiled, printed, and what is said when that can not be.
+//! Kernels on the command line: interpreted, compiled, printed, and their errors.
 
 mod common;
 

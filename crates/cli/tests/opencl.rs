@@ -1,10 +1,10 @@
-//! OpenCL on the command line: what is printed without a device, what runs on every one there is, and what is said where there is none.
+//! OpenCL on the command line, with and without devices.
 
 mod common;
 
 use common::{CORE, check, check_with, temporary};
 
-/// The numbers of the devices that answer on this machine; where they were promised, there must be some.
+/// The indices of the devices of this machine; where they were promised, there must be some.
 fn devices() -> Vec<String> {
     let (out, _) = check(&["devices"], 0);
     let lines = out.lines().filter_map(|line| line.strip_prefix("opencl "));

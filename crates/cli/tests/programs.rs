@@ -141,7 +141,7 @@ fn sums_over_registers_and_lanes_use_all_lanes() {
         let (out, _) = check(&["check", path, "--map", map], 0);
         assert!(!out.contains("one lane does the work"), "{map}\n{out}");
     }
-    // Warps that have nothing to do with each other are walked one by one on a processor.
+    // Independent warps run one by one on a CPU.
     for (simd, lanes) in [("avx2", " of 8 lanes"), ("avx512", " of 16 lanes")] {
         let args = [
             "dump", path, "--map", "warps", "--after", "kernel", "--simd", simd,

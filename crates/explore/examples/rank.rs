@@ -213,7 +213,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let found = Agreement::of(&pairs).ok_or("nothing was measured")?;
     println!(
         "{} designs: Spearman {:.3}; the fastest is number {} of the model; the model's first takes {:.3} times as long, the best of its first ten {:.3}",
-        found.designs, found.correlation, found.place, found.first, found.of_ten,
+        found.designs, found.correlation, found.rank_of_fastest, found.first, found.of_ten,
     );
     let n = rows.len() as f64;
     println!(

@@ -7,7 +7,7 @@ pub struct Agreement {
     /// Spearman's rank correlation; ties share their mean rank.
     pub correlation: f64,
     /// The predicted rank of the fastest design: 1 if it was predicted to be the fastest.
-    pub place: usize,
+    pub rank_of_fastest: usize,
     /// The time of the design predicted to be the fastest, and of the best of the first ten
     /// predicted, relative to the fastest measured.
     pub first: f64,
@@ -28,7 +28,7 @@ impl Agreement {
                 &ranks(pairs.iter().map(|p| p.0)),
                 &ranks(pairs.iter().map(|p| p.1)),
             ),
-            place: order.iter().position(|n| *n == fastest)? + 1,
+            rank_of_fastest: order.iter().position(|n| *n == fastest)? + 1,
             first: pairs[*order.first()?].1 / best,
             of_ten: ten.fold(f64::INFINITY, f64::min) / best,
         })
@@ -69,10 +69,10 @@ mod tests {
     fn same_order_agrees_and_the_reverse_does_not() {
         let same = [(1.0, 10.0), (2.0, 20.0), (3.0, 40.0)];
         let found = Agreement::of(&same).unwrap();
-        assert_eq!((found.correlation, found.place), (1.0, 1));
+        assert_eq!((found.correlation, found.rank_of_fastest), (1.0, 1));
         let reverse = [(3.0, 10.0), (2.0, 20.0), (1.0, 40.0)];
         let found = Agreement::of(&reverse).unwrap();
-        assert_eq!((found.correlation, found.place), (-1.0, 3));
+        assert_eq!((found.correlation, found.rank_of_fastest), (-1.0, 3));
         assert_eq!((found.first, found.of_ten), (4.0, 1.0));
     }
 

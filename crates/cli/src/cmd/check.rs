@@ -1,4 +1,4 @@
-//! `systola check`: is a mapping legal, and what array is it?
+//! `systola check`: checks that a mapping is legal, and describes its array.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ pub struct Args {
     json: bool,
 }
 
-/// What checking one mapping gave.
+/// The result of checking one mapping.
 #[derive(Debug)]
 pub struct Verdict<'a> {
     pub mapping: &'a Mapping,
@@ -151,7 +151,8 @@ fn check_all(args: &Args, source: &Source, sizes: &Sizes) -> Outcome {
     Ok(status)
 }
 
-/// Checks a mapping; where that can be done at given sizes only, and not all are given, at small ones.
+/// Checks a mapping; where that is possible only at given sizes, and not all are given, at small
+/// ones.
 fn check_at_some_sizes(
     source: &Source,
     mapping: &Mapping,
@@ -188,7 +189,7 @@ fn check_at_some_sizes(
     found
 }
 
-/// The verdict on the whole, in one line.
+/// The overall verdict, in one line.
 fn headline(
     source: &Source,
     verdicts: &[Verdict<'_>],
@@ -232,7 +233,7 @@ fn at_sizes(sizes: &Sizes) -> String {
     format!(" at {}", parts.join(", "))
 }
 
-/// All that there is to say of a legal mapping; the verdict comes first.
+/// The full report of a legal mapping; the verdict comes first.
 pub fn summary(report: &Report, array: &Array) -> String {
     let mut out = String::new();
     let scope = match &report.scope {
@@ -339,7 +340,7 @@ fn heading(out: &mut String, title: &str) {
     let _ = writeln!(out, "  {}", Paint::Cyan.out(title));
 }
 
-/// PEs, steps, outturn, utilisation, period: one compact table.
+/// PEs, steps, throughput, utilisation, period: one compact table.
 fn numbers(report: &Report) -> String {
     let Some(counts) = &report.counts else {
         return format!(

@@ -1,4 +1,4 @@
-//! `systola devices`: what kernels can be compiled for on this machine.
+//! `systola devices`: the devices of this machine that kernels can be compiled for.
 
 use systola::rt::calibration;
 use systola::rt::cuda::{devices, nvrtc_version};
@@ -11,10 +11,11 @@ use crate::source::{Failure, Outcome, Status};
 use crate::table::Table;
 use crate::term;
 
-/// List the processor and the GPUs of this machine, and what was measured of them
+/// List the CPU and the GPUs of this machine, and their measured numbers
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Measure what the processor and the NVIDIA GPUs can do, some seconds each, and keep it for the explorer's model
+    /// Measure the CPU and the NVIDIA GPUs, some seconds each, and store the numbers for the
+    /// explorer's model
     #[arg(long)]
     calibrate: bool,
 }
@@ -73,22 +74,23 @@ pub fn run(args: &Args) -> Outcome {
     Ok(Status::Done)
 }
 
-/// Measures a device and keeps its numbers.
+/// Measures a device and stores its numbers.
 fn measure(subject: &Subject, cache: Option<&CacheOptions>) -> Result<(), Failure> {
     let Some(cache) = cache else {
-        return Err(Failure::new("there is no cache to keep the numbers in")
+        return Err(Failure::new("there is no cache to store the numbers in")
             .help("set SYSTOLA_CACHE to a folder, and SYSTOLA_CACHE_MB to more than 0"));
     };
     let name = subject.name();
     let mut progress = |what: &str| term::eprint(format!("{name}: {what}\n"));
     let numbers = calibrate::measure(subject, &mut progress)
-        .map_err(|error| Failure::new(format!("{name} can not be measured: {error}")))?;
-    calibration::store(cache, &name, &numbers)
-        .map_err(|error| Failure::new(format!("the numbers of {name} can not be kept: {error}")))?;
+        .map_err(|error| Failure::new(format!("{name} cannot be measured: {error}")))?;
+    calibration::store(cache, &name, &numbers).map_err(|error| {
+        Failure::new(format!("the numbers of {name} cannot be stored: {error}"))
+    })?;
     Ok(())
 }
 
-/// What is known of a device, if anything of it was measured.
+/// Shows the numbers of a device, if any were measured.
 fn show(subject: &Subject, cache: Option<&CacheOptions>) {
     let found = calibrate::load(subject, cache);
     let name = subject.name();
@@ -117,7 +119,7 @@ fn show(subject: &Subject, cache: Option<&CacheOptions>) {
     term::print(table.render());
 }
 
-/// A number that reads well: thousands of thousands are counted as such.
+/// A number with an SI prefix.
 fn scaled(value: f64, unit: &str) -> (String, String) {
     let steps = [(1e12, "T"), (1e9, "G"), (1e6, "M")];
     let found = steps.iter().find(|(least, _)| value >= *least);

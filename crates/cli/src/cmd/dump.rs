@@ -36,7 +36,7 @@ pub struct Args {
     /// The stage, or a pass of the target
     #[arg(long, value_name = "STAGE", value_parser = stages(), default_value = "parse")]
     after: Stage,
-    /// Tell on the standard error how long each step of the lowering took
+    /// Print on the standard error how long each step of the lowering took
     #[arg(long)]
     timings: bool,
     /// The mapping; the first of the file if not given
@@ -52,7 +52,7 @@ pub struct Args {
     lowering: LoweringArgs,
 }
 
-/// How far the compiler goes.
+/// The stage at which the compiler stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Stage {
     Parse,
@@ -66,13 +66,10 @@ enum Stage {
 fn stages() -> impl TypedValueParser<Value = Stage> {
     let named = |name: &'static str, about: &'static str| PossibleValue::new(name).help(about);
     let mut values = vec![
-        named(
-            "parse",
-            "Systems, mappings and programs as they were understood",
-        ),
+        named("parse", "Systems, mappings and programs after elaboration"),
         named(
             "localise",
-            "Written-out recurrences: the mapping's choices of forwarding and summation made",
+            "Localised recurrences, with the mapping's choices of forwarding and summation",
         ),
         named("array", "The systolic array"),
         named("kernel", "The program of kernels, after all passes"),
@@ -134,8 +131,8 @@ pub fn run(args: &Args) -> Outcome {
         Stage::Localise => {
             let mapping = selected()?;
             let system = source.system(Some(&mapping.system))?;
-            let written_out = localise(system, Some(mapping)).map_err(|d| source.fail(&d))?;
-            let _ = write!(text, "{}", written_out.system);
+            let localised = localise(system, Some(mapping)).map_err(|d| source.fail(&d))?;
+            let _ = write!(text, "{}", localised.system);
         }
         Stage::Array => {
             let checked =

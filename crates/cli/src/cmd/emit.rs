@@ -1,4 +1,4 @@
-//! `systola emit`: the code that a mapping becomes.
+//! `systola emit`: the code of a mapping.
 
 use std::path::PathBuf;
 
@@ -48,17 +48,18 @@ pub struct Args {
     sizes: Vec<(String, i128)>,
     #[command(flatten)]
     lowering: LoweringArgs,
-    /// Compile CUDA C++ for this architecture too, for the sizes if all are given, and say what each kernel takes; needs
-    /// NVRTC but no GPU
+    /// Compile CUDA C++ for this architecture too, for the sizes if all are given, and print the
+    /// resources of each kernel; needs NVRTC but no GPU
     #[arg(long, value_name = "sm_NN")]
     arch: Option<String>,
-    /// Print OpenCL C for this device, by its number or a part of its name; `systola devices` lists them
+    /// Print OpenCL C for this device, by its index or a part of its name; `systola devices` lists
+    /// them
     #[arg(long, value_name = "N|NAME")]
     device: Option<DeviceName>,
     /// Lanes of a warp in OpenCL C, as far as the device has them
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
-    /// On an OpenCL device, links through the memory of a block also where there are sub-groups
+    /// On an OpenCL device, route links through local memory even where there are sub-groups
     #[arg(long)]
     no_sub_groups: bool,
     /// Where to write it; the standard output if not given

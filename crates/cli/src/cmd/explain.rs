@@ -1,4 +1,4 @@
-//! `systola explain`: what a code means.
+//! `systola explain`: explains a code.
 
 use systola_ir::codes;
 use systola_ir::diag::Kind;

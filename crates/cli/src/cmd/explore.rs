@@ -1,4 +1,4 @@
-//! `systola explore`: give the recurrence, get the best array.
+//! `systola explore`: finds the fastest mapping of a system.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -29,9 +29,9 @@ use super::nvrtc;
 use crate::device::DeviceName;
 use crate::execute::duration;
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
-use crate::place::Place;
 use crate::runtime;
 use crate::source::{Failure, Outcome, Parameters, Sizes, Source, Status, given_sizes, parse_size};
+use crate::target_device::TargetDevice;
 use crate::term::{self, Paint};
 use crate::tuned::{Tuned, fix_of, mapping_of};
 
@@ -70,35 +70,39 @@ pub struct Args {
     /// Give a parameter a value, for instance C=16; all are needed
     #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
     sizes: Vec<(String, i128)>,
-    /// What the mapping is for
+    /// The target of the mapping
     #[arg(long, value_enum, default_value = "cpu")]
     target: ExploreTarget,
-    /// Which GPU or OpenCL device, by its number or a part of its name; `systola devices` lists them
+    /// Which GPU or OpenCL device, by its index or a part of its name; `systola devices` lists them
     #[arg(long, value_name = "N|NAME")]
     device: Option<DeviceName>,
-    /// Threads of the processor; one for each core if not given
+    /// Threads of the CPU; one for each core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Lanes of a warp on an OpenCL device, as far as it has them; what suits it if not given
+    /// Lanes of a warp on an OpenCL device, as far as it has them; the best for the device if not
+    /// given
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
-    /// Time for all of it, for each system: writing mappings, lowering, compiling, measuring. Whatever is slow, it ends within two
-    /// seconds after that; where nothing was measured by then, with what the model expects to be the fastest
+    /// Time for each system: writing mappings, lowering, compiling, measuring. It ends within two
+    /// seconds after that, whatever is slow; if nothing was measured by then, with the mapping that
+    /// the model predicts to be the fastest
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_budget)]
     budget: Duration,
-    /// How many designs are shown
+    /// The number of designs to show
     #[arg(long, value_name = "N", default_value_t = 10)]
     top: usize,
-    /// Of the inputs and of the candidates that are drawn
+    /// Seed of the inputs and of randomly drawn candidates
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
-    /// Measure so many designs, strewn evenly over the space, instead of searching, and tell how well it ranks them
+    /// Measure this many designs, sampled uniformly from the space, instead of searching, and
+    /// report how well the model ranks them
     #[arg(long, value_name = "N", conflicts_with_all = ["save", "list"])]
     survey: Option<NonZeroUsize>,
-    /// Of a survey: only designs whose longest kernel has at most so many instructions, which are soon compiled
+    /// In a survey: only designs whose longest kernel has at most this many instructions, which
+    /// compile fast
     #[arg(long, value_name = "N", requires = "survey")]
     text: Option<u32>,
-    /// Search also where an earlier search has an answer
+    /// Search even if an earlier search has an answer
     #[arg(long)]
     again: bool,
     /// Print one JSON object
@@ -110,7 +114,8 @@ pub struct Args {
     /// Write the best mapping into the file, under this name
     #[arg(long, value_name = "NAME", conflicts_with = "list")]
     save: Option<String>,
-    /// Every term of the model for the best design, or for one by its name, which is then not measured
+    /// Print every term of the model for the best design, or for one by its name, which is then not
+    /// measured
     #[arg(long, value_name = "DESIGN", num_args = 0..=1, default_missing_value = "", conflicts_with = "json")]
     explain: Option<String>,
     /// List the candidates in the order of the model, without measuring any
@@ -122,7 +127,7 @@ pub struct Args {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum ExploreTarget {
-    /// This processor
+    /// This CPU
     Cpu,
     /// An NVIDIA GPU
     Cuda,
@@ -148,22 +153,22 @@ fn parse_budget(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| "a positive time is needed, for instance 30s".to_string())
 }
 
-/// Every compiler gets so much CPU time.
+/// The minimum CPU time of every compiler.
 const LEAST_TO_COMPILE: Duration = Duration::from_secs(3);
 
-/// Mappings are written in this share of the budget.
+/// The share of the budget for writing mappings.
 const WRITING: f64 = 0.3;
 
 /// Set by Ctrl-C.
 static STOP: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
 
-/// The status of a command that a second Ctrl-C ends, as shells have it.
+/// The exit status after a second Ctrl-C, as in shells.
 const INTERRUPTED: i32 = 130;
 
 const INTERRUPTED_EARLY: &str = "interrupted before anything was measured";
 
 fn watch_for_interrupts() {
-    // Without a handler Ctrl-C ends the command, which leaves all files whole.
+    // Without a handler Ctrl-C ends the command, which leaves all files intact.
     let _ = ctrlc::set_handler(|| {
         if STOP.swap(true, Ordering::Relaxed) {
             std::process::exit(INTERRUPTED);
@@ -171,23 +176,23 @@ fn watch_for_interrupts() {
     });
 }
 
-/// One system that is explored.
+/// The exploration of one system.
 struct Task<'a> {
     source: &'a Source,
     args: &'a Args,
     system: &'a System,
     params: Vec<i128>,
-    place: &'a Place,
-    /// When its budget began to run, and when it ends.
+    target_device: &'a TargetDevice,
+    /// The start and the end of its budget.
     begin: Instant,
     deadline: Deadline,
 }
 
-/// What is known of it in the end.
+/// The result of an exploration.
 struct Answer<'a> {
     system: &'a System,
     record: Record,
-    /// Without one it was remembered.
+    /// `None`: the answer is from the database.
     outcome: Option<Explored>,
 }
 
@@ -205,23 +210,23 @@ pub fn run(args: &Args) -> Outcome {
     if let Some(name) = &args.save {
         save::check_name(&source, name)?;
     }
-    let place = place(&source, args)?;
+    let target_device = target_device(&source, args)?;
     watch_for_interrupts();
     let mut status = Status::Done;
     let mut answers = Vec::new();
-    // What the user fixes, or what is short.
+    // The sizes that the user fixes, or those of short sums.
     let own = |system: &&System| match args.lowering.fix() {
-        Fix::Nothing => place.with_fix(short_sums(system, &sizes)),
-        Fix::Everything | Fix::Names(_) => place.clone(),
+        Fix::Nothing => target_device.with_fix(short_sums(system, &sizes)),
+        Fix::Everything | Fix::Names(_) => target_device.clone(),
     };
-    let places: Vec<Place> = systems.iter().map(own).collect();
-    for (system, place) in systems.into_iter().zip(&places) {
+    let target_devices: Vec<TargetDevice> = systems.iter().map(own).collect();
+    for (system, target_device) in systems.into_iter().zip(&target_devices) {
         let mut task = Task {
             params: Vec::new(),
             source: &source,
             args,
             system,
-            place,
+            target_device,
             begin: Instant::now(),
             deadline: Deadline::after(args.budget).or_when(&STOP),
         };
@@ -239,7 +244,7 @@ pub fn run(args: &Args) -> Outcome {
         answers.push(answer);
     }
     if args.json {
-        term::print(json::document(&source, &place, &answers, status));
+        term::print(json::document(&source, &target_device, &answers, status));
     }
     Ok(status)
 }
@@ -271,19 +276,19 @@ fn check_options(args: &Args, systems: &[&System]) -> Result<(), Failure> {
     Ok(())
 }
 
-fn place(source: &Source, args: &Args) -> Result<Place, Failure> {
+fn target_device(source: &Source, args: &Args) -> Result<TargetDevice, Failure> {
     let fail = |error| runtime::fail(source, error);
     match args.target {
         ExploreTarget::Cpu => {
             let mut options = args.lowering.options(source, Purpose::Run)?;
             require_compiler(&options.compile).map_err(|e| runtime::fail_alone(&e))?;
-            // Nothing is measured while a compiler works, so none may do much more than the others can afford.
+            // Nothing is measured while a compiler runs, so each has a limit.
             let limit = (args.budget / 10).max(LEAST_TO_COMPILE);
             options.compile.time_limit = options.compile.time_limit.min(limit);
             let run = RunOptions {
                 threads: args.threads.unwrap_or(0).into(),
             };
-            Ok(Place::Cpu(options, run))
+            Ok(TargetDevice::Cpu(options, run))
         }
         ExploreTarget::Cuda => {
             let mut options = CudaOptions::from_env().map_err(fail)?;
@@ -292,7 +297,7 @@ fn place(source: &Source, args: &Args) -> Result<Place, Failure> {
                 options.device = device.cuda().map_err(|e| fail(e.into()))?;
             }
             options.compile.out_of_process = nvrtc::compilers();
-            Place::cuda(options).map_err(|e| fail(cpu::Error::from(e)))
+            TargetDevice::cuda(options).map_err(|e| fail(cpu::Error::from(e)))
         }
         ExploreTarget::OpenCl => {
             let mut options = OpenClOptions::from_env().map_err(fail)?;
@@ -301,7 +306,7 @@ fn place(source: &Source, args: &Args) -> Result<Place, Failure> {
                 options.device = device.opencl().map_err(|e| fail(e.into()))?;
             }
             options.lanes = args.lanes;
-            Place::opencl(options).map_err(fail)
+            TargetDevice::opencl(options).map_err(fail)
         }
     }
 }
@@ -340,8 +345,8 @@ impl<'a> Task<'a> {
             module: &self.source.module,
             system: self.system,
             sizes: Parameters::from(self.system).named(&self.params),
-            fix: self.place.fix().clone(),
-            machine: self.place.machine(),
+            fix: self.target_device.fix().clone(),
+            machine: self.target_device.machine(),
         }
     }
 
@@ -356,8 +361,8 @@ impl<'a> Task<'a> {
             "{} at {} on {} ({})",
             self.system.name,
             Parameters::from(self.system).show(&self.params),
-            self.place.target(),
-            self.place.device()
+            self.target_device.target(),
+            self.target_device.device()
         )
     }
 
@@ -367,7 +372,7 @@ impl<'a> Task<'a> {
         all_candidates(&self.problem(), &self.deadline.or_at(end))
     }
 
-    /// Some work that has to be done, within the budget.
+    /// Runs required work within the budget.
     fn within<R>(&self, work: impl FnOnce() -> R) -> Result<R, Failure> {
         run_until(&self.deadline, work).map_err(|_| {
             if self.deadline.is_stopped() {
@@ -380,9 +385,9 @@ impl<'a> Task<'a> {
 
     /// From the database, or by a search.
     fn answer(&self) -> Result<Answer<'a>, Failure> {
-        let tuned = Tuned::read(self.system, &self.sizes(), self.place);
+        let tuned = Tuned::read(self.system, &self.sizes(), self.target_device);
         let anew = self.args.again || self.args.survey.is_some();
-        let last = tuned.last(self.place.fix()).filter(|_| !anew);
+        let last = tuned.last(self.target_device.fix()).filter(|_| !anew);
         if let Some(record) = last {
             return Ok(Answer {
                 system: self.system,
@@ -391,8 +396,8 @@ impl<'a> Task<'a> {
             });
         }
         let outcome = self.search()?;
-        let record = tuned.record(self.system, &self.sizes(), self.place, &outcome);
-        // The best of a survey may be far from the best that there is.
+        let record = tuned.record(self.system, &self.sizes(), self.target_device, &outcome);
+        // The best of a survey may be far from the overall best.
         if !record.designs.is_empty() && self.args.survey.is_none() {
             tuned.add(&record);
         }
@@ -417,22 +422,22 @@ impl<'a> Task<'a> {
                 text: self.args.text.map(f64::from),
             }),
         };
-        let (all, model) = (self.candidates(), self.place.model());
+        let (all, model) = (self.candidates(), self.target_device.model());
         let (params, tell): (_, &mut dyn FnMut(Event<'_>)) = (&self.params, &mut tell);
         let fail = |error| runtime::fail(self.source, error);
-        let found = match self.place {
-            Place::Cpu(options_of_target, run) => {
+        let found = match self.target_device {
+            TargetDevice::Cpu(options_of_target, run) => {
                 let target = HostCpu {
                     options: options_of_target.clone(),
                     run: *run,
                 };
                 session::explore(&problem, params, all, &target, &model, &options, tell)
             }
-            Place::Cuda(options_of_target, _) => {
+            TargetDevice::Cuda(options_of_target, _) => {
                 let target = Nvidia::open(options_of_target.clone()).map_err(fail)?;
                 session::explore(&problem, params, all, &target, &model, &options, tell)
             }
-            Place::OpenCl(options_of_target, _) => {
+            TargetDevice::OpenCl(options_of_target, _) => {
                 let target = OpenClDevice::open(options_of_target.clone()).map_err(fail)?;
                 session::explore(&problem, params, all, &target, &model, &options, tell)
             }
@@ -475,7 +480,8 @@ impl<'a> Task<'a> {
     }
 }
 
-/// The mappings of a system that its file has, and those of the space that it has not, as far as these can be found by the deadline.
+/// The mappings of the file, and those of the space that are not in the file, as far as they are
+/// found by the deadline.
 pub fn all_candidates(problem: &Problem<'_>, deadline: &Deadline) -> Vec<(Candidate, bool)> {
     let own = problem.module.mappings.iter();
     let own: Vec<&Mapping> = own.filter(|m| m.system == problem.system.name).collect();
@@ -496,7 +502,7 @@ impl Answer<'_> {
         &self.record.designs
     }
 
-    /// How well the model ranks those that were measured.
+    /// How well the model ranks the measured designs.
     fn agreement(&self) -> Option<Agreement> {
         let designs = self.designs().iter();
         let pairs: Vec<(f64, f64)> = designs
@@ -505,7 +511,8 @@ impl Answer<'_> {
         Agreement::of(&pairs)
     }
 
-    /// Prints the table and does what was asked for beside; tells whether results were wrong.
+    /// Prints the table and performs the other requested actions; returns whether results were
+    /// wrong.
     fn say(&self, task: &Task<'_>) -> Outcome {
         let args = task.args;
         if !args.json {
@@ -535,7 +542,7 @@ impl Answer<'_> {
         if let (Some(name), Some(best)) = (&args.save, best) {
             let mapping = mapping_of(task.system, &self.record, best);
             let mapping =
-                mapping.ok_or_else(|| Failure::new("the mapping can not be read again"))?;
+                mapping.ok_or_else(|| Failure::new("the mapping cannot be read again"))?;
             save::save(task, &self.record, &duration(best.measured), mapping, name)?;
             if !args.json {
                 term::print(format!("mapping {name} written to {}\n", task.source.path));
@@ -550,7 +557,7 @@ impl Answer<'_> {
         Ok(status)
     }
 
-    /// Nothing has a time: the best by the model is what there is.
+    /// Nothing was measured: prints the best design by the model.
     fn say_expected(&self, task: &Task<'_>, expected: &Design) -> Outcome {
         let mapping = &expected.candidate.mapping;
         let seconds = expected.predicted.unwrap_or_default();
@@ -571,7 +578,7 @@ impl Answer<'_> {
         Ok(Status::Done)
     }
 
-    /// Nothing has a time.
+    /// The error where nothing was measured.
     fn nothing(&self, outcome: &Explored) -> Failure {
         if outcome.ended == Ended::Interrupted {
             return Failure::new(INTERRUPTED_EARLY);

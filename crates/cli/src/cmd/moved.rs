@@ -1,4 +1,4 @@
-//! Commands that are no longer those of `systola`.
+//! Commands that moved to other programs.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,7 @@ pub struct Args {
     rest: Vec<OsString>,
 }
 
-/// Says what to call instead of `systola OLD`.
+/// Prints the replacement of `systola OLD`.
 pub fn run(old: &str, new: &str) -> Outcome {
     Err(Failure::new(format!(
         "`systola {old}` is now `cargo xtask {new}` in a checkout of the repository, or `systola-lab {new}` where there is no cargo"

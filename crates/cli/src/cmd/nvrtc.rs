@@ -1,4 +1,4 @@
-//! `systola nvrtc`: compiles for another process of this program, which asks for it by itself.
+//! `systola nvrtc`: compiles for another process of this program, which starts it by itself.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use crate::source::{Outcome, Status};
 pub struct Args {}
 
 pub fn run(_: &Args) -> Outcome {
-    // Whoever asked sees that it ended, and compiles by itself.
+    // The caller sees that it ended, and compiles by itself.
     let served = serve(std::io::stdin().lock(), std::io::stdout().lock());
     Ok(served.map_or(Status::Mistake, |()| Status::Done))
 }
 
-/// Processes of this program that compile; none where it does not know where it lies.
+/// Processes of this program that compile; none if its own path is unknown.
 pub fn compilers() -> Option<Arc<Compilers>> {
     let own = std::env::current_exe().ok()?;
     Some(Arc::new(Compilers::new(own, &["nvrtc"])))

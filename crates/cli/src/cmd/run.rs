@@ -43,9 +43,10 @@ pub struct Args {
     /// What runs
     #[arg(long, value_enum, default_value = "system")]
     target: Target,
-    /// The mapping; repeat it to choose one for each system of a program. Without it compiled targets take the best that
-    /// `systola explore` found, or else what the model expects to be, of what it can look at in 2 s (5 s where a system has several
-    /// equations); that choice is remembered
+    /// The mapping; repeat it to choose one for each system of a program. Without it compiled
+    /// targets take the best that `systola explore` found, or else the one that the model predicts
+    /// to be the fastest of those it can rank in 2 s (5 s where a system has several equations);
+    /// that choice is stored
     #[arg(long = "map", value_name = "NAME")]
     maps: Vec<String>,
     /// Which system, where a file has several
@@ -66,22 +67,25 @@ pub struct Args {
     /// Write an output to a .npy file; may be repeated
     #[arg(long = "out", value_name = "NAME=FILE", value_parser = parse_file)]
     outputs: Vec<(String, PathBuf)>,
-    /// Run the equations too, and compare: integers to the bit, floats within what rounding may do to each
+    /// Run the equations too, and compare: integers exactly, floats within the bounds of rounding
+    /// errors
     #[arg(long)]
     verify: bool,
-    /// Run it so many times more on a GPU or OpenCL device, where arrays stay, and tell how long a run takes
+    /// Run it this many more times on a GPU or OpenCL device, with arrays on the device, and print
+    /// the time of a run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     times: Option<u16>,
-    /// Threads of the processor; one for each core if not given
+    /// Threads of the CPU; one for each core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Which GPU or OpenCL device, by its number or a part of its name; `systola devices` lists them
+    /// Which GPU or OpenCL device, by its index or a part of its name; `systola devices` lists them
     #[arg(long, value_name = "N|NAME")]
     device: Option<DeviceName>,
-    /// Lanes of a warp on an OpenCL device, as far as it has them; what suits it if not given
+    /// Lanes of a warp on an OpenCL device, as far as it has them; the best for the device if not
+    /// given
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
-    /// On an OpenCL device, links through the memory of a block also where there are sub-groups
+    /// On an OpenCL device, route links through local memory even where there are sub-groups
     #[arg(long)]
     no_sub_groups: bool,
     #[command(flatten)]
@@ -185,7 +189,7 @@ fn write_outputs(outputs: &Arrays, files: &[(String, PathBuf)]) -> Result<(), Fa
     Ok(())
 }
 
-/// Options that the target does not look at are a mistake.
+/// Options that the target ignores are a mistake.
 fn check_options(args: &Args) -> Result<(), Failure> {
     let (threads, lowering) = match args.target {
         Target::System | Target::Array => (args.threads.is_some(), args.lowering.is_given()),

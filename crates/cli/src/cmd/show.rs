@@ -40,7 +40,7 @@ pub struct Args {
     output: PathBuf,
 }
 
-/// A picture can not show more; it would take long to find out.
+/// The maximum number of points of a picture.
 const MAX_SLOTS: i128 = 200_000;
 
 pub fn run(args: &Args) -> Outcome {
@@ -95,7 +95,7 @@ pub fn run(args: &Args) -> Outcome {
     Ok(Status::Done)
 }
 
-/// Every busy slot of the array with its point.
+/// Every slot of the array that holds a point, with that point.
 pub fn slots(array: &Array, params: &[i128]) -> Result<Vec<MappedPoint>, systola_ir::Diagnostic> {
     let trace = systola_interp::array::trace(array, params)?;
     Ok(trace

@@ -64,8 +64,8 @@ pub fn run(args: &Args) -> Outcome {
     let trace = slots(&sbm.array, &PARAMS).map_err(|d| source.fail(&[d]))?;
     let sbm_scene = scene(&sbm.array, &sbm.report, &PARAMS, &trace);
     guide.say(&format!(
-        "Systola proves it {} for all sizes: every value is there before it is needed, and no PE\n\
-         is asked for two things at once. It is an {} array:",
+        "Systola proves it {} for all sizes: every value arrives before it is needed, and no PE\n\
+         computes two points at once. It is an {} array:",
         Paint::Green.out("legal"),
         Paint::Bold.out(&sbm.report.name)
     ));
@@ -343,7 +343,7 @@ fn print_results(results: &[(&str, &Arrays)]) {
     term::print(table.render());
 }
 
-/// The user's folder, or a new one that nobody else could have prepared.
+/// The user's folder, or a new private one.
 fn folder(args: &Args) -> Result<PathBuf, Failure> {
     if let Some(folder) = &args.dir {
         return Ok(folder.clone());

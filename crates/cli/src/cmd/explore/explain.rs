@@ -25,7 +25,7 @@ pub fn named(task: &Task<'_>, name: &str) -> Result<(), Failure> {
             .fail(&[unknown.help("--list shows the candidates")]));
     };
     term::print(format!("{}\n", Paint::Bold.out(task.title())));
-    mapping(task, &candidate.mapping, task.place.fix(), None)
+    mapping(task, &candidate.mapping, task.target_device.fix(), None)
 }
 
 /// A mapping, with its measured time if there is one.
@@ -36,14 +36,14 @@ pub fn mapping(
     measured: Option<f64>,
 ) -> Result<(), Failure> {
     let sizes = Parameters::from(task.system).named(&task.params);
-    let machine = task.place.machine();
+    let machine = task.target_device.machine();
     let explain = || -> Result<_, Failure> {
         let lowered = lower(&task.source.module, mapping, &sizes, fix, &machine)
             .map_err(|found| task.source.fail(&found))?;
-        let model = task.place.model();
+        let model = task.target_device.model();
         Ok(predict(&lowered.program, &task.params, &model))
     };
-    // What was measured was lowered before, and is once more.
+    // Measured designs were lowered before, and are lowered again.
     let prediction = match measured {
         Some(_) => explain()?,
         None => task.within(explain)??,
@@ -99,7 +99,8 @@ pub fn mapping(
     Ok(())
 }
 
-/// The latency model of SSAM beside, where results are sums over one or two iterators of known extent: a filter.
+/// The latency model of SSAM for comparison, where results are sums over one or two iterators of
+/// known extent: a filter.
 fn ssam(task: &Task<'_>) -> Option<String> {
     let extents: Vec<u32> = task
         .system
@@ -116,7 +117,7 @@ fn ssam(task: &Task<'_>) -> Option<String> {
         [height, width] => (*height, *width),
         _ => return None,
     };
-    let cycles = match task.place.model() {
+    let cycles = match task.target_device.model() {
         Device::Cpu(cpu) => Cycles {
             fma: cpu.fma_latency.value,
             shared: cpu.load_latency.value,
@@ -145,7 +146,7 @@ fn ssam(task: &Task<'_>) -> Option<String> {
     ))
 }
 
-/// Three digits and a power of ten that suits them.
+/// Three digits and a power of ten.
 fn amount(x: f64) -> String {
     match x.abs() {
         0.0 => "0".to_string(),

@@ -9,10 +9,10 @@ use systola_explore::search::Fault;
 
 use super::Answer;
 use super::table::{fault_text, front, name_of};
-use crate::place::Place;
 use crate::source::{Source, Status};
+use crate::target_device::TargetDevice;
 
-/// Raised when a field changes its meaning or goes; new fields do not raise it.
+/// Incremented when a field changes its meaning or is removed, not for new fields.
 const SCHEMA: u32 = 1;
 
 #[derive(Serialize)]
@@ -39,7 +39,7 @@ struct SystemJson<'a> {
     refused: Option<usize>,
     model: Option<ModelJson>,
     designs: Vec<DesignJson<'a>>,
-    /// Where nothing was measured.
+    /// Set where nothing was measured.
     expected: Option<ExpectedJson<'a>>,
     failed: Vec<FailedJson<'a>>,
 }
@@ -85,12 +85,17 @@ struct FailedJson<'a> {
     mapping: String,
 }
 
-pub fn document(source: &Source, place: &Place, answers: &[Answer<'_>], status: Status) -> String {
+pub fn document(
+    source: &Source,
+    target_device: &TargetDevice,
+    answers: &[Answer<'_>],
+    status: Status,
+) -> String {
     let document = Document {
         schema: SCHEMA,
         file: &source.path,
-        target: place.target(),
-        device: place.device(),
+        target: target_device.target(),
+        device: target_device.device(),
         systems: answers.iter().map(system).collect(),
         status: status.code(),
     };
@@ -122,7 +127,7 @@ fn system<'a>(answer: &'a Answer<'_>) -> SystemJson<'a> {
         model: answer.agreement().map(|found| ModelJson {
             designs: found.designs,
             rank_correlation: found.correlation,
-            place_of_fastest: found.place,
+            place_of_fastest: found.rank_of_fastest,
             first_takes: found.first,
             best_of_ten_takes: found.of_ten,
         }),

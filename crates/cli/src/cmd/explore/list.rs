@@ -10,7 +10,7 @@ use crate::table::{Align, Table};
 use crate::term::{self, Paint};
 
 pub fn print(task: &Task<'_>) -> Result<(), Failure> {
-    let (problem, model) = (task.problem(), task.place.model());
+    let (problem, model) = (task.problem(), task.target_device.model());
     let ranker = Ranker {
         problem: &problem,
         params: &task.params,

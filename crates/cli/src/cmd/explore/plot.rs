@@ -32,8 +32,9 @@ pub fn write(answer: &Answer<'_>, task: &Task<'_>, dir: &Path) -> Result<Vec<Pat
     Ok(written)
 }
 
-/// The choice that tells the designs apart best: one with few values, but more than one, that most of them have.
-fn telling(designs: &[Entry]) -> Option<String> {
+/// The choice that distinguishes the designs best: one with few values, but more than one, that
+/// most of them have.
+fn distinguishing(designs: &[Entry]) -> Option<String> {
     let mut values: BTreeMap<&str, BTreeMap<&str, usize>> = BTreeMap::new();
     for (what, how) in designs.iter().flat_map(|d| &d.choices) {
         *values.entry(what).or_default().entry(how).or_default() += 1;
@@ -48,7 +49,7 @@ fn telling(designs: &[Entry]) -> Option<String> {
 
 /// The colour of each design, and what the colours mean.
 fn colours(designs: &[Entry]) -> (Vec<usize>, Vec<String>) {
-    let Some(what) = telling(designs) else {
+    let Some(what) = distinguishing(designs) else {
         return (vec![0; designs.len()], Vec::new());
     };
     let value = |d: &Entry| {
@@ -95,7 +96,8 @@ fn legend(designs: &[Entry]) -> Vec<(Mark, String)> {
     lines
 }
 
-/// Marks designs where `x` puts them, the best last, on top; those of the file are diamonds, those of the front have a ring.
+/// Marks designs at `x`, the best last, on top; those of the file are diamonds, those of the Pareto
+/// front have a ring.
 fn mark(chart: &mut Chart, designs: &[Entry], x: impl Fn(&Entry) -> Option<f64>) {
     let (colours, _) = colours(designs);
     let front = front(designs);
@@ -115,7 +117,7 @@ fn mark(chart: &mut Chart, designs: &[Entry], x: impl Fn(&Entry) -> Option<f64>)
     }
 }
 
-/// Seconds, by powers of ten.
+/// A logarithmic axis of seconds.
 fn times(name: &str, seconds: impl Iterator<Item = f64>) -> Axis<'_> {
     Axis {
         scale: Scale::log(seconds),
@@ -124,7 +126,7 @@ fn times(name: &str, seconds: impl Iterator<Item = f64>) -> Axis<'_> {
     }
 }
 
-/// Predicted against measured, both by powers of ten.
+/// Predicted against measured time, both logarithmic.
 fn model(task: &Task<'_>, designs: &[Entry]) -> String {
     let pairs = || {
         designs
@@ -170,5 +172,9 @@ fn space(task: &Task<'_>, designs: &[Entry]) -> String {
 
 fn heading(task: &Task<'_>) -> String {
     let sizes = Parameters::from(task.system).show(&task.params);
-    format!("{} at {sizes} on {}", task.system.name, task.place.target())
+    format!(
+        "{} at {sizes} on {}",
+        task.system.name,
+        task.target_device.target()
+    )
 }

@@ -1,4 +1,4 @@
-//! A bar that shows how far a search is, on a terminal.
+//! The progress bar of a search, on a terminal.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use systola_explore::session::Event;
 
 use crate::execute::duration;
 
-/// Hides itself where there is no terminal.
+/// Hidden where there is no terminal.
 pub struct Bar {
     bar: ProgressBar,
 }

@@ -14,7 +14,7 @@ use super::Task;
 use crate::files;
 use crate::source::{Failure, Source};
 
-/// Can a mapping of this name be added? Asked before anything is measured.
+/// Checks that a mapping of this name can be added, before anything is measured.
 pub fn check_name(source: &Source, name: &str) -> Result<(), Failure> {
     let taken = |message: String| {
         let found = Diagnostic::new(&codes::NAME_TAKEN, Span::NONE, message);
@@ -34,7 +34,8 @@ pub fn check_name(source: &Source, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Adds the mapping behind the last one of its system; `time` is what it takes, in words. The file is replaced as a whole or not at all.
+/// Adds the mapping after the last one of its system; `time` is its time, in words. The file is
+/// replaced as a whole or not at all.
 pub fn save(
     task: &Task<'_>,
     record: &Record,
@@ -70,7 +71,7 @@ fn failed(source: &Source, why: String) -> Failure {
     source.fail(&[found.help("the mapping can be copied from --explain")])
 }
 
-/// The text of a file with one mapping more. It is read again: nothing else may change.
+/// The text of a file with one more mapping. It is parsed again: nothing else may change.
 fn insert(module: &Module, text: &str, comment: &str, mapping: &Mapping) -> Result<String, String> {
     let own = |m: &&Mapping| m.system == mapping.system;
     let last = module.mappings.iter().rfind(own);
@@ -98,7 +99,7 @@ fn insert(module: &Module, text: &str, comment: &str, mapping: &Mapping) -> Resu
         expected.mappings.insert(position, mapping.clone());
         expected.to_string() == read.to_string()
     };
-    // Without another mapping of its system it stands before or behind those of others.
+    // Without another mapping of its system it comes before or after those of others.
     let anywhere = last.is_none() && (0..=module.mappings.len()).any(same);
     if !anywhere && !same(position) {
         return Err("with the mapping other parts of it would change".to_string());

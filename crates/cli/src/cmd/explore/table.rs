@@ -9,9 +9,9 @@ use crate::execute::duration;
 use crate::table::{Align, Table};
 use crate::term::Paint;
 
-/// Choices longer than this are cut.
+/// Choices longer than this are truncated,
 const CHOICES: usize = 60;
-/// So are reasons.
+/// and reasons longer than this.
 const REASON: usize = 100;
 
 pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
@@ -69,7 +69,7 @@ pub fn text(answer: &Answer<'_>, task: &Task<'_>) -> String {
     {
         text.push_str(&format!(
             "  the model: rank correlation {:.3} over {} designs; the fastest is its number {}; its first takes {:.2} times as long, the best of its first ten {:.2} times\n",
-            found.correlation, found.designs, found.place, found.first, found.of_ten
+            found.correlation, found.designs, found.rank_of_fastest, found.first, found.of_ten
         ));
     }
     text
@@ -100,7 +100,7 @@ fn row(n: usize, design: &Entry, on_front: bool) -> [String; 9] {
     ]
 }
 
-/// So many letters, the last a mark where more would follow.
+/// At most `most` characters, the last an ellipsis if the text is truncated.
 fn cut(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_string();
@@ -114,7 +114,7 @@ pub fn name_of(design: &Entry) -> &str {
     rest.and_then(|rest| rest.split(' ').next()).unwrap_or("")
 }
 
-/// Which designs no other one beats in time and registers both.
+/// The Pareto front of time and registers.
 pub fn front(designs: &[Entry]) -> Vec<bool> {
     let facts: Vec<(f64, Option<u32>)> =
         designs.iter().map(|d| (d.measured, d.registers)).collect();

@@ -1,4 +1,4 @@
-//! The tour's last walk: the same mappings as machine code, beside loops written by hand.
+//! The last part of the tour: the same mappings as machine code, compared with hand-written loops.
 
 use std::collections::BTreeMap;
 
@@ -29,8 +29,8 @@ const REPEATS: Repeats = Repeats {
     timed: 5,
 };
 
-/// Loops as one writes them by hand, in the calling convention of compiled kernels. Taps are not known at compile
-/// time, as they are not for the kernels.
+/// Hand-written loops, in the calling convention of compiled kernels. Taps are not known at compile
+/// time, as for the kernels.
 const LOOP: &str = "\
 for (int64_t c = 0; c < C; c++) {
     float sum = 0;
@@ -49,10 +49,10 @@ for (int64_t q = 1; q < Q; q++)
 
 pub fn walk(guide: &Guide, source: &Source) -> Result<(), Failure> {
     guide.say(
-        "A kernel is the array folded onto what a processor has: blocks for its threads, lanes for its\n\
+        "A kernel is the array folded onto a CPU: blocks for its threads, lanes for its\n\
          vectors, registers. Systola prints it as C and the C compiler of this machine makes code of it.\n\
          sbm and fbs have a PE for every sample, all of them one block. In tiles, each block is an array\n\
-         small enough to stay close to the processor, and every thread takes some; L is the lanes of a vector:",
+         small enough for the caches, and every thread takes some; L is the lanes of a vector:",
     );
     guide.listing("mapping sbm_tiles");
     guide.listing("mapping fbs_tiles");
@@ -61,12 +61,12 @@ pub fn walk(guide: &Guide, source: &Source) -> Result<(), Failure> {
         Err(Stop::Bug(message)) => Err(Failure::new(format!("a bug of Systola: {message}"))),
         Err(Stop::Refused(cpu::Error::Refused(found))) => Err(source.fail(&found)),
         Err(Stop::Refused(cpu::Error::Runtime(error))) => {
-            // The machine lacks something; the rest of the tour does not need it.
+            // The machine lacks a component; the rest of the tour does not need it.
             let why = runtime::diagnostic(&error);
             let said: Vec<String> = [why.to_string()].into_iter().chain(why.notes).collect();
             guide.say(&format!(
                 "{}\n{}\nThe tour goes on without machine code.",
-                Paint::Yellow.out("This can not be shown here."),
+                Paint::Yellow.out("This cannot be shown here."),
                 said.join("\n")
             ));
             Ok(())
@@ -141,7 +141,7 @@ fn contest(guide: &Guide, source: &Source) -> Result<(), Stop> {
 
 type Ran = Result<Stats, cpu::Error>;
 
-/// The median of a few runs, by what they report of themselves. No element is left from an earlier run.
+/// The median of the times that several runs report. No element is left from an earlier run.
 fn time(z: &mut [f32], run: impl Fn(&mut [(&str, ViewMut<'_>)]) -> Ran) -> Result<f64, cpu::Error> {
     z.fill(f32::NAN);
     let timing = measure_reported(REPEATS, || {
@@ -187,7 +187,7 @@ fn same(who: &str, expect: &[f32], found: &[f32]) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Loops written by hand as a program with one kernel of one block.
+/// Hand-written loops as a program with one kernel of one block.
 fn plain(like: &Program, body: &str, options: &CpuOptions) -> Result<CpuProgram, Error> {
     let kernel = Kernel {
         hints: Default::default(),

@@ -1,4 +1,4 @@
-//! Where kernels run: a target, its device, and how they are compiled for it.
+//! The device that kernels run on: a target, its device, and the options of its compiler.
 
 use systola::rt::{self, CacheOptions, RunOptions, calibration, cuda, opencl, simd};
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
@@ -9,36 +9,36 @@ use systola_explore::model::{Device, Gpu};
 
 /// A target with its device.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum TargetDevice {
     Cpu(CpuOptions, RunOptions),
     Cuda(CudaOptions, cuda::DeviceInfo),
     OpenCl(OpenClOptions, opencl::DeviceInfo),
 }
 
-impl Place {
-    pub fn cuda(options: CudaOptions) -> Result<Place, rt::Error> {
+impl TargetDevice {
+    pub fn cuda(options: CudaOptions) -> Result<TargetDevice, rt::Error> {
         let gpu = cuda::Gpu::open(options.device)?;
-        Ok(Place::Cuda(options, gpu.info.clone()))
+        Ok(TargetDevice::Cuda(options, gpu.info.clone()))
     }
 
-    pub fn opencl(options: OpenClOptions) -> Result<Place, systola::cpu::Error> {
+    pub fn opencl(options: OpenClOptions) -> Result<TargetDevice, systola::cpu::Error> {
         let gpu = options.open()?;
-        Ok(Place::OpenCl(options, gpu.info.clone()))
+        Ok(TargetDevice::OpenCl(options, gpu.info.clone()))
     }
 
-    /// As `--target` names it.
+    /// The name of the target, as in `--target`.
     pub fn target(&self) -> &'static str {
         match self {
-            Place::Cpu(..) => "cpu",
-            Place::Cuda(..) => "cuda",
-            Place::OpenCl(..) => "opencl",
+            TargetDevice::Cpu(..) => "cpu",
+            TargetDevice::Cuda(..) => "cuda",
+            TargetDevice::OpenCl(..) => "opencl",
         }
     }
 
-    /// For people, and all that tells it from other devices: what is found on one is not taken for another.
+    /// A readable identity of the device: results of one device are not used for another.
     pub fn device(&self) -> String {
         match self {
-            Place::Cpu(options, run) => {
+            TargetDevice::Cpu(options, run) => {
                 let mut text = calibration::cpu_name();
                 if options.simd != simd::detect() {
                     text.push_str(&format!(", run with {}", options.simd.name()));
@@ -50,17 +50,17 @@ impl Place {
                 }
                 text
             }
-            Place::Cuda(_, info) => {
+            TargetDevice::Cuda(_, info) => {
                 let (name, arch) = (&info.name, info.arch());
                 format!("{name}, {arch}, {} multiprocessors", info.multiprocessors)
             }
-            Place::OpenCl(options, info) => {
+            TargetDevice::OpenCl(options, info) => {
                 let lanes = options.machine(info).most_lanes;
                 let links = match options.without_sub_groups {
                     true => ", no sub-groups",
                     false => "",
                 };
-                // What follows are the options that an implementation was built with.
+                // The rest are the build options of an implementation.
                 let platform: Vec<&str> = info.platform.split(',').take(2).collect();
                 let platform = platform.join(",");
                 format!("{}, {}, {lanes} lanes{links}", info.name, platform.trim())
@@ -68,68 +68,68 @@ impl Place {
         }
     }
 
-    /// What the lowering is to know.
+    /// The machine description for the lowering.
     pub fn machine(&self) -> Machine {
         match self {
-            Place::Cpu(options, _) => options.machine(),
-            Place::Cuda(options, _) => options.machine(),
-            Place::OpenCl(options, info) => options.machine(info),
+            TargetDevice::Cpu(options, _) => options.machine(),
+            TargetDevice::Cuda(options, _) => options.machine(),
+            TargetDevice::OpenCl(options, info) => options.machine(info),
         }
     }
 
-    /// What the model is to know: measured by `systola devices --calibrate`, else defaults.
+    /// The device numbers for the model: measured by `systola devices --calibrate`, else defaults.
     pub fn model(&self) -> Device {
         let known = |subject: &Subject| calibrate::load(subject, self.cache()).device;
         let mut model = match self {
-            Place::Cpu(..) => known(&Subject::Cpu),
-            Place::Cuda(_, info) => known(&Subject::Cuda(info.clone())),
-            Place::OpenCl(_, info) if info.is_cpu => known(&Subject::Cpu),
-            Place::OpenCl(..) => Device::Gpu(Gpu::default()),
+            TargetDevice::Cpu(..) => known(&Subject::Cpu),
+            TargetDevice::Cuda(_, info) => known(&Subject::Cuda(info.clone())),
+            TargetDevice::OpenCl(_, info) if info.is_cpu => known(&Subject::Cpu),
+            TargetDevice::OpenCl(..) => Device::Gpu(Gpu::default()),
         };
         match (self, &mut model) {
-            (Place::Cpu(options, run), Device::Cpu(cpu)) => {
+            (TargetDevice::Cpu(options, run), Device::Cpu(cpu)) => {
                 let machine = options.machine();
                 cpu.threads = Number::reported(threads_of(run) as f64);
                 cpu.vector_bytes = Number::reported(machine.vector_bytes.into());
                 cpu.vector_registers = Number::reported(machine.registers as f64);
             }
-            (Place::OpenCl(_, info), Device::Cpu(cpu)) => {
+            (TargetDevice::OpenCl(_, info), Device::Cpu(cpu)) => {
                 cpu.threads = Number::reported(info.compute_units.into());
             }
-            (Place::OpenCl(_, info), Device::Gpu(gpu)) => {
+            (TargetDevice::OpenCl(_, info), Device::Gpu(gpu)) => {
                 gpu.sms = Number::reported(info.compute_units.into());
             }
-            (Place::Cuda(..), _) | (Place::Cpu(..), Device::Gpu(_)) => {}
+            (TargetDevice::Cuda(..), _) | (TargetDevice::Cpu(..), Device::Gpu(_)) => {}
         }
         model
     }
 
     pub fn fix(&self) -> &Fix {
         match self {
-            Place::Cpu(options, _) => &options.fix,
-            Place::Cuda(options, _) => &options.fix,
-            Place::OpenCl(options, _) => &options.fix,
+            TargetDevice::Cpu(options, _) => &options.fix,
+            TargetDevice::Cuda(options, _) => &options.fix,
+            TargetDevice::OpenCl(options, _) => &options.fix,
         }
     }
 
-    /// The same with these sizes as numbers in kernels.
+    /// The same with these sizes as constants in kernels.
     #[must_use]
-    pub fn with_fix(&self, fix: Fix) -> Place {
-        let mut place = self.clone();
-        match &mut place {
-            Place::Cpu(options, _) => options.fix = fix,
-            Place::Cuda(options, _) => options.fix = fix,
-            Place::OpenCl(options, _) => options.fix = fix,
+    pub fn with_fix(&self, fix: Fix) -> TargetDevice {
+        let mut target_device = self.clone();
+        match &mut target_device {
+            TargetDevice::Cpu(options, _) => options.fix = fix,
+            TargetDevice::Cuda(options, _) => options.fix = fix,
+            TargetDevice::OpenCl(options, _) => options.fix = fix,
         }
-        place
+        target_device
     }
 
-    /// Where compiled kernels are kept, and what is known of them.
+    /// The cache of compiled kernels and results.
     pub fn cache(&self) -> Option<&CacheOptions> {
         match self {
-            Place::Cpu(options, _) => options.compile.cache.as_ref(),
-            Place::Cuda(options, _) => options.compile.cache.as_ref(),
-            Place::OpenCl(options, _) => options.compile.cache.as_ref(),
+            TargetDevice::Cpu(options, _) => options.compile.cache.as_ref(),
+            TargetDevice::Cuda(options, _) => options.compile.cache.as_ref(),
+            TargetDevice::OpenCl(options, _) => options.compile.cache.as_ref(),
         }
     }
 }
