@@ -36,9 +36,9 @@ Examples:
   systola run gallery/conv1d/core.ure --target cpu --map sbm --set C=1_000_000 --set Q=5
   systola emit gallery/conv1d/core.ure --map sbm           the C that it is compiled from
   systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5     the best mapping, found
-  systola devices                                          what kernels can be compiled for here
+  systola devices                                          the devices of this machine
   systola show gallery/conv1d/core.ure --map sbm -o sbm.svg
-  systola explain E0501                                    what a code means, and how to mend it
+  systola explain E0501                                    what a code means, and how to fix it
 
 Exit status: 0 legal or done, 1 a mistake in the program or the command, 2 a known limitation, or a
 component that this machine lacks, 101 a bug of Systola.";

@@ -1,4 +1,4 @@
-//! Random inputs that are the same in every run, made on all threads and kept while they are asked for.
+//! Reproducible random inputs, made on all threads and cached while they are needed.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use systola_stencil::reference::{Boundary, Grid, Taps, sweep};
 
 use crate::threads::fill;
 
-/// Elements of an input, row by row.
+/// Elements of an input in row-major order.
 #[derive(Debug)]
 pub struct Array {
     pub shape: Vec<usize>,
@@ -50,7 +50,7 @@ impl Array {
         }
     }
 
-    /// After one sweep of a stencil over it, in f64.
+    /// The result of one sweep of a stencil over it, in f64.
     pub fn sweep(&self, shape: &[usize], taps: &Taps, boundary: Boundary) -> Grid {
         match &self.values {
             Values::F32(v) => sweep(v, shape, taps, boundary),
@@ -82,7 +82,7 @@ impl Array {
 /// The type and the number of the random numbers of an array.
 type Key = (bool, u64, usize);
 
-/// The large arrays of the last problems: the next one often has the same.
+/// The large arrays of the last problems: the next one often needs the same.
 #[derive(Default)]
 pub struct Arrays {
     kept: RefCell<Vec<(Key, Arc<Array>)>>,

@@ -1,4 +1,4 @@
-//! `systola-lab bench`: how long Systola itself takes, and how fast what it makes is.
+//! `systola-lab bench`: the time of Systola itself, and of the code that it generates.
 
 use systola_cli::source::Outcome;
 
@@ -21,7 +21,7 @@ mod session;
 pub mod stencils;
 mod tools;
 
-/// Measure Systola itself, and what it makes
+/// Measure Systola itself, and its generated code
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(subcommand)]

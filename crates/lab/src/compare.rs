@@ -1,9 +1,9 @@
-//! Whether a result is what was expected, element by element.
+//! Compares a result with the expected one, element by element.
 
 use systola::ir::Scalar;
 use systola::rt::HostArray;
 
-/// What is expected from a column of a row on.
+/// The expected values of a row from a column on.
 #[derive(Clone, Copy, Debug)]
 pub struct Piece<'a> {
     pub row: usize,
@@ -21,14 +21,15 @@ pub fn rows(expected: &[f64], columns: usize) -> impl Iterator<Item = Piece<'_>>
     })
 }
 
-/// The first element of a result, with rows of `columns`, that is away from what is expected by more than the tolerance.
+/// The first element of a result, with rows of `columns`, that differs from the expected one by
+/// more than the tolerance.
 pub fn fault<'a, T: Copy + Into<f64>>(
     result: &[T],
     columns: usize,
     tolerance: f64,
     expected: impl IntoIterator<Item = Piece<'a>>,
 ) -> Option<String> {
-    // A difference that is not a number is one too.
+    // A NaN is a difference too.
     let is_close = |got: f64, wanted: f64| (got - wanted).abs() <= tolerance;
     for Piece {
         row,

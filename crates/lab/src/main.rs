@@ -12,7 +12,7 @@ mod measure;
 mod threads;
 mod verify;
 
-/// Lowering makes and forgets many small forms and sets.
+/// Lowering allocates and frees many small forms and sets.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,5 +1,6 @@
-//! How often something is run, and which of its runs count. CPUs and devices differ in how runs are timed, and in when
-//! there are enough of them: a caller hands over a function that makes a given number of warm runs in a row and tells the seconds of each.
+//! How often something is run, and which of its runs count. CPUs and devices differ in how runs are
+//! timed, and in the number of runs: a caller passes a function that makes a given number of
+//! consecutive warm runs and returns the seconds of each.
 
 use systola::rt::timing::Timing;
 
@@ -8,7 +9,7 @@ use systola::rt::timing::Timing;
 pub struct Enough {
     pub least: usize,
     pub most: usize,
-    /// Between the two: when all samples together took so long.
+    /// Between the two: when the total time of the samples reaches this.
     pub seconds: f64,
 }
 
@@ -42,7 +43,7 @@ impl Enough {
     }
 }
 
-/// Caches and threads need no further run to be warm after such a one.
+/// After a run of this length caches and threads are warm.
 pub fn is_slow(one: f64) -> bool {
     one > 1.0
 }
@@ -59,22 +60,22 @@ pub fn sample(
     Ok(Timing { samples })
 }
 
-/// What another measurement leaves in the caches is gone after these: a level that other cores share takes in what is
-/// read again and again, and only bit by bit.
+/// These runs evict what another measurement left in the caches: a shared cache level adapts only
+/// gradually.
 const WARM_UP: Enough = Enough {
     least: 1,
     most: 5,
     seconds: 0.04,
 };
 
-/// Between two of the other measurements.
-const TURN: Enough = Enough {
+/// The samples between two of the other measurements.
+const INTERLEAVED: Enough = Enough {
     least: 1,
     most: 8,
     seconds: 0.06,
 };
 
-/// The same in turns with another measurement, so that both see the machine in the same state.
+/// The same alternating with another measurement, so that both see the machine in the same state.
 pub fn sample_in_turns(
     enough: Enough,
     warm_up: bool,
@@ -88,7 +89,7 @@ pub fn sample_in_turns(
             sample(WARM_UP, &mut run)?;
         }
         let turn = samples.len();
-        while !enough.is_reached(&samples) && !TURN.is_reached(&samples[turn..]) {
+        while !enough.is_reached(&samples) && !INTERLEAVED.is_reached(&samples[turn..]) {
             samples.extend(run(1)?);
         }
     }
@@ -112,7 +113,7 @@ mod tests {
         check(Enough::on_device(1e-3), 1e-3, 21);
         check(Enough::on_device(0.1), 0.1, 7);
         check(Enough::on_device(0.6), 0.6, 3);
-        let failed = sample(TURN, |_| Err("no".to_string()));
+        let failed = sample(INTERLEAVED, |_| Err("no".to_string()));
         assert_eq!(failed, Err("no".to_string()));
     }
 

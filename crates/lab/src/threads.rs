@@ -41,7 +41,7 @@ pub fn each<J: Sync, R: Send>(jobs: &[J], threads: usize, work: impl Fn(&J) -> R
     done.into_iter().map(|(_, made)| made).collect()
 }
 
-/// Sets each element by its number, on all threads.
+/// Sets each element by its index, on all threads.
 pub fn fill<T: Send>(values: &mut [T], set: impl Fn(usize, &mut T) + Sync) {
     let part_len = values.len().div_ceil(available()).max(1);
     std::thread::scope(|scope| {

@@ -1,6 +1,7 @@
-//! `systola-lab verify`: every mapping of a folder on a device, against the equations; the stencils of the literature under every border, against loops.
+//! `systola-lab verify`: every mapping of a folder on a device, against the equations; the stencils
+//! of the literature under every boundary condition, against loops.
 
-mod borders;
+mod boundaries;
 mod code;
 mod mappings;
 mod processes;
@@ -16,7 +17,7 @@ use systola_cli::lowering::parse_lanes;
 use systola_cli::source::{Failure, Outcome, Status, parse_size};
 use systola_cli::term;
 
-use self::borders::Border;
+use self::boundaries::BoundaryName;
 use self::mappings::{verify_file, verify_files};
 use self::target::{Device, Target};
 use crate::bench::stencils::Precision;
@@ -27,17 +28,17 @@ Examples:
   cargo xtask verify gallery/conv2d/core.ure --map tiles
   cargo xtask verify gallery --target opencl --device 1 --jobs 2
   compute-sanitizer systola-lab verify gallery/conv2d/core.ure --most-points 2000
-  cargo xtask verify stencils --borders --target cpu  the fifteen stencils under every border
+  cargo xtask verify stencils --borders --target cpu  the fifteen stencils under every boundary condition
   cargo xtask verify stencils --only 3d27pt --only poisson --borders=clamp,wrap --map plain
 
 Each mapping runs at several sizes, twice at each, on random inputs. Exit status 101 if a result differs or a
-run fails. For CPUs the C compiler is asked for -O1 here, which is soon done, and for -O3 by `systola run`.
+run fails. For CPUs the C compiler uses -O1 here, which is fast, and -O3 under `systola run`.
 
-With --borders the stencils of the literature are run with each border, in f32 and f64, one sweep and many, at odd sizes,
-and compared with loops over cells in f64. Taken are the mappings of a file for the target and the type, and where one does
-not run at some sizes the plain one, with a launch for every sweep; `--map plain` takes the plain ones only. A result may be
-away by the precision of the type, times the neighbours of a cell, times the sweeps: the table shows the largest error as a
-part of that.";
+With --borders the stencils of the literature run under each boundary condition, in f32 and f64, one sweep and many, at
+odd sizes, and are compared with loops over cells in f64. The mappings of a file for the target and the type are used, and
+the plain one, with a launch for every sweep, where a mapping does not run at some sizes; `--map plain` uses the plain ones
+only. The bound of the error is the precision of the type, times the neighbours of a cell, times the sweeps: the table shows
+the largest error relative to the bound.";
 
 /// Run every mapping on a device and compare with the equations
 #[derive(Debug, clap::Args)]
@@ -55,19 +56,19 @@ pub struct Args {
     /// Give a parameter a value; may be repeated
     #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
     sizes: Vec<(String, i128)>,
-    /// What runs them
+    /// The target
     #[arg(long, value_enum, default_value = "cuda")]
     target: Target,
-    /// Which device, by its number or a part of its name; `systola devices` lists them
+    /// Which device, by its index or a part of its name; `systola devices` lists them
     #[arg(long, value_name = "N|NAME", default_value_t)]
     device: DeviceName,
     /// Lanes of a warp on an OpenCL device
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
-    /// On an OpenCL device, links through the memory of a block also where there are sub-groups
+    /// On an OpenCL device, route links through local memory even where there are sub-groups
     #[arg(long)]
     no_sub_groups: bool,
-    /// Sizes with more points of the domain are left out
+    /// Skip sizes with more points of the domain
     #[arg(long, value_name = "N", default_value_t = 300_000)]
     most_points: i128,
     /// Processes at a time
@@ -76,7 +77,7 @@ pub struct Args {
     /// Seconds after which the process of a file is stopped
     #[arg(long, value_name = "SECONDS", default_value_t = 240)]
     patience: u64,
-    /// The fifteen stencils, with these borders instead of their own, or with all
+    /// The fifteen stencils, with these boundary conditions instead of their own, or with all
     #[arg(
         long,
         value_name = "BORDERS",
@@ -84,14 +85,14 @@ pub struct Args {
         value_delimiter = ',',
         num_args = 0..,
         require_equals = true,
-        default_missing_values = Border::WORDS,
+        default_missing_values = BoundaryName::WORDS,
         conflicts_with_all = ["sizes", "most_points"]
     )]
-    borders: Vec<Border>,
+    borders: Vec<BoundaryName>,
     /// With --borders: elements of this type only
     #[arg(long = "type", value_name = "TYPE", value_enum, requires = "borders")]
     precision: Option<Precision>,
-    /// Write all that is printed to a file as well
+    /// Write the output to a file as well
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
 }
@@ -110,7 +111,7 @@ pub fn run(args: &Args) -> Outcome {
         text.push_str(&rows);
         (tally.line(), tally.failed)
     } else {
-        let (summary, rows) = borders::verify(args, &device, &files)?;
+        let (summary, rows) = boundaries::verify(args, &device, &files)?;
         text.push_str(&rows);
         (summary.line(), summary.failed)
     };

@@ -5,7 +5,7 @@ mod common;
 use common::{CORE, check};
 use systola::rt::opencl;
 
-/// The numbers of the devices that answer on this machine; where they were promised, there must be some.
+/// The indices of the devices of this machine; where they were promised, there must be some.
 fn devices() -> Vec<String> {
     let found = opencl::devices().map_or(0, |all| all.len());
     let promised = std::env::var("SYSTOLA_OPENCL_DEVICES").is_ok_and(|n| n != "0");
@@ -23,7 +23,8 @@ fn every_device_verifies() {
     }
 }
 
-/// Each border over rows and over planes, in f32 and f64, one sweep and many. Plain mappings, since PoCL compiles others for minutes.
+/// Each boundary condition over rows and over planes, in f32 and f64, one sweep and many. Plain
+/// mappings, since PoCL compiles others for minutes.
 #[test]
 fn every_device_takes_every_border() {
     for device in devices() {

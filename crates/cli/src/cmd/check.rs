@@ -24,7 +24,7 @@ Examples:
   systola check gallery/conv1d/core.ure --map sbm --set C=16 --set Q=5
   systola check gallery/conv1d/core.ure --json | jq '.mappings[] | {name, legal}'
 
-A mapping that can be decided at given sizes only is checked at small ones where --set does not give all of them.
+A mapping that can be decided only at given sizes is checked at small ones where --set does not give all of them.
 The exit status is that of the worst finding: 0 all legal, 2 a known limitation, 1 a mistake.";
 
 /// Check the systems and mappings of a file: legality for all sizes, PEs, links, registers

@@ -19,10 +19,10 @@ use crate::term;
 const EXAMPLES: &str = "\
 Examples:
   systola dump gallery/conv1d/core.ure                              what was parsed, printed again
-  systola dump gallery/conv1d/core.ure --map sbm --after localise   the recurrences that the mapping chose
+  systola dump gallery/conv1d/core.ure --map sbm --after localise   the recurrences that the mapping selects
   systola dump gallery/conv1d/core.ure --map sbm --after array      PEs, links, registers
   systola dump gallery/conv1d/core.ure --map sbm --after nest       loops: unrolled, split, multiversioned
-  systola dump gallery/conv1d/core.ure --map sbm --after kernel     what the lanes of a machine do
+  systola dump gallery/conv1d/core.ure --map sbm --after kernel     the program of kernels
   systola dump gallery/conv1d/core.ure --map sbm --after prefetch   the same, after this pass
   systola dump gallery/conv2d/core.ure --map rows --after kernel --timings > /dev/null
                                                                     where compile time goes";

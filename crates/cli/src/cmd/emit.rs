@@ -25,8 +25,8 @@ Examples:
   systola emit gallery/conv1d/core.ure --map sbm --target cuda --arch sm_90 -o sbm.cu
   systola emit gallery/conv1d/core.ure --map sbm --target opencl --lanes 16
 
-The code is for all sizes unless --fix makes numbers of some. Where no kernel for all sizes can be made, all of
-them must be given with --set.";
+The code is for all sizes unless --fix makes some of them constants. Where no kernel for all sizes can be made, all
+sizes must be given with --set.";
 
 /// Print the code that a mapping is compiled from
 #[derive(Debug, clap::Args)]

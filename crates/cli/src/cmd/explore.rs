@@ -52,9 +52,9 @@ Examples:
   systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --survey 500 --budget 10m --plot pictures
   systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --explain taps
 
-Candidates are mappings that anybody could have written: proved legal, compiled, verified and measured like those of the file, which are
-measured beside them. What was found is remembered; `systola run` without --map uses it. Ctrl-C ends a search and keeps what was
-found, a second one ends the command.
+Candidates are mappings that a user could have written: proved legal, compiled, verified and measured like those of the
+file, which are measured too. The results are stored; `systola run` without --map uses them. Ctrl-C ends a search and keeps
+its results, a second one ends the command.
 
 Environment: as for `systola run`; the database is in the folder SYSTOLA_CACHE.";
 

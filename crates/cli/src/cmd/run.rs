@@ -27,11 +27,11 @@ Examples:
   systola run stencils/gaussian.ure --target cuda --map down8_words --set N=2160 --set M=3840 --times 100
   systola run gallery/conv1d/core.ure --target opencl --device 1 --map sbm --set C=100_000 --set Q=5 --verify
 
-Inputs that are not given are random, reproducibly: numbers that index a table lie in its axes, divisors are not zero. Sizes follow from the shapes of the given
-inputs where they can; what is still open is chosen small, and said.
+Inputs that are not given are random and reproducible: indices of a table lie in its axes, divisors are not zero. Sizes
+follow from the shapes of the given inputs where possible; the others are chosen small, and printed.
 
-Environment: SYSTOLA_CC the C compiler, SYSTOLA_SIMD the vector instructions, SYSTOLA_CACHE where compiled
-kernels are kept, SYSTOLA_CACHE_MB how much of them (0: none), SYSTOLA_NVRTC the folder with libnvrtc, SYSTOLA_OPENCL the
+Environment: SYSTOLA_CC the C compiler, SYSTOLA_SIMD the vector instructions, SYSTOLA_CACHE the folder of compiled
+kernels, SYSTOLA_CACHE_MB its limit (0: no cache), SYSTOLA_NVRTC the folder with libnvrtc, SYSTOLA_OPENCL the
 OpenCL library.";
 
 /// Run a system, a mapping or a program on given or random inputs

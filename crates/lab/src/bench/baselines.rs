@@ -1,6 +1,7 @@
-//! The other side: programs in C, and libraries in a virtual environment of Python, that solve the same problem.
+//! Baselines: programs in C, and libraries in a virtual environment of Python, that solve the same
+//! problem.
 //!
-//! Each is a program beside this one. It reads the inputs from files, times itself, writes its result to a
+//! Each is a separate program. It reads the inputs from files, times itself, writes its result to a
 //! file and prints a line of JSON; see bench/baselines/cpu.
 
 use std::path::{Path, PathBuf};
@@ -15,20 +16,20 @@ use super::family::Family;
 use super::problem::{GAP_EXTEND, GAP_OPEN, Problem, Scale};
 use super::tools::{Scratch, compile_c, said_last};
 
-/// What there is to compare with.
+/// The available baselines.
 #[derive(Debug, Default)]
 pub struct Baselines {
     /// The folder of the scripts.
     scripts: PathBuf,
-    /// For how long each repeats what it does.
+    /// The time for which each repeats its work.
     seconds: String,
     plain: Option<PathBuf>,
     python: Option<PathBuf>,
-    /// Of the environment that Devito has for itself.
+    /// The Python of Devito's own environment.
     devito: Option<PathBuf>,
     /// The driver and the library.
     parasail: Option<[PathBuf; 2]>,
-    /// What went wrong, for the end of the table.
+    /// Errors, for the end of the table.
     pub notes: Vec<String>,
 }
 
@@ -36,15 +37,15 @@ pub struct Baselines {
 #[derive(Clone, Debug)]
 pub struct Measured {
     pub baseline: String,
-    /// Which of its functions.
+    /// The function that was measured.
     pub how: String,
     pub seconds: f64,
     pub threads: usize,
-    /// What is wrong with its result.
+    /// The error of its result, if it is wrong.
     pub fault: Option<String>,
 }
 
-/// What a baseline prints.
+/// The output of a baseline.
 #[derive(Debug, Deserialize)]
 struct Line {
     baseline: String,
@@ -55,7 +56,7 @@ struct Line {
 }
 
 impl Baselines {
-    /// Looks for what is installed, and compiles what is in C.
+    /// Finds installed baselines, and compiles those in C.
     pub fn find(root: &Path, scratch: &Scratch, scale: Scale) -> Baselines {
         let mut baselines = Baselines {
             scripts: root.join("bench/baselines/cpu"),
@@ -87,7 +88,7 @@ impl Baselines {
         baselines
     }
 
-    /// Writes the inputs where the baselines find them.
+    /// Writes the inputs for the baselines.
     pub fn hand_over(problem: &Problem, scratch: &Scratch) -> Result<(), Failure> {
         scratch.remove_arrays();
         for input in &problem.inputs {
@@ -96,7 +97,7 @@ impl Baselines {
         Ok(())
     }
 
-    /// All baselines of a problem whose inputs were handed over.
+    /// Runs all baselines of a problem whose inputs were written.
     pub fn measure(
         &mut self,
         problem: &Problem,
@@ -181,7 +182,7 @@ impl Baselines {
         commands
     }
 
-    /// What a program printed; what it printed before it failed counts too.
+    /// The output of a program, including what it printed before it failed.
     fn lines(&mut self, command: &mut Command, problem: &Problem, threads: usize) -> Vec<Line> {
         let row = format!(
             "{}, {}, threads: {threads}",
@@ -210,7 +211,7 @@ impl Baselines {
     }
 }
 
-/// Where a package lies in an environment.
+/// The path of a package in an environment.
 fn package(environment: &Path, name: &str) -> Option<PathBuf> {
     let versions = std::fs::read_dir(environment.join("lib")).ok()?;
     versions

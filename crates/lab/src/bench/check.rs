@@ -1,4 +1,4 @@
-//! `systola-lab bench check`: how long Systola itself takes.
+//! `systola-lab bench check`: the time of Systola itself.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -9,10 +9,10 @@ use systola_cli::table::{Align, Table};
 use systola_cli::term::{self, Paint};
 use systola_driver::{check_mapping, check_system};
 
-/// What a check of one program may take.
+/// The time limit of checking one program.
 const GOAL_MS: f64 = 50.0;
 
-/// What all parameters are under `--huge`.
+/// The value of all parameters under `--huge`.
 const HUGE: i128 = 1_000_000;
 
 const EXAMPLES: &str = "\
@@ -105,19 +105,19 @@ pub fn run(args: &Args) -> Outcome {
     })
 }
 
-struct Row {
+struct CheckRow {
     mappings: usize,
     legal: usize,
     /// Milliseconds.
     parse: f64,
     check: f64,
-    /// What was not found legal, with its code.
+    /// Mappings that are not legal, with their codes.
     refused: Vec<String>,
 }
 
-fn measure(file: &Path, args: &Args) -> Result<Row, Failure> {
+fn measure(file: &Path, args: &Args) -> Result<CheckRow, Failure> {
     let text = read_text(file)?;
-    let mut best = Row {
+    let mut best = CheckRow {
         mappings: 0,
         legal: 0,
         parse: f64::INFINITY,
@@ -159,7 +159,7 @@ fn measure(file: &Path, args: &Args) -> Result<Row, Failure> {
     Ok(best)
 }
 
-/// No sizes (all at once), or a million for each parameter that its context lets be so large.
+/// No sizes (a proof for all), or a million for each parameter as far as its context allows.
 fn sizes(parameters: Parameters<'_>, huge: bool) -> Sizes {
     if !huge {
         return Sizes::new();
@@ -170,7 +170,7 @@ fn sizes(parameters: Parameters<'_>, huge: bool) -> Sizes {
     if parameters.holds(&values) {
         return all;
     }
-    // A context such as K < N: the first parameter that spoils it gives way.
+    // A context such as K < N: the first parameter that violates it is reduced.
     for n in 0..values.len() {
         for smaller in [HUGE / 2, HUGE - 1, 1000, 8, 4, 3, 2, 1] {
             let mut values = values.clone();

@@ -1,4 +1,5 @@
-//! `systola-lab bench cpu`: compiled mappings beside the baselines and the limits of this machine.
+//! `systola-lab bench cpu`: compiled mappings compared with the baselines and the limits of this
+//! machine.
 
 use std::path::Path;
 
@@ -24,13 +25,13 @@ Examples:
 Every result, ours and the baselines', is checked before its time counts. Times are medians of
 warm runs of the kernel alone, without compiling and without reading files; ours are taken
 before and after the baselines. A library counts with the fastest of its functions.
-The limit is the longer of two times: to copy what must be read and written, and to
-multiply-add. \"of limit\" takes the rates that this command measures in turns with ours,
+The limit is the longer of two times: to copy the compulsory bytes, and to multiply-add.
+\"of limit\" takes the rates that this command measures alternately with ours,
 the median of each; \"at best\" the best rates that it finds before and after everything.
 One thread stays on one CPU, the one that is fastest at the moment: ours, the limit and the
 baselines of its row.";
 
-/// Time compiled mappings beside OpenCV, SciPy, Halide, OpenBLAS, rapidfuzz, parasail and plain C
+/// Time compiled mappings and OpenCV, SciPy, Halide, OpenBLAS, rapidfuzz, parasail and plain C
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -156,7 +157,7 @@ mod tests {
         }
     }
 
-    /// Plain C solves them all, and so does what is installed.
+    /// Plain C solves them all, and so do the installed baselines.
     #[test]
     fn baselines_are_right() {
         let report = small(&["--threads", "1"]);

@@ -1,9 +1,10 @@
-//! `systola-lab bench cuda`: mappings compiled for a GPU beside its limits, and beside libraries.
+//! `systola-lab bench cuda`: mappings compiled for a GPU, compared with its limits and with
+//! libraries.
 //!
-//! The mappings of a problem are compiled, checked against sums in f64 and timed; the table shows the fastest, or all of
-//! them, each row as soon as it is known. The limit is the longer of two times: to move what must be read and
-//! written at the speed of a copy on the device, which is measured, and to multiply-add at the rate that
-//! multiprocessors, lanes and clock allow.
+//! The mappings of a problem are compiled, checked against sums in f64 and timed; the table shows
+//! the fastest, or all of them, each row as soon as it is known. The limit is the longer of two
+//! times: to move the compulsory bytes at the measured speed of a copy on the device, and to
+//! multiply-add at the rate given by multiprocessors, lanes and clock.
 
 mod alignment;
 mod baselines;
@@ -40,7 +41,7 @@ use crate::arrays::Arrays;
 const EXAMPLES: &str = "\
 Examples:
   cargo xtask bench cuda                           everything, in a few minutes
-  cargo xtask bench cuda --with-baselines          beside the libraries of this machine
+  cargo xtask bench cuda --with-baselines          compared with the libraries of this machine
   cargo xtask bench cuda --only conv2d --k 3,9,20  2-D convolution with some filters
   cargo xtask bench cuda --all-mappings            a row for every mapping that was tried
 
@@ -48,7 +49,7 @@ Every result is checked before its time counts: the first and last 40 rows, 200 
 last 40 columns against sums in f64; smaller results in full. Times are medians of 21 warm runs, of 7 or 3
 where one takes long, between two events on the device: without compiling, and with all arrays on the GPU.";
 
-/// What is timed of the problems, on any device.
+/// The problems that are timed, on any device.
 #[derive(Debug, clap::Args)]
 pub struct Choice {
     /// Only filters of these sizes: 3 is 3 × 3 or 3 taps, 5x17 is 5 rows of 17
@@ -65,7 +66,7 @@ pub struct Choice {
     pub small: bool,
 }
 
-/// Time mappings compiled for an NVIDIA GPU beside its limits
+/// Time mappings compiled for an NVIDIA GPU, and its limits
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -74,13 +75,14 @@ pub struct Args {
     only: Vec<Group>,
     #[command(flatten)]
     choice: Choice,
-    /// Run the scripts of bench/baselines/cuda with python3, and show how many times longer the libraries take
+    /// Run the scripts of bench/baselines/cuda with python3, and show how many times longer the
+    /// libraries take
     #[arg(long)]
     with_baselines: bool,
     /// The same from a file with what the scripts printed
     #[arg(long, value_name = "FILE", conflicts_with = "with_baselines")]
     baselines: Option<PathBuf>,
-    /// Which GPU, by its number in `systola devices` or a part of its name
+    /// Which GPU, by its index in `systola devices` or a part of its name
     #[arg(long, value_name = "N|NAME", default_value_t)]
     device: DeviceName,
 }
@@ -119,7 +121,7 @@ pub fn run(args: &Args) -> Outcome {
 
 struct Bench<'a> {
     args: &'a Args,
-    /// Its number.
+    /// Its index.
     device: usize,
     root: &'a Path,
     limits: Limits,
@@ -177,7 +179,7 @@ impl Bench<'_> {
             Ok(measured) => measured.timing.median(),
             Err(_) => f64::INFINITY,
         };
-        // One that is refused or wrong is never passed over in silence.
+        // A refused or wrong one is always reported.
         let failed = tried.iter().any(|(_, outcome)| outcome.is_err());
         if !self.args.choice.all_mappings {
             let best = tried
@@ -198,7 +200,7 @@ impl Bench<'_> {
     }
 }
 
-/// The cases with one of these filters, each with its mappings of these names; with all of them where none are given.
+/// The cases with one of these filters, each with its mappings of these names, or with all of them.
 pub fn chosen<'c>(
     root: &Path,
     cases: &'c [Case],

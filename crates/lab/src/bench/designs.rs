@@ -1,5 +1,5 @@
-//! The designs of 1-D convolution beside each other: the same sums with other things that stay, move and are
-//! broadcast.
+//! The designs of 1-D convolution compared: the same sums with different variables that stay, move
+//! and are broadcast.
 
 use std::path::Path;
 

@@ -1,19 +1,19 @@
-//! What a problem is to give, and whether a result is that.
+//! The expected result of a problem, and its comparison.
 
 use crate::compare::{Piece, fault};
 
-/// What must come out.
+/// The expected values.
 #[derive(Clone, Debug)]
 pub struct Expected {
     pub shape: Vec<usize>,
     pub values: Vec<f64>,
-    /// How far a result may be from it; 0 for integers.
+    /// The tolerance; 0 for integers.
     pub tolerance: f64,
 }
 
 impl Expected {
-    /// The first thing wrong with a result. One that is smaller than expected is the middle of it: libraries
-    /// treat the border of a picture by rules of their own.
+    /// The first error of a result. A smaller result is compared with the middle of the expected
+    /// one: libraries have their own boundary conditions.
     pub fn fault(&self, shape: &[usize], values: &[f64]) -> Option<String> {
         let fits =
             |(got, full): (&usize, &usize)| got <= full && (full - got) % 2 == 0 && 2 * got > *full;

@@ -1,9 +1,9 @@
-//! Kinds of problems, and what they are measured beside.
+//! Families of problems, and their baselines.
 
 use super::problem::Scale;
 use super::rate_probe::COPY_MIB;
 
-/// Problems that have their baselines in common.
+/// Problems with common baselines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Family {
@@ -17,7 +17,7 @@ pub enum Family {
     EditDistance,
     /// Smith-Waterman with affine gaps, of many pairs
     SmithWaterman,
-    /// The six designs of 1-D convolution, beside each other
+    /// The six designs of 1-D convolution, compared
     Designs,
     /// A star of five points, by `bench stencils`
     #[value(skip)]
@@ -39,7 +39,7 @@ impl Family {
         Family::Stencil3d,
     ];
 
-    /// The libraries it is measured beside, in the order of the table.
+    /// Its baselines, in the order of the table.
     pub fn baselines(self) -> &'static [&'static str] {
         match self {
             Family::Conv1d | Family::Conv2d => &["C", "OpenCV", "Halide", "SciPy"],
@@ -52,7 +52,7 @@ impl Family {
         }
     }
 
-    /// What bench/baselines/cpu calls it.
+    /// Its name in bench/baselines/cpu.
     pub fn file_name(self) -> &'static str {
         match self {
             Family::Conv1d => "conv1d",
@@ -65,7 +65,7 @@ impl Family {
         }
     }
 
-    /// Where its programs are, below the root.
+    /// The folder of its programs, below the root.
     pub fn folder(self) -> &'static str {
         match self {
             Family::Conv1d
@@ -92,7 +92,7 @@ impl Family {
         }
     }
 
-    /// What is copied beside it, as much as its fields have.
+    /// MiB of the copy measured with it, the size of its fields.
     pub fn copy_mib(self, scale: Scale) -> usize {
         match (self, scale) {
             (Family::Stencil2d | Family::Stencil3d, Scale::Full) => 256,
@@ -100,7 +100,7 @@ impl Family {
         }
     }
 
-    /// What its rate counts.
+    /// The unit of its rate.
     pub fn unit(self) -> &'static str {
         match self {
             Family::Conv1d
@@ -113,7 +113,7 @@ impl Family {
         }
     }
 
-    /// Whether copying and multiplying bound its time: the others neither copy nor multiply much.
+    /// Whether copying and multiplying bound its time: other problems do little of both.
     pub fn has_limit(self) -> bool {
         match self {
             Family::Conv1d

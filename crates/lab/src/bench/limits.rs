@@ -1,4 +1,4 @@
-//! What the machine can do at most, measured by bench/limits.c.
+//! The limits of the machine, measured by bench/limits.c.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,7 +9,7 @@ use systola_cli::source::Failure;
 use super::problem::Work;
 use super::tools::{Scratch, compile_c, said_last};
 
-/// Of so many threads together.
+/// The rates of `threads` threads together.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Rates {
     pub threads: usize,
@@ -21,7 +21,7 @@ pub struct Rates {
 
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub struct Limits {
-    /// While it multiplies.
+    /// The clock rate under multiply-adds.
     pub clock_hz: f64,
     /// Numbers of f32 in a vector.
     pub lanes: u32,
@@ -41,7 +41,7 @@ pub fn program(root: &Path, scratch: &Scratch) -> Result<PathBuf, Failure> {
 }
 
 impl Rates {
-    /// The seconds that this work takes at least: the longer of copying and of multiplying.
+    /// The minimum seconds of this work: the longer of copying and of multiplying.
     pub fn seconds(&self, work: Work) -> f64 {
         let copying = work.bytes / self.copy_bytes;
         copying.max(work.operations / self.fma_flops)
@@ -65,7 +65,7 @@ impl Limits {
             .map_err(|e| Failure::new(format!("bench/limits.c prints what is no JSON: {e}")))
     }
 
-    /// The better of two measurements: what else runs on the machine only makes them worse.
+    /// The better of two measurements: other load on the machine only makes them worse.
     #[must_use]
     pub fn best(self, other: Limits) -> Limits {
         let rates = |a: Rates, b: Rates| Rates {
@@ -85,7 +85,7 @@ impl Limits {
         }
     }
 
-    /// How many multiply-adds of vectors begin in a cycle, and which part of that the rate is.
+    /// The number of vector multiply-adds per cycle, and the share of it that the rate reaches.
     pub fn ports(&self) -> (u32, f64) {
         let one_port = self.clock_hz * f64::from(self.lanes) * 2.0;
         let ports = (self.one.fma_flops / one_port).round().max(1.0);
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(ports, 2);
         assert!((part - 0.96).abs() < 1e-9);
         assert_eq!(limits(90e9).ports().0, 1);
-        // A machine that is so busy that it does not reach one port has one.
+        // A machine too busy to reach the rate of one port has one.
         assert_eq!(limits(10e9).ports().0, 1);
     }
 

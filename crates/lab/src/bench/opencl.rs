@@ -1,7 +1,8 @@
-//! `systola-lab bench opencl`: the problems of `systola bench cuda` on an OpenCL device, beside CUDA where there is a GPU.
+//! `systola-lab bench opencl`: the problems of `systola-lab bench cuda` on an OpenCL device,
+//! compared with CUDA where there is a GPU.
 //!
-//! A row is the mapping that is fastest with CUDA, compiled for both; without CUDA it is the fastest of all. Results are checked
-//! and times are taken as they are there.
+//! A row is the mapping that is fastest with CUDA, compiled for both; without CUDA it is the
+//! fastest of all. Results are checked and timed in the same way.
 
 use std::path::Path;
 
@@ -28,7 +29,7 @@ Examples:
   cargo xtask bench opencl --only windows --only conv1d
   cargo xtask bench opencl --all-mappings    a row for every mapping that was tried";
 
-/// Time mappings compiled for an OpenCL device, beside CUDA where there is a GPU
+/// Time mappings compiled for an OpenCL device, and for CUDA where there is a GPU
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -37,7 +38,7 @@ pub struct Args {
     only: Vec<Group>,
     #[command(flatten)]
     choice: Choice,
-    /// Which OpenCL device, by its number in `systola devices` or a part of its name
+    /// Which OpenCL device, by its index in `systola devices` or a part of its name
     #[arg(long, value_name = "N|NAME", default_value_t)]
     device: DeviceName,
     /// Which GPU is timed with CUDA, likewise
@@ -45,7 +46,7 @@ pub struct Args {
     cuda_device: DeviceName,
 }
 
-/// The filters of 2-D convolution that are timed unless others are asked for.
+/// The filters of 2-D convolution that are timed by default.
 const USUAL: [&str; 4] = ["3", "5", "9", "20"];
 
 pub fn run(args: &Args) -> Outcome {
@@ -81,16 +82,16 @@ pub fn run(args: &Args) -> Outcome {
 
 struct Bench<'a> {
     args: &'a Args,
-    /// Its number.
+    /// Its index.
     device: usize,
     root: &'a Path,
-    /// The number of the GPU beside it; none where there is no CUDA.
+    /// The index of the GPU to compare with; none where there is no CUDA.
     cuda: Option<(usize, OnDevice<Cuda>)>,
     opencl: OnDevice<OpenCl>,
     arrays: Arrays,
 }
 
-/// A mapping and how long it took, or why it did not run.
+/// A mapping and its timing, or why it did not run.
 type Tried = (String, Result<Timing, String>);
 
 impl Bench<'_> {
@@ -179,7 +180,7 @@ fn tried<C>(
         .collect()
 }
 
-/// The fastest one. One that is refused or wrong is never passed over in silence.
+/// The fastest one. Refused or wrong ones are always reported.
 fn fastest(mut tried: Vec<Tried>) -> Vec<Tried> {
     let seconds = |outcome: &Result<Timing, String>| outcome.as_ref().ok().map(Timing::median);
     let times = tried.iter().filter_map(|(_, outcome)| seconds(outcome));

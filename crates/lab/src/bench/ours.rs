@@ -1,4 +1,4 @@
-//! Our side: a mapping compiled for this machine, checked, and timed.
+//! A mapping compiled for this machine, checked, and timed.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use super::rate_probe::RateProbe;
 use crate::compare::floats;
 use crate::measure::{Enough, is_slow, sample, sample_in_turns};
 
-/// To tell which mapping is the fastest.
+/// The samples to find the fastest mapping.
 const CHOICE: Enough = Enough {
     least: 1,
     most: 25,
@@ -24,7 +24,7 @@ const CHOICE: Enough = Enough {
 #[derive(Debug)]
 pub struct Ours<'a> {
     problem: &'a Problem,
-    /// Each mapping, and which of them runs.
+    /// The mappings, and the index of the selected one.
     compiled: Vec<Compiled>,
     chosen: usize,
     inputs: Vec<(&'a str, HostArray)>,
@@ -69,7 +69,7 @@ impl<'a> Ours<'a> {
         })
     }
 
-    /// Runs once, into memory that nothing was written to, and compares.
+    /// Runs once, into fresh memory, and compares.
     pub fn check(&mut self, threads: usize) -> Result<(), String> {
         self.output = output(&self.compiled[self.chosen], self.problem)?;
         self.run(threads)?;
@@ -84,7 +84,7 @@ impl<'a> Ours<'a> {
         }
     }
 
-    /// Checks every mapping and keeps to the fastest of a few runs.
+    /// Checks every mapping and selects the fastest of a short measurement.
     pub fn choose(&mut self, threads: usize) -> Result<(), String> {
         let mut best = (f64::INFINITY, 0);
         for n in 0..self.compiled.len() {
@@ -102,12 +102,13 @@ impl<'a> Ours<'a> {
         Ok(())
     }
 
-    /// The mapping that runs.
+    /// The selected mapping.
     pub fn mapping(&self) -> &'a str {
         &self.problem.mappings[self.chosen]
     }
 
-    /// Seconds in the kernel, of warm runs. With a probe they come in turns with the limits.
+    /// Seconds in the kernel, of warm runs. With a probe they alternate with measurements of the
+    /// limits.
     pub fn time(
         &mut self,
         threads: usize,

@@ -1,8 +1,8 @@
 //! One thread pinned to one CPU.
 //!
-//! Of two CPUs of a shared machine, one may have a neighbour at work that the other has not. What is compared with
-//! each other has to run on the same: ours, the limit and the baselines, which inherit the affinity of the thread that starts
-//! them.
+//! On a shared machine one CPU may have a busy neighbour and another not. Measurements that are
+//! compared must run on the same CPU: ours, the limit and the baselines, which inherit the affinity
+//! of the thread that starts them.
 
 use std::path::Path;
 
@@ -10,9 +10,9 @@ use super::limits::Rates;
 use super::problem::Work;
 use super::rate_probe::{COPY_MIB, RateProbe};
 
-/// CPUs that are tried, at most.
+/// The maximum number of CPUs that are tried.
 const MOST: usize = 16;
-/// How often each is asked for its rates, all of them in turns.
+/// Measurements of each CPU, round-robin.
 const ROUNDS: usize = 3;
 
 /// The calling thread stays on its CPU until this is dropped.
@@ -24,7 +24,8 @@ pub struct PinnedCpu {
 
 #[cfg(target_os = "linux")]
 impl PinnedCpu {
-    /// Takes the CPU that does this work soonest at the moment. `program` is `bench/limits.c`, compiled.
+    /// Pins the thread to the CPU that is currently the fastest for this work. `program` is
+    /// `bench/limits.c`, compiled.
     pub fn take(program: &Path, work: Work) -> Result<PinnedCpu, String> {
         use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
         let Ok(before) = sched_getaffinity(None) else {
@@ -51,7 +52,7 @@ impl PinnedCpu {
         }
         let rates = found.iter().map(|(cpu, probe)| (*cpu, probe.median()));
         if let Some(cpu) = soonest(rates, work) {
-            // One that went away meanwhile leaves the thread on another of them.
+            // If the CPU went offline meanwhile, the thread stays on another of them.
             let _ = only(cpu);
         }
         Ok(pinned)
@@ -60,7 +61,7 @@ impl PinnedCpu {
 
 #[cfg(not(target_os = "linux"))]
 impl PinnedCpu {
-    /// This system has no way to hold a thread.
+    /// This system cannot pin a thread.
     pub fn take(_program: &Path, _work: Work) -> Result<PinnedCpu, String> {
         Ok(PinnedCpu {})
     }
@@ -75,7 +76,7 @@ impl Drop for PinnedCpu {
     }
 }
 
-/// Of some CPUs the one whose limit for the work is the shortest.
+/// The CPU with the smallest limit for the work.
 fn soonest(cpus: impl Iterator<Item = (usize, Option<Rates>)>, work: Work) -> Option<usize> {
     let seconds = cpus.filter_map(|(cpu, rates)| Some((cpu, rates?.seconds(work))));
     seconds

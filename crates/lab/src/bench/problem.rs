@@ -1,4 +1,4 @@
-//! The problems that are timed: programs of the gallery with sizes, inputs and what is to come out.
+//! The timed problems: programs of the gallery with sizes, inputs and expected results.
 
 use systola::interp::{Data, Tensor};
 use systola::rt::HostArray;
@@ -20,7 +20,7 @@ pub enum Values {
 pub struct Input {
     pub name: &'static str,
     pub shape: Vec<usize>,
-    /// The baselines know batches only: one pair is a batch of one.
+    /// The baselines take batches only: one pair is a batch of one.
     pub baseline_shape: Vec<usize>,
     pub values: Values,
 }
@@ -35,7 +35,7 @@ impl Input {
         }
     }
 
-    /// For our own run: aligned as vectors like it.
+    /// For our own run: aligned for vectors.
     pub fn aligned(&self) -> Result<HostArray, systola::rt::Error> {
         match &self.values {
             Values::F32(v) => HostArray::from_slice(v, &self.shape),
@@ -63,12 +63,12 @@ impl Input {
 pub struct Problem {
     pub family: Family,
     pub name: String,
-    /// In the folder of its family.
+    /// Its file in the folder of its family.
     pub program: &'static str,
-    /// The fastest of these is shown.
+    /// Its mappings; the fastest is shown.
     pub mappings: Vec<String>,
     pub sizes: Vec<(&'static str, i64)>,
-    /// The sizes that become numbers in the kernel.
+    /// The sizes that become constants in the kernel.
     pub fix: &'static [&'static str],
     pub inputs: Vec<Input>,
     pub output: &'static str,
@@ -84,25 +84,25 @@ impl Problem {
     }
 }
 
-/// What a problem asks for at least, however it is solved.
+/// The minimum work of a problem, however it is solved.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
 pub struct Work {
     /// Multiplications and additions, or cells of a table.
     pub operations: f64,
-    /// What must be read and written at least once.
+    /// Bytes that must be read and written at least once.
     pub bytes: f64,
 }
 
-/// What gaps cost in gallery/string/smith_waterman_batch.ure.
+/// The costs of gaps in gallery/string/smith_waterman_batch.ure.
 pub const GAP_OPEN: i32 = 11;
 pub const GAP_EXTEND: i32 = 1;
 
-/// How large the problems are.
+/// The size of the problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// As the table of the project has them.
+    /// The sizes of the published table.
     Full,
-    /// Done in no time, to try the command itself.
+    /// Tiny, to test the command itself.
     Small,
 }
 
@@ -111,7 +111,7 @@ impl Scale {
         if small { Scale::Small } else { Scale::Full }
     }
 
-    /// For how long something is repeated.
+    /// The time for which something is repeated.
     pub fn seconds(self) -> f64 {
         match self {
             Scale::Full => 0.5,
@@ -186,7 +186,7 @@ pub fn problems(family: Family, scale: Scale) -> Vec<(String, Make)> {
     list
 }
 
-/// Powers of two as such.
+/// Powers of two are written as such.
 fn short(n: usize) -> String {
     if n.is_power_of_two() {
         format!("2^{}", n.trailing_zeros())
@@ -242,13 +242,13 @@ fn conv2d(name: String, n: usize, k: usize) -> Problem {
     let mut random = Random(2);
     let wide = n + k - 1;
     let x = random.floats(wide * wide);
-    // Random weights: no filter that is a product of a column and a row.
+    // Random weights, so that the filter is not separable.
     let w = random.floats(k * k);
     Problem {
         family: Family::Conv2d,
         name,
         program: "conv2d/core.ure",
-        // Code for more taps would not stay in the cache for instructions.
+        // Code for more taps would not fit into the instruction cache.
         mappings: if k <= 9 {
             vec!["small".to_string(), "tiles".to_string()]
         } else {

@@ -1,7 +1,7 @@
-//! What the machine can do in the minutes in which something runs on it.
+//! The rates of the machine while something runs on it.
 //!
-//! A machine that shares its CPUs with others does not do the same from one second to the next. `bench/limits.c`
-//! stays beside a run and measures when it is asked, in turns with the run.
+//! A machine with shared CPUs changes its speed from one second to the next. `bench/limits.c` stays
+//! beside a run and measures on request, alternating with the run.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -12,10 +12,10 @@ use systola::rt::timing::Timing;
 use super::limits::Rates;
 use super::tools::said_last;
 
-/// As much as a picture of 4096² has.
+/// The size of an image of 4096².
 pub const COPY_MIB: usize = 64;
 
-/// A program that sleeps until it is asked.
+/// A process that sleeps until it is asked to measure.
 #[derive(Debug)]
 pub struct RateProbe {
     child: Child,
@@ -25,7 +25,7 @@ pub struct RateProbe {
 }
 
 impl RateProbe {
-    /// `program` is `bench/limits.c`, compiled. It copies so many MiB at a time.
+    /// `program` is `bench/limits.c`, compiled. It copies this many MiB at a time.
     pub fn start(program: &Path, threads: usize, mib: usize) -> Result<RateProbe, String> {
         let mut child = Command::new(program)
             .arg("serve")
@@ -47,7 +47,7 @@ impl RateProbe {
         })
     }
 
-    /// Measures once, and comes back when the program sleeps again.
+    /// Measures once, and returns when the program sleeps again.
     pub fn take(&mut self) -> Result<(), String> {
         let mut line = String::new();
         let asked = self.questions.write_all(b"\n");
@@ -62,13 +62,13 @@ impl RateProbe {
         Ok(())
     }
 
-    /// The medians of what was measured; none if nothing was.
+    /// The medians of the measurements; none if there are none.
     pub fn median(&self) -> Option<Rates> {
         median(&self.samples)
     }
 
     fn why_silent(&mut self) -> String {
-        // It may still be there, and would then not end what it complains with.
+        // It may still run, and would then not close its standard error.
         let _ = self.child.kill();
         let mut said = Vec::new();
         if let Some(stderr) = &mut self.child.stderr {
@@ -129,7 +129,7 @@ mod tests {
             }
             let rates = probe.median().unwrap();
             assert_eq!((rates.threads, probe.samples.len()), (threads, 3));
-            // A single addition in a cycle of a slow CPU, and a copy that disks would be ashamed of.
+            // A lower bound that every machine exceeds.
             assert!(rates.fma_flops > 1e8 && rates.copy_bytes > 1e7, "{rates:?}");
         }
     }

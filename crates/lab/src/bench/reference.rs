@@ -1,5 +1,5 @@
-//! What the problems mean, in the most obvious loops: sums in f64, scores in integers. Every result that is
-//! timed is held against these.
+//! Reference implementations of the problems as plain loops: sums in f64, scores in integers. Every
+//! timed result is compared with these.
 
 use crate::threads;
 
@@ -73,13 +73,13 @@ pub fn edit_distance(a: &[u8], b: &[u8], n: usize, m: usize) -> Vec<f64> {
     distance
 }
 
-/// What an alignment is worth.
+/// The scores of an alignment.
 #[derive(Clone, Copy, Debug)]
 pub struct Scoring<'a> {
-    /// Of each pair of letters, a row for each letter of the first string.
+    /// The score of each pair of letters, a row for each letter of the first string.
     pub substitution: &'a [i16],
     pub letters: usize,
-    /// The cost of a gap of one letter, and of each letter more.
+    /// The cost of a gap of one letter, and of each further letter.
     pub open: i32,
     pub extend: i32,
 }
@@ -167,7 +167,7 @@ mod tests {
         };
         let (a, b) = ([0, 0, 1, 1], [0, 0, 2, 2, 1, 1]);
         assert_eq!(smith_waterman(&a, &b, 4, 6, scoring), [16.0]);
-        // A dear gap is not worth it.
+        // An expensive gap does not pay.
         let dear = Scoring {
             open: 30,
             ..scoring

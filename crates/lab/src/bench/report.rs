@@ -12,21 +12,21 @@ use super::family::Family;
 use super::limits::{Limits, Rates};
 use super::problem::{Problem, Work};
 
-/// The rate of multiply-adds that counts as the CPU's.
+/// The share of the peak rate of multiply-adds that counts as reaching it.
 const FMA_GOAL: f64 = 0.95;
 
-/// The load from which on a machine does something else besides.
+/// The load from which on a machine counts as busy.
 const BUSY: f64 = 0.5;
 
-/// By so much two medians of the same may differ.
+/// The relative difference of two medians of the same that counts as noise.
 const NOISE: f64 = 0.05;
 
-/// All that a run measured.
+/// All measurements of a run.
 #[derive(Debug, Serialize)]
 pub struct Report {
     pub machine: Machine,
     pub limits: Limits,
-    pub rows: Vec<Row>,
+    pub rows: Vec<ProblemRow>,
     pub designs: Vec<Design>,
     pub notes: Vec<String>,
 }
@@ -35,16 +35,16 @@ pub struct Report {
 pub struct Machine {
     pub processor: String,
     pub threads: usize,
-    /// How many programs wanted to run, before and after: the mean of a minute.
+    /// The load average of a minute, before and after.
     pub load: [Option<f64>; 2],
 }
 
 /// One problem with some threads.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct ProblemRow {
     pub family: Family,
     pub problem: String,
-    /// In the folder of its family.
+    /// Its file in the folder of its family.
     pub program: &'static str,
     pub mapping: String,
     /// The sizes that were known when it was compiled.
@@ -56,13 +56,13 @@ pub struct Row {
     pub ms: Option<f64>,
     /// Why there is no time.
     pub refused: Option<String>,
-    /// The medians of the machine's rates, measured in turns with ours.
+    /// The medians of the machine's rates, measured alternately with ours.
     pub rates: Option<Rates>,
-    /// At these rates.
+    /// The limit at these rates.
     pub limit_ms: Option<f64>,
-    /// At the best rates of all. Known when everything is measured.
+    /// The limit at the best rates of all, known when everything is measured.
     pub best_limit_ms: Option<f64>,
-    /// Billions per second of what the family counts.
+    /// The rate in billions per second, in the unit of the family.
     pub rate: Option<f64>,
     pub unit: &'static str,
     pub baselines: Vec<Baseline>,
@@ -74,7 +74,7 @@ pub struct Baseline {
     pub how: String,
     pub threads: usize,
     pub ms: f64,
-    /// How many times longer than ours it takes.
+    /// Its time relative to ours.
     pub ratio: Option<f64>,
     pub fault: Option<String>,
 }
@@ -93,16 +93,16 @@ impl Baseline {
     }
 }
 
-impl Row {
-    /// A problem with our time, or why there is none, and what the machine could do meanwhile.
+impl ProblemRow {
+    /// A problem with our time, or why there is none, and the rates of the machine meanwhile.
     pub fn new(
         problem: &Problem,
         threads: usize,
         ours: Result<f64, String>,
         rates: Option<Rates>,
-    ) -> Row {
+    ) -> ProblemRow {
         let seconds = ours.as_ref().ok().copied();
-        Row {
+        ProblemRow {
             family: problem.family,
             problem: problem.name.clone(),
             program: problem.program,
@@ -154,7 +154,7 @@ impl Report {
         text
     }
 
-    /// What was refused, wrong or disturbed.
+    /// Refused, wrong or disturbed measurements.
     pub fn notes_text(&self) -> String {
         let mut text = String::new();
         let refused = self.rows.iter().filter_map(|row| {
@@ -262,7 +262,7 @@ impl Report {
         align.extend([Align::Right; 11]);
         let mut table = Table::new(0, align);
         for family in Family::ALL {
-            let rows: Vec<&Row> = self.rows.iter().filter(|r| r.family == family).collect();
+            let rows: Vec<&ProblemRow> = self.rows.iter().filter(|r| r.family == family).collect();
             if rows.is_empty() {
                 continue;
             }
@@ -324,7 +324,7 @@ impl Report {
     }
 }
 
-fn cells(row: &Row, baselines: &[&str]) -> Vec<String> {
+fn cells(row: &ProblemRow, baselines: &[&str]) -> Vec<String> {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_string());
     let mut cells = vec![
         row.problem.clone(),
@@ -341,8 +341,8 @@ fn cells(row: &Row, baselines: &[&str]) -> Vec<String> {
     cells
 }
 
-/// How many times longer than ours a baseline takes, and how long.
-pub fn beside(row: &Row, baseline: &str) -> String {
+/// The time of a baseline relative to ours, and its time.
+pub fn beside(row: &ProblemRow, baseline: &str) -> String {
     let Some(baseline) = row.baseline(baseline) else {
         return "-".to_string();
     };
@@ -368,7 +368,7 @@ pub fn percent(part: f64) -> String {
     format!("{:.0} %", part * 100.0)
 }
 
-/// Three digits that count.
+/// Three significant digits.
 pub fn milliseconds(ms: f64) -> String {
     match ms {
         ms if ms >= 100.0 => format!("{ms:.0}"),
@@ -411,7 +411,7 @@ mod tests {
                 one,
                 all: one,
             },
-            rows: vec![Row {
+            rows: vec![ProblemRow {
                 family: Family::Conv2d,
                 problem: "8², 3 × 3".into(),
                 program: "conv2d/core.ure",

@@ -1,4 +1,5 @@
-//! What all rows of a table about a CPU share: the limits of the machine, the baselines, and how one row is measured.
+//! The common state of all rows of a table about a CPU: the limits of the machine, the baselines,
+//! and how one row is measured.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +14,7 @@ use super::ours::Ours;
 use super::pin_cpu::PinnedCpu;
 use super::problem::{Problem, Scale};
 use super::rate_probe::RateProbe;
-use super::report::{Baseline, Machine, Report, Row};
+use super::report::{Baseline, Machine, ProblemRow, Report};
 use super::tools::{Progress, Scratch};
 
 pub struct Session<'a> {
@@ -26,12 +27,12 @@ pub struct Session<'a> {
     scratch: Scratch,
     limits: Limits,
     baselines: Option<Baselines>,
-    /// When it began.
+    /// The start of the session.
     load: Option<f64>,
 }
 
 impl Session<'_> {
-    /// Measures the limits; `steps` are to come.
+    /// Measures the limits; `steps` steps follow.
     pub fn open(
         root: &Path,
         scale: Scale,
@@ -66,13 +67,13 @@ impl Session<'_> {
     }
 
     /// One problem, with one thread and with all of them.
-    pub fn rows(&mut self, problem: &Problem) -> Result<Vec<Row>, Failure> {
+    pub fn rows(&mut self, problem: &Problem) -> Result<Vec<ProblemRow>, Failure> {
         if self.baselines.is_some() {
             Baselines::hand_over(problem, &self.scratch)?;
         }
         let mut ours = match Ours::compile(self.root, problem) {
             Ok(ours) => ours,
-            Err(why) => return Ok(vec![Row::new(problem, 1, Err(why), None)]),
+            Err(why) => return Ok(vec![ProblemRow::new(problem, 1, Err(why), None)]),
         };
         let mut rows = vec![self.row(problem, &mut ours, 1)];
         if self.threads > 1 {
@@ -81,13 +82,14 @@ impl Session<'_> {
         Ok(rows)
     }
 
-    /// One problem with some threads: ours in turns with the limits, the baselines, and again ours in turns with the limits.
-    fn row(&mut self, problem: &Problem, ours: &mut Ours<'_>, threads: usize) -> Row {
+    /// One problem with some threads: ours alternating with the limits, the baselines, and again
+    /// ours alternating with the limits.
+    fn row(&mut self, problem: &Problem, ours: &mut Ours<'_>, threads: usize) -> ProblemRow {
         let limited = problem.family.has_limit();
         let pinned = (threads == 1).then(|| PinnedCpu::take(&self.program, problem.work));
         let _pinned = match pinned.transpose() {
             Ok(pinned) => pinned,
-            Err(why) => return Row::new(problem, threads, Err(why), None),
+            Err(why) => return ProblemRow::new(problem, threads, Err(why), None),
         };
         let mib = problem.family.copy_mib(self.scale);
         let mut probe = limited
@@ -106,7 +108,7 @@ impl Session<'_> {
             Ok(timing.median())
         });
         let rates = probe.ok().flatten().and_then(|probe| probe.median());
-        let mut row = Row::new(problem, threads, seconds, rates);
+        let mut row = ProblemRow::new(problem, threads, seconds, rates);
         row.mapping = ours.mapping().to_string();
         row.baselines = measured
             .into_iter()
@@ -116,7 +118,11 @@ impl Session<'_> {
     }
 
     /// Measures the limits once more.
-    pub fn report(self, mut rows: Vec<Row>, designs: Vec<Design>) -> Result<Report, Failure> {
+    pub fn report(
+        self,
+        mut rows: Vec<ProblemRow>,
+        designs: Vec<Design>,
+    ) -> Result<Report, Failure> {
         let again = Limits::measure(&self.program, self.threads)?;
         let limits = self.limits.best(again);
         self.progress.finish();
@@ -131,7 +137,7 @@ impl Session<'_> {
         }
         Ok(Report {
             machine: Machine {
-                processor: processor(),
+                processor: cpu_name(),
                 threads: self.threads,
                 load: [self.load, load_average()],
             },
@@ -144,7 +150,7 @@ impl Session<'_> {
 }
 
 /// The baselines that no row of their family has.
-pub fn missing(rows: &[Row]) -> Option<String> {
+pub fn missing(rows: &[ProblemRow]) -> Option<String> {
     let mut names: Vec<&str> = Vec::new();
     for family in Family::ALL {
         let its = || rows.iter().filter(|r| r.family == family);
@@ -164,8 +170,8 @@ pub fn missing(rows: &[Row]) -> Option<String> {
     ))
 }
 
-/// What the system calls its CPU.
-fn processor() -> String {
+/// The system's name of its CPU.
+fn cpu_name() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let named = text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
@@ -174,7 +180,7 @@ fn processor() -> String {
     named.unwrap_or_else(|| std::env::consts::ARCH.to_string())
 }
 
-/// How many programs wanted to run in the last minute.
+/// The load average of the last minute.
 fn load_average() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/loadavg").ok()?;
     text.split_whitespace().next()?.parse().ok()
@@ -184,7 +190,7 @@ fn load_average() -> Option<f64> {
 pub mod tests {
     use super::*;
 
-    /// Plain C is there, and nobody's result is wrong.
+    /// Plain C is available, and no result is wrong.
     pub fn assert_baselines_are_right(report: &Report) {
         for row in &report.rows {
             let c = row.baselines.iter().find(|p| p.baseline == "C");

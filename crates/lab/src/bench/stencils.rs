@@ -1,8 +1,9 @@
-//! `systola-lab bench stencils`: the stencils of the literature, one sweep and many, beside the limits of a GPU and beside what others reach; two of them on a
-//! CPU (`cpu.rs`).
+//! `systola-lab bench stencils`: the stencils of the literature, one sweep and many, compared with
+//! the limits of a GPU and with published results; two of them on a CPU (`cpu.rs`).
 //!
-//! Programs and mappings are those of `stencils/`, with random weights that are given at run time. Every cell is compared: after one sweep with sums in
-//! f64 on the host, after many with as many single sweeps in f64 on the device, by a kernel that was compared before.
+//! Programs and mappings are those of `stencils/`, with random weights given at run time. Every
+//! cell is compared: after one sweep with sums in f64 on the host, after many with as many single
+//! sweeps in f64 on the device, by a kernel that was verified before.
 
 pub mod catalogue;
 mod cpu;
@@ -25,7 +26,7 @@ use systola_cli::term;
 
 use self::catalogue::{STENCILS, Stencil};
 use self::field::{Field, doubled};
-use self::table::{Row, Sweeps};
+use self::table::{StencilRow, Sweeps};
 use super::cuda::case::{Data, Output, Sizes, Trial, Unit, Work};
 use super::cuda::conv::tolerance;
 use super::cuda::limits::Limits;
@@ -40,17 +41,17 @@ Examples:
   cargo xtask bench stencils                              all of them, in a few minutes
   cargo xtask bench stencils --only 2d5pt --only 3d7pt    some
   cargo xtask bench stencils --type f64 --all-mappings    in double precision, a line for every mapping
-  cargo xtask bench-setup                                 once: installs what the CPU is compared with
+  cargo xtask bench-setup                                 once: installs the baselines of the CPU
   cargo xtask bench stencils --target cpu                 2d5pt and 3d7pt on the CPU, in a quarter of an hour
   cargo xtask bench stencils --target cpu --no-baselines  only us and the limits of the machine
 
 Rates are 10⁹ cells a second: for many sweeps, cells times sweeps. On a GPU times are medians of warm runs between
-two events on the device; what others reach was measured on an H200, whatever the GPU here is.
+two events on the device; published results were measured on an H200, whatever the GPU here is.
 
-On the CPU plain C, OpenCV, SciPy, Devito and Halide run beside us, on the same fields and weights, and every
-result is compared: with sums in f64 after one sweep, and with as many single sweeps in f64 after many. \"× copy\" is how
-many times as fast the sweeps are as copies of the field, as many as there are sweeps, at the rate that was measured in
-turns with ours; \"at best\" takes the best rate of all. SciPy has no threads, and its many sweeps are so many times its one.";
+On the CPU the baselines are plain C, OpenCV, SciPy, Devito and Halide, on the same fields and weights, and every
+result is compared: with sums in f64 after one sweep, and with as many single sweeps in f64 after many. \"× copy\" is the
+speed of the sweeps relative to as many copies of the field, at the rate measured alternately with ours; \"at best\" takes
+the best rate of all. SciPy has no threads, and its time for many sweeps is a multiple of its time for one.";
 
 /// Time the stencils of the literature, one sweep and many
 #[derive(Debug, clap::Args)]
@@ -74,7 +75,7 @@ pub struct Args {
     /// Tiny fields, to try the command itself: the times mean nothing
     #[arg(long)]
     small: bool,
-    /// Which GPU, by its number in `systola devices` or a part of its name
+    /// Which GPU, by its index in `systola devices` or a part of its name
     #[arg(long, value_name = "N|NAME", default_value_t)]
     device: DeviceName,
     /// Do not run the baselines, on the CPU
@@ -93,7 +94,7 @@ enum Target {
     Cpu,
 }
 
-/// How the names of mappings for CPUs end.
+/// The suffix of the names of mappings for CPUs.
 pub const ON_CPU: &str = "_cpu";
 
 fn names() -> clap::builder::PossibleValuesParser {
@@ -155,7 +156,7 @@ fn on_gpu(args: &Args) -> Outcome {
     let is_chosen = |s: &&Stencil| args.only.is_empty() || args.only.iter().any(|n| n == s.name);
     let mut jobs = Vec::new();
     for stencil in STENCILS.iter().filter(is_chosen) {
-        // What is compared with single sweeps of f64 needs them.
+        // The comparison needs single sweeps of f64.
         for precision in [Precision::F64, Precision::F32] {
             for many in [false, true] {
                 if many && !args.wants(precision) {
@@ -273,7 +274,7 @@ fn load(root: &Path, stencil: &Stencil, precision: Precision) -> Result<Module, 
     })
 }
 
-/// The programs have elements of f32.
+/// The programs are written for f32.
 pub fn with_type(text: &str, ty: Scalar) -> String {
     text.replace(": f32", &format!(": {ty}"))
 }
@@ -296,7 +297,7 @@ struct Bench<'a> {
     here: OnDevice<Cuda>,
 }
 
-/// A mapping and how it did.
+/// A mapping and its result.
 type Tried = (String, Result<Measured, String>);
 
 impl Bench<'_> {
@@ -325,7 +326,7 @@ impl Bench<'_> {
             (Precision::F64, double, &wide),
             (Precision::F32, single, &narrow),
         ] {
-            let mut row = Row::new(stencil, precision);
+            let mut row = StencilRow::new(stencil, precision);
             for (job, kernel) in kernels {
                 let data = if job.many {
                     let expected = many
@@ -360,8 +361,8 @@ impl Bench<'_> {
         Ok(status)
     }
 
-    /// What one sweep and many ask for.
-    fn work(&self, field: &Field, row: &Row) -> [Sweeps; 2] {
+    /// The work of one sweep and of many.
+    fn work(&self, field: &Field, row: &StencilRow) -> [Sweeps; 2] {
         let bytes = row.precision.bytes();
         [1, self.args.steps()].map(|sweeps| {
             let cells = field.cells() as f64 * f64::from(sweeps);
@@ -419,7 +420,7 @@ impl Bench<'_> {
     }
 }
 
-/// A run, and what it has to give after one sweep, or so many.
+/// A run, and its expected result after one sweep or many.
 fn data(
     field: &Field,
     precision: Precision,
@@ -444,7 +445,7 @@ fn data(
     }
 }
 
-/// A box has weights of its shape, others have a list.
+/// A box has weights in its shape, other stencils have a list.
 fn shape_of_weights(job: &Job, stencil: &Stencil) -> Vec<usize> {
     let inputs = job.module.systems.iter().flat_map(|s| &s.inputs);
     let axes = inputs.filter(|i| i.name == "w").map(|i| i.axes.len()).max();

@@ -1,4 +1,5 @@
-//! What measuring needs of the world: the repository, a C compiler, a folder for files, a line of progress.
+//! The environment of measurements: the repository, a C compiler, a folder for files, a line of
+//! progress.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -23,13 +24,13 @@ pub fn root() -> Result<PathBuf, Failure> {
     }
 }
 
-/// There is no GPU, or it can not be used.
+/// There is no GPU, or it cannot be used.
 pub fn no_gpu(error: &systola::rt::Error) -> Failure {
     fail_alone(error)
         .help("`systola-lab bench cpu` times the CPU; `systola devices` lists what there is")
 }
 
-/// A folder that goes away with its owner.
+/// A temporary folder, removed when it is dropped.
 #[derive(Debug)]
 pub struct Scratch {
     folder: TempDir,
@@ -48,13 +49,13 @@ impl Scratch {
         self.folder.path()
     }
 
-    /// Writes an array for programs that run beside this one.
+    /// Writes an array for other programs.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Failure> {
         let path = self.path().join(name);
         std::fs::write(&path, bytes).map_err(|e| cannot_write(&path, &e))
     }
 
-    /// Makes room for the next problem, whose arrays may be large.
+    /// Removes the files of the last problem, which may be large.
     pub fn remove_arrays(&self) {
         let entries = std::fs::read_dir(self.path())
             .into_iter()
@@ -105,14 +106,14 @@ pub fn compile_c(source: &Path, program: &Path, more: &[String]) -> Result<(), S
     Err(format!("{} is not compiled: {why}", source.display()))
 }
 
-/// The last line that a program complained with.
+/// The last line of a program's standard error.
 pub fn said_last(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().rfind(|l| !l.trim().is_empty());
     line.unwrap_or("it said nothing").trim().to_string()
 }
 
-/// One line on the standard error that says what is done; on a terminal each takes the place of the last.
+/// One line of progress on the standard error; on a terminal each replaces the last.
 #[derive(Debug)]
 pub struct Progress {
     done: usize,

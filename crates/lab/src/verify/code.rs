@@ -1,4 +1,4 @@
-//! Code of a mapping, kept from size to size as long as it serves.
+//! Code of a mapping, reused from size to size as long as possible.
 
 use systola::cpu::Error;
 use systola_cli::source::Sizes;
@@ -8,7 +8,7 @@ use systola_ir::diag::Kind;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
 
-use super::tally::Row;
+use super::tally::RunResult;
 use super::target::{Compiled, Device};
 
 pub struct Code<'a> {
@@ -47,19 +47,19 @@ impl<'a> Code<'a> {
     }
 }
 
-/// What is said where there is no code; a limitation is none of the mapping's fault.
-pub fn no_code(shown: &str, error: &Error) -> Row {
+/// The result where there is no code; a limitation is not a failure of the mapping.
+pub fn no_code(shown: &str, error: &Error) -> RunResult {
     match error {
         Error::Refused(found) => {
             let limited = found.iter().all(|d| d.kind() == Kind::Limitation);
             let what = format!("{shown}: {}", all_of(found));
             if limited {
-                Row::Refused(what)
+                RunResult::Refused(what)
             } else {
-                Row::Failed(what)
+                RunResult::Failed(what)
             }
         }
-        Error::Runtime(_) => Row::Failed(format!("{shown}: {error}")),
+        Error::Runtime(_) => RunResult::Failed(format!("{shown}: {error}")),
     }
 }
 

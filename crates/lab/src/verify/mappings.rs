@@ -15,7 +15,7 @@ use super::Args;
 use super::code::{Code, no_code};
 use super::processes::{said, verify_again};
 use super::sizes::sizes;
-use super::tally::{Row, Tally};
+use super::tally::{RunResult, Tally};
 use super::target::{Compiled, Device};
 use crate::threads::each;
 
@@ -79,10 +79,10 @@ fn verify_mapping(
     system: &System,
     mapping: &Mapping,
     given: &Sizes,
-) -> Vec<Row> {
+) -> Vec<RunResult> {
     let all = sizes(system, given);
     if all.is_empty() {
-        return vec![Row::Skipped("no small sizes".to_string())];
+        return vec![RunResult::Skipped("no small sizes".to_string())];
     }
     let mut rows = Vec::new();
     let mut code = Code::new(device, &source.module, mapping);
@@ -92,7 +92,7 @@ fn verify_mapping(
         let sizes = parameters.named(&params);
         let wrong = check_system(system, &sizes);
         if let Some(first) = wrong.first() {
-            rows.push(Row::Skipped(format!("{shown}: {first}")));
+            rows.push(RunResult::Skipped(format!("{shown}: {first}")));
             continue;
         }
         match check_mapping(&source.module, mapping, &sizes) {
@@ -105,7 +105,7 @@ fn verify_mapping(
             // Legal at some sizes only.
             Err(found) => {
                 let first = found.first().map(ToString::to_string).unwrap_or_default();
-                rows.push(Row::Skipped(format!("{shown}: {first}")));
+                rows.push(RunResult::Skipped(format!("{shown}: {first}")));
                 continue;
             }
         }
@@ -120,31 +120,31 @@ fn verify_mapping(
     rows
 }
 
-/// One run on random inputs, done twice: what depends on luck may differ.
-fn verify_run(system: &System, compiled: &Compiled, params: &[i128], shown: &str) -> Row {
+/// One run on random inputs, done twice, since a race may show only sometimes.
+fn verify_run(system: &System, compiled: &Compiled, params: &[i128], shown: &str) -> RunResult {
     let inputs = match random_inputs(system, params) {
         Ok(inputs) => inputs,
-        Err(what) => return Row::Skipped(format!("{shown}: {what}")),
+        Err(what) => return RunResult::Skipped(format!("{shown}: {what}")),
     };
     let expect = match expect_system(system, params, &inputs) {
         Ok(expect) => expect,
-        Err(error) => return Row::Skipped(format!("{shown}: {error}")),
+        Err(error) => return RunResult::Skipped(format!("{shown}: {error}")),
     };
     let mut microseconds = 0.0;
     let mut blocks = 0;
     for _ in 0..2 {
         let (found, stats) = match compiled.run_tensors(params, &inputs) {
             Ok(done) => done,
-            Err(error) => return Row::Failed(format!("{shown}: {error}")),
+            Err(error) => return RunResult::Failed(format!("{shown}: {error}")),
         };
         microseconds = stats.kernel_seconds * 1e6;
         blocks = stats.blocks;
         let lines = compare(&expect, &found);
         if let Some(line) = lines.into_iter().find_map(Result::err) {
-            return Row::Failed(format!("{shown}: {line}"));
+            return RunResult::Failed(format!("{shown}: {line}"));
         }
     }
-    Row::Verified(format!(
+    RunResult::Verified(format!(
         "{shown}; {blocks} blocks, {microseconds:.0} µs{}",
         compiled.resources()
     ))

@@ -1,5 +1,5 @@
-//! Processes that run this command again, for a part of the work: a kernel that breaks its process, or does not end, is one failure and not the end
-//! of all others.
+//! Processes that run this command again, for a part of the work: a kernel that crashes its
+//! process, or hangs, is one failure and does not stop the others.
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -38,7 +38,8 @@ pub fn verify_again(program: &Path, args: &Args, file: &Path) -> Command {
     command
 }
 
-/// The lines of a process that ends in time, the last of them read by `parse`; what it says of errors is among the others.
+/// The lines of a process that ends in time, the last of them parsed by `parse`; its errors are
+/// among the others.
 pub fn said<T>(
     command: &Command,
     limit: Duration,

@@ -1,9 +1,9 @@
-//! Sizes at which a mapping is tried: a small one, and larger ones that fill warps and blocks in part.
+//! Sizes at which a mapping is tested: a small one, and larger ones with partial warps and blocks.
 
 use systola_cli::source::{Parameters, Sizes, Small};
 use systola_ir::system::System;
 
-/// A small size is about 6 in each parameter; these are what its parameters are multiplied by, over 6.
+/// A small size is about 6 in each parameter; these are its multiples, in sixths.
 const SCALES: [i128; 4] = [6, 19, 50, 131];
 
 /// Sizes that the system allows, smallest first, each of them different.

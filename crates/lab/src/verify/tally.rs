@@ -1,7 +1,7 @@
-//! What became of runs, as lines and as numbers.
+//! The results of runs, as lines and as numbers.
 
-/// What became of a mapping at some sizes.
-pub enum Row {
+/// The result of a mapping at some sizes.
+pub enum RunResult {
     Verified(String),
     Failed(String),
     /// No kernel is made of it yet.
@@ -9,20 +9,20 @@ pub enum Row {
     Skipped(String),
 }
 
-impl Row {
+impl RunResult {
     /// A line about `name`.
     pub fn line(&self, name: &str) -> String {
         let (word, what) = match self {
-            Row::Verified(what) => ("ok     ", what),
-            Row::Failed(what) => ("FAILED ", what),
-            Row::Refused(what) => ("refused", what),
-            Row::Skipped(what) => ("skipped", what),
+            RunResult::Verified(what) => ("ok     ", what),
+            RunResult::Failed(what) => ("FAILED ", what),
+            RunResult::Refused(what) => ("refused", what),
+            RunResult::Skipped(what) => ("skipped", what),
         };
         format!("{word} {name}: {what}\n")
     }
 }
 
-/// What is counted over all files; the words stand in the last line of each process.
+/// Counts over all files; the words are in the last line of each process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub verified: usize,
@@ -31,12 +31,12 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn count(&mut self, row: &Row) {
+    pub fn count(&mut self, row: &RunResult) {
         match row {
-            Row::Verified(_) => self.verified += 1,
-            Row::Failed(_) => self.failed += 1,
-            Row::Refused(_) => self.refused += 1,
-            Row::Skipped(_) => {}
+            RunResult::Verified(_) => self.verified += 1,
+            RunResult::Failed(_) => self.failed += 1,
+            RunResult::Refused(_) => self.refused += 1,
+            RunResult::Skipped(_) => {}
         }
     }
 

@@ -1,4 +1,4 @@
-//! What mappings are verified on: an NVIDIA GPU, an OpenCL device, or this CPU.
+//! The target of a verification: an NVIDIA GPU, an OpenCL device, or this CPU.
 
 use clap::ValueEnum;
 use systola::cpu::{self, Effort, Error, compile_lowered};
@@ -98,7 +98,7 @@ impl Device {
                     Error::Refused(_) => Failure::new(error.to_string()),
                 })?;
                 rt::require_compiler(&options.compile).map_err(|e| runtime::fail_alone(&e))?;
-                // Results are looked at, not times.
+                // Results matter, not times.
                 options.effort = Effort::Little;
                 let simd = options.simd.name();
                 let text = format!("{}, vectors of {simd}\n", calibration::cpu_name());
@@ -143,7 +143,7 @@ impl Compiled {
         }
     }
 
-    /// What each kernel takes, where it is known.
+    /// The resources of each kernel, where they are known.
     pub fn resources(&self) -> String {
         match self {
             Compiled::Cuda(compiled) => {

@@ -28,7 +28,7 @@ pub struct Baselines {
 }
 
 impl Baselines {
-    /// From a file that holds what the scripts printed.
+    /// From a file with the output of the scripts.
     pub fn read(&mut self, path: &Path) -> Result<(), String> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
@@ -90,7 +90,7 @@ impl Baselines {
         Ok(())
     }
 
-    /// Is anything to be shown beside our times?
+    /// Are there any baselines?
     pub fn asked(&self) -> bool {
         self.asked
     }

@@ -1,4 +1,5 @@
-//! What is timed on a GPU: a program of the gallery at a size, its inputs, and how its results are checked.
+//! A problem that is timed on a GPU: a program of the gallery at a size, its inputs, and how its
+//! results are checked.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use systola::rt::HostArray;
 
 use crate::arrays::{Array, Arrays};
 
-/// Problems that stand together in the table.
+/// Problems that are grouped in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Group {
     /// 1-D convolution of 2^28 samples, and a copy as one with a single tap
@@ -45,7 +46,7 @@ impl Group {
         Group::Startup,
     ];
 
-    /// As on the command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Group::Conv1d => "conv1d",
@@ -78,7 +79,7 @@ impl Group {
         }
     }
 
-    /// What it is measured beside, as bench/baselines/cuda names it.
+    /// Its baselines, as bench/baselines/cuda names them.
     pub fn baselines(self) -> &'static [&'static str] {
         match self {
             Group::Conv1d => &["cuDNN"],
@@ -108,37 +109,37 @@ pub enum Mappings {
 
 /// One problem.
 pub struct Case {
-    /// The same in the lines of a baseline.
+    /// Its name, also in the output of a baseline.
     pub name: String,
-    /// In the gallery.
+    /// Its file in the gallery.
     pub program: &'static str,
     pub mappings: Mappings,
     pub sizes: Sizes,
-    /// The sizes that become numbers in the kernel.
+    /// The sizes that become constants in the kernel.
     pub fix: &'static [&'static str],
     pub work: Work,
-    /// For the end of its row.
+    /// A remark at the end of its row.
     pub note: String,
-    /// What the scripts of the baselines are asked for.
+    /// The arguments of the baselines' scripts.
     pub baseline: Option<String>,
-    /// Inputs are made when it is their turn.
+    /// Inputs are made when the case is run.
     pub make: Box<dyn Fn(&Arrays) -> Data>,
 }
 
 pub type Sizes = Vec<(&'static str, i64)>;
 
-/// What a problem asks for at least, however it is solved.
+/// The minimum work of a problem, however it is solved.
 #[derive(Clone, Copy, Debug)]
 pub struct Work {
     pub operations: f64,
     pub unit: Unit,
-    /// What must be read and written at least once.
+    /// Bytes that must be read and written at least once.
     pub bytes: f64,
-    /// Cells of a field or of a table, each step counted; where they are what is counted.
+    /// Cells of a field or of a table, in each step, where the rate counts cells.
     pub cells: Option<Cells>,
 }
 
-/// What performs the operations.
+/// The unit that performs the operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// Two in each fused multiply-add of single precision.
@@ -154,7 +155,7 @@ pub enum Unit {
 #[derive(Clone, Copy, Debug)]
 pub struct Cells {
     pub count: f64,
-    /// What 10⁹ of them in a second are called.
+    /// The unit of 10⁹ cells per second.
     pub unit: &'static str,
 }
 
@@ -175,5 +176,5 @@ pub struct Output {
     pub check: Check,
 }
 
-/// What is wrong with a result.
+/// The error of a result, if it is wrong.
 pub type Check = Box<dyn Fn(&HostArray) -> Option<String>>;

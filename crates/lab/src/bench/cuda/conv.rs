@@ -79,7 +79,7 @@ pub enum Precision {
     Double,
 }
 
-/// Powers of two as such.
+/// Powers of two are written as such.
 fn short(n: usize) -> String {
     if n.is_power_of_two() {
         format!("2^{}", n.trailing_zeros())
@@ -88,8 +88,8 @@ fn short(n: usize) -> String {
     }
 }
 
-/// Mappings of same.ure that have a chance with so many taps: those that are written out while their code is small, those with a
-/// loop over the rows of the filter where it is worth its turns.
+/// The promising mappings of same.ure for this number of taps: unrolled ones while their code is
+/// small, those with a loop over the rows of the filter where the loop overhead is small.
 fn candidates(taps: usize, precision: Precision) -> &'static [&'static str] {
     match (precision, taps) {
         (Precision::Single, ..=16) => &["walk", "wide", "tall", "ssam"],
@@ -175,7 +175,7 @@ fn correlate(
         if at < h / 2 || at - h / 2 >= rows {
             continue;
         }
-        // Where c + q − ⌊Q/2⌋ is a column.
+        // The columns where c + q − ⌊Q/2⌋ is inside.
         let (shift, half) = (tap % q, q / 2);
         let first = all.start.max(half.saturating_sub(shift));
         let end = all.end.min((columns + half).saturating_sub(shift));

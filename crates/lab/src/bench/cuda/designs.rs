@@ -1,8 +1,8 @@
-//! The designs of Rong et al. 2020 beside what their model says: seven arrays for 1-D convolution, SBM and FBS for
-//! 2-D convolution at strides 1 and 2.
+//! The designs of Rong et al. 2020 compared with their model: seven arrays for 1-D convolution, SBM
+//! and FBS for 2-D convolution at strides 1 and 2.
 //!
-//! The model counts the PEs and steps of one array. Its outturn is outputs for each step; its utilisation is the share
-//! of PEs and steps that have a point to compute.
+//! The model counts the PEs and steps of one array. Its throughput (the paper's outturn) is outputs
+//! per step; its utilisation is the share of PEs and steps that have a point to compute.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -102,7 +102,7 @@ fn spread(c: usize, q: usize) -> usize {
     2 * c + q - 2
 }
 
-/// What the model says of one array.
+/// The model of one array.
 fn model(design: &Design, [h, q]: [usize; 2]) -> String {
     let (pes, steps) = ((design.pes)(design.c, q), h * (design.steps)(design.c, q));
     let outturn = design.c as f64 / steps as f64;
@@ -115,7 +115,7 @@ fn model(design: &Design, [h, q]: [usize; 2]) -> String {
     format!("{pes} PEs, {steps} steps, outturn {outturn:.2}, utilisation {busy:.0} %{paper}")
 }
 
-/// Of a signal with n outputs, or of an image of n × n.
+/// For a signal with n outputs, or an image of n × n.
 pub fn design(design: Design, n: usize, filter: [usize; 2]) -> Case {
     let [h, q] = filter;
     let flat = design.program.starts_with("conv1d");

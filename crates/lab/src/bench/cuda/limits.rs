@@ -1,4 +1,5 @@
-//! What a GPU can do at most: copying is measured, multiply-adds are what multiprocessors, lanes and clock allow.
+//! The limits of a GPU: copying is measured, multiply-adds follow from multiprocessors, lanes and
+//! clock.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Copies `elements` of 4 bytes, more than any cache has.
+    /// Copies `elements` of 4 bytes, more than any cache holds.
     pub fn measure(gpu: &Arc<Gpu>, elements: usize) -> Result<Limits, systola::rt::Error> {
         let zeros = HostArray::zeros(Scalar::F32, &[elements])?;
         let from = DeviceArray::from_view(gpu, &zeros.view())?;
@@ -37,7 +38,7 @@ impl Limits {
         })
     }
 
-    /// The least seconds: to move what must be moved, or to compute what must be computed.
+    /// The minimum seconds: the longer of moving the bytes and of computing the operations.
     pub fn seconds(&self, work: &Work) -> f64 {
         let rate = match work.unit {
             Unit::F32 => self.f32,

@@ -17,13 +17,13 @@ use crate::arrays::Array;
 use crate::measure::{Enough, sample};
 use crate::threads::{available, each};
 
-/// What a mapping was compiled to, or why it was not.
+/// The compiled code of a mapping, or why there is none.
 pub struct Kernel<C> {
     pub mapping: String,
     pub compiled: Result<C, String>,
 }
 
-/// What has to be compiled.
+/// A mapping to compile.
 #[derive(Clone, Copy)]
 pub struct Job<'a> {
     pub program: &'static str,
@@ -57,7 +57,7 @@ pub fn compile_all<C: Send>(
     cases: &[(&Case, Vec<String>)],
     compile: impl Fn(Job<'_>) -> Result<C, String> + Sync,
 ) -> Vec<Vec<Kernel<C>>> {
-    // What a thread needs of a case: its closures stay here.
+    // The parts of a case that a thread needs: its closures are not `Sync`.
     let jobs: Vec<(usize, Job<'_>)> = cases
         .iter()
         .enumerate()
@@ -107,7 +107,7 @@ pub fn fixed(names: &[&str]) -> Fix {
     }
 }
 
-/// Inputs on the device; those that the next problem has too stay there.
+/// Inputs on the device; those shared with the next problem stay there.
 pub struct OnDevice<D: Driver> {
     arrays: Vec<(Arc<Array>, DeviceArray<D>)>,
 }
@@ -136,7 +136,7 @@ impl<D: Driver> OnDevice<D> {
     }
 }
 
-/// With the registers of its kernels.
+/// Also returns the registers of its kernels.
 pub fn measure(
     compiled: &CudaCompiled,
     data: &Data,
@@ -183,7 +183,7 @@ pub fn time<D: Driver>(
     sample(enough, |times| {
         let timed = compiled.time_on_device(&trial.sizes, &inputs, &mut outputs, times + 1);
         let mut samples = timed.map_err(|e| e.to_string())?;
-        // Before the first the GPU waited for the host.
+        // The GPU was idle before the first run.
         samples.remove(0);
         Ok(samples)
     })

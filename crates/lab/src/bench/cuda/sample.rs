@@ -1,8 +1,8 @@
 //! Results too large to be computed again in full are compared in a sample: the first and last [`EDGE`] rows and
 //! [`RANDOM`] rows between them in full, and the first and last [`EDGE`] columns of every row.
 //!
-//! Blocks of threads have some rows and some columns, those at the border take paths of their own: the
-//! sample meets every column of blocks, many rows of them and the whole border.
+//! Blocks of threads have some rows and some columns, and those at the edges take their own paths:
+//! the sample covers every column of blocks, many rows of them and all edges.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -15,14 +15,14 @@ use crate::threads::fill;
 const EDGE: usize = 40;
 const RANDOM: usize = 200;
 
-/// A part of a row, with what is expected there.
+/// A part of a row, with the expected values.
 struct Part {
     row: usize,
     columns: Range<usize>,
     values: Vec<f64>,
 }
 
-/// Compares a result of some rows and columns with what `reference` adds to zeros in a part of a row.
+/// Compares a result with `reference`, which adds the expected values to zeros in a part of a row.
 pub fn sampled(
     [rows, columns]: [usize; 2],
     tolerance: f64,
@@ -69,7 +69,7 @@ fn pieces(rows: usize, columns: usize) -> Vec<Part> {
         values: Vec::new(),
     };
     let mut pieces = Vec::new();
-    // Rows in full come first, dealt out like cards: threads get neighbours.
+    // Full rows come first, distributed round-robin, so that each thread gets a similar share.
     let mut rest = Vec::new();
     for (row, full) in full.into_iter().enumerate() {
         if full || narrow {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn borders_are_compared_and_small_results_in_full() {
+    fn edges_are_compared_and_small_results_in_full() {
         for wrong in [
             [0, 500],
             [39, 500],

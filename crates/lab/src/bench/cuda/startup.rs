@@ -1,4 +1,5 @@
-//! Time from the command to the first result: a process of its own, with an empty cache of kernels and with a filled one.
+//! Time from the command to the first result: a separate process, with an empty cache of kernels
+//! and with a filled one.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -53,7 +54,7 @@ fn seconds(root: &Path, device: usize, cache: &Path) -> Result<f64, Failure> {
     }
 }
 
-/// The command line, which lies beside this program.
+/// The command line, in the folder of this program.
 fn command_line() -> Result<PathBuf, Failure> {
     let own = std::env::current_exe().map_err(|e| Failure::new(e.to_string()))?;
     let path = own.with_file_name(format!("systola{}", std::env::consts::EXE_SUFFIX));

@@ -1,5 +1,5 @@
-//! Sweeps over a field whose border is held: after a few of them all of it is compared, after many some regions,
-//! each from the part of the first field that it depends on.
+//! Sweeps over a field with a fixed (Dirichlet) boundary: after a few sweeps all of it is compared,
+//! after many some regions, each computed from the part of the first field that it depends on.
 
 use std::ops::Range;
 use std::path::Path;
@@ -29,10 +29,10 @@ pub struct Stencil {
     pub region: usize,
 }
 
-/// What one sweep adds up.
+/// The weighted sum of one sweep.
 struct Sum {
     radius: usize,
-    /// Each neighbour, by how many rows and columns, and its weight.
+    /// The row and column offset of each neighbour, and its weight.
     taps: Vec<(Vec<i64>, f64)>,
 }
 
@@ -65,13 +65,13 @@ pub const STENCILS: [Stencil; 3] = [
 ];
 
 impl Stencil {
-    /// With the weights of the program, which the tests of the gallery know too: they are what one sweep makes of a
-    /// field that is 1 in the middle and 0 elsewhere.
+    /// Recovers the weights of the program, which the tests of the gallery check: they are the
+    /// result of one sweep over a field that is 1 in the middle and 0 elsewhere.
     fn sum(&self, root: &Path) -> Result<Sum, String> {
         let module = load(root, self.program)?;
         let system = module.systems.iter().find(|s| s.name == self.system);
         let system = system.ok_or_else(|| format!("there is no system {}", self.system))?;
-        // What the middle reaches is not held.
+        // The neighbours of the middle are not on the fixed boundary.
         let middle = 2 * self.radius;
         let side = 2 * middle + 1;
         let mut field = vec![0f32; side * side];
@@ -100,7 +100,7 @@ impl Stencil {
     }
 }
 
-/// So many sweeps over n × n cells.
+/// Sweeps over n × n cells: `few` of them compared completely, `many` of them timed.
 pub fn sweeps(
     root: &Path,
     stencil: Stencil,
@@ -193,7 +193,8 @@ fn check(
     })
 }
 
-/// What a region holds after so many sweeps, in f64. It depends on a box that is wider by the radius for each sweep.
+/// The contents of a region after `sweeps` sweeps, in f64. It depends on a box that grows by the
+/// radius for each sweep.
 fn after(sum: &Sum, x: &Array, n: usize, sweeps: usize, region: &[Range<usize>; 2]) -> Vec<f64> {
     let grown = |range: &Range<usize>, left: usize| {
         let by = left * sum.radius;
@@ -206,7 +207,7 @@ fn after(sum: &Sum, x: &Array, n: usize, sweeps: usize, region: &[Range<usize>; 
         x.add_scaled(row * n + columns.start, 1.0, line);
     }
     let mut next = now.clone();
-    // By its place in the box.
+    // By its position in the box.
     let window = |left: usize| {
         let [ys, xs] = region.each_ref().map(|r| grown(r, left));
         [

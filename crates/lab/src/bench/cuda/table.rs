@@ -26,7 +26,7 @@ pub fn header(group: Group, baselines: &Baselines) -> String {
     )
 }
 
-/// How a mapping of a case did; baselines are shown in times longer than ours.
+/// The result of a mapping; baselines are shown as multiples of our time.
 pub fn row(
     group: Group,
     case: &Case,
@@ -78,7 +78,7 @@ fn baselines_shown(group: Group, baselines: &Baselines) -> &'static [&'static st
     }
 }
 
-/// What is counted in a second: cells where the problem has them, else operations.
+/// The rate: cells per second where the problem has them, else operations.
 pub fn rate(work: &Work, seconds: f64) -> String {
     match (work.cells, work.unit) {
         (Some(cells), _) => format!("{:.1} {}", cells.count / seconds / 1e9, cells.unit),

@@ -1,4 +1,4 @@
-//! The problems without a GPU: the interpreter of kernels runs what would be compiled for one.
+//! The problems without a GPU: the kernel interpreter runs the code that would be compiled for one.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,7 +23,7 @@ fn filters_are_chosen_by_their_size() {
     assert!(!fits("3", Some("13x13")) && !fits("3", None) && !fits("1", Some("1x9")));
 }
 
-/// Programs, mappings, inputs and references belong together.
+/// Programs, mappings, inputs and references are consistent.
 #[test]
 fn every_small_case_is_right() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -43,7 +43,7 @@ fn every_small_case_is_right() {
     }
 }
 
-/// The compiler of GPUs, which needs none, finds a register for every value of everything that is timed.
+/// The compiler for GPUs, which runs without one, spills nothing in any timed kernel.
 #[test]
 fn nothing_that_is_timed_spills() {
     if let Err(error) = nvrtc_version() {
@@ -99,7 +99,7 @@ fn interpret(
     interpret_in(&module, mapping, &measure::fixed(case.fix), data, trial)
 }
 
-/// Runs what would be compiled for a GPU, and checks it.
+/// Interprets the kernels for a GPU, and checks the results.
 pub fn interpret_in(
     module: &Module,
     mapping: &str,

@@ -1,4 +1,4 @@
-//! What a window over an image gives beside one sum: with gaps in the filter, a minimum, two sums.
+//! Windows over an image other than a plain sum: with gaps in the filter, a minimum, two sums.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ pub struct Window {
     pub name: &'static str,
     pub system: &'static str,
     pub filter: [usize; 2],
-    /// Of neighbouring taps.
+    /// The distance of neighbouring taps.
     step: usize,
     kind: Kind,
     /// Filters, and the output of each.
@@ -24,7 +24,7 @@ pub struct Window {
 enum Kind {
     /// Sums of products.
     Sum,
-    /// The least sum.
+    /// The minimum of sums.
     Least,
 }
 

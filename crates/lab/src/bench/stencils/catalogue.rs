@@ -1,9 +1,10 @@
-//! The fifteen stencils of Chen et al. 2019 (SSAM), as `stencils/` has them, and what others reach with them on an H200.
+//! The fifteen stencils of Chen et al. 2019 (SSAM), as in `stencils/`, and published results on an
+//! H200.
 
 /// A weighted sum of neighbours.
 #[derive(Clone, Copy, Debug)]
 pub struct Stencil {
-    /// Of its file, too.
+    /// Its name and that of its file.
     pub name: &'static str,
     pub rank: usize,
     pub radius: i64,
@@ -16,11 +17,11 @@ pub struct Stencil {
 /// In 10⁹ cells a second on one NVIDIA H200, 8192² or 512³ cells.
 #[derive(Clone, Copy, Debug)]
 pub struct Published {
-    /// One sweep: SSAM's code, and register tiles written by hand.
+    /// One sweep: SSAM's code, and hand-written register tiles.
     pub once: [(&'static str, Option<f64>); 2],
     /// Many sweeps.
     pub many: [(&'static str, Option<f64>); 3],
-    /// What we want to reach with many.
+    /// The goal for many sweeps.
     pub goal: f64,
 }
 
@@ -70,7 +71,7 @@ impl Stencil {
     }
 }
 
-/// At most one axis.
+/// On at most one axis: a star.
 fn star(o: [i64; 3]) -> bool {
     o.iter().filter(|o| **o != 0).count() <= 1
 }

@@ -1,4 +1,5 @@
-//! Stencils on the processor: one sweep and many, beside the limits of the machine and its baselines.
+//! Stencils on the CPU: one sweep and many, compared with the limits of the machine and its
+//! baselines.
 
 mod table;
 
@@ -15,7 +16,7 @@ use super::super::cuda::conv::tolerance;
 use super::super::expected::Expected;
 use super::super::family::Family;
 use super::super::problem::{Input, Problem, Scale, Values, Work};
-use super::super::report::{Baseline, Report, Row};
+use super::super::report::{Baseline, ProblemRow, Report};
 use super::super::session::Session;
 use super::super::tools::root;
 use super::catalogue::{STENCILS, Stencil};
@@ -77,7 +78,7 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
         !args.no_baselines,
         2 * list.len(),
     )?;
-    let mut rows: Vec<Row> = Vec::new();
+    let mut rows: Vec<ProblemRow> = Vec::new();
     for chosen in list {
         let sweeps = Sweeps::new(args, root, chosen)?;
         for steps in [None, Some(args.steps())] {
@@ -90,11 +91,12 @@ fn measure(args: &Args, root: &Path) -> Result<Report, Failure> {
     session.report(rows, Vec::new())
 }
 
-/// SciPy takes seconds for a sweep, and has nothing for many of them: so many times its one.
-fn repeat_scipy(rows: &mut [Row]) {
+/// SciPy takes seconds for a sweep, and has no function for many of them: its time for one is
+/// multiplied.
+fn repeat_scipy(rows: &mut [ProblemRow]) {
     for n in 0..rows.len() {
         let (steps, family, threads) = (rows[n].steps, rows[n].family, rows[n].threads);
-        let same = |r: &&Row| r.steps == 1 && r.family == family && r.threads == threads;
+        let same = |r: &&ProblemRow| r.steps == 1 && r.family == family && r.threads == threads;
         let once = rows.iter().find(same).filter(|_| steps > 1);
         let Some(its) = once.and_then(|r| r.baseline("SciPy")) else {
             continue;
@@ -111,7 +113,7 @@ fn repeat_scipy(rows: &mut [Row]) {
     }
 }
 
-/// A field, and what one sweep and many make of it.
+/// A field, and its contents after one sweep and many.
 struct Sweeps {
     stencil: &'static Stencil,
     family: Family,
@@ -207,7 +209,8 @@ fn input(name: &'static str, array: &Array) -> Result<Input, Failure> {
     }
 }
 
-/// The field after many sweeps in f64, one by one, by a mapping for one sweep that is compared first.
+/// The field after many sweeps in f64, one by one, by a mapping for one sweep that is verified
+/// first.
 fn repeated(
     args: &Args,
     root: &Path,

@@ -1,4 +1,4 @@
-//! A field, the weights of its neighbours, and what sweeps make of it in f64.
+//! A field, the weights of its neighbours, and reference sweeps in f64.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::catalogue::Stencil;
 use crate::arrays::{Array, Values, bits};
 use crate::threads::fill;
 
-/// What a stencil works on.
+/// The input of a stencil.
 pub struct Field {
     /// Planes, rows, columns; one plane in two dimensions.
     pub shape: [usize; 3],
@@ -21,7 +21,8 @@ pub struct Field {
 impl Field {
     pub fn new(stencil: &Stencil, shape: [usize; 3], start: Arc<Array>) -> Field {
         let offsets = stencil.offsets();
-        // None is near 0, and all together are 1: what a sweep adds up is a mean, and sweeps neither grow nor vanish.
+        // No weight is near 0, and they sum to 1: a sweep computes a mean, so values neither grow
+        // nor vanish.
         let random = |n: usize| 0.1 + (bits(31, n) >> 40) as f64 / f64::from(1 << 24);
         let all: f64 = (0..offsets.len()).map(random).sum();
         let weight = |n: usize| f64::from((random(n) / all) as f32);
@@ -33,7 +34,7 @@ impl Field {
         }
     }
 
-    /// The weights in the shape that the program gives them.
+    /// The weights in the shape of the program's input.
     pub fn weights(&self, shape: &[usize]) -> Arc<Array> {
         let weights = self.taps.iter().map(|(_, weight)| *weight as f32);
         Array::new(shape, Values::F32(weights.collect()))

@@ -8,15 +8,15 @@ use super::super::cuda::measure::Measured;
 use super::catalogue::{Published, Stencil};
 use super::{Precision, Tried};
 
-/// What some sweeps ask for.
+/// The work of some sweeps.
 pub struct Sweeps {
-    /// Each sweep counted.
+    /// Cells, counted in each sweep.
     pub cells: f64,
     pub work: Work,
 }
 
-/// The mappings of a stencil and how they did.
-pub struct Row {
+/// The mappings of a stencil and their results.
+pub struct StencilRow {
     pub stencil: &'static Stencil,
     pub precision: Precision,
     once: Vec<Tried>,
@@ -56,9 +56,9 @@ fn line(cells: &[&str; 10]) -> String {
     text.trim_end().to_string()
 }
 
-impl Row {
-    pub fn new(stencil: &'static Stencil, precision: Precision) -> Row {
-        Row {
+impl StencilRow {
+    pub fn new(stencil: &'static Stencil, precision: Precision) -> StencilRow {
+        StencilRow {
             stencil,
             precision,
             once: Vec::new(),
@@ -70,7 +70,7 @@ impl Row {
         if many { &mut self.many } else { &mut self.once }
     }
 
-    /// Something was refused or wrong.
+    /// A mapping was refused or wrong.
     pub fn failed(&self) -> bool {
         let mut all = self.once.iter().chain(&self.many);
         all.any(|(_, outcome)| outcome.is_err())
@@ -120,7 +120,7 @@ impl Row {
         for (tried, sweeps) in [(&self.once, once), (&self.many, many)] {
             for (name, outcome) in tried {
                 match outcome {
-                    // One that is refused or wrong is never passed over in silence.
+                    // A refused or wrong one is always reported.
                     Err(why) => text.push_str(&format!("    {name}: {}\n", why.trim_end())),
                     Ok(measured) if all => text.push_str(&detail(name, measured, sweeps)),
                     Ok(_) => {}
@@ -149,7 +149,7 @@ fn fastest(tried: &[Tried]) -> Option<(&str, &Measured)> {
     good.min_by(|a, b| a.1.timing.median().total_cmp(&b.1.timing.median()))
 }
 
-/// How many times as fast as the best of the others.
+/// Our speed relative to the best published one.
 fn beside(rate: f64, other: Option<(&'static str, f64)>) -> String {
     match other {
         Some((name, its)) => format!("{:.2}x {name}", rate / its),

@@ -1,4 +1,4 @@
-//! The stencils without a GPU: the interpreter of kernels runs what would be compiled for one.
+//! The stencils without a GPU: the kernel interpreter runs the code that would be compiled for one.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,9 +1,10 @@
-//! Ratios first: how many copies of the field a sweep is worth, and how many times longer each baseline takes.
+//! Ratios first: the time of a sweep in copies of the field, and the time of each baseline relative
+//! to ours.
 
 use systola_cli::table::{Align, Table};
 
 use super::super::super::family::Family;
-use super::super::super::report::{Report, Row, beside, milliseconds, percent};
+use super::super::super::report::{ProblemRow, Report, beside, milliseconds, percent};
 
 pub fn text(report: &Report) -> String {
     let mut text = report.machine_text();
@@ -11,7 +12,7 @@ pub fn text(report: &Report) -> String {
     align.extend([Align::Right; 11]);
     let mut table = Table::new(0, align);
     for family in [Family::Stencil2d, Family::Stencil3d] {
-        let rows: Vec<&Row> = report.rows.iter().filter(|r| r.family == family).collect();
+        let rows: Vec<&ProblemRow> = report.rows.iter().filter(|r| r.family == family).collect();
         if rows.is_empty() {
             continue;
         }
@@ -48,7 +49,7 @@ pub fn text(report: &Report) -> String {
     if report.rows.iter().any(|r| !r.baselines.is_empty()) {
         text.push_str("\n2.00× 8.0: the baseline takes 8.0 ms, which is twice our time\n");
     }
-    let scaled = |r: &Row| r.steps > 1 && r.baseline("SciPy").is_some();
+    let scaled = |r: &ProblemRow| r.steps > 1 && r.baseline("SciPy").is_some();
     if report.rows.iter().any(scaled) {
         text.push_str("SciPy: many sweeps are so many times its one sweep, which was measured\n");
     }
@@ -57,12 +58,12 @@ pub fn text(report: &Report) -> String {
 }
 
 /// The bytes of a field are those of one sweep, however many there are.
-fn cells_swept(row: &Row) -> f64 {
+fn cells_swept(row: &ProblemRow) -> f64 {
     row.steps as f64 * row.work.bytes / 8.0
 }
 
-/// The time of as many copies as there are sweeps, in times of ours.
-fn times_copy(row: &Row, bytes_per_second: Option<f64>) -> String {
+/// The time of as many copies as there are sweeps, relative to ours.
+fn times_copy(row: &ProblemRow, bytes_per_second: Option<f64>) -> String {
     or_dash(bytes_per_second.zip(row.ms).map(|(rate, ms)| {
         let copies = row.steps as f64 * row.work.bytes / rate;
         format!("{:.2}×", copies * 1e3 / ms)

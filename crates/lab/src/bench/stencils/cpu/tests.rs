@@ -29,7 +29,7 @@ fn small(words: &[&str]) -> Report {
     }
 }
 
-/// Every mapping for CPUs gives what single sweeps in f64 do.
+/// Every mapping for CPUs agrees with single sweeps in f64.
 #[test]
 fn small_fields_are_swept() {
     let report = small(&["--threads", "2", "--no-baselines", "--steps", "21"]);
@@ -46,7 +46,7 @@ fn small_fields_are_swept() {
     assert!(text.contains("× copy"), "{text}");
 }
 
-/// Plain C sweeps as we do, and so does what is installed.
+/// Plain C agrees with us, and so do the installed baselines.
 #[test]
 fn baselines_are_right() {
     let report = small(&["--threads", "1", "--steps", "5"]);
@@ -55,7 +55,7 @@ fn baselines_are_right() {
 }
 
 #[test]
-fn what_processors_have_no_mapping_for_is_told() {
+fn stencils_without_a_cpu_mapping_are_reported() {
     for words in [["--only", "2d9pt"], ["--type", "f64"]] {
         let refused = chosen(&args(&words));
         assert!(matches!(refused, Err(Failure::Outside { .. })));

@@ -1,13 +1,13 @@
-//! What a cell sees beyond the border, as the command and the programs name it.
+//! Boundary conditions, as the command and the programs name them.
 
 use clap::ValueEnum;
 use systola_stencil::reference::Boundary;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Border {
+pub enum BoundaryName {
     /// Results only where all neighbours are inside
     Interior,
-    /// A number beyond the border
+    /// A constant beyond the boundary
     Constant,
     /// Cells without all neighbours keep their value
     Held,
@@ -21,36 +21,36 @@ pub enum Border {
     Wrap,
 }
 
-/// What lies beyond a constant border; every type has it exactly.
+/// The constant beyond the boundary, exact in every type.
 const CONSTANT: f64 = 0.75;
 
-impl Border {
+impl BoundaryName {
     pub const WORDS: [&'static str; 7] = [
         "interior", "constant", "held", "clamp", "mirror", "reflect", "wrap",
     ];
 
     pub fn word(self) -> &'static str {
-        Border::WORDS[self as usize]
+        BoundaryName::WORDS[self as usize]
     }
 
-    /// As a program has it.
+    /// Its text in a program.
     pub fn text(self) -> String {
         match self {
-            Border::Constant => format!("constant {CONSTANT}"),
+            BoundaryName::Constant => format!("constant {CONSTANT}"),
             _ => self.word().to_string(),
         }
     }
 
-    /// As the reference has it.
-    pub fn boundary(self) -> Boundary {
+    /// The boundary condition of the reference.
+    pub fn condition(self) -> Boundary {
         match self {
-            Border::Interior => Boundary::Interior,
-            Border::Constant => Boundary::Constant(CONSTANT),
-            Border::Held => Boundary::Fixed,
-            Border::Clamp => Boundary::Clamp,
-            Border::Mirror => Boundary::Mirror,
-            Border::Reflect => Boundary::Reflect,
-            Border::Wrap => Boundary::Wrap,
+            BoundaryName::Interior => Boundary::Interior,
+            BoundaryName::Constant => Boundary::Constant(CONSTANT),
+            BoundaryName::Held => Boundary::Fixed,
+            BoundaryName::Clamp => Boundary::Clamp,
+            BoundaryName::Mirror => Boundary::Mirror,
+            BoundaryName::Reflect => Boundary::Reflect,
+            BoundaryName::Wrap => Boundary::Wrap,
         }
     }
 }
@@ -61,10 +61,10 @@ mod tests {
 
     #[test]
     fn words_are_those_of_the_command() {
-        let named = Border::value_variants()
+        let named = BoundaryName::value_variants()
             .iter()
             .map(|b| b.to_possible_value());
         let named: Vec<_> = named.flatten().map(|v| v.get_name().to_string()).collect();
-        assert_eq!(named, Border::WORDS);
+        assert_eq!(named, BoundaryName::WORDS);
     }
 }

@@ -13,17 +13,17 @@ use systola_ir::Scalar;
 use super::plain::PLAIN;
 use super::*;
 use crate::threads::{available, each};
-use crate::verify::tally::Row;
+use crate::verify::tally::RunResult;
 use crate::verify::target::Target;
 
-const BORDERS: [Border; 7] = [
-    Border::Interior,
-    Border::Constant,
-    Border::Held,
-    Border::Clamp,
-    Border::Mirror,
-    Border::Reflect,
-    Border::Wrap,
+const BOUNDARIES: [BoundaryName; 7] = [
+    BoundaryName::Interior,
+    BoundaryName::Constant,
+    BoundaryName::Held,
+    BoundaryName::Clamp,
+    BoundaryName::Mirror,
+    BoundaryName::Reflect,
+    BoundaryName::Wrap,
 ];
 
 /// Each type with one sweep and with many.
@@ -34,7 +34,7 @@ const KINDS: [(Scalar, bool); 4] = [
     (Scalar::F32, true),
 ];
 
-fn processor() -> Device {
+fn cpu() -> Device {
     let mut options = CpuOptions::from_env().unwrap();
     options.effort = Effort::Little;
     Device::Cpu(Box::new(options))
@@ -46,16 +46,16 @@ fn text(stencil: &Stencil) -> String {
     std::fs::read_to_string(&path).unwrap()
 }
 
-/// What failed; an error too where nothing ran.
+/// The first failure; an error too where nothing ran.
 fn check(case: &Case, device: &Device, text: &str, map: Option<&str>) -> Result<(), String> {
     let runs = case.verify(device, Target::Cpu, text, map);
     let name = case.stencil.name;
     let mut verified = 0;
     for (mapping, row) in &runs.rows {
         match row {
-            Row::Verified(_) => verified += 1,
-            Row::Failed(_) => return Err(row.line(&format!("{name} {case} {mapping}"))),
-            Row::Refused(_) | Row::Skipped(_) => {}
+            RunResult::Verified(_) => verified += 1,
+            RunResult::Failed(_) => return Err(row.line(&format!("{name} {case} {mapping}"))),
+            RunResult::Refused(_) | RunResult::Skipped(_) => {}
         }
     }
     match verified {
@@ -64,15 +64,15 @@ fn check(case: &Case, device: &Device, text: &str, map: Option<&str>) -> Result<
     }
 }
 
-/// Every stencil with every border, and every type and number of sweeps with each.
+/// Every stencil with every boundary condition, and every type and number of sweeps with each.
 fn rotated() -> Vec<Case> {
     let mut cases = Vec::new();
     for (row, stencil) in STENCILS.iter().enumerate() {
-        for (column, border) in BORDERS.into_iter().enumerate() {
+        for (column, boundary) in BOUNDARIES.into_iter().enumerate() {
             let (ty, many) = KINDS[(row + column + 1) % KINDS.len()];
             cases.push(Case {
                 stencil,
-                border,
+                boundary,
                 ty,
                 many,
             });
@@ -82,21 +82,22 @@ fn rotated() -> Vec<Case> {
 }
 
 #[test]
-fn every_border_meets_every_stencil_and_every_kind() {
+fn every_boundary_is_tested_with_every_stencil_and_kind() {
     let cases = rotated();
     assert_eq!(cases.len(), 15 * 7);
-    for border in BORDERS {
+    for boundary in BOUNDARIES {
         for (ty, many) in KINDS {
-            let is_it = |c: &Case| (c.border, c.ty, c.many) == (border, ty, many);
-            assert!(cases.iter().any(is_it), "{border:?} {ty} {many}");
+            let is_it = |c: &Case| (c.boundary, c.ty, c.many) == (boundary, ty, many);
+            assert!(cases.iter().any(is_it), "{boundary:?} {ty} {many}");
         }
     }
 }
 
-/// Many sweeps are plain ones here: those that stay in registers are in `crates/filetests/tests/stencils.rs`, also under every border.
+/// Many sweeps use plain mappings here: those that keep the field in registers are in
+/// `crates/filetests/tests/stencils.rs`, also under every boundary condition.
 #[test]
-fn all_stencils_under_all_borders_on_the_processor() {
-    let (cases, device) = (rotated(), processor());
+fn all_stencils_under_all_boundaries_on_the_cpu() {
+    let (cases, device) = (rotated(), cpu());
     let done = each(&cases, available(), |case| {
         let map = case.many.then_some(PLAIN);
         check(case, &device, &text(case.stencil), map)
@@ -105,33 +106,35 @@ fn all_stencils_under_all_borders_on_the_processor() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A program that is a little different, a border that is, and a mapping that no border takes.
+/// A slightly different program, a different boundary condition, and a mapping that no boundary
+/// condition allows.
 #[test]
 fn what_is_wrong_is_found() {
     let case = Case {
         stencil: &STENCILS[0],
-        border: Border::Reflect,
+        boundary: BoundaryName::Reflect,
         ty: Scalar::F32,
         many: false,
     };
     let own = text(case.stencil);
-    let device = processor();
+    let device = cpu();
     let check = |text: &str, map, said: &str| {
         let found = check(&case, &device, text, map).unwrap_err();
         assert!(found.contains(said), "{found}");
     };
     let more = own.replace("over star 1)", "over star 1) + 0.0001*u");
     check(&more, Some(PLAIN), "cell [");
-    // The border of a comment is changed, that of the field is not.
+    // The boundary condition in a comment is changed, that of the field is not.
     let mirrored = own.replace(" held;", " mirror;") + "// held;\n";
     check(&mirrored, Some(PLAIN), "cell [0, ");
     check("", None, "no field of the program");
     check(&own, Some("no_such_mapping"), "nothing ran");
 }
 
-/// What is run on a GPU, through its compiler, which needs none: each border over rows and over planes.
+/// The kernels for a GPU, through its compiler, which needs no GPU: each boundary condition over
+/// rows and over planes.
 #[test]
-fn mappings_for_gpus_compile_under_every_border() {
+fn mappings_for_gpus_compile_under_every_boundary() {
     if let Err(error) = nvrtc_version() {
         assert!(std::env::var_os("SYSTOLA_NVRTC").is_none(), "{error}");
         println!("skipped: {error}");
@@ -149,7 +152,7 @@ fn mappings_for_gpus_compile_under_every_border() {
     }
 }
 
-/// The mappings that are legal, all of which compile.
+/// The legal mappings, all of which compile.
 fn through_nvrtc(case: &Case) -> Result<Vec<String>, String> {
     let module = case.module(&text(case.stencil))?;
     let sizes = [("K", 11), ("N", 67), ("M", 133), ("T", 5)];
@@ -167,8 +170,8 @@ fn through_nvrtc(case: &Case) -> Result<Vec<String>, String> {
             .collect();
         let lowered = match lower(&module, mapping, &sizes, &Fix::Nothing, &Machine::cuda()) {
             Ok(lowered) => lowered,
-            // Sweeps in registers do not go around.
-            Err(_) if case.border == Border::Wrap && case.many => continue,
+            // Sweeps in registers do not support periodic boundaries.
+            Err(_) if case.boundary == BoundaryName::Wrap && case.many => continue,
             Err(found) => return Err(format!("{}: {found:?}", mapping.name)),
         };
         let artifact = emit_cuda(&lowered.program).map_err(|found| format!("{found:?}"))?;

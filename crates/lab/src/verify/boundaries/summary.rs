@@ -1,17 +1,17 @@
-//! How many runs there were, and how far the worst was away.
+//! The number of runs, and the largest error.
 
 use systola_cli::table::{Align, Table};
 use systola_cli::term::Paint;
 
-use super::border::Border;
+use super::boundary_name::BoundaryName;
 use super::case::Runs;
-use crate::verify::tally::Row;
+use crate::verify::tally::RunResult;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Summary {
     pub verified: usize,
     pub failed: usize,
-    /// The largest error of what was verified, as a part of its bound.
+    /// The largest error of the verified runs, relative to its bound.
     pub worst: f64,
 }
 
@@ -27,9 +27,9 @@ impl Summary {
     pub fn count(&mut self, runs: &Runs) {
         for (_, row) in &runs.rows {
             match row {
-                Row::Verified(_) => self.verified += 1,
-                Row::Failed(_) => self.failed += 1,
-                Row::Refused(_) | Row::Skipped(_) => {}
+                RunResult::Verified(_) => self.verified += 1,
+                RunResult::Failed(_) => self.failed += 1,
+                RunResult::Refused(_) | RunResult::Skipped(_) => {}
             }
         }
         self.worst = self.worst.max(runs.worst);
@@ -63,21 +63,22 @@ impl Summary {
     }
 }
 
-/// A row for each stencil, a column for each border: the largest error as a part of its bound.
-pub fn table(borders: &[Border], cells: &[(&str, Border, Summary)]) -> String {
+/// A row for each stencil, a column for each boundary condition: the largest error relative to its
+/// bound.
+pub fn table(boundaries: &[BoundaryName], cells: &[(&str, BoundaryName, Summary)]) -> String {
     let mut align = vec![Align::Left];
-    align.extend(borders.iter().map(|_| Align::Right));
+    align.extend(boundaries.iter().map(|_| Align::Right));
     align.push(Align::Right);
     let mut table = Table::new(0, align);
-    let words = borders.iter().map(|b| b.word());
+    let words = boundaries.iter().map(|b| b.word());
     table.header(["stencil"].into_iter().chain(words).chain(["runs"]));
     let mut names: Vec<&str> = cells.iter().map(|(name, ..)| *name).collect();
     names.dedup();
     for name in names {
         let its = || cells.iter().filter(|(other, ..)| *other == name);
-        let cell = |border: &Border| {
+        let cell = |boundary: &BoundaryName| {
             let mut all = Summary::default();
-            let found = its().filter(|(_, b, _)| b == border);
+            let found = its().filter(|(_, b, _)| b == boundary);
             found.for_each(|(.., summary)| all.add(summary));
             match (all.failed, all.verified) {
                 (0, 0) => "-".to_string(),
@@ -86,7 +87,7 @@ pub fn table(borders: &[Border], cells: &[(&str, Border, Summary)]) -> String {
             }
         };
         let runs: usize = its().map(|(.., summary)| summary.verified).sum();
-        let row = borders.iter().map(cell);
+        let row = boundaries.iter().map(cell);
         let row = [name.to_string()].into_iter().chain(row);
         table.row(row.chain([runs.to_string()]));
     }
@@ -116,12 +117,12 @@ mod tests {
             worst: 0.0312,
         };
         let cells = [
-            ("2d5pt", Border::Clamp, good),
-            ("2d5pt", Border::Clamp, good),
-            ("2d5pt", Border::Wrap, Summary::failed()),
-            ("2d121pt", Border::Clamp, good),
+            ("2d5pt", BoundaryName::Clamp, good),
+            ("2d5pt", BoundaryName::Clamp, good),
+            ("2d5pt", BoundaryName::Wrap, Summary::failed()),
+            ("2d121pt", BoundaryName::Clamp, good),
         ];
-        let text = table(&[Border::Clamp, Border::Wrap], &cells);
+        let text = table(&[BoundaryName::Clamp, BoundaryName::Wrap], &cells);
         let expect = "
 stencil  clamp      wrap  runs
 2d5pt    0.031  1 FAILED    32

@@ -1,6 +1,7 @@
-//! The stencils of the literature under every border, in f32 and f64, one sweep and many, against loops over cells in f64.
+//! The stencils of the literature under every boundary condition, in f32 and f64, one sweep and
+//! many, against loops over cells in f64.
 
-mod border;
+mod boundary_name;
 mod case;
 mod plain;
 mod summary;
@@ -13,7 +14,7 @@ use systola_cli::files::read_text;
 use systola_cli::source::Failure;
 use systola_cli::term;
 
-pub use self::border::Border;
+pub use self::boundary_name::BoundaryName;
 use self::case::Case;
 use self::summary::{Summary, table};
 use super::Args;
@@ -23,15 +24,15 @@ use crate::bench::stencils::Precision;
 use crate::bench::stencils::catalogue::{STENCILS, Stencil};
 use crate::threads::each;
 
-/// One file under one border, with elements of one type: what a process does.
+/// One file under one boundary condition, with elements of one type: the work of one process.
 struct Part {
     stencil: &'static Stencil,
     file: PathBuf,
-    border: Border,
+    boundary: BoundaryName,
     precision: Precision,
 }
 
-/// What became of a part: the numbers, and all its lines.
+/// The result of a part: the numbers, and all its lines.
 type Done = (Summary, String);
 
 pub fn verify(args: &Args, device: &Device, files: &[PathBuf]) -> Result<Done, Failure> {
@@ -52,7 +53,7 @@ pub fn verify(args: &Args, device: &Device, files: &[PathBuf]) -> Result<Done, F
     for (part, (summary, rows)) in parts.iter().zip(done) {
         all.add(&summary);
         text.push_str(&rows);
-        cells.push((part.stencil.name, part.border, summary));
+        cells.push((part.stencil.name, part.boundary, summary));
     }
     if let (Some(map), 0, 0) = (&args.map, all.verified, all.failed) {
         return Err(Failure::new(format!("no mapping `{map}` ran")));
@@ -72,11 +73,11 @@ fn parts(args: &Args, files: &[PathBuf]) -> Result<Vec<Part>, Failure> {
     for stencil in STENCILS {
         let is_it = |file: &&PathBuf| file.file_stem().is_some_and(|stem| stem == stencil.name);
         for file in files.iter().filter(is_it) {
-            for border in &args.borders {
+            for boundary in &args.borders {
                 parts.extend(precisions.iter().map(|precision| Part {
                     stencil,
                     file: file.clone(),
-                    border: *border,
+                    boundary: *boundary,
                     precision: *precision,
                 }));
             }
@@ -100,7 +101,7 @@ fn in_this_process(args: &Args, device: &Device, part: &Part) -> Result<Done, Fa
     for many in [false, true] {
         let case = Case {
             stencil: part.stencil,
-            border: part.border,
+            boundary: part.boundary,
             ty: part.precision.scalar(),
             many,
         };
@@ -118,7 +119,7 @@ fn in_this_process(args: &Args, device: &Device, part: &Part) -> Result<Done, Fa
 fn in_process(program: &Path, args: &Args, part: &Part) -> Done {
     let mut command = verify_again(program, args, &part.file);
     let ty = part.precision.scalar().to_string();
-    command.arg(format!("--borders={}", part.border.word()));
+    command.arg(format!("--borders={}", part.boundary.word()));
     command.args(["--type", &ty]);
     let limit = Duration::from_secs(args.patience);
     match said(&command, limit, Summary::parse) {
@@ -127,17 +128,17 @@ fn in_process(program: &Path, args: &Args, part: &Part) -> Done {
             (summary, rows.collect())
         }
         Err(what) => {
-            let (file, border) = (part.file.display(), part.border.word());
-            let text = format!("FAILED  {file} {border} {ty}: {what}\n");
+            let (file, boundary) = (part.file.display(), part.boundary.word());
+            let text = format!("FAILED  {file} {boundary} {ty}: {what}\n");
             (Summary::failed(), text)
         }
     }
 }
 
-/// A line for each file that is done; what failed is told at once.
+/// A line for each file that is done; failures are reported at once.
 struct Progress {
     start: Instant,
-    /// How many parts of a file are left, and what the others gave.
+    /// The number of remaining parts of a file, and the results of the others.
     open: Mutex<Vec<(PathBuf, usize, Summary)>>,
 }
 

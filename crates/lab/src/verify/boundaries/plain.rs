@@ -1,11 +1,13 @@
-//! A mapping that every border takes: a launch for each sweep, neighbouring columns in neighbouring lanes.
+//! A mapping that every boundary condition allows: a launch for each sweep, neighbouring columns in
+//! neighbouring lanes.
 
 use systola_ir::system::{Dim, System};
 
-/// How it is called.
+/// Its name.
 pub const PLAIN: &str = "plain";
 
-/// One sweep has a block for each row; among many a block goes down the first axis, since sums travel along it.
+/// One sweep has a block for each row; with many sweeps a block goes down the first axis, since
+/// partial sums migrate along it.
 pub fn plain(system: &System, many: bool) -> Option<String> {
     let name = |dim: &Dim| dim.name.clone();
     let mut dims: Vec<String> = system.dims.iter().map(name).collect();

@@ -1,4 +1,5 @@
-//! A stencil under a border, with elements of a type, one sweep or many: its mappings, run at odd sizes.
+//! A stencil under a boundary condition, with elements of a type, one sweep or many: its mappings,
+//! run at odd sizes.
 
 use std::fmt;
 
@@ -10,42 +11,42 @@ use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 use systola_stencil::reference::Grid;
 
-use super::border::Border;
+use super::boundary_name::BoundaryName;
 use super::plain::{PLAIN, plain};
 use crate::arrays::bits;
 use crate::bench::stencils::catalogue::Stencil;
 use crate::bench::stencils::{ON_CPU, with_type};
 use crate::verify::code::{Code, all_of, no_code};
-use crate::verify::tally::Row;
+use crate::verify::tally::RunResult;
 use crate::verify::target::{Compiled, Device, Target};
 
-/// The border that the programs are written with.
+/// The boundary condition in the text of the programs.
 const WRITTEN: &str = " held;";
 
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
     pub stencil: &'static Stencil,
-    pub border: Border,
+    pub boundary: BoundaryName,
     pub ty: Scalar,
     pub many: bool,
 }
 
 impl fmt::Display for Case {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} {}", self.border.word(), self.ty, self.system())
+        write!(f, "{} {} {}", self.boundary.word(), self.ty, self.system())
     }
 }
 
-/// What became of the mappings of a case.
+/// The results of the mappings of a case.
 #[derive(Default)]
 pub struct Runs {
     /// Each with the name of its mapping.
-    pub rows: Vec<(String, Row)>,
-    /// The largest error of what was verified, as a part of its bound.
+    pub rows: Vec<(String, RunResult)>,
+    /// The largest error of the verified runs, relative to its bound.
     pub worst: f64,
 }
 
-/// A run that is asked for, and what it has to give.
+/// A run and its expected result.
 struct Trial {
     params: Vec<i128>,
     shown: String,
@@ -55,7 +56,8 @@ struct Trial {
     takes: Takes,
 }
 
-/// Which mappings a trial is for. Code for a GPU depends on which tiles meet an edge, and that of many sweeps compiles for long, so the sizes are shared out.
+/// Which mappings a trial is for. Code for a GPU depends on which tiles touch an edge, and that of
+/// many sweeps compiles for long, so the sizes are distributed over the mappings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Takes {
     /// The plain one.
@@ -71,10 +73,10 @@ impl Case {
         if self.many { "many" } else { "once" }
     }
 
-    /// Runs the mappings of a program that are for this case, and the plain one at sizes that are left.
+    /// Runs the mappings of a program for this case, and the plain one at the remaining sizes.
     pub fn verify(&self, device: &Device, target: Target, text: &str, map: Option<&str>) -> Runs {
         let mut runs = Runs::default();
-        let failed = |what| (PLAIN.to_string(), Row::Failed(what));
+        let failed = |what| (PLAIN.to_string(), RunResult::Failed(what));
         let module = match self.module(text) {
             Ok(module) => module,
             Err(what) => {
@@ -104,12 +106,12 @@ impl Case {
                     continue;
                 }
                 let row = self.attempt(&mut code, &module, (system, mapping), trial, &mut runs);
-                let is_over = matches!(row, Row::Verified(_) | Row::Failed(_));
+                let is_over = matches!(row, RunResult::Verified(_) | RunResult::Failed(_));
                 *left &= !is_over;
                 runs.rows.push((mapping.name.clone(), row));
             }
         }
-        // A mapping that was asked for by name need not suit every border.
+        // A mapping selected by name need not support every boundary condition.
         if map.is_none_or(|name| name == PLAIN) {
             let without = trials.iter().zip(left).filter(|(_, left)| *left);
             let without = without.map(|(trial, _)| failed(format!("{}: no mapping", trial.shown)));
@@ -118,12 +120,13 @@ impl Case {
         runs
     }
 
-    /// The program with this border and this type, and plain mappings behind all others.
+    /// The program with this boundary condition and this type, and plain mappings after all others.
     pub fn module(&self, text: &str) -> Result<Module, String> {
         if !text.contains(WRITTEN) {
             return Err(format!("no field of the program ends with `{WRITTEN}`"));
         }
-        let text = with_type(text, self.ty).replace(WRITTEN, &format!(" {};", self.border.text()));
+        let text =
+            with_type(text, self.ty).replace(WRITTEN, &format!(" {};", self.boundary.text()));
         let load = |text: &str| systola::load(text).map_err(|found| all_of(&found));
         let module = load(&text)?;
         let system = module.systems.iter().find(|s| s.name == self.system());
@@ -131,7 +134,7 @@ impl Case {
         load(&format!("{text}\n{}", plain.unwrap_or_default()))
     }
 
-    /// Mappings for CPUs, for fields of f64 and for those of f32 are told by their names.
+    /// Mappings for CPUs, for fields of f64 and for those of f32 are recognised by their names.
     pub fn takes(&self, name: &str, target: Target, map: Option<&str>) -> bool {
         let is_cpu = target == Target::Cpu;
         match map {
@@ -142,7 +145,8 @@ impl Case {
         }
     }
 
-    /// A single row, fewer cells than a tile has, several tiles, and several tiles of many sweeps: as far as the border takes them.
+    /// A single row, fewer cells than a tile, several tiles, and several tiles of many sweeps: as
+    /// far as the boundary condition allows.
     fn trials(&self, system: &System, has_own: bool) -> Vec<Trial> {
         let r = self.stencil.radius as usize;
         let long = if r == 1 { 11 } else { 5 };
@@ -209,7 +213,7 @@ impl Case {
             ),
             ("w".to_string(), self.tensor(weights_shape, weights)?),
         ]);
-        let expect = start.sweeps(&taps, self.border.boundary(), steps);
+        let expect = start.sweeps(&taps, self.boundary.condition(), steps);
         Some(Trial {
             shown: parameters.show(&params),
             params,
@@ -220,7 +224,7 @@ impl Case {
         })
     }
 
-    /// None of the weights is near 0, and all together are 1: sweeps neither grow nor vanish.
+    /// No weight is near 0, and they sum to 1: values neither grow nor vanish.
     fn taps(&self) -> Vec<(Vec<i64>, f64)> {
         let offsets = self.stencil.offsets();
         let weight = |n: usize| 0.1 + random(31, n);
@@ -235,7 +239,7 @@ impl Case {
         .collect()
     }
 
-    /// To a number of the type.
+    /// Rounds to a number of the type.
     fn rounded(&self, x: f64) -> f64 {
         match self.ty {
             Scalar::F32 => f64::from(x as f32),
@@ -253,7 +257,8 @@ impl Case {
         }
     }
 
-    /// Cells are at most 1 and weights together are 1, so a sum is away by half of this for one sweep in any order, and so is the reference of f64.
+    /// Cells are at most 1 and weights sum to 1, so the error of a sum is at most half of this per
+    /// sweep in any order, and so is that of the f64 reference.
     fn bound(&self, steps: usize) -> f64 {
         let precision = match self.ty {
             Scalar::F32 => f64::from(f32::EPSILON),
@@ -269,7 +274,7 @@ impl Case {
         (system, mapping): (&System, &Mapping),
         trial: &Trial,
         runs: &mut Runs,
-    ) -> Row {
+    ) -> RunResult {
         let sizes = Parameters::from(system).named(&trial.params);
         let mut wrong = check_system(system, &sizes);
         wrong.extend(
@@ -278,21 +283,22 @@ impl Case {
                 .unwrap_or_default(),
         );
         if let Some(first) = wrong.first() {
-            return Row::Skipped(format!("{}: {first}", trial.shown));
+            return RunResult::Skipped(format!("{}: {first}", trial.shown));
         }
         match code.at(&sizes) {
             Err(error) => no_code(&trial.shown, &error),
             Ok(compiled) => match self.run(compiled, trial) {
                 Ok(error) => {
                     runs.worst = runs.worst.max(error);
-                    Row::Verified(format!("{}; error {error:.3} of the bound", trial.shown))
+                    RunResult::Verified(format!("{}; error {error:.3} of the bound", trial.shown))
                 }
-                Err(what) => Row::Failed(format!("{}: {what}", trial.shown)),
+                Err(what) => RunResult::Failed(format!("{}: {what}", trial.shown)),
             },
         }
     }
 
-    /// The largest error as a part of the bound. It is run twice: what depends on luck may differ.
+    /// The largest error relative to the bound. It is run twice, since a race may show only
+    /// sometimes.
     fn run(&self, compiled: &Compiled, trial: &Trial) -> Result<f64, String> {
         let mut worst = 0f64;
         for _ in 0..2 {
