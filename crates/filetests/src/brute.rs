@@ -1,13 +1,13 @@
-//! Is a mapping legal? Answered by trying every point.
+//! The legality of a mapping, decided by trying every point.
 //!
 //! Written from the definitions of the calculus, and sharing nothing with the checker but the
-//! written-out system: the text of the mapping is evaluated number by number, every point of a small
+//! localised system: the text of the mapping is evaluated number by number, every point of a small
 //! domain is visited, and every reference is followed to the point it reads.
 //!
-//! * **Time grows** along every reference from one point to another. It may stand still for a value
+//! * **Time grows** along every reference from one point to another. It may be equal for a value
 //!   marked `broadcast` and for a sum that may be regrouped.
 //! * **Slots are unique**: no two points of the expanded domain have the same place and time.
-//! * **Launches** hand values on through memory, where their owners leave them.
+//! * **Launches** pass values on through memory, where their owners leave them.
 //! * **Blocks** of one launch do not wait for each other, unless the mapping says `flags`. A
 //!   propagated input can be loaded again wherever a block, a warp or a tile begins.
 //! * **Halos**: no owned point needs, within its launch, a value from outside of its tile.
@@ -20,7 +20,7 @@ use systola_ir::mapping::{Mapping, PlaceLevel};
 use systola_ir::system::{Combine, Expr, Law, System, visit};
 use systola_ir::{DimId, VarId};
 
-/// More points than this are not tried.
+/// The maximum number of points.
 pub const MOST_POINTS: usize = 20_000;
 
 mod map;
@@ -29,7 +29,7 @@ use map::{Map, eval, lookup};
 
 type Point = Vec<i128>;
 
-/// What can be wrong with a mapping.
+/// The faults of a mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Fault {
     NotCausal,
@@ -40,7 +40,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The code with which the checker refuses it.
+    /// The checker's code of this fault.
     pub fn code(self) -> &'static str {
         match self {
             Fault::NotCausal => "E0501",
@@ -64,7 +64,7 @@ impl Fault {
     }
 }
 
-/// All there is to say about a mapping at given sizes.
+/// The full verdict on a mapping at given sizes.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
     /// The first witness of every fault.
@@ -85,7 +85,7 @@ impl Verdict {
     }
 }
 
-/// A mapping of a written-out system at given sizes.
+/// A mapping of a localised system at given sizes.
 pub struct Brute<'a> {
     system: &'a System,
     /// Sums whose order the program left open.
@@ -104,7 +104,7 @@ pub struct Slot {
 }
 
 impl<'a> Brute<'a> {
-    /// `system` is written out; an error names a directive that this does not know.
+    /// `system` is localised; an error names a directive that this does not support.
     pub fn new(
         system: &'a System,
         sums: &'a [VarId],
@@ -221,7 +221,7 @@ impl<'a> Brute<'a> {
         match (fault, points.as_slice()) {
             (Fault::NotCausal | Fault::CrossesBlocks, [source, sink]) => {
                 self.is_point(sink)?;
-                // What comes from memory is named at its owner.
+                // A value from memory is named at its owner.
                 let from = |read: &Read| {
                     let owner = self.map.owner(&read.from);
                     **source == self.source(sink, read) || **source == owner
@@ -269,7 +269,7 @@ impl<'a> Brute<'a> {
         }
     }
 
-    /// Walks from a value to what is made of it in its tile and launch: is an owned point reached?
+    /// Walks from a value to its uses in its tile and launch: is an owned point reached?
     fn reaches_owner(&self, copy: &Point, var: usize) -> Result<bool, String> {
         let n_tiles = self.map.tiles.len();
         let mut steps: Vec<(usize, Point)> = Vec::new();
@@ -400,8 +400,8 @@ impl<'a> Brute<'a> {
                 (false, _) => Judgement::Fault(Fault::NotCausal),
             };
         }
-        let border = displaced(PlaceLevel::Block) || displaced(PlaceLevel::Warp);
-        if propagated && border && !displaced(PlaceLevel::Node) {
+        let crosses = displaced(PlaceLevel::Block) || displaced(PlaceLevel::Warp);
+        if propagated && crosses && !displaced(PlaceLevel::Node) {
             return Judgement::Fine;
         }
         if delay < zero {

@@ -1,9 +1,9 @@
 //! Small systems and mappings, drawn from a seed.
 //!
-//! A system is valid by construction: references point backwards in a hidden order of the points, and
-//! each is guarded by "z - e is in the domain of what is read". Mappings are drawn by several
-//! strategies, some of which aim at legal ones and some at nothing; which of them are legal is for
-//! others to say. Everything drawn is marked with its traits, so that a test can count what it saw.
+//! A system is valid by construction: references point backwards in a hidden order of the points,
+//! and each is guarded by "z - e is in the domain of what is read". Mappings are drawn by several
+//! strategies, some of which aim at legal ones and some at nothing; their legality is decided
+//! elsewhere. Every draw is marked with its traits, so that a test can count what it covers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -37,7 +37,7 @@ pub struct Drawn {
     pub regroups_floats: bool,
     /// Operations on floats that round: results of targets are close to each other, not the same.
     pub rounds: bool,
-    /// The choices that make this draw, and where those of the mappings begin.
+    /// The choices of this draw, and the start of those of the mappings.
     pub choices: Vec<u32>,
     pub begins: Vec<usize>,
 }
@@ -72,21 +72,21 @@ impl Drawn {
     }
 }
 
-/// What is drawn, beside what always is. Faults that are known and not mended yet are left out.
+/// What is drawn in addition to the basics. Known faults that are not fixed yet are avoided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Draws {
-    /// One system; what the checker is held against point by point.
+    /// One system, against which the checker is tested point by point.
     Systems,
     /// Also stencils and programs.
     Everything,
 }
 
-/// Draws a system and so many mappings of it.
+/// Draws a system and `n_mappings` mappings of it.
 pub fn draw(seed: u64, n_mappings: usize) -> Drawn {
     draw_from(Source::random(seed), Draws::Systems, n_mappings)
 }
 
-/// Draws a system, a stencil or a program, and so many mappings.
+/// Draws a system, a stencil or a program, and `n_mappings` mappings.
 pub fn draw_any(seed: u64, n_mappings: usize) -> Drawn {
     draw_from(Source::random(seed), Draws::Everything, n_mappings)
 }
@@ -131,12 +131,12 @@ fn draw_from(mut source: Source, draws: Draws, n_mappings: usize) -> Drawn {
     }
 }
 
-/// The choices that a draw makes, from a seed or from a list. Beyond the end of a list all choices are 0, which is made to be the
-/// plainest one.
+/// The choices of a draw, from a seed or from a list. Beyond the end of a list all choices are 0,
+/// which is the simplest one by design.
 struct Source {
     random: Option<Rng>,
     given: Vec<u32>,
-    /// What was chosen so far.
+    /// The choices so far.
     taken: Vec<u32>,
 }
 
@@ -173,7 +173,7 @@ impl Source {
         lo + self.below((hi - lo) as usize) as i64
     }
 
-    /// True in so many of a hundred cases.
+    /// True with this probability in percent.
     fn chance(&mut self, percent: usize) -> bool {
         self.below(100) >= 100 - percent
     }
@@ -184,7 +184,7 @@ impl Source {
 
     fn shuffle<T>(&mut self, list: &mut [T]) {
         for n in (1..list.len()).rev() {
-            // 0 leaves everything where it is.
+            // 0 permutes nothing.
             list.swap(n, n - self.below(n + 1));
         }
     }

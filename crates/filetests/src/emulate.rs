@@ -1,7 +1,8 @@
-//! Printed CUDA C++ run on the processor, for tests on machines without a GPU.
+//! Printed CUDA C++ run on the CPU, for tests on machines without a GPU.
 //!
-//! A small header stands in for what the language has beyond C++. It lets every thread of a warp run as far ahead of the
-//! others as it can, so that a missing wait between lanes shows, and puts arrays where leaving them ends the run.
+//! A small header replaces the extensions of the language. It lets every thread of a warp run as
+//! far ahead of the others as it can, so that a missing warp synchronisation shows, and puts arrays
+//! between guard pages.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,11 +24,11 @@ pub struct Emulated {
     program: Program,
     artifact: DeviceArtifact,
     folder: Arc<TempDir>,
-    /// Which of the programs of the file.
+    /// The index of the program in the file.
     number: usize,
 }
 
-/// What the plan of a run is made of, 8 bytes each.
+/// The encoded plan of a run, in words of 8 bytes.
 #[derive(Default)]
 struct Plan(Vec<u8>);
 
@@ -53,7 +54,7 @@ impl Emulated {
         all.pop().ok_or_else(|| "nothing was compiled".into())
     }
 
-    /// Several programs in one executable file, since the compiler takes its time for each.
+    /// Several programs in one executable file, since each compilation is slow.
     pub fn compile_all(
         programs: &[(&Program, &DeviceArtifact, bool)],
     ) -> Result<Vec<Emulated>, String> {
@@ -100,7 +101,7 @@ impl Emulated {
             "-ffp-contract=fast",
             "-march=native",
             "-w",
-            // Jumps between stacks look like mistakes to what it adds.
+            // The sanitizer does not support jumps between stacks.
             "-U_FORTIFY_SOURCE",
         ]);
         command
@@ -127,10 +128,10 @@ impl Emulated {
         self.program.kernels.iter().map(count).max().unwrap_or(0)
     }
 
-    /// The printed text with a function that runs launches, as it stands in a namespace.
+    /// The printed text with a function that runs launches, in a namespace.
     fn source(&self) -> String {
         let mut code = self.artifact.source.clone();
-        // Memory whose size is told at the launch is that of `warp.h`, for all programs.
+        // Dynamic shared memory is that of `warp.h`, for all programs.
         while let Some(at) = code.find("extern __shared__") {
             let end = code[at..].find(';').map_or(code.len(), |n| at + n + 1);
             code.replace_range(at..end, "");
@@ -382,7 +383,7 @@ fn range(lo: &[Form], hi: &[Form], params: &[i128], dims: &[i128]) -> Result<(i1
     Ok((first, last))
 }
 
-/// How many there are along the last coordinate, and along all others together.
+/// The number of blocks along the last coordinate, and along all others together.
 fn blocks(kernel: &Kernel, params: &[i128], args: &[i128]) -> Result<(i128, i128), String> {
     let mut dims = vec![0; kernel.vars.len()];
     let host = kernel.vars_where(|k| matches!(k, VarKind::Host));

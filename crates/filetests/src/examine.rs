@@ -9,7 +9,7 @@ use systola_ir::codes;
 use systola_ir::diag::Kind;
 use systola_ir::system::{InputKind, System};
 
-/// How far a program came.
+/// The stages that a program reached.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Reached {
     pub parsed: usize,
@@ -21,11 +21,11 @@ pub struct Reached {
 /// The first few are enough for one file.
 const MOST_MAPPINGS: usize = 3;
 
-/// Inputs with more elements are not made.
+/// The maximum number of elements of an input.
 const MOST_ELEMENTS: i128 = 100_000;
 
-/// Checks a program without sizes and with tiny ones, and runs what is legal and has no more than so
-/// many points.
+/// Checks a program without sizes and with tiny ones, and runs it where it is legal and has at most
+/// this many points.
 ///
 /// # Panics
 ///

@@ -48,7 +48,7 @@ pub struct Design {
     pub checked: Vec<Checked>,
 }
 
-/// What a design was seen to need at one size.
+/// The observed requirements of a design at one size.
 pub struct Checked {
     pub params: Params,
     pub points: usize,

@@ -1,4 +1,4 @@
-//! Runs Systola's test programs: the files of `gallery/`, held against facts and results that were
+//! Runs Systola's test programs: the files of `gallery/`, compared with facts and results that were
 //! obtained without Systola.
 //!
 //! * [`gallery`]: finds the files, and the facts about their designs in `gallery/designs.json`.
@@ -8,17 +8,17 @@
 //! * [`brute`]: legality by trying every point.
 //! * [`emulate`]: printed CUDA C++, run thread by thread.
 //! * [`mod@examine`]: any text through every check and, where it is legal, through a run.
-//! * [`oracle`]: random programs on every target, for as long as one likes.
+//! * [`oracle`]: random programs on every target, for any length of time.
 //! * [`mod@read_back`]: printed kernels, read and printed again.
-//! * [`processors`]: work on all of them, and the time it took.
+//! * [`cpus`]: work on all CPUs, and the CPU time of a thread.
 
 pub mod brute;
+pub mod cpus;
 pub mod draw;
 pub mod emulate;
 pub mod examine;
 pub mod gallery;
 pub mod oracle;
-pub mod processors;
 pub mod read_back;
 pub mod reference;
 pub mod tensor;

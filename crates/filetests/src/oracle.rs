@@ -1,10 +1,10 @@
-//! The random-program oracle: one program on every target, held against its equations.
+//! The random-program oracle: one program on every target, compared with its equations.
 //!
 //! * [`Subject`]: a program with sizes, inputs and the results of its equations.
 //! * [`Target`]: where a program can run on this machine.
 //! * [`try_all`]: many subjects on many targets, with the kernels of all of them compiled together.
 //! * [`shrink`]: a smaller draw that fails in the same way.
-//! * [`campaign`]: draws in worker processes for as long as one likes.
+//! * [`campaign`]: draws in worker processes, for any length of time.
 //!
 //! A *case* is a (system, mapping, size, target) whose outputs were compared.
 

@@ -3,8 +3,8 @@
 use systola_ir::kernel::Program;
 use systola_ir::kernel::parse::parse;
 
-/// The canonical form of a program: what is read where it is printed. An error says what does not hold of it: it is well-formed,
-/// prints as the same text, and is equal to what is read there.
+/// The canonical form of a program: the result of parsing its print. An error says which property
+/// fails: it is well-formed, prints as the same text, and equals the parsed program.
 pub fn read_back(program: &Program) -> Result<Program, String> {
     let text = program.to_string();
     let read = parse(&text).map_err(|error| format!("{error}\n{text}"))?;

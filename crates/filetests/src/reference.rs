@@ -1,8 +1,8 @@
 //! What each program of the gallery computes, as plain loops from the mathematics.
 //!
-//! Nothing here sees a recurrence: a reference goes by another road than the program wherever there is
-//! one (a dense inverse by pivoting, reflection coefficients by Levinson's recursion, a product of bits by
-//! multiplying numbers), so that a mistake is not made twice.
+//! Nothing here uses a recurrence: a reference takes another approach than the program where there
+//! is one (a dense inverse by pivoting, reflection coefficients by Levinson's recursion, a product
+//! of bits by multiplying numbers), so that a mistake is not made twice.
 
 use crate::tensor::{Arrays, Params, Rng};
 
@@ -28,13 +28,13 @@ pub struct Reference {
     /// Relative to `gallery/`.
     pub file: &'static str,
     pub system: &'static str,
-    /// Sizes to run at beside those of `designs.json`, in the order of the system's parameters; the first
+    /// Sizes to run at besides those of `designs.json`, in the order of the system's parameters; the first
     /// are the smallest that the system allows.
     pub sizes: &'static [&'static [i64]],
     /// Random inputs on which the problem is well posed.
     pub inputs: fn(&Params, &mut Rng) -> Arrays,
     pub outputs: fn(&Params, &Arrays) -> Arrays,
-    /// How far a float may be off, relative to the largest magnitude in its array (at least 1). The
+    /// The tolerance of a float, relative to the largest magnitude in its array (at least 1). The
     /// references compute in f64: the bound covers rounding to f32 and another order of operations.
     pub tolerance: f64,
 }

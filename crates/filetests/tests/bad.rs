@@ -1,5 +1,5 @@
-//! Malformed programs, wrong systems, illegal mappings and known limitations, and what is said of
-//! them.
+//! Malformed programs, wrong systems, illegal mappings and known limitations, and their
+//! diagnostics.
 //!
 //! Each file of a corpus begins with one line for each diagnostic, in order:
 //!
@@ -72,8 +72,8 @@ fn mistakes_and_limitations_are_told() {
     });
 }
 
-/// Systems are checked first; the mappings of a wrong system are not looked at, and kernels are made of
-/// legal mappings only.
+/// Systems are checked first; the mappings of a wrong system are skipped, and only legal mappings
+/// are lowered to kernels.
 fn checked(source: &str) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let module = load(source)?;
     let sizes = BTreeMap::new();

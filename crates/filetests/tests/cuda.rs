@@ -9,8 +9,8 @@ use std::fmt::Write;
 use systola::rt::cuda::{CudaCompileOptions, Resources, compile_only, nvrtc_version};
 use systola::rt::device::Variant;
 use systola_driver::{Fix, Machine, emit_cuda, lower};
+use systola_filetests::cpus::on_all_cpus;
 use systola_filetests::gallery::{self, Algorithm, File};
-use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
@@ -65,7 +65,7 @@ fn every_mapping_compiles_without_a_warning() {
         .flat_map(|(file, module)| module.mappings.iter().map(move |m| (*file, module, m)))
         .collect();
     let (mut sources, mut failures) = (Vec::new(), Vec::new());
-    for result in on_all_processors(&mappings, |(file, module, mapping)| {
+    for result in on_all_cpus(&mappings, |(file, module, mapping)| {
         source(file, module, mapping, algorithms.get(&file.path))
     }) {
         match result {
@@ -73,13 +73,13 @@ fn every_mapping_compiles_without_a_warning() {
             Err(failure) => failures.push(failure),
         }
     }
-    // The longest first, so that no processor is left alone with them at the end.
+    // The longest first, so that no CPU is left alone with them at the end.
     sources.sort_by_key(|source| std::cmp::Reverse(source.text.len()));
     let jobs: Vec<(&Source, &str, bool)> = sources
         .iter()
         .flat_map(|source| ARCHITECTURES.map(|(arch, narrow)| (source, arch, narrow)))
         .collect();
-    let compiled = on_all_processors(&jobs, |(source, arch, narrow)| {
+    let compiled = on_all_cpus(&jobs, |(source, arch, narrow)| {
         let variant = if *narrow {
             Variant::narrow()
         } else {

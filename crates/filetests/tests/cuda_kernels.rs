@@ -1,5 +1,5 @@
-//! Kernels that use all a kernel can say, as CUDA C++: run thread by thread on the processor against the interpreter,
-//! and given to NVRTC where it is there.
+//! Kernels that use all statements and operations, as CUDA C++: run thread by thread on the CPU
+//! against the interpreter, and compiled by NVRTC where it is available.
 
 use systola::rt::cuda::{CudaCompileOptions, compile_only, nvrtc_version};
 use systola::rt::device::Variant;
@@ -116,7 +116,7 @@ fn below(form: &Form, n: i128) -> Cond {
     Cond::cmp(Rel::Lt, form.clone(), num(n))
 }
 
-/// Slides and shuffles of every type, for warps of several widths.
+/// Lane shifts and shuffles of every type, for warps of several widths.
 #[test]
 fn values_move_between_lanes() {
     for lanes in [1u32, 4, 32] {
@@ -137,13 +137,13 @@ fn values_move_between_lanes() {
                 row += 1;
             };
             for by in [0, 1, lanes / 2, lanes] {
-                let slide = |low, high| Op::Slide { low, high, by };
-                let both = k.op("s", ty, Shape::Varying, slide(Some(low), Some(high)));
+                let lane_shift = |low, high| Op::Slide { low, high, by };
+                let both = k.op("s", ty, Shape::Varying, lane_shift(Some(low), Some(high)));
                 put(&mut k, both, Cond::TRUE);
                 // Lanes that no value comes to are undefined.
                 let by = i128::from(by);
-                let up = k.op("up", ty, Shape::Varying, slide(None, Some(high)));
-                let down = k.op("down", ty, Shape::Varying, slide(Some(low), None));
+                let up = k.op("up", ty, Shape::Varying, lane_shift(None, Some(high)));
+                let down = k.op("down", ty, Shape::Varying, lane_shift(Some(low), None));
                 let joined = k.choose(below(&lane, by), down, up);
                 put(&mut k, joined, Cond::TRUE);
             }
@@ -268,7 +268,7 @@ fn lanes_meet_where_they_touch_the_same_elements() {
         let right = k.load("right", Scalar::I32, cells, &[lane.plus(2)]);
         let sum = k.binary("sum", BinOp::Sub, right, left);
         k.store(cells, &[lane.plus(1)], sum);
-        // Each lane its own: nobody waits.
+        // Each lane reads its own element: no warp synchronisation.
         k.store(own, std::slice::from_ref(&lane), sum);
         let mine = k.load("mine", Scalar::I32, own, std::slice::from_ref(&lane));
         k.store_when(
@@ -281,12 +281,13 @@ fn lanes_meet_where_they_touch_the_same_elements() {
     launch(&mut p, k.finish());
     let inputs = random(&p, &[5]);
     let source = check(&p, &[5], &inputs);
-    // Before the second store of `cells`, the first load of a turn, and the store of a turn.
+    // Before the second store of `cells`, the first load of an iteration, and the store of an
+    // iteration.
     let waits = source.matches("__syncwarp();").count();
     assert!((2..=4).contains(&waits), "{waits}\n{source}");
 }
 
-/// Wide accesses, under predicates too.
+/// Vector accesses, also under predicates.
 #[test]
 fn wide_accesses_are_vectors() {
     let types = [
@@ -342,7 +343,7 @@ fn wide_accesses_are_vectors() {
     }
 }
 
-/// Elements that a kernel leaves out have a value all the same.
+/// Elements that a kernel does not write have a value nevertheless.
 fn fill_outputs(p: &mut Program) {
     for buffer in &mut p.buffers {
         if let BufferKind::Output { fill } = &mut buffer.kind {
@@ -354,7 +355,7 @@ fn fill_outputs(p: &mut Program) {
     }
 }
 
-/// Copies into shared memory that are under way while others are read.
+/// Copies into shared memory that are in flight while others are read.
 #[test]
 fn copies_arrive_when_they_are_waited_for() {
     for (engine, width) in [
@@ -378,12 +379,12 @@ fn copies_arrive_when_they_are_waited_for() {
             &[Poly::constant(2), Poly::constant(chunk)],
         ));
         let at = times(width.into(), &lane);
-        let copy = |k: &mut Build, turn: &Form, when: Cond| {
-            let mut to = Access::new(stage, vec![turn.modulo(2), at.clone()]);
+        let copy = |k: &mut Build, iteration: &Form, when: Cond| {
+            let mut to = Access::new(stage, vec![iteration.modulo(2), at.clone()]);
             to.when = when;
             k.push(Stmt::Copy {
                 to,
-                from: Access::new(Memory::Global(x), vec![turn.clone(), at.clone()]),
+                from: Access::new(Memory::Global(x), vec![iteration.clone(), at.clone()]),
                 width,
                 engine,
             });
@@ -527,7 +528,7 @@ fn operators_wrap_round_and_saturate() {
     check(&p, &[], &inputs);
 }
 
-/// Tables that all lanes read at one place are in constant memory, others are not.
+/// Tables that all lanes read at one index are in constant memory, others are not.
 #[test]
 fn small_uniform_inputs_are_constants() {
     let mut p = program("tables", &["N"]);
@@ -603,7 +604,7 @@ fn small_uniform_inputs_are_constants() {
     }
 }
 
-/// Blocks that wait for each other draw their numbers first.
+/// Blocks that wait for each other take dynamic block ids first.
 #[test]
 fn flags_are_released_and_acquired() {
     let mut p = program("chain", &["N"]);
@@ -627,11 +628,11 @@ fn flags_are_released_and_acquired() {
     let mut k = Build::new("chain", 32, 2);
     k.lane();
     k.block("b", n.clone());
-    let ticket = k.var("ticket", VarKind::Ticket);
-    let at = Form::from(ticket);
+    let block_id = k.var("ticket", VarKind::Ticket);
+    let at = Form::from(block_id);
     let flag = |index: Form| Access::new(Memory::Global(flags), vec![index]);
     k.push(Stmt::Ticket {
-        var: ticket,
+        var: block_id,
         counter: flag(n),
     });
     let own = k.load(

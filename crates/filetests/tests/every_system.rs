@@ -1,6 +1,7 @@
-//! The explorer has a design for every system: the gallery and the stencils with their mappings taken out, and systems that have neither a parallel
-//! iterator nor a recurrence in two. What it would take first is compiled for this processor and run, and lowered for an NVIDIA GPU, printed and
-//! run by the interpreter of kernels.
+//! The explorer has a design for every system: the gallery and the stencils without their mappings,
+//! and systems that have neither a parallel iterator nor a two-dimensional recurrence. Its first
+//! choice is compiled for this CPU and run, and lowered for an NVIDIA GPU, printed and run by the
+//! kernel interpreter.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -11,8 +12,8 @@ use systola_driver::{Lowered, Machine, emit_cuda, load};
 use systola_explore::model::{Cpu, Device, Gpu, predict};
 use systola_explore::problem::{Problem, short_sums};
 use systola_explore::space::{Candidate, candidates};
+use systola_filetests::cpus::on_all_cpus;
 use systola_filetests::gallery::{self, File};
-use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
 use systola_interp::compare::{Expected, compare};
 use systola_interp::kernel::{Options, run_kernel_program};
@@ -25,7 +26,7 @@ mod support;
 
 use support::{ordered, parse, seeded, sizes, to_interp};
 
-/// Systems that no family but the last ones has something for.
+/// Systems that only the last families fit.
 const OTHERS: &str = "
 system dot(N) where N >= 1 {
   input x[N]: f32;
@@ -112,7 +113,7 @@ const SOBEL: &str = include_str!("programs/sobel.ure");
 const BASES: [i128; 9] = [12, 40, 9, 20, 64, 5, 3, 2, 1];
 
 /// Candidates that the model chooses from.
-const LOOKED_AT: usize = 2;
+const CONSIDERED: usize = 2;
 
 /// A system at sizes, with inputs on which it is well posed.
 struct Case {
@@ -220,7 +221,7 @@ fn problem(case: &Case, machine: Machine) -> Problem<'_> {
     }
 }
 
-/// What the explorer would take without measuring.
+/// The choice of the explorer without measuring.
 fn choose(case: &Case, machine: Machine, device: &Device) -> Result<(Candidate, Lowered), String> {
     let problem = problem(case, machine);
     let list = candidates(&problem);
@@ -239,7 +240,7 @@ fn choose(case: &Case, machine: Machine, device: &Device) -> Result<(Candidate, 
             }
             Err(why) => refusals.push(format!("{}: {}", candidate.mapping.name, why[0])),
         }
-        if lowered == LOOKED_AT {
+        if lowered == CONSIDERED {
             break;
         }
     }
@@ -287,7 +288,7 @@ fn differences(expected: &Expected, got: &Arrays) -> Result<(), String> {
     }
 }
 
-fn on_the_processor(case: &Case, expected: &Expected) -> Result<String, String> {
+fn on_the_cpu(case: &Case, expected: &Expected) -> Result<String, String> {
     let mut options = CpuOptions::new();
     options.effort = Effort::Little;
     let (candidate, lowered) = choose(case, options.machine(), &Device::Cpu(Cpu::default()))?;
@@ -330,12 +331,12 @@ fn there_is_a_design_for_every_system() {
         cases.extend(of_text(&path.display().to_string(), &text));
     }
     let failures = Mutex::new(Vec::new());
-    on_all_processors(&cases, |case| {
+    on_all_cpus(&cases, |case| {
         let start = std::time::Instant::now();
         let expected = expect_system(case.system(), &case.params(), &case.inputs);
         let expected = expected.unwrap_or_else(|e| panic!("{}: {e}", case.name));
         let equations = start.elapsed().as_secs_f32();
-        let cpu = on_the_processor(case, &expected);
+        let cpu = on_the_cpu(case, &expected);
         let on_cpu = start.elapsed().as_secs_f32();
         let cuda = on_a_gpu(case, &expected);
         println!(

@@ -1,21 +1,21 @@
 //! Programs of the gallery with something wrong in them, through every check and, where they are
 //! legal, through a run at tiny sizes: no panic, no hang, no flood of memory.
 //!
-//! The same programs come in every run. `SYSTOLA_SEED=n` runs one, `SYSTOLA_CASES=n` so many.
+//! The same programs come in every run. `SYSTOLA_SEED=n` runs one, `SYSTOLA_CASES=n` this many.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 
+use systola_filetests::cpus::cpu_time;
 use systola_filetests::examine::{Reached, examine};
 use systola_filetests::gallery;
-use systola_filetests::processors::processor_time;
 use systola_filetests::tensor::Rng;
 
 const CASES: u64 = 1500;
 
-/// Processor time that one program may take.
+/// The limit of the CPU time of one program.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// After this it counts as a hang; on a busy machine it is far from [`LIMIT`].
@@ -42,9 +42,9 @@ fn no_program_makes_the_checker_panic_or_hang() {
     let handle = worker
         .spawn(move || {
             for (seed, text) in inputs {
-                let start = processor_time();
+                let start = cpu_time();
                 let result = catch_unwind(AssertUnwindSafe(|| examine(&text, MOST_POINTS)));
-                let time = processor_time() - start;
+                let time = cpu_time() - start;
                 if send.send((seed, result.map_err(|_| ()), time)).is_err() {
                     return;
                 }
@@ -165,9 +165,9 @@ fn long_conditions_and_many_equations_take_bounded_time() {
         ),
     ];
     for (name, text) in programs {
-        let start = processor_time();
+        let start = cpu_time();
         let reached = examine(&text, MOST_POINTS);
-        let time = processor_time() - start;
+        let time = cpu_time() - start;
         println!("{name}: {time:.1?}, {reached:?}");
         assert_eq!(reached.parsed, 1, "{name} does not parse\n{text}");
         assert!(time < 2 * LIMIT, "{name} takes {time:.1?}");

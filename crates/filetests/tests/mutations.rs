@@ -1,8 +1,8 @@
 //! One thing in an array is corrupted at a time, and every time the array must fail to run, or give
 //! another result. Otherwise the interpreter of arrays would be blind to a part of them.
 //!
-//! A corruption that nobody can see is not in the set: a link that no point uses at these sizes, one
-//! more register, a delay of a value that travels through memory.
+//! An unobservable corruption is not in the set: a link that no point uses at these sizes, one more
+//! register, a delay of a value that travels through memory.
 
 use std::collections::BTreeMap;
 
@@ -231,8 +231,8 @@ impl<'a> Corruptions<'a> {
             if !queued {
                 continue;
             }
-            // A point has one slot, so that its value stands in one queue at one tick: any other
-            // place or delay finds nothing, or the value of somebody else.
+            // A point has one slot, so that its value is in one queue at one tick: any other place
+            // or delay finds nothing, or the value of another point.
             for k in 0..self.array.place.len() {
                 for by in [-1, 1] {
                     self.add(

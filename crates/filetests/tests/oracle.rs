@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use systola_filetests::cpus::on_all_cpus;
 use systola_filetests::draw::draw_any;
 use systola_filetests::oracle::campaign::try_seeds;
 use systola_filetests::oracle::{Subject, Target, corpus, targets, try_all};
-use systola_filetests::processors::on_all_processors;
 
 /// Draws, in batches whose kernels are compiled together.
 const BATCHES: u64 = 2;
@@ -63,7 +63,7 @@ fn the_corpus_is_right_on_every_target() {
 fn random_programs_compute_what_their_equations_say() {
     let targets = without_open_cl();
     let batches: Vec<u64> = (0..BATCHES).collect();
-    let outcomes = on_all_processors(&batches, |batch| {
+    let outcomes = on_all_cpus(&batches, |batch| {
         let seeds: Vec<u64> = (batch * BATCH..(batch + 1) * BATCH).collect();
         try_seeds(&seeds, &targets, &|_, _, _| {})
     });

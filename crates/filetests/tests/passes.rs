@@ -4,7 +4,7 @@
 //! after the pass: its kernels, or all of it where the pass changes more than those, or `// unchanged`. With
 //! `SYSTOLA_BLESS=1` all but the comments are written anew.
 //!
-//! A comment such as `// block memory: 1024` says what the pass is to know:
+//! A comment such as `// block memory: 1024` configures the pass:
 //!
 //! - `machine`: `cuda` unless told, `avx512`, or `opencl`;
 //! - `links`: `shared memory`, or `shared memory, no barrier in branches`;
@@ -23,7 +23,7 @@ use systola_ir::target::{Links, Machine, Simd, Target, Threads, Unsized, WarpSiz
 use systola_lower::passes::tidy::tidy;
 use systola_lower::passes::{Context, passes};
 
-/// The passes of all targets, and what emission ends with.
+/// The passes of all targets, and the last step of emission.
 fn all_passes() -> Vec<&'static str> {
     let mut names = vec!["tidy"];
     for pass in Target::ALL.into_iter().flat_map(passes) {
@@ -49,7 +49,7 @@ fn run_pass(name: &str, program: &mut Program, settings: &Settings) {
     pass.run(program, &cx).expect("small numbers");
 }
 
-/// What the comments of a file say.
+/// The settings in the comments of a file.
 struct Settings {
     machine: Machine,
     transfers: Vec<Transfer>,

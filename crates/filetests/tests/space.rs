@@ -1,4 +1,5 @@
-//! What the explorer looks at: the counts of the literature, the designs of the literature, and nothing that is refused.
+//! The space of the explorer: the counts of the literature, the designs of the literature, and no
+//! refused mappings.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -103,7 +104,7 @@ fn the_designs_of_the_paper_are_enumerated() {
     println!("{} designs", list.len());
 }
 
-/// A stride of 2: inputs are handed on every second step.
+/// A stride of 2: inputs are forwarded every second step.
 #[test]
 fn the_design_with_a_stride_is_enumerated() {
     let module = load(
@@ -127,7 +128,7 @@ fn the_design_with_a_stride_is_enumerated() {
     assert!(contains(&designs(&problem, 2), &module.mappings[0]));
 }
 
-/// The best mappings that were written by hand are in the space under other names, among the first so many.
+/// The best hand-written mappings are in the space under other names, among the first candidates.
 #[test]
 fn what_was_written_by_hand_is_found() {
     let find = |case: Case, gpu, name: &str, within: usize| {

@@ -1,5 +1,5 @@
-//! Stencils as machine code, of this processor and of OpenCL devices: mappings that were written for systems of the gallery, over systems
-//! that the front end writes.
+//! Stencils as machine code, of this CPU and of OpenCL devices: mappings that were written for
+//! systems of the gallery, on systems written by the front end.
 
 #[path = "gallery/devices.rs"]
 mod devices;
@@ -16,10 +16,10 @@ use systola_driver::{Fix, Machine, Simd, lower};
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Program, Stmt, VarKind};
 
-/// One with vectors of 64 bytes.
-const PROCESSOR: Machine = Machine::cpu(Simd::Avx512);
+/// A CPU with vectors of 64 bytes.
+const CPU: Machine = Machine::cpu(Simd::Avx512);
 
-const BORDERS: [&str; 7] = [
+const BOUNDARIES: [&str; 7] = [
     "interior",
     "held",
     "constant 0.5",
@@ -53,7 +53,7 @@ const FAR: &str = "mapping m of s {
   time = (yy + 2*s, s);
 }";
 
-/// Tiles that overlap around the rings of a torus.
+/// Tiles that overlap around a torus.
 const AROUND: &str = "mapping m of s {
   tile t by 4 as (tl, s);
   tile y by 16 as (by, yy) overlap (3, 3) periodic;
@@ -65,7 +65,7 @@ const AROUND: &str = "mapping m of s {
   time = (yy + s, s);
 }";
 
-/// One sweep in a launch, which every border takes.
+/// One sweep in a launch, which every boundary condition allows.
 const SWEEP: &str = "mapping m of s {
   tile x by 14 as (bx, xx) overlap (1, 1);
   launch = t;
@@ -86,7 +86,8 @@ const PLANES: &str = "mapping m of s {
   time = (z + s, s);
 }";
 
-/// The same, where the warps of a block have the rows of a plane among them and hand those at their sides to each other.
+/// The same, where the rows of a plane are distributed over the warps of a block, which exchange
+/// the rows at their sides.
 const EXCHANGED: &str = "mapping m of s {
   tile t by 2 as (tl, s);
   tile y by 12 as (by, yy) overlap (2, 2);
@@ -102,7 +103,7 @@ const EXCHANGED: &str = "mapping m of s {
 /// Compiles the mapping `m` of a module for some sizes, and runs it.
 type Run<'r> = dyn Fn(&Module, &[(&str, i64)], &[i128], &Arrays) -> Result<Arrays, String> + 'r;
 
-fn on_processor(
+fn on_cpu(
     module: &Module,
     named: &[(&str, i64)],
     params: &[i128],
@@ -116,7 +117,7 @@ fn on_processor(
 }
 
 fn check(stencil: &str, mapping: &str, sizes: &[&[i128]]) {
-    check_on(&on_processor, stencil, mapping, sizes);
+    check_on(&on_cpu, stencil, mapping, sizes);
 }
 
 fn check_on(run: &Run<'_>, stencil: &str, mapping: &str, sizes: &[&[i128]]) {
@@ -146,10 +147,10 @@ fn check_on(run: &Run<'_>, stencil: &str, mapping: &str, sizes: &[&[i128]]) {
     }
 }
 
-fn star(border: &str) -> String {
+fn star(boundary: &str) -> String {
     format!(
         "stencil s(N, M, T) {{
-  field u[N, M]: f32 {border};
+  field u[N, M]: f32 {boundary};
   steps T;
   u = 0.15*u[-1, 0] + 0.5*u + 0.11*u[0, -1] + 0.14*u[0, 1] + 0.1*u[1, 0];
 }}"
@@ -158,12 +159,13 @@ fn star(border: &str) -> String {
 
 #[test]
 fn the_wavefront_takes_every_border_that_does_not_go_around() {
-    for border in BORDERS.into_iter().filter(|b| *b != "wrap") {
-        check(&star(border), SMALL, &[&[19, 131, 5], &[37, 57, 9]]);
+    for boundary in BOUNDARIES.into_iter().filter(|b| *b != "wrap") {
+        check(&star(boundary), SMALL, &[&[19, 131, 5], &[37, 57, 9]]);
     }
 }
 
-/// Rings that are no multiple of a tile, one that is, and the shortest that four sweeps take.
+/// Periodic extents that are no multiple of a tile, one that is, and the smallest that four sweeps
+/// allow.
 const RINGS: &[&[i128]] = &[&[19, 131, 5], &[32, 56, 9], &[4, 5, 8]];
 
 #[test]
@@ -216,36 +218,30 @@ mapping m of s {
     check_on(&on_gpu, &star("wrap"), AROUND, &RINGS[..1]);
 }
 
-/// A ring that a launch reaches around is refused, not computed wrongly.
+/// A periodic extent that a launch reaches around is refused, not computed wrongly.
 #[test]
 fn a_ring_is_as_long_as_a_launch_reaches() {
     let text = format!("{}\n{AROUND}", star("wrap"));
     let module = load(&text).expect("it loads");
     let sizes = [("N", 3), ("M", 40), ("T", 8)];
     let sizes = sizes.map(|(n, v)| (n.to_string(), v)).into();
-    let refused = lower(
-        &module,
-        &module.mappings[0],
-        &sizes,
-        &Fix::Nothing,
-        &PROCESSOR,
-    );
+    let refused = lower(&module, &module.mappings[0], &sizes, &Fix::Nothing, &CPU);
     let refused = refused.expect_err("the ring is short");
     assert_eq!(refused[0].code.id, "L0714", "{refused:?}");
 }
 
 #[test]
 fn one_sweep_in_a_launch_takes_every_border() {
-    for border in BORDERS {
-        check(&star(border), SWEEP, &[&[13, 31, 3]]);
+    for boundary in BOUNDARIES {
+        check(&star(boundary), SWEEP, &[&[13, 31, 3]]);
     }
 }
 
 #[test]
 fn two_rows_between_sweeps() {
-    for border in ["held", "reflect"] {
+    for boundary in ["held", "reflect"] {
         let stencil = format!(
-            "stencil s(N, M, T) {{ field u[N, M]: f32 {border}; input w[9]: f32; steps T; u = 0.2*sum(w * u over star 2); }}"
+            "stencil s(N, M, T) {{ field u[N, M]: f32 {boundary}; input w[9]: f32; steps T; u = 0.2*sum(w * u over star 2); }}"
         );
         check(&stencil, FAR, &[&[33, 131, 6]]);
     }
@@ -271,9 +267,9 @@ fn fields_that_need_each_other() {
 
 #[test]
 fn planes_in_registers() {
-    for border in ["held", "clamp"] {
+    for boundary in ["held", "clamp"] {
         let stencil = format!(
-            "stencil s(K, N, M, T) {{ field u[K, N, M]: f32 {border}; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }}"
+            "stencil s(K, N, M, T) {{ field u[K, N, M]: f32 {boundary}; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }}"
         );
         check(&stencil, PLANES, &[&[7, 9, 30, 3]]);
     }
@@ -281,9 +277,9 @@ fn planes_in_registers() {
 
 #[test]
 fn planes_whose_rows_warps_exchange() {
-    for border in ["held", "constant 0.5", "reflect"] {
+    for boundary in ["held", "constant 0.5", "reflect"] {
         let stencil = format!(
-            "stencil s(K, N, M, T) {{ field u[K, N, M]: f32 {border}; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }}"
+            "stencil s(K, N, M, T) {{ field u[K, N, M]: f32 {boundary}; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }}"
         );
         check(&stencil, EXCHANGED, &[&[7, 29, 37, 5]]);
     }
@@ -338,7 +334,7 @@ fn no_bound_of_a_loop_is_another_one_and_a_number() {
 fn blocks_in_strips_have_a_path_inside() {
     let text = include_str!("../../../stencils/3d7pt.ure");
     for (name, params) in [("rows_cpu", vec![384; 3]), ("planes_cpu", vec![384; 4])] {
-        let program = lowered(text, name, &PROCESSOR);
+        let program = lowered(text, name, &CPU);
         for kernel in &program.kernels {
             let branch = kernel.body.iter().find_map(|stmt| match stmt {
                 Stmt::If { cond, .. } => Some(cond),
@@ -373,7 +369,7 @@ fn vectors_between_the_ends_of_rows_are_not_masked() {
     let program = lowered(
         include_str!("../../../stencils/3d7pt.ure"),
         "rows_cpu",
-        &PROCESSOR,
+        &CPU,
     );
     let kernel = &program.kernels[0];
     let lane = kernel.lane().expect("rows are cut into vectors");
@@ -396,7 +392,7 @@ fn vectors_between_the_ends_of_rows_are_not_masked() {
             },
         ] = body.as_slice()
         else {
-            panic!("a turn has one path: {body:?}");
+            panic!("an iteration has one path: {body:?}");
         };
         rows += 1;
         assert_eq!(masked(then), 0);
@@ -405,13 +401,14 @@ fn vectors_between_the_ends_of_rows_are_not_masked() {
     assert_eq!(rows, 2, "one loop inside and one at the edge");
 }
 
-/// Where turns of a wavefront are written out, the rows of a block at an edge that are far from it still have a loop of their own.
+/// Where iterations of a wavefront are unrolled, the rows of a block at an edge that are far from
+/// it still have a loop of their own.
 #[test]
 fn turns_written_out_leave_the_parts_of_a_wavefront_at_an_edge() {
     let text = include_str!("../../../stencils/2d9pt.ure");
     let unroll = "  unroll time by 2;\n";
     assert!(text.contains(unroll));
-    let [written_out, plain] = [text.to_string(), text.replace(unroll, "")].map(|text| {
+    let [unrolled, plain] = [text.to_string(), text.replace(unroll, "")].map(|text| {
         let program = lowered(&text, "waves", &Machine::cuda());
         let mut loops = Vec::new();
         for kernel in &program.kernels {
@@ -426,9 +423,9 @@ fn turns_written_out_leave_the_parts_of_a_wavefront_at_an_edge() {
         loops
     });
     assert_eq!(plain, vec![3; plain.len()]);
-    // Inside, one more has the turns that are left over.
-    assert_eq!(written_out.len(), plain.len());
-    assert!(written_out.iter().all(|n| *n >= 3), "{written_out:?}");
+    // Inside, one more loop has the remaining iterations.
+    assert_eq!(unrolled.len(), plain.len());
+    assert!(unrolled.iter().all(|n| *n >= 3), "{unrolled:?}");
 }
 
 fn lowered(text: &str, mapping: &str, machine: &Machine) -> Program {
@@ -450,7 +447,7 @@ fn gaussian(mapping: &str) -> Module {
     module
 }
 
-/// The sums as one would write them down, and what the two programs are given.
+/// The sums as plain loops, and the inputs of the two programs.
 fn blurred(n: usize, m: usize, pixels: &[u8]) -> Vec<u8> {
     const WEIGHTS: [u32; 5] = [1, 4, 6, 4, 1];
     let near = |at: usize, by: usize, len: usize| (at + by).saturating_sub(2).min(len - 1);
@@ -504,7 +501,7 @@ fn a_gaussian_of_bytes_and_of_words() {
             let meant = run_system(&module.systems[0], &params, &inputs);
             let meant = meant.unwrap_or_else(|e| panic!("{e}"));
             assert_eq!(meant["u'"], expect, "{mapping} at {n} x {m}");
-            let found = on_processor(&module, &sizes, &params, &inputs);
+            let found = on_cpu(&module, &sizes, &params, &inputs);
             assert_eq!(
                 found.unwrap_or_else(|e| panic!("{e}"))["u'"],
                 expect,
@@ -533,14 +530,14 @@ fn opencl_with_sub_groups() {
     let Some(device) = device("with sub-groups", |info| info.shuffles.is_some()) else {
         return;
     };
-    for border in BORDERS {
-        check_on_device(device, &star(border), SWEEP, &[&[13, 31, 3]]);
+    for boundary in BOUNDARIES {
+        check_on_device(device, &star(boundary), SWEEP, &[&[13, 31, 3]]);
     }
-    for border in ["held", "clamp"] {
-        check_on_device(device, &star(border), SMALL, &[&[19, 131, 5]]);
+    for boundary in ["held", "clamp"] {
+        check_on_device(device, &star(boundary), SMALL, &[&[19, 131, 5]]);
     }
-    let written_out = SMALL.replace("\n}", "\n  unroll time by 2;\n}");
-    check_on_device(device, &star("held"), &written_out, &[&[67, 131, 6]]);
+    let unrolled = SMALL.replace("\n}", "\n  unroll time by 2;\n}");
+    check_on_device(device, &star("held"), &unrolled, &[&[67, 131, 6]]);
     let planes = "stencil s(K, N, M, T) { field u[K, N, M]: f32 held; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }";
     check_on_device(device, planes, PLANES, &[&[7, 9, 30, 3]]);
 }
@@ -551,7 +548,7 @@ fn opencl_without_sub_groups() {
     let Some(device) = device("without sub-groups", |info| info.shuffles.is_none()) else {
         return;
     };
-    for border in BORDERS {
-        check_on_device(device, &star(border), SWEEP, &[&[13, 31, 3]]);
+    for boundary in BOUNDARIES {
+        check_on_device(device, &star(boundary), SWEEP, &[&[13, 31, 3]]);
     }
 }

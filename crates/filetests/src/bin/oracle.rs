@@ -65,12 +65,12 @@ fn run() -> Result<bool, String> {
         }
         [] => {
             systola_filetests::oracle::targets(&targets)?;
-            let processors = std::thread::available_parallelism().map_or(1, usize::from);
+            let cpus = std::thread::available_parallelism().map_or(1, usize::from);
             let options = Options {
                 time: Duration::from_secs_f64(60.0 * minutes),
                 seed,
                 targets,
-                workers: workers.unwrap_or(processors as u64),
+                workers: workers.unwrap_or(cpus as u64),
                 folder,
             };
             let summary = campaign::run(&options)?;

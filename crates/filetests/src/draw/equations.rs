@@ -1,4 +1,4 @@
-//! Equations: guarded references, inputs, and what they are combined to.
+//! Equations: guarded references, inputs, and their combinations.
 
 use super::Source;
 use super::lin::{Lin, Rule, invariant};
@@ -269,7 +269,7 @@ impl Sketch {
                 format!("select({value}, {to}({a}), {to}({b}))")
             }
             (_, "bool") => format!("({value} > 0)"),
-            // Floats are to stay exact, whatever the order of their sums.
+            // Floats must stay exact in any order of their sums.
             (from, to) if is_int(from) && is_float(to) => format!("{to}({value} & 63)"),
             (_, to) => format!("{to}({value})"),
         }
@@ -406,7 +406,7 @@ impl Sketch {
         self.vars.push(this);
     }
 
-    /// An input handed on along a direction in which its element stays the same.
+    /// An input forwarded along a direction in which its element is constant.
     fn propagation(&mut self, this: &Variable, source: &mut Source) -> String {
         self.traits.insert("propagation");
         let e = self.draw_distance(source);
@@ -481,7 +481,7 @@ impl Sketch {
         }
     }
 
-    /// A computed value handed on.
+    /// A computed value forwarded.
     fn carry(&mut self, this: &Variable, source: &mut Source) -> String {
         self.traits.insert("carry");
         let ty = this.ty;
@@ -516,7 +516,7 @@ impl Sketch {
             e[d].c = -shift;
             e
         };
-        // A box holds all neighbours where it holds the outermost ones.
+        // A box contains all neighbours if it contains the outermost ones.
         let mut rules = self.inside(&at(least), &[], &[]);
         rules.extend(self.inside(&at(most), &[], &[]));
         let index: Vec<String> = at(0)
@@ -620,7 +620,7 @@ pub(super) fn apply(op: &str, a: &str, b: &str) -> String {
     }
 }
 
-/// A value that says its type; a `bool` can not be anything else.
+/// A value that says its type; a `bool` cannot be anything else.
 fn typed(ty: &str, value: &str) -> String {
     if ty == "bool" {
         format!("({value})")

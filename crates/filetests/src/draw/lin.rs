@@ -1,4 +1,4 @@
-//! Affine forms as text is made of them.
+//! Affine forms for generated text.
 
 use std::fmt::Write as _;
 

@@ -19,7 +19,7 @@ pub(super) struct Plan {
     pub(super) traits: BTreeSet<&'static str>,
 }
 
-/// What a mapping has to deal with, with numbers for the parameters.
+/// The subject of a mapping, with numbers for the parameters.
 pub(super) struct Task<'a> {
     pub(super) sketch: &'a Sketch,
     /// All iterators, those of sums last.

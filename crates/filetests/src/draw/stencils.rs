@@ -9,7 +9,7 @@ use super::mapping::levels;
 use super::system::{INTS, is_float, type_trait};
 use super::{Drawn, DrawnMapping, Source};
 
-const BORDERS: [&str; 8] = [
+const BOUNDARIES: [&str; 8] = [
     "clamp",
     "wrap",
     "mirror",
@@ -51,7 +51,7 @@ struct Stencil {
     axes: usize,
     params: Vec<&'static str>,
     steps: Option<&'static str>,
-    border: &'static str,
+    boundary: &'static str,
     traits: BTreeSet<&'static str>,
 }
 
@@ -76,7 +76,7 @@ impl Stencil {
             axes,
             params,
             steps,
-            border: source.pick(&BORDERS),
+            boundary: source.pick(&BOUNDARIES),
             traits: BTreeSet::from(["stencil", type_trait(ty)]),
         }
     }
@@ -145,12 +145,12 @@ impl Stencil {
         let ty = self.ty;
         let axes = self.params[..self.axes].join(", ");
         let kind = source.below(10);
-        if kind == 9 && self.border == "held" {
-            // A value between has nothing that a held cell could keep.
-            self.border = "clamp";
+        if kind == 9 && self.boundary == "held" {
+            // An intermediate value has no old value for fixed cells.
+            self.boundary = "clamp";
         }
         let mut text = format!("stencil drawn({}) {{\n", self.params.join(", "));
-        let _ = writeln!(text, "  field u[{axes}]: {ty} {};", self.border);
+        let _ = writeln!(text, "  field u[{axes}]: {ty} {};", self.boundary);
         if let Some(steps) = self.steps {
             self.traits.insert("stencil of many sweeps");
             let _ = writeln!(text, "  steps {steps};");
@@ -168,7 +168,7 @@ impl Stencil {
         } else if kind == 9 {
             self.traits.insert("chain of stencils");
             let inner = self.update("u", source);
-            between = format!("  var v: {ty} {} = {inner};\n", self.border);
+            between = format!("  var v: {ty} {} = {inner};\n", self.boundary);
             body = self.update("v", source);
         }
         let _ = write!(text, "{field}{between}  u = {body};\n}}\n");

@@ -28,7 +28,7 @@ impl Task<'_> {
         list
     }
 
-    /// A linear schedule along which all dependences take time, if a few tries find one.
+    /// A linear schedule that is positive on all dependences, if a few tries find one.
     pub(super) fn schedule(&self, source: &mut Source) -> Option<Vec<i64>> {
         let numbers = self.numbers();
         for attempt in 0..60 {
@@ -110,7 +110,7 @@ impl Task<'_> {
         }
     }
 
-    /// The inverse of a unimodular mapping, sometimes spoilt.
+    /// The inverse of a unimodular mapping, sometimes corrupted.
     pub(super) fn reverse(&self, plan: &mut Plan, rows: &[Vec<i64>], source: &mut Source) {
         if !source.chance(20) {
             return;
@@ -413,7 +413,7 @@ impl Task<'_> {
         }
     }
 
-    /// The same as `linear`, in the words of the paper.
+    /// The same as `linear`, in the notation of the paper.
     pub(super) fn table1(&self, plan: &mut Plan, source: &mut Source) {
         let n = self.dims.len();
         let Some(h) = self

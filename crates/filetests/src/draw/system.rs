@@ -410,7 +410,8 @@ impl Sketch {
         self.batch = Some(format!("batch n in {range}{shared};"));
     }
 
-    /// Small sizes, the least ones among them, and one that fills vectors, as far as points stay few.
+    /// Small sizes, including the smallest, and one that fills vectors, as far as the number of
+    /// points allows.
     pub(super) fn sizes(&self, source: &mut Source) -> Vec<BTreeMap<String, i128>> {
         let steps: &[[i64; 2]] = match self.params.len() {
             0 => &[[0, 0]],
@@ -442,7 +443,7 @@ impl Sketch {
         list.into_iter().map(named).collect()
     }
 
-    /// At most so many points, those of sums counted in.
+    /// Is the number of points, including those of sums, within the limit?
     fn points(&self, values: &[i64]) -> i64 {
         let extents = self.bounds.iter().map(|(lo, hi)| {
             let extent = hi.at(values) - lo.at(values);

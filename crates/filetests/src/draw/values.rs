@@ -117,7 +117,7 @@ impl Sketch {
             return format!("{ty}({value}{wide})");
         }
         if is_float(ty) {
-            // Floats are to stay exact, whatever the order of their sums.
+            // Floats must stay exact in any order of their sums.
             return format!("{ty}({value} & 63)");
         }
         if source.chance(40) {

@@ -18,10 +18,10 @@ use super::{compiled, emulated, opencl};
 /// Kernels that are compiled together.
 const UNIT: usize = 32;
 
-/// OpenCL compilers take long: one of so many mappings goes to a device.
+/// OpenCL compilers are slow: one in this many mappings goes to a device.
 const OPENCL_SAMPLE: u64 = 6;
 
-/// What was tried, and what was found.
+/// The cases that were tried, and the finds.
 #[derive(Default)]
 pub struct Outcome {
     /// Cases without a find, for each target.
@@ -33,12 +33,13 @@ pub struct Outcome {
     pub finds: Vec<Find>,
 }
 
-/// What came of a run.
+/// The result of a run.
 pub(super) enum Ran {
     Outputs(Arrays),
-    /// The code of a fault that the program met.
+    /// The code of a fault of the program.
     Fault(&'static str),
-    /// What PEs hand on takes more memory than there is, of a mapping with few points in many places.
+    /// The values between PEs need more memory than available, for a mapping with few points in
+    /// many places.
     Beyond,
     Error(String),
 }
@@ -85,8 +86,8 @@ struct Legal<'a> {
     n: u64,
 }
 
-/// Runs every legal mapping of every subject on every target. `watch` is told what runs next, since it may be the last that
-/// this process does.
+/// Runs every legal mapping of every subject on every target. `watch` is called before each run,
+/// since a run may end this process.
 pub fn try_all(
     subjects: &[Subject],
     targets: &[Target],
@@ -183,7 +184,7 @@ impl Batch<'_> {
         *self.outcome.cases.entry(target.to_string()).or_default() += 1;
     }
 
-    /// Counts a case, or keeps what was found; answers whether all is well.
+    /// Counts a case, or keeps a find; returns whether there was none.
     fn settle(
         &mut self,
         legal: (usize, &Subject, &Mapping),
@@ -356,7 +357,7 @@ fn judge(subject: &Subject, run: &Run, ran: Ran) -> Result<(), (FindKind, String
         (Ok(expected), Ran::Outputs(found)) => {
             compare(expected, &found, subject.close).map_err(|e| (FindKind::Wrong, e))
         }
-        // Which of several is met first is not said.
+        // Which of several faults is reported first is not fixed.
         (Err(_), Ran::Fault(_)) => Ok(()),
         (Err(code), Ran::Outputs(_)) => {
             Err((FindKind::Error, format!("{} is not reported", code.id)))

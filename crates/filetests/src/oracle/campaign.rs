@@ -1,6 +1,8 @@
-//! Draws for as long as one likes: worker processes try them, and this process counts, shrinks and keeps what they find.
+//! A campaign of any length: worker processes try draws, and this process counts, shrinks and
+//! stores their finds.
 //!
-//! Compiled code may end its process, so workers say what they are about to run, in a file, and are replaced when they end.
+//! Compiled code may crash its process, so workers record what they are about to run in a file, and
+//! are replaced when they end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,25 +27,26 @@ use crate::draw::{Drawn, draw_any, redraw};
 const MAPPINGS: usize = 3;
 /// Draws whose kernels are compiled together.
 const BATCH: u64 = 16;
-/// A worker that does one thing for so long, to compile the kernels of a batch for instance, is stopped.
+/// A worker that spends this time on one step, such as compiling the kernels of a batch, is
+/// stopped.
 const PATIENCE: Duration = Duration::from_secs(900);
-/// Attempts to make a find smaller, and how long they may take.
+/// The maximum number of attempts to shrink a find, and their time limit.
 const ATTEMPTS: usize = 250;
 const SHRINK_TIME: Duration = Duration::from_secs(180);
-/// After so many finds the campaign ends.
+/// The number of finds after which the campaign ends.
 const MOST_FINDS: usize = 20;
 
 pub struct Options {
     pub time: Duration,
     pub seed: u64,
-    /// Names; none: all that are there.
+    /// Names of targets; none: all available ones.
     pub targets: Vec<String>,
     pub workers: u64,
     /// Where finds are kept.
     pub folder: PathBuf,
 }
 
-/// What a campaign did.
+/// The summary of a campaign.
 #[derive(Default)]
 pub struct Summary {
     pub cases: BTreeMap<String, u64>,
@@ -65,7 +68,7 @@ enum Event {
     Ended(u64),
 }
 
-/// Replays the corpus and what was found earlier, then draws until the time is over.
+/// Replays the corpus and earlier finds, then draws until the time is over.
 pub fn run(options: &Options) -> Result<Summary, String> {
     fs::create_dir_all(&options.folder).map_err(|e| e.to_string())?;
     let mut campaign = Campaign {
@@ -230,7 +233,7 @@ impl Campaign<'_> {
         Ok(())
     }
 
-    /// Counts what a worker reports; answers its finds.
+    /// Counts a worker's report; returns its finds.
     fn take(&mut self, line: &str) -> Option<Vec<Value>> {
         let report: Value = serde_json::from_str(line).ok()?;
         for (target, n) in report["cases"].as_object()? {
@@ -461,7 +464,7 @@ fn report(from: &[u64], draws: usize, outcome: &Outcome) -> String {
     .to_string()
 }
 
-/// What a worker does: batch after batch, until its input ends.
+/// The loop of a worker: batch after batch, until its input ends.
 pub fn work(
     seed: u64,
     first: u64,

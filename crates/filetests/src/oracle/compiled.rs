@@ -22,7 +22,8 @@ pub(super) fn machine(simd: Simd, seed: u64) -> Machine {
     if !seed.is_multiple_of(8) {
         machine.code_budget = 200;
     }
-    // Arrays of draws are small. Without caches they are prefetched and stored as large ones are.
+    // Arrays of draws are small. With caches of size 0 they are prefetched and stored like large
+    // ones.
     if seed.is_multiple_of(2) {
         machine.memory.cached = 1;
         if let Some(prefetch) = &mut machine.memory.prefetch {
@@ -32,7 +33,7 @@ pub(super) fn machine(simd: Simd, seed: u64) -> Machine {
     machine
 }
 
-/// The kernels of all, compiled together; one by one where that fails, so that it is known whose text is wrong.
+/// The kernels of all, compiled together; one by one where that fails, to find the wrong one.
 pub(super) fn compile(jobs: &[&Prepared<'_>], simd: Simd) -> Vec<Result<Compiled, String>> {
     let mut options = options(simd);
     let sources: Vec<Result<Source, String>> = jobs

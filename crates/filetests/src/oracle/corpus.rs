@@ -1,4 +1,4 @@
-//! Programs in files: what was found, and what was found once and is tried first ever since.
+//! Programs in files: new finds, and earlier finds, which are tried first.
 //!
 //! The first lines of a file say at which sizes it is tried, `// sizes: N=3, M=4`, one line for each, whether floats are
 //! compared up to a tolerance, `// floats: close`, and which seed decides among machines and orders, `// seed: 5`.

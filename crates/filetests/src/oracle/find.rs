@@ -1,10 +1,10 @@
-//! What the oracle finds.
+//! Finds of the oracle.
 
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// In which way a case failed.
+/// The kind of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FindKind {
     /// A program that is valid by construction is refused.
@@ -72,7 +72,7 @@ impl fmt::Display for Find {
     }
 }
 
-/// The result, or what a panic said.
+/// The result, or the message of a panic.
 pub(super) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, String> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|payload| said(payload.as_ref()))
 }

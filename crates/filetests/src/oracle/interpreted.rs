@@ -90,7 +90,7 @@ fn machine(seed: u64) -> (Machine, Fix) {
     (machine, fix)
 }
 
-/// A mapping as kernels for one machine, made anew where it is for one size only.
+/// A mapping as kernels for one machine, lowered again for each size where it is for one size only.
 pub(super) struct Kernels<'a> {
     subject: &'a Subject,
     mapping: &'a Mapping,

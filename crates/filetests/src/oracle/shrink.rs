@@ -1,9 +1,10 @@
 //! Smaller choices that fail in the same way.
 //!
-//! Choices are left out, set to 0 and lowered, in ever smaller runs of them, as long as the draw that they make still fails.
-//! Every list of choices makes a valid program, so nothing here knows what they mean.
+//! Choices are omitted, set to 0 and decreased, in ever smaller runs of them, as long as the
+//! resulting draw still fails. Every list of choices gives a valid program, so nothing here knows
+//! their meaning.
 
-/// The smallest choices found with so many attempts.
+/// The smallest choices found within the number of attempts.
 pub fn shrink(choices: &[u32], attempts: usize, fails: &mut dyn FnMut(&[u32]) -> bool) -> Vec<u32> {
     let mut best = choices.to_vec();
     let mut left = attempts;

@@ -15,7 +15,7 @@ use super::values;
 pub type Sizes = BTreeMap<String, i128>;
 
 pub struct Subject {
-    /// Where it comes from: a seed or a file.
+    /// Its origin: a seed or a file.
     pub name: String,
     pub text: String,
     pub module: Module,
@@ -33,14 +33,14 @@ pub struct Run {
     pub sizes: Sizes,
     pub params: Vec<i128>,
     pub inputs: Arrays,
-    /// The outputs, or the fault that the equations meet.
+    /// The outputs, or the fault of the equations.
     pub expected: Result<Arrays, &'static Code>,
 }
 
 /// Why a program is not tried.
 #[derive(Debug)]
 pub enum Unfit {
-    /// It is called wrong.
+    /// It is refused as wrong.
     Refused(String),
     /// It is beyond what is supported, or too large.
     Limited(String),
@@ -116,7 +116,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Every stage of a program on what the stages before it left.
+    /// Every stage of a program on the outputs of earlier stages.
     fn add_stages(&mut self, program: &Program, size: &Sizes) -> Result<(), Unfit> {
         let names: Vec<String> = program.params.iter().map(|p| p.name.clone()).collect();
         let params = sizes_in_order(&names, size)?;
@@ -206,7 +206,7 @@ impl Subject {
     }
 }
 
-/// The faults that equations may meet.
+/// The faults that equations may have.
 pub(super) const FAULTS: [&Code; 2] = [
     &codes::run::DIVISION_BY_ZERO,
     &codes::run::INPUT_OUT_OF_RANGE,

@@ -14,7 +14,7 @@ pub enum Target {
     Cpu(Simd),
     /// CUDA C++, emulated on the CPU.
     Cuda,
-    /// The device of this number.
+    /// The device of this index.
     OpenCl(usize),
 }
 

@@ -1,11 +1,11 @@
 //! Many C texts as one, so that the compiler reads its headers once.
 //!
-//! Every text is a list of items: directives, types, functions. What two texts have in common is kept once; where they mean
-//! different things by one name, the later one is renamed.
+//! Every text is a list of items: directives, types, functions. Common items are kept once; where
+//! texts use one name for different things, the later one is renamed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The joined text, and what the names in each of the texts became.
+/// The joined text, and the new names of each text.
 pub(super) struct Joined {
     pub(super) code: String,
     pub(super) renamed: Vec<BTreeMap<String, String>>,

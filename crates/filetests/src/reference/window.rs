@@ -1,4 +1,4 @@
-//! What a window over an image gives beside one sum of products.
+//! Windows over an image other than one sum of products.
 
 use super::{Reference, SINGLE};
 use crate::tensor::{Arrays, Params, Rng, Tensor};

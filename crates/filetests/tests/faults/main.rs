@@ -22,11 +22,11 @@ mod devices;
 mod programs;
 mod random;
 
-/// What a target says of a run.
+/// The result of a run on a target.
 #[derive(Debug)]
 enum Outcome {
     Done(Arrays),
-    /// The code, and the point where the target tells it apart from the text.
+    /// The code, and the point where the target reports it separately from the text.
     Fault(String, Option<Vec<i64>>),
 }
 
@@ -90,7 +90,7 @@ fn params(system: &System, sizes: &BTreeMap<String, i128>) -> Vec<i128> {
 #[derive(Clone, Copy, Debug)]
 enum Target {
     Array,
-    /// The interpreter of kernels, for vectors of so many bytes or for threads.
+    /// The kernel interpreter, for vectors of this many bytes or for threads.
     Kernel(Option<Simd>),
     Cpu(Simd),
     Emulated,

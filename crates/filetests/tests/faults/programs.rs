@@ -188,8 +188,8 @@ mapping blocks of guards {{ tile i by L as (b, ii); block = b; lane = ii; time =
     }
 }
 
-/// Values that are divided by come from other lanes, earlier steps and earlier launches; tiles overlap, and what their
-/// halos hold beyond the reach of a tile is nobody's.
+/// Divisors come from other lanes, earlier steps and earlier launches; tiles overlap, and the
+/// contents of their halos beyond the reach of a tile are not used.
 const SWEEPS: &str = "
 system sweeps(N, T) where N >= 1, T >= 1 {
   input x[N]: i32;

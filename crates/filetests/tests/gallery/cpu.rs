@@ -11,9 +11,9 @@ use systola_ir::system::Module;
 
 use crate::suite::{Target, run_suite};
 
-struct Processor;
+struct Cpu;
 
-impl Target for Processor {
+impl Target for Cpu {
     type Code = Compiled;
 
     fn compile(
@@ -55,7 +55,7 @@ impl Target for Processor {
 
 #[test]
 fn machine_code_computes_what_the_systems_compute() {
-    let seen = run_suite(&Processor);
+    let seen = run_suite(&Cpu);
     assert!(seen.mappings > 150 && seen.runs > 3 * seen.mappings);
 }
 

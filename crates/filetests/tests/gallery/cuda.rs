@@ -1,12 +1,12 @@
-//! The CUDA C++ of every mapping of the gallery, run thread by thread on the processor, against the equations of its
-//! system.
+//! The CUDA C++ of every mapping of the gallery, run thread by thread on the CPU, against the
+//! equations of its system.
 
 use std::collections::BTreeMap;
 
 use systola_driver::{DeviceArtifact, Fix, Machine, emit_cuda, lower};
+use systola_filetests::cpus::on_all_cpus;
 use systola_filetests::emulate::Emulated;
 use systola_filetests::gallery;
-use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
 use systola_filetests::tensor::Params;
 use systola_interp::{Arrays, Tensor, run_system};
@@ -19,7 +19,7 @@ use crate::support::{
     assert_close, from_interp, mapping, ordered, parse, seeded, system, to_interp,
 };
 
-/// Threads of the processor, each far ahead of the others.
+/// Emulated threads, each far ahead of the others.
 struct Emulator;
 
 struct Code {
@@ -82,7 +82,7 @@ fn cuda_computes_what_the_systems_compute() {
     assert!(seen.mappings > 150 && seen.runs > 2 * seen.mappings);
 }
 
-/// The test above would see a missing wait: without any, lanes read what others have not written.
+/// The test above detects a missing warp synchronisation: without any, lanes read unwritten values.
 #[test]
 fn a_missing_wait_shows() {
     let files = gallery::files();
@@ -146,7 +146,7 @@ fn many_sweeps_are_right_in_large_fields() {
         ),
     ];
     let files = gallery::files();
-    on_all_processors(&cases, |(path, name, rows, sizes)| {
+    on_all_cpus(&cases, |(path, name, rows, sizes)| {
         let file = files.iter().find(|f| f.path == *path);
         let mut file = file.expect("it is there").clone();
         let tall = format!("tile y by {rows} as");
@@ -180,7 +180,7 @@ fn many_sweeps_are_right_in_large_fields() {
 fn a_chain_of_stencils_is_right_on_bytes_and_words() {
     let text = include_str!("../../../../stencils/gaussian.ure");
     let module = systola_driver::load(text).expect("a program");
-    on_all_processors(&["down8", "pairs_words"], |name| {
+    on_all_cpus(&["down8", "pairs_words"], |name| {
         let mapping = mapping(&module, name);
         let system = system(&module, &mapping.system);
         let machine = Machine::cuda();

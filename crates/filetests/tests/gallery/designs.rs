@@ -77,7 +77,7 @@ fn every_design_is_legal_and_of_the_stated_size() {
     all(failures);
 }
 
-/// A verdict for all sizes holds at every small size; where there is none, sizes are asked for.
+/// A verdict for all sizes holds at every small size; where there is none, sizes are required.
 #[test]
 fn verdicts_for_all_sizes_hold_at_small_sizes() {
     let (mut failures, mut proved) = (Vec::new(), 0);
@@ -89,7 +89,7 @@ fn verdicts_for_all_sizes_hold_at_small_sizes() {
             match check_mapping(&module, mapping, &BTreeMap::new()) {
                 Err(errors) => {
                     let open = errors.iter().all(|e| e.kind() == Kind::Limitation);
-                    // The only design that asks for more than the context of its system.
+                    // The only design that requires more than the context of its system.
                     let false_somewhere = context == "vision/motion_estimation.ure: linear_n";
                     if !open && !false_somewhere {
                         failures.push(format!("{context}: {}", list(&errors)));
@@ -256,7 +256,7 @@ fn trees(array: &Array) -> BTreeSet<String> {
         .collect()
 }
 
-/// Does a refusal tell the truth? Its two points are put into the mapping.
+/// Is a refusal correct? Its two points are put into the mapping.
 fn confirm(example: &Counterexample, mapping: &Mapping, system: &System) -> Result<(), String> {
     let value = |name: &String| {
         let found = example.params.iter().find(|(n, _)| n == name);

@@ -1,5 +1,5 @@
-//! Blocks that wait for each other: a wait, a signal or a number that is missing or stands at the wrong place is found by
-//! the interpreter of kernels, so what it accepts waits where it must.
+//! Blocks that wait for each other: the kernel interpreter finds a missing or misplaced wait,
+//! signal or dynamic block id, so the kernels that it accepts wait where they must.
 
 use std::collections::BTreeMap;
 
@@ -211,7 +211,7 @@ fn a_missing_signal_is_seen() {
     }
 }
 
-/// Blocks that count on being begun in the order of their numbers.
+/// Blocks that rely on being started in the order of their indices.
 #[test]
 fn numbers_by_the_grid_are_seen() {
     struct ByGrid(systola_ir::DimId, Form);
@@ -223,12 +223,12 @@ fn numbers_by_the_grid_are_seen() {
     let first = &cases()[0];
     let mut program = first.program.clone();
     let kernel = &mut program.kernels[0];
-    let ticket = kernel.vars_where(|k| matches!(k, VarKind::Ticket)).last();
+    let block_id = kernel.vars_where(|k| matches!(k, VarKind::Ticket)).last();
     let block = kernel
         .vars_where(|k| matches!(k, VarKind::Block { .. }))
         .last();
     let by = ByGrid(
-        ticket.expect("a ticket"),
+        block_id.expect("a dynamic block id"),
         Form::from(block.expect("a block")),
     );
     each_list(&mut kernel.body, &mut |list| {
@@ -240,8 +240,12 @@ fn numbers_by_the_grid_are_seen() {
     assert!(fault.as_ref().is_some_and(stuck), "{fault:?}");
 }
 
-/// A mapping of a text, lowered for sizes, and by buffer how much blocks keep for each other.
-fn borders(text: &str, name: &str, sizes: &[(&str, i128)]) -> (Program, Vec<Vec<i128>>) {
+/// A mapping of a text, lowered for sizes, and the extents of its inter-block buffers.
+fn kept_for_other_blocks(
+    text: &str,
+    name: &str,
+    sizes: &[(&str, i128)],
+) -> (Program, Vec<Vec<i128>>) {
     let module = systola_driver::load(text).expect("a legal program");
     let sizes: BTreeMap<String, i128> = sizes.iter().map(|(k, v)| (k.to_string(), *v)).collect();
     let lowered = lower(
@@ -274,19 +278,20 @@ fn two_blocks_of_a_chain_are_kept() {
     let scan = text("scan/across_blocks.ure");
     for time in ["i + j", "(bi + bj, ii + jj)"] {
         let scan = scan.replace("time = i + j;", &format!("time = {time};"));
-        let (program, kept) = borders(&scan, "wavefront", &[("N", n), ("M", m)]);
+        let (program, kept) = kept_for_other_blocks(&scan, "wavefront", &[("N", n), ("M", m)]);
         let elements: i128 = kept.iter().map(|e| e.iter().product::<i128>()).sum();
         assert_eq!(kept.len(), 2, "of R and S");
         assert!(elements <= 2 * (n + m), "{kept:?}\n{program}");
     }
     let strips = text("string/edit_distance_strips.ure");
     let sizes = [("N", 1_000_000), ("M", 1_000_000)];
-    let (program, kept) = borders(strips, "strips", &sizes);
+    let (program, kept) = kept_for_other_blocks(strips, "strips", &sizes);
     assert_eq!(kept, [[2, 1_000_000, 1, 1]], "{program}");
 }
 
-/// Strips that all begin at once: a block makes a value in the turn in which the one before it may still read what was there.
-const TOGETHER: &str = "
+/// Strips that all begin at once: a block computes a value in the iteration in which the previous
+/// block may still read the old one.
+const SIMULTANEOUS: &str = "
     system s(N, M) where N >= 1, M >= 1 {
       input x[N, M]: i32;
       index i in 0..N, j in 0..M;
@@ -304,11 +309,11 @@ const TOGETHER: &str = "
 #[test]
 fn what_may_still_be_read_is_kept() {
     let sizes = [("N", 30), ("M", 9)];
-    let (program, kept) = borders(TOGETHER, "m", &sizes);
+    let (program, kept) = kept_for_other_blocks(SIMULTANEOUS, "m", &sizes);
     let strips = 30 / 4;
     assert_eq!(kept.len(), 1, "{program}");
     assert_eq!(kept[0][0], strips, "{program}");
-    let module = systola_driver::load(TOGETHER).expect("a legal program");
+    let module = systola_driver::load(SIMULTANEOUS).expect("a legal program");
     let tensor = |name: &str| {
         let input = module.systems[0].inputs.iter().find(|i| i.name == name);
         let mut tensor =
@@ -344,12 +349,12 @@ fn what_may_still_be_read_is_kept() {
             Ok(index)
         }
     }
-    let border = case
+    let buffer = case
         .program
         .buffers
         .iter()
         .position(|b| b.name == "S_border");
-    let by = Folded(BufferId::from(border.expect("a border")));
+    let by = Folded(BufferId::from(buffer.expect("an inter-block buffer")));
     let kernel = &mut case.program.kernels[0];
     kernel.body = rewrite(&kernel.body, &by).expect("small numbers");
     case.seen("a fold", &case.program, too_early);

@@ -6,8 +6,8 @@ use std::mem::{Discriminant, discriminant};
 use std::sync::Mutex;
 
 use systola_driver::{Copies, Fix, Lowered, Machine, Simd, Threads, Unsized, load, lower};
+use systola_filetests::cpus::on_all_cpus;
 use systola_filetests::gallery::{self, Algorithm};
-use systola_filetests::processors::on_all_processors;
 use systola_filetests::read_back::read_back;
 use systola_filetests::reference;
 use systola_interp::kernel::{Options, Order, run_kernel_program};
@@ -19,8 +19,8 @@ use systola_ir::target::{Links, WarpSizes};
 
 use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
-/// Machines with vectors of 64 and 16 bytes, one without any, one with warps of threads, and such a one whose blocks have hardly
-/// any memory.
+/// Machines with vectors of 64 and 16 bytes, one without any, one with warps of threads, and one of
+/// those with hardly any shared memory.
 pub fn machines() -> [Machine; 5] {
     let vectors = |vector_bytes| Machine {
         vector_bytes,
@@ -65,7 +65,7 @@ fn kernels_compute_what_their_systems_compute() {
     let mut failures = Vec::new();
     let (mut runs, mut for_all_sizes, mut mappings) = (0, 0, 0);
     let mut reread = Reread::default();
-    // Mappings with arrays of blocks, and those of them that have none left where blocks have hardly any memory.
+    // Mappings with shared arrays, and those that have none left with hardly any shared memory.
     let (mut with_arrays, mut spilled) = (0, 0);
     for file in gallery::files() {
         let module = parse(&file);
@@ -190,7 +190,7 @@ fn kernels_of_stencils_are_read_as_they_are_printed() {
     let [vectors, _, _, warps, _] = machines();
     // What was wrong with each program.
     let programs = Mutex::new(Vec::new());
-    on_all_processors(&files, |path| {
+    on_all_cpus(&files, |path| {
         let text = fs::read_to_string(path).expect("a readable file");
         let module = load(&text).expect("a program");
         for mapping in &module.mappings {

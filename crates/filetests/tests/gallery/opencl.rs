@@ -1,8 +1,9 @@
 //! Mappings of the gallery on the OpenCL devices of this machine, against the equations of their systems.
 //!
-//! `cargo xtask test` sets up two implementations and says so in `SYSTOLA_OPENCL_DEVICES`; then both must be there: one with
-//! sub-groups, whose links are shuffles, and one without, whose links go through the memory of blocks. Elsewhere the test runs on what
-//! there is and says what is missing; `SYSTOLA_OPENCL_DEVICES=0` leaves it out.
+//! `cargo xtask test` sets up two implementations and says so in `SYSTOLA_OPENCL_DEVICES`; then
+//! both must be there: one with sub-groups, whose links are shuffles, and one without, whose links
+//! go through local memory. Elsewhere the test runs on the available devices and says what is
+//! missing; `SYSTOLA_OPENCL_DEVICES=0` skips it.
 //!
 //! Compilers of OpenCL take long. All mappings run with sub-groups. Without them every file of the gallery runs, its first mapping and a
 //! sample of the others, which is drawn by the names, the same in every run.
@@ -29,9 +30,9 @@ use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
 struct OpenCl {
     device: usize,
-    /// Lanes of a warp, in turn.
+    /// Lanes of a warp, used cyclically.
     lanes: &'static [u32],
-    /// Of so many mappings that are not the first of a file one is taken.
+    /// One in this many mappings that are not the first of a file is taken.
     one_of: u64,
     /// Mappings that take too long to compile here.
     left_out: &'static [(&'static str, &'static str)],
@@ -160,8 +161,8 @@ fn links_through_memory_compute_what_the_systems_compute() {
     check(&seen, all_files());
 }
 
-/// What goes through memory, with waits that all warps come by, is still the same kernel: in the interpreter too, which also finds
-/// races and checks every access.
+/// Links through local memory, with barriers that all warps reach, are still the same kernel: in
+/// the interpreter too, which also finds races and checks every access.
 #[test]
 fn links_through_memory_are_the_same_kernel() {
     let machine = |waits_in_branches: bool| {

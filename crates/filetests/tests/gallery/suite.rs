@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use systola_filetests::cpus::on_all_cpus;
 use systola_filetests::gallery::{self, Algorithm, File};
-use systola_filetests::processors::on_all_processors;
 use systola_filetests::reference;
 use systola_filetests::tensor::Params;
 use systola_interp::{Arrays, run_system};
@@ -21,7 +21,7 @@ pub const AT_SOME_SIZES: &[(&str, &str)] = &[
     ("conv2d/same.ure", "ssam"),
 ];
 
-/// What compiles and runs programs of kernels.
+/// Compiles and runs programs of kernels.
 pub trait Target: Sync {
     type Code;
 
@@ -30,7 +30,7 @@ pub trait Target: Sync {
         true
     }
 
-    /// Compiles the n-th mapping of a file, for all sizes or for these; what went wrong.
+    /// Compiles the n-th mapping of a file, for all sizes or for these; or an error.
     fn compile(
         &self,
         module: &Module,
@@ -58,7 +58,7 @@ pub trait Target: Sync {
     ) -> Result<Arrays, String>;
 }
 
-/// What was seen.
+/// The counts of a suite.
 #[derive(Default)]
 pub struct Seen {
     pub files: usize,
@@ -69,11 +69,11 @@ pub struct Seen {
     pub failures: Vec<String>,
 }
 
-/// All files on all processors.
+/// All files on all CPUs.
 pub fn run_suite(target: &impl Target) -> Seen {
     let seen = Mutex::new(Seen::default());
     let algorithms = algorithms();
-    on_all_processors(&gallery::files(), |file| {
+    on_all_cpus(&gallery::files(), |file| {
         try_file(target, file, algorithms.get(&file.path), &seen);
     });
     finish(seen)

@@ -1,4 +1,4 @@
-//! What the tests share: parsed files, points of domains, arrays in and out of the interpreters.
+//! Shared helpers: parsed files, points of domains, arrays in and out of the interpreters.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,5 +1,5 @@
-//! Mappings for machines with warps of threads: what their kernels cost, and that they are right at sizes
-//! that suit their wide accesses and at sizes that do not.
+//! Mappings for machines with warps of threads: the costs of their kernels, and their results at
+//! sizes that suit their vector accesses and at sizes that do not.
 
 use std::collections::BTreeMap;
 
@@ -93,7 +93,8 @@ fn four_pixels_of_four_channels_are_moved_at_once() {
     let module = systola_driver::load(text).expect("a program");
     let names = module.mappings.iter().map(|m| m.name.clone());
     for name in names.filter(|name| !name.starts_with("lines")) {
-        // Rows that suit wide accesses and rows that do not; one tile, several, and fewer rows than the filter has.
+        // Rows that suit vector accesses and rows that do not; one tile, several, and fewer rows
+        // than the filter has.
         for (n, m) in [(1, 1), (2, 124), (37, 123), (35, 244), (70, 129)] {
             let system = system(&module, &mapping(&module, &name).system);
             let input = &system.inputs[0];
@@ -190,7 +191,7 @@ fn sweeps_stay_in_the_registers_of_a_warp() {
         let kernel = &program.kernels[0];
         assert!(kernel.shared.is_empty(), "{program}");
         assert_eq!(counts.barriers, 0);
-        // Three turns written out, so that no register is moved.
+        // Three iterations unrolled, so that no register is moved.
         let mut steps = Vec::new();
         walk(&kernel.body, &mut |stmt| {
             if let Stmt::For { step, .. } = stmt {
@@ -209,15 +210,16 @@ fn warps_bring_tiles_of_a_product_together() {
     };
     let (program, counts) = run("blocks", (128, 128, 32));
     assert_eq!(program.kernels[0].warps, 8);
-    // Four turns: 1024 elements of a and of b in 256 copies of 4, which is one copy of each of 8 warps.
+    // Four iterations: 1024 elements of a and of b in 256 copies of 4, which is one copy of each of
+    // 8 warps.
     assert_eq!(counts.copies, 4 * 2 * 8);
     // Of a, 4 neighbours for each of 16 rows, twice; of b, 4 neighbours in each of 8 rows.
     assert_eq!(counts.loads, 4 * 8 * (32 + 8));
-    // The first turn stores too, with a predicate that does not hold.
+    // The first iteration stores too, with a predicate that does not hold.
     assert_eq!((counts.stores, counts.bank_conflicts), (2 * 8 * 16, 0));
     assert_eq!(counts.barriers, 4 * 8);
-    // Two turns: 2048 elements of a by columns, one by one, and as many of b in copies of 4. Lanes as 4 by 8: at each of 32
-    // steps of a twice 4 rows, of b twice 4 columns.
+    // Two iterations: 2048 elements of a by columns, one by one, and as many of b in copies of 4.
+    // Lanes as 4 by 8: at each of 32 steps of a twice 4 rows, of b twice 4 columns.
     let (program, counts) = run("squares", (128, 128, 32));
     assert_eq!(program.kernels[0].warps, 8);
     assert_eq!(
@@ -334,7 +336,7 @@ const ROWS: &str = "
       sum S along j;
     }";
 
-/// Windows of 32 columns, and how they are brought.
+/// Windows of 32 columns, and how they are copied.
 const WINDOWS: [(&str, &str); 5] = [
     ("plain", "layout plain"),
     ("chosen", ""),
@@ -394,7 +396,7 @@ fn windows_have_the_layout_and_the_stages_that_are_asked_for() {
     let conflicts = [plain, rotated, chosen].map(|c| c.bank_conflicts);
     assert!(conflicts.is_sorted_by(|a, b| a >= b), "{conflicts:?}");
     assert_eq!(columns.bank_conflicts, 0);
-    // Four turns each: two barriers around a window, or one before each turn.
+    // Four iterations each: two barriers around a window, or one before each iteration.
     assert_eq!(barriers, (4 * 4 * 2, 4 * 4));
     for (n, m) in [(1, 1), (130, 31), (127, 33), (64, 65), (257, 30)] {
         for name in WINDOWS.map(|(name, _)| name).into_iter().chain(["once"]) {

@@ -1,4 +1,4 @@
-//! Kernels, C and CUDA as people read them: snapshots, and what compilers say of the C.
+//! Generated kernels, C and CUDA: snapshots, and the warnings of compilers for the C.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,7 +43,7 @@ fn program(text: &str, mapping: &str, sizes: Sizes, machine: &Machine) -> Progra
     lowered.expect("it lowers").program
 }
 
-/// Registers that a turn of a loop sets to what another register held: a shift.
+/// Registers that an iteration sets to what another register held: a shift.
 fn shifts(program: &Program) -> usize {
     let mut gets: BTreeMap<u32, RegId> = BTreeMap::new();
     let mut shifts = 0;
@@ -128,7 +128,7 @@ fn registers_of_longer_delays_shift_and_those_of_one_step_do_not() {
     insta::assert_snapshot!("queue_of_two_coalesced", coalesced);
 }
 
-/// What is printed for people, and given to compilers.
+/// Code that is printed in snapshots, and compiled.
 const PRINTED: &[(&str, &str, &str, Sizes)] = &[
     ("conv1d_sbm", "conv1d/core.ure", "sbm", &[]),
     ("conv1d_fbs", "conv1d/core.ure", "fbs", &[]),
@@ -236,7 +236,7 @@ fn generated_cuda_reads_well() {
     for (name, file, mapping, sizes) in CUDA {
         let program = kernel(file, mapping, sizes, &Machine::cuda());
         let source = emit_cuda(&program).expect("it prints").source;
-        // What stands in front of every file is shown once.
+        // The prelude of every file is shown once.
         let own = source.split_once("typedef INDEX index_t;\n");
         let shown = match own {
             Some((_, own)) if *name != "conv1d_sbm" => own.trim_start(),

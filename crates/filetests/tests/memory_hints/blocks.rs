@@ -7,8 +7,9 @@ use systola_ir::{BinOp, Scalar};
 
 use crate::source;
 
-/// y(r, c) = sum over q of x(r + p, c + q), rows `0..rows` of p added up, so many taps q: a block is a
-/// vector of 16 elements of a row of M, and blocks follow each other along the row.
+/// y(r, c) = sum over q of x(r + p, c + q), rows `0..rows` of p added up, for the given number of
+/// taps q: a block is a vector of 16 elements of a row of M, and blocks follow each other along the
+/// row.
 fn sums(rows: i128, taps: &Form, width: Form) -> Program {
     let mut p = program("sums", &["N", "M", "T"]);
     let n = param(0);

@@ -1,4 +1,5 @@
-//! What the passes of the CPU prefetch and let bypass the caches, in programs built by hand, down to the printed C.
+//! Prefetches and streaming stores of the CPU's passes, in hand-built programs, down to the printed
+//! C.
 
 #[path = "../../../back/tests/common/build.rs"]
 #[allow(dead_code, reason = "other tests use the rest")]

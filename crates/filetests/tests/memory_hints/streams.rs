@@ -1,4 +1,5 @@
-//! What kernels that go along several rows prefetch, read once, and leave to later launches.
+//! Stream prefetches of kernels that go along several rows, and data that is read once or left to
+//! later launches.
 
 use crate::build::{Build, buffer, input, launch, num, output, param, program, times};
 use systola_ir::form::Form;
@@ -55,7 +56,8 @@ fn requests(source: &str) -> Vec<&str> {
 
 #[test]
 fn lines_of_the_rows_that_no_earlier_block_has_read() {
-    // Of six rows the first two were the last of the block before. 32 lines are under way, eight of each row.
+    // Of six rows the first two were the last of the previous block. 32 lines are in flight, eight
+    // of each row.
     let row = |r: i128| format!("((4 * r + {r}) * M + 16 * b + 128) * 4");
     for in_loop in [false, true] {
         let source = source(&stencil(3, in_loop));

@@ -1,4 +1,4 @@
-//! One mapping: what the checker says of it, and whether its array computes what the system says.
+//! One mapping: the checker's verdict, and whether its array computes what the system says.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,11 +1,11 @@
-//! Many draws, examined on all processors.
+//! Many draws, examined on all CPUs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use systola_driver::{check_system, load};
+use systola_filetests::cpus::{cpu_time, on_all_cpus};
 use systola_filetests::draw::{Drawn, draw};
-use systola_filetests::processors::{on_all_processors, processor_time};
 use systola_ir::diag::Kind;
 
 use crate::case::{Case, located, sizes};
@@ -25,7 +25,7 @@ fn the_checker_agrees_with_every_point_tried_and_arrays_with_their_systems() {
     };
     let complete = seeds.end >= SYSTEMS && seeds.start == 0;
     let seeds: Vec<u64> = seeds.collect();
-    let tallies = on_all_processors(&seeds, |seed| {
+    let tallies = on_all_cpus(&seeds, |seed| {
         let mut tally = Tally::default();
         examine(*seed, &draw(*seed, MAPPINGS), &mut tally);
         tally
@@ -112,14 +112,14 @@ fn examine(seed: u64, drawn: &Drawn, tally: &mut Tally) {
             traits: &traits,
             regroups: drawn.regroups_floats,
         };
-        let start = processor_time();
+        let start = cpu_time();
         if let Err(failure) = case.examine(tally) {
             tally.failures.push(format!(
                 "seed {seed}, mapping {n}: {failure}\n{}",
                 drawn.text_with(n)
             ));
         }
-        let time = processor_time() - start;
+        let time = cpu_time() - start;
         tally
             .times
             .push((time, format!("seed {seed}, mapping {n}")));

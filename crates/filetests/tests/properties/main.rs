@@ -11,7 +11,7 @@
 //! * so do its kernels, on machines with vectors of several widths and with blocks in several orders;
 //! * the counts of the report are those of the points that were tried.
 //!
-//! The same draws come in every run. `SYSTOLA_SEED=n` runs one system, `SYSTOLA_CASES=n` so many.
+//! The same draws come in every run. `SYSTOLA_SEED=n` runs one system, `SYSTOLA_CASES=n` this many.
 
 #[expect(dead_code, reason = "shared with the tests of the printers")]
 #[path = "../../../back/tests/common/build.rs"]

@@ -1,6 +1,7 @@
-//! Random forms, conditions and expressions as every dialect prints them: compiled, run, and compared with the
-//! interpreter of kernels. What is drawn is what operators can be misread in: floors and remainders by powers of
-//! two and by other numbers, products with parameters, negative coefficients, operators of all types in each other.
+//! Random forms, conditions and expressions as every dialect prints them: compiled, run, and
+//! compared with the kernel interpreter. The draws focus on operators that are easily misread:
+//! floors and remainders by powers of two and by other numbers, products with parameters, negative
+//! coefficients, nested operators of all types.
 
 use std::time::Duration;
 
@@ -23,7 +24,7 @@ use crate::devices::device;
 /// Sizes of a run: the second one is zero too, where products with it vanish.
 const SIZES: [[i128; 2]; 2] = [[5, 3], [1, 0]];
 const BLOCKS: i128 = 2;
-const TURNS: i128 = 3;
+const ITERATIONS: i128 = 3;
 
 const TYPES: [Scalar; 11] = [
     Scalar::Bool,
@@ -288,7 +289,7 @@ fn expression(
     }
 }
 
-/// How many of each are drawn for a kernel.
+/// The number of each that is drawn for a kernel.
 struct Counts {
     forms: usize,
     loads: usize,
@@ -304,7 +305,7 @@ fn add_kernel(p: &mut Program, draw: &mut Draw, lanes: u32, counts: &Counts) {
     let mut k = Build::new(&name, lanes, 1);
     let lane = k.lane();
     let block = k.block("b", num(BLOCKS));
-    let turn = k.var("i", VarKind::Loop);
+    let iteration = k.var("i", VarKind::Loop);
     let up_to = |form: Form, end: i128| Ranged {
         form,
         least: 0,
@@ -312,17 +313,20 @@ fn add_kernel(p: &mut Program, draw: &mut Draw, lanes: u32, counts: &Counts) {
     };
     let vars = Vars {
         lane: up_to(lane.clone(), width),
-        uniform: vec![up_to(block.clone(), BLOCKS), up_to(Form::from(turn), TURNS)],
+        uniform: vec![
+            up_to(block.clone(), BLOCKS),
+            up_to(Form::from(iteration), ITERATIONS),
+        ],
     };
     let rows = |p: &mut Program, what: &str, ty: Scalar, n: usize| {
-        let extents = [num(n as i128), num(BLOCKS), num(TURNS), num(width)];
+        let extents = [num(n as i128), num(BLOCKS), num(ITERATIONS), num(width)];
         Memory::Global(output(p, &format!("{what}_{lanes}"), ty, &extents))
     };
     let here = |n: usize| {
         [
             num(n as i128),
             block.clone(),
-            Form::from(turn),
+            Form::from(iteration),
             lane.clone(),
         ]
     };
@@ -336,7 +340,7 @@ fn add_kernel(p: &mut Program, draw: &mut Draw, lanes: u32, counts: &Counts) {
     let leaves_of: Vec<BufferId> = TYPES
         .iter()
         .map(|ty| {
-            let extents = [num(BLOCKS * TURNS), num(width + 1)];
+            let extents = [num(BLOCKS * ITERATIONS), num(width + 1)];
             input(p, &format!("leaves_{ty}_{lanes}"), *ty, &extents)
         })
         .collect();
@@ -408,7 +412,7 @@ fn add_kernel(p: &mut Program, draw: &mut Draw, lanes: u32, counts: &Counts) {
         let index: Vec<Form> = index.into_iter().map(|(form, _)| form).collect();
         store_to.push((Memory::Global(y), index, when));
     }
-    k.for_loop(turn, vec![num(0)], vec![num(TURNS)], 1, |k| {
+    k.for_loop(iteration, vec![num(0)], vec![num(ITERATIONS)], 1, |k| {
         for n in 0..counts.forms {
             let form = form(draw, &vars, 2, n % 4 > 0);
             let value = k.index(&form);
@@ -436,8 +440,8 @@ fn add_kernel(p: &mut Program, draw: &mut Draw, lanes: u32, counts: &Counts) {
             let value = k.index(&form);
             k.store_when(*to, index, when.clone(), value);
         }
-        let row = block.scale(&Poly::constant(TURNS)).unwrap();
-        let row = row.add(&Form::from(turn));
+        let row = block.scale(&Poly::constant(ITERATIONS)).unwrap();
+        let row = row.add(&Form::from(iteration));
         let leaves = TYPES.iter().zip(&leaves_of).map(|(ty, from)| {
             let from = Memory::Global(*from);
             let own = k.load("v", *ty, from, &[row.clone(), lane.clone()]);
@@ -476,7 +480,7 @@ fn inputs(program: &Program, params: &[i128]) -> Arrays {
     arrays
 }
 
-/// Holds what a target makes of the program against the interpreter, to the last bit.
+/// Compares the result of a target with the interpreter, to the last bit.
 fn hold(
     program: &Program,
     source: &str,

@@ -25,7 +25,8 @@ type Runner<'a> = Box<dyn Fn(&[i128], &Arrays) -> Result<Arrays, String> + 'a>;
 /// Sizes of all parameters.
 const SIZES: [i64; 3] = [1, 5, 19];
 
-/// Holds what a target makes of every mapping against the system; `make` is told whether it is the first of its system.
+/// Compares the result of every mapping on a target with the system; `make` gets whether it is the
+/// first of its system.
 fn on_all<'a>(
     modules: &'a [(&'static str, Module)],
     make: impl Fn(&'a Module, &'a Mapping, bool) -> Result<Option<Runner<'a>>, String>,

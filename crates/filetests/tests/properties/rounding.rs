@@ -1,4 +1,5 @@
-//! Results are compared within what rounding may do to each element, whatever the magnitudes of the data.
+//! Results are compared within the error bound of each element, whatever the magnitudes of the
+//! data.
 
 use std::collections::BTreeMap;
 

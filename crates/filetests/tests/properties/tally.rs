@@ -1,4 +1,4 @@
-//! What was drawn and what came of it, counted: a test that draws too little of something says so.
+//! Counts of draws and their results: a test that covers too little of something says so.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Inputs of a system, and whether two runs gave the same.
+//! Inputs of a system, and the comparison of two runs.
 
 use systola_interp::compare::Expected;
 use systola_interp::{Arrays, Tensor};

@@ -1,11 +1,11 @@
-//! All processors of the machine, and the time that a thread was given by one.
+//! Work on all CPUs of the machine, and the CPU time of a thread.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-/// What a function makes of each item, in the order of the items.
-pub fn on_all_processors<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
+/// The results of a function for all items, in their order.
+pub fn on_all_cpus<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sync) -> Vec<R> {
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -25,8 +25,8 @@ pub fn on_all_processors<T: Sync, R: Send>(items: &[T], f: impl Fn(&T) -> R + Sy
     done.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Processor time of this thread; where the system does not tell, time.
-pub fn processor_time() -> Duration {
+/// The CPU time of this thread; wall-clock time where the system does not report it.
+pub fn cpu_time() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").ok();
     let nanos = stat.and_then(|s| s.split_whitespace().next().and_then(|n| n.parse().ok()));
