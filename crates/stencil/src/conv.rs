@@ -1,4 +1,4 @@
-//! Convolutions: a filter of any size over an array, at every element or at every few.
+//! Convolutions: a filter of any size over an array, with strides.
 
 use systola_ir::codes::{stencil as codes, types};
 use systola_ir::system::{Axis, Combine, Dim, Expr, Input, Law, System, Var};
@@ -14,8 +14,8 @@ use crate::{Border, Field, Fresh, Stencil, reach, sweep};
 /// z(c) = sum over q of x(stride·c + dilation·(q - Q/2)) w(q)
 /// ```
 ///
-/// along each axis. Where there is nothing beyond the border, the filter begins at the element instead, and there are results for as long
-/// as it ends inside.
+/// along each axis. With the interior boundary condition the filter begins at the element instead,
+/// and there are results as long as it ends inside.
 #[derive(Clone, Debug)]
 pub struct Conv {
     /// Parameters, context and batch, and two inputs: the array and the filter.
@@ -29,7 +29,7 @@ pub struct Conv {
 const CELLS: [&str; 3] = ["c", "r", "s"];
 const WINDOW: [&str; 3] = ["q", "p", "o"];
 
-/// The system that a convolution is.
+/// The system of a convolution.
 pub fn write_conv(conv: &Conv) -> Result<System, Vec<Diagnostic>> {
     let [array, filter] = conv.head.inputs.as_slice() else {
         return Err(vec![incomplete(&conv.head)]);
@@ -230,7 +230,7 @@ struct OneAxis {
 }
 
 impl OneAxis {
-    /// How far the filter reaches before its middle.
+    /// The reach of the filter before its middle.
     fn reach(&self) -> Form {
         scaled(&self.width.floor_div(2), self.dilation)
     }

@@ -1,4 +1,4 @@
-//! Names for what a stencil does not name itself.
+//! Fresh names for parts of a stencil.
 
 use std::collections::HashSet;
 
@@ -40,7 +40,7 @@ impl Fresh {
         self.0.insert(name.into());
     }
 
-    /// The name, with underscores behind it as long as it is taken.
+    /// The name, with underscores appended as long as it is taken.
     pub fn name(&mut self, wanted: &str) -> String {
         let mut name = wanted.to_string();
         while !self.0.insert(name.clone()) {

@@ -1,8 +1,9 @@
 //! Boundary conditions of the inputs of a system.
 //!
-//! Before: an input is read at any quasi-affine index, and a boundary condition says what lies beyond its axes. After: every read that
-//! may lie beyond them is a choice by position among reads inside, or the input has a value for all that is outside. Nothing
-//! behind it knows of the condition. Whether the chosen element is inside is proved as for all other reads.
+//! Before: an input is read at any quasi-affine index, with a boundary condition beyond its axes.
+//! After: every read that may lie beyond them is a choice by position among reads inside, or the
+//! input has an `else` value. No later stage knows of the condition. The chosen element is proved
+//! to be inside like all other reads.
 
 use std::convert::Infallible;
 
@@ -12,9 +13,9 @@ use systola_ir::system::{Expr, System};
 use systola_ir::{Form, InputId};
 
 use crate::Border;
-use crate::border::{Sides, read_array};
+use crate::boundary::{Sides, read_array};
 
-/// Writes every read of these inputs as their boundary conditions say.
+/// Rewrites every read of these inputs by their boundary conditions.
 pub fn write_borders(system: &mut System, borders: &[(InputId, Border)]) {
     for (input, border) in borders {
         if let Border::Constant(value) = border {
@@ -34,7 +35,7 @@ pub fn write_borders(system: &mut System, borders: &[(InputId, Border)]) {
             if axes.len() != index.len() {
                 return Ok(e);
             }
-            // The axes from zero, as boundary conditions count.
+            // The axes from zero, as boundary conditions assume.
             let from_zero = |(at, axis): (&Form, &systola_ir::system::Axis)| at.sub(&axis.lo);
             let at: Vec<Form> = index.iter().zip(axes).map(from_zero).collect();
             let sizes: Vec<Form> = axes.iter().map(|axis| axis.hi.sub(&axis.lo)).collect();
@@ -65,7 +66,7 @@ pub fn write_borders(system: &mut System, borders: &[(InputId, Border)]) {
     }
 }
 
-/// On which sides of an axis of a size an index can be, as far as the ranges of the iterators tell.
+/// On which sides of an axis an index can be outside, as far as the ranges of the iterators show.
 fn sides(system: &System, at: &Form, size: &Form) -> Sides {
     let below = |form: &Form, bound: i128| form.as_constant().is_some_and(|most| most < bound);
     let least = extreme(system, at.clone(), false);
@@ -78,7 +79,7 @@ fn sides(system: &System, at: &Form, size: &Form) -> Sides {
 
 /// The least or the greatest value of a form over the ranges of the iterators in it, in the parameters.
 fn extreme(system: &System, mut form: Form, greatest: bool) -> Option<Form> {
-    // Ranges use iterators before theirs: the last one goes first.
+    // Ranges use earlier iterators: the last one is eliminated first.
     let n = system.dims.len() + system.bound.len();
     for d in (0..n).rev().map(systola_ir::DimId::from) {
         let linear = |(atom, _): &(&Atom, &systola_ir::form::Poly)| matches!(atom, Atom::Dim(_));

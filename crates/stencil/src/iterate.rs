@@ -1,4 +1,4 @@
-//! Many sweeps: an iterator over them, outermost, and reads of what the sweep before left.
+//! Many sweeps: an outermost iterator over them, and reads of the previous sweep.
 
 use std::convert::Infallible;
 
@@ -6,28 +6,30 @@ use systola_ir::codes::stencil as codes;
 use systola_ir::system::{Axis, Dim, Expr, Output, System, Var, Write, map_forms, visit};
 use systola_ir::{Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Scalar, Span, VarId};
 
-use crate::border::read;
+use crate::boundary::read;
 use crate::linear::{Linear, behind_time, linear};
+use crate::migrating_sums::{self, Rows};
 use crate::reach::{Margin, Plan};
-use crate::sweep::{held, names, sizes, var_name};
-use crate::travel::{self, Rows};
+use crate::sweep::{fixed_cells, names, sizes, var_name};
 use crate::{Border, Stencil};
 
 /// The iterator over sweeps.
 const TIME: DimId = DimId(0);
 
-/// Many sweeps being written. Positions are forms of the iterators of the system, those of the grid behind that of the sweeps.
+/// Many sweeps being written. Positions are forms of the iterators of the system, those of the grid
+/// after that of the sweeps.
 pub struct Sweeps<'a> {
     pub stencil: &'a Stencil,
     pub kernel: &'a System,
     pub plan: &'a Plan,
     pub here: Vec<Form>,
     pub sizes: Vec<Form>,
-    /// What a sweep takes away at the ends of each axis, where there is nothing beyond the border.
+    /// The cells that a sweep removes at the ends of each axis, with the interior boundary
+    /// condition.
     pub lost: Vec<Margin>,
-    /// The variable of the system that each variable of the kernel is.
+    /// The system's variable for each variable of the kernel.
     ids: Vec<VarId>,
-    /// How the sums of each variable travel, where they do.
+    /// The migrating partial sums of each variable, if there are any.
     pub rows: Vec<Option<Rows>>,
 }
 
@@ -82,7 +84,8 @@ fn borders_agree(stencil: &Stencil, kernel: &System) -> Result<(), Vec<Diagnosti
     }
 }
 
-/// Which variables go as sums that travel: all or none, so that all read what is there at the same time.
+/// Which variables become migrating partial sums: all or none, so that all read values of the same
+/// time.
 fn travelling(stencil: &Stencil, kernel: &System) -> Vec<Option<Rows>> {
     let none = vec![None; kernel.vars.len()];
     let is_updated = |input: InputId| stencil.field(input).is_some_and(|f| f.update.is_some());
@@ -140,7 +143,7 @@ impl Sweeps<'_> {
             let name = var_name(self.stencil, VarId::from(v), &mut names);
             match &self.rows[v] {
                 Some(rows) => {
-                    let vars = travel::sums(self, VarId::from(v), rows, &name, &mut names);
+                    let vars = migrating_sums::sums(self, VarId::from(v), rows, &name, &mut names);
                     system.vars.extend(vars);
                 }
                 None => system.vars.push(Var {
@@ -160,17 +163,18 @@ impl Sweeps<'_> {
         system
     }
 
-    /// How far behind its row a variable stands along the axis of the rows.
+    /// The distance of a variable behind its row along the axis of the rows.
     pub fn shift(&self, var: VarId) -> i128 {
         self.rows[var.index()].as_ref().map_or(0, |r| r.last)
     }
 
-    /// The axis along which sums travel.
+    /// The axis along which partial sums migrate.
     pub fn row_axis(&self) -> Option<usize> {
         self.rows.iter().flatten().map(|r| r.axis).next()
     }
 
-    /// The system's variable for one of the kernel, or for one of its sums, by how many come before its end.
+    /// The system's variable for one of the kernel, or for one of its partial sums, counted from
+    /// the last.
     pub fn id(&self, var: VarId, before_end: usize) -> VarId {
         VarId::from(self.ids[var.index()].index() + before_end)
     }
@@ -189,7 +193,7 @@ impl Sweeps<'_> {
         }
     }
 
-    /// A field at a cell, as this sweep finds it.
+    /// A field at a cell before this sweep.
     pub fn before(&self, input: InputId, cell: &[Form]) -> Expr {
         let given = Expr::Input {
             input,
@@ -206,7 +210,7 @@ impl Sweeps<'_> {
         }
     }
 
-    /// A neighbour in a field, by what its border says.
+    /// A neighbour in a field, by its boundary condition.
     pub fn neighbour(&self, input: InputId, offset: &[i128]) -> Expr {
         let border = self.stencil.field(input).map(|f| f.border);
         let ty = self.kernel.inputs[input.index()].ty;
@@ -262,11 +266,11 @@ impl Sweeps<'_> {
         pairs.map(|(at, here)| at.sub(here).as_constant()).collect()
     }
 
-    /// An equation that reads its neighbourhood when it needs it.
+    /// An equation that reads its neighbourhood directly.
     fn body(&self, v: usize) -> Expr {
         let body = self.rewrite(&self.kernel.vars[v].body);
         let field = self.stencil.field_of(VarId::from(v));
-        let border = held(&self.here, &self.sizes, &self.plan.margins[v]);
+        let border = fixed_cells(&self.here, &self.sizes, &self.plan.margins[v]);
         match (self.stencil.borders[v], field, border) {
             (Border::Held, Some(field), Some(border)) => {
                 Expr::guard(border, self.before(field.input, &self.here), body)
@@ -281,7 +285,8 @@ impl Sweeps<'_> {
         scaled.unwrap_or_default().plus(more)
     }
 
-    /// What a cell satisfies that still has a value, where `shift` is how far behind it the iterator of the axis stands.
+    /// The conditions under which a cell still has a value, where `shift` is the distance of the
+    /// iterator of the axis behind it.
     pub fn still_there(&self, axis: usize, shift: i128, margin: Margin) -> Vec<Cond> {
         let (lost, here) = (self.lost[axis], &self.here[axis]);
         let mut conds = Vec::new();
@@ -301,7 +306,7 @@ impl Sweeps<'_> {
         conds
     }
 
-    /// How far behind their rows the sums end that end last.
+    /// The largest distance behind its row at which a sum ends.
     pub fn furthest(&self) -> i128 {
         let last = self.rows.iter().flatten().map(|rows| rows.last);
         last.max().unwrap_or(0)

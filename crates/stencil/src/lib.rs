@@ -1,52 +1,58 @@
-//! Stencils: what one sweep computes at a cell from the cells around it, what lies beyond the border, and how many sweeps there are.
+//! Stencils: the computation of one sweep at a cell from the cells around it, the boundary
+//! condition, and the number of sweeps.
 //!
-//! [`write_system`] writes a [`Stencil`] as a [`System`], and nothing behind it knows that there was a stencil. The
-//! elaborator that all front ends share calls it.
+//! [`write_system`] writes a [`Stencil`] as a [`System`], and no later stage knows that there was a
+//! stencil. The elaborator that all front ends share calls it.
 //!
-//! How the system is written decides how fast it can be made:
+//! The form of the system decides how fast it can be:
 //!
-//! * **One sweep** reads its fields as inputs at every point (`sweep.rs`); a box with weights stays the `reduce` that it is.
-//! * **Many sweeps** have an iterator `t` more, and read what the sweep before left, at constant distances (`iterate.rs`). A neighbour
-//!   beyond the border is, for each of the few cells next to it, at a constant distance too.
-//! * **Many sweeps of a weighted sum** go as sums that travel (`travel.rs`): a row of the sweep before is added to all sums that it goes
-//!   into as soon as it is there, so that a sweep waits for one multiplication and addition after its last row.
+//! * **One sweep** reads its fields as inputs at every point (`sweep.rs`); a box with weights stays
+//!   a `reduce`.
+//! * **Many sweeps** have an additional iterator `t`, and read the previous sweep at constant
+//!   distances (`iterate.rs`). For each of the cells next to the boundary, a neighbour beyond it is
+//!   at a constant distance too.
+//! * **Many sweeps of a weighted sum** use migrating partial sums (`migrating_sums.rs`): a row of
+//!   the previous sweep is added to all sums that contain it as soon as it is available, so that a
+//!   sweep waits for one multiplication and addition after its last row.
 
 use systola_ir::codes::types;
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, Form, InputId, Literal, Span, VarId};
 
-mod border;
+mod boundary;
 mod conv;
-mod expand;
 mod fresh;
 mod inputs;
 mod iterate;
 mod linear;
+mod migrating_sums;
 mod reach;
 pub mod reference;
 mod shape;
 mod sweep;
-mod travel;
+mod unroll_sums;
 
 pub use conv::{Conv, write_conv};
 pub use fresh::Fresh;
 pub use inputs::write_borders;
 pub use shape::Shape;
 
-/// A stencil, as front ends hand it over.
+/// A stencil, as built by front ends.
 #[derive(Clone, Debug)]
 pub struct Stencil {
-    /// One sweep at one cell. Its iterators are the axes of the grid, with ranges from zero. Reading an input that is one of `fields`
-    /// means the value before the sweep; reading a variable, one of this sweep. It has no outputs.
+    /// One sweep at one cell. Its iterators are the axes of the grid, with ranges from zero. A read
+    /// of an input that is one of `fields` is the value before the sweep; a read of a variable, one
+    /// of this sweep. It has no outputs.
     pub kernel: System,
     pub fields: Vec<Field>,
-    /// What lies beyond the border of each variable of the kernel; that of its field where it is the update of one.
+    /// The boundary condition of each variable of the kernel; that of its field where it is the
+    /// update of one.
     pub borders: Vec<Border>,
-    /// How many sweeps, and where that was written; one sweep where nothing is said.
+    /// The number of sweeps, and where that was written; one sweep by default.
     pub steps: Option<(Form, Span)>,
     /// The name of the iterator over sweeps.
     pub time: String,
-    /// The name of each output, and the variable of the kernel that it is after the last sweep.
+    /// The name of each output, and the variable of the kernel whose last value it is.
     pub outputs: Vec<(String, VarId)>,
 }
 
@@ -55,16 +61,16 @@ pub struct Stencil {
 pub struct Field {
     pub input: InputId,
     pub border: Border,
-    /// The variable of the kernel that is its next value; without one it stays as it is.
+    /// The variable of the kernel that is its next value; without one it is constant.
     pub update: Option<VarId>,
 }
 
-/// What a cell sees beyond the border of the grid. The words of `scipy.ndimage`, with `clamp` for its `nearest`.
+/// The boundary condition of a grid. The words of `scipy.ndimage`, with `clamp` for its `nearest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Border {
     /// Nothing: there are results only where the whole neighbourhood is inside.
     Interior,
-    /// Nothing: cells whose neighbourhood is not inside keep their value.
+    /// Fixed (Dirichlet): cells whose neighbourhood is not inside keep their value.
     Held,
     /// The same value everywhere.
     Constant(Literal),
@@ -84,13 +90,13 @@ impl Border {
         "interior", "held", "constant", "clamp", "mirror", "reflect", "wrap",
     ];
 
-    /// Whether there is no value beyond it.
+    /// Whether there is no value beyond the boundary.
     fn is_empty(self) -> bool {
         matches!(self, Border::Interior | Border::Held)
     }
 }
 
-/// The system that a stencil is.
+/// The system of a stencil.
 pub fn write_system(stencil: &Stencil) -> Result<System, Vec<Diagnostic>> {
     let is_single = reach::is_single_sweep(stencil)?;
     let mut errors = reach::check_grid(stencil);
@@ -103,7 +109,7 @@ pub fn write_system(stencil: &Stencil) -> Result<System, Vec<Diagnostic>> {
         let plan = reach::plan(stencil, &stencil.kernel)?;
         return Ok(sweep::write(stencil, &plan));
     }
-    let kernel = expand::write_out(&stencil.kernel)?;
+    let kernel = unroll_sums::unroll_sums(&stencil.kernel)?;
     let mut errors = reach::check_offsets(stencil, &kernel, true);
     if errors.is_empty() {
         errors = reach::check_cases(stencil, &kernel);

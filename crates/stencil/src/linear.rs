@@ -1,4 +1,4 @@
-//! Weighted sums: an equation as weights of neighbours, where it is one.
+//! Weighted sums: recognises an equation as weights of neighbours.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,8 @@ use crate::reach::distances;
 /// A field, and the offset at which it is read.
 pub type Tap = (InputId, Vec<i128>);
 
-/// Expressions that regrouping may add. What a `let` or a parameter names is copied to where it is used, which can double with each name.
+/// The maximum number of expressions that regrouping may copy. The value of a `let` or a parameter
+/// is copied to its uses, which can double with each name.
 const MAX_COPIES: usize = 1 << 16;
 
 /// The weight of each neighbour, and what is added to their sum.
@@ -20,8 +21,9 @@ pub struct Linear {
     pub rest: Option<Expr>,
 }
 
-/// The equation as a weighted sum of the fields that `is_updated` names, or `None` where it is none, or where its weights change from cell to
-/// cell. Sums of floats are regrouped: a stencil does not fix their order.
+/// The equation as a weighted sum of the fields that `is_updated` names; `None` where it is not
+/// one, or where its weights vary between cells. Sums of floats are regrouped: a stencil does not
+/// fix their order.
 pub fn linear(
     kernel: &System,
     is_updated: &dyn Fn(InputId) -> bool,
@@ -143,7 +145,7 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// What reads no updated field and no local value stays as it is.
+    /// An expression that reads no updated field and no local value is unchanged.
     fn without_taps(&self, expr: &Expr) -> Option<Linear> {
         let mut plain = true;
         visit::walk(expr, &mut |e| match e {
@@ -252,7 +254,7 @@ fn depends_on_position(expr: &Expr) -> bool {
     depends
 }
 
-/// The iterators of the kernel, behind that of the steps.
+/// Shifts the iterators of the kernel behind that of the steps.
 pub fn behind_time(form: &Form) -> Form {
     form.substitute(&|d| Some(Form::from(DimId::from(d.index() + 1))))
         .unwrap_or_else(|_| form.clone())

@@ -1,32 +1,34 @@
-//! How far the equations of a sweep reach, and which cells have a new value.
+//! The reach of the equations of a sweep, and the cells with a new value.
 
 use systola_ir::codes::{stencil as codes, syntax};
 use systola_ir::form::Atom;
 use systola_ir::system::{Expr, System, visit};
 use systola_ir::{Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Span, VarId};
 
-use crate::border::Sides;
+use crate::boundary::Sides;
 use crate::{Border, Field, Stencil};
 
-/// The longest distance at which what was computed is read.
+/// The maximum distance at which a computed value is read.
 const MAX_REACH: i128 = 512;
-/// Cells next to the border that many sweeps tell apart, all reads together.
+/// The maximum number of special cases next to the boundary in many sweeps, over all reads.
 const MAX_CASES: i128 = 1 << 17;
-/// No array is as long; sums and products of what is below can not overflow.
+/// A length beyond that of any array; sums and products of smaller numbers cannot overflow.
 pub const HUGE: i128 = 1 << 40;
 
-/// What the equations of a sweep ask of the grid.
+/// The requirements of a sweep on the grid.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// For each variable of the kernel and each axis, how many cells at its two ends have no new value: they keep their value where the
-    /// border is held, and are no results where it is the interior.
+    /// For each variable of the kernel and each axis, the number of cells at its two ends without a
+    /// new value: they keep their value where the boundary is fixed, and are no results where it is
+    /// the interior.
     pub margins: Vec<Vec<Margin>>,
-    /// What the sizes must satisfy beside the context of the kernel.
+    /// Conditions on the sizes besides the context of the kernel.
     pub context: Vec<Cond>,
 }
 
 impl Plan {
-    /// What a sweep takes away of the fields that have nothing beyond their border, at the ends of an axis.
+    /// The cells that a sweep removes from fields with the interior boundary condition, at the ends
+    /// of an axis.
     pub fn lost(&self, stencil: &Stencil, axis: usize) -> Margin {
         let updates = stencil.fields.iter().filter_map(|f| f.update);
         updates
@@ -36,7 +38,7 @@ impl Plan {
             })
     }
 
-    /// How long an axis must be for its results to have a cell after all steps.
+    /// The minimum length of an axis for a result to remain after all steps.
     fn cells_are_left(&self, stencil: &Stencil, axis: usize, steps: &Form) -> Vec<Form> {
         let Margin { start, end } = self.lost(stencil, axis);
         let after = |sweeps: &Form| {
@@ -110,10 +112,10 @@ pub fn is_single_sweep(stencil: &Stencil) -> Result<bool, Vec<Diagnostic>> {
     }
 }
 
-/// A read of a field or of a variable, relative to the cell at hand.
+/// A read of a field or of a variable, relative to the current cell.
 struct Read {
     border: Border,
-    /// The margin of what is read.
+    /// The margin of the field or variable that is read.
     margins: Vec<Margin>,
     name: String,
     /// The smallest and the largest distance along each axis, where they are known.
@@ -143,7 +145,7 @@ fn range(form: &Form, system: &System) -> Option<(i128, i128)> {
     Some(range)
 }
 
-/// The distance from the cell at hand along each axis.
+/// The distance from the current cell along each axis.
 pub fn distances(index: &[Form]) -> Vec<Form> {
     let here = |n: usize| Form::from(DimId::from(n));
     index
@@ -211,7 +213,7 @@ pub fn check_grid(stencil: &Stencil) -> Vec<Diagnostic> {
     errors
 }
 
-/// Fields are read at a distance from the cell at hand, which may use the iterators of sums.
+/// Fields are read at a distance from the current cell, which may use the iterators of sums.
 pub fn check_offsets(stencil: &Stencil, kernel: &System, exact: bool) -> Vec<Diagnostic> {
     let mut errors = Vec::new();
     let mut check = |index: &[Form], exact: bool, name: &str, span: Span| {
@@ -253,7 +255,8 @@ pub fn check_offsets(stencil: &Stencil, kernel: &System, exact: bool) -> Vec<Dia
     errors
 }
 
-/// Many sweeps read each cell beyond a border that folds at a constant distance of its own; what is too far out takes too many.
+/// With many sweeps each cell beyond a folding boundary is read at its own constant distance; reads
+/// far outside need too many cases.
 pub fn check_cases(stencil: &Stencil, kernel: &System) -> Vec<Diagnostic> {
     let mut n_left = MAX_CASES;
     for var in &kernel.vars {
@@ -294,7 +297,7 @@ pub fn check_cases(stencil: &Stencil, kernel: &System) -> Vec<Diagnostic> {
     Vec::new()
 }
 
-/// The variables of a sweep, each after those that it reads, as far as there is such an order.
+/// The variables of a sweep in dependence order, as far as there is one.
 fn by_need(kernel: &System) -> Vec<usize> {
     let needs = |v: usize| {
         let mut list = Vec::new();
@@ -308,7 +311,8 @@ fn by_need(kernel: &System) -> Vec<usize> {
     let mut order = Vec::new();
     let mut seen = vec![false; kernel.vars.len()];
     for first in 0..kernel.vars.len() {
-        // Variables that wait, each with what it still needs. No recursion: a chain is as long as the text.
+        // Waiting variables with their missing dependences. No recursion: a chain may be as long as
+        // the text.
         let mut waiting = Vec::new();
         if !std::mem::replace(&mut seen[first], true) {
             waiting.push((first, needs(first)));
@@ -327,7 +331,7 @@ fn by_need(kernel: &System) -> Vec<usize> {
     order
 }
 
-/// Margins, what sizes have to satisfy, and what is wrong.
+/// Computes margins and the conditions on sizes, or errors.
 pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>> {
     let n_axes = kernel.dims.len();
     let mut plan = Plan {
@@ -449,7 +453,7 @@ fn reads(stencil: &Stencil, kernel: &System, plan: &Plan, body: &Expr) -> Vec<Re
                 margins: match border {
                     // Cells that keep their value have one.
                     Border::Held => vec![Margin::default(); n_axes],
-                    // Zero as yet for those that read each other in a circle.
+                    // Zero so far for those in a cycle.
                     _ => plan.margins[var.index()].clone(),
                 },
                 name: kernel.vars[var.index()].name.clone(),

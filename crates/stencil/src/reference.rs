@@ -1,30 +1,31 @@
-//! What a weighted sum of neighbours means, as loops over cells in f64, after the definitions of `scipy.ndimage`.
+//! The reference of weighted sums of neighbours, as loops over cells in f64, after the definitions
+//! of `scipy.ndimage`.
 //!
-//! Nothing here sees a system. Tests, verification campaigns and benchmarks compare with it, also on large grids: rows far
-//! from the boundary are summed tap by tap, on all threads.
+//! Nothing here uses a system. Tests, verification campaigns and benchmarks compare with it, also
+//! on large grids: rows far from the boundary are summed tap by tap, on all threads.
 
 use std::ops::Range;
 
-/// What lies beyond the boundary of a grid.
+/// The boundary condition of a grid.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Boundary {
     /// Nothing: there are results only where all neighbours are inside.
     Interior,
-    /// Nothing: cells without all neighbours keep their value.
+    /// Fixed (Dirichlet): cells without all neighbours keep their value.
     Fixed,
     Constant(f64),
-    /// The last cell, again and again.
+    /// The last cell, repeated.
     Clamp,
-    /// Back without the last cell.
+    /// Reflected without repeating the last cell.
     Mirror,
-    /// Back with the last cell.
+    /// Reflected, repeating the last cell.
     Reflect,
-    /// On from the other side.
+    /// Periodic.
     Wrap,
 }
 
 impl Boundary {
-    /// Which of `n` cells stands for the one at `at`, where one does.
+    /// The cell of `n` that represents the one at `at`, if any.
     pub fn fold(self, at: i64, n: usize) -> Option<usize> {
         let n = n as i64;
         let inside = match self {
@@ -46,10 +47,10 @@ impl Boundary {
     }
 }
 
-/// Neighbours, each by its distance along every axis, and their weights.
+/// The offset of each neighbour along every axis, and its weight.
 pub type Taps = [(Vec<i64>, f64)];
 
-/// A grid of numbers, row by row.
+/// A row-major grid of numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     pub shape: Vec<usize>,
@@ -57,12 +58,12 @@ pub struct Grid {
 }
 
 impl Grid {
-    /// After one sweep.
+    /// The grid after one sweep.
     pub fn sweep(&self, taps: &Taps, boundary: Boundary) -> Grid {
         sweep(&self.data, &self.shape, taps, boundary)
     }
 
-    /// After some sweeps.
+    /// The grid after `times` sweeps.
     pub fn sweeps(&self, taps: &Taps, boundary: Boundary, times: usize) -> Grid {
         (0..times).fold(self.clone(), |grid, _| grid.sweep(taps, boundary))
     }
@@ -86,7 +87,7 @@ impl Grid {
         found.unwrap_or_else(|| panic!("{cell:?} of {:?}", self.shape))
     }
 
-    /// All cells, row by row.
+    /// All cells in row-major order.
     pub fn cells(&self) -> Vec<Vec<i64>> {
         let mut cells: Vec<Vec<i64>> = vec![Vec::new()];
         for n in &self.shape {
@@ -99,7 +100,7 @@ impl Grid {
         cells
     }
 
-    /// The grid whose cells are what `f` says, cut to those where it says something.
+    /// The grid of the values of `f`, cropped to those that exist.
     pub fn map(&self, f: impl Fn(&[i64]) -> Option<f64>) -> Grid {
         let cells = self.cells();
         let kept: Vec<(&Vec<i64>, f64)> = cells.iter().filter_map(|c| Some((c, f(c)?))).collect();
@@ -117,7 +118,7 @@ impl Grid {
     }
 }
 
-/// What one sweep makes of cells of any type.
+/// The result of one sweep over cells of any type.
 pub fn sweep<T: Copy + Into<f64> + Sync>(
     cells: &[T],
     shape: &[usize],
@@ -204,7 +205,7 @@ pub fn sweep_into<T: Copy + Into<f64> + Sync>(
     });
 }
 
-/// How far the taps reach along an axis, before and behind a cell.
+/// The reach of the taps along an axis, before and after a cell.
 fn reach(taps: &Taps, axis: usize) -> [usize; 2] {
     let offsets = || taps.iter().filter_map(|(offset, _)| offset.get(axis));
     let before = offsets().min().map_or(0, |o| o.min(&0).unsigned_abs());
@@ -212,7 +213,7 @@ fn reach(taps: &Taps, axis: usize) -> [usize; 2] {
     [before, behind].map(|n| n as usize)
 }
 
-/// The lines along the last axis that a window meets, by their numbers in the whole grid.
+/// The lines along the last axis that intersect a window, by their indices in the whole grid.
 struct Lines<'a> {
     shape: &'a [usize],
     window: &'a [Range<usize>],
@@ -251,11 +252,11 @@ struct Sweep<'a, T> {
     reach: [usize; 2],
 }
 
-/// Where a tap finds its line.
+/// The source of a tap's line.
 #[derive(Clone, Copy)]
 enum From {
     Line(usize),
-    /// All of it lies beyond the boundary, and is this.
+    /// All of it lies beyond the boundary, and has this value.
     Constant(f64),
 }
 
@@ -297,7 +298,8 @@ impl<T: Copy + Into<f64> + Sync> Sweep<'_, T> {
         }
     }
 
-    /// The line that a tap reads, by how much it is shifted there, and its weight; none where it lies beyond a boundary with nothing.
+    /// The line that a tap reads, its shift, and its weight; none where it lies beyond an interior
+    /// boundary.
     fn source(&self, line: usize, (offset, weight): &(Vec<i64>, f64)) -> Option<(From, i64, f64)> {
         let (along, lead) = offset.split_last()?;
         let (mut rest, mut stride, mut found) = (line, 1, 0);
@@ -354,7 +356,7 @@ mod tests {
         }
     }
 
-    /// The same cell by cell, each neighbour looked up.
+    /// The same cell by cell, with a lookup for each neighbour.
     fn plain(grid: &Grid, taps: &Taps, boundary: Boundary) -> Grid {
         grid.map(|cell| {
             let mut sum = 0.0;
@@ -387,7 +389,7 @@ mod tests {
         check(Boundary::Wrap, "bcdabcdabc");
     }
 
-    /// Three cells in a row, and what becomes of them by hand.
+    /// Three cells in a row, and their results computed by hand.
     #[test]
     fn a_line_of_three() {
         let taps = [(vec![-1], 0.5), (vec![0], 0.25), (vec![1], 0.25)];

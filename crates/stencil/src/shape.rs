@@ -1,4 +1,4 @@
-//! Neighbourhoods by a word: boxes, stars, one without the other, and both together.
+//! Neighbourhoods by name: boxes, stars, differences and unions.
 
 /// A set of offsets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,9 +7,9 @@ pub enum Shape {
     Box(Vec<i128>),
     /// The offsets along one axis at a time, within its radius.
     Star(Vec<i128>),
-    /// The first without the second.
+    /// The difference of two shapes.
     Except(Box<Shape>, Box<Shape>),
-    /// Both together.
+    /// The union of two shapes.
     And(Box<Shape>, Box<Shape>),
 }
 
@@ -49,14 +49,14 @@ impl Shape {
         list
     }
 
-    /// How many offsets the box around it has.
+    /// The number of offsets in its bounding box.
     pub fn volume(&self) -> i128 {
         self.radii().iter().fold(1, |n: i128, r| {
             n.saturating_mul(r.saturating_mul(2).saturating_add(1))
         })
     }
 
-    /// How far it reaches along each axis.
+    /// Its reach along each axis.
     pub fn radii(&self) -> Vec<i128> {
         match self {
             Shape::Box(radii) | Shape::Star(radii) => radii.clone(),

@@ -1,11 +1,11 @@
-//! One sweep: fields are inputs, read where they are needed.
+//! One sweep: fields are inputs, read directly.
 
 use std::convert::Infallible;
 
 use systola_ir::system::{Axis, Expr, Law, Output, System, Var, Write, visit};
 use systola_ir::{Cond, DimId, Form, Literal, Rel, Scalar, Span, VarId};
 
-use crate::border::{any, at_end, at_start, read, read_array};
+use crate::boundary::{any, at_end, at_start, read, read_array};
 use crate::reach::{Margin, Plan, distances, sides};
 use crate::{Border, Field, Fresh, Stencil};
 
@@ -52,7 +52,7 @@ pub fn write(stencil: &Stencil, plan: &Plan) -> System {
             }
             Border::Held => {
                 let (Some(border), Some(field)) = (
-                    held(&here, &sizes, &plan.margins[v]),
+                    fixed_cells(&here, &sizes, &plan.margins[v]),
                     stencil.field_of(VarId::from(v)),
                 ) else {
                     system.vars.push(written);
@@ -100,8 +100,9 @@ pub fn write(stencil: &Stencil, plan: &Plan) -> System {
     system
 }
 
-/// Where a sum reads inputs only, it can be made at the border too, of zeros for what lies outside, though nobody wants it there: then
-/// cells at the border are like all others, but for the choice of the result.
+/// A sum that reads inputs only can also be computed at the boundary, with zeros for cells outside,
+/// although its value there is not used: then cells at the boundary are like all others, except for
+/// the choice of the result.
 fn sum_everywhere(stencil: &Stencil, system: &mut System, body: &Expr) -> bool {
     let (mut inputs, mut of_inputs) = (Vec::new(), true);
     visit::walk(body, &mut |expr| match expr {
@@ -136,7 +137,8 @@ fn here_of(var: VarId, here: &[Form]) -> Expr {
     }
 }
 
-/// Where each variable of the kernel comes to stand: before a held sum there is a variable more.
+/// The position of each variable of the kernel: before a sum with fixed cells there is an
+/// additional variable.
 fn ids(stencil: &Stencil, plan: &Plan, here: &[Form], sizes: &[Form]) -> Vec<VarId> {
     let mut next = 0;
     let vars = stencil.kernel.vars.iter().enumerate();
@@ -144,7 +146,7 @@ fn ids(stencil: &Stencil, plan: &Plan, here: &[Form], sizes: &[Form]) -> Vec<Var
         let is_split = stencil.borders[v] == Border::Held
             && matches!(var.body, Expr::Reduce { .. })
             && stencil.field_of(VarId::from(v)).is_some()
-            && held(here, sizes, &plan.margins[v]).is_some();
+            && fixed_cells(here, sizes, &plan.margins[v]).is_some();
         next += 1 + usize::from(is_split);
         VarId::from(next - 1)
     })
@@ -185,8 +187,8 @@ pub fn var_name(stencil: &Stencil, var: VarId, names: &mut Fresh) -> String {
     }
 }
 
-/// The cells next to the border that keep their value.
-pub fn held(here: &[Form], sizes: &[Form], margins: &[Margin]) -> Option<Cond> {
+/// The fixed cells next to the boundary, which keep their value.
+pub fn fixed_cells(here: &[Form], sizes: &[Form], margins: &[Margin]) -> Option<Cond> {
     let mut conds = Vec::new();
     for ((at, n), margin) in here.iter().zip(sizes).zip(margins) {
         conds.extend(at_start(at, 0, margin.start));
@@ -195,7 +197,8 @@ pub fn held(here: &[Form], sizes: &[Form], margins: &[Margin]) -> Option<Cond> {
     any(conds)
 }
 
-/// What a cell satisfies that has all its neighbours, where the iterator itself does not say so.
+/// The conditions for a cell to have all its neighbours, where the range of the iterator does not
+/// imply them.
 fn inside(at: &Form, n: &Form, margin: Margin, whole: Margin) -> Vec<Cond> {
     let mut conds = Vec::new();
     if margin.start > whole.start {
@@ -207,7 +210,7 @@ fn inside(at: &Form, n: &Form, margin: Margin, whole: Margin) -> Vec<Cond> {
     conds
 }
 
-/// What all variables leave away.
+/// The cells that all variables omit.
 fn smallest_margins(stencil: &Stencil, plan: &Plan) -> Vec<Margin> {
     let margins = |v: usize| match stencil.borders[v] {
         Border::Interior => plan.margins[v].clone(),
@@ -266,7 +269,7 @@ fn rewrite(stencil: &Stencil, ids: &[VarId], body: &Expr, here: &[Form], sizes: 
                 let offset: Option<Vec<i128>> =
                     distances(&index).iter().map(Form::as_constant).collect();
                 let border = stencil.borders[var.index()];
-                // Tuples have no border that is a number, so that their type is not asked for.
+                // Tuples cannot have a constant boundary, so their type is not needed.
                 let ty = kernel.vars[var.index()].ty.scalar();
                 match offset {
                     Some(offset) => {

@@ -1,6 +1,7 @@
-// CUDA C++ on a processor, for tests: the threads of a block are fibers, each of which runs alone until it waits for
-// others. So a thread is as far ahead of the others as the waits allow, and a wait that is missing shows. A context starts a fiber;
-// from then on jumps lead in and out of it, which, unlike contexts, ask nothing of the system.
+// CUDA C++ on a CPU, for tests: the threads of a block are fibers, each of which runs alone until
+// it waits for others. So a thread is as far ahead of the others as the waits allow, and a missing
+// wait shows. A context starts a fiber; from then on jumps lead in and out of it, which, unlike
+// contexts, need no system calls.
 #include <math.h>
 #include <setjmp.h>
 #include <stdint.h>
@@ -126,7 +127,7 @@ static void __nanosleep(unsigned)
     fail("a block waits for one that comes later", threadIdx.x);
 }
 
-// Lets all threads from first on, so many, run until they wait; all have to wait for the same.
+// Lets count threads from first on run until they wait; all have to wait for the same.
 static void run_threads(unsigned first, unsigned count, unsigned order)
 {
     for (unsigned n = 0; n < count; n++) {
@@ -147,7 +148,7 @@ static void run_block(unsigned threads, unsigned shared, unsigned order)
         stacks = (unsigned char *)malloc(MOST_THREADS * STACK);
         getcontext(&here);
     }
-    // What nobody wrote must not look like something.
+    // Unwritten memory must not look valid.
     memset(shared_memory, 0xa5, shared + 64 > sizeof shared_memory ? sizeof shared_memory : shared + 64);
     for (unsigned t = 0; t < threads; t++) {
         // Ended fibers stand where they gave way, and their stacks are free for others.

@@ -1,4 +1,5 @@
-//! Every border, in one to three dimensions, with one step and several, on small grids of odd sizes.
+//! Every boundary condition, in one to three dimensions, with one step and several, on small grids
+//! of odd sizes.
 
 use std::fmt::Write;
 
@@ -20,7 +21,7 @@ pub fn weighted(offsets: Vec<Vec<i64>>) -> Vec<(Vec<i64>, f64)> {
         .collect()
 }
 
-/// The text of a stencil with these weights written out.
+/// The text of a stencil with these weights as literals.
 pub fn text(rank: usize, edge: Boundary, steps: Option<&str>, taps: &[(Vec<i64>, f64)]) -> String {
     let sizes = ["A", "B", "C"][..rank].join(", ");
     let mut text = format!(
@@ -40,7 +41,7 @@ pub fn text(rank: usize, edge: Boundary, steps: Option<&str>, taps: &[(Vec<i64>,
     text
 }
 
-/// How far the taps reach along an axis.
+/// The reach of the taps along an axis.
 pub fn reach(taps: &[(Vec<i64>, f64)], axis: usize) -> (usize, usize) {
     let at = || taps.iter().map(|(o, _)| o[axis]);
     let before = at().min().unwrap_or(0).min(0).unsigned_abs() as usize;
@@ -48,7 +49,7 @@ pub fn reach(taps: &[(Vec<i64>, f64)], axis: usize) -> (usize, usize) {
     (before, behind)
 }
 
-/// Runs a stencil by both roads.
+/// Runs a stencil as a system and by the reference.
 pub fn check(
     rank: usize,
     edge: Boundary,
@@ -75,7 +76,7 @@ pub fn check(
     );
 }
 
-/// The smallest shape that a stencil takes, with cells to spare.
+/// The smallest shape that a stencil allows, with additional cells.
 pub fn shape(
     edge: Boundary,
     steps: usize,

@@ -1,4 +1,5 @@
-//! The programs of `stencils/`: the fifteen stencils of the literature in f64 under every border, one step and several.
+//! The programs of `stencils/`: the fifteen stencils of the literature in f64 under every boundary
+//! condition, one step and several.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +15,7 @@ type Offset = Vec<i64>;
 struct Entry {
     file: &'static str,
     rank: usize,
-    /// How many neighbours there are.
+    /// The number of neighbours.
     n_taps: usize,
     /// The shape of the weights that are given at run time.
     weights: &'static [usize],

@@ -1,4 +1,4 @@
-//! What stencils mean: the systems that are written for them, evaluated, against plain loops that know of no systems.
+//! The meaning of stencils: their systems, evaluated, against plain loops that do not use systems.
 
 mod borders;
 mod catalogue;

@@ -1,4 +1,4 @@
-//! The reference of stencils, and what tests of text need beside it.
+//! The reference of stencils, and helpers of the tests.
 
 pub use systola_stencil::reference::{Boundary, Grid};
 
@@ -12,7 +12,7 @@ pub const BOUNDARIES: [Boundary; 7] = [
     Boundary::Wrap,
 ];
 
-/// As a program has it.
+/// Its text in a program.
 pub fn word(boundary: Boundary) -> String {
     match boundary {
         Boundary::Interior => "interior".to_string(),
@@ -25,7 +25,7 @@ pub fn word(boundary: Boundary) -> String {
     }
 }
 
-/// The least length of an axis of which `reach` cells beyond the boundary are asked for.
+/// The minimum length of an axis of which `reach` cells beyond the boundary are read.
 pub fn least(boundary: Boundary, reach: usize) -> usize {
     match boundary {
         Boundary::Mirror if reach > 0 => reach + 1,

@@ -60,7 +60,7 @@ pub fn run(
         .collect()
 }
 
-/// The same shape, and the same numbers but for the order of sums.
+/// The same shape, and the same numbers up to the order of sums.
 pub fn agree(expect: &Grid, found: &Grid, what: &str) {
     assert_eq!(expect.shape, found.shape, "{what}");
     let largest = expect.data.iter().fold(1.0, |m: f64, x| m.max(x.abs()));

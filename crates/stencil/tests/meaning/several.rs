@@ -1,4 +1,4 @@
-//! Several fields, values between, weights at run time, equations that are no weighted sums.
+//! Several fields, intermediate values, weights at run time, equations that are no weighted sums.
 
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ fn new_values_are_read_in_place() {
 
 #[test]
 fn a_new_value_of_another_field() {
-    // In either order: what is read decides.
+    // In either order: the dependences decide.
     for (first, second) in [
         ("v = v + 0.5*u[1];", "u = u + 0.25*v';"),
         ("u = u + 0.25*v';", "v = v + 0.5*u[1];"),
@@ -157,7 +157,7 @@ fn values_between_make_chains() {
             let found = run(&system, &sizes(&shape, steps), &[("u", &grid)]);
             let mut u = grid;
             for _ in 0..steps {
-                // Cells of g are those of u, so that what lies beyond its border is folded as well.
+                // Cells of g are those of u, so that its boundary is folded as well.
                 let cells = u.clone();
                 let g = |at: &[i64]| -> Option<f64> {
                     let folded: Option<Vec<i64>> = at

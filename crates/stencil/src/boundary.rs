@@ -1,4 +1,4 @@
-//! What is read for a cell that may lie beyond the border.
+//! Reads of cells that may lie beyond the boundary.
 
 use systola_ir::system::Expr;
 use systola_ir::{Cond, Form, Rel, Scalar};
@@ -35,8 +35,8 @@ pub fn any(mut conds: Vec<Cond>) -> Option<Cond> {
     }
 }
 
-/// Reads the cell at a constant distance from one inside of the grid, by what its border says. Every case is at a constant distance
-/// as well: `leaf` is given the index of a cell inside.
+/// Reads the cell at a constant distance from one inside of the grid, by its boundary condition.
+/// Every case is at a constant distance as well: `leaf` gets the index of a cell inside.
 pub fn read(
     border: Border,
     ty: Scalar,
@@ -93,7 +93,7 @@ fn cases(
     expr
 }
 
-/// For each position next to the border, where the neighbour is found instead.
+/// For each position next to the boundary, the cell that is read instead of the neighbour.
 fn distances(border: Border, at: &Form, n: &Form, offset: i128) -> Vec<(Cond, Form)> {
     let before = offset < 0;
     let reach = offset.abs();
@@ -132,7 +132,8 @@ fn distances(border: Border, at: &Form, n: &Form, offset: i128) -> Vec<(Cond, Fo
         .collect()
 }
 
-/// Reads an element of an array at any indices, by what the border says. The sign of an offset says on which sides it may be outside.
+/// Reads an element of an array at any indices, by its boundary condition. The sign of an offset
+/// says on which sides it may be outside.
 pub fn read_array(
     border: Border,
     index: &[Form],

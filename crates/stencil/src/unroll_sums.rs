@@ -1,14 +1,14 @@
-//! Sums over neighbourhoods written out, term by term, so that each neighbour is at a constant distance.
+//! Unrolls sums over neighbourhoods, so that each neighbour is at a constant distance.
 
 use systola_ir::codes::{stencil as codes, syntax};
 use systola_ir::system::expansion::{Expansion, MOST_OPERATIONS};
 use systola_ir::system::{Combine, Expr, Input, InputKind, System, map_forms, visit};
 use systola_ir::{Diagnostic, DimId, Form, InputId, Scalar, Span};
 
-/// More terms than this in one sum are refused.
+/// The maximum number of terms in one sum.
 const MAX_TERMS: i128 = 2048;
 /// The same equations without `reduce`.
-pub fn write_out(kernel: &System) -> Result<System, Vec<Diagnostic>> {
+pub fn unroll_sums(kernel: &System) -> Result<System, Vec<Diagnostic>> {
     let expansion = Expansion::of(kernel);
     let mut written = kernel.clone();
     let mut errors = Vec::new();
@@ -21,7 +21,7 @@ pub fn write_out(kernel: &System) -> Result<System, Vec<Diagnostic>> {
     }
     written.bound.clear();
     if errors.is_empty() {
-        // Front ends put fields first, so that what is not read any more is not before one.
+        // Front ends put fields first, so that unused inputs come after them.
         let read = (written.inputs.iter().enumerate())
             .filter(|(n, input)| !is_written(input) || is_read(&written, InputId::from(*n)));
         let n_kept = read.map(|(n, _)| n + 1).max().unwrap_or(0);

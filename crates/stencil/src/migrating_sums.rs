@@ -1,30 +1,34 @@
-//! Sums that travel: a row is added to all sums that it goes into as soon as it is there.
+//! Migrating partial sums: a row is added to all sums that contain it as soon as it is available.
 //!
-//! The rows are the cells of one index along the first axis that the neighbourhood reaches along; in three dimensions they are planes. With
-//! the row y of the sweep before, one variable for each distance d from the row of a sum to y adds what y gives to the sum of the row y - d:
+//! The rows are the cells of one index along the first axis of the neighbourhood; in three
+//! dimensions they are planes. With the row y of the previous sweep, one variable for each distance
+//! d from the row of a sum to y adds the contribution of y to the sum of the row y - d:
 //!
 //! ```text
 //! S_d(t, y) = S_(d-1)(t, y - 1) + weights of the row d * row y of the sweep before
 //! ```
 //!
-//! The first begins a sum, the last, at d = `last`, ends that of the row y - `last`: so the variable of a field stands `last` rows behind its
-//! row. Nothing waits anywhere but the sums themselves, one for each variable, and a sweep follows the one before it at a distance of
-//! `last` rows.
+//! The first variable begins a sum; the last, at d = `last`, ends that of the row y - `last`: so
+//! the variable of a field is `last` rows behind its row. Only the partial sums are kept, one for
+//! each variable, and a sweep follows the previous one at a distance of `last` rows.
 //!
-//! At the border:
+//! At the boundary:
 //!
-//! * **held**: where the row of the sum is its own, a held cell takes its value instead of the sum, and later rows add nothing. In
-//!   columns that are held, and where a row has no more than a weight, that is a weight of zero, which costs nothing.
-//! * **constant**: rows before the first are a number with which the sum begins, rows behind the last a number that is added.
-//! * **clamp, mirror, reflect**: a row next to the border is added with all weights that fall on it. A row beyond the border falls on one that is
-//!   as far from the sum as the neighbourhood reaches at most.
+//! * **held** (fixed): where the row of the sum is its own, a fixed cell takes its value instead of
+//!   the sum, and later rows add nothing. In fixed columns, and where a row has only one weight,
+//!   that is a weight of zero, which costs nothing.
+//! * **constant**: rows before the first are a constant with which the sum begins, rows after the
+//!   last a constant that is added.
+//! * **clamp, mirror, reflect**: a row next to the boundary is added with all weights that map to
+//!   it. A row beyond the boundary maps to one whose distance from the sum is at most the reach of
+//!   the neighbourhood.
 
 use std::collections::BTreeMap;
 
 use systola_ir::system::{Expr, Law, Var};
 use systola_ir::{BinOp, Cond, Form, InputId, Rel, Scalar, Span, VarId};
 
-use crate::border::{any, at_end, at_start};
+use crate::boundary::{any, at_end, at_start};
 use crate::iterate::Sweeps;
 use crate::linear::{Linear, add, times};
 use crate::reach::Margin;
@@ -40,7 +44,7 @@ pub struct Rows {
     pub last: i128,
     /// For each row, the weight of each neighbour in it: a field, and an offset that is zero along `axis`.
     weights: BTreeMap<i128, BTreeMap<(InputId, Vec<i128>), Expr>>,
-    /// What is added to the sum of the neighbours.
+    /// The term that is added to the sum of the neighbours.
     rest: Option<Expr>,
 }
 
@@ -73,7 +77,7 @@ impl Rows {
         })
     }
 
-    /// Variables that the sum takes.
+    /// The number of variables of the sum.
     pub fn n_sums(&self) -> usize {
         usize::try_from(self.last - self.first + 1).unwrap_or(1)
     }
@@ -83,7 +87,7 @@ impl Rows {
     }
 }
 
-/// The variables of a sum, that which ends it first.
+/// The variables of a sum, the last partial sum first.
 pub fn sums(
     sweeps: &Sweeps<'_>,
     var: VarId,
@@ -93,7 +97,7 @@ pub fn sums(
 ) -> Vec<Var> {
     let kernel_var = &sweeps.kernel.vars[var.index()];
     let ty = kernel_var.ty.scalar().unwrap_or(Scalar::F32);
-    let one = One {
+    let one = MigratingSum {
         sweeps,
         var,
         rows,
@@ -118,8 +122,8 @@ pub fn sums(
     list
 }
 
-/// One travelling sum being written.
-struct One<'a> {
+/// One migrating sum being written.
+struct MigratingSum<'a> {
     sweeps: &'a Sweeps<'a>,
     var: VarId,
     rows: &'a Rows,
@@ -127,7 +131,7 @@ struct One<'a> {
     border: Border,
 }
 
-impl One<'_> {
+impl MigratingSum<'_> {
     fn y(&self) -> &Form {
         &self.sweeps.here[self.rows.axis]
     }
@@ -140,7 +144,7 @@ impl One<'_> {
         self.sweeps.plan.margins[self.var.index()][axis]
     }
 
-    /// The axes beside that of the rows.
+    /// The axes other than that of the rows.
     fn columns(&self) -> impl Iterator<Item = usize> {
         let axis = self.rows.axis;
         (0..self.sweeps.here.len()).filter(move |a| *a != axis)
@@ -165,7 +169,7 @@ impl One<'_> {
                 }
             }
             Border::Held => {
-                // A sum needs all rows from its first; where it is held it needs none.
+                // A sum needs all rows from its first; where it is fixed it needs none.
                 let least = if d < 0 { d - self.rows.first } else { d };
                 if least > 0 {
                     conds.push(at_least(least));
@@ -221,7 +225,7 @@ impl One<'_> {
         }
     }
 
-    /// What the rows before this one came to.
+    /// The partial sum of the previous rows.
     fn sum_so_far(&self, d: i128) -> Option<Expr> {
         if d == self.rows.first {
             return None;
@@ -249,7 +253,7 @@ impl One<'_> {
         sum.unwrap_or(Expr::int(self.ty, 0))
     }
 
-    /// What this row of the sweep before gives.
+    /// The contribution of this row of the previous sweep.
     fn terms(&self, d: i128) -> Vec<Expr> {
         let mut taps: BTreeMap<&(InputId, Vec<i128>), Expr> = BTreeMap::new();
         for (tap, _) in self.rows.weights.values().flatten() {
@@ -258,7 +262,7 @@ impl One<'_> {
             }
         }
         let mut taps: Vec<_> = taps.into_iter().collect();
-        // What a lane has itself is added first; what comes from other lanes may take a while.
+        // Values of the lane itself are added first; those of other lanes arrive later.
         taps.sort_by_key(|((_, offset), _)| offset.iter().map(|o| o.abs()).sum::<i128>());
         let terms = taps.iter().map(|((input, offset), weight)| {
             times(self.ty, weight, self.sweeps.neighbour(*input, offset))
@@ -275,7 +279,8 @@ impl One<'_> {
         terms
     }
 
-    /// The weight of a neighbour in this row: its own, and next to the border also those of the rows beyond that fall on it.
+    /// The weight of a neighbour in this row: its own, and next to the boundary also those of the
+    /// rows beyond that map to it.
     fn weight(&self, d: i128, tap: &(InputId, Vec<i128>)) -> Option<Expr> {
         let of = |d: i128| self.rows.weights.get(&d).and_then(|row| row.get(tap));
         let total = |rows: Vec<i128>| {
@@ -383,7 +388,8 @@ impl One<'_> {
         }
     }
 
-    /// Where all cells have neighbours: a sum begins with the first row that there is, and ends with the last.
+    /// Where all cells have neighbours: a sum begins with the first existing row, and ends with the
+    /// last.
     fn everywhere(&self, d: i128) -> Expr {
         let beyond = |rows: &mut dyn Iterator<Item = i128>| {
             let mut sum: Option<Expr> = None;
