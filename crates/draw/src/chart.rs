@@ -13,17 +13,17 @@ const RIGHT: f64 = LEFT + WIDTH;
 pub struct Axis<'a> {
     pub scale: Scale,
     pub name: &'a str,
-    /// How a number is written beside its tick.
+    /// The label of a tick.
     pub label: fn(f64) -> String,
 }
 
-/// What stands at a point.
+/// The mark at a point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark {
     /// One of the colours of [`crate::svg`].
     pub colour: usize,
     pub shape: Shape,
-    /// With a ring around it.
+    /// Whether it has a ring around it.
     pub ringed: bool,
 }
 
@@ -71,7 +71,7 @@ impl Chart {
         }
     }
 
-    /// The line on which both numbers are equal, where both axes have one scale.
+    /// The line on which both numbers are equal, where both axes have the same scale.
     pub fn diagonal(&mut self) {
         self.svg.line("wave", (LEFT, BOTTOM), (RIGHT, TOP));
     }
@@ -87,7 +87,7 @@ impl Chart {
         self.svg.text("small", Anchor::Start, beside, text);
     }
 
-    /// The picture, with what its marks mean.
+    /// The picture, with a legend of its marks.
     pub fn finish(mut self, legend: &[(Mark, String)]) -> String {
         let x = RIGHT + 24.0;
         for (n, (mark, text)) in legend.iter().enumerate() {
@@ -115,7 +115,7 @@ impl Chart {
     }
 }
 
-/// Where numbers lie on an axis.
+/// The scale of an axis.
 #[derive(Clone, Copy, Debug)]
 pub enum Scale {
     Log { lo: f64, hi: f64 },
@@ -156,7 +156,7 @@ impl Scale {
                 };
                 let all = (-10..4).flat_map(|p| steps.iter().map(move |m| m * 10f64.powi(p)));
                 let inside: Vec<f64> = all.filter(|x| x >= lo && x <= hi).collect();
-                // Over many decades their beginnings suffice.
+                // Over many decades only their starts are labelled.
                 let decade = |x: &&f64| (x.log10() - x.log10().round()).abs() < 1e-9;
                 match inside.len() {
                     0..=9 => inside,

@@ -7,20 +7,20 @@ use systola_ir::diag::coordinates;
 
 use crate::svg::{Anchor, N_COLOURS, Svg};
 
-/// All that the picture shows, as plain data.
+/// The contents of the picture, as plain data.
 #[derive(Clone, Debug, Default)]
 pub struct Scene {
     pub title: String,
     pub subtitle: String,
     /// Names of the coordinates of the points.
     pub dims: Vec<String>,
-    /// How a place and a time are written as functions of the point: `lane = c + q`.
+    /// The place and the time as functions of the point: `lane = c + q`.
     pub mapping: Vec<String>,
     pub streams: Vec<Stream>,
     pub slots: Vec<Slot>,
     pub hops: Vec<Hop>,
     pub links: Vec<Link>,
-    /// One value whose way is outlined: the stream and the value's label.
+    /// A value whose path is outlined: the stream and the value's label.
     pub followed: Option<(usize, String)>,
 }
 
@@ -43,7 +43,7 @@ pub struct Slot {
     pub time: Vec<i128>,
     /// A copy in the halo of a tile.
     pub copy: bool,
-    /// Which value of which stream it holds: `x3`.
+    /// The value of each stream that it holds: `x3`.
     pub values: Vec<(usize, String)>,
     /// Streams that take a value from memory here, with the name of the array.
     pub injects: Vec<(usize, String)>,
@@ -68,14 +68,14 @@ pub struct Link {
     pub label: String,
 }
 
-/// More of anything does not fit a page that teaches.
+/// The maximum numbers of PEs, steps and points in a readable picture.
 const MAX_PES: usize = 14;
 const MAX_STEPS: usize = 16;
 const MAX_POINTS: usize = 400;
 
 const MARGIN: f64 = 24.0;
 
-/// Draws the scene; the second part tells what was left out.
+/// Draws the scene; the second result lists the omitted parts.
 pub fn draw(scene: &Scene) -> (String, Vec<String>) {
     let mut svg = Svg::new();
     let mut omitted = Vec::new();
@@ -269,7 +269,7 @@ fn index_space(
             let (Some(first), Some(last)) = (ends.first(), ends.last()) else {
                 continue;
             };
-            // A wavefront runs across the whole picture, so that its label stands clear of it.
+            // A wavefront crosses the whole picture, so its label is placed outside.
             let (before, after) = if label == "PE" {
                 (4.0, 12.0)
             } else {
@@ -300,7 +300,7 @@ fn index_space(
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let length = dx.hypot(dy).max(1e-6);
         let (ux, uy) = (dx / length, dy / length);
-        // Streams that travel together lie side by side.
+        // Streams with the same direction are drawn side by side.
         let side = lane_offset(scene, hop.stream, 3.2);
         let (nx, ny) = (-uy * side, ux * side);
         svg.arrow(
@@ -343,7 +343,7 @@ fn index_space(
     (origin.0 + STEP * (a_max - a_min) as f64 + 84.0, y)
 }
 
-/// How far it is from a point in a direction to the frame.
+/// The distance from a point in a direction to the frame.
 fn way_out(from: (f64, f64), u: (f64, f64), frame: ((f64, f64), (f64, f64))) -> f64 {
     let along = |at: f64, step: f64, low: f64, high: f64| {
         if step > 1e-9 {

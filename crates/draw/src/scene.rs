@@ -1,4 +1,4 @@
-//! What a picture shows of an array at concrete sizes.
+//! The scene of an array at concrete sizes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -106,7 +106,8 @@ fn subtitle(array: &Array, report: &Report, params: &[i128], slots: &[MappedPoin
 struct Builder<'a> {
     array: &'a Array,
     params: &'a [i128],
-    /// Inputs that some cell reads without being their propagation; their streams follow the cells.
+    /// Inputs that a cell reads directly rather than by propagation; their streams follow the
+    /// cells.
     direct: Vec<InputId>,
 }
 
@@ -140,7 +141,7 @@ impl Builder<'_> {
         Some(self.array.cells.len() + at)
     }
 
-    /// Operands before results, operands as the inputs are declared.
+    /// Operands before results, operands in the order of the declared inputs.
     fn reading_order(&self, stream: usize) -> (bool, usize) {
         let input = match self.array.cells.get(stream) {
             Some(cell) => match (&cell.role, &cell.body) {
@@ -305,8 +306,8 @@ impl Builder<'_> {
         }
     }
 
-    /// What a person calls the value of this cell here: the input element it carries, the output
-    /// element it is a part of, or the variable at the point.
+    /// The label of the value of this cell: the input element it carries, the output element it is
+    /// a part of, or the variable at the point.
     fn value_label(&self, n: usize, cell: &Cell, z: &[i128]) -> String {
         let eval = |index: &[Form]| -> Option<Vec<i128>> {
             index.iter().map(|f| f.eval(self.params, z).ok()).collect()
@@ -338,7 +339,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `z2`, where the cell ends up in z and the element does not change on the way.
+    /// `z2`, where the cell ends up in z and the element is constant on the way.
     fn output_label(&self, n: usize, along: &[Vec<Poly>], z: &[i128]) -> Option<String> {
         for output in &self.array.outputs {
             for write in &output.writes {
@@ -365,7 +366,7 @@ impl Builder<'_> {
         None
     }
 
-    /// Links that deliver in some slot, and what they deliver.
+    /// Links that deliver in some slot, and the delivered values.
     fn add_links(&self, scene: &mut Scene) {
         let at: BTreeMap<(Vec<i128>, Vec<i128>), usize> = scene
             .slots

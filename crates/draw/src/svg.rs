@@ -1,12 +1,12 @@
-//! A drawing as SVG text: a few shapes, the same bytes every time.
+//! A drawing as SVG text: simple shapes, reproducible bytes.
 
 use std::fmt::Write;
 
 /// Number of colours for streams; see the style sheet below.
 pub const N_COLOURS: usize = 8;
 
-/// Colours that can be told apart on a light and on a dark page, also by most colour-blind readers
-/// (Okabe and Ito, 2008; darkened for text on white, lightened for text on black).
+/// Colours that are distinguishable on a light and on a dark page, also by most colour-blind
+/// readers (Okabe and Ito, 2008; darkened for text on white, lightened for text on black).
 const LIGHT: [&str; N_COLOURS] = [
     "#0067a8", "#c04a00", "#00805c", "#a8458a", "#8a6d00", "#4a7fb0", "#5c5c5c", "#7a3fb0",
 ];
@@ -21,7 +21,7 @@ pub enum Anchor {
     End,
 }
 
-/// Shapes in drawing order, and the room they take.
+/// Shapes in drawing order, and their bounding box.
 #[derive(Clone, Debug, Default)]
 pub struct Svg {
     body: String,
