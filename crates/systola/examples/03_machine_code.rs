@@ -1,7 +1,7 @@
 //! Lesson 3: from a mapping to machine code, on slices and on arrays of the crate `ndarray`.
 //!
-//! A mapping is compiled once, by the C compiler of this machine, and then runs as often as wanted on arrays that
-//! stay where they are. Run it with `cargo run --release -p systola --example 03_machine_code`.
+//! A mapping is compiled once, by the C compiler of this machine, and then runs as often as wanted
+//! on arrays in place. Run it with `cargo run --release -p systola --example 03_machine_code`.
 
 use std::error::Error;
 
@@ -51,7 +51,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     )?;
     assert_eq!(e, [3.0, 2.0, 0.0, 5.0, 0.0, 1.0]);
 
-    // The same kernel at other sizes, many times, on ndarray. This one lies row by row and is used in place.
+    // The same kernel at other sizes, many times, on ndarray. This array is row-major and is used
+    // in place.
     let image = Array2::from_shape_fn((480, 641), |(r, c)| ((r * 31 + c * 17) % 256) as f32);
     let mut edges = Array2::<f32>::zeros((480, 640));
     let sizes = [("R", 480), ("C", 640)];
@@ -85,7 +86,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(frame.slice_axis(Axis(1), inside), by_ndarray);
     println!("a transposed view: {} bytes packed", stats.packed_bytes);
 
-    // What can go wrong is a value with the facts in it, and nothing has run then.
+    // Errors are values with the facts, and nothing has run then.
     let mut small = Array2::<f32>::zeros((480, 639));
     let refused = kernel.run(
         &sizes,

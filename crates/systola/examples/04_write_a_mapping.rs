@@ -1,7 +1,8 @@
-//! Lesson 4: write a mapping for a machine, and measure what it is worth.
+//! Lesson 4: write a mapping for a machine, and measure it.
 //!
-//! One system, a 2-D convolution, and three mappings of it. All are legal and give the same values; what differs is
-//! what stays in registers. Run it with `cargo run --release -p systola --example 04_write_a_mapping`.
+//! One system, a 2-D convolution, and three mappings of it. All are legal and give the same values;
+//! they differ in what stays in registers. Run it with `cargo run --release -p systola --example
+//! 04_write_a_mapping`.
 
 use std::error::Error;
 
@@ -20,7 +21,8 @@ system conv2d(R, C, H, Q) where R >= 1, C >= 1, H >= 1, Q >= 1 {
 }
 ";
 
-/// A block is a row, as wide as the picture: what it carries from step to step does not fit into registers.
+/// A block is a row, as wide as the image: the values carried from step to step do not fit into
+/// registers.
 const WIDE: &str = "
 mapping wide of conv2d {
   block = r;
@@ -41,8 +43,8 @@ mapping narrow of conv2d {
 }
 ";
 
-/// A block is a tile of four rows and two vectors: eight registers of sums. A step works on all of them, and rows
-/// that lie below each other share their inputs: what one loads, its neighbours need too.
+/// A block is a tile of four rows and two vectors: eight registers of sums. A step works on all of
+/// them, and adjacent rows share their inputs: each loaded element is used by several rows.
 const ROWS: &str = "
 mapping rows of conv2d {
   tile r by 4 as (br, rr);
@@ -73,7 +75,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let w = Array2::from_shape_fn((taps, taps), |(p, q)| 1.0 / (1 + p + 2 * q) as f32);
     let expect = plain(&x, &w, rows, columns);
 
-    // The taps become numbers, so that their loops can be unrolled; rows and columns stay open.
+    // The taps become constants, so that their loops can be unrolled; rows and columns remain
+    // parameters.
     let options = CpuOptions {
         fix: Fix::Names(vec!["H".to_string(), "Q".to_string()]),
         ..CpuOptions::from_env()?
@@ -93,7 +96,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// On one thread; the fastest of a few runs.
+/// On one thread; the fastest of several runs.
 fn time(
     kernel: &Compiled,
     sizes: &[(&str, i64)],

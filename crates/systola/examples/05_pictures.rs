@@ -30,7 +30,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Cells at the border keep their temperature: above it is hot, and to the left from the middle on.
+/// Cells at the boundary keep their temperature: the top is hot, and the left side from the middle
+/// on.
 fn heat(folder: &Path) -> Result<(), Box<dyn Error>> {
     let start = Array2::from_shape_fn((SIDE, SIDE), |(y, x)| {
         let is_hot = y == 0 || (x == 0 && y > SIDE / 2);
@@ -112,7 +113,7 @@ fn gray_scott(folder: &Path) -> Result<(), Box<dyn Error>> {
     save(folder, "gray_scott", &frames)
 }
 
-/// A program with its mapping for processors.
+/// A program with its mapping for CPUs.
 struct Stencil {
     module: Module,
 }
@@ -140,7 +141,8 @@ impl Stencil {
         outputs: &mut [(&str, ViewMut<'_>)],
     ) -> Result<(), Box<dyn Error>> {
         let sizes = [("N", SIDE as i64), ("M", SIDE as i64), ("T", steps)];
-        // Where neighbours are those on the other side, the kernel is for these sizes only; else the cache has it from the last time.
+        // With a periodic boundary the kernel is for these sizes only; otherwise it is cached from
+        // the last time.
         let compiled = compile(&self.module, "sweep", &sizes, &CpuOptions::from_env()?)?;
         let stats = compiled.run(&sizes, inputs, outputs, &RunOptions::default())?;
         println!(

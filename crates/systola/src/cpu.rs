@@ -1,4 +1,4 @@
-//! Mappings compiled for the processor of this machine.
+//! Mappings compiled for the CPU of this machine.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ use systola_rt::{
     CompileOptions, CpuProgram, RunOptions, ScratchPart, Source, Stats, View, ViewMut, simd,
 };
 
-/// How a mapping is compiled.
+/// Options of the compilation of a mapping.
 #[derive(Clone, Debug)]
 pub struct CpuOptions {
     pub simd: Simd,
-    /// Which sizes become numbers in the kernel.
+    /// The sizes that become constants in the kernel.
     pub fix: Fix,
     pub effort: Effort,
     pub compile: CompileOptions,
 }
 
-/// How long the C compiler may think.
+/// The effort of the C compiler.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Effort {
     /// For kernels that run for long.
@@ -44,7 +44,7 @@ impl CpuOptions {
         }
     }
 
-    /// For this machine, as the environment says: `SYSTOLA_CC`, `SYSTOLA_SIMD`, `SYSTOLA_CACHE`.
+    /// For this machine, with the environment: `SYSTOLA_CC`, `SYSTOLA_SIMD`, `SYSTOLA_CACHE`.
     pub fn from_env() -> Result<CpuOptions, Error> {
         Ok(CpuOptions {
             simd: simd::from_env()?,
@@ -54,7 +54,7 @@ impl CpuOptions {
         })
     }
 
-    /// What the lowering is to know of the processor.
+    /// The machine description of the CPU for the lowering.
     pub fn machine(&self) -> Machine {
         Machine::cpu(self.simd)
     }
@@ -131,7 +131,8 @@ pub(crate) fn lower_mapping(
         .iter()
         .map(|(name, value)| ((*name).to_string(), i128::from(*value)))
         .collect();
-    // What a legal system never does, read outside of an input, say, its code would do.
+    // The generated code relies on properties of a legal system, such as no reads outside of an
+    // input.
     let wrong = check_system(system_of(module, found)?, &sizes);
     if !wrong.is_empty() {
         return Err(Error::Refused(wrong));
@@ -156,7 +157,7 @@ pub fn source_of(program: &Program, options: &CpuOptions) -> Result<Source, Erro
     })
 }
 
-/// Compiles the source of a program of kernels. The text may hold those of other programs too.
+/// Compiles the source of a program of kernels. The text may also contain other programs.
 pub fn compile_source(
     lowered: Lowered,
     source: Source,
@@ -171,7 +172,7 @@ pub fn compile_source(
     })
 }
 
-/// What the compiler is told: what the meaning of kernels allows, and which machine it is for.
+/// The compiler flags: the optimisations that the semantics of kernels allow, and the machine.
 fn flags(options: &CpuOptions) -> Vec<String> {
     let effort = match options.effort {
         Effort::Full => None,
@@ -184,7 +185,7 @@ fn flags(options: &CpuOptions) -> Vec<String> {
         .collect()
 }
 
-/// Shared arrays, each followed by as much as a vector may reach beyond it.
+/// Shared arrays, each padded by the reach of a vector beyond it.
 fn scratch(entry: &Entry) -> Vec<ScratchPart> {
     let beyond = || ScratchPart {
         extents: vec![Poly::constant(1)],
@@ -223,7 +224,7 @@ pub(crate) fn ordered_sizes(program: &Program, sizes: &[(&str, i64)]) -> Result<
 }
 
 impl Compiled {
-    /// Runs it: sizes by name, every input that the program does not state, and every output.
+    /// Runs it: sizes by name, every input without contents in the program, and every output.
     pub fn run(
         &self,
         sizes: &[(&str, i64)],

@@ -26,12 +26,12 @@ use systola_rt::cuda::{CudaCompileOptions, Gpu};
 use crate::cpu::{Error, lower_mapping};
 use crate::device::DeviceCompiled;
 
-/// How a mapping is compiled for a GPU.
+/// Options of the compilation of a mapping for a GPU.
 #[derive(Clone, Debug, Default)]
 pub struct CudaOptions {
-    /// Which GPU, by its number.
+    /// Which GPU, by its index.
     pub device: usize,
-    /// Which sizes become numbers in the kernel.
+    /// The sizes that become constants in the kernel.
     pub fix: Fix,
     pub compile: CudaCompileOptions,
 }
@@ -50,7 +50,7 @@ impl CudaOptions {
         })
     }
 
-    /// What the lowering is to know of the GPU.
+    /// The machine description of the GPU for the lowering.
     pub fn machine(&self) -> Machine {
         Machine::cuda()
     }

@@ -1,4 +1,4 @@
-//! Mappings compiled for a device with a memory of its own.
+//! Mappings compiled for a device with its own memory.
 
 use std::sync::Arc;
 
@@ -42,7 +42,8 @@ impl<D: Driver> DeviceCompiled<D> {
         })
     }
 
-    /// Runs it on arrays of the host: sizes by name, every input that the program does not state, and every output.
+    /// Runs it on arrays of the host: sizes by name, every input without contents in the program,
+    /// and every output.
     pub fn run(
         &self,
         sizes: &[(&str, i64)],
@@ -64,7 +65,8 @@ impl<D: Driver> DeviceCompiled<D> {
         Ok(self.program.run_on_device(&values, inputs, outputs)?)
     }
 
-    /// The same so many times in a row, without waiting on the host in between: the seconds of each run on the device.
+    /// The same `times` times, without waiting on the host in between; returns the seconds of each
+    /// run on the device.
     pub fn time_on_device(
         &self,
         sizes: &[(&str, i64)],
@@ -92,7 +94,7 @@ impl<D: Driver> DeviceCompiled<D> {
     }
 }
 
-/// What a printer made, as the runtime takes it.
+/// Converts the output of a printer to the source type of the runtime.
 pub fn device_source(artifact: DeviceArtifact) -> DeviceSource {
     let constants = artifact.constants.into_iter();
     DeviceSource {

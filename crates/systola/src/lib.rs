@@ -2,7 +2,7 @@
 //!
 //! Write *what* is computed, a system of uniform recurrence equations, and separately *where and
 //! when* each point runs, a mapping. Systola proves the mapping legal for all sizes or shows two
-//! points on which it fails, and tells what array it is and what it costs.
+//! points on which it fails, and describes the array and its cost.
 //!
 //! ```
 //! use std::collections::BTreeMap;

@@ -11,25 +11,25 @@ use systola_rt::opencl::{DeviceInfo, Gpu, OpenClCompileOptions, Shuffles};
 use crate::cpu::{Error, lower_mapping};
 use crate::device::DeviceCompiled;
 
-/// How a mapping is compiled for an OpenCL device.
+/// Options of the compilation of a mapping for an OpenCL device.
 #[derive(Clone, Debug, Default)]
 pub struct OpenClOptions {
-    /// Which device, by its number.
+    /// Which device, by its index.
     pub device: usize,
-    /// Lanes of a warp, a power of two. None: what suits the device.
+    /// Lanes of a warp, a power of two. None: the default for the device.
     pub lanes: Option<u32>,
-    /// Links go through the memory of blocks, also where there are shuffles.
+    /// Route links through local memory, even where there are shuffles.
     pub without_sub_groups: bool,
-    /// Bytes of small inputs that kernels take by value. None: what suits the device.
+    /// Bytes of small inputs that kernels take by value. None: the default for the device.
     pub value_bytes: Option<u64>,
-    /// Which sizes become numbers in the kernel.
+    /// The sizes that become constants in the kernel.
     pub fix: Fix,
     pub compile: OpenClCompileOptions,
 }
 
-/// Lanes of a warp that suit a GPU and a processor.
+/// The default lanes of a warp on a GPU and on a CPU.
 const LANES_OF_GPUS: u32 = 32;
-const LANES_OF_PROCESSORS: u32 = 16;
+const LANES_OF_CPUS: u32 = 16;
 
 impl OpenClOptions {
     /// The first device, without a cache.
@@ -49,7 +49,7 @@ impl OpenClOptions {
         Ok(Gpu::open(self.device)?)
     }
 
-    /// What the printer is to know of the device.
+    /// The features of the device for the printer.
     pub fn features(&self, info: &DeviceInfo) -> Features {
         let shuffles = info.shuffles.as_ref().filter(|_| !self.without_sub_groups);
         let functions = match shuffles {
@@ -75,10 +75,10 @@ impl OpenClOptions {
         }
     }
 
-    /// What the lowering is to know of the device.
+    /// The machine description of the device for the lowering.
     pub fn machine(&self, info: &DeviceInfo) -> Machine {
         let wanted = self.lanes.unwrap_or(if info.is_cpu {
-            LANES_OF_PROCESSORS
+            LANES_OF_CPUS
         } else {
             LANES_OF_GPUS
         });

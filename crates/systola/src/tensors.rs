@@ -39,7 +39,7 @@ fn half_precision() -> Error {
     .into()
 }
 
-/// A tensor's elements where they are.
+/// A view of a tensor's elements.
 pub fn view(tensor: &Tensor) -> Result<View<'_>, Error> {
     Ok(each_type!(&tensor.data, v => View::new(v, &tensor.shape))??)
 }
@@ -50,7 +50,7 @@ pub fn view_mut(tensor: &mut Tensor) -> Result<ViewMut<'_>, Error> {
     Ok(each_type!(&mut tensor.data, v => ViewMut::new(v, &shape))??)
 }
 
-/// The arrays of a run: inputs as they are, outputs as they will be filled.
+/// The arrays of a run: inputs, and outputs to be filled.
 struct Prepared {
     outputs: Arrays,
     /// By name.
@@ -81,7 +81,7 @@ fn prepare(program: &Program, params: &[i128]) -> Result<Prepared, Error> {
     Ok(Prepared { outputs, sizes })
 }
 
-/// Runs what takes views on tensors, and makes those of the outputs.
+/// Runs a function of views on tensors, and allocates the outputs.
 fn on_tensors(
     program: &Program,
     params: &[i128],
@@ -113,7 +113,7 @@ fn on_tensors(
 }
 
 impl Compiled {
-    /// Runs on tensors, and makes those of the outputs. `params`: one for each parameter, in order.
+    /// Runs on tensors, and allocates the outputs. `params`: one for each parameter, in order.
     pub fn run_tensors(
         &self,
         params: &[i128],
@@ -134,7 +134,7 @@ impl<D: Driver> DeviceCompiled<D> {
         })
     }
 
-    /// Seconds of each of so many runs in a row, on arrays that stay on the device.
+    /// Seconds of each of `times` consecutive runs, on arrays on the device.
     pub fn time_tensors(
         &self,
         params: &[i128],

@@ -1,4 +1,4 @@
-//! Outputs that are written past the cache: aligned or not, on one thread and on several.
+//! Outputs that are written by non-temporal stores: aligned or not, on one thread and on several.
 
 use systola::rt::{HostArray, RunOptions, View, ViewMut};
 use systola::{CpuOptions, compile, load};
