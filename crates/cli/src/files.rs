@@ -48,7 +48,8 @@ pub fn read_text(path: &Path) -> Result<String, Failure> {
     })
 }
 
-/// An array in NumPy's format. Its header says how long the file is; no more than that is read or allocated.
+/// An array in NumPy's format. Its header gives the length of the file; no more than that is read
+/// or allocated.
 pub fn read_array(path: &Path, expect: Scalar) -> Result<Tensor, ReadError> {
     let io = |e: io::Error| ReadError::Io(cannot("read", path, e));
     let mut file = File::open(path).map_err(io)?;

@@ -46,8 +46,8 @@ component that this machine lacks, 101 a bug of Systola.";
 /// Recurrences and space-time mappings as software systolic arrays.
 ///
 /// A program says what is computed (recurrence equations), a mapping says where and when. Systola
-/// proves the mapping legal or shows two points on which it fails, builds the array, and compiles it for
-/// this machine.
+/// proves the mapping legal or shows two points on which it fails, builds the array, and compiles
+/// it for this machine.
 #[derive(Debug, Parser)]
 #[command(name = "systola", version, after_help = EXAMPLES, max_term_width = 110)]
 struct Cli {

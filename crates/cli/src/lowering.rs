@@ -19,7 +19,8 @@ pub struct LoweringArgs {
     /// Sizes that become constants in the kernel, or `all`: it is then for these sizes only
     #[arg(long, value_name = "P,Q", value_delimiter = ',')]
     fix: Vec<String>,
-    /// Vector instructions: avx512, avx2, sse, neon or portable; the best of this machine if not given
+    /// Vector instructions: avx512, avx2, sse, neon or portable; the best of this machine if not
+    /// given
     #[arg(long, value_name = "NAME", value_parser = parse_simd)]
     simd: Option<Simd>,
     /// The machine of interpreted and dumped kernels

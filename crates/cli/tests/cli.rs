@@ -265,7 +265,7 @@ fn dump_prints_every_stage() {
         parsed.contains("system conv1d(C, Q)") && parsed.contains("mapping fsa"),
         "{parsed}"
     );
-    // What is printed parses, and prints the same again.
+    // The output parses, and prints the same again.
     let again = file("printed.ure", &parsed);
     assert_eq!(check(&["dump", &again], 0).0, parsed);
     let (localised, _) = check(&["dump", CORE, "--map", "sbm", "--after", "localise"], 0);

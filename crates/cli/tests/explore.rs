@@ -123,7 +123,7 @@ fn a_run_without_a_mapping_takes_the_best() {
     };
     let out = run(&SIZES);
     assert!(out.contains("of sums: the model's choice of "), "{out}");
-    // What the model chose is remembered, until the mappings of the file change.
+    // The model's choice is stored, until the mappings of the file change.
     let again = run(&SIZES);
     assert!(again.contains("predicted, remembered;"), "{again}");
     let text = fs::read_to_string(&file).unwrap();
@@ -337,7 +337,7 @@ fn mistakes_are_told() {
     fails(&[&sums[..], &["--machine", "cuda"]].concat(), "--machine");
     fails(&[&SIZES[..], &["--save", "one"]].concat(), "--save");
     let far = ["--target", "cuda", "--device", "77"];
-    // What the machine lacks is no mistake.
+    // A missing component of the machine is no mistake.
     ends(&[&sums[..], &far].concat(), 2, "E0641");
     let far = ["--target", "opencl", "--device", "77"];
     ends(&[&sums[..], &far].concat(), 2, "E0660");
@@ -406,7 +406,8 @@ system sums(N, K) where N >= 1, K >= 1 {
 }
 ";
 
-/// A compiler that stalls after some kernels: those that are compiled at once before anything is measured.
+/// A compiler that stalls after some kernels: those that are compiled at once before anything is
+/// measured.
 struct Stalling {
     script: PathBuf,
     stalled: PathBuf,

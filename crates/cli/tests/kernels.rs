@@ -479,7 +479,7 @@ fn indices_that_leave_64_bits_are_refused_before_anything_runs() {
     let (_, err) = check(&run(&path, "m", "cpu"), 1);
     assert!(err.contains("E0608"), "{err}");
     let path = file("guard-wraps-parameter.ure", LARGE[3].1);
-    // What fits runs.
+    // Indices that fit are accepted.
     let sizes = ["--set", "N=8", "--set", "K=-1000000000000000000"];
     let args = [&run(&path, "m", "cpu")[..], &sizes, &["--verify"]].concat();
     let (out, _) = check(&args, 0);
@@ -505,7 +505,8 @@ fn arrays_beyond_memory_are_told_with_their_bytes() {
     }
 }
 
-/// An equation without a value ends a run on every target with its code and a point, and nothing is written.
+/// An equation without a value ends a run on every target with its code and a point, and nothing is
+/// written.
 #[test]
 fn a_run_without_a_value_says_where_and_writes_nothing() {
     let text = "system divide(N) where N >= 1 {

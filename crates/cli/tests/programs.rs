@@ -1,4 +1,5 @@
-//! Programs from end to end: those that are shipped are legal, and small ones of one idea each compute what their equations say.
+//! Programs from end to end: shipped ones are legal, and small ones of one idea each compute what
+//! their equations say.
 
 mod common;
 
@@ -63,7 +64,7 @@ fn a_mapping_that_needs_sizes_is_checked_at_small_ones() {
     let said = "at the given sizes only: a delay multiplies parameters, and its sign depends on them; \
                 not all are given, taking M = 3, N = 3";
     assert!(out.contains(said), "{out}");
-    // What is given is kept, and what is illegal at given sizes is said to be.
+    // Given sizes are kept, and a mapping that is illegal at them is reported.
     let (out, _) = check(&["check", path, "--map", "linear_n", "-p", "M=2"], 0);
     assert!(out.contains("taking M = 2, N = 3"), "{out}");
     let sizes = ["-p", "M=9", "-p", "N=2"];

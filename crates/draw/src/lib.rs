@@ -1,5 +1,5 @@
-//! Pictures and charts as SVG: an array of the compiler becomes a [`scene`], which [`picture`] draws; [`chart`] has axes
-//! and marks for measurements.
+//! Pictures and charts as SVG: an array of the compiler becomes a [`scene`], which [`picture`]
+//! draws; [`chart`] has axes and marks for measurements.
 //!
 //! Everything here is a function of its arguments; the same input gives the same bytes.
 

@@ -1,7 +1,8 @@
 //! Calibration: the numbers of a device, measured by small kernels of its own language.
 //!
-//! Each micro-benchmark is a kernel that does one kind of work. It goes through the compiler and the runtime that designs go through. What is
-//! measured is stored for each device, and [`load`] gives it to the model; what is not measured keeps its default.
+//! Each micro-benchmark is a kernel that does one kind of work. It goes through the compiler and
+//! the runtime of designs. The measured numbers are stored for each device, and [`load`] gives them
+//! to the model; the others keep their defaults.
 
 use systola::rt::CacheOptions;
 use systola::rt::calibration::{self, Damaged, Numbers};
@@ -38,7 +39,7 @@ impl Subject {
         }
     }
 
-    /// What is known without measuring.
+    /// The numbers that are known without measuring.
     fn defaults(&self) -> Device {
         match self {
             Subject::Cpu => {

@@ -1,4 +1,4 @@
-//! What an exploration found.
+//! The results of an exploration.
 
 use crate::measure::verify::Evidence;
 use crate::search::Fault;

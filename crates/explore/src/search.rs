@@ -111,7 +111,7 @@ pub trait Bench {
     fn is_stopped(&self) -> bool;
 }
 
-/// What is known of a candidate.
+/// The results of a candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
     pub rank: Rank,
@@ -132,7 +132,7 @@ pub struct Progress {
     pub best: Option<(Rank, f64)>,
 }
 
-/// What a search has found so far.
+/// The results of a search so far.
 pub struct Board<'a> {
     bench: &'a mut dyn Bench,
     tell: &'a mut dyn FnMut(Progress),

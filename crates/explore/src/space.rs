@@ -41,7 +41,7 @@ use crate::problem::Problem;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     pub mapping: Mapping,
-    /// What was chosen, for tables and pictures: `("lanes", "c")`, `("registers", "8 r × 2 c")`.
+    /// The choices, for tables and pictures: `("lanes", "c")`, `("registers", "8 r × 2 c")`.
     pub choices: Vec<(&'static str, String)>,
 }
 

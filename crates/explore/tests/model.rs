@@ -68,7 +68,8 @@ fn sums_and_loads_are_those_of_the_mapping() {
     let blocks = (64 / 4 * 320 / 32) as f64;
     let tally = &census.total;
     assert_eq!(tally[Quantity::Blocks], blocks);
-    // Nine products for each of eight vectors; a tile of 4 rows reads 6, at three positions of each of two vectors.
+    // Nine products for each of eight vectors; a tile of 4 rows reads 6, at three positions of each
+    // of two vectors.
     assert_eq!(tally[Quantity::FloatOps], 9.0 * 8.0 * blocks);
     assert_eq!(tally[Quantity::VectorLoads], 6.0 * 3.0 * 2.0 * blocks);
     assert_eq!(tally[Quantity::VectorStores], 8.0 * blocks);
@@ -120,7 +121,8 @@ fn each_cache_gets_what_does_not_fit_into_it() {
     assert!((2.8..5.5).contains(&without), "{without}");
 }
 
-/// Eight blocks of 16 columns next to each other touch 512 bytes of a row, with what their neighbours share; one above the other, 64.
+/// Eight blocks of 16 columns next to each other touch 512 bytes of a row, including what
+/// neighbours share; one above the other, 64.
 #[test]
 fn which_blocks_follow_each_other_shows_in_memory() {
     let stretch = |name: &str, blocks: f64| {

@@ -1,6 +1,7 @@
 //! The model's predictions for an H200 beside what was measured there.
 //!
-//! The measured times are those of `bench/results/2026-11-15-h200.md`. The test holds that the model stays as good as `docs/model.md` says.
+//! The measured times are those of `bench/results/2026-11-15-h200.md`. The test checks that the
+//! model stays as good as `docs/model.md` says.
 
 use std::collections::BTreeMap;
 use std::path::Path;

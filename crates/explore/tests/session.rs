@@ -255,7 +255,8 @@ fn the_fastest_is_found_and_verified_in_both_ways() {
     assert!(outcome.evidence.sampled > 60);
 }
 
-/// Of three designs two are surveyed; of those that are short enough all, and where none is, that is said.
+/// Of three designs two are surveyed; with a limit on the length, all that are short enough; if
+/// there are none, an error.
 #[test]
 fn a_survey_takes_some() {
     let module = load(PROGRAM).unwrap();

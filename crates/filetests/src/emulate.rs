@@ -317,7 +317,8 @@ impl Emulated {
         Ok(Ok(outputs))
     }
 
-    /// Kernel, columns and rows of blocks, threads, shared bytes, arguments with their number before them.
+    /// Kernel, columns and rows of blocks, threads, shared bytes, arguments with their number
+    /// before them.
     fn launches(
         &self,
         body: &[Host],

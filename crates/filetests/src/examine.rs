@@ -29,8 +29,8 @@ const MOST_ELEMENTS: i128 = 100_000;
 ///
 /// # Panics
 ///
-/// Where a mapping is legal for all sizes and refused at tiny ones, where a legal array does not run,
-/// and where it computes something else than its system.
+/// Where a mapping is legal for all sizes and refused at tiny ones, where a legal array does not
+/// run, and where it computes something else than its system.
 pub fn examine(text: &str, most_points: i128) -> Reached {
     let mut reached = Reached::default();
     let Ok(module) = load(text) else {

@@ -1,7 +1,7 @@
 //! The files of `gallery/`, and the facts that `gallery/designs.json` states about their designs.
 //!
-//! The facts were found by executing every design in time order, without Systola: dependences really
-//! read, points, PEs and steps at given sizes, and how many schedules a search has to find.
+//! The facts were found by executing every design in time order, without Systola: dependences
+//! really read, points, PEs and steps at given sizes, and how many schedules a search has to find.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -61,7 +61,8 @@ pub struct Oracle {
     pub params: Params,
     /// Schedules s in [-3, 3]^n with s·e >= 1 for every dependence.
     pub schedules: usize,
-    /// Pairs (d, s) of such a schedule with a projection d in {-1, 0, 1}^n, up to sign, with s·d != 0.
+    /// Pairs (d, s) of such a schedule with a projection d in {-1, 0, 1}^n, up to sign, with s·d !=
+    /// 0.
     pub pairs: usize,
     pub min_makespan: i64,
     pub argmin: Vec<i64>,

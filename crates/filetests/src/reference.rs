@@ -28,8 +28,8 @@ pub struct Reference {
     /// Relative to `gallery/`.
     pub file: &'static str,
     pub system: &'static str,
-    /// Sizes to run at besides those of `designs.json`, in the order of the system's parameters; the first
-    /// are the smallest that the system allows.
+    /// Sizes to run at besides those of `designs.json`, in the order of the system's parameters;
+    /// the first are the smallest that the system allows.
     pub sizes: &'static [&'static [i64]],
     /// Random inputs on which the problem is well posed.
     pub inputs: fn(&Params, &mut Rng) -> Arrays,

@@ -163,7 +163,8 @@ impl Rng {
         lo + (self.next() % (hi - lo) as u64) as i64
     }
 
-    /// A multiple of 1/64 in -2..2. Products of two and sums of a thousand of them are exact in f32.
+    /// A multiple of 1/64 in -2..2. Products of two and sums of a thousand of them are exact in
+    /// f32.
     pub fn float(&mut self) -> f64 {
         self.int(-128, 128) as f64 / 64.0
     }

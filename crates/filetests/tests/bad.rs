@@ -8,8 +8,9 @@
 //! ```
 //!
 //! the code, the line and column of the primary span in this file, and the message. With
-//! `SYSTOLA_BLESS=1` the lines are written anew. There are two corpora: `crates/front/tests/bad` has
-//! what the parser refuses, `tests/bad` what parses and is refused by a check, or has no kernel yet.
+//! `SYSTOLA_BLESS=1` the lines are written anew. There are two corpora: `crates/front/tests/bad`
+//! has what the parser refuses, `tests/bad` what parses and is refused by a check, or has no kernel
+//! yet.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;

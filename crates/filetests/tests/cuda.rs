@@ -1,7 +1,8 @@
 //! The CUDA C++ of every mapping of the gallery through NVRTC, which needs no GPU.
 //!
-//! `cargo xtask test` installs NVRTC below `target/` and says where in `SYSTOLA_NVRTC`; then it must be there. Without
-//! that variable, and without a toolkit on the machine, the test says that it is skipped.
+//! `cargo xtask test` installs NVRTC below `target/` and says where in `SYSTOLA_NVRTC`; then it
+//! must be there. Without that variable, and without a toolkit on the machine, the test says that
+//! it is skipped.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

@@ -38,7 +38,8 @@ const TYPES: [Scalar; 11] = [
     Scalar::F64,
 ];
 
-/// The CUDA C++ of a program, which computes what the interpreter does, with indices of both widths.
+/// The CUDA C++ of a program, which computes what the interpreter does, with indices of both
+/// widths.
 fn check(program: &Program, params: &[i128], inputs: &Arrays) -> String {
     assert_eq!(program.verify(), Vec::<String>::new(), "{program}");
     let want = run_kernel_program(program, params, inputs, &Options::default());
@@ -676,8 +677,8 @@ fn flags_are_released_and_acquired() {
     assert!(source.contains("int32_t *carry"), "{source}");
 }
 
-/// Random kernels of three warps of four lanes each: what the interpreter accepts gives the same values, however far
-/// threads run ahead of each other.
+/// Random kernels of three warps of four lanes each: those that the interpreter accepts give the
+/// same values, however far threads run ahead of each other.
 #[test]
 fn random_kernels_are_in_order() {
     let accepted = (0..400).map(|seed| kernel_programs::random::draw(seed, false));

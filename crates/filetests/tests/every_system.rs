@@ -109,7 +109,7 @@ system named_sums(N, M) where N >= 1, M >= 1 {
 
 const SOBEL: &str = include_str!("programs/sobel.ure");
 
-/// Parameters of systems without a reference: the first that the context allows, each a little different.
+/// Parameters of systems without a reference: the first that the context allows, all different.
 const BASES: [i128; 9] = [12, 40, 9, 20, 64, 5, 3, 2, 1];
 
 /// Candidates that the model chooses from.

@@ -302,7 +302,8 @@ impl<'a> Corruptions<'a> {
             if !self.points.iter().any(|z| inside(&z)) {
                 continue;
             }
-            // A slot's point is checked against the reverse transform, which is one more than before.
+            // A slot's point is checked against the reverse transform, which is one more than
+            // before.
             for d in 0..reverse.len() {
                 self.add("reverse", format!("piece {n}, iterator {d}"), |array| {
                     if let Reverse::Forms(forms) = &mut array.pieces[n].reverse {

@@ -1,4 +1,5 @@
-//! A fixed part of the random-program oracle: the corpus, and the first draws, on every target of this machine.
+//! A fixed part of the random-program oracle: the corpus, and the first draws, on every target of
+//! this machine.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +12,7 @@ use systola_filetests::oracle::{Subject, Target, corpus, targets, try_all};
 const BATCHES: u64 = 2;
 const BATCH: u64 = 12;
 
-/// What the draws must have.
+/// The required traits of the draws.
 const REQUIRED: &[(&str, usize)] = &[
     ("division in a read", 20),
     ("division in a write", 20),

@@ -1,14 +1,15 @@
 //! Passes from kernel to kernel, each tested by files in `tests/passes/PASS/`.
 //!
-//! A file has comments that say what it is about, a program of kernels as it is printed, a line `// after PASS`, and the program
-//! after the pass: its kernels, or all of it where the pass changes more than those, or `// unchanged`. With
-//! `SYSTOLA_BLESS=1` all but the comments are written anew.
+//! A file has comments, a program of kernels as it is printed, a line `// after PASS`, and the
+//! program after the pass: its kernels, or all of it where the pass changes more than those, or `//
+//! unchanged`. With `SYSTOLA_BLESS=1` all but the comments are rewritten.
 //!
 //! A comment such as `// block memory: 1024` configures the pass:
 //!
 //! - `machine`: `cuda` unless told, `avx512`, or `opencl`;
 //! - `links`: `shared memory`, or `shared memory, no barrier in branches`;
-//! - `wide bytes`, `block memory`, `unsized arrays` (`block` or `global`) and `prefetch pressure` of the machine;
+//! - `wide bytes`, `block memory`, `unsized arrays` (`block` or `global`) and `prefetch pressure`
+//!   of the machine;
 //! - `rows of x`: the layout of the window of an input, `plain`, `rotate` or `chosen`.
 
 use std::fs;

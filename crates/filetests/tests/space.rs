@@ -37,7 +37,7 @@ fn problem<'a>(
     }
 }
 
-/// The lines of a mapping, without its name; `read` is what is done with inputs that nothing is said of.
+/// The lines of a mapping, without its name; `read` applies to inputs without a directive.
 fn lines(mapping: &Mapping) -> BTreeSet<String> {
     let text = mapping.to_string();
     let lines = text.lines().skip(1).map(|line| line.trim().to_string());
@@ -48,7 +48,8 @@ fn contains(list: &[Candidate], wanted: &Mapping) -> bool {
     list.iter().any(|c| lines(&c.mapping) == lines(wanted))
 }
 
-/// Schedules with components up to 3, and pairs of a direction and a schedule, for every algorithm whose counts are known.
+/// Schedules with components up to 3, and pairs of a direction and a schedule, for every algorithm
+/// whose counts are known.
 #[test]
 fn counts_of_schedules_are_those_of_the_literature() {
     let mut counted = 0;
@@ -184,7 +185,7 @@ type Case = (
     &'static [&'static str],
 );
 
-/// Every candidate for machines is text that is read back as it is, and nearly all are legal and have kernels.
+/// Every candidate parses back to itself, and nearly all are legal and have kernels.
 #[test]
 fn candidates_are_texts_that_are_accepted() {
     let cases: [Case; 8] = [

@@ -306,7 +306,8 @@ fn three_sums_in_a_row_within_one_step() {
     check(chain, mapping, &[&[1, 2], &[13, 31], &[16, 64], &[9, 131]]);
 }
 
-/// The edges of a clamped field give a loop several bounds. ptxas 13.0 took the greatest of `1 - N`, `-N`, `-N - 1` for N.
+/// The edges of a clamped field give a loop several bounds. ptxas 13.0 took the greatest of `1 -
+/// N`, `-N`, `-N - 1` for N.
 #[test]
 fn no_bound_of_a_loop_is_another_one_and_a_number() {
     let text = include_str!("../../../stencils/2d13pt.ure").replace("held", "clamp");
@@ -329,7 +330,8 @@ fn no_bound_of_a_loop_is_another_one_and_a_number() {
     assert!(bounds > 1, "a loop at an edge has bounds of both");
 }
 
-/// Most sizes that facts are tried with are smaller than a strip; blocks inside have a path without tests all the same.
+/// Most sizes of the proofs are smaller than a strip; interior blocks have a path without tests
+/// nevertheless.
 #[test]
 fn blocks_in_strips_have_a_path_inside() {
     let text = include_str!("../../../stencils/3d7pt.ure");
@@ -341,7 +343,8 @@ fn blocks_in_strips_have_a_path_inside() {
                 _ => None,
             });
             let inside = branch.unwrap_or_else(|| panic!("{name} has one path"));
-            // The second strip, planes in the middle, and every row but the first and the last of the strip.
+            // The second strip, planes in the middle, and every row but the first and the last of
+            // the strip.
             for row in 1..95 {
                 let block: Vec<i128> = kernel
                     .vars

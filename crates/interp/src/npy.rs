@@ -179,7 +179,8 @@ struct Header {
 }
 
 impl Header {
-    /// Reads the dictionary, `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, in any order.
+    /// Reads the dictionary, `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`, in any
+    /// order.
     fn parse(text: &[u8]) -> Result<Header, NpyError> {
         let text = std::str::from_utf8(text).map_err(|_| NpyError::Header("it is no text"))?;
         let mut rest = Scanner(text);
@@ -514,7 +515,8 @@ mod tests {
         check("", NpyError::Header("it is not the expected dictionary"));
     }
 
-    /// Truncated and mutated files give an array or an error, and never more memory than they have bytes.
+    /// Truncated and mutated files give an array or an error, and never more memory than they have
+    /// bytes.
     #[test]
     fn mutations_do_no_harm() {
         let mut state = 42u64;

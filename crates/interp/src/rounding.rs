@@ -1,22 +1,24 @@
 //! Error bounds: how far a correct result may be from that of the equations, computed for every
 //! float.
 //!
-//! Compiled code may add in another order where the program says so, fuse products with sums, and use functions that are some
-//! units in the last place off. So each float carries a bound of its error, from the magnitudes of what it was
-//! computed from (running error analysis; N. J. Higham, Accuracy and Stability of Numerical Algorithms, 3.3). With the unit
-//! roundoff u of the type:
+//! Compiled code may add in another order where the program allows it, fuse products with sums, and
+//! use functions with errors of some units in the last place. So each float carries an error bound,
+//! computed from the magnitudes of its operands (running error analysis; N. J. Higham, Accuracy and
+//! Stability of Numerical Algorithms, 3.3). With the unit roundoff u of the type:
 //!
-//! * a sum of n terms, in whatever order, is off by the errors of its terms and n·u·Σ|xᵢ|, where the terms are those of the whole chain of
-//!   sums: what cancels is measured by what was added, not by what is left;
-//! * a product by |a|·eᵦ + |b|·eₐ + eₐ·eᵦ and its own rounding;
-//! * any other operator by how much its result changes when its operands change by their errors, and the units in the last place
-//!   that it is allowed (`slack`);
-//! * a choice by a comparison that the errors leave open, by the distance of its two values.
+//! * the error of a sum of n terms, in any order, is that of its terms and n·u·Σ|xᵢ|, where the
+//!   terms are those of the whole chain of sums: cancellation is measured by what was added, not by
+//!   what is left;
+//! * that of a product is |a|·eᵦ + |b|·eₐ + eₐ·eᵦ and its own rounding;
+//! * that of any other operator is the change of its result when its operands change by their
+//!   errors, and the units in the last place that it is allowed (`slack`);
+//! * that of a choice by an undecided comparison is the distance of its two values.
 //!
-//! Inputs are exact. Each side may be off by the bound, so two results may be apart by twice as much.
+//! Inputs are exact. Each side may be off by the bound, so two results may be apart by twice as
+//! much.
 //!
-//! While a run tracks, a float is the tuple (value, error, Σ|xᵢ|, n, ()) and a bool that is open (value, true, ()): no tuple of a
-//! program has an empty one in it.
+//! While a run tracks errors, a float is the tuple (value, error, Σ|xᵢ|, n, ()) and an undecided
+//! bool is (value, true, ()): no tuple of a program has an empty one in it.
 
 use systola_ir::{BinOp, Scalar, Type, UnOp};
 

@@ -229,8 +229,8 @@ impl Tensor {
         Tensor::filled(ty, axes, params, &Value::zero(ty))
     }
 
-    /// The array of a declaration with reproducible contents: floats in −1..1 (multiples of 2^-8 for
-    /// the narrow types), integers in −9..=9, or 0..=9 without a sign.
+    /// The array of a declaration with reproducible contents: floats in −1..1 (multiples of 2^-8
+    /// for the narrow types), integers in −9..=9, or 0..=9 without a sign.
     pub fn random(
         ty: Scalar,
         axes: &[Axis],

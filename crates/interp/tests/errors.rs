@@ -1,4 +1,4 @@
-//! What goes wrong at a run is named, with the point and the sizes.
+//! Errors of a run name the point and the sizes.
 
 #![allow(
     clippy::result_large_err,

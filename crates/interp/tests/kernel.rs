@@ -209,7 +209,7 @@ fn every_scalar_runs() {
     }
 }
 
-/// What no lane writes is the fill.
+/// Elements that no lane writes have the fill value.
 #[test]
 fn outputs_are_filled() {
     let mut case = saxpy(10);

@@ -23,7 +23,8 @@ fn run(case: &Case, options: &Options) -> Result<Outcome, RunError> {
     run_kernel_program(&case.program, &case.sizes, &case.inputs, options)
 }
 
-/// The mutated program is refused in every order, with one block at a time and with all, for this reason.
+/// The mutated program is refused in every order, with one block at a time and with all, for this
+/// reason.
 fn check(mut case: Case, mutate: impl Fn(&mut Program), reason: impl Fn(&RunError) -> bool) {
     run(&case, &Options::default()).unwrap();
     mutate(&mut case.program);
@@ -416,8 +417,8 @@ fn every_output_is_written() {
     check(saxpy(150), mutate, unwritten);
 }
 
-/// Every statement that moves data or orders its moves is needed. What is not computed at all can only be
-/// seen in the results, but what is not ordered is an error of every run.
+/// Every statement that moves data or orders its moves is needed. A missing computation shows only
+/// in the results, but a missing order is an error of every run.
 #[test]
 fn no_statement_is_dropped_unseen() {
     let moves = |stmt: &Stmt| matches!(stmt, Stmt::Set(..) | Stmt::Store { .. });

@@ -1,4 +1,5 @@
-//! Points per second, for people: `cargo test --release -p systola-interp --test speed -- --ignored --nocapture`.
+//! Points per second, for people: `cargo test --release -p systola-interp --test speed -- --ignored
+//! --nocapture`.
 
 #![allow(
     clippy::result_large_err,

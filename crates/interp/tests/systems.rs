@@ -86,7 +86,8 @@ fn prefix_sums_along_either_axis_and_nested() {
     let here = read(x, &[i.clone(), j.clone()]);
     let rows = b.var("R", Scalar::I32, scan(BinOp::Add, 1, here.clone()));
     let most = b.var("M", Scalar::I32, scan(BinOp::Max, 0, here.clone()));
-    // The summed-area table, a scan of a scan, under a `let` that is evaluated at each of its points.
+    // The summed-area table, a scan of a scan, under a `let` that is evaluated at each of its
+    // points.
     let table = bind(0, here, scan(BinOp::Add, 0, scan(BinOp::Add, 1, local(0))));
     let area = b.var("A", Scalar::I32, table);
     for (name, var) in [("rows", rows), ("most", most), ("area", area)] {
@@ -291,8 +292,9 @@ fn lu_on_a_pyramid() {
     assert_eq!(floats(&out["u"]), u);
 }
 
-/// QR by Givens rotations: row i of A passes the rows of R from the top; each rotation is a tuple (c, s)
-/// made at the diagonal and carried along j; the cell yields (new r, what is left of the row).
+/// QR by Givens rotations: row i of A passes the rows of R from the top; each rotation is a tuple
+/// (c, s) made at the diagonal and carried along j; the cell yields (new r, what is left of the
+/// row).
 #[test]
 fn givens_with_tuples() {
     let mut b = new("givens", &["M", "N"]);

@@ -1,4 +1,5 @@
-//! Benchmarks and verification campaigns: `cargo xtask bench` and `cargo xtask verify` build this program and run it.
+//! Benchmarks and verification campaigns: `cargo xtask bench` and `cargo xtask verify` build this
+//! program and run it.
 
 use std::process::ExitCode;
 

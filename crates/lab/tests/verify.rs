@@ -1,4 +1,4 @@
-//! Verification campaigns through the built binary, on the CPU, and what is said where a device is missing.
+//! Verification campaigns through the built binary, on the CPU and without a device.
 
 mod common;
 

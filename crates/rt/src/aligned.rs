@@ -86,7 +86,8 @@ impl AlignedBytes {
         self.bytes.min(lines * Line::BYTES)
     }
 
-    // Pointers of the vector, unlike those of its slice, reach all of its capacity. They are never null.
+    // Pointers of the vector, unlike those of its slice, reach all of its capacity. They are never
+    // null.
     pub(crate) fn start(&self) -> NonNull<u8> {
         let first = self.lines.as_ptr().wrapping_add(self.skipped).cast_mut();
         NonNull::new(first).map_or(DANGLING, NonNull::cast)

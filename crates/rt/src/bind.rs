@@ -41,8 +41,8 @@ impl Role {
     }
 }
 
-/// One entry for each buffer. All shapes and types fit, nothing is missing, and no output shares memory
-/// with anything.
+/// One entry for each buffer. All shapes and types fit, nothing is missing, and no output shares
+/// memory with anything.
 pub(crate) fn bind(
     program: &Program,
     layouts: &[Layout],

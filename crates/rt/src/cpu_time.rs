@@ -19,7 +19,8 @@ const DEEP: usize = 16;
 fn ticks_of_tree(process: u32, generations: usize) -> Option<u64> {
     use std::fs::read_to_string;
     let stat = read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The name of a program may hold spaces and brackets; what follows it are numbers, and the state.
+    // The name of a program may hold spaces and brackets; what follows it are numbers, and the
+    // state.
     let (_, fields) = stat.rsplit_once(')')?;
     // In user and kernel mode, and the same of children that ended (proc(5), fields 14 to 17).
     let own = fields.split_whitespace().skip(11).take(4);

@@ -4,8 +4,8 @@
 //! that links this starts on machines with neither, and [`devices`] says what is missing.
 //!
 //! [`CudaProgram`]'s `compile` takes a program of kernels and the CUDA C++ that was written for it.
-//! Its `run` works on arrays of the host, its `run_on_device` on [`DeviceArray`]s, which stay on the GPU between
-//! runs. Both return when the results are complete.
+//! Its `run` works on arrays of the host, its `run_on_device` on [`DeviceArray`]s, which stay on
+//! the GPU between runs. Both return when the results are complete.
 
 mod compile;
 mod device;

@@ -77,8 +77,8 @@ pub(crate) struct Placed<'a> {
 }
 
 impl Placed<'_> {
-    /// Is there a byte that belongs to an element of both? Exact for arrays whose axes nest, as those of slices and
-    /// transposes do; for others it errs towards yes.
+    /// Is there a byte that belongs to an element of both? Exact for arrays whose axes nest, as
+    /// those of slices and transposes do; for others it errs towards yes.
     pub(crate) fn overlaps(&self, other: &Placed<'_>) -> bool {
         if self.layout.is_empty() || other.layout.is_empty() {
             return false;
@@ -108,8 +108,8 @@ impl Placed<'_> {
     }
 }
 
-/// An array as runs of consecutive bytes: at start + Σ kᵢ·strideᵢ with 0 ≤ kᵢ < nᵢ, strides positive and
-/// descending.
+/// An array as runs of consecutive bytes: at start + Σ kᵢ·strideᵢ with 0 ≤ kᵢ < nᵢ, strides
+/// positive and descending.
 struct Runs {
     start: i128,
     axes: Vec<(i128, i128)>,

@@ -1,11 +1,11 @@
 //! Runs generated code on the CPU of this machine, and on its GPUs ([`cuda`], [`opencl`]).
 //!
-//! [`CpuProgram::compile`] takes a program of kernels and the C that was written for it, compiles that
-//! with the system's compiler, or finds it in the [`cache`], and loads it. [`CpuProgram::run`] then
-//! launches it as often as wanted, on arrays that stay where they are.
+//! [`CpuProgram::compile`] takes a program of kernels and its C, compiles that with the system's
+//! compiler, or finds it in the [`cache`], and loads it. [`CpuProgram::run`] then launches it as
+//! often as wanted, on arrays in place.
 //!
-//! The C is trusted: it is what a back end wrote for the program beside it, and it runs in this process.
-//! Everything else is checked, and every refusal is an [`Error`] that carries the facts.
+//! The C is trusted: a back end wrote it for the program, and it runs in this process. Everything
+//! else is checked, and every refusal is an [`Error`] that carries the facts.
 //!
 //! # The calling convention
 //!
@@ -16,11 +16,12 @@
 //!             int64_t first, int64_t last);
 //! ```
 //!
-//! which runs the blocks first, …, last − 1, numbered row by row over the grid: the last block variable
-//! runs fastest. `sizes` are the program's parameters in order, `args` the kernel's host variables in
-//! order, `buffers` the first elements of the program's buffers in order, each dense, row by row and
-//! aligned to its elements. `scratch` is this thread's own memory, aligned to 64 bytes and as large as
-//! [`Source::scratch`] says; it holds what the last block of any launch left in it.
+//! which runs the blocks first, …, last − 1, numbered row by row over the grid: the last block
+//! variable runs fastest. `sizes` are the program's parameters in order, `args` the kernel's host
+//! variables in order, `buffers` the first elements of the program's buffers in order, each dense,
+//! row by row and aligned to its elements. `scratch` is this thread's own memory, aligned to 64
+//! bytes and as large as [`Source::scratch`] says; it holds what the last block of any launch left
+//! in it.
 
 mod aligned;
 mod bind;

@@ -104,7 +104,8 @@ pub(crate) struct Arguments<'a> {
 }
 
 impl Kernel {
-    /// Runs the blocks 0, …, blocks − 1 on as many threads as there is scratch memory. Returns when all are done.
+    /// Runs the blocks 0, …, blocks − 1 on as many threads as there is scratch memory. Returns when
+    /// all are done.
     pub(crate) fn launch(&self, pool: &Pool, blocks: i64, order: Order, with: &Arguments<'_>) {
         let call = Call {
             function: self.function,
@@ -132,8 +133,8 @@ struct Call {
     scratch: *const Address,
 }
 
-// SAFETY: sizes, arguments and the lists of addresses are only read. What the addresses lead to is divided
-// among blocks by the program, and a thread's scratch memory is its own.
+// SAFETY: sizes, arguments and the lists of addresses are only read. The memory at the addresses is
+// divided among blocks by the program, and a thread's scratch memory is its own.
 unsafe impl Send for Call {}
 // SAFETY: as above.
 unsafe impl Sync for Call {}
@@ -141,7 +142,8 @@ unsafe impl Sync for Call {}
 impl Call {
     /// # Safety
     ///
-    /// All that the pointers lead to is alive, and `thread` is used by no other call at the same time.
+    /// All that the pointers lead to is alive, and `thread` is used by no other call at the same
+    /// time.
     unsafe fn blocks(&self, thread: usize, first: i64, last: i64) {
         // SAFETY: an `Address` is one pointer. The rest is passed on.
         unsafe {

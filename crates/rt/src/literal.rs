@@ -1,7 +1,8 @@
 //! Literals as they lie in memory.
 //!
 //! A literal becomes a value as a cast would make it: integers keep their low bits, floats saturate
-//! towards integers (NaN becomes 0) and round to the nearest float, and a bool is true unless it is zero.
+//! towards integers (NaN becomes 0) and round to the nearest float, and a bool is true unless it is
+//! zero.
 
 use half::{bf16, f16};
 use systola_ir::{Literal, Scalar};

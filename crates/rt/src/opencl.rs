@@ -3,9 +3,10 @@
 //! The OpenCL loader is loaded on first use; [`devices`] says what is missing. `SYSTOLA_OPENCL`
 //! names another one.
 //!
-//! [`OpenClProgram`]'s `compile` takes a program of kernels and the OpenCL C that was written for what the device offers
-//! ([`DeviceInfo`]). Its `run` works on arrays of the host, its `run_on_device` on [`DeviceArray`]s, which stay on the device
-//! between runs. Both return when the results are complete.
+//! [`OpenClProgram`]'s `compile` takes a program of kernels and its OpenCL C for the features of
+//! the device ([`DeviceInfo`]). Its `run` works on arrays of the host, its `run_on_device` on
+//! [`DeviceArray`]s, which stay on the device between runs. Both return when the results are
+//! complete.
 
 mod api;
 mod build;

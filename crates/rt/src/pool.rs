@@ -304,7 +304,8 @@ mod tests {
 
     use super::*;
 
-    /// Runs n blocks and counts how often each was in a call, and whether a thread was in two calls at once.
+    /// Runs n blocks and counts how often each was in a call, and whether a thread was in two calls
+    /// at once.
     fn check(pool: &Pool, n: usize, order: Order, threads: usize) {
         struct Seen {
             blocks: Vec<AtomicU32>,

@@ -59,8 +59,8 @@ impl<'a> View<'a> {
     ///
     /// # Safety
     ///
-    /// Every element that shape and strides reach from `data` is initialised, holds a value of its type, and is not
-    /// written while the view lives. Alignment is not needed.
+    /// Every element that shape and strides reach from `data` is initialised, holds a value of its
+    /// type, and is not written while the view lives. Alignment is not needed.
     ///
     /// # Panics
     ///
@@ -123,8 +123,8 @@ pub(crate) fn gather(from: &View<'_>, to: &mut AlignedBytes) {
         &from.layout.shape,
         &dense.strides,
         &from.layout.strides,
-        // SAFETY: the view's elements are readable, and the memory holds all of its positions. Nothing
-        // borrowed can lie in memory that is borrowed mutably here.
+        // SAFETY: the view's elements are readable, and the memory holds all of its positions.
+        // Nothing borrowed can lie in memory that is borrowed mutably here.
         |tile| unsafe { copy(target, from.data.pointer(), size(from.ty), tile) },
     );
 }
@@ -136,8 +136,8 @@ pub(crate) fn scatter(from: &AlignedBytes, to: &mut ViewMut<'_>) {
         &to.layout.shape,
         &to.layout.strides,
         &dense.strides,
-        // SAFETY: the view's elements are writable by us alone, and the memory was written in full: by `gather` or
-        // `fill` before the run, and by the kernels in it.
+        // SAFETY: the view's elements are writable by us alone, and the memory was written in full:
+        // by `gather` or `fill` before the run, and by the kernels in it.
         |tile| unsafe { copy(to.data.pointer(), from.start(), size(to.ty), tile) },
     );
 }
@@ -151,7 +151,8 @@ fn dense_in(layout: &Layout, ty: Scalar, memory: &AlignedBytes) -> Layout {
 
 /// # Safety
 ///
-/// All positions of the tile are inside of readable, respectively writable memory, and the two do not overlap.
+/// All positions of the tile are inside of readable, respectively writable memory, and the two do
+/// not overlap.
 unsafe fn copy(to: NonNull<u8>, from: NonNull<u8>, size: usize, tile: Tile) {
     let dense = tile.to.column_step == 1 && tile.from.column_step == 1;
     // SAFETY: passed on; bytes 1, 2, 4 and 8 have no value that is not a value of the integer.
@@ -226,8 +227,8 @@ unsafe fn fill_shared(to: Address, size: usize, n: usize, element: [u8; 8], thre
     Pool::global().run(pieces, Order::Chunks, threads, move |_, pieces| {
         let first = pieces.start as usize * PIECE;
         let last = n.min(pieces.end as usize * PIECE);
-        // SAFETY: the pool calls with numbers of pieces only, which lie inside of the array and apart from
-        // each other, and returns after the last call.
+        // SAFETY: the pool calls with numbers of pieces only, which lie inside of the array and
+        // apart from each other, and returns after the last call.
         unsafe { fill_at(to.pointer().add(first * size), size, last - first, element) }
     });
 }
@@ -304,8 +305,8 @@ pub(crate) fn slice_of_mut<'a, T: Element>(view: ViewMut<'a>) -> Option<&'a mut 
         return None;
     }
     let n = view.layout.len();
-    // SAFETY: the view's elements are dense, aligned, of this type and ours as long as it says; the view is
-    // used up.
+    // SAFETY: the view's elements are dense, aligned, of this type and ours as long as it says; the
+    // view is used up.
     Some(unsafe { slice::from_raw_parts_mut(view.data.pointer().as_ptr().cast(), n) })
 }
 

@@ -111,7 +111,8 @@ impl Run<'_> {
                             Some(element) => {
                                 fill_memory(memory, size(buffer.ty), element, self.threads);
                             }
-                            // An element that no launch writes keeps its value, as it does in a dense array.
+                            // An element that no launch writes keeps its value, as it does in a
+                            // dense array.
                             None => gather(&view.as_view(), memory),
                         }
                         stats.packed_bytes += bytes as u64;

@@ -1,4 +1,4 @@
-//! What can happen between C and a loaded library, with and without a cache.
+//! From C to a loaded library, with and without a cache.
 
 #![cfg(unix)]
 
@@ -103,7 +103,8 @@ fn libraries_that_come_and_go_stay_apart() {
     check_runs(&third, 3);
 }
 
-/// As on a full disk: the compiler fails in the cache, nothing can be written there, and elsewhere all is well.
+/// As on a full disk: the compiler fails in the cache, nothing can be written there, and elsewhere
+/// it works.
 #[test]
 fn where_the_cache_takes_nothing_the_code_runs_all_the_same() {
     let dir = tempfile::tempdir().unwrap();

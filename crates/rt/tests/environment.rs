@@ -1,4 +1,4 @@
-//! What the environment says, seen by a process that has only the variables it is given.
+//! Options from the environment, in a process that has only the given variables.
 
 use std::process::Command;
 

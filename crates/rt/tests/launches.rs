@@ -204,7 +204,8 @@ fn tables_are_stated_and_outputs_filled() {
     assert_eq!(z, [1.0, 4.0, -2.5, 9.5, 9.5, 9.5]);
 }
 
-/// Each block waits for the one before it and passes a number on; the same run after run, since flags start at zero.
+/// Each block waits for the one before it and passes a number on; the same run after run, since
+/// flags start at zero.
 fn chain() -> (Program, Source) {
     let program = program(
         &["N"],

@@ -1,4 +1,5 @@
-//! The first question for OpenCL devices, asked by many threads at once. A process of its own: it is the first only once.
+//! The first query of OpenCL devices, by many threads at once. In its own process: a process has
+//! only one first query.
 
 use std::sync::Barrier;
 

@@ -5,7 +5,8 @@ use systola_ir::{Cond, Form, Rel, Scalar};
 
 use crate::Border;
 
-/// Whether a position is one of the first `width` of an axis that begins at `start`; `None` where there are none.
+/// Whether a position is one of the first `width` of an axis that begins at `start`; `None` where
+/// there are none.
 pub fn at_start(at: &Form, start: i128, width: i128) -> Option<Cond> {
     match width {
         0 => None,

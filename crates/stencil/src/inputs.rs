@@ -77,7 +77,8 @@ fn sides(system: &System, at: &Form, size: &Form) -> Sides {
     }
 }
 
-/// The least or the greatest value of a form over the ranges of the iterators in it, in the parameters.
+/// The least or the greatest value of a form over the ranges of the iterators in it, in the
+/// parameters.
 fn extreme(system: &System, mut form: Form, greatest: bool) -> Option<Form> {
     // Ranges use earlier iterators: the last one is eliminated first.
     let n = system.dims.len() + system.bound.len();

@@ -42,7 +42,8 @@ pub struct Rows {
     /// The first and the last row of the neighbourhood, from the row of the sum.
     pub first: i128,
     pub last: i128,
-    /// For each row, the weight of each neighbour in it: a field, and an offset that is zero along `axis`.
+    /// For each row, the weight of each neighbour in it: a field, and an offset that is zero along
+    /// `axis`.
     weights: BTreeMap<i128, BTreeMap<(InputId, Vec<i128>), Expr>>,
     /// The term that is added to the sum of the neighbours.
     rest: Option<Expr>,

@@ -123,7 +123,8 @@ struct Read {
     span: Span,
 }
 
-/// The smallest and the largest value that a form has over the iterators of sums; `None` where that depends on more.
+/// The smallest and the largest value of a form over the iterators of sums; `None` where it depends
+/// on other names.
 fn range(form: &Form, system: &System) -> Option<(i128, i128)> {
     let constant = form.constant_part().as_constant()?;
     let mut range = (constant, constant);

@@ -153,7 +153,8 @@ pub fn sweep<T: Copy + Into<f64> + Sync>(
     }
 }
 
-/// Sweeps once over `cells`, and writes the cells of a window to an array of the same shape; the others stay as they are.
+/// Sweeps once over `cells`, and writes the cells of a window to an array of the same shape; the
+/// others are unchanged.
 pub fn sweep_into<T: Copy + Into<f64> + Sync>(
     cells: &[T],
     shape: &[usize],

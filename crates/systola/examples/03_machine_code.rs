@@ -9,7 +9,8 @@ use ndarray::{Array2, Axis, Slice};
 use systola::rt;
 use systola::{CpuOptions, RunOptions, View, ViewMut, compile, cpu};
 
-/// Differences of neighbours in each row. A block is four vectors of a row: L is the lanes of the machine.
+/// Differences of neighbours in each row. A block is four vectors of a row: L is the lanes of the
+/// machine.
 const PROGRAM: &str = "
 system edges(R, C) where R >= 1, C >= 1 {
   input x[R, C + 1]: f32;
@@ -29,7 +30,8 @@ mapping rows of edges {
 fn main() -> Result<(), Box<dyn Error>> {
     let module = systola::load(PROGRAM).map_err(|errors| errors[0].to_string())?;
 
-    // As the environment says: SYSTOLA_CC, SYSTOLA_SIMD, SYSTOLA_CACHE. A kernel that is in the cache is only loaded.
+    // As the environment says: SYSTOLA_CC, SYSTOLA_SIMD, SYSTOLA_CACHE. A kernel that is in the
+    // cache is only loaded.
     let options = CpuOptions::from_env()?;
     let kernel = compile(&module, "rows", &[("R", 2), ("C", 3)], &options)?;
     println!(

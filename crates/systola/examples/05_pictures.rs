@@ -1,8 +1,8 @@
 //! Lesson 5: stencils in a few lines, and pictures of what they do.
 //!
-//! The programs of `stencils/` that one would rather look at: heat that spreads, a wave in a box, the Game of Life, and two
-//! substances that react. Run it with `cargo run --release -p systola --example 05_pictures`; the pictures are in the folder that
-//! it names, or in the one that is given behind it.
+//! The programs of `stencils/` with interesting pictures: heat that spreads, a wave in a box, the
+//! Game of Life, and two substances that react. Run it with `cargo run --release -p systola
+//! --example 05_pictures`; it prints the folder of the pictures, which can be given as an argument.
 
 use std::error::Error;
 use std::path::Path;

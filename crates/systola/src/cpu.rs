@@ -97,7 +97,8 @@ pub struct Compiled {
     program: CpuProgram,
 }
 
-/// Compiles a mapping of a module. Where no kernel for all sizes can be made, it is made for the given ones.
+/// Compiles a mapping of a module. Where no kernel for all sizes can be made, it is made for the
+/// given ones.
 pub fn compile(
     module: &Module,
     mapping: &str,
@@ -140,7 +141,8 @@ pub(crate) fn lower_mapping(
     lower(module, found, &sizes, fix, machine).map_err(Error::Refused)
 }
 
-/// Compiles a program of kernels that was lowered for the machine of these options, from a system that was checked.
+/// Compiles a program of kernels that was lowered for the machine of these options, from a system
+/// that was checked.
 pub fn compile_lowered(lowered: Lowered, options: &CpuOptions) -> Result<Compiled, Error> {
     let source = source_of(&lowered.program, options)?;
     compile_source(lowered, source, options)

@@ -59,7 +59,8 @@ impl CudaOptions {
 /// A mapping as machine code of a GPU. It can be run any number of times.
 pub type CudaCompiled = DeviceCompiled<systola_rt::cuda::Cuda>;
 
-/// Compiles a mapping of a module for a GPU. Where no kernel for all sizes can be made, it is made for the given ones.
+/// Compiles a mapping of a module for a GPU. Where no kernel for all sizes can be made, it is made
+/// for the given ones.
 pub fn compile_cuda(
     module: &Module,
     mapping: &str,
@@ -70,7 +71,8 @@ pub fn compile_cuda(
     compile_cuda_lowered(lowered, options)
 }
 
-/// Compiles a program of kernels that was lowered for the machine of these options, from a system that was checked.
+/// Compiles a program of kernels that was lowered for the machine of these options, from a system
+/// that was checked.
 pub fn compile_cuda_lowered(
     lowered: Lowered,
     options: &CudaOptions,

@@ -29,8 +29,8 @@
 //! assert_eq!(refused[0].code.id, "E0501");
 //! ```
 //!
-//! The language embedded in Rust is [`dsl`]; the representations are [`ir`]; [`interp`] runs systems
-//! and arrays.
+//! The language embedded in Rust is [`dsl`]; the representations are [`ir`]; [`interp`] runs
+//! systems and arrays.
 
 pub mod cpu;
 pub mod cuda;

@@ -89,7 +89,8 @@ impl OpenClOptions {
 /// A mapping as machine code of an OpenCL device. It can be run any number of times.
 pub type OpenClCompiled = DeviceCompiled<systola_rt::opencl::OpenCl>;
 
-/// Compiles a mapping of a module for an OpenCL device. Where no kernel for all sizes can be made, it is made for the given ones.
+/// Compiles a mapping of a module for an OpenCL device. Where no kernel for all sizes can be made,
+/// it is made for the given ones.
 pub fn compile_opencl(
     module: &Module,
     mapping: &str,
@@ -101,7 +102,8 @@ pub fn compile_opencl(
     compile_opencl_lowered(lowered, options)
 }
 
-/// Compiles a program of kernels that was lowered for the machine of these options, from a system that was checked.
+/// Compiles a program of kernels that was lowered for the machine of these options, from a system
+/// that was checked.
 pub fn compile_opencl_lowered(
     lowered: Lowered,
     options: &OpenClOptions,

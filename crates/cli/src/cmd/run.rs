@@ -40,7 +40,7 @@ OpenCL library.";
 pub struct Args {
     /// A .ure file
     file: PathBuf,
-    /// What runs
+    /// The target
     #[arg(long, value_enum, default_value = "system")]
     target: Target,
     /// The mapping; repeat it to choose one for each system of a program. Without it compiled

@@ -1,4 +1,5 @@
-//! `systola tour`: from a recurrence to a running array and to machine code, in two minutes of reading.
+//! `systola tour`: from a recurrence to a running array and to machine code, in two minutes of
+//! reading.
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -28,7 +29,8 @@ const TOUR: &str = include_str!("tour.ure");
 /// The sizes of the walk: small enough to draw.
 const PARAMS: [i128; 2] = [6, 3];
 
-/// A guided walk: a recurrence, legal and illegal mappings, the array, its result, machine code, a picture
+/// A guided walk: a recurrence, legal and illegal mappings, the array, its result, machine code, a
+/// picture
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// No pauses

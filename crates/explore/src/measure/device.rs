@@ -88,7 +88,7 @@ impl<D: Driver> Placed<D> {
     }
 }
 
-/// What the devices have in common.
+/// The common implementation of the devices.
 macro_rules! on_device {
     ($target:ident, $driver:ty, $compile:ident) => {
         impl Target for $target {

@@ -22,7 +22,7 @@ pub enum Sampling {
     Some,
 }
 
-/// What all launches of one kernel do.
+/// The work of all launches of one kernel.
 #[derive(Clone, Debug, Default)]
 pub struct KernelCensus {
     pub launches: f64,

@@ -29,7 +29,7 @@ pub struct Filter {
     pub outputs: u32,
 }
 
-/// What the model says of a filter.
+/// The latencies of a filter.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Latency {
     /// One output, with partial sums shuffled between registers: M·N·(fma + shared + 2 register) +

@@ -73,7 +73,7 @@ pub struct Distance {
     pub e: Vec<i128>,
 }
 
-/// What a variable does along its own recurrence.
+/// The behaviour of a variable along its own recurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Along {
     /// It forwards a value.

@@ -148,7 +148,8 @@ impl Task<'_> {
         plan.tail.push(format!("reverse ({})", bindings.join(", ")));
     }
 
-    /// Sums and differences of two iterators as two coordinates, `time = (i + j, j - i)`: not every slot has a point.
+    /// Sums and differences of two iterators as two coordinates, `time = (i + j, j - i)`: not every
+    /// slot has a point.
     pub(super) fn skewed(&self, plan: &mut Plan, source: &mut Source) {
         let n = self.order.len();
         if n < 2 || known::PRECEDENCE {

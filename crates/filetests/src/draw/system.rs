@@ -22,7 +22,8 @@ pub(super) struct Array {
     pub(super) axes: String,
     /// Index forms of all reads; `None` where one has a floor or remainder.
     pub(super) reads: Option<Vec<Vec<Lin>>>,
-    /// The iterators that it is read at everywhere, each with a divisor, if it has no value outside.
+    /// The iterators that it is read at everywhere, each with a divisor, if it has no value
+    /// outside.
     pub(super) exact: Option<Vec<(usize, i64)>>,
 }
 

@@ -108,7 +108,8 @@ impl Sketch {
             return format!("({value} {} {from}(1))", source.pick(&["<", ">=", "=="]));
         }
         if is_float(from) {
-            // Beyond the range of integers, where a cast saturates; as floats they would not stay exact.
+            // Beyond the range of integers, where a cast saturates; as floats they would not stay
+            // exact.
             let wide = if is_float(ty) {
                 ""
             } else {
@@ -121,7 +122,8 @@ impl Sketch {
             return format!("{ty}({value} & 63)");
         }
         if source.chance(40) {
-            // By way of a float, integers of many digits are rounded once, and the largest ones saturate.
+            // By way of a float, integers of many digits are rounded once, and the largest ones
+            // saturate.
             let between = source.pick(&[
                 "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64", "f32", "f64",
             ]);

@@ -46,7 +46,8 @@ fn only_limits(errors: &[Diagnostic]) -> bool {
     errors.iter().all(|e| e.kind() == Kind::Limitation)
 }
 
-/// Is a legal mapping beyond what a machine can do, or illegal for its number of lanes, as two points show?
+/// Does a legal mapping exceed a machine, or is it illegal for its number of lanes, with two points
+/// as a proof?
 pub(super) fn is_beyond(mapping: &Mapping, errors: &[Diagnostic]) -> bool {
     let text = mapping.to_string();
     let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');

@@ -31,7 +31,8 @@ impl fmt::Display for Target {
     }
 }
 
-/// All targets of this machine. OpenCL devices count where `SYSTOLA_OPENCL_DEVICES` says how many there are.
+/// All targets of this machine. OpenCL devices count where `SYSTOLA_OPENCL_DEVICES` gives their
+/// number.
 fn all() -> Vec<Target> {
     let mut list = vec![Target::System, Target::Array, Target::Kernel];
     let present = |simd: &Simd| simd::named(simd.name()).is_ok();

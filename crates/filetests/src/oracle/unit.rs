@@ -47,8 +47,8 @@ pub(super) fn join(texts: &[&str]) -> Joined {
     }
 }
 
-/// Names that mean something else in an earlier text, and what they become in text `n`. A function that calls a renamed one
-/// differs from its namesake too.
+/// Names with another meaning in an earlier text, and their new names in text `n`. A function that
+/// calls a renamed one differs from its namesake too.
 fn conflicts(
     items: &[Item],
     seen: &BTreeMap<String, BTreeSet<String>>,

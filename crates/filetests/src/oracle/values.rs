@@ -7,8 +7,8 @@ use systola_ir::Scalar;
 use systola_ir::scalar::Literal;
 use systola_ir::system::{Axis, InputKind, System};
 
-/// Random inputs: floats are small multiples of 1/8, so that sums and a few products are exact in any order; some of the
-/// integers are the extremes of their type.
+/// Random inputs: floats are small multiples of 1/8, so that sums and a few products are exact in
+/// any order; some of the integers are the extremes of their type.
 pub(super) fn inputs(system: &System, params: &[i128], seed: u64) -> Result<Arrays, String> {
     let mut arrays = Arrays::new();
     for (n, input) in system.inputs.iter().enumerate() {
@@ -58,7 +58,8 @@ fn element(ty: Scalar, draw: u64, extremes: bool) -> Value {
     value::literal(ty, literal)
 }
 
-/// How far apart floats of inexact operations may be, relative to the larger value (and at least 1).
+/// How far apart floats of inexact operations may be, relative to the larger value (and at least
+/// 1).
 fn tolerance(ty: Scalar) -> f64 {
     match ty {
         Scalar::F32 => 1e-3,

@@ -37,8 +37,9 @@ pub fn references() -> Vec<Reference> {
     ]
 }
 
-/// The forward pass finds the cheapest path from a seed that never goes up or, within a row, left. To a
-/// row k above and c columns aside there is one formula: k steps down, at best diagonal ones, then right.
+/// The forward pass finds the cheapest path from a seed that never goes up or, within a row, left.
+/// To a row k above and c columns aside there is one formula: k steps down, at best diagonal ones,
+/// then right.
 fn chamfer(p: &Params, arrays: &Arrays) -> Arrays {
     let [n, m] = p.get(["N", "M"]);
     let seed = arrays.ints("seed");

@@ -73,7 +73,8 @@ fn image(p: &Params, name: &'static str, value: impl Fn(usize, usize) -> f64) ->
     Arrays::new().with(name, Tensor::from_fn([r, c], |[r, c]| value(r, c)))
 }
 
-/// The pixels under a filter that is centred at a pixel, with its weights; none outside of the image.
+/// The pixels under a filter that is centred at a pixel, with its weights; none outside of the
+/// image.
 fn window<'a>(
     p: &Params,
     arrays: &'a Arrays,

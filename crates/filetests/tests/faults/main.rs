@@ -1,5 +1,5 @@
-//! Equations without a value: every target ends with the code that the equations give, at a point that really has none, and
-//! lanes without a point never do.
+//! Equations without a value: every target ends with the code of the equations, at a point that has
+//! no value, and lanes without a point never fault.
 
 use std::collections::BTreeMap;
 
@@ -102,7 +102,8 @@ fn simds() -> Vec<Simd> {
     named.filter_map(|name| simd::named(name).ok()).collect()
 }
 
-/// The interpreters, and what can be compiled here: one vector width, or all of them with all devices.
+/// The interpreters, and the compiled targets of this machine: one vector width, or all of them
+/// with all devices.
 fn targets(all: bool) -> Vec<Target> {
     let mut targets = vec![Target::Array, Target::Kernel(None), Target::Emulated];
     targets.extend(simds().into_iter().map(|simd| Target::Kernel(Some(simd))));
@@ -199,7 +200,8 @@ fn run(case: &Case, mapping: &Mapping, target: Target) -> Outcome {
     }
 }
 
-/// All mappings of the case on the targets, against the equations; `code`: of the fault, where there is one.
+/// All mappings of the case on the targets, against the equations; `code`: that of the fault, if
+/// there is one.
 fn check(case: &Case, code: Option<&str>, targets: &[Target]) {
     let system = &case.module.systems[0];
     let params = params(system, &case.sizes);

@@ -148,7 +148,8 @@ fn a_lookup_out_of_range_is_reported_with_its_point() {
     );
 }
 
-/// A guard by position is lazy, a choice by a value is not, and what a guard leaves undefined ends the evaluation.
+/// A guard by position is lazy, a choice by a value is not, and an undefined guard ends the
+/// evaluation.
 #[test]
 fn only_what_is_evaluated_goes_wrong() {
     let text = |body: &str| {
@@ -221,7 +222,8 @@ fn values_that_travel_go_wrong_where_they_are_used() {
     check(&sweeps, Some("E0613"), &targets(false));
 }
 
-/// A letter that travels is tested where it is looked up first, wherever it enters and wherever the equation looks.
+/// A propagated letter is tested where it is looked up first, wherever it enters and wherever the
+/// equation reads it.
 #[test]
 fn letters_that_travel_are_tested_once_and_never_missed() {
     let text = |guard: &str| {
@@ -287,7 +289,8 @@ mapping registers of letters {{ tile i by 2*L as (b, ii); launch = b; lane = ii/
     }
 }
 
-/// The nearest element of the table is 0, and something is divided by it: that is not what is wrong, in whatever order points run.
+/// The clamped element of the table is 0, and is used as a divisor: the reported fault is the
+/// lookup, in whatever order points run.
 #[test]
 fn what_follows_from_a_fault_is_not_told() {
     let text = "

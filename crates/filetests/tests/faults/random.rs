@@ -47,7 +47,8 @@ fn every_program_of_the_gallery_has_values_for_random_inputs() {
     assert!(systems > 50, "{systems} systems");
 }
 
-/// Through casts, signs, names, functions, variables that carry a value, choices, and sums, products, remainders and masks with numbers.
+/// Through casts, signs, names, functions, variables that carry a value, choices, and sums,
+/// products, remainders and masks with numbers.
 #[test]
 fn what_is_asked_of_inputs_is_found() {
     let text = "

@@ -1,7 +1,7 @@
 //! The census of the model against the kernel interpreter, for every mapping of the gallery.
 //!
-//! Taken of everything, both count the same, number for number. Only lookups in tables differ: where they go depends on values, so
-//! that the census does not know the memory they touch.
+//! Without sampling, both counts are equal. Only lookups in tables differ: their addresses depend
+//! on values, so the census does not know the memory they touch.
 
 use std::collections::BTreeMap;
 

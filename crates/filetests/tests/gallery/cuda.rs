@@ -121,8 +121,9 @@ fn a_missing_wait_shows() {
     assert!(differs(&run(&artifact), &want).is_some());
 }
 
-/// Fields with blocks inside of them, at all edges, and launches that are neither first nor last; rows of whole groups and others. Tiles
-/// have fewer rows than in the gallery, so that a field of three tiles is small.
+/// Fields with blocks inside of them, at all edges, and launches that are neither first nor last;
+/// rows of whole groups and others. Tiles have fewer rows than in the gallery, so that a field of
+/// three tiles is small.
 #[test]
 fn many_sweeps_are_right_in_large_fields() {
     let cases = [

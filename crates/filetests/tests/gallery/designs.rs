@@ -217,7 +217,8 @@ fn is_broadcast(mapping: &Mapping, var: &str) -> bool {
 }
 
 /// Why a mapping is illegal at given sizes, found by trying every point; only for mappings made of
-/// `lane`, `time` and `broadcast`. The variables in `trees` may arrive in the step in which they leave.
+/// `lane`, `time` and `broadcast`. The variables in `trees` may arrive in the step in which they
+/// leave.
 fn fault(
     mapping: &Mapping,
     system: &System,
@@ -341,8 +342,8 @@ fn every_negated_schedule_is_refused_with_a_true_counterexample() {
     all(failures);
 }
 
-/// Random schedules on the allocations of the designs. What the checker accepts has no fault at the given
-/// sizes; what it refuses has the fault that it shows, perhaps at other sizes.
+/// Random schedules on the allocations of the designs. An accepted one has no fault at the given
+/// sizes; a refused one has the reported fault, perhaps at other sizes.
 #[test]
 fn the_checker_agrees_with_trying_every_point() {
     let mut rng = Rng::new(7);

@@ -269,7 +269,8 @@ fn kept_for_other_blocks(
     (program, extents)
 }
 
-/// Two rows and two columns of a table are kept, whatever the steps at which its tiles run, and two strips of rows.
+/// Two rows and two columns of a table are buffered, whatever the steps at which its tiles run, and
+/// two strips of rows.
 #[test]
 fn two_blocks_of_a_chain_are_kept() {
     let files = gallery::files();

@@ -1,6 +1,6 @@
 //! The gallery against `gallery/designs.json` and against the references.
 //!
-//! What a design needs (points, PEs, steps), which schedules are valid and which values come out were all
+//! The requirements of a design (points, PEs, steps), the valid schedules and the results were all
 //! found without Systola. Each test compares one stage of the compiler with them, for every file.
 
 mod census;

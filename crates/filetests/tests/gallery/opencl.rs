@@ -1,12 +1,13 @@
-//! Mappings of the gallery on the OpenCL devices of this machine, against the equations of their systems.
+//! Mappings of the gallery on the OpenCL devices of this machine, against the equations of their
+//! systems.
 //!
 //! `cargo xtask test` sets up two implementations and says so in `SYSTOLA_OPENCL_DEVICES`; then
 //! both must be there: one with sub-groups, whose links are shuffles, and one without, whose links
 //! go through local memory. Elsewhere the test runs on the available devices and says what is
 //! missing; `SYSTOLA_OPENCL_DEVICES=0` skips it.
 //!
-//! Compilers of OpenCL take long. All mappings run with sub-groups. Without them every file of the gallery runs, its first mapping and a
-//! sample of the others, which is drawn by the names, the same in every run.
+//! Compilers of OpenCL are slow. All mappings run with sub-groups. Without them the first mapping
+//! of every file of the gallery runs, and a sample of the others, which depends on the names only.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! One suite for all targets: every mapping of the gallery, compiled for a target and run at several sizes, against the equations of
-//! its system.
+//! One suite for all targets: every mapping of the gallery, compiled for a target and run at
+//! several sizes, against the equations of its system.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -166,7 +166,8 @@ fn try_file<T: Target>(target: &T, file: &File, algorithm: Option<&Algorithm>, s
     seen.lock().expect("no thread panicked").files += usize::from(any);
 }
 
-/// Integers are equal, floats within 1e-5 of the largest magnitude: products may be fused with sums.
+/// Integers are equal, floats within 1e-5 of the largest magnitude: products may be fused with
+/// sums.
 pub fn differs(got: &Arrays, want: &Arrays) -> Option<String> {
     for (name, want) in want {
         let Some(got) = got.get(name) else {

@@ -114,7 +114,8 @@ fn columns_of_a_lane_are_loaded_and_stored_at_once() {
         let sizes = [("R", 16), ("C", c), ("H", 3), ("Q", q)];
         check("conv2d/core.ure", "quads", &sizes, &["H", "Q"]).1
     };
-    // One block of 4 warps with 4 rows and 128 columns each. Rows of 130 elements: 6 rows of the image, each 2 + 2 + 2.
+    // One block of 4 warps with 4 rows and 128 columns each. Rows of 130 elements: 6 rows of the
+    // image, each 2 + 2 + 2.
     let counts = run(128, 3);
     assert_eq!(counts.loads - 4 * 9, 4 * 6 * 3);
     assert_eq!(counts.stores, 4 * 4);
@@ -233,7 +234,8 @@ fn warps_bring_tiles_of_a_product_together() {
     }
 }
 
-/// Values that move between warps: a stencil whose line of PEs is cut into warps, and a grid of PEs whose rows are warps.
+/// Values that move between warps: a stencil whose line of PEs is cut into warps, and a grid of PEs
+/// whose rows are warps.
 const BETWEEN_WARPS: &str = "
     system smooth(T, N) where T >= 1, N >= 1 {
       input x[N]: i32;

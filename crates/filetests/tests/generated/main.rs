@@ -72,8 +72,8 @@ fn guards_in_loops(program: &Program) -> usize {
     guards
 }
 
-/// 8 outputs and 9 taps are 16 PEs, the lanes of one vector: one register for the sum that migrates, and
-/// for the input that stays one value, loaded before the loop.
+/// 8 outputs and 9 taps are 16 PEs, the lanes of one vector: one register for the sum that
+/// migrates, and for the input that stays one value, loaded before the loop.
 #[test]
 fn sbm_has_one_register_for_each_variable_no_shifts_and_no_guards() {
     let program = kernel("conv1d/core.ure", "sbm", &[("C", 8), ("Q", 9)], &ROLLED);
@@ -87,8 +87,8 @@ fn sbm_has_one_register_for_each_variable_no_shifts_and_no_guards() {
     insta::assert_snapshot!("sbm_unrolled", program);
 }
 
-/// V[s·e + 1] of the paper, with the oldest value read before the newest is kept: s·e registers. For
-/// s·e = 1 there is nothing to shift.
+/// V[s·e + 1] of the paper, with the oldest value read before the newest is kept: s·e registers.
+/// For s·e = 1 there is nothing to shift.
 #[test]
 fn registers_of_longer_delays_shift_and_those_of_one_step_do_not() {
     let queue = |delay: u32| {

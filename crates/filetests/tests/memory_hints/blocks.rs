@@ -51,8 +51,8 @@ fn requests(program: &Program) -> Vec<String> {
 
 #[test]
 fn the_line_that_a_later_block_reads_first() {
-    // 100 operations to the one new line of a row, so that 8192 of them lie 81 blocks ahead. The vector of the
-    // last tap ends at column 16 b + 114.
+    // 100 operations to the one new line of a row, so that 8192 of them lie 81 blocks ahead. The
+    // vector of the last tap ends at column 16 b + 114.
     let ahead = 16 * 81;
     assert_eq!(
         requests(&sums(1, &num(100), param(1))),

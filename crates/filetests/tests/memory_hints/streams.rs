@@ -8,8 +8,8 @@ use systola_ir::{BinOp, Scalar};
 
 use crate::source;
 
-/// y(r, c) = sum over p < taps of w(p) x(r + p, c), in blocks of 4 rows: blocks follow each other along the rows, or each goes along
-/// them in a loop.
+/// y(r, c) = sum over p < taps of w(p) x(r + p, c), in blocks of 4 rows: blocks follow each other
+/// along the rows, or each goes along them in a loop.
 fn stencil(taps: i128, in_loop: bool) -> Program {
     let mut p = program("stencil", &["N", "M"]);
     let (n, m) = (param(0), param(1));
@@ -85,7 +85,8 @@ fn few_weights_are_read_before_the_first_block() {
     assert!(many.find("w[0]").unwrap() > blocks);
 }
 
-/// A sweep, of each launch or in each iteration of a loop: kept(t + 1 mod 2, c) = x + kept(t + `back` mod 2, c).
+/// A sweep, of each launch or in each iteration of a loop: kept(t + 1 mod 2, c) = x + kept(t +
+/// `back` mod 2, c).
 fn sweep(back: i128, level: VarKind) -> Program {
     let mut p = program("sweep", &["N"]);
     let n = param(0);

@@ -86,7 +86,7 @@ impl Case<'_> {
         self.counts(&checked, &verdict)?;
         self.run(&checked, &params, tally)
             .map_err(|e| format!("at {size:?}: {e}"))?;
-        // What was derived for all sizes runs at each, where it states its registers.
+        // An array derived for all sizes runs at each, where it states its registers.
         if let Some(symbolic) = symbolic {
             let stated = symbolic
                 .array

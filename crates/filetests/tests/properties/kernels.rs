@@ -11,7 +11,8 @@ use crate::tally::Tally;
 use crate::values::{compare, inputs};
 
 impl Case<'_> {
-    /// The mapping as kernels at all sizes: one program where it can be made for all, else one for each.
+    /// The mapping as kernels at all sizes: one program where it can be made for all, else one for
+    /// each.
     pub fn kernels(&self, tally: &mut Tally) -> Result<(), String> {
         let mut machine = Machine {
             vector_bytes: [64, 16, 1, 32, 64, 32][(self.seed % 6) as usize],

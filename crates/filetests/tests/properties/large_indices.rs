@@ -1,4 +1,5 @@
-//! Index arithmetic near the end of 64 bits: compiled code gives the exact result, or the run is refused.
+//! Index arithmetic near the end of 64 bits: compiled code gives the exact result, or the run is
+//! refused.
 
 use systola::cpu::{Effort, Error};
 use systola::rt;
@@ -95,7 +96,7 @@ fn results_are_exact_or_refused() {
                         assert_eq!(z, expect.collect::<Vec<i32>>(), "{guard} at K = {k}");
                         exact += 1;
                     }
-                    // What stays far below the end is never refused.
+                    // Indices far below the limit are never refused.
                     None => {
                         let large = k.abs() >= 1 << 60 || guard.contains("4611686018427387904");
                         assert!(large, "{guard} at K = {k}");

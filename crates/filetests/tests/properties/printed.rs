@@ -182,10 +182,12 @@ fn cond(draw: &mut Draw, vars: &Vars, depth: u32, lane: bool) -> Cond {
     }
 }
 
-/// What expressions are made of: a value of each type that differs from lane to lane, and one that does not.
+/// The leaves of expressions: a value of each type that differs from lane to lane, and one that
+/// does not.
 struct Leaves(Vec<[ValueId; 2]>);
 
-/// An expression. `exact`: a product of floats must not come next to a sum, since both may become one operation that rounds once.
+/// An expression. `exact`: a product of floats must not be an operand of a sum, since both may be
+/// fused with a single rounding.
 fn expression(
     draw: &mut Draw,
     k: &mut Build,
@@ -368,7 +370,8 @@ fn add_kernel(p: &mut Program, draw: &mut Draw, lanes: u32, counts: &Counts) {
         let index: Vec<Form> = index.into_iter().map(|axis| axis.form).collect();
         load_from.push((Memory::Global(x), index, when));
     }
-    // Every point has an element of its own: the digits of its variables, some of them backwards, in any order.
+    // Every point has its own element: the digits of its variables, some of them reversed, in any
+    // order.
     let mut store_to = Vec::new();
     for n in 0..counts.stores {
         let mut digits = Vec::new();

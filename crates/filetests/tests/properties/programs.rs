@@ -1,4 +1,5 @@
-//! Small programs that once failed somewhere, on every target: `programs/*.ure`, each named for its idea.
+//! Small programs that once failed somewhere, on every target: `programs/*.ure`, each named for its
+//! idea.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,7 @@ const PROGRAMS: [(&str, &str); 2] = [
     ("functions", include_str!("programs/functions.ure")),
 ];
 
-/// What runs a mapping at some sizes, in the order of the parameters.
+/// Runs a mapping at some sizes, in the order of the parameters.
 type Runner<'a> = Box<dyn Fn(&[i128], &Arrays) -> Result<Arrays, String> + 'a>;
 
 /// Sizes of all parameters.

@@ -1,4 +1,4 @@
-//! What the checker refuses or cannot decide, confirmed by points that were tried.
+//! Refusals and undecided cases of the checker, confirmed by trying points.
 
 use std::collections::BTreeMap;
 
@@ -51,7 +51,7 @@ impl Case<'_> {
         Ok(())
     }
 
-    /// What is refused for all sizes may be legal at the least one.
+    /// A mapping refused for all sizes may be legal at the smallest one.
     pub fn refused_at(&self, tally: &mut Tally) -> Result<(), String> {
         let Some(size) = self.sizes.first().filter(|s| !s.is_empty()) else {
             return Ok(());

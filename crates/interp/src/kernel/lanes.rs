@@ -1,7 +1,7 @@
 //! Forms and conditions over the lanes of a warp.
 //!
-//! Most forms are a uniform part plus a multiple of the lane: the uniform part is then evaluated once
-//! for the warp.
+//! Most forms are a uniform part plus a multiple of the lane: the uniform part is then evaluated
+//! once for the warp.
 
 use systola_ir::form::Overflow;
 use systola_ir::kernel::Kernel;

@@ -34,7 +34,8 @@ pub struct SampleOptions {
     pub most_values: u64,
 }
 
-/// Evaluates a sample of all outputs. A system with a `scan` has none: each of its values needs all before it.
+/// Evaluates a sample of all outputs. A system with a `scan` has none: each of its values needs all
+/// previous ones.
 pub fn sample_system(
     system: &System,
     params: &[i128],

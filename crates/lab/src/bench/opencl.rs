@@ -33,7 +33,8 @@ Examples:
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// These problems; can be given more than once. Of 2-D convolution the filters of 3, 5, 9 and 20, unless --k says others
+    /// These problems; can be given more than once. Of 2-D convolution the filters of 3, 5, 9 and
+    /// 20, unless --k gives others
     #[arg(long, value_name = "PROBLEMS", default_value = "conv2d")]
     only: Vec<Group>,
     #[command(flatten)]

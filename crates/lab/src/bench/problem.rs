@@ -195,8 +195,8 @@ fn short(n: usize) -> String {
     }
 }
 
-/// A sum of `n` products of numbers up to 1 is of the size of √n, and its rounding errors are far below n of
-/// the last place of 1; a product that is missing or wrong is far above.
+/// A sum of `n` products of numbers up to 1 is of the size of √n, and its rounding errors are far
+/// below n of the last place of 1; the error of a missing or wrong product is far above.
 fn tolerance(n: usize) -> f64 {
     2.0 * n as f64 * f64::from(f32::EPSILON)
 }
@@ -353,7 +353,8 @@ fn smith_waterman(name: String, pairs: usize, n: usize) -> Problem {
         random.letters(pairs * n, LETTERS as u64),
         random.letters(pairs * n, LETTERS as u64),
     );
-    // Like the matrices for proteins: symmetric, a letter is worth 4 to 11 against itself and -4 to 1 against others.
+    // Like the matrices for proteins: symmetric, a letter is worth 4 to 11 against itself and -4 to
+    // 1 against others.
     let mut sub = vec![0; LETTERS * LETTERS];
     for i in 0..LETTERS {
         sub[i * LETTERS + i] = 4 + random.below(8) as i16;

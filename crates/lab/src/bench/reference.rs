@@ -157,7 +157,8 @@ mod tests {
 
     #[test]
     fn a_gap_is_opened_once() {
-        // Two letters, 5 if equal and -4 if not. `aabb` in `aaXXbb` needs a gap of two: 4 * 5 - (3 + 1).
+        // Two letters, 5 if equal and -4 if not. `aabb` in `aaXXbb` needs a gap of two: 4 * 5 - (3
+        // + 1).
         let substitution = [5, -4, -4, -4, 5, -4, -4, -4, 5];
         let scoring = Scoring {
             substitution: &substitution,

@@ -130,7 +130,8 @@ impl ProblemRow {
         Some(self.best_limit_ms? / self.ms?)
     }
 
-    /// The fastest of a library's functions that gave the right result; if there is none, the first.
+    /// The fastest of a library's functions that gave the right result; if there is none, the
+    /// first.
     pub fn baseline(&self, name: &str) -> Option<&Baseline> {
         let its = || self.baselines.iter().filter(|p| p.baseline == name);
         its()

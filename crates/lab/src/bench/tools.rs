@@ -11,7 +11,8 @@ use systola_cli::source::Failure;
 use systola_cli::term;
 use tempfile::TempDir;
 
-/// The root of the repository: this folder, or the nearest above it, that has the programs and the baselines.
+/// The root of the repository: this folder, or the nearest above it, that has the programs and the
+/// baselines.
 pub fn root() -> Result<PathBuf, Failure> {
     let here = std::env::current_dir()
         .map_err(|e| Failure::new(format!("cannot tell the current folder: {e}")))?;

@@ -11,7 +11,8 @@ pub fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Runs, holds the exit status, returns both streams. All tests share one cache of compiled kernels.
+/// Runs, holds the exit status, returns both streams. All tests share one cache of compiled
+/// kernels.
 pub fn check(args: &[&str], status: i32) -> (String, String) {
     check_with(&[], args, status)
 }

@@ -255,8 +255,8 @@ impl DeviceArray {
     ///
     /// # Safety
     ///
-    /// There is memory of the device for all elements as long as the array lives, and nobody else writes to it while
-    /// a run has it.
+    /// There is memory of the device for all elements as long as the array lives, and nobody else
+    /// writes to it while a run has it.
     #[expect(unsafe_code, reason = "the caller vouches for the address")]
     pub unsafe fn from_raw(
         gpu: &Arc<Gpu>,

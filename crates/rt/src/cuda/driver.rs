@@ -250,7 +250,7 @@ impl Stream {
         Ok(Stream { context, handle })
     }
 
-    /// Launches blocks of a kernel, in order. The arguments are those that the back end wrote the kernel for.
+    /// Launches blocks of a kernel, in order. The arguments are those of the kernel's parameters.
     pub(crate) fn launch(
         &self,
         function: &Function,

@@ -25,7 +25,8 @@ macro_rules! functions {
 
         impl Api {
             fn load(library: Library) -> Result<Api, String> {
-                // SAFETY: the types are those of the functions in every version of OpenCL since 1.2.
+                // SAFETY: the types are those of the functions in every version of OpenCL since
+                // 1.2.
                 unsafe {
                     Ok(Api {
                         $($name: find(&library, concat!(stringify!($name), "\0"))?,)*

@@ -1,4 +1,5 @@
-//! Objects of OpenCL, each released when it is dropped: contexts, queues, memory, events, programs, kernels.
+//! Objects of OpenCL, each released when it is dropped: contexts, queues, memory, events, programs,
+//! kernels.
 
 #![expect(unsafe_code, reason = "OpenCL works on handles and addresses")]
 
@@ -376,7 +377,8 @@ impl Program {
         code: &[u8],
     ) -> Result<Program, Error> {
         let length = code.len();
-        // SAFETY: the bytes are what this device gave for a program; it copies them and refuses others.
+        // SAFETY: the bytes are what this device gave for a program; it copies them and refuses
+        // others.
         make("load a kernel", |status| unsafe {
             let mut start = code.as_ptr();
             call!(clCreateProgramWithBinary(

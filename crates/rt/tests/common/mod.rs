@@ -202,7 +202,8 @@ pub fn compile((program, source): (Program, Source)) -> CpuProgram {
     CpuProgram::compile(program, source, &options()).expect("the program compiles")
 }
 
-/// A compiler that writes a line to `calls` whenever it compiles, does `before`, and passes everything on.
+/// A compiler that writes a line to `calls` whenever it compiles, does `before`, and calls the real
+/// one.
 pub fn scripted(dir: &Path, before: &str) -> String {
     let (script, calls) = (dir.join("compiler.sh"), dir.join("calls"));
     let text = format!(

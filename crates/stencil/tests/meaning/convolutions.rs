@@ -21,7 +21,7 @@ fn check(edge: Boundary, stride: &[i64], dilation: &[i64], shape: &[usize], filt
     );
     let system = system(&text);
     let (x, w) = (random(shape, 3), random(filter, 4));
-    // A result for every `stride` elements, centred on them, or beginning there where only the inside counts.
+    // A result for every `stride` elements, centred on them, or beginning there for the interior.
     let ends: Vec<i64> = (0..rank)
         .map(|n| match edge {
             Boundary::Interior => shape[n] as i64 - dilation[n] * (filter[n] as i64 - 1),

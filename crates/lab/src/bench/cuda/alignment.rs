@@ -17,7 +17,8 @@ pub enum Score {
 
 const LETTERS: usize = 20;
 
-/// For each gap two subtractions and a maximum, for the score an addition and three maxima, one for the best.
+/// For each gap two subtractions and a maximum, for the score an addition and three maxima, one for
+/// the best.
 const OPERATIONS: usize = 11;
 
 pub fn smith_waterman(pairs: usize, n: usize, score: Score) -> Case {
@@ -84,7 +85,8 @@ pub fn smith_waterman(pairs: usize, n: usize, score: Score) -> Case {
     }
 }
 
-/// Like the matrices for proteins: symmetric, a letter is worth 4 to 11 against itself and -4 to 1 against others.
+/// Like the matrices for proteins: symmetric, a letter is worth 4 to 11 against itself and -4 to 1
+/// against others.
 fn substitution() -> Vec<i16> {
     let mut sub = vec![0; LETTERS * LETTERS];
     for i in 0..LETTERS {

@@ -7,8 +7,8 @@ use super::case::{Case, Data, Mappings, Output, Trial, Unit, Work};
 use super::sample::sampled;
 use crate::arrays::{Array, Arrays};
 
-/// A sum of `n` products of numbers up to 1 is of the size of √n, and its rounding errors are far below n of
-/// the last place of 1; a product that is missing or wrong is far above.
+/// A sum of `n` products of numbers up to 1 is of the size of √n, and its rounding errors are far
+/// below n of the last place of 1; the error of a missing or wrong product is far above.
 pub fn tolerance(n: usize, unit: Unit) -> f64 {
     let epsilon = match unit {
         Unit::F32 | Unit::Single => f64::from(f32::EPSILON),
@@ -72,7 +72,7 @@ pub fn conv1d(n: usize, taps: usize) -> Case {
     }
 }
 
-/// What an image is made of.
+/// The element type of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
     Single,

@@ -23,7 +23,8 @@ pub struct Design {
     pes: fn(usize, usize) -> usize,
     /// For each row of the filter.
     steps: fn(usize, usize) -> usize,
-    /// Its speed in the paper's Tables 3 and 5, in percent of the sampler of that GPU: 2 taps or 2 × 2, 5 or 5 × 5.
+    /// Its speed in the paper's Tables 3 and 5, in percent of the sampler of that GPU: 2 taps or 2
+    /// × 2, 5 or 5 × 5.
     paper: Option<[u32; 2]>,
 }
 

@@ -64,7 +64,8 @@ impl Limits {
     }
 }
 
-/// Multiply-adds of a multiprocessor in a cycle, in single and double precision, by compute capability.
+/// Multiply-adds of a multiprocessor in a cycle, in single and double precision, by compute
+/// capability.
 fn lanes(capability: (u32, u32)) -> (f64, f64) {
     match capability {
         (8, 0) => (64.0, 32.0),

@@ -1,5 +1,6 @@
-//! Results too large to be computed again in full are compared in a sample: the first and last [`EDGE`] rows and
-//! [`RANDOM`] rows between them in full, and the first and last [`EDGE`] columns of every row.
+//! Results too large to be computed again in full are compared in a sample: the first and last
+//! [`EDGE`] rows and [`RANDOM`] rows between them in full, and the first and last [`EDGE`] columns
+//! of every row.
 //!
 //! Blocks of threads have some rows and some columns, and those at the edges take their own paths:
 //! the sample covers every column of blocks, many rows of them and all edges.
