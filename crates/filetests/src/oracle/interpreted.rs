@@ -74,7 +74,7 @@ fn machine(seed: u64) -> (Machine, Fix) {
         // Where only whole blocks can wait, in branches or not.
         let links = match machine.target {
             Target::OpenCl => Links::SharedMemory {
-                waits_in_branches: seed / 12 % 2 == 0,
+                waits_in_branches: (seed / 12).is_multiple_of(2),
             },
             Target::Cpu | Target::Cuda => Links::Shuffles(WarpSizes::one(machine.most_lanes)),
         };

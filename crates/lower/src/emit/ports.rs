@@ -121,8 +121,8 @@ impl Emitter<'_> {
                 Some(value) => return Ok(value.clone()),
                 None => unreachable!("a wire comes from an earlier cell"),
             },
-            Realisation::Launch => self.from_launch(array, (port, link), name, here)?,
-            Realisation::Flags => self.from_block(array, (port, link), name, here)?,
+            Realisation::Launch => self.load_of_launch(array, (port, link), name, here)?,
+            Realisation::Flags => self.load_of_block(array, (port, link), name, here)?,
             Realisation::Register
             | Realisation::Buffer
             | Realisation::Shuffle

@@ -75,7 +75,7 @@ impl Emitter<'_> {
     }
 
     /// What a link brings from an earlier launch.
-    pub(super) fn from_launch(
+    pub(super) fn load_of_launch(
         &mut self,
         array: &Array,
         (port, link): (&Port, &Link),
@@ -94,7 +94,7 @@ impl Emitter<'_> {
     }
 
     /// What a link brings from another block; nothing where nobody reads it.
-    pub(super) fn from_block(
+    pub(super) fn load_of_block(
         &mut self,
         array: &Array,
         (port, link): (&Port, &Link),
