@@ -24,4 +24,4 @@ pub mod simt;
 mod usage;
 
 pub use artifact::{Argument, Artifact, Choice, Constant, DeviceArtifact, DeviceEntry, Entry};
-pub use error::Error;
+pub use error::{Error, Fault};
