@@ -13,6 +13,8 @@ mod docs;
 mod errors;
 mod fuzz;
 mod gpu;
+#[cfg(test)]
+mod imports;
 mod lab;
 mod opencl;
 mod oracle;

@@ -8,164 +8,17 @@
 use std::collections::BTreeMap;
 
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{Kernel, Memory, Op, Program, Stmt};
+use systola_ir::kernel::{Op, Stmt};
 use systola_ir::{DimId, RegId, ValueId};
 
+use crate::context::{Context, Slot};
 use crate::dialect::{Action, Dialect, Record};
 use crate::error::Fault;
-use crate::expr::{Expr, Level, Lines};
-use crate::index::{INT64, Index};
-use crate::names::Names;
-use crate::prelude::Prelude;
-use crate::usage::{self, Places, Usage};
+use crate::expr::{Expr, Level};
+use crate::usage::{self, Places};
 
 /// An expression longer than this gets a name.
 const LONG: usize = 56;
-
-/// A name, and whether anything printed says it.
-#[derive(Clone, Debug)]
-pub struct Named {
-    pub name: String,
-    pub used: bool,
-}
-
-impl Named {
-    pub fn mention(&mut self) -> String {
-        self.used = true;
-        self.name.clone()
-    }
-}
-
-/// How a value can be read.
-#[derive(Clone, Debug)]
-enum Slot {
-    /// Before its `Let`, or after its last reader.
-    Absent,
-    /// Printed where it is read, so often.
-    Waiting {
-        expr: Expr,
-        reads: Places,
-        left: u32,
-    },
-    /// A name or a number.
-    Ready(Expr),
-}
-
-/// What is known while a kernel is printed.
-pub struct Context<'a> {
-    pub program: &'a Program,
-    pub kernel: &'a Kernel,
-    pub prelude: &'a mut Prelude,
-    pub usage: Usage,
-    pub names: Names,
-    pub params: Vec<Named>,
-    pub dims: Vec<Named>,
-    pub buffers: Vec<Named>,
-    pub shared: Vec<Named>,
-    pub regs: Vec<String>,
-    /// Declarations at the top of the function: strides.
-    pub constants: Vec<String>,
-    pub(crate) strides: BTreeMap<(Memory, usize), String>,
-    pub lines: Lines,
-    /// The type of index variables and what is computed from them.
-    pub index: &'static Index,
-    slots: Vec<Slot>,
-    /// The values that wait, by the list of statements they stand in, in order.
-    waiting: Vec<Vec<ValueId>>,
-    /// What the expressions read that were taken since the last statement began.
-    taken: Places,
-    /// Expressions of index variables that have a name, by the list of statements they were declared in.
-    shared_names: Vec<BTreeMap<String, String>>,
-}
-
-impl<'a> Context<'a> {
-    pub fn new(
-        program: &'a Program,
-        kernel: &'a Kernel,
-        prelude: &'a mut Prelude,
-        depth: usize,
-    ) -> Context<'a> {
-        let mut names = Names::default();
-        let mut named = |wanted: &str| Named {
-            name: names.claim(wanted),
-            used: false,
-        };
-        let params = program.params.iter().map(|p| named(&p.name)).collect();
-        let buffers = program.buffers.iter().map(|b| named(&b.name)).collect();
-        let dims = kernel.vars.iter().map(|v| named(&v.name)).collect();
-        let shared = kernel.shared.iter().map(|s| named(&s.name)).collect();
-        let regs = kernel.regs.iter().map(|r| names.claim(&r.name)).collect();
-        Context {
-            program,
-            kernel,
-            prelude,
-            usage: Usage::new(kernel),
-            names,
-            params,
-            dims,
-            buffers,
-            shared,
-            regs,
-            constants: Vec::new(),
-            strides: BTreeMap::new(),
-            lines: Lines::at_depth(depth),
-            index: &INT64,
-            slots: vec![Slot::Absent; kernel.values.len()],
-            waiting: Vec::new(),
-            taken: Places::default(),
-            shared_names: vec![BTreeMap::new()],
-        }
-    }
-
-    /// A name for an expression of index variables, declared here unless it has one already.
-    pub fn name_once(&mut self, ty: &str, wanted: &str, e: &Expr) -> Expr {
-        let known = self
-            .shared_names
-            .iter()
-            .find_map(|names| names.get(&e.text));
-        if let Some(name) = known {
-            return Expr::atom(name);
-        }
-        let name = self.names.claim(wanted);
-        self.lines.push(&format!("const {ty} {name} = {};", e.text));
-        if let Some(names) = self.shared_names.last_mut() {
-            names.insert(e.text.clone(), name.clone());
-        }
-        Expr::atom(name)
-    }
-
-    /// The expression of a value, for one reader.
-    pub fn take(&mut self, value: ValueId) -> Expr {
-        match &mut self.slots[value.index()] {
-            Slot::Ready(expr) => expr.clone(),
-            Slot::Waiting { expr, reads, left } => {
-                self.taken.extend(reads);
-                *left = left.saturating_sub(1);
-                let expr = expr.clone();
-                if *left == 0 {
-                    self.slots[value.index()] = Slot::Absent;
-                }
-                expr
-            }
-            Slot::Absent => unreachable!("value {} is read where it is not", value.index()),
-        }
-    }
-
-    pub fn memory_name(&self, memory: Memory) -> &str {
-        match memory {
-            Memory::Global(b) => &self.buffers[b.index()].name,
-            Memory::Shared(s) => &self.shared[s.index()].name,
-        }
-    }
-
-    /// The pointer to a memory's first element.
-    pub fn pointer(&mut self, memory: Memory) -> String {
-        match memory {
-            Memory::Global(b) => self.buffers[b.index()].mention(),
-            Memory::Shared(s) => self.shared[s.index()].mention(),
-        }
-    }
-}
 
 /// How many prefetches with one predicate stand at the beginning of a list.
 fn prefetches(stmts: &[Stmt]) -> usize {

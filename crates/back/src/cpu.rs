@@ -37,7 +37,8 @@ use systola_ir::target::Simd;
 use systola_ir::{DimId, Literal, RegId, Scalar, ValueId};
 
 use crate::artifact::{Artifact, Entry, SharedArray};
-use crate::c_family::{Context, Printer};
+use crate::c_family::Printer;
+use crate::context::Context;
 use crate::dialect::{Action, Dialect, Record};
 use crate::error::{Error, Fault};
 use crate::expr::Expr;

@@ -12,7 +12,7 @@ use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, Scalar};
 
 use crate::artifact::{Constant, DeviceArtifact, DeviceEntry};
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::dialect::Action;
 use crate::error::{Error, Fault};
 use crate::expr::Expr;

@@ -8,7 +8,7 @@ use systola_ir::kernel::{Access, Cache, Memory, Op, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, ValueId};
 
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::prelude::File;

@@ -3,30 +3,11 @@
 use systola_ir::form::{Atom, Cond, Form, Monomial, Poly};
 use systola_ir::kernel::{Access, Memory};
 
-use crate::c_family::Context;
+use crate::context::{Context, INT64, Index};
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::prelude::{File, Prelude};
 use crate::scalar;
-
-/// The type of index expressions, and the helper functions on it.
-#[derive(Debug)]
-pub struct Index {
-    pub ty: &'static str,
-    /// Of the functions `min_` and `max_`.
-    pub suffix: &'static str,
-    /// Where `floordiv` and `mod` are.
-    pub file: File,
-    /// What negates a number before the greatest of several is taken, if that needs care.
-    pub minus: Option<&'static str>,
-}
-
-pub const INT64: Index = Index {
-    ty: "int64_t",
-    suffix: "i64",
-    file: File::Scalar,
-    minus: None,
-};
 
 /// Is it nothing but the negation of something?
 fn is_negated(form: &Form) -> bool {

@@ -10,6 +10,7 @@
 
 pub mod artifact;
 pub mod c_family;
+pub mod context;
 pub mod cpu;
 pub mod cuda;
 pub mod dialect;

@@ -26,11 +26,12 @@ use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, DimId, Literal, RegId, Scalar, ValueId};
 
 use crate::artifact::{Argument, Choice, DeviceEntry};
-use crate::c_family::{Context, Printer};
+use crate::c_family::Printer;
+use crate::context::Context;
+use crate::context::Index;
 use crate::dialect::{Action, Dialect, Record};
 use crate::error::Fault;
 use crate::expr::{Expr, Lines};
-use crate::index::Index;
 use crate::prelude::{File, Prelude};
 use crate::scalar::{self, c_type};
 use grid::{Grid, block_coordinates};

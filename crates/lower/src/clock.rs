@@ -12,7 +12,6 @@ use systola_ir::sets::{lin_expr, set_of};
 use systola_ir::{DimId, VarId};
 
 use crate::decide::{Decide, Undecided};
-use crate::legality::union_of;
 
 /// A queue of more ticks than this is in memory. A core with AVX-512 has 32 vector registers, and so has a thread of an H200 at full
 /// occupancy (65536 for 2048 threads): a longer queue leaves too few for all else.
@@ -274,5 +273,28 @@ fn larger(a: Poly, b: Poly, decide: &Decide, sizes: Option<&[i128]>) -> Option<P
         Some(a)
     } else {
         None
+    }
+}
+
+/// The disjunction of conditions, without those that another implies word for word.
+pub(crate) fn union_of(conds: &[&Cond]) -> Cond {
+    let parts = |c: &Cond| match c {
+        Cond::And(parts) => parts.clone(),
+        other => vec![other.clone()],
+    };
+    let mut kept: Vec<&Cond> = Vec::new();
+    for cond in conds {
+        let own = parts(cond);
+        let implied = conds.iter().any(|other| {
+            let there = parts(other);
+            there.len() < own.len() && there.iter().all(|p| own.contains(p))
+        });
+        if !implied && !kept.contains(cond) {
+            kept.push(cond);
+        }
+    }
+    match kept.as_slice() {
+        [one] => (*one).clone(),
+        many => Cond::Or(many.iter().map(|c| (*c).clone()).collect()),
     }
 }

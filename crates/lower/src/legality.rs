@@ -19,6 +19,7 @@ use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::{Diagnostic, DimId, ParamId};
 
 use crate::apply_mapping::reads_at;
+use crate::clock::union_of;
 use crate::decide::{Decide, Undecided};
 use crate::digits::{at_second, digits};
 use crate::failure::Failure;
@@ -471,29 +472,6 @@ fn pairs(pieces: &[Piece]) -> impl Iterator<Item = (&Piece, &Piece)> {
     pieces
         .iter()
         .flat_map(move |a| pieces.iter().map(move |b| (a, b)))
-}
-
-/// The disjunction of conditions, without those that another implies word for word.
-pub(crate) fn union_of(conds: &[&Cond]) -> Cond {
-    let parts = |c: &Cond| match c {
-        Cond::And(parts) => parts.clone(),
-        other => vec![other.clone()],
-    };
-    let mut kept: Vec<&Cond> = Vec::new();
-    for cond in conds {
-        let own = parts(cond);
-        let implied = conds.iter().any(|other| {
-            let there = parts(other);
-            there.len() < own.len() && there.iter().all(|p| own.contains(p))
-        });
-        if !implied && !kept.contains(cond) {
-            kept.push(cond);
-        }
-    }
-    match kept.as_slice() {
-        [one] => (*one).clone(),
-        many => Cond::Or(many.iter().map(|c| (*c).clone()).collect()),
-    }
 }
 
 /// z before z' in lexicographic order, on pairs.

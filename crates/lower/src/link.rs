@@ -3,7 +3,7 @@
 use systola_ir::kernel::{Buffer, BufferKind, Host, Memory, Program};
 use systola_ir::{BufferId, KernelId};
 
-use crate::emit::faults::join_faults;
+use crate::emit::fault_sites::join_faults;
 use crate::passes::tidy::move_memories;
 
 /// The launches of `parts` and `joined` before every launch of `rest`. What `parts` writes is what `joined` reads, and

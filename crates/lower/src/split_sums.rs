@@ -20,7 +20,8 @@ use systola_ir::{PortId, VarId};
 use crate::decide::{Decide, Undecided};
 use crate::facts::Range;
 use crate::failure::Failure;
-use crate::storage::chains::{Joins, crosses, mentions, own_ports, sides};
+use crate::storage::chains::{Joins, mentions, own_ports, sides};
+use crate::storage::links::crosses;
 use crate::storage::slots::{Part, Slots, bounds};
 
 mod arrays;

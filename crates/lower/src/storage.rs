@@ -6,10 +6,8 @@
 //! are brought into shared memory ([`windows`]). Nothing here makes a statement.
 
 use systola_ir::array::Array;
-use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::Program;
 use systola_ir::target::Machine;
-use systola_ir::{BufferId, Scalar};
 
 use crate::decide::Decide;
 use crate::failure::Failure;
@@ -24,8 +22,10 @@ pub mod chains;
 pub mod circular;
 pub mod inter_block;
 pub mod launches;
+pub mod links;
 pub mod packing;
 pub mod partition;
+pub mod place;
 pub mod queues;
 pub mod shared_memory;
 pub mod slots;
@@ -82,14 +82,4 @@ impl Storage {
             flags,
         })
     }
-}
-
-/// Elements of global memory that hold a value.
-pub struct Place<'a> {
-    /// One for each scalar.
-    pub buffers: &'a [(BufferId, Scalar)],
-    /// The same in all of them.
-    pub index: Vec<Form>,
-    /// Where the value is there.
-    pub when: Cond,
 }

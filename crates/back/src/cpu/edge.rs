@@ -13,7 +13,7 @@ use systola_ir::form::Cond;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Stmt, VarKind};
 
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::prelude::File;
 
 /// A kernel whose blocks do one of two things.

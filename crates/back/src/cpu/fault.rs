@@ -4,7 +4,7 @@ use systola_ir::form::Cond;
 
 use super::lanes::Vector;
 use super::{Cpu, Rep};
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::dialect::{Action, Record};
 use crate::error::Fault;
 use crate::expr::Expr;

@@ -4,7 +4,7 @@ use systola_ir::kernel::{BufferKind, Memory, VarKind};
 use systola_ir::{BufferId, DimId, SharedId};
 
 use super::{Cpu, PASSED_ON};
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::{Expr, Level, Lines};
 use crate::index::{Sum, number};

@@ -12,7 +12,7 @@ use systola_ir::system::Axis;
 use systola_ir::{BufferId, Scalar};
 
 use super::Cpu;
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::scalar::c_type;

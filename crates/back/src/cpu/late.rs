@@ -19,7 +19,7 @@ use super::Cpu;
 use super::lanes::Vector;
 use super::memory::both;
 use super::place::Pattern;
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::{Expr, Lines};
 use crate::index::{Stride, number};

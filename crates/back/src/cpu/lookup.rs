@@ -12,7 +12,7 @@ use super::memory::both;
 use super::transfer::Transfer;
 use super::vector::Operand;
 use super::{Cpu, Rep};
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::index::{Stride, number};

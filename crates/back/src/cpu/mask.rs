@@ -14,7 +14,7 @@ use systola_ir::kernel::{Kernel, Op, Stmt};
 use super::Cpu;
 use super::lanes::{Vector, all_lanes, lanes_at, lanes_below};
 use super::small::{Small, split};
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::{Expr, Level};
 use crate::index::{Sum, floor_div, modulo, number};

@@ -9,7 +9,7 @@ use super::place::{Pattern, Place};
 use super::transfer::Transfer;
 use super::vector::Operand;
 use super::{Cpu, Rep};
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::dialect::Action;
 use crate::error::Fault;
 use crate::expr::Expr;

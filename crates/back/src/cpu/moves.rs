@@ -7,7 +7,7 @@ use super::lanes::Vector;
 use super::small::split;
 use super::vector::{Operand, Printed};
 use super::{Cpu, Rep};
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::index::modulo;

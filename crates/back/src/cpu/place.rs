@@ -5,7 +5,7 @@ use systola_ir::kernel::{Access, Memory};
 
 use super::Cpu;
 use super::transfer::Transfer;
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::index::{Stride, Sum, number};

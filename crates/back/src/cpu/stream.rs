@@ -7,7 +7,7 @@ use systola_ir::kernel::Memory;
 use super::Cpu;
 use super::lanes::{Vector, all_lanes};
 use super::transfer::Transfer;
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::prelude::{File, Prelude};

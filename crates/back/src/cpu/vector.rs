@@ -10,7 +10,7 @@ use systola_ir::{BinOp, Literal, Scalar, UnOp, ValueId};
 
 use super::lanes::Vector;
 use super::{Cpu, ONE_BY_ONE, Rep};
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::index::number;

@@ -12,7 +12,7 @@ use systola_ir::Scalar;
 use systola_ir::form::{Cond, Rel};
 use systola_ir::kernel::Access;
 
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::prelude::File;

@@ -8,7 +8,7 @@ use systola_ir::DimId;
 use systola_ir::form::Form;
 use systola_ir::kernel::VarKind;
 
-use crate::c_family::{Context, Named};
+use crate::context::{Context, Named};
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::index::number;

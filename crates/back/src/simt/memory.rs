@@ -6,7 +6,7 @@ use systola_ir::mapping::Engine;
 use systola_ir::{Literal, Scalar, ValueId};
 
 use super::{Guarded, Language, Simt, Space};
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::dialect::Action;
 use crate::error::Fault;
 use crate::expr::Expr;

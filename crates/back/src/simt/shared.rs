@@ -6,7 +6,7 @@ use systola_ir::kernel::{Kernel, Memory};
 use super::memory::stored_type;
 use super::{Dynamic, Language, Space};
 use crate::artifact::SharedArray;
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::index::{Sum, number};

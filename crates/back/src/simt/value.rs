@@ -4,7 +4,7 @@ use systola_ir::form::Form;
 use systola_ir::{BinOp, Scalar, UnOp, ValueId};
 
 use super::{Language, Simt};
-use crate::c_family::Context;
+use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::Expr;
 use crate::index::number;

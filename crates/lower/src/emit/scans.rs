@@ -10,8 +10,9 @@ use systola_ir::{Cond, Form, PortId, RegId, Rel, Type, ValueId, VarId};
 use crate::emit::Emitter;
 use crate::emit::cells::{Bundle, Evaluated, Here};
 use crate::failure::Failure;
-use crate::storage::chains::{Joins, Scan, is_scanned, mentions, own_ports, sides};
+use crate::storage::chains::{Joins, Scan, mentions, own_ports, sides};
 use crate::storage::partition::Pes;
+use crate::storage::partition::is_scanned;
 use crate::storage::queues::{PeKey, scalars};
 
 mod registers;

@@ -15,7 +15,7 @@ use systola_ir::kernel::{Access, Memory, Stmt};
 use systola_ir::mapping::{Engine, Order};
 
 use crate::emit::Emitter;
-use crate::emit::windows::Brought;
+use crate::emit::brought::Brought;
 use crate::facts::Range;
 use crate::failure::Failure;
 use crate::nest::interior::inside;

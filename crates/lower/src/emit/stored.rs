@@ -8,8 +8,8 @@ use systola_ir::{ValueId, VarId};
 use crate::emit::Emitter;
 use crate::emit::cells::Here;
 use crate::failure::Failure;
-use crate::storage::Place;
 use crate::storage::inter_block::{each_once, live};
+use crate::storage::place::Place;
 
 impl Emitter<'_> {
     /// Stores what later launches read of a slot, where it is owned by its tile.

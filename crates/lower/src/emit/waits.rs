@@ -6,7 +6,7 @@ use systola_ir::kernel::{Access, Memory, Stmt, VarKind};
 use crate::emit::Emitter;
 use crate::facts::Range;
 use crate::failure::Failure;
-use crate::nest::Nest;
+use crate::nest::tree::Nest;
 use crate::storage::waits::{Flags, Ordered};
 
 impl Emitter<'_> {

@@ -5,31 +5,10 @@ use systola_ir::kernel::{Access, Memory, Stmt};
 use systola_ir::{BufferId, InputId};
 
 use crate::emit::Emitter;
+use crate::emit::brought::Brought;
 use crate::facts::Range;
 use crate::failure::Failure;
 use crate::nest::interior::inside;
-use crate::storage::windows::Window;
-
-/// A window of an input and which part of the input is in it.
-#[derive(Clone, Debug)]
-pub(super) struct Brought {
-    pub(super) of: Window,
-    /// The first indices, over the variables of the kernel.
-    pub(super) start: Vec<Form>,
-    /// Which of the stages is read.
-    pub(super) stage: Form,
-}
-
-impl Brought {
-    /// Before anything is in it.
-    pub(super) fn empty(of: Window) -> Brought {
-        Brought {
-            of,
-            start: Vec::new(),
-            stage: Form::zero(),
-        }
-    }
-}
 
 impl Emitter<'_> {
     /// Where an element is in the window of its input, if that has one.

@@ -9,9 +9,11 @@ use systola_ir::DimId;
 use systola_ir::form::{Cond, Form};
 
 use crate::failure::Failure;
+use crate::nest::build::Body;
+use crate::nest::context::{At, Context, Path, packed_coordinates};
 use crate::nest::interior::{Test, interior, without_implied};
-use crate::nest::unroll::Walk;
-use crate::nest::{At, Body, Context, Nest, Path, Which, packed_coordinates};
+use crate::nest::tree::{Nest, Which};
+use crate::nest::walk::Walk;
 use crate::storage::partition::Pes;
 
 impl<'a> Context<'a> {

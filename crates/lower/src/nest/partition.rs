@@ -10,8 +10,9 @@ use systola_ir::form::{Cond, Form, Poly, Rel};
 
 use crate::facts::{Facts, Range};
 use crate::failure::Failure;
+use crate::nest::context::{At, Context, Path};
 use crate::nest::multiversion::of_blocks;
-use crate::nest::{At, Context, Nest, Path, sequence};
+use crate::nest::tree::{Nest, sequence};
 use crate::storage::partition::Pes;
 
 /// From the first of these to before the last no iteration needs a test.

@@ -8,8 +8,8 @@ use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
 
 use crate::facts::Range;
 use crate::failure::Failure;
-use crate::nest::unroll::Walk;
-use crate::nest::{At, Context, Path};
+use crate::nest::context::{At, Context, Path};
+use crate::nest::walk::Walk;
 
 /// At most this many iterations at each end.
 const MOST: i128 = 2;

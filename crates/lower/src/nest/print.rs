@@ -5,7 +5,7 @@ use std::fmt::{self, Display, Formatter};
 use systola_ir::array::Array;
 use systola_ir::form::{Cond, Form};
 
-use crate::nest::Nest;
+use crate::nest::tree::Nest;
 
 /// The nest of an array as text.
 pub struct NestText<'a> {

@@ -17,12 +17,11 @@
 use std::collections::HashMap;
 
 use systola_ir::array::{Array, Link, Port, Realisation, Role};
-use systola_ir::mapping::PlaceLevel;
 use systola_ir::system::visit::walk;
 use systola_ir::system::{Combine, Expr};
 use systola_ir::{PortId, VarId};
 
-use crate::storage::partition::Partition;
+use crate::storage::links::is_at_once;
 use crate::storage::slots::Slots;
 
 /// A chain of a cell through the lanes of its vectors.
@@ -162,27 +161,9 @@ fn register_chain(
     })
 }
 
-/// Does the value arrive in the tick in which it leaves? A propagated input is loaded where it is wanted.
-pub fn is_at_once(array: &Array, port: &Port, link: &Link) -> bool {
-    let loaded = matches!(
-        array.cells[port.source.index()].role,
-        Role::Propagation { .. }
-    );
-    !loaded && matches!(link.realisation, Realisation::Broadcast | Realisation::Tree)
-}
-
-/// Does the link go to another block in the tick in which it leaves?
-pub fn crosses(array: &Array, link: &Link) -> bool {
-    let moved = array.place.iter().zip(&link.displacement);
-    link.realisation == Realisation::Tree
-        && moved
-            .filter(|(c, _)| c.level == PlaceLevel::Block)
-            .any(|(_, d)| !d.is_zero())
-}
-
 /// The lanes that a link moves a value by within one vector; nothing where it comes from a vector that is
 /// walked earlier.
-fn along_lanes(link: &Link, pes: &[usize], vector: usize, lanes: u32) -> Option<Option<i128>> {
+pub fn along_lanes(link: &Link, pes: &[usize], vector: usize, lanes: u32) -> Option<Option<i128>> {
     for p in pes.iter().filter(|p| **p != vector) {
         if link.displacement[*p].as_constant()? != 0 {
             return Some(None);
@@ -191,20 +172,6 @@ fn along_lanes(link: &Link, pes: &[usize], vector: usize, lanes: u32) -> Option<
     let by = link.displacement[vector].as_constant()?;
     // A link between slots that are one is there for no point.
     Some((by != 0 && by.abs() < i128::from(lanes)).then_some(by))
-}
-
-/// Is the link one of a scan, so that nothing but the register between vectors has to keep its values?
-pub fn is_scanned(partition: &Partition, cell: VarId, link: &Link) -> bool {
-    let at_once = matches!(link.realisation, Realisation::Broadcast | Realisation::Tree);
-    if let Some(Scan { wraps: Some(_), .. }) = partition.scans.get(&cell) {
-        let moves = |lane: usize| !link.displacement[lane].is_zero();
-        return at_once && partition.vector.is_some_and(moves);
-    }
-    let within = |vector| {
-        let by = along_lanes(link, &partition.pes, vector, partition.lanes);
-        by.flatten().is_some()
-    };
-    at_once && partition.scans.contains_key(&cell) && partition.vector.is_some_and(within)
 }
 
 fn joins(array: &Array, cell: VarId) -> Option<Joins> {

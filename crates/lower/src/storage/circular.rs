@@ -14,12 +14,10 @@ use systola_ir::kernel::Program;
 use systola_ir::{DimId, VarId};
 
 use crate::failure::Failure;
-use crate::storage::inter_block::{Handed, InterBlock};
+use crate::storage::inter_block::{Handed, InterBlock, PLACES};
+use crate::storage::links::flagged;
 use crate::storage::partition::Partition;
-use crate::storage::waits::{Flags, displacement, flagged};
-
-/// The blocks that have a place of their own.
-pub const PLACES: i128 = 2;
+use crate::storage::waits::{Flags, displacement};
 
 /// Folds the buffers for which two places are enough.
 pub fn fold(

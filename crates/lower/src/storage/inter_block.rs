@@ -20,12 +20,14 @@ use crate::apply_mapping::reads_at;
 use crate::clock::domain;
 use crate::decide::{Decide, Undecided};
 use crate::facts::Range;
-use crate::storage::Place;
-use crate::storage::circular::PLACES;
+use crate::storage::links::flagged;
 use crate::storage::partition::Partition;
+use crate::storage::place::Place;
 use crate::storage::queues::scalars;
 use crate::storage::slots::{Floors, Part, bounds_by};
-use crate::storage::waits::flagged;
+
+/// Where two blocks of values are enough, those that have a place of their own.
+pub const PLACES: i128 = 2;
 
 /// Storage maps of all cells that other blocks read.
 #[derive(Clone, Debug, Default)]

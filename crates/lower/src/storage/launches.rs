@@ -17,7 +17,7 @@ use systola_ir::{BufferId, DimId, Scalar, VarId};
 
 use crate::clock::domain;
 use crate::decide::{Decide, Undecided};
-use crate::storage::Place;
+use crate::storage::place::Place;
 use crate::storage::queues::scalars;
 use crate::storage::slots::{Part, bounds};
 

@@ -16,7 +16,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use systola_ir::array::{Array, Link, Port};
+use systola_ir::array::{Array, Link, Port, Realisation};
 use systola_ir::form::Poly;
 use systola_ir::mapping::{PlaceLevel, TimeLevel};
 use systola_ir::target::Machine;
@@ -27,12 +27,13 @@ use crate::decide::Decide;
 use crate::facts::Range;
 use crate::failure::Failure;
 use crate::failure::limitation;
-use crate::storage::chains::{Scan, register_chains, scans};
+use crate::storage::chains::{Scan, along_lanes, register_chains, scans};
+use crate::storage::links::flagged;
+use crate::storage::links::is_queued;
 use crate::storage::packing::Packing;
-use crate::storage::queues::{PeKey, is_queued, scalars};
+use crate::storage::queues::{PeKey, scalars};
 use crate::storage::slots::Slots;
 use crate::storage::stages::Stages;
-use crate::storage::waits::flagged;
 use crate::storage::warps::Warps;
 
 /// The plan of a kernel. Coordinates are those of the slots.
@@ -387,6 +388,21 @@ impl Partition {
             .map(|k| (*k, slots.ranges[*k].clone()))
             .collect()
     }
+}
+
+/// Is the link one of a scan, so that nothing but the register between vectors has to keep its values?
+pub fn is_scanned(partition: &Partition, cell: VarId, link: &Link) -> bool {
+    let at_once = matches!(link.realisation, Realisation::Broadcast | Realisation::Tree);
+    let scan = partition.scans.get(&cell);
+    if scan.is_some_and(|scan| scan.wraps().is_some()) {
+        let moves = |lane: usize| !link.displacement[lane].is_zero();
+        return at_once && partition.vector.is_some_and(moves);
+    }
+    let within = |vector| {
+        let by = along_lanes(link, &partition.pes, vector, partition.lanes);
+        by.flatten().is_some()
+    };
+    at_once && partition.scans.contains_key(&cell) && partition.vector.is_some_and(within)
 }
 
 /// The links that read a cell's queue.

@@ -9,7 +9,7 @@
 //! delay + 1 places (one less with coalescing), the others in full. A value that is due later in the
 //! same step of the circle is at another index, so no tick overwrites what it reads.
 
-use systola_ir::array::{Array, Link, Realisation};
+use systola_ir::array::{Array, Link};
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::kernel::Shared;
 use systola_ir::{Scalar, SharedId, Type, VarId};
@@ -22,24 +22,6 @@ pub fn scalars(ty: &Type) -> Vec<Scalar> {
     match ty {
         Type::Scalar(s) => vec![*s],
         Type::Tuple(parts) => parts.iter().flat_map(scalars).collect(),
-    }
-}
-
-/// Does the link read what another slot of this launch put into a queue?
-pub fn is_queued(realisation: &Realisation) -> bool {
-    match realisation {
-        Realisation::Register
-        | Realisation::Buffer
-        | Realisation::Shuffle
-        | Realisation::Shared
-        | Realisation::Broadcast
-        | Realisation::Tree => true,
-        Realisation::Wire
-        | Realisation::Launch
-        | Realisation::Flags
-        | Realisation::Reinject
-        | Realisation::Message
-        | Realisation::Hole => false,
     }
 }
 

@@ -9,7 +9,7 @@ use systola_ir::target::Machine;
 
 use crate::decide::Decide;
 use crate::failure::Failure;
-use crate::storage::chains::is_scanned;
+use crate::storage::partition::is_scanned;
 use crate::storage::partition::{Partition, Pes, queued};
 use crate::storage::queues::Circular;
 use crate::storage::slots::Slots;

@@ -8,7 +8,7 @@
 use systola_ir::VarId;
 use systola_ir::array::{Array, Link, Port, Realisation};
 
-use crate::storage::chains::is_at_once;
+use crate::storage::links::is_at_once;
 
 /// For each cell, the number of its stage.
 #[derive(Clone, Debug, PartialEq, Eq)]

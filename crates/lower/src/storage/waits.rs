@@ -26,7 +26,8 @@ use systola_ir::{BufferId, Diagnostic, Scalar};
 use crate::decide::{Decide, Undecided};
 use crate::facts::Range;
 use crate::failure::Failure;
-use crate::storage::chains::crosses;
+use crate::storage::links::crosses;
+use crate::storage::links::flagged;
 use crate::storage::partition::Partition;
 use crate::storage::slots::{Slots, range};
 
@@ -115,13 +116,6 @@ pub fn with_chains(array: &Array) -> Array {
         link.realisation = Realisation::Flags;
     }
     made
-}
-
-/// The links that go by flags, with their ports.
-pub fn flagged(array: &Array) -> impl Iterator<Item = (&Port, &Link)> {
-    let ports = array.ports.iter();
-    let links = ports.flat_map(|port| port.links.iter().map(move |link| (port, link)));
-    links.filter(|(_, link)| link.realisation == Realisation::Flags)
 }
 
 /// Leaves the turns out of the outermost loop in which a block has nothing to do: blocks that wait for each other work

@@ -18,7 +18,7 @@ use systola_ir::mapping::PlaceLevel;
 use systola_ir::target::Machine;
 use systola_ir::{DimId, Span};
 
-use crate::storage::queues::is_queued;
+use crate::storage::links::is_queued;
 use crate::storage::slots::Slots;
 
 /// The warps of a block; none: it is one warp.

@@ -10,7 +10,8 @@ use crate::emit::Emitter;
 use crate::emit::cells::{Bundle, Evaluated, Here};
 use crate::emit::scans::Waiting;
 use crate::failure::Failure;
-use crate::storage::chains::{Scan, is_at_once, own_ports};
+use crate::storage::chains::{Scan, own_ports};
+use crate::storage::links::is_at_once;
 use crate::storage::queues::PeKey;
 
 impl Emitter<'_> {

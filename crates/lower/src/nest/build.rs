@@ -1,0 +1,159 @@
+//! From a loop for each time coordinate to the finished nest, from the outermost loop inwards.
+
+use systola_ir::DimId;
+use systola_ir::form::{Cond, Form, Overflow};
+
+use crate::facts::Range;
+use crate::failure::Failure;
+use crate::nest::context::{At, Context, Path};
+use crate::nest::tree::{Nest, sequence};
+use crate::nest::walk::Walk;
+use crate::storage::slots;
+
+/// What is made inside of a loop or a version.
+pub(super) type Body<'f, 'a> = dyn Fn(&At<'a>) -> Result<Nest, Failure> + 'f;
+
+impl<'a> Context<'a> {
+    /// The loops over the time coordinates from `depth` on. What is inside of the first is an iteration before which other
+    /// blocks are waited for and after which they are told.
+    pub(super) fn level(&self, depth: usize, at: &At<'a>) -> Result<Nest, Failure> {
+        let steps = &self.partition.steps;
+        let mut all = Vec::new();
+        let signals = self.waits && depth == steps.len().min(1);
+        if signals {
+            all.push(Nest::Await);
+        }
+        if self.has_windows(depth) {
+            all.push(Nest::Fill { depth });
+        }
+        match steps.get(depth).copied() {
+            None => all.push(Nest::Tick),
+            Some(k) => {
+                if self.has_windows(depth + 1) {
+                    all.push(Nest::Prime { depth, k });
+                }
+                all.push(self.steps(depth, k, at)?);
+            }
+        }
+        if signals {
+            all.push(Nest::Signal);
+        }
+        Ok(sequence(all))
+    }
+
+    fn steps(&self, depth: usize, k: usize, at: &At<'a>) -> Result<Nest, Failure> {
+        let unrolled = |(lo, hi): (i128, i128)| -> Result<Nest, Failure> {
+            let each = (lo..hi).map(|n| self.once(depth, k, Form::from(n), Cond::TRUE, at));
+            Ok(sequence(each.collect::<Result<_, _>>()?))
+        };
+        match (self.walk[depth], self.slots.ranges[k].constant()) {
+            (Walk::Unrolled, Some(ends)) => unrolled(ends),
+            (Walk::By(n), Some(ends)) if ends.1 - ends.0 <= n => unrolled(ends),
+            (Walk::Unrolled | Walk::By(_) | Walk::Rolled, _) => self.rolled(depth, k, at),
+        }
+    }
+
+    /// A loop, and single iterations before and behind it.
+    fn rolled(&self, depth: usize, k: usize, at: &At<'a>) -> Result<Nest, Failure> {
+        let range = self.iterations(depth, k, at)?;
+        let (first, last) = self.peel(depth, k, &range, at)?;
+        let Some((lo, hi)) = range.single().map(|(lo, hi)| (lo.clone(), hi.clone())) else {
+            return self.looped(depth, k, range, at);
+        };
+        let mut all = Vec::new();
+        for n in 0..first {
+            let value = lo.plus(n);
+            let when = range.holds(&value);
+            all.push(self.once(depth, k, value, when, at)?);
+        }
+        let middle = Range::new(lo.plus(first), hi.plus(-last));
+        if !at.facts.is_nonnegative(&middle.lo[0].sub(&middle.hi[0])) {
+            all.push(self.looped(depth, k, middle, at)?);
+        }
+        for n in (1..=last).rev() {
+            // A short range has had this iteration among the first.
+            let value = hi.plus(-n);
+            let when = Range::new(lo.plus(first), hi.clone()).holds(&value);
+            all.push(self.once(depth, k, value, when, at)?);
+        }
+        Ok(sequence(all))
+    }
+
+    /// One iteration of a loop, if it is there at all.
+    fn once(
+        &self,
+        depth: usize,
+        k: usize,
+        value: Form,
+        when: Cond,
+        at: &At<'a>,
+    ) -> Result<Nest, Failure> {
+        let when = at.facts.simplify(&when);
+        let mut inner = at.clone();
+        inner.slot[k] = value.clone();
+        match &when {
+            Cond::Const(true) => {}
+            Cond::Const(false) => return Ok(Nest::Sequence(Vec::new())),
+            cond => inner.facts = at.facts.with(cond.clone()),
+        }
+        Ok(Nest::Once {
+            k,
+            value,
+            when,
+            body: Box::new(self.level(depth + 1, &inner)?),
+        })
+    }
+
+    /// A loop, in parts where a wavefront fills and drains.
+    fn looped(&self, depth: usize, k: usize, range: Range, at: &At<'a>) -> Result<Nest, Failure> {
+        if let Some(steady) = self.steady(depth, k, &range, at)? {
+            return self.in_parts(depth, k, &range, &steady, at);
+        }
+        let copies = match at.path {
+            Path::Edge => 1,
+            Path::Inside => self.copies(depth),
+        };
+        self.unrolled_by(k, range, copies, at, &|at| self.iteration(depth, k, at))
+    }
+
+    /// An iteration, as versions where that pays.
+    fn iteration(&self, depth: usize, k: usize, at: &At<'a>) -> Result<Nest, Failure> {
+        let inside = self.iteration_inside(depth, k, at)?;
+        self.versions(inside, at, &|at| self.level(depth + 1, at))
+    }
+
+    /// A loop over the values of a range, where more is known inside of it.
+    pub(super) fn for_each(
+        &self,
+        k: usize,
+        range: Range,
+        copies: i128,
+        known: Range,
+        at: &At<'a>,
+        body: &Body<'_, 'a>,
+    ) -> Result<Nest, Failure> {
+        let mut inner = at.clone();
+        inner.slot[k] = Form::from(DimId::from(k));
+        inner.facts.set_range(DimId::from(k), known);
+        Ok(Nest::For {
+            k,
+            range,
+            copies,
+            body: Box::new(body(&inner)?),
+        })
+    }
+
+    /// The iterations of a loop. At an edge tiles are cut off, and a block has no point in the others; blocks that wait for each
+    /// other count all iterations.
+    fn iterations(&self, depth: usize, k: usize, at: &At<'a>) -> Result<Range, Overflow> {
+        let all = &self.slots.ranges[k];
+        let cut = depth == 0 && at.path == Path::Edge && self.streams();
+        let own = || slots::range(self.array, self.decide, k, &self.partition.blocks).ok();
+        let range = if cut && self.partition.packing.is_none() {
+            own()
+        } else {
+            None
+        };
+        range.as_ref().unwrap_or(all).map(&|f| at.value(f))
+    }
+}

@@ -1,0 +1,137 @@
+//! What the loops of a block are made from, and a place among them.
+
+use systola_ir::DimId;
+use systola_ir::array::Array;
+use systola_ir::form::{Form, Overflow};
+use systola_ir::target::Machine;
+
+use crate::decide::Decide;
+use crate::facts::{Facts, Range};
+use crate::nest::interior::{Test, tests};
+use crate::nest::tree::Which;
+use crate::nest::walk::{Walk, choose};
+use crate::storage::Plan;
+use crate::storage::partition::{Partition, Pes};
+use crate::storage::shared_memory::SharedMemory;
+use crate::storage::slots::Slots;
+
+/// What the loops of a block are made from.
+pub(super) struct Context<'a> {
+    pub(super) array: &'a Array,
+    pub(super) decide: &'a Decide,
+    pub(super) machine: &'a Machine,
+    pub(super) slots: &'a Slots,
+    pub(super) partition: &'a Partition,
+    pub(super) shared: &'a SharedMemory,
+    /// Do blocks wait for each other?
+    pub(super) waits: bool,
+    pub(super) which: &'a Which,
+    /// Comparisons that cells do.
+    pub(super) tests: Vec<Test>,
+    /// How each of the steps is walked.
+    pub(super) walk: Vec<Walk>,
+    /// Ranges of all coordinates.
+    pub(super) everywhere: Facts<'a>,
+}
+
+/// A place in the nest.
+#[derive(Clone)]
+pub(super) struct At<'a> {
+    /// The values of the coordinates: a form over those of loops, or themselves.
+    pub(super) slot: Vec<Form>,
+    pub(super) facts: Facts<'a>,
+    pub(super) path: Path,
+}
+
+/// Which versions lead to a place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Path {
+    /// Blocks or iterations inside of all arrays, or such that no version was made for them.
+    Inside,
+    /// Blocks or iterations at an edge: they are rare, and not worth more code.
+    Edge,
+}
+
+impl<'a> Context<'a> {
+    pub(super) fn new(plan: Plan<'a>, which: &'a Which) -> Result<Context<'a>, Overflow> {
+        let Plan {
+            array,
+            decide,
+            machine,
+            storage,
+        } = plan;
+        let (slots, partition) = (&storage.slots, &storage.partition);
+        let mut everywhere = Facts::new(decide, machine);
+        for (k, range) in slots.ranges.iter().enumerate() {
+            everywhere.set_range(DimId::from(k), range.clone());
+        }
+        if let Some(packing) = &partition.packing {
+            let (warp, nth) = packed_coordinates(slots);
+            everywhere.set_range(warp, packing.grid());
+            everywhere.set_range(nth, Range::new(0, packing.blocks));
+        }
+        Ok(Context {
+            array,
+            decide,
+            machine,
+            slots,
+            partition,
+            shared: &storage.shared,
+            waits: storage.flags.is_some(),
+            which,
+            tests: tests(array, slots)?,
+            walk: choose(array, slots, partition, machine),
+            everywhere,
+        })
+    }
+
+    /// Is a window brought inside of so many loops?
+    pub(super) fn has_windows(&self, depth: usize) -> bool {
+        self.shared.windows.iter().any(|w| w.depth == depth)
+    }
+
+    /// Before the first loop.
+    pub(super) fn outside(&self) -> At<'a> {
+        let mut facts = Facts::new(self.decide, self.machine);
+        let grid = self.partition.launches.iter().chain(&self.partition.blocks);
+        for k in grid {
+            facts.set_range(DimId::from(*k), self.slots.ranges[*k].clone());
+        }
+        if let Some(packing) = &self.partition.packing {
+            facts.set_range(packed_coordinates(self.slots).0, packing.grid());
+        }
+        if let Which::Inner(cond) = self.which {
+            facts = facts.with(cond.clone());
+        }
+        let slot = (0..self.slots.ranges.len()).map(|k| Form::from(DimId::from(k)));
+        At {
+            slot: slot.collect(),
+            facts,
+            path: Path::Inside,
+        }
+    }
+
+    pub(super) fn is_known(&self) -> bool {
+        matches!(self.partition.walk, Pes::Known { .. })
+    }
+}
+
+impl At<'_> {
+    /// A form over the slot, at this place.
+    pub(super) fn value(&self, form: &Form) -> Result<Form, Overflow> {
+        form.substitute(&|d| self.slot.get(d.index()).cloned())
+    }
+
+    pub(super) fn at_edge(&self) -> Self {
+        At {
+            path: Path::Edge,
+            ..self.clone()
+        }
+    }
+}
+
+/// The coordinates of the warp and of the block in it, where blocks share warps.
+pub(super) fn packed_coordinates(slots: &Slots) -> (DimId, DimId) {
+    let n = slots.ranges.len();
+    (DimId::from(n), DimId::from(n + 1))
+}
