@@ -5,11 +5,9 @@
 //! * With sub-groups whose size a kernel can ask for, a warp is a sub-group, links are shuffles, and the lanes of a warp wait for
 //!   each other alone. A warp of fewer lanes than the smallest sub-group is run by all threads of one, several of which do
 //!   the same.
-//! * Without them a warp is a number of neighbours in a block and has as many threads as lanes. Links go through the memory of the
-//!   block ([`links`]), and the lanes of a warp can only wait together with all others of the block. A block of one warp
-//!   runs one program in lockstep, so every place is one where all come by. With several warps, control that depends on
-//!   the warp is written out where lanes have to meet inside of it ([`together`]). So is every branch with a wait in it, where the
-//!   device is a processor whose compiler makes one thread of a block.
+//! * Without them a warp is a number of neighbours in a block and has as many threads as lanes. A pass has put values that go from
+//!   lane to lane into shared memory, where the lanes of a warp can only wait together with all others of the block, and has
+//!   removed branches around barriers that some warps would not take (`lower/passes/lanes_through_memory.rs`).
 //!
 //! Inputs in constant memory are arguments: pointers, or the elements themselves where a device keeps arguments in that memory. Elements that are moved at once are vectors. Copies into the memory of a block are made by the
 //! lanes. Blocks wait for each other by atomics that acquire and release for the whole device; a device without them runs no

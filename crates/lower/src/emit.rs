@@ -1,11 +1,11 @@
 //! One walk over the nest of a block that makes its statements.
 //!
 //! A kernel walks the slots of a block: loops over the time coordinates in lexicographic order, and in
-//! every [tick](tick) the PEs of the block, one lane for each value of the last lane coordinate. At each slot
-//! the [cells](cells) are evaluated in body order, whether or not the slot has a point: a value made outside of
+//! every tick (`tick.rs`) the PEs of the block, one lane for each value of the last lane coordinate. At each slot
+//! the cells (`cells.rs`) are evaluated in body order, whether or not the slot has a point: a value made outside of
 //! the domain is never read by a point inside, so only what touches memory is guarded, loads by the
 //! axes of the input and stores by the domain. What the [facts](crate::facts) decide when the kernel is made leaves no trace:
-//! unrolled coordinates are numbers, and guards that hold everywhere disappear. A [builder] names equal values once.
+//! unrolled coordinates are numbers, and guards that hold everywhere disappear. A builder (`builder.rs`) names equal values once.
 
 use std::collections::HashMap;
 

@@ -2,10 +2,10 @@
 //!
 //! A nest begins as one loop for each time coordinate around a tick. From the outermost loop inwards, each becomes
 //!
-//! 1. its iterations one after another, or several at a time ([`unroll`]), where [`walk`] says so;
-//! 2. a few single iterations and the loop between them, where the tests of the cells change at its ends ([`peel`]);
-//! 3. prologue, steady state and epilogue, where a wavefront fills and drains ([`partition`]);
-//! 4. a loop over two versions of its body, without and with tests ([`multiversion`]), as the block itself may be.
+//! 1. its iterations one after another, or several at a time (`unroll.rs`), where `walk.rs` says so;
+//! 2. a few single iterations and the loop between them, where the tests of the cells change at its ends (`peel.rs`);
+//! 3. prologue, steady state and epilogue, where a wavefront fills and drains (`partition.rs`);
+//! 4. a loop over two versions of its body, without and with tests (`multiversion.rs`), as the block itself may be.
 //!
 //! Decisions are made here, before there are statements: a test of a cell is one condition over the coordinates of the slot, where
 //! the kernel will have a copy of it for each PE and each unrolled iteration. [Emission](crate::emit) walks the finished tree and

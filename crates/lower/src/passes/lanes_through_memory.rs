@@ -1,7 +1,7 @@
 //! Values that go from lane to lane by way of shared memory, where a device has no shuffles.
 //!
 //! Before: shuffles and lane shifts. After: a lane stores what it sends into a slot of its own and loads what it gets from the slot of
-//! another; in between the lanes [wait for each other](super::sync_warps). To wait seldom, values that are
+//! another; in between the lanes [wait for each other](mod@super::sync_warps). To wait seldom, values that are
 //! sent one after the other are stored together, before the first of them is loaded; and slots are used in rotation, so that
 //! nobody has to wait until all have read what was sent before.
 

@@ -2,7 +2,7 @@
 //!
 //! A barrier of the block is the only synchronisation of a device without sub-groups, so lanes of one warp wait for each other
 //! where all warps of the block come by, or they never leave. A kernel promises that for its own barriers; but lanes may also
-//! have to [wait](super::sync_warps) inside of a branch or a loop whose condition or bounds depend on the warp. Before: such control.
+//! have to [wait](mod@super::sync_warps) inside of a branch or a loop whose condition or bounds depend on the warp. Before: such control.
 //! After: all warps run through both branches, and through all iterations that one of them has, and what a warp would not have
 //! done is done by nobody, since every access and every change of a register gets the condition. What is only computed does no
 //! harm.
