@@ -469,7 +469,7 @@ fn drawn(seed: u64, lanes: &[u32], counts: &Counts) -> Program {
         add_kernel(&mut p, &mut draw, *lanes, counts);
     }
     assert_eq!(p.verify(), Vec::<String>::new(), "{p}");
-    p
+    p.folded().expect("small numbers")
 }
 
 fn inputs(program: &Program, params: &[i128]) -> Arrays {
