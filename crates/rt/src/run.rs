@@ -216,7 +216,7 @@ impl Launcher<'_> {
         }
         self.addresses.clear();
         for memory in &mut self.scratch[..threads] {
-            memory.ensure(bytes, "the scratch memory of a block")?;
+            memory.ensure(bytes, "the scratch memory of a thread")?;
             self.addresses.push(Address::new(memory.start_mut()));
         }
         let arguments = Arguments {

@@ -49,7 +49,7 @@ pub(crate) fn scratch_bytes(parts: &[ScratchPart], params: &[i128]) -> Result<us
         .iter()
         .try_fold(0u64, |sum, part| sum.checked_add(part.size(params)?))
         .and_then(|sum| usize::try_from(sum).ok())
-        .ok_or_else(|| Error::overflow("the scratch memory of a block"))
+        .ok_or_else(|| Error::overflow("the scratch memory of a thread"))
 }
 
 #[cfg(test)]

@@ -76,7 +76,7 @@ impl Registers {
         self.queues.insert((cell, pe), queue);
     }
 
-    /// The value so many ticks ago, if there is such a PE.
+    /// The value of an age in ticks, if there is such a PE.
     pub fn read(
         &mut self,
         builder: &mut Builder,

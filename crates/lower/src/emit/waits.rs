@@ -100,7 +100,7 @@ impl Emitter<'_> {
             let here = |f: &Form, slot: &[Form]| f.substitute(&|d| slot.get(d.index()).cloned());
             let begins = Cond::cmp(Rel::Eq, slot[*k].clone(), here(first, slot)?);
             let (first, end) = (here(first, &source)?, here(end, &source)?);
-            // So many turns were over before the one that is waited for.
+            // The number of iterations before the one that is waited for.
             let before = (slot[*k].sub(&Form::from(wait.delay.clone()))).sub(&first);
             let left = Cond::cmp(Rel::Lt, before.clone(), end.sub(&first));
             let next = Cond::cmp(Rel::Eq, before.modulo(flags.batch), 0);
@@ -123,7 +123,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Waits for so many signals of the block at a slot.
+    /// Waits until the block at a slot has signalled this often.
     fn await_progress(&mut self, flags: &Flags, source: &[Form], when: Cond, at_least: Form) {
         let when = self.facts.simplify(&when);
         if when == Cond::Const(false) || self.facts.is_nonnegative(&at_least.neg()) {

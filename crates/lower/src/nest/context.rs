@@ -85,7 +85,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Is a window brought inside of so many loops?
+    /// Is a window brought inside of this number of loops?
     pub(super) fn has_windows(&self, depth: usize) -> bool {
         self.shared.windows.iter().any(|w| w.depth == depth)
     }

@@ -148,7 +148,7 @@ fn single(nest: &Nest) -> Option<(usize, i128, &Nest)> {
     }
 }
 
-/// Is a nest the same as another one, so many iterations later?
+/// Is a nest the same as another one, n iterations later?
 fn follows(first: &Nest, other: &Nest, n: i128) -> bool {
     match (single(first), single(other)) {
         (Some((k, from, body)), Some((l, at, same))) => (k, from + n) == (l, at) && body == same,

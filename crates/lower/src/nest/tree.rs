@@ -34,7 +34,7 @@ pub enum Nest {
         depth: usize,
         k: usize,
     },
-    /// The windows of inputs inside of so many loops are brought.
+    /// The windows of inputs inside of `depth` loops are brought.
     Fill {
         depth: usize,
     },
