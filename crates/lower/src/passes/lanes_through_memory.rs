@@ -167,26 +167,13 @@ impl Pass {
         let mut sent: Vec<(Scalar, Sent, usize)> = Vec::new();
         let mut later: BTreeSet<ValueId> = BTreeSet::new();
         for stmt in list {
-            let together = match stmt {
-                Stmt::Let(..)
-                | Stmt::Set(..)
-                | Stmt::LoadWide { .. }
-                | Stmt::Store { .. }
-                | Stmt::StoreWide { .. }
-                | Stmt::Prefetch { .. }
-                | Stmt::Fault { .. }
-                | Stmt::Comment(_) => true,
-                Stmt::Copy { .. }
-                | Stmt::CommitCopies
-                | Stmt::WaitCopies { .. }
-                | Stmt::For { .. }
-                | Stmt::If { .. }
-                | Stmt::Barrier
-                | Stmt::SyncWarp
-                | Stmt::Signal { .. }
-                | Stmt::Await { .. }
-                | Stmt::Ticket { .. } => false,
-            };
+            // Not past anything that runs elsewhere, later, or where others wait.
+            let does = stmt.effects();
+            let copies = does.read.is_some() && does.write.is_some();
+            let together = stmt.bodies().is_empty()
+                && does.orders.is_none()
+                && !copies
+                && !matches!(stmt, Stmt::CommitCopies);
             if !together {
                 break;
             }

@@ -113,13 +113,13 @@ impl InterBlock {
         let Some(handed) = self.kept.get(&cell) else {
             return Ok(None);
         };
-        Ok(Some(Place {
-            buffers: &handed.buffers,
-            index: handed.index(slot)?,
-            when: handed
-                .when
-                .map(&|f| f.substitute(&|d| point.get(d.index()).cloned()))?,
-        }))
+        let index = handed.index(slot)?;
+        Ok(Some(Place::at(
+            &handed.buffers,
+            index,
+            &handed.when,
+            point,
+        )?))
     }
 
     /// Where the value that a link brings was stored. A slot without a point must not touch what another block may be writing.
@@ -138,11 +138,8 @@ impl InterBlock {
             .map(|(form, gone)| form.sub(&Form::from(gone.clone())))
             .collect();
         let live = live(array, port, link)?;
-        Ok(Some(Place {
-            buffers: &handed.buffers,
-            index: handed.index(&slot)?,
-            when: live.map(&|f| f.substitute(&|d| point.get(d.index()).cloned()))?,
-        }))
+        let index = handed.index(&slot)?;
+        Ok(Some(Place::at(&handed.buffers, index, &live, point)?))
     }
 }
 

@@ -112,13 +112,8 @@ impl Launches {
         let Some(kept) = self.kept.get(&cell) else {
             return Ok(None);
         };
-        Ok(Some(Place {
-            buffers: &kept.buffers,
-            index: kept.index(slot, point)?,
-            when: kept
-                .when
-                .map(&|f| f.substitute(&|d| point.get(d.index()).cloned()))?,
-        }))
+        let index = kept.index(slot, point)?;
+        Ok(Some(Place::at(&kept.buffers, index, &kept.when, point)?))
     }
 
     /// Where the value that a link brings was stored. `live`: where the slot has a point that takes it.

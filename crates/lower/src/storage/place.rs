@@ -1,6 +1,6 @@
 //! Where in global memory a value is.
 
-use systola_ir::form::{Cond, Form};
+use systola_ir::form::{Cond, Form, Overflow};
 use systola_ir::{BufferId, Scalar};
 
 /// Elements of global memory that hold a value.
@@ -11,4 +11,20 @@ pub struct Place<'a> {
     pub index: Vec<Form>,
     /// Where the value is there.
     pub when: Cond,
+}
+
+impl<'a> Place<'a> {
+    /// At an index, where a condition over the point holds.
+    pub fn at(
+        buffers: &'a [(BufferId, Scalar)],
+        index: Vec<Form>,
+        when: &Cond,
+        point: &[Form],
+    ) -> Result<Place<'a>, Overflow> {
+        Ok(Place {
+            buffers,
+            index,
+            when: when.map(&|f| f.substitute(&|d| point.get(d.index()).cloned()))?,
+        })
+    }
 }
