@@ -160,15 +160,23 @@ fn cargo_test(args: &[&str]) -> Result<Tally, String> {
     Ok(tally)
 }
 
+const CUDA: &[&[&str]] = &[
+    &["--test", "cuda"],
+    &["--bins", "nothing_that_is_timed_spills"],
+    &["--bins", "mappings_for_gpus_compile_under_every_boundary"],
+];
+
+const OPENCL: &[&[&str]] = &[
+    &["--test", "oracle", "opencl"],
+    &["--test", "opencl"],
+    &["--test", "gallery", "opencl"],
+    &["--test", "stencils", "opencl"],
+];
+
 /// Every mapping of the gallery is compiled for GPUs, and what is timed there; NVRTC has to be there.
 fn cuda() -> Result<Tally, String> {
     let folder = gpu::nvrtc()?;
-    let tests: [&[&str]; 3] = [
-        &["--test", "cuda"],
-        &["--bins", "nothing_that_is_timed_spills"],
-        &["--bins", "mappings_for_gpus_compile_under_every_border"],
-    ];
-    each_test(&tests, |command| {
+    each_test(CUDA, |command| {
         command.env("SYSTOLA_NVRTC", &folder);
     })
 }
@@ -176,13 +184,7 @@ fn cuda() -> Result<Tally, String> {
 /// Mappings of the gallery on two implementations of OpenCL, and what is said where something is missing; both have to be there.
 fn open_cl() -> Result<Tally, String> {
     let vendors = opencl::set_up()?;
-    let tests: [&[&str]; 4] = [
-        &["--test", "oracle", "opencl"],
-        &["--test", "opencl"],
-        &["--test", "gallery", "opencl"],
-        &["--test", "stencils", "opencl"],
-    ];
-    each_test(&tests, |command| {
+    each_test(OPENCL, |command| {
         command
             .env("OCL_ICD_VENDORS", &vendors)
             .env("SYSTOLA_OPENCL_DEVICES", "2")
@@ -343,6 +345,42 @@ fn gallery() -> Result<Tally, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A filter that fits no test is found here, and not after an hour.
+    #[test]
+    fn tests_that_steps_name_are_there() {
+        let mut rust = Vec::new();
+        let mut folders = vec![root().join("crates")];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(&folder).expect("a readable folder") {
+                let path = entry.expect("a readable folder").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.extension().is_some_and(|e| e == "rs") {
+                    rust.push(path);
+                }
+            }
+        }
+        let in_files = |of: &str, what: &str| {
+            let mut files = rust
+                .iter()
+                .filter(|path| path.to_string_lossy().contains(of));
+            files.any(|path| std::fs::read_to_string(path).is_ok_and(|text| text.contains(what)))
+        };
+        for step in CUDA.iter().chain(OPENCL) {
+            let found = match *step {
+                ["--bins", name] => in_files("/src/", &format!("fn {name}()")),
+                ["--test", file] => ["", "/main"].iter().any(|end| {
+                    let end = format!("/tests/{file}{end}.rs");
+                    rust.iter()
+                        .any(|path| path.to_string_lossy().ends_with(&end))
+                }),
+                ["--test", file, name] => in_files(&format!("/tests/{file}"), name),
+                _ => false,
+            };
+            assert!(found, "{step:?}");
+        }
+    }
 
     #[test]
     fn test_results_add_up() {
