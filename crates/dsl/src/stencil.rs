@@ -80,6 +80,18 @@ impl StencilBuilder {
         self.head.input(text, ty, axes)
     }
 
+    /// `input w[axes]: ty clamp;`, with any boundary condition but those of fields alone, `interior` and `held`.
+    #[track_caller]
+    pub fn input_border<A: Into<Axis>>(
+        &mut self,
+        text: &str,
+        ty: Scalar,
+        axes: impl IntoIterator<Item = A>,
+        boundary: Border,
+    ) -> Expr {
+        self.head.input_border(text, ty, axes, boundary)
+    }
+
     /// `table w[axes]: ty = data;`, in row-major order.
     #[track_caller]
     pub fn table_of<A: Into<Axis>>(

@@ -96,6 +96,36 @@ fn fields_values_between_and_new_values() {
 }
 
 #[test]
+fn inputs_have_boundary_conditions() {
+    let mut s = StencilBuilder::new("driven");
+    let [n, t] = ["N", "T"].map(|p| s.param(p));
+    s.context(n.ge(2));
+    let [i] = s.index(["i"]);
+    let u = s.field("u", F64, [&n], Border::Clamp);
+    let a = s.input_border("a", F64, [&n], Border::Wrap);
+    s.steps(&t);
+    s.update(&u, u.at([1]) + a.at([&i - 2]));
+    check(
+        s.build(),
+        "stencil driven(N, T) where N >= 2 {
+           index i;
+           field u[N]: f64 clamp;
+           input a[N]: f64 wrap;
+           steps T;
+           u = u[1] + a[i - 2];
+         }",
+    );
+
+    let mut s = StencilBuilder::new("held");
+    let n = s.param("N");
+    let u = s.field("u", F64, [&n], Border::Clamp);
+    s.input_border("a", F64, [&n], Border::Held);
+    s.update(&u, u.at([1]));
+    let errors = s.build().expect_err("an input is never written");
+    assert_eq!(errors[0].code.id, "E0237", "{errors:#?}");
+}
+
+#[test]
 fn convolutions() {
     let mut conv = ConvBuilder::new("k");
     let [r, c, h, q, b] = ["R", "C", "H", "Q", "B"].map(|p| conv.param(p));

@@ -63,7 +63,7 @@ stencil s(N) { index i; field u[N]: f32 clamp; u = u[i - 1]; }
 
 Write the distance only, `u[-1]`. An array that is read at its own indices is an `input`."#;
 
-    UNKNOWN_BORDER = "E0237", "an unknown border", r#"What lies beyond the border of a field is `interior` (nothing; the same as no word), `held`, `constant` and a number, `clamp`, `mirror`, `reflect` or `wrap`. An input of a system has the same words but the first two, since nothing is left out or kept at its ends; an input of a stencil or a program has none.
+    UNKNOWN_BORDER = "E0237", "an unknown border", r#"What lies beyond the border of a field is `interior` (nothing; the same as no word), `held`, `constant` and a number, `clamp`, `mirror`, `reflect` or `wrap`. An input has the same words but the first two, since nothing is left out or kept at its ends. The filter of a convolution and the arrays of a program have none: a filter is read inside only, and the arrays of a program are read by its systems.
 
 ```ure
 stencil s(N) { field u[N]: f32 clamped; u = u[-1] + u[1]; }

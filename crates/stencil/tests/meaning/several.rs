@@ -485,3 +485,44 @@ fn sums_travel_as_in_the_gallery() {
            + 0.12*x0[0, 1] + 0.06*x0[1, -1] + 0.13*x0[1, 0] + 0.04*x0[1, 1]",
     );
 }
+
+#[test]
+fn inputs_have_boundary_conditions_of_their_own() {
+    for edge in BOUNDARIES {
+        if matches!(edge, Boundary::Interior | Boundary::Fixed) {
+            continue;
+        }
+        for steps in [1, 3] {
+            let text = format!(
+                "stencil driven(N, M, T) where N >= 3, M >= 3 {{
+                   field u[N, M]: f64 mirror;
+                   input a[N, M]: f64 {0};
+                   input row[M]: f64 {0};
+                   index i, j;
+                   steps {steps};
+                   u = 0.25*(u[-1, 0] + u[0, 1]) + a[i - 1, j + 2]*row[j - 2]
+                     + 0.1*reduce(+, p in -1..2, q in -1..2, a[i + p, j + q]);
+                 }}",
+                word(edge)
+            );
+            let system = system(&text);
+            for shape in [[5, 6], [3, 4], [4, 3]] {
+                let (mut u, a) = (random(&shape, 21), random(&shape, 22));
+                let row = random(&shape[1..], 23);
+                let inputs = [("u", &u), ("a", &a), ("row", &row)];
+                let found = run(&system, &sizes(&shape, steps), &inputs);
+                for _ in 0..steps {
+                    u = u.map(|cell| {
+                        let of_u = |o: [i64; 2]| u.look(&shifted(cell, &o), Boundary::Mirror);
+                        let of_a = |o: [i64; 2]| a.look(&shifted(cell, &o), edge);
+                        let near = (-1..2).flat_map(|p| (-1..2).map(move |q| [p, q]));
+                        let near: Option<f64> = near.map(of_a).sum();
+                        let product = of_a([-1, 2])? * row.look(&[cell[1] - 2], edge)?;
+                        Some(0.25 * (of_u([-1, 0])? + of_u([0, 1])?) + product + 0.1 * near?)
+                    });
+                }
+                agree(&u, &found["u'"], &text);
+            }
+        }
+    }
+}

@@ -242,7 +242,7 @@ impl<'e> Elaborator<'e> {
                         &stencil::UNKNOWN_BORDER,
                         *span,
                         format!(
-                            "`{}` is an input of a system: nothing is left out or kept at its ends",
+                            "`{}` is an input, not a field: nothing is left out or kept at its ends",
                             input.name.text
                         ),
                     )

@@ -94,7 +94,7 @@ impl Parser<'_> {
                     origin: self.since(start).into(),
                 });
             }
-            Some("input" | "table") => stencil.inputs.push(self.plain_input()?),
+            Some("input" | "table") => stencil.inputs.push(self.input()?),
             Some("const") => stencil.consts.push(self.constant()?),
             Some("fn") => stencil.functions.push(self.function()?),
             Some("index") => {

@@ -133,7 +133,7 @@ impl Parser<'_> {
         Ok(Expr::new(kind, self.since(start)))
     }
 
-    /// The same without a boundary condition, where nothing is read beyond the axes or fields say what is there.
+    /// The same without a boundary condition: filters are read inside only, and the arrays of programs by systems, which say what is beyond.
     pub(super) fn plain_input(&mut self) -> Parsed<Input> {
         let input = self.input()?;
         let Some((_, span)) = &input.border else {
@@ -148,7 +148,7 @@ impl Parser<'_> {
             ),
         );
         self.fail(error.help(
-            "boundary conditions stand at the inputs of systems and convolutions, and at fields",
+            "boundary conditions stand where an array is read: at the inputs of systems, stencils and convolutions",
         ))
     }
 
