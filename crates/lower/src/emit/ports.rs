@@ -10,6 +10,7 @@ use systola_ir::{Cond, DimId, Form, InputId, PortId, ValueId, VarId};
 use crate::emit::Emitter;
 use crate::emit::cells::{Bundle, Evaluated, Here};
 use crate::failure::Failure;
+use crate::storage::links::delivering;
 use crate::storage::partition::Pes;
 use crate::storage::queues::{PeKey, scalars};
 
@@ -23,22 +24,19 @@ impl Emitter<'_> {
     ) -> Result<Bundle, Failure> {
         let array = self.array;
         let port = array.port(port);
-        let mut open: Vec<(Cond, &Link)> = Vec::new();
-        for link in &port.links {
-            if link.realisation == Realisation::Hole {
-                continue;
-            }
+        let mut open: Vec<(Cond, Cond, &Link)> = Vec::new();
+        for (link, told) in delivering(port) {
             match self.facts.simplify(&here.cond(&link.guard)?) {
                 Cond::Const(false) => {}
-                guard => open.push((guard, link)),
+                guard => open.push((self.facts.simplify(&here.cond(&told)?), guard, link)),
             }
         }
-        if let Some(sure) = open.iter().position(|(g, _)| *g == Cond::TRUE) {
+        if let Some(sure) = open.iter().position(|(told, ..)| *told == Cond::TRUE) {
             open = vec![open.swap_remove(sure)];
         }
         let source = &array.cells[port.source.index()];
         let mut result: Option<Bundle> = None;
-        for (guard, link) in open.into_iter().rev() {
+        for (told, guard, link) in open.into_iter().rev() {
             let mut room = Vec::new();
             let value = match self.only_lane(link, &guard) {
                 Some((lane, at)) => {
@@ -51,7 +49,7 @@ impl Emitter<'_> {
                 // Somewhere one of the guards holds, or nobody reads the value.
                 None => value,
                 Some(otherwise) => value.zip(&otherwise, &mut |then, otherwise| {
-                    self.b.choose(name, guard.clone(), then, otherwise)
+                    self.b.choose(name, told.clone(), then, otherwise)
                 }),
             });
         }

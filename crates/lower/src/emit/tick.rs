@@ -141,7 +141,9 @@ impl Emitter<'_> {
             .collect::<Result<Vec<_>, _>>()?;
         let lane = self.lane;
         let is_lane = |d| Some(d) == lane;
-        let inside = interior(&tests, &self.facts, &is_lane, &is_lane, &|_| false);
+        let inside = interior(&tests, &self.facts, &is_lane, &is_lane, &|_| false, &|_| {
+            false
+        });
         if matches!(inside, Cond::Const(_)) {
             return self.memory_pe(slot);
         }

@@ -11,6 +11,7 @@ use systola_ir::system::visit::walk;
 use systola_ir::system::{Axis, Expr};
 
 use crate::facts::Facts;
+use crate::storage::links::delivering;
 use crate::storage::slots::{SlotPiece, Slots};
 
 /// A comparison that decides about memory or between branches, over the slot.
@@ -19,30 +20,47 @@ pub struct Test {
     pub cond: Cond,
     /// Where it does not hold there is nothing to compute.
     pub of_domain: bool,
+    /// It decides about nothing but stores: all values are the same whether it holds or not.
+    pub of_stores: bool,
 }
 
 /// All of them. What there is at all comes first: among places that are none, an edge may look frequent.
 pub fn tests(array: &Array, slots: &Slots) -> Result<Vec<Test>, Overflow> {
-    let (mut domain, mut all) = (Vec::new(), Vec::new());
+    let (mut domain, mut values, mut stores) = (Vec::new(), Vec::new(), Vec::new());
     for piece in &slots.pieces {
         let at = |f: &Form| f.substitute(&|d| piece.point.get(d.index()).cloned());
         domain.extend([piece.valid.clone(), array.owned().map(&at)?]);
-        collect(array, piece, &mut all)?;
+        of_values(array, piece, &mut values)?;
+        for write in array.outputs.iter().flat_map(|o| &o.writes) {
+            stores.push(write.when.map(&at)?);
+        }
     }
+    // Among several pieces the one that is valid gives the value.
+    let single = slots.pieces.len() == 1;
     let mut unique: Vec<Test> = Vec::new();
-    for (conds, of_domain) in [(domain, slots.pieces.len() == 1), (all, false)] {
+    for (conds, of_domain, of_stores) in [
+        (domain, single, single),
+        (values, false, false),
+        (stores, false, true),
+    ] {
         let mut atoms = Vec::new();
         conds.iter().for_each(|cond| flatten(cond, &mut atoms));
         for cond in atoms {
-            if !unique.iter().any(|test| test.cond == cond) {
-                unique.push(Test { cond, of_domain });
+            match unique.iter_mut().find(|test| test.cond == cond) {
+                Some(test) => test.of_stores &= of_stores,
+                None => unique.push(Test {
+                    cond,
+                    of_domain,
+                    of_stores,
+                }),
             }
         }
     }
     Ok(unique)
 }
 
-fn collect(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<(), Overflow> {
+/// What decides about the values of cells: guards, ends of arrays, and which link a value comes by.
+fn of_values(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<(), Overflow> {
     let at = |f: &Form| f.substitute(&|d| piece.point.get(d.index()).cloned());
     let read = |input: usize, index: &[Form]| -> Result<Cond, Overflow> {
         let index = index.iter().map(at).collect::<Result<Vec<_>, _>>()?;
@@ -67,14 +85,10 @@ fn collect(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<(), 
         }
     }
     for port in &array.ports {
-        let links: Vec<_> = port
-            .links
-            .iter()
-            .filter(|l| l.realisation != Realisation::Hole)
-            .collect();
-        for link in &links {
+        let links = delivering(port);
+        for (link, told) in &links {
             if links.len() > 1 {
-                all.push(link.guard.map(&at)?);
+                all.push(told.map(&at)?);
             }
             if let Role::Propagation { input, index, .. } = &array.cells[port.source.index()].role
                 && matches!(
@@ -85,9 +99,6 @@ fn collect(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<(), 
                 all.push(read(input.index(), index)?);
             }
         }
-    }
-    for write in array.outputs.iter().flat_map(|o| &o.writes) {
-        all.push(write.when.map(&at)?);
     }
     Ok(())
 }
@@ -121,19 +132,21 @@ impl Test {
         Ok(Test {
             cond: self.cond.map(f)?,
             of_domain: self.of_domain,
+            of_stores: self.of_stores,
         })
     }
 }
 
 /// A condition without the variables `inner` under which the tests have one outcome for all of their
 /// values; true if there is nothing to gain. Tests without a variable of those that `matters` names are left alone. `holds` may
-/// know more than the facts: is a form without the inner variables at least zero?
+/// know more than the facts: is a form without the inner variables at least zero? A `predicated` test stays where it mostly holds.
 pub fn interior(
     tests: &[Test],
     facts: &Facts<'_>,
     inner: &impl Fn(DimId) -> bool,
     matters: &impl Fn(DimId) -> bool,
     holds: &dyn Fn(&Form) -> bool,
+    predicated: &dyn Fn(&Test) -> bool,
 ) -> Cond {
     let mut found = Cond::TRUE;
     for test in tests {
@@ -161,8 +174,16 @@ pub fn interior(
             continue;
         }
         let known = facts.with(found.clone());
-        let worsts = outcomes.iter().filter_map(|f| worst(f, facts, inner));
-        let mut worsts: Vec<Form> = worsts.collect();
+        let holds_then = match rel {
+            Rel::Eq => [false; 2],
+            Rel::Ne => [true; 2],
+            Rel::Ge | Rel::Gt | Rel::Le | Rel::Lt => [true, false],
+        };
+        let worsts = outcomes
+            .iter()
+            .zip(holds_then)
+            .filter_map(|(f, then)| Some((worst(f, facts, inner)?, then)));
+        let mut worsts: Vec<(Form, bool)> = worsts.collect();
         // Where all that was found leaves too few samples to tell, what it says of the same variables has to do.
         let near = (!known.has_many_samples()).then(|| facts.with(about(&found, &gap)));
         let judge = near.as_ref().unwrap_or(&known);
@@ -170,16 +191,18 @@ pub fn interior(
         let is_equation = matches!(rel, Rel::Eq | Rel::Ne);
         let frequent = facts.prefers_frequent() || is_equation || facts.is_sizeless(&gap);
         if frequent && !test.of_domain {
-            worsts.sort_by(|a, b| often(b).total_cmp(&often(a)));
+            worsts.sort_by(|(a, _), (b, _)| often(b).total_cmp(&often(a)));
         }
-        for worst in worsts {
+        for (worst, then) in worsts {
             if known.is_nonnegative(&worst) {
                 break;
             }
             let holds = Cond::cmp(Rel::Ge, worst, 0);
             // A condition that sizes rarely meet is left to the loops inside.
             if known.is_common(&holds) {
-                found = found.and(holds);
+                if !(then && predicated(test)) {
+                    found = found.and(holds);
+                }
                 break;
             }
         }

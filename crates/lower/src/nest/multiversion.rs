@@ -74,12 +74,12 @@ impl<'a> Context<'a> {
             return Ok(Cond::TRUE);
         }
         let is_launch = |d: DimId| self.partition.launches.contains(&d.index());
-        let speaks = |test: &Cond| self.is_of_launch(test);
+        let speaks = |test: &Test| self.is_of_launch(&test.cond);
         self.decided(&self.outside(), 0, None, &speaks, &is_launch)
     }
 
     /// Where the tests have one outcome for all PEs and for all steps from `depth` on. Of interest may be
-    /// those tests only that speak of one coordinate. The launches at the ends ask what depends on the launch alone where
+    /// those tests only that speak of one coordinate, that of the loop around these steps. The launches at the ends ask what depends on the launch alone where
     /// they need it: all threads of a launch have the same answer.
     pub(super) fn inside(
         &self,
@@ -87,10 +87,10 @@ impl<'a> Context<'a> {
         depth: usize,
         about: Option<usize>,
     ) -> Result<Cond, Failure> {
-        let speaks = |test: &Cond| {
-            let mut dims = test.forms().into_iter().flat_map(Form::dims);
+        let speaks = |test: &Test| {
+            let mut dims = test.cond.forms().into_iter().flat_map(Form::dims);
             about.is_none_or(|k| dims.any(|d| d.index() == k))
-                && (*self.which != Which::Ends || !self.is_of_launch(test))
+                && (*self.which != Which::Ends || !self.is_of_launch(&test.cond))
         };
         // A CPU would ask what depends on the block alone again for every vector of its cells.
         let alone = self.machine.threads.is_none() && about.is_none();
@@ -118,7 +118,7 @@ impl<'a> Context<'a> {
         at: &At<'a>,
         depth: usize,
         about: Option<usize>,
-        speaks: &dyn Fn(&Cond) -> bool,
+        speaks: &dyn Fn(&Test) -> bool,
         decides: &dyn Fn(DimId) -> bool,
     ) -> Result<Cond, Failure> {
         let (warp, nth) = packed_coordinates(self.slots);
@@ -128,7 +128,7 @@ impl<'a> Context<'a> {
                 || d == nth
                 || self.partition.warps.has(d.index())
         };
-        let speaking = self.tests.iter().filter(|t| speaks(&t.cond));
+        let speaking = self.tests.iter().filter(|t| speaks(t));
         let mut tests: Vec<Test> = speaking.cloned().collect();
         // Blocks of one warp take the same path.
         if let Some(packing) = &self.partition.packing {
@@ -147,9 +147,24 @@ impl<'a> Context<'a> {
                     .is_ok_and(|form| at.facts.is_nonnegative(&form))
         };
         let matters = |d| inner(d) || decides(d);
-        let inside =
-            interior(&tests, &self.everywhere, &inner, &matters, &holds).map(&|f| at.value(f))?;
+        let renames = about.is_some() && self.renames_in_place(depth - 1);
+        let predicated = |test: &Test| renames && test.of_stores;
+        let inside = interior(
+            &tests,
+            &self.everywhere,
+            &inner,
+            &matters,
+            &holds,
+            &predicated,
+        )
+        .map(&|f| at.value(f))?;
         Ok(without_implied(at.facts.simplify(&inside)))
+    }
+
+    /// Are all values of an iteration of threads new, so that registers are renamed without copies of it? Then iterations that store
+    /// need no loop of their own beside the few that do not: a store is predicated, which takes less than the code.
+    fn renames_in_place(&self, depth: usize) -> bool {
+        self.machine.threads.is_some() && self.copies(depth).max(self.copies_to_rename(depth)) == 1
     }
 
     /// Does a block go through many rows, one or some in an iteration of a loop that stays, as a wavefront does? A mapping that

@@ -137,7 +137,7 @@ impl<'a> Context<'a> {
     }
 
     /// After this many iterations every register holds a value that was made in them; one, if that is too much code.
-    fn copies_to_rename(&self, depth: usize) -> i128 {
+    pub(super) fn copies_to_rename(&self, depth: usize) -> i128 {
         let Pes::Known { depth: ages } = &self.partition.walk else {
             return 1;
         };

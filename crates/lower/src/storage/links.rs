@@ -1,5 +1,6 @@
 //! Kinds of links, by how they are realised.
 
+use systola_ir::Cond;
 use systola_ir::array::{Array, Link, Port, Realisation, Role};
 use systola_ir::mapping::PlaceLevel;
 
@@ -44,4 +45,46 @@ pub fn flagged(array: &Array) -> impl Iterator<Item = (&Port, &Link)> {
     let ports = array.ports.iter();
     let links = ports.flat_map(|port| port.links.iter().map(move |link| (port, link)));
     links.filter(|(_, link)| link.realisation == Realisation::Flags)
+}
+
+/// The links that deliver a value, each with the part of its guard that tells it from the others. What tells it from a hole is
+/// not asked: nobody reads the value there.
+pub fn delivering(port: &Port) -> Vec<(&Link, Cond)> {
+    let links: Vec<&Link> = port
+        .links
+        .iter()
+        .filter(|link| link.realisation != Realisation::Hole)
+        .collect();
+    let told = |n: usize| {
+        let own = parts(&links[n].guard);
+        let mut needed: Vec<&Cond> = Vec::new();
+        for (_, other) in links.iter().enumerate().filter(|(m, _)| *m != n) {
+            let others = parts(&other.guard);
+            let excludes = |part: &&Cond| others.contains(&opposite(part));
+            let found: Vec<&Cond> = own.iter().filter(excludes).collect();
+            if found.is_empty() {
+                return links[n].guard.clone();
+            }
+            needed.extend(found);
+        }
+        own.iter()
+            .filter(|part| needed.contains(part))
+            .cloned()
+            .fold(Cond::TRUE, Cond::and)
+    };
+    (0..links.len()).map(|n| (links[n], told(n))).collect()
+}
+
+fn opposite(cond: &Cond) -> Cond {
+    match cond {
+        Cond::Cmp(rel, left, right) => Cond::Cmp(rel.opposite(), left.clone(), right.clone()),
+        other => other.clone().negate(),
+    }
+}
+
+fn parts(cond: &Cond) -> &[Cond] {
+    match cond {
+        Cond::And(parts) => parts,
+        other => std::slice::from_ref(other),
+    }
 }
