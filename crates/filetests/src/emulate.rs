@@ -97,8 +97,8 @@ impl Emulated {
         let mut command = Command::new("g++");
         command.args([
             "-std=c++17",
-            "-O1",
-            "-ffp-contract=fast",
+            // Programs are small and run once: optimising them takes longer.
+            "-O0",
             "-march=native",
             "-w",
             // The sanitizer does not support jumps between stacks.

@@ -12,6 +12,10 @@
 //! * [`mod@read_back`]: printed kernels, read and printed again.
 //! * [`cpus`]: work on all CPUs, and the CPU time of a thread.
 
+/// As in the binaries, which the tests here are to be as fast as.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 pub mod brute;
 pub mod cpus;
 pub mod draw;

@@ -82,6 +82,10 @@ fn kernels_compute_what_their_systems_compute() {
                 let inputs = to_interp(system, &seeded(&reference, params));
                 let want = run_system(system, &values, &inputs).expect("a legal system");
                 for (at, machine) in machines().iter().enumerate() {
+                    // All machines at the first size, every second one at the others.
+                    if n > 0 && (n + at) % 2 == 1 {
+                        continue;
+                    }
                     let context =
                         format!("{}: {} at {params:?}, {machine:?}", file.path, mapping.name);
                     if made[at].as_ref().is_none_or(is_fixed) {
