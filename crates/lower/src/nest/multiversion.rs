@@ -78,9 +78,9 @@ impl<'a> Context<'a> {
         self.decided(&self.outside(), 0, None, &speaks, &is_launch)
     }
 
-    /// Where the tests have one outcome for all PEs and for all steps from `depth` on. Of interest may be
-    /// those tests only that speak of one coordinate, that of the loop around these steps. The launches at the ends ask what depends on the launch alone where
-    /// they need it: all threads of a launch have the same answer.
+    /// Where the tests have one outcome for all PEs and for all steps from `depth` on. Of interest may be those tests only that
+    /// speak of one coordinate, that of the loop around these steps. The launches at the ends ask what depends on the launch alone
+    /// where they need it: all threads of a launch have the same answer.
     pub(super) fn inside(
         &self,
         at: &At<'a>,

@@ -4,6 +4,8 @@
 //! an interval, the loop becomes three, one after the other, and the one in the middle has no test. Since it has
 //! no branch either, several of its iterations can be unrolled, and queues are renamed from iteration to iteration:
 //! with as many copies as a value is old, no register is ever moved.
+//!
+//! A test that decides about stores alone is left where it is if no copies are needed: a store is predicated.
 
 use systola_ir::DimId;
 use systola_ir::form::{Cond, Form, Poly, Rel};
