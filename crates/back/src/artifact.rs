@@ -3,7 +3,7 @@
 use systola_ir::BufferId;
 use systola_ir::form::{Cond, Poly};
 
-/// Every shared array starts at a multiple of so many bytes, and as many follow it, so that a vector which
+/// Every shared array starts at a multiple of this number of bytes, and as many follow it, so that a vector which
 /// begins inside of it can be read whole.
 pub const SHARED_ALIGN: u64 = 64;
 

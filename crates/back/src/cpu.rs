@@ -11,19 +11,19 @@
 //! that no other thread uses at the same time ([`Entry::scratch_bytes`], aligned to 64 bytes), and a range of
 //! blocks. Blocks are numbered through, the last coordinate fastest.
 
+mod defer_stores;
 mod edge;
 mod fault;
 mod function;
-mod given;
+mod hoist_invariants;
+mod lane_affine;
 mod lanes;
-mod late;
 mod lookup;
 mod mask;
 mod math;
 mod memory;
 mod moves;
 mod place;
-mod small;
 mod stream;
 mod transfer;
 mod vector;
@@ -76,7 +76,7 @@ pub enum Rep {
     /// It is the same in all lanes.
     Scalar,
     Vector,
-    /// A `bool` of each lane: a vector of integers of so many bits, 0 or −1.
+    /// A `bool` of each lane: a vector of integers of this width in bits, 0 or −1.
     Mask(u32),
 }
 
@@ -94,13 +94,13 @@ pub struct Cpu {
     /// Are there non-temporal stores?
     streams: bool,
     /// The names of elements of inputs that were read before the first block.
-    given: BTreeMap<given::Element, String>,
+    hoisted: BTreeMap<hoist_invariants::Element, String>,
     /// By what several values are chosen.
     shared_masks: Vec<Cond>,
     /// Arrays that are looked up in: the names that say whether short indices reach all of them.
     near: BTreeMap<Memory, String>,
     /// What is stored one block later.
-    late: Option<late::Late>,
+    deferred: Option<defer_stores::Deferred>,
 }
 
 /// Prints a verified program.
@@ -175,7 +175,7 @@ fn emit_kernel(
         let symbol = format!("{symbol}_edge");
         let mut cpu = Cpu::new(&split.edge, simd);
         let mut cx = Context::new(program, &split.edge, prelude, 1);
-        cpu.read_given(&mut cx)?;
+        cpu.hoist_invariants(&mut cx)?;
         Printer::new(&mut cx, &mut cpu).body()?;
         let function = cpu.edge_function(&mut cx, &symbol)?;
         streams = cpu.streams;
@@ -185,8 +185,8 @@ fn emit_kernel(
     let mut cpu = Cpu::new(kernel, simd);
     cpu.streams = streams;
     let mut cx = Context::new(program, kernel, prelude, 0);
-    cpu.read_given(&mut cx)?;
-    cpu.plan_late(&mut cx)?;
+    cpu.hoist_invariants(&mut cx)?;
+    cpu.defer_stores(&mut cx)?;
     Printer::new(&mut cx, &mut cpu).body()?;
     cpu.end_of_block(&mut cx);
     let mut text = String::new();
@@ -224,10 +224,10 @@ impl Cpu {
             literals: vec![None; kernel.values.len()],
             conditions: Vec::new(),
             streams: false,
-            given: BTreeMap::new(),
+            hoisted: BTreeMap::new(),
             shared_masks: mask::shared(kernel),
             near: BTreeMap::new(),
-            late: None,
+            deferred: None,
         }
     }
 

@@ -3,7 +3,7 @@
 //! A warp is run by 32 threads, also if it has fewer lanes. The text is complete in itself: NVRTC compiles it without any header.
 
 mod bytes;
-mod guarded;
+mod predicated_loads;
 
 use systola_ir::kernel::constant::constant_buffers;
 use systola_ir::kernel::visit::walk;
@@ -23,7 +23,7 @@ use crate::simt::grid::Grid;
 use crate::simt::shared::SHARED_ALIGN;
 use crate::simt::value::Move;
 use crate::simt::{ConstantPlace, Dynamic, Guarded, Language, Space, emit_kernel, unless_set};
-use guarded::load_where;
+use predicated_loads::load_where;
 
 /// Threads of a warp.
 const WARP: u32 = 32;

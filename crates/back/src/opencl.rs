@@ -184,7 +184,7 @@ fn check(kernel: &Kernel, features: &Features) -> Result<(), Fault> {
     }
     let Some(threads) = features.links.threads_of(kernel.lanes) else {
         return Err(Fault::unsupported(format!(
-            "a warp of {} lanes; no sub-group of this device has so many",
+            "a warp of {} lanes; no sub-group of this device has that number",
             kernel.lanes
         )));
     };

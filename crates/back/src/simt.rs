@@ -82,10 +82,10 @@ pub trait Language {
     /// The line before a loop that stays one.
     const ROLLED: &'static str;
 
-    /// Threads of a warp of so many lanes, no fewer than those.
+    /// Threads of a warp of this number of lanes, no fewer than those.
     fn threads_of(&self, lanes: u32) -> u32;
 
-    /// The lane of a thread, of so many, and its warp.
+    /// The lane of a thread in a warp of this size, and its warp.
     fn lane(&self, lanes: u32) -> Expr;
     fn warp(&self, lanes: u32) -> Expr;
 
@@ -109,12 +109,12 @@ pub trait Language {
     /// The word for a pointer that is the only one to its array.
     fn restrict(&self) -> &'static str;
 
-    /// The type of so many elements that are moved at once, one of those, and all of them from their parts.
+    /// The type of `n` elements that are moved at once, one of those, and all of them from their parts.
     fn pack(&self, prelude: &mut Prelude, element: Scalar, n: u32) -> Result<String, Fault>;
     fn pack_element(&self, element: Scalar, of: u32, name: &str, n: u32) -> Result<Expr, Fault>;
     fn pack_of(&self, element: Scalar, pack: &str, elements: &[&str]) -> String;
 
-    /// How a load of so many elements of global memory is made under its condition, where that takes no branch.
+    /// How a load of `n` elements of global memory is made under its condition, where that takes no branch.
     fn load_where(
         &self,
         _: &mut Context<'_>,
@@ -128,7 +128,7 @@ pub trait Language {
     /// Adds the function that moves values of a type between lanes.
     fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move, lanes: u32) -> Result<(), Fault>;
 
-    /// The function that starts a copy of so many bytes into shared memory; none where lanes copy.
+    /// The function that starts a copy of this size in bytes into shared memory; none where lanes copy.
     fn copier(&self, _: &mut Prelude, _bytes: u32) -> Option<String> {
         None
     }
@@ -187,7 +187,7 @@ pub trait Language {
 pub struct Guarded {
     pub function: String,
     pub arguments: Vec<Expr>,
-    /// Where it loads words, the function that makes one of so many elements.
+    /// Where it loads words, the function that makes one of its elements, and their number.
     pub joined: Option<(&'static str, usize)>,
 }
 
@@ -469,7 +469,7 @@ impl<L: Language> Dialect for Simt<L> {
     }
 
     fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
-        // What should be written out is; the compiler would do it again, for registers that others need.
+        // What should be unrolled is; the compiler would unroll again, for registers that others need.
         let of_lanes = |stmt: &&Stmt| !matches!(stmt, Stmt::SyncWarp);
         (body.iter().filter(of_lanes).count() > MOST_TO_UNROLL).then_some(L::ROLLED)
     }

@@ -286,7 +286,7 @@ pub enum Stmt {
     },
     /// Ends the group of the copies since the last `CommitCopies`.
     CommitCopies,
-    /// Waits until at most so many groups of this warp are under way. Other warps see the data after a barrier.
+    /// Waits until at most this number of groups of this warp are under way. Other warps see the data after a barrier.
     WaitCopies {
         pending: u32,
     },
@@ -382,7 +382,7 @@ pub enum Op {
         value: ValueId,
         from: Form,
     },
-    /// Lane l gets element l + lanes − by of `low` followed by `high`, 0 ≤ by ≤ lanes: `high` moved up by so many
+    /// Lane l gets element l + lanes − by of `low` followed by `high`, 0 ≤ by ≤ lanes: `high` moved up by this number of
     /// lanes, filled from the top of `low`. Without `low` those lanes are undefined; likewise `high`.
     Slide {
         low: Option<ValueId>,

@@ -314,7 +314,7 @@ pub enum Rows {
     Chosen,
     /// One behind the other.
     Plain,
-    /// Lengthened by so many elements.
+    /// Lengthened by this number of elements.
     Pad(u64),
     /// One behind the other, each rotated by one wide access more than the line of all banks before it.
     Rotate,

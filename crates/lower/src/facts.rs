@@ -145,7 +145,7 @@ const SAMPLES: u64 = 96;
 /// Facts that split a question into more cases than this are left out of it.
 const MOST_CASES: usize = 64;
 
-/// Bounds of lists are tried in all combinations up to so many.
+/// The largest number of combinations of bounds that are tried.
 const MOST_BOUNDS: usize = 16;
 
 impl<'a> Facts<'a> {

@@ -40,9 +40,9 @@ impl Cpu {
         for line in &blocks.coordinates {
             top.push(line);
         }
-        self.declare_late(cx, &mut top)?;
+        self.declare_deferred(cx, &mut top)?;
         blocks.around(cx, &mut top, &body);
-        self.end_of_late(cx, &mut top)?;
+        self.end_of_deferred(cx, &mut top)?;
         if let Some(line) = &end_of_streams {
             top.push(line);
         }
@@ -317,7 +317,7 @@ impl Blocks {
         lines.close();
     }
 
-    /// The coordinates of the next block, without so many of the fastest.
+    /// The coordinates of the next block, without the first `skipped` of them, the fastest.
     fn step(&self, lines: &mut Lines, skipped: usize) {
         let mut depth = 0;
         for Step { name, lo, end } in self.steps.iter().skip(skipped) {

@@ -7,7 +7,7 @@ use crate::expr::Expr;
 use crate::prelude::{File, Prelude};
 use crate::scalar::{c_type, signed};
 
-/// A vector type: so many elements of a type.
+/// A vector type: a number of elements of one type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Vector {
     pub ty: Scalar,

@@ -12,8 +12,8 @@ use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Op, Stmt};
 
 use super::Cpu;
+use super::lane_affine::{Small, split};
 use super::lanes::{Vector, all_lanes, lanes_at, lanes_below};
-use super::small::{Small, split};
 use crate::context::Context;
 use crate::error::Fault;
 use crate::expr::{Expr, Level};
@@ -107,7 +107,7 @@ impl Cpu {
         (join(uniform), join(varying))
     }
 
-    /// The condition as a mask with elements of so many bits.
+    /// The condition as a mask with elements of this width in bits.
     pub fn mask(&self, cx: &mut Context<'_>, cond: &Cond, bits: u32) -> Result<Expr, Fault> {
         let vector = Vector::new(signed(bits), self.lanes);
         if self.is_uniform(cond) {
@@ -363,7 +363,7 @@ impl Cpu {
         })
     }
 
-    /// A small number of each lane, as a vector of integers of so many bits.
+    /// A small number of each lane, as a vector of integers of this width in bits.
     pub fn small(&self, cx: &mut Context<'_>, small: &Small, bits: u32) -> Result<Expr, Fault> {
         let vector = Vector::new(signed(bits), self.lanes);
         Ok(match small {

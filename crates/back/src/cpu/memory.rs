@@ -29,7 +29,7 @@ impl Cpu {
         })
     }
 
-    /// The load of a value, moved by so many elements along the last axis. What is read several times is held in a
+    /// The load of a value, at a distance along the last axis. What is read several times is held in a
     /// register.
     pub(super) fn load(
         &self,
@@ -57,9 +57,9 @@ impl Cpu {
             return Ok(self.as_value(absent.expr, Rep::Scalar, ty));
         }
         if moved == 0
-            && let Some(given) = self.given(cx, from)
+            && let Some(hoisted) = self.hoisted(cx, from)
         {
-            return Ok(self.as_value(given, Rep::Scalar, ty));
+            return Ok(self.as_value(hoisted, Rep::Scalar, ty));
         }
         let (uniform, varying) = self.by_uniformity(&from.when);
         let place = self.place(cx, from, moved)?;
@@ -123,7 +123,7 @@ impl Cpu {
         (Expr::binary("!=", &e, &Expr::atom("0")), rep)
     }
 
-    /// A store, moved by so many elements along the last axis.
+    /// A store, at a distance along the last axis.
     pub(super) fn store_at(
         &mut self,
         cx: &mut Context<'_>,

@@ -3,8 +3,8 @@
 use systola_ir::form::{Atom, Form};
 use systola_ir::{DimId, Scalar, ValueId};
 
+use super::lane_affine::split;
 use super::lanes::Vector;
-use super::small::split;
 use super::vector::{Operand, Printed};
 use super::{Cpu, Rep};
 use crate::context::Context;

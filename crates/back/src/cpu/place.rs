@@ -45,7 +45,7 @@ impl Place {
 }
 
 impl Cpu {
-    /// Where an access goes, moved by so many elements along the last axis.
+    /// Where an access goes, at a distance along the last axis.
     pub fn place(
         &self,
         cx: &mut Context<'_>,

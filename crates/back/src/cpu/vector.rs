@@ -52,7 +52,7 @@ impl Cpu {
         }
     }
 
-    /// The `bool` as a mask with elements of so many bits.
+    /// The `bool` as a mask with elements of this width in bits.
     pub fn mask_value(&self, cx: &mut Context<'_>, a: &Operand, bits: u32) -> Result<Expr, Fault> {
         match a.rep {
             Rep::Mask(from) => self.resized(cx, a.expr.clone(), from, bits),
@@ -169,7 +169,7 @@ impl Cpu {
         Ok((Expr::ternary(cond, &a, &b), Rep::Vector))
     }
 
-    /// A choice by a mask of so many bits.
+    /// A choice by a mask with elements of this width in bits.
     fn choose(
         &self,
         cx: &mut Context<'_>,

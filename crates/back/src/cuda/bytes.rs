@@ -17,7 +17,7 @@ pub const IN_A_WORD: u32 = 4;
 /// The function that makes a word of its bytes.
 pub const JOIN: &str = "word_of";
 
-/// How many words so many elements are, if they are bytes.
+/// The number of words that `n` elements are, if they are bytes.
 pub fn words(element: Scalar, n: u32) -> Option<u32> {
     (element.bits() == 8 && n.is_multiple_of(IN_A_WORD)).then_some(n / IN_A_WORD)
 }

@@ -12,7 +12,7 @@ pub struct Features {
     pub flags: bool,
     /// Is there arithmetic on f64?
     pub doubles: bool,
-    /// A block has at most so many threads.
+    /// The largest number of threads of a block.
     pub most_threads: u32,
     /// So many bytes of small inputs are handed over by value: more than none where a thread reads its arguments as fast as its
     /// registers.

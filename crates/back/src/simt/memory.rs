@@ -55,7 +55,7 @@ impl Guarded {
 /// Bytes of the widest access.
 const WIDEST: u32 = 16;
 
-/// How many of `width` consecutive elements of so many bytes are moved at once: a wide access starts at a multiple of
+/// How many of `width` consecutive elements of this size in bytes are moved at once: a wide access starts at a multiple of
 /// its width.
 fn chunk(width: u32, bytes: u32) -> u32 {
     if width.is_power_of_two() {
@@ -66,7 +66,7 @@ fn chunk(width: u32, bytes: u32) -> u32 {
 }
 
 impl<L: Language> Simt<L> {
-    /// An element, moved by so many along the last axis.
+    /// An element, at a distance along the last axis.
     pub(super) fn element(
         &self,
         cx: &mut Context<'_>,
@@ -132,7 +132,7 @@ impl<L: Language> Simt<L> {
         Ok(as_value(e, ty))
     }
 
-    /// The way to load so many elements under a condition, if there is one without a branch.
+    /// How `n` elements are loaded under a condition without a branch, if there is a way.
     fn load_where(
         &self,
         cx: &mut Context<'_>,

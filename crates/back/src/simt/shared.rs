@@ -14,7 +14,7 @@ use crate::scalar::c_type;
 
 /// Shared memory whose size is written down in the code, at most.
 const MOST_STATIC: i128 = 48 << 10;
-/// Every shared array starts at a multiple of so many bytes.
+/// Every shared array starts at a multiple of this number of bytes.
 pub const SHARED_ALIGN: u64 = 16;
 
 pub fn shared_sizes(kernel: &Kernel) -> Vec<SharedArray> {

@@ -151,9 +151,9 @@ pub fn binary(
 pub enum Move {
     /// From the lane that is named.
     Lane,
-    /// From so many lanes below.
+    /// From the lane this number of lanes below.
     Up,
-    /// From so many lanes above.
+    /// From the lane this number of lanes above.
     Down,
 }
 

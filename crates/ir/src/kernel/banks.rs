@@ -1,9 +1,9 @@
 //! The banks of shared memory: in how many passes the lanes of a warp get what they ask for at once.
 
-/// Shared memory has so many banks of [`BANK_BYTES`] each.
+/// The number of banks of shared memory, of [`BANK_BYTES`] each.
 pub const BANKS: u64 = 32;
 pub const BANK_BYTES: u64 = 4;
-/// A lane gets at most so many bytes at once; wider accesses take turns.
+/// The largest number of bytes that a lane gets at once; wider accesses take turns.
 const LANE_BYTES: u64 = 16;
 
 /// What one access of a warp costs.
@@ -14,7 +14,7 @@ pub struct Passes {
     pub conflicts: u64,
 }
 
-/// One access of a warp: each active lane with its offset, in the order of the lanes, and so many bytes. Lanes take turns so that
+/// One access of a warp: each active lane with its offset, in the order of the lanes, and its size in bytes. Lanes take turns so that
 /// no turn gives out more than the banks can; in a turn, different words of one bank need a pass each. Where lanes ask for the same in
 /// pairs, what a turn gives out serves twice as many.
 pub fn passes(

@@ -396,7 +396,7 @@ impl KernelText<'_> {
         format!("{}[{index}]", self.memory(access.memory))
     }
 
-    /// `x[i, 4*l ..+4]`: so many from there on.
+    /// `x[i, 4*l ..+4]`: four elements from there on.
     fn wide(&self, access: &Access, width: usize) -> String {
         let index = join(access.index.iter().map(|form| self.form(form)));
         format!("{}[{index} ..+{width}]", self.memory(access.memory))

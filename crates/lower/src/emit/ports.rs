@@ -218,7 +218,7 @@ impl Emitter<'_> {
             .collect()
     }
 
-    /// The vector of a PE so many ticks ago; 0 is this very tick.
+    /// The vector of a PE `age` ticks ago; 0 is this tick.
     fn held(&mut self, cell: VarId, name: &str, pe: &PeKey, age: usize) -> Option<Vec<ValueId>> {
         if age == 0 {
             return self.now.get(&(cell, pe.clone())).cloned();

@@ -109,7 +109,7 @@ impl Emitter<'_> {
         self.either_of(name, &chain.open, pending, chain.complete)
     }
 
-    /// Lanes that have a lane so many steps before them on the way of a scan.
+    /// Lanes that have a lane this number of steps before them along a scan.
     pub(super) fn beyond(&self, scan: &Scan, step: i128) -> Cond {
         let Some(lane) = self.lane.map(Form::from) else {
             unreachable!("a scan is over lanes")
@@ -234,7 +234,7 @@ impl Emitter<'_> {
         parts.into_iter().fold(Cond::TRUE, Cond::and)
     }
 
-    /// The condition at a lane so many further.
+    /// The condition at the lane this number of lanes further.
     fn lane_at(&self, cond: &Cond, further: i128) -> Result<Cond, Failure> {
         let lane = self.lane;
         Ok(cond

@@ -28,7 +28,7 @@ enum Otherwise {
     Same,
 }
 
-/// Copies of a lane are written out up to so many.
+/// The largest number of copies of a lane that are unrolled.
 const MOST_ROUNDS: i128 = 16;
 /// Bytes that come together from the memory of the machine at least.
 const SECTOR: u32 = 32;

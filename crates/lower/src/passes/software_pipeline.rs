@@ -242,7 +242,7 @@ mod tests {
 
     const TURN: DimId = DimId(0);
 
-    /// A loop over 0..N that loads an element, does so many operations with it, and stores the last.
+    /// A loop over 0..N that loads an element, does this number of operations with it, and stores the last.
     fn kernel(operations: u32, to: Access) -> Kernel {
         let from = Access::new(Memory::Global(BufferId(0)), vec![Form::from(TURN)]);
         let otherwise = None;

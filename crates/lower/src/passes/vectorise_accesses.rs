@@ -26,7 +26,7 @@ use systola_ir::{DimId, Literal, Scalar, ValueId};
 use crate::digits::gcd;
 use rows::{Assumed, Rows, possible, tightened};
 
-/// The kernel with accesses of up to so many bytes.
+/// The kernel with accesses of up to this number of bytes.
 pub fn vectorise_accesses(mut kernel: Kernel, buffers: &[Buffer], bytes: u32) -> Kernel {
     let body = std::mem::take(&mut kernel.body);
     let mut pass = Widening {

@@ -74,17 +74,17 @@ struct Places {
 /// How the PEs of a block are walked, which decides where their queues can live.
 #[derive(Clone, Debug)]
 pub enum Pes {
-    /// Written out one by one: a queue is in registers, so many ages of each cell, unless a link's
+    /// Unrolled: a queue is in registers, `depth` ages of each cell, unless a link's
     /// delay is long or depends on the sizes.
     Known { depth: Vec<usize> },
     /// In loops, with all queues in memory.
     Looped,
 }
 
-/// No more PEs than this are written out one by one.
+/// No more PEs than this are unrolled.
 pub const MOST_VECTORS: i128 = 96;
 
-/// A chain through registers and lanes is written out for at most so many vectors: each has a scan in every tick, and C compilers
+/// A chain through registers and lanes is unrolled for at most this number of vectors: each has a scan in every tick, and C compilers
 /// take long for more.
 const MOST_CHAINED: i128 = 16;
 
@@ -282,7 +282,7 @@ impl Partition {
         Ok(partition(&one, one_by_one(&one)?))
     }
 
-    /// The ages of every cell that are kept in registers, if the PEs can be written out.
+    /// The ages of every cell that are kept in registers, if the PEs can be unrolled.
     fn depths(&self, array: &Array, slots: &Slots, machine: &Machine) -> Option<Vec<usize>> {
         let vectors = self.vectors(slots)?;
         if vectors > MOST_VECTORS {

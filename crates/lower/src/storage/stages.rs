@@ -3,7 +3,7 @@
 //! Where a value arrives in the tick in which it leaves, its source comes first. PEs that are walked in a direction see to
 //! that as long as all such values move that way. A chain of stencils moves both ways: then all PEs evaluate the
 //! cells of one stage before any of them evaluates one of the next, and between stages values move as they like. It takes
-//! PEs that are written out, and cells that do not wait for each other in a circle.
+//! PEs that are unrolled, and cells that do not wait for each other in a circle.
 
 use systola_ir::VarId;
 use systola_ir::array::{Array, Link, Port, Realisation};

@@ -31,7 +31,7 @@ use crate::storage::links::flagged;
 use crate::storage::partition::Partition;
 use crate::storage::slots::{Slots, range};
 
-/// Blocks that wait are told after so many ticks at least.
+/// The least number of ticks after which waiting blocks are signalled.
 const TICKS_OF_A_SIGNAL: i128 = 32;
 
 /// A block with a known number of turns signals so often at least.

@@ -31,11 +31,11 @@ use crate::storage::staging::Staging;
 pub struct Window {
     pub input: InputId,
     pub store: SharedId,
-    /// Filled inside of so many of the loops over time.
+    /// The number of loops over time inside of which it is filled.
     pub depth: usize,
     /// For each axis the first index, over the coordinates of the slot, and the extent.
     pub axes: Vec<(Form, Poly)>,
-    /// The array has room for so many windows; the first axis says which one.
+    /// The number of windows that the array has room for; the first axis says which one.
     pub stages: i128,
     pub engine: Engine,
     pub order: Order,

@@ -6,7 +6,7 @@ use crate::id::{RegId, ValueId};
 use crate::kernel::visit::walk;
 use crate::kernel::{Kernel, Op, Stmt};
 
-/// A statement takes at most so many operations into it.
+/// The largest number of operations that a statement takes into it.
 const MAX_INLINED: usize = 8;
 
 /// For each value: is it printed where it is used?

@@ -1,7 +1,7 @@
 //! Elements of inputs that every block reads, such as the weights of a stencil.
 //!
-//! They are read once, before the first block. A compiler would often do the same by itself, but not across stores past
-//! the cache, which to it may change any memory.
+//! They are loop-invariant and read once, before the first block. A compiler would often do the same by itself, but not across
+//! non-temporal stores, which to it may change any memory.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub type Element = (BufferId, Vec<i128>);
 
 impl Cpu {
     /// Reads them.
-    pub(super) fn read_given(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+    pub(super) fn hoist_invariants(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         let mut found: BTreeMap<Element, Access> = BTreeMap::new();
         walk(&cx.kernel.body, &mut |stmt| {
             if let Stmt::Let(_, Op::Load { from, .. }) = stmt
@@ -44,14 +44,14 @@ impl Cpu {
             let there = Expr::index(&place.array, &place.offset);
             cx.constants
                 .push(format!("const {ty} {name} = {};", there.text));
-            self.given.insert(element, name);
+            self.hoisted.insert(element, name);
         }
         Ok(())
     }
 
     /// The name of an element that was read before the first block.
-    pub(super) fn given(&self, cx: &Context<'_>, from: &Access) -> Option<Expr> {
-        let name = self.given.get(&element(cx.program, from)?)?;
+    pub(super) fn hoisted(&self, cx: &Context<'_>, from: &Access) -> Option<Expr> {
+        let name = self.hoisted.get(&element(cx.program, from)?)?;
         Some(Expr::atom(name))
     }
 }

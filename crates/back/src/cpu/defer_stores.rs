@@ -1,13 +1,13 @@
-//! Results that leave a block later.
+//! Stores of a block that are deferred until the next one runs.
 //!
-//! A store past the cache occupies one of the few buffers between a core and memory until memory has taken it, and loads that miss the
+//! A non-temporal store occupies one of the few buffers between a core and memory until memory has taken it, and loads that miss the
 //! first-level cache need the same buffers. A block that adds up all of its sums at once stores them all at its end, and
 //! the loads with which the next block begins wait. So results are kept until the next block runs, and leave in pairs all
 //! along its work; those of the last block follow at the end.
 //!
 //! It is done where a block is a straight line of statements with a good deal of work for each result, where a result is a
 //! whole line of the cache, and where nobody reads what is stored. Whether an array is large enough to be
-//! stored past the cache, and whether its rows begin at lines, shows at run time.
+//! stored with non-temporal stores, and whether its rows begin at lines, shows at run time.
 
 use std::collections::BTreeMap;
 
@@ -31,12 +31,12 @@ const FEWEST: usize = 4;
 const MOST: usize = 64;
 /// Operations on vectors for each result, at least.
 const LEAST_WORK: usize = 16;
-/// So many leave at a time.
+/// The number that leaves at a time.
 const TOGETHER: usize = 2;
 
 /// What is known of the results that are kept.
 #[derive(Debug)]
-pub struct Late {
+pub struct Deferred {
     vector: Vector,
     /// The number of a result, by the statement that stores it.
     results: BTreeMap<usize, usize>,
@@ -56,7 +56,7 @@ pub struct Late {
 
 impl Cpu {
     /// Decides which results of a kernel are kept.
-    pub(super) fn plan_late(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+    pub(super) fn defer_stores(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         let Some((buffer, stores)) = self.candidates(cx.kernel) else {
             return Ok(());
         };
@@ -120,7 +120,7 @@ impl Cpu {
             leaving.entry(at).or_default().push(n);
         }
         self.streams = true;
-        self.late = Some(Late {
+        self.deferred = Some(Deferred {
             vector,
             results: stores.iter().map(|s| s.0).zip(0..).collect(),
             leaving,
@@ -190,15 +190,15 @@ impl Cpu {
 
     /// What leaves before the next statement of the block.
     pub(super) fn let_leave(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        let Some(late) = &mut self.late else {
+        let Some(deferred) = &mut self.deferred else {
             return Ok(());
         };
-        late.passed += 1;
-        let Some(results) = late.leaving.remove(&(late.passed - 1)) else {
+        deferred.passed += 1;
+        let Some(results) = deferred.leaving.remove(&(deferred.passed - 1)) else {
             return Ok(());
         };
-        let lines = late.departures(cx, results)?;
-        cx.lines.open(&format!("if ({})", late.waiting));
+        let lines = deferred.departures(cx, results)?;
+        cx.lines.open(&format!("if ({})", deferred.waiting));
         for line in lines {
             cx.lines.push(&line);
         }
@@ -213,60 +213,65 @@ impl Cpu {
         place: &Expr,
         value: &Expr,
     ) -> Result<Option<String>, Fault> {
-        let Some(late) = &self.late else {
+        let Some(deferred) = &self.deferred else {
             return Ok(None);
         };
-        let Some(n) = late.results.get(&(late.passed - 1)) else {
+        let Some(n) = deferred.results.get(&(deferred.passed - 1)) else {
             return Ok(None);
         };
-        super::transfer::Transfer::Store.function(cx.prelude, late.vector)?;
-        let name = format!("keep_{}", late.vector.name(cx.prelude)?);
-        late.vector
+        super::transfer::Transfer::Store.function(cx.prelude, deferred.vector)?;
+        let name = format!("keep_{}", deferred.vector.name(cx.prelude)?);
+        deferred
+            .vector
             .add_from(cx.prelude, File::Memory, &name, "keep", &[])?;
         let args = [
             place.clone(),
             value.clone(),
-            Expr::unary("&", &Expr::index(&late.queue, &number(*n as i128)?)),
-            Expr::atom(&late.streams),
+            Expr::unary("&", &Expr::index(&deferred.queue, &number(*n as i128)?)),
+            Expr::atom(&deferred.streams),
         ];
         Ok(Some(format!("{};", Expr::call(&name, &args).text)))
     }
 
     /// The last lines of a block.
     pub(super) fn end_of_block(&self, cx: &mut Context<'_>) {
-        if let Some(late) = &self.late {
-            for (var, name) in &late.coordinates {
+        if let Some(deferred) = &self.deferred {
+            for (var, name) in &deferred.coordinates {
                 let own = &cx.dims[var.index()].name;
                 cx.lines.push(&format!("{name} = {own};"));
             }
             cx.lines
-                .push(&format!("{} = {};", late.waiting, late.streams));
+                .push(&format!("{} = {};", deferred.waiting, deferred.streams));
         }
     }
 
     /// Declares what is kept, before the first block.
-    pub(super) fn declare_late(
+    pub(super) fn declare_deferred(
         &self,
         cx: &mut Context<'_>,
         lines: &mut Lines,
     ) -> Result<(), Fault> {
-        if let Some(late) = &self.late {
-            let ty = late.vector.name(cx.prelude)?;
-            let n = late.results.len();
-            lines.push(&format!("{ty} {}[{n}] = {{{{0}}}};", late.queue));
-            for (_, name) in &late.coordinates {
+        if let Some(deferred) = &self.deferred {
+            let ty = deferred.vector.name(cx.prelude)?;
+            let n = deferred.results.len();
+            lines.push(&format!("{ty} {}[{n}] = {{{{0}}}};", deferred.queue));
+            for (_, name) in &deferred.coordinates {
                 lines.push(&format!("int64_t {name} = 0;"));
             }
-            lines.push(&format!("bool {} = false;", late.waiting));
+            lines.push(&format!("bool {} = false;", deferred.waiting));
         }
         Ok(())
     }
 
     /// What the last block has kept leaves.
-    pub(super) fn end_of_late(&self, cx: &mut Context<'_>, lines: &mut Lines) -> Result<(), Fault> {
-        if let Some(late) = &self.late {
-            lines.open(&format!("if ({})", late.waiting));
-            for line in late.departures(cx, (0..late.places.len()).collect())? {
+    pub(super) fn end_of_deferred(
+        &self,
+        cx: &mut Context<'_>,
+        lines: &mut Lines,
+    ) -> Result<(), Fault> {
+        if let Some(deferred) = &self.deferred {
+            lines.open(&format!("if ({})", deferred.waiting));
+            for line in deferred.departures(cx, (0..deferred.places.len()).collect())? {
                 lines.push(&line);
             }
             lines.close();
@@ -275,7 +280,7 @@ impl Cpu {
     }
 }
 
-impl Late {
+impl Deferred {
     fn departures(&self, cx: &mut Context<'_>, results: Vec<usize>) -> Result<Vec<String>, Fault> {
         super::transfer::Transfer::Store.function(cx.prelude, self.vector)?;
         cx.prelude.include("immintrin.h");
