@@ -5,7 +5,6 @@ use crate::error::{Error, Result};
 use crate::expr::{Constraint, LinExpr, Space};
 use crate::int::{Int, add};
 use crate::omega;
-use crate::simplex::{self, Found};
 use crate::system::{Budget, Row, System};
 /// The integer points that satisfy a conjunction of equalities and inequalities.
 ///
@@ -16,22 +15,6 @@ use crate::system::{Budget, Row, System};
 pub struct BasicSet {
     pub(crate) space: Space,
     pub(crate) sys: System,
-}
-
-/// What is known of a conjunction from its rational relaxation.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Relaxation {
-    /// It has no integer point.
-    Empty,
-    /// It has this one.
-    Point {
-        /// The values of the parameters.
-        params: Vec<Int>,
-        /// The values of the dimensions.
-        dims: Vec<Int>,
-    },
-    /// It may have one.
-    Open,
 }
 
 impl BasicSet {
@@ -129,32 +112,6 @@ impl BasicSet {
         charge(steps, |budget| self.is_empty_in(budget))
     }
 
-    /// What the rational relaxation and a few branches show: cheaper than [`is_empty`](Self::is_empty), and often
-    /// enough. The steps are taken off the given number.
-    pub fn relaxation(&self, steps: &mut u64) -> Result<Relaxation> {
-        let found = charge(steps, |budget| {
-            budget.try_within(omega::SEARCH_STEPS, |budget| {
-                let mut sys = self.sys.clone();
-                if !sys.normalize(budget)? {
-                    return Ok(Found::Empty);
-                }
-                simplex::search(&sys, omega::SEARCH_NODES, budget)
-            })
-        })?;
-        Ok(match found {
-            Some(Found::Empty) => Relaxation::Empty,
-            Some(Found::Point(mut point)) => {
-                point.truncate(self.space.n_vars());
-                let dims = point.split_off(self.space.n_params);
-                Relaxation::Point {
-                    params: point,
-                    dims,
-                }
-            }
-            Some(Found::Open) | None => Relaxation::Open,
-        })
-    }
-
     pub(crate) fn is_empty_in(&self, budget: &mut Budget) -> Result<bool> {
         omega::is_empty(self.sys.clone(), budget)
     }
@@ -189,8 +146,8 @@ impl BasicSet {
     }
 }
 
-/// Works with a budget of so many steps and takes off what was used.
-fn charge<T>(steps: &mut u64, work: impl FnOnce(&mut Budget) -> Result<T>) -> Result<T> {
+/// Works with a budget of `steps` and takes off what was used.
+pub(crate) fn charge<T>(steps: &mut u64, work: impl FnOnce(&mut Budget) -> Result<T>) -> Result<T> {
     let mut budget = Budget::new(*steps);
     let result = work(&mut budget);
     *steps = budget.left();

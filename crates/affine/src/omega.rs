@@ -11,7 +11,7 @@
 
 use crate::error::Result;
 use crate::int::{Int, add, floor_div, mul, nearest_quotient, neg, sub};
-use crate::simplex::{self, Found, Tableau};
+use crate::simplex::{self, Found};
 use crate::system::{
     Budget, Pair, Row, Shadow, System, Verdict, combine, negate, negate_ge, normalize_eq,
     normalize_ge,
@@ -586,21 +586,22 @@ pub(crate) fn fix_constants(sys: &mut System, n_visible: usize, budget: &mut Bud
     if sys.n == n_visible {
         return Ok(());
     }
-    let Some(tableau) = Tableau::new(sys, budget)? else {
+    let unit = |q: usize, sign: Int| {
+        let mut row = vec![0; sys.n + 1];
+        row[q + 1] = sign;
+        row
+    };
+    let rows: Vec<Row> = (n_visible..sys.n)
+        .flat_map(|q| [unit(q, 1), unit(q, -1)])
+        .collect();
+    let Some(ends) = simplex::minima(sys, &rows, budget)? else {
         return Ok(());
     };
     let mut any = false;
-    for q in n_visible..sys.n {
-        let mut row = vec![0; sys.n + 1];
-        row[q + 1] = 1;
-        let Some(low) = tableau.clone().minimum_of(&row, budget)? else {
-            continue;
-        };
-        row[q + 1] = -1;
-        let Some(high) = tableau.clone().minimum_of(&row, budget)? else {
-            continue;
-        };
-        if low == neg(high)? {
+    for (q, ends) in (n_visible..).zip(ends.chunks_exact(2)) {
+        if let [Some(low), Some(high)] = *ends
+            && low == neg(high)?
+        {
             sys.fix(q, low)?;
             any = true;
         }

@@ -9,7 +9,7 @@ use crate::expr::LinExpr;
 use crate::int::{Int, add, ceil_div, floor_div, mul, neg, sub};
 use crate::omega;
 use crate::set::Set;
-use crate::simplex::{self, Tableau};
+use crate::simplex;
 use crate::system::{Budget, Row, System};
 
 /// Bounds of an affine form over one piece: `lower` holds pairs `(e, m)` for `form >= ceil(e / m)`, `upper` for
@@ -259,13 +259,11 @@ fn first_true(start: Int, mut holds: impl FnMut(Int) -> Result<bool>) -> Result<
 
 /// The smallest value of a row over a system that is not empty; `None` when there is none.
 pub(crate) fn minimum(sys: &System, row: &[Int], budget: &mut Budget) -> Result<Option<Int>> {
-    let Some(tableau) = Tableau::new(sys, budget)? else {
+    let least = simplex::minima(sys, &[row.to_vec()], budget)?;
+    let Some([Some(low)]) = least.as_deref() else {
         return Ok(None);
     };
-    let Some(low) = tableau.minimum_of(row, budget)? else {
-        return Ok(None);
-    };
-    let value = first_true(low, |k| {
+    let value = first_true(*low, |k| {
         let mut s = sys.clone();
         let mut at_most = crate::system::negate(row)?;
         at_most[0] = add(at_most[0], k)?;

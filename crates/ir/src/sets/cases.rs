@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use affine::{BasicSetBuilder, LinExpr, Relaxation, Space};
+use affine::{BasicSetBuilder, LinExpr, Relaxation, Relaxer, Space};
 
 use super::{SetError, compare, identity, opposite};
 use crate::form::{Cond, Rel};
@@ -23,6 +23,7 @@ pub fn is_empty(cond: &Cond, space: Space) -> Result<bool, SetError> {
     };
     let answer = search.is_empty(
         BasicSetBuilder::with_shared_floors(space),
+        Relaxer::new(space),
         vec![(Cow::Borrowed(cond), true)],
     );
     answer.map_err(|error| match error {
@@ -44,7 +45,12 @@ struct Search {
 }
 
 impl Search {
-    fn is_empty(&mut self, piece: BasicSetBuilder, open: Vec<Part<'_>>) -> Result<bool, SetError> {
+    fn is_empty(
+        &mut self,
+        piece: BasicSetBuilder,
+        mut relaxer: Relaxer,
+        open: Vec<Part<'_>>,
+    ) -> Result<bool, SetError> {
         let Some((piece, mut waiting)) = self.conjunction(piece, open)? else {
             return Ok(true);
         };
@@ -53,8 +59,7 @@ impl Search {
             .steps
             .checked_sub(cost)
             .ok_or(affine::Error::TooComplex { budget: MOST_STEPS })?;
-        let set = piece.clone().build();
-        let failed = match set.relaxation(&mut self.steps)? {
+        let failed = match relaxer.relax(&piece, &mut self.steps)? {
             Relaxation::Empty => return Ok(true),
             Relaxation::Point { params, dims } => {
                 let fails = |(cond, holds): &Part<'_>| cond.eval(&params, &dims) != Ok(*holds);
@@ -66,13 +71,13 @@ impl Search {
             Relaxation::Open => 0,
         };
         if waiting.is_empty() {
-            return Ok(set.is_empty_within(&mut self.steps)?);
+            return Ok(piece.build().is_empty_within(&mut self.steps)?);
         }
         let (cond, holds) = waiting.remove(failed);
         for part in alternatives(&cond, holds) {
             let mut open = waiting.clone();
             open.push(part);
-            if !self.is_empty(piece.clone(), open)? {
+            if !self.is_empty(piece.clone(), relaxer.clone(), open)? {
                 return Ok(false);
             }
         }
