@@ -114,15 +114,20 @@ fn furthest(
 pub struct Facts<'a> {
     decide: &'a Decide,
     /// By variable; a later one may be bounded by earlier ones.
-    ranges: Vec<Range>,
-    known: Vec<Cond>,
-    samples: Vec<Sample>,
+    ranges: Rc<Vec<Range>>,
+    known: Vec<Rc<Cond>>,
+    samples: Vec<Rc<Sample>>,
     /// Are the samples large enough for what is frequent in them to be so in large problems?
     large: bool,
-    answers: RefCell<HashMap<Form, bool>>,
+    /// Which forms are at least zero here.
+    answers: Answers,
+    /// Where less was known: what was true there is true here.
+    outer: Vec<Answers>,
     /// What the exact sets said, of facts and question together: so it holds whatever else is known.
     decided: Rc<RefCell<HashMap<Cond, bool>>>,
 }
+
+type Answers = Rc<RefCell<HashMap<Form, bool>>>;
 
 /// Parameters and variables for which all facts hold.
 #[derive(Clone, Debug)]
@@ -152,18 +157,20 @@ impl<'a> Facts<'a> {
     pub fn new(decide: &'a Decide, machine: &Machine) -> Facts<'a> {
         Facts {
             decide,
-            ranges: Vec::new(),
+            ranges: Rc::default(),
             known: Vec::new(),
-            samples: samples(decide, machine),
+            samples: samples(decide, machine).into_iter().map(Rc::new).collect(),
             large: machine.threads.is_some(),
-            answers: RefCell::default(),
+            answers: Rc::default(),
+            outer: Vec::new(),
             decided: Rc::default(),
         }
     }
 
     pub fn set_range(&mut self, v: DimId, range: Range) {
-        if self.ranges.len() <= v.index() {
-            self.ranges.resize(v.index() + 1, Range::default());
+        let ranges = Rc::make_mut(&mut self.ranges);
+        if ranges.len() <= v.index() {
+            ranges.resize(v.index() + 1, Range::default());
         }
         let mut pick = Pick(v.index() as u64);
         self.samples.retain_mut(|sample| {
@@ -187,13 +194,15 @@ impl<'a> Facts<'a> {
             // In a quarter of all cases it is one end, in a quarter the other, else any of them.
             let ends = [lo, hi - 1].iter().filter(|end| **end == value).count();
             let values = (hi - lo) as f64;
+            let sample = Rc::make_mut(sample);
             sample.weight *= 1.0 / (0.25 * ends as f64 * values + 0.5);
             sample.vars.resize(v.index() + 1, 0);
             sample.vars[v.index()] = value;
             true
         });
-        self.ranges[v.index()] = range;
-        self.answers.borrow_mut().clear();
+        ranges[v.index()] = range;
+        self.answers = Rc::default();
+        self.outer.clear();
     }
 
     pub fn range(&self, v: DimId) -> Option<&Range> {
@@ -202,11 +211,16 @@ impl<'a> Facts<'a> {
 
     #[must_use]
     pub fn with(&self, cond: Cond) -> Facts<'a> {
+        self.with_all([cond])
+    }
+
+    fn with_all(&self, conds: impl IntoIterator<Item = Cond>) -> Facts<'a> {
         let mut more = self.clone();
-        more.answers.borrow_mut().clear();
-        more.samples
-            .retain(|s| cond.eval(&s.params, &s.vars) == Ok(true));
-        more.known.push(cond);
+        more.outer.push(std::mem::take(&mut more.answers));
+        for cond in conds {
+            more.samples.retain(|s| s.holds(&cond));
+            more.known.push(Rc::new(cond));
+        }
         more
     }
 
@@ -266,16 +280,11 @@ impl<'a> Facts<'a> {
         if before.is_empty() || (before.iter().all(plain) && plain(part)) {
             return self.simplify(part);
         }
-        let mut facts = self.clone();
-        for cond in before {
-            let fact = if hold {
-                cond.clone()
-            } else {
-                cond.clone().negate()
-            };
-            facts = facts.with(fact);
-        }
-        facts.simplify(part)
+        let facts = before.iter().map(|cond| match hold {
+            true => cond.clone(),
+            false => cond.clone().negate(),
+        });
+        self.with_all(facts).simplify(part)
     }
 
     /// The form without the quotients and remainders whose quotient is known here.
@@ -356,7 +365,11 @@ impl<'a> Facts<'a> {
         if let Some(answer) = self.answers.borrow().get(form) {
             return *answer;
         }
-        let refuted = |s: &Sample| form.eval(&s.params, &s.vars).is_ok_and(|v| v < 0);
+        let is_true = |outer: &Answers| outer.borrow().get(form) == Some(&true);
+        if self.outer.iter().any(is_true) {
+            return true;
+        }
+        let refuted = |s: &Rc<Sample>| form.eval(&s.params, &s.vars).is_ok_and(|v| v < 0);
         let answer = !self.samples.iter().any(refuted)
             && (self.least(form).iter().any(|poly| self.param_holds(poly))
                 || self.impossible(&Cond::cmp(Rel::Lt, form.clone(), 0)));
@@ -524,13 +537,12 @@ impl<'a> Facts<'a> {
 
     /// Does a condition hold nowhere, by the exact sets? Unknown counts as no.
     pub fn impossible(&self, cond: &Cond) -> bool {
-        let shown = |s: &Sample| cond.eval(&s.params, &s.vars) == Ok(true);
-        if self.samples.iter().any(shown) {
+        if self.samples.iter().any(|s| s.holds(cond)) {
             return false;
         }
         let mut used: Vec<DimId> = cond.forms().into_iter().flat_map(Form::dims).collect();
         let mut all = cond.clone();
-        let mut known: Vec<&Cond> = self.known.iter().collect();
+        let mut known: Vec<&Cond> = self.known.iter().map(|known| &**known).collect();
         known.sort_by_key(|c| c.alternatives());
         let mut cases = cond.alternatives();
         for known in known {
