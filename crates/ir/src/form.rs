@@ -9,12 +9,14 @@
 //! 2^40 such terms can not overflow.
 
 mod cond;
+mod poly;
 
 use std::fmt;
 
 use crate::id::{DimId, ParamId};
 
 pub use cond::{Cond, Rel};
+pub use poly::{Monomial, Poly};
 
 /// The largest magnitude of a coefficient.
 pub const LIMIT: i128 = 1 << 80;
@@ -30,126 +32,6 @@ impl fmt::Display for Overflow {
 }
 
 impl std::error::Error for Overflow {}
-
-/// A product of parameters, sorted; the empty product is 1.
-pub type Monomial = Vec<ParamId>;
-
-/// A polynomial in the parameters: terms by monomial, none with coefficient zero.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Poly(Vec<(Monomial, i128)>);
-
-impl Poly {
-    pub fn zero() -> Self {
-        Self::default()
-    }
-
-    pub fn constant(c: i128) -> Self {
-        Self::term(Vec::new(), c)
-    }
-
-    pub fn param(p: ParamId) -> Self {
-        Self::term(vec![p], 1)
-    }
-
-    fn term(mut monomial: Monomial, c: i128) -> Self {
-        if c == 0 {
-            return Self::default();
-        }
-        monomial.sort_unstable();
-        Poly(vec![(monomial, c)])
-    }
-
-    pub fn terms(&self) -> impl Iterator<Item = (&Monomial, i128)> {
-        self.0.iter().map(|(m, c)| (m, *c))
-    }
-
-    pub fn is_zero(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// The value, if no parameter occurs.
-    pub fn as_constant(&self) -> Option<i128> {
-        match &self.0[..] {
-            [] => Some(0),
-            [(monomial, c)] if monomial.is_empty() => Some(*c),
-            _ => None,
-        }
-    }
-
-    /// Highest number of parameters multiplied in one term.
-    pub fn degree(&self) -> usize {
-        self.0.iter().map(|(m, _)| m.len()).max().unwrap_or(0)
-    }
-
-    #[must_use]
-    pub fn add(&self, other: &Poly) -> Poly {
-        if let (Some(a), Some(b)) = (self.as_constant(), other.as_constant()) {
-            return Poly::constant(a.saturating_add(b));
-        }
-        let mut sum = self.clone();
-        for (monomial, c) in &other.0 {
-            match sum.0.binary_search_by(|(m, _)| m.cmp(monomial)) {
-                Err(at) => sum.0.insert(at, (monomial.clone(), *c)),
-                Ok(at) => {
-                    let total = sum.0[at].1.saturating_add(*c);
-                    if total == 0 {
-                        sum.0.remove(at);
-                    } else {
-                        sum.0[at].1 = total;
-                    }
-                }
-            }
-        }
-        sum
-    }
-
-    #[must_use]
-    pub fn neg(&self) -> Poly {
-        Poly(self.0.iter().map(|(m, c)| (m.clone(), -c)).collect())
-    }
-
-    #[must_use]
-    pub fn sub(&self, other: &Poly) -> Poly {
-        self.add(&other.neg())
-    }
-
-    pub fn mul(&self, other: &Poly) -> Result<Poly, Overflow> {
-        if let ([(one, c)], [(other, d)]) = (&self.0[..], &other.0[..]) {
-            let coefficient = c.checked_mul(*d).filter(|x| x.abs() < LIMIT);
-            let monomial = one.iter().chain(other).copied().collect();
-            return Ok(Poly::term(monomial, coefficient.ok_or(Overflow)?));
-        }
-        let mut product = Poly::zero();
-        for (m, c) in &self.0 {
-            for (n, d) in &other.0 {
-                let coefficient = c.checked_mul(*d).filter(|x| x.abs() < LIMIT);
-                let monomial = m.iter().chain(n).copied().collect();
-                product = product.add(&Poly::term(monomial, coefficient.ok_or(Overflow)?));
-            }
-        }
-        Ok(product)
-    }
-
-    /// The value at concrete parameters.
-    pub fn eval(&self, params: &[i128]) -> Result<i128, Overflow> {
-        let mut sum = 0i128;
-        for (monomial, c) in &self.0 {
-            let mut term = *c;
-            for p in monomial {
-                let value = params.get(p.index()).copied().unwrap_or(0);
-                term = term.checked_mul(value).ok_or(Overflow)?;
-            }
-            sum = sum.checked_add(term).ok_or(Overflow)?;
-        }
-        Ok(sum)
-    }
-
-    /// Prints with the names of the parameters.
-    pub fn display<'a>(&'a self, params: &'a [String]) -> impl fmt::Display + 'a {
-        let form = Form::from(self.clone());
-        fmt::from_fn(move |f| write_form(&form, params, &[], f))
-    }
-}
 
 /// What a form is a combination of.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -289,13 +171,17 @@ impl Form {
 
     #[must_use]
     pub fn add(&self, other: &Form) -> Form {
-        affine::cancel::check();
         let mut sum = self.clone();
-        sum.constant = sum.constant.add(&other.constant);
-        for (atom, c) in &other.terms {
-            sum.add_term(atom, c);
-        }
+        sum.accumulate(other);
         sum
+    }
+
+    fn accumulate(&mut self, other: &Form) {
+        affine::cancel::check();
+        self.constant.accumulate(&other.constant);
+        for (atom, c) in &other.terms {
+            self.add_term(atom, c);
+        }
     }
 
     fn add_term(&mut self, atom: &Atom, c: &Poly) {
@@ -303,11 +189,9 @@ impl Form {
             Err(_) if c.is_zero() => {}
             Err(at) => self.terms.insert(at, (atom.clone(), c.clone())),
             Ok(at) => {
-                let total = self.terms[at].1.add(c);
-                if total.is_zero() {
+                self.terms[at].1.accumulate(c);
+                if self.terms[at].1.is_zero() {
                     self.terms.remove(at);
-                } else {
-                    self.terms[at].1 = total;
                 }
             }
         }
@@ -327,13 +211,17 @@ impl Form {
 
     #[must_use]
     pub fn sub(&self, other: &Form) -> Form {
-        self.add(&other.neg())
+        let mut difference = other.neg();
+        difference.accumulate(self);
+        difference
     }
 
     /// The form plus a constant.
     #[must_use]
     pub fn plus(&self, c: i128) -> Form {
-        self.add(&Form::from(c))
+        let mut sum = self.clone();
+        sum.constant.accumulate(&Poly::constant(c));
+        sum
     }
 
     pub fn scale(&self, factor: &Poly) -> Result<Form, Overflow> {
@@ -416,8 +304,8 @@ impl Form {
                 } else {
                     (k / c, k % c)
                 };
-                whole = whole.add(&Poly::term(monomial.clone(), w));
-                rest = rest.add(&Poly::term(monomial.clone(), r));
+                whole.accumulate(&Poly::term(monomial.clone(), w));
+                rest.accumulate(&Poly::term(monomial.clone(), r));
             }
             (whole, rest)
         };
@@ -440,7 +328,7 @@ impl Form {
                 Atom::Floor(inner, k) => inner.substitute(by)?.floor_div(*k),
                 Atom::Mod(inner, k) => inner.substitute(by)?.modulo(*k),
             };
-            result = result.add(&replaced.scale(c)?);
+            result.accumulate(&replaced.scale(c)?);
         }
         Ok(result)
     }

@@ -273,7 +273,7 @@ fn balance(rel: Rel, gap: &Form) -> Cond {
         let mut parts = (Poly::zero(), Poly::zero());
         for (monomial, c) in poly.terms() {
             let side = if c > 0 { &mut parts.0 } else { &mut parts.1 };
-            side.0.push((monomial.clone(), c.abs()));
+            side.accumulate(&Poly::term(monomial.clone(), c.abs()));
         }
         parts
     };
