@@ -100,7 +100,7 @@ pub struct Cpu {
     /// Arrays that are looked up in: the names that say whether short indices reach all of them.
     near: BTreeMap<Memory, String>,
     /// What is stored one block later.
-    deferred: Option<defer_stores::Deferred>,
+    deferred: Option<defer_stores::Queue>,
 }
 
 /// Prints a verified program.

@@ -6,7 +6,7 @@ mod bytes;
 mod predicated_loads;
 
 use systola_ir::kernel::constant::constant_buffers;
-use systola_ir::kernel::visit::walk;
+use systola_ir::kernel::visit::any;
 use systola_ir::kernel::{Access, Kernel, Program, Stmt};
 use systola_ir::mapping::Engine;
 use systola_ir::{BufferId, Scalar};
@@ -78,7 +78,6 @@ template <typename T, int N> struct alignas(sizeof(T) * N) Pack {
 struct Cuda {
     /// Do copies into shared memory run beside the threads?
     copies: bool,
-    loops: bool,
 }
 
 /// Prints a verified program.
@@ -169,10 +168,9 @@ fn print_kernel(
     let constants: Vec<BufferId> = constants.iter().map(|(buffer, _)| *buffer).collect();
     let cuda = Cuda {
         copies: any(
-            kernel,
+            &kernel.body,
             &|stmt| matches!(stmt, Stmt::Copy { engine, .. } if *engine != Engine::Plain),
         ),
-        loops: any(kernel, &|stmt| matches!(stmt, Stmt::For { .. })),
     };
     let named = |buffer: BufferId| {
         let symbol = constant_symbol(program, buffer);
@@ -199,12 +197,6 @@ fn choice(place: &str, numbers: &[u32]) -> String {
 
 fn thread() -> Expr {
     Expr::atom("threadIdx.x")
-}
-
-fn any(kernel: &Kernel, is_such: &dyn Fn(&Stmt) -> bool) -> bool {
-    let mut found = false;
-    walk(&kernel.body, &mut |stmt| found |= is_such(stmt));
-    found
 }
 
 impl Language for Cuda {
@@ -278,7 +270,7 @@ impl Language for Cuda {
         element: Scalar,
         n: u32,
     ) -> Result<Option<Guarded>, Fault> {
-        if self.loops {
+        if !cx.kernel.hints.predicated_loads {
             return Ok(None);
         }
         let pack = match n {

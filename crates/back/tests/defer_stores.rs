@@ -1,4 +1,4 @@
-//! Which results leave a block only while the next one runs, and that all of them arrive.
+//! Results that leave a block only while the next one runs: all of them arrive.
 
 mod common;
 
@@ -7,15 +7,15 @@ use common::folded;
 use common::run::{Call, bytes_f32, f32s, run};
 use systola_back::cpu;
 use systola_ir::form::{Cond, Form, Poly, Rel};
-use systola_ir::kernel::{Memory, NonTemporal, Program};
+use systola_ir::kernel::{Deferred, Memory, NonTemporal, Program};
 use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar};
 
 const ROWS: i128 = 4;
 
-/// y(r, c) = x(r + c) + `work`, by as many additions: a block is a vector of 16 columns of 4 rows, and at the edge it looks where
+/// y(r, c) = x(r + c) + 16, by as many additions: a block is a vector of 16 columns of 4 rows, and at the edge it looks where
 /// it stores.
-fn tall_blocks(work: usize) -> Program {
+fn tall_blocks(deferred: bool) -> Program {
     let mut p = program("tall", &["N", "M"]);
     let (n, m) = (param(0), param(1));
     let x = input(&mut p, "x", Scalar::F32, &[n.add(&m)]);
@@ -46,7 +46,7 @@ fn tall_blocks(work: usize) -> Program {
                 None,
             );
             let one = k.int(Scalar::F32, 1);
-            for _ in 0..work {
+            for _ in 0..16 {
                 sum = k.binary("sum", BinOp::Add, sum, one);
             }
             k.store_when(Memory::Global(y), &[r, c.clone()], when, sum);
@@ -64,6 +64,11 @@ fn tall_blocks(work: usize) -> Program {
         buffer: y,
         when: Cond::cmp(Rel::Ge, bytes, 32 << 20),
     });
+    kernel.hints.outlined_edge = true;
+    kernel.hints.deferred = deferred.then_some(Deferred {
+        buffer: y,
+        together: 2,
+    });
     launch(&mut p, kernel);
     p
 }
@@ -74,7 +79,7 @@ fn source(program: &Program) -> String {
 
 #[test]
 fn all_results_arrive() {
-    let p = tall_blocks(16);
+    let p = tall_blocks(true);
     let text = source(&p);
     assert_eq!(text.matches(" keep_f32x16(&y").count(), 4, "{text}");
     // Once in the next block, and once behind the last.
@@ -96,8 +101,8 @@ fn all_results_arrive() {
 }
 
 #[test]
-fn results_of_little_work_are_stored_at_once() {
-    let text = source(&tall_blocks(8));
+fn other_results_are_stored_at_once() {
+    let text = source(&tall_blocks(false));
     assert!(!text.contains("keep_"), "{text}");
     assert!(text.contains("stream_f32x16"), "{text}");
 }

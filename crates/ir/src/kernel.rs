@@ -156,6 +156,14 @@ pub struct Hints {
     /// How many blocks a multiprocessor should hold at once, and what to fall back to, in order, where their registers do not
     /// suffice. Empty: that is not fixed.
     pub resident_blocks: Vec<u32>,
+    /// Elements that every block reads: they are read once, before the first block.
+    pub invariants: Vec<Invariant>,
+    /// Non-temporal stores that wait until the next block runs.
+    pub deferred: Option<Deferred>,
+    /// The second branch of a body that is one `If` is a function of its own.
+    pub outlined_edge: bool,
+    /// A load under a condition is an instruction with a predicate, where the target has such, and not a branch.
+    pub predicated_loads: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -163,6 +171,21 @@ pub struct NonTemporal {
     pub buffer: BufferId,
     /// A condition on the sizes.
     pub when: Cond,
+}
+
+/// An element of an input, whatever the sizes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invariant {
+    pub buffer: BufferId,
+    pub index: Vec<i128>,
+}
+
+/// Unconditional stores of whole lines by blocks that are straight-line code; those of a block leave while the next one runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deferred {
+    pub buffer: BufferId,
+    /// How many leave at a time.
+    pub together: u32,
 }
 
 /// A cache of the CPU or the GPU.
@@ -409,6 +432,23 @@ impl Kernel {
             .enumerate()
             .filter(move |(_, v)| is(&v.kind))
             .map(|(n, _)| DimId::from(n))
+    }
+
+    /// A body that does one thing inside and another at the edge, and nothing else: when a block is inside, and both.
+    pub fn branches(&self) -> Option<(&Cond, &[Stmt], &[Stmt])> {
+        let is_comment = |stmt: &&Stmt| matches!(stmt, Stmt::Comment(_));
+        let mut stmts = self.body.iter().filter(|s| !is_comment(s));
+        match (stmts.next()?, stmts.next()) {
+            (
+                Stmt::If {
+                    cond,
+                    then,
+                    otherwise,
+                },
+                None,
+            ) if !then.is_empty() && !otherwise.is_empty() => Some((cond, then, otherwise)),
+            _ => None,
+        }
     }
 
     pub fn lane(&self) -> Option<DimId> {

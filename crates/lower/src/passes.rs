@@ -10,10 +10,14 @@ use systola_ir::target::{Links, Machine, Target};
 
 use crate::failure::Failure;
 
+pub mod defer_stores;
+pub mod hoist_invariants;
 pub mod hoist_loads;
 pub mod lanes_through_memory;
 pub mod lay_out_windows;
 pub mod non_temporal;
+pub mod outline_edge;
+pub mod predicate_loads;
 pub mod prefetch;
 pub mod residency;
 pub mod software_pipeline;
@@ -23,10 +27,14 @@ pub mod tidy;
 pub mod uniform_barriers;
 pub mod vectorise_accesses;
 
+use defer_stores::defer_stores;
+use hoist_invariants::hoist_invariants;
 use hoist_loads::hoist_loads;
 use lanes_through_memory::lanes_through_memory;
 use lay_out_windows::lay_out_windows;
 use non_temporal::non_temporal_stores;
+use outline_edge::outline_edge;
+use predicate_loads::predicate_loads;
 use prefetch::prefetch;
 use residency::set_residency;
 use software_pipeline::software_pipeline;
@@ -75,11 +83,11 @@ impl Pass {
 /// The passes of a target.
 pub fn passes(target: Target) -> &'static [Pass] {
     match target {
-        Target::Cpu => &[PREFETCH, NON_TEMPORAL, FOLD],
+        Target::Cpu => &[PREFETCH, NON_TEMPORAL, FOLD, INVARIANTS, OUTLINE, DEFER],
         Target::Cuda => &[
             SPILL, VECTORISE, LAY_OUT, HOIST, PIPELINE,
             // They look at the final loops and live values.
-            PREFETCH, RESIDENCY, FOLD, SYNC,
+            PREFETCH, RESIDENCY, FOLD, SYNC, PREDICATE,
         ],
         Target::OpenCl => &[
             SPILL, VECTORISE, LAY_OUT, HOIST, PIPELINE, FOLD, LANES, SYNC,
@@ -196,6 +204,37 @@ const SYNC: Pass = Pass {
             Ok(sync_warps(tidy(kernel), threads))
         }),
     },
+};
+
+const INVARIANTS: Pass = Pass {
+    name: "hoist-invariants",
+    about: "elements that every block reads are read once, before the first",
+    run: |program, _| {
+        hoist_invariants(program);
+        Ok(())
+    },
+};
+
+// It asks which stores are non-temporal, and whether blocks inside have a function of their own.
+const DEFER: Pass = Pass {
+    name: "defer-stores",
+    about: "non-temporal stores of a block leave while the next one runs",
+    run: |program, cx| {
+        defer_stores(program, cx.machine);
+        Ok(())
+    },
+};
+
+const OUTLINE: Pass = Pass {
+    name: "outline-edge",
+    about: "the branch of blocks at the edge becomes a function of its own",
+    run: |program, _| each(program, &mut |kernel, _| Ok(outline_edge(kernel))),
+};
+
+const PREDICATE: Pass = Pass {
+    name: "predicate-loads",
+    about: "loads under a condition are predicated in straight-line code",
+    run: |program, _| each(program, &mut |kernel, _| Ok(predicate_loads(kernel))),
 };
 
 /// Replaces each kernel; buffers may be added meanwhile.

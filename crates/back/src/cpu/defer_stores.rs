@@ -1,19 +1,10 @@
-//! Stores of a block that are deferred until the next one runs.
-//!
-//! A non-temporal store occupies one of the few buffers between a core and memory until memory has taken it, and loads that miss the
-//! first-level cache need the same buffers. A block that adds up all of its sums at once stores them all at its end, and
-//! the loads with which the next block begins wait. So results are kept until the next block runs, and leave in pairs all
-//! along its work; those of the last block follow at the end.
-//!
-//! It is done where a block is a straight line of statements with a good deal of work for each result, where a result is a
-//! whole line of the cache, and where nobody reads what is stored. Whether an array is large enough to be
-//! stored with non-temporal stores, and whether its rows begin at lines, shows at run time.
+//! Stores of a block that leave while the next one runs, where a kernel's hints say so.
 
 use std::collections::BTreeMap;
 
-use systola_ir::form::{Atom, Cond, Form};
-use systola_ir::kernel::{Access, Kernel, Memory, Shape, Stmt, VarKind};
-use systola_ir::{BufferId, DimId, Scalar};
+use systola_ir::form::Cond;
+use systola_ir::kernel::{Access, Deferred, Kernel, Memory, Shape, Stmt, VarKind};
+use systola_ir::{BufferId, DimId};
 
 use super::Cpu;
 use super::lanes::Vector;
@@ -25,18 +16,9 @@ use crate::expr::{Expr, Lines};
 use crate::index::{Stride, number};
 use crate::prelude::File;
 
-const LINE: u32 = 64;
-/// Results of a block, at least and at most.
-const FEWEST: usize = 4;
-const MOST: usize = 64;
-/// Operations on vectors for each result, at least.
-const LEAST_WORK: usize = 16;
-/// The number that leaves at a time.
-const TOGETHER: usize = 2;
-
 /// What is known of the results that are kept.
 #[derive(Debug)]
-pub struct Deferred {
+pub struct Queue {
     vector: Vector,
     /// The number of a result, by the statement that stores it.
     results: BTreeMap<usize, usize>,
@@ -55,32 +37,27 @@ pub struct Deferred {
 }
 
 impl Cpu {
-    /// Decides which results of a kernel are kept.
+    /// Makes ready what the results of a kernel need that are kept.
     pub(super) fn defer_stores(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        let Some((buffer, stores)) = self.candidates(cx.kernel) else {
+        let Some(Deferred { buffer, together }) = cx.kernel.hints.deferred else {
             return Ok(());
         };
+        let stores = stores_to(cx.kernel, buffer);
         let memory = Memory::Global(buffer);
-        let element = Self::memory_type(cx, memory);
-        let vector = Vector::new(element, self.lanes);
-        let is_line = cx.program.buffers[buffer.index()].ty != Scalar::Bool
-            && vector.bytes() == LINE
-            && stores.iter().all(|(_, to)| self.begins_at_a_line(cx, to));
-        if !is_line {
-            return Ok(());
-        }
+        let vector = Vector::new(Self::memory_type(cx, memory), self.lanes);
         for (_, to) in &stores {
             if self.place(cx, to, 0)?.pattern != Pattern::Row {
                 return Ok(());
             }
         }
-        let Some(large) = self.non_temporal(cx, buffer)? else {
+        let (Some(large), Some((first, _))) = (self.non_temporal(cx, buffer)?, stores.first())
+        else {
             return Ok(());
         };
         let name = cx.memory_name(memory).to_string();
         let zero = Expr::atom("0");
         let address = Expr::cast("uintptr_t", &Expr::atom(&name));
-        let inside = Expr::binary("&", &address, &number(i128::from(LINE) - 1)?);
+        let inside = Expr::binary("&", &address, &number(i128::from(vector.bytes()) - 1)?);
         let mut streaming = both(Some(large), Expr::binary("==", &inside, &zero));
         for axis in 0..cx.program.buffers[buffer.index()].axes.len() {
             if let Stride::Named(stride) = cx.stride(memory, axis)? {
@@ -112,15 +89,15 @@ impl Cpu {
         for ((var, _), name) in coordinates.iter().zip(own) {
             cx.dims[var.index()].name = name;
         }
-        let first = stores[0].0;
-        let groups = stores.len().div_ceil(TOGETHER);
+        let together = together as usize;
+        let groups = stores.len().div_ceil(together);
         let mut leaving: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for n in 0..stores.len() {
-            let at = first * (n / TOGETHER) / groups;
+            let at = first * (n / together) / groups;
             leaving.entry(at).or_default().push(n);
         }
         self.streams = true;
-        self.deferred = Some(Deferred {
+        self.deferred = Some(Queue {
             vector,
             results: stores.iter().map(|s| s.0).zip(0..).collect(),
             leaving,
@@ -132,60 +109,6 @@ impl Cpu {
             passed: 0,
         });
         Ok(())
-    }
-
-    /// The stores of a straight line of statements, if they are worth it.
-    fn candidates<'a>(&self, kernel: &'a Kernel) -> Option<(BufferId, Vec<(usize, &'a Access)>)> {
-        let mut stores: Vec<(usize, &Access)> = Vec::new();
-        let mut work = 0;
-        for (n, stmt) in kernel.body.iter().enumerate() {
-            let does = stmt.effects();
-            let copies = does.read.is_some() && does.write.is_some();
-            let waits = does.flag.is_some() || does.orders.is_some();
-            if copies || waits || !stmt.bodies().is_empty() {
-                return None;
-            }
-            work += usize::from(kernel.is_work(stmt));
-            if let Stmt::Store { to, value } = stmt
-                && to.when == Cond::TRUE
-                && kernel.values[value.index()].shape == Shape::Varying
-            {
-                stores.push((n, to));
-            }
-        }
-        let Memory::Global(buffer) = stores.first()?.1.memory else {
-            return None;
-        };
-        let hints = &kernel.hints.non_temporal;
-        let is_fit = hints.iter().any(|hint| hint.buffer == buffer)
-            && stores.iter().all(|s| s.1.memory == Memory::Global(buffer))
-            && (FEWEST..=MOST).contains(&stores.len())
-            && work >= LEAST_WORK * stores.len();
-        is_fit.then_some((buffer, stores))
-    }
-
-    /// Does lane 0 go to the first element of a line, if every row begins with one?
-    fn begins_at_a_line(&self, cx: &Context<'_>, to: &Access) -> bool {
-        let Memory::Global(buffer) = to.memory else {
-            return false;
-        };
-        let axes = &cx.program.buffers[buffer.index()].axes;
-        let steady = |form: &Form| form.terms().all(|(atom, _)| matches!(atom, Atom::Dim(_)));
-        let whole = |form: &Form| {
-            let lanes = i128::from(self.lanes);
-            let multiple = |c: Option<i128>| c.is_some_and(|c| c % lanes == 0);
-            form.terms().all(|(atom, factor)| match atom {
-                Atom::Dim(dim) => Some(*dim) == self.lane || multiple(factor.as_constant()),
-                Atom::Floor(..) | Atom::Mod(..) => false,
-            }) && multiple(form.constant_part().as_constant())
-        };
-        let from_zero: Vec<Form> = to
-            .index
-            .iter()
-            .zip(axes)
-            .map(|(form, axis)| form.sub(&axis.lo))
-            .collect();
-        from_zero.iter().all(steady) && from_zero.last().is_some_and(whole)
     }
 
     /// What leaves before the next statement of the block.
@@ -280,7 +203,7 @@ impl Cpu {
     }
 }
 
-impl Deferred {
+impl Queue {
     fn departures(&self, cx: &mut Context<'_>, results: Vec<usize>) -> Result<Vec<String>, Fault> {
         super::transfer::Transfer::Store.function(cx.prelude, self.vector)?;
         cx.prelude.include("immintrin.h");
@@ -295,6 +218,22 @@ impl Deferred {
         }
         Ok(lines)
     }
+}
+
+/// The unconditional stores of straight-line code, by their statements.
+fn stores_to(kernel: &Kernel, buffer: BufferId) -> Vec<(usize, &Access)> {
+    let stores = kernel.body.iter().enumerate();
+    let stores = stores.filter_map(|(n, stmt)| match stmt {
+        Stmt::Store { to, value }
+            if to.memory == Memory::Global(buffer)
+                && to.when == Cond::TRUE
+                && kernel.values[value.index()].shape == Shape::Varying =>
+        {
+            Some((n, to))
+        }
+        _ => None,
+    });
+    stores.collect()
 }
 
 /// Gives variables other names, and returns those that they had.

@@ -1,10 +1,8 @@
 //! The rare branch, kept apart.
 //!
-//! A block at the edge of the domain takes another branch than all the others. Addresses and bounds in there
-//! depend on the block's coordinates, and a compiler that sees how these go on from block to block carries each of them along, from
-//! one block to the next, with dozens of additions in memory for every block that is not at the edge; and registers that the
-//! one branch needs are not left to the other. So the branch becomes a function of its own. Where it can not, because
-//! something is done for both, the coordinates are copied where that branch begins, in a way that hides where the copies come from.
+//! Where a kernel says so, its blocks at the edge are a function of their own. In other branches the coordinates are copied where the
+//! branch begins, in a way that hides where the copies come from: a compiler that sees how they go on from block to block would carry
+//! all that depends on them along.
 
 use std::collections::BTreeSet;
 
@@ -24,30 +22,18 @@ pub struct Split {
     pub edge: Kernel,
 }
 
-/// Takes a kernel apart whose blocks are at the edge or are not, and that does nothing else.
+/// Takes a kernel apart whose edge is to be a function of its own.
 pub fn split(kernel: &Kernel) -> Option<Split> {
-    let is_comment = |stmt: &&Stmt| matches!(stmt, Stmt::Comment(_));
-    let mut stmts = kernel.body.iter().filter(|s| !is_comment(s));
-    let Stmt::If {
-        cond,
-        then,
-        otherwise,
-    } = stmts.next()?
-    else {
-        return None;
-    };
-    if stmts.next().is_some() || then.is_empty() || otherwise.is_empty() {
-        return None;
-    }
+    let (inside, then, otherwise) = kernel.branches().filter(|_| kernel.hints.outlined_edge)?;
     let with = |body: Vec<Stmt>| Kernel {
         body,
         ..kernel.clone()
     };
-    let comments = kernel.body.iter().filter(is_comment);
+    let comments = kernel.body.iter().filter(|s| matches!(s, Stmt::Comment(_)));
     Some(Split {
-        inside: cond.clone(),
+        inside: inside.clone(),
         then: with(comments.chain(then).cloned().collect()),
-        edge: with(otherwise.clone()),
+        edge: with(otherwise.to_vec()),
     })
 }
 

@@ -57,7 +57,7 @@ impl Cpu {
             return Ok(self.as_value(absent.expr, Rep::Scalar, ty));
         }
         if moved == 0
-            && let Some(hoisted) = self.hoisted(cx, from)
+            && let Some(hoisted) = self.hoisted(from)
         {
             return Ok(self.as_value(hoisted, Rep::Scalar, ty));
         }

@@ -1,12 +1,6 @@
-//! Loads under a condition without a branch.
-//!
-//! The path of blocks at the edge of an array tests every load. As branches, these tests part its straight-line code, and the
-//! compiler, which sees that many of them are the same, keeps their outcomes and the addresses in registers all along: it runs
-//! out of them, on a path that hardly matters, and spills. So a load is an instruction with a predicate, and its tests stand beside
-//! it where the compiler cannot take them apart.
-//!
-//! That is for kernels without loops. In a loop most of the tests are the same in all turns and better made before it. Whoever
-//! compiles the text gets branches after all where it defines `BRANCHES`.
+//! Loads under a condition without a branch, where a kernel's hints ask for them: an instruction with a predicate, and its tests beside
+//! it in one piece of assembly, which the compiler cannot take apart. Whoever compiles the text gets branches after all where it
+//! defines `BRANCHES`.
 
 use systola_ir::Scalar;
 use systola_ir::form::{Cond, Rel};

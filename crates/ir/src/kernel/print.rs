@@ -208,6 +208,20 @@ impl Display for KernelText<'_> {
             let numbers = join(&kernel.hints.resident_blocks);
             writeln!(f, "  resident_blocks {numbers};")?;
         }
+        for hint in &kernel.hints.invariants {
+            let name = self.memory(Memory::Global(hint.buffer));
+            writeln!(f, "  invariant {name}[{}];", join(&hint.index))?;
+        }
+        if let Some(hint) = &kernel.hints.deferred {
+            let name = self.memory(Memory::Global(hint.buffer));
+            writeln!(f, "  deferred {name} by {};", hint.together)?;
+        }
+        if kernel.hints.outlined_edge {
+            writeln!(f, "  outlined edge;")?;
+        }
+        if kernel.hints.predicated_loads {
+            writeln!(f, "  predicated loads;")?;
+        }
         writeln!(f)?;
         self.write_body(f, &kernel.body, 1)?;
         writeln!(f, "}}")

@@ -14,6 +14,14 @@ pub fn walk<'a>(body: &'a [Stmt], f: &mut impl FnMut(&'a Stmt)) {
     }
 }
 
+/// Is there such a statement?
+pub fn any(body: &[Stmt], is_such: &impl Fn(&Stmt) -> bool) -> bool {
+    body.iter().any(|stmt| {
+        let mut bodies = stmt.bodies().into_iter();
+        is_such(stmt) || bodies.any(|inner| any(inner, is_such))
+    })
+}
+
 /// Calls `f` on every statement, innermost first, so that `f` may replace what is in a body.
 pub fn walk_mut(body: &mut [Stmt], f: &mut impl FnMut(&mut Stmt)) {
     for stmt in body {

@@ -113,7 +113,7 @@ impl Sent {
 enum Way {
     /// The value of the same lane.
     Same(ValueId),
-    Link(Link),
+    Link(Box<Link>),
 }
 
 struct Pass {
@@ -258,7 +258,7 @@ impl Pass {
     /// How a value goes, if it goes from lane to lane.
     fn way(&self, op: &Op) -> Option<Way> {
         let lanes = i128::from(self.kernel.lanes);
-        let link = |sent, from: Form, when| Some(Way::Link(Link { sent, from, when }));
+        let link = |sent, from: Form, when| Some(Way::Link(Box::new(Link { sent, from, when })));
         match op {
             Op::Shuffle { value, .. } if lanes == 1 => Some(Way::Same(*value)),
             Op::Shuffle { value, from } => {

@@ -51,11 +51,15 @@ fn compact(kernel: &mut Kernel) {
 
 /// Names the memory of every access anew.
 pub fn move_memories(kernel: &mut Kernel, moved: &impl Fn(&mut Memory)) {
-    for hint in &mut kernel.hints.non_temporal {
-        let mut memory = Memory::Global(hint.buffer);
+    let hints = &mut kernel.hints;
+    let non_temporal = hints.non_temporal.iter_mut().map(|hint| &mut hint.buffer);
+    let invariants = hints.invariants.iter_mut().map(|hint| &mut hint.buffer);
+    let deferred = hints.deferred.iter_mut().map(|hint| &mut hint.buffer);
+    for hinted in non_temporal.chain(invariants).chain(deferred) {
+        let mut memory = Memory::Global(*hinted);
         moved(&mut memory);
         if let Memory::Global(buffer) = memory {
-            hint.buffer = buffer;
+            *hinted = buffer;
         }
     }
     walk_mut(&mut kernel.body, &mut |stmt| {

@@ -8,7 +8,8 @@ use super::{ParseError, Parser};
 use crate::form::{Cond, Form};
 use crate::id::{BufferId, DimId, RegId, SharedId, ValueId};
 use crate::kernel::{
-    Access, Cache, Hints, Kernel, NonTemporal, Op, Program, Reg, Shape, Shared, Stmt, Var, VarKind,
+    Access, Cache, Deferred, Hints, Invariant, Kernel, NonTemporal, Op, Program, Reg, Shape,
+    Shared, Stmt, Var, VarKind,
 };
 use crate::mapping::Engine;
 use crate::scalar::{Literal, Scalar};
@@ -146,6 +147,35 @@ impl Parser {
                 let when = self.when(&scope.names)?.unwrap_or(Cond::TRUE);
                 let hint = NonTemporal { buffer, when };
                 scope.kernel.hints.non_temporal.push(hint);
+            }
+            "invariant" => {
+                self.bump();
+                let buffer = self.buffer_id(scope)?;
+                self.expect("[")?;
+                let index = self.list("]", |p| {
+                    let expr = p.expr()?;
+                    let value = expr.form(&scope.names)?.as_constant();
+                    value.ok_or_else(|| expr.at.error("such an element has a number"))
+                })?;
+                let hint = Invariant { buffer, index };
+                scope.kernel.hints.invariants.push(hint);
+            }
+            "deferred" => {
+                self.bump();
+                let buffer = self.buffer_id(scope)?;
+                self.expect_word("by")?;
+                let together = self.count()?;
+                scope.kernel.hints.deferred = Some(Deferred { buffer, together });
+            }
+            "outlined" if second == "edge" => {
+                self.bump();
+                self.bump();
+                scope.kernel.hints.outlined_edge = true;
+            }
+            "predicated" if second == "loads" => {
+                self.bump();
+                self.bump();
+                scope.kernel.hints.predicated_loads = true;
             }
             "reg" => {
                 self.bump();

@@ -35,6 +35,7 @@ pub(super) fn verify_kernel(program: &Program, id: KernelId, wrong: &mut Vec<Str
     checker.declarations();
     checker.body(&kernel.body);
     checker.copies();
+    checker.hints();
 }
 
 /// Has it a value from the first statement on?
@@ -420,6 +421,38 @@ impl<'a> Checker<'a, '_> {
             var.is_some_and(|v| v.kind == VarKind::Warp)
         };
         self.kernel.warps > 1 && forms.iter().any(|form| form.dims().iter().any(is_warp))
+    }
+
+    /// What hints ask for, printers can do.
+    fn hints(&mut self) {
+        let (kernel, hints) = (self.kernel, &self.kernel.hints);
+        self.here = None;
+        for hint in &hints.invariants {
+            let buffer = self.program.buffers.get(hint.buffer.index());
+            let is_element = buffer.is_some_and(|b| {
+                matches!(b.kind, BufferKind::Input { .. }) && b.axes.len() == hint.index.len()
+            });
+            self.check(is_element, "an invariant that is no element of an input");
+        }
+        let Some(deferred) = hints.deferred else {
+            return;
+        };
+        let bypasses = hints
+            .non_temporal
+            .iter()
+            .any(|h| h.buffer == deferred.buffer);
+        self.check(bypasses, "deferred stores that are not non-temporal");
+        self.check(
+            deferred.together > 0,
+            "deferred stores of which none leaves",
+        );
+        let inside = kernel.branches().filter(|_| hints.outlined_edge);
+        let body = inside.map_or(&kernel.body[..], |(_, inside, _)| inside);
+        let straight = body.iter().all(|stmt| stmt.bodies().is_empty());
+        self.check(
+            straight,
+            "deferred stores in code that is not straight-line",
+        );
     }
 
     /// Copies are committed and waited for, and nothing else is.
