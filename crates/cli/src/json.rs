@@ -50,7 +50,7 @@ struct MappingJson<'a> {
     pes: Option<i128>,
     steps: Option<i128>,
     outputs: Option<i128>,
-    outturn: Option<f64>,
+    throughput: Option<f64>,
     utilisation: Option<f64>,
     period: Option<i128>,
     registers: RegistersJson<'a>,
@@ -244,7 +244,7 @@ fn legal(checked: &Checked) -> MappingJson<'_> {
         pes,
         steps: counts.map(|c| c.steps),
         outputs: counts.map(|c| c.outputs),
-        outturn: counts.map(|c| c.outturn),
+        throughput: counts.map(|c| c.throughput),
         utilisation: counts.map(|c| c.utilisation),
         period: counts.and_then(|c| c.period),
         registers: RegistersJson {

@@ -296,7 +296,7 @@ fn counts(array: &Array, system: &System, sizes: &[i128]) -> Result<Counts, Unde
         pes,
         steps,
         outputs,
-        outturn: ratio(outputs, steps),
+        throughput: ratio(outputs, steps),
         utilisation: ratio(expanded, slots),
         period: period(array, sizes)?,
     })

@@ -72,7 +72,7 @@ pub struct Counts {
     /// Elements written.
     pub outputs: i128,
     /// Elements written per step.
-    pub outturn: f64,
+    pub throughput: f64,
     /// Busy slots among all.
     pub utilisation: f64,
     /// Steps between two uses of a PE.

@@ -364,10 +364,10 @@ fn numbers(report: &Report) -> String {
         head.push("with copies");
         row.push(counts.expanded.to_string());
     }
-    head.extend(["outputs", "outturn", "utilisation", "period"]);
+    head.extend(["outputs", "throughput", "utilisation", "period"]);
     row.extend([
         counts.outputs.to_string(),
-        format!("{:.3}", counts.outturn),
+        format!("{:.3}", counts.throughput),
         percent(counts.utilisation),
         counts.period.map_or("-".to_string(), |p| p.to_string()),
     ]);

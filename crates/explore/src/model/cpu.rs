@@ -12,8 +12,7 @@ use super::predict::{Error, KernelPrediction, Term, longest};
 use super::tally::Quantity;
 use super::touch::LINE;
 
-/// Outputs of at least this size are written by non-temporal stores.
-const STREAMED: f64 = (32 << 20) as f64;
+/// Bytes of the smallest page (Intel's and Arm's manuals).
 const PAGE: f64 = 4096.0;
 
 pub fn kernel(
@@ -167,17 +166,18 @@ pub fn kernel(
     };
     let pages = traffic(census, n, addresses, PAGE)?.bytes() / PAGE;
     // A written line is read first, unless the store is non-temporal, and written back later.
-    let streams = code.buffers.iter().any(|b| b.total_bytes() >= STREAMED);
+    let hints = &kernel.hints.non_temporal;
+    let streams = hints.iter().any(|h| h.when.eval(sizes, &[]) == Ok(true));
     let moved = |t: Traffic| t.read + t.written * if streams { 1.0 } else { 2.0 };
     term(
-        "second cache",
+        "L2",
         moved(l1),
         "B",
         cpu.l2_bandwidth.value * busy,
         &cpu.l2_bandwidth,
     );
     term(
-        "last cache",
+        "L3",
         moved(l2),
         "B",
         cpu.l3_bandwidth.value * busy,
@@ -201,7 +201,7 @@ pub fn kernel(
     };
     let near = ["loads", "stores", "moves between lanes"].map(seconds_of);
     let near = near.into_iter().fold(0.0, f64::max);
-    let far = ["second cache", "last cache", "memory"].map(seconds_of);
+    let far = ["L2", "L3", "memory"].map(seconds_of);
     let far = far.into_iter().fold(0.0, f64::max);
     let (limit, longest) = longest(&terms);
     let longest = longest.max(near + far);

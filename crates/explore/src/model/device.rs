@@ -6,6 +6,8 @@
 
 use std::fmt;
 
+use systola_ir::target::{Machine, Simd};
+
 /// The source of a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -80,6 +82,9 @@ macro_rules! device {
     };
 }
 
+/// What code depends on, of the CPU whose rates these are.
+const CPU: Machine = Machine::cpu(Simd::Avx512);
+
 const INTEL: &str = "Golden Cove, Intel's optimization manual and uops.info";
 const EMR: &str = "measured on a Xeon with Golden Cove cores, 2 of its threads";
 const NVIDIA: &str = "compute capability 9.0, CUDA programming guide";
@@ -90,8 +95,8 @@ device! {
     /// A CPU with vectors.
     Cpu {
         threads = 1.0, "", "threads that run at once", "one, unless set";
-        vector_bytes = 64.0, "B", "a vector", INTEL;
-        vector_registers = 32.0, "", "vector registers", INTEL;
+        vector_bytes = f64::from(CPU.vector_bytes), "B", "a vector", INTEL;
+        vector_registers = CPU.registers as f64, "", "vector registers", INTEL;
         clock = 3.0e9, "Hz", "clock rate under multiply-adds", EMR;
         fma = 2.0, "/cycle", "multiply-adds of vectors; other operations share their ports", INTEL;
         moves = 1.0, "/cycle", "shuffles of vectors", INTEL;
@@ -115,7 +120,7 @@ device! {
         l1_ways = 12.0, "", "associativity of L1", INTEL;
         l2_bytes = 2097152.0, "B", "L2", INTEL;
         l2_ways = 16.0, "", "associativity of L2", INTEL;
-        l3_bytes = 33554432.0, "B", "share of L3 to expect", "the size from which stores are non-temporal";
+        l3_bytes = CPU.memory.cached as f64, "B", "share of L3 to expect", "the size from which stores are non-temporal";
         pages = 96.0, "", "TLB entries", INTEL;
         page = 7.0, "cycles", "a TLB miss", INTEL;
         l2_bandwidth = 100.0e9, "B/s", "from L2 into L1, one thread", EMR;

@@ -46,7 +46,7 @@ const SLOWDOWN: f64 = 0.05;
 /// profiles say 0.12 where stores follow each other at once, 0.52 to 0.67 elsewhere.
 const PARTIAL_SECTORS: f64 = 0.3;
 /// The names of the terms of the memory.
-const L2_TERM: &str = "second cache";
+const L2_TERM: &str = "L2";
 const DRAM_TERM: &str = "memory";
 /// Shared memory reserved by the system in every block.
 const BLOCK_SHARED: f64 = 1024.0;

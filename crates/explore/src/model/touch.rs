@@ -3,12 +3,13 @@
 use systola_interp::kernel::SECTOR;
 use systola_ir::kernel::Memory;
 use systola_ir::kernel::banks::{Passes, passes};
+use systola_ir::target::{Machine, Simd};
 
 use super::code::{Access, Direction, Lanes};
 use super::tally::{Quantity, Tally};
 
 /// The cache line of a CPU.
-pub const LINE: u64 = 64;
+pub const LINE: u64 = Machine::cpu(Simd::Portable).memory.line as u64;
 /// The cost of an access depends on its offset modulo this many bytes: a row of banks, and a
 /// multiple of all lines and sectors.
 pub const PERIOD: u64 = 128;

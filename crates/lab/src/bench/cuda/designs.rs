@@ -106,14 +106,14 @@ fn spread(c: usize, q: usize) -> usize {
 /// The model of one array.
 fn model(design: &Design, [h, q]: [usize; 2]) -> String {
     let (pes, steps) = ((design.pes)(design.c, q), h * (design.steps)(design.c, q));
-    let outturn = design.c as f64 / steps as f64;
+    let throughput = design.c as f64 / steps as f64;
     let busy = 100.0 * (design.c * h * q) as f64 / (pes * steps) as f64;
     let paper = match (design.paper, q) {
         (Some([two, _]), 2) => format!(", paper {two} %"),
         (Some([_, five]), 5) => format!(", paper {five} %"),
         _ => String::new(),
     };
-    format!("{pes} PEs, {steps} steps, outturn {outturn:.2}, utilisation {busy:.0} %{paper}")
+    format!("{pes} PEs, {steps} steps, throughput {throughput:.2}, utilisation {busy:.0} %{paper}")
 }
 
 /// For a signal with n outputs, or an image of n × n.
@@ -202,11 +202,11 @@ mod tests {
             model(&design, [1, 5])
         };
         assert!(
-            said(0).starts_with("20 PEs, 5 steps, outturn 3.20, utilisation 80 %, paper 147 %")
+            said(0).starts_with("20 PEs, 5 steps, throughput 3.20, utilisation 80 %, paper 147 %")
         );
-        assert!(said(1).starts_with("5 PEs, 20 steps, outturn 0.80, utilisation 80 %"));
-        assert!(said(4).starts_with("16 PEs, 35 steps, outturn 0.46, utilisation 14 %"));
-        assert!(said(5).starts_with("16 PEs, 5 steps, outturn 3.20, utilisation 100 %"));
+        assert!(said(1).starts_with("5 PEs, 20 steps, throughput 0.80, utilisation 80 %"));
+        assert!(said(4).starts_with("16 PEs, 35 steps, throughput 0.46, utilisation 14 %"));
+        assert!(said(5).starts_with("16 PEs, 5 steps, throughput 3.20, utilisation 100 %"));
         assert!(model(&IMAGES[2], [5, 5]).starts_with("35 PEs, 25 steps"));
     }
 }
