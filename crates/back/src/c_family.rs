@@ -378,9 +378,6 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         } else {
             format!("for ({ty} {i} = {}; {i} < {hi}; {next})", lo.text)
         };
-        if let Some(line) = self.dialect.before_loop(body) {
-            self.cx.lines.push(line);
-        }
         self.cx.lines.open(&head);
         self.loops += 1;
         self.stmts(body)?;

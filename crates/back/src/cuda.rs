@@ -205,7 +205,6 @@ impl Language for Cuda {
         column: "blockIdx.x",
         row: "blockIdx.y + gridDim.y * blockIdx.z",
     };
-    const ROLLED: &'static str = "#pragma unroll 1";
 
     fn threads_of(&self, _: u32) -> u32 {
         WARP

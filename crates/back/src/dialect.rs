@@ -82,11 +82,6 @@ pub trait Dialect {
         Ok(Vec::new())
     }
 
-    /// The line before a loop with this body, if there is one.
-    fn before_loop(&self, _: &[Stmt]) -> Option<&'static str> {
-        None
-    }
-
     /// Is a loop with this body run through at least once? It tests itself what there is to do.
     fn runs_at_least_once(&self, _: &[Stmt]) -> bool {
         false

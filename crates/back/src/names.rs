@@ -136,7 +136,6 @@ const RESERVED: &[&str] = &[
     "INDEX",
     "NARROW",
     "BRANCHES",
-    "ROLLED",
     "Pack",
     "blockDim",
     "blockIdx",

@@ -70,15 +70,6 @@ typedef ulong uint64_t;
 #define tanhf tanh
 #define rsqrtf rsqrt
 
-// Before a loop that stays one.
-#if defined(cl_nv_pragma_unroll)
-#define ROLLED _Pragma(\"unroll 1\")
-#elif __OPENCL_C_VERSION__ >= 200
-#define ROLLED __attribute__((opencl_unroll_hint(1)))
-#else
-#define ROLLED
-#endif
-
 // Indices: 32 bits where those of the run fit.
 #ifndef INDEX
 #define INDEX int64_t
@@ -247,7 +238,6 @@ impl Language for OpenCl<'_> {
         column: "get_group_id(0)",
         row: "(unsigned)(get_group_id(1) + get_num_groups(1) * get_group_id(2))",
     };
-    const ROLLED: &'static str = "ROLLED";
 
     fn threads_of(&self, lanes: u32) -> u32 {
         self.threads(lanes)

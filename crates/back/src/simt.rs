@@ -52,9 +52,6 @@ const HOLDS: &str = "HOLDS_";
 /// Where the elements of an array are that is an argument itself.
 const VALUE_FIELD: &str = ".at";
 
-/// Statements of a loop that the compiler may unroll.
-const MOST_TO_UNROLL: usize = 32;
-
 /// Where something lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
@@ -79,8 +76,6 @@ pub trait Language {
     /// Where its `signal_flag`, `await_flag` and `draw_ticket` are.
     const FILE: File;
     const GRID: Grid;
-    /// The line before a loop that stays one.
-    const ROLLED: &'static str;
 
     /// Threads of a warp of this number of lanes, no fewer than those.
     fn threads_of(&self, lanes: u32) -> u32;
@@ -466,12 +461,6 @@ impl<L: Language> Dialect for Simt<L> {
         let known = Expr::atom(&self.choices[at].symbol);
         let asked = Expr::binary("<", &known, &Expr::number("0"));
         Expr::ternary(&asked, &text, &known)
-    }
-
-    fn before_loop(&self, body: &[Stmt]) -> Option<&'static str> {
-        // What should be unrolled is; the compiler would unroll again, for registers that others need.
-        let of_lanes = |stmt: &&Stmt| !matches!(stmt, Stmt::SyncWarp);
-        (body.iter().filter(of_lanes).count() > MOST_TO_UNROLL).then_some(L::ROLLED)
     }
 
     fn runs_at_least_once(&self, body: &[Stmt]) -> bool {

@@ -27,7 +27,6 @@ impl Language for TinyC {
         column: "block_x",
         row: "block_y",
     };
-    const ROLLED: &'static str = "";
 
     fn threads_of(&self, lanes: u32) -> u32 {
         lanes

@@ -14,12 +14,12 @@ use systola_ir::kernel::{Access, Deferred, Kernel, Memory, Program, Shape, Stmt}
 use systola_ir::target::Machine;
 use systola_ir::{BufferId, Scalar};
 
-/// Results of a block, at least and at most: fewer are taken by the buffers as they come, more do not fit into the first-level
-/// cache beside what the block reads.
+/// Results of a block, at least and at most: 64 lines are 4 KiB of the first-level cache.
 const RESULTS: std::ops::RangeInclusive<usize> = 4..=64;
-/// Operations on vectors for each result, at least: with fewer a block is over before its predecessor's results have left.
+/// Operations on vectors for each result, at least. A convolution of 5 × 5 has 25 and gains a tenth, one of 3 × 3 has 9 and is limited by
+/// memory anyhow (bench/results/2026-11-18-decisions.md).
 const LEAST_WORK: usize = 16;
-/// The number that leaves at a time. One alone or four make no difference on an Ice Lake server core.
+/// The number that leaves at a time, behind one test.
 const TOGETHER: u32 = 2;
 
 /// States it for every kernel.
