@@ -75,26 +75,23 @@ impl Growing {
         if sys.n > old {
             tableau.add_variables(old, sys.n);
         }
-        let mut add = |row: &Row| tableau.push(row, budget);
-        for row in &sys.eqs[eqs..] {
-            let mut row = row.clone();
-            match normalize_eq(&mut row)? {
-                Verdict::Always => continue,
-                Verdict::Never => return Ok(Solved::Empty),
-                Verdict::Keep => {}
-            }
-            if !add(&row)? || !add(&negate(&row)?)? {
-                return Ok(Solved::Empty);
-            }
-        }
-        for row in &sys.ges[ges..] {
-            let mut row = row.clone();
-            match normalize_ge(&mut row)? {
-                Verdict::Always => continue,
-                Verdict::Never => return Ok(Solved::Empty),
-                Verdict::Keep => {}
-            }
-            if !add(&row)? {
+        let eqs = sys.eqs[eqs..].iter().map(|row| (row, true));
+        let ges = sys.ges[ges..].iter().map(|row| (row, false));
+        for (row, is_eq) in eqs.chain(ges) {
+            let mut row: Row = row.clone();
+            let verdict = match is_eq {
+                true => normalize_eq(&mut row)?,
+                false => normalize_ge(&mut row)?,
+            };
+            let has_points = match verdict {
+                Verdict::Always => true,
+                Verdict::Never => false,
+                Verdict::Keep => {
+                    tableau.push(&row, budget)?
+                        && (!is_eq || tableau.push(&negate(&row)?, budget)?)
+                }
+            };
+            if !has_points {
                 return Ok(Solved::Empty);
             }
         }
