@@ -30,6 +30,7 @@ pub fn page() -> String {
         let kind = match code.kind {
             Kind::Mistake => "",
             Kind::Limitation => "\n*Known limitation.*\n",
+            Kind::Hint => "\n*Hint.*\n",
         };
         let _ = write!(
             text,
@@ -71,6 +72,7 @@ mod tests {
             let prefix = match code.kind {
                 Kind::Mistake => 'E',
                 Kind::Limitation => 'L',
+                Kind::Hint => 'H',
             };
             assert!(
                 code.id.starts_with(prefix),

@@ -75,7 +75,7 @@ fn commands(lab: &Path) -> Vec<Vec<String>> {
     let own = |words: &str| [vec![lab.clone()], line(words)].concat();
     let mut all = vec![
         own("verify gallery"),
-        own("verify stencils --borders --jobs 16 --patience 900"),
+        own("verify stencils --boundaries --jobs 16 --patience 900"),
     ];
     for tool in SANITIZERS {
         let sanitizer = line(&format!(
@@ -130,7 +130,7 @@ mod tests {
             .map(|command| command.join(" "))
             .collect();
         assert_eq!(all[0], "systola-lab verify gallery");
-        assert!(all[1].starts_with("systola-lab verify stencils --borders"));
+        assert!(all[1].starts_with("systola-lab verify stencils --boundaries"));
         for tool in SANITIZERS {
             let below = format!("compute-sanitizer --tool {tool} ");
             let is_it =

@@ -306,6 +306,7 @@ fn diagnostic<'a>(text: &str, d: &'a Diagnostic) -> DiagnosticJson<'a> {
         kind: match d.kind() {
             Kind::Mistake => "mistake",
             Kind::Limitation => "limitation",
+            Kind::Hint => "hint",
         },
         message: &d.message,
         span: (!d.span().is_none()).then(|| span(d.span())),

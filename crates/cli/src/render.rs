@@ -35,6 +35,7 @@ impl miette::Diagnostic for Shown<'_> {
         let kind = match self.diagnostic.kind() {
             Kind::Mistake => "error",
             Kind::Limitation => "known limitation",
+            Kind::Hint => "hint",
         };
         Some(Box::new(format!("{kind} {}", self.diagnostic.code.id)))
     }
@@ -43,6 +44,7 @@ impl miette::Diagnostic for Shown<'_> {
         Some(match self.diagnostic.kind() {
             Kind::Mistake => Severity::Error,
             Kind::Limitation => Severity::Warning,
+            Kind::Hint => Severity::Advice,
         })
     }
 

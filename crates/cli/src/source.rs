@@ -38,6 +38,7 @@ impl From<Kind> for Status {
         match kind {
             Kind::Mistake => Status::Mistake,
             Kind::Limitation => Status::Limitation,
+            Kind::Hint => Status::Done,
         }
     }
 }
@@ -130,6 +131,7 @@ impl Source {
         };
         match systola_driver::load_file(Path::new(path), text) {
             Ok(module) => {
+                source.print(&module.hints);
                 source.module = module;
                 Ok(source)
             }

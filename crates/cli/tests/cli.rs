@@ -46,6 +46,15 @@ fn an_illegal_mapping_is_status_1_with_a_counterexample() {
 }
 
 #[test]
+fn an_old_word_is_a_hint_and_status_0() {
+    let text = "stencil s(N) { field u[N]: f32 held; u = 0.5*u[-1] + 0.5*u[1]; }";
+    let (out, err) = check(&["check", &file("old.ure", text)], 0);
+    assert!(out.contains("legal"), "{out}");
+    assert!(err.contains("hint H0801"), "{err}");
+    assert!(err.contains("write `fixed`"), "{err}");
+}
+
+#[test]
 fn several_errors_are_told_at_once() {
     let broken = "system s(N) {\n  input x[N]: f32;\n  index i in 0..N;\n  var X: f32 = y[i];\n  var Y: f32 = u[i];\n}\n";
     let (_, err) = check(&["check", &file("broken.ure", broken)], 1);

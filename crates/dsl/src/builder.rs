@@ -4,7 +4,7 @@ use systola_ir::codes::syntax;
 use systola_ir::mapping::Name;
 use systola_ir::system::{Law, System};
 use systola_ir::{Diagnostic, Literal, Scalar, Span, Type};
-use systola_stencil::Border;
+use systola_stencil::Boundary;
 use systola_surface::elaborate_system;
 use systola_surface::tree::{self, Data, DataKind, ExprKind, Index, InputKind, Origin};
 
@@ -103,17 +103,17 @@ impl SystemBuilder {
         self.add(input)
     }
 
-    /// `input x[axes]: ty clamp;`, with any boundary condition but those of fields alone, `interior` and `held`.
+    /// `input x[axes]: ty clamp;`, with any boundary condition but those of fields alone, `interior` and `fixed`.
     #[track_caller]
-    pub fn input_border<A: Into<Axis>>(
+    pub fn input_boundary<A: Into<Axis>>(
         &mut self,
         text: &str,
         ty: Scalar,
         list: impl IntoIterator<Item = A>,
-        boundary: Border,
+        boundary: Boundary,
     ) -> Expr {
         let mut input = array(text, ty, list, Origin::caller());
-        input.border = Some((border(boundary), Span::NONE));
+        input.boundary = Some((boundary_tree(boundary), Span::NONE));
         self.add(input)
     }
 
@@ -327,15 +327,15 @@ pub(crate) fn array<A: Into<Axis>>(
 }
 
 /// A boundary condition as the tree has it.
-pub(crate) fn border(border: Border) -> tree::Border {
-    match border {
-        Border::Interior => tree::Border::Interior,
-        Border::Held => tree::Border::Held,
-        Border::Constant(value) => tree::Border::Constant(literal(value).0),
-        Border::Clamp => tree::Border::Clamp,
-        Border::Mirror => tree::Border::Mirror,
-        Border::Reflect => tree::Border::Reflect,
-        Border::Wrap => tree::Border::Wrap,
+pub(crate) fn boundary_tree(boundary: Boundary) -> tree::Boundary {
+    match boundary {
+        Boundary::Interior => tree::Boundary::Interior,
+        Boundary::Fixed => tree::Boundary::Fixed,
+        Boundary::Constant(value) => tree::Boundary::Constant(literal(value).0),
+        Boundary::Clamp => tree::Boundary::Clamp,
+        Boundary::Mirror => tree::Boundary::Mirror,
+        Boundary::Reflect => tree::Boundary::Reflect,
+        Boundary::Wrap => tree::Boundary::Wrap,
     }
 }
 

@@ -3,11 +3,11 @@
 use systola_ir::mapping::Name;
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, Scalar, Span};
-use systola_stencil::Border;
+use systola_stencil::Boundary;
 use systola_surface::elaborate_conv;
 use systola_surface::tree::{self, Origin};
 
-use crate::builder::{Axis, array, batch, border};
+use crate::builder::{Axis, array, batch, boundary_tree};
 use crate::expr::{Expr, Range, name};
 
 /// A convolution that is being written.
@@ -17,7 +17,7 @@ use crate::expr::{Expr, Range, name};
 ///
 /// let mut conv = ConvBuilder::new("halve");
 /// let [r, c] = ["R", "C"].map(|p| conv.param(p));
-/// conv.input("x", Scalar::F32, [&r, &c], Border::Mirror);
+/// conv.input("x", Scalar::F32, [&r, &c], Boundary::Mirror);
 /// conv.filter("w", Scalar::F32, [5, 5]).stride([2, 2]);
 /// assert_eq!(conv.build().unwrap().outputs[0].name, "z");
 /// ```
@@ -41,16 +41,19 @@ impl ConvBuilder {
         self
     }
 
-    /// `input x[axes]: ty border;`
+    /// `input x[axes]: ty boundary;`
     #[track_caller]
     pub fn input<A: Into<Axis>>(
         &mut self,
         text: &str,
         ty: Scalar,
         axes: impl IntoIterator<Item = A>,
-        boundary: Border,
+        boundary: Boundary,
     ) -> &mut Self {
-        self.0.input = Some((array(text, ty, axes, Origin::caller()), border(boundary)));
+        self.0.input = Some((
+            array(text, ty, axes, Origin::caller()),
+            boundary_tree(boundary),
+        ));
         self
     }
 

@@ -42,5 +42,5 @@ pub mod prelude {
     pub use systola_ir::mapping::{Check, Engine, Layout, Order, Residence, Rows, Store};
     pub use systola_ir::system::{Law, Module};
     pub use systola_ir::{BinOp, Diagnostic, Literal, Scalar, Type};
-    pub use systola_stencil::{Border, Shape};
+    pub use systola_stencil::{Boundary, Shape};
 }

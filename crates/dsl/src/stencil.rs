@@ -3,11 +3,11 @@
 use systola_ir::mapping::Name;
 use systola_ir::system::{Law, System};
 use systola_ir::{BinOp, Diagnostic, Literal, Scalar, Span, Type};
-use systola_stencil::{Border, Shape};
+use systola_stencil::{Boundary, Shape};
 use systola_surface::elaborate_stencil;
 use systola_surface::tree::{self, Equation, ExprKind, Origin, ShapeKind};
 
-use crate::builder::{Axis, SystemBuilder, array, border};
+use crate::builder::{Axis, SystemBuilder, array, boundary_tree};
 use crate::expr::{Expr, Range, name};
 
 /// A stencil that is being written: what a cell becomes from the cells around it. Fields are read at offsets, `u.at((-1, 0))`; a bare name is
@@ -18,7 +18,7 @@ use crate::expr::{Expr, Range, name};
 ///
 /// let mut s = StencilBuilder::new("heat");
 /// let [n, m, t] = ["N", "M", "T"].map(|p| s.param(p));
-/// let u = s.field("u", Scalar::F32, [&n, &m], Border::Held);
+/// let u = s.field("u", Scalar::F32, [&n, &m], Boundary::Fixed);
 /// s.steps(&t);
 /// s.update(&u, &u + 0.1 * (s.sum(&u, &Shape::star(2, 1)) - 5 * &u));
 /// let system = s.build().unwrap();
@@ -55,17 +55,17 @@ impl StencilBuilder {
         self
     }
 
-    /// `field u[axes]: ty border;`
+    /// `field u[axes]: ty boundary;`
     #[track_caller]
     pub fn field<A: Into<Axis>>(
         &mut self,
         text: &str,
         ty: Scalar,
         axes: impl IntoIterator<Item = A>,
-        boundary: Border,
+        boundary: Boundary,
     ) -> Expr {
         let field = array(text, ty, axes, Origin::caller());
-        self.tree.fields.push((field, border(boundary)));
+        self.tree.fields.push((field, boundary_tree(boundary)));
         name(text)
     }
 
@@ -80,16 +80,16 @@ impl StencilBuilder {
         self.head.input(text, ty, axes)
     }
 
-    /// `input w[axes]: ty clamp;`, with any boundary condition but those of fields alone, `interior` and `held`.
+    /// `input w[axes]: ty clamp;`, with any boundary condition but those of fields alone, `interior` and `fixed`.
     #[track_caller]
-    pub fn input_border<A: Into<Axis>>(
+    pub fn input_boundary<A: Into<Axis>>(
         &mut self,
         text: &str,
         ty: Scalar,
         axes: impl IntoIterator<Item = A>,
-        boundary: Border,
+        boundary: Boundary,
     ) -> Expr {
-        self.head.input_border(text, ty, axes, boundary)
+        self.head.input_boundary(text, ty, axes, boundary)
     }
 
     /// `table w[axes]: ty = data;`, in row-major order.
@@ -157,12 +157,18 @@ impl StencilBuilder {
         self
     }
 
-    /// `var g: ty border = body;`, a value between.
+    /// `var g: ty boundary = body;`, a value between.
     #[track_caller]
-    pub fn var(&mut self, text: &str, ty: Scalar, boundary: Border, body: impl Into<Expr>) -> Expr {
+    pub fn var(
+        &mut self,
+        text: &str,
+        ty: Scalar,
+        boundary: Boundary,
+        body: impl Into<Expr>,
+    ) -> Expr {
         self.tree.equations.push(Equation {
             name: Name::from(text),
-            between: Some((ty.into(), border(boundary))),
+            between: Some((ty.into(), boundary_tree(boundary))),
             body: body.into().0,
             origin: Origin::caller(),
         });

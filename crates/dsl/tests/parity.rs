@@ -39,9 +39,9 @@ fn conv1d_written_out_with_table_1() {
     let [cap_c, cap_q, x, w] = conv1d_head(&mut s);
     let [c, q, cap_x, cap_z] = names(["c", "q", "X", "Z"]);
     s.index([c.range(0, &cap_c), q.range(0, &cap_q)]);
-    let border = q.equals(0).or(c.equals(&cap_c - 1));
+    let boundary = q.equals(0).or(c.equals(&cap_c - 1));
     let moved = cap_x.at((&c + 1, &q - 1));
-    s.var(&cap_x, F32, select(border, x.at([&c + &q]), moved));
+    s.var(&cap_x, F32, select(boundary, x.at([&c + &q]), moved));
     let sum = select(q.equals(0), 0, cap_z.at((&c, &q - 1)));
     s.var(&cap_z, F32, sum + &cap_x * w.at([&q])).reorderable();
     s.output("z", F32, [&cap_c])
@@ -327,16 +327,16 @@ fn matmul_and_scan() {
 
 #[test]
 fn inputs_with_boundary_conditions() {
-    for (border, word) in [
-        (Border::Clamp, "clamp"),
-        (Border::Mirror, "mirror"),
-        (Border::Reflect, "reflect"),
-        (Border::Wrap, "wrap"),
-        (Border::Constant(Literal::Int(2)), "constant 2"),
+    for (boundary, word) in [
+        (Boundary::Clamp, "clamp"),
+        (Boundary::Mirror, "mirror"),
+        (Boundary::Reflect, "reflect"),
+        (Boundary::Wrap, "wrap"),
+        (Boundary::Constant(Literal::Int(2)), "constant 2"),
     ] {
         let mut s = SystemBuilder::new("around");
         let [n, m] = ["N", "M"].map(|p| s.param(p));
-        let x = s.input_border("x", F32, [axis(0, &n), axis(-1, &m)], border);
+        let x = s.input_boundary("x", F32, [axis(0, &n), axis(-1, &m)], boundary);
         let [i, j, z] = names(["i", "j", "Z"]);
         s.index([i.range(0, &n), j.range(0, &m)]);
         s.var(&z, F32, x.at((&i - 1, &j)) + x.at((&i, &j + 2)));
@@ -353,9 +353,9 @@ fn inputs_with_boundary_conditions() {
             ),
         );
     }
-    let mut s = SystemBuilder::new("held");
+    let mut s = SystemBuilder::new("fixed");
     let n = s.param("N");
-    s.input_border("x", F32, [&n], Border::Held);
+    s.input_boundary("x", F32, [&n], Boundary::Fixed);
     let errors = of_system(s).build().unwrap_err();
     assert_eq!(errors[0].code.id, "E0237", "{errors:?}");
 }
@@ -428,11 +428,11 @@ fn conv2d_in_a_batch() {
 fn stencils_and_convolutions_stand_in_modules() {
     let mut s = StencilBuilder::new("blur");
     let n = s.param("N");
-    let u = s.field("u", F32, [&n], Border::Clamp);
+    let u = s.field("u", F32, [&n], Boundary::Clamp);
     s.update(&u, s.sum(&u, &Shape::star(1, 1)));
     let mut c = ConvBuilder::new("filter");
     let n = c.param("N");
-    c.input("x", F32, [&n], Border::Mirror)
+    c.input("x", F32, [&n], Boundary::Mirror)
         .filter("w", F32, [3]);
     let mut m = MappingBuilder::new("m", "blur");
     m.lane([&name("x")]).time([0]);

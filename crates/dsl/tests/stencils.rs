@@ -17,7 +17,7 @@ fn offsets_and_steps() {
     let mut s = StencilBuilder::new("heat");
     let [n, m, t] = ["N", "M", "T"].map(|p| s.param(p));
     s.context(n.ge(3)).context(m.ge(3));
-    let u = s.field("u", F32, [&n, &m], Border::Held);
+    let u = s.field("u", F32, [&n, &m], Boundary::Fixed);
     s.steps(&t);
     s.update(
         &u,
@@ -26,7 +26,7 @@ fn offsets_and_steps() {
     check(
         s.build(),
         "stencil heat(N, M, T) where N >= 3, M >= 3 {
-           field u[N, M]: f32 held;
+           field u[N, M]: f32 fixed;
            steps T;
            u = 0.15*u[-1, 0] + 0.5*u + 0.11*u[0, -1] + 0.1*u[1, 0];
          }",
@@ -38,7 +38,7 @@ fn weights_and_shapes() {
     let mut s = StencilBuilder::new("s");
     let [n, m] = ["N", "M"].map(|p| s.param(p));
     let w = s.input("w", F32, [5, 5]);
-    let u = s.field("u", F32, [&n, &m], Border::Constant(Literal::Int(0)));
+    let u = s.field("u", F32, [&n, &m], Boundary::Constant(Literal::Int(0)));
     s.update(&u, s.weighted(&w, &u, &Shape::cube(2, 2)));
     s.output("h", &u);
     check(
@@ -53,7 +53,7 @@ fn weights_and_shapes() {
 
     let mut s = StencilBuilder::new("s");
     let [n, t] = ["N", "T"].map(|p| s.param(p));
-    let u = s.field("u", F32, [&n, &n, &n], Border::Wrap);
+    let u = s.field("u", F32, [&n, &n, &n], Boundary::Wrap);
     s.steps(&t);
     let ring = Shape::cube(3, 1).except(Shape::star(3, 1));
     s.update(&u, max(s.most(&u, &ring), s.least(&u, &Shape::cube(3, 1))));
@@ -73,10 +73,10 @@ fn fields_values_between_and_new_values() {
     let [n, t] = ["N", "T"].map(|p| s.param(p));
     let k = s.constant("k", F64, 0.5);
     let [i] = s.index(["i"]);
-    let u = s.field("u", F64, [&n], Border::Clamp);
-    let v = s.field("v", F64, [&n], Border::Mirror);
+    let u = s.field("u", F64, [&n], Boundary::Clamp);
+    let v = s.field("v", F64, [&n], Boundary::Mirror);
     s.steps(&t);
-    let g = s.var("g", F64, Border::Reflect, &u * &v - u.at([-1]));
+    let g = s.var("g", F64, Boundary::Reflect, &u * &v - u.at([-1]));
     s.update(&v, select(i.lt(3), &v + &k * g.at([2]), v.at([1])));
     let next = s.next(&v);
     s.update(&u, &u + next.at([0]));
@@ -101,8 +101,8 @@ fn inputs_have_boundary_conditions() {
     let [n, t] = ["N", "T"].map(|p| s.param(p));
     s.context(n.ge(2));
     let [i] = s.index(["i"]);
-    let u = s.field("u", F64, [&n], Border::Clamp);
-    let a = s.input_border("a", F64, [&n], Border::Wrap);
+    let u = s.field("u", F64, [&n], Boundary::Clamp);
+    let a = s.input_boundary("a", F64, [&n], Boundary::Wrap);
     s.steps(&t);
     s.update(&u, u.at([1]) + a.at([&i - 2]));
     check(
@@ -116,10 +116,10 @@ fn inputs_have_boundary_conditions() {
          }",
     );
 
-    let mut s = StencilBuilder::new("held");
+    let mut s = StencilBuilder::new("fixed");
     let n = s.param("N");
-    let u = s.field("u", F64, [&n], Border::Clamp);
-    s.input_border("a", F64, [&n], Border::Held);
+    let u = s.field("u", F64, [&n], Boundary::Clamp);
+    s.input_boundary("a", F64, [&n], Boundary::Fixed);
     s.update(&u, u.at([1]));
     let errors = s.build().expect_err("an input is never written");
     assert_eq!(errors[0].code.id, "E0237", "{errors:#?}");
@@ -129,7 +129,7 @@ fn inputs_have_boundary_conditions() {
 fn convolutions() {
     let mut conv = ConvBuilder::new("k");
     let [r, c, h, q, b] = ["R", "C", "H", "Q", "B"].map(|p| conv.param(p));
-    conv.input("x", F32, [&r, &c], Border::Reflect);
+    conv.input("x", F32, [&r, &c], Boundary::Reflect);
     conv.filter("w", F32, [&h, &q]);
     conv.stride([2, 1]).dilation([1, 3]);
     conv.batch(name("n").range(0, &b), [&name("w")]);
@@ -149,14 +149,14 @@ fn convolutions() {
 fn mistakes_are_told() {
     let mut s = StencilBuilder::new("s");
     let n = s.param("N");
-    let u = s.field("u", F32, [&n], Border::Clamp);
+    let u = s.field("u", F32, [&n], Boundary::Clamp);
     s.update(&name("v"), u.at([1]));
     let errors = s.build().expect_err("v is no field");
     assert_eq!(errors[0].code.id, "E0240", "{errors:#?}");
 
     let mut s = StencilBuilder::new("s");
     let n = s.param("N");
-    let half = Border::Constant(Literal::Float(0.5));
+    let half = Boundary::Constant(Literal::Float(0.5));
     let u = s.field("u", Scalar::U8, [&n], half);
     s.update(&u, u.at([1]));
     let errors = s.build().expect_err("half is no integer");
@@ -168,7 +168,7 @@ fn mistakes_are_told() {
 
     let mut s = StencilBuilder::new("s");
     let n = s.param("N");
-    let u = s.field("u", F32, [&n], Border::Clamp);
+    let u = s.field("u", F32, [&n], Boundary::Clamp);
     s.update(&u, s.sum(&u, &Shape::cube(1, -1)));
     let errors = s.build().expect_err("a radius below zero");
     assert_eq!(errors[0].code.id, "E0238", "{errors:#?}");

@@ -17,9 +17,9 @@ const TWO_SUMS: &str = include_str!("../../filetests/tests/programs/sobel.ure");
 /// Fields in three dimensions that are swept: each candidate takes long to lower.
 const WAVES: &str = "
 stencil acoustic(K, N, M, T) {
-  field u[K, N, M]: f32 held;
-  field p[K, N, M]: f32 held;
-  field v[K, N, M]: f32 held;
+  field u[K, N, M]: f32 fixed;
+  field p[K, N, M]: f32 fixed;
+  field v[K, N, M]: f32 fixed;
   input w[25]: f32;
   steps T;
   u = 2*u - p + v * sum(w * u over star 4);

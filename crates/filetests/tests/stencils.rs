@@ -21,7 +21,7 @@ const CPU: Machine = Machine::cpu(Simd::Avx512);
 
 const BOUNDARIES: [&str; 7] = [
     "interior",
-    "held",
+    "fixed",
     "constant 0.5",
     "clamp",
     "mirror",
@@ -158,7 +158,7 @@ fn star(boundary: &str) -> String {
 }
 
 #[test]
-fn the_wavefront_takes_every_border_that_does_not_go_around() {
+fn the_wavefront_takes_every_boundary_that_does_not_go_around() {
     for boundary in BOUNDARIES.into_iter().filter(|b| *b != "wrap") {
         check(&star(boundary), SMALL, &[&[19, 131, 5], &[37, 57, 9]]);
     }
@@ -231,7 +231,7 @@ fn a_ring_is_as_long_as_a_launch_reaches() {
 }
 
 #[test]
-fn one_sweep_in_a_launch_takes_every_border() {
+fn one_sweep_in_a_launch_takes_every_boundary() {
     for boundary in BOUNDARIES {
         check(&star(boundary), SWEEP, &[&[13, 31, 3]]);
     }
@@ -239,7 +239,7 @@ fn one_sweep_in_a_launch_takes_every_border() {
 
 #[test]
 fn two_rows_between_sweeps() {
-    for boundary in ["held", "reflect"] {
+    for boundary in ["fixed", "reflect"] {
         let stencil = format!(
             "stencil s(N, M, T) {{ field u[N, M]: f32 {boundary}; input w[9]: f32; steps T; u = 0.2*sum(w * u over star 2); }}"
         );
@@ -267,7 +267,7 @@ fn fields_that_need_each_other() {
 
 #[test]
 fn planes_in_registers() {
-    for boundary in ["held", "clamp"] {
+    for boundary in ["fixed", "clamp"] {
         let stencil = format!(
             "stencil s(K, N, M, T) {{ field u[K, N, M]: f32 {boundary}; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }}"
         );
@@ -277,7 +277,7 @@ fn planes_in_registers() {
 
 #[test]
 fn planes_whose_rows_warps_exchange() {
-    for boundary in ["held", "constant 0.5", "reflect"] {
+    for boundary in ["fixed", "constant 0.5", "reflect"] {
         let stencil = format!(
             "stencil s(K, N, M, T) {{ field u[K, N, M]: f32 {boundary}; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }}"
         );
@@ -310,7 +310,7 @@ fn three_sums_in_a_row_within_one_step() {
 /// N`, `-N`, `-N - 1` for N.
 #[test]
 fn no_bound_of_a_loop_is_another_one_and_a_number() {
-    let text = include_str!("../../../stencils/2d13pt.ure").replace("held", "clamp");
+    let text = include_str!("../../../stencils/2d13pt.ure").replace("fixed", "clamp");
     let program = lowered(&text, "waves", &Machine::cuda());
     let mut bounds = 0;
     for kernel in &program.kernels {
@@ -536,12 +536,12 @@ fn opencl_with_sub_groups() {
     for boundary in BOUNDARIES {
         check_on_device(device, &star(boundary), SWEEP, &[&[13, 31, 3]]);
     }
-    for boundary in ["held", "clamp"] {
+    for boundary in ["fixed", "clamp"] {
         check_on_device(device, &star(boundary), SMALL, &[&[19, 131, 5]]);
     }
     let unrolled = SMALL.replace("\n}", "\n  unroll time by 2;\n}");
-    check_on_device(device, &star("held"), &unrolled, &[&[67, 131, 6]]);
-    let planes = "stencil s(K, N, M, T) { field u[K, N, M]: f32 held; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }";
+    check_on_device(device, &star("fixed"), &unrolled, &[&[67, 131, 6]]);
+    let planes = "stencil s(K, N, M, T) { field u[K, N, M]: f32 fixed; steps T; u = 0.4*u + 0.1*(sum(u over star 1) - u); }";
     check_on_device(device, planes, PLANES, &[&[7, 9, 30, 3]]);
 }
 

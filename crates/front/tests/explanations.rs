@@ -2,6 +2,7 @@
 
 use systola_front::parse_module;
 use systola_ir::codes;
+use systola_ir::system::Module;
 
 #[test]
 fn examples_provoke_their_codes() {
@@ -29,6 +30,25 @@ fn examples_provoke_their_codes() {
             code.id
         );
     }
+}
+
+/// What a hint is about means the same as before.
+#[test]
+fn examples_of_hints_are_read_and_hinted_at() {
+    let code = &codes::hints::OLD_WORD;
+    let (_, rest) = code.explain.split_once("```ure\n").expect("an example");
+    let (example, _) = rest.split_once("```").expect("its end");
+    let old = parse_module(example).expect("old words are read");
+    let new = parse_module(&example.replace("held", "fixed")).expect("new words are read");
+    assert_eq!(new.hints, []);
+    let [hint] = old.hints.as_slice() else {
+        panic!("one hint: {:?}", old.hints);
+    };
+    assert_eq!(hint.code, code);
+    let at = example.find("held").expect("the old word") as u32;
+    assert_eq!((hint.span().start, hint.span().end), (at, at + 4));
+    let system = |module: &Module| module.systems[0].to_string();
+    assert_eq!(system(&old), system(&new));
 }
 
 #[test]

@@ -26,7 +26,7 @@ const PIECES: &[&str] = &[
     "star 1",
     "box (0, 2)",
     " except ",
-    " held",
+    " fixed",
     " constant 1",
     "steps 3;",
     "u'",

@@ -59,8 +59,8 @@ fn blur_twice() -> Module {
     };
     Module {
         systems: vec![conv1d(Scalar::F32).system],
-        mappings: Vec::new(),
         programs: vec![program],
+        ..Module::default()
     }
 }
 

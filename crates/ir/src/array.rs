@@ -242,7 +242,7 @@ pub enum Realisation {
     Launch,
     /// Between blocks of one launch, through global memory with flags.
     Flags,
-    /// A propagated input at a tile's border: loaded again.
+    /// A propagated input at a tile's edge: loaded again.
     Reinject,
     /// To another node: a message.
     Message,

@@ -15,11 +15,13 @@
 //! | E066x | running on OpenCL devices |
 //! | E067x | exploring |
 //! | L07xx | known limitations |
+//! | H08xx | hints |
 
 use crate::diag::Kind;
 
 pub mod array;
 pub mod explore;
+pub mod hints;
 pub mod legality;
 pub mod limits;
 pub mod mapping;
@@ -55,6 +57,7 @@ pub fn all() -> impl Iterator<Item = &'static Code> {
         opencl::ALL,
         explore::ALL,
         limits::ALL,
+        hints::ALL,
     ]
     .into_iter()
     .flatten()

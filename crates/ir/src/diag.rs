@@ -10,6 +10,8 @@ pub enum Kind {
     Mistake,
     /// Legal in principle, not supported by this version: exit status 2.
     Limitation,
+    /// Nothing is wrong, and there is a better way to say it: exit status 0.
+    Hint,
 }
 
 /// One thing to tell the user: a code, the place, the cause with concrete numbers, a way out.

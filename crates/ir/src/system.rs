@@ -21,6 +21,7 @@
 //!
 //! Several systems make a [`Program`]: the outputs of one feed the inputs of another.
 
+use crate::diag::Diagnostic;
 use crate::form::{Cond, Form, Overflow, Poly};
 use crate::id::{ConstId, DimId, FnId, InputId, LocalId, ParamId, PortId, VarId};
 use crate::mapping::Mapping;
@@ -38,6 +39,8 @@ pub struct Module {
     pub systems: Vec<System>,
     pub mappings: Vec<Mapping>,
     pub programs: Vec<Program>,
+    /// What could be said better in the text it was read from.
+    pub hints: Vec<Diagnostic>,
 }
 
 /// A system of recurrence equations.

@@ -28,13 +28,13 @@ Examples:
   cargo xtask verify gallery/conv2d/core.ure --map tiles
   cargo xtask verify gallery --target opencl --device 1 --jobs 2
   compute-sanitizer systola-lab verify gallery/conv2d/core.ure --most-points 2000
-  cargo xtask verify stencils --borders --target cpu  the fifteen stencils under every boundary condition
-  cargo xtask verify stencils --only 3d27pt --only poisson --borders=clamp,wrap --map plain
+  cargo xtask verify stencils --boundaries --target cpu  the fifteen stencils under every boundary condition
+  cargo xtask verify stencils --only 3d27pt --only poisson --boundaries=clamp,wrap --map plain
 
 Each mapping runs at several sizes, twice at each, on random inputs. Exit status 101 if a result differs or a
 run fails. For CPUs the C compiler uses -O1 here, which is fast, and -O3 under `systola run`.
 
-With --borders the stencils of the literature run under each boundary condition, in f32 and f64, one sweep and many, at
+With --boundaries the stencils of the literature run under each boundary condition, in f32 and f64, one sweep and many, at
 odd sizes, and are compared with loops over cells in f64. The mappings of a file for the target and the type are used, and
 the plain one, with a launch for every sweep, where a mapping does not run at some sizes; `--map plain` uses the plain ones
 only. The bound of the error is the precision of the type, times the neighbours of a cell, times the sweeps: the table shows
@@ -80,7 +80,8 @@ pub struct Args {
     /// The fifteen stencils, with these boundary conditions instead of their own, or with all
     #[arg(
         long,
-        value_name = "BORDERS",
+        alias = "borders",
+        value_name = "BOUNDARIES",
         value_enum,
         value_delimiter = ',',
         num_args = 0..,
@@ -88,9 +89,14 @@ pub struct Args {
         default_missing_values = BoundaryName::WORDS,
         conflicts_with_all = ["sizes", "most_points"]
     )]
-    borders: Vec<BoundaryName>,
-    /// With --borders: elements of this type only
-    #[arg(long = "type", value_name = "TYPE", value_enum, requires = "borders")]
+    boundaries: Vec<BoundaryName>,
+    /// With --boundaries: elements of this type only
+    #[arg(
+        long = "type",
+        value_name = "TYPE",
+        value_enum,
+        requires = "boundaries"
+    )]
     precision: Option<Precision>,
     /// Write the output to a file as well
     #[arg(long, value_name = "FILE")]
@@ -102,7 +108,7 @@ pub fn run(args: &Args) -> Outcome {
         Device::find(args.target, &args.device, args.lanes, args.no_sub_groups)?;
     term::print(&text);
     let files = chosen(args)?;
-    let (line, failed) = if args.borders.is_empty() {
+    let (line, failed) = if args.boundaries.is_empty() {
         let (tally, rows) = if args.path.is_dir() {
             verify_files(args, &files)?
         } else {

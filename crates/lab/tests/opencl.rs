@@ -26,10 +26,10 @@ fn every_device_verifies() {
 /// Each boundary condition over rows and over planes, in f32 and f64, one sweep and many. Plain
 /// mappings, since PoCL compiles others for minutes.
 #[test]
-fn every_device_takes_every_border() {
+fn every_device_takes_every_boundary() {
     for device in devices() {
         for stencil in ["stencils/2d9pt.ure", "stencils/3d7pt.ure"] {
-            let verify = ["verify", stencil, "--borders", "--map", "plain"];
+            let verify = ["verify", stencil, "--boundaries", "--map", "plain"];
             let more = ["--target", "opencl", "--device", &device, "--jobs", "2"];
             let (out, _) = check(&[&verify[..], &more].concat(), 0);
             assert!(out.contains(" 0 failed"), "{out}");
@@ -42,7 +42,7 @@ fn every_device_takes_every_border() {
 fn every_device_computes_what_the_equations_say() {
     for device in devices() {
         for (file, points) in [
-            ("inputs_with_borders", "400"),
+            ("inputs_with_boundaries", "400"),
             ("registers_then_lanes", "3000"),
         ] {
             let path = format!("crates/cli/tests/programs/{file}.ure");

@@ -12,20 +12,20 @@ fn programs_compute_what_their_equations_say() {
 }
 
 #[test]
-fn a_stencil_is_verified_under_the_borders_that_are_named() {
+fn a_stencil_is_verified_under_the_boundaries_that_are_named() {
     let verify = ["verify", "stencils", "--target", "cpu", "--only", "2d9pt"];
-    let more = ["--borders=mirror,wrap", "--type", "f64", "--jobs", "2"];
+    let more = ["--boundaries=mirror,wrap", "--type", "f64", "--jobs", "2"];
     let (out, _) = check(&[&verify[..], &more].concat(), 0);
     assert!(out.contains("stencil  mirror   wrap  runs\n"), "{out}");
     assert!(out.contains(" 0 failed"), "{out}");
     for (args, said) in [
         (
-            &["stencils/heat.ure", "--borders"][..],
+            &["stencils/heat.ure", "--boundaries"][..],
             "none of the stencils",
         ),
         (&["stencils", "--only", "none"][..], "has no file none.ure"),
-        (&["stencils", "--borders=nearest"][..], "nearest"),
-        (&["stencils", "--type", "f32"][..], "--borders"),
+        (&["stencils", "--boundaries=nearest"][..], "nearest"),
+        (&["stencils", "--type", "f32"][..], "--boundaries"),
     ] {
         let (_, err) = check(&[&["verify", "--target", "cpu"], args].concat(), 1);
         assert!(err.contains(said), "{err}");

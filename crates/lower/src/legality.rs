@@ -365,7 +365,7 @@ impl Checker<'_> {
         let array = self.array;
         let mut errors = Vec::new();
         for port in array.ports.iter().filter(|_| !self.st.flags) {
-            // A tree can be cut at the borders of blocks, a chain of steps in one tick can not.
+            // A tree can be cut at the edges of blocks, a chain of steps in one tick can not.
             let free = match &array.cells[port.source.index()].role {
                 Role::Propagation { .. } => true,
                 Role::Accumulation { op, .. } => {

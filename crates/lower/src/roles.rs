@@ -1,7 +1,7 @@
 //! What an equation is: a propagated input, a carried value, an accumulation, or anything else.
 //!
 //! * X(z) = select(…, in(A z + b), X(z − e)) with A e = 0 is a *propagation*: it equals in(A z + b)
-//!   everywhere, so it can be injected again at any tile's border.
+//!   everywhere, so it can be injected again at any tile's edge.
 //! * With a computed value in place of the input it is a *carry*.
 //! * Z(z) = Z(z − e) ⊕ f, with any value where it starts, is an *accumulation*.
 

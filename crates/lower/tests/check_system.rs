@@ -454,10 +454,10 @@ fn random_systems_agree_with_brute_force() {
         let mut guard = format!("{} || ({} && {})", atom(), atom(), atom());
         let (mut hole, mut on) = (atom(), atom());
         let (a, b) = (next(4) - 1, next(4) - 1);
-        // Often the border is guarded, and the source without holes.
+        // Often the boundary is guarded, and the source without holes.
         if next(4) > 0 {
-            let border = format!("i < {a} || i >= N + {a} || j < {b} || j >= M + {b}");
-            guard = format!("{border} || {guard}").replace("+ -", "- ");
+            let boundary = format!("i < {a} || i >= N + {a} || j < {b} || j >= M + {b}");
+            guard = format!("{boundary} || {guard}").replace("+ -", "- ");
         }
         if next(3) > 0 {
             hole = "i < 0".to_string();

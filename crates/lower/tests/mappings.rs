@@ -239,7 +239,7 @@ fn a_halo_must_reach_as_far_as_the_steps_of_a_launch() {
 
 #[test]
 fn the_halo_of_a_chain_of_stencils_is_decided_for_all_sizes() {
-    // Three sums in a row, each with its own border; `A` is wanted three cells to the left and two to the right.
+    // Three sums in a row, each with its own boundary; `A` is wanted three cells to the left and two to the right.
     let chain = "
 stencil chain(N, M) {
   field u[N, M]: i32 clamp;
@@ -260,7 +260,7 @@ stencil chain(N, M) {
         let narrow = refused(chain, &with(left, right), "E0505");
         assert!(narrow.counterexample.is_some());
     }
-    // One tile as wide as the grid: what lies beyond is at the border, where the cells read themselves.
+    // One tile as wide as the grid: what lies beyond is at the boundary, where the cells read themselves.
     legal(chain, &with(0, 0), &[50, 16]);
     let narrow = run(chain, &with(2, 2), &[50, 70]).unwrap_err();
     assert_eq!(narrow[0].code.id, "E0505");
@@ -327,7 +327,7 @@ system conv(C, Q) where C >= 1, Q >= 1 {
         &[],
     );
     assert_eq!(analysed.report.name, "SBM");
-    // At the border of a tile the propagated input is injected again.
+    // At the edge of a tile the propagated input is injected again.
     let reinjected = analysed
         .report
         .links

@@ -3,7 +3,7 @@
 use systola_ir::system::Expr;
 use systola_ir::{Cond, Form, Rel, Scalar};
 
-use crate::Border;
+use crate::Boundary;
 
 /// Whether a position is one of the first `width` of an axis that begins at `start`; `None` where
 /// there are none.
@@ -39,7 +39,7 @@ pub fn any(mut conds: Vec<Cond>) -> Option<Cond> {
 /// Reads the cell at a constant distance from one inside of the grid, by its boundary condition.
 /// Every case is at a constant distance as well: `leaf` gets the index of a cell inside.
 pub fn read(
-    border: Border,
+    boundary: Boundary,
     ty: Scalar,
     here: &[Form],
     sizes: &[Form],
@@ -47,9 +47,9 @@ pub fn read(
     leaf: &dyn Fn(&[Form]) -> Expr,
 ) -> Expr {
     let shifted: Vec<Form> = here.iter().zip(offset).map(|(at, o)| at.plus(*o)).collect();
-    match border {
-        Border::Interior | Border::Held => leaf(&shifted),
-        Border::Constant(value) => {
+    match boundary {
+        Boundary::Interior | Boundary::Fixed => leaf(&shifted),
+        Boundary::Constant(value) => {
             let outside = here.iter().zip(sizes).zip(offset);
             let outside = outside
                 .filter_map(|((at, n), o)| {
@@ -61,15 +61,15 @@ pub fn read(
                 None => leaf(&shifted),
             }
         }
-        Border::Clamp | Border::Mirror | Border::Reflect | Border::Wrap => {
+        Boundary::Clamp | Boundary::Mirror | Boundary::Reflect | Boundary::Wrap => {
             let mut index = shifted;
-            cases(border, here, sizes, offset, 0, &mut index, leaf)
+            cases(boundary, here, sizes, offset, 0, &mut index, leaf)
         }
     }
 }
 
 fn cases(
-    border: Border,
+    boundary: Boundary,
     here: &[Form],
     sizes: &[Form],
     offset: &[i128],
@@ -80,14 +80,14 @@ fn cases(
     let Some(at) = here.get(axis) else {
         return leaf(index);
     };
-    let mut expr = cases(border, here, sizes, offset, axis + 1, index, leaf);
+    let mut expr = cases(boundary, here, sizes, offset, axis + 1, index, leaf);
     let inside = index[axis].clone();
-    for (cond, instead) in distances(border, at, &sizes[axis], offset[axis])
+    for (cond, instead) in distances(boundary, at, &sizes[axis], offset[axis])
         .into_iter()
         .rev()
     {
         index[axis] = instead;
-        let then = cases(border, here, sizes, offset, axis + 1, index, leaf);
+        let then = cases(boundary, here, sizes, offset, axis + 1, index, leaf);
         expr = Expr::guard(cond, then, expr);
     }
     index[axis] = inside;
@@ -95,10 +95,10 @@ fn cases(
 }
 
 /// For each position next to the boundary, the cell that is read instead of the neighbour.
-fn distances(border: Border, at: &Form, n: &Form, offset: i128) -> Vec<(Cond, Form)> {
+fn distances(boundary: Boundary, at: &Form, n: &Form, offset: i128) -> Vec<(Cond, Form)> {
     let before = offset < 0;
     let reach = offset.abs();
-    if border == Border::Wrap {
+    if boundary == Boundary::Wrap {
         let cond = if before {
             at_start(at, 0, reach)
         } else {
@@ -112,11 +112,11 @@ fn distances(border: Border, at: &Form, n: &Form, offset: i128) -> Vec<(Cond, Fo
     }
     (0..reach)
         .filter_map(|p| {
-            let distance = match border {
-                Border::Clamp => p,
-                Border::Mirror => 2 * p - reach,
-                Border::Reflect => 2 * p + 1 - reach,
-                Border::Interior | Border::Held | Border::Constant(_) | Border::Wrap => {
+            let distance = match boundary {
+                Boundary::Clamp => p,
+                Boundary::Mirror => 2 * p - reach,
+                Boundary::Reflect => 2 * p + 1 - reach,
+                Boundary::Interior | Boundary::Fixed | Boundary::Constant(_) | Boundary::Wrap => {
                     return None;
                 }
             };
@@ -136,17 +136,17 @@ fn distances(border: Border, at: &Form, n: &Form, offset: i128) -> Vec<(Cond, Fo
 /// Reads an element of an array at any indices, by its boundary condition. The sign of an offset
 /// says on which sides it may be outside.
 pub fn read_array(
-    border: Border,
+    boundary: Boundary,
     index: &[Form],
     sizes: &[Form],
     sides: &[Sides],
     leaf: &dyn Fn(&[Form]) -> Expr,
 ) -> Expr {
-    match border {
-        Border::Interior | Border::Held | Border::Constant(_) => leaf(index),
-        Border::Clamp | Border::Mirror | Border::Reflect | Border::Wrap => {
+    match boundary {
+        Boundary::Interior | Boundary::Fixed | Boundary::Constant(_) => leaf(index),
+        Boundary::Clamp | Boundary::Mirror | Boundary::Reflect | Boundary::Wrap => {
             let mut folded = index.to_vec();
-            fold(border, index, sizes, sides, 0, &mut folded, leaf)
+            fold(boundary, index, sizes, sides, 0, &mut folded, leaf)
         }
     }
 }
@@ -159,7 +159,7 @@ pub struct Sides {
 }
 
 fn fold(
-    border: Border,
+    boundary: Boundary,
     index: &[Form],
     sizes: &[Form],
     sides: &[Sides],
@@ -173,15 +173,15 @@ fn fold(
     let n = &sizes[axis];
     let mut below = |instead: Form| {
         folded[axis] = instead;
-        fold(border, index, sizes, sides, axis + 1, folded, leaf)
+        fold(boundary, index, sizes, sides, axis + 1, folded, leaf)
     };
     let twice = n.add(n);
-    let (before, behind) = match border {
-        Border::Clamp => (Form::zero(), n.plus(-1)),
-        Border::Mirror => (at.neg(), twice.plus(-2).sub(at)),
-        Border::Reflect => (at.neg().plus(-1), twice.plus(-1).sub(at)),
-        Border::Wrap => (at.add(n), at.sub(n)),
-        Border::Interior | Border::Held | Border::Constant(_) => (at.clone(), at.clone()),
+    let (before, behind) = match boundary {
+        Boundary::Clamp => (Form::zero(), n.plus(-1)),
+        Boundary::Mirror => (at.neg(), twice.plus(-2).sub(at)),
+        Boundary::Reflect => (at.neg().plus(-1), twice.plus(-1).sub(at)),
+        Boundary::Wrap => (at.add(n), at.sub(n)),
+        Boundary::Interior | Boundary::Fixed | Boundary::Constant(_) => (at.clone(), at.clone()),
     };
     let mut expr = below(at.clone());
     if sides[axis].behind {

@@ -6,7 +6,7 @@ use systola_ir::{
     BinOp, Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Scalar, Span, Type, VarId,
 };
 
-use crate::{Border, Field, Fresh, Stencil, reach, sweep};
+use crate::{Boundary, Field, Fresh, Stencil, reach, sweep};
 
 /// A filter over an array:
 ///
@@ -20,7 +20,7 @@ use crate::{Border, Field, Fresh, Stencil, reach, sweep};
 pub struct Conv {
     /// Parameters, context and batch, and two inputs: the array and the filter.
     pub head: System,
-    pub border: Border,
+    pub boundary: Boundary,
     pub strides: Vec<i128>,
     pub dilations: Vec<i128>,
 }
@@ -109,14 +109,14 @@ pub fn write_conv(conv: &Conv) -> Result<System, Vec<Diagnostic>> {
             .help("no array has this size"),
         ]);
     }
-    if conv.border == Border::Held {
+    if conv.boundary == Boundary::Fixed {
         return Err(vec![
             Diagnostic::new(
                 &codes::NOT_A_FIELD,
                 array.span,
                 "a convolution makes a new array, so no element has a value that it could keep",
             )
-            .help("take another border"),
+            .help("take another boundary condition"),
         ]);
     }
     let mut names = Fresh::of(&conv.head);
@@ -131,7 +131,7 @@ pub fn write_conv(conv: &Conv) -> Result<System, Vec<Diagnostic>> {
             width: filter.axes[n].hi.clone(),
             stride: conv.strides[n],
             dilation: conv.dilations[n],
-            border: conv.border,
+            boundary: conv.boundary,
         })
         .collect();
     let dim = |name: &String, end: Form| Dim {
@@ -182,17 +182,17 @@ pub fn write_conv(conv: &Conv) -> Result<System, Vec<Diagnostic>> {
         span: conv.head.span,
     }];
     let stencil = Stencil {
-        fields: match conv.border {
-            Border::Interior => Vec::new(),
-            border => vec![Field {
+        fields: match conv.boundary {
+            Boundary::Interior => Vec::new(),
+            boundary => vec![Field {
                 input: InputId::from(0),
-                border,
+                boundary,
                 update: None,
             }],
         },
         kernel,
         // The result is a new array, of which all is computed.
-        borders: vec![Border::Clamp],
+        boundaries: vec![Boundary::Clamp],
         steps: None,
         time: String::new(),
         outputs: vec![(result, VarId::from(0))],
@@ -226,7 +226,7 @@ struct OneAxis {
     width: Form,
     stride: i128,
     dilation: i128,
-    border: Border,
+    boundary: Boundary,
 }
 
 impl OneAxis {
@@ -241,24 +241,24 @@ impl OneAxis {
     }
 
     fn array_is_large_enough(&self) -> Cond {
-        let least = match self.border {
-            Border::Interior => self.span_of_filter().plus(1),
-            Border::Mirror => self.reach().plus(1),
-            Border::Reflect | Border::Wrap => self.reach(),
-            Border::Held | Border::Constant(_) | Border::Clamp => Form::from(1),
+        let least = match self.boundary {
+            Boundary::Interior => self.span_of_filter().plus(1),
+            Boundary::Mirror => self.reach().plus(1),
+            Boundary::Reflect | Boundary::Wrap => self.reach(),
+            Boundary::Fixed | Boundary::Constant(_) | Boundary::Clamp => Form::from(1),
         };
         Cond::Cmp(Rel::Ge, self.length.clone(), least)
     }
 
     fn n_cells(&self) -> Form {
-        let left = match self.border {
-            Border::Interior => self.length.sub(&self.span_of_filter()),
-            Border::Held
-            | Border::Constant(_)
-            | Border::Clamp
-            | Border::Mirror
-            | Border::Reflect
-            | Border::Wrap => self.length.clone(),
+        let left = match self.boundary {
+            Boundary::Interior => self.length.sub(&self.span_of_filter()),
+            Boundary::Fixed
+            | Boundary::Constant(_)
+            | Boundary::Clamp
+            | Boundary::Mirror
+            | Boundary::Reflect
+            | Boundary::Wrap => self.length.clone(),
         };
         left.plus(self.stride - 1).floor_div(self.stride)
     }
@@ -266,14 +266,14 @@ impl OneAxis {
     /// The element under a tap of the filter.
     fn read_at(&self, cell: &Form, tap: &Form) -> Form {
         let at = scaled(cell, self.stride).add(&scaled(tap, self.dilation));
-        match self.border {
-            Border::Interior => at,
-            Border::Held
-            | Border::Constant(_)
-            | Border::Clamp
-            | Border::Mirror
-            | Border::Reflect
-            | Border::Wrap => at.sub(&self.reach()),
+        match self.boundary {
+            Boundary::Interior => at,
+            Boundary::Fixed
+            | Boundary::Constant(_)
+            | Boundary::Clamp
+            | Boundary::Mirror
+            | Boundary::Reflect
+            | Boundary::Wrap => at.sub(&self.reach()),
         }
     }
 }

@@ -12,13 +12,13 @@ use systola_ir::system::visit::map_expr;
 use systola_ir::system::{Expr, System};
 use systola_ir::{Form, InputId};
 
-use crate::Border;
+use crate::Boundary;
 use crate::boundary::{Sides, read_array};
 
 /// Rewrites every read of these inputs by their boundary conditions.
-pub fn write_borders(system: &mut System, borders: &[(InputId, Border)]) {
-    for (input, border) in borders {
-        if let Border::Constant(value) = border {
+pub fn write_boundaries(system: &mut System, boundaries: &[(InputId, Boundary)]) {
+    for (input, boundary) in boundaries {
+        if let Boundary::Constant(value) = boundary {
             system.inputs[input.index()].outside = Some(*value);
         }
     }
@@ -28,7 +28,7 @@ pub fn write_borders(system: &mut System, borders: &[(InputId, Border)]) {
             let Expr::Input { input, index, span } = &e else {
                 return Ok(e);
             };
-            let Some((_, border)) = borders.iter().find(|(at, _)| at == input) else {
+            let Some((_, boundary)) = boundaries.iter().find(|(at, _)| at == input) else {
                 return Ok(e);
             };
             let axes = &declared.inputs[input.index()].axes;
@@ -42,7 +42,7 @@ pub fn write_borders(system: &mut System, borders: &[(InputId, Border)]) {
             let sides: Vec<Sides> = (at.iter().zip(&sizes))
                 .map(|(at, size)| sides(&declared, at, size))
                 .collect();
-            Ok(read_array(*border, &at, &sizes, &sides, &|at| {
+            Ok(read_array(*boundary, &at, &sizes, &sides, &|at| {
                 Expr::Input {
                     input: *input,
                     index: at

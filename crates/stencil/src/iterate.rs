@@ -11,7 +11,7 @@ use crate::linear::{Linear, behind_time, linear};
 use crate::migrating_sums::{self, Rows};
 use crate::reach::{Margin, Plan};
 use crate::sweep::{fixed_cells, names, sizes, var_name};
-use crate::{Border, Stencil};
+use crate::{Boundary, Stencil};
 
 /// The iterator over sweeps.
 const TIME: DimId = DimId(0);
@@ -34,7 +34,7 @@ pub struct Sweeps<'a> {
 }
 
 pub fn write(stencil: &Stencil, kernel: &System, plan: &Plan) -> Result<System, Vec<Diagnostic>> {
-    borders_agree(stencil, kernel)?;
+    boundaries_agree(stencil, kernel)?;
     let n_axes = kernel.dims.len();
     let rows = travelling(stencil, kernel);
     let mut ids = Vec::new();
@@ -57,12 +57,15 @@ pub fn write(stencil: &Stencil, kernel: &System, plan: &Plan) -> Result<System, 
     Ok(sweeps.system())
 }
 
-fn borders_agree(stencil: &Stencil, kernel: &System) -> Result<(), Vec<Diagnostic>> {
+fn boundaries_agree(stencil: &Stencil, kernel: &System) -> Result<(), Vec<Diagnostic>> {
     let updates = || stencil.fields.iter().filter(|f| f.update.is_some());
-    let Some(interior) = updates().find(|f| f.border == Border::Interior) else {
+    let Some(interior) = updates().find(|f| f.boundary == Boundary::Interior) else {
         return Ok(());
     };
-    let other = stencil.borders.iter().position(|b| *b != Border::Interior);
+    let other = stencil
+        .boundaries
+        .iter()
+        .position(|b| *b != Boundary::Interior);
     match other {
         None => Ok(()),
         Some(other) => {
@@ -73,12 +76,12 @@ fn borders_agree(stencil: &Stencil, kernel: &System) -> Result<(), Vec<Diagnosti
                     &codes::MIXED_INTERIOR,
                     other.span,
                     format!(
-                        "with each step there are fewer cells of `{}`, which has nothing beyond its border, and `{}` needs all of them",
+                        "with each step there are fewer cells of `{}`, which has nothing beyond its boundary, and `{}` needs all of them",
                         interior.name, other.name
                     ),
                 )
                 .also(interior.span, "declared here")
-                .help("give both a border with values, or neither"),
+                .help("give both a boundary condition with values, or neither"),
             ])
         }
     }
@@ -98,8 +101,12 @@ fn travelling(stencil: &Stencil, kernel: &System) -> Vec<Option<Rows>> {
             _ => return none,
         }
     }
-    let kinds: Vec<_> = stencil.borders.iter().map(std::mem::discriminant).collect();
-    if stencil.borders.contains(&Border::Wrap) || kinds.windows(2).any(|w| w[0] != w[1]) {
+    let kinds: Vec<_> = stencil
+        .boundaries
+        .iter()
+        .map(std::mem::discriminant)
+        .collect();
+    if stencil.boundaries.contains(&Boundary::Wrap) || kinds.windows(2).any(|w| w[0] != w[1]) {
         return none;
     }
     let offsets = || sums.iter().flat_map(|s| s.taps.keys()).map(|(_, o)| o);
@@ -109,9 +116,9 @@ fn travelling(stencil: &Stencil, kernel: &System) -> Vec<Option<Rows>> {
     let [axis, _, ..] = touched[..] else {
         return none;
     };
-    let border = stencil.borders.first().copied();
+    let boundary = stencil.boundaries.first().copied();
     sums.into_iter()
-        .map(|sum| border.and_then(|border| Rows::of(sum, axis, border)))
+        .map(|sum| boundary.and_then(|boundary| Rows::of(sum, axis, boundary)))
         .collect()
 }
 
@@ -212,10 +219,10 @@ impl Sweeps<'_> {
 
     /// A neighbour in a field, by its boundary condition.
     pub fn neighbour(&self, input: InputId, offset: &[i128]) -> Expr {
-        let border = self.stencil.field(input).map(|f| f.border);
+        let boundary = self.stencil.field(input).map(|f| f.boundary);
         let ty = self.kernel.inputs[input.index()].ty;
         read(
-            border.unwrap_or(Border::Interior),
+            boundary.unwrap_or(Boundary::Interior),
             ty,
             &self.here,
             &self.sizes,
@@ -239,10 +246,10 @@ impl Sweeps<'_> {
                 }
                 Expr::Var { var, index, span } => {
                     let ty = self.kernel.vars[var.index()].ty.scalar();
-                    let border = self.stencil.borders[var.index()];
+                    let boundary = self.stencil.boundaries[var.index()];
                     match (self.offset(&index), ty) {
                         (Some(offset), ty) => read(
-                            border,
+                            boundary,
                             ty.unwrap_or(Scalar::F32),
                             &self.here,
                             &self.sizes,
@@ -270,10 +277,10 @@ impl Sweeps<'_> {
     fn body(&self, v: usize) -> Expr {
         let body = self.rewrite(&self.kernel.vars[v].body);
         let field = self.stencil.field_of(VarId::from(v));
-        let border = fixed_cells(&self.here, &self.sizes, &self.plan.margins[v]);
-        match (self.stencil.borders[v], field, border) {
-            (Border::Held, Some(field), Some(border)) => {
-                Expr::guard(border, self.before(field.input, &self.here), body)
+        let fixed = fixed_cells(&self.here, &self.sizes, &self.plan.margins[v]);
+        match (self.stencil.boundaries[v], field, fixed) {
+            (Boundary::Fixed, Some(field), Some(fixed)) => {
+                Expr::guard(fixed, self.before(field.input, &self.here), body)
             }
             _ => body,
         }
@@ -316,7 +323,7 @@ impl Sweeps<'_> {
         let mut conds = Vec::new();
         let is_update = self.stencil.field_of(VarId::from(v)).is_some();
         for axis in 0..self.here.len() {
-            if self.stencil.borders[v] == Border::Interior {
+            if self.stencil.boundaries[v] == Boundary::Interior {
                 let margin = match is_update {
                     true => self.lost[axis],
                     false => self.plan.margins[v][axis],
@@ -326,7 +333,7 @@ impl Sweeps<'_> {
         }
         if let Some(axis) = self.row_axis()
             && self.furthest() > 0
-            && self.stencil.borders[v] != Border::Interior
+            && self.stencil.boundaries[v] != Boundary::Interior
         {
             let end = self.sizes[axis].plus(-1);
             conds.push(Cond::Cmp(Rel::Le, self.here[axis].clone(), end));
@@ -337,7 +344,7 @@ impl Sweeps<'_> {
     fn output(&self, name: &str, var: VarId, steps: &Form) -> Output {
         let kernel_var = &self.kernel.vars[var.index()];
         let is_update = self.stencil.field_of(var).is_some();
-        let is_interior = self.stencil.borders[var.index()] == Border::Interior;
+        let is_interior = self.stencil.boundaries[var.index()] == Boundary::Interior;
         let mut when = Cond::Cmp(Rel::Eq, Form::from(TIME), steps.plus(-1));
         let mut index = Vec::new();
         let mut axes = Vec::new();

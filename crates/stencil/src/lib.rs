@@ -34,7 +34,7 @@ mod unroll_sums;
 
 pub use conv::{Conv, write_conv};
 pub use fresh::Fresh;
-pub use inputs::write_borders;
+pub use inputs::write_boundaries;
 pub use shape::Shape;
 
 /// A stencil, as built by front ends.
@@ -47,7 +47,7 @@ pub struct Stencil {
     pub fields: Vec<Field>,
     /// The boundary condition of each variable of the kernel; that of its field where it is the
     /// update of one.
-    pub borders: Vec<Border>,
+    pub boundaries: Vec<Boundary>,
     /// The number of sweeps, and where that was written; one sweep by default.
     pub steps: Option<(Form, Span)>,
     /// The name of the iterator over sweeps.
@@ -60,18 +60,18 @@ pub struct Stencil {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Field {
     pub input: InputId,
-    pub border: Border,
+    pub boundary: Boundary,
     /// The variable of the kernel that is its next value; without one it is constant.
     pub update: Option<VarId>,
 }
 
 /// The boundary condition of a grid. The words of `scipy.ndimage`, with `clamp` for its `nearest`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Border {
+pub enum Boundary {
     /// Nothing: there are results only where the whole neighbourhood is inside.
     Interior,
     /// Fixed (Dirichlet): cells whose neighbourhood is not inside keep their value.
-    Held,
+    Fixed,
     /// The same value everywhere.
     Constant(Literal),
     /// a a a | a b c d | d d d
@@ -84,15 +84,15 @@ pub enum Border {
     Wrap,
 }
 
-impl Border {
+impl Boundary {
     /// All words, as users write them.
     pub const WORDS: &'static [&'static str] = &[
-        "interior", "held", "constant", "clamp", "mirror", "reflect", "wrap",
+        "interior", "fixed", "constant", "clamp", "mirror", "reflect", "wrap",
     ];
 
     /// Whether there is no value beyond the boundary.
     fn is_empty(self) -> bool {
-        matches!(self, Border::Interior | Border::Held)
+        matches!(self, Boundary::Interior | Boundary::Fixed)
     }
 }
 

@@ -14,7 +14,7 @@
 //!
 //! At the boundary:
 //!
-//! * **held** (fixed): where the row of the sum is its own, a fixed cell takes its value instead of
+//! * **fixed** (Dirichlet): where the row of the sum is its own, a fixed cell takes its value instead of
 //!   the sum, and later rows add nothing. In fixed columns, and where a row has only one weight,
 //!   that is a weight of zero, which costs nothing.
 //! * **constant**: rows before the first are a constant with which the sum begins, rows after the
@@ -32,7 +32,7 @@ use crate::boundary::{any, at_end, at_start};
 use crate::iterate::Sweeps;
 use crate::linear::{Linear, add, times};
 use crate::reach::Margin;
-use crate::{Border, Fresh};
+use crate::{Boundary, Fresh};
 
 /// A weighted sum by rows.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ pub struct Rows {
 
 impl Rows {
     /// `None` where the sum is all in one row.
-    pub fn of(sum: Linear, axis: usize, border: Border) -> Option<Rows> {
+    pub fn of(sum: Linear, axis: usize, boundary: Boundary) -> Option<Rows> {
         let mut weights: BTreeMap<i128, BTreeMap<_, _>> = BTreeMap::new();
         for ((input, mut offset), weight) in sum.taps {
             let row = std::mem::take(&mut offset[axis]);
@@ -62,12 +62,12 @@ impl Rows {
         }
         let mut first = weights.keys().next().copied().unwrap_or(0).min(0);
         let mut last = weights.keys().last().copied().unwrap_or(0).max(0);
-        match border {
-            Border::Clamp | Border::Mirror | Border::Reflect => {
+        match boundary {
+            Boundary::Clamp | Boundary::Mirror | Boundary::Reflect => {
                 last = last.max(-first);
                 first = -last;
             }
-            Border::Interior | Border::Held | Border::Constant(_) | Border::Wrap => {}
+            Boundary::Interior | Boundary::Fixed | Boundary::Constant(_) | Boundary::Wrap => {}
         }
         (first < last).then_some(Rows {
             axis,
@@ -103,7 +103,7 @@ pub fn sums(
         var,
         rows,
         ty,
-        border: sweeps.stencil.borders[var.index()],
+        boundary: sweeps.stencil.boundaries[var.index()],
     };
     let mut list = Vec::new();
     for d in (rows.first..=rows.last).rev() {
@@ -129,7 +129,7 @@ struct MigratingSum<'a> {
     var: VarId,
     rows: &'a Rows,
     ty: Scalar,
-    border: Border,
+    boundary: Boundary,
 }
 
 impl MigratingSum<'_> {
@@ -161,15 +161,15 @@ impl MigratingSum<'_> {
                 conds.push(Cond::Cmp(Rel::Le, y.clone(), end));
             }
         };
-        match self.border {
-            Border::Interior => {
+        match self.boundary {
+            Boundary::Interior => {
                 for axis in 0..self.sweeps.here.len() {
                     let shift = if axis == self.rows.axis { d } else { 0 };
                     let margin = self.sweeps.lost[axis];
                     conds.extend(self.sweeps.still_there(axis, shift, margin));
                 }
             }
-            Border::Held => {
+            Boundary::Fixed => {
                 // A sum needs all rows from its first; where it is fixed it needs none.
                 let least = if d < 0 { d - self.rows.first } else { d };
                 if least > 0 {
@@ -193,11 +193,11 @@ impl MigratingSum<'_> {
                     }
                 }
             }
-            Border::Constant(_)
-            | Border::Clamp
-            | Border::Mirror
-            | Border::Reflect
-            | Border::Wrap => {
+            Boundary::Constant(_)
+            | Boundary::Clamp
+            | Boundary::Mirror
+            | Boundary::Reflect
+            | Boundary::Wrap => {
                 if d > 0 {
                     conds.push(at_least(d));
                 }
@@ -215,14 +215,14 @@ impl MigratingSum<'_> {
     }
 
     fn body(&self, d: i128) -> Expr {
-        match self.border {
-            Border::Interior => self.with_terms(self.sum_so_far(d), d),
-            Border::Held => self.held(d),
-            Border::Constant(_)
-            | Border::Clamp
-            | Border::Mirror
-            | Border::Reflect
-            | Border::Wrap => self.everywhere(d),
+        match self.boundary {
+            Boundary::Interior => self.with_terms(self.sum_so_far(d), d),
+            Boundary::Fixed => self.fixed(d),
+            Boundary::Constant(_)
+            | Boundary::Clamp
+            | Boundary::Mirror
+            | Boundary::Reflect
+            | Boundary::Wrap => self.everywhere(d),
         }
     }
 
@@ -290,16 +290,16 @@ impl MigratingSum<'_> {
         };
         let own = of(d).cloned();
         // The row p from the start, and the row p from the end.
-        let before = |p: i128| match self.border {
-            Border::Clamp if p == 0 => (self.rows.first..d).collect(),
-            Border::Mirror if p > 0 => vec![d - 2 * p],
-            Border::Reflect => vec![d - 2 * p - 1],
+        let before = |p: i128| match self.boundary {
+            Boundary::Clamp if p == 0 => (self.rows.first..d).collect(),
+            Boundary::Mirror if p > 0 => vec![d - 2 * p],
+            Boundary::Reflect => vec![d - 2 * p - 1],
             _ => Vec::new(),
         };
-        let behind = |p: i128| match self.border {
-            Border::Clamp if p == 0 => (d + 1..=self.rows.last).collect(),
-            Border::Mirror if p > 0 => vec![d + 2 * p],
-            Border::Reflect => vec![d + 2 * p + 1],
+        let behind = |p: i128| match self.boundary {
+            Boundary::Clamp if p == 0 => (d + 1..=self.rows.last).collect(),
+            Boundary::Mirror if p > 0 => vec![d + 2 * p],
+            Boundary::Reflect => vec![d + 2 * p + 1],
             _ => Vec::new(),
         };
         let sum = |a: &Option<Expr>, b: Option<Expr>| match (a, b) {
@@ -340,14 +340,14 @@ impl MigratingSum<'_> {
             })
     }
 
-    fn held(&self, d: i128) -> Expr {
+    fn fixed(&self, d: i128) -> Expr {
         if d < 0 {
             return self.with_terms(self.sum_so_far(d), d);
         }
         let rows = self.margin(self.rows.axis);
-        let mut held = Vec::new();
-        held.extend(at_start(self.y(), d, rows.start));
-        held.extend(at_end(self.y(), &self.n().plus(d), rows.end));
+        let mut fixed = Vec::new();
+        fixed.extend(at_start(self.y(), d, rows.start));
+        fixed.extend(at_end(self.y(), &self.n().plus(d), rows.end));
         let columns: Vec<Cond> = self
             .columns()
             .flat_map(|axis| {
@@ -358,13 +358,13 @@ impl MigratingSum<'_> {
             .flatten()
             .collect();
         if d == 0 {
-            held.extend(columns);
+            fixed.extend(columns);
             let sum = self.with_terms(self.sum_so_far(d), d);
             let field = self.sweeps.stencil.field_of(self.var);
-            return match (any(held), field) {
-                (Some(held), Some(field)) => {
+            return match (any(fixed), field) {
+                (Some(fixed), Some(field)) => {
                     let old = self.sweeps.before(field.input, &self.sweeps.here);
-                    Expr::guard(held, old, sum)
+                    Expr::guard(fixed, old, sum)
                 }
                 _ => sum,
             };
@@ -379,12 +379,12 @@ impl MigratingSum<'_> {
                 Expr::binary(BinOp::Add, before.clone(), times(self.ty, &weight, value))
             }
             _ => {
-                held.extend(columns);
+                fixed.extend(columns);
                 self.with_terms(Some(before.clone()), d)
             }
         };
-        match any(held) {
-            Some(held) => Expr::guard(held, before, sum),
+        match any(fixed) {
+            Some(fixed) => Expr::guard(fixed, before, sum),
             None => sum,
         }
     }
@@ -397,7 +397,7 @@ impl MigratingSum<'_> {
             for d in rows {
                 for ((input, _), weight) in self.rows.row(d) {
                     let field = self.sweeps.stencil.field(*input);
-                    if let Some(Border::Constant(value)) = field.map(|f| f.border) {
+                    if let Some(Boundary::Constant(value)) = field.map(|f| f.boundary) {
                         let term = times(self.ty, weight, Expr::Lit(self.ty, value));
                         let term = folded(term);
                         sum = Some(match sum {

@@ -6,7 +6,7 @@ use systola_ir::system::{Expr, System, visit};
 use systola_ir::{Cond, Diagnostic, DimId, Form, InputId, Poly, Rel, Span, VarId};
 
 use crate::boundary::Sides;
-use crate::{Border, Field, Stencil};
+use crate::{Boundary, Field, Stencil};
 
 /// The maximum distance at which a computed value is read.
 const MAX_REACH: i128 = 512;
@@ -32,7 +32,7 @@ impl Plan {
     pub fn lost(&self, stencil: &Stencil, axis: usize) -> Margin {
         let updates = stencil.fields.iter().filter_map(|f| f.update);
         updates
-            .filter(|v| stencil.borders[v.index()] == Border::Interior)
+            .filter(|v| stencil.boundaries[v.index()] == Boundary::Interior)
             .fold(Margin::default(), |most, v| {
                 most.max(self.margins[v.index()][axis])
             })
@@ -52,7 +52,10 @@ impl Plan {
         for (_, var) in &stencil.outputs {
             let is_update = stencil.field_of(*var).is_some();
             let Margin { start, end } = self.margins[var.index()][axis];
-            if stencil.borders[var.index()] == Border::Interior && !is_update && start + end > 0 {
+            if stencil.boundaries[var.index()] == Boundary::Interior
+                && !is_update
+                && start + end > 0
+            {
                 bounds.push(after(&steps.plus(-1)).plus(start + end));
             }
         }
@@ -114,7 +117,7 @@ pub fn is_single_sweep(stencil: &Stencil) -> Result<bool, Vec<Diagnostic>> {
 
 /// A read of a field or of a variable, relative to the current cell.
 struct Read {
-    border: Border,
+    boundary: Boundary,
     /// The margin of the field or variable that is read.
     margins: Vec<Margin>,
     name: String,
@@ -263,19 +266,19 @@ pub fn check_cases(stencil: &Stencil, kernel: &System) -> Vec<Diagnostic> {
     for var in &kernel.vars {
         let mut too_far = None;
         visit::walk(&var.body, &mut |expr| {
-            let (border, index, span) = match expr {
+            let (boundary, index, span) = match expr {
                 Expr::Input { input, index, span } => {
                     let field = stencil.field(*input);
-                    (field.map(|f| f.border), index, *span)
+                    (field.map(|f| f.boundary), index, *span)
                 }
                 Expr::Var { var, index, span } => {
-                    (Some(stencil.borders[var.index()]), index, *span)
+                    (Some(stencil.boundaries[var.index()]), index, *span)
                 }
                 _ => return,
             };
             let folds = matches!(
-                border,
-                Some(Border::Clamp | Border::Mirror | Border::Reflect)
+                boundary,
+                Some(Boundary::Clamp | Boundary::Mirror | Boundary::Reflect)
             );
             if folds && too_far.is_none() {
                 let distances = distances(index);
@@ -289,9 +292,9 @@ pub fn check_cases(stencil: &Stencil, kernel: &System) -> Vec<Diagnostic> {
                 Diagnostic::new(
                     &syntax::TOO_LARGE,
                     span,
-                    format!("next to the border there are more than {MAX_CASES} cells that read another one than the others do"),
+                    format!("next to the boundary there are more than {MAX_CASES} cells that read another one than the others do"),
                 )
-                .help("read at shorter distances, or take the border `constant` or `wrap`, or make one step"),
+                .help("read at shorter distances, or take the boundary condition `constant` or `wrap`, or make one step"),
             ];
         }
     }
@@ -343,7 +346,7 @@ pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>>
     let mut least = vec![1; n_axes];
     for v in by_need(kernel) {
         let var = &kernel.vars[v];
-        let border = stencil.borders[v];
+        let boundary = stencil.boundaries[v];
         let mut margins = vec![Margin::default(); n_axes];
         for read in reads(stencil, kernel, &plan, &var.body) {
             for (axis, margin) in margins.iter_mut().enumerate() {
@@ -352,28 +355,28 @@ pub fn plan(stencil: &Stencil, kernel: &System) -> Result<Plan, Vec<Diagnostic>>
                         start: (-lo).max(0),
                         end: hi.max(0),
                     },
-                    None if read.border.is_empty() => {
+                    None if read.boundary.is_empty() => {
                         errors.push(unknown_reach(&read));
                         break;
                     }
                     None => continue,
                 };
                 let reach = beyond.start.max(beyond.end);
-                match read.border {
-                    Border::Interior | Border::Held => {
+                match read.boundary {
+                    Boundary::Interior | Boundary::Fixed => {
                         let needs = Margin {
                             start: beyond.start + read.margins[axis].start,
                             end: beyond.end + read.margins[axis].end,
                         };
                         *margin = margin.max(needs);
-                        if needs != Margin::default() && !border.is_empty() {
-                            errors.push(nothing_there(&read, &var.name, border));
+                        if needs != Margin::default() && !boundary.is_empty() {
+                            errors.push(nothing_there(&read, &var.name, boundary));
                             break;
                         }
                     }
-                    Border::Mirror if reach > 0 => least[axis] = least[axis].max(reach + 1),
-                    Border::Reflect | Border::Wrap => least[axis] = least[axis].max(reach),
-                    Border::Mirror | Border::Constant(_) | Border::Clamp => {}
+                    Boundary::Mirror if reach > 0 => least[axis] = least[axis].max(reach + 1),
+                    Boundary::Reflect | Boundary::Wrap => least[axis] = least[axis].max(reach),
+                    Boundary::Mirror | Boundary::Constant(_) | Boundary::Clamp => {}
                 }
             }
         }
@@ -439,7 +442,7 @@ fn reads(stencil: &Stencil, kernel: &System, plan: &Plan, body: &Expr) -> Vec<Re
         Expr::Input { input, index, span } => {
             if let Some(field) = stencil.field(*input) {
                 list.push(Read {
-                    border: field.border,
+                    boundary: field.boundary,
                     margins: vec![Margin::default(); n_axes],
                     name: kernel.inputs[input.index()].name.clone(),
                     range: known(index),
@@ -448,12 +451,12 @@ fn reads(stencil: &Stencil, kernel: &System, plan: &Plan, body: &Expr) -> Vec<Re
             }
         }
         Expr::Var { var, index, span } => {
-            let border = stencil.borders[var.index()];
+            let boundary = stencil.boundaries[var.index()];
             list.push(Read {
-                border,
-                margins: match border {
+                boundary,
+                margins: match boundary {
                     // Cells that keep their value have one.
-                    Border::Held => vec![Margin::default(); n_axes],
+                    Boundary::Fixed => vec![Margin::default(); n_axes],
                     // Zero so far for those in a cycle.
                     _ => plan.margins[var.index()].clone(),
                 },
@@ -472,38 +475,38 @@ fn unknown_reach(read: &Read) -> Diagnostic {
         &codes::UNKNOWN_REACH,
         read.span,
         format!(
-            "how far this reaches into `{}` is not known, and there is nothing beyond its border",
+            "how far this reaches into `{}` is not known, and there is nothing beyond its boundary",
             read.name
         ),
     )
     .help(format!(
-        "give `{}` a border: constant 0, clamp, mirror, reflect or wrap",
+        "give `{}` a boundary condition: constant 0, clamp, mirror, reflect or wrap",
         read.name
     ))
 }
 
-fn nothing_there(read: &Read, reader: &str, border: Border) -> Diagnostic {
-    let word = |border: Border| match border {
-        Border::Interior => "interior",
-        Border::Held => "held",
-        Border::Constant(_) => "constant",
-        Border::Clamp => "clamp",
-        Border::Mirror => "mirror",
-        Border::Reflect => "reflect",
-        Border::Wrap => "wrap",
+fn nothing_there(read: &Read, reader: &str, boundary: Boundary) -> Diagnostic {
+    let word = |boundary: Boundary| match boundary {
+        Boundary::Interior => "interior",
+        Boundary::Fixed => "fixed",
+        Boundary::Constant(_) => "constant",
+        Boundary::Clamp => "clamp",
+        Boundary::Mirror => "mirror",
+        Boundary::Reflect => "reflect",
+        Boundary::Wrap => "wrap",
     };
     Diagnostic::new(
         &codes::NOTHING_BEYOND,
         read.span,
         format!(
-            "`{reader}` has a value in every cell ({}), but reads `{}` beyond its border, where it has none ({})",
-            word(border),
+            "`{reader}` has a value in every cell ({}), but reads `{}` beyond its boundary, where it has none ({})",
+            word(boundary),
             read.name,
-            word(read.border)
+            word(read.boundary)
         ),
     )
     .help(format!(
-        "give `{}` a border with values, such as `clamp`, or let `{reader}` be `held` or `interior`",
+        "give `{}` a boundary condition with values, such as `clamp`, or let `{reader}` be `fixed` or `interior`",
         read.name
     ))
 }
@@ -518,5 +521,5 @@ fn too_small(stencil: &Stencil, axis: &str, size: i128, least: i128) -> Diagnost
         span,
         format!("the axis `{axis}` has {size} cells; what is read asks for at least {least}"),
     )
-    .help("make the field larger, or take a border that folds back once at most, such as `clamp`")
+    .help("make the field larger, or take a boundary condition that folds back once at most, such as `clamp`")
 }

@@ -7,14 +7,14 @@ use systola_ir::{Cond, DimId, Form, Literal, Rel, Scalar, Span, VarId};
 
 use crate::boundary::{any, at_end, at_start, read, read_array};
 use crate::reach::{Margin, Plan, distances, sides};
-use crate::{Border, Field, Fresh, Stencil};
+use crate::{Boundary, Field, Fresh, Stencil};
 
 pub fn write(stencil: &Stencil, plan: &Plan) -> System {
     let kernel = &stencil.kernel;
     let mut system = kernel.clone();
     system.context.extend(plan.context.iter().cloned());
     for field in &stencil.fields {
-        if let Border::Constant(value) = field.border {
+        if let Boundary::Constant(value) = field.boundary {
             system.inputs[field.input.index()].outside = Some(value);
         }
     }
@@ -42,16 +42,16 @@ pub fn write(stencil: &Stencil, plan: &Plan) -> System {
         if is_sum && written.law == Law::Fixed {
             written.law = Law::Reorderable;
         }
-        match stencil.borders[v] {
-            Border::Interior => {
+        match stencil.boundaries[v] {
+            Boundary::Interior => {
                 for (n, (margin, whole)) in plan.margins[v].iter().zip(&domain).enumerate() {
                     written
                         .on
                         .extend(inside(&here[n], &sizes[n], *margin, *whole));
                 }
             }
-            Border::Held => {
-                let (Some(border), Some(field)) = (
+            Boundary::Fixed => {
+                let (Some(fixed), Some(field)) = (
                     fixed_cells(&here, &sizes, &plan.margins[v]),
                     stencil.field_of(VarId::from(v)),
                 ) else {
@@ -66,7 +66,7 @@ pub fn write(stencil: &Stencil, plan: &Plan) -> System {
                 if is_sum {
                     // The sum is a variable of its own, whose order a mapping can choose.
                     let sum = VarId::from(system.vars.len());
-                    let held = names.name(&format!("{}_held", written.name));
+                    let name = names.name(&format!("{}_fixed", written.name));
                     let mut part = written.clone();
                     if !sum_everywhere(stencil, &mut system, &part.body) {
                         for (n, margin) in plan.margins[v].iter().enumerate() {
@@ -75,17 +75,17 @@ pub fn write(stencil: &Stencil, plan: &Plan) -> System {
                         }
                     }
                     system.vars.push(part);
-                    written.name = held;
+                    written.name = name;
                     written.law = Law::Fixed;
                     written.body = here_of(sum, &here);
                 }
-                written.body = Expr::guard(border, old, written.body);
+                written.body = Expr::guard(fixed, old, written.body);
             }
-            Border::Constant(_)
-            | Border::Clamp
-            | Border::Mirror
-            | Border::Reflect
-            | Border::Wrap => {}
+            Boundary::Constant(_)
+            | Boundary::Clamp
+            | Boundary::Mirror
+            | Boundary::Reflect
+            | Boundary::Wrap => {}
         }
         system.vars.push(written);
     }
@@ -143,7 +143,7 @@ fn ids(stencil: &Stencil, plan: &Plan, here: &[Form], sizes: &[Form]) -> Vec<Var
     let mut next = 0;
     let vars = stencil.kernel.vars.iter().enumerate();
     vars.map(|(v, var)| {
-        let is_split = stencil.borders[v] == Border::Held
+        let is_split = stencil.boundaries[v] == Boundary::Fixed
             && matches!(var.body, Expr::Reduce { .. })
             && stencil.field_of(VarId::from(v)).is_some()
             && fixed_cells(here, sizes, &plan.margins[v]).is_some();
@@ -212,16 +212,16 @@ fn inside(at: &Form, n: &Form, margin: Margin, whole: Margin) -> Vec<Cond> {
 
 /// The cells that all variables omit.
 fn smallest_margins(stencil: &Stencil, plan: &Plan) -> Vec<Margin> {
-    let margins = |v: usize| match stencil.borders[v] {
-        Border::Interior => plan.margins[v].clone(),
-        Border::Held
-        | Border::Constant(_)
-        | Border::Clamp
-        | Border::Mirror
-        | Border::Reflect
-        | Border::Wrap => vec![Margin::default(); stencil.kernel.dims.len()],
+    let margins = |v: usize| match stencil.boundaries[v] {
+        Boundary::Interior => plan.margins[v].clone(),
+        Boundary::Fixed
+        | Boundary::Constant(_)
+        | Boundary::Clamp
+        | Boundary::Mirror
+        | Boundary::Reflect
+        | Boundary::Wrap => vec![Margin::default(); stencil.kernel.dims.len()],
     };
-    (0..stencil.borders.len())
+    (0..stencil.boundaries.len())
         .map(margins)
         .reduce(|a, b| {
             let pairs = a.iter().zip(&b);
@@ -250,7 +250,7 @@ fn rewrite(stencil: &Stencil, ids: &[VarId], body: &Expr, here: &[Form], sizes: 
                         let axes = &kernel.inputs[input.index()].axes;
                         let lengths: Vec<Form> = axes.iter().map(|a| a.hi.clone()).collect();
                         read_array(
-                            field.border,
+                            field.boundary,
                             &index,
                             &lengths,
                             &sides(&index, kernel),
@@ -268,13 +268,13 @@ fn rewrite(stencil: &Stencil, ids: &[VarId], body: &Expr, here: &[Form], sizes: 
                 };
                 let offset: Option<Vec<i128>> =
                     distances(&index).iter().map(Form::as_constant).collect();
-                let border = stencil.borders[var.index()];
+                let boundary = stencil.boundaries[var.index()];
                 // Tuples cannot have a constant boundary, so their type is not needed.
                 let ty = kernel.vars[var.index()].ty.scalar();
                 match offset {
                     Some(offset) => {
                         let ty = ty.unwrap_or(Scalar::F32);
-                        read(border, ty, here, sizes, &offset, &leaf)
+                        read(boundary, ty, here, sizes, &offset, &leaf)
                     }
                     None => leaf(&index),
                 }
@@ -299,7 +299,7 @@ fn output(
     sizes: &[Form],
 ) -> Output {
     let kernel_var = &stencil.kernel.vars[var.index()];
-    let is_interior = stencil.borders[var.index()] == Border::Interior;
+    let is_interior = stencil.boundaries[var.index()] == Boundary::Interior;
     let margins = match is_interior {
         true => plan.margins[var.index()].clone(),
         false => vec![Margin::default(); here.len()],

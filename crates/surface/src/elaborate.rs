@@ -34,7 +34,10 @@ pub(crate) use errors::{Elaborated, Errors, Failed};
 pub fn elaborate_module(tree: tree::Module) -> Result<Module, Vec<Diagnostic>> {
     let mut errors = Errors::default();
     distinct_items(&tree, &mut errors);
-    let mut module = Module::default();
+    let mut module = Module {
+        hints: tree.hints.clone(),
+        ..Module::default()
+    };
     for item in &tree.systems {
         module.systems.push(system::elaborate(item, &mut errors));
     }

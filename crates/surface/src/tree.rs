@@ -12,7 +12,7 @@ use std::panic::Location;
 
 use systola_ir::mapping::{Mapping, Name};
 use systola_ir::system::Law;
-use systola_ir::{Literal, Span, Type};
+use systola_ir::{Diagnostic, Literal, Span, Type};
 
 mod expr;
 
@@ -61,6 +61,8 @@ pub struct Module {
     pub convs: Vec<Conv>,
     pub mappings: Vec<MappingItem>,
     pub programs: Vec<Program>,
+    /// What could be said better.
+    pub hints: Vec<Diagnostic>,
 }
 
 /// A mapping, and where the names in its head stand.
@@ -124,7 +126,7 @@ pub struct Input {
     /// A literal: what is read beyond the axes.
     pub outside: Option<Expr>,
     /// The same by a rule, where that is not one value.
-    pub border: Option<(Border, Span)>,
+    pub boundary: Option<(Boundary, Span)>,
     pub kind: InputKind,
     pub origin: Origin,
 }
@@ -142,7 +144,7 @@ impl Input {
             ty: ty.into(),
             axes,
             outside: None,
-            border: None,
+            boundary: None,
             kind: InputKind::Array,
             origin: origin.into(),
         }
@@ -346,7 +348,7 @@ pub struct Stencil {
     pub params: Vec<Name>,
     pub context: Vec<Expr>,
     pub consts: Vec<Const>,
-    pub fields: Vec<(Input, Border)>,
+    pub fields: Vec<(Input, Boundary)>,
     pub inputs: Vec<Input>,
     pub functions: Vec<Function>,
     pub batch: Option<Batch>,
@@ -384,16 +386,16 @@ impl Stencil {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Equation {
     pub name: Name,
-    pub between: Option<(DeclaredType, Border)>,
+    pub between: Option<(DeclaredType, Boundary)>,
     pub body: Expr,
     pub origin: Origin,
 }
 
-/// What a cell sees beyond the border of a field or an input. The constant is a literal.
+/// What a cell sees beyond the boundary of a field or an input. The constant is a literal.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Border {
+pub enum Boundary {
     Interior,
-    Held,
+    Fixed,
     Constant(Expr),
     Clamp,
     Mirror,
@@ -401,9 +403,9 @@ pub enum Border {
     Wrap,
 }
 
-impl Border {
+impl Boundary {
     /// All words, as users write them.
-    pub const WORDS: &'static [&'static str] = systola_stencil::Border::WORDS;
+    pub const WORDS: &'static [&'static str] = systola_stencil::Boundary::WORDS;
 }
 
 /// A filter over an array.
@@ -412,7 +414,7 @@ pub struct Conv {
     pub name: Name,
     pub params: Vec<Name>,
     pub context: Vec<Expr>,
-    pub input: Option<(Input, Border)>,
+    pub input: Option<(Input, Boundary)>,
     pub filter: Option<Input>,
     pub batch: Option<Batch>,
     pub stride: Option<(Vec<Expr>, Span)>,

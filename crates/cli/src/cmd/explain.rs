@@ -31,6 +31,7 @@ pub fn run(args: &Args) -> Outcome {
     let kind = match code.kind {
         Kind::Mistake => "a mistake in the program or in how it is run",
         Kind::Limitation => "a known limitation of this version",
+        Kind::Hint => "a hint: nothing is wrong",
     };
     term::print(format!(
         "{}\n{}\n\n{}\n",

@@ -14,7 +14,7 @@ const BOUNDARIES: [&str; 8] = [
     "wrap",
     "mirror",
     "reflect",
-    "held",
+    "fixed",
     "interior",
     "constant 3",
     "constant 0",
@@ -145,7 +145,7 @@ impl Stencil {
         let ty = self.ty;
         let axes = self.params[..self.axes].join(", ");
         let kind = source.below(10);
-        if kind == 9 && self.boundary == "held" {
+        if kind == 9 && self.boundary == "fixed" {
             // An intermediate value has no old value for fixed cells.
             self.boundary = "clamp";
         }

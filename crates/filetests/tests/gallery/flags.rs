@@ -260,7 +260,7 @@ fn kept_for_other_blocks(
     let buffers = program
         .buffers
         .iter()
-        .filter(|b| b.name.ends_with("_border"));
+        .filter(|b| b.name.ends_with("_inter_block"));
     let extents = buffers.map(|b| {
         let extent = |a: &Axis| a.hi.sub(&a.lo).eval(&params, &[]).expect("small numbers");
         b.axes.iter().map(extent).collect()
@@ -354,7 +354,7 @@ fn what_may_still_be_read_is_kept() {
         .program
         .buffers
         .iter()
-        .position(|b| b.name == "S_border");
+        .position(|b| b.name == "S_inter_block");
     let by = Folded(BufferId::from(buffer.expect("an inter-block buffer")));
     let kernel = &mut case.program.kernels[0];
     kernel.body = rewrite(&kernel.body, &by).expect("small numbers");

@@ -22,7 +22,7 @@ mod system;
 
 /// The longest source that is read.
 const MAX_SOURCE: usize = 16 << 20;
-/// How many mistakes are reported.
+/// How many mistakes are reported, and how many hints are given.
 const MAX_ERRORS: usize = 64;
 /// How deep the parser calls itself: twice for each level that [`tree::MAX_NESTING`] allows, once
 /// for its parentheses and once for its operator, and some more for parentheses without need. A sum counts twice, since it takes
@@ -53,6 +53,7 @@ struct Parser<'s> {
     position: usize,
     recursion: u32,
     errors: Vec<Diagnostic>,
+    hints: Vec<Diagnostic>,
 }
 
 pub fn parse_file(source: &str) -> Result<tree::Module, Vec<Diagnostic>> {
@@ -99,6 +100,7 @@ impl<'s> Parser<'s> {
             position: 0,
             recursion: 0,
             errors,
+            hints: Vec::new(),
         })
     }
 
@@ -149,6 +151,8 @@ impl<'s> Parser<'s> {
                 self.skip_to_item();
             }
         }
+        self.hints.truncate(MAX_ERRORS);
+        file.hints = std::mem::take(&mut self.hints);
         file
     }
 

@@ -33,6 +33,7 @@ pub fn module(rng: &mut Rng) -> Module {
         systems,
         mappings,
         programs,
+        hints: Vec::new(),
     }
 }
 

@@ -22,7 +22,7 @@ The counterexample shows two such points. Add a place coordinate, or let time te
 come out. The counterexample is a point for which it does not. Leave it out, and the compiler derives one.";
     CROSSES_BLOCKS = "E0504", "a value crosses blocks within one launch",
 "Blocks of one launch run in any order, so one can not wait for another. Let the crossing dependence
-advance `launch`, recompute the border with `tile … overlap (lo, hi)`, or allow `flags`.";
+advance `launch`, recompute the halo with `tile … overlap (lo, hi)`, or allow `flags`.";
     HALO_TOO_NARROW = "E0505", "an overlapped tile whose halo is too narrow",
 "A tile with overlap recomputes a halo. Every copy that an owned point depends on within the launch
 must find its own sources in the tile.

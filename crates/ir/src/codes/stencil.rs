@@ -9,21 +9,21 @@ stencil s(N) { field u[N]: f32 clamp; steps 0; u = u[-1] + u[1]; }
 
 Leave it away for a single sweep."#;
 
-    UNKNOWN_REACH = "E0231", "a neighbourhood of unknown size at an empty border", r#"Where there is nothing beyond the border, which cells have all their neighbours must be known: the distances are numbers.
+    UNKNOWN_REACH = "E0231", "a neighbourhood of unknown size at a boundary without values", r#"Where there is nothing beyond the boundary, which cells have all their neighbours must be known: the distances are numbers.
 
 ```ure
-stencil s(N, H) { field u[N]: f32 held; input w[H]: f32; u = reduce(+, q in 0..H, u[q] * w[q]); }
+stencil s(N, H) { field u[N]: f32 fixed; input w[H]: f32; u = reduce(+, q in 0..H, u[q] * w[q]); }
 ```
 
-Give the field a border with values, or the sum a number as its bound."#;
+Give the field a boundary condition with values, or the sum a number as its bound."#;
 
-    NOTHING_BEYOND = "E0232", "a read beyond a border where there is nothing", r#"A field that is `interior` (also when nothing is said) or `held` has no values beyond its border. An equation whose own border gives it a value in every cell can not read its neighbours.
+    NOTHING_BEYOND = "E0232", "a read beyond a boundary where there is nothing", r#"A field that is `interior` (also when nothing is said) or `fixed` has no values beyond its boundary. An equation whose own boundary condition gives it a value in every cell can not read its neighbours.
 
 ```ure
 stencil s(N) { field u[N]: f32 clamp; field c[N]: f32; u = c[-1] * u[0]; }
 ```
 
-Give the field that is read a border with values."#;
+Give the field that is read a boundary condition with values."#;
 
     SMALLER_THAN_REACH = "E0233", "a grid that is smaller than what is read", r#"`mirror`, `reflect` and `wrap` fold back once, so the grid is at least as large as the reach of the neighbourhood. An `interior` must have cells left.
 
@@ -33,7 +33,7 @@ stencil s(N) { field u[2]: f32 mirror; u = u[-2] + u[2]; }
 
 Make the field larger, or take `clamp` or `constant`."#;
 
-    MIXED_INTERIOR = "E0234", "interior beside other borders in many steps", r#"With each step an `interior` field has fewer cells. What has a value in every cell can not be computed from it.
+    MIXED_INTERIOR = "E0234", "interior beside other boundary conditions in many steps", r#"With each step an `interior` field has fewer cells. What has a value in every cell can not be computed from it.
 
 ```ure
 stencil s(N, T) {
@@ -45,7 +45,7 @@ stencil s(N, T) {
 }
 ```
 
-Give all fields of the stencil a border with values, or none of them."#;
+Give all fields of the stencil a boundary condition with values, or none of them."#;
 
     UNBOUNDED_SUM = "E0235", "a sum without fixed bounds in many steps", r#"Many steps read neighbours at distances that are numbers. A sum over a neighbourhood is written out for that, so its bounds are numbers too.
 
@@ -63,7 +63,7 @@ stencil s(N) { index i; field u[N]: f32 clamp; u = u[i - 1]; }
 
 Write the distance only, `u[-1]`. An array that is read at its own indices is an `input`."#;
 
-    UNKNOWN_BORDER = "E0237", "an unknown border", r#"What lies beyond the border of a field is `interior` (nothing; the same as no word), `held`, `constant` and a number, `clamp`, `mirror`, `reflect` or `wrap`. An input has the same words but the first two, since nothing is left out or kept at its ends. The filter of a convolution and the arrays of a program have none: a filter is read inside only, and the arrays of a program are read by its systems.
+    UNKNOWN_BOUNDARY = "E0237", "an unknown boundary condition", r#"What lies beyond the boundary of a field is `interior` (nothing; the same as no word), `fixed`, `constant` and a number, `clamp`, `mirror`, `reflect` or `wrap`. An input has the same words but the first two, since nothing is left out or kept at its ends. The filter of a convolution and the arrays of a program have none: a filter is read inside only, and the arrays of a program are read by its systems.
 
 ```ure
 stencil s(N) { field u[N]: f32 clamped; u = u[-1] + u[1]; }

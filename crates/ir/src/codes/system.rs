@@ -41,7 +41,7 @@ index c in 0..C, q in 0..Q;
 var X: f32 = select(q == 0, x[c], X(c + 1, q - 1));     // at c = C - 1, X(C, q - 1) does not exist
 ```
 
-Guard the reference, so that another branch is taken at the border: `select(q == 0 || c == C - 1, ...)`."#;
+Guard the reference, so that another branch is taken at the boundary: `select(q == 0 || c == C - 1, ...)`."#;
 
     READ_UNDEFINED = "E0305", "a variable is read where its equation gives no value",
 r#"A `select` without a last argument leaves the value undefined where its condition does not hold. Such a

@@ -58,7 +58,7 @@ pub fn verify(args: &Args, device: &Device, files: &[PathBuf]) -> Result<Done, F
     if let (Some(map), 0, 0) = (&args.map, all.verified, all.failed) {
         return Err(Failure::new(format!("no mapping `{map}` ran")));
     }
-    let table = table(&args.borders, &cells);
+    let table = table(&args.boundaries, &cells);
     term::print(&table);
     text.push_str(&table);
     Ok((all, text))
@@ -73,7 +73,7 @@ fn parts(args: &Args, files: &[PathBuf]) -> Result<Vec<Part>, Failure> {
     for stencil in STENCILS {
         let is_it = |file: &&PathBuf| file.file_stem().is_some_and(|stem| stem == stencil.name);
         for file in files.iter().filter(is_it) {
-            for boundary in &args.borders {
+            for boundary in &args.boundaries {
                 parts.extend(precisions.iter().map(|precision| Part {
                     stencil,
                     file: file.clone(),
@@ -87,7 +87,7 @@ fn parts(args: &Args, files: &[PathBuf]) -> Result<Vec<Part>, Failure> {
         let path = args.path.display();
         let names: Vec<&str> = STENCILS.iter().map(|s| s.name).collect();
         return Err(Failure::new(format!(
-            "{path} is, or has, none of the stencils that --borders knows"
+            "{path} is, or has, none of the stencils that --boundaries knows"
         ))
         .help(format!("those are files of the names {}", names.join(", "))));
     }
@@ -119,7 +119,7 @@ fn in_this_process(args: &Args, device: &Device, part: &Part) -> Result<Done, Fa
 fn in_process(program: &Path, args: &Args, part: &Part) -> Done {
     let mut command = verify_again(program, args, &part.file);
     let ty = part.precision.scalar().to_string();
-    command.arg(format!("--borders={}", part.boundary.word()));
+    command.arg(format!("--boundaries={}", part.boundary.word()));
     command.args(["--type", &ty]);
     let limit = Duration::from_secs(args.patience);
     match said(&command, limit, Summary::parse) {

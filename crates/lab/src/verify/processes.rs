@@ -26,7 +26,7 @@ pub fn verify_again(program: &Path, args: &Args, file: &Path) -> Command {
     if args.no_sub_groups {
         command.arg("--no-sub-groups");
     }
-    if args.borders.is_empty() {
+    if args.boundaries.is_empty() {
         command.args(["--most-points", &args.most_points.to_string()]);
     }
     if let Some(map) = &args.map {

@@ -56,7 +56,7 @@ impl Emitter<'_> {
         Ok(result.unwrap_or_else(|| self.nothing(&source.ty)))
     }
 
-    /// The one lane that takes what a link brings from memory, where blocks hand on borders: all lanes may then have what
+    /// The one lane that takes what a link brings from memory, where blocks hand values on: all lanes may then have what
     /// that one loads.
     fn only_lane(&self, link: &Link, guard: &Cond) -> Option<(DimId, i128)> {
         let loads = match link.realisation {

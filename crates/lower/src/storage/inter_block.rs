@@ -304,9 +304,9 @@ fn buffers(
     let mut declared = Vec::new();
     for (n, ty) in parts.iter().enumerate() {
         let name = if parts.len() > 1 {
-            format!("{}_f{n}_border", cell.name)
+            format!("{}_f{n}_inter_block", cell.name)
         } else {
-            format!("{}_border", cell.name)
+            format!("{}_inter_block", cell.name)
         };
         program.buffers.push(Buffer {
             name,

@@ -1,7 +1,7 @@
 //! Links between blocks of one launch: who waits for whom, and in which order blocks begin.
 //!
 //! A block counts the turns of its outermost loop in a flag of its own, its *progress*. What it makes for other
-//! blocks it leaves in global memory ([`borders`]), and one that reads it waits, before a turn, until the progress
+//! blocks it leaves in global memory ([`inter_block`]), and one that reads it waits, before an iteration, until the progress
 //! says that the turn in which the value was made is over: its own turn, less the delay of the link. A block has only those
 //! turns in which it has something to do, and where the other one has no such turn any more its last one is waited for.
 //!
@@ -13,7 +13,7 @@
 //!
 //! Coordinates that no value crosses stay with the grid, each of their places with a counter of its own.
 //!
-//! [`borders`]: crate::storage::inter_block
+//! [`inter_block`]: crate::storage::inter_block
 
 use systola_ir::array::{Array, Link, PlaceCoord, Port, Realisation, Role};
 use systola_ir::codes::limits;

@@ -92,7 +92,7 @@ fn text(file: &str) -> String {
 fn check(entry: &Entry, edge: Boundary) {
     let text = text(entry.file)
         .replace("f32", "f64")
-        .replace(" held;", &format!(" {};", word(edge)));
+        .replace(" fixed;", &format!(" {};", word(edge)));
     let module = load(&text).unwrap_or_else(|e| panic!("{text}\n{e:#?}"));
     let w = random(entry.weights, 21);
     let mut given = w.data.iter();

@@ -70,7 +70,7 @@ fn check(edge: Boundary, stride: &[i64], dilation: &[i64], shape: &[usize], filt
 }
 
 #[test]
-fn every_border_with_strides_and_dilations() {
+fn every_boundary_with_strides_and_dilations() {
     for edge in BOUNDARIES.into_iter().filter(|e| *e != Boundary::Fixed) {
         for filter in [1, 2, 3, 4] {
             check(edge, &[1], &[1], &[7], &[filter]);

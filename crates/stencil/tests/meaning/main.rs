@@ -1,6 +1,6 @@
 //! The meaning of stencils: their systems, evaluated, against plain loops that do not use systems.
 
-mod borders;
+mod boundaries;
 mod catalogue;
 mod convolutions;
 mod random;

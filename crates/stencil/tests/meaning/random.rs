@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use crate::borders::{check, shape, weighted};
+use crate::boundaries::{check, shape, weighted};
 use crate::reference::BOUNDARIES;
 
 fn offsets(rank: usize) -> impl Strategy<Value = Vec<Vec<i64>>> {

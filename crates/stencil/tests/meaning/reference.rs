@@ -16,7 +16,7 @@ pub const BOUNDARIES: [Boundary; 7] = [
 pub fn word(boundary: Boundary) -> String {
     match boundary {
         Boundary::Interior => "interior".to_string(),
-        Boundary::Fixed => "held".to_string(),
+        Boundary::Fixed => "fixed".to_string(),
         Boundary::Constant(c) => format!("constant {c:?}"),
         Boundary::Clamp => "clamp".to_string(),
         Boundary::Mirror => "mirror".to_string(),

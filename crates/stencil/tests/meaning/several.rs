@@ -191,11 +191,11 @@ fn values_between_make_chains() {
 }
 
 #[test]
-fn a_held_field_of_values_that_are_only_inside() {
+fn a_fixed_field_of_values_that_are_only_inside() {
     for steps in [1, 3] {
         let text = format!(
             "stencil s(N, M, T) where T >= 1 {{
-               field u[N, M]: f64 held;
+               field u[N, M]: f64 fixed;
                field c[N, M]: f64 clamp;
                steps {steps};
                var g: f64 = u[-1, 0] + 0.5*u[0, 1];
@@ -347,7 +347,7 @@ fn a_batch_is_many_stencils() {
 
 #[test]
 fn written_weights_become_numbers() {
-    let text = "stencil s(N, M, T) where T >= 1 { field u[N, M]: f64 held; table w[3]: f64 = [0.25, 0.5, 0.125]; steps T; u = reduce(+, k in 0..3, u[k - 1, 1 - k] * w[k]); }";
+    let text = "stencil s(N, M, T) where T >= 1 { field u[N, M]: f64 fixed; table w[3]: f64 = [0.25, 0.5, 0.125]; steps T; u = reduce(+, k in 0..3, u[k - 1, 1 - k] * w[k]); }";
     let system = system(text);
     assert!(system.to_string().contains("0.125 *"), "{system}");
     assert_eq!(system.inputs.len(), 1, "{system}");
@@ -388,7 +388,7 @@ fn the_order_of_equations_means_nothing() {
 }
 
 #[test]
-fn tuples_have_a_border_too() {
+fn tuples_have_a_boundary_too() {
     let text = "stencil s(N, M) { field u[N, M]: f64 clamp; var g: (f64, f64) clamp = (u, 2*u); u = g[-1, 0].0 + g[0, 1].1; }";
     let grid = random(&[3, 4], 21);
     let taps = [(vec![-1, 0], 1.0), (vec![0, 1], 2.0)];
@@ -399,9 +399,9 @@ fn tuples_have_a_border_too() {
 
 #[test]
 fn what_is_wrong_in_many_steps_is_shown_where_it_was_written() {
-    for (border, offset) in [("clamp", "-1, 0"), ("held", "0, 0"), ("", "-1, 0")] {
+    for (boundary, offset) in [("clamp", "-1, 0"), ("fixed", "0, 0"), ("", "-1, 0")] {
         let text = format!(
-            "stencil s(N, M, T) {{ field u[N, M]: f64 {border}; steps T; u = u + u'[{offset}]; }}"
+            "stencil s(N, M, T) {{ field u[N, M]: f64 {boundary}; steps T; u = u + u'[{offset}]; }}"
         );
         let module = systola_driver::load(&text).expect("it parses");
         let wrong = systola_driver::check_system(&module.systems[0], &Default::default());
@@ -433,7 +433,7 @@ fn names_for_names_for_names_are_not_copied_without_end() {
     };
     let stencil = |functions: &str, equation: &str| {
         format!(
-            "stencil s(N, M, T) {{ field u[N, M]: f64 held; input w[1]: f64; fn g0(a: f64) -> f64 = a + a; {functions} steps T; u = {equation}; }}"
+            "stencil s(N, M, T) {{ field u[N, M]: f64 fixed; input w[1]: f64; fn g0(a: f64) -> f64 = a + a; {functions} steps T; u = {equation}; }}"
         )
     };
     for equation in [
@@ -454,7 +454,7 @@ fn names_for_names_for_names_are_not_copied_without_end() {
 /// The generated system with the names of its variables, and the one of the gallery.
 fn is_that_of_the_gallery(name: &str, source: &str, equation: &str) {
     let text = format!(
-        "stencil {name}(T, N, M) where T >= 1, N >= 1, M >= 1 {{ field x0[N, M]: f32 held; steps T; x0 = {equation}; output h = x0; }}"
+        "stencil {name}(T, N, M) where T >= 1, N >= 1, M >= 1 {{ field x0[N, M]: f32 fixed; steps T; x0 = {equation}; output h = x0; }}"
     );
     let ours = system(&text);
     let gallery = systola_driver::load(source).expect("a program of the gallery");

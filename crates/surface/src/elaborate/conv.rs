@@ -6,7 +6,7 @@ use systola_ir::{Diagnostic, Span};
 use systola_stencil::{Conv, write_conv};
 
 use super::Errors;
-use super::stencil::{elaborate_border, written};
+use super::stencil::{elaborate_boundary, written};
 use super::system;
 use crate::tree::{self, Expr, ExprKind};
 
@@ -19,7 +19,7 @@ pub fn elaborate(tree: tree::Conv, errors: &mut Errors) -> System {
     let before = errors.n_found();
     let (what, origin) = (format!("the convolution `{}`", tree.name.text), tree.origin);
     errors.within(&what, origin);
-    let (Some((input, border)), Some(filter)) = (tree.input, tree.filter) else {
+    let (Some((input, boundary)), Some(filter)) = (tree.input, tree.filter) else {
         errors.report(
             Diagnostic::new(
                 &codes::NO_UPDATE,
@@ -36,7 +36,7 @@ pub fn elaborate(tree: tree::Conv, errors: &mut Errors) -> System {
     let n_axes = input.axes.len();
     let strides = factors(tree.stride.as_ref(), n_axes, "stride", errors);
     let dilations = factors(tree.dilation.as_ref(), n_axes, "dilation", errors);
-    let border = elaborate_border(&border, &input.ty, errors);
+    let boundary = elaborate_boundary(&boundary, &input.ty, errors);
     let head = tree::System {
         params: tree.params,
         context: tree.context,
@@ -50,7 +50,7 @@ pub fn elaborate(tree: tree::Conv, errors: &mut Errors) -> System {
     }
     let conv = Conv {
         head,
-        border,
+        boundary,
         strides,
         dilations,
     };

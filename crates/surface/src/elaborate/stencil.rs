@@ -5,7 +5,7 @@ use systola_ir::codes::{stencil as codes, types};
 use systola_ir::mapping::Name;
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, Form, InputId, VarId};
-use systola_stencil::{Border, Field, Stencil, write_system};
+use systola_stencil::{Boundary, Field, Stencil, write_system};
 
 use super::system::{self, Elaborator, literal};
 use super::{Errors, size};
@@ -90,14 +90,14 @@ pub fn elaborate(tree: tree::Stencil, errors: &mut Errors) -> System {
             .iter()
             .position(|e| e.between.is_none() && e.name.text == name)
     };
-    let mut border = |border: &tree::Border, ty, what: &str, origin| {
+    let mut boundary = |boundary: &tree::Boundary, ty, what: &str, origin| {
         errors.within(what, origin);
-        elaborate_border(border, ty, errors)
+        elaborate_boundary(boundary, ty, errors)
     };
     let fields: Vec<Field> = (tree.fields.iter().enumerate())
         .map(|(n, (input, outside))| Field {
             input: InputId::from(n),
-            border: border(
+            boundary: boundary(
                 outside,
                 &input.ty,
                 &format!("the field `{}`", input.name.text),
@@ -106,24 +106,24 @@ pub fn elaborate(tree: tree::Stencil, errors: &mut Errors) -> System {
             update: updates(&input.name.text).map(VarId::from),
         })
         .collect();
-    let borders = (equations.iter())
+    let boundaries = (equations.iter())
         .map(|e| match &e.between {
             Some((ty, outside)) => {
                 let what = format!("the equation of `{}`", e.name.text);
-                border(outside, ty, &what, e.origin)
+                boundary(outside, ty, &what, e.origin)
             }
             None => {
                 let field = tree
                     .fields
                     .iter()
                     .position(|(f, _)| f.name.text == e.name.text);
-                field.map_or(Border::Interior, |n| fields[n].border)
+                field.map_or(Boundary::Interior, |n| fields[n].boundary)
             }
         })
         .collect();
     errors.within(&what, origin);
     for equation in &equations {
-        if let Some((_, tree::Border::Held)) = equation.between {
+        if let Some((_, tree::Boundary::Fixed)) = equation.between {
             errors.report(nothing_to_hold(&equation.name));
         }
     }
@@ -134,7 +134,7 @@ pub fn elaborate(tree: tree::Stencil, errors: &mut Errors) -> System {
     let stencil = Stencil {
         kernel,
         fields,
-        borders,
+        boundaries,
         steps,
         time: scope.time.clone(),
         outputs,
@@ -195,30 +195,30 @@ fn primed(name: &str) -> String {
     format!("{name}'")
 }
 
-pub fn elaborate_border(
-    border: &tree::Border,
+pub fn elaborate_boundary(
+    boundary: &tree::Boundary,
     ty: &tree::DeclaredType,
     errors: &mut Errors,
-) -> Border {
-    match border {
-        tree::Border::Interior => Border::Interior,
-        tree::Border::Held => Border::Held,
-        tree::Border::Clamp => Border::Clamp,
-        tree::Border::Mirror => Border::Mirror,
-        tree::Border::Reflect => Border::Reflect,
-        tree::Border::Wrap => Border::Wrap,
-        tree::Border::Constant(value) => match ty.ty.scalar() {
-            Some(ty) => literal(value, ty, errors).map_or(Border::Interior, Border::Constant),
+) -> Boundary {
+    match boundary {
+        tree::Boundary::Interior => Boundary::Interior,
+        tree::Boundary::Fixed => Boundary::Fixed,
+        tree::Boundary::Clamp => Boundary::Clamp,
+        tree::Boundary::Mirror => Boundary::Mirror,
+        tree::Boundary::Reflect => Boundary::Reflect,
+        tree::Boundary::Wrap => Boundary::Wrap,
+        tree::Boundary::Constant(value) => match ty.ty.scalar() {
+            Some(ty) => literal(value, ty, errors).map_or(Boundary::Interior, Boundary::Constant),
             None => {
                 errors.report(
                     Diagnostic::new(
                         &types::NOT_SCALAR,
                         ty.span,
-                        format!("beyond the border is a number, and this is {}", ty.ty),
+                        format!("beyond the boundary is a number, and this is {}", ty.ty),
                     )
                     .help("take `clamp`, `mirror`, `reflect` or `wrap`"),
                 );
-                Border::Interior
+                Boundary::Interior
             }
         },
     }
@@ -233,5 +233,5 @@ fn nothing_to_hold(name: &Name) -> Diagnostic {
             name.text
         ),
     )
-    .help("take another border, or declare a field")
+    .help("take another boundary condition, or declare a field")
 }

@@ -10,12 +10,12 @@ use systola_ir::{
     VarId,
 };
 
-use systola_stencil::{Border, write_borders};
+use systola_stencil::{Boundary, write_boundaries};
 
 use super::forms::{FormScope, Sees};
 use super::infer::fit;
 use super::names::{Entity, Names, check_name};
-use super::stencil::elaborate_border;
+use super::stencil::elaborate_boundary;
 use super::value::COPIES;
 use super::{Elaborated, Errors, Failed, functions, size, table};
 use crate::tree::{self, ExprKind};
@@ -55,9 +55,9 @@ pub fn elaborate(tree: &tree::System, errors: &mut Errors) -> System {
     elaborator.declare(tree);
     elaborator.sizes(tree);
     elaborator.bodies(tree);
-    let borders = elaborator.borders(tree);
+    let boundaries = elaborator.boundaries(tree);
     elaborator.errors.outside();
-    write_borders(&mut elaborator.system, &borders);
+    write_boundaries(&mut elaborator.system, &boundaries);
     elaborator.system
 }
 
@@ -228,18 +228,18 @@ impl<'e> Elaborator<'e> {
     }
 
     /// The boundary conditions of the inputs that have one.
-    fn borders(&mut self, tree: &tree::System) -> Vec<(InputId, Border)> {
-        let mut borders = Vec::new();
+    fn boundaries(&mut self, tree: &tree::System) -> Vec<(InputId, Boundary)> {
+        let mut boundaries = Vec::new();
         for (n, input) in tree.inputs.iter().enumerate() {
-            let Some((border, span)) = &input.border else {
+            let Some((boundary, span)) = &input.boundary else {
                 continue;
             };
             let what = format!("the input `{}`", input.name.text);
             self.errors.within(&what, input.origin);
-            match elaborate_border(border, &input.ty, self.errors) {
-                Border::Interior | Border::Held => self.errors.report(
+            match elaborate_boundary(boundary, &input.ty, self.errors) {
+                Boundary::Interior | Boundary::Fixed => self.errors.report(
                     Diagnostic::new(
-                        &stencil::UNKNOWN_BORDER,
+                        &stencil::UNKNOWN_BOUNDARY,
                         *span,
                         format!(
                             "`{}` is an input, not a field: nothing is left out or kept at its ends",
@@ -248,10 +248,10 @@ impl<'e> Elaborator<'e> {
                     )
                     .help("write `clamp`, `mirror`, `reflect`, `wrap` or `constant` and a number"),
                 ),
-                border => borders.push((InputId::from(n), border)),
+                boundary => boundaries.push((InputId::from(n), boundary)),
             }
         }
-        borders
+        boundaries
     }
 
     pub fn input(&mut self, input: &tree::Input) -> Input {

@@ -1,9 +1,9 @@
 //! Stencils and convolutions.
 
-use systola_ir::codes::{stencil as codes, syntax};
+use systola_ir::codes::{hints, stencil as codes, syntax};
 use systola_ir::{BinOp, Diagnostic};
 use systola_surface::suggest::suggest;
-use systola_surface::tree::{Border, Conv, Equation, ExprKind, Input, Shape, ShapeKind, Stencil};
+use systola_surface::tree::{Boundary, Conv, Equation, ExprKind, Input, Shape, ShapeKind, Stencil};
 
 use super::{Parsed, Parser};
 use crate::text::lexer::Tok;
@@ -14,7 +14,7 @@ const STENCIL: &[&str] = &[
 const CONV: &[&str] = &["input", "filter", "stride", "dilation", "batch"];
 
 /// Words of other tools for boundary conditions, with ours.
-const OTHERS: [(&str, &str); 11] = [
+const OTHERS: [(&str, &str); 10] = [
     ("nearest", "clamp"),
     ("edge", "clamp"),
     ("replicate", "clamp"),
@@ -24,13 +24,17 @@ const OTHERS: [(&str, &str); 11] = [
     ("zeros", "constant 0"),
     ("symmetric", "reflect"),
     ("valid", "interior"),
-    ("fixed", "held"),
-    ("dirichlet", "held"),
+    ("dirichlet", "fixed"),
 ];
 
+/// The word for `fixed` in older texts.
+const OLD_FIXED: &str = "held";
+
 /// Is it a word for a boundary condition, here or elsewhere?
-pub(super) fn is_border(word: &str) -> bool {
-    Border::WORDS.contains(&word) || OTHERS.iter().any(|(other, _)| *other == word)
+pub(super) fn is_boundary(word: &str) -> bool {
+    Boundary::WORDS.contains(&word)
+        || word == OLD_FIXED
+        || OTHERS.iter().any(|(other, _)| *other == word)
 }
 
 impl Parser<'_> {
@@ -83,13 +87,13 @@ impl Parser<'_> {
                 let name = self.name("the name of the variable")?;
                 self.expect(Tok::Colon, "`:` and the type of the variable")?;
                 let ty = self.scalar_or_tuple()?;
-                let border = self.border()?;
+                let boundary = self.boundary()?;
                 self.expect(Tok::Assign, "`=` and the equation")?;
                 let body = self.body()?;
                 self.end_statement()?;
                 stencil.equations.push(Equation {
                     name,
-                    between: Some((ty, border)),
+                    between: Some((ty, boundary)),
                     body,
                     origin: self.since(start).into(),
                 });
@@ -202,52 +206,58 @@ impl Parser<'_> {
     }
 
     /// `field u[N, M]: f32 clamp;`, and the `input` of a convolution.
-    fn field(&mut self) -> Parsed<(Input, Border)> {
+    fn field(&mut self) -> Parsed<(Input, Boundary)> {
         let start = self.span();
         self.advance();
         let name = self.name("the name of the field")?;
         let axes = self.axes()?;
         self.expect(Tok::Colon, "`:` and the type of the cells")?;
         let ty = self.scalar_or_tuple()?;
-        let border = self.border()?;
+        let boundary = self.boundary()?;
         self.end_statement()?;
-        Ok((Input::new(name, ty, axes, self.since(start)), border))
+        Ok((Input::new(name, ty, axes, self.since(start)), boundary))
     }
 
-    /// What lies beyond the border; nothing where no word is there.
-    pub(super) fn border(&mut self) -> Parsed<Border> {
+    /// What lies beyond the boundary; nothing where no word is there.
+    pub(super) fn boundary(&mut self) -> Parsed<Boundary> {
         let Some(word) = self.word() else {
-            return Ok(Border::Interior);
+            return Ok(Boundary::Interior);
         };
-        let border = match word {
-            "interior" => Border::Interior,
-            "held" => Border::Held,
-            "clamp" => Border::Clamp,
-            "mirror" => Border::Mirror,
-            "reflect" => Border::Reflect,
-            "wrap" => Border::Wrap,
+        let boundary = match word {
+            "interior" => Boundary::Interior,
+            "fixed" => Boundary::Fixed,
+            OLD_FIXED => {
+                let said = format!("`{word}` is an old word for `fixed`");
+                let hint = Diagnostic::new(&hints::OLD_WORD, self.span(), said);
+                self.hints.push(hint.help("write `fixed`"));
+                Boundary::Fixed
+            }
+            "clamp" => Boundary::Clamp,
+            "mirror" => Boundary::Mirror,
+            "reflect" => Boundary::Reflect,
+            "wrap" => Boundary::Wrap,
             "constant" => {
                 self.advance();
-                return Ok(Border::Constant(self.literal()?));
+                return Ok(Boundary::Constant(self.literal()?));
             }
             _ => {
                 let error = Diagnostic::new(
-                    &codes::UNKNOWN_BORDER,
+                    &codes::UNKNOWN_BOUNDARY,
                     self.span(),
-                    format!("there is no border `{word}`"),
+                    format!("there is no boundary condition `{word}`"),
                 );
                 let other = OTHERS.iter().find(|(other, _)| *other == word);
                 let known = other
                     .map(|(_, ours)| *ours)
-                    .or_else(|| suggest(word, Border::WORDS.iter().copied()));
+                    .or_else(|| suggest(word, Boundary::WORDS.iter().copied()));
                 return self.fail(match known {
                     Some(known) => error.help(format!("did you mean `{known}`?")),
-                    None => error.help(format!("there are {}", Border::WORDS.join(", "))),
+                    None => error.help(format!("there are {}", Boundary::WORDS.join(", "))),
                 });
             }
         };
         self.advance();
-        Ok(border)
+        Ok(boundary)
     }
 
     /// `sum(w * u over box 2)`, if that is what stands here: told by its `over`, since `min` and `max` are functions too.

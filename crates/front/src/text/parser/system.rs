@@ -7,7 +7,7 @@ use systola_surface::tree::{
     Origin, Output, System, Var, Write,
 };
 
-use super::stencil::is_border;
+use super::stencil::is_boundary;
 use super::{DECLARATIONS, Parsed, Parser};
 use crate::text::lexer::Tok;
 
@@ -136,11 +136,11 @@ impl Parser<'_> {
     /// The same without a boundary condition: filters are read inside only, and the arrays of programs by systems, which say what is beyond.
     pub(super) fn plain_input(&mut self) -> Parsed<Input> {
         let input = self.input()?;
-        let Some((_, span)) = &input.border else {
+        let Some((_, span)) = &input.boundary else {
             return Ok(input);
         };
         let error = Diagnostic::new(
-            &codes::UNKNOWN_BORDER,
+            &codes::UNKNOWN_BOUNDARY,
             *span,
             format!(
                 "`{}` can not have a boundary condition here",
@@ -162,15 +162,15 @@ impl Parser<'_> {
         self.expect(Tok::Colon, "`:` and the type of the elements")?;
         let ty = self.scalar_or_tuple()?;
         let mut outside = None;
-        let mut border = None;
+        let mut boundary = None;
         let mut data = None;
         loop {
-            let open = outside.is_none() && border.is_none();
+            let open = outside.is_none() && boundary.is_none();
             if open && self.eat_word("else") {
                 outside = Some(self.literal()?);
-            } else if open && !is_table && self.word().is_some_and(is_border) {
+            } else if open && !is_table && self.word().is_some_and(is_boundary) {
                 let at = self.span();
-                border = Some((self.border()?, at));
+                boundary = Some((self.boundary()?, at));
             } else if is_table && data.is_none() && self.eat(Tok::Assign) {
                 data = Some(self.data()?);
             } else {
@@ -191,7 +191,7 @@ impl Parser<'_> {
             ty,
             axes,
             outside,
-            border,
+            boundary,
             kind: if is_table {
                 InputKind::Table(data)
             } else {

@@ -68,7 +68,7 @@ impl Group {
             Group::Conv2d => "2-D convolution, f32, zero outside",
             Group::Conv2dF64 => "2-D convolution, f64, zero outside",
             Group::Windows => "other windows over an image of 8192², f32",
-            Group::Stencil => "sweeps over a field, f32, border held",
+            Group::Stencil => "sweeps over a field, f32, boundary fixed",
             Group::Matmul => "matrix product, f32",
             Group::Alignment => "Smith-Waterman with affine gaps",
             Group::Designs1d => {

@@ -10,7 +10,7 @@ pub enum BoundaryName {
     /// A constant beyond the boundary
     Constant,
     /// Cells without all neighbours keep their value
-    Held,
+    Fixed,
     /// The last cell, again and again
     Clamp,
     /// Back without the last cell
@@ -26,7 +26,7 @@ const CONSTANT: f64 = 0.75;
 
 impl BoundaryName {
     pub const WORDS: [&'static str; 7] = [
-        "interior", "constant", "held", "clamp", "mirror", "reflect", "wrap",
+        "interior", "constant", "fixed", "clamp", "mirror", "reflect", "wrap",
     ];
 
     pub fn word(self) -> &'static str {
@@ -46,7 +46,7 @@ impl BoundaryName {
         match self {
             BoundaryName::Interior => Boundary::Interior,
             BoundaryName::Constant => Boundary::Constant(CONSTANT),
-            BoundaryName::Held => Boundary::Fixed,
+            BoundaryName::Fixed => Boundary::Fixed,
             BoundaryName::Clamp => Boundary::Clamp,
             BoundaryName::Mirror => Boundary::Mirror,
             BoundaryName::Reflect => Boundary::Reflect,

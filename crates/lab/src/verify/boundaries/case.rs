@@ -21,7 +21,7 @@ use crate::verify::tally::RunResult;
 use crate::verify::target::{Compiled, Device, Target};
 
 /// The boundary condition in the text of the programs.
-const WRITTEN: &str = " held;";
+const WRITTEN: &str = " fixed;";
 
 #[derive(Clone, Copy, Debug)]
 pub struct Case {

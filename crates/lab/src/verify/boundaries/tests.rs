@@ -19,7 +19,7 @@ use crate::verify::target::Target;
 const BOUNDARIES: [BoundaryName; 7] = [
     BoundaryName::Interior,
     BoundaryName::Constant,
-    BoundaryName::Held,
+    BoundaryName::Fixed,
     BoundaryName::Clamp,
     BoundaryName::Mirror,
     BoundaryName::Reflect,
@@ -125,7 +125,7 @@ fn what_is_wrong_is_found() {
     let more = own.replace("over star 1)", "over star 1) + 0.0001*u");
     check(&more, Some(PLAIN), "cell [");
     // The boundary condition in a comment is changed, that of the field is not.
-    let mirrored = own.replace(" held;", " mirror;") + "// held;\n";
+    let mirrored = own.replace(" fixed;", " mirror;") + "// fixed;\n";
     check(&mirrored, Some(PLAIN), "cell [0, ");
     check("", None, "no field of the program");
     check(&own, Some("no_such_mapping"), "nothing ran");

@@ -147,7 +147,7 @@ impl Scope {
     pub fn var(
         &self,
         equation: &tree::Equation,
-        fields: &[(tree::Input, tree::Border)],
+        fields: &[(tree::Input, tree::Boundary)],
     ) -> tree::Var {
         let field = fields
             .iter()
