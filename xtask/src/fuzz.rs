@@ -15,7 +15,11 @@ use crate::root;
 const TIME_LIMIT: Duration = Duration::from_secs(300);
 
 pub fn run(count: usize) -> Result<(), String> {
-    let binary = build(Program::CommandLine, Profile::Debug)?;
+    run_with(&build(Program::CommandLine, Profile::Debug)?, count)
+}
+
+/// The same with a command line that was built already.
+pub fn run_with(binary: &Path, count: usize) -> Result<(), String> {
     let mut seeds = Vec::new();
     collect(&root().join("gallery"), &mut seeds).map_err(|e| format!("gallery: {e}"))?;
     seeds.sort();
@@ -32,7 +36,7 @@ pub fn run(count: usize) -> Result<(), String> {
     let found: Vec<String> = std::thread::scope(|scope| {
         let handles: Vec<_> = (0..workers)
             .map(|worker| {
-                let (binary, texts, folder) = (&binary, &texts, &folder);
+                let (texts, folder) = (&texts, &folder);
                 scope.spawn(move || {
                     (worker..count)
                         .step_by(workers)

@@ -20,6 +20,7 @@ mod opencl;
 mod oracle;
 mod python;
 mod steps;
+mod test_binaries;
 
 const HELP: &str = "\
 cargo xtask test           all that is checked before a change is merged; sets itself up

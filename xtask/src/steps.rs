@@ -1,15 +1,31 @@
-//! What is checked before a change is merged, step by step.
+//! What is checked before a change is merged.
 
+use std::collections::VecDeque;
 use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::Instant;
 
+use crate::test_binaries::{self, TestBinary};
 use crate::{apt, fuzz, gpu, opencl, root, target_folder};
 
 /// One step: its name, and what it does.
-struct Step {
-    name: &'static str,
-    run: fn() -> Result<Tally, String>,
+struct Step<'a> {
+    name: String,
+    run: Box<dyn FnOnce() -> Result<Tally, String> + Send + 'a>,
+}
+
+impl<'a> Step<'a> {
+    fn new(
+        name: impl Into<String>,
+        run: impl FnOnce() -> Result<Tally, String> + Send + 'a,
+    ) -> Self {
+        Step {
+            name: name.into(),
+            run: Box::new(run),
+        }
+    }
 }
 
 /// Tests that a step ran; a step without tests of its own counts as one.
@@ -26,116 +42,181 @@ const ONE: Tally = Tally {
     ignored: 0,
 };
 
-/// All with one profile, so that nothing is compiled twice; it is optimised a little, see `Cargo.toml`.
-const STEPS: &[Step] = &[
-    Step {
-        name: "tools",
-        run: tools,
-    },
-    Step {
-        name: "format",
-        run: || cargo(&["fmt", "--all", "--check"]),
-    },
-    Step {
-        name: "clippy",
-        run: || {
-            cargo(&[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ])
-        },
-    },
-    Step {
-        name: "tests, doc tests, documentation's claims",
-        run: || cargo_test(&["test", "--workspace", "--no-fail-fast"]),
-    },
-    Step {
-        name: "documentation builds, no broken link",
-        run: documentation,
-    },
-    Step {
-        name: "sets against isl",
-        run: || {
-            cargo_test(&[
-                "test",
-                "-p",
-                "affine",
-                "--features",
-                "isl-oracle",
-                "--test",
-                "isl",
-            ])
-        },
-    },
-    Step {
-        name: "CUDA through NVRTC",
-        run: cuda,
-    },
-    Step {
-        name: "OpenCL on PoCL and on Intel's runtime",
-        run: open_cl,
-    },
-    Step {
-        name: "the tour",
-        run: || cargo(&["run", "--", "tour"]),
-    },
-    Step {
-        name: "lessons",
-        run: lessons,
-    },
-    Step {
-        name: "every program of the gallery is checked",
-        run: gallery,
-    },
-    Step {
-        name: "damaged programs are answered",
-        run: || fuzz::run(400).map(|()| ONE),
-    },
+/// Test programs that take minutes; they are started first, so that no core waits for them at the end.
+const LONG: [&str; 6] = [
+    "filetests gallery",
+    "filetests stencils",
+    "filetests oracle",
+    "filetests properties",
+    "lab systola-lab",
+    "cli explore",
 ];
 
+/// Builds one thing after the other, all with one profile, so that nothing is compiled twice; then as many steps at once as there are cores.
 pub fn test() -> Result<(), String> {
-    let mut total = Tally::default();
-    let mut broken = Vec::new();
+    let mut report = Report::default();
     let begin = Instant::now();
-    for (n, step) in STEPS.iter().enumerate() {
-        print!("[{:>2}/{}] {} ... ", n + 1, STEPS.len(), step.name);
+    let setting_up = [
+        Step::new("tools", tools),
+        Step::new("format", || cargo(&["fmt", "--all", "--check"])),
+        Step::new("clippy", || {
+            let what = ["clippy", "--workspace", "--all-targets"];
+            cargo(&[&what[..], &["--", "-D", "warnings"]].concat())
+        }),
+    ];
+    for step in setting_up {
+        report.run(step);
+    }
+    let mut binaries = Vec::new();
+    report.run(Step::new("tests build", || {
+        binaries = test_binaries::build()?;
+        // What steps start, with the features that tests build it with.
+        cargo(&["build", "--workspace", "--bins", "--examples"])
+    }));
+    let (mut nvrtc, mut vendors) = (None, None);
+    report.run(Step::new("NVRTC", || {
+        nvrtc = Some(gpu::nvrtc()?);
+        Ok(ONE)
+    }));
+    report.run(Step::new("OpenCL: PoCL and Intel's runtime", || {
+        vendors = Some(opencl::set_up()?);
+        Ok(ONE)
+    }));
+    let mut steps = Vec::new();
+    if !binaries.is_empty() {
+        binaries.sort_by_key(|binary| !LONG.contains(&binary.name.as_str()));
+        steps.extend(vendors.iter().flat_map(|folder| open_cl(&binaries, folder)));
+        steps.extend(nvrtc.iter().flat_map(|folder| cuda(&binaries, folder)));
+        steps.extend(binaries.iter().map(tests));
+    }
+    steps.extend(without_binaries());
+    report.run_at_once(steps);
+    report.end(begin)
+}
+
+/// What was printed and counted so far.
+#[derive(Default)]
+struct Report {
+    steps: usize,
+    total: Tally,
+    broken: Vec<String>,
+}
+
+impl Report {
+    /// One step, named before it runs.
+    fn run(&mut self, step: Step<'_>) {
+        print!("{} ... ", step.name);
         let _ = std::io::stdout().flush();
         let start = Instant::now();
         let result = (step.run)();
+        self.add(step.name, result, start, false);
+    }
+
+    /// Many steps, each named when it has ended.
+    fn run_at_once(&mut self, steps: Vec<Step<'_>>) {
+        let workers = std::thread::available_parallelism().map_or(1, usize::from);
+        let queue = Mutex::new(VecDeque::from(steps));
+        let report = Mutex::new(self);
+        std::thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    loop {
+                        let next = queue.lock().ok().and_then(|mut queue| queue.pop_front());
+                        let Some(step) = next else { break };
+                        let start = Instant::now();
+                        let result = (step.run)();
+                        if let Ok(mut report) = report.lock() {
+                            report.add(step.name, result, start, true);
+                        }
+                    }
+                });
+            }
+        });
+    }
+
+    fn add(&mut self, name: String, result: Result<Tally, String>, start: Instant, named: bool) {
         let seconds = start.elapsed().as_secs_f64();
+        let label = if named {
+            format!("{name} ... ")
+        } else {
+            String::new()
+        };
+        self.steps += 1;
         match result {
             Ok(tally) => {
                 let ignored = match tally.ignored {
                     0 => String::new(),
                     n => format!(", {n} ignored"),
                 };
-                println!("ok, {} passed{ignored}, {seconds:.1} s", tally.passed);
-                total.passed += tally.passed;
-                total.ignored += tally.ignored;
+                println!(
+                    "{label}ok, {} passed{ignored}, {seconds:.1} s",
+                    tally.passed
+                );
+                self.total.passed += tally.passed;
+                self.total.ignored += tally.ignored;
             }
             Err(output) => {
-                println!("FAILED, {seconds:.1} s\n{output}");
+                println!("{label}FAILED, {seconds:.1} s\n{output}");
                 let tally = tally(&output);
-                total.passed += tally.passed;
-                total.failed += tally.failed.max(1);
-                broken.push(step.name);
+                self.total.passed += tally.passed;
+                self.total.failed += tally.failed.max(1);
+                self.broken.push(name);
             }
         }
     }
-    println!("{:.0} s in all", begin.elapsed().as_secs_f64());
-    for name in &broken {
-        println!("failed: {name}");
+
+    fn end(self, begin: Instant) -> Result<(), String> {
+        println!("{:.0} s in all", begin.elapsed().as_secs_f64());
+        for name in &self.broken {
+            println!("failed: {name}");
+        }
+        println!("{} passed, {} failed", self.total.passed, self.total.failed);
+        if self.broken.is_empty() {
+            Ok(())
+        } else {
+            let (broken, all) = (self.broken.len(), self.steps);
+            Err(format!("{broken} of {all} steps failed"))
+        }
     }
-    println!("{} passed, {} failed", total.passed, total.failed);
-    if broken.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("{} of {} steps failed", broken.len(), STEPS.len()))
-    }
+}
+
+/// The tests of a program; OpenCL devices have steps of their own, so there are none here.
+fn tests(binary: &TestBinary) -> Step<'_> {
+    Step::new(format!("tests: {}", binary.name), move || {
+        let mut command = binary.command(&[]);
+        command
+            .env("SYSTOLA_OPENCL_DEVICES", "0")
+            .env("OCL_ICD_VENDORS", root().join("target/no-opencl-vendors"));
+        output(&mut command).map(|output| tally(&output))
+    })
+}
+
+/// Steps that cargo or a built program does.
+fn without_binaries() -> Vec<Step<'static>> {
+    const ISL: [&str; 7] = [
+        "test",
+        "-p",
+        "affine",
+        "--features",
+        "isl-oracle",
+        "--test",
+        "isl",
+    ];
+    vec![
+        Step::new("sets against isl", || cargo_test(&ISL)),
+        Step::new("doc tests", || {
+            cargo_test(&["test", "--workspace", "--doc"])
+        }),
+        Step::new("documentation builds, no broken link", documentation),
+        Step::new("the tour", || {
+            run(Command::new(built("systola")).arg("tour"))
+        }),
+        Step::new("lessons", lessons),
+        Step::new("every program of the gallery is checked", gallery),
+        Step::new("damaged programs are answered", || {
+            fuzz::run_with(&built("systola"), 400).map(|()| ONE)
+        }),
+    ]
 }
 
 pub fn deny() -> Result<(), String> {
@@ -160,55 +241,75 @@ fn cargo_test(args: &[&str]) -> Result<Tally, String> {
     Ok(tally)
 }
 
-const CUDA: &[&[&str]] = &[
-    &["--test", "cuda"],
-    &["--bins", "nothing_that_is_timed_spills"],
-    &["--bins", "mappings_for_gpus_compile_under_every_boundary"],
+/// A program that was built with the tests.
+fn built(name: &str) -> PathBuf {
+    target_folder().join("debug").join(name)
+}
+
+/// The test programs of a step by name, with what they are asked to run; all of it without a filter.
+type Chosen = &'static [(&'static str, &'static [&'static str])];
+
+const CUDA: Chosen = &[
+    ("cuda", &[]),
+    ("systola-lab", &["nothing_that_is_timed_spills"]),
+    (
+        "systola-lab",
+        &["mappings_for_gpus_compile_under_every_boundary"],
+    ),
 ];
 
-const OPENCL: &[&[&str]] = &[
-    &["--test", "oracle", "opencl"],
-    &["--test", "opencl"],
-    &["--test", "gallery", "opencl"],
-    &["--test", "stencils", "opencl"],
+const OPENCL: Chosen = &[
+    ("gallery", &["opencl"]),
+    ("stencils", &["opencl"]),
+    ("oracle", &["opencl"]),
+    ("opencl", &[]),
 ];
 
 /// Every mapping of the gallery is compiled for GPUs, and what is timed there; NVRTC has to be there.
-fn cuda() -> Result<Tally, String> {
-    let folder = gpu::nvrtc()?;
-    each_test(CUDA, |command| {
-        command.env("SYSTOLA_NVRTC", &folder);
+fn cuda<'a>(binaries: &'a [TestBinary], folder: &'a Path) -> Vec<Step<'a>> {
+    chosen(binaries, CUDA, "CUDA through NVRTC", move |command| {
+        command.env("SYSTOLA_NVRTC", folder);
     })
 }
 
 /// Mappings of the gallery on two implementations of OpenCL, and what is said where something is missing; both have to be there.
-fn open_cl() -> Result<Tally, String> {
-    let vendors = opencl::set_up()?;
-    each_test(OPENCL, |command| {
+fn open_cl<'a>(binaries: &'a [TestBinary], vendors: &'a Path) -> Vec<Step<'a>> {
+    chosen(binaries, OPENCL, "OpenCL", move |command| {
         command
-            .env("OCL_ICD_VENDORS", &vendors)
+            .env("OCL_ICD_VENDORS", vendors)
             .env("SYSTOLA_OPENCL_DEVICES", "2")
             .env("POCL_CACHE_DIR", root().join("target/pocl-cache"));
     })
 }
 
-/// Tests one after the other, of each of which some must run. They are those of the whole workspace, as in the step before: with fewer packages
-/// their features would differ, and everything would be built once more.
-fn each_test(tests: &[&[&str]], set: impl Fn(&mut Command)) -> Result<Tally, String> {
-    let mut sum = Tally::default();
-    for test in tests {
-        let mut command = Command::new(env!("CARGO"));
-        command.args(["test", "--workspace"]).args(*test);
-        set(&mut command);
-        let output = output(&mut command)?;
-        let tally = tally(&output);
-        if tally.passed == 0 {
-            return Err(format!("no test ran\n{output}"));
-        }
-        sum.passed += tally.passed;
-        sum.ignored += tally.ignored;
+/// Tests of some programs, in an environment of their own. Each choice has a program, and of each choice some test must run.
+fn chosen<'a>(
+    binaries: &'a [TestBinary],
+    choices: Chosen,
+    name: &str,
+    set: impl Fn(&mut Command) + Clone + Send + 'a,
+) -> Vec<Step<'a>> {
+    let mut steps = Vec::new();
+    for (test, filter) in choices {
+        let here: Vec<&TestBinary> = binaries.iter().filter(|b| b.test() == *test).collect();
+        let set = set.clone();
+        let label = format!("{name}: {test} {}", filter.join(" "));
+        steps.push(Step::new(label.trim_end(), move || {
+            let mut sum = Tally::default();
+            for binary in here {
+                let mut command = binary.command(filter);
+                set(&mut command);
+                let tally = tally(&output(&mut command)?);
+                sum.passed += tally.passed;
+                sum.ignored += tally.ignored;
+            }
+            if sum.passed == 0 {
+                return Err(format!("no test of {test} ran"));
+            }
+            Ok(sum)
+        }));
     }
-    Ok(sum)
+    steps
 }
 
 /// One after the other: the command line and the library have one name, and cargo would write both to one folder at once.
@@ -237,8 +338,10 @@ fn run(command: &mut Command) -> Result<Tally, String> {
 
 /// What the command printed; `Err` with the same where it failed.
 fn output(command: &mut Command) -> Result<String, String> {
+    if command.get_current_dir().is_none() {
+        command.current_dir(root());
+    }
     let result = command
-        .current_dir(root())
         // What is compiled here does not go to the user's cache.
         .env("SYSTOLA_CACHE", root().join("target/systola-cache"))
         .stdin(Stdio::null())
@@ -323,8 +426,6 @@ fn lessons() -> Result<Tally, String> {
         .filter_map(|path| path.file_stem().map(|s| s.to_string_lossy().into_owned()))
         .collect();
     names.sort();
-    // With the features that tests build them with: those of one package alone would build all once more.
-    cargo(&["build", "--workspace", "--examples"])?;
     let built = target_folder().join("debug/examples");
     for name in &names {
         run(&mut Command::new(built.join(name)))?;
@@ -335,11 +436,8 @@ fn lessons() -> Result<Tally, String> {
     })
 }
 
-/// With the features that tests build it with, as for the lessons.
 fn gallery() -> Result<Tally, String> {
-    cargo(&["build", "--workspace", "--bin", "systola-lab"])?;
-    let built = target_folder().join("debug/systola-lab");
-    run(Command::new(built).args(["bench", "check", "--repeat", "1"]))
+    run(Command::new(built("systola-lab")).args(["bench", "check", "--repeat", "1"]))
 }
 
 #[cfg(test)]
@@ -369,13 +467,13 @@ mod tests {
         };
         for step in CUDA.iter().chain(OPENCL) {
             let found = match *step {
-                ["--bins", name] => in_files("/src/", &format!("fn {name}()")),
-                ["--test", file] => ["", "/main"].iter().any(|end| {
+                ("systola-lab", [name]) => in_files("/lab/src/", &format!("fn {name}()")),
+                (file, []) => ["", "/main"].iter().any(|end| {
                     let end = format!("/tests/{file}{end}.rs");
                     rust.iter()
                         .any(|path| path.to_string_lossy().ends_with(&end))
                 }),
-                ["--test", file, name] => in_files(&format!("/tests/{file}"), name),
+                (file, [name]) => in_files(&format!("/tests/{file}"), name),
                 _ => false,
             };
             assert!(found, "{step:?}");
