@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use systola::cpu::{self, compile_lowered};
 use systola::cuda::compile_cuda_lowered;
 use systola::device::DeviceCompiled;
@@ -10,7 +10,7 @@ use systola::opencl::compile_opencl_lowered;
 use systola::rt::device::Driver;
 use systola::rt::{Note, Origin};
 use systola::{CpuOptions, CudaOptions, OpenClOptions, RunOptions};
-use systola_driver::{Fix, Lowered, Machine, check_mapping};
+use systola_driver::{Fix, Lowered, Machine, Target, check_mapping};
 use systola_interp::array::run_array;
 use systola_interp::compare::Expected;
 use systola_interp::kernel::{Counts, Options, run_kernel_program};
@@ -22,32 +22,48 @@ use crate::choose::{Choice, choose};
 use crate::counts::counts_table;
 use crate::job::Job;
 use crate::lowering::{LoweringArgs, lower_checked, scope_text};
+use crate::named::named;
 use crate::runtime;
 use crate::source::{Failure, Parameters, Source};
 use crate::target_device::TargetDevice;
 use crate::term::{self, Paint};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Target {
-    /// Evaluate the equations
+/// What computes: an interpreter, or the compiled kernel on a target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Runner {
     System,
-    /// Step the systolic array cycle by cycle
     Array,
-    /// Interpret the kernel lane by lane, and count what it does
     Kernel,
-    /// Compile the kernel for this CPU and run it
-    Cpu,
-    /// Compile the kernel for an NVIDIA GPU and run it
-    Cuda,
-    /// Compile the kernel for an OpenCL device and run it
-    #[value(name = "opencl")]
-    OpenCl,
+    On(Target),
+}
+
+/// Reads a runner by its name.
+pub fn runners() -> impl TypedValueParser<Value = Runner> {
+    let interpreters = [
+        ("system", "Evaluate the equations", Runner::System),
+        (
+            "array",
+            "Step the systolic array cycle by cycle",
+            Runner::Array,
+        ),
+        (
+            "kernel",
+            "Interpret the kernel lane by lane, and count what it does",
+            Runner::Kernel,
+        ),
+    ];
+    let interpreters = interpreters.map(|(name, help, runner)| (name, help.to_string(), runner));
+    let compiled = Target::ALL.map(|target| {
+        let help = format!("Compile the kernel for {} and run it", target.device());
+        (target.name(), help, Runner::On(target))
+    });
+    named(interpreters.into_iter().chain(compiled))
 }
 
 /// The settings of a run.
 pub struct Execution<'a> {
     pub source: &'a Source,
-    pub target: Target,
+    pub runner: Runner,
     /// Chosen mappings.
     pub maps: &'a [String],
     pub options: CpuOptions,
@@ -67,7 +83,7 @@ pub struct Ran {
 
 impl Execution<'_> {
     pub fn run(&self, job: &Job<'_>, params: &[i128], inputs: &Arrays) -> Result<Ran, Failure> {
-        if self.target == Target::System {
+        if self.runner == Runner::System {
             let start = Instant::now();
             let outputs = self.equations(job, params, inputs)?;
             let seconds = start.elapsed().as_secs_f64();
@@ -159,12 +175,12 @@ impl Execution<'_> {
     ) -> Result<Ran, Failure> {
         let Choice { mapping, fix } = self.choice(system, params, alone)?;
         let lowered = || self.lower(system, &mapping, params, &fix);
-        match self.target {
-            Target::System => unreachable!("equations need no mapping"),
-            Target::Array => self.on_array(system, &mapping, params, inputs),
-            Target::Kernel => self.on_interpreter(&lowered()?, params, inputs),
-            Target::Cpu => self.on_cpu(lowered()?, params, inputs),
-            Target::Cuda => {
+        match self.runner {
+            Runner::System => unreachable!("equations need no mapping"),
+            Runner::Array => self.on_array(system, &mapping, params, inputs),
+            Runner::Kernel => self.on_interpreter(&lowered()?, params, inputs),
+            Runner::On(Target::Cpu) => self.on_cpu(lowered()?, params, inputs),
+            Runner::On(Target::Cuda) => {
                 let lowered = lowered()?;
                 let kept = self.cuda.compile.cache.is_some();
                 self.on_device(params, inputs, kept, || {
@@ -173,7 +189,7 @@ impl Execution<'_> {
                     Ok((compiled, name))
                 })
             }
-            Target::OpenCl => {
+            Runner::On(Target::OpenCl) => {
                 let lowered = lowered()?;
                 let kept = self.opencl.compile.cache.is_some();
                 self.on_device(params, inputs, kept, || {
@@ -213,19 +229,21 @@ impl Execution<'_> {
     /// Where compiled kernels run.
     fn target_device(&self) -> Result<Option<TargetDevice>, Failure> {
         let fail = |error| runtime::fail(self.source, error);
-        Ok(match self.target {
-            Target::System | Target::Array | Target::Kernel => None,
-            Target::Cpu => {
+        Ok(match self.runner {
+            Runner::System | Runner::Array | Runner::Kernel => None,
+            Runner::On(Target::Cpu) => {
                 let run = RunOptions {
                     threads: self.threads,
                 };
                 Some(TargetDevice::Cpu(self.options.clone(), run))
             }
-            Target::Cuda => {
+            Runner::On(Target::Cuda) => {
                 let target_device = TargetDevice::cuda(self.cuda.clone());
                 Some(target_device.map_err(|error| fail(cpu::Error::from(error)))?)
             }
-            Target::OpenCl => Some(TargetDevice::opencl(self.opencl.clone()).map_err(fail)?),
+            Runner::On(Target::OpenCl) => {
+                Some(TargetDevice::opencl(self.opencl.clone()).map_err(fail)?)
+            }
         })
     }
 
@@ -262,15 +280,17 @@ impl Execution<'_> {
 
     /// The machine of the kernels, and its name.
     fn machine(&self) -> Result<(&Fix, Machine, &'static str), Failure> {
-        Ok(match self.target {
-            Target::Cuda => (&self.cuda.fix, self.cuda.machine(), "cuda"),
-            Target::OpenCl => {
+        Ok(match self.runner {
+            Runner::On(target @ Target::Cuda) => {
+                (&self.cuda.fix, self.cuda.machine(), target.name())
+            }
+            Runner::On(target @ Target::OpenCl) => {
                 let device = self.opencl.open();
                 let device = device.map_err(|error| runtime::fail(self.source, error))?;
                 let machine = self.opencl.machine(&device.info);
-                (&self.opencl.fix, machine, "opencl")
+                (&self.opencl.fix, machine, target.name())
             }
-            Target::System | Target::Array | Target::Kernel | Target::Cpu => {
+            Runner::System | Runner::Array | Runner::Kernel | Runner::On(Target::Cpu) => {
                 let (machine, name) = self.lowering.machine(&self.options);
                 (&self.options.fix, machine, name)
             }
@@ -432,7 +452,18 @@ pub fn duration(seconds: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsStr;
+
     use super::*;
+
+    #[test]
+    fn no_target_has_the_name_of_an_interpreter() {
+        for target in Target::ALL {
+            let name = OsStr::new(target.name());
+            let found = runners().parse_ref(&clap::Command::new("t"), None, name);
+            assert_eq!(found.ok(), Some(Runner::On(target)));
+        }
+    }
 
     #[test]
     fn durations_have_three_digits() {

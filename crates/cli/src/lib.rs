@@ -16,12 +16,13 @@ pub mod files;
 mod job;
 mod json;
 pub mod lowering;
+pub mod named;
 pub mod program;
 pub mod render;
 pub mod runtime;
 pub mod source;
 pub mod table;
-mod target_device;
+pub mod target_device;
 pub mod term;
 mod tuned;
 

@@ -1,15 +1,17 @@
 //! Options of the lowering, from the command line and the environment.
 
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use systola::Simd;
 use systola::cpu::{self, CpuOptions};
 use systola::rt::simd;
 use systola_driver::{Fix, Lowered, Machine, check_system};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
+use systola_ir::target::Target;
 use systola_lower::report::Scope;
 use systola_lower::watch::{Watch, unwatched};
 
+use crate::named::named;
 use crate::runtime;
 use crate::source::{Failure, Sizes, Source};
 
@@ -24,17 +26,17 @@ pub struct LoweringArgs {
     #[arg(long, value_name = "NAME", value_parser = parse_simd)]
     simd: Option<Simd>,
     /// The machine of interpreted and dumped kernels
-    #[arg(long, value_enum, value_name = "NAME")]
-    machine: Option<MachineName>,
+    #[arg(long, value_parser = machines(), value_name = "NAME")]
+    machine: Option<Target>,
 }
 
-/// A kind of machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum MachineName {
-    /// This CPU, with its vector instructions
-    Cpu,
-    /// An NVIDIA GPU: warps of 32 lanes
-    Cuda,
+/// Reads a target whose machine is known without opening a device.
+fn machines() -> impl TypedValueParser<Value = Target> {
+    let about = [
+        (Target::Cpu, "This CPU, with its vector instructions"),
+        (Target::Cuda, "An NVIDIA GPU: warps of 32 lanes"),
+    ];
+    named(about.map(|(target, help)| (target.name(), help, target)))
 }
 
 /// Lanes of a warp.
@@ -76,9 +78,10 @@ impl LoweringArgs {
 
     /// The machine of kernels that are not compiled.
     pub fn machine(&self, options: &CpuOptions) -> (Machine, &'static str) {
-        match self.machine {
-            None | Some(MachineName::Cpu) => (options.machine(), options.simd.name()),
-            Some(MachineName::Cuda) => (Machine::cuda(), "cuda"),
+        match self.machine.unwrap_or(Target::Cpu) {
+            Target::Cpu => (options.machine(), options.simd.name()),
+            Target::Cuda => (Machine::cuda(), Target::Cuda.name()),
+            Target::OpenCl => unreachable!("no value of --machine"),
         }
     }
 

@@ -6,6 +6,7 @@ use systola_driver::{Fix, Machine};
 use systola_explore::calibrate::{self, Subject};
 use systola_explore::model::device::Number;
 use systola_explore::model::{Device, Gpu};
+use systola_ir::target::Target;
 
 /// A target with its device.
 #[derive(Clone, Debug)]
@@ -26,13 +27,8 @@ impl TargetDevice {
         Ok(TargetDevice::OpenCl(options, gpu.info.clone()))
     }
 
-    /// The name of the target, as in `--target`.
-    pub fn target(&self) -> &'static str {
-        match self {
-            TargetDevice::Cpu(..) => "cpu",
-            TargetDevice::Cuda(..) => "cuda",
-            TargetDevice::OpenCl(..) => "opencl",
-        }
+    pub fn target(&self) -> Target {
+        self.machine().target
     }
 
     /// A readable identity of the device: results of one device are not used for another.

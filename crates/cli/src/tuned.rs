@@ -179,7 +179,7 @@ fn key(
     let key = Key {
         system: &format!("{nameless}{more}"),
         sizes,
-        target: target_device.target(),
+        target: target_device.target().name(),
         device,
         version: env!("CARGO_PKG_VERSION"),
     };

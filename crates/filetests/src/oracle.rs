@@ -1,7 +1,7 @@
 //! The random-program oracle: one program on every target, compared with its equations.
 //!
 //! * [`Subject`]: a program with sizes, inputs and the results of its equations.
-//! * [`Target`]: where a program can run on this machine.
+//! * [`Runner`]: what can run a program on this machine, an interpreter or a target.
 //! * [`try_all`]: many subjects on many targets, with the kernels of all of them compiled together.
 //! * [`shrink`]: a smaller draw that fails in the same way.
 //! * [`campaign`]: draws in worker processes, for any length of time.
@@ -16,13 +16,13 @@ mod emulated;
 mod find;
 mod interpreted;
 mod opencl;
+mod runner;
 pub mod shrink;
 mod subject;
-mod target;
 mod unit;
 mod values;
 
 pub use batch::{Outcome, try_all};
 pub use find::{Find, FindKind};
+pub use runner::{Device, Runner, runners};
 pub use subject::{Subject, Unfit};
-pub use target::{Target, targets};

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use systola_filetests::cpus::on_all_cpus;
 use systola_filetests::draw::draw_any;
 use systola_filetests::oracle::campaign::try_seeds;
-use systola_filetests::oracle::{Subject, Target, corpus, targets, try_all};
+use systola_filetests::oracle::{Device, Runner, Subject, corpus, runners, try_all};
 
 /// Draws, in batches whose kernels are compiled together.
 const BATCHES: u64 = 2;
@@ -36,9 +36,9 @@ const REQUIRED: &[(&str, usize)] = &[
     ("i16", 20),
 ];
 
-fn without_open_cl() -> Vec<Target> {
-    let mut list = targets(&[]).expect("targets");
-    list.retain(|target| !matches!(target, Target::OpenCl(_)));
+fn without_open_cl() -> Vec<Runner> {
+    let mut list = runners(&[]).expect("runners");
+    list.retain(|runner| !matches!(runner, Runner::On(Device::OpenCl(_))));
     list
 }
 
@@ -62,11 +62,11 @@ fn the_corpus_is_right_on_every_target() {
 
 #[test]
 fn random_programs_compute_what_their_equations_say() {
-    let targets = without_open_cl();
+    let runners = without_open_cl();
     let batches: Vec<u64> = (0..BATCHES).collect();
     let outcomes = on_all_cpus(&batches, |batch| {
         let seeds: Vec<u64> = (batch * BATCH..(batch + 1) * BATCH).collect();
-        try_seeds(&seeds, &targets, &|_, _, _| {})
+        try_seeds(&seeds, &runners, &|_, _, _| {})
     });
     let mut cases: BTreeMap<String, u64> = BTreeMap::new();
     let mut finds = 0;
@@ -81,17 +81,17 @@ fn random_programs_compute_what_their_equations_say() {
     }
     println!("{cases:?}");
     assert_eq!(finds, 0);
-    for target in &targets {
-        let seen = cases.get(&target.to_string()).copied().unwrap_or(0);
-        assert!(seen >= 40, "{seen} cases on {target}");
+    for runner in &runners {
+        let seen = cases.get(&runner.to_string()).copied().unwrap_or(0);
+        assert!(seen >= 40, "{seen} cases on {runner}");
     }
 }
 
 /// Where `SYSTOLA_OPENCL_DEVICES` promises devices, as in `cargo xtask test`.
 #[test]
 fn random_programs_on_opencl_devices() {
-    let mut list = targets(&[]).expect("targets");
-    list.retain(|target| matches!(target, Target::OpenCl(_)));
+    let mut list = runners(&[]).expect("runners");
+    list.retain(|runner| matches!(runner, Runner::On(Device::OpenCl(_))));
     if list.is_empty() {
         println!("skipped: SYSTOLA_OPENCL_DEVICES says how many devices there are");
         return;
@@ -102,9 +102,9 @@ fn random_programs_on_opencl_devices() {
         println!("seed {}: {find}", from[find.subject]);
     }
     assert!(outcome.finds.is_empty());
-    for target in &list {
-        let seen = outcome.cases.get(&target.to_string()).copied();
-        assert!(seen.unwrap_or(0) >= 5, "{seen:?} cases on {target}");
+    for runner in &list {
+        let seen = outcome.cases.get(&runner.to_string()).copied();
+        assert!(seen.unwrap_or(0) >= 5, "{seen:?} cases on {runner}");
     }
 }
 

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// Who compiles and runs a program of kernels.
+/// Who compiles and runs a program of kernels. Whatever depends on the target matches on this type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Target {
     /// C with vector types, for the processor.
@@ -24,6 +24,15 @@ impl Target {
             Target::Cpu => "cpu",
             Target::Cuda => "cuda",
             Target::OpenCl => "opencl",
+        }
+    }
+
+    /// Where its programs run, with an article.
+    pub const fn device(self) -> &'static str {
+        match self {
+            Target::Cpu => "this CPU",
+            Target::Cuda => "an NVIDIA GPU",
+            Target::OpenCl => "an OpenCL device",
         }
     }
 }

@@ -3,23 +3,24 @@
 
 mod boundaries;
 mod code;
+mod device;
 mod mappings;
 mod processes;
 mod sizes;
 mod tally;
-mod target;
 
 use std::path::{Path, PathBuf};
 
 use systola_cli::device::DeviceName;
 use systola_cli::files;
 use systola_cli::lowering::parse_lanes;
+use systola_cli::named::targets;
 use systola_cli::source::{Failure, Outcome, Status, parse_size};
 use systola_cli::term;
+use systola_ir::target::Target;
 
 use self::boundaries::BoundaryName;
 use self::mappings::{verify_file, verify_files};
-use self::target::{Device, Target};
 use crate::bench::stencils::Precision;
 
 const EXAMPLES: &str = "\
@@ -57,7 +58,7 @@ pub struct Args {
     #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
     sizes: Vec<(String, i128)>,
     /// The target
-    #[arg(long, value_enum, default_value = "cuda")]
+    #[arg(long, value_parser = targets(), default_value = "cuda")]
     target: Target,
     /// Which device, by its index or a part of its name; `systola devices` lists them
     #[arg(long, value_name = "N|NAME", default_value_t)]
@@ -105,7 +106,7 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Outcome {
     let (device, mut text) =
-        Device::find(args.target, &args.device, args.lanes, args.no_sub_groups)?;
+        device::find(args.target, &args.device, args.lanes, args.no_sub_groups)?;
     term::print(&text);
     let files = chosen(args)?;
     let (line, failed) = if args.boundaries.is_empty() {

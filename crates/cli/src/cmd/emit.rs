@@ -2,17 +2,18 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::builder::TypedValueParser;
 use systola::OpenClOptions;
 use systola::device::device_source;
 use systola::rt::cuda::{CudaCompileOptions, compile_only};
 use systola::rt::device::Variant;
 use systola_driver::opencl::{Features, Links};
-use systola_driver::{Machine, emit_c, emit_cuda, emit_opencl, opencl_machine};
+use systola_driver::{Machine, Target, emit_c, emit_cuda, emit_opencl, opencl_machine};
 
 use crate::device::DeviceName;
 use crate::files;
 use crate::lowering::{LoweringArgs, Purpose, lower_checked, parse_lanes};
+use crate::named::named;
 use crate::runtime;
 use crate::source::{Failure, Outcome, Source, Status, given_sizes, parse_size};
 use crate::term;
@@ -35,8 +36,8 @@ pub struct Args {
     /// A .ure file
     file: PathBuf,
     /// The language of the code
-    #[arg(long, value_enum, default_value = "c")]
-    target: Language,
+    #[arg(long, value_parser = languages(), default_value = "c")]
+    target: Target,
     /// The mapping; the first of the file if not given
     #[arg(long = "map", value_name = "NAME")]
     map: Option<String>,
@@ -67,15 +68,19 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Language {
-    /// C with the vector extensions of gcc and clang
-    C,
-    /// CUDA C++ for NVIDIA GPUs
-    Cuda,
-    /// OpenCL C, for devices with sub-groups, or for one of this machine
-    #[value(name = "opencl")]
-    OpenCl,
+/// Reads a target by the name of its language.
+fn languages() -> impl TypedValueParser<Value = Target> {
+    named(Target::ALL.map(|target| {
+        let (name, help) = match target {
+            Target::Cpu => ("c", "C with the vector extensions of gcc and clang"),
+            Target::Cuda => (target.name(), "CUDA C++ for NVIDIA GPUs"),
+            Target::OpenCl => (
+                target.name(),
+                "OpenCL C, for devices with sub-groups, or for one of this machine",
+            ),
+        };
+        (name, help, target)
+    }))
 }
 
 pub fn run(args: &Args) -> Outcome {
@@ -85,7 +90,7 @@ pub fn run(args: &Args) -> Outcome {
     args.lowering.check(&source)?;
     let mapping = source.mapping(args.map.as_deref(), args.system.as_deref())?;
     let system = source.system(Some(&mapping.system))?;
-    if let (Language::Cuda | Language::OpenCl, Some(option)) =
+    if let (Target::Cuda | Target::OpenCl, Some(option)) =
         (args.target, args.lowering.names_machine())
     {
         return Err(Failure::new(format!(
@@ -93,12 +98,12 @@ pub fn run(args: &Args) -> Outcome {
         )));
     }
     let asked = args.device.is_some() || args.lanes.is_some() || args.no_sub_groups;
-    if asked && args.target != Language::OpenCl {
+    if asked && args.target != Target::OpenCl {
         return Err(Failure::new(
             "--device, --lanes and --no-sub-groups go with --target opencl",
         ));
     }
-    if args.arch.is_some() && args.target != Language::Cuda {
+    if args.arch.is_some() && args.target != Target::Cuda {
         return Err(Failure::new("--arch goes with --target cuda"));
     }
     let options = args.lowering.options(&source, Purpose::Print)?;
@@ -127,25 +132,25 @@ pub fn run(args: &Args) -> Outcome {
         }
     };
     let machine = match args.target {
-        Language::C => options.machine(),
-        Language::Cuda => Machine::cuda(),
-        Language::OpenCl => opencl_lanes,
+        Target::Cpu => options.machine(),
+        Target::Cuda => Machine::cuda(),
+        Target::OpenCl => opencl_lanes,
     };
     let lowered = lower_checked(&source, system, mapping, &sizes, &options.fix, &machine)?;
     let mut for_gpu = None;
     let code = match args.target {
-        Language::C => {
+        Target::Cpu => {
             emit_c(&lowered.program, options.simd)
                 .map_err(|d| source.fail(&[d]))?
                 .source
         }
-        Language::Cuda => {
+        Target::Cuda => {
             let artifact = emit_cuda(&lowered.program).map_err(|d| source.fail(&[d]))?;
             let code = artifact.source.clone();
             for_gpu = Some(device_source(artifact));
             code
         }
-        Language::OpenCl => {
+        Target::OpenCl => {
             emit_opencl(&lowered.program, &features)
                 .map_err(|d| source.fail(&[d]))?
                 .source

@@ -23,12 +23,14 @@ use systola_explore::space::{Candidate, candidates_until};
 use systola_ir::codes::{explore as codes, limits, run as run_codes};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
+use systola_ir::target::Target;
 use systola_ir::{Diagnostic, Span};
 
 use super::nvrtc;
 use crate::device::DeviceName;
 use crate::execute::duration;
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
+use crate::named::targets;
 use crate::runtime;
 use crate::source::{Failure, Outcome, Parameters, Sizes, Source, Status, given_sizes, parse_size};
 use crate::target_device::TargetDevice;
@@ -71,8 +73,8 @@ pub struct Args {
     #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
     sizes: Vec<(String, i128)>,
     /// The target of the mapping
-    #[arg(long, value_enum, default_value = "cpu")]
-    target: ExploreTarget,
+    #[arg(long, value_parser = targets(), default_value = "cpu")]
+    target: Target,
     /// Which GPU or OpenCL device, by its index or a part of its name; `systola devices` lists them
     #[arg(long, value_name = "N|NAME")]
     device: Option<DeviceName>,
@@ -123,17 +125,6 @@ pub struct Args {
     list: bool,
     #[command(flatten)]
     lowering: LoweringArgs,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum ExploreTarget {
-    /// This CPU
-    Cpu,
-    /// An NVIDIA GPU
-    Cuda,
-    /// An OpenCL device
-    #[value(name = "opencl")]
-    OpenCl,
 }
 
 /// `30s`, `500ms`, `2m`, or seconds.
@@ -250,17 +241,17 @@ pub fn run(args: &Args) -> Outcome {
 }
 
 fn check_options(args: &Args, systems: &[&System]) -> Result<(), Failure> {
-    if args.threads.is_some() && args.target != ExploreTarget::Cpu {
+    if args.threads.is_some() && args.target != Target::Cpu {
         return Err(Failure::new("--threads goes with --target cpu"));
     }
-    if args.device.is_some() && args.target == ExploreTarget::Cpu {
+    if args.device.is_some() && args.target == Target::Cpu {
         return Err(Failure::new("--device goes with --target cuda or opencl"));
     }
-    if args.lanes.is_some() && args.target != ExploreTarget::OpenCl {
+    if args.lanes.is_some() && args.target != Target::OpenCl {
         return Err(Failure::new("--lanes goes with --target opencl"));
     }
     let machine = args.lowering.names_machine();
-    let allowed = args.target == ExploreTarget::Cpu && machine == Some("--simd");
+    let allowed = args.target == Target::Cpu && machine == Some("--simd");
     if let Some(option) = machine.filter(|_| !allowed) {
         return Err(Failure::new(format!(
             "{option} does not go with this target"
@@ -279,7 +270,7 @@ fn check_options(args: &Args, systems: &[&System]) -> Result<(), Failure> {
 fn target_device(source: &Source, args: &Args) -> Result<TargetDevice, Failure> {
     let fail = |error| runtime::fail(source, error);
     match args.target {
-        ExploreTarget::Cpu => {
+        Target::Cpu => {
             let mut options = args.lowering.options(source, Purpose::Run)?;
             require_compiler(&options.compile).map_err(|e| runtime::fail_alone(&e))?;
             // Nothing is measured while a compiler runs, so each has a limit.
@@ -290,7 +281,7 @@ fn target_device(source: &Source, args: &Args) -> Result<TargetDevice, Failure> 
             };
             Ok(TargetDevice::Cpu(options, run))
         }
-        ExploreTarget::Cuda => {
+        Target::Cuda => {
             let mut options = CudaOptions::from_env().map_err(fail)?;
             options.fix = args.lowering.fix();
             if let Some(device) = &args.device {
@@ -299,7 +290,7 @@ fn target_device(source: &Source, args: &Args) -> Result<TargetDevice, Failure> 
             options.compile.out_of_process = nvrtc::compilers();
             TargetDevice::cuda(options).map_err(|e| fail(cpu::Error::from(e)))
         }
-        ExploreTarget::OpenCl => {
+        Target::OpenCl => {
             let mut options = OpenClOptions::from_env().map_err(fail)?;
             options.fix = args.lowering.fix();
             if let Some(device) = &args.device {

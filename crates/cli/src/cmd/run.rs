@@ -4,9 +4,10 @@ use std::path::PathBuf;
 
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
 use systola_interp::{Arrays, npy};
+use systola_ir::target::Target;
 
 use crate::device::DeviceName;
-use crate::execute::{Execution, Target};
+use crate::execute::{Execution, Runner, runners};
 use crate::files::Outputs;
 use crate::job::{Job, Selection};
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
@@ -41,8 +42,8 @@ pub struct Args {
     /// A .ure file
     file: PathBuf,
     /// The target
-    #[arg(long, value_enum, default_value = "system")]
-    target: Target,
+    #[arg(long = "target", value_name = "TARGET", value_parser = runners(), default_value = "system")]
+    runner: Runner,
     /// The mapping; repeat it to choose one for each system of a program. Without it compiled
     /// targets take the best that `systola explore` found, or else the one that the model predicts
     /// to be the fastest of those it can rank in 2 s (5 s where a system has several equations);
@@ -128,30 +129,25 @@ pub fn run(args: &Args) -> Outcome {
     job.check_outputs(&source, &args.outputs)?;
     let mut inputs = job.read_inputs(&source, &args.inputs)?;
     args.lowering.check(&source)?;
-    let execution = Execution {
+    let mut execution = Execution {
         source: &source,
-        target: args.target,
+        runner: args.runner,
         maps: &args.maps,
-        options: match args.target {
-            Target::System | Target::Array | Target::Cuda | Target::OpenCl => CpuOptions::new(),
-            Target::Kernel | Target::Cpu => args.lowering.options(&source, Purpose::Run)?,
-        },
-        cuda: match args.target {
-            Target::System | Target::Array | Target::Kernel | Target::Cpu | Target::OpenCl => {
-                CudaOptions::new()
-            }
-            Target::Cuda => cuda_options(&source, args)?,
-        },
-        opencl: match args.target {
-            Target::System | Target::Array | Target::Kernel | Target::Cpu | Target::Cuda => {
-                OpenClOptions::new()
-            }
-            Target::OpenCl => opencl_options(&source, args)?,
-        },
+        options: CpuOptions::new(),
+        cuda: CudaOptions::new(),
+        opencl: OpenClOptions::new(),
         lowering: &args.lowering,
         threads: args.threads.unwrap_or(0).into(),
         times: args.times.unwrap_or(0).into(),
     };
+    match args.runner {
+        Runner::System | Runner::Array => {}
+        Runner::Kernel | Runner::On(Target::Cpu) => {
+            execution.options = args.lowering.options(&source, Purpose::Run)?;
+        }
+        Runner::On(Target::Cuda) => execution.cuda = cuda_options(&source, args)?,
+        Runner::On(Target::OpenCl) => execution.opencl = opencl_options(&source, args)?,
+    }
     job.infer_sizes(&inputs, &mut sizes);
     let params = job.choose_sizes(&sizes)?;
     job.check_memory(&source, &params)?;
@@ -191,25 +187,27 @@ fn write_outputs(outputs: &Arrays, files: &[(String, PathBuf)]) -> Result<(), Fa
 
 /// Options that the target ignores are a mistake.
 fn check_options(args: &Args) -> Result<(), Failure> {
-    let (threads, lowering) = match args.target {
-        Target::System | Target::Array => (args.threads.is_some(), args.lowering.is_given()),
-        Target::Kernel | Target::Cuda | Target::OpenCl => (args.threads.is_some(), false),
-        Target::Cpu => (false, false),
+    let (threads, lowering) = match args.runner {
+        Runner::System | Runner::Array => (args.threads.is_some(), args.lowering.is_given()),
+        Runner::Kernel | Runner::On(Target::Cuda | Target::OpenCl) => {
+            (args.threads.is_some(), false)
+        }
+        Runner::On(Target::Cpu) => (false, false),
     };
-    let machine = match args.target {
-        Target::System | Target::Array | Target::Kernel => None,
-        Target::Cpu => args
+    let machine = match args.runner {
+        Runner::System | Runner::Array | Runner::Kernel => None,
+        Runner::On(Target::Cpu) => args
             .lowering
             .names_machine()
             .filter(|option| *option == "--machine"),
-        Target::Cuda | Target::OpenCl => args.lowering.names_machine(),
+        Runner::On(Target::Cuda | Target::OpenCl) => args.lowering.names_machine(),
     };
     if let Some(option) = machine {
         return Err(Failure::new(format!(
             "{option} does not go with this target"
         )));
     }
-    let has_devices = matches!(args.target, Target::Cuda | Target::OpenCl);
+    let has_devices = matches!(args.runner, Runner::On(Target::Cuda | Target::OpenCl));
     if args.device.is_some() && !has_devices {
         return Err(Failure::new("--device goes with --target cuda or opencl"));
     }
@@ -217,7 +215,7 @@ fn check_options(args: &Args) -> Result<(), Failure> {
         return Err(Failure::new("--times goes with --target cuda or opencl"));
     }
     let asked = args.lanes.is_some() || args.no_sub_groups;
-    if asked && args.target != Target::OpenCl {
+    if asked && args.runner != Runner::On(Target::OpenCl) {
         return Err(Failure::new(
             "--lanes and --no-sub-groups go with --target opencl",
         ));

@@ -64,7 +64,7 @@ fn run() -> Result<bool, String> {
             Ok(true)
         }
         [] => {
-            systola_filetests::oracle::targets(&targets)?;
+            systola_filetests::oracle::runners(&targets)?;
             let cpus = std::thread::available_parallelism().map_or(1, usize::from);
             let options = Options {
                 time: Duration::from_secs_f64(60.0 * minutes),

@@ -10,8 +10,8 @@ use systola_ir::mapping::Mapping;
 
 use super::find::{Find, FindKind, guarded};
 use super::interpreted::{Kernels, is_beyond, is_fixed, on_array, on_system};
+use super::runner::{Device, Runner};
 use super::subject::{FAULTS, Run, Subject};
-use super::target::Target;
 use super::values::compare;
 use super::{compiled, emulated, opencl};
 
@@ -86,11 +86,11 @@ struct Legal<'a> {
     n: u64,
 }
 
-/// Runs every legal mapping of every subject on every target. `watch` is called before each run,
+/// Runs every legal mapping of every subject with every runner. `watch` is called before each run,
 /// since a run may end this process.
 pub fn try_all(
     subjects: &[Subject],
-    targets: &[Target],
+    runners: &[Runner],
     watch: &dyn Fn(usize, &str, &str),
 ) -> Outcome {
     let mut batch = Batch {
@@ -99,11 +99,11 @@ pub fn try_all(
     };
     let mut legal = Vec::new();
     for (position, subject) in subjects.iter().enumerate() {
-        if targets.contains(&Target::System) {
+        if runners.contains(&Runner::System) {
             batch.systems(position, subject);
         }
         for (n, mapping) in subject.module.mappings.iter().enumerate() {
-            batch.announce(position, Target::Array, mapping);
+            batch.announce(position, Runner::Array, mapping);
             let checked = guarded(|| check_mapping(&subject.module, mapping, &BTreeMap::new()));
             match checked {
                 Ok(Ok(_)) => legal.push(Legal {
@@ -114,19 +114,19 @@ pub fn try_all(
                 }),
                 Ok(Err(_)) => {}
                 Err(said) => {
-                    let find = batch.find(position, Target::Array, mapping, FindKind::Panic, said);
+                    let find = batch.find(position, Runner::Array, mapping, FindKind::Panic, said);
                     batch.outcome.finds.push(find);
                 }
             }
         }
     }
     batch.outcome.mappings = legal.len() as u64;
-    for target in targets {
-        match target {
-            Target::System => {}
-            Target::Array => batch.arrays(&legal),
-            Target::Kernel => batch.kernels(&legal),
-            Target::Cpu(_) | Target::Cuda | Target::OpenCl(_) => batch.compiled(&legal, *target),
+    for runner in runners {
+        match runner {
+            Runner::System => {}
+            Runner::Array => batch.arrays(&legal),
+            Runner::Kernel => batch.kernels(&legal),
+            Runner::On(device) => batch.compiled(&legal, *device),
         }
     }
     batch.outcome
@@ -138,14 +138,14 @@ struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    fn announce(&self, position: usize, target: Target, mapping: &Mapping) {
-        (self.watch)(position, &target.to_string(), &mapping.name);
+    fn announce(&self, position: usize, runner: Runner, mapping: &Mapping) {
+        (self.watch)(position, &runner.to_string(), &mapping.name);
     }
 
     fn find(
         &self,
         position: usize,
-        target: Target,
+        runner: Runner,
         mapping: &Mapping,
         kind: FindKind,
         message: String,
@@ -153,7 +153,7 @@ impl Batch<'_> {
         Find {
             subject: position,
             kind,
-            target: Some(target.to_string()),
+            target: Some(runner.to_string()),
             mapping: Some(mapping.name.clone()),
             message,
         }
@@ -168,11 +168,11 @@ impl Batch<'_> {
                 Err(said) => Err((FindKind::Panic, said)),
             };
             match verdict {
-                Ok(()) => self.count(Target::System),
+                Ok(()) => self.count(Runner::System),
                 Err((kind, message)) => self.outcome.finds.push(Find {
                     subject: position,
                     kind,
-                    target: Some(Target::System.to_string()),
+                    target: Some(Runner::System.to_string()),
                     mapping: None,
                     message,
                 }),
@@ -180,8 +180,8 @@ impl Batch<'_> {
         }
     }
 
-    fn count(&mut self, target: Target) {
-        *self.outcome.cases.entry(target.to_string()).or_default() += 1;
+    fn count(&mut self, runner: Runner) {
+        *self.outcome.cases.entry(runner.to_string()).or_default() += 1;
     }
 
     /// Counts a case, or keeps a find; returns whether there was none.
@@ -189,7 +189,7 @@ impl Batch<'_> {
         &mut self,
         legal: (usize, &Subject, &Mapping),
         run: &Run,
-        target: Target,
+        runner: Runner,
         result: Result<Result<Option<Ran>, String>, String>,
     ) -> bool {
         let (position, subject, mapping) = legal;
@@ -204,12 +204,12 @@ impl Batch<'_> {
         };
         match verdict {
             Ok(()) => {
-                self.count(target);
+                self.count(runner);
                 true
             }
             Err((kind, message)) => {
                 let message = format!("at {:?}: {message}", run.sizes);
-                let find = self.find(position, target, mapping, kind, message);
+                let find = self.find(position, runner, mapping, kind, message);
                 self.outcome.finds.push(find);
                 false
             }
@@ -218,11 +218,11 @@ impl Batch<'_> {
 
     fn arrays(&mut self, legal: &[Legal<'_>]) {
         for one in legal {
-            self.announce(one.position, Target::Array, one.mapping);
+            self.announce(one.position, Runner::Array, one.mapping);
             for run in one.subject.runs_of(&one.mapping.system) {
                 let result = guarded(|| on_array(one.subject, one.mapping, run));
                 let who = (one.position, one.subject, one.mapping);
-                if !self.settle(who, run, Target::Array, result) {
+                if !self.settle(who, run, Runner::Array, result) {
                     break;
                 }
             }
@@ -231,33 +231,32 @@ impl Batch<'_> {
 
     fn kernels(&mut self, legal: &[Legal<'_>]) {
         for one in legal {
-            self.announce(one.position, Target::Kernel, one.mapping);
+            self.announce(one.position, Runner::Kernel, one.mapping);
             let seed = one.subject.seed + one.n;
             let mut kernels = Kernels::new(one.subject, one.mapping, seed);
             let runs = one.subject.runs_of(&one.mapping.system);
             for (n, run) in runs.into_iter().enumerate() {
                 let result = guarded(|| kernels.run(run, n as u64));
                 let who = (one.position, one.subject, one.mapping);
-                if !self.settle(who, run, Target::Kernel, result) {
+                if !self.settle(who, run, Runner::Kernel, result) {
                     break;
                 }
             }
         }
     }
 
-    fn compiled(&mut self, legal: &[Legal<'_>], target: Target) {
+    fn compiled(&mut self, legal: &[Legal<'_>], device: Device) {
+        let runner = Runner::On(device);
         let mut jobs = Vec::new();
         for one in legal {
             let seed = one.subject.seed + one.n;
-            let machine = match target {
-                Target::Cpu(simd) => Ok(compiled::machine(simd, seed)),
-                Target::OpenCl(_) if !seed.is_multiple_of(OPENCL_SAMPLE) => continue,
-                Target::OpenCl(device) => opencl::machine(device),
-                Target::System | Target::Array | Target::Kernel | Target::Cuda => {
-                    Ok(Machine::cuda())
-                }
+            let machine = match device {
+                Device::Cpu(simd) => Ok(compiled::machine(simd, seed)),
+                Device::Cuda => Ok(Machine::cuda()),
+                Device::OpenCl(_) if !seed.is_multiple_of(OPENCL_SAMPLE) => continue,
+                Device::OpenCl(n) => opencl::machine(n),
             };
-            self.announce(one.position, target, one.mapping);
+            self.announce(one.position, runner, one.mapping);
             let prepared = match machine {
                 Ok(machine) => guarded(|| prepare(one, &machine)),
                 Err(error) => Ok(Err(error)),
@@ -274,26 +273,26 @@ impl Batch<'_> {
                 Ok(Err(error)) => (FindKind::Error, error),
                 Err(said) => (FindKind::Panic, said),
             };
-            let find = self.find(one.position, target, one.mapping, kind, message);
+            let find = self.find(one.position, runner, one.mapping, kind, message);
             self.outcome.finds.push(find);
         }
         for unit in jobs.chunks(UNIT) {
             let unit: Vec<&Prepared<'_>> = unit.iter().collect();
-            match target {
-                Target::Cpu(simd) => {
+            match device {
+                Device::Cpu(simd) => {
                     let compiled = compiled::compile(&unit, simd);
-                    self.run_unit(&unit, target, compiled, compiled::run);
+                    self.run_unit(&unit, runner, compiled, compiled::run);
                 }
-                Target::OpenCl(device) => {
+                Device::OpenCl(n) => {
                     for job in &unit {
-                        self.announce(job.position, target, job.mapping);
-                        let compiled = vec![opencl::compile(job, device)];
-                        self.run_unit(&[job], target, compiled, |c, run, _| opencl::run(c, run));
+                        self.announce(job.position, runner, job.mapping);
+                        let compiled = vec![opencl::compile(job, n)];
+                        self.run_unit(&[job], runner, compiled, |c, run, _| opencl::run(c, run));
                     }
                 }
-                Target::System | Target::Array | Target::Kernel | Target::Cuda => {
+                Device::Cuda => {
                     let compiled = emulated::compile(&unit);
-                    self.run_unit(&unit, target, compiled, |c, run, _| emulated::run(c, run));
+                    self.run_unit(&unit, runner, compiled, |c, run, _| emulated::run(c, run));
                 }
             }
         }
@@ -302,17 +301,17 @@ impl Batch<'_> {
     fn run_unit<C>(
         &mut self,
         unit: &[&Prepared<'_>],
-        target: Target,
+        runner: Runner,
         compiled: Vec<Result<C, String>>,
         execute: impl Fn(&C, &Run, u64) -> Ran,
     ) {
         for (job, compiled) in unit.iter().zip(compiled) {
-            self.announce(job.position, target, job.mapping);
+            self.announce(job.position, runner, job.mapping);
             let compiled = match compiled {
                 Ok(compiled) => compiled,
                 Err(message) => {
                     let kind = FindKind::Error;
-                    let find = self.find(job.position, target, job.mapping, kind, message);
+                    let find = self.find(job.position, runner, job.mapping, kind, message);
                     self.outcome.finds.push(find);
                     continue;
                 }
@@ -320,7 +319,7 @@ impl Batch<'_> {
             for (n, run) in job.runs.iter().enumerate() {
                 let result = guarded(|| Ok(Some(execute(&compiled, run, n as u64))));
                 let who = (job.position, job.subject, job.mapping);
-                if !self.settle(who, run, target, result) {
+                if !self.settle(who, run, runner, result) {
                     break;
                 }
             }

@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 
 use super::corpus::{self, Entry};
 use super::find::{Find, FindKind};
+use super::runner::{Runner, runners};
 use super::shrink::shrink;
 use super::subject::{Subject, Unfit};
-use super::target::{Target, targets};
 use super::{Outcome, try_all};
 use crate::draw::{Drawn, draw_any, redraw};
 
@@ -389,16 +389,16 @@ fn entry(name: &str, drawn: &Drawn, seed: u64) -> Entry {
 /// Tries the draws of these seeds together.
 pub fn try_seeds(
     seeds: &[u64],
-    targets: &[Target],
+    runners: &[Runner],
     watch: &dyn Fn(u64, &str, &str),
 ) -> (Vec<u64>, Outcome) {
     let draws = seeds.iter().map(|seed| (*seed, draw_any(*seed, MAPPINGS)));
-    try_draws(draws.collect(), targets, watch)
+    try_draws(draws.collect(), runners, watch)
 }
 
 fn try_draws(
     draws: Vec<(u64, Drawn)>,
-    targets: &[Target],
+    runners: &[Runner],
     watch: &dyn Fn(u64, &str, &str),
 ) -> (Vec<u64>, Outcome) {
     let mut refused = Vec::new();
@@ -429,7 +429,7 @@ fn try_draws(
             },
         ));
     }
-    let mut outcome = try_all(&subjects, targets, &|n, target, mapping| {
+    let mut outcome = try_all(&subjects, runners, &|n, target, mapping| {
         watch(from[n], target, mapping);
     });
     for (seed, mut find) in refused {
@@ -472,7 +472,7 @@ pub fn work(
     journal: &Path,
     names: &[String],
 ) -> Result<(), String> {
-    let targets = targets(names)?;
+    let runners = runners(names)?;
     thread::spawn(|| {
         let mut rest = String::new();
         let _ = std::io::stdin().read_line(&mut rest);
@@ -483,7 +483,7 @@ pub fn work(
     loop {
         let start = seed.wrapping_add(batch.wrapping_mul(BATCH));
         let seeds: Vec<u64> = (0..BATCH).map(|n| start.wrapping_add(n)).collect();
-        let (from, outcome) = try_seeds(&seeds, &targets, &|seed, target, mapping| {
+        let (from, outcome) = try_seeds(&seeds, &runners, &|seed, target, mapping| {
             let _ = fs::write(journal, format!("{seed} {target} {mapping}"));
         });
         println!("{}", report(&from, seeds.len(), &outcome));
@@ -496,7 +496,7 @@ pub fn try_choices(path: &Path, names: &[String]) -> Result<(), String> {
     let text = fs::read_to_string(path).map_err(|e| e.to_string())?;
     let choices: Vec<u32> = serde_json::from_str(&text).map_err(|e| e.to_string())?;
     let draws = vec![(0, redraw(&choices, 1))];
-    let (from, outcome) = try_draws(draws, &targets(names)?, &|_, _, _| {});
+    let (from, outcome) = try_draws(draws, &runners(names)?, &|_, _, _| {});
     println!("{}", report(&from, 1, &outcome));
     Ok(())
 }
@@ -504,7 +504,7 @@ pub fn try_choices(path: &Path, names: &[String]) -> Result<(), String> {
 /// The draws of some seeds, tried and reported.
 pub fn try_range(first: u64, count: u64, names: &[String]) -> Result<(), String> {
     let seeds: Vec<u64> = (first..first + count).collect();
-    let (from, outcome) = try_seeds(&seeds, &targets(names)?, &|_, _, _| {});
+    let (from, outcome) = try_seeds(&seeds, &runners(names)?, &|_, _, _| {});
     println!("{}", report(&from, seeds.len(), &outcome));
     for find in &outcome.finds {
         eprintln!("seed {}: {find}", from[find.subject]);
@@ -516,7 +516,7 @@ pub fn try_range(first: u64, count: u64, names: &[String]) -> Result<(), String>
 pub fn try_file(path: &Path, names: &[String]) -> Result<(), String> {
     let entry = corpus::read(path)?;
     let subject = entry.subject().map_err(|e| format!("{e:?}"))?;
-    let outcome = try_all(&[subject], &targets(names)?, &|_, _, _| {});
+    let outcome = try_all(&[subject], &runners(names)?, &|_, _, _| {});
     println!("{}", report(&[0], 1, &outcome));
     for find in &outcome.finds {
         eprintln!("{find}");

@@ -13,13 +13,15 @@ mod table;
 use std::path::Path;
 use std::sync::Arc;
 
+use clap::builder::TypedValueParser;
 use systola::ir::Scalar;
 use systola::ir::system::Module;
 use systola::rt::HostArray;
 use systola::rt::cuda::{Cuda, DeviceArray, Gpu};
-use systola::{CudaCompiled, CudaOptions, compile_cuda};
+use systola::{CudaCompiled, CudaOptions, Target, compile_cuda};
 use systola_cli::device::DeviceName;
 use systola_cli::files::read_text;
+use systola_cli::named::named;
 use systola_cli::runtime::fail_alone;
 use systola_cli::source::{Failure, Outcome, Status};
 use systola_cli::term;
@@ -58,7 +60,7 @@ the best rate of all. SciPy has no threads, and its time for many sweeps is a mu
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Where they run
-    #[arg(long, value_enum, default_value_t = Target::Cuda)]
+    #[arg(long, value_parser = targets(), default_value_t = Target::Cuda)]
     target: Target,
     /// Only this stencil; can be given more than once
     #[arg(long, value_name = "NAME", value_parser = names())]
@@ -86,12 +88,10 @@ pub struct Args {
     threads: Option<u16>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Target {
-    /// NVIDIA GPUs
-    Cuda,
-    /// This CPU
-    Cpu,
+/// Reads a target for which `stencils/` has mappings.
+fn targets() -> impl TypedValueParser<Value = Target> {
+    let about = [(Target::Cuda, "NVIDIA GPUs"), (Target::Cpu, "This CPU")];
+    named(about.map(|(target, help)| (target.name(), help, target)))
 }
 
 /// The suffix of the names of mappings for CPUs.
@@ -143,6 +143,7 @@ pub fn run(args: &Args) -> Outcome {
     match args.target {
         Target::Cuda => on_gpu(args),
         Target::Cpu => cpu::run(args),
+        Target::OpenCl => unreachable!("no value of --target"),
     }
 }
 
@@ -201,8 +202,8 @@ fn on_gpu(args: &Args) -> Outcome {
 impl Args {
     fn steps(&self) -> u32 {
         self.steps.unwrap_or(match self.target {
-            Target::Cuda => 1000,
             Target::Cpu => 100,
+            Target::Cuda | Target::OpenCl => 1000,
         })
     }
 

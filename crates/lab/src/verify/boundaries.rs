@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use systola_cli::files::read_text;
 use systola_cli::source::Failure;
+use systola_cli::target_device::TargetDevice;
 use systola_cli::term;
 
 pub use self::boundary_name::BoundaryName;
@@ -19,7 +20,6 @@ use self::case::Case;
 use self::summary::{Summary, table};
 use super::Args;
 use super::processes::{said, verify_again};
-use super::target::Device;
 use crate::bench::stencils::Precision;
 use crate::bench::stencils::catalogue::{STENCILS, Stencil};
 use crate::threads::each;
@@ -35,7 +35,7 @@ struct Part {
 /// The result of a part: the numbers, and all its lines.
 type Done = (Summary, String);
 
-pub fn verify(args: &Args, device: &Device, files: &[PathBuf]) -> Result<Done, Failure> {
+pub fn verify(args: &Args, device: &TargetDevice, files: &[PathBuf]) -> Result<Done, Failure> {
     let parts = parts(args, files)?;
     if let [part] = parts.as_slice() {
         return in_this_process(args, device, part);
@@ -94,7 +94,7 @@ fn parts(args: &Args, files: &[PathBuf]) -> Result<Vec<Part>, Failure> {
     Ok(parts)
 }
 
-fn in_this_process(args: &Args, device: &Device, part: &Part) -> Result<Done, Failure> {
+fn in_this_process(args: &Args, device: &TargetDevice, part: &Part) -> Result<Done, Failure> {
     let source = read_text(&part.file)?;
     let mut summary = Summary::default();
     let mut text = String::new();
@@ -105,7 +105,7 @@ fn in_this_process(args: &Args, device: &Device, part: &Part) -> Result<Done, Fa
             ty: part.precision.scalar(),
             many,
         };
-        let runs = case.verify(device, args.target, &source, args.map.as_deref());
+        let runs = case.verify(device, &source, args.map.as_deref());
         summary.count(&runs);
         for (mapping, row) in &runs.rows {
             let line = row.line(&format!("{} {case} {mapping}", part.file.display()));

@@ -2,24 +2,25 @@
 
 use systola::cpu::Error;
 use systola_cli::source::Sizes;
+use systola_cli::target_device::TargetDevice;
 use systola_driver::{Fix, fits, lower};
 use systola_ir::Diagnostic;
 use systola_ir::diag::Kind;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
 
+use super::device::Compiled;
 use super::tally::RunResult;
-use super::target::{Compiled, Device};
 
 pub struct Code<'a> {
-    device: &'a Device,
+    device: &'a TargetDevice,
     module: &'a Module,
     mapping: &'a Mapping,
     made: Option<Compiled>,
 }
 
 impl<'a> Code<'a> {
-    pub fn new(device: &'a Device, module: &'a Module, mapping: &'a Mapping) -> Code<'a> {
+    pub fn new(device: &'a TargetDevice, module: &'a Module, mapping: &'a Mapping) -> Code<'a> {
         Code {
             device,
             module,
@@ -40,7 +41,7 @@ impl<'a> Code<'a> {
             None => {
                 let (module, mapping) = (self.module, self.mapping);
                 let lowered = lower(module, mapping, sizes, &Fix::Nothing, &machine);
-                self.device.compile(lowered.map_err(Error::Refused)?)?
+                Compiled::of(lowered.map_err(Error::Refused)?, self.device)?
             }
         };
         Ok(self.made.insert(made))

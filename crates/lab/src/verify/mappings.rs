@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use systola_cli::source::{Failure, Parameters, Sizes, Source, given_sizes};
+use systola_cli::target_device::TargetDevice;
 use systola_cli::term;
 use systola_driver::{check_mapping, check_system};
 use systola_interp::compare::compare;
@@ -13,10 +14,10 @@ use systola_ir::system::System;
 
 use super::Args;
 use super::code::{Code, no_code};
+use super::device::Compiled;
 use super::processes::{said, verify_again};
 use super::sizes::sizes;
 use super::tally::{RunResult, Tally};
-use super::target::{Compiled, Device};
 use crate::threads::each;
 
 /// A process for each file.
@@ -54,7 +55,7 @@ fn in_process(program: &Path, args: &Args, file: &Path) -> (Tally, String) {
 }
 
 /// All mappings of a file, in this process.
-pub fn verify_file(args: &Args, device: &Device) -> Result<(Tally, String), Failure> {
+pub fn verify_file(args: &Args, device: &TargetDevice) -> Result<(Tally, String), Failure> {
     let source = Source::load(&args.path)?;
     let mut tally = Tally::default();
     let mut text = String::new();
@@ -74,7 +75,7 @@ pub fn verify_file(args: &Args, device: &Device) -> Result<(Tally, String), Fail
 
 fn verify_mapping(
     args: &Args,
-    device: &Device,
+    device: &TargetDevice,
     source: &Source,
     system: &System,
     mapping: &Mapping,

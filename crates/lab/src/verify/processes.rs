@@ -6,9 +6,9 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use systola::rt::watch::{Watch, gated, open};
+use systola_ir::target::Target;
 
 use super::Args;
-use super::target::Target;
 
 /// `systola-lab verify` for one file, on the same device.
 pub fn verify_again(program: &Path, args: &Args, file: &Path) -> Command {

@@ -94,7 +94,7 @@ pub fn document(
     let document = Document {
         schema: SCHEMA,
         file: &source.path,
-        target: target_device.target(),
+        target: target_device.target().name(),
         device: target_device.device(),
         systems: answers.iter().map(system).collect(),
         status: status.code(),

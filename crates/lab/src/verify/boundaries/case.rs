@@ -4,11 +4,13 @@
 use std::fmt;
 
 use systola_cli::source::Parameters;
+use systola_cli::target_device::TargetDevice;
 use systola_driver::{check_mapping, check_system};
 use systola_interp::{Arrays, Tensor};
 use systola_ir::Scalar;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
+use systola_ir::target::Target;
 use systola_stencil::reference::Grid;
 
 use super::boundary_name::BoundaryName;
@@ -17,8 +19,8 @@ use crate::arrays::bits;
 use crate::bench::stencils::catalogue::Stencil;
 use crate::bench::stencils::{ON_CPU, with_type};
 use crate::verify::code::{Code, all_of, no_code};
+use crate::verify::device::Compiled;
 use crate::verify::tally::RunResult;
-use crate::verify::target::{Compiled, Device, Target};
 
 /// The boundary condition in the text of the programs.
 const WRITTEN: &str = " fixed;";
@@ -74,7 +76,8 @@ impl Case {
     }
 
     /// Runs the mappings of a program for this case, and the plain one at the remaining sizes.
-    pub fn verify(&self, device: &Device, target: Target, text: &str, map: Option<&str>) -> Runs {
+    pub fn verify(&self, device: &TargetDevice, text: &str, map: Option<&str>) -> Runs {
+        let target = device.target();
         let mut runs = Runs::default();
         let failed = |what| (PLAIN.to_string(), RunResult::Failed(what));
         let module = match self.module(text) {

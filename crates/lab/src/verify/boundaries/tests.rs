@@ -5,16 +5,17 @@ use std::path::Path;
 use systola::CpuOptions;
 use systola::cpu::Effort;
 use systola::device::device_source;
+use systola::rt::RunOptions;
 use systola::rt::cuda::{CudaCompileOptions, compile_only, nvrtc_version};
 use systola::rt::device::Variant;
 use systola_driver::{Fix, Machine, emit_cuda, lower};
 use systola_ir::Scalar;
+use systola_ir::target::Target;
 
 use super::plain::PLAIN;
 use super::*;
 use crate::threads::{available, each};
 use crate::verify::tally::RunResult;
-use crate::verify::target::Target;
 
 const BOUNDARIES: [BoundaryName; 7] = [
     BoundaryName::Interior,
@@ -34,10 +35,10 @@ const KINDS: [(Scalar, bool); 4] = [
     (Scalar::F32, true),
 ];
 
-fn cpu() -> Device {
+fn cpu() -> TargetDevice {
     let mut options = CpuOptions::from_env().unwrap();
     options.effort = Effort::Little;
-    Device::Cpu(Box::new(options))
+    TargetDevice::Cpu(options, RunOptions::default())
 }
 
 fn text(stencil: &Stencil) -> String {
@@ -47,8 +48,8 @@ fn text(stencil: &Stencil) -> String {
 }
 
 /// The first failure; an error too where nothing ran.
-fn check(case: &Case, device: &Device, text: &str, map: Option<&str>) -> Result<(), String> {
-    let runs = case.verify(device, Target::Cpu, text, map);
+fn check(case: &Case, device: &TargetDevice, text: &str, map: Option<&str>) -> Result<(), String> {
+    let runs = case.verify(device, text, map);
     let name = case.stencil.name;
     let mut verified = 0;
     for (mapping, row) in &runs.rows {
