@@ -13,8 +13,9 @@ use systola::{CpuOptions, CudaOptions, OpenClOptions, RunOptions};
 use systola_driver::{Fix, Lowered, Machine, Target, check_mapping};
 use systola_interp::array::run_array;
 use systola_interp::compare::Expected;
-use systola_interp::kernel::{Counts, Options, run_kernel_program};
+use systola_interp::kernel::{Options, run_kernel_program};
 use systola_interp::{Arrays, expect_program, expect_system, run_program, run_system};
+use systola_ir::kernel::census::Counts;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Program, Source as Feed, System};
 

@@ -23,6 +23,7 @@
 
 use systola_ir::codes::run;
 use systola_ir::form::Overflow;
+use systola_ir::kernel::census::Counts;
 use systola_ir::kernel::{Host, Program, RaisedFault};
 use systola_ir::{Diagnostic, Form, KernelId, Span};
 
@@ -31,7 +32,6 @@ use crate::params::check_params;
 use crate::system::Arrays;
 
 mod code;
-mod count;
 mod fault;
 mod grid;
 mod lanes;
@@ -42,8 +42,6 @@ mod undefined;
 mod warp;
 
 use code::Code;
-pub use code::fusible;
-pub use count::{Counts, SECTOR};
 pub use fault::{Actor, Fault, FaultKind, Origin, RunError};
 use grid::{Launch, Random};
 use machine::Machine;

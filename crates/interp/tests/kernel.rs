@@ -3,9 +3,10 @@
 mod kernel_programs;
 
 use kernel_programs::*;
-use systola_interp::kernel::{Counts, Options, Order, run_kernel_program};
+use systola_interp::kernel::{Options, Order, run_kernel_program};
 use systola_interp::value::{binary, cast};
 use systola_interp::{Arrays, Data, Tensor};
+use systola_ir::kernel::census::{Counts, Event};
 use systola_ir::kernel::visit::{map_forms, walk_mut};
 use systola_ir::kernel::{BufferKind, Host, Op, Stmt, Var, VarKind};
 use systola_ir::{BinOp, DimId, Form, KernelId, Literal, Poly, Scalar};
@@ -48,16 +49,16 @@ fn a_tail_is_predicated() {
         check(&saxpy(n));
     }
     let counts = check(&saxpy(150));
-    assert_eq!(counts.launches, 1);
-    assert_eq!(counts.blocks, 3);
+    assert_eq!(counts[Event::Launches], 1);
+    assert_eq!(counts[Event::Blocks], 3);
     // Six warps, each one load of `a` and two of vectors, one store, one product and one sum.
-    assert_eq!(counts.loads, 18);
-    assert_eq!(counts.stores, 6);
-    assert_eq!(counts.arithmetic, 12);
-    assert_eq!(counts.fusible, 6);
+    assert_eq!(counts[Event::Loads], 18);
+    assert_eq!(counts[Event::Stores], 6);
+    assert_eq!(counts[Event::Arithmetic], 12);
+    assert_eq!(counts[Event::Fusible], 6);
     // `a` is one sector for each warp; the last vector has 22 of 32 elements, in three sectors.
-    assert_eq!(counts.global_sectors, 6 + 3 * (4 * 4 + 3));
-    assert_eq!(counts.global_bytes, 4 * (6 + 3 * 150));
+    assert_eq!(counts[Event::GlobalSectors], 6 + 3 * (4 * 4 + 3));
+    assert_eq!(counts[Event::GlobalBytes], 4 * (6 + 3 * 150));
 }
 
 #[test]
@@ -65,25 +66,25 @@ fn lanes_slide() {
     for n in [3, 8, 9, 21, 64] {
         check(&stencil(n));
     }
-    assert_eq!(check(&stencil(21)).slides, 6);
+    assert_eq!(check(&stencil(21))[Event::Slides], 6);
 }
 
 #[test]
 fn padding_avoids_bank_conflicts() {
     let (plain, padded) = (check(&transpose(2, 0)), check(&transpose(2, 1)));
-    assert_eq!(plain.barriers, 4 * 4);
+    assert_eq!(plain[Event::Barriers], 4 * 4);
     // 4 blocks read 32 columns each, all lanes in one bank.
-    assert_eq!(plain.bank_conflicts, 4 * 32 * 31);
-    assert_eq!(padded.bank_conflicts, 0);
-    assert_eq!(padded.shared_wavefronts, 4 * 64);
-    assert_eq!(plain.global_sectors, 2 * 64 * 64 * 4 / 32);
+    assert_eq!(plain[Event::BankConflicts], 4 * 32 * 31);
+    assert_eq!(padded[Event::BankConflicts], 0);
+    assert_eq!(padded[Event::SharedWavefronts], 4 * 64);
+    assert_eq!(plain[Event::GlobalSectors], 2 * 64 * 64 * 4 / 32);
 }
 
 #[test]
 fn launches_follow_each_other() {
     for (n, steps) in [(1, 0), (4, 1), (13, 5), (13, 6)] {
         let counts = check(&ping_pong(n, steps));
-        assert_eq!(counts.launches, steps as u64 + 2);
+        assert_eq!(counts[Event::Launches], steps as u64 + 2);
     }
 }
 
@@ -92,9 +93,9 @@ fn counts_are_told_by_kernel() {
     let case = ping_pong(13, 5);
     let options = Options::default();
     let outcome = run_kernel_program(&case.program, &case.sizes, &case.inputs, &options).unwrap();
-    let launches: Vec<u64> = outcome.kernels.iter().map(|c| c.launches).collect();
+    let launches: Vec<u64> = outcome.kernels.iter().map(|c| c[Event::Launches]).collect();
     assert_eq!(launches, [1, 5, 1]);
-    assert_eq!(outcome.kernels[1].blocks, 20);
+    assert_eq!(outcome.kernels[1][Event::Blocks], 20);
 }
 
 #[test]
@@ -102,7 +103,7 @@ fn copies_are_staged() {
     for tiles in [1, 2, 5] {
         check(&staged(tiles));
     }
-    assert_eq!(check(&staged(5)).copies, 10);
+    assert_eq!(check(&staged(5))[Event::Copies], 10);
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn flags_order_blocks() {
 #[test]
 fn lanes_look_up_and_shuffle() {
     let counts = check(&lookup());
-    assert_eq!((counts.lookups, counts.shuffles), (1, 1));
+    assert_eq!((counts[Event::Lookups], counts[Event::Shuffles]), (1, 1));
 }
 
 #[test]
@@ -147,8 +148,8 @@ fn wide_accesses_move_consecutive_elements() {
         inputs: Arrays::from([("x".into(), tensor(dx))]),
         outputs: Arrays::from([("y".into(), tensor(dy))]),
     });
-    assert_eq!((counts.loads, counts.stores), (1, 1));
-    assert_eq!(counts.global_sectors, 8);
+    assert_eq!((counts[Event::Loads], counts[Event::Stores]), (1, 1));
+    assert_eq!(counts[Event::GlobalSectors], 8);
 }
 
 /// z = select(x < y, min(x, y), max(x, y)), by way of shared memory, and y cast to f64.

@@ -9,6 +9,7 @@ use kernel_programs::*;
 use systola_interp::kernel::{Options, run_kernel_program};
 use systola_interp::{Arrays, Tensor};
 use systola_ir::kernel::Stmt;
+use systola_ir::kernel::census::Event;
 use systola_ir::{BinOp, Literal, Scalar};
 
 fn time(name: &str, case: &Case) {
@@ -17,7 +18,7 @@ fn time(name: &str, case: &Case) {
     let outcome = run_kernel_program(&case.program, &case.sizes, &case.inputs, &options);
     let counts = outcome.unwrap().counts;
     let seconds = start.elapsed().as_secs_f64();
-    let instructions = counts.arithmetic + counts.loads + counts.stores;
+    let instructions = counts[Event::Arithmetic] + counts[Event::Loads] + counts[Event::Stores];
     let rate = 32.0 * instructions as f64 / seconds / 1e6;
     println!("{name}: {instructions} warp instructions in {seconds:.2} s, {rate:.1} M lanes/s");
 }

@@ -46,6 +46,7 @@ pub use fault::{FaultKind, FaultSite, RaisedFault};
 
 pub mod banks;
 pub mod bounds;
+pub mod census;
 pub mod constant;
 pub mod effects;
 pub mod fault;

@@ -5,9 +5,10 @@
 
 use systola_interp::linear::{Linear, Test};
 use systola_ir::form::Overflow;
+use systola_ir::kernel::census::{Event, events};
 use systola_ir::kernel::constant::constant_buffers;
 use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{self, Kernel, Memory, Op, Program, Shape, Stmt, VarKind};
+use systola_ir::kernel::{self, Kernel, Memory, Op, Program, Stmt, VarKind};
 use systola_ir::{BufferId, Cond, DimId, Form, KernelId, ValueId};
 
 use super::count::bounds;
@@ -240,9 +241,9 @@ fn text_of(body: &[Node], accesses: &[Access]) -> f64 {
                 Quantity::Moves,
                 Quantity::UniformOps,
                 Quantity::Masks,
-                Quantity::Barriers,
             ];
             let plain: f64 = kinds.iter().map(|q| tally[*q]).sum();
+            let plain = plain + tally[Event::Barriers];
             // Divisions and calls are several instructions each.
             plain + 8.0 * tally[Quantity::Divides] + 10.0 * tally[Quantity::Calls]
         }
@@ -311,11 +312,18 @@ impl Compiler<'_, '_> {
     }
 
     fn stmt(&mut self, stmt: &Stmt, nodes: &mut Vec<Node>) -> Result<(), Overflow> {
+        let events = events(stmt, &self.pricing.fused);
+        let counted = Tally::of_events(events);
+        match stmt {
+            _ if events.is_empty() => {}
+            Stmt::Signal { .. } | Stmt::Ticket { .. } => nodes.push(Node::Once(counted)),
+            _ => straight(nodes, &counted),
+        }
         match stmt {
             Stmt::Let(value, op) => {
                 straight(nodes, &self.pricing.op(*value, op));
                 if let Op::Load { from, .. } = op {
-                    let lanes = self.cells(&[*value]);
+                    let lanes = self.kernel.loading_lanes(&[*value]);
                     self.access(nodes, from, Direction::Load, 1, lanes, None)?;
                 }
             }
@@ -324,10 +332,12 @@ impl Compiler<'_, '_> {
             | Stmt::CommitCopies
             | Stmt::SyncWarp
             | Stmt::WaitCopies { .. }
+            | Stmt::Barrier
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
             | Stmt::Comment(_) => {}
             Stmt::LoadWide { to, from, .. } => {
-                straight(nodes, &Tally::of(&[(Quantity::Loads, 1.0)]));
-                let lanes = self.cells(to);
+                let lanes = self.kernel.loading_lanes(to);
                 self.access(nodes, from, Direction::Load, to.len(), lanes, None)?;
             }
             Stmt::Store { to, value } => self.store(nodes, to, &[*value])?,
@@ -335,13 +345,7 @@ impl Compiler<'_, '_> {
             Stmt::Copy {
                 to, from, width, ..
             } => {
-                straight(nodes, &Tally::of(&[(Quantity::Copies, 1.0)]));
-                let is_one = self.is_uniform(to) && self.is_uniform(from);
-                let lanes = if is_one {
-                    1
-                } else {
-                    self.kernel.lanes as usize
-                };
+                let lanes = self.kernel.copying_lanes(to, from);
                 let width = *width as usize;
                 let (there, here) = (Some(&to.when), Some(&from.when));
                 self.access(nodes, from, Direction::Load, width, lanes, there)?;
@@ -370,15 +374,8 @@ impl Compiler<'_, '_> {
                 then: self.body(then)?,
                 otherwise: self.body(otherwise)?,
             }),
-            Stmt::Fault { .. } => {
-                let own = [(Quantity::Choices, 1.0), (Quantity::Index, 1.0)];
-                straight(nodes, &Tally::of(&own));
-            }
-            Stmt::Barrier => straight(nodes, &Tally::of(&[(Quantity::Barriers, 1.0)])),
-            Stmt::Signal { .. } => nodes.push(Node::Once(Tally::of(&[(Quantity::Flags, 1.0)]))),
-            Stmt::Await { .. } => straight(nodes, &Tally::of(&[(Quantity::Flags, 1.0)])),
+            Stmt::Fault { .. } => straight(nodes, &Tally::of(&[(Quantity::Choices, 1.0)])),
             Stmt::Ticket { var, counter } => {
-                nodes.push(Node::Once(Tally::of(&[(Quantity::Flags, 1.0)])));
                 let dims = counter.index.iter().flat_map(Form::dims);
                 nodes.push(Node::DynamicBlockId(DynamicBlockId {
                     var: var.index(),
@@ -395,27 +392,8 @@ impl Compiler<'_, '_> {
         to: &kernel::Access,
         values: &[ValueId],
     ) -> Result<(), Overflow> {
-        straight(nodes, &Tally::of(&[(Quantity::Stores, 1.0)]));
-        let is_one = self.is_uniform(to) && self.cells(values) == 1;
-        let lanes = if is_one {
-            1
-        } else {
-            self.kernel.lanes as usize
-        };
+        let lanes = self.kernel.storing_lanes(to, values);
         self.access(nodes, to, Direction::Store, values.len(), lanes, None)
-    }
-
-    /// The number of lanes in which at least one of the values differs.
-    fn cells(&self, values: &[ValueId]) -> usize {
-        let varies = |v: &ValueId| self.kernel.values[v.index()].shape == Shape::Varying;
-        match values.iter().any(varies) {
-            true => self.kernel.lanes as usize,
-            false => 1,
-        }
-    }
-
-    fn is_uniform(&self, access: &kernel::Access) -> bool {
-        access.forms().iter().all(|f| self.kernel.is_uniform(f))
     }
 
     fn access(

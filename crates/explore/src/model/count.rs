@@ -8,12 +8,13 @@
 
 use systola_interp::linear::Linear;
 use systola_ir::form::Overflow;
+use systola_ir::kernel::census::{Event, Touch};
 use systola_ir::kernel::{Host, Program};
 use systola_ir::{Form, KernelId};
 
 use super::code::{Access, Code, DynamicBlockId, Lanes, Node};
 use super::tally::{Quantity, Tally};
-use super::touch::{self, PERIOD, Touch};
+use super::touch::{self, PERIOD};
 
 /// Whether all iterations are counted, or a sample of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -148,8 +149,8 @@ impl HostWalk<'_, '_> {
         let blocks = walk.launch(args)?;
         let census = &mut self.kernels[kernel.index()];
         let mut tally = walk.finish();
-        tally[Quantity::Launches] = 1.0;
-        tally[Quantity::Blocks] = blocks;
+        tally[Event::Launches] = 1.0;
+        tally[Event::Blocks] = blocks;
         census.launches += weight;
         census.blocks += blocks * weight;
         census.tally.add(&tally, weight);

@@ -2,6 +2,7 @@
 
 use systola_ir::KernelId;
 use systola_ir::kernel::Program;
+use systola_ir::kernel::census::Event;
 
 use super::alive::alive;
 use super::chain::{self, Latencies, Start};
@@ -228,7 +229,7 @@ pub fn kernel(
         limit,
         registers: alive.all,
         occupancy: busy / threads,
-        operations: tally[Quantity::Arithmetic] * f64::from(kernel.lanes),
+        operations: tally[Event::Arithmetic] * f64::from(kernel.lanes),
     })
 }
 

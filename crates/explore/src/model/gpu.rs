@@ -2,6 +2,7 @@
 //! they have room.
 
 use systola_ir::kernel::Program;
+use systola_ir::kernel::census::{self, Event};
 use systola_ir::kernel::constant::constant_buffers;
 use systola_ir::kernel::pressure::pressure;
 use systola_ir::{BufferId, KernelId};
@@ -17,7 +18,7 @@ use super::tally::Quantity;
 /// Registers for addresses, counters and the stack, besides those of values. Values beyond the
 /// available registers are spilled.
 const OTHER_REGISTERS: f64 = 18.0;
-const SECTOR: f64 = 32.0;
+const SECTOR: f64 = census::SECTOR as f64;
 /// Bytes of an instruction on Volta and later.
 const INSTRUCTION_BYTES: f64 = 16.0;
 /// The share of the latency of a load that is not hidden: compilers issue loads before their uses.
@@ -96,7 +97,7 @@ pub fn kernel(
     let special = tally[Quantity::Divides] + tally[Quantity::Calls] / f64::from(kernel.lanes);
     let moves = tally[Quantity::Moves];
     let accesses = tally[Quantity::GlobalAccesses]
-        + tally[Quantity::Loads].min(tally[Quantity::SharedWavefronts])
+        + tally[Event::Loads].min(tally[Event::SharedWavefronts])
         + spills;
     // A loop counts, compares and jumps; special functions are some ten instructions each.
     let instructions = sums
@@ -107,7 +108,7 @@ pub fn kernel(
         + accesses
         + tally[Quantity::UniformOps]
         + 3.0 * tally[Quantity::Branches]
-        + tally[Quantity::Barriers];
+        + tally[Event::Barriers];
 
     let mut terms = Vec::new();
     let mut term = |name, amount, unit, rate, number| {
@@ -143,7 +144,7 @@ pub fn kernel(
     );
     // Shuffles, shared memory and L1 share one path.
     let wavefronts = moves / gpu.shuffles.value
-        + (tally[Quantity::SharedWavefronts] + tally[Quantity::GlobalWavefronts] + spills)
+        + (tally[Event::SharedWavefronts] + tally[Quantity::GlobalWavefronts] + spills)
             / gpu.wavefronts.value;
     term(
         "wavefronts",
@@ -179,7 +180,7 @@ pub fn kernel(
     );
 
     // The time of a warp alone.
-    let touched = tally[Quantity::GlobalSectors] * SECTOR;
+    let touched = tally[Event::GlobalSectors] * SECTOR;
     let part = |some: f64, all: f64| {
         if all > 0.0 {
             (some / all).min(1.0)
@@ -271,7 +272,7 @@ pub fn kernel(
         limit,
         registers: alive,
         occupancy,
-        operations: tally[Quantity::Arithmetic] * f64::from(kernel.lanes),
+        operations: tally[Event::Arithmetic] * f64::from(kernel.lanes),
     })
 }
 

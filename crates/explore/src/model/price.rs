@@ -5,9 +5,8 @@
 
 use std::collections::HashSet;
 
-use systola_interp::kernel::fusible;
-use systola_ir::kernel::visit::walk;
-use systola_ir::kernel::{Kernel, Op, Shape, Stmt, VarKind};
+use systola_ir::kernel::census::fusible;
+use systola_ir::kernel::{Kernel, Op, Shape, VarKind};
 use systola_ir::{BinOp, Cond, DimId, Scalar, UnOp, ValueId};
 
 use super::code::Lanes;
@@ -19,7 +18,7 @@ pub struct Pricing<'k> {
     kernel: &'k Kernel,
     lanes: Lanes,
     /// Products that are fused with the only sum that uses them.
-    fused: Vec<bool>,
+    pub fused: Vec<bool>,
     /// Variables that are constant within a block.
     steady: HashSet<usize>,
 }
@@ -34,17 +33,10 @@ impl<'k> Pricing<'k> {
             | VarKind::Lane => true,
             VarKind::Loop => false,
         };
-        let mut fused = vec![false; kernel.values.len()];
-        let feeds_one_sum = fusible(kernel);
-        walk(&kernel.body, &mut |stmt| {
-            if let Stmt::Let(value, Op::Binary(BinOp::Mul, ..)) = stmt {
-                fused[value.index()] = feeds_one_sum[value.index()];
-            }
-        });
         Pricing {
             kernel,
             lanes,
-            fused,
+            fused: fusible(kernel),
             steady: kernel.vars_where(is_steady).map(|v| v.index()).collect(),
         }
     }
@@ -74,7 +66,7 @@ impl<'k> Pricing<'k> {
     }
 
     pub fn op(&self, to: ValueId, op: &Op) -> Tally {
-        let mut tally = self.counted(to, op);
+        let mut tally = Tally::default();
         let value = &self.kernel.values[to.index()];
         let elements = f64::from(self.kernel.lanes);
         let kinds: Vec<(Quantity, f64)> = match op {
@@ -148,24 +140,6 @@ impl<'k> Pricing<'k> {
                 sum
             }
             Cond::Not(inner) => self.mask(inner),
-        }
-    }
-
-    /// What the kernel interpreter counts.
-    fn counted(&self, to: ValueId, op: &Op) -> Tally {
-        match op {
-            Op::Lit(_) | Op::Get(_) => Tally::default(),
-            Op::Index(_) | Op::Choose { .. } => Tally::of(&[(Quantity::Index, 1.0)]),
-            Op::Binary(BinOp::Mul, ..) if self.fused[to.index()] => {
-                Tally::of(&[(Quantity::Arithmetic, 1.0), (Quantity::Fusible, 1.0)])
-            }
-            Op::Unary(..) | Op::Binary(..) | Op::Cast(_) | Op::Select { .. } => {
-                Tally::of(&[(Quantity::Arithmetic, 1.0)])
-            }
-            Op::Load { .. } => Tally::of(&[(Quantity::Loads, 1.0)]),
-            Op::Lookup { .. } => Tally::of(&[(Quantity::Lookups, 1.0)]),
-            Op::Shuffle { .. } => Tally::of(&[(Quantity::Shuffles, 1.0)]),
-            Op::Slide { .. } => Tally::of(&[(Quantity::Slides, 1.0)]),
         }
     }
 

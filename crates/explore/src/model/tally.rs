@@ -2,13 +2,12 @@
 
 use std::ops::{Index, IndexMut};
 
-use systola_interp::kernel::Counts;
+use systola_ir::kernel::census::Event;
 
 macro_rules! quantities {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// One kind of work. The first ones are those that the kernel interpreter counts; the
-        /// others are distinguished by machines only. Unless stated otherwise, the unit is one
-        /// statement executed by one warp.
+        /// Work that only machines distinguish. Unless stated otherwise, the unit is one statement
+        /// executed by one warp.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Quantity {
             $($(#[$doc])* $name,)*
@@ -21,23 +20,6 @@ macro_rules! quantities {
 }
 
 quantities! {
-    Launches,
-    Blocks,
-    Arithmetic,
-    Fusible,
-    Index,
-    Shuffles,
-    Slides,
-    Loads,
-    Stores,
-    Lookups,
-    Copies,
-    Barriers,
-    Flags,
-    GlobalSectors,
-    GlobalBytes,
-    SharedWavefronts,
-    BankConflicts,
     /// Additions, multiplications and fused multiply-adds of floats up to 32 bits; vectors, where
     /// the machine has them.
     FloatOps,
@@ -88,13 +70,30 @@ quantities! {
     Branches,
 }
 
-/// An amount of each quantity.
+const EVENTS: usize = Event::ALL.len();
+const AMOUNTS: usize = EVENTS + Quantity::ALL.len();
+
+/// An amount of each event, which the kernel interpreter counts too, and of each quantity.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tally([f64; Quantity::ALL.len()]);
+pub struct Tally([f64; AMOUNTS]);
 
 impl Default for Tally {
     fn default() -> Self {
-        Tally([0.0; Quantity::ALL.len()])
+        Tally([0.0; AMOUNTS])
+    }
+}
+
+impl Index<Event> for Tally {
+    type Output = f64;
+
+    fn index(&self, event: Event) -> &f64 {
+        &self.0[event as usize]
+    }
+}
+
+impl IndexMut<Event> for Tally {
+    fn index_mut(&mut self, event: Event) -> &mut f64 {
+        &mut self.0[event as usize]
     }
 }
 
@@ -102,13 +101,13 @@ impl Index<Quantity> for Tally {
     type Output = f64;
 
     fn index(&self, quantity: Quantity) -> &f64 {
-        &self.0[quantity as usize]
+        &self.0[EVENTS + quantity as usize]
     }
 }
 
 impl IndexMut<Quantity> for Tally {
     fn index_mut(&mut self, quantity: Quantity) -> &mut f64 {
-        &mut self.0[quantity as usize]
+        &mut self.0[EVENTS + quantity as usize]
     }
 }
 
@@ -117,6 +116,15 @@ impl Tally {
         let mut tally = Tally::default();
         for (quantity, amount) in amounts {
             tally[*quantity] += amount;
+        }
+        tally
+    }
+
+    /// One of each event.
+    pub fn of_events(events: &[Event]) -> Tally {
+        let mut tally = Tally::default();
+        for event in events {
+            tally[*event] += 1.0;
         }
         tally
     }
@@ -135,47 +143,5 @@ impl Tally {
             0.0 => 1.0,
             lanes => self[Quantity::StoredLanes] / lanes,
         }
-    }
-
-    /// What the kernel interpreter counts, by name.
-    pub fn counted(counts: &Counts) -> Vec<(Quantity, u64)> {
-        let Counts {
-            launches,
-            blocks,
-            arithmetic,
-            fusible,
-            index,
-            shuffles,
-            slides,
-            loads,
-            stores,
-            lookups,
-            copies,
-            barriers,
-            flags,
-            global_sectors,
-            global_bytes,
-            shared_wavefronts,
-            bank_conflicts,
-        } = counts;
-        vec![
-            (Quantity::Launches, *launches),
-            (Quantity::Blocks, *blocks),
-            (Quantity::Arithmetic, *arithmetic),
-            (Quantity::Fusible, *fusible),
-            (Quantity::Index, *index),
-            (Quantity::Shuffles, *shuffles),
-            (Quantity::Slides, *slides),
-            (Quantity::Loads, *loads),
-            (Quantity::Stores, *stores),
-            (Quantity::Lookups, *lookups),
-            (Quantity::Copies, *copies),
-            (Quantity::Barriers, *barriers),
-            (Quantity::Flags, *flags),
-            (Quantity::GlobalSectors, *global_sectors),
-            (Quantity::GlobalBytes, *global_bytes),
-            (Quantity::SharedWavefronts, *shared_wavefronts),
-            (Quantity::BankConflicts, *bank_conflicts),
-        ]
     }
 }

@@ -1,8 +1,8 @@
 //! The cost of one access of a warp, given the addresses of its lanes.
 
-use systola_interp::kernel::SECTOR;
 use systola_ir::kernel::Memory;
-use systola_ir::kernel::banks::{Passes, passes};
+use systola_ir::kernel::banks::passes;
+use systola_ir::kernel::census::{Event, Touch, touched};
 use systola_ir::target::{Machine, Simd};
 
 use super::code::{Access, Direction, Lanes};
@@ -14,34 +14,20 @@ pub const LINE: u64 = Machine::cpu(Simd::Portable).memory.line as u64;
 /// multiple of all lines and sectors.
 pub const PERIOD: u64 = 128;
 
-/// An active lane and its first byte.
-pub type Touch = (usize, u64);
-
 /// The work of an access with the given active lanes.
 pub fn work(access: &Access, lanes: Lanes, touches: &[Touch], seen: &mut Vec<u64>) -> Tally {
     let mut tally = Tally::default();
     let bytes = access.bytes * access.width;
-    match access.memory {
-        Memory::Global(_) => {
-            tally[Quantity::GlobalBytes] = (bytes * touches.len() as u64) as f64;
-            tally[Quantity::GlobalSectors] = distinct(touches, bytes, SECTOR, seen);
-        }
-        Memory::Shared(_) => {
-            let Passes {
-                wavefronts,
-                conflicts,
-            } = passes(touches.iter().copied(), bytes, seen);
-            tally[Quantity::SharedWavefronts] = wavefronts as f64;
-            tally[Quantity::BankConflicts] = conflicts as f64;
-        }
+    for (event, n) in touched(access.memory, touches.iter().copied(), bytes, seen) {
+        tally[event] = n as f64;
     }
     if touches.is_empty() {
         return tally;
     }
     match (access.memory, access.direction) {
         (Memory::Global(_), Direction::Store) => {
-            tally[Quantity::StoredBytes] = (bytes * touches.len() as u64) as f64;
-            tally[Quantity::StoredSectors] = tally[Quantity::GlobalSectors];
+            tally[Quantity::StoredBytes] = tally[Event::GlobalBytes];
+            tally[Quantity::StoredSectors] = tally[Event::GlobalSectors];
             tally[Quantity::StoreLanes] = access.lanes as f64;
             tally[Quantity::StoredLanes] = touches.len() as f64;
         }
@@ -106,15 +92,4 @@ fn vectors(access: &Access, touches: &[Touch], vector: u64, tally: &mut Tally) {
         tally[whole] += 1.0;
         tally[split] += f64::from(u8::from(start / LINE != (end - 1) / LINE));
     }
-}
-
-/// The number of distinct pieces of `piece` bytes that are touched.
-fn distinct(touches: &[Touch], bytes: u64, piece: u64, seen: &mut Vec<u64>) -> f64 {
-    seen.clear();
-    for (_, at) in touches {
-        seen.extend(at / piece..=(at + bytes.max(1) - 1) / piece);
-    }
-    seen.sort_unstable();
-    seen.dedup();
-    seen.len() as f64
 }

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use systola_driver::{Fix, lower};
 use systola_explore::model::code::Lanes;
 use systola_explore::model::count::{Census, Sampling};
-use systola_explore::model::tally::{Quantity, Tally};
+use systola_explore::model::tally::Tally;
 use systola_filetests::gallery::{self, Algorithm};
 use systola_filetests::reference;
-use systola_interp::kernel::{Counts, Options, run_kernel_program};
+use systola_interp::kernel::{Options, run_kernel_program};
+use systola_ir::kernel::census::{Counts, Event};
 
 use crate::kernels::{AT_SOME_SIZES, machines};
 use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
@@ -58,11 +59,11 @@ fn the_census_counts_what_the_interpreter_counts() {
                 let run = run_kernel_program(program, &values, &inputs, &Options::default());
                 let run = run.unwrap_or_else(|error| panic!("{context}: {error}"));
                 runs += 1;
-                with_lookups += usize::from(run.counts.lookups > 0);
+                with_lookups += usize::from(run.counts[Event::Lookups] > 0);
                 let kernels = census.kernels.iter().zip(&run.kernels);
                 for (n, (tally, counts)) in kernels.enumerate() {
                     let differing = differences(&tally.tally, counts);
-                    numbers += Tally::counted(counts).len();
+                    numbers += Event::ALL.len();
                     if !differing.is_empty() {
                         failures.push(format!("{context}, kernel {n}: {}", differing.join(", ")));
                     }
@@ -81,19 +82,17 @@ fn the_census_counts_what_the_interpreter_counts() {
 }
 
 fn differences(tally: &Tally, counts: &Counts) -> Vec<String> {
-    let differs = |quantity: Quantity, count: u64| match quantity {
-        Quantity::GlobalSectors
-        | Quantity::GlobalBytes
-        | Quantity::SharedWavefronts
-        | Quantity::BankConflicts
-            if counts.lookups > 0 =>
+    let differs = |event: &&Event| match **event {
+        Event::GlobalSectors
+        | Event::GlobalBytes
+        | Event::SharedWavefronts
+        | Event::BankConflicts
+            if counts[Event::Lookups] > 0 =>
         {
-            tally[quantity] > count as f64
+            tally[**event] > counts[**event] as f64
         }
-        _ => tally[quantity] != count as f64,
+        event => tally[event] != counts[event] as f64,
     };
-    let counted = Tally::counted(counts);
-    let different = counted.into_iter().filter(|(q, n)| differs(*q, *n));
-    let show = |(quantity, count)| format!("{quantity:?} {} for {count}", tally[quantity]);
-    different.map(show).collect()
+    let show = |event: &Event| format!("{event:?} {} for {}", tally[*event], counts[*event]);
+    Event::ALL.iter().filter(differs).map(show).collect()
 }

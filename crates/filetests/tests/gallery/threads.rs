@@ -7,8 +7,9 @@ use systola_driver::{Fix, Machine, lower};
 use systola_filetests::gallery;
 use systola_filetests::reference;
 use systola_filetests::tensor::Params;
-use systola_interp::kernel::{Counts, Options, Order, run_kernel_program};
+use systola_interp::kernel::{Options, Order, run_kernel_program};
 use systola_interp::{Arrays, Tensor, run_system};
+use systola_ir::kernel::census::{Counts, Event};
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Program, Stmt};
 use systola_ir::system::Module;
@@ -117,12 +118,12 @@ fn columns_of_a_lane_are_loaded_and_stored_at_once() {
     // One block of 4 warps with 4 rows and 128 columns each. Rows of 130 elements: 6 rows of the
     // image, each 2 + 2 + 2.
     let counts = run(128, 3);
-    assert_eq!(counts.loads - 4 * 9, 4 * 6 * 3);
-    assert_eq!(counts.stores, 4 * 4);
+    assert_eq!(counts[Event::Loads] - 4 * 9, 4 * 6 * 3);
+    assert_eq!(counts[Event::Stores], 4 * 4);
     // Rows of 132: 4 + 4, and the outputs too.
     let counts = run(128, 5);
-    assert_eq!(counts.loads - 4 * 15, 4 * 6 * 2);
-    assert_eq!(counts.stores, 4 * 4);
+    assert_eq!(counts[Event::Loads] - 4 * 15, 4 * 6 * 2);
+    assert_eq!(counts[Event::Stores], 4 * 4);
     // Odd rows: one by one, with an edge of one block in two.
     for (c, q) in [(127, 3), (129, 4), (131, 5), (1, 1), (256, 2), (260, 6)] {
         run(c, q);
@@ -177,7 +178,10 @@ fn outputs_of_a_lane_are_wide_in_one_dimension_too() {
     };
     // One block of 4 warps: twice 4 + 4 elements and 4 outputs for each lane, 5 weights.
     let counts = run(1024, 5);
-    assert_eq!((counts.loads, counts.stores), (4 * (4 + 5), 4 * 2));
+    assert_eq!(
+        (counts[Event::Loads], counts[Event::Stores]),
+        (4 * (4 + 5), 4 * 2)
+    );
     for (c, q) in [(1, 1), (1023, 3), (1030, 7), (300, 2)] {
         run(c, q);
     }
@@ -191,7 +195,7 @@ fn sweeps_stay_in_the_registers_of_a_warp() {
         let (program, counts) = check("stencil/heat2d.ure", "wide", &sizes, &[]);
         let kernel = &program.kernels[0];
         assert!(kernel.shared.is_empty(), "{program}");
-        assert_eq!(counts.barriers, 0);
+        assert_eq!(counts[Event::Barriers], 0);
         // Three iterations unrolled, so that no register is moved.
         let mut steps = Vec::new();
         walk(&kernel.body, &mut |stmt| {
@@ -213,21 +217,24 @@ fn warps_bring_tiles_of_a_product_together() {
     assert_eq!(program.kernels[0].warps, 8);
     // Four iterations: 1024 elements of a and of b in 256 copies of 4, which is one copy of each of
     // 8 warps.
-    assert_eq!(counts.copies, 4 * 2 * 8);
+    assert_eq!(counts[Event::Copies], 4 * 2 * 8);
     // Of a, 4 neighbours for each of 16 rows, twice; of b, 4 neighbours in each of 8 rows.
-    assert_eq!(counts.loads, 4 * 8 * (32 + 8));
+    assert_eq!(counts[Event::Loads], 4 * 8 * (32 + 8));
     // The first iteration stores too, with a predicate that does not hold.
-    assert_eq!((counts.stores, counts.bank_conflicts), (2 * 8 * 16, 0));
-    assert_eq!(counts.barriers, 4 * 8);
+    assert_eq!(
+        (counts[Event::Stores], counts[Event::BankConflicts]),
+        (2 * 8 * 16, 0)
+    );
+    assert_eq!(counts[Event::Barriers], 4 * 8);
     // Two iterations: 2048 elements of a by columns, one by one, and as many of b in copies of 4.
     // Lanes as 4 by 8: at each of 32 steps of a twice 4 rows, of b twice 4 columns.
     let (program, counts) = run("squares", (128, 128, 32));
     assert_eq!(program.kernels[0].warps, 8);
     assert_eq!(
-        (counts.copies, counts.loads),
+        (counts[Event::Copies], counts[Event::Loads]),
         (2 * (64 + 16), 32 * 8 * (2 + 2))
     );
-    assert_eq!(counts.bank_conflicts, 0);
+    assert_eq!(counts[Event::BankConflicts], 0);
     for sizes in [(1, 1, 1), (130, 128, 9), (127, 132, 8), (5, 260, 3)] {
         run("blocks", sizes);
         run("squares", sizes);
@@ -305,7 +312,7 @@ fn values_move_between_warps() {
             let warps = (n + wide - 1) / wide;
             let kernel = &program.kernels[0];
             assert!(i64::from(kernel.warps) >= warps, "{program}");
-            assert!(counts.barriers > 0 || n <= wide, "{program}");
+            assert!(counts[Event::Barriers] > 0 || n <= wide, "{program}");
         }
     }
     for (n, m, k) in [(1, 1, 1), (3, 4, 5), (8, 9, 2), (2, 5, 8)] {
@@ -383,21 +390,21 @@ fn windows_have_the_layout_and_the_stages_that_are_asked_for() {
     let extents: Vec<_> = extents.iter().map(|e| e.as_constant()).collect();
     assert_eq!(extents, [Some(3), Some(128), Some(33)]);
     assert!(
-        padded.bank_conflicts * 3 < plain.bank_conflicts,
+        padded[Event::BankConflicts] * 3 < plain[Event::BankConflicts],
         "{} and {}",
-        padded.bank_conflicts,
-        plain.bank_conflicts
+        padded[Event::BankConflicts],
+        plain[Event::BankConflicts]
     );
-    let barriers = (plain.barriers, padded.barriers);
+    let barriers = (plain[Event::Barriers], padded[Event::Barriers]);
     let (_, chosen) = run("chosen", 128, 124);
     let (_, rotated) = run("rotated", 128, 124);
     let (program, columns) = run("columns", 128, 124);
     let extents = &program.kernels[0].shared[0].extents;
     let extents: Vec<_> = extents.iter().map(|e| e.as_constant()).collect();
     assert_eq!(extents, [Some(2), Some(32), Some(132)]);
-    let conflicts = [plain, rotated, chosen].map(|c| c.bank_conflicts);
+    let conflicts = [plain, rotated, chosen].map(|c| c[Event::BankConflicts]);
     assert!(conflicts.is_sorted_by(|a, b| a >= b), "{conflicts:?}");
-    assert_eq!(columns.bank_conflicts, 0);
+    assert_eq!(columns[Event::BankConflicts], 0);
     // Four iterations each: two barriers around a window, or one before each iteration.
     assert_eq!(barriers, (4 * 4 * 2, 4 * 4));
     for (n, m) in [(1, 1), (130, 31), (127, 33), (64, 65), (257, 30)] {

@@ -2,6 +2,7 @@
 //! anywhere and resume later.
 
 use systola_ir::form::Overflow;
+use systola_ir::kernel::census::{Event, events, fusible};
 use systola_ir::kernel::print::KernelText;
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Program, Shape, Stmt, VarKind};
@@ -39,8 +40,8 @@ pub(super) struct AccessCode {
     pub memory: Memory,
     pub index: Vec<LaneForm>,
     pub when: LaneTest,
-    /// Is it independent of the lane?
-    pub is_uniform: bool,
+    /// The lanes that participate: all, or one for all.
+    pub lanes: usize,
 }
 
 pub(super) struct FaultCode {
@@ -55,12 +56,7 @@ pub(super) enum Compute {
     Index(LaneForm),
     Get(Slot),
     Unary(UnOp, Slot),
-    Binary {
-        op: BinOp,
-        a: Slot,
-        b: Slot,
-        is_fusible: bool,
-    },
+    Binary(BinOp, Slot, Slot),
     Cast(Scalar, Slot),
     Select(Slot, Slot, Slot),
     Choose(LaneTest, Slot, Slot),
@@ -124,6 +120,8 @@ pub(super) struct Code<'a> {
     pub instrs: Vec<Instr>,
     /// The statement of each instruction.
     pub stmts: Vec<Option<&'a Stmt>>,
+    /// What each instruction counts as.
+    pub events: Vec<&'static [Event]>,
     /// For each instruction, the variables of the enclosing loops.
     pub loops: Vec<Vec<usize>>,
     pub n_cells: usize,
@@ -167,6 +165,7 @@ impl<'a> Code<'a> {
             open: Vec::new(),
             instrs: Vec::new(),
             stmts: Vec::new(),
+            events: Vec::new(),
             loops: Vec::new(),
         };
         compiler.body(&kernel.body)?;
@@ -188,6 +187,7 @@ impl<'a> Code<'a> {
             kernel,
             instrs: compiler.instrs,
             stmts: compiler.stmts,
+            events: compiler.events,
             loops: compiler.loops,
             n_cells,
             lanes,
@@ -215,24 +215,6 @@ fn linears(forms: &[Form], params: &[i128]) -> Result<Vec<Linear>, Overflow> {
     forms.iter().map(|f| Linear::compile(f, params)).collect()
 }
 
-/// For each value: is it a product of floats that is used once, by an addition or subtraction?
-pub fn fusible(kernel: &Kernel) -> Vec<bool> {
-    let mut uses = vec![0; kernel.values.len()];
-    let mut added = vec![false; kernel.values.len()];
-    walk(&kernel.body, &mut |stmt| {
-        for value in stmt.uses() {
-            uses[value.index()] += 1;
-        }
-        if let Stmt::Let(_, Op::Binary(BinOp::Add | BinOp::Sub, a, b)) = stmt {
-            added[a.index()] = true;
-            added[b.index()] = true;
-        }
-    });
-    let once = uses.iter().zip(&added).map(|(n, added)| *n == 1 && *added);
-    let values = once.zip(&kernel.values);
-    values.map(|(once, v)| once && v.ty.is_float()).collect()
-}
-
 struct Compiler<'a, 'p> {
     program: &'a Program,
     kernel: &'a Kernel,
@@ -245,6 +227,7 @@ struct Compiler<'a, 'p> {
     open: Vec<usize>,
     instrs: Vec<Instr>,
     stmts: Vec<Option<&'a Stmt>>,
+    events: Vec<&'static [Event]>,
     loops: Vec<Vec<usize>>,
 }
 
@@ -252,6 +235,8 @@ impl<'a> Compiler<'a, '_> {
     fn push(&mut self, instr: Instr, stmt: Option<&'a Stmt>) -> usize {
         self.instrs.push(instr);
         self.stmts.push(stmt);
+        self.events
+            .push(stmt.map_or(&[], |stmt| events(stmt, &self.fusible)));
         self.loops.push(self.open.clone());
         self.instrs.len() - 1
     }
@@ -273,20 +258,24 @@ impl<'a> Compiler<'a, '_> {
                 otherwise,
             } => {
                 let otherwise = otherwise.map(|value| literal(self.element(from.memory), value));
-                Instr::LoadWide(self.all(to), self.access(from)?, otherwise)
+                let lanes = self.kernel.loading_lanes(to);
+                Instr::LoadWide(self.all(to), self.access(from, lanes)?, otherwise)
             }
-            Stmt::Store { to, value } => Instr::Store(self.access(to)?, self.all(&[*value])),
-            Stmt::StoreWide { to, values } => Instr::Store(self.access(to)?, self.all(values)),
+            Stmt::Store { to, value } => self.store(to, &[*value])?,
+            Stmt::StoreWide { to, values } => self.store(to, values)?,
             Stmt::Copy {
                 to,
                 from,
                 width,
                 engine: _,
-            } => Instr::Copy {
-                to: self.access(to)?,
-                from: self.access(from)?,
-                width: *width as usize,
-            },
+            } => {
+                let lanes = self.kernel.copying_lanes(to, from);
+                Instr::Copy {
+                    to: self.access(to, lanes)?,
+                    from: self.access(from, lanes)?,
+                    width: *width as usize,
+                }
+            }
             Stmt::CommitCopies => Instr::CommitCopies,
             Stmt::WaitCopies { pending } => Instr::WaitCopies(*pending as usize),
             Stmt::For {
@@ -342,12 +331,13 @@ impl<'a> Compiler<'a, '_> {
                 return Ok(());
             }
             Stmt::Barrier => Instr::Barrier,
-            Stmt::Signal { flag } => Instr::Signal(self.access(flag)?),
+            Stmt::Signal { flag } => Instr::Signal(self.access(flag, 1)?),
             Stmt::Await { flag, at_least } => {
-                Instr::Await(self.access(flag)?, Linear::compile(at_least, self.params)?)
+                let at_least = Linear::compile(at_least, self.params)?;
+                Instr::Await(self.access(flag, 1)?, at_least)
             }
             Stmt::Ticket { var, counter } => {
-                Instr::DynamicBlockId(var.index(), self.access(counter)?)
+                Instr::DynamicBlockId(var.index(), self.access(counter, 1)?)
             }
             Stmt::Fault {
                 faults: _,
@@ -398,13 +388,18 @@ impl<'a> Compiler<'a, '_> {
         LaneTest::compile(cond, self.kernel, self.params)
     }
 
-    fn access(&self, access: &Access) -> Result<AccessCode, Overflow> {
+    fn store(&self, to: &Access, values: &[ValueId]) -> Result<Instr, Overflow> {
+        let lanes = self.kernel.storing_lanes(to, values);
+        Ok(Instr::Store(self.access(to, lanes)?, self.all(values)))
+    }
+
+    fn access(&self, access: &Access, lanes: usize) -> Result<AccessCode, Overflow> {
         let forms = access.index.iter().map(|form| self.form(form));
         Ok(AccessCode {
             memory: access.memory,
             index: forms.collect::<Result<_, _>>()?,
             when: self.test(&access.when)?,
-            is_uniform: access.forms().iter().all(|f| self.kernel.is_uniform(f)),
+            lanes,
         })
     }
 
@@ -416,12 +411,7 @@ impl<'a> Compiler<'a, '_> {
             Op::Index(form) => Compute::Index(self.form(form)?),
             Op::Get(reg) => Compute::Get(self.reg(*reg)),
             Op::Unary(op, a) => Compute::Unary(*op, self.value(*a)),
-            Op::Binary(op, a, b) => Compute::Binary {
-                op: *op,
-                a: self.value(*a),
-                b: self.value(*b),
-                is_fusible: *op == BinOp::Mul && self.fusible[to.index()],
-            },
+            Op::Binary(op, a, b) => Compute::Binary(*op, self.value(*a), self.value(*b)),
             Op::Cast(a) => Compute::Cast(ty, self.value(*a)),
             Op::Select {
                 cond,
@@ -435,7 +425,10 @@ impl<'a> Compiler<'a, '_> {
             } => Compute::Choose(self.test(cond)?, self.value(*then), self.value(*otherwise)),
             Op::Load { from, otherwise } => {
                 let otherwise = otherwise.as_ref().map(|value| lit(ty, value));
-                Compute::Load(self.access(from)?, otherwise)
+                Compute::Load(
+                    self.access(from, self.kernel.loading_lanes(&[to]))?,
+                    otherwise,
+                )
             }
             Op::Lookup { memory, index } => Compute::Lookup(*memory, self.all(index)),
             Op::Shuffle { value, from } => Compute::Shuffle(self.value(*value), self.form(from)?),

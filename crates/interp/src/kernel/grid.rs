@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use systola_ir::kernel::census::Event;
+
 use crate::linear::Linear;
 
 use super::Order;
@@ -84,9 +86,8 @@ impl Launch<'_, '_, '_> {
         self.machine.grid = self.grid(&base)?;
         self.machine.flags.clear();
         let n_blocks = self.machine.grid.len();
-        let counts = self.machine.counts();
-        counts.launches += 1;
-        counts.blocks += n_blocks as u64;
+        self.machine.count(&[Event::Launches], 1);
+        self.machine.count(&[Event::Blocks], n_blocks as u64);
         let mut waiting = VecDeque::from(arranged(n_blocks, self.order, self.random));
         let mut resident: Vec<Block> = Vec::new();
         // Without flags it is not observable whether blocks run one after another.
@@ -251,9 +252,10 @@ impl Launch<'_, '_, '_> {
                     self.machine.flags.signal(buffer, position, &clock);
                 }
             }
-            self.machine.counts().flags += 1;
+            self.machine.count(self.code.events[at], 1);
         } else {
-            self.machine.counts().barriers += block.warps.len() as u64;
+            let n_warps = block.warps.len() as u64;
+            self.machine.count(self.code.events[at], n_warps);
         }
         for warp in &mut block.warps {
             warp.clock = clock.clone();

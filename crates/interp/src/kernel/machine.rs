@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use systola_ir::kernel::Memory;
+use systola_ir::kernel::census::{Counts, Event, touched};
 
-use super::count::Counts;
 use super::fault::{Actor, FaultKind};
 use super::memory::{Kind, Store};
 use super::race::{Clock, Mark};
@@ -57,8 +57,10 @@ impl Machine {
     }
 
     #[inline]
-    pub fn counts(&mut self) -> &mut Counts {
-        &mut self.counts[self.kernel]
+    pub fn count(&mut self, events: &[Event], times: u64) {
+        for event in events {
+            self.counts[self.kernel][*event] += times;
+        }
     }
 
     #[inline]
@@ -92,18 +94,14 @@ impl Machine {
         touches: &[Touch],
         seen: &mut Vec<u64>,
     ) {
-        let counts = &mut self.counts[self.kernel];
-        match memory {
-            Memory::Global(id) => {
-                let bytes = self.globals[id.index()].layout.bytes();
-                let offsets = touches.iter().map(|(_, position)| *position as u64 * bytes);
-                counts.global(offsets, bytes * width as u64, seen);
-            }
-            Memory::Shared(id) => {
-                let bytes = block.shared[id.index()].layout.bytes();
-                let lanes = touches.iter().map(|(lane, p)| (*lane, *p as u64 * bytes));
-                counts.shared(lanes, bytes * width as u64, seen);
-            }
+        let store = match memory {
+            Memory::Global(id) => &self.globals[id.index()],
+            Memory::Shared(id) => &block.shared[id.index()],
+        };
+        let bytes = store.layout.bytes();
+        let lanes = touches.iter().map(|(lane, p)| (*lane, *p as u64 * bytes));
+        for (event, n) in touched(memory, lanes, bytes * width as u64, seen) {
+            self.count(&[event], n);
         }
     }
 

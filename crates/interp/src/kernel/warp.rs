@@ -192,13 +192,15 @@ impl Warp {
                     if self.state != State::Ready {
                         return Ok(());
                     }
-                    machine.counts().flags += 1;
                 }
                 Instr::DynamicBlockId(var, counter) => {
                     self.point[*var] =
                         self.dynamic_block_id(machine, code, block, *var, counter)?;
+                    // Counted once for the block.
+                    self.pc += 1;
+                    continue;
                 }
-                Instr::Fault(fault) => self.fault(machine, code, fault)?,
+                Instr::Fault(fault) => self.fault(code, fault)?,
                 Instr::End => {
                     let groups = self.groups.iter().chain([&self.copies]);
                     let groups = groups.filter(|group| !group.is_empty()).count();
@@ -209,6 +211,7 @@ impl Warp {
                     return Ok(());
                 }
             }
+            machine.count(code.events[self.pc], 1);
             self.pc += 1;
         }
     }
@@ -232,39 +235,22 @@ impl Warp {
         compute: &Compute,
     ) -> Result<(), Blame> {
         let n = to.n_cells(code.lanes);
-        let counts = machine.counts();
         match compute {
             Compute::Lit(value) => {
                 for lane in 0..n {
                     self.cells[to.at(lane)] = Ok(value.clone());
                 }
             }
-            Compute::Index(form) => {
-                counts.index += 1;
-                self.index(code, to, n, form)?;
-            }
+            Compute::Index(form) => self.index(code, to, n, form)?,
             Compute::Get(reg) => {
                 for lane in 0..n {
                     let cell = self.cells[reg.at(lane)].clone();
                     self.cells[to.at(lane)] = self.seen(code, cell);
                 }
             }
-            Compute::Unary(op, a) => {
-                counts.arithmetic += 1;
-                self.unary(to, n, *op, *a)?;
-            }
-            Compute::Binary {
-                op,
-                a,
-                b,
-                is_fusible,
-            } => {
-                counts.arithmetic += 1;
-                counts.fusible += u64::from(*is_fusible);
-                self.binary(code, to, n, *op, (*a, *b))?;
-            }
+            Compute::Unary(op, a) => self.unary(to, n, *op, *a)?,
+            Compute::Binary(op, a, b) => self.binary(code, to, n, *op, (*a, *b))?,
             Compute::Cast(ty, a) => {
-                counts.arithmetic += 1;
                 for lane in 0..n {
                     self.cells[to.at(lane)] = match &self.cells[a.at(lane)] {
                         Ok(a) => Ok(cast(*ty, a).map_err(|e| operator(lane, e))?),
@@ -273,7 +259,6 @@ impl Warp {
                 }
             }
             Compute::Select(cond, then, otherwise) => {
-                counts.arithmetic += 1;
                 for lane in 0..n {
                     let cell = match &self.cells[cond.at(lane)] {
                         Ok(Value::Bool(true)) => self.cells[then.at(lane)].clone(),
@@ -284,7 +269,6 @@ impl Warp {
                 }
             }
             Compute::Choose(cond, then, otherwise) => {
-                counts.index += 1;
                 let shared = cond.shared_part(&self.point);
                 for lane in 0..n {
                     self.enter_lane(code, lane);
@@ -303,7 +287,6 @@ impl Warp {
                 self.lookup(machine, code, block, to, n, *memory, index)?;
             }
             Compute::Shuffle(value, from) => {
-                counts.shuffles += 1;
                 let shared = from.shared_part(&self.point);
                 for lane in 0..n {
                     self.enter_lane(code, lane);
@@ -316,7 +299,6 @@ impl Warp {
                 }
             }
             Compute::LaneShift { low, high, by } => {
-                counts.slides += 1;
                 for lane in 0..n {
                     let element = lane + code.lanes - by;
                     let (from, lane_of_it) = match element < code.lanes {
@@ -334,13 +316,7 @@ impl Warp {
     }
 
     /// Ends the run where an equation has no value at the point of a lane.
-    fn fault(
-        &mut self,
-        machine: &mut Machine,
-        code: &Code<'_>,
-        fault: &FaultCode,
-    ) -> Result<(), Blame> {
-        machine.counts().index += 1;
+    fn fault(&mut self, code: &Code<'_>, fault: &FaultCode) -> Result<(), Blame> {
         let shared = fault.when.shared_part(&self.point);
         for lane in 0..code.lanes {
             self.enter_lane(code, lane);

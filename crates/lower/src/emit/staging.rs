@@ -11,6 +11,7 @@
 
 use systola_ir::BufferId;
 use systola_ir::form::{Cond, Form, Poly, Rel};
+use systola_ir::kernel::census::SECTOR;
 use systola_ir::kernel::{Access, Memory, Stmt};
 use systola_ir::mapping::{Engine, Order};
 
@@ -30,8 +31,6 @@ enum Otherwise {
 
 /// The largest number of copies of a lane that are unrolled.
 const MOST_ROUNDS: i128 = 16;
-/// Bytes that come together from the memory of the machine at least.
-const SECTOR: u32 = 32;
 
 impl Emitter<'_> {
     /// The windows of the first turns of a loop, before it begins.
@@ -272,7 +271,7 @@ impl Emitter<'_> {
     /// Elements of a row that are dealt out before the next row, if not the whole row.
     fn sector(&self, window: &Brought, last: i128) -> Option<i128> {
         let ty = self.array.inputs[window.of.input.index()].ty;
-        let sector = i128::from(SECTOR * 8 / ty.bits()).max(1);
+        let sector = i128::from(SECTOR * 8 / u64::from(ty.bits())).max(1);
         (window.of.order == Order::Columns && last % sector == 0).then_some(sector)
     }
 

@@ -33,12 +33,10 @@ struct Work {
 }
 
 impl Warp {
-    /// The active lanes among the first `n`: those where the predicates of the access and of the
-    /// other one hold.
+    /// The active lanes: those where the predicates of the access and of the other one hold.
     fn resolve(
         &mut self,
         code: &Code<'_>,
-        n: usize,
         access: &AccessCode,
         also: Option<&LaneTest>,
         layout: &Layout,
@@ -57,7 +55,7 @@ impl Warp {
         );
         let when = access.when.shared_part(&self.point);
         let also = also.map(|test| (test, test.shared_part(&self.point)));
-        for lane in 0..n {
+        for lane in 0..access.lanes {
             let overflow = || Blame::overflow(Some(lane));
             self.enter_lane(code, lane);
             if !access.when.at(when, &self.point).ok_or_else(overflow)? {
@@ -92,8 +90,6 @@ impl Warp {
         from: &AccessCode,
         otherwise: &Option<Value>,
     ) -> Result<(), Blame> {
-        let cells = to.iter().map(|slot| slot.n_cells(code.lanes));
-        let n = cells.max().unwrap_or(0);
         let absent = match otherwise {
             Some(value) => Ok(value.clone()),
             None => Err(self.undefined(code, Why::Predicate)),
@@ -111,7 +107,7 @@ impl Warp {
             ..
         } = &mut scratch;
         let layout = &memory(machine, block, from.memory).layout;
-        self.resolve(code, n, from, None, layout, to.len(), work, touches)?;
+        self.resolve(code, from, None, layout, to.len(), work, touches)?;
         let (mark, clock) = (self.mark(machine, block), self.clock.clone());
         let me = Me {
             mark,
@@ -123,7 +119,6 @@ impl Warp {
                 self.cells[slot.at(*lane)] = self.seen(code, cell);
             }
         }
-        machine.counts().loads += 1;
         machine.count_access(block, from.memory, to.len(), touches, seen);
         machine.scratch = scratch;
         Ok(())
@@ -171,7 +166,6 @@ impl Warp {
                 Err(undefined) => Err(undefined),
             };
         }
-        machine.counts().lookups += 1;
         machine.count_access(block, from, 1, touches, seen);
         machine.scratch = scratch;
         Ok(())
@@ -185,8 +179,6 @@ impl Warp {
         to: &AccessCode,
         values: &[Slot],
     ) -> Result<(), Blame> {
-        let is_one = to.is_uniform && values.iter().all(|slot| slot.is_uniform());
-        let n = if is_one { 1 } else { code.lanes };
         let mut scratch = std::mem::take(&mut machine.scratch);
         let Scratch {
             touches,
@@ -195,7 +187,7 @@ impl Warp {
             ..
         } = &mut scratch;
         let layout = &memory(machine, block, to.memory).layout;
-        self.resolve(code, n, to, None, layout, values.len(), work, touches)?;
+        self.resolve(code, to, None, layout, values.len(), work, touches)?;
         let stamp = machine.next_stamp();
         let me = Me {
             mark: self.mark(machine, block),
@@ -226,7 +218,6 @@ impl Warp {
                 }
             }
         }
-        machine.counts().stores += 1;
         machine.count_access(block, to.memory, values.len(), touches, seen);
         machine.scratch = scratch;
         Ok(())
@@ -244,8 +235,6 @@ impl Warp {
         let (Memory::Shared(shared), Memory::Global(buffer)) = (to.memory, from.memory) else {
             panic!("a copy that is not from global to shared memory passed the verifier");
         };
-        let is_one = to.is_uniform && from.is_uniform;
-        let n = if is_one { 1 } else { code.lanes };
         let mut scratch = std::mem::take(&mut machine.scratch);
         let Scratch {
             touches,
@@ -254,9 +243,9 @@ impl Warp {
             seen,
         } = &mut scratch;
         let layout = &memory(machine, block, from.memory).layout;
-        self.resolve(code, n, from, Some(&to.when), layout, width, work, sources)?;
+        self.resolve(code, from, Some(&to.when), layout, width, work, sources)?;
         let layout = &memory(machine, block, to.memory).layout;
-        self.resolve(code, n, to, Some(&from.when), layout, width, work, touches)?;
+        self.resolve(code, to, Some(&from.when), layout, width, work, touches)?;
         let stamp = machine.next_stamp();
         let (mark, clock) = (self.mark(machine, block), self.clock.clone());
         let me = Me {
@@ -299,7 +288,6 @@ impl Warp {
                 });
             }
         }
-        machine.counts().copies += 1;
         machine.count_access(block, from.memory, width, sources, seen);
         machine.count_access(block, to.memory, width, touches, seen);
         machine.scratch = scratch;
@@ -358,7 +346,7 @@ impl Warp {
         let mut scratch = std::mem::take(&mut machine.scratch);
         let Scratch { touches, work, .. } = &mut scratch;
         let layout = &machine.globals[buffer.index()].layout;
-        self.resolve(code, 1, flag, None, layout, 1, work, touches)?;
+        self.resolve(code, flag, None, layout, 1, work, touches)?;
         let position = touches.first().map(|(_, position)| *position);
         machine.scratch = scratch;
         Ok(position.map(|position| (buffer.index(), position)))
@@ -405,7 +393,7 @@ impl Warp {
         machine.use_flag(buffer, position)?;
         let number = machine.globals[buffer].count_up(position);
         machine.flags.signal(buffer, position, &Clock::default());
-        machine.counts().flags += 1;
+        machine.count(code.events[self.pc], 1);
         block.block_ids.push((var, number));
         Ok(number)
     }
