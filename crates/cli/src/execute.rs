@@ -8,6 +8,7 @@ use systola::cuda::compile_cuda_lowered;
 use systola::device::DeviceCompiled;
 use systola::opencl::compile_opencl_lowered;
 use systola::rt::device::Driver;
+use systola::rt::timing::Repeats;
 use systola::rt::{Note, Origin};
 use systola::{CpuOptions, CudaOptions, OpenClOptions, RunOptions};
 use systola_driver::{Fix, Lowered, Machine, Target, check_mapping};
@@ -402,16 +403,17 @@ impl Execution<'_> {
         );
         let mut remarks = vec![remark];
         if self.times > 0 {
-            // The device was idle before the first run.
-            let timed = compiled.time_tensors(params, inputs, self.times + 1);
-            let mut seconds = timed.map_err(|error| runtime::fail(self.source, error))?;
-            seconds.remove(0);
-            seconds.sort_by(f64::total_cmp);
+            let repeats = Repeats {
+                warm_up: 1,
+                timed: self.times,
+            };
+            let timed = compiled.time_tensors(params, inputs, repeats);
+            let timing = timed.map_err(|error| runtime::fail(self.source, error))?;
             remarks.push(format!(
                 "{} in a row, arrays on the device: median {}, best {}",
                 counted(self.times as u64, "run", "runs"),
-                duration(seconds[seconds.len() / 2]),
-                duration(seconds[0]),
+                duration(timing.median()),
+                duration(timing.min()),
             ));
         }
         Ok(Ran { outputs, remarks })

@@ -16,7 +16,7 @@ use std::fs;
 
 use systola::cpu::compile_lowered;
 use systola::ir::kernel::{BufferKind, Program};
-use systola::rt::timing::{Repeats, measure_reported};
+use systola::rt::timing::{Enough, Repeats, measure_reported};
 use systola::rt::{CacheOptions, HostArray};
 use systola::{CpuOptions, Fix, RunOptions, View, ViewMut, lower};
 use systola_explore::agreement::Agreement;
@@ -310,7 +310,12 @@ fn measure(
         })
     };
     let once = run()?;
-    let timed = ((0.4 / once) as usize).clamp(2, 40);
+    let enough = Enough {
+        least: 2,
+        most: 40,
+        seconds: 0.4,
+    };
+    let timed = enough.batch(once);
     let timing = measure_reported(Repeats { warm_up: 1, timed }, run)?;
     Ok(timing.min())
 }

@@ -14,10 +14,11 @@ use systola_driver::Lowered;
 use systola_interp::Arrays;
 use systola_ir::system::System;
 use systola_rt::Deadline;
+use systola_rt::timing::Enough;
 
 use crate::deadline::run_until;
 use crate::rank::Ranked;
-use crate::search::{Bench, Effort, Fault, Rank};
+use crate::search::{Bench, Fault, Rank, SHORT};
 
 pub mod cpu;
 pub mod device;
@@ -99,7 +100,7 @@ pub(crate) struct Measurer<'s, 'a, T: Target> {
 
 impl<T: Target> Measurer<'_, '_, T> {
     /// Compiles a candidate and verifies it as far as `effort` requires.
-    fn ready(&mut self, rank: Rank, effort: Effort) -> Result<(), Fault> {
+    fn ready(&mut self, rank: Rank, effort: Enough) -> Result<(), Fault> {
         if !self.codes.contains_key(&rank) {
             let (code, lowered) = self.workers.take(rank)?;
             if let Some(registers) = self.target.registers(&code) {
@@ -115,7 +116,7 @@ impl<T: Target> Measurer<'_, '_, T> {
                 return self.confirm(rank);
             }
         }
-        if effort == Effort::SHORT {
+        if effort == SHORT {
             return Ok(());
         }
         self.confirm(rank)
@@ -185,7 +186,7 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
     fn measure(
         &mut self,
         rank: Rank,
-        effort: Effort,
+        effort: Enough,
         best: Option<f64>,
     ) -> Result<Vec<f64>, Fault> {
         let predicted = self.ranked[rank].predicted_seconds();
@@ -212,9 +213,8 @@ impl<T: Target> Bench for Measurer<'_, '_, T> {
         if one >= SLOW {
             return Ok(first);
         }
-        let wanted = (effort.seconds / one.max(1e-7)) as usize;
         let fits = (self.deadline.left().as_secs_f64() / one.max(1e-7)) as usize;
-        time(wanted.clamp(effort.least, effort.most).min(fits.max(1)))
+        time(effort.batch(one).min(fits.max(1)))
     }
 
     fn forget(&mut self, rank: Rank) {

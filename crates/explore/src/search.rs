@@ -10,7 +10,7 @@
 //!
 //! **Little time.** A search ends with its budget, even if nothing was measured by then.
 
-use systola_rt::timing::Timing;
+use systola_rt::timing::{Enough, Timing};
 
 pub mod exhaustive;
 pub mod halving;
@@ -31,36 +31,22 @@ const LOST: usize = 8;
 pub type Rank = usize;
 
 /// How long a candidate is measured.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Effort {
-    /// Runs continue until their total time reaches this,
-    pub seconds: f64,
-    /// and at least this often, unless a single run takes very long,
-    pub least: usize,
-    /// at most this often.
-    pub most: usize,
-}
+pub const SHORT: Enough = Enough {
+    seconds: 0.01,
+    least: 3,
+    most: 9,
+};
+pub const LONG: Enough = Enough {
+    seconds: 0.15,
+    least: 7,
+    most: 51,
+};
 
-impl Effort {
-    pub const SHORT: Effort = Effort {
-        seconds: 0.01,
-        least: 3,
-        most: 9,
-    };
-
-    pub const LONG: Effort = Effort {
-        seconds: 0.15,
-        least: 7,
-        most: 51,
-    };
-
-    #[must_use]
-    pub fn doubled(self) -> Effort {
-        Effort {
-            seconds: (self.seconds * 2.0).min(Effort::LONG.seconds),
-            least: (self.least + 2).min(Effort::LONG.least),
-            most: (self.most * 2).min(Effort::LONG.most),
-        }
+fn doubled(effort: Enough) -> Enough {
+    Enough {
+        seconds: (effort.seconds * 2.0).min(LONG.seconds),
+        least: (effort.least + 2).min(LONG.least),
+        most: (effort.most * 2).min(LONG.most),
     }
 }
 
@@ -98,7 +84,7 @@ pub trait Bench {
 
     /// The seconds of each run. The first call verifies the results too. `best`: seconds of the
     /// best so far.
-    fn measure(&mut self, rank: Rank, effort: Effort, best: Option<f64>)
+    fn measure(&mut self, rank: Rank, effort: Enough, best: Option<f64>)
     -> Result<Vec<f64>, Fault>;
 
     /// Drops a candidate that is not measured again.
@@ -136,7 +122,7 @@ pub struct Progress {
 pub struct Board<'a> {
     bench: &'a mut dyn Bench,
     tell: &'a mut dyn FnMut(Progress),
-    samples: Vec<Vec<f64>>,
+    timings: Vec<Timing>,
     rungs: Vec<usize>,
     faults: Vec<Option<Fault>>,
     order: Vec<Rank>,
@@ -155,7 +141,7 @@ impl<'a> Board<'a> {
         Board {
             bench,
             tell,
-            samples: vec![Vec::new(); candidates],
+            timings: vec![Timing::default(); candidates],
             rungs: vec![0; candidates],
             faults: vec![None; candidates],
             order: Vec::new(),
@@ -180,7 +166,7 @@ impl<'a> Board<'a> {
     }
 
     /// Measures some candidates in order. Returns when the time is over.
-    pub fn measure(&mut self, these: &[Rank], effort: Effort) {
+    pub fn measure(&mut self, these: &[Rank], effort: Enough) {
         if self.is_over() {
             return;
         }
@@ -223,7 +209,7 @@ impl<'a> Board<'a> {
             }
             let rest = waiting.split_off(portion.clamp(1, waiting.len()));
             let these = std::mem::replace(&mut waiting, rest);
-            self.measure(&these, Effort::SHORT);
+            self.measure(&these, SHORT);
             longest = longest.max(left - self.seconds_left());
             portion = self.bench.batch();
             self.interleave_neighbours(&mut waiting, &mut around);
@@ -246,7 +232,7 @@ impl<'a> Board<'a> {
                 return;
             };
             waiting.retain(|r| *r != rank);
-            self.visit(rank, Effort::SHORT);
+            self.visit(rank, SHORT);
             self.interleave_neighbours(&mut waiting, &mut around);
         }
     }
@@ -255,7 +241,7 @@ impl<'a> Board<'a> {
     /// all of them alike.
     pub fn finish(&mut self, finalists: &[Rank], rounds: usize) {
         for _ in 0..rounds {
-            self.measure(finalists, Effort::LONG);
+            self.measure(finalists, LONG);
         }
         if !self.is_over() {
             self.finalists = finalists.to_vec();
@@ -272,22 +258,22 @@ impl<'a> Board<'a> {
         }
     }
 
-    fn visit(&mut self, rank: Rank, effort: Effort) {
+    fn visit(&mut self, rank: Rank, effort: Enough) {
         if self.faults[rank].is_some() {
             return;
         }
         let best = self.best().map(|(_, seconds)| seconds);
-        let mut fresh: Vec<f64> = Vec::new();
+        let mut fresh = Timing::default();
         for _ in 0..=AGAIN {
             match self.bench.measure(rank, effort, best) {
-                Ok(samples) => fresh.extend(samples),
+                Ok(samples) => fresh.samples.extend(samples),
                 Err(fault) => {
                     self.fail(rank, fault);
                     return;
                 }
             }
             // The time of a candidate far from the best need not be exact.
-            let hopeless = best.is_some_and(|best| fastest(&fresh) > 1.5 * best);
+            let hopeless = best.is_some_and(|best| fresh.min() > 1.5 * best);
             if hopeless || !is_doubtful(&fresh) || self.is_over() {
                 break;
             }
@@ -297,10 +283,11 @@ impl<'a> Board<'a> {
         if self.rungs[rank] == 0 {
             self.order.push(rank);
         }
-        if fresh.len() > 2 * self.samples[rank].len() {
-            self.samples[rank] = fresh;
+        let timing = &mut self.timings[rank];
+        if fresh.samples.len() > 2 * timing.samples.len() {
+            *timing = fresh;
         } else {
-            self.samples[rank].extend(fresh);
+            timing.samples.extend(fresh.samples);
         }
         self.rungs[rank] += 1;
         self.report();
@@ -314,7 +301,7 @@ impl<'a> Board<'a> {
         if self.rungs[rank] == 0 {
             self.order.push(rank);
         }
-        self.samples[rank].clear();
+        self.timings[rank].samples.clear();
         self.faults[rank] = Some(fault);
         self.bench.forget(rank);
         self.report();
@@ -330,15 +317,9 @@ impl<'a> Board<'a> {
     }
 
     pub fn seconds(&self, rank: Rank) -> Option<f64> {
-        match (&self.faults[rank], self.samples[rank].as_slice()) {
-            (None, [_, ..]) => Some(
-                Timing {
-                    samples: self.samples[rank].clone(),
-                }
-                .median(),
-            ),
-            (Some(_), _) | (None, []) => None,
-        }
+        let timing = &self.timings[rank];
+        let is_measured = self.faults[rank].is_none() && !timing.samples.is_empty();
+        is_measured.then(|| timing.median())
     }
 
     /// Measured candidates, the fastest first.
@@ -369,7 +350,7 @@ impl<'a> Board<'a> {
             .map(|rank| Trial {
                 rank: *rank,
                 seconds: self.seconds(*rank),
-                samples: self.samples[*rank].len(),
+                samples: self.timings[*rank].samples.len(),
                 rung: self.rungs[*rank],
                 fault: self.faults[*rank].clone(),
             })
@@ -401,14 +382,7 @@ fn interleave(waiting: Vec<Rank>, some: &[Rank]) -> Vec<Rank> {
     }
 }
 
-fn fastest(samples: &[f64]) -> f64 {
-    samples.iter().copied().fold(f64::INFINITY, f64::min)
-}
-
-fn is_doubtful(samples: &[f64]) -> bool {
-    let timing = Timing {
-        samples: samples.to_vec(),
-    };
+fn is_doubtful(timing: &Timing) -> bool {
     timing.median() > (1.0 + DOUBT) * timing.min()
 }
 

@@ -3,7 +3,7 @@
 
 use systola_ir::kernel::{Host, Kernel, Program, Size, Var, VarKind};
 use systola_ir::{DimId, Form, KernelId, ParamId};
-use systola_rt::timing::{Repeats, measure_reported};
+use systola_rt::timing::Repeats;
 use systola_rt::{CompileOptions, CpuProgram, Error, RunOptions, Source};
 
 /// `for t in 0..T { empty(t) }` with N blocks.
@@ -64,10 +64,8 @@ fn main() -> Result<(), Error> {
     println!("threads blocks  median ns  least ns   (per launch)");
     for (threads, blocks) in [(1, 1), (2, 1), (1, 1000), (2, 2), (2, 1000), (4, 1000)] {
         let options = RunOptions { threads };
-        let timing = measure_reported(Repeats::default(), || {
-            let stats = program.run(&[launches, blocks], &[], &mut [], &options)?;
-            Ok::<f64, Error>(stats.kernel_seconds)
-        })?;
+        let sizes = [launches, blocks];
+        let timing = program.time(&sizes, &[], &mut [], &options, Repeats::default())?;
         let per_launch = 1e9 / launches as f64;
         println!(
             "{threads:7} {blocks:6} {:10.0} {:9.0}",

@@ -20,6 +20,7 @@ use crate::pool::{MOST_THREADS, Order, available_threads};
 use crate::raw::bytes_of_mut;
 use crate::run::{Run, Workspace};
 use crate::source::{ScratchPart, Source};
+use crate::timing::{Repeats, Timing, measure_reported};
 
 /// A compiled program. It can be run any number of times, also from several threads at once.
 pub struct CpuProgram {
@@ -146,6 +147,21 @@ impl CpuProgram {
         let mut stats = result?;
         stats.total_seconds = start.elapsed().as_secs_f64();
         Ok(stats)
+    }
+
+    /// The same several times; the seconds of each run in the kernels.
+    pub fn time(
+        &self,
+        sizes: &[i64],
+        inputs: &[(&str, View<'_>)],
+        outputs: &mut [(&str, ViewMut<'_>)],
+        options: &RunOptions,
+        repeats: Repeats,
+    ) -> Result<Timing, Error> {
+        measure_reported(repeats, || {
+            let stats = self.run(sizes, inputs, outputs, options)?;
+            Ok(stats.kernel_seconds)
+        })
     }
 
     fn spare(&self) -> MutexGuard<'_, Vec<Workspace>> {

@@ -1,7 +1,4 @@
-//! Time measurements.
-
-use std::convert::Infallible;
-use std::time::Instant;
+//! Time measurements: how often something is run, and which of its runs count.
 
 /// The number of repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,7 +19,7 @@ impl Default for Repeats {
 }
 
 /// Seconds, in the order they were taken.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Timing {
     pub samples: Vec<f64>,
 }
@@ -50,17 +47,38 @@ impl Timing {
     }
 }
 
-/// Measures the wall-clock time of a function.
-pub fn measure(repeats: Repeats, mut f: impl FnMut()) -> Timing {
-    let timed = || {
-        let start = Instant::now();
-        f();
-        Ok::<f64, Infallible>(start.elapsed().as_secs_f64())
-    };
-    match measure_reported(repeats, timed) {
-        Ok(timing) => timing,
-        Err(never) => match never {},
+/// When there are enough samples.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Enough {
+    pub least: usize,
+    pub most: usize,
+    /// Between the two: when the total time of the samples reaches this.
+    pub seconds: f64,
+}
+
+impl Enough {
+    pub fn is_reached(&self, samples: &[f64]) -> bool {
+        samples.len() >= self.most
+            || (samples.len() >= self.least && samples.iter().sum::<f64>() >= self.seconds)
     }
+
+    /// The number of samples for one batch, by the seconds of a run.
+    pub fn batch(&self, one: f64) -> usize {
+        ((self.seconds / one.max(1e-7)) as usize).clamp(self.least, self.most)
+    }
+}
+
+/// Samples until there are enough. `run` makes a number of consecutive runs and returns the seconds
+/// of each.
+pub fn sample<E>(
+    enough: Enough,
+    mut run: impl FnMut(usize) -> Result<Vec<f64>, E>,
+) -> Result<Timing, E> {
+    let mut samples = run(enough.least)?;
+    while !enough.is_reached(&samples) {
+        samples.extend(run(1)?);
+    }
+    Ok(Timing { samples })
 }
 
 /// Collects the seconds that a function reports of itself, such as
@@ -94,6 +112,24 @@ mod tests {
     }
 
     #[test]
+    fn samples_are_taken_until_there_are_enough() {
+        let enough = Enough {
+            least: 3,
+            most: 10,
+            seconds: 1.0,
+        };
+        let check = |each: f64, expect: usize, batch: usize| {
+            let timing = sample(enough, |times| Ok::<_, ()>(vec![each; times]));
+            assert_eq!(timing.unwrap().samples.len(), expect, "{each}");
+            assert_eq!(enough.batch(each), batch, "{each}");
+        };
+        check(0.0, 10, 10);
+        check(0.15, 7, 6);
+        check(0.5, 3, 3);
+        assert_eq!(sample(enough, |_| Err("no")), Err("no"));
+    }
+
+    #[test]
     fn warm_up_does_not_count() {
         let mut calls = 0;
         let repeats = Repeats {
@@ -107,17 +143,11 @@ mod tests {
         assert_eq!(timing.unwrap().samples, [4.0, 5.0, 6.0, 7.0, 8.0]);
         let failed = measure_reported(repeats, || Err::<f64, _>("no"));
         assert_eq!(failed, Err("no"));
-        assert_eq!(
-            measure(
-                Repeats {
-                    warm_up: 0,
-                    timed: 0
-                },
-                || {}
-            )
-            .samples
-            .len(),
-            1
-        );
+        let none = Repeats {
+            timed: 0,
+            ..repeats
+        };
+        let timing = measure_reported(none, || Ok::<f64, ()>(1.0));
+        assert_eq!(timing.unwrap().samples.len(), 1);
     }
 }

@@ -7,7 +7,7 @@
 use std::error::Error;
 
 use ndarray::Array2;
-use systola::rt::timing::{Repeats, measure_reported};
+use systola::rt::timing::Repeats;
 use systola::{Compiled, CpuOptions, Fix, RunOptions, View, ViewMut, compile, cpu};
 
 /// The system of `gallery/conv2d/core.ure`.
@@ -104,15 +104,13 @@ fn time(
     w: &Array2<f32>,
     z: &mut Array2<f32>,
 ) -> Result<f64, cpu::Error> {
-    let timing = measure_reported(Repeats::default(), || {
-        let stats = kernel.run(
-            sizes,
-            &[("x", View::from(x)), ("w", View::from(w))],
-            &mut [("z", ViewMut::from(&mut *z))],
-            &RunOptions { threads: 1 },
-        )?;
-        Ok::<f64, cpu::Error>(stats.kernel_seconds)
-    })?;
+    let timing = kernel.time(
+        sizes,
+        &[("x", View::from(x)), ("w", View::from(w))],
+        &mut [("z", ViewMut::from(z))],
+        &RunOptions { threads: 1 },
+        Repeats::default(),
+    )?;
     Ok(timing.min())
 }
 

@@ -9,6 +9,7 @@ use systola_ir::codes::mapping as codes;
 use systola_ir::kernel::Program;
 use systola_ir::system::Module;
 use systola_ir::{Diagnostic, Poly, Span};
+use systola_rt::timing::{Repeats, Timing};
 use systola_rt::{
     CompileOptions, CpuProgram, RunOptions, ScratchPart, Source, Stats, View, ViewMut, simd,
 };
@@ -236,6 +237,21 @@ impl Compiled {
     ) -> Result<Stats, Error> {
         let values = ordered_sizes(self.program(), sizes)?;
         Ok(self.program.run(&values, inputs, outputs, options)?)
+    }
+
+    /// The same several times; the seconds of each run in the kernels.
+    pub fn time(
+        &self,
+        sizes: &[(&str, i64)],
+        inputs: &[(&str, View<'_>)],
+        outputs: &mut [(&str, ViewMut<'_>)],
+        options: &RunOptions,
+        repeats: Repeats,
+    ) -> Result<Timing, Error> {
+        let values = ordered_sizes(self.program(), sizes)?;
+        Ok(self
+            .program
+            .time(&values, inputs, outputs, options, repeats)?)
     }
 
     pub fn program(&self) -> &Program {

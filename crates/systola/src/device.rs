@@ -7,6 +7,7 @@ use systola_ir::kernel::Program;
 use systola_rt::device::{
     DeviceArray, DeviceKernel, DeviceProgram, DeviceSource, Driver, Gpu, KernelArgument, SharedPart,
 };
+use systola_rt::timing::{Repeats, Timing};
 use systola_rt::{Stats, View, ViewMut};
 
 use crate::cpu::{Error, ordered_sizes};
@@ -65,19 +66,19 @@ impl<D: Driver> DeviceCompiled<D> {
         Ok(self.program.run_on_device(&values, inputs, outputs)?)
     }
 
-    /// The same `times` times, without waiting on the host in between; returns the seconds of each
-    /// run on the device.
+    /// The same several times, without waiting on the host in between; the seconds of each run on
+    /// the device, which is idle before the first.
     pub fn time_on_device(
         &self,
         sizes: &[(&str, i64)],
         inputs: &[(&str, &DeviceArray<D>)],
         outputs: &mut [(&str, &mut DeviceArray<D>)],
-        times: usize,
-    ) -> Result<Vec<f64>, Error> {
+        repeats: Repeats,
+    ) -> Result<Timing, Error> {
         let values = ordered_sizes(self.program(), sizes)?;
         Ok(self
             .program
-            .time_on_device(&values, inputs, outputs, times)?)
+            .time_on_device(&values, inputs, outputs, repeats)?)
     }
 
     pub fn program(&self) -> &Program {

@@ -5,6 +5,7 @@ use systola_ir::codes::limits;
 use systola_ir::kernel::{BufferKind, Program};
 use systola_ir::{Diagnostic, Span};
 use systola_rt::device::{DeviceArray, Driver};
+use systola_rt::timing::{Repeats, Timing};
 use systola_rt::{RunOptions, Stats, View, ViewMut};
 
 use crate::cpu::{Compiled, Error};
@@ -134,13 +135,13 @@ impl<D: Driver> DeviceCompiled<D> {
         })
     }
 
-    /// Seconds of each of `times` consecutive runs, on arrays on the device.
+    /// Seconds of each of several consecutive runs, on arrays on the device.
     pub fn time_tensors(
         &self,
         params: &[i128],
         inputs: &Arrays,
-        times: usize,
-    ) -> Result<Vec<f64>, Error> {
+        repeats: Repeats,
+    ) -> Result<Timing, Error> {
         let prepared = prepare(self.program(), params)?;
         let copy = |(name, tensor): (&String, &Tensor)| -> Result<_, Error> {
             let array = DeviceArray::from_view(self.gpu(), &view(tensor)?)?;
@@ -153,6 +154,6 @@ impl<D: Driver> DeviceCompiled<D> {
         let sizes: Vec<(&str, i64)> = sizes.collect();
         let given: Vec<_> = given.iter().map(|(n, a)| (n.as_str(), a)).collect();
         let mut made: Vec<_> = made.iter_mut().map(|(n, a)| (n.as_str(), a)).collect();
-        self.time_on_device(&sizes, &given, &mut made, times)
+        self.time_on_device(&sizes, &given, &mut made, repeats)
     }
 }

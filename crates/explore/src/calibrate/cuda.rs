@@ -5,6 +5,7 @@ use std::sync::Arc;
 use systola::rt::calibration::Numbers;
 use systola::rt::cuda::{CudaCompileOptions, CudaProgram, DeviceArray, DeviceInfo, Gpu};
 use systola::rt::device::{DeviceKernel, DeviceSource, KernelArgument};
+use systola::rt::timing::Repeats;
 use systola::rt::{Error, HostArray};
 use systola_ir::Scalar;
 
@@ -104,18 +105,18 @@ impl Bench {
         };
         let mut least = f64::MAX;
         // A run must not leave elements of an array larger than the caches in L2 for the next run.
-        let (rounds, runs) = if elements == DRAM { (3, 1) } else { (1, 7) };
+        let (rounds, timed) = if elements == DRAM { (3, 1) } else { (1, 7) };
         for _ in 0..rounds {
             if elements == DRAM {
                 target.time_copies(source, 1)?;
             }
-            let samples = self.program.time_on_device(
+            let timing = self.program.time_on_device(
                 &sizes.values(),
                 &[("source", source)],
                 &mut [("target", target)],
-                runs,
+                Repeats { warm_up: 0, timed },
             )?;
-            least = samples.into_iter().fold(least, f64::min);
+            least = least.min(timing.min());
         }
         Ok(least)
     }
@@ -175,8 +176,7 @@ pub fn measure(info: &DeviceInfo, progress: &mut dyn FnMut(&str)) -> Result<Numb
     let zeros = HostArray::zeros(Scalar::F32, &[DRAM as usize])?;
     let from = DeviceArray::from_view(&bench.gpu, &zeros.view())?;
     let mut to = DeviceArray::new(&bench.gpu, Scalar::F32, &[DRAM as usize])?;
-    let samples = to.time_copies(&from, 7)?;
-    let least = samples.into_iter().fold(f64::MAX, f64::min);
+    let least = to.time_copies(&from, 7)?.min();
     keep("dram_bandwidth", 2.0 * from.bytes() as f64 / least);
     drop((from, to));
     progress("launch");

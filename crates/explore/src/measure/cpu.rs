@@ -5,6 +5,7 @@ use systola::tensors::view;
 use systola_driver::Lowered;
 use systola_interp::{Arrays, Tensor};
 use systola_ir::system::System;
+use systola_rt::timing::Repeats;
 use systola_rt::{Deadline, HostArray, RunOptions, View, ViewMut};
 
 use super::{Target, verify};
@@ -59,24 +60,21 @@ impl Target for HostCpu {
         })
     }
 
-    fn time(&self, code: &Compiled, placed: &mut Placed, times: usize) -> Result<Vec<f64>, Error> {
+    fn time(&self, code: &Compiled, placed: &mut Placed, timed: usize) -> Result<Vec<f64>, Error> {
         let sizes: Vec<(&str, i64)> = placed.sizes.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         let inputs: Vec<(&str, View<'_>)> = placed
             .inputs
             .iter()
             .map(|(name, array)| (name.as_str(), array.view()))
             .collect();
-        let mut seconds = Vec::with_capacity(times);
-        for _ in 0..times {
-            let mut outputs: Vec<(&str, ViewMut<'_>)> = placed
-                .outputs
-                .iter_mut()
-                .map(|(name, array)| (name.as_str(), array.view_mut()))
-                .collect();
-            let stats = code.run(&sizes, &inputs, &mut outputs, &self.run)?;
-            seconds.push(stats.kernel_seconds);
-        }
-        Ok(seconds)
+        let mut outputs: Vec<(&str, ViewMut<'_>)> = placed
+            .outputs
+            .iter_mut()
+            .map(|(name, array)| (name.as_str(), array.view_mut()))
+            .collect();
+        let repeats = Repeats { warm_up: 0, timed };
+        let timing = code.time(&sizes, &inputs, &mut outputs, &self.run, repeats)?;
+        Ok(timing.samples)
     }
 
     fn outputs<'p>(&self, placed: &'p mut Placed) -> Result<&'p Arrays, Error> {

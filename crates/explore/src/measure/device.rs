@@ -15,6 +15,7 @@ use systola_rt::Deadline;
 use systola_rt::cuda::Cuda;
 use systola_rt::device::{DeviceArray, Driver, Gpu};
 use systola_rt::opencl::OpenCl;
+use systola_rt::timing::Repeats;
 
 use super::{Target, verify};
 
@@ -52,7 +53,7 @@ impl<D: Driver> Placed<D> {
         })
     }
 
-    fn time(&mut self, code: &DeviceCompiled<D>, times: usize) -> Result<Vec<f64>, Error> {
+    fn time(&mut self, code: &DeviceCompiled<D>, timed: usize) -> Result<Vec<f64>, Error> {
         let sizes: Vec<(&str, i64)> = self.sizes.iter().map(|(n, v)| (n.as_str(), *v)).collect();
         let inputs: Vec<(&str, &DeviceArray<D>)> = self
             .inputs
@@ -64,11 +65,10 @@ impl<D: Driver> Placed<D> {
             .iter_mut()
             .map(|(name, array)| (name.as_str(), array))
             .collect();
-        // The device was idle before the first run.
-        let warm = usize::from(times > 1);
-        let mut seconds = code.time_on_device(&sizes, &inputs, &mut outputs, times + warm)?;
-        seconds.drain(..warm);
-        Ok(seconds)
+        let warm_up = usize::from(timed > 1);
+        let repeats = Repeats { warm_up, timed };
+        let timing = code.time_on_device(&sizes, &inputs, &mut outputs, repeats)?;
+        Ok(timing.samples)
     }
 
     fn outputs(&mut self) -> Result<&Arrays, Error> {

@@ -7,7 +7,7 @@
 
 use systola_interp::tensor::split_mix;
 
-use super::{Board, Effort, Rank, Strategy};
+use super::{Board, LONG, Rank, SHORT, Strategy, doubled};
 
 /// One in this many candidates of the first rung is drawn at random.
 const EVERY: usize = 8;
@@ -37,19 +37,19 @@ impl Strategy for Halving {
         let share = board.seconds_left() * LATER;
         let reserve = |board: &Board<'_>| {
             let best = board.best().map_or(f64::INFINITY, |(_, seconds)| seconds);
-            let long = Effort::LONG.seconds.max(Effort::LONG.least as f64 * best);
+            let long = LONG.seconds.max(LONG.least as f64 * best);
             let others = board.by_time().len() as f64 / 2.0;
             share.min((MEASUREMENTS + others) * long)
         };
         board.measure_first(&order, &reserve);
         let mut alive = board.by_time();
-        let mut effort = Effort::SHORT;
+        let mut effort = SHORT;
         while alive.len() > LAST {
             let kept = alive.len().div_ceil(2).max(LAST);
             for lost in alive.drain(kept..) {
                 board.forget(lost);
             }
-            effort = effort.doubled();
+            effort = doubled(effort);
             board.measure(&alive, effort);
             if board.is_over() {
                 return;

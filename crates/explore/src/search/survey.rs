@@ -1,6 +1,6 @@
 //! Every candidate, to see how well a model ranks them.
 
-use super::{Board, Effort, Rank, Strategy};
+use super::{Board, LONG, Rank, Strategy};
 
 /// The number of fastest candidates that are measured again, for long, so that their order is not
 /// an accident.
@@ -20,11 +20,11 @@ impl Strategy for Survey {
         let share = board.seconds_left() / 4.0;
         let last = |board: &Board<'_>| {
             let best = board.best().map_or(f64::INFINITY, |(_, seconds)| seconds);
-            share.min(AGAIN as f64 * Effort::LONG.seconds.max(Effort::LONG.least as f64 * best))
+            share.min(AGAIN as f64 * LONG.seconds.max(LONG.least as f64 * best))
         };
         board.measure_first(&order, &last);
         let mut fastest = board.by_time();
         fastest.truncate(AGAIN);
-        board.measure(&fastest, Effort::LONG);
+        board.measure(&fastest, LONG);
     }
 }

@@ -66,7 +66,7 @@ impl Bench for Fake {
         of.iter().find(|r| self.compiled.contains(r)).copied()
     }
 
-    fn measure(&mut self, rank: Rank, effort: Effort, _: Option<f64>) -> Result<Vec<f64>, Fault> {
+    fn measure(&mut self, rank: Rank, effort: Enough, _: Option<f64>) -> Result<Vec<f64>, Fault> {
         assert!(self.compiled.contains(&rank), "{rank} was not prepared");
         self.log.push(rank);
         let seconds = self.truth[rank].clone()?;
@@ -149,7 +149,7 @@ fn few_are_all_measured_for_long() {
     let trials = run(choose(3, 0).as_ref(), &[], &mut bench);
     let ranks: Vec<Rank> = trials.iter().map(|t| t.rank).collect();
     assert_eq!(ranks, [1, 2, 0]);
-    assert!(trials.iter().all(|t| t.samples >= Effort::LONG.least));
+    assert!(trials.iter().all(|t| t.samples >= LONG.least));
     assert_eq!(choose(3, 0).name(), "every candidate");
     assert_eq!(choose(300, 0).name(), "successive halving");
 }
@@ -213,7 +213,7 @@ fn given_ones_are_measured_early_and_the_best_of_them_to_the_end() {
     let trials = run(&Halving { seed: 0 }, &[98, 99], &mut bench);
     assert_eq!(bench.log[..4], [0, 98, 1, 99]);
     let own: Vec<&Trial> = trials.iter().filter(|t| t.rank >= 98).collect();
-    let finalist = |t: &&Trial| t.samples >= 3 * Effort::LONG.least;
+    let finalist = |t: &&Trial| t.samples >= 3 * LONG.least;
     assert_eq!(
         (own.len(), own.into_iter().filter(finalist).count()),
         (2, 1)
@@ -240,7 +240,7 @@ fn doubtful_measurements_are_repeated() {
             of.first().copied()
         }
 
-        fn measure(&mut self, _: Rank, _: Effort, _: Option<f64>) -> Result<Vec<f64>, Fault> {
+        fn measure(&mut self, _: Rank, _: Enough, _: Option<f64>) -> Result<Vec<f64>, Fault> {
             self.1 += 1;
             // The first is disturbed.
             Ok(if self.1 == 1 {
@@ -260,7 +260,7 @@ fn doubtful_measurements_are_repeated() {
     let mut bench = Shaken(Fake::times(&[1.0]), 0);
     let mut quiet = |_: Progress| {};
     let mut board = Board::new(1, &mut bench, &mut quiet);
-    board.measure(&[0], Effort::SHORT);
+    board.measure(&[0], SHORT);
     assert_eq!(board.seconds(0), Some(1.0));
     assert_eq!(bench.1, 2);
 }
@@ -298,7 +298,7 @@ impl Bench for Overlapping {
         })
     }
 
-    fn measure(&mut self, rank: Rank, _: Effort, _: Option<f64>) -> Result<Vec<f64>, Fault> {
+    fn measure(&mut self, rank: Rank, _: Enough, _: Option<f64>) -> Result<Vec<f64>, Fault> {
         self.log.push(rank);
         Ok(vec![1e-3; 3])
     }

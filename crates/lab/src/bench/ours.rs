@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use systola::ir::kernel::BufferKind;
-use systola::rt::timing::Timing;
+use systola::rt::timing::{Enough, Repeats, Timing, sample};
 use systola::rt::{HostArray, RunOptions, View};
 use systola::{Compiled, CpuOptions, Fix};
 use systola_cli::files::read_text;
@@ -11,7 +11,7 @@ use systola_cli::files::read_text;
 use super::problem::{Problem, Scale};
 use super::rate_probe::RateProbe;
 use crate::compare::floats;
-use crate::measure::{Enough, is_slow, sample, sample_in_turns};
+use crate::measure::{enough_on_cpu, is_slow, sample_in_turns};
 
 /// The samples to find the fastest mapping.
 const CHOICE: Enough = Enough {
@@ -119,7 +119,7 @@ impl<'a> Ours<'a> {
         if !is_slow(one) {
             self.run(threads)?;
         }
-        let enough = Enough::on_cpu(one, scale.seconds());
+        let enough = enough_on_cpu(one, scale.seconds());
         let run = |times| self.runs(threads, times);
         match probe {
             None => sample(enough, run),
@@ -127,11 +127,11 @@ impl<'a> Ours<'a> {
         }
     }
 
-    fn runs(&mut self, threads: usize, times: usize) -> Result<Vec<f64>, String> {
-        (0..times).map(|_| self.run(threads)).collect()
+    fn run(&mut self, threads: usize) -> Result<f64, String> {
+        Ok(self.runs(threads, 1)?[0])
     }
 
-    fn run(&mut self, threads: usize) -> Result<f64, String> {
+    fn runs(&mut self, threads: usize, timed: usize) -> Result<Vec<f64>, String> {
         let inputs: Vec<(&str, View<'_>)> = self
             .inputs
             .iter()
@@ -139,10 +139,11 @@ impl<'a> Ours<'a> {
             .collect();
         let mut outputs = [(self.problem.output, self.output.view_mut())];
         let options = RunOptions { threads };
-        self.compiled[self.chosen]
-            .run(&self.problem.sizes, &inputs, &mut outputs, &options)
-            .map(|stats| stats.kernel_seconds)
-            .map_err(|e| e.to_string())
+        let repeats = Repeats { warm_up: 0, timed };
+        let sizes = &self.problem.sizes;
+        let timed =
+            self.compiled[self.chosen].time(sizes, &inputs, &mut outputs, &options, repeats);
+        Ok(timed.map_err(|e| e.to_string())?.samples)
     }
 }
 

@@ -13,6 +13,7 @@ use crate::error::Error;
 use crate::layout::element_count;
 use crate::literal::size;
 use crate::raw::{bytes_of, bytes_of_mut, bytes_of_view, bytes_of_view_mut, gather, scatter};
+use crate::timing::Timing;
 
 /// A row-major array in the memory of a device.
 pub struct DeviceArray<D: Driver> {
@@ -103,7 +104,7 @@ impl<D: Driver> DeviceArray<D> {
 
     /// Copies another array of this device with as many bytes `times` times; returns the seconds of
     /// each copy.
-    pub fn time_copies(&mut self, other: &DeviceArray<D>, times: usize) -> Result<Vec<f64>, Error> {
+    pub fn time_copies(&mut self, other: &DeviceArray<D>, times: usize) -> Result<Timing, Error> {
         if other.ty != self.ty || other.shape != self.shape {
             return Err(Error::WrongShape {
                 name: "the array".to_string(),
@@ -121,9 +122,9 @@ impl<D: Driver> DeviceArray<D> {
             }
             queue.wait()?;
             let between = events.iter();
-            between
-                .map(|(begin, end)| driver.seconds(begin, end))
-                .collect()
+            let seconds = between.map(|(begin, end)| driver.seconds(begin, end));
+            let samples = seconds.collect::<Result<_, _>>()?;
+            Ok(Timing { samples })
         })
     }
 }

@@ -21,6 +21,7 @@ use crate::error::Error;
 use crate::layout::Layout;
 use crate::per_sizes::PerSizes;
 use crate::plan::{check_host, check_sizes, layout};
+use crate::timing::{Repeats, Timing};
 
 /// A program compiled for a device. It can be run any number of times.
 pub struct DeviceProgram<D: Driver> {
@@ -181,18 +182,21 @@ impl<D: Driver> DeviceProgram<D> {
         Ok(stats)
     }
 
-    /// The same `times` times, without waiting on the host in between; returns the seconds of each
-    /// run on the device.
+    /// The same several times, without waiting on the host in between; the seconds of each run on
+    /// the device, which is idle before the first.
     pub fn time_on_device(
         &self,
         sizes: &[i64],
         inputs: &[(&str, &DeviceArray<D>)],
         outputs: &mut [(&str, &mut DeviceArray<D>)],
-        times: usize,
-    ) -> Result<Vec<f64>, Error> {
-        let mut seconds = Vec::new();
-        self.repeat(sizes, inputs, outputs, times, &mut seconds)?;
-        Ok(seconds)
+        repeats: Repeats,
+    ) -> Result<Timing, Error> {
+        let Repeats { warm_up, timed } = repeats;
+        let mut samples = Vec::new();
+        let times = warm_up + timed.max(1);
+        self.repeat(sizes, inputs, outputs, times, &mut samples)?;
+        samples.drain(..warm_up);
+        Ok(Timing { samples })
     }
 
     fn repeat(

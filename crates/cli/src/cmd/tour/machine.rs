@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use systola::cpu::{Compiled, compile};
-use systola::rt::timing::{Repeats, measure_reported};
-use systola::rt::{CpuProgram, Error, Source as Code, Stats};
+use systola::rt::timing::{Repeats, Timing};
+use systola::rt::{CpuProgram, Error, Source as Code};
 use systola::{CpuOptions, RunOptions, View, ViewMut, cpu};
 use systola_driver::C_FLAGS;
 use systola_interp::{Arrays, Tensor};
@@ -109,11 +109,13 @@ fn contest(guide: &Guide, source: &Source) -> Result<(), Stop> {
     let one = RunOptions { threads: 1 };
     let mut expect = vec![0.0; OUTPUTS];
     let reference = time(&mut expect, |z| {
-        Ok(plain_loop.run(&values, &inputs, z, &one)?)
+        Ok(plain_loop.time(&values, &inputs, z, &one, REPEATS)?)
     })?;
     let mut z = vec![0.0; OUTPUTS];
     let mut rows = vec![("a plain loop over c and q".to_string(), 1, reference)];
-    let seconds = time(&mut z, |z| Ok(exchanged.run(&values, &inputs, z, &one)?))?;
+    let seconds = time(&mut z, |z| {
+        Ok(exchanged.time(&values, &inputs, z, &one, REPEATS)?)
+    })?;
     same("the loop over q and c", &expect, &z)?;
     rows.push(("the two loops exchanged".to_string(), 1, seconds));
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -124,7 +126,9 @@ fn contest(guide: &Guide, source: &Source) -> Result<(), Stop> {
             .take(if tiled && cores > 1 { 2 } else { 1 })
         {
             let options = RunOptions { threads };
-            let seconds = time(&mut z, |z| kernel.run(&sizes, &inputs, z, &options))?;
+            let seconds = time(&mut z, |z| {
+                kernel.time(&sizes, &inputs, z, &options, REPEATS)
+            })?;
             same(name, &expect, &z)?;
             rows.push((format!("mapping {name}"), threads, seconds));
         }
@@ -139,16 +143,13 @@ fn contest(guide: &Guide, source: &Source) -> Result<(), Stop> {
     Ok(())
 }
 
-type Ran = Result<Stats, cpu::Error>;
-
-/// The median of the times that several runs report. No element is left from an earlier run.
-fn time(z: &mut [f32], run: impl Fn(&mut [(&str, ViewMut<'_>)]) -> Ran) -> Result<f64, cpu::Error> {
+/// The median of the times of several runs. No element is left from an earlier run.
+fn time(
+    z: &mut [f32],
+    run: impl FnOnce(&mut [(&str, ViewMut<'_>)]) -> Result<Timing, cpu::Error>,
+) -> Result<f64, cpu::Error> {
     z.fill(f32::NAN);
-    let timing = measure_reported(REPEATS, || {
-        let stats = run(&mut [("z", ViewMut::from(&mut *z))])?;
-        Ok::<f64, cpu::Error>(stats.kernel_seconds)
-    })?;
-    Ok(timing.median())
+    Ok(run(&mut [("z", ViewMut::from(z))])?.median())
 }
 
 fn print_table(rows: &[(String, usize, f64)], simd: &str) {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use systola::ir::Scalar;
 use systola::rt::HostArray;
 use systola::rt::cuda::{DeviceArray, DeviceInfo, Gpu};
-use systola::rt::timing::Timing;
 
 use super::case::{Unit, Work};
 
@@ -26,8 +25,7 @@ impl Limits {
         let zeros = HostArray::zeros(Scalar::F32, &[elements])?;
         let from = DeviceArray::from_view(gpu, &zeros.view())?;
         let mut to = DeviceArray::new(gpu, Scalar::F32, &[elements])?;
-        let samples = to.time_copies(&from, 21)?;
-        let seconds = Timing { samples }.median();
+        let seconds = to.time_copies(&from, 21)?.median();
         let (f32_lanes, f64_lanes) = lanes(gpu.info.capability);
         let cycles = f64::from(gpu.info.multiprocessors) * f64::from(gpu.info.clock_khz) * 1e3;
         Ok(Limits {

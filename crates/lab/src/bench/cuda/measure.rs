@@ -8,13 +8,13 @@ use systola::ir::kernel::BufferKind;
 use systola::rt::HostArray;
 use systola::rt::cuda::Cuda;
 use systola::rt::device::{DeviceArray, Driver, Gpu};
-use systola::rt::timing::Timing;
+use systola::rt::timing::{Repeats, Timing, sample};
 use systola::{CudaCompiled, CudaOptions, Fix, compile_cuda};
 use systola_cli::files::read_text;
 
 use super::case::{Case, Data, Mappings, Trial};
 use crate::arrays::Array;
-use crate::measure::{Enough, sample};
+use crate::measure::enough_on_device;
 use crate::threads::{available, each};
 
 /// The compiled code of a mapping, or why there is none.
@@ -178,14 +178,12 @@ pub fn time<D: Driver>(
         }
     }
     let trial = data.trials.last().ok_or("nothing to run")?;
-    let enough = Enough::on_device(run(compiled, trial, &inputs, &mut outputs)?);
+    let enough = enough_on_device(run(compiled, trial, &inputs, &mut outputs)?);
     let mut outputs = named(&mut outputs);
-    sample(enough, |times| {
-        let timed = compiled.time_on_device(&trial.sizes, &inputs, &mut outputs, times + 1);
-        let mut samples = timed.map_err(|e| e.to_string())?;
-        // The GPU was idle before the first run.
-        samples.remove(0);
-        Ok(samples)
+    sample(enough, |timed| {
+        let repeats = Repeats { warm_up: 1, timed };
+        let timing = compiled.time_on_device(&trial.sizes, &inputs, &mut outputs, repeats);
+        Ok(timing.map_err(|e| e.to_string())?.samples)
     })
 }
 
