@@ -6,6 +6,7 @@
 
 mod lexer;
 mod parser;
+mod stack;
 
 use systola_ir::Diagnostic;
 use systola_ir::mapping::Mapping;
@@ -14,10 +15,10 @@ use systola_surface::elaborate_module;
 
 /// Reads a file of systems, mappings and programs.
 pub fn parse_module(source: &str) -> Result<Module, Vec<Diagnostic>> {
-    elaborate_module(parser::parse_file(source)?)
+    stack::with_room(|| elaborate_module(parser::parse_file(source)?))
 }
 
 /// Reads one `mapping … of … { … }`; whether its system exists is not asked.
 pub fn parse_mapping(source: &str) -> Result<Mapping, Vec<Diagnostic>> {
-    parser::parse_single_mapping(source)
+    stack::with_room(|| parser::parse_single_mapping(source))
 }

@@ -26,7 +26,7 @@ const MAX_SOURCE: usize = 16 << 20;
 const MAX_ERRORS: usize = 64;
 /// How deep the parser calls itself: twice for each level that [`tree::MAX_NESTING`] allows, once
 /// for its parentheses and once for its operator, and some more for parentheses without need. A sum counts twice, since it takes
-/// twice the stack: all of them fit into the 2 MB of a thread.
+/// twice the stack.
 const MAX_RECURSION: u32 = 400;
 /// The most scalars in one tuple.
 const MAX_TUPLE: usize = 64;
