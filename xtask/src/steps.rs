@@ -43,8 +43,10 @@ const ONE: Tally = Tally {
 };
 
 /// Test programs that take minutes; they are started first, so that no core waits for them at the end.
-const LONG: [&str; 6] = [
+const LONG: [&str; 8] = [
     "filetests gallery",
+    "filetests every_system",
+    "filetests faults",
     "filetests stencils",
     "filetests oracle",
     "filetests properties",
