@@ -8,9 +8,9 @@ use crate::omega;
 use crate::system::{Budget, Row, System};
 /// The integer points that satisfy a conjunction of equalities and inequalities.
 ///
-/// The constraints may use existential variables: a point belongs to the set when some integer values for them
-/// satisfy all constraints. Strides (`exists q: i = 2 q`), floors and remainders are written that way; see
-/// [`BasicSetBuilder`].
+/// The constraints may use existential variables: a point belongs to the set when some integer
+/// values for them satisfy all constraints. Strides (`exists q: i = 2 q`), floors and remainders
+/// are written that way; see [`BasicSetBuilder`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BasicSet {
     pub(crate) space: Space,
@@ -102,12 +102,13 @@ impl BasicSet {
         Ok(builder.build())
     }
 
-    /// Whether there is no integer point, for any values of the parameters.
+    /// Is there no integer point, for any values of the parameters?
     pub fn is_empty(&self) -> Result<bool> {
         self.is_empty_in(&mut Budget::default())
     }
 
-    /// The same within a number of elementary steps, which are taken off it.
+    /// Like [`BasicSet::is_empty`], with a limited number of elementary steps, from which the steps
+    /// taken are subtracted.
     pub fn is_empty_within(&self, steps: &mut u64) -> Result<bool> {
         charge(steps, |budget| self.is_empty_in(budget))
     }
@@ -146,7 +147,7 @@ impl BasicSet {
     }
 }
 
-/// Works with a budget of `steps` and takes off what was used.
+/// Works with a budget of `steps` and subtracts the steps that were taken.
 pub(crate) fn charge<T>(steps: &mut u64, work: impl FnOnce(&mut Budget) -> Result<T>) -> Result<T> {
     let mut budget = Budget::new(*steps);
     let result = work(&mut budget);

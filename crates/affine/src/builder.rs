@@ -1,4 +1,4 @@
-//! How conjunctions are written down: constraints, floors and remainders, one after the other.
+//! Builders of conjunctions: constraints, floors and remainders are added one after the other.
 
 use crate::basic::BasicSet;
 use crate::div::Div;
@@ -29,12 +29,12 @@ pub struct BasicSetBuilder {
     pub(crate) floors: Floors,
 }
 
-/// What a floor becomes that is already there.
+/// What becomes of a floor that has been added before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Floors {
-    /// One more existential variable.
+    /// It gets one more existential variable.
     New,
-    /// The existential variable that it is.
+    /// It shares the existing variable.
     Shared,
 }
 
@@ -48,8 +48,9 @@ impl BasicSetBuilder {
         }
     }
 
-    /// The same, where equal floors share one existential variable: fewer variables for a question about all of them at
-    /// once. The bounds that a projection finds may be others.
+    /// Like [`BasicSetBuilder::new`], but equal floors share one existential variable, which means
+    /// fewer variables for a question about all of them at once. A projection may find other
+    /// bounds.
     pub fn with_shared_floors(space: Space) -> Self {
         BasicSetBuilder {
             floors: Floors::Shared,
@@ -112,7 +113,7 @@ impl BasicSetBuilder {
         e.add_scaled(neg(modulus)?, &q)
     }
 
-    /// Adds a constraint over the columns made so far.
+    /// Adds a constraint over the columns added so far.
     pub fn constrain(&mut self, constraint: &Constraint) -> Result<()> {
         let row = constraint.expr().to_row(self.sys.n)?;
         match constraint {
@@ -153,7 +154,7 @@ impl BasicSetBuilder {
         self.lt(e, high)
     }
 
-    /// The set of points that satisfy what was added.
+    /// The set of points that satisfy everything that was added.
     pub fn build(self) -> BasicSet {
         BasicSet {
             space: self.space,
@@ -161,7 +162,7 @@ impl BasicSetBuilder {
         }
     }
 
-    /// The map that sends the points satisfying what was added to the values of `outputs`.
+    /// The map from the points that satisfy everything that was added to the values of `outputs`.
     pub fn build_map(self, outputs: Vec<LinExpr>) -> Result<Map> {
         Map::new(self.build(), outputs)
     }

@@ -1,9 +1,11 @@
 //! Cancellation of long computations.
 //!
-//! Questions about integer sets, and passes that ask many of them, may take longer than anybody wants to wait. [`run`] runs a
-//! computation together with a question, "is it over?". [`check`], called from inside the computation, asks it every so often. Where
-//! the answer is yes, the computation unwinds to [`run`] without a message, and everything it held is dropped. So a computation has
-//! its one result or none. Without a [`run`] around it nothing is ever cancelled.
+//! Questions about integer sets, and passes that depend on many of them, may take longer than a
+//! caller wants to wait. [`run`] runs a computation together with a predicate that tells it to
+//! stop. [`check`], called from inside the computation, evaluates the predicate at intervals. If it
+//! holds, the computation unwinds to [`run`] without a message, and everything it held is dropped:
+//! a computation either completes or has no result. Without a [`run`] around it, nothing is ever
+//! cancelled.
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -22,46 +24,47 @@ impl fmt::Display for Cancelled {
 
 impl std::error::Error for Cancelled {}
 
-/// Calls of [`check`] for each time that the questions are asked: these may look at a clock, a call is a decrement.
+/// Calls of [`check`] for each evaluation of the predicates: these may read a clock, while other
+/// calls only decrement a counter.
 const EVERY: u32 = 64;
 
-type Question = Rc<dyn Fn() -> bool>;
+type StopTest = Rc<dyn Fn() -> bool>;
 
 thread_local! {
     static LEFT: Cell<u32> = const { Cell::new(0) };
-    /// Of all computations around, the outermost first.
-    static QUESTIONS: RefCell<Vec<Question>> = const { RefCell::new(Vec::new()) };
+    /// The predicates of all enclosing computations, the outermost first.
+    static STOP_TESTS: RefCell<Vec<StopTest>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Runs a computation on this thread until it ends, or until one of its calls of [`check`] finds that it is over.
+/// Runs a computation on this thread until it ends, or until [`check`] finds that it should stop.
 pub fn run<R>(
-    is_over: impl Fn() -> bool + 'static,
+    should_stop: impl Fn() -> bool + 'static,
     work: impl FnOnce() -> R,
 ) -> Result<R, Cancelled> {
-    if is_over() {
+    if should_stop() {
         return Err(Cancelled);
     }
-    QUESTIONS.with(|questions| questions.borrow_mut().push(Rc::new(is_over)));
-    let _end = Forget;
+    STOP_TESTS.with(|tests| tests.borrow_mut().push(Rc::new(should_stop)));
+    let _end = RemoveTest;
     catch_unwind(AssertUnwindSafe(work)).map_err(|payload| match payload.downcast() {
         Ok(cancelled) => *cancelled,
         Err(panic) => resume_unwind(panic),
     })
 }
 
-/// Takes the question back, however the computation ended.
-struct Forget;
+/// Removes the predicate, however the computation ended.
+struct RemoveTest;
 
-impl Drop for Forget {
+impl Drop for RemoveTest {
     fn drop(&mut self) {
-        QUESTIONS.with(|questions| questions.borrow_mut().pop());
+        STOP_TESTS.with(|tests| tests.borrow_mut().pop());
     }
 }
 
-/// Unwinds to [`run`] if the computation is over. Cheap enough for inner loops.
+/// Unwinds to [`run`] if the computation should stop. Cheap enough for inner loops.
 #[inline]
 pub fn check() {
-    let asks = LEFT.with(|left| match left.get() {
+    let is_due = LEFT.with(|left| match left.get() {
         0 => {
             left.set(EVERY);
             true
@@ -71,16 +74,16 @@ pub fn check() {
             false
         }
     });
-    if asks {
+    if is_due {
         check_now();
     }
 }
 
-/// The same, and the questions are asked at once: for loops whose iterations take long.
+/// Evaluates the predicates at once: for loops whose iterations take long.
 #[cold]
 pub fn check_now() {
-    let is_over = QUESTIONS.with(|questions| questions.borrow().iter().any(|over| over()));
-    if is_over && !std::thread::panicking() {
+    let should_stop = STOP_TESTS.with(|tests| tests.borrow().iter().any(|stop| stop()));
+    if should_stop && !std::thread::panicking() {
         resume_unwind(Box::new(Cancelled));
     }
 }
@@ -90,10 +93,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_computation_ends_when_it_is_over() {
-        let asked = Rc::new(Cell::new(0));
-        let seen = Rc::clone(&asked);
-        let over = move || {
+    fn a_computation_ends_when_it_should_stop() {
+        let evaluations = Rc::new(Cell::new(0));
+        let seen = Rc::clone(&evaluations);
+        let should_stop = move || {
             seen.set(seen.get() + 1);
             seen.get() > 3
         };
@@ -102,10 +105,10 @@ mod tests {
                 check();
             }
         };
-        assert_eq!(run(over, endless), Err::<(), _>(Cancelled));
-        assert_eq!(asked.get(), 4);
+        assert_eq!(run(should_stop, endless), Err::<(), _>(Cancelled));
+        assert_eq!(evaluations.get(), 4);
         assert_eq!(run(|| true, || 1), Err(Cancelled));
-        // Nobody asks any more.
+        // The predicate has been removed.
         (0..1000).for_each(|_| check());
     }
 
@@ -127,9 +130,9 @@ mod tests {
         let result = run(
             || false,
             || {
-                let asked = Rc::clone(&set);
-                // Over at its second question.
-                run(move || asked.replace(true), spin).map(|()| 1)
+                let evaluated = Rc::clone(&set);
+                // Stops at the second evaluation.
+                run(move || evaluated.replace(true), spin).map(|()| 1)
             },
         );
         assert_eq!((result, inner.get()), (Ok(Err(Cancelled)), true));

@@ -6,7 +6,8 @@ use crate::omega;
 use crate::set::Set;
 use crate::system::{Budget, Row, System};
 impl Set {
-    /// Simplified, without pieces inside others, and with pieces joined where their union is again a conjunction.
+    /// Simplified, without pieces inside others, and with pieces joined where their union is again
+    /// a conjunction.
     ///
     /// Joining is best effort: it never changes the set and stops trying when it gets expensive.
     pub fn coalesce(&self) -> Result<Set> {

@@ -1,4 +1,4 @@
-//! Columns that move, come and go: fixed values, parameters for dimensions, another order, pairs.
+//! Changing columns: fixing values, parameters to dimensions and back, reordering, products.
 
 use crate::basic::{BasicSet, check_len};
 use crate::error::{Error, Result};
@@ -93,7 +93,7 @@ impl Set {
         })
     }
 
-    /// Dimensions in another order: new dimension `i` is old dimension `order[i]`.
+    /// The dimensions in another order: new dimension `i` is old dimension `order[i]`.
     pub fn permute_dims(&self, order: &[usize]) -> Result<Set> {
         let d = self.space.n_dims;
         if order.len() != d {
@@ -127,7 +127,8 @@ impl Set {
         })
     }
 
-    /// All pairs of a point of this set and a point of `other`, as points with the dimensions of both.
+    /// All pairs of a point of this set and a point of `other`, as points with the dimensions of
+    /// both.
     pub fn product(&self, other: &Set) -> Result<Set> {
         if self.space.n_params != other.space.n_params {
             return self.space.require_same(other.space).map(|()| self.clone());
@@ -146,7 +147,8 @@ impl Set {
 }
 
 impl BasicSet {
-    /// Moves the boundary between columns: the same rows over another space with as many visible columns.
+    /// Moves the boundary between parameters and dimensions: the same rows over another space with
+    /// as many visible columns.
     pub(crate) fn with_space(mut self, space: Space) -> BasicSet {
         self.space = space;
         self

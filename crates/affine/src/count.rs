@@ -1,9 +1,10 @@
 //! The number of points, without visiting them.
 //!
-//! Variables are summed away from the inside out. Where one lower and one upper bound of a variable is active, the
-//! sum of a polynomial over it is a polynomial in the others (Faulhaber); elsewhere the space is split into the
-//! parts where each pair of bounds is active. A bound with a divisor is split by remainders, which become
-//! equalities, and equalities are solved by unimodular changes of variables, which keep the number of points.
+//! Variables are summed away from the inside out. Where one lower and one upper bound of a variable
+//! is active, the sum of a polynomial over it is a polynomial in the others (Faulhaber); elsewhere
+//! the space is split into the parts where each pair of bounds is active. A bound with a divisor is
+//! split by remainders, which become equalities. Equalities are solved by unimodular changes of
+//! variables, which preserve the number of points.
 
 use crate::basic::{BasicSet, check_len};
 use crate::error::{Error, Result};
@@ -76,7 +77,8 @@ impl Set {
     }
 }
 
-/// Existentials in div form take one value for each point, so counting them as dimensions changes nothing.
+/// Existentials in div form take one value for each point, so counting them as dimensions changes
+/// nothing.
 fn count_piece(p: &BasicSet, budget: &mut Budget) -> Result<Option<Rational>> {
     if p.is_empty_in(budget)? {
         return Ok(Some(Rational::ZERO));
@@ -93,7 +95,8 @@ fn count_piece(p: &BasicSet, budget: &mut Budget) -> Result<Option<Rational>> {
     Ok(Some(total))
 }
 
-/// The sum of `weight` over the points of the system; `None` when it is infinite. The weight is positive on them.
+/// The sum of `weight` over the points of the system; `None` when it is infinite. The weight is
+/// positive on them.
 fn sum_out(
     mut sys: System,
     mut alive: Vec<usize>,
@@ -119,7 +122,8 @@ fn sum_out(
             });
         }
         budget.spend(weight.n_terms() * sys.n_rows())?;
-        // The fewest parts: every pair of bounds, times the remainders of their divisors.
+        // The variable that needs the fewest parts: every pair of bounds, times the remainders of
+        // their divisors.
         let parts = |v: usize| -> Int {
             let side = |sign: Int| -> Int {
                 sys.ges
@@ -206,7 +210,8 @@ fn sum_parts(
     Ok(Some(total))
 }
 
-/// The conditions under which bound `i` of `z` is the tightest of its side, ties going to the first.
+/// The conditions under which bound `i` of `z` is the tightest of its side; the first bound wins
+/// ties.
 fn active(bounds: &[&Row], i: usize, z: usize) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     let c = bounds[i][z + 1].checked_abs().ok_or(Error::Overflow)?;
@@ -224,8 +229,8 @@ fn active(bounds: &[&Row], i: usize, z: usize) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Adds the bound `row` of `z` to the system with coefficient 1: for a coefficient `c > 1`, a new variable is the
-/// rounded quotient, in one system for each remainder.
+/// Adds the bound `row` of `z` to the system with coefficient 1: for a coefficient `c > 1`, a new
+/// variable is the rounded quotient, in one system for each remainder.
 fn round_bound(
     sys: &System,
     alive: &[usize],
@@ -247,7 +252,8 @@ fn round_bound(
         let mut s = sys.clone();
         s.add_vars(1);
         let w = s.n - 1;
-        // lower: c z + L >= 0, w = ceil(-L / c), c w + L = r; upper: U - c z >= 0, w = floor(U / c), U - c w = r.
+        // lower: c z + L >= 0, w = ceil(-L / c), c w + L = r;
+        // upper: U - c z >= 0, w = floor(U / c), U - c w = r.
         let mut eq = row.clone();
         eq[z + 1] = 0;
         eq.push(mul(sign, c)?);

@@ -97,7 +97,8 @@ struct Printer<'a> {
     names: Vec<String>,
     set: &'a BasicSet,
     divs: Vec<Div>,
-    /// Text of each existential: a floor where it is determined, a name of its own otherwise.
+    /// The text of each existential: a floor where it is determined, and otherwise a name of its
+    /// own.
     hidden: Vec<String>,
     undetermined: Vec<String>,
 }
@@ -206,7 +207,8 @@ impl<'a> Printer<'a> {
         sum(&parts, constant)
     }
 
-    /// The term that a constraint is about: a remainder, else the last dimension, else whatever comes last.
+    /// The term that a constraint is printed for: a remainder, else the last dimension, else the
+    /// last term.
     fn subject(&self, terms: &[Term]) -> Option<usize> {
         let k = self.set.space.n_params;
         let remainder = terms
@@ -371,7 +373,7 @@ fn last_column(row: &[Int], visible: usize) -> usize {
         .map_or(0, |i| i + 1)
 }
 
-/// Whether the definition comes from this very equality.
+/// Does the definition come from this equality?
 fn is_stride(d: &Div, row: &[Int]) -> bool {
     row[d.var + 1].unsigned_abs() == d.divisor.unsigned_abs()
 }

@@ -1,7 +1,7 @@
 //! Existential variables as functions of the point.
 //!
-//! In *div form* every existential is determined by the point, as a stride `h q = e` or a floor `q = floor(e / m)`.
-//! Definitions are not stored but found again in the rows.
+//! In *div form*, every existential is determined by the point, as a stride `h q = e` or a floor
+//! `q = floor(e / m)`. Definitions are not stored, but recovered from the rows.
 
 use crate::basic::BasicSet;
 use crate::error::Result;
@@ -10,7 +10,8 @@ use crate::int::{Int, add, neg};
 use crate::omega::floor_definition;
 use crate::set::Set;
 use crate::system::{Budget, Row, negate};
-/// An existential variable that is a function of visible (and earlier) ones: `floor(numerator / divisor)`.
+/// An existential variable that is a function of visible (and earlier) ones:
+/// `floor(numerator / divisor)`.
 #[derive(Clone, Debug)]
 pub(crate) struct Div {
     pub var: usize,
@@ -30,9 +31,9 @@ impl Div {
 }
 
 impl BasicSet {
-    /// The existential variables as functions of the columns before them in this list: `(column, e, m)` stands for
-    /// `column = floor(e / m)`. `None` when some existential is not determined by the point; see
-    /// [`Set::div_form`](crate::Set::div_form).
+    /// The existential variables as functions of the columns before them in this list:
+    /// `(column, e, m)` stands for `column = floor(e / m)`. `None` when some existential is not
+    /// determined by the point; see [`Set::div_form`](crate::Set::div_form).
     pub fn divs(&self) -> Result<Option<Vec<(usize, LinExpr, Int)>>> {
         Ok(self.div_definitions()?.map(|divs| {
             divs.iter()

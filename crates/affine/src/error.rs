@@ -1,4 +1,4 @@
-//! What can go wrong: every fallible operation returns one [`enum@Error`].
+//! Errors: every fallible operation returns an [`enum@Error`].
 
 use thiserror::Error;
 
@@ -9,13 +9,13 @@ pub enum Error {
     /// A coefficient left the range of [`Int`](crate::Int).
     #[error("a coefficient does not fit into 128 bits")]
     Overflow,
-    /// The work budget ran out; the question is legal but too large.
+    /// The work budget was exceeded; the question is valid but too large.
     #[error("the set is too complex: more than {budget} elementary steps")]
     TooComplex {
         /// The budget that was exceeded, in elementary steps.
         budget: u64,
     },
-    /// Two operands live in different spaces.
+    /// The operands belong to different spaces.
     #[error(
         "spaces differ: {left_params} parameters and {left_dims} dimensions against {right_params} and {right_dims}"
     )]
@@ -34,10 +34,10 @@ pub enum Error {
     OutOfRange {
         /// The offending index (or length).
         index: usize,
-        /// How many there are.
+        /// The number of valid indices.
         len: usize,
     },
-    /// Matrix or vector sizes do not fit together.
+    /// The sizes of matrices or vectors do not match.
     #[error("size {found} where {expected} was expected")]
     Shape {
         /// The size that the operation needs.
@@ -48,7 +48,7 @@ pub enum Error {
     /// A divisor or modulus that is not positive.
     #[error("divisor {0} is not positive")]
     Divisor(i128),
-    /// Points of an unbounded set were asked for in order.
+    /// The points of an unbounded set were requested in order.
     #[error("the set is unbounded in dimension {dim}")]
     Unbounded {
         /// The first dimension without a bound.

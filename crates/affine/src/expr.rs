@@ -1,14 +1,14 @@
 //! Affine expressions and constraints over the columns of a space.
 //!
-//! A point of a space has parameters and dimensions; a conjunction may add existential variables. All of them are
-//! *columns*, in this order: `[params | dims | exists]`. An expression is a constant and one coefficient for each
-//! column; columns beyond its length count as zero, so expressions over a space stay valid when existentials are
-//! added.
+//! A point of a space has parameters and dimensions; a conjunction may add existential variables.
+//! All of them are *columns*, in this order: `[params | dims | exists]`. An expression is a
+//! constant and one coefficient for each column; columns beyond its length have coefficient zero,
+//! so expressions over a space stay valid when existentials are added.
 
 use crate::error::{Error, Result};
 use crate::int::{Int, add, gcd_all, mul, mul_add, neg, sub};
 
-/// How many parameters and dimensions the points of a set have.
+/// The number of parameters and dimensions of the points of a set.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Space {
     /// Number of symbolic constants; they come first among the columns.
@@ -215,7 +215,8 @@ impl LinExpr {
         Ok(s)
     }
 
-    /// The expression with column `i` replaced by `images[i]`; columns without an image must not occur.
+    /// The expression with column `i` replaced by `images[i]`; columns without an image must not
+    /// occur.
     pub fn substitute(&self, images: &[LinExpr]) -> Result<LinExpr> {
         if self.n_columns() > images.len() {
             return Err(Error::OutOfRange {

@@ -1,4 +1,4 @@
-//! What a set says beyond a context.
+//! Simplification of a set in a context.
 
 use crate::basic::BasicSet;
 use crate::error::Result;
@@ -9,8 +9,8 @@ use crate::system::Budget;
 impl Set {
     /// A set with fewer constraints that agrees with this one on `context`.
     ///
-    /// Only inequalities and equalities without existentials are dropped; a context of several pieces is used only
-    /// through the constraints that hold on all of it.
+    /// Only inequalities and equalities without existentials are dropped; a context of several
+    /// pieces is used only through the constraints that hold on all of it.
     pub fn gist(&self, context: &Set) -> Result<Set> {
         self.space.require_same(context.space)?;
         let budget = &mut Budget::default();
@@ -59,7 +59,7 @@ impl Set {
                     set = rest;
                 }
             }
-            // Strides and floors go together when the context implies all that they say.
+            // Strides and floors are dropped together if the context implies all of them.
             if set.n_exists() > 0 {
                 let mut plain = set.clone();
                 plain

@@ -1,8 +1,8 @@
 //! Hermite normal form and unimodular completion.
 //!
-//! Row operations that stay within the integers and can be undone (swaps, sign changes, adding a multiple of one
-//! row to another) multiply a matrix from the left by a unimodular `U`. They bring every matrix into one upper
-//! echelon form, the integer counterpart of Gaussian elimination.
+//! Row operations that stay within the integers and are invertible (swaps, sign changes, adding a
+//! multiple of one row to another) multiply a matrix from the left by a unimodular `U`. They bring
+//! every matrix into a unique upper echelon form, the integer counterpart of Gaussian elimination.
 
 use crate::error::{Error, Result};
 use crate::int::{Int, floor_div, nearest_quotient, neg};
@@ -10,7 +10,8 @@ use crate::matrix::Matrix;
 
 /// The row-style Hermite normal form `(H, U)` with `U * a = H`, `U` unimodular.
 ///
-/// `H` is in echelon form with positive pivots; entries above a pivot lie in `0..pivot`; zero rows come last.
+/// `H` is in echelon form with positive pivots; entries above a pivot lie in `0..pivot`; zero rows
+/// come last.
 pub fn hermite(a: &Matrix) -> Result<(Matrix, Matrix)> {
     let mut h = a.clone();
     let mut u = Matrix::identity(a.n_rows());
@@ -58,16 +59,17 @@ pub fn hermite(a: &Matrix) -> Result<(Matrix, Matrix)> {
 
 /// A unimodular matrix whose first rows are `rows`.
 ///
-/// This is possible exactly when the rows are primitive: they are independent and every integer point of the
-/// subspace they span is an integer combination of them. Otherwise [`Error::NotPrimitive`].
+/// This is possible exactly when the rows are primitive: they are independent and every integer
+/// point of the subspace they span is an integer combination of them. Otherwise
+/// [`Error::NotPrimitive`].
 pub fn complete_unimodular(rows: &Matrix) -> Result<Matrix> {
     let n = rows.n_cols();
     let r = rows.n_rows();
     if r > n {
         return Err(Error::NotPrimitive);
     }
-    // U * rows^T = H. For primitive rows the upper square of H is unimodular and in Hermite form, so it is I,
-    // and rows * U^T = [I 0]: the inverse of U^T starts with `rows`.
+    // U * rows^T = H. For primitive rows the upper square of H is unimodular and in Hermite form,
+    // so it is I, and rows * U^T = [I 0]: the inverse of U^T starts with `rows`.
     let (h, u) = hermite(&rows.transpose())?;
     for i in 0..n {
         for j in 0..r {

@@ -1,4 +1,4 @@
-//! Sets through maps: images and preimages.
+//! Images and preimages of sets under maps.
 
 use crate::basic::BasicSet;
 use crate::error::Result;
@@ -21,7 +21,7 @@ impl Set {
         let mut graph = Vec::new();
         for p in &self.pieces {
             for f in &source.pieces {
-                // The domain goes first, so that the columns of the outputs stay what they are.
+                // The domain comes first, so that the columns of the outputs keep their positions.
                 let both = f.intersect(p)?;
                 let n = both.sys.n + m;
                 let columns: Vec<usize> = (0..both.sys.n)

@@ -106,7 +106,8 @@ pub(crate) fn modulo(a: Int, b: Int) -> Result<Int> {
     Ok(a.rem_euclid(b))
 }
 
-/// The quotient `q` for which `|a - q * b|` is smallest, so that Euclid's algorithm takes few steps.
+/// The quotient `q` for which `|a - q * b|` is smallest, so that Euclid's algorithm takes few
+/// steps.
 pub(crate) fn nearest_quotient(a: Int, b: Int) -> Result<Int> {
     let m = b.checked_abs().ok_or(Error::Overflow)?;
     let q = a.div_euclid(m);

@@ -7,7 +7,8 @@ use crate::set::Set;
 use crate::system::Budget;
 
 impl Set {
-    /// The pairs `(x, y)` of `n`-dimensional points with `x` lexicographically before `y`, over `2 n` dimensions.
+    /// The pairs `(x, y)` of `n`-dimensional points with `x` lexicographically before `y`, over
+    /// `2 n` dimensions.
     pub fn lex_lt(n_params: usize, n: usize) -> Result<Set> {
         let space = Space::new(n_params, 2 * n);
         let mut pieces = Vec::new();
@@ -54,8 +55,9 @@ impl Set {
         self.lex_optimum(true)
     }
 
-    /// The set minus all points that another one precedes. For each level, those are the points `x` for which some
-    /// `y < x[level]` (or `>`) exists with `(x[..level], y)` in the projection onto the first dimensions.
+    /// The set minus all points that another one precedes. For each level, those are the points `x`
+    /// for which some `y < x[level]` (or `>`) exists with `(x[..level], y)` in the projection onto
+    /// the first dimensions.
     fn lex_optimum(&self, largest: bool) -> Result<Set> {
         let budget = &mut Budget::default();
         let d = self.space.n_dims;
@@ -63,7 +65,8 @@ impl Set {
         let mut best = self.simplify_in(budget)?;
         let mut prefix = best.clone();
         for level in (0..d).rev() {
-            // prefix: over the dimensions 0..=level. Dimension level becomes y, a fresh one takes its place.
+            // prefix: over the dimensions 0..=level. Dimension level becomes y, a fresh one takes
+            // its place.
             let pairs = prefix.insert_dims(level, 1)?;
             let space = Space::new(k, level + 2);
             let mut b = BasicSetBuilder::new(space);

@@ -2,10 +2,11 @@
 #![warn(missing_docs)]
 //! Exact integer linear algebra and integer sets in pure Rust.
 //!
-//! A [`Set`] is a finite union of conjunctions of affine constraints over integers: the sets of Presburger
-//! arithmetic. Its points have dimensions, its constraints may use parameters (symbolic constants) and existential
-//! variables, so that strides, floors and remainders by constants can be said. Every operation is exact over the
-//! integers and holds for all values of the parameters.
+//! A [`Set`] is a finite union of conjunctions of affine constraints over integers: the sets of
+//! Presburger arithmetic. Its points have dimensions, and its constraints may use parameters
+//! (symbolic constants) and existential variables, which express strides, floors and remainders by
+//! constants. Every operation is exact over the integers and holds for all values of the
+//! parameters.
 //!
 //! ```
 //! use affine::{BasicSetBuilder, Set, Space};
@@ -33,18 +34,21 @@
 //! # }
 //! ```
 //!
-//! # What is inside
+//! # Contents
 //!
-//! - [`Matrix`], [`hermite()`], [`smith()`], [`complete_unimodular`]: linear algebra over the integers.
-//! - [`Space`], [`LinExpr`], [`Constraint`], [`BasicSetBuilder`], [`Map`]: saying what is meant.
-//! - [`Set`]: Boolean operations, projection by the Omega test, emptiness, subset and equality, images and preimages,
-//!   lexicographic minima, sample points, bounds, counting, and loops that visit the points in order.
+//! - [`Matrix`], [`hermite()`], [`smith()`], [`complete_unimodular`]: linear algebra over the
+//!   integers.
+//! - [`Space`], [`LinExpr`], [`Constraint`], [`BasicSetBuilder`], [`Map`]: building sets and maps.
+//! - [`Set`]: Boolean operations, projection by the Omega test, emptiness, subset and equality,
+//!   images and preimages, lexicographic minima, sample points, bounds, counting, and loops that
+//!   visit the points in order.
 //!
-//! # Limits, stated
+//! # Limits
 //!
-//! Arithmetic is on checked 128-bit integers: [`Error::Overflow`] instead of a wrapped value. Work is counted in
-//! elementary steps, and [`Error::TooComplex`] ends an operation after a fixed number of them, the same on every
-//! machine. Nothing panics, and there is no `unsafe` code. What is too slow for somebody is cancelled from outside ([`cancel`]).
+//! Arithmetic is on checked 128-bit integers: [`Error::Overflow`] instead of a wrapped value. Work
+//! is counted in elementary steps, and [`Error::TooComplex`] ends an operation after a fixed number
+//! of them, the same on every machine. Nothing panics, and there is no `unsafe` code. A caller can
+//! cancel operations that take too long ([`cancel`]).
 
 mod basic;
 mod builder;

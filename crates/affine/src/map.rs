@@ -5,11 +5,12 @@ use crate::builder::BasicSetBuilder;
 use crate::error::{Error, Result};
 use crate::expr::{LinExpr, Space};
 
-/// A map from points to points whose components are affine in parameters, dimensions and existentials of its
-/// domain, so that floors and remainders by constants can be said.
+/// A map from points to points whose components are affine in the parameters, dimensions and
+/// existentials of its domain, so that they can express floors and remainders by constants.
 ///
 /// Its existentials must be determined by the point wherever the outputs use them, as those made by
-/// [`BasicSetBuilder::floor_div`] and [`BasicSetBuilder::modulo`] are; otherwise it stands for a relation.
+/// [`BasicSetBuilder::floor_div`] and [`BasicSetBuilder::modulo`] are; otherwise it stands for a
+/// relation.
 #[derive(Clone, Debug)]
 pub struct Map {
     pub(crate) domain: BasicSet,
@@ -35,7 +36,7 @@ impl Map {
         BasicSetBuilder::new(space).build_map(outputs)
     }
 
-    /// The map that leaves every point where it is.
+    /// The map from every point to itself.
     pub fn identity(space: Space) -> Self {
         Map {
             domain: BasicSet::universe(space),

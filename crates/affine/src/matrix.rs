@@ -225,7 +225,8 @@ impl Matrix {
     ///
     /// The basis generates all integer points of the null space, not only a sublattice.
     pub fn kernel(&self) -> Result<Vec<Vec<Int>>> {
-        // Row operations U on the transpose: U * A^T = H, so the rows of U under the zero rows of H annihilate A.
+        // Row operations U on the transpose: U * A^T = H, so the rows of U that belong to the zero
+        // rows of H annihilate A.
         let (h, u) = hermite(&self.transpose())?;
         let mut basis = Vec::new();
         for i in 0..h.n_rows() {
@@ -242,7 +243,8 @@ impl Matrix {
         Ok(basis)
     }
 
-    /// The inverse as a pair `(N, d)` with `self * N = d * I` and `d > 0` smallest, or `None` when singular.
+    /// The inverse as a pair `(N, d)` with `self * N = d * I` and `d > 0` smallest, or `None` when
+    /// singular.
     pub fn inverse_rational(&self) -> Result<Option<(Matrix, Int)>> {
         let n = self.require_square()?;
         // Gauss-Jordan without fractions on [A | I]: the left half ends as det * I.
@@ -298,7 +300,8 @@ impl Matrix {
                 found: b.len(),
             });
         }
-        // x^T A^T = b^T with U A^T = H: write x = U^T y, so that H^T y = b is solved by forward substitution.
+        // x^T A^T = b^T with U A^T = H: write x = U^T y, so that H^T y = b is solved by forward
+        // substitution.
         let (h, u) = hermite(&self.transpose())?;
         let mut rest = b.to_vec();
         let mut x = vec![0; self.n_cols];

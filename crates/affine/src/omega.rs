@@ -1,13 +1,15 @@
 //! The Omega test: exact elimination of integer variables.
 //!
-//! Fourier-Motzkin elimination answers for the rationals: it combines each lower bound `b z >= L` with each upper
-//! bound `a z <= U` to `b U >= a L`, the *real shadow*. Between two such bounds lies an integer for certain when
-//! `b U - a L >= (a-1)(b-1)`, the *dark shadow*. Where both agree (always, if one of `a`, `b` is 1) the elimination
-//! is exact. What lies between the two shadows has `z` close to one of its bounds and is caught by *splinters*,
-//! copies of the system with `b z = L + i` for a few small `i` (Pugh, "The Omega test", 1991).
+//! Fourier-Motzkin elimination decides for the rationals: it combines each lower bound `b z >= L`
+//! with each upper bound `a z <= U` to `b U >= a L`, the *real shadow*. There is certainly an
+//! integer between two such bounds when `b U - a L >= (a-1)(b-1)`, the *dark shadow*. Where both
+//! agree (always, if one of `a`, `b` is 1), the elimination is exact. Points between the two
+//! shadows have `z` close to one of its bounds and are covered by *splinters*, copies of the system
+//! with `b z = L + i` for a few small `i` (Pugh, "The Omega test", 1991).
 //!
-//! Equalities are solved before, by unimodular changes of variables. An existential variable that cannot go away
-//! stays in *div form*, as a function of the visible ones: `h q = e` (a stride) or `q = floor(e / m)`.
+//! Equalities are solved first, by unimodular changes of variables. An existential variable that
+//! cannot be eliminated stays in *div form*, as a function of the visible ones: `h q = e` (a
+//! stride) or `q = floor(e / m)`.
 
 use crate::error::Result;
 use crate::int::{Int, add, floor_div, mul, nearest_quotient, neg, sub};
@@ -17,18 +19,18 @@ use crate::system::{
     normalize_ge,
 };
 
-/// Relaxations tried before a system is splintered.
+/// The number of relaxations tried before a system is splintered.
 pub(crate) const SEARCH_NODES: usize = 8;
 
-/// Steps of a search that only saves longer work.
+/// The step limit of a search that only serves to avoid longer work.
 pub(crate) const SEARCH_STEPS: u64 = 100_000;
 
-/// Inequalities beyond which redundant ones are looked for after an elimination.
+/// Are there so many inequalities that redundant ones should be removed after an elimination?
 fn is_crowded(sys: &System) -> bool {
     sys.ges.len() > 12 + sys.n
 }
 
-/// Whether no integer point satisfies the system.
+/// Does no integer point satisfy the system?
 pub(crate) fn is_empty(mut sys: System, budget: &mut Budget) -> Result<bool> {
     loop {
         if !sys.normalize(budget)? {
@@ -56,7 +58,8 @@ pub(crate) fn is_empty(mut sys: System, budget: &mut Budget) -> Result<bool> {
             .filter(|&v| occ[v].is_used() && (occ[v].max_lower == 1 || occ[v].max_upper == 1))
             .min_by_key(|&v| occ[v].growth());
         if is_crowded(&sys) {
-            // One tableau settles most systems; to look for redundant rows takes one for each row.
+            // One tableau settles most systems, while finding redundant rows takes one for each
+            // row.
             let quick = budget.try_within(SEARCH_STEPS, |budget| {
                 simplex::search(&sys, SEARCH_NODES, budget)
             })?;
@@ -140,8 +143,8 @@ fn fewest_splinters(
     Ok(best.map(|(_, v, shadow)| (v, shadow)))
 }
 
-/// Outside the dark shadow of a pair, `v` lies within a few steps of its bounds: the bound (an inequality) to start
-/// from and the last step.
+/// Outside the dark shadow of a pair, `v` is within a few steps of its bounds. Returns the
+/// inequality of the bound from which the steps are counted, and the last step.
 fn last_splinter(sys: &System, v: usize, pair: &Pair) -> Result<(usize, Int)> {
     let b = sys.ges[pair.lower][v + 1];
     let a = neg(sys.ges[pair.upper][v + 1])?;
@@ -153,8 +156,8 @@ fn last_splinter(sys: &System, v: usize, pair: &Pair) -> Result<(usize, Int)> {
     })
 }
 
-/// Calls `visit` with systems that cover the points outside the dark shadow of `v`, and only those, until it
-/// returns `false`. In each of them an equality holds `v` close to a bound.
+/// Calls `visit` with systems that cover the points outside the dark shadow of `v`, and only those,
+/// until it returns `false`. In each of them an equality holds `v` close to a bound.
 fn each_splinter(
     sys: &System,
     v: usize,
@@ -204,14 +207,14 @@ pub(crate) enum Role {
     Visible,
     /// To be eliminated.
     Free,
-    /// Was to be eliminated, but stays as a function of visible and earlier kept variables.
+    /// Was to be eliminated, but stays as a function of visible variables and earlier kept ones.
     Kept,
     /// Gone: no row mentions it.
     Gone,
 }
 
-/// Eliminates all `Free` variables exactly. The union of the results is the projection; in each, every variable
-/// that is not visible is determined by the visible ones.
+/// Eliminates all `Free` variables exactly. The union of the results is the projection; in each,
+/// every variable that is not visible is determined by the visible ones.
 pub(crate) fn project(
     sys: System,
     roles: Vec<Role>,
@@ -320,9 +323,9 @@ fn drop_redundant(sys: &mut System, roles: &[Role], budget: &mut Budget) -> Resu
     simplex::remove_redundant(sys, |r| needed.contains(r), budget)
 }
 
-/// An integer lies between the bounds of `v` exactly when the smallest integer above one of the lower bounds (or
-/// the largest below one of the upper) satisfies all of them; each such candidate is a function of the other
-/// variables.
+/// An integer lies between the bounds of `v` exactly when the smallest integer above one of the
+/// lower bounds (or the largest below one of the upper bounds) satisfies all of them; each such
+/// candidate is a function of the other variables.
 fn split_by_active_bound(
     sys: &System,
     roles: &[Role],
@@ -347,11 +350,11 @@ fn split_by_active_bound(
     Ok(())
 }
 
-/// Takes one step towards a form in which every free variable is in no equality or only in a stride
-/// `h q + e = 0` of its own. Returns whether anything changed.
+/// Takes one step towards a form in which every free variable occurs in no equality, or only in its
+/// own stride `h q + e = 0`. Returns whether anything changed.
 ///
-/// As for Smith's normal form, the pivot is the smallest coefficient of a free variable in any equality; remainders
-/// left in its row or column are smaller still, so this comes to an end.
+/// As for Smith's normal form, the pivot is the smallest coefficient of a free variable in any
+/// equality; remainders left in its row or column are smaller still, so this terminates.
 fn solve_free_equality(sys: &mut System, roles: &mut [Role], budget: &mut Budget) -> Result<bool> {
     let free: Vec<usize> = (0..sys.n).filter(|&v| roles[v] == Role::Free).collect();
     let pivot = (0..sys.eqs.len())
@@ -409,7 +412,7 @@ fn make_stride(
             sys.ges[i] = combine(h / g, &sys.ges[i], neg(c / g)?, &sys.eqs[e])?;
         }
     }
-    // The variable occurs nowhere else now, so it can absorb multiples of h.
+    // The variable now occurs nowhere else, so it can absorb multiples of h.
     let row = &mut sys.eqs[e];
     for (i, c) in row.iter_mut().enumerate() {
         if i != q + 1 {
@@ -427,8 +430,8 @@ fn make_stride(
     Ok(())
 }
 
-/// The pair `(e, m)` with `v = floor(e / m)` that follows from two of the inequalities, if there is one: the row of
-/// `e` (in which `v` has coefficient 0) and the divisor.
+/// The pair `(e, m)` with `v = floor(e / m)` that follows from two of the inequalities, if there is
+/// one: the row of `e` (in which `v` has coefficient 0) and the divisor.
 pub(crate) fn floor_definition(ges: &[Row], v: usize) -> Result<Option<(Row, Int)>> {
     for u in ges.iter().filter(|r| r[v + 1] < 0) {
         if ges.iter().any(|l| leaves_one_integer(l, u, v)) {
@@ -440,7 +443,8 @@ pub(crate) fn floor_definition(ges: &[Row], v: usize) -> Result<Option<(Row, Int
     Ok(None)
 }
 
-/// Whether the lower bound `l` and the upper bound `u` are parallel and so close that at most one integer `v` fits.
+/// Are the lower bound `l` and the upper bound `u` parallel and so close that at most one integer
+/// `v` fits between them?
 fn leaves_one_integer(l: &Row, u: &Row, v: usize) -> bool {
     l[v + 1] > 0
         && l[1..]
@@ -450,8 +454,8 @@ fn leaves_one_integer(l: &Row, u: &Row, v: usize) -> bool {
         && l[0].checked_add(u[0]).is_some_and(|width| width < l[v + 1])
 }
 
-/// The inequalities that determine one of the variables: they must not be dropped as redundant, or the variable
-/// would have to be eliminated anew.
+/// The inequalities that determine one of the variables. They must not be dropped as redundant, or
+/// the variable would have to be eliminated again.
 pub(crate) fn definition_rows(ges: &[Row], vars: &[usize]) -> Vec<Row> {
     let mut rows = Vec::new();
     for &v in vars {
@@ -465,7 +469,8 @@ pub(crate) fn definition_rows(ges: &[Row], vars: &[usize]) -> Vec<Row> {
     rows
 }
 
-/// Removes columns without rows, and brings floors into a standard form so that equal ones become one.
+/// Removes columns without rows, and brings floors into a standard form so that equal ones are
+/// merged.
 pub(crate) fn tidy(
     mut sys: System,
     n_visible: usize,
@@ -510,8 +515,8 @@ fn merge_equal_divs(sys: &mut System, n_visible: usize, budget: &mut Budget) -> 
         let Some((mut e, m)) = floor_definition(&sys.ges, q)? else {
             continue;
         };
-        // floor((e + m k x) / m) = floor(e / m) + k x: keep the coefficients of e close to zero, its constant within
-        // 0..m.
+        // floor((e + m k x) / m) = floor(e / m) + k x: keep the coefficients of e close to zero,
+        // and its constant within 0..m.
         let mut shift = vec![0; sys.n + 1];
         let mut any = false;
         for (i, (c, s)) in e.iter_mut().zip(&mut shift).enumerate() {
@@ -548,8 +553,9 @@ fn merge_equal_divs(sys: &mut System, n_visible: usize, budget: &mut Budget) -> 
     Ok(())
 }
 
-/// Where a stride `h s + f = 0` says that `m` divides `f`, floors of `f` plus a constant are affine: the equality
-/// for `q = floor(e / m)`, with coefficient 1 for `q`, if some stride gives one.
+/// Where a stride `h s + f = 0` implies that `m` divides `f`, floors of `f` plus a constant are
+/// affine. Returns the equality for `q = floor(e / m)`, with coefficient 1 for `q`, if some stride
+/// gives one.
 fn floor_by_stride(
     sys: &System,
     n_visible: usize,
@@ -564,7 +570,8 @@ fn floor_by_stride(
             continue;
         }
         for sign in [1, -1] {
-            // e + sign * (h s + f): the same value as e, and without s a multiple of m up to its constant.
+            // e + sign * (h s + f): the same value as e, and without s a multiple of m except for
+            // its constant.
             let sum = combine(1, e, sign, f)?;
             if sum[1..].iter().any(|c| c % m != 0) {
                 continue;
@@ -612,8 +619,8 @@ pub(crate) fn fix_constants(sys: &mut System, n_visible: usize, budget: &mut Bud
     Ok(())
 }
 
-/// The inequalities of the rational projection onto the columns in `keep`, tightened to integers where that is
-/// free. It contains the exact projection.
+/// The inequalities of the rational projection onto the columns in `keep`, tightened to integers
+/// where that costs nothing. It contains the exact projection.
 pub(crate) fn real_shadow(
     mut sys: System,
     keep: impl Fn(usize) -> bool,
@@ -641,7 +648,7 @@ pub(crate) fn real_shadow(
                     *r = combine(p / g, r, neg(c / g)?, &row)?;
                 }
             }
-            // Scaled equalities may lose divisibility facts, never gain false ones.
+            // Scaled equalities may lose divisibility facts, but never gain false ones.
             for r in &mut sys.ges {
                 if let Verdict::Never = normalize_ge(r)? {
                     return Ok(None);

@@ -1,7 +1,7 @@
 //! Concrete points and extreme values.
 //!
-//! "Is there a point with `e <= k`?" is monotone in `k`, so the smallest value of `e` is found by doubling and
-//! bisection over exact emptiness tests.
+//! "Is there a point with `e <= k`?" is monotone in `k`, so the smallest value of `e` is found by
+//! doubling and bisection over exact emptiness tests.
 
 use crate::basic::{BasicSet, check_len};
 use crate::error::{Error, Result};
@@ -12,8 +12,9 @@ use crate::set::Set;
 use crate::simplex;
 use crate::system::{Budget, Row, System};
 
-/// Bounds of an affine form over one piece: `lower` holds pairs `(e, m)` for `form >= ceil(e / m)`, `upper` for
-/// `form <= floor(e / m)`, with `e` over the parameters. Each list is empty when that side has no bound.
+/// Bounds of an affine form over one piece: `lower` holds pairs `(e, m)` for `form >= ceil(e / m)`,
+/// `upper` for `form <= floor(e / m)`, with `e` over the parameters. Each list is empty when that
+/// side has no bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SymbolicBounds {
     /// The form is at least the maximum of the rounded-up quotients.
@@ -25,8 +26,8 @@ pub struct SymbolicBounds {
 impl Set {
     /// A point `(params, dims)` of the set, or `None` when it is empty.
     ///
-    /// Values are chosen one after the other, parameters first: the smallest that is not negative, else the one
-    /// closest to zero.
+    /// Values are chosen one after the other, parameters first: the smallest that is not negative,
+    /// else the one closest to zero.
     pub fn sample(&self) -> Result<Option<(Vec<Int>, Vec<Int>)>> {
         let budget = &mut Budget::default();
         let mut best: Option<Vec<Int>> = None;
@@ -89,8 +90,8 @@ impl Set {
         Ok(best)
     }
 
-    /// The exact smallest and largest integer value of an affine form over the points at the given parameters;
-    /// `None` on a side that is unbounded. On an empty set both are `None`.
+    /// The exact smallest and largest integer value of an affine form over the points at the given
+    /// parameters; `None` on a side that is unbounded. On an empty set both are `None`.
     pub fn bounds(&self, form: &LinExpr, params: &[Int]) -> Result<(Option<Int>, Option<Int>)> {
         check_len(params, self.space.n_params)?;
         let budget = &mut Budget::default();
@@ -126,8 +127,8 @@ impl Set {
         Ok((low.flatten(), high.flatten()))
     }
 
-    /// Bounds of an affine form in terms of the parameters, for each piece. They hold at every point and are tight
-    /// over the rationals; an integer point need not attain them.
+    /// Bounds of an affine form in terms of the parameters, for each piece. They hold at every
+    /// point and are tight over the rationals; an integer point need not attain them.
     pub fn bounds_symbolic(&self, form: &LinExpr) -> Result<Vec<SymbolicBounds>> {
         let budget = &mut Budget::default();
         let row = form.to_row(self.space.n_vars())?;
@@ -179,7 +180,7 @@ impl SymbolicBounds {
     }
 }
 
-/// The sum of absolute values, parameters first, to choose the plainest of several samples.
+/// The sum of absolute values, parameters first, to choose the simplest of several samples.
 fn magnitude(point: &[Int]) -> (Int, Vec<Int>) {
     let sum = point
         .iter()
@@ -204,7 +205,8 @@ fn sample_piece(p: &BasicSet, budget: &mut Budget) -> Result<Option<Vec<Int>>> {
     Ok(Some(point))
 }
 
-/// The smallest non-negative value of `v`, or else its largest negative one, in a system that is not empty.
+/// The smallest non-negative value of `v`, or else its largest negative one, in a system that is
+/// not empty.
 fn closest_to_zero(sys: &System, v: usize, budget: &mut Budget) -> Result<Int> {
     if !sys.rows().any(|r| r[v + 1] != 0) {
         return Ok(0);

@@ -209,9 +209,11 @@ fn evaluate(coefficients: &[Rational], at: &Polynomial) -> Result<Polynomial> {
     Ok(p)
 }
 
-/// Coefficients, lowest first, of a polynomial `S` with `S(n) - S(n - 1) = n^power` (Faulhaber's formula).
+/// Coefficients, lowest first, of a polynomial `S` with `S(n) - S(n - 1) = n^power` (Faulhaber's
+/// formula).
 fn power_sum(power: usize) -> Result<Vec<Rational>> {
-    // Compare the coefficients of n^j in S(n) - S(n - 1) from the top: those of S follow one by one.
+    // Compare the coefficients of n^j in S(n) - S(n - 1) from the top: those of S follow one by
+    // one.
     let mut s = vec![Rational::ZERO; power + 2];
     for j in (0..=power).rev() {
         // coefficient of n^j in S(n) - S(n-1): sum over k > j of s_k C(k, j) (-1)^(k-j+1)

@@ -1,4 +1,4 @@
-//! Projections: the points with some coordinates forgotten, exactly.
+//! Exact projections.
 
 use crate::basic::BasicSet;
 use crate::error::{Error, Result};
@@ -7,7 +7,7 @@ use crate::omega::{self, Role};
 use crate::set::Set;
 use crate::system::Budget;
 impl Set {
-    /// The projection that forgets the dimensions in `range`, exactly.
+    /// The exact projection that removes the dimensions in `range`.
     pub fn project_out(&self, range: std::ops::Range<usize>) -> Result<Set> {
         self.project_out_in(range, &mut Budget::default())
     }
@@ -83,8 +83,8 @@ impl Set {
 }
 
 impl BasicSet {
-    /// Projects out the existentials and the visible columns chosen by `out`, which then become zero columns.
-    /// What cannot vanish stays as existential in div form.
+    /// Projects out the existentials and the visible columns chosen by `out`, which then become
+    /// zero columns. Variables that cannot be eliminated stay as existentials in div form.
     pub(crate) fn eliminate(
         &self,
         out: impl Fn(usize) -> bool,
@@ -92,7 +92,8 @@ impl BasicSet {
     ) -> Result<Vec<BasicSet>> {
         let visible = self.space.n_vars();
         let mut sys = self.sys.clone();
-        // Chosen columns move behind the existentials, so that what is kept of them is an existential too.
+        // Chosen columns move after the existentials, so that those that stay become existentials
+        // too.
         let chosen: Vec<usize> = (0..visible).filter(|&v| out(v)).collect();
         if !chosen.is_empty() {
             let n = sys.n + chosen.len();
@@ -134,7 +135,7 @@ impl BasicSet {
     }
 }
 
-/// The rational projection of `p`, if the exact projection in `parts` fills it.
+/// The rational projection of `p`, if the exact projection in `parts` is equal to it.
 fn whole_shadow(
     p: &BasicSet,
     space: Space,

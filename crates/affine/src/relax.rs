@@ -1,4 +1,4 @@
-//! What the rational relaxation of a conjunction shows while the conjunction is written down.
+//! The rational relaxation of a conjunction that is being built.
 
 use crate::basic::charge;
 use crate::builder::BasicSetBuilder;
@@ -8,23 +8,24 @@ use crate::int::Int;
 use crate::omega::{SEARCH_NODES, SEARCH_STEPS};
 use crate::simplex::{Found, Growing};
 
-/// What is known of a conjunction from its rational relaxation.
+/// The result of a rational relaxation of a conjunction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Relaxation {
-    /// It has no integer point.
+    /// The conjunction has no integer point.
     Empty,
-    /// It has this one.
+    /// The conjunction has this integer point.
     Point {
         /// The values of the parameters.
         params: Vec<Int>,
         /// The values of the dimensions.
         dims: Vec<Int>,
     },
-    /// It may have one.
+    /// The conjunction may have an integer point.
     Open,
 }
 
-/// The relaxation of a conjunction that grows: a copy of it goes with every copy of the builder.
+/// The relaxation of a conjunction under construction. When the builder is copied, it is copied
+/// with it.
 ///
 /// ```
 /// use affine::{BasicSetBuilder, Relaxation, Relaxer, Space};
@@ -48,7 +49,7 @@ pub struct Relaxer {
 }
 
 impl Relaxer {
-    /// For builders that start with all points of the space.
+    /// A relaxer for builders that start with all points of the space.
     pub fn new(space: Space) -> Self {
         Relaxer {
             space,
@@ -56,9 +57,9 @@ impl Relaxer {
         }
     }
 
-    /// What the rational relaxation and a few branches show: cheaper than
-    /// [`is_empty`](crate::BasicSet::is_empty), and often enough. The builder is the one of the last call, with or without
-    /// more constraints. The steps are taken off the given number.
+    /// The result of the rational relaxation and a few branches: cheaper than
+    /// [`is_empty`](crate::BasicSet::is_empty), and often sufficient. The builder must be that of
+    /// the last call, possibly with more constraints. The steps taken are subtracted from `steps`.
     pub fn relax(&mut self, set: &BasicSetBuilder, steps: &mut u64) -> Result<Relaxation> {
         let found = charge(steps, |budget| {
             budget.try_within(SEARCH_STEPS, |budget| {

@@ -1,7 +1,8 @@
 //! Loops that visit the points of a set in lexicographic order.
 //!
-//! Projecting away inner dimensions over the rationals gives bounds for each loop in terms of the outer ones (Ancourt
-//! and Irigoin, 1991). A loop may run zero times, but no point is visited twice or missed.
+//! Projecting away inner dimensions over the rationals gives bounds for each loop in terms of the
+//! outer ones (Ancourt and Irigoin, 1991). A loop may have no iterations, but no point is visited
+//! twice or missed.
 
 mod points;
 mod print;
@@ -21,13 +22,13 @@ pub use points::Points;
 pub struct Loop {
     /// The loop starts at the maximum of `ceil(e / m)`, `e` over parameters and outer dimensions.
     pub lower: Vec<(LinExpr, Int)>,
-    /// The loop ends with the minimum of `floor(e / m)`.
+    /// The loop ends at the minimum of `floor(e / m)`.
     pub upper: Vec<(LinExpr, Int)>,
     /// `Some((m, e))`: only values congruent to `e` modulo `m` are visited.
     pub stride: Option<(Int, LinExpr)>,
 }
 
-/// Nested loops, one for each dimension, with what must still be tested.
+/// Nested loops, one for each dimension, and the tests that remain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoopNest {
     /// The space of the visited points.
@@ -176,8 +177,8 @@ fn push_bound(to: &mut Loop, row: &Row, v: usize) -> Result<()> {
     Ok(())
 }
 
-/// An equality `c x + rest + h q = 0` whose existential `q` occurs nowhere else, read as a congruence for its last
-/// dimension.
+/// An equality `c x + rest + h q = 0` whose existential `q` occurs nowhere else, read as a
+/// congruence for its last dimension.
 fn stride_of(piece: &BasicSet, row: &Row) -> Result<Option<(usize, (Int, LinExpr))>> {
     let (k, visible) = (piece.space.n_params, piece.space.n_vars());
     let hidden: Vec<usize> = (visible..piece.sys.n)

@@ -5,7 +5,8 @@ use crate::error::Result;
 use crate::expr::{Constraint, Space};
 use crate::int::Int;
 use crate::system::Budget;
-/// A finite union of [`BasicSet`]s of one space. Pieces may overlap unless an operation says otherwise.
+/// A finite union of [`BasicSet`]s of one space. Pieces may overlap unless an operation says
+/// otherwise.
 #[derive(Clone, Debug)]
 pub struct Set {
     pub(crate) space: Space,

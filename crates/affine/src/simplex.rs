@@ -1,8 +1,8 @@
 //! The rational relaxation: an exact simplex [tableau], and branch and bound on top of it.
 //!
-//! Fourier-Motzkin elimination makes many rows that say nothing new. The tableau finds them, and often settles
-//! emptiness before any integer reasoning: no rational point means no integer point, and a vertex with integer
-//! coordinates is one.
+//! Fourier-Motzkin elimination makes many redundant rows. The tableau finds them, and often decides
+//! emptiness before any integer reasoning: without a rational point there is no integer point, and
+//! a vertex with integer coordinates is an integer point.
 
 mod entry;
 mod growing;
@@ -15,14 +15,14 @@ use entry::Entry;
 pub(crate) use growing::Growing;
 use tableau::Tableau;
 
-/// What branch and bound found.
+/// The result of branch and bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
-    /// No integer point.
+    /// There is no integer point.
     Empty,
-    /// One of them.
+    /// An integer point.
     Point(Vec<Int>),
-    /// Neither within the given number of relaxations.
+    /// Undecided within the given number of relaxations.
     Open,
 }
 
@@ -79,8 +79,9 @@ fn branch<T: Entry>(
     Ok(Found::Empty)
 }
 
-/// Drops inequalities that follow from the rest over the rationals (or nearly, for integer points), latest first.
-/// Rows for which `keep` holds stay. Returns `false` when the system has no rational point.
+/// Drops inequalities that follow from the rest over the rationals (or nearly, for integer points),
+/// the last ones first. Rows for which `keep` holds stay. Returns `false` when the system has no
+/// rational point.
 pub(crate) fn remove_redundant(
     sys: &mut System,
     keep: impl Fn(&Row) -> bool,
@@ -110,8 +111,8 @@ fn remove_redundant_with<T: Entry>(
     Ok(true)
 }
 
-/// The smallest value of each row over the rational points, rounded up to an integer, or `None` where it is unbounded;
-/// `None` for all when there is no point.
+/// The smallest value of each row over the rational points, rounded up to an integer, or `None`
+/// where it is unbounded; `None` for all when there is no point.
 pub(crate) fn minima(
     sys: &System,
     rows: &[Row],
@@ -157,7 +158,8 @@ mod tests {
 
     #[test]
     fn numbers_beyond_64_bits_are_as_exact() {
-        // 3^15 x <= 3^30 + 1 and 3^15 x >= 3^30 - 1, and the like with y: x = y = 3^15 alone.
+        // 3^15 x <= 3^30 + 1 and 3^15 x >= 3^30 - 1, and the same with y: x = y = 3^15 is the only
+        // solution.
         let (big, square): (Int, Int) = (3_i128.pow(15), 3_i128.pow(30));
         let mut sys = System {
             n: 2,

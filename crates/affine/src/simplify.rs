@@ -1,4 +1,4 @@
-//! Fewer and plainer constraints for the same points.
+//! Fewer and simpler constraints for the same points.
 
 use crate::basic::BasicSet;
 use crate::error::Result;
@@ -8,7 +8,8 @@ use crate::set::Set;
 use crate::simplex;
 use crate::system::{Budget, Row};
 impl BasicSet {
-    /// Simplified: normalised and tightened rows, equalities used to remove variables, no redundant inequality.
+    /// Simplified: normalised and tightened rows, equalities used to remove variables, no redundant
+    /// inequality.
     pub fn simplify(&self) -> Result<BasicSet> {
         self.simplify_in(&mut Budget::default())
     }
@@ -27,7 +28,8 @@ impl BasicSet {
         Ok(set)
     }
 
-    /// Rows normalised, unused existentials dropped, equal floors merged; `None` for a plain contradiction.
+    /// Rows normalised, unused existentials dropped, equal floors merged; `None` for a plain
+    /// contradiction.
     pub(crate) fn tidied(&self, budget: &mut Budget) -> Result<Option<BasicSet>> {
         let sys = omega::tidy(self.sys.clone(), self.space.n_vars(), budget)?;
         Ok(sys.map(|sys| BasicSet {
@@ -36,8 +38,8 @@ impl BasicSet {
         }))
     }
 
-    /// Solves equalities for a variable with coefficient 1 (an existential before a dimension, the last dimension
-    /// first, before a parameter) and uses it everywhere else.
+    /// Solves equalities for a variable with coefficient 1 (an existential before a dimension, the
+    /// last dimension first, before a parameter) and uses it everywhere else.
     fn reduce_equalities(&mut self, budget: &mut Budget) -> Result<bool> {
         let visible = self.space.n_vars();
         let params = self.space.n_params;
@@ -57,7 +59,8 @@ impl BasicSet {
                 .iter()
                 .enumerate()
                 .flat_map(|(e, r)| {
-                    // A stride such as i = 2 q stays as it is: putting 2 q for i would hide the dimension.
+                    // A stride such as i = 2 q stays as it is: replacing i by 2 q would hide the
+                    // dimension.
                     let plain = r[1 + visible..].iter().all(|&c| c == 0);
                     (0..self.sys.n)
                         .filter(move |&v| matches!(r[v + 1], 1 | -1) && (plain || v >= visible))
@@ -84,8 +87,8 @@ impl BasicSet {
         Ok(true)
     }
 
-    /// Drops inequalities that follow from the others. Rows that define a floor stay, so that the set keeps its
-    /// div form.
+    /// Drops inequalities that follow from the others. Rows that define a floor stay, so that the
+    /// set keeps its div form.
     fn remove_redundant(&mut self, budget: &mut Budget) -> Result<()> {
         let visible = self.space.n_vars();
         let hidden: Vec<usize> = (visible..self.sys.n).collect();

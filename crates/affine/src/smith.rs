@@ -1,4 +1,5 @@
-//! Smith normal form: every integer matrix is diagonal up to unimodular changes of basis on both sides.
+//! Smith normal form: every integer matrix is diagonal up to unimodular changes of basis on both
+//! sides.
 
 use crate::error::Result;
 use crate::int::{nearest_quotient, neg};
@@ -45,7 +46,8 @@ pub fn smith(a: &Matrix) -> Result<(Matrix, Matrix, Matrix)> {
             if !clean {
                 continue;
             }
-            // The pivot must divide the rest; if not, fold an offending row in and go on with a smaller pivot.
+            // The pivot must divide the rest; otherwise, add an offending row and continue with a
+            // smaller pivot.
             let offending =
                 (k + 1..n).find(|&i| (k + 1..m).any(|j| s.at(i, j).wrapping_rem(s.at(k, k)) != 0));
             match offending {

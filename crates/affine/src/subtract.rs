@@ -1,7 +1,9 @@
-//! Exact differences, and what follows from them: complements, disjoint pieces, subsets, equality.
+//! Exact differences, and operations based on them: complements, disjoint pieces, subsets,
+//! equality.
 //!
-//! The complement of `{ x : exists q: C(x, q) }` is no union of negated constraints as long as `q` is free to
-//! choose. In div form it is: `q` is a function of `x`, so the definition stays and the constraint is negated.
+//! The complement of `{ x : exists q: C(x, q) }` is not a union of negated constraints as long as
+//! `q` can be chosen freely. In div form it is: `q` is a function of `x`, so the definition stays
+//! and the constraint is negated.
 
 use crate::basic::BasicSet;
 use crate::div::Div;
@@ -11,7 +13,8 @@ use crate::set::Set;
 use crate::system::{Budget, Row, System, negate_ge};
 
 impl Set {
-    /// The points of this set that are not in `other`, in disjoint pieces for each piece of this set.
+    /// The points of this set that are not in `other`, in disjoint pieces for each piece of this
+    /// set.
     pub fn subtract(&self, other: &Set) -> Result<Set> {
         self.subtract_in(other, &mut Budget::default())
     }
@@ -42,7 +45,8 @@ impl Set {
                 let Some(q) = q.tidied(budget)? else { continue };
                 match Negatable::new(&q)? {
                     Some(n) => all.push(n),
-                    // Tidying can hide a definition; then solve for the existentials again.
+                    // Tidying can hide a definition; in that case, solve for the existentials
+                    // again.
                     None => {
                         for r in q.eliminate(|_| false, budget)? {
                             if let Some(n) = Negatable::new(&r)? {
@@ -159,7 +163,8 @@ impl Negatable {
         }))
     }
 
-    /// The definitions that `row` needs, directly or through other definitions, as a mask over `divs`.
+    /// The definitions that `row` needs, directly or through other definitions, as a mask over
+    /// `divs`.
     fn mark_needed(&self, row: &[Int], needed: &mut [bool]) {
         let mut mentioned: Vec<bool> = row[1..].iter().map(|&c| c != 0).collect();
         for (k, d) in self.divs.iter().enumerate().rev() {
@@ -173,7 +178,8 @@ impl Negatable {
     }
 }
 
-/// `base`, with the existentials of `b` appended as columns, restricted by rows over the columns of `b`.
+/// `base`, with the existentials of `b` appended as columns, restricted by rows over the columns of
+/// `b`.
 struct Splitter<'a> {
     base: System,
     columns: Vec<usize>,
@@ -226,8 +232,8 @@ impl Splitter<'_> {
     }
 }
 
-/// Calls `emit` with non-empty, pairwise disjoint pieces whose union is `a` minus all of `subtrahends`, until it
-/// returns `false`. Returns whether it ran to the end.
+/// Calls `emit` with non-empty, pairwise disjoint pieces whose union is `a` minus all of
+/// `subtrahends`, until it returns `false`. Returns whether it ran to the end.
 fn subtract_each(
     a: &BasicSet,
     subtrahends: &[Negatable],

@@ -1,5 +1,6 @@
-//! Systems of linear equalities and inequalities over integer variables, and the steps shared by all decisions:
-//! normalisation, substitution, unimodular changes of variables and Fourier-Motzkin pairs.
+//! Systems of linear equalities and inequalities over integer variables, and the steps shared by
+//! all decisions: normalisation, substitution, unimodular changes of variables and Fourier-Motzkin
+//! pairs.
 
 use crate::error::{Error, Result};
 use crate::int::{Int, add, floor_div, gcd, gcd_all, mul, nearest_quotient, neg, sub};
@@ -10,7 +11,8 @@ pub(crate) type Row = Vec<Int>;
 /// Elementary steps (roughly: rows made or visited) that one public operation may take.
 pub(crate) const DEFAULT_BUDGET: u64 = 3_000_000;
 
-/// Counts work, so that every operation ends after a number of steps that does not depend on the machine.
+/// Counts work, so that every operation ends after a number of steps that does not depend on the
+/// machine.
 #[derive(Debug)]
 pub(crate) struct Budget {
     left: u64,
@@ -45,7 +47,7 @@ impl Budget {
         self.left == 0
     }
 
-    /// A smaller purse for an optional improvement; what it uses is charged here too.
+    /// Runs an optional improvement with a smaller budget; its steps are charged here too.
     pub(crate) fn try_within<T>(
         &mut self,
         steps: u64,
@@ -126,7 +128,7 @@ impl Pair {
 
 /// The pairs of lower and upper bounds of one variable, combined.
 pub(crate) struct Shadow {
-    /// All pairs that say something.
+    /// All pairs that are not trivially true.
     pub pairs: Vec<Pair>,
     /// Rows that do not mention the variable.
     pub rest: Vec<Row>,
@@ -159,7 +161,7 @@ pub(crate) fn negate_ge(row: &[Int]) -> Result<Row> {
     Ok(r)
 }
 
-/// What dividing a row by the content of its coefficients showed.
+/// The result of dividing a row by the content of its coefficients.
 pub(crate) enum Verdict {
     Keep,
     Always,
@@ -199,7 +201,7 @@ pub(crate) fn normalize_ge(row: &mut [Int]) -> Result<Verdict> {
         for c in row[1..].iter_mut() {
             *c /= g;
         }
-        // Integers only: the constant can be rounded down, which cuts off rational points.
+        // For integers, the constant can be rounded down, which cuts off rational points.
         row[0] = floor_div(row[0], g)?;
     }
     Ok(Verdict::Keep)
@@ -270,8 +272,8 @@ impl System {
         }
     }
 
-    /// Divides every row by its content, tightens, merges parallel rows and turns opposite pairs into equalities.
-    /// Returns `false` when a contradiction showed.
+    /// Divides every row by its content, tightens it, merges parallel rows and turns opposite pairs
+    /// into equalities. Returns `false` when it finds a contradiction.
     pub(crate) fn normalize(&mut self, budget: &mut Budget) -> Result<bool> {
         budget.spend(self.n_rows())?;
         let mut i = 0;
@@ -376,7 +378,7 @@ impl System {
         Ok(())
     }
 
-    /// Puts a number in place of a variable.
+    /// Replaces a variable by a number.
     pub(crate) fn fix(&mut self, v: usize, value: Int) -> Result<()> {
         for r in self.rows_mut() {
             let c = r[v + 1];
@@ -388,8 +390,9 @@ impl System {
         Ok(())
     }
 
-    /// One step of Euclid's algorithm on the coefficients of `vars` in equality `eq`, as a unimodular change of
-    /// variables of the whole system. Repeated, it leaves a single variable of `vars` in the equality.
+    /// One step of Euclid's algorithm on the coefficients of `vars` in equality `eq`, as a
+    /// unimodular change of variables of the whole system. Repeated, it leaves a single variable of
+    /// `vars` in the equality.
     pub(crate) fn euclid_step(
         &mut self,
         eq: usize,
@@ -481,7 +484,7 @@ impl System {
                     row[0] = floor_div(row[0], content)?;
                     dark = floor_div(dark, content)?;
                 }
-                // A pair that is never satisfied leaves nothing to lose.
+                // A pair that is never satisfied cannot lose anything.
                 if content == 0 && row[0] < 0 {
                     dark = row[0];
                 }

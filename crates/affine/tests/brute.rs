@@ -1,4 +1,4 @@
-//! Every operation against enumeration of small boxes.
+//! Every operation compared with enumeration of small boxes.
 
 use affine::{
     BasicSet, BasicSetBuilder, Int, LinExpr, Map, Matrix, Set, Space, complete_unimodular, hermite,
@@ -6,10 +6,10 @@ use affine::{
 };
 use proptest::prelude::*;
 
-/// Points are tested in this box; sets lie well inside it.
+/// Points are tested in this box; sets are well inside it.
 const BOX: std::ops::RangeInclusive<Int> = -5..=5;
 
-/// How an existential is tied to the other columns.
+/// How an existential depends on the other columns.
 #[derive(Clone, Debug)]
 enum Hidden {
     Floor(Vec<Int>, Int, Int),
@@ -418,7 +418,7 @@ fn wild() -> impl Strategy<Value = Int> {
 proptest! {
     #![proptest_config(config())]
 
-    /// Any answer will do, but an answer or an error it must be.
+    /// Any answer is acceptable, and so is an error, but no panic.
     #[test]
     fn extreme_coefficients_never_panic(
         rows in prop::collection::vec((prop::collection::vec(wild(), 4), wild(), any::<bool>()), 1..5),

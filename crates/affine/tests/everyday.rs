@@ -231,7 +231,7 @@ fn columns_move() -> Result<()> {
 
 #[test]
 fn work_is_bounded() -> Result<()> {
-    // Forty variables in dense inequalities: too much, and said so in bounded time.
+    // Forty variables in dense inequalities are too complex, which is reported in bounded time.
     let n = 40;
     let space = Space::new(0, n);
     let mut b = BasicSetBuilder::new(space);

@@ -16,7 +16,8 @@ const N_SETS: usize = 4200;
 /// Comparisons that take isl longer than this are skipped, and counted.
 const ISL_OPERATIONS: u64 = 300_000;
 
-/// A small generator with a fixed seed (xorshift64*), so that every run sees the same sets.
+/// A small random number generator with a fixed seed (xorshift64*), so that every run uses the same
+/// sets.
 struct Random(u64);
 
 impl Random {
@@ -51,7 +52,7 @@ impl Random {
     }
 }
 
-/// A conjunction with a rational point that satisfies it: `numerators / denominator`.
+/// A conjunction and a rational point that satisfies it: `numerators / denominator`.
 struct Sample {
     set: BasicSet,
     n_exists: usize,
@@ -68,7 +69,7 @@ impl Sample {
         }
     }
 
-    /// Constraints drawn around a rational point, close to it.
+    /// Random constraints through a rational point or close to it.
     fn around_a_point(random: &mut Random) -> Sample {
         let n_exists = 1 + usize::from(random.chance(15));
         let n = N_PARAMS + N_DIMS + n_exists;
@@ -112,7 +113,8 @@ impl Sample {
         }
     }
 
-    /// One form that must lie in two windows, modulo `m` and modulo a multiple of it, that have no residue in common.
+    /// A form that must be in two windows, modulo `m` and modulo a multiple of it, that have no
+    /// residue in common.
     fn contradicting_windows(random: &mut Random) -> Sample {
         let m = random.range(2, 4);
         let first = random.range(0, m - 1);
@@ -144,8 +146,9 @@ impl Sample {
         }
     }
 
-    /// A skewed and shifted copy of Pugh's polygon `27 <= 11 u + 13 v <= 45, -10 <= 7 u - 9 v <= 4`, which has no
-    /// integer point, with a harmless existential.
+    /// A skewed and shifted copy of Pugh's polygon
+    /// `27 <= 11 u + 13 v <= 45, -10 <= 7 u - 9 v <= 4`, which has no integer point, with a
+    /// harmless existential.
     fn between_lattice_points(random: &mut Random) -> Sample {
         let mut b = BasicSetBuilder::new(Space::new(N_PARAMS, N_DIMS));
         let q = b.exists();
@@ -192,8 +195,8 @@ impl Sample {
     }
 }
 
-/// Bounds each dimension from below in terms of the parameters, so that lexicographic minima exist. `raise` gives the
-/// smallest constant to use.
+/// Bounds each dimension from below in terms of the parameters, so that lexicographic minima exist.
+/// `raise` gives the smallest constant to use.
 fn bound_from_below(b: &mut BasicSetBuilder, random: &mut Random, raise: impl Fn(&[Int]) -> Int) {
     for d in 0..N_DIMS {
         let mut c = vec![0; N_PARAMS + N_DIMS];
@@ -230,7 +233,7 @@ fn to_isl(set: &Set) -> String {
             conditions.push(format!("{} {relation} 0", show(c.expr())));
         }
         let body = conditions.join(" and ");
-        // Known floors are said as such: isl would have to find them out.
+        // Known floors are declared as such: isl would have to find them.
         let declared: Vec<String> = match piece.divs().unwrap() {
             Some(divs) => divs
                 .iter()
@@ -265,7 +268,8 @@ fn same(ctx: &isl::Context, ours: &Set, theirs: &isl::Set) -> Option<bool> {
     answer.ok()
 }
 
-/// Asks isl for the minimum at each of many parameter values, which avoids its parametric algorithm.
+/// Asks isl for the minimum at each of many parameter values, which avoids its parametric
+/// algorithm.
 fn agrees_pointwise(ctx: &isl::Context, ours: &Set, theirs: &isl::Set) -> bool {
     let ours = isl::Set::read_from_str(ctx, &to_isl(ours)).unwrap();
     for p0 in -15..=15 {
@@ -290,7 +294,7 @@ fn agrees_pointwise(ctx: &isl::Context, ours: &Set, theirs: &isl::Set) -> bool {
     true
 }
 
-/// What came of the comparisons.
+/// The results of the comparisons.
 #[derive(Default)]
 struct Counts {
     empty: usize,
@@ -318,7 +322,7 @@ impl Counts {
     }
 }
 
-/// The questions to one set, and to it and the one before.
+/// Compares the answers about one set, and about it and the one before.
 fn compare(ctx: &isl::Context, i: usize, samples: &[Sample], counts: &mut Counts) {
     let sample = &samples[i];
     let set = Set::from(sample.set.clone());
@@ -366,8 +370,9 @@ fn compare(ctx: &isl::Context, i: usize, samples: &[Sample], counts: &mut Counts
     );
     check("div form", &div_form, copy());
 
-    // isl 0.27 loses part of the parametric minimum of very few sets (see `a_minimum_that_isl_loses` among the
-    // other tests). At numeric parameters it then agrees with us, and not with itself.
+    // isl 0.27 loses part of the parametric minimum of very few sets (see
+    // `a_minimum_that_isl_loses` among the other tests). At numeric parameters it then agrees with
+    // us, and not with itself.
     match lexmin {
         None => counts.too_complex += 1,
         Some(lexmin) => match same(ctx, &lexmin, &copy().lexmin().unwrap()) {
@@ -412,7 +417,7 @@ fn agrees_with_isl() {
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
             scope.spawn(|| {
-                // isl is at ease with threads that share nothing.
+                // isl is safe with threads that share nothing.
                 let ctx = isl::Context::alloc();
                 let mut counts = Counts::default();
                 loop {

@@ -1,19 +1,20 @@
 //! Systolic arrays: a system under a mapping.
 //!
-//! An array has processing elements (PEs), one for every value of the place coordinates, and a clock
-//! that runs through the time coordinates in lexicographic order. At each tick, every PE whose slot
-//! (place, time) belongs to a point z of the expanded domain evaluates its cells in order. A cell's
-//! value enters the PE's queue for that cell, which shifts by one at every tick of the step clock and
-//! is [`Registers::depth`] values deep. A cell takes values from other points through [`Port`]s: of
-//! the links of a port, the one whose guard holds at z delivers the value that the PE at
-//! `place - displacement` put into its queue `delay` ticks ago. A value that is not there when it is
-//! due (too few registers, a wrong delay or displacement, a guard that does not hold) is an error.
+//! An array has processing elements (PEs), one for every value of the place coordinates, and a
+//! clock that runs through the time coordinates in lexicographic order. At each tick, every PE
+//! whose slot (place, time) belongs to a point z of the expanded domain evaluates its cells in
+//! order. A cell's value enters the PE's queue for that cell, which shifts by one at every tick of
+//! the step clock and is [`Registers::depth`] values deep. A cell takes values from other points
+//! through [`Port`]s: of the links of a port, the one whose guard holds at z delivers the value
+//! that the PE at `place - displacement` put into its queue `delay` ticks ago. A value that is not
+//! there when it is due (too few registers, a wrong delay or displacement, a guard that does not
+//! hold) is an error.
 //!
-//! **Expanded domain.** The coordinates are the tile indices of overlapped tiles, then the iterators
-//! of the system. A point with an inner coordinate in 0..size is *owned* by its tile; the others are
-//! copies. Only owners write outputs, and only owners hand values to later launches, through global
-//! memory. A copy whose source is not in its tile is don't-care: its value is a hole that may travel,
-//! but never reaches an owned point.
+//! **Expanded domain.** The coordinates are the tile indices of overlapped tiles, then the
+//! iterators of the system. A point with an inner coordinate in 0..size is *owned* by its tile; the
+//! others are copies. Only owners write outputs, and only owners hand values to later launches,
+//! through global memory. A copy whose source is not in its tile is don't-care: its value is a hole
+//! that may travel, but never reaches an owned point.
 //!
 //! **Clock.** Time coordinates at the level of launches and block steps order everything; the step
 //! clock ticks through the box of the remaining coordinates. A delay is a difference of time
@@ -46,14 +47,15 @@ pub struct Array {
     pub tiles: Vec<OverlapTile>,
     pub place: Vec<PlaceCoord>,
     pub time: Vec<TimeCoord>,
-    /// Where and when, by pieces; the conditions exclude each other and cover the domain.
+    /// Where and when each point runs, by pieces; their conditions are exclusive and cover the
+    /// domain.
     pub pieces: Vec<Piece>,
-    /// One for each variable of the written-out system.
+    /// One for each variable of the localised system.
     pub cells: Vec<Cell>,
     /// The order in which a PE evaluates its cells.
     pub body: Vec<VarId>,
     pub ports: Vec<Port>,
-    /// What the writes of an output read are the cells of the same point.
+    /// The values that are written are read from the cells of the same point.
     pub outputs: Vec<Output>,
     pub transfers: Vec<Transfer>,
     pub unroll: Vec<(String, Option<u64>)>,
@@ -71,7 +73,8 @@ pub struct OverlapTile {
     pub size: i128,
     pub lo: i128,
     pub hi: i128,
-    /// The coordinate runs around a ring of this length: cells beyond its ends are copies, and no tile has only such.
+    /// The length of the ring that the coordinate runs around. Cells beyond its ends are copies,
+    /// and no tile has only copies.
     pub ring: Option<Form>,
 }
 
@@ -123,7 +126,7 @@ impl OverlapTile {
 pub struct PlaceCoord {
     pub level: PlaceLevel,
     pub name: String,
-    /// The iterator or tile index that it is, if it is one.
+    /// The iterator or tile index that this coordinate equals, if it equals one.
     pub alias: Option<String>,
 }
 
@@ -131,7 +134,7 @@ pub struct PlaceCoord {
 pub struct TimeCoord {
     pub level: TimeLevel,
     pub name: String,
-    /// The iterator or tile index that it is, if it is one.
+    /// The iterator or tile index that this coordinate equals, if it equals one.
     pub alias: Option<String>,
 }
 
@@ -146,12 +149,12 @@ pub struct Piece {
     pub reverse: Reverse,
 }
 
-/// From a slot back to its point.
+/// Maps a slot back to its point.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reverse {
-    /// One form for each coordinate of the expanded domain, over the slot: the iterators 0.. are the
-    /// place coordinates, then the time coordinates. Each form is divided by its divisor; a slot
-    /// where a division leaves a remainder has no point.
+    /// One form for each coordinate of the expanded domain, over the slot: the iterators 0.. are
+    /// the place coordinates, then the time coordinates. Each form is divided by its divisor; a
+    /// slot where a division leaves a remainder has no point.
     Forms(Vec<(Form, i128)>),
     /// No closed form: the point is found by scanning the fibre of the slot, which has at most one.
     Scan,
@@ -164,7 +167,7 @@ pub struct Cell {
     pub ty: Type,
     /// Over the expanded domain.
     pub domain: Cond,
-    /// No `Var`, `Reduce` or `Scan` in it: other points' values come through ports.
+    /// Contains no `Var`, `Reduce` or `Scan`: values of other points come through ports.
     pub body: Expr,
     pub role: Role,
     pub registers: Registers,
@@ -174,7 +177,7 @@ pub struct Cell {
 /// What the compiler recognised an equation to be.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Role {
-    /// Anything else.
+    /// Any other equation.
     Plain,
     /// Carries the element `index` of an input along `along`: it equals that element everywhere.
     Propagation {
@@ -188,16 +191,18 @@ pub enum Role {
     Accumulation { op: Combine, along: Vec<Vec<Poly>> },
 }
 
-/// How many values a PE keeps of a cell.
+/// How many values of a cell a PE keeps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Registers {
-    /// Values kept: the longest delay in ticks, plus one. None: it depends on sizes that are not fixed.
+    /// The number of values kept: the longest delay in ticks, plus one. `None` where it depends on
+    /// sizes that are not fixed.
     pub depth: Option<Poly>,
-    /// The same with the paper's coalescing, where the oldest value is dead once it was read.
+    /// The same number under the paper's coalescing, where the oldest value is dead once it has
+    /// been read.
     pub coalesced: Option<Poly>,
 }
 
-/// Where a cell takes the value of a variable at distance e.
+/// Where a cell gets the value of a variable at distance e.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Port {
     /// The cell that reads.
@@ -206,9 +211,9 @@ pub struct Port {
     pub source: VarId,
     /// e, over the iterators of the system.
     pub distance: Vec<Poly>,
-    /// Where the sink reads it: the conditions of the branches around the reference.
+    /// Where the sink reads the value: the conditions of the branches around the reference.
     pub when: Cond,
-    /// Exclusive guards.
+    /// Their guards are exclusive.
     pub links: Vec<Link>,
     pub span: Span,
 }
@@ -216,16 +221,16 @@ pub struct Port {
 /// One way a dependence travels.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Link {
-    /// At which points of the sink this link delivers.
+    /// The points of the sink at which this link delivers.
     pub guard: Cond,
-    /// For each place coordinate.
+    /// One component for each place coordinate.
     pub displacement: Vec<Poly>,
-    /// For each time coordinate.
+    /// One component for each time coordinate.
     pub delay: Vec<Poly>,
     pub realisation: Realisation,
 }
 
-/// What a link becomes, and so what it costs.
+/// What a link becomes, which determines its cost.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Realisation {
     /// An earlier cell of the same slot.
@@ -246,7 +251,7 @@ pub enum Realisation {
     Reinject,
     /// To another node: a message.
     Message,
-    /// Arrives in the step in which it leaves.
+    /// Arrives in the step in which it is sent.
     Broadcast,
     /// One level of an aggregation tree.
     Tree,
@@ -267,13 +272,13 @@ impl Realisation {
             | Realisation::Message
             | Realisation::Broadcast
             | Realisation::Tree => true,
-            // Memory has it, or nobody.
+            // The value comes from memory, or there is none.
             Realisation::Launch | Realisation::Reinject | Realisation::Hole => false,
         }
     }
 }
 
-/// A test of the point that a PE does, or was proved not to need.
+/// A test, by a PE, that its point is inside the domain; it may have been proved unnecessary.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Guard {
     /// What would happen outside the domain: `x[c + q] is read`, `z[c] is written`.
@@ -291,14 +296,16 @@ impl Array {
         &self.ports[port.index()]
     }
 
-    /// The point of the sources for a distance over the system's iterators: tile indices stay.
+    /// Extends a distance over the system's iterators to the expanded domain: tile indices do not
+    /// change.
     pub fn extend_distance(&self, distance: &[Poly]) -> Vec<Poly> {
         let mut e = vec![Poly::zero(); self.tiles.len()];
         e.extend(distance.iter().cloned());
         e
     }
 
-    /// A system that declares what the expressions of the cells refer to; its equations are the cells.
+    /// A system that declares what the expressions of the cells refer to; its equations are the
+    /// cells.
     pub fn declarations(&self) -> System {
         System {
             name: self.system.clone(),

@@ -39,7 +39,7 @@ pub struct Code {
     pub kind: Kind,
     /// One line.
     pub title: &'static str,
-    /// Markdown: what it means, a small example that provokes it, and how to mend it.
+    /// Markdown: what it means, a small example that provokes it, and how to fix it.
     pub explain: &'static str,
 }
 
@@ -64,7 +64,7 @@ pub fn all() -> impl Iterator<Item = &'static Code> {
     .copied()
 }
 
-/// The code with this id, in any case of letters.
+/// The code with this id, in upper or lower case.
 pub fn find(id: &str) -> Option<&'static Code> {
     all().find(|code| code.id.eq_ignore_ascii_case(id))
 }

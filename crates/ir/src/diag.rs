@@ -3,33 +3,33 @@
 use crate::codes::Code;
 use crate::span::Span;
 
-/// Whose fault it is. Our own bugs are panics, never diagnostics.
+/// The kind of a diagnostic. Our own bugs are panics, never diagnostics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// The user's mistake: exit status 1.
     Mistake,
     /// Legal in principle, not supported by this version: exit status 2.
     Limitation,
-    /// Nothing is wrong, and there is a better way to say it: exit status 0.
+    /// Nothing is wrong, but there is a better way to write it: exit status 0.
     Hint,
 }
 
-/// One thing to tell the user: a code, the place, the cause with concrete numbers, a way out.
+/// One message to the user: a code, the place, the cause with concrete numbers, a way out.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
     pub code: &'static Code,
     pub message: String,
-    /// Source ranges with what to say under them; the first is the primary one.
+    /// Source ranges with the text to show under them; the first is the primary one.
     pub labels: Vec<(Span, String)>,
     /// Further facts, one per line.
     pub notes: Vec<String>,
-    /// What would mend it.
+    /// What would fix it.
     pub help: Option<String>,
-    /// Concrete evidence of an illegal mapping.
+    /// Concrete evidence that a mapping is illegal.
     pub counterexample: Option<Counterexample>,
 }
 
-/// Two concrete points (or one) that show why a mapping is illegal.
+/// One or two concrete points that show why a mapping is illegal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
     /// Parameter values, by name.
@@ -69,7 +69,7 @@ impl Diagnostic {
         }
     }
 
-    /// The text under the primary span.
+    /// Sets the text under the primary span.
     #[must_use]
     pub fn here(mut self, text: impl Into<String>) -> Self {
         if let Some(first) = self.labels.first_mut() {
@@ -78,7 +78,7 @@ impl Diagnostic {
         self
     }
 
-    /// A second source range.
+    /// Adds a further source range.
     #[must_use]
     pub fn also(mut self, span: Span, text: impl Into<String>) -> Self {
         self.labels.push((span, text.into()));

@@ -1,12 +1,13 @@
 //! Quasi-affine forms and conditions: the index expressions of systems, mappings and arrays.
 //!
-//! A [`Form`] is a sum of atoms with coefficients that are polynomials in the parameters. An atom is
-//! an iterator, or the floor or remainder of a form by a positive constant. Almost all forms have
-//! constant coefficients and are then exactly what integer sets can reason about; `N*i` or `i + N*N`
-//! is kept too, so that a schedule such as `K*j + k` can be written down and rewritten to digits later.
+//! A [`Form`] is a sum of atoms with coefficients that are polynomials in the parameters. An atom
+//! is an iterator, or the floor or remainder of a form by a positive constant. Almost all forms
+//! have constant coefficients; integer sets can reason about exactly these. `N*i` and `i + N*N` are
+//! forms too, so that a schedule such as `K*j + k` can be written down and later be rewritten to
+//! digits.
 //!
 //! Coefficients stay below [`LIMIT`] in magnitude: products are checked, and sums of fewer than
-//! 2^40 such terms can not overflow.
+//! 2^40 such terms cannot overflow.
 
 mod cond;
 mod poly;
@@ -46,7 +47,7 @@ pub enum Atom {
 /// A quasi-affine form with polynomial coefficients. No atom has coefficient zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Form {
-    /// By atom.
+    /// Sorted by atom.
     terms: Vec<(Atom, Poly)>,
     constant: Poly,
 }
@@ -106,7 +107,7 @@ impl Form {
         &self.constant
     }
 
-    /// The coefficient of an iterator outside of any floor or remainder.
+    /// The coefficient of an iterator outside any floor or remainder.
     pub fn coefficient(&self, d: DimId) -> Poly {
         let place = self.place_of(&Atom::Dim(d));
         place.map_or_else(|_| Poly::zero(), |at| self.terms[at].1.clone())
@@ -121,7 +122,8 @@ impl Form {
         self.as_poly()?.as_constant()
     }
 
-    /// Only iterators with constant coefficients, plus an affine form of the parameters?
+    /// Does it contain only iterators with constant coefficients, plus an affine form of the
+    /// parameters?
     pub fn is_affine(&self) -> bool {
         self.constant.degree() <= 1
             && self
@@ -130,8 +132,8 @@ impl Form {
                 .all(|(atom, c)| matches!(atom, Atom::Dim(_)) && c.as_constant().is_some())
     }
 
-    /// Constant coefficients everywhere, also inside floors, and parameters at most linear: what
-    /// Presburger arithmetic can decide.
+    /// Are all coefficients constant, also inside floors, and the parameters at most linear?
+    /// Presburger arithmetic can decide questions about such forms.
     pub fn is_quasi_affine(&self) -> bool {
         self.constant.degree() <= 1
             && self.terms.iter().all(|(atom, c)| {
@@ -161,7 +163,8 @@ impl Form {
         }
     }
 
-    /// Does an iterator occur in a quotient or a remainder? Then its coefficient does not tell all.
+    /// Does an iterator occur in a quotient or a remainder? Then its coefficient does not describe
+    /// its whole effect.
     pub fn has_digit_of(&self, dim: DimId) -> bool {
         self.atoms().any(|atom| match atom {
             Atom::Dim(_) => false,
@@ -232,7 +235,7 @@ impl Form {
         Ok(scaled)
     }
 
-    /// The product, if one side has no atom. `None`: the product of two iterators.
+    /// The product, if one side has no atom; `None` for the product of two iterators.
     pub fn mul(&self, other: &Form) -> Option<Result<Form, Overflow>> {
         match (self.as_poly(), other.as_poly()) {
             (Some(factor), _) => Some(other.scale(factor)),
@@ -251,7 +254,7 @@ impl Form {
         if let Some(value) = self.as_constant() {
             return Form::from(value.div_euclid(c));
         }
-        // What is divisible by c leaves the floor, the rest stays in it.
+        // Move what is divisible by c out of the floor; the rest stays in it.
         let (whole, rest) = self.split_divisible(c);
         if rest.as_constant().is_some() {
             return whole;
@@ -273,7 +276,7 @@ impl Form {
         Form::atom(Atom::Mod(Box::new(rest), c))
     }
 
-    /// Do the two differ wherever their variables have the same values? Not always found out.
+    /// Do the two differ wherever their variables have the same values? May miss some cases.
     pub fn differs_from(&self, other: &Form) -> bool {
         if let Some(distance) = self.sub(other).as_constant() {
             return distance != 0;
@@ -293,8 +296,8 @@ impl Form {
         }
     }
 
-    /// (w, r) with self = c·w + r: the constant of r in 0..c, its other coefficients smaller than c
-    /// in magnitude and of the sign they had, which reads better than `3*i` for `-i` mod 4.
+    /// (w, r) with self = c·w + r. The constant of r is in 0..c. Its other coefficients are smaller
+    /// than c in magnitude and keep their sign, which reads better than `3*i` for `-i` mod 4.
     fn split_divisible(&self, c: i128) -> (Form, Form) {
         let split = |poly: &Poly, constant: bool| {
             let (mut whole, mut rest) = (Poly::zero(), Poly::zero());
@@ -319,7 +322,7 @@ impl Form {
         (whole, rest)
     }
 
-    /// Replaces iterators; `None` keeps one as it is.
+    /// Replaces iterators; one for which `by` gives `None` stays.
     pub fn substitute(&self, by: &impl Fn(DimId) -> Option<Form>) -> Result<Form, Overflow> {
         let mut result = Form::from(self.constant.clone());
         for (atom, c) in &self.terms {
@@ -333,7 +336,7 @@ impl Form {
         Ok(result)
     }
 
-    /// Replaces parameters by values; `None` keeps one symbolic.
+    /// Replaces parameters by values; one for which `value` gives `None` stays symbolic.
     pub fn fix_params(&self, value: &impl Fn(ParamId) -> Option<i128>) -> Result<Form, Overflow> {
         let fix = |poly: &Poly| -> Result<Poly, Overflow> {
             let mut fixed = Poly::zero();
@@ -419,7 +422,7 @@ fn write_form(
     };
     for (atom, poly) in form.terms() {
         for (monomial, c) in poly.terms() {
-            // `2*(i/4)` and `-(i/4)`: both would bind before the division.
+            // In `2*(i/4)` and `-(i/4)`, the factor would otherwise bind before the division.
             let alone = c == 1 && monomial.is_empty();
             let text = match atom {
                 Atom::Dim(d) => name(dims, d.index(), "i"),
@@ -490,7 +493,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_that_never_meet() {
+    fn forms_that_are_never_equal() {
         let i = Form::from(DimId(0));
         assert!(i.differs_from(&i.plus(1)));
         assert!(!i.differs_from(&i));

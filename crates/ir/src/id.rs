@@ -36,7 +36,7 @@ ids! {
     ConstId,
     /// A value bound by `let`, or a parameter of a function.
     LocalId,
-    /// A place where a cell of an array takes a value from its links.
+    /// A port of an array: where a cell gets a value from its links.
     PortId,
     /// A value of a kernel, assigned once.
     ValueId,
@@ -44,7 +44,7 @@ ids! {
     RegId,
     /// An array in global memory.
     BufferId,
-    /// An array of a block.
+    /// An array in shared memory.
     SharedId,
     /// A kernel of a program of launches.
     KernelId,

@@ -1,13 +1,13 @@
-//! Kernels: what a machine with lanes runs, before any target's syntax.
+//! Kernels: what a machine with lanes runs, independent of the target's syntax.
 //!
 //! A [`Program`] is what the host does: it fills buffers, runs loops and launches kernels one after
 //! another; a launch ends before the next begins, and everything it wrote is then visible.
 //!
 //! A [`Kernel`] is one program that every lane of every warp of every block of a grid executes.
 //!
-//! **Blocks** run in any order and at the same time; without flags they do not see each other's
-//! writes. **Warps** of a block share its shared memory and meet at [`Stmt::Barrier`]. **Lanes** of a
-//! warp run in lockstep: a statement is done by all of them before the next begins, and within one
+//! **Blocks** run in any order and concurrently; without flags they do not see each other's writes.
+//! **Warps** of a block share its shared memory and synchronise at [`Stmt::Barrier`]. **Lanes** of
+//! a warp run in lockstep: all of them finish a statement before the next begins, and within one
 //! statement all lanes read before any lane writes.
 //!
 //! **Positions.** Loops, addresses and guards are quasi-affine [`Form`]s and [`Cond`]s over the
@@ -16,23 +16,27 @@
 //! bounds and the conditions of `If` are uniform, so control never diverges within a warp, and only
 //! loads, stores and choices are predicated lane by lane.
 //!
-//! **Values** are assigned once ([`Stmt::Let`]) and used in the block of statements that follows,
-//! also inside of it, never before or beside it. What survives a turn of a loop is in a [`Reg`],
-//! which is set and read. A value or register is [`Shape::Uniform`] or [`Shape::Varying`]; an operation on uniform values
-//! is uniform. An undefined value (a register never set, memory never written, a lane beyond the sources
-//! of a shuffle, a load whose predicate does not hold and that has no `otherwise`, an integer divided by zero or
-//! raised to a negative power, a lookup outside of the axes) may be computed with
-//! and kept in shared or temporary memory: the result is undefined again, and so is a lookup by it. It must
-//! not reach an output or a flag, nor the condition of a [`Stmt::Fault`] in a lane whose predicate holds.
+//! **Values** are assigned once ([`Stmt::Let`]) and used in the rest of the statement list that
+//! assigns them, also in nested lists, never before or in a sibling list. Values that survive an
+//! iteration of a loop are in a [`Reg`], which is set and read. A value or register is
+//! [`Shape::Uniform`] or [`Shape::Varying`]; an operation on uniform values is uniform. These
+//! values are undefined: a register that was never set, memory that was never written, a lane
+//! beyond the sources of a shuffle, a load whose predicate does not hold and that has no
+//! `otherwise`, an integer divided by zero or raised to a negative power, a lookup outside the
+//! axes. An undefined value may be used in computations and kept in shared or temporary memory: the
+//! result is undefined again, and so is a lookup by it. It must not reach an output or a flag, nor
+//! the condition of a [`Stmt::Fault`] in a lane whose predicate holds.
 //!
-//! **Faults.** No operation stops a lane. Where an equation has no value, a [`Stmt::Fault`] records that, and the run ends
-//! with an error after the last launch: what the outputs hold then means nothing. Lanes that hold no point of the
-//! system compute undefined values, and no fault.
+//! **Faults.** No operation stops a lane. Where an equation has no value, a [`Stmt::Fault`] records
+//! that, and the run ends with an error after the last launch; the contents of the outputs are then
+//! meaningless. Lanes that hold no point of the system may compute undefined values, but record no
+//! fault.
 //!
-//! **Memory.** A buffer is an array in global memory with one range of indices per axis, stored row
-//! by row. Shared arrays live as long as the block, one for each block. All accesses whose predicate
-//! holds must be inside of the axes. An access of 2, 4, 8, … elements starts at a multiple of its width, counted from
-//! the first element of the array; every array itself starts at a multiple of the widest.
+//! **Memory.** A buffer is an array in global memory with one range of indices per axis, stored in
+//! row-major order. Each block has its own shared arrays, which live as long as the block. All
+//! accesses whose predicate holds must be inside the axes. An access of 2, 4, 8, … elements starts
+//! at a multiple of its width, counted from the first element of the array; every array itself
+//! starts at a multiple of the widest access.
 //!
 //! The operators mean what `scalar.rs` says; a float multiply feeding an add may be fused.
 
@@ -52,6 +56,7 @@ pub mod effects;
 pub mod fault;
 pub mod fold;
 pub mod live;
+pub mod magnitude;
 pub mod parse;
 pub mod pressure;
 pub mod print;
@@ -63,13 +68,14 @@ pub mod visit;
 pub struct Program {
     pub name: String,
     /// Names of the sizes; a `ParamId` in a form points into this list. Sizes that were fixed at
-    /// compile time stay listed, with their value.
+    /// compile time stay in the list, with their value.
     pub params: Vec<Size>,
-    /// What the sizes satisfy.
+    /// Conditions that the sizes satisfy.
     pub context: Vec<Cond>,
     pub buffers: Vec<Buffer>,
     pub kernels: Vec<Kernel>,
-    /// Names of the variables of host loops; a `DimId` in a form of a [`Host`] points into this list.
+    /// Names of the variables of host loops; a `DimId` in a form of a [`Host`] points into this
+    /// list.
     pub host_vars: Vec<String>,
     pub body: Vec<Host>,
 }
@@ -77,7 +83,7 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Size {
     pub name: String,
-    /// The one value this program is for.
+    /// The only value this program is compiled for.
     pub fixed: Option<i128>,
 }
 
@@ -87,7 +93,7 @@ pub struct Buffer {
     pub name: String,
     pub ty: Scalar,
     pub kind: BufferKind,
-    /// In the parameters.
+    /// Extents in the parameters.
     pub axes: Vec<Axis>,
 }
 
@@ -95,15 +101,15 @@ pub struct Buffer {
 pub enum BufferKind {
     /// Given by the caller, never written. `data`: the contents, where the program states them.
     Input { data: Option<Vec<Literal>> },
-    /// Handed to the caller; every element is `fill` before the first launch.
+    /// Returned to the caller; every element is `fill` before the first launch.
     Output { fill: Option<Literal> },
     /// Made for the run, undefined before it is written: values that cross launches, flags, and
     /// what does not fit into registers or shared memory.
     Temporary,
-    /// The same, zero before the first launch: flags and tickets.
+    /// Like `Temporary`, but zero before the first launch: flags and counters of block ids.
     Flags,
-    /// Zero before the first launch; the first fault that a [`Stmt::Fault`] records, as [`mod@fault`] lays it out. A
-    /// program has at most one such buffer.
+    /// Zero before the first launch. Holds the first fault that a [`Stmt::Fault`] records, in the
+    /// layout described in [`mod@fault`]. A program has at most one such buffer.
     Faults { sites: Vec<FaultSite> },
 }
 
@@ -115,7 +121,7 @@ pub enum Host {
         /// One form over the host's variables for each [`VarKind::Host`] of the kernel, in order.
         args: Vec<Form>,
     },
-    /// var = max(lo), …, min(hi) − 1.
+    /// Runs `body` for var = max(lo), …, min(hi) − 1.
     For {
         var: DimId,
         lo: Vec<Form>,
@@ -143,27 +149,29 @@ pub struct Kernel {
     pub vars: Vec<Var>,
     pub shared: Vec<Shared>,
     pub regs: Vec<Reg>,
-    /// What each value is; its operation stands in the one `Let` that assigns it.
+    /// The name and type of each value; its operation is in the one `Let` that assigns it.
     pub values: Vec<Value>,
     pub hints: Hints,
     pub body: Vec<Stmt>,
 }
 
-/// How a kernel is best run. What it computes does not depend on it.
+/// How a kernel runs best. The results do not depend on it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Hints {
-    /// Stores of whole vectors to these buffers bypass the caches. Nobody reads in this launch what is written there.
+    /// Stores of whole vectors to these buffers bypass the caches. No kernel reads in this launch
+    /// what is written there.
     pub non_temporal: Vec<NonTemporal>,
-    /// How many blocks a multiprocessor should hold at once, and what to fall back to, in order, where their registers do not
-    /// suffice. Empty: that is not fixed.
+    /// How many blocks should be resident on a multiprocessor, and the fallbacks, in order, where
+    /// registers do not suffice. Empty: not fixed.
     pub resident_blocks: Vec<u32>,
-    /// Elements that every block reads: they are read once, before the first block.
+    /// Elements that every block reads; they are loaded once, before the first block.
     pub invariants: Vec<Invariant>,
-    /// Non-temporal stores that wait until the next block runs.
+    /// Non-temporal stores that are deferred until the next block runs.
     pub deferred: Option<Deferred>,
-    /// The second branch of a body that is one `If` is a function of its own.
+    /// The second branch of a body that is a single `If` becomes a separate function.
     pub outlined_edge: bool,
-    /// A load under a condition is an instruction with a predicate, where the target has such, and not a branch.
+    /// A load under a condition becomes a predicated instruction, where the target has one, and not
+    /// a branch.
     pub predicated_loads: bool,
 }
 
@@ -174,19 +182,20 @@ pub struct NonTemporal {
     pub when: Cond,
 }
 
-/// An element of an input, whatever the sizes.
+/// An element of an input at the same constant position for all sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invariant {
     pub buffer: BufferId,
     pub index: Vec<i128>,
 }
 
-/// Unconditional stores of whole lines by blocks that are straight-line code; those of a block leave while the next one runs.
+/// Unconditional stores of whole cache lines by blocks that are straight-line code. The stores of a
+/// block are issued while the next block runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deferred {
     pub buffer: BufferId,
-    /// How many leave at a time.
-    pub together: u32,
+    /// The number of stores that are issued at a time.
+    pub group_size: u32,
 }
 
 /// A cache of the CPU or the GPU.
@@ -207,8 +216,8 @@ pub struct Var {
 pub enum VarKind {
     /// An argument of the launch.
     Host,
-    /// A coordinate of the block: max(lo) … min(hi) − 1, over parameters and the host's variables. The grid is
-    /// the product of all of them, the last one fastest.
+    /// A coordinate of the block: max(lo) … min(hi) − 1, over the parameters and the host's
+    /// variables. The grid is the product of all block coordinates; the last one varies fastest.
     Block { lo: Vec<Form>, hi: Vec<Form> },
     /// 0 … warps − 1.
     Warp,
@@ -216,11 +225,12 @@ pub enum VarKind {
     Lane,
     /// Bound by a `For`.
     Loop,
-    /// Bound by a [`Stmt::Ticket`]: a number that no other block gets, drawn in the order of arrival.
-    Ticket,
+    /// Bound by a [`Stmt::DynamicBlock`]: a number that no other block has, in the order in which
+    /// blocks start.
+    DynamicBlock,
 }
 
-/// An array of a block.
+/// An array in shared memory; each block has its own.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Shared {
     pub name: String,
@@ -240,45 +250,46 @@ pub struct Reg {
 /// A value that is assigned once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Value {
-    /// After the equation it comes from; a printer makes it unique.
+    /// Named after the equation it comes from; a printer makes it unique.
     pub name: String,
     pub ty: Scalar,
     pub shape: Shape,
 }
 
-/// Is it the same in all lanes?
+/// Is a value the same in all lanes?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Shape {
-    /// Yes: one scalar for a warp.
+    /// One scalar for a warp.
     Uniform,
-    /// One for each lane.
+    /// One value for each lane.
     Varying,
 }
 
-/// Where an access goes.
+/// The array that an access reads or writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Memory {
     Global(BufferId),
     Shared(SharedId),
 }
 
-/// An access by position.
+/// An access to an element that is given by its position.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Access {
     pub memory: Memory,
     /// One form for each axis.
     pub index: Vec<Form>,
-    /// Lanes where it does not hold do nothing.
+    /// Lanes in which it does not hold do nothing.
     pub when: Cond,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stmt {
     Let(ValueId, Op),
-    /// All lanes.
+    /// Sets a register in all lanes.
     Set(RegId, ValueId),
-    /// Consecutive elements along the last axis become consecutive values; more than that has are all of it, at several
-    /// places of the axis before, and so on. Global memory or shared.
+    /// Loads consecutive elements along the last axis into consecutive values. More values than the
+    /// last axis has elements cover the whole axis at consecutive positions of the axis before it,
+    /// and so on. From global or shared memory.
     LoadWide {
         to: Vec<ValueId>,
         from: Access,
@@ -289,32 +300,34 @@ pub enum Stmt {
         to: Access,
         value: ValueId,
     },
-    /// Values to consecutive elements, as for `LoadWide`.
+    /// Stores values to consecutive elements, as for `LoadWide`.
     StoreWide {
         to: Access,
         values: Vec<ValueId>,
     },
-    /// Has the cache line of an element of global memory brought nearer. Nobody waits for it and nothing depends on it: the
-    /// index may be outside of the axes.
+    /// Brings the cache line of an element of global memory closer. Nothing waits for it and
+    /// nothing depends on it: the index may be outside the axes.
     Prefetch {
         at: Access,
         into: Cache,
     },
-    /// From global into shared memory, not there before a `WaitCopies`. `width` consecutive elements, in lanes where
-    /// both predicates hold. Until then nobody touches the target or writes the source.
+    /// Copies `width` consecutive elements from global into shared memory, in lanes where both
+    /// predicates hold. The data is there only after a `WaitCopies`; until then nothing accesses
+    /// the target or writes the source.
     Copy {
         to: Access,
         from: Access,
         width: u32,
         engine: Engine,
     },
-    /// Ends the group of the copies since the last `CommitCopies`.
+    /// Ends the group of copies since the last `CommitCopies`.
     CommitCopies,
-    /// Waits until at most this number of groups of this warp are under way. Other warps see the data after a barrier.
+    /// Waits until at most `pending` groups of this warp are in flight. Other warps see the data
+    /// after a barrier.
     WaitCopies {
         pending: u32,
     },
-    /// var = max(lo), max(lo) + step, … < min(hi); uniform.
+    /// Runs `body` for var = max(lo), max(lo) + step, … < min(hi); the bounds are uniform.
     For {
         var: DimId,
         lo: Vec<Form>,
@@ -322,40 +335,43 @@ pub enum Stmt {
         step: i128,
         body: Vec<Stmt>,
     },
-    /// Uniform.
+    /// The condition is uniform.
     If {
         cond: Cond,
         then: Vec<Stmt>,
         otherwise: Vec<Stmt>,
     },
-    /// All warps of the block arrive before any leaves; shared memory is then up to date. Every warp
-    /// comes to the same barriers: none stands where the conditions and bounds around it depend on the warp.
+    /// All warps of the block arrive before any leaves; shared memory is then up to date. Every
+    /// warp reaches the same barriers: the conditions and bounds around a barrier do not depend on
+    /// the warp.
     Barrier,
-    /// The lanes of a warp wait for each other; memory that one of them wrote is then up to date for all. Lanes run in lockstep
-    /// anyway, so that it changes nothing: it says to targets whose lanes do not where they have to.
+    /// The lanes of a warp wait for each other; memory that one of them wrote is then visible to
+    /// all. Lanes run in lockstep, so it changes nothing here: it tells targets whose lanes do not
+    /// run in lockstep where they have to synchronise.
     SyncWarp,
-    /// Releases: after everything that this block wrote, adds one to an element of a `Flags` buffer (i32), once for
-    /// the block. All its warps come here, as to a barrier.
+    /// Release: after everything that this block wrote, adds one to an element of a `Flags` buffer
+    /// (i32), once for the block. All its warps reach it, as for a barrier.
     Signal {
         flag: Access,
     },
-    /// Acquires: waits until the element is at least this; what was written before the signals is then visible. Uniform.
-    /// All warps come here, each waits for itself: it is no barrier.
+    /// Acquire: waits until the element is at least this; what was written before the signals is
+    /// then visible. Uniform. All warps reach it and each waits for itself: it is no barrier.
     Await {
         flag: Access,
         at_least: Form,
     },
-    /// Draws the block's number from an element of a `Flags` buffer (i32), once, for the whole block.
-    Ticket {
+    /// Takes the block's id from an atomic counter, an element of a `Flags` buffer (i32), once for
+    /// the whole block.
+    DynamicBlock {
         var: DimId,
         counter: Access,
     },
-    /// In lanes where the predicate and the condition hold, the fault of a site happened at a point: it is recorded unless
-    /// another one was before. Execution goes on.
+    /// In lanes where the predicate and the condition hold, records the fault of a site at a point,
+    /// unless another fault was recorded before. Execution continues.
     Fault {
         /// A `Faults` buffer.
         faults: BufferId,
-        /// Among the sites of the buffer.
+        /// Index into the sites of the buffer.
         site: usize,
         /// A bool.
         bad: ValueId,
@@ -363,11 +379,11 @@ pub enum Stmt {
         /// One form for each iterator of the site.
         point: Vec<Form>,
     },
-    /// For people.
+    /// A comment in the printed code; it has no effect.
     Comment(String),
 }
 
-/// What a value is computed from.
+/// The operation that computes a value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Op {
     Lit(Literal),
@@ -378,25 +394,25 @@ pub enum Op {
     Unary(UnOp, ValueId),
     Binary(BinOp, ValueId, ValueId),
     Cast(ValueId),
-    /// By a bool.
+    /// A choice by a bool.
     Select {
         cond: ValueId,
         then: ValueId,
         otherwise: ValueId,
     },
-    /// By position.
+    /// A choice by a condition on the position.
     Choose {
         cond: Cond,
         then: ValueId,
         otherwise: ValueId,
     },
-    /// `otherwise`: the value where the predicate does not hold.
+    /// `otherwise` is the value where the predicate does not hold.
     Load {
         from: Access,
         otherwise: Option<Literal>,
     },
-    /// From computed indices, one integer for each axis, numbered from 0. Outside of the axes the value
-    /// is undefined.
+    /// Reads at computed indices, one integer for each axis, numbered from 0. Outside the axes the
+    /// value is undefined.
     Lookup {
         memory: Memory,
         index: Vec<ValueId>,
@@ -406,9 +422,10 @@ pub enum Op {
         value: ValueId,
         from: Form,
     },
-    /// Lane l gets element l + lanes − by of `low` followed by `high`, 0 ≤ by ≤ lanes: `high` moved up by this number of
-    /// lanes, filled from the top of `low`. Without `low` those lanes are undefined; likewise `high`.
-    Slide {
+    /// Lane l gets element l + lanes − by of `low` followed by `high`, 0 ≤ by ≤ lanes: `high` moved
+    /// up by `by` lanes, filled from the top of `low`. Where `low` or `high` is missing, the lanes
+    /// that would come from it are undefined.
+    LaneShift {
         low: Option<ValueId>,
         high: Option<ValueId>,
         by: u32,
@@ -416,7 +433,7 @@ pub enum Op {
 }
 
 impl Buffer {
-    /// A name that none of the buffers has.
+    /// `wanted`, or a name derived from it, that no buffer has.
     pub fn unused_name(wanted: &str, buffers: &[Buffer]) -> String {
         let taken = |name: &str| buffers.iter().any(|b| b.name == name);
         let numbered = (2..).map(|n| format!("{wanted}_{n}"));
@@ -435,7 +452,8 @@ impl Kernel {
             .map(|(n, _)| DimId::from(n))
     }
 
-    /// A body that does one thing inside and another at the edge, and nothing else: when a block is inside, and both.
+    /// The condition and the branches of a body that is one `If` with two branches: the first for
+    /// blocks inside the domain, the second for blocks at its edge.
     pub fn branches(&self) -> Option<(&Cond, &[Stmt], &[Stmt])> {
         let is_comment = |stmt: &&Stmt| matches!(stmt, Stmt::Comment(_));
         let mut stmts = self.body.iter().filter(|s| !is_comment(s));
@@ -456,7 +474,7 @@ impl Kernel {
         self.vars_where(|k| matches!(k, VarKind::Lane)).next()
     }
 
-    /// Is the lane variable absent?
+    /// Is the form free of the lane variable?
     pub fn is_uniform(&self, form: &Form) -> bool {
         self.lane().is_none_or(|lane| !form.dims().contains(&lane))
     }

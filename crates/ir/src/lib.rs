@@ -1,4 +1,4 @@
-//! The representations of Systola, each one file that reads as its specification.
+//! The representations of Systola, each in one file that reads as its specification.
 //!
 //! * [`system`]: *what* is computed, recurrence equations over integer domains.
 //! * [`mapping`]: *where and when*, a value beside the system and never a mutation of it.
@@ -7,9 +7,9 @@
 //!
 //! [`target`] describes the hardware behind each target.
 //!
-//! The rest is what they all are written in: [`form`] for quasi-affine index
-//! expressions and conditions, [`scalar`] for element types and operators,
-//! [`diag`] and [`codes`] for what is said to the user.
+//! The other modules define what they are written in: [`form`] has quasi-affine index expressions
+//! and conditions, [`scalar`] element types and operators, [`diag`] and [`codes`] the messages to
+//! the user.
 
 pub mod array;
 pub mod codes;

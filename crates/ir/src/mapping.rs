@@ -1,8 +1,8 @@
 //! Mappings: *where and when* each point of a system runs.
 //!
 //! A mapping is a value beside the system: a list of directives over names, kept as they were
-//! written, so that a user, the explorer and a test all hand over the same text. What the names
-//! mean is decided when the mapping is resolved against its system.
+//! written, so that a user, the explorer and a test all hand over the same text. The names get
+//! their meaning when the mapping is resolved against its system.
 //!
 //! The general form sends every point to a place and a time:
 //!
@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The primitives of the paper's Table 1 (`merge_ures`, `tile`, `reorder`, `gpu_blocks`,
-//! `gpu_threads`, `in`, `compute_at`, `store_in`, `space_time_transform`) are directives too, with
-//! their own meaning, and resolve to the same thing.
+//! `gpu_threads`, `in`, `compute_at`, `store_in`, `space_time_transform`) are directives with their
+//! own meaning, and resolve to the same form.
 
 use crate::scalar::Type;
 use crate::span::Span;
@@ -24,13 +24,13 @@ pub mod print;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Mapping {
     pub name: String,
-    /// The system it maps, by name.
+    /// The name of the system it maps.
     pub system: String,
     pub directives: Vec<Directive>,
     pub span: Span,
 }
 
-/// A name with where it stands.
+/// A name and its position in the source.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Name {
     pub text: String,
@@ -46,7 +46,8 @@ impl<S: Into<String>> From<S> for Name {
     }
 }
 
-/// An index expression over names: iterators, tile indices, parameters, and the lanes of the target, `L` or `lanes`.
+/// An index expression over names: iterators, tile indices, parameters, and the lanes of the
+/// target, `L` or `lanes`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameExpr {
     pub kind: NameExprKind,
@@ -115,24 +116,25 @@ pub enum DirectiveKind {
         cond: NameCond,
         directives: Vec<Directive>,
     },
-    /// `forward x along (-1, 1)`: the input is read once and handed on from z − e to z.
+    /// `forward x along (-1, 1)`: the input is read once and passed on from z − e to z.
     Forward { input: Name, along: Vec<NameExpr> },
     /// `read x`: every point reads the input itself; the default.
     Read { input: Name },
     /// `sum Z along (q, -p)`, innermost first, a minus for descending order; or `sum Z tree`.
     Sum { var: Name, order: SumOrder },
-    /// `broadcast X`: X may arrive in the step in which it leaves.
+    /// `broadcast X`: X may arrive in the step in which it is sent.
     Broadcast { var: Name },
     /// `transfer x to shared at oc stages 2 layout pad 1 by cp_async;`.
     Transfer(Transfer),
-    /// `unroll q by 4`, or wholly.
+    /// `unroll q by 4`, or fully.
     Unroll { name: Name, factor: Option<u64> },
     /// `check`, `trust` or `auto`.
     Check(Check),
     /// `reverse (c = lane - t, q = t)`: the user's own inverse, verified and never trusted.
     /// `lane`, `lane1`, … and `time`, `time1`, … name the coordinates.
     Reverse { bindings: Vec<(Name, NameExpr)> },
-    /// `flags`: values may cross blocks within a launch, through global memory with release and acquire.
+    /// `flags`: values may cross blocks within a launch, through global memory with release and
+    /// acquire operations.
     Flags,
 
     /// `func X(f32, (c, q), device);`
@@ -142,7 +144,7 @@ pub enum DirectiveKind {
         args: Vec<Name>,
         residence: Residence,
     },
-    /// `X.merge_ures(W, Z);`: all become the body of X's loop nest, in that order.
+    /// `X.merge_ures(W, Z);`: all of them become the body of X's loop nest, in that order.
     MergeUres { func: Name, others: Vec<Name> },
     /// `X.tile(v, vo, vi, f);`: v = f·vo + vi.
     TileLoop {
@@ -156,7 +158,7 @@ pub enum DirectiveKind {
     Reorder { func: Name, loops: Vec<Name> },
     /// `X.gpu_blocks(oc);`
     GpuBlocks { func: Name, loops: Vec<Name> },
-    /// `X.gpu_threads(cc);`: a thread of the paper holds a whole linear array, a warp.
+    /// `X.gpu_threads(cc);`: what the paper calls a thread holds a whole linear array, a warp here.
     GpuThreads { func: Name, loops: Vec<Name> },
     /// `w.in(X).compute_at(X, oc).store_in(shared);`
     In {
@@ -211,9 +213,9 @@ impl PlaceLevel {
 /// The levels of time, outermost first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TimeLevel {
-    /// One kernel launch after another: everything before is in memory.
+    /// One kernel launch after another: the results of earlier launches are in memory.
     Launch,
-    /// Steps of a whole block, a barrier between them.
+    /// Steps of a whole block, with a barrier between them.
     BlockStep,
     /// Steps of a processing element.
     Step,
@@ -236,7 +238,7 @@ impl TimeLevel {
 pub enum SumOrder {
     /// Iterators, innermost first, each ascending or descending.
     Along(Vec<(Name, Direction)>),
-    /// All at once.
+    /// A balanced tree.
     Tree,
 }
 
@@ -254,7 +256,7 @@ pub enum Check {
     Auto,
     /// Always.
     Check,
-    /// Never: the user says it is not needed, and is refused if that is wrong.
+    /// Never: the user states that no test is needed; the mapping is refused if that is wrong.
     Trust,
 }
 
@@ -274,13 +276,14 @@ pub enum Residence {
     Device,
 }
 
-/// Staging: a window of an array is brought closer before it is used.
+/// Staging: a window of an array is copied to faster memory before it is used.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transfer {
-    /// An input or an earlier transfer's array.
+    /// An input, or the array of an earlier transfer.
     pub source: Name,
     pub store: Store,
-    /// The loop or time coordinate whose each value is one window; none: once, before the first step.
+    /// The loop or time coordinate; each of its values has one window. `None`: a single window,
+    /// loaded before the first step.
     pub at: Option<Name>,
     /// The load for window w is issued at w − stages + 1.
     pub stages: u64,
@@ -288,8 +291,8 @@ pub struct Transfer {
     pub engine: Engine,
 }
 
-/// How a window lies in the memory of a block, which has banks: lanes that read different words of one bank at once
-/// wait for each other.
+/// How a window is laid out in shared memory, which has banks: lanes that read different words of
+/// one bank in the same access conflict.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Layout {
     pub order: Order,
@@ -309,14 +312,15 @@ pub enum Order {
 /// Where the rows of a window begin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Rows {
-    /// One of the others, whichever makes lanes wait least.
+    /// One of the others, whichever has the fewest bank conflicts.
     #[default]
     Chosen,
-    /// One behind the other.
+    /// Contiguous.
     Plain,
     /// Lengthened by this number of elements.
     Pad(u64),
-    /// One behind the other, each rotated by one wide access more than the line of all banks before it.
+    /// Swizzled: contiguous, but each row is rotated by one vector access for every line of all
+    /// banks before it.
     Rotate,
 }
 

@@ -1,15 +1,16 @@
-//! Element types, values' literals and operators.
+//! Element types, literals and operators.
 //!
-//! The meaning of the operators is fixed here, once:
-//! integers wrap in two's complement; `/` and `%` on integers round towards minus infinity, so that
-//! they mean the same in an index and in a value; a shift counts modulo the width; a cast between
-//! integers keeps the low bits, one from a float saturates (NaN becomes 0); `min` and `max` on floats
-//! ignore one NaN, and −0.0 is less than 0.0 for them, so that their order never matters. Integer division by
-//! zero and a table lookup out of range are errors of the run.
+//! This file defines the meaning of the operators: integers wrap in two's complement; `/` and `%`
+//! on integers round towards minus infinity, in an index and in a value alike; a shift counts
+//! modulo the width; a cast between integers keeps the low bits; a cast from a float saturates (NaN
+//! becomes 0); `min` and `max` on floats ignore one NaN and treat −0.0 as less than 0.0, so that
+//! the order of their operands does not matter. Integer division by zero and a table lookup out of
+//! range are run-time errors.
 //!
-//! `+ - * / %`, `sqrt`, `abs`, `min`, `max`, `floor` and `ceil` of floats are exact or rounded once; a product may be fused with
-//! a sum. `rsqrt exp log sin cos tanh pow` are within 2 units in the last place on CPUs, for all numbers; on other devices
-//! they are what their library gives.
+//! `+ - * / %`, `sqrt`, `abs`, `min`, `max`, `floor` and `ceil` of floats are exact or rounded
+//! once; a product may be fused with a sum. `rsqrt exp log sin cos tanh pow` are accurate to 2
+//! units in the last place on CPUs, for all numbers; on other devices they are as accurate as the
+//! device's library.
 
 use std::fmt;
 
@@ -159,7 +160,7 @@ impl fmt::Display for Type {
     }
 }
 
-/// A written value, before it is rounded or wrapped to its type.
+/// A literal as written, before it is rounded or wrapped to its type.
 ///
 /// Floats compare by their bits, so that a program with a NaN equals itself.
 #[derive(Clone, Copy, Debug)]
@@ -256,7 +257,7 @@ impl UnOp {
     }
 }
 
-/// Operators of two operands of one type (a shift's count too).
+/// Operators of two operands of the same type (also the count of a shift).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BinOp {
     Add,
@@ -318,7 +319,7 @@ impl BinOp {
         )
     }
 
-    /// May a `reduce` use it? These are associative and commutative in exact arithmetic.
+    /// Can a `reduce` use it? Such operators are associative and commutative in exact arithmetic.
     pub fn is_reduction(self) -> bool {
         matches!(
             self,
@@ -334,8 +335,8 @@ impl BinOp {
         )
     }
 
-    /// Is regrouping and reordering exact on this type, with no promise by the user?
-    /// Wrapping integer arithmetic and `min`/`max` are; float sums are not.
+    /// Is regrouping and reordering exact on this type, without a promise by the user? It is for
+    /// wrapping integer arithmetic and `min`/`max`, and not for float sums.
     pub fn is_exactly_reorderable(self, ty: Scalar) -> bool {
         match self {
             BinOp::Add | BinOp::Mul => ty.is_int(),

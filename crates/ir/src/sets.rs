@@ -1,9 +1,10 @@
-//! Conditions and forms as integer sets and maps, exactly.
+//! Exact translation of conditions and forms to integer sets and maps.
 //!
-//! The columns of a set are those of [`affine`]: parameters, then dimensions, then existentials, which
-//! floors and remainders become. Where the iterators of a condition stand is said by a *place list*: one
-//! expression for each `DimId`, so that one condition can be asked of z, of z' and of z − e in the same
-//! set of pairs. A form whose coefficients multiply parameters is no Presburger term and is refused.
+//! The columns of a set are those of [`affine`]: parameters, then dimensions, then existentials,
+//! which floors and remainders become. A *place list* maps the iterators of a condition to columns:
+//! it has one expression for each `DimId`, so that the same condition can be imposed on z, on z'
+//! and on z − e in one set of pairs. A form whose coefficients multiply parameters is no Presburger
+//! term and is refused.
 
 mod cases;
 
@@ -22,7 +23,7 @@ pub use cases::is_empty;
 pub enum SetError {
     /// The form multiplies parameters with iterators or with each other.
     NotAffine(Form),
-    /// Too large a coefficient, or too complex a question.
+    /// A coefficient is too large, or the question is too complex.
     Affine(affine::Error),
 }
 
@@ -56,19 +57,19 @@ pub fn set_of(cond: &Cond, space: Space) -> Result<Set, SetError> {
     set_at(cond, space, &identity(space))
 }
 
-/// The points of `space` at which a condition holds of the iterators as `places` gives them.
+/// The points of `space` at which a condition holds, with its iterators placed as `places` says.
 pub fn set_at(cond: &Cond, space: Space, places: &[LinExpr]) -> Result<Set, SetError> {
     let pieces = constrain(vec![BasicSetBuilder::new(space)], cond, places)?;
     union(space, pieces)
 }
 
-/// The union of what builders hold.
+/// The union of the sets that the builders describe.
 pub fn union(space: Space, pieces: Vec<BasicSetBuilder>) -> Result<Set, SetError> {
     let pieces = pieces.into_iter().map(BasicSetBuilder::build).collect();
     Ok(Set::from_pieces(space, pieces)?)
 }
 
-/// Every dimension at its own column.
+/// The place list in which every dimension has its own column.
 pub fn identity(space: Space) -> Vec<LinExpr> {
     (space.n_params..space.n_vars()).map(LinExpr::var).collect()
 }
@@ -106,7 +107,8 @@ pub fn map_of(forms: &[Form], space: Space) -> Result<Map, SetError> {
     Ok(builder.build_map(outputs)?)
 }
 
-/// A form as an expression over the columns of a builder, which gains an existential for each floor.
+/// A form as an expression over the columns of a builder, which gains an existential for each
+/// floor.
 pub fn lin_expr(
     form: &Form,
     builder: &mut BasicSetBuilder,
@@ -151,7 +153,7 @@ pub fn lin_poly(poly: &Poly) -> Option<LinExpr> {
     Some(sum)
 }
 
-/// Adds a condition to each piece; a disjunction gives more pieces, which may overlap.
+/// Adds a condition to each piece; a disjunction yields more pieces, which may overlap.
 pub fn constrain(
     pieces: Vec<BasicSetBuilder>,
     cond: &Cond,
@@ -170,7 +172,7 @@ fn add(
         (Cond::Const(value), _) => Ok(if *value == holds { pieces } else { Vec::new() }),
         (Cond::Not(inner), _) => add(pieces, inner, !holds, places),
         (Cond::And(parts), true) | (Cond::Or(parts), false) => {
-            // What splits comes last, when most of what it splits into is empty.
+            // Conditions that split pieces come last, when most of the resulting pieces are empty.
             let (split, plain): (Vec<&Cond>, Vec<&Cond>) =
                 parts.iter().partition(|part| splits(part, holds));
             let pieces = plain
@@ -189,7 +191,8 @@ fn add(
         }
         (Cond::Cmp(rel, left, right), _) => {
             let rel = if holds { *rel } else { opposite(*rel) };
-            // In one form, so that what both sides share cancels before it becomes an existential.
+            // Combine both sides into one form, so that common terms cancel before they become
+            // existentials.
             let difference = left.sub(right);
             let mut all = Vec::with_capacity(pieces.len());
             for piece in pieces {
@@ -200,7 +203,7 @@ fn add(
     }
 }
 
-/// Does a condition give more than one piece?
+/// Does a condition yield more than one piece?
 fn splits(cond: &Cond, holds: bool) -> bool {
     match (cond, holds) {
         (Cond::Const(_), _) => false,
@@ -214,11 +217,12 @@ fn splits(cond: &Cond, holds: bool) -> bool {
     }
 }
 
-/// Conjunctions of disjunctions multiply: the empty pieces go as soon as there are a few.
+/// Conjunctions of disjunctions multiply the pieces, so empty ones are removed as soon as there are
+/// some.
 fn without_empty(pieces: Vec<BasicSetBuilder>) -> Result<Vec<BasicSetBuilder>, SetError> {
-    /// Fewer pieces are left alone.
+    /// With fewer pieces, nothing is removed.
     const FEW: usize = 8;
-    /// More are not handled.
+    /// More pieces are an error.
     const MOST: usize = 10_000;
     if pieces.len() <= FEW {
         return Ok(pieces);
@@ -309,15 +313,19 @@ mod tests {
         let n = Form::from(ParamId(0));
         let even = Cond::cmp(Rel::Eq, i.add(&j).modulo(2), 0);
         let half = Cond::cmp(Rel::Lt, i.plus(1).floor_div(2), n.sub(&j.floor_div(3)));
-        let apart = Cond::cmp(Rel::Ne, i.clone(), j.clone());
+        let different = Cond::cmp(Rel::Ne, i.clone(), j.clone());
         check(&even);
         check(&half);
-        check(&apart);
-        check(&even.clone().and(half.clone()).and(apart.clone()));
-        check(&Cond::Or(vec![even.clone(), half.clone(), apart.clone()]));
+        check(&different);
+        check(&even.clone().and(half.clone()).and(different.clone()));
+        check(&Cond::Or(vec![
+            even.clone(),
+            half.clone(),
+            different.clone(),
+        ]));
         check(&Cond::And(vec![even.clone(), half.clone()]).negate());
         check(&Cond::Not(Box::new(Cond::Or(vec![
-            apart,
+            different,
             Cond::Not(Box::new(half)),
         ]))));
         check(&Cond::TRUE);

@@ -2,8 +2,8 @@
 
 /// A byte range of the source text.
 ///
-/// Two spans always compare equal: a span tells where something was written, never what
-/// it means, so that a program and its printed and re-parsed copy are equal values.
+/// Two spans always compare equal: a span records where something was written, not what it means,
+/// so that a program and its printed and re-parsed copy are equal values.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Span {
     pub start: u32,
@@ -11,7 +11,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The span of something that was never written in a file.
+    /// The span of something that is not in a file.
     pub const NONE: Span = Span { start: 0, end: 0 };
 
     pub fn new(start: usize, end: usize) -> Self {

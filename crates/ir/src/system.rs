@@ -8,16 +8,17 @@
 //! V(z) = f( U(z - e), ..., in[A z + b], ..., iterators, parameters )
 //! ```
 //!
-//! The meaning is that of mathematics: a value is what its equation says, whatever the order of
+//! The meaning is mathematical: a value is what its equation says, whatever the order of
 //! evaluation. References to variables must be uniform (e does not depend on z; it may be an
-//! expression in the parameters, `1 - N`); references to inputs are quasi-affine. A guard without an
-//! `else`, where it does not hold, leaves the value *undefined*, and to read an undefined value or
-//! one outside its variable's domain is an error, reported with the first such point.
+//! expression in the parameters, `1 - N`); references to inputs are quasi-affine. A guard without
+//! an `else` leaves the value *undefined* where the guard does not hold. Reading an undefined
+//! value, or one outside its variable's domain, is an error, which is reported with the first such
+//! point.
 //!
-//! `reduce(op, dims, f)` combines f over all points of fresh iterators; the order is unspecified, and
-//! choosing it (serialisation) is the mapping's business. `scan(op, dim, f)` is the inclusive prefix
-//! along one iterator of the index space. Reading an input wherever it is needed, or forwarding it
-//! along a direction of reuse (localisation), is the mapping's business too.
+//! `reduce(op, dims, f)` combines f over all points of fresh iterators in an unspecified order; the
+//! mapping chooses the order (serialisation). `scan(op, dim, f)` is the inclusive prefix along one
+//! iterator of the index space. The mapping also decides whether an input is read wherever it is
+//! needed, or forwarded along a direction of reuse (localisation).
 //!
 //! Several systems make a [`Program`]: the outputs of one feed the inputs of another.
 
@@ -33,13 +34,13 @@ pub mod expansion;
 pub mod print;
 pub mod visit;
 
-/// What one file holds.
+/// The contents of one file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module {
     pub systems: Vec<System>,
     pub mappings: Vec<Mapping>,
     pub programs: Vec<Program>,
-    /// What could be said better in the text it was read from.
+    /// Suggestions for the text it was read from.
     pub hints: Vec<Diagnostic>,
 }
 
@@ -49,13 +50,13 @@ pub struct System {
     pub name: String,
     pub span: Span,
     pub params: Vec<Param>,
-    /// What the parameters satisfy (`where C >= 1`); no iterator occurs in it.
+    /// Conditions on the parameters (`where C >= 1`); no iterator occurs in them.
     pub context: Vec<Cond>,
-    /// A parallel outer dimension that was not expanded yet; see [`batch`].
+    /// A parallel outer dimension that has not been expanded yet; see [`batch`].
     pub batch: Option<Batch>,
     /// The iterators of the index space, outermost first.
     pub dims: Vec<Dim>,
-    /// What the points satisfy beside the ranges of `dims`.
+    /// Conditions on the points, in addition to the ranges of `dims`.
     pub domain: Vec<Cond>,
     /// The iterators bound by `reduce`; the one at position n has the id `dims.len() + n`, and
     /// each belongs to exactly one `reduce`.
@@ -83,8 +84,8 @@ pub struct Dim {
     pub span: Span,
 }
 
-/// `batch n in 0..B shared(w)`: every input but the shared ones, every variable and every output
-/// gets one more, outermost axis, and nothing depends across it.
+/// `batch n in 0..B shared(w)`: every input except the shared ones, every variable and every output
+/// gets an additional, outermost axis; there are no dependences across it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub name: String,
@@ -116,7 +117,7 @@ pub struct Input {
     pub ty: Scalar,
     pub kind: InputKind,
     pub axes: Vec<Axis>,
-    /// The value of every element outside the axes; without one, such a read is an error.
+    /// The value of every element outside the axes; without it, such a read is an error.
     pub outside: Option<Literal>,
     pub span: Span,
 }
@@ -125,18 +126,19 @@ pub struct Input {
 pub enum InputKind {
     /// Read at quasi-affine indices.
     Array,
-    /// Small, and indexed by values too; its contents may be written in the program, in row-major order.
+    /// Small, and also indexed by computed values. The program may state its contents, in row-major
+    /// order.
     Table { data: Option<Vec<Literal>> },
 }
 
-/// A pure function, inlined by meaning: `fn f(a: f32) -> f32 = ...`. Never recursive.
+/// A pure function that calls are replaced by: `fn f(a: f32) -> f32 = ...`. Never recursive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     pub name: String,
     /// The parameters are the locals 0..params.len() of the body.
     pub params: Vec<(String, Type)>,
     pub result: Type,
-    /// What the user promises of it, for `reduce` and for sums written out.
+    /// What the user promises about it, for `reduce` and for accumulations.
     pub law: Law,
     pub body: Expr,
     pub span: Span,
@@ -159,9 +161,9 @@ pub enum Law {
 pub struct Var {
     pub name: String,
     pub ty: Type,
-    /// What the user promises of the accumulation that the equation is.
+    /// What the user promises about the equation, if it is an accumulation.
     pub law: Law,
-    /// What its points satisfy beside the domain of the system (`on k == K-1`).
+    /// Conditions on its points, in addition to the domain of the system (`on k == K-1`).
     pub on: Vec<Cond>,
     pub body: Expr,
     pub span: Span,
@@ -174,7 +176,7 @@ pub struct Output {
     pub ty: Scalar,
     pub axes: Vec<Axis>,
     pub writes: Vec<Write>,
-    /// The value of elements that no write reaches; without one, all must be reached.
+    /// The value of elements that no write reaches; without it, every element must be written.
     pub fill: Option<Literal>,
     pub span: Span,
 }
@@ -189,7 +191,7 @@ pub struct Write {
     pub span: Span,
 }
 
-/// What a `reduce` or `scan` combines with.
+/// The operator of a `reduce` or `scan`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Combine {
     Op(BinOp),
@@ -249,7 +251,8 @@ pub enum Expr {
         value: Box<Expr>,
         body: Box<Expr>,
     },
-    /// Over all points of the iterators `dims` (ids into `System::bound`, after the index space's).
+    /// Combines over all points of the iterators `dims` (ids into `System::bound`, after the index
+    /// space's).
     Reduce {
         op: Combine,
         dims: Vec<DimId>,
@@ -275,7 +278,7 @@ pub struct Program {
     pub context: Vec<Cond>,
     pub inputs: Vec<Input>,
     pub stages: Vec<Stage>,
-    /// Name of the output, and where it comes from.
+    /// The name of each output, and its source.
     pub outputs: Vec<(String, Source)>,
     pub span: Span,
 }
@@ -337,14 +340,14 @@ impl System {
             .map(InputId::from)
     }
 
-    /// The point itself as an index list.
+    /// The index list of the point itself.
     pub fn identity_index(&self) -> Vec<Form> {
         (0..self.dims.len())
             .map(|n| Form::from(DimId::from(n)))
             .collect()
     }
 
-    /// All that a point of the index space satisfies: ranges, then `domain`. Without the context.
+    /// All conditions on a point of the index space: ranges, then `domain`. Without the context.
     pub fn domain_cond(&self) -> Cond {
         let ranges = self
             .dims
@@ -369,7 +372,7 @@ impl System {
         self.context.iter().cloned().fold(Cond::TRUE, Cond::and)
     }
 
-    /// The condition that the range of an iterator is.
+    /// The range of an iterator as a condition.
     pub fn dim_range(&self, d: DimId) -> Option<Cond> {
         range_cond(d, self.dim(d))
     }
@@ -383,7 +386,7 @@ impl System {
             .collect()
     }
 
-    /// Replaces parameters by values, everywhere; the parameters stay declared.
+    /// What may be done to the order of a reduction with this operator on this type.
     pub fn law_of(&self, op: Combine, ty: &Type) -> Law {
         match (op, ty) {
             (Combine::Fn(f), _) => self.functions[f.index()].law,
@@ -399,7 +402,7 @@ fn range_cond(d: DimId, dim: &Dim) -> Option<Cond> {
     Some(Cond::cmp(Rel::Le, lo.clone(), d).and(Cond::cmp(Rel::Lt, d, hi.clone())))
 }
 
-/// The same index list, moved by −e.
+/// The same index list, shifted by −e.
 pub fn shifted(index: &[Form], e: &[Poly]) -> Vec<Form> {
     index
         .iter()

@@ -1,4 +1,4 @@
-//! Kernels print for people, and ill-formed ones are refused in words.
+//! Kernels are printed for people, and ill-formed ones are refused with messages.
 
 use systola_ir::kernel::effects::Scope;
 use systola_ir::kernel::parse::parse;
@@ -63,8 +63,8 @@ fn value(name: &str, ty: Scalar, shape: Shape) -> Value {
     Value { name, ty, shape }
 }
 
-/// A kernel with one variable of each kind, one register and one shared array around this body, and
-/// values 0..=5 that are f32, 6 that is uniform, 7 an i32 and 8 a bool.
+/// A kernel with one variable of each kind, one register and one shared array around this body.
+/// Values 0..=5 are f32, 6 is uniform, 7 is an i32 and 8 a bool.
 fn program(body: Vec<Stmt>) -> Program {
     let n = Form::from(ParamId(0));
     let buffer = |name: &str, ty, kind| Buffer {
@@ -99,7 +99,7 @@ fn program(body: Vec<Stmt>) -> Program {
             var("w", VarKind::Warp),
             var("l", VarKind::Lane),
             var("t", VarKind::Loop),
-            var("p", VarKind::Ticket),
+            var("p", VarKind::DynamicBlock),
         ],
         shared: vec![Shared {
             name: "stage".into(),
@@ -142,7 +142,7 @@ fn program(body: Vec<Stmt>) -> Program {
     }
 }
 
-/// The statements of the body as printed.
+/// Checks the statements of the body as printed.
 fn check_text(body: Vec<Stmt>, expect: &[&str]) {
     let program = program(body);
     assert_eq!(program.verify(), [""; 0], "{program}");
@@ -156,7 +156,7 @@ fn check_text(body: Vec<Stmt>, expect: &[&str]) {
     assert_eq!(read.verify(), [""; 0], "{text}");
 }
 
-/// One of the complaints says this.
+/// Checks that one of the messages contains `expect`.
 fn check_wrong(body: Vec<Stmt>, expect: &str) {
     complains(&program(body), expect);
 }
@@ -227,7 +227,7 @@ fn values_stand_where_they_are_used_once() {
 
 #[test]
 fn a_register_is_not_read_later_than_it_was() {
-    // The old value is stored after the register got a new one.
+    // The old value is stored after the register is set again.
     check_text(
         vec![
             assign(0, Op::Get(ACC)),
@@ -242,7 +242,7 @@ fn a_register_is_not_read_later_than_it_was() {
             "y[l] = x.1;",
         ],
     );
-    // The same by way of a sum that is shown where it is stored.
+    // The same, through a sum that is printed where it is stored.
     check_text(
         vec![
             assign(0, Op::Get(ACC)),
@@ -275,7 +275,7 @@ fn a_register_is_not_read_later_than_it_was() {
     );
 }
 
-/// All kinds of statements but the plain ones.
+/// All kinds of statements except the plain ones.
 fn all_kinds() -> Vec<Stmt> {
     let when = |access: Access, when| Access { when, ..access };
     let select = Op::Select {
@@ -285,7 +285,7 @@ fn all_kinds() -> Vec<Stmt> {
     };
     vec![
         Stmt::Comment("what a person reads".into()),
-        Stmt::Ticket {
+        Stmt::DynamicBlock {
             var: P,
             counter: at(READY, 0),
         },
@@ -313,7 +313,7 @@ fn all_kinds() -> Vec<Stmt> {
         ),
         assign(
             3,
-            Op::Slide {
+            Op::LaneShift {
                 low: Some(v(2)),
                 high: None,
                 by: 3,
@@ -350,14 +350,14 @@ fn every_statement_prints() {
         all_kinds(),
         &[
             "// what a person reads",
-            "ticket p from ready[0];",
+            "dynamic_block p from ready[0];",
             "x.1, x.2: f32 = x[l ..+2] when l < 4 else 1;",
             "copy async stage[l] = x[l] when l < p;",
             "commit copies;",
             "wait for all copies;",
             "barrier;",
             "x.3: f32 = lookup(stage, i32(x.1));",
-            "x.4: f32 = slide(x.3, _, 3);",
+            "x.4: f32 = lane_shift(x.3, _, 3);",
             "x.5: f32 = shuffle(x.4, l - 1);",
             "x.6: f32 = select(x.4 < x.5, x.2, x.5);",
             "if w == 1 {",
@@ -408,12 +408,15 @@ fn index_variables_are_bound_once_and_used_in_their_scope() {
     };
     check_wrong(vec![bound(L)], "l is no loop variable");
     check_wrong(vec![bound(DimId(77))], "there is no variable 77");
-    let ticket = || Stmt::Ticket {
+    let block_id = || Stmt::DynamicBlock {
         var: P,
         counter: at(READY, 0),
     };
-    check_wrong(vec![ticket(), ticket()], "p is bound twice");
-    check_wrong(vec![repeat(vec![ticket()])], "a ticket is drawn in a loop");
+    check_wrong(vec![block_id(), block_id()], "p is bound twice");
+    check_wrong(
+        vec![repeat(vec![block_id()])],
+        "a dynamic block id is taken in a loop",
+    );
 }
 
 #[test]
@@ -442,14 +445,17 @@ fn operators_have_types() {
     wrong(1, choose, "a choice between f32 and i32");
     let (memory, index) = (STAGE, vec![v(0)]);
     wrong(1, Op::Lookup { memory, index }, "an index is a f32");
-    let slide = |low, by| {
+    let shift = |low, by| {
         let high = None;
-        Op::Slide { low, high, by }
+        Op::LaneShift { low, high, by }
     };
-    wrong(1, slide(Some(v(0)), 33), "more than the lanes");
-    wrong(1, slide(None, 1), "nothing is slid");
+    wrong(1, shift(Some(v(0)), 33), "more than the lanes");
+    wrong(1, shift(None, 1), "no vector is shifted");
     let body = |stmt| vec![x(), i(), stmt];
-    check_wrong(body(store(at(Y, L), 7)), "a i32 is stored among f32");
+    check_wrong(
+        body(store(at(Y, L), 7)),
+        "a i32 is stored into an array of f32",
+    );
     check_wrong(body(Stmt::Set(ACC, v(7))), "another type");
 }
 
@@ -468,15 +474,15 @@ fn what_is_uniform_does_not_depend_on_the_lane() {
         otherwise: vec![],
     };
     check_wrong(vec![branch], "the condition depends on the lane");
-    let turns = Stmt::For {
+    let repeated = Stmt::For {
         var: T,
         lo: vec![L.into()],
         hi: vec![4.into()],
         step: 1,
         body: vec![],
     };
-    check_wrong(vec![turns], "the bounds depend on the lane");
-    // One lane's value for all lanes is uniform, and so is a load at a uniform place.
+    check_wrong(vec![repeated], "the bounds depend on the lane");
+    // The value of one lane for all lanes is uniform, and so is a load at a uniform position.
     let shuffle = Op::Shuffle {
         value: v(0),
         from: Form::from(B),
@@ -495,17 +501,17 @@ fn all_warps_come_to_a_barrier() {
             otherwise: vec![],
         }]
     };
-    check_wrong(some(vec![Stmt::Barrier]), "not every warp comes");
+    check_wrong(some(vec![Stmt::Barrier]), "not every warp reaches this barrier");
     let signal = |flag| Stmt::Signal { flag };
-    check_wrong(some(vec![signal(at(READY, 0))]), "by the whole block");
+    check_wrong(some(vec![signal(at(READY, 0))]), "it depends on the warp, but the whole block executes it");
     let wait = Stmt::Await {
         flag: at(READY, 0),
         at_least: W.into(),
     };
-    check_wrong(vec![wait], "done by the whole block");
+    check_wrong(vec![wait], "the whole block executes it");
     check_wrong(vec![signal(at(READY, L))], "it depends on the lane");
     check_wrong(vec![signal(at(Y, 0))], "not in a buffer of flags");
-    // With one warp there is nobody to miss.
+    // With one warp, no warp can miss the barrier.
     let mut single = program(some(vec![Stmt::Barrier]));
     single.kernels[0].warps = 1;
     assert_eq!(single.verify(), [""; 0]);
@@ -571,13 +577,13 @@ fn the_host_and_the_buffers_are_checked() {
     changed("0 arguments for 1 variables", &body(launch(0, vec![])));
     changed("there is no kernel 3", &body(launch(3, vec![])));
     changed("out of scope", &body(launch(0, vec![DimId(0).into()])));
-    let turns = |body| Host::For {
+    let repeated = |body| Host::For {
         var: DimId(0),
         lo: vec![0.into()],
         hi: vec![1.into()],
         body,
     };
-    changed("s is bound twice", &body(turns(vec![turns(vec![])])));
+    changed("s is bound twice", &body(repeated(vec![repeated(vec![])])));
     let choice = Host::If {
         cond: Cond::cmp(Rel::Ge, DimId(0), 1),
         then: vec![launch(0, vec![DimId(0).into()])],
@@ -585,14 +591,14 @@ fn the_host_and_the_buffers_are_checked() {
     };
     changed("out of scope", &body(choice.clone()));
     let mut chosen = program(Vec::new());
-    chosen.body = vec![turns(vec![choice])];
+    chosen.body = vec![repeated(vec![choice])];
     assert_eq!(chosen.verify(), Vec::<String>::new());
     let text = chosen.to_string();
     assert!(text.contains("    if s >= 1 {\n"), "{text}");
     assert!(text.contains("    } else {\n"), "{text}");
 }
 
-/// An ill-formed kernel is printed in the complaint about it, whatever it is.
+/// A message about an ill-formed kernel prints the kernel, whatever is wrong with it.
 #[test]
 fn ill_formed_kernels_print() {
     let body = vec![
@@ -637,7 +643,7 @@ fn rewriting_reaches_everything() {
     let shift = |form: &Form| Ok(form.plus(10));
     let moved = map_forms(&body, &shift).unwrap();
     assert_eq!(moved, rewrite(&body, &MapForms(shift)).unwrap());
-    // Every form, and with it nothing else, has moved.
+    // Every form has moved, and nothing else.
     let back = map_forms(&moved, &|form| Ok(form.plus(-10))).unwrap();
     assert_eq!(back, body);
     let (mut before, mut after) = (Vec::new(), Vec::new());

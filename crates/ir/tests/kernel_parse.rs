@@ -1,4 +1,4 @@
-//! Kernels are read as they are printed.
+//! Kernels are read back as they are printed.
 
 use systola_ir::kernel::parse::{ParseError, parse};
 use systola_ir::kernel::{FaultKind, Op, Program, Stmt};
@@ -41,7 +41,7 @@ kernel k: 2 warps of 32 lanes {
   uniform reg n: i32;
 
   // what a person reads
-  ticket p from ready[0];
+  dynamic_block p from ready[0];
   x.1, x.2: f32 = x[2*l ..+2] when l < 4 else 1;
   copy async stage[0, l] when l < N = x[l] when l < p;
   copy bulk stage[0, 4*l ..+4] = x[4*l ..+4];
@@ -51,7 +51,7 @@ kernel k: 2 warps of 32 lanes {
   wait for all copies;
   barrier;
   c: f32 = lookup(stage, i32(x.1), 0i64);
-  d: f32 = slide(c, _, 3);
+  d: f32 = lane_shift(c, _, 3);
   e: f32 = shuffle(x.2 + 1.0, l - 1);
   for i in max(0, b - 3)..N step 2 {
     uniform g: f64 = grid[(i + 1)/4, N*h - 2*(i % 3)];
@@ -77,7 +77,7 @@ kernel k: 2 warps of 32 lanes {
     barrier;
     // at an end
   }
-  // behind a branch
+  // after a branch
   await ready[b] >= h when b >= 1;
   signal ready[b];
 }
@@ -91,7 +91,7 @@ fn read(text: &str) -> Program {
     parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// The statements in a small kernel are read and printed the same.
+/// Checks that the statements in a small kernel are read and printed unchanged.
 fn check(lines: &[&str]) -> Vec<Stmt> {
     let text = small(lines);
     let program = read(&text);
@@ -133,7 +133,7 @@ fn everything_is_read_as_it_is_printed() {
 }
 
 #[test]
-fn literals_have_the_type_of_what_they_meet_or_say_it() {
+fn literals_have_the_type_of_other_operands_or_a_suffix() {
     let body = check(&["a: i32 = i[l];", "y[l] = f32(a * 3) + 2;"]);
     let lits = body.iter().filter_map(|stmt| match stmt {
         Stmt::Let(_, Op::Lit(value)) => Some(*value),
@@ -144,10 +144,7 @@ fn literals_have_the_type_of_what_they_meet_or_say_it() {
     check(&["k[l] = i64(3u8 + 4u8);"]);
     check(&["k[l] = index(l + 1) + 1;"]);
     let error = parse(&small(&["y[l] = f32(3);"])).expect_err("no type");
-    assert!(
-        error.message.starts_with("nothing says the type of 3"),
-        "{error}"
-    );
+    assert!(error.message.starts_with("the type of 3"), "{error}");
 }
 
 #[test]
@@ -187,7 +184,7 @@ fn keywords_are_names_too() {
     check(&[
         "copy: f32 = x[l];",
         "uniform for: f32 = x[0];",
-        "if: f32 = slide(copy, _, 1);",
+        "if: f32 = lane_shift(copy, _, 1);",
         "reg, when: f32 = x[2*l ..+2];",
         "y[l] = if + for + when when l < 3;",
     ]);
@@ -202,7 +199,7 @@ fn positions_are_read_as_they_are_written() {
     assert_eq!(body.len(), 2);
 }
 
-/// The place and the beginning of what is said.
+/// Checks the position and the beginning of a message.
 fn wrong(text: &str, line: usize, column: usize, message: &str) {
     let error = parse(text).expect_err("a mistake");
     let ParseError {
@@ -215,7 +212,7 @@ fn wrong(text: &str, line: usize, column: usize, message: &str) {
 }
 
 #[test]
-fn mistakes_of_programs_are_told_with_their_place() {
+fn errors_in_programs_have_a_position() {
     wrong("", 1, 1, "expected `program`, found the end of the text");
     wrong("kernel", 1, 1, "expected `program`, found `kernel`");
     wrong("program p(N, N) {\n}", 1, 14, "`N` is a size already");
@@ -267,14 +264,14 @@ fn mistakes_of_programs_are_told_with_their_place() {
         "program p(N = 3x) {\n}",
         1,
         15,
-        "`x` behind a number is no type",
+        "`x` after a number is not a type",
     );
     let large = format!("program p(N = {}) {{\n}}", "9".repeat(60));
     wrong(&large, 1, 15, "expected an integer");
 }
 
 #[test]
-fn mistakes_of_kernels_are_told_with_their_place() {
+fn errors_in_kernels_have_a_position() {
     let first = |line: &str, column: usize, message: &str| {
         wrong(&small(&[line]), 13, column + 2, message);
     };
@@ -330,7 +327,7 @@ fn mistakes_of_kernels_are_told_with_their_place() {
     let unclosed = small(&["if l < 3 {"]);
     wrong(&unclosed, 15, 1, "expected a statement or `}`");
     let text = ALL.replace("lane l in 0..32", "lane l in 0..16");
-    wrong(&text, 31, 13, "expected the range of all, `0..32`");
+    wrong(&text, 31, 13, "expected the whole range, `0..32`");
 }
 
 #[test]
@@ -352,7 +349,7 @@ fn what_is_nested_too_deeply_is_refused() {
     assert!(error.message.contains("nested too deeply"), "{error}");
 }
 
-/// A small generator of numbers, the same in every run.
+/// A small random number generator, the same in every run.
 struct Rng(u64);
 
 impl Rng {
@@ -365,7 +362,7 @@ impl Rng {
     }
 }
 
-/// Words, numbers, single signs and the spaces between them.
+/// Words, numbers, single punctuation characters and the spaces between them.
 fn pieces(text: &str) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -409,7 +406,7 @@ fn damaged_kernels_are_read_or_refused() {
                 );
                 assert!(!error.message.is_empty());
             }
-            // Whatever was read has a text, and that text is read.
+            // Every program that was read can be printed and read again.
             Ok(program) => {
                 accepted += 1;
                 let printed = program.to_string();

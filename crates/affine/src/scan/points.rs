@@ -1,4 +1,4 @@
-//! The points of a set one after the other, at given parameters.
+//! The points of a set in order, at given parameters.
 
 use super::nest_of;
 use crate::basic::{BasicSet, check_len};
@@ -21,7 +21,7 @@ struct Walk {
     guards: Vec<Constraint>,
     /// The current point, then the values of the divs.
     point: Vec<Int>,
-    /// The last value of each loop that is under way.
+    /// The last value of each active loop.
     last: Vec<Int>,
     n_dims: usize,
     state: WalkState,
@@ -113,7 +113,7 @@ impl Walk {
         self.levels[dim].stride.as_ref().map_or(1, |s| s.0)
     }
 
-    /// Moves loop `dim` or an outer one to its next value; the dimension that moved.
+    /// Moves loop `dim` or an outer one to its next value; returns the dimension that moved.
     fn advance(&mut self, mut dim: usize) -> Result<Option<usize>> {
         loop {
             let next = add(self.point[dim], self.step(dim))?;
@@ -200,14 +200,15 @@ impl Walk {
     }
 }
 
-/// The points of a set at fixed parameters, in lexicographic order, each once. Made by [`Set::points`].
+/// The points of a set at fixed parameters, in lexicographic order, each once. Made by
+/// [`Set::points`].
 pub struct Points {
     walks: Vec<Walk>,
     started: bool,
 }
 
 impl Points {
-    /// Moves to the next point and lends it; `None` at the end.
+    /// Moves to the next point and returns a reference to it; `None` at the end.
     pub fn next_point(&mut self) -> Result<Option<&[Int]>> {
         if !self.started {
             self.started = true;

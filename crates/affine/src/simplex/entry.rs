@@ -1,4 +1,4 @@
-//! The numbers of a tableau: 64 bits, which are enough for nearly all, or 128.
+//! The numbers of a tableau: 64 bits, which suffice for nearly all questions, or 128.
 
 use std::cmp::Ordering;
 
@@ -14,9 +14,9 @@ pub(super) trait Entry: Copy + Ord + Default {
     fn times(self, other: Self) -> Result<Self>;
     fn negative(self) -> Result<Self>;
     fn gcd(self, other: Self) -> Result<Self>;
-    /// Of a multiple of `divisor`, which is not zero.
+    /// The quotient of a multiple of `divisor` by `divisor`, which is not zero.
     fn over(self, divisor: Self) -> Self;
-    /// `|self * factor|` beside `|other * other_factor|`.
+    /// Compares `|self * factor|` with `|other * other_factor|`.
     fn compare_products(self, factor: Self, other: Self, other_factor: Self) -> Result<Ordering>;
 
     fn is_zero(self) -> bool {

@@ -1,12 +1,12 @@
-//! The relaxation of a conjunction to which constraints are added. Each search begins at the vertex where the last one
-//! ended: where conjunctions branch off from each other, what they share is solved once.
+//! The relaxation of a conjunction to which constraints are added. Each search begins at the vertex
+//! where the last one ended: if conjunctions share constraints, these are solved only once.
 
 use super::tableau::Tableau;
 use super::{Found, branch, search};
 use crate::error::{Error, Result};
 use crate::system::{Budget, Row, System, Verdict, negate, normalize_eq, normalize_ge};
 
-/// What was added so far, solved.
+/// The constraints added so far, solved.
 #[derive(Clone, Debug)]
 pub(crate) struct Growing {
     n: usize,
@@ -19,7 +19,8 @@ pub(crate) struct Growing {
 enum Solved {
     Vertex(Tableau<i64>),
     Empty,
-    /// The numbers outgrew 64 bits, or the steps were used up: every search begins anew.
+    /// The numbers outgrew 64 bits, or the step limit was reached: every search starts from
+    /// scratch.
     Not,
 }
 
@@ -126,7 +127,8 @@ mod tests {
                 }
             }
         };
-        // 0 <= x < 10, y >= x, y <= 2 x - 3, then x + y = 3 z with 1 <= z, and z <= 3; x is at least 3.
+        // 0 <= x < 10, y >= x, y <= 2 x - 3, then x + y = 3 z with 1 <= z, and z <= 3; x is at
+        // least 3.
         sys.ges.extend([vec![0, 1, 0], vec![9, -1, 0]]);
         check(&sys, true);
         sys.ges.extend([vec![0, -1, 1], vec![-3, 2, -1]]);

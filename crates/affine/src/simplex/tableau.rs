@@ -1,4 +1,5 @@
-//! An exact simplex tableau, in one piece of memory: it is copied for every branch and every question.
+//! An exact simplex tableau in contiguous memory, since it is copied for every branch and every
+//! question.
 
 use std::cmp::Ordering;
 
@@ -7,7 +8,7 @@ use crate::error::Result;
 use crate::int::{Int, ceil_div};
 use crate::system::{Budget, System, negate};
 
-/// What a line or a column stands for.
+/// The meaning of a line or a column.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Unknown {
     /// A variable of the system, of any sign.
@@ -16,9 +17,11 @@ enum Unknown {
     Slack(usize),
 }
 
-/// Line `i` says `lines[i] = (entries[0] + sum entries[1 + j] * columns[j]) / dens[i]`, with its part of the entries.
+/// Line `i` means `lines[i] = (entries[0] + sum entries[1 + j] * columns[j]) / dens[i]`, where
+/// `entries` are those of the line.
 ///
-/// All columns are at zero, so the value of a line is `entries[0] / den`; slacks on lines are not negative.
+/// All columns are at zero, so the value of a line is `entries[0] / den`; slacks on lines are not
+/// negative.
 #[derive(Clone, Debug)]
 pub(super) struct Tableau<T> {
     lines: Vec<Unknown>,
@@ -29,7 +32,8 @@ pub(super) struct Tableau<T> {
 }
 
 impl<T: Entry> Tableau<T> {
-    /// `None` when the system has no rational solution. Inequality `i` gets number `2 * eqs.len() + i`.
+    /// `None` when the system has no rational solution. Inequality `i` gets number
+    /// `2 * eqs.len() + i`.
     pub(super) fn new(sys: &System, budget: &mut Budget) -> Result<Option<Self>> {
         let mut tableau = Tableau::of_variables(sys.n, sys.ges.len() + sys.n);
         let mut id = 0;
@@ -120,7 +124,7 @@ impl<T: Entry> Tableau<T> {
         Ok(true)
     }
 
-    /// Appends an affine row, in terms of the current columns, as a line; where it is.
+    /// Appends an affine row, in terms of the current columns, as a line; returns its position.
     fn express(&mut self, row: &[Int], unknown: Unknown) -> Result<usize> {
         let (at, width) = (self.lines.len(), self.width());
         self.entries.push(T::narrow(row[0])?);
@@ -151,7 +155,8 @@ impl<T: Entry> Tableau<T> {
         Ok(at)
     }
 
-    /// The first column (Bland's rule) whose move raises (`lower = false`) or lowers the line, and the direction.
+    /// The first column (Bland's rule) whose move raises (`lower = false`) or lowers the line, and
+    /// the direction.
     fn improving_column(&self, at: usize, lower: bool) -> Option<(usize, bool)> {
         let mut best: Option<(usize, bool)> = None;
         for (j, &u) in self.columns.iter().enumerate() {
@@ -168,7 +173,8 @@ impl<T: Entry> Tableau<T> {
         best
     }
 
-    /// The slack line that first reaches zero when the column moves; ties go to the least unknown (Bland).
+    /// The slack line that first reaches zero when the column moves; ties go to the least unknown
+    /// (Bland).
     fn limiting_line(&self, column: usize, up: bool, except: usize) -> Result<Option<usize>> {
         let mut best: Option<usize> = None;
         for (i, &u) in self.lines.iter().enumerate() {
@@ -231,8 +237,9 @@ impl<T: Entry> Tableau<T> {
         Ok(())
     }
 
-    /// Lowers line `at`, whose own sign does not matter, as far as it goes; with `stop`, until it is at most -1.
-    /// Its value then, as numerator and denominator; `None` where it has no least one.
+    /// Lowers line `at`, whose own sign does not matter, as far as possible; with `stop`, until it
+    /// is at most -1. Returns its value as numerator and denominator; `None` where it has no
+    /// minimum.
     fn minimize(&mut self, at: usize, stop: bool, budget: &mut Budget) -> Result<Option<(T, T)>> {
         loop {
             let value = (self.constant(at), self.dens[at]);
@@ -258,7 +265,8 @@ impl<T: Entry> Tableau<T> {
         }
     }
 
-    /// Whether inequality `id` follows from the others on integer points because they keep it above -1.
+    /// Whether inequality `id` follows from the others on integer points because they keep it above
+    /// -1.
     pub(super) fn is_redundant(&self, id: usize, budget: &mut Budget) -> Result<bool> {
         let mut t = self.clone();
         let slack = Unknown::Slack(id);
@@ -284,7 +292,7 @@ impl<T: Entry> Tableau<T> {
         })
     }
 
-    /// Lets the value of inequality `id` have any sign.
+    /// Removes the sign constraint of inequality `id`.
     pub(super) fn forget(&mut self, id: usize) {
         let slack = Unknown::Slack(id);
         if let Some(at) = self.lines.iter().position(|u| *u == slack) {
@@ -325,7 +333,7 @@ fn combine<T: Entry>(line: &mut [T], p: T, other: &[T], q: T) -> Result<()> {
     Ok(())
 }
 
-/// Divides a line by what all its entries and its denominator share.
+/// Divides a line by the common divisor of all its entries and its denominator.
 #[inline]
 fn reduce<T: Entry>(den: &mut T, entries: &mut [T]) -> Result<()> {
     let mut g = *den;
@@ -346,7 +354,7 @@ fn reduce<T: Entry>(den: &mut T, entries: &mut [T]) -> Result<()> {
     Ok(())
 }
 
-/// An unknown of any sign in place of a slack.
+/// An unknown without a sign constraint that replaces a slack.
 fn released(id: usize) -> Unknown {
     Unknown::Var(usize::MAX - 1 - id)
 }

@@ -6,7 +6,7 @@ use crate::system::Expr;
 use crate::system::visit::walk;
 
 impl Array {
-    /// Everything that is wrong with the array, in words; none for a well-formed one.
+    /// Everything that is wrong with the array, one message each; empty for a well-formed array.
     pub fn verify(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         let n = self.dims.len();

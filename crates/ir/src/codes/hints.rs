@@ -1,7 +1,8 @@
 use crate::codes::codes;
 
 codes! { Hint:
-    OLD_WORD = "H0801", "a word of an older version", r#"The language has another word for this now. The old one means the same and is still read.
+    OLD_WORD = "H0801", "a word of an older version",
+r#"The language has a new word for this. The old one means the same and is still accepted.
 
 ```ure
 stencil s(N) { field u[N]: f32 held; u = 0.5*u[-1] + 0.5*u[1]; }

@@ -15,13 +15,14 @@ dependence points a positive coefficient.";
 
     mapping m of matmul { lane = i; time = j + k; }   // (0, 1, 0) and (0, 0, 1) collide
 
-The counterexample shows two such points. Add a place coordinate, or let time tell the points apart:
-`time = (j, k)` runs them one after the other.";
+The counterexample shows two such points. Add a place coordinate, or give the points different
+times: `time = (j, k)` runs them one after the other.";
     WRONG_REVERSE = "E0503", "a reverse transform that does not invert the mapping",
-"A user's own reverse transform is verified: put into it the slot of any point, and the point must
-come out. The counterexample is a point for which it does not. Leave it out, and the compiler derives one.";
+"A user's own reverse transform is verified: applied to the slot of any point, it must give that
+point. The counterexample is a point for which it does not. Leave it out, and the compiler derives
+one.";
     CROSSES_BLOCKS = "E0504", "a value crosses blocks within one launch",
-"Blocks of one launch run in any order, so one can not wait for another. Let the crossing dependence
+"Blocks of one launch run in any order, so one cannot wait for another. Let the crossing dependence
 advance `launch`, recompute the halo with `tile … overlap (lo, hi)`, or allow `flags`.";
     HALO_TOO_NARROW = "E0505", "an overlapped tile whose halo is too narrow",
 "A tile with overlap recomputes a halo. Every copy that an owned point depends on within the launch
@@ -29,8 +30,8 @@ must find its own sources in the tile.
 
     tile t by 4 as (l, u); tile x by 64 overlap (1, 1) as (bx, xx);   // after the first, three steps of radius 1 need 3
 
-Widen the overlap, or put fewer steps into a launch.";
+Enlarge the overlap, or put fewer steps into a launch.";
     TRUST_IS_WRONG = "E0506", "`trust` where a test is needed",
-"`trust` says that no PE needs to test whether its point is in the domain. Here a PE outside of it
+"`trust` says that no PE needs to test whether its point is in the domain. Here a PE outside it
 would read or write memory. Use `auto`, which keeps exactly the tests that are needed.";
 }

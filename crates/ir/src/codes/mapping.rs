@@ -52,17 +52,17 @@ Divide by a constant such as 4.";
     mapping m of conv1d { lane = c; }
 
 Add `time = …;`.";
-    NOT_IN_WHEN = "E0410", "a directive that can not stand in a `when`",
+    NOT_IN_WHEN = "E0410", "a directive that cannot stand in a `when`",
 "`when cond { … }` gives places and times of a part of the points; everything else holds for the
-whole mapping and stands outside.";
+whole mapping and goes outside.";
     UNEVEN_PIECES = "E0411", "pieces of a mapping with different coordinates",
 "All pieces of a mapping have the same number of coordinates at each level, since they share one
 array and one clock.
 
     when i < 4 { lane = (i, j); time = k; }
     lane = i; time = k;                       // one lane coordinate, above two";
-    WRONG_DIRECTION = "E0412", "an input that can not be forwarded along this direction",
-"`forward x along e` hands an element on from z - e to z. That is the element z needs only if the
+    WRONG_DIRECTION = "E0412", "an input that cannot be forwarded along this direction",
+"`forward x along e` passes an element from z - e to z. That is the element z needs only if the
 access reads the same element at both points: A·e = 0.
 
     forward x along (1, 0);    // x[c + q] is another element at (c - 1, q)
@@ -71,19 +71,20 @@ access reads the same element at both points: A·e = 0.
 "`sum Z along q` chooses the order of a `reduce` or `scan` in the equation of Z, over the iterators
 of that sum.";
     FUNC_MISMATCH = "E0414", "a `func` declaration that contradicts the system",
-"`func X(f32, (c, q), device)` repeats the type and the arguments of the variable X; they must be those
-of the system.";
-    MERGE_ORDER = "E0415", "equations merged in an order they can not run in",
+"`func X(f32, (c, q), device)` repeats the type and the arguments of the variable X; they must be
+those of the system.";
+    MERGE_ORDER = "E0415", "equations merged in an order they cannot run in",
 "`X.merge_ures(W, Z)` makes X, W, Z the body of one loop nest, in that order. At one point an
-equation may read only what stands before it.";
+equation may read only those before it.";
     BAD_TRANSFORM = "E0416", "a space-time transform of the wrong shape",
 "`space_time_transform(src, dst, T)` needs one row of T for each destination, the last being the
-schedule, and one column for each source loop; its entries are constants or made of parameters.";
+schedule, and one column for each source loop; its entries are constants or expressions in the
+parameters.";
     UNKNOWN_MAPPING = "E0417", "a mapping that is not in the file",
 "`--map NAME` must name a mapping of the file, and a mapping must name a system of the file.";
     AMBIGUOUS_NAME = "E0418", "a name in a mapping that several iterators have",
-"Sums over the same range under one name share an iterator, and the name means all of them. Where
-the ranges or directions differ, or one sum needs the result of another, each sum has an iterator of its
+"Sums over the same range under one name share an iterator, and the name means all of them. Where the
+ranges or directions differ, or one sum needs the result of another, each sum has an iterator of its
 own, and the name alone does not say which one is meant.
 
     var A: f32 = reduce(+, q in 0..Q, x[c + q]);
@@ -93,7 +94,7 @@ own, and the name alone does not say which one is meant.
 Give one of the iterators another name.";
     NAME_OF_LANES = "E0419", "a name in a mapping that a parameter and the lanes of the target have",
 "In a mapping `L` and `lanes` are the lanes of the target. Where the system has a parameter of that
-name, the mapping can not use the name, since it could mean either.
+name, the mapping cannot use the name, since it could mean either.
 
     system band(N, L) where N >= 1, L >= 1 { index i in 0..N; … }
     mapping m of band { tile i by L as (bi, ii); … }      // the band, or the lanes?

@@ -2,7 +2,7 @@ use crate::codes::codes;
 
 codes! { Mistake:
     CONTEXT_EMPTY = "E0301", "no sizes satisfy the context",
-r#"The conditions after `where` contradict each other, so that the system has no size at all.
+r#"The conditions after `where` contradict each other, so the system has no size at all.
 
 ```text
 system f(N) where N >= 4, N <= 3 { ... }
@@ -11,8 +11,8 @@ system f(N) where N >= 4, N <= 3 { ... }
 Drop or weaken one of the conditions."#;
 
     DOMAIN_UNBOUNDED = "E0302", "the domain has infinitely many points",
-r#"Every iterator must be bounded from both sides at every size, by its range or by the conditions of the
-index space.
+r#"Every iterator must be bounded from both sides at every size, by its range or by the conditions of
+the index space.
 
 ```text
 index i, j where 0 <= i, i < N, 0 <= j;        // j has no upper bound
@@ -21,31 +21,33 @@ index i, j where 0 <= i, i < N, 0 <= j;        // j has no upper bound
 Add a bound: `j < N`."#;
 
     NOT_UNIFORM = "E0303", "a reference is not uniform",
-r#"A variable is read at z - e, where the distance e is the same at every point that reads it: `select(j == 0, X(i - 1, 0), …)`
-reads at the distance (1, 0). It may be written in the parameters (`X(i + 1 - N, j)`), but not in the iterators.
+r#"A variable is read at z - e, where the distance e is the same at every point that reads it:
+`select(j == 0, X(i - 1, 0), …)` reads at the distance (1, 0). It may be written in the parameters
+(`X(i + 1 - N, j)`), but not in the iterators.
 
 ```text
 index i in 0..N, j in 0..N;
 var X: f32 = select(i == 0, x[j], X(i - 1, 2*j));       // the distance (1, -j) changes from point to point
 ```
 
-Hand the value on from neighbour to neighbour: a variable that carries it along the direction in which
-it is used again (`Y = select(j == i, X, Y(i, j - 1))`). Inputs may be read at any affine index; inside a
-`reduce` whose bounds are constants an index may use its iterators too."#;
+Pass the value from neighbour to neighbour: use a variable that carries it along the direction in
+which it is reused (`Y = select(j == i, X, Y(i, j - 1))`). Inputs may be read at any affine index;
+inside a `reduce` whose bounds are constants an index may use its iterators too."#;
 
-    READ_OUTSIDE = "E0304", "a variable is read outside of its domain",
-r#"At some point of the domain an equation reads a variable where that has no value.
+    READ_OUTSIDE = "E0304", "a variable is read outside its domain",
+r#"At some point of the domain, an equation reads a variable where it has no value.
 
 ```text
 index c in 0..C, q in 0..Q;
 var X: f32 = select(q == 0, x[c], X(c + 1, q - 1));     // at c = C - 1, X(C, q - 1) does not exist
 ```
 
-Guard the reference, so that another branch is taken at the boundary: `select(q == 0 || c == C - 1, ...)`."#;
+Guard the reference, so that another branch is taken at the boundary:
+`select(q == 0 || c == C - 1, ...)`."#;
 
     READ_UNDEFINED = "E0305", "a variable is read where its equation gives no value",
-r#"A `select` without a last argument leaves the value undefined where its condition does not hold. Such a
-value must not be read.
+r#"A `select` without a last argument leaves the value undefined where its condition does not hold.
+Such a value must not be read.
 
 ```text
 var X: f32 = select(q == 0, x[c]);
@@ -54,8 +56,8 @@ var Y: f32 = X + 1;                                     // undefined for q > 0
 
 Give the `select` a third argument, or guard the reference with the same condition."#;
 
-    INPUT_OUTSIDE = "E0306", "an input is read outside of its axes",
-r#"At some point of the domain the index of an input lies outside of what was declared.
+    INPUT_OUTSIDE = "E0306", "an input is read outside its axes",
+r#"At some point of the domain the index of an input lies outside its declared axes.
 
 ```text
 input x[N]: f32;
@@ -64,11 +66,11 @@ var Y: f32 = x[i] + x[i + 1];                           // x[N] does not exist
 ```
 
 Make the axis longer (`x[N + 1]`), guard the read, or declare what lies outside: a value,
-`input x[N]: f32 else 0;`, or a boundary condition, `input x[N]: f32 clamp;`. `mirror`, `reflect` and `wrap` fold
-back once; say in `where` that the array is as long as the reads reach."#;
+`input x[N]: f32 else 0;`, or a boundary condition, `input x[N]: f32 clamp;`. `mirror`, `reflect`
+and `wrap` fold back once; say in `where` that the array is as long as the reads reach."#;
 
-    OUTPUT_OUTSIDE = "E0307", "an output is written outside of its axes",
-r#"At some point where the write takes place, its index lies outside of what was declared.
+    OUTPUT_OUTSIDE = "E0307", "an output is written outside its axes",
+r#"At some point where the write takes place, its index lies outside the declared axes.
 
 ```text
 output z[C]: f32 = Z at [c + 1] when q == Q - 1;        // z[C] does not exist
@@ -77,8 +79,8 @@ output z[C]: f32 = Z at [c + 1] when q == Q - 1;        // z[C] does not exist
 Correct the index, the axis or the `when`."#;
 
     WRITTEN_TWICE = "E0308", "an element of an output is written twice",
-r#"Each element is written at one point by one write: there is no order between points, so that the last
-write would be a matter of luck.
+r#"Each element is written at one point by one write: there is no order between points, so
+which write came last would be a matter of luck.
 
 ```text
 index c in 0..C, q in 0..Q;
@@ -88,17 +90,17 @@ output z[C]: f32 = Z at [c];                            // once for every q
 Say which point writes: `when q == Q - 1`."#;
 
     NEVER_WRITTEN = "E0309", "an element of an output is never written",
-r#"Every element inside of the axes needs a write that reaches it, at every size.
+r#"Every element inside the axes needs a write that reaches it, at every size.
 
 ```text
 output z[C]: f32 = Z at [c] when q == Q - 1 && c > 0;   // z[0] is left out
 ```
 
-Extend the `when`, shorten the axis, or declare what the rest holds: `... else 0`."#;
+Extend the `when`, shorten the axis, or declare a value for the rest: `... else 0`."#;
 
     SAME_POINT_CYCLE = "E0310", "equations of one point need each other",
-r#"At one point every equation may read what others compute there, as long as some order of the equations
-works.
+r#"At one point every equation may read what others compute there, as long as some order of the
+equations works.
 
 ```text
 var X: f32 = Y + 1;
@@ -108,7 +110,7 @@ var Y: f32 = X * 2;
 Let one of them read the value of an earlier point: `Y(i - 1, j)`."#;
 
     NOT_COMPUTABLE = "E0311", "values depend on themselves",
-r#"Following the references from some point leads back to it, so that no order of the points can compute
+r#"Following the references from some point leads back to it, so no order of the points can compute
 the system. The distances along such a cycle add up to zero (Karp, Miller and Winograd, 1967).
 
 ```text
@@ -138,7 +140,7 @@ var Z: f32 = reduce(+, k, x[k]);
 Give the range: `k in 0..K`."#;
 
     REDUCE_EMPTY = "E0314", "a reduction over nothing has no value",
-r#"A function of the user has no neutral element, so that a `reduce` with it needs at least one term at
+r#"A user's function has no neutral element, so a `reduce` with it needs at least one term at
 every point.
 
 ```text
@@ -148,8 +150,8 @@ var B: (f32, i64) = reduce(argmin, k in 0..i, (d[i, k], k));     // at i = 0 the
 Guard it (`select(i > 0, reduce(...), ...)`), or make the range non-empty."#;
 
     WRITE_UNDEFINED = "E0315", "an output is written with an undefined value",
-r#"The value of a write contains a `select` without a last argument, whose condition does not hold at some
-point where the write takes place.
+r#"The value of a write contains a `select` without a last argument, whose condition does not hold at
+some point where the write takes place.
 
 ```text
 output z[C]: f32 = select(q == 0, Z) at [c] when q <= 1;
@@ -157,4 +159,18 @@ output z[C]: f32 = select(q == 0, Z) at [c] when q <= 1;
 
 Move the condition to the `when` of the write, or give the `select` a
 third argument."#;
+
+    NO_OUTPUT = "E0316", "a system without an output",
+r#"The values of a system leave it through its outputs. Without one nothing that it computes can be
+seen.
+
+```text
+system double(N) {
+  input x[N]: f32;
+  index i in 0..N;
+  var Y: f32 = 2 * x[i];
+}
+```
+
+Say which value is written where: `output y[N]: f32 = Y at [i];`."#;
 }

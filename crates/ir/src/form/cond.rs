@@ -1,4 +1,4 @@
-//! Conditions on iterators and parameters: comparisons of forms, and what is made of them.
+//! Conditions on iterators and parameters: comparisons of forms and their combinations.
 
 use std::fmt;
 
@@ -27,7 +27,7 @@ impl Rel {
         }
     }
 
-    /// Holds where this does not.
+    /// The relation that holds exactly where this one does not.
     #[must_use]
     pub fn opposite(self) -> Rel {
         match self {
@@ -40,7 +40,7 @@ impl Rel {
         }
     }
 
-    /// The same with the sides exchanged.
+    /// The same relation with its sides exchanged.
     #[must_use]
     pub fn mirrored(self) -> Rel {
         match self {
@@ -103,8 +103,8 @@ impl Cond {
         }
     }
 
-    /// The disjunction, with what all parts have in common in front of it, and without it where two parts are each
-    /// other's opposite.
+    /// The disjunction. Conjuncts that all parts share are factored out; if two of the remaining
+    /// parts are each other's negation, only the shared conjuncts are left.
     pub fn any(parts: Vec<Cond>) -> Cond {
         let conjuncts = |cond: Cond| match cond {
             Cond::And(parts) => parts,
@@ -174,7 +174,7 @@ impl Cond {
         })
     }
 
-    /// Applies a function to every form in it.
+    /// Applies a function to every form of the condition.
     pub fn map(&self, f: &impl Fn(&Form) -> Result<Form, Overflow>) -> Result<Cond, Overflow> {
         let all = |parts: &[Cond]| parts.iter().map(|p| p.map(f)).collect::<Result<_, _>>();
         Ok(match self {
@@ -186,7 +186,7 @@ impl Cond {
         })
     }
 
-    /// Every form in it.
+    /// Every form of the condition.
     pub fn forms(&self) -> Vec<&Form> {
         match self {
             Cond::Const(_) => Vec::new(),
@@ -196,7 +196,7 @@ impl Cond {
         }
     }
 
-    /// At most how many conjunctions of inequalities it is the union of.
+    /// An upper bound on the number of conjunctions of inequalities whose union it is.
     pub fn alternatives(&self) -> usize {
         self.cases(true)
     }
@@ -217,8 +217,8 @@ impl Cond {
         }
     }
 
-    /// The same condition as a person would write it: no subtraction in a comparison, and an iterator on its left if
-    /// there is one.
+    /// The same condition as a person would write it: without subtractions in comparisons, and with
+    /// an iterator on the left side if there is one.
     #[must_use]
     pub fn balanced(&self) -> Cond {
         let all = |parts: &[Cond]| parts.iter().map(Cond::balanced).collect();
@@ -234,8 +234,8 @@ impl Cond {
         }
     }
 
-    /// The same condition without conjunctions and disjunctions of less than two parts, which can not be told from
-    /// their part where they are printed.
+    /// The same condition without conjunctions and disjunctions of fewer than two parts, which
+    /// print like their part.
     #[must_use]
     pub fn without_single_parts(&self) -> Cond {
         let all = |parts: &[Cond]| parts.iter().map(Cond::without_single_parts).collect();
@@ -257,7 +257,7 @@ impl Cond {
     }
 }
 
-/// Several parts as one condition; `none`: what no part at all is.
+/// Several parts as one condition; `none` is the value of an empty list.
 fn joined(mut parts: Vec<Cond>, join: fn(Vec<Cond>) -> Cond, none: bool) -> Cond {
     match parts.len() {
         0 => Cond::Const(none),
@@ -266,7 +266,7 @@ fn joined(mut parts: Vec<Cond>, join: fn(Vec<Cond>) -> Cond, none: bool) -> Cond
     }
 }
 
-/// `gap rel 0` with the negative terms on the other side.
+/// `gap rel 0` with the negative terms moved to the other side.
 fn balance(rel: Rel, gap: &Form) -> Cond {
     let (mut left, mut right) = (Form::zero(), Form::zero());
     let split = |poly: &Poly| -> (Poly, Poly) {
@@ -291,7 +291,7 @@ fn balance(rel: Rel, gap: &Form) -> Cond {
         std::mem::swap(&mut left, &mut right);
         rel = rel.mirrored();
     }
-    // a + 1 <= b is a < b, unless one side is a number only.
+    // `a + 1 <= b` is `a < b`, unless one side is only a number.
     let number = |form: &Form| form.as_constant().is_some();
     let one_more = |form: &Form| !form.plus(-1).constant.terms().any(|(m, _)| m.is_empty());
     if !number(&left) && !number(&right) {
@@ -310,7 +310,7 @@ fn write_cond(
     dims: &[String],
     f: &mut fmt::Formatter<'_>,
 ) -> fmt::Result {
-    // `&&` binds tighter than `||`; a run of one operator inside of the same one was grouped.
+    // `&&` binds tighter than `||`; nested runs of one operator have been flattened.
     let write_parts = |f: &mut fmt::Formatter<'_>, parts: &[Cond], op: &str, none: &str| {
         if parts.is_empty() {
             return f.write_str(none);

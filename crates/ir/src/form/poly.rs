@@ -1,4 +1,5 @@
-//! Polynomials in the parameters: the coefficients of forms. Nearly all are numbers, which take no memory of their own.
+//! Polynomials in the parameters: the coefficients of forms. Nearly all are plain numbers, which
+//! need no allocation.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -15,12 +16,12 @@ static ONE: Monomial = Monomial::new();
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Poly {
     constant: i128,
-    /// By monomial; none is 1, and none has coefficient zero.
+    /// Sorted by monomial; none is 1, and none has coefficient zero.
     products: Vec<(Monomial, i128)>,
 }
 
 impl Ord for Poly {
-    /// Term by term.
+    /// Compares term by term.
     fn cmp(&self, other: &Self) -> Ordering {
         self.terms().cmp(other.terms())
     }
@@ -62,7 +63,7 @@ impl Poly {
         }
     }
 
-    /// By monomial, 1 first; none with coefficient zero.
+    /// Sorted by monomial, 1 first; none has coefficient zero.
     pub fn terms(&self) -> impl Iterator<Item = (&Monomial, i128)> {
         let constant = (self.constant != 0).then_some((&ONE, self.constant));
         let products = self.products.iter().map(|(m, c)| (m, *c));
@@ -78,7 +79,7 @@ impl Poly {
         self.products.is_empty().then_some(self.constant)
     }
 
-    /// Highest number of parameters multiplied in one term.
+    /// The highest number of parameters multiplied in one term.
     pub fn degree(&self) -> usize {
         let degrees = self.products.iter().map(|(m, _)| m.len());
         degrees.max().unwrap_or(0)

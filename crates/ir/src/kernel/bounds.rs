@@ -1,9 +1,10 @@
-//! How large index arithmetic gets at the sizes of a run.
+//! How large the numbers of index arithmetic get at the sizes of a run.
 //!
-//! Compiled code computes forms, conditions, bounds of loops, extents and distances in integers of 32 or 64 bits, in whatever order
-//! its printer chose. The sum of the magnitudes of all terms bounds a form, each of its parts and every sum of some of
-//! them; variables are bounded by their ranges. All is computed exactly here, so that a run whose numbers do not fit is refused before
-//! it is launched.
+//! Compiled code computes forms, conditions, loop bounds, extents and distances in integers of 32
+//! or 64 bits, in whatever order its printer chose. The sum of the magnitudes of all terms bounds a
+//! form, each of its parts and every partial sum of its terms; variables are bounded by their
+//! ranges. All bounds are computed exactly here, so that a run whose numbers do not fit is refused
+//! before it is launched.
 
 use std::cell::Cell;
 
@@ -12,31 +13,33 @@ use crate::id::KernelId;
 use crate::kernel::visit::walk;
 use crate::kernel::{Access, Host, Kernel, Memory, Op, Program, Stmt, VarKind};
 
-/// The greatest magnitude that integers of 32 bits are trusted with: there is room for a step of a loop, and for moving by some elements.
+/// The largest magnitude that index arithmetic in 32 bits may reach. The margin is room for one
+/// step of a loop and for an offset by some elements.
 pub const NARROW: i128 = (1 << 31) - (1 << 20);
 
-/// The same of 64 bits. Printers may split a form into one that is the same in all lanes and a rest of 32 bits.
+/// The same for 64 bits. Printers may split a form into a part that is the same in all lanes and a
+/// 32-bit rest.
 pub const WIDE: i128 = (1 << 63) - (1 << 34);
 
-/// Flags and tickets count in 32 bits, whatever the indices have.
+/// Flags and dynamic block ids count in 32 bits, whatever the width of the indices.
 const COUNTER: i128 = i32::MAX as i128;
 
 /// Least and greatest value.
 pub type Interval = (i128, i128);
 
-/// Something that is too large.
+/// An expression whose value can become too large.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Excess {
-    /// Where it is computed; none: on the host.
+    /// The kernel that computes it; `None` for the host.
     pub kernel: Option<String>,
     pub expression: String,
-    /// What its magnitude can reach; none where that is more than 2^127.
+    /// A bound on its magnitude; `None` where that is more than 2^127.
     pub bound: Option<i128>,
-    /// What it may reach.
+    /// The largest magnitude allowed.
     pub limit: i128,
 }
 
-/// The greatest magnitude that occurs at these sizes, if all fit into `limit`.
+/// The largest magnitude that occurs at these sizes, if all fit into `limit`.
 pub fn largest(program: &Program, params: &[i128], limit: i128) -> Result<i128, Excess> {
     let mut most = 0;
     for (param, value) in program.params.iter().zip(params) {
@@ -65,7 +68,7 @@ fn within(
     })
 }
 
-/// Looks at every launch of a run at these sizes, with the ranges of the variables.
+/// Calls `look` for every launch of a run at these sizes, with the ranges of the variables.
 pub fn each_launch(
     program: &Program,
     params: &[i128],
@@ -82,14 +85,14 @@ pub fn each_launch(
     host.steps(&program.body)
 }
 
-/// What is done with each launch.
+/// What to do with each launch.
 pub type Look<'l> = dyn FnMut(KernelId, &mut Launch<'_>) -> Result<(), Excess> + 'l;
 
 struct HostRanges<'a, 'l> {
     program: &'a Program,
     params: &'a [i128],
     limit: i128,
-    /// Of the variables of host loops.
+    /// The ranges of the variables of host loops.
     vars: Vec<Interval>,
     look: &'a mut Look<'l>,
 }
@@ -114,7 +117,7 @@ impl HostRanges<'_, '_> {
                         self.steps(body)?;
                     }
                 }
-                // Either side, whether or not it is taken.
+                // Both sides are checked, whether or not they run.
                 Host::If {
                     then, otherwise, ..
                 } => {
@@ -189,7 +192,7 @@ fn interval(form: &Form, params: &[i128], dims: &[Interval]) -> Option<Interval>
     Some((least, greatest))
 }
 
-/// max(lo) … min(hi) − 1; the second is smaller where there is nothing.
+/// max(lo) … min(hi) − 1. The second bound is smaller than the first for an empty loop.
 fn loop_range(lo: &[Form], hi: &[Form], params: &[i128], dims: &[Interval]) -> Option<Interval> {
     let (mut first, mut last) = (i128::MIN, i128::MAX);
     for form in lo {
@@ -201,19 +204,19 @@ fn loop_range(lo: &[Form], hi: &[Form], params: &[i128], dims: &[Interval]) -> O
     Some((first, last))
 }
 
-/// What the variables of a kernel can be in a launch.
+/// The ranges of the variables of a kernel in a launch.
 pub struct Launch<'a> {
     program: &'a Program,
     kernel: &'a Kernel,
     params: &'a [i128],
     limit: i128,
     dims: Vec<Interval>,
-    /// The greatest magnitude of what was looked at.
+    /// The largest magnitude of the expressions checked so far.
     most: Cell<i128>,
 }
 
 impl<'a> Launch<'a> {
-    /// None where it has no block.
+    /// `None` where the launch has no block.
     fn new(
         host: &HostRanges<'a, '_>,
         kernel: &'a Kernel,
@@ -248,25 +251,25 @@ impl<'a> Launch<'a> {
             match &var.kind {
                 VarKind::Warp => launch.dims[n] = (0, i128::from(kernel.warps) - 1),
                 VarKind::Lane => launch.dims[n] = (0, i128::from(kernel.lanes) - 1),
-                // No two blocks draw the same.
-                VarKind::Ticket => {
+                // No two blocks get the same id.
+                VarKind::DynamicBlock => {
                     let count = || format!("the number of blocks of `{}`", kernel.name);
                     let count = within(blocks, COUNTER.min(launch.limit), Some(kernel), count)?;
                     launch.dims[n] = (0, count - 1);
                 }
-                // A loop's is bound where the loop is.
+                // The variable of a loop is bound where the loop is.
                 VarKind::Host | VarKind::Block { .. } | VarKind::Loop => {}
             }
         }
         Ok(Some(launch))
     }
 
-    /// The range of a form of block and host variables.
+    /// The range of a form over block and host variables.
     pub fn interval(&self, form: &Form) -> Option<Interval> {
         interval(form, self.params, &self.dims)
     }
 
-    /// The greatest magnitude in the kernel.
+    /// The largest magnitude in the kernel.
     pub fn largest(&mut self) -> Result<i128, Excess> {
         let kernel = self.kernel;
         let mut seen = Ok(());
@@ -278,11 +281,12 @@ impl<'a> Launch<'a> {
         seen.map(|()| self.most.get())
     }
 
-    /// The greatest magnitude in a condition of block and host variables, and of what was looked at before.
+    /// The largest magnitude in a condition over block and host variables, and in everything
+    /// checked before.
     pub fn cond(&self, cond: &Cond) -> Result<i128, Excess> {
         match cond {
             Cond::Const(_) => {}
-            // One side is often moved to the other.
+            // Generated code often moves one side to the other.
             Cond::Cmp(_, left, right) => {
                 self.form(left)?;
                 self.form(right)?;
@@ -325,7 +329,7 @@ impl<'a> Launch<'a> {
                 within(most, COUNTER, Some(self.kernel), || self.shown(at_least))?;
                 self.access(flag)
             }
-            Stmt::Ticket { counter, .. } => self.access(counter),
+            Stmt::DynamicBlock { counter, .. } => self.access(counter),
             Stmt::Fault { when, point, .. } => {
                 self.cond(when)?;
                 point.iter().try_for_each(|form| self.form(form))
@@ -359,11 +363,11 @@ impl<'a> Launch<'a> {
             | Op::Binary(..)
             | Op::Cast(_)
             | Op::Select { .. }
-            | Op::Slide { .. } => Ok(()),
+            | Op::LaneShift { .. } => Ok(()),
         }
     }
 
-    /// The range of a variable with such bounds, and one step more.
+    /// The range of a variable with these bounds. Its value after the last step must fit too.
     fn bounds(&self, lo: &[Form], hi: &[Form], step: i128) -> Result<Interval, Excess> {
         for form in lo.iter().chain(hi) {
             self.form(form)?;
@@ -377,7 +381,7 @@ impl<'a> Launch<'a> {
             let end = hi.first().map_or_else(String::new, |form| self.shown(form));
             format!("{end} + {step}")
         })?;
-        // How many there are is computed too.
+        // The number of iterations is computed too.
         let extent = range.and_then(|(first, last)| last.checked_sub(first)?.checked_add(1));
         self.reached(extent.map(|e| e.max(0)), || {
             let shown = |forms: &[Form]| forms.first().map_or_else(String::new, |f| self.shown(f));
@@ -420,13 +424,14 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// The greatest magnitude on the way to a form: of the form, and of what is in its quotients and remainders.
+    /// The largest magnitude in the computation of a form: of the form itself, and of the forms in
+    /// its quotients and remainders.
     fn magnitude(&self, form: &Form) -> Option<i128> {
         self.magnitudes(form).map(|(sum, inside)| sum.max(inside))
     }
 
-    /// The sum of the magnitudes of all terms, which bounds the form itself; and the greatest of what is in a quotient or a
-    /// remainder, which goes no further.
+    /// Two bounds: the sum of the magnitudes of all terms, which bounds the form itself; and the
+    /// largest magnitude inside a quotient or a remainder, which does not propagate further.
     fn magnitudes(&self, form: &Form) -> Option<(i128, i128)> {
         let mut sum = poly_magnitude(form.constant_part(), self.params)?;
         let mut inside = 0;
@@ -436,7 +441,8 @@ impl<'a> Launch<'a> {
                 Atom::Floor(inner, c) => {
                     let (whole, deeper) = self.magnitudes(inner)?;
                     inside = inside.max(whole).max(deeper).max(*c);
-                    // Whole multiples may be taken out of it, and then each part is rounded.
+                    // Whole multiples may be taken out of the quotient, and then each part is
+                    // rounded.
                     whole / c + 2
                 }
                 Atom::Mod(inner, c) => {
@@ -460,7 +466,8 @@ impl<'a> Launch<'a> {
         }
     }
 
-    /// The guard, the index along each axis, the strides, and the distance from the first element, also in bytes.
+    /// Checks the guard, the index along each axis, the strides, and the distance from the first
+    /// element, also in bytes.
     fn access(&self, access: &Access) -> Result<(), Excess> {
         self.cond(&access.when)?;
         let memory = access.memory;
@@ -508,7 +515,8 @@ mod tests {
     use crate::scalar::Scalar;
     use crate::system::Axis;
 
-    /// A kernel over a lane l < 16, and blocks b < N where they are asked for, beside an array y[N] of f64.
+    /// A kernel over a lane l < 16, and over blocks b < N if `blocks` is set, with an array y[N] of
+    /// f64.
     fn program(blocks: bool, body: Vec<Stmt>) -> Program {
         let n = Form::from(ParamId(0));
         let var = |name: &str, kind| Var {
@@ -518,7 +526,7 @@ mod tests {
         let mut vars = vec![
             var("l", VarKind::Lane),
             var("i", VarKind::Loop),
-            var("t", VarKind::Ticket),
+            var("t", VarKind::DynamicBlock),
         ];
         if blocks {
             let (lo, hi) = (vec![Form::zero()], vec![n.clone()]);
@@ -641,11 +649,12 @@ mod tests {
         assert!(excess.expression.contains("bytes"));
     }
 
-    /// Sweeps that take turns between two copies of a field do so by a remainder of a number that grows.
+    /// Sweeps that alternate between two copies of a field select one by the remainder of a growing
+    /// number.
     #[test]
     fn a_remainder_is_no_further_than_its_divisor() {
-        let turn = lane().add(&Form::from(ParamId(0))).modulo(2);
-        let from = Access::new(Memory::Global(BufferId(0)), vec![times(&turn, 1 << 20)]);
+        let parity = lane().add(&Form::from(ParamId(0))).modulo(2);
+        let from = Access::new(Memory::Global(BufferId(0)), vec![times(&parity, 1 << 20)]);
         let load = Op::Load {
             from,
             otherwise: None,
@@ -655,15 +664,15 @@ mod tests {
     }
 
     #[test]
-    fn flags_and_tickets_count_in_32_bits() {
+    fn flags_and_dynamic_block_ids_count_in_32_bits() {
         let flag = Access::new(Memory::Global(BufferId(0)), vec![Form::zero()]);
         let at_least = Form::from(ParamId(0));
         let wait = vec![Stmt::Await { flag, at_least }];
         assert!(at(wait.clone(), 1 << 30).is_ok());
         assert!(at(wait, 1 << 31).is_err());
-        let drawn = program(true, index(Form::from(DimId(2))));
-        assert_eq!(largest(&drawn, &[1000], WIDE), Ok(1000));
-        let excess = largest(&drawn, &[1 << 31], WIDE).unwrap_err();
+        let dynamic = program(true, index(Form::from(DimId(2))));
+        assert_eq!(largest(&dynamic, &[1000], WIDE), Ok(1000));
+        let excess = largest(&dynamic, &[1 << 31], WIDE).unwrap_err();
         assert!(excess.expression.contains("blocks"), "{excess:?}");
     }
 

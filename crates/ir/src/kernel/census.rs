@@ -1,11 +1,11 @@
 //! What a kernel counts as: the events of its statements and accesses. The kernel interpreter sums
-//! them over a run, the model over loops and blocks that it samples.
+//! them over a run; the model sums them over the loops and blocks that it samples.
 //!
 //! One instruction is one statement executed by one warp, whatever the number of its lanes.
 
 use std::ops::{AddAssign, Index, IndexMut};
 
-use super::banks::{Passes, passes};
+use super::banks::{SharedCost, shared_cost};
 use super::visit::walk;
 use super::{Access, Kernel, Memory, Op, Shape, Stmt};
 use crate::id::ValueId;
@@ -35,12 +35,13 @@ events! {
     Blocks,
     /// Operators and casts, and selections by a value.
     Arithmetic,
-    /// Those that multiply floats for one addition and may be fused with it.
+    /// Multiplications of floats whose result one addition or subtraction uses, and which may be
+    /// fused with it.
     Fusible,
     /// Positions taken as values, choices by position, and tests for faults.
     Index,
     Shuffles,
-    Slides,
+    LaneShifts,
     Loads,
     Stores,
     Lookups,
@@ -50,7 +51,7 @@ events! {
     Flags,
     /// 32-byte sectors of global memory that warps touch, summed over accesses.
     GlobalSectors,
-    /// Bytes that the lanes access there.
+    /// Bytes that the lanes access in global memory.
     GlobalBytes,
     /// Wavefronts of shared memory.
     SharedWavefronts,
@@ -108,8 +109,9 @@ pub fn fusible(kernel: &Kernel) -> Vec<bool> {
         .collect()
 }
 
-/// What one execution of a statement counts as, without the memory that it touches. Literals and
-/// reads of registers are operands. `fusible`: of each value, as [`fusible`] says.
+/// The events of one execution of a statement, without those of the memory it touches. Literals and
+/// reads of registers count as operands. `fusible` has a flag for each value, as [`fusible`]
+/// returns them.
 pub fn events(stmt: &Stmt, fusible: &[bool]) -> &'static [Event] {
     match stmt {
         Stmt::Let(value, op) => match op {
@@ -122,14 +124,14 @@ pub fn events(stmt: &Stmt, fusible: &[bool]) -> &'static [Event] {
             Op::Load { .. } => &[Event::Loads],
             Op::Lookup { .. } => &[Event::Lookups],
             Op::Shuffle { .. } => &[Event::Shuffles],
-            Op::Slide { .. } => &[Event::Slides],
+            Op::LaneShift { .. } => &[Event::LaneShifts],
         },
         Stmt::LoadWide { .. } => &[Event::Loads],
         Stmt::Store { .. } | Stmt::StoreWide { .. } => &[Event::Stores],
         Stmt::Copy { .. } => &[Event::Copies],
         Stmt::Fault { .. } => &[Event::Index],
         Stmt::Barrier => &[Event::Barriers],
-        Stmt::Signal { .. } | Stmt::Await { .. } | Stmt::Ticket { .. } => &[Event::Flags],
+        Stmt::Signal { .. } | Stmt::Await { .. } | Stmt::DynamicBlock { .. } => &[Event::Flags],
         Stmt::Set(..)
         | Stmt::Prefetch { .. }
         | Stmt::CommitCopies
@@ -142,7 +144,7 @@ pub fn events(stmt: &Stmt, fusible: &[bool]) -> &'static [Event] {
 }
 
 impl Kernel {
-    /// The lanes that load these values: all, or one for all.
+    /// The lanes that load these values: all of them, or one on behalf of all.
     pub fn loading_lanes(&self, to: &[ValueId]) -> usize {
         self.lanes_if(self.values_vary(to))
     }
@@ -171,7 +173,7 @@ impl Kernel {
     }
 }
 
-/// The memory that one access of a warp touches: `bytes` from each offset on.
+/// Counts the memory that one access of a warp touches: `bytes` from each offset on.
 pub fn touched(
     memory: Memory,
     lanes: impl Iterator<Item = Touch> + Clone,
@@ -192,10 +194,10 @@ pub fn touched(
             [(Event::GlobalBytes, sum), (Event::GlobalSectors, sectors)]
         }
         Memory::Shared(_) => {
-            let Passes {
+            let SharedCost {
                 wavefronts,
                 conflicts,
-            } = passes(lanes, bytes, seen);
+            } = shared_cost(lanes, bytes, seen);
             [
                 (Event::SharedWavefronts, wavefronts),
                 (Event::BankConflicts, conflicts),

@@ -1,7 +1,8 @@
-//! Which inputs lie in the constant memory of a GPU.
+//! Which inputs are in the constant memory of a GPU.
 //!
-//! Constant memory gives one element a clock to all lanes of a warp. So what is read there is small, of known
-//! size, and read at the same place by all lanes whenever it is read.
+//! Constant memory delivers one element per clock to all lanes of a warp. An input is put there if
+//! it is small, has a known size, and is read at the same position by all lanes whenever it is
+//! read.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,8 @@ use crate::id::{BufferId, ValueId};
 use crate::kernel::visit::walk;
 use crate::kernel::{Access, BufferKind, Kernel, Memory, Op, Program, Shape, Stmt};
 
-/// Bytes of one array, and of all of them; the hardware has 64 KB for everything (CUDA programming guide).
+/// Bytes of one array, and of all of them; the hardware has 64 KB in total (CUDA programming
+/// guide).
 const MOST_BYTES: i128 = 16 << 10;
 const MOST_IN_ALL: i128 = 48 << 10;
 
@@ -68,7 +70,7 @@ fn look(
     let one_place = |from: &Access| from.index.iter().all(|form| kernel.is_uniform(form));
     let is_uniform = |value: &ValueId| kernel.values[value.index()].shape == Shape::Uniform;
     let same = |op: &Op| op.access().is_none_or(one_place) && op.values().iter().all(is_uniform);
-    // Wide accesses and copies are for memory that is wide.
+    // An input that vector loads or copies read stays in global memory.
     if !matches!(stmt, Stmt::Let(_, op) if same(op)) {
         varying.insert(buffer);
     }

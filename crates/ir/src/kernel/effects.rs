@@ -1,35 +1,37 @@
-//! What an operation or a statement does: whether it computes, which memory and registers it reads and
-//! writes, and who is in order behind it. What is inside of the bodies of a statement is not counted.
+//! The effects of an operation or a statement: whether it computes, which memory and registers it
+//! reads and writes, and for which threads it orders memory. The bodies of a statement are not
+//! included.
 
 use crate::id::{BufferId, RegId, ValueId};
 use crate::kernel::{Access, Kernel, Memory, Op, Shape, Stmt};
 
-/// What one statement or operation does, told once for all who ask: some of these, or nothing.
+/// The effects of one statement or operation; any number of the fields may be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Effects<'a> {
-    /// It makes a value out of others.
+    /// It computes a value from others.
     pub computes: bool,
-    /// A lane gets what another lane has.
+    /// A lane gets a value from another lane.
     pub crosses_lanes: bool,
-    /// What is read by position, and how many neighbours along the last axis.
+    /// The access that is read by position, and the number of consecutive elements along the last
+    /// axis.
     pub read: Option<(&'a Access, usize)>,
-    /// What is read by computed indices.
+    /// The memory that is read at computed indices.
     pub lookup: Option<Memory>,
-    /// What is written, and how many neighbours along the last axis.
+    /// The access that is written, and the number of consecutive elements along the last axis.
     pub write: Option<(&'a Access, usize)>,
-    /// What is brought nearer, without a value.
+    /// The access that is prefetched.
     pub prefetch: Option<&'a Access>,
-    /// A flag or a counter, which is read and written.
+    /// The flag or counter that is read and written.
     pub flag: Option<&'a Access>,
-    /// Where a fault is recorded.
+    /// The buffer in which a fault is recorded.
     pub fault: Option<BufferId>,
     pub get: Option<RegId>,
     pub set: Option<RegId>,
-    /// What others wrote before may be seen behind it.
+    /// The threads whose earlier writes may be visible after it.
     pub orders: Option<Scope>,
 }
 
-/// Who comes by together.
+/// The threads that synchronise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {
     /// The lanes of a warp.
@@ -39,7 +41,7 @@ pub enum Scope {
 }
 
 impl<'a> Effects<'a> {
-    /// The memory whose elements become values or go elsewhere; flags are not counted.
+    /// The memory whose elements are loaded or copied; flags are not counted.
     pub fn reads(&self) -> Option<Memory> {
         self.lookup.or(self.read.map(|(from, _)| from.memory))
     }
@@ -49,7 +51,7 @@ impl<'a> Effects<'a> {
         self.write.map(|(to, _)| to.memory)
     }
 
-    /// All accesses by position, what is read before what is written.
+    /// All accesses by position, reads before writes.
     fn accesses(&self) -> impl Iterator<Item = &'a Access> {
         let read = self.read.into_iter().map(|(from, _)| from);
         let write = self.write.into_iter().map(|(to, _)| to);
@@ -58,7 +60,7 @@ impl<'a> Effects<'a> {
 }
 
 impl Memory {
-    /// The array, if it lies in global memory.
+    /// The buffer, if the array is in global memory.
     pub fn buffer(self) -> Option<BufferId> {
         match self {
             Memory::Global(buffer) => Some(buffer),
@@ -84,7 +86,7 @@ impl Op {
                 computes: true,
                 ..none
             },
-            Op::Shuffle { .. } | Op::Slide { .. } => Effects {
+            Op::Shuffle { .. } | Op::LaneShift { .. } => Effects {
                 computes: true,
                 crosses_lanes: true,
                 ..none
@@ -100,7 +102,7 @@ impl Op {
         }
     }
 
-    /// The access by position, if it is one.
+    /// The access by position, if there is one.
     pub fn access(&self) -> Option<&Access> {
         self.effects().read.map(|(from, _)| from)
     }
@@ -148,7 +150,7 @@ impl Stmt {
             },
             Stmt::Signal { flag: access }
             | Stmt::Await { flag: access, .. }
-            | Stmt::Ticket {
+            | Stmt::DynamicBlock {
                 counter: access, ..
             } => Effects {
                 flag: Some(access),
@@ -163,7 +165,7 @@ impl Stmt {
         }
     }
 
-    /// The load of values from global memory, and of how many neighbours.
+    /// The load of values from global memory, and the number of consecutive elements.
     pub fn global_load(&self) -> Option<(&Access, usize)> {
         let does = self.effects();
         let is_copy = does.write.is_some();
@@ -171,7 +173,7 @@ impl Stmt {
         load.filter(|(from, _)| from.memory.buffer().is_some())
     }
 
-    /// Its own accesses, what it reads before what it writes.
+    /// The accesses of the statement itself, reads before writes.
     pub fn accesses(&self) -> Vec<&Access> {
         self.effects().accesses().collect()
     }
@@ -184,7 +186,7 @@ impl Stmt {
             Stmt::Prefetch { at, .. } => vec![at],
             Stmt::Copy { to, from, .. } => vec![from, to],
             Stmt::Signal { flag } | Stmt::Await { flag, .. } => vec![flag],
-            Stmt::Ticket { counter, .. } => vec![counter],
+            Stmt::DynamicBlock { counter, .. } => vec![counter],
             Stmt::Let(..)
             | Stmt::Set(..)
             | Stmt::CommitCopies
@@ -200,7 +202,7 @@ impl Stmt {
 }
 
 impl Kernel {
-    /// Does every lane compute a value of its own here?
+    /// Does every lane compute its own value in this statement?
     pub fn is_work(&self, stmt: &Stmt) -> bool {
         let own = |value: &ValueId| self.values[value.index()].shape == Shape::Varying;
         matches!(stmt, Stmt::Let(value, op) if op.effects().computes && own(value))

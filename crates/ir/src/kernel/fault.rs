@@ -1,8 +1,8 @@
-//! Run-time faults: what an equation can do wrong at a point, and how that is told.
+//! Run-time faults: how an equation can fail at a point, and how that is reported.
 //!
-//! A kernel goes on after a fault; the first one is recorded in a small buffer of i32 that the host reads when all
-//! launches are done. Element 0 is the number of the site, from 1 on, or 0 where nothing went wrong; each coordinate
-//! of the point follows in two elements, the lower half first.
+//! A kernel continues after a fault. The first one is recorded in a small buffer of i32 that the
+//! host reads after all launches. Element 0 is the number of the site, counted from 1, or 0 if
+//! there was no fault; each coordinate of the point follows in two elements, the lower half first.
 
 use crate::codes::{Code, run};
 use crate::diag::Diagnostic;
@@ -28,12 +28,12 @@ pub enum FaultKind {
     DivisionByZero(BinOp),
     /// `pow` on integers.
     NegativeExponent,
-    /// A computed index is outside of the axes of this input.
+    /// A computed index is outside the axes of this input.
     OutOfRange { input: String },
 }
 
 impl BufferKind {
-    /// Of a buffer that records faults.
+    /// The sites of a buffer that records faults.
     pub fn fault_sites(&self) -> Option<&[FaultSite]> {
         match self {
             BufferKind::Faults { sites } => Some(sites),
@@ -63,7 +63,7 @@ impl std::fmt::Display for FaultKind {
             }
             FaultKind::NegativeExponent => f.write_str("an integer is raised to a negative power"),
             FaultKind::OutOfRange { input } => {
-                write!(f, "`{input}` is read outside of its axes")
+                write!(f, "`{input}` is read outside its axes")
             }
         }
     }
@@ -80,7 +80,7 @@ pub struct RaisedFault {
 }
 
 impl RaisedFault {
-    /// What the buffer of faults says after a run; none where nothing went wrong.
+    /// The fault that a buffer of faults holds after a run, if there was one.
     pub fn read(program: &Program, recorded: &[i32], sizes: &[i128]) -> Option<RaisedFault> {
         let (number, halves) = recorded.split_first()?;
         let site = usize::try_from(*number).ok()?.checked_sub(1)?;
@@ -90,7 +90,8 @@ impl RaisedFault {
         RaisedFault::at(program, site, coordinates.collect(), sizes)
     }
 
-    /// The fault of a site of a program; of the coordinates those that the site has.
+    /// The fault of a site of a program. Only as many coordinates are used as the site has
+    /// iterators.
     pub fn at(
         program: &Program,
         site: usize,
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_recorded_is_read_and_told() {
+    fn a_recorded_fault_is_read_and_reported() {
         let program = program();
         assert_eq!(program.verify(), Vec::<String>::new());
         assert_eq!(RaisedFault::read(&program, &[0; 5], &[9]), None);

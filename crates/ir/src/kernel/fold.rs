@@ -1,5 +1,5 @@
-//! Everything that is known put into the forms of kernels: sizes that were fixed, and the one lane or the one warp where there
-//! is only one.
+//! Constant folding in the forms of kernels: sizes that were fixed, and the lane or the warp where
+//! there is only one.
 
 use crate::form::{Cond, Form, Overflow};
 use crate::kernel::visit::{Rewrite, rewrite};
@@ -7,8 +7,8 @@ use crate::kernel::{Kernel, Program, VarKind};
 use crate::system::Axis;
 
 impl Program {
-    /// The same program, in which fixed sizes are numbers and no variable is there that can only be 0. This is how printers
-    /// want it.
+    /// The same program with fixed sizes as numbers and without variables that can only be 0.
+    /// Printers expect this form.
     pub fn folded(mut self) -> Result<Program, Overflow> {
         let sizes: Vec<Option<i128>> = self.params.iter().map(|p| p.fixed).collect();
         let fixed = |form: &Form| form.fix_params(&|p| sizes[p.index()]);
@@ -34,7 +34,9 @@ fn fold_kernel(
             let zero = match kernel.vars[d.index()].kind {
                 VarKind::Lane => kernel.lanes == 1,
                 VarKind::Warp => kernel.warps == 1,
-                VarKind::Host | VarKind::Block { .. } | VarKind::Loop | VarKind::Ticket => false,
+                VarKind::Host | VarKind::Block { .. } | VarKind::Loop | VarKind::DynamicBlock => {
+                    false
+                }
             };
             zero.then(Form::zero)
         })
@@ -50,7 +52,7 @@ fn fold_kernel(
     for shared in &mut special.shared {
         for extent in &mut shared.extents {
             let form = fixed(&Form::from(extent.clone()))?;
-            // A form without atoms stays one.
+            // A form without atoms stays without atoms.
             *extent = form.constant_part().clone();
         }
     }
@@ -61,7 +63,7 @@ fn fold_kernel(
     Ok(special)
 }
 
-/// Every form through a function, and conditions decided where they can be then.
+/// Applies a function to every form, and decides the conditions that are then constant.
 struct Known<F>(F);
 
 impl<F: Fn(&Form) -> Result<Form, Overflow>> Rewrite for Known<F> {
@@ -74,7 +76,7 @@ impl<F: Fn(&Form) -> Result<Form, Overflow>> Rewrite for Known<F> {
     }
 }
 
-/// Decides comparisons of constants and drops what they decide.
+/// Decides comparisons of constants, and simplifies conjunctions and disjunctions by them.
 fn fold(cond: Cond) -> Cond {
     match cond {
         Cond::Const(b) => Cond::Const(b),
@@ -88,7 +90,7 @@ fn fold(cond: Cond) -> Cond {
     }
 }
 
-/// `neutral`: the constant that can be left out; the other one decides.
+/// `neutral` is the constant that can be omitted; the other constant decides.
 fn fold_parts(parts: Vec<Cond>, neutral: bool) -> Cond {
     let mut kept = Vec::new();
     for part in parts {

@@ -1,4 +1,5 @@
-//! How much is alive at once: values between their making and their last use, registers between a set and the last read.
+//! How much is live at once: values between their definition and their last use, registers between
+//! a set and the last read.
 
 use std::collections::HashSet;
 
@@ -6,14 +7,14 @@ use super::{Kernel, Op, Shape, Stmt};
 use crate::id::{RegId, ValueId};
 use crate::scalar::Scalar;
 
-/// What is alive.
+/// A value or register that can be live.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Holder {
     Value(ValueId),
     Register(RegId),
 }
 
-/// The largest sum of what the holders that are alive at once weigh.
+/// The largest total weight of the holders that are live at once.
 pub fn most_alive(kernel: &Kernel, weigh: &dyn Fn(Holder) -> u32) -> u32 {
     let mut walk = Walk {
         weigh,
@@ -24,8 +25,8 @@ pub fn most_alive(kernel: &Kernel, weigh: &dyn Fn(Holder) -> u32) -> u32 {
     walk.most
 }
 
-/// Words of 32 bits that a lane needs for it. What is the same in all lanes has registers of its own, and a truth is a
-/// predicate; neither counts.
+/// The 32-bit words that a lane needs for a holder. Uniform values have registers of their own, and
+/// bools are predicates; neither counts.
 pub fn lane_words(kernel: &Kernel, holder: Holder) -> u32 {
     let (ty, shape) = match holder {
         Holder::Value(value) => {
@@ -51,7 +52,7 @@ struct Live {
 
 struct Walk<'w> {
     weigh: &'w dyn Fn(Holder) -> u32,
-    /// After the statement that is looked at: statements are walked backwards.
+    /// What is live after the current statement: statements are walked backwards.
     live: Live,
     most: u32,
 }
@@ -66,19 +67,20 @@ impl Walk<'_> {
     fn stmt(&mut self, stmt: &Stmt) {
         match stmt {
             Stmt::For { body, .. } => {
-                // Once for what lives behind the loop, once for what a turn leaves to the next.
+                // The first pass covers what is live after the loop, the second what one iteration
+                // leaves for the next.
                 for _ in 0..2 {
-                    let behind = self.live.clone();
+                    let after = self.live.clone();
                     self.list(body);
-                    self.join(behind);
+                    self.join(after);
                 }
             }
             Stmt::If {
                 then, otherwise, ..
             } => {
-                let behind = self.live.clone();
+                let after = self.live.clone();
                 self.list(then);
-                let before = std::mem::replace(&mut self.live, behind);
+                let before = std::mem::replace(&mut self.live, after);
                 self.list(otherwise);
                 self.join(before);
             }
@@ -95,7 +97,7 @@ impl Walk<'_> {
             | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
+            | Stmt::DynamicBlock { .. }
             | Stmt::Fault { .. }
             | Stmt::Comment(_) => self.simple(stmt),
         }

@@ -1,16 +1,20 @@
 //! Reads programs of kernels as they are printed.
 //!
-//! The printer shows a value that is used once in the place of its use, and gives names that are unique. So
-//! reading back what was printed gives another structure with the same meaning, the *canonical form*:
+//! The printer shows a value that is used once in the place of its use, and makes names unique. A
+//! text is therefore read back as a different structure with the same meaning, the *canonical
+//! form*:
 //!
-//! - The index variables are those that the header declares, then those that loops and tickets bind, in the order of the text.
-//! - Values are numbered in the order of the text. One without a name of its own is called `v`, stands directly before
-//!   the statement that uses it, and is as uniform as what it is computed from.
+//!
+//! - The index variables are those that the header declares, then those that loops and dynamic
+//!   block ids bind, in the order of the text.
+//! - Values are numbered in the order of the text. One without a name of its own is called `v`, is
+//!   assigned directly before the statement that uses it, and is uniform if its operands are.
 //! - Comparisons are balanced ([`Cond::balanced`](crate::form::Cond::balanced)).
 //! - Sites of faults have no span.
 //!
-//! Printing the canonical form gives the same text again, so that reading that gives an equal program. What is read is
-//! not verified: names are known and values have types, all else is left to [`Program::verify`].
+//! Printing the canonical form gives the same text again, so reading that gives an equal program.
+//! The parser does not verify: it checks that names are known and that values have types, and
+//! leaves everything else to [`Program::verify`].
 
 use std::fmt;
 
@@ -31,7 +35,7 @@ use expr::ExprKind;
 use lexer::{At, Token, TokenKind, tokens};
 use names::{Named, Names};
 
-/// The program that a text shows.
+/// The program that a text describes.
 pub fn parse(text: &str) -> Result<Program, ParseError> {
     let mut parser = Parser {
         tokens: tokens(text)?,
@@ -41,12 +45,12 @@ pub fn parse(text: &str) -> Result<Program, ParseError> {
     parser.program()
 }
 
-/// Where a text is no program of kernels, and why.
+/// Where a text is not a program of kernels, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
-    /// From 1 on.
+    /// Counted from 1.
     pub line: usize,
-    /// In characters, from 1 on.
+    /// In characters, counted from 1.
     pub column: usize,
     pub message: String,
 }
@@ -64,7 +68,7 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Loops, branches and parentheses in each other, at most.
+/// The maximum nesting depth of loops, branches and parentheses.
 const DEEPEST: usize = 200;
 
 struct Parser {
@@ -73,14 +77,14 @@ struct Parser {
     depth: usize,
 }
 
-/// A launch and the name of its kernel, which stands further down.
+/// A launch and the name of its kernel, which is defined further down.
 struct Launch {
     at: At,
     name: String,
 }
 
 impl Parser {
-    /// The next token that is no comment.
+    /// The next token that is not a comment.
     fn peek(&mut self) -> &Token {
         while matches!(self.tokens[self.next].kind, TokenKind::Comment(_)) {
             self.next += 1;
@@ -88,20 +92,20 @@ impl Parser {
         &self.tokens[self.next]
     }
 
-    /// The token after the next.
+    /// The token after the next one.
     fn peek_second(&mut self) -> &Token {
         self.peek();
-        self.ahead(self.next + 1).1
+        self.next_token_from(self.next + 1).1
     }
 
     fn peek_third(&mut self) -> &Token {
         self.peek();
-        let (second, _) = self.ahead(self.next + 1);
-        self.ahead(second + 1).1
+        let (second, _) = self.next_token_from(self.next + 1);
+        self.next_token_from(second + 1).1
     }
 
-    /// The first token from here on that is no comment. The last token of all is the end.
-    fn ahead(&self, from: usize) -> (usize, &Token) {
+    /// The first token from here on that is not a comment. The very last token is the end.
+    fn next_token_from(&self, from: usize) -> (usize, &Token) {
         let last = self.tokens.len() - 1;
         let is_shown = |n: &usize| !matches!(self.tokens[*n].kind, TokenKind::Comment(_));
         let at = (from..last).find(is_shown).unwrap_or(last);
@@ -202,7 +206,7 @@ impl Parser {
         }
     }
 
-    /// A number of things.
+    /// A non-negative count.
     fn count(&mut self) -> Result<u32, ParseError> {
         let at = self.at();
         let value = self.int()?;
@@ -215,7 +219,7 @@ impl Parser {
         Scalar::from_name(&name).ok_or_else(|| at.error(format!("`{name}` is no type")))
     }
 
-    /// Goes one level deeper.
+    /// Calls `f` one nesting level deeper.
     fn nested<T>(
         &mut self,
         f: impl FnOnce(&mut Parser) -> Result<T, ParseError>,
@@ -375,7 +379,7 @@ impl Parser {
             self.expect(":")?;
             let kind = self.fault_kind()?;
             self.expect_word("in")?;
-            let owner = self.string("a text, which says whose fault it is")?;
+            let owner = self.string("a quoted text, the owner of the fault")?;
             self.expect_word("at")?;
             self.expect("(")?;
             let iterators = self.list(")", |p| p.name("an iterator"))?;
@@ -471,7 +475,7 @@ struct HostScope<'l> {
 }
 
 impl HostScope<'_> {
-    /// Loops on both sides of a choice may have one variable.
+    /// Loops in the two branches of an `if` may share a variable.
     fn bind(&mut self, at: At, name: String) -> Result<DimId, ParseError> {
         if let Some(Named::Var(var)) = self.names.find(&name) {
             return Ok(var);
@@ -483,7 +487,7 @@ impl HostScope<'_> {
     }
 }
 
-/// Puts the kernels in the place of the numbers of launches.
+/// Replaces the numbers of the launches by the ids of their kernels.
 fn link(program: &mut Program, launches: &[Launch]) -> Result<(), ParseError> {
     let mut kernels = Vec::new();
     for Launch { at, name } in launches {

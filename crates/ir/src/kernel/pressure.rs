@@ -1,9 +1,11 @@
-//! How many registers a thread needs: the most words that are live at once. Addresses do not count.
+//! How many registers a thread needs: the largest number of words that are live at once. Addresses
+//! do not count.
 
 use crate::kernel::Kernel;
 use crate::kernel::live::{lane_words, most_alive};
 
-/// The most registers of 32 bits that the values and the registers of the kernel take at a time.
+/// The largest number of 32-bit registers that the values and registers of the kernel occupy at
+/// once.
 pub fn pressure(kernel: &Kernel) -> u32 {
     most_alive(kernel, &|holder| lane_words(kernel, holder))
 }
@@ -62,7 +64,7 @@ mod tests {
 
     #[test]
     fn values_count_from_their_making_to_their_last_use() {
-        // Three at once, then one.
+        // Three values are live at once, then one.
         let body = || {
             vec![
                 constant(0),
@@ -79,8 +81,8 @@ mod tests {
     }
 
     #[test]
-    fn a_register_lives_from_turn_to_turn() {
-        let turn = vec![
+    fn a_register_is_live_across_iterations() {
+        let iteration = vec![
             Stmt::Let(ValueId(0), Op::Get(RegId(0))),
             constant(1),
             sum(2, 0, 1),
@@ -93,11 +95,11 @@ mod tests {
                 lo: vec![Form::zero()],
                 hi: vec![Form::from(9)],
                 step: 1,
-                body: turn,
+                body: iteration,
             },
             store(3),
         ];
-        // The register or what was read from it, the addend, and what waits behind the loop.
+        // The register or the value read from it, the addend, and the value used after the loop.
         assert_eq!(pressure(&kernel(Scalar::F32, 4, body)), 3);
     }
 }

@@ -1,9 +1,10 @@
 //! Prints programs of kernels for people, as `systola dump --after kernel` shows them.
 //!
-//! Operators and positions are written as in the text language; `index(i + 1)` is a position as a value. A value that is
-//! used once stands where it is used, unless it reads memory or another lane; a literal always does, with its type behind
-//! it where nothing around it tells the type. Where two things of a kernel have one name, the later ones get a number: `x`,
-//! `x.1`.
+//! Operators and positions are written as in the text language; `index(i + 1)` is a position as a
+//! value. A value that is used once is printed in the place of its use, unless it reads memory or
+//! another lane. A literal always is, with its type as a suffix where its context does not
+//! determine the type. Where two things of a kernel have the same name, the later ones get a
+//! number: `x`, `x.1`.
 //!
 //! What is printed can be read back, see [`mod@crate::kernel::parse`].
 
@@ -126,7 +127,7 @@ fn write_buffer(
     writeln!(f, "  {keyword} {name}[{}]: {ty}{contents}", join(axes))
 }
 
-/// A few on one line, many on lines of their own.
+/// A short list on one line, a long one on lines of its own.
 fn list(data: &[Literal]) -> String {
     const PER_LINE: usize = 16;
     let line = |part: &[Literal]| join(part.iter().map(|value| display_literal(*value)));
@@ -137,7 +138,7 @@ fn list(data: &[Literal]) -> String {
     format!("\n    {}\n  ", lines.join(",\n    "))
 }
 
-/// One line for each, with the number by which statements name it.
+/// One line for each site, with the number by which statements refer to it.
 fn fault_sites(sites: &[FaultSite]) -> String {
     let line = |(n, site): (usize, &FaultSite)| {
         let kind = match &site.kind {
@@ -188,7 +189,7 @@ impl Display for KernelText<'_> {
                 }
                 VarKind::Warp => writeln!(f, "  warp {name} in 0..{warps};")?,
                 VarKind::Lane => writeln!(f, "  lane {name} in 0..{lanes};")?,
-                VarKind::Loop | VarKind::Ticket => {}
+                VarKind::Loop | VarKind::DynamicBlock => {}
             }
         }
         for (n, shared) in kernel.shared.iter().enumerate() {
@@ -214,7 +215,7 @@ impl Display for KernelText<'_> {
         }
         if let Some(hint) = &kernel.hints.deferred {
             let name = self.memory(Memory::Global(hint.buffer));
-            writeln!(f, "  deferred {name} by {};", hint.together)?;
+            writeln!(f, "  deferred {name} by {};", hint.group_size)?;
         }
         if kernel.hints.outlined_edge {
             writeln!(f, "  outlined edge;")?;
@@ -271,14 +272,14 @@ impl KernelText<'_> {
                 | Stmt::SyncWarp
                 | Stmt::Signal { .. }
                 | Stmt::Await { .. }
-                | Stmt::Ticket { .. }
+                | Stmt::DynamicBlock { .. }
                 | Stmt::Fault { .. } => writeln!(f, "{indent}{};", self.stmt(stmt))?,
             }
         }
         Ok(())
     }
 
-    /// A statement on one line, of a loop or branch the head only.
+    /// The text of a statement on one line; of a loop or a branch, only the head.
     pub fn stmt(&self, stmt: &Stmt) -> String {
         match stmt {
             Stmt::Let(value, op) => {
@@ -365,10 +366,10 @@ impl KernelText<'_> {
                 self.form(at_least),
                 self.when(&flag.when)
             ),
-            Stmt::Ticket { var, counter } => {
+            Stmt::DynamicBlock { var, counter } => {
                 let place = self.place(counter);
                 let when = self.when(&counter.when);
-                format!("ticket {} from {place}{when}", self.var(*var))
+                format!("dynamic_block {} from {place}{when}", self.var(*var))
             }
             Stmt::Fault {
                 faults,
@@ -410,7 +411,7 @@ impl KernelText<'_> {
         format!("{}[{index}]", self.memory(access.memory))
     }
 
-    /// `x[i, 4*l ..+4]`: four elements from there on.
+    /// `x[i, 4*l ..+4]`: four elements, starting there.
     fn wide(&self, access: &Access, width: usize) -> String {
         let index = join(access.index.iter().map(|form| self.form(form)));
         format!("{}[{index} ..+{width}]", self.memory(access.memory))

@@ -1,7 +1,7 @@
-//! What every program of kernels satisfies, for all sizes; what depends on the sizes, such as accesses
-//! inside of the axes and races, is seen by the interpreter.
+//! What every program of kernels satisfies, for all sizes. The interpreter checks what depends on
+//! the sizes, such as races and accesses inside the axes.
 //!
-//! Index variables, values and registers that nothing uses any more may stay in their lists.
+//! Index variables, values and registers that are no longer used may stay in their lists.
 
 use std::collections::HashSet;
 
@@ -14,7 +14,8 @@ mod body;
 pub(super) mod ops;
 
 impl Program {
-    /// Everything that is wrong with the program, in words; none for a well-formed one.
+    /// Everything that is wrong with the program, one message each; empty for a well-formed
+    /// program.
     pub fn verify(&self) -> Vec<String> {
         let mut wrong = Vec::new();
         self.verify_buffers(&mut wrong);
@@ -88,7 +89,7 @@ impl Program {
         }
     }
 
-    /// `scope`: the variables of the loops around; `bound`: those of all loops so far.
+    /// `scope`: the variables of the enclosing loops; `bound`: those of all loops so far.
     fn verify_host(
         &self,
         body: &[Host],
@@ -187,7 +188,7 @@ impl Program {
     }
 }
 
-/// Is it written as that type is? A float may be written as an integer.
+/// Is the literal written in a way the type allows? A float may be written as an integer.
 fn is_literal_of(value: Literal, ty: Scalar) -> bool {
     match value {
         Literal::Bool(_) => ty == Scalar::Bool,

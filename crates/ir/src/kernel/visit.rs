@@ -4,7 +4,7 @@ use crate::form::{Cond, Form, Overflow};
 use crate::id::{DimId, RegId, ValueId};
 use crate::kernel::{Access, Host, Kernel, Memory, Op, Stmt, VarKind};
 
-/// Calls `f` on every statement, outermost first, in the order they are written.
+/// Calls `f` on every statement, outer ones first, in the order in which they are written.
 pub fn walk<'a>(body: &'a [Stmt], f: &mut impl FnMut(&'a Stmt)) {
     for stmt in body {
         f(stmt);
@@ -22,7 +22,8 @@ pub fn any(body: &[Stmt], is_such: &impl Fn(&Stmt) -> bool) -> bool {
     })
 }
 
-/// Calls `f` on every statement, innermost first, so that `f` may replace what is in a body.
+/// Calls `f` on every statement, inner ones first, so that `f` may replace the statements in a
+/// body.
 pub fn walk_mut(body: &mut [Stmt], f: &mut impl FnMut(&mut Stmt)) {
     for stmt in body {
         for inner in stmt.bodies_mut() {
@@ -55,7 +56,7 @@ fn bounds<'a>(lo: &'a [Form], hi: &'a [Form]) -> Vec<&'a Form> {
 }
 
 impl Access {
-    /// Those of the index and of the predicate.
+    /// The forms of the index and of the predicate.
     pub fn forms(&self) -> Vec<&Form> {
         let mut forms: Vec<&Form> = self.index.iter().collect();
         forms.extend(self.when.forms());
@@ -64,7 +65,7 @@ impl Access {
 }
 
 impl Op {
-    /// The values it is computed from, in the order they are written.
+    /// The operands, in the order in which they are written.
     pub fn values(&self) -> Vec<ValueId> {
         match self {
             Op::Lit(_) | Op::Index(_) | Op::Get(_) | Op::Load { .. } => Vec::new(),
@@ -79,11 +80,11 @@ impl Op {
                 then, otherwise, ..
             } => vec![*then, *otherwise],
             Op::Lookup { index, .. } => index.clone(),
-            Op::Slide { low, high, .. } => low.iter().chain(high).copied().collect(),
+            Op::LaneShift { low, high, .. } => low.iter().chain(high).copied().collect(),
         }
     }
 
-    /// Every form in it.
+    /// Every form of the operation.
     pub fn forms(&self) -> Vec<&Form> {
         match self {
             Op::Index(form) | Op::Shuffle { from: form, .. } => vec![form],
@@ -96,13 +97,13 @@ impl Op {
             | Op::Cast(_)
             | Op::Select { .. }
             | Op::Lookup { .. }
-            | Op::Slide { .. } => Vec::new(),
+            | Op::LaneShift { .. } => Vec::new(),
         }
     }
 }
 
 impl Stmt {
-    /// The statements inside of it, one list for each branch.
+    /// The statement lists nested in it, one for each branch.
     pub fn bodies(&self) -> Vec<&[Stmt]> {
         match self {
             Stmt::For { body, .. } => vec![body],
@@ -122,7 +123,7 @@ impl Stmt {
             | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
+            | Stmt::DynamicBlock { .. }
             | Stmt::Fault { .. }
             | Stmt::Comment(_) => Vec::new(),
         }
@@ -148,13 +149,13 @@ impl Stmt {
             | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
+            | Stmt::DynamicBlock { .. }
             | Stmt::Fault { .. }
             | Stmt::Comment(_) => Vec::new(),
         }
     }
 
-    /// The values it reads itself; what is inside of its bodies is not counted.
+    /// The values that the statement itself reads; its bodies are not included.
     pub fn uses(&self) -> Vec<ValueId> {
         match self {
             Stmt::Let(_, op) => op.values(),
@@ -172,12 +173,12 @@ impl Stmt {
             | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
+            | Stmt::DynamicBlock { .. }
             | Stmt::Comment(_) => Vec::new(),
         }
     }
 
-    /// The values it assigns itself.
+    /// The values that the statement itself assigns.
     pub fn defs(&self) -> Vec<ValueId> {
         match self {
             Stmt::Let(value, _) => vec![*value],
@@ -195,7 +196,7 @@ impl Stmt {
             | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
+            | Stmt::DynamicBlock { .. }
             | Stmt::Fault { .. }
             | Stmt::Comment(_) => Vec::new(),
         }
@@ -204,7 +205,7 @@ impl Stmt {
     /// The index variable it binds.
     pub fn binds(&self) -> Option<DimId> {
         match self {
-            Stmt::For { var, .. } | Stmt::Ticket { var, .. } => Some(*var),
+            Stmt::For { var, .. } | Stmt::DynamicBlock { var, .. } => Some(*var),
             Stmt::Let(..)
             | Stmt::Set(..)
             | Stmt::LoadWide { .. }
@@ -224,7 +225,7 @@ impl Stmt {
         }
     }
 
-    /// Its own forms: indices, predicates, bounds and conditions.
+    /// The statement's own forms: indices, predicates, bounds and conditions.
     pub fn forms(&self) -> Vec<&Form> {
         match self {
             Stmt::Let(_, op) => op.forms(),
@@ -246,7 +247,7 @@ impl Stmt {
             | Stmt::Prefetch { .. }
             | Stmt::Copy { .. }
             | Stmt::Signal { .. }
-            | Stmt::Ticket { .. } => self
+            | Stmt::DynamicBlock { .. } => self
                 .accesses()
                 .into_iter()
                 .flat_map(Access::forms)
@@ -261,8 +262,8 @@ impl Stmt {
     }
 }
 
-/// What [`rewrite`] puts in the place of the parts of a statement; each method keeps its part
-/// unless it is overridden. A bound variable is asked for where it is bound only: its uses are forms.
+/// The replacements that [`rewrite`] makes in a statement. Each method keeps its part unless it is
+/// overridden. A bound variable is replaced only where it is bound: its uses are forms.
 pub trait Rewrite {
     fn form(&self, form: &Form) -> Result<Form, Overflow> {
         Ok(form.clone())
@@ -272,7 +273,7 @@ pub trait Rewrite {
         cond.map(&|form| self.form(form))
     }
 
-    /// The index of an access, its forms already rewritten.
+    /// Replaces the index of an access, whose forms have been rewritten already.
     fn index(&self, _: Memory, index: Vec<Form>) -> Result<Vec<Form>, Overflow> {
         Ok(index)
     }
@@ -290,7 +291,7 @@ pub trait Rewrite {
     }
 }
 
-/// Every form through a function.
+/// Applies a function to every form.
 pub struct MapForms<F>(pub F);
 
 impl<F: Fn(&Form) -> Result<Form, Overflow>> Rewrite for MapForms<F> {
@@ -304,7 +305,7 @@ pub fn rewrite(body: &[Stmt], by: &impl Rewrite) -> Result<Vec<Stmt>, Overflow> 
     body.iter().map(|stmt| rewrite_stmt(stmt, by)).collect()
 }
 
-/// A copy of the statements, every form through a function.
+/// A copy of the statements, with a function applied to every form.
 pub fn map_forms(
     body: &[Stmt],
     f: &impl Fn(&Form) -> Result<Form, Overflow>,
@@ -397,7 +398,7 @@ fn rewrite_stmt(stmt: &Stmt, by: &impl Rewrite) -> Result<Stmt, Overflow> {
             flag: rewrite_access(flag, by)?,
             at_least: by.form(at_least)?,
         },
-        Stmt::Ticket { var, counter } => Stmt::Ticket {
+        Stmt::DynamicBlock { var, counter } => Stmt::DynamicBlock {
             var: by.bound(*var),
             counter: rewrite_access(counter, by)?,
         },
@@ -457,7 +458,7 @@ pub fn rewrite_op(op: &Op, by: &impl Rewrite) -> Result<Op, Overflow> {
             value: by.value(*value),
             from: by.form(from)?,
         },
-        Op::Slide { low, high, by: k } => Op::Slide {
+        Op::LaneShift { low, high, by: k } => Op::LaneShift {
             low: low.map(|v| by.value(v)),
             high: high.map(|v| by.value(v)),
             by: *k,
@@ -466,7 +467,7 @@ pub fn rewrite_op(op: &Op, by: &impl Rewrite) -> Result<Op, Overflow> {
 }
 
 impl Kernel {
-    /// The kernel with every form through a function: those of its body and of its grid.
+    /// The kernel with a function applied to every form of its body and of its grid.
     pub fn map_forms(
         &self,
         f: &impl Fn(&Form) -> Result<Form, Overflow>,
@@ -484,8 +485,11 @@ impl Kernel {
                     all(lo)?;
                     all(hi)?;
                 }
-                VarKind::Host | VarKind::Warp | VarKind::Lane | VarKind::Loop | VarKind::Ticket => {
-                }
+                VarKind::Host
+                | VarKind::Warp
+                | VarKind::Lane
+                | VarKind::Loop
+                | VarKind::DynamicBlock => {}
             }
         }
         for hint in &mut kernel.hints.non_temporal {

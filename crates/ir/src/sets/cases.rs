@@ -1,9 +1,10 @@
-//! Does a condition hold nowhere? Asked case by case, without multiplying the cases out.
+//! Decides whether a condition holds nowhere, case by case, without multiplying out the cases.
 //!
-//! The comparisons that must hold are one conjunction, the disjunctions wait beside it. A point of the conjunction
-//! that satisfies the disjunctions too is an answer, and so is a conjunction without a point. Else one disjunction
-//! that the point fails is taken apart, and each of its parts is asked for in turn: the first point found ends the
-//! search, and a conjunction that is empty spares all cases of what still waits.
+//! The comparisons that must hold form a conjunction; the disjunctions wait in a list. A point of
+//! the conjunction that satisfies all disjunctions ends the search: the condition holds there. A
+//! conjunction without a point ends the case, together with all cases of the disjunctions that
+//! still wait. Otherwise one disjunction that the point fails is split, and its parts are tried one
+//! after another.
 
 use std::borrow::Cow;
 
@@ -12,7 +13,7 @@ use affine::{BasicSetBuilder, LinExpr, Relaxation, Relaxer, Space};
 use super::{SetError, compare, identity, opposite};
 use crate::form::{Cond, Rel};
 
-/// Elementary steps of one question.
+/// The budget of elementary steps for one question.
 const MOST_STEPS: u64 = 3_000_000;
 
 /// Whether no point of the space satisfies the condition; iterator n is dimension n.
@@ -27,7 +28,7 @@ pub fn is_empty(cond: &Cond, space: Space) -> Result<bool, SetError> {
         vec![(Cow::Borrowed(cond), true)],
     );
     answer.map_err(|error| match error {
-        // Whatever part of the steps was left when it began.
+        // Report the whole budget, not the part that was left when the last step began.
         SetError::Affine(affine::Error::TooComplex { .. }) => {
             affine::Error::TooComplex { budget: MOST_STEPS }.into()
         }
@@ -35,12 +36,12 @@ pub fn is_empty(cond: &Cond, space: Space) -> Result<bool, SetError> {
     })
 }
 
-/// A condition, and whether it is to hold or to fail.
+/// A condition, and whether it must hold or fail.
 type Part<'a> = (Cow<'a, Cond>, bool);
 
 struct Search {
     places: Vec<LinExpr>,
-    /// Left of [`MOST_STEPS`].
+    /// The part of [`MOST_STEPS`] that is left.
     steps: u64,
 }
 
@@ -84,7 +85,8 @@ impl Search {
         Ok(true)
     }
 
-    /// The comparisons added to the piece, and the disjunctions that are left; `None` where one can not be satisfied.
+    /// Adds the comparisons to the piece, and returns it with the disjunctions that are left;
+    /// `None` if a part cannot be satisfied.
     fn conjunction<'a>(
         &self,
         mut piece: BasicSetBuilder,
@@ -101,7 +103,8 @@ impl Search {
             } else if let Cond::Cmp(rel, left, right) = &*cond
                 && relation(*rel, holds) != Rel::Ne
             {
-                // In one form, so that what both sides share cancels before it becomes an existential.
+                // Combine both sides into one form, so that common terms cancel before they become
+                // existentials.
                 let difference = left.sub(right);
                 let mut pieces = Vec::with_capacity(1);
                 let rel = relation(*rel, holds);
@@ -114,7 +117,7 @@ impl Search {
                 waiting.push((cond, holds));
             }
         }
-        // Those with few cases first.
+        // Disjunctions with few cases come first.
         waiting.sort_by_key(|(cond, holds)| alternatives(cond, *holds).len());
         Ok(Some((piece, waiting)))
     }
@@ -124,7 +127,8 @@ fn relation(rel: Rel, holds: bool) -> Rel {
     if holds { rel } else { opposite(rel) }
 }
 
-/// The parts that must all hold, or fail, if that is what a condition asks for.
+/// The parts of a condition that must all hold, or all fail; `None` for a condition that is not of
+/// this kind.
 fn conjuncts<'a>(cond: &Cow<'a, Cond>, holds: bool) -> Option<Vec<Part<'a>>> {
     match (&**cond, holds) {
         (Cond::Not(_), _) => Some(parts_of(cond, !holds)),
@@ -134,7 +138,7 @@ fn conjuncts<'a>(cond: &Cow<'a, Cond>, holds: bool) -> Option<Vec<Part<'a>>> {
     }
 }
 
-/// The cases of a disjunction, or of a comparison that has two sides.
+/// The cases of a disjunction, or of a comparison that excludes a single value.
 fn alternatives<'a>(cond: &Cow<'a, Cond>, holds: bool) -> Vec<Part<'a>> {
     match &**cond {
         Cond::Cmp(_, left, right) => [Rel::Lt, Rel::Gt]
@@ -153,7 +157,7 @@ fn parts_of<'a>(cond: &Cow<'a, Cond>, holds: bool) -> Vec<Part<'a>> {
             parts.iter().map(|p| (Cow::Borrowed(p), holds)).collect()
         }
         Cow::Borrowed(Cond::Not(inner)) => vec![(Cow::Borrowed(&**inner), holds)],
-        // Only sides of comparisons are owned.
+        // Only the cases of split comparisons are owned.
         Cow::Borrowed(Cond::Const(_) | Cond::Cmp(..)) | Cow::Owned(_) => {
             vec![(cond.clone(), holds)]
         }
@@ -192,13 +196,16 @@ mod tests {
         check(&boxed, false);
         check(&boxed.clone().and(either.clone()), true);
         check(&boxed.clone().and(either.clone().negate()), false);
-        let apart = Cond::cmp(Rel::Ne, i.clone(), j.clone());
+        let different = Cond::cmp(Rel::Ne, i.clone(), j.clone());
         let same = Cond::cmp(Rel::Eq, i.floor_div(4), j.floor_div(4));
         let close = Cond::cmp(Rel::Eq, i.modulo(4), j.modulo(4));
-        check(&apart.clone().and(same.clone()), false);
-        check(&apart.clone().and(same.clone()).and(close.clone()), true);
+        check(&different.clone().and(same.clone()), false);
         check(
-            &Cond::Not(Box::new(Cond::Or(vec![apart, same.clone().negate()]))).and(close),
+            &different.clone().and(same.clone()).and(close.clone()),
+            true,
+        );
+        check(
+            &Cond::Not(Box::new(Cond::Or(vec![different, same.clone().negate()]))).and(close),
             false,
         );
         check(&Cond::TRUE, false);

@@ -1,9 +1,9 @@
-//! Expanding a `batch` into a plain outer dimension.
+//! Expands a `batch` into a plain outer dimension.
 //!
 //! Before: `batch n in 0..B shared(w)` over iterators i, j, … After: iterators n, i, j, …, where
-//! every variable is read at the same n, and every output and every input that is not shared has n
-//! as its first index. A table whose contents are written in the program is shared by itself: its
-//! text has no place for a further axis.
+//! every variable is read at the same n, and n is the first index of every output and of every
+//! input that is not shared. A table whose contents are written in the program is always shared:
+//! its text cannot have a further axis.
 
 use crate::form::{Cond, Form, Overflow};
 use crate::id::{DimId, InputId};
@@ -100,7 +100,7 @@ fn shift_dims(dims: &[Dim]) -> Result<Vec<Dim>, Overflow> {
         .collect()
 }
 
-/// The shifted index behind the batch iterator.
+/// The shifted index, after the batch iterator.
 fn at_item(index: &[Form]) -> Result<Vec<Form>, Overflow> {
     std::iter::once(Ok(Form::from(BATCH)))
         .chain(index.iter().map(shift))

@@ -1,16 +1,16 @@
-//! How large expressions are once the calls in them are written out.
+//! The size of expressions after inlining.
 //!
-//! Functions mean their bodies, and every pass behind the check may put them in place. A function that calls another
-//! twice is twice as large, so twenty of them in a row are a million operations. They are counted without being
-//! written out.
+//! Functions mean their bodies, and every pass after the check may inline them. A function that
+//! calls another one twice is twice as large, so a chain of twenty such functions has a million
+//! operations. They are counted without inlining.
 
 use crate::id::FnId;
 use crate::system::{Combine, Expr, System, visit};
 
-/// Operations of one equation or function with all calls written out, at most.
+/// The largest number of operations of one equation or function after inlining.
 pub const MOST_OPERATIONS: u64 = 1 << 18;
 
-/// The sizes of the functions of a system.
+/// The sizes of the functions of a system after inlining.
 #[derive(Clone, Debug)]
 pub struct Expansion {
     functions: Vec<u64>,
@@ -29,7 +29,7 @@ impl Expansion {
         expansion
     }
 
-    /// Callees first. A function that leads back to itself, which front ends refuse, counts as empty there.
+    /// Callees are measured first. A recursive call, which front ends refuse, counts as empty.
     fn measure(&mut self, system: &System, root: usize, seen: &mut [bool]) {
         let mut path = vec![(root, false)];
         while let Some((f, callees_done)) = path.pop() {
@@ -49,12 +49,12 @@ impl Expansion {
         }
     }
 
-    /// Of a function.
+    /// The size of a function.
     pub fn of_function(&self, function: FnId) -> u64 {
         self.functions.get(function.index()).copied().unwrap_or(0)
     }
 
-    /// Of an expression: its nodes, and for each call those of the function.
+    /// The size of an expression: its nodes, and for each call the size of the function.
     pub fn operations(&self, expr: &Expr) -> u64 {
         let mut n: u64 = 0;
         visit::walk(expr, &mut |e| {
@@ -64,7 +64,7 @@ impl Expansion {
         n
     }
 
-    /// The largest function that an expression calls itself.
+    /// The largest function that an expression calls directly.
     pub fn largest_call(&self, expr: &Expr) -> Option<FnId> {
         let mut largest: Option<FnId> = None;
         visit::walk(expr, &mut |e| {

@@ -1,8 +1,8 @@
 //! Prints modules, systems and programs as the text language writes them.
 //!
-//! Reading the text again gives the same value, for every module that text can give: forms are
-//! canonical, a `select` whose condition depends on the position only is a guard, and locals and
-//! bound iterators are numbered in the order they are written.
+//! Reading the text again gives the same value, for every module that a text can describe: forms
+//! are canonical, a `select` whose condition depends only on the position is a guard, and locals
+//! and bound iterators are numbered in the order in which they are written.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -20,7 +20,7 @@ pub use expr::display_expr;
 /// The names of a system, collected once.
 struct Names {
     params: Vec<String>,
-    /// Those bound by `reduce` after those of the index space.
+    /// Those bound by `reduce` come after those of the index space.
     dims: Vec<String>,
 }
 
@@ -139,7 +139,8 @@ impl System {
         self.write_equation(f, &head, &var.body, Vec::new(), names)
     }
 
-    /// The body beside the head where it fits, below it otherwise; every `let` has a line.
+    /// Prints the body beside the head where it fits, and below it otherwise; every `let` has its
+    /// own line.
     fn write_equation(
         &self,
         f: &mut Formatter<'_>,
@@ -268,7 +269,8 @@ impl Program {
 }
 
 impl Display for Program {
-    /// Without its systems only positions are known; see [`Program::display`].
+    /// Without its systems, parameters, inputs and outputs are known only by position; see
+    /// [`Program::display`].
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         self.write(&[], f)
     }
@@ -311,7 +313,7 @@ fn write_input(f: &mut Formatter<'_>, input: &Input, params: &[String]) -> fmt::
     writeln!(f, ";")
 }
 
-/// Row-major contents as nested rows.
+/// Prints row-major contents as nested rows.
 fn write_data(
     f: &mut Formatter<'_>,
     extents: &[i128],
@@ -325,7 +327,7 @@ fn write_data(
     };
     f.write_str("[")?;
     let mut n = 0;
-    // A table that is not filled as its axes say still ends.
+    // Printing ends even where the contents of a table do not match its axes.
     while n < *extent && (data.len() > 0 || inner.contains(&0)) && n < 1 << 24 {
         if n > 0 {
             f.write_str(", ")?;
@@ -387,7 +389,7 @@ fn join_conds(conds: &[Cond], params: &[String], dims: &[String]) -> String {
     list.join(", ")
 }
 
-/// Without a type; a NaN keeps its sign.
+/// Prints a literal without a type; a NaN keeps its sign.
 pub(crate) fn display_literal(literal: Literal) -> String {
     match literal {
         Literal::Float(x) if x.is_nan() => {
@@ -397,7 +399,7 @@ pub(crate) fn display_literal(literal: Literal) -> String {
     }
 }
 
-/// With its type as a suffix.
+/// Prints a literal with its type as a suffix.
 fn display_typed(ty: Scalar, literal: Literal) -> String {
     let text = display_literal(literal);
     match literal {
@@ -408,7 +410,7 @@ fn display_typed(ty: Scalar, literal: Literal) -> String {
     }
 }
 
-/// Is it the type that a literal has where nothing else decides?
+/// Is it the type of a literal that its context does not determine?
 fn is_default(ty: Scalar, literal: Literal) -> bool {
     match literal {
         Literal::Bool(_) => true,

@@ -10,7 +10,7 @@ pub fn walk<'a>(expr: &'a Expr, f: &mut impl FnMut(&'a Expr)) {
     }
 }
 
-/// The operands of an expression, in the order they are written.
+/// The operands of an expression, in the order in which they are written.
 pub fn children(expr: &Expr) -> Vec<&Expr> {
     match expr {
         Expr::Lit(..)
@@ -42,7 +42,7 @@ pub fn children(expr: &Expr) -> Vec<&Expr> {
     }
 }
 
-/// Rebuilds an expression bottom-up: `f` sees each node after its operands were rebuilt.
+/// Rebuilds an expression bottom-up: `f` gets each node after its operands have been rebuilt.
 pub fn map_expr<E>(expr: &Expr, f: &mut impl FnMut(Expr) -> Result<Expr, E>) -> Result<Expr, E> {
     let rebuilt = map_children(expr, &mut |child| map_expr(child, f))?;
     f(rebuilt)

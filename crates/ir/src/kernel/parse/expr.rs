@@ -1,4 +1,4 @@
-//! Expressions before it is known whether they are positions, conditions or values.
+//! Expressions, before it is known whether they are positions, conditions or values.
 
 use super::lexer::{At, TokenKind, literal_word};
 use super::{DEEPEST, ParseError, Parser};
@@ -9,7 +9,7 @@ use crate::system::print::expr::precedence;
 pub(super) struct Expr {
     pub at: At,
     pub kind: ExprKind,
-    /// How many expressions are in each other: who walks over it recurses as deeply.
+    /// The nesting depth, which bounds the recursion of walks over the expression.
     height: usize,
 }
 
@@ -77,7 +77,7 @@ impl Parser {
         self.binary(0)
     }
 
-    /// Operators that bind at least as tightly as `least`; they group to the left.
+    /// Reads operators that bind at least as tightly as `least`; they group to the left.
     fn binary(&mut self, least: u8) -> Result<Expr, ParseError> {
         let mut left = self.unary()?;
         loop {
@@ -114,7 +114,7 @@ impl Parser {
         Expr::new(at, ExprKind::Unary(op, Box::new(of)))
     }
 
-    /// A literal, if there is one; `sign` is nothing or a minus.
+    /// Reads a literal, if there is one; `sign` is empty or a minus.
     fn number(&mut self, sign: &str) -> Result<Option<Expr>, ParseError> {
         let token = self.peek().clone();
         let at = token.at;
@@ -162,7 +162,7 @@ impl Parser {
         Expr::new(at, ExprKind::Name(name))
     }
 
-    /// `[i, j]` or `[i, 4*j ..+4]` behind the name of an array.
+    /// `[i, j]` or `[i, 4*j ..+4]` after the name of an array.
     fn element(&mut self, at: At, array: String) -> Result<Expr, ParseError> {
         self.expect("[")?;
         let mut index = Vec::new();

@@ -1,11 +1,11 @@
-//! Names, numbers, signs and comments.
+//! The lexer: names, numbers, punctuation and comments.
 
 use std::fmt;
 
 use super::ParseError;
 use crate::scalar::{Literal, Scalar};
 
-/// A place in the text.
+/// A position in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct At {
     pub line: usize,
@@ -30,14 +30,14 @@ pub(super) struct Token {
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TokenKind {
-    /// Also words such as `for`: where it stands tells what it is.
+    /// Also words such as `for`: the context decides what they are.
     Name(String),
-    /// Its digits and its type, if that is written behind them.
+    /// Its digits, and its type if that is written after them.
     Number(String, Option<Scalar>),
     /// In quotes.
     Text(String),
     Punct(&'static str),
-    /// What stands behind `// `.
+    /// The text after `// `.
     Comment(String),
     End,
 }
@@ -56,13 +56,13 @@ impl fmt::Display for TokenKind {
     }
 }
 
-/// The longer ones first.
+/// Longer ones first.
 const PUNCTS: [&str; 31] = [
     "..", "==", "!=", "<=", ">=", "<<", ">>", "&&", "||", "(", ")", "[", "]", "{", "}", ",", ";",
     ":", "=", "<", ">", "+", "-", "*", "/", "%", "!", "&", "|", "^", ".",
 ];
 
-/// Is it part of a name, behind the first character?
+/// Can the character be part of a name, after the first one?
 pub(in crate::kernel) fn continues_name(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
@@ -86,7 +86,7 @@ pub(in crate::kernel) fn literal_word(word: &str) -> Option<(Literal, Option<Sca
     }
 }
 
-/// All tokens, and an end.
+/// All tokens, followed by an end token.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
     let mut tokens = Vec::new();
     for (n, line) in text.lines().enumerate() {
@@ -108,7 +108,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
     Ok(tokens)
 }
 
-/// What is left of a line.
+/// The unread rest of a line.
 struct Rest<'t> {
     line: &'t str,
     number: usize,
@@ -123,7 +123,7 @@ impl<'t> Rest<'t> {
         }
     }
 
-    /// The first `bytes` bytes, which end between two characters.
+    /// Takes the first `bytes` bytes, which end between two characters.
     fn take(&mut self, bytes: usize) -> &'t str {
         let (taken, rest) = self.line.split_at(bytes);
         self.column += taken.chars().count();
@@ -162,12 +162,12 @@ impl<'t> Rest<'t> {
         Ok(Some(Token { at, kind }))
     }
 
-    /// A name may go on behind a single dot: `x.1`.
+    /// A name may continue after a single dot: `x.1`.
     fn word(&mut self) -> String {
         let mut word = self.take_while(continues_name).to_string();
         loop {
-            let mut ahead = self.line.chars();
-            if ahead.next() != Some('.') || !ahead.next().is_some_and(continues_name) {
+            let mut following = self.line.chars();
+            if following.next() != Some('.') || !following.next().is_some_and(continues_name) {
                 return word;
             }
             word.push_str(self.take(1));
@@ -178,8 +178,8 @@ impl<'t> Rest<'t> {
     fn digits(&mut self, at: At) -> Result<TokenKind, ParseError> {
         let is_digit = |c: char| c.is_ascii_digit();
         let mut digits = self.take_while(is_digit).to_string();
-        let mut ahead = self.line.chars();
-        if ahead.next() == Some('.') && ahead.next().is_some_and(is_digit) {
+        let mut following = self.line.chars();
+        if following.next() == Some('.') && following.next().is_some_and(is_digit) {
             digits.push_str(self.take(1));
             digits.push_str(self.take_while(is_digit));
         }
@@ -195,7 +195,7 @@ impl<'t> Rest<'t> {
             "" => None,
             _ => match Scalar::from_name(suffix) {
                 Some(ty) => Some(ty),
-                None => return Err(at.error(format!("`{suffix}` behind a number is no type"))),
+                None => return Err(at.error(format!("`{suffix}` after a number is not a type"))),
             },
         };
         Ok(TokenKind::Number(digits, ty))
@@ -214,7 +214,9 @@ impl<'t> Rest<'t> {
                     Some((_, c @ ('"' | '\\'))) => text.push(c),
                     Some((_, 'n')) => text.push('\n'),
                     Some(_) | None => {
-                        return Err(at.error("a backslash stands before `\"`, `\\` or `n` only"));
+                        return Err(
+                            at.error("a backslash is only allowed before `\"`, `\\` or `n`")
+                        );
                     }
                 },
                 _ => text.push(c),
@@ -224,7 +226,7 @@ impl<'t> Rest<'t> {
     }
 }
 
-/// A text as [`tokens`] reads it.
+/// Quotes a text so that [`tokens`] reads it back.
 pub(in crate::kernel) fn quoted(text: &str) -> String {
     let mut quoted = String::from('"');
     for c in text.chars() {

@@ -17,7 +17,7 @@ pub(super) enum Named {
 }
 
 impl Named {
-    /// In words.
+    /// The kind of thing, as error messages call it.
     pub(super) fn kind(self) -> &'static str {
         match self {
             Named::Param(_) => "a size",
@@ -30,7 +30,7 @@ impl Named {
     }
 }
 
-/// All names that are known so far: each stands for one thing.
+/// All names known so far; each names one thing.
 #[derive(Clone, Default)]
 pub(super) struct Names {
     known: HashMap<String, Named>,
@@ -53,7 +53,8 @@ impl Names {
         Ok(())
     }
 
-    /// A name for the next of its kind, of which the number so far is given to `what`.
+    /// Declares a name for the next thing of its kind; `what` gets the number of those declared so
+    /// far.
     pub(super) fn declare_next(
         &mut self,
         at: At,

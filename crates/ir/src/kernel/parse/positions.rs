@@ -66,7 +66,7 @@ impl Expr {
                         Some(product) => product.map_err(|overflow| wrong(&overflow.to_string())),
                         None => Err(wrong("a product of index variables is no position")),
                     },
-                    // As it is written: what the printer shows is folded already.
+                    // Built as written: the text shows forms that are folded already.
                     BinOp::Div | BinOp::Rem => match b.as_constant() {
                         Some(c) if c > 0 && *op == BinOp::Div => {
                             Ok(Form::atom(Atom::Floor(Box::new(a), c)))
@@ -111,7 +111,7 @@ impl Expr {
         }
     }
 
-    /// What is joined by one operator, from left to right.
+    /// The operands that one operator joins, from left to right.
     fn parts(&self, joined: BinOp, names: &Names) -> Result<Vec<Cond>, ParseError> {
         match &self.kind {
             ExprKind::Binary(op, left, right) if *op == joined => {
@@ -123,7 +123,7 @@ impl Expr {
         }
     }
 
-    /// Is it made of positions only?
+    /// Does the expression consist of positions only?
     pub(super) fn is_position(&self, names: &Names) -> bool {
         match &self.kind {
             ExprKind::Name(name) => {

@@ -14,7 +14,7 @@ use crate::kernel::{
 use crate::mapping::Engine;
 use crate::scalar::{Literal, Scalar};
 
-/// A block variable, whose range may name variables that are declared behind it.
+/// A block variable, whose range may name variables that are declared after it.
 struct Ranged {
     var: DimId,
     lo: Expr,
@@ -78,7 +78,7 @@ impl Parser {
         }
     }
 
-    /// A variable, an array or a register, if one is declared here.
+    /// Reads a variable, an array or a register, if one is declared here.
     fn declaration(
         &mut self,
         scope: &mut Scope<'_>,
@@ -155,7 +155,7 @@ impl Parser {
                 let index = self.list("]", |p| {
                     let expr = p.expr()?;
                     let value = expr.form(&scope.names)?.as_constant();
-                    value.ok_or_else(|| expr.at.error("such an element has a number"))
+                    value.ok_or_else(|| expr.at.error("the index of an invariant is a number"))
                 })?;
                 let hint = Invariant { buffer, index };
                 scope.kernel.hints.invariants.push(hint);
@@ -164,8 +164,8 @@ impl Parser {
                 self.bump();
                 let buffer = self.buffer_id(scope)?;
                 self.expect_word("by")?;
-                let together = self.count()?;
-                scope.kernel.hints.deferred = Some(Deferred { buffer, together });
+                let group_size = self.count()?;
+                scope.kernel.hints.deferred = Some(Deferred { buffer, group_size });
             }
             "outlined" if second == "edge" => {
                 self.bump();
@@ -209,14 +209,14 @@ impl Parser {
         bind(scope, at, name, kind)
     }
 
-    /// `in 0..32` of all warps or lanes.
+    /// `in 0..32`: all warps or lanes.
     fn all(&mut self, scope: &Scope<'_>, n: u32) -> Result<(), ParseError> {
         self.expect_word("in")?;
         let at = self.at();
         let (lo, hi) = self.range(&scope.names)?;
         match lo == [Form::zero()] && hi == [Form::from(i128::from(n))] {
             true => Ok(()),
-            false => Err(at.error(format!("expected the range of all, `0..{n}`"))),
+            false => Err(at.error(format!("expected the whole range, `0..{n}`"))),
         }
     }
 
@@ -249,7 +249,8 @@ impl Parser {
     }
 
     fn statement(&mut self, scope: &mut Scope<'_>) -> Result<Stmt, ParseError> {
-        // A name and not a keyword, if it is assigned or one of several that are.
+        // The first word is a name and not a keyword if the token after it assigns to it or
+        // continues a list of names.
         let begins_assignment = |kind: &TokenKind| match kind {
             TokenKind::Punct(punct) => matches!(*punct, ":" | "," | "=" | "["),
             _ => false,
@@ -317,15 +318,15 @@ impl Parser {
                 let flag = self.predicated(flag, scope)?;
                 Stmt::Await { flag, at_least }
             }
-            "ticket" => {
+            "dynamic_block" => {
                 self.bump();
                 let at = self.at();
-                let name = self.name("the variable of the ticket")?;
+                let name = self.name("the variable of the block id")?;
                 self.expect_word("from")?;
                 let counter = self.access(scope)?;
                 let counter = self.predicated(counter, scope)?;
-                let var = bind(scope, at, name, VarKind::Ticket)?;
-                Stmt::Ticket { var, counter }
+                let var = bind(scope, at, name, VarKind::DynamicBlock)?;
+                Stmt::DynamicBlock { var, counter }
             }
             "fault" => self.fault(scope)?,
             _ => return Err(at.error(format!("`{word}` begins no statement"))),
@@ -514,7 +515,7 @@ impl Parser {
         self.expect("{")?;
         let then = self.body(scope)?;
         let mut otherwise = Vec::new();
-        // Behind a comment there is no `else`: the comment is a statement of its own.
+        // An `else` cannot follow a comment: the comment is a statement of its own.
         let is_comment = matches!(self.tokens[self.next].kind, TokenKind::Comment(_));
         if !is_comment && self.eat_word("else") {
             self.expect("{")?;
@@ -535,7 +536,7 @@ impl Parser {
         let at = self.at();
         let number = self.count()? as usize;
         let site = number.checked_sub(1);
-        let site = site.ok_or_else(|| at.error("the sites of faults are numbered from 1 on"))?;
+        let site = site.ok_or_else(|| at.error("the sites of faults are numbered from 1"))?;
         self.expect_word("at")?;
         self.expect("(")?;
         let point = self.list(")", |p| p.expr()?.form(&scope.names))?;

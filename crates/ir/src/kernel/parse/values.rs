@@ -1,4 +1,4 @@
-//! Operations and the values they use: types of literals, and values without a name.
+//! Operations and their operands: types of literals, and values without a name.
 
 use super::ParseError;
 use super::expr::{Expr, ExprKind};
@@ -13,12 +13,12 @@ use crate::scalar::{BinOp, Literal, Scalar, UnOp};
 /// The name of a value that the text does not name.
 const UNNAMED: &str = "v";
 
-/// A kernel as far as it was read.
+/// The part of a kernel that has been read.
 pub(super) struct Scope<'p> {
     pub program: &'p Program,
     pub kernel: Kernel,
     pub names: Names,
-    /// The statements of values without names, which the next statement uses.
+    /// The assignments of unnamed values, which the next statement uses.
     pub before: Vec<Stmt>,
 }
 
@@ -37,7 +37,8 @@ impl Scope<'_> {
         Ok(id)
     }
 
-    /// A value where it is used. `ty`: what it must be, as far as its surroundings tell.
+    /// A value in the place of its use. `ty` is the type it must have, where the context determines
+    /// it.
     pub(super) fn value(&mut self, expr: &Expr, ty: Option<Scalar>) -> Result<ValueId, ParseError> {
         match &expr.kind {
             ExprKind::Group(of) => return self.value(of, ty),
@@ -54,7 +55,7 @@ impl Scope<'_> {
         }
         let wanted = self.type_written(expr).or(ty);
         let op = self.op(expr, wanted)?;
-        // Only literals and casts ask for it, and both have it.
+        // Only literals and casts need the declared type, and both have one.
         let declared = Value {
             name: UNNAMED.to_string(),
             ty: wanted.unwrap_or(Scalar::Bool),
@@ -72,7 +73,7 @@ impl Scope<'_> {
         Ok(id)
     }
 
-    /// The type of a literal or a cast, where it says it.
+    /// The type that a literal or a cast states, if it does.
     fn type_written(&self, expr: &Expr) -> Option<Scalar> {
         match &expr.kind {
             ExprKind::Lit(Literal::Bool(_), None) => Some(Scalar::Bool),
@@ -86,7 +87,7 @@ impl Scope<'_> {
         }
     }
 
-    /// The operation that an expression is, of a value of this type.
+    /// The operation that an expression denotes, for a value of this type.
     pub(super) fn op(&mut self, expr: &Expr, ty: Option<Scalar>) -> Result<Op, ParseError> {
         match &expr.kind {
             ExprKind::Group(of) => self.op(of, ty),
@@ -107,7 +108,7 @@ impl Scope<'_> {
                 Some(_) => Ok(Op::Lit(*literal)),
                 None if matches!(literal, Literal::Bool(_)) => Ok(Op::Lit(*literal)),
                 None => Err(expr.at.error(format!(
-                    "nothing says the type of {literal}: write it behind it, as in `{literal}i32`"
+                    "the type of {literal} is not known: add it as a suffix, as in `{literal}i32`"
                 ))),
             },
             ExprKind::Unary(op, of) => Ok(Op::Unary(*op, self.value(of, ty)?)),
@@ -128,7 +129,7 @@ impl Scope<'_> {
         }
     }
 
-    /// Operands of one type: one of them may say it for the others.
+    /// Reads operands of the same type: one of them may determine it for the others.
     fn run<const N: usize>(
         &mut self,
         list: [&Expr; N],
@@ -142,7 +143,7 @@ impl Scope<'_> {
         Ok(values)
     }
 
-    /// The type of an expression as far as it tells by itself.
+    /// The type of an expression, where it can be determined without its context.
     fn type_of(&self, expr: &Expr) -> Option<Scalar> {
         let memory = |name: &str| match self.names.find(name)? {
             Named::Buffer(id) => Some(self.program.buffers[id.index()].ty),
@@ -166,7 +167,7 @@ impl Scope<'_> {
                     _ => None,
                 },
                 ("select", [_, rest @ ..]) => rest.iter().find_map(|arg| self.type_of(arg)),
-                ("shuffle" | "slide", [list @ .., _]) => {
+                ("shuffle" | "lane_shift", [list @ .., _]) => {
                     list.iter().find_map(|arg| self.type_of(arg))
                 }
                 (cast, _) => Scalar::from_name(cast)
@@ -240,14 +241,14 @@ impl Scope<'_> {
                 value: self.value(value, ty)?,
                 from: from.form(&self.names)?,
             }),
-            ("slide", [low, high, by]) => {
+            ("lane_shift", [low, high, by]) => {
                 let (low, high) = (self.part(low, ty)?, self.part(high, ty)?);
                 let by = match by.kind {
                     ExprKind::Lit(Literal::Int(by), None) => u32::try_from(by).ok(),
                     _ => None,
                 };
-                let by = by.ok_or_else(|| at.error("a slide is by a number of lanes"))?;
-                Ok(Op::Slide { low, high, by })
+                let by = by.ok_or_else(|| at.error("a lane shift is by a number of lanes"))?;
+                Ok(Op::LaneShift { low, high, by })
             }
             _ => Err(at.error(format!(
                 "there is no operation `{name}` with {} operands",
@@ -256,7 +257,7 @@ impl Scope<'_> {
         }
     }
 
-    /// One side of a slide; `_` is nothing.
+    /// One side of a lane shift; `_` stands for none.
     fn part(&mut self, expr: &Expr, ty: Option<Scalar>) -> Result<Option<ValueId>, ParseError> {
         match &expr.kind {
             ExprKind::Name(name) if name == "_" => Ok(None),

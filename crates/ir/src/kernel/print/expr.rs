@@ -9,10 +9,10 @@ use crate::system::print::expr::precedence;
 
 use super::{KernelText, display_shape, join};
 
-/// What the surroundings of an expression tell.
+/// What the context of an expression determines about it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Known {
-    /// Its type: a literal need not say it.
+    /// Its type: a literal need not state it.
     Type,
     Nothing,
 }
@@ -30,12 +30,12 @@ impl KernelText<'_> {
         }
     }
 
-    /// A value of a known type where a statement uses it.
+    /// A value of a known type in the place of its use.
     pub(super) fn shown(&self, value: ValueId) -> String {
         self.operand(value, 0, Known::Type)
     }
 
-    /// A value where it is used, in parentheses if it binds more weakly than its surroundings.
+    /// A value in the place of its use, in parentheses if it binds more weakly than its context.
     fn operand(&self, value: ValueId, least: u8, known: Known) -> String {
         match self.inlined_op(value) {
             Some(op) => {
@@ -50,37 +50,37 @@ impl KernelText<'_> {
         }
     }
 
-    /// What is known of operands that have one type: one of them may tell it.
+    /// What is known about operands that have the same type: one of them may determine it.
     fn known_of(&self, operands: &[ValueId], known: Known) -> Known {
-        match operands.iter().any(|v| self.tells_type(*v)) {
+        match operands.iter().any(|v| self.determines_type(*v)) {
             true => Known::Type,
             false => known,
         }
     }
 
-    /// Is it known without its literals what type it has?
-    fn tells_type(&self, value: ValueId) -> bool {
+    /// Is the type of the value known without its literals?
+    fn determines_type(&self, value: ValueId) -> bool {
         match self.inlined_op(value) {
             None => true,
             Some(op) => match op {
                 Op::Lit(_) => false,
-                Op::Unary(_, a) => self.tells_type(*a),
+                Op::Unary(_, a) => self.determines_type(*a),
                 Op::Binary(op, a, b) => {
-                    op.is_comparison() || self.tells_type(*a) || self.tells_type(*b)
+                    op.is_comparison() || self.determines_type(*a) || self.determines_type(*b)
                 }
                 Op::Select {
                     then, otherwise, ..
                 }
                 | Op::Choose {
                     then, otherwise, ..
-                } => self.tells_type(*then) || self.tells_type(*otherwise),
+                } => self.determines_type(*then) || self.determines_type(*otherwise),
                 Op::Index(_)
                 | Op::Get(_)
                 | Op::Cast(_)
                 | Op::Load { .. }
                 | Op::Lookup { .. }
                 | Op::Shuffle { .. }
-                | Op::Slide { .. } => true,
+                | Op::LaneShift { .. } => true,
             },
         }
     }
@@ -104,7 +104,7 @@ impl KernelText<'_> {
             let known = self.known_of(values, known);
             join(values.iter().map(|v| self.operand(*v, 0, known)))
         };
-        // Nothing around it tells its type.
+        // The context does not determine the type.
         let alone = |v: ValueId| self.operand(v, 0, self.known_of(&[v], Known::Nothing));
         let text = match op {
             Op::Lit(literal) => {
@@ -123,7 +123,7 @@ impl KernelText<'_> {
                     let operand = match self.inlined_op(*a) {
                         // A minus before a literal would become part of it.
                         Some(Op::Lit(_)) => format!("({})", self.operand(*a, 0, known)),
-                        // `--x` would read oddly.
+                        // `--x` would be hard to read.
                         _ => self.operand(*a, PRIMARY, known),
                     };
                     return (format!("{}{operand}", op.name()), UNARY);
@@ -180,7 +180,7 @@ impl KernelText<'_> {
                 let ty = self.kernel.values.get(value.index()).map(|v| v.ty.name());
                 format!("{}({})", ty.unwrap_or("cast"), alone(*a))
             }
-            // Without a value in it the condition would be one on positions.
+            // Without a value in it, the condition would read as a condition on positions.
             Op::Select {
                 cond,
                 then,
@@ -206,12 +206,12 @@ impl KernelText<'_> {
                 let value = self.operand(*value, 0, known);
                 format!("shuffle({value}, {})", self.form(from))
             }
-            Op::Slide { low, high, by } => {
+            Op::LaneShift { low, high, by } => {
                 let part = |v: &Option<ValueId>| match v {
                     Some(v) => self.operand(*v, 0, known),
                     None => "_".to_string(),
                 };
-                format!("slide({}, {}, {by})", part(low), part(high))
+                format!("lane_shift({}, {}, {by})", part(low), part(high))
             }
         };
         (text, PRIMARY)

@@ -6,13 +6,14 @@ use crate::id::{RegId, ValueId};
 use crate::kernel::visit::walk;
 use crate::kernel::{Kernel, Op, Stmt};
 
-/// The largest number of operations that a statement takes into it.
+/// The largest number of operations that are printed inside one statement.
 const MAX_INLINED: usize = 8;
 
 /// For each value: is it printed where it is used?
 ///
-/// Its one use stands in the same list of statements (a value that a loop uses is not computed in
-/// every turn). A register may be read in several places, none of them behind the next time it is set.
+/// Its only use must be in the same list of statements; otherwise a value used in a loop would
+/// appear to be computed in every iteration. A register may be read in several places, but not
+/// after the next time it is set.
 pub(super) fn inlined(kernel: &Kernel) -> Vec<bool> {
     let mut uses = vec![0usize; kernel.values.len()];
     let mut defs = uses.clone();
@@ -29,7 +30,7 @@ pub(super) fn inlined(kernel: &Kernel) -> Vec<bool> {
     });
     let mut inlined = vec![false; kernel.values.len()];
     mark(&kernel.body, &uses, &mut inlined);
-    // An ill-formed kernel prints too: what is assigned twice is no expression.
+    // Ill-formed kernels are printed too: a value that is assigned twice is not inlined.
     for (flag, defs) in inlined.iter_mut().zip(defs) {
         *flag &= defs == 1;
     }
@@ -52,7 +53,8 @@ fn mark(body: &[Stmt], uses: &[usize], inlined: &mut [bool]) {
             mark(inner, uses, inlined);
         }
     }
-    // The statement that shows what is computed here, directly or by way of other inlined values.
+    // The statement that shows what each statement computes, directly or through other inlined
+    // values.
     let mut shown_at: Vec<usize> = (0..body.len()).collect();
     let mut taken = vec![0; body.len()];
     for (n, stmt) in body.iter().enumerate().rev() {
@@ -70,8 +72,8 @@ fn mark(body: &[Stmt], uses: &[usize], inlined: &mut [bool]) {
         let Some(sink) = used_here.iter().map(|at| shown_at[*at]).max() else {
             continue;
         };
-        let is_behind = used_here.iter().all(|at| n < *at);
-        if used_here.len() != uses[value.index()] || !is_behind || !is_quiet(op) {
+        let is_after = used_here.iter().all(|at| n < *at);
+        if used_here.len() != uses[value.index()] || !is_after || !is_quiet(op) {
             continue;
         }
         if let Op::Get(reg) = op {
@@ -85,7 +87,7 @@ fn mark(body: &[Stmt], uses: &[usize], inlined: &mut [bool]) {
     }
 }
 
-/// Neither memory nor another lane.
+/// Does the operation access neither memory nor another lane?
 fn is_quiet(op: &Op) -> bool {
     let does = op.effects();
     does.reads().is_none() && !does.crosses_lanes

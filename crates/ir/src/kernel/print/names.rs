@@ -1,4 +1,4 @@
-//! Names that are unique within one kernel, and can be read back.
+//! Names that are unique within one kernel and can be read back.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use crate::kernel::{Host, Kernel, Op, Program, Stmt, VarKind};
 
 use super::inline::inlined;
 
-/// A kernel ready to be printed, whole or by the statement.
+/// A kernel ready to be printed, as a whole or by statement.
 pub struct KernelText<'a> {
     pub(super) kernel: &'a Kernel,
     pub(super) name: String,
@@ -49,7 +49,7 @@ impl<'a> KernelText<'a> {
             }
         });
         let inlined = inlined(kernel);
-        // Only what is seen needs a name of its own.
+        // Only printed values need a name of their own.
         let values = kernel
             .values
             .iter()
@@ -77,7 +77,7 @@ impl<'a> KernelText<'a> {
         self.inlined.get(value.index()).copied().unwrap_or(false)
     }
 
-    /// The operation that stands in the place of an inlined value.
+    /// The operation of a value that is printed in the place of its use.
     pub(super) fn inlined_op(&self, value: ValueId) -> Option<&'a Op> {
         if self.is_inlined(value) {
             *self.ops.get(value.index())?
@@ -103,7 +103,7 @@ impl<'a> KernelText<'a> {
 fn order(kernel: &Kernel) -> Vec<DimId> {
     let is_declared = |kind: &VarKind| match kind {
         VarKind::Host | VarKind::Block { .. } | VarKind::Warp | VarKind::Lane => true,
-        VarKind::Loop | VarKind::Ticket => false,
+        VarKind::Loop | VarKind::DynamicBlock => false,
     };
     let mut order: Vec<DimId> = kernel.vars_where(is_declared).collect();
     walk(&kernel.body, &mut |stmt| order.extend(stmt.binds()));
@@ -155,19 +155,21 @@ impl ProgramNames {
     }
 }
 
-/// Index variables in the order of the text. The terms of a form are printed in that order too, so that it is known
-/// to who reads the text.
+/// Index variables in the order of the text. The terms of a form are printed in that order too, so
+/// that a reader of the text knows it.
 pub(super) struct Positions {
-    /// By variable.
+    /// Indexed by variable.
     names: Vec<String>,
-    /// Where each variable comes in the order of the text; none if they are in that order.
+    /// The position of each variable in the order of the text; `None` if they are in that order
+    /// already.
     places: Option<Vec<DimId>>,
     /// In the order of the text.
     ordered: Vec<String>,
 }
 
 impl Positions {
-    /// `order`: variables as they are bound, perhaps not all, perhaps some twice.
+    /// `order`: variables in the order in which they are bound; some may be missing and some may
+    /// occur twice.
     fn new(given: &[&str], order: &[DimId], taken: &mut Taken) -> Positions {
         let mut places = vec![None; given.len()];
         let mut names = vec![String::new(); given.len()];
@@ -225,7 +227,7 @@ impl Positions {
     }
 }
 
-/// An id that points nowhere still prints.
+/// The name of an id; an id out of range is printed too.
 pub(super) fn name(names: &[String], index: usize, fallback: &str) -> String {
     names
         .get(index)
@@ -233,7 +235,7 @@ pub(super) fn name(names: &[String], index: usize, fallback: &str) -> String {
         .unwrap_or_else(|| format!("{fallback}{index}"))
 }
 
-/// The name with what can not be read as part of a name replaced: `x.1` is one, `2 x` is not.
+/// The name with characters replaced that cannot be part of a name: `x.1` is one, `2 x` is not.
 pub(super) fn identifier(name: &str) -> String {
     let parts = name.split('.');
     let is_part = |part: &str| !part.is_empty() && part.chars().all(continues_name);
@@ -251,7 +253,7 @@ pub(super) fn identifier(name: &str) -> String {
 #[derive(Clone, Default)]
 struct Taken {
     names: HashSet<String>,
-    /// The last number given to a name, so that many of one name stay cheap.
+    /// The last number given to each name, so that many equal names stay cheap.
     numbers: HashMap<String, usize>,
 }
 
@@ -259,7 +261,7 @@ impl Taken {
     fn one(&mut self, name: &str) -> String {
         let name = identifier(name);
         let mut unique = name.clone();
-        // What is written like a literal, or for no value at all, names nothing.
+        // `_` and the words of literals cannot be names.
         let is_word = |name: &str| name == "_" || literal_word(name).is_some();
         while is_word(&unique) || !self.names.insert(unique.clone()) {
             let number = self.numbers.entry(name.clone()).or_default();

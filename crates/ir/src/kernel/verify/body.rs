@@ -38,21 +38,21 @@ pub(super) fn verify_kernel(program: &Program, id: KernelId, wrong: &mut Vec<Str
     checker.hints();
 }
 
-/// Has it a value from the first statement on?
+/// Does the variable have a value from the first statement on?
 fn is_given(var: &Var) -> bool {
     match var.kind {
         VarKind::Host | VarKind::Block { .. } | VarKind::Warp | VarKind::Lane => true,
-        VarKind::Loop | VarKind::Ticket => false,
+        VarKind::Loop | VarKind::DynamicBlock => false,
     }
 }
 
-/// What holds at a statement.
+/// The state of the checks at a statement.
 #[derive(Clone)]
 struct Scope {
     values: Vec<bool>,
     vars: Vec<bool>,
     in_loop: bool,
-    /// Does it depend on the warp whether or how often this is executed?
+    /// Does the warp decide whether, or how often, this is executed?
     by_warp: bool,
 }
 
@@ -67,7 +67,7 @@ struct Checker<'a, 'w> {
     program: &'a Program,
     kernel: &'a Kernel,
     text: KernelText<'a>,
-    /// The statement that is looked at.
+    /// The statement being checked.
     here: Option<&'a Stmt>,
     wrong: &'w mut Vec<String>,
     defined: Vec<bool>,
@@ -256,18 +256,22 @@ impl<'a> Checker<'a, '_> {
             }
             Stmt::Barrier => {
                 let everyone = !self.scope.by_warp;
-                self.check(everyone, "not every warp comes to this barrier");
+                self.check(everyone, "not every warp reaches this barrier");
             }
             Stmt::SyncWarp => {}
             Stmt::Signal { flag } => self.flag(flag, &[]),
             Stmt::Await { flag, at_least } => self.flag(flag, &[at_least]),
-            Stmt::Ticket { var, counter } => {
+            Stmt::DynamicBlock { var, counter } => {
                 let once = !self.scope.in_loop;
-                self.check(once, "a ticket is drawn in a loop");
+                self.check(once, "a dynamic block id is taken in a loop");
                 let always = counter.when == Cond::TRUE;
-                self.check(always, "a ticket is drawn on a condition");
+                self.check(always, "a dynamic block id is taken on a condition");
                 self.flag(counter, &[]);
-                self.bind(*var, |kind| matches!(kind, VarKind::Ticket), "ticket");
+                self.bind(
+                    *var,
+                    |kind| matches!(kind, VarKind::DynamicBlock),
+                    "dynamic block",
+                );
                 if let Some(slot) = self.scope.vars.get_mut(var.index()) {
                     *slot = true;
                 }
@@ -290,7 +294,7 @@ impl<'a> Checker<'a, '_> {
                     ),
                 }
                 let is_bool = self.value(*bad).is_none_or(|v| v.ty == Scalar::Bool);
-                self.check(is_bool, "whether there is a fault is no bool");
+                self.check(is_bool, "the condition of a fault is not a bool");
             }
             Stmt::CommitCopies | Stmt::WaitCopies { .. } | Stmt::Comment(_) => {}
         }
@@ -330,7 +334,7 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// May a value of this declaration hold what was found?
+    /// Checks that a value of this declaration may hold a result of this type.
     fn assigned(&mut self, value: ValueId, found: OpType) {
         let Some(declared) = self.value(value) else {
             return;
@@ -361,7 +365,7 @@ impl<'a> Checker<'a, '_> {
             self.report(format!("{given} indices for the {rank} axes of {name}"));
         }
         let has_axis = width == 1 || array.rank > 0;
-        self.check(has_axis, "a wide access to a single element");
+        self.check(has_axis, "a vector access to a single element");
         Some(array)
     }
 
@@ -377,7 +381,7 @@ impl<'a> Checker<'a, '_> {
             };
             if stored.ty != array.ty {
                 let (found, ty) = (stored.ty, array.ty);
-                self.report(format!("a {found} is stored among {ty}"));
+                self.report(format!("a {found} is stored into an array of {ty}"));
             }
         }
     }
@@ -392,7 +396,8 @@ impl<'a> Checker<'a, '_> {
         }
     }
 
-    /// What the block does as one, with all its warps, on one element of a `Flags` buffer.
+    /// Checks an operation that the block does as a whole, with all its warps, on one element of a
+    /// `Flags` buffer.
     fn flag(&mut self, flag: &Access, others: &[&Form]) {
         self.access(flag, 1);
         let is_flags = match flag.memory {
@@ -410,11 +415,11 @@ impl<'a> Checker<'a, '_> {
         let one = !self.is_by_warp(&forms) && !self.scope.by_warp;
         self.check(
             one,
-            "it depends on the warp, and is done by the whole block",
+            "it depends on the warp, but the whole block executes it",
         );
     }
 
-    /// Does the warp variable occur, where there is more than one warp?
+    /// Does the warp variable occur in the forms, in a kernel of more than one warp?
     fn is_by_warp(&self, forms: &[&Form]) -> bool {
         let is_warp = |d: &DimId| {
             let var = self.kernel.vars.get(d.index());
@@ -423,7 +428,7 @@ impl<'a> Checker<'a, '_> {
         self.kernel.warps > 1 && forms.iter().any(|form| form.dims().iter().any(is_warp))
     }
 
-    /// What hints ask for, printers can do.
+    /// Checks that printers can do what the hints say.
     fn hints(&mut self) {
         let (kernel, hints) = (self.kernel, &self.kernel.hints);
         self.here = None;
@@ -443,8 +448,8 @@ impl<'a> Checker<'a, '_> {
             .any(|h| h.buffer == deferred.buffer);
         self.check(bypasses, "deferred stores that are not non-temporal");
         self.check(
-            deferred.together > 0,
-            "deferred stores of which none leaves",
+            deferred.group_size > 0,
+            "deferred stores in groups of size 0",
         );
         let inside = kernel.branches().filter(|_| hints.outlined_edge);
         let body = inside.map_or(&kernel.body[..], |(_, inside, _)| inside);
@@ -455,7 +460,7 @@ impl<'a> Checker<'a, '_> {
         );
     }
 
-    /// Copies are committed and waited for, and nothing else is.
+    /// Checks that copies are committed and waited for, and that nothing else is.
     fn copies(&mut self) {
         let (mut copies, mut commits, mut waits) = (0, 0, 0);
         walk(&self.kernel.body, &mut |stmt| match stmt {
@@ -474,7 +479,7 @@ impl<'a> Checker<'a, '_> {
             | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
+            | Stmt::DynamicBlock { .. }
             | Stmt::Fault { .. }
             | Stmt::Comment(_) => {}
         });

@@ -7,7 +7,7 @@ use crate::scalar::{BinOp, Scalar, UnOp};
 use super::body::{Array, access_shape, array_of};
 use super::is_literal_of;
 
-/// What an operation gives.
+/// The type and shape of a result.
 #[derive(Clone, Copy)]
 pub(in crate::kernel) struct OpType {
     pub ty: Scalar,
@@ -51,8 +51,8 @@ fn binary_takes(op: BinOp, ty: Scalar) -> bool {
     }
 }
 
-/// The type and shape of an operation; `declared` is the value it is for, which alone says what a
-/// literal or a cast becomes.
+/// The type and shape of an operation's result. `declared` is the value it is assigned to; it alone
+/// determines the type of a literal or a cast.
 pub(in crate::kernel) fn type_of(
     program: &Program,
     kernel: &Kernel,
@@ -174,20 +174,20 @@ pub(in crate::kernel) fn type_of(
             }
             OpType { ty, shape }
         }
-        // One lane's value for all of them is the same in all of them.
+        // All lanes get the value of one lane.
         Op::Shuffle { value: of, from } => OpType {
             ty: value(*of)?.ty,
             shape: kernel.shape_of(from),
         },
-        Op::Slide { low, high, by } => {
+        Op::LaneShift { low, high, by } => {
             if *by > kernel.lanes {
                 return Err(format!("{by} is more than the lanes of a warp"));
             }
             let mut types = low.iter().chain(high).map(|v| value(*v).map(|v| v.ty));
-            let ty = types.next().unwrap_or(Err("nothing is slid".into()))?;
+            let ty = types.next().unwrap_or(Err("no vector is shifted".into()))?;
             for other in types {
                 if other? != ty {
-                    return Err("what is slid has two types".into());
+                    return Err("the shifted vectors have two types".into());
                 }
             }
             OpType {

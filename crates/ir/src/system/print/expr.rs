@@ -1,9 +1,10 @@
 //! Prints right-hand sides: parentheses only where needed, and literals with a suffix only where
-//! nothing around them tells their type.
+//! their context does not determine their type.
 //!
-//! Literals take the type of what they meet, so operands that must have one type form a *run*, and a
-//! literal is bare if its run has a known type: the context decides it, or an operand that is no
-//! literal does. Each expression belongs to one run, so printing is linear.
+//! Literals get their type from the other operands, so operands that must have the same type form a
+//! *run*. A literal is printed without a suffix if the type of its run is known, either from the
+//! context or from an operand that is not a literal. Each expression belongs to one run, so
+//! printing is linear.
 
 use std::fmt;
 
@@ -13,7 +14,7 @@ use crate::system::{Combine, Expr, System};
 
 use super::{Names, display_dim, display_literal, display_typed, is_default, join_forms};
 
-/// How tightly things bind, as in the grammar.
+/// Precedence levels, as in the grammar.
 pub(crate) mod level {
     pub const LET: u8 = 0;
     pub const EQUALITY: u8 = 6;
@@ -28,8 +29,8 @@ pub(crate) mod level {
 enum Decided {
     Yes,
     No,
-    /// Not looked at yet: the run starts here.
-    Ask,
+    /// Not determined yet: the run starts here.
+    NotYet,
 }
 
 struct Printer<'a> {
@@ -53,12 +54,12 @@ pub fn display_expr<'a>(
             dims: system.dim_names(),
         };
         let mut printer = Printer::new(system, &names, locals.to_vec());
-        printer.expr(expr, level::LET, Decided::Ask);
+        printer.expr(expr, level::LET, Decided::NotYet);
         f.write_str(&printer.out)
     })
 }
 
-/// The leading `let`s of a body, one a line, and the rest.
+/// The leading `let`s of a body, one per line, and the rest.
 pub(super) fn body_lines(
     system: &System,
     names: &Names,
@@ -104,21 +105,21 @@ impl<'a> Printer<'a> {
         self.out.push_str(text);
     }
 
-    /// `let name = value;`, and the name is known from there on.
+    /// Prints `let name = value;` and brings the name into scope.
     fn binding(&mut self, local: LocalId, name: &str, value: &Expr) {
         self.push("let ");
         self.push(name);
         self.push(" = ");
-        self.expr(value, level::LET + 1, Decided::Ask);
+        self.expr(value, level::LET + 1, Decided::NotYet);
         self.push(";");
         self.locals.push((local, name.to_string()));
     }
 
-    /// Prints where only what binds at least as tightly as `least` may stand bare.
+    /// Prints an expression, in parentheses if it binds more weakly than `least`.
     fn expr(&mut self, expr: &Expr, least: u8, decided: Decided) {
         let decided = match decided {
-            Decided::Ask if is_rigid(expr) => Decided::Yes,
-            Decided::Ask => Decided::No,
+            Decided::NotYet if is_rigid(expr) => Decided::Yes,
+            Decided::NotYet => Decided::No,
             Decided::Yes | Decided::No => decided,
         };
         let grouped = binds(expr) < least;
@@ -180,14 +181,14 @@ impl<'a> Printer<'a> {
                 let name = self.system.inputs.get(input.index()).map(|i| &i.name);
                 self.name(name, "input", input.index());
                 self.push("[");
-                self.list(index, Decided::Ask);
+                self.list(index, Decided::NotYet);
                 self.push("]");
             }
             Expr::Unary(op, operand) => self.unary(*op, operand, decided),
             Expr::Binary(op, left, right) => self.binary(*op, left, right, decided),
             Expr::Cast(ty, operand) => {
                 self.push(ty.name());
-                self.arguments(std::slice::from_ref(&**operand), Decided::Ask);
+                self.arguments(std::slice::from_ref(&**operand), Decided::NotYet);
             }
             Expr::Guard {
                 cond,
@@ -209,7 +210,7 @@ impl<'a> Printer<'a> {
                 otherwise,
             } => {
                 self.push("select(");
-                self.argument(cond, Decided::Ask);
+                self.argument(cond, Decided::NotYet);
                 self.push(", ");
                 self.argument(then, decided);
                 self.push(", ");
@@ -220,12 +221,12 @@ impl<'a> Printer<'a> {
                 // Each part is a run of its own, unless the type of the whole is known.
                 let parts_decided = match decided {
                     Decided::Yes => Decided::Yes,
-                    Decided::No | Decided::Ask => Decided::Ask,
+                    Decided::No | Decided::NotYet => Decided::NotYet,
                 };
                 self.arguments(parts, parts_decided);
             }
             Expr::Field(tuple, field) => {
-                self.expr(tuple, level::POSTFIX, Decided::Ask);
+                self.expr(tuple, level::POSTFIX, Decided::NotYet);
                 self.push(&format!(".{field}"));
             }
             Expr::Call(function, args) => {
@@ -314,7 +315,7 @@ impl<'a> Printer<'a> {
     }
 
     fn binary(&mut self, op: BinOp, left: &Expr, right: &Expr, decided: Decided) {
-        // A comparison is a truth value: what it compares is a run of its own.
+        // A comparison is a bool: its operands are a run of their own.
         let decided = if !op.is_comparison() {
             decided
         } else if is_rigid(left) || is_rigid(right) {
@@ -362,7 +363,7 @@ impl<'a> Printer<'a> {
             | BinOp::Shl
             | BinOp::Shr => {
                 let level = precedence(op);
-                // `a < b < c` is a chain, so both sides of a comparison are grouped.
+                // `a < b < c` would be a chain, so both sides of a comparison are grouped.
                 let left_level = level + u8::from(level == level::RELATIONAL);
                 self.expr(left, left_level, decided);
                 self.push(&format!(" {} ", op.name()));
@@ -400,7 +401,7 @@ impl<'a> Printer<'a> {
     }
 }
 
-/// A function says what it combines; an operator takes what the context says.
+/// A function declares the type it combines; for an operator, the context decides.
 fn combined(op: Combine, decided: Decided) -> Decided {
     match op {
         Combine::Op(_) => decided,
