@@ -1,4 +1,4 @@
-//! Systems, declared step by step.
+//! Builders of systems.
 
 use systola_ir::codes::syntax;
 use systola_ir::mapping::Name;
@@ -10,20 +10,20 @@ use systola_surface::tree::{self, Data, DataKind, ExprKind, Index, InputKind, Or
 
 use crate::expr::{Expr, List, Range, name, trees};
 
-/// A system that is being written. Mistakes are collected and told by [`SystemBuilder::build`].
+/// A system under construction. [`SystemBuilder::build`] reports all errors.
 #[derive(Clone, Debug)]
 pub struct SystemBuilder {
-    /// Without the equations and outputs.
+    /// The system without equations and outputs.
     head: tree::System,
     vars: Vec<VarDecl>,
     outputs: Vec<OutputDecl>,
 }
 
-/// A variable, to which promises and conditions can be added.
+/// A variable under construction; promises and conditions can be added.
 #[derive(Clone, Debug)]
 pub struct VarDecl(tree::Var);
 
-/// An output, to which writes are added.
+/// An output under construction; writes can be added.
 #[derive(Clone, Debug)]
 pub struct OutputDecl(tree::Output);
 
@@ -103,7 +103,8 @@ impl SystemBuilder {
         self.add(input)
     }
 
-    /// `input x[axes]: ty clamp;`, with any boundary condition but those of fields alone, `interior` and `fixed`.
+    /// `input x[axes]: ty clamp;`, with any boundary condition except `interior` and `fixed`, which
+    /// only fields can have.
     #[track_caller]
     pub fn input_boundary<A: Into<Axis>>(
         &mut self,
@@ -117,7 +118,7 @@ impl SystemBuilder {
         self.add(input)
     }
 
-    /// `table sub[axes]: ty;`, given at run time.
+    /// `table sub[axes]: ty;`, whose contents are given at run time.
     #[track_caller]
     pub fn table<A: Into<Axis>>(
         &mut self,
@@ -130,7 +131,7 @@ impl SystemBuilder {
         self.add(table)
     }
 
-    /// `table sub[axes]: ty = data;`, in row-major order.
+    /// `table sub[axes]: ty = data;`, with the contents in row-major order.
     #[track_caller]
     pub fn table_of<A: Into<Axis>>(
         &mut self,
@@ -248,7 +249,7 @@ impl SystemBuilder {
         &mut self.outputs[last]
     }
 
-    /// The system, or all that is wrong with names and types in it.
+    /// The system, or all errors in its names and types.
     pub fn build(&self) -> Result<System, Vec<Diagnostic>> {
         elaborate_system(&self.tree())
     }
@@ -262,19 +263,19 @@ impl SystemBuilder {
 }
 
 impl VarDecl {
-    /// The accumulation may be regrouped.
+    /// Promises that the terms of the sum may be regrouped.
     pub fn associative(&mut self) -> &mut Self {
         self.0.law = Law::Associative;
         self
     }
 
-    /// The accumulation may be regrouped and reordered.
+    /// Promises that the terms of the sum may be regrouped and reordered.
     pub fn reorderable(&mut self) -> &mut Self {
         self.0.law = Law::Reorderable;
         self
     }
 
-    /// `on cond`: further restricts the domain.
+    /// `on cond`: restricts the points at which the variable has a value.
     pub fn on(&mut self, cond: impl Into<Expr>) -> &mut Self {
         self.0.on.push(cond.into().0);
         self
@@ -308,7 +309,7 @@ impl OutputDecl {
         self
     }
 
-    /// `else value`: what elements hold that no write reaches.
+    /// `else value`: the value of elements that are not written.
     pub fn fill(&mut self, value: impl Into<Expr>) -> &mut Self {
         self.0.fill = Some(value.into().0);
         self
@@ -326,7 +327,7 @@ pub(crate) fn array<A: Into<Axis>>(
     tree::Input::new(text, ty, axes, origin)
 }
 
-/// A boundary condition as the tree has it.
+/// Converts a boundary condition to the tree.
 pub(crate) fn boundary_tree(boundary: Boundary) -> tree::Boundary {
     match boundary {
         Boundary::Interior => tree::Boundary::Interior,

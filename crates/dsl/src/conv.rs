@@ -1,4 +1,4 @@
-//! Convolutions, declared step by step.
+//! Builders of convolutions.
 
 use systola_ir::mapping::Name;
 use systola_ir::system::System;
@@ -10,7 +10,7 @@ use systola_surface::tree::{self, Origin};
 use crate::builder::{Axis, array, batch, boundary_tree};
 use crate::expr::{Expr, Range, name};
 
-/// A convolution that is being written.
+/// A convolution under construction.
 ///
 /// ```
 /// use systola_dsl::prelude::*;
@@ -92,7 +92,7 @@ impl ConvBuilder {
         self
     }
 
-    /// The system, or all that is wrong with the convolution.
+    /// The system, or all errors of the convolution.
     pub fn build(&self) -> Result<System, Vec<Diagnostic>> {
         elaborate_conv(self.0.clone())
     }

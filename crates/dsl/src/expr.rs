@@ -1,7 +1,6 @@
-//! Expressions over names: what stands on the right-hand side of an equation, in an index, in a condition.
+//! Expressions over names: right-hand sides of equations, indices and conditions.
 //!
-//! One type serves for all, as in the text language. A name is whatever it was declared as; what an
-//! expression means is decided when the system is built.
+//! As in the text language, all of them have one type. Names are resolved when the system is built.
 
 use systola_ir::codes::types;
 use systola_ir::mapping::Name;
@@ -18,7 +17,7 @@ impl From<ExprKind> for Expr {
     }
 }
 
-/// What `reduce` and `scan` combine with.
+/// The operator of `reduce` and `scan`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Combine(ReduceOpKind);
 
@@ -50,7 +49,7 @@ impl Combine {
     }
 }
 
-/// An iterator with its half-open range, or without one: `q in 0..Q`.
+/// An iterator, with or without its half-open range: `q in 0..Q`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Range(pub(crate) Dim);
 
@@ -76,18 +75,18 @@ impl From<&Expr> for Range {
     }
 }
 
-/// A name; it means what the system declares it as.
+/// A name, whose meaning depends on its declaration in the system.
 pub fn name(text: impl Into<String>) -> Expr {
     ExprKind::Name(text.into()).into()
 }
 
-/// Several names at once.
+/// Several names.
 pub fn names<const N: usize>(texts: [&str; N]) -> [Expr; N] {
     texts.map(name)
 }
 
-/// `select(cond, then, otherwise)`: by the position of the point where the condition asks for nothing
-/// else, by value otherwise.
+/// `select(cond, then, otherwise)`: a guard by position if the condition depends on the position
+/// only, else a choice by value.
 pub fn select(cond: impl Into<Expr>, then: impl Into<Expr>, otherwise: impl Into<Expr>) -> Expr {
     apply("select", vec![cond.into(), then.into(), otherwise.into()])
 }
@@ -110,7 +109,7 @@ pub fn tuple(parts: impl List) -> Expr {
     ExprKind::Tuple(trees(parts)).into()
 }
 
-/// `let name = value; body`, where the body is made from the name.
+/// `let name = value; body`; `body` is a function of the name.
 pub fn bind(text: &str, value: impl Into<Expr>, body: impl FnOnce(Expr) -> Expr) -> Expr {
     let value = value.into().0;
     let body = Box::new(body(name(text)).0);
@@ -165,12 +164,13 @@ impl Expr {
         }
     }
 
-    /// Empty where it is none, which is refused as a name.
+    /// Empty if the expression is not a name. An empty name is rejected later.
     pub(crate) fn to_name(&self) -> Name {
         Name::from(self.as_name().unwrap_or_default())
     }
 
-    /// `X(i - 1, j)`, `x[c + q]`, `f(a, b)`: the name at a point, at an index, with arguments.
+    /// `X(i - 1, j)`, `x[c + q]`, `f(a, b)`: a variable at a point, an element of an array, or a
+    /// call.
     pub fn at(&self, index: impl List) -> Expr {
         match self.as_name() {
             Some(text) => ExprKind::At(Name::from(text), trees(index)).into(),
@@ -178,7 +178,7 @@ impl Expr {
         }
     }
 
-    /// The call of a function; the same as [`Expr::at`].
+    /// A call of a function; the same as [`Expr::at`].
     pub fn call(&self, arguments: impl List) -> Expr {
         self.at(arguments)
     }
@@ -292,7 +292,7 @@ pub(crate) fn trees(list: impl List) -> Vec<tree::Expr> {
     list.into_list().into_iter().map(|e| e.0).collect()
 }
 
-/// A list of expressions: an array, a vector, or a tuple of whatever becomes an expression.
+/// A list of expressions: an array, a vector, or a tuple of values that convert to expressions.
 pub trait List {
     fn into_list(self) -> Vec<Expr>;
 }

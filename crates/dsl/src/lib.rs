@@ -1,6 +1,7 @@
-//! Systola's language embedded in Rust.
+//! Systola's language, embedded in Rust.
 //!
-//! The same words as in the text language, and the same result: a `Module` of systems, mappings and programs.
+//! It has the keywords of the text language, and builds the same `Module` of systems, mappings and
+//! programs.
 //!
 //! ```
 //! use systola_dsl::prelude::*;
@@ -30,7 +31,7 @@ pub mod ops;
 pub mod program;
 pub mod stencil;
 
-/// All that a program written in the embedded language needs.
+/// Everything that a program in the embedded language needs.
 pub mod prelude {
     pub use crate::builder::{SystemBuilder, axis};
     pub use crate::conv::ConvBuilder;

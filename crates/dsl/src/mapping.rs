@@ -1,4 +1,5 @@
-//! Mappings, one method for each directive, and the paper's Table 1 with its own names.
+//! Builders of mappings: one method for each directive, and the primitives of the paper's Table 1
+//! under their own names.
 
 use systola_ir::codes::syntax;
 use systola_ir::mapping::{
@@ -10,7 +11,7 @@ use systola_surface::elaborate::mapping::{name_cond, name_expr};
 
 use crate::expr::{Expr, List};
 
-/// A mapping that is being written; its names are resolved against the system later, as those of text are.
+/// A mapping under construction. As in text, its names are resolved later against the system.
 #[derive(Clone, Debug, Default)]
 pub struct MappingBuilder {
     name: String,
@@ -33,7 +34,7 @@ pub fn down(iterator: impl AsName) -> Along {
     Along(iterator.as_name(), Direction::Down)
 }
 
-/// What can stand for a name: text, or a name of the expression language.
+/// Types that can denote a name: strings, and names as expressions.
 pub trait AsName {
     fn as_name(&self) -> Name;
 }
@@ -301,7 +302,7 @@ impl MappingBuilder {
         }
     }
 
-    /// Calls of Table 1 on a function, without declaring it: `X.merge_ures(…)`.
+    /// Applies primitives of Table 1 to a function, without declaring it: `X.merge_ures(…)`.
     pub fn on(&mut self, name: impl AsName) -> Func<'_> {
         let name = name.as_name();
         Func {
@@ -323,7 +324,7 @@ impl MappingBuilder {
     }
 }
 
-/// What may follow `tile x by size as (outer, inner)`.
+/// Options of `tile x by size as (outer, inner)`.
 pub struct TileDirective<'a>(&'a mut MappingBuilder);
 
 impl TileDirective<'_> {
@@ -351,7 +352,7 @@ fn last(mapping: &mut MappingBuilder) -> Option<&mut DirectiveKind> {
         .map(|directive| &mut directive.kind)
 }
 
-/// What may follow `transfer w to shared`.
+/// Options of `transfer w to shared`.
 pub struct TransferDirective<'a>(&'a mut MappingBuilder);
 
 impl TransferDirective<'_> {
@@ -380,7 +381,8 @@ impl TransferDirective<'_> {
     }
 }
 
-/// The primitives of Table 1 on one function; each returns it for the next.
+/// Applies the primitives of Table 1 to one function. Each method returns the builder, for
+/// chaining.
 pub struct Func<'a> {
     mapping: &'a mut MappingBuilder,
     name: Name,
@@ -419,7 +421,7 @@ impl Func<'_> {
         })
     }
 
-    /// Innermost first.
+    /// `X.reorder(…)`: the loops, innermost first.
     pub fn reorder(self, loops: impl IntoIterator<Item = impl AsName>) -> Self {
         let func = self.name.clone();
         self.push(DirectiveKind::Reorder {
@@ -475,7 +477,7 @@ impl Func<'_> {
         self
     }
 
-    /// Loop lists innermost first; the last row of the matrix is the schedule.
+    /// The lists of loops are innermost first. The last row of the matrix is the schedule.
     pub fn space_time_transform<R: List>(
         self,
         src: impl IntoIterator<Item = impl AsName>,
@@ -497,7 +499,7 @@ impl Func<'_> {
         })
     }
 
-    /// The user's own inverse, after [`Func::space_time_transform`].
+    /// The inverse as given by the user, after [`Func::space_time_transform`].
     pub fn reverse(self, forms: impl List) -> Self {
         let forms = self.mapping.forms(forms);
         match last(self.mapping) {
@@ -507,7 +509,8 @@ impl Func<'_> {
         self
     }
 
-    /// Whether PEs test their point, after [`Func::space_time_transform`].
+    /// Whether PEs test whether their point is inside of the domain, after
+    /// [`Func::space_time_transform`].
     pub fn checked(self, value: Check) -> Self {
         match last(self.mapping) {
             Some(DirectiveKind::SpaceTimeTransform { check, .. }) => *check = Some(value),

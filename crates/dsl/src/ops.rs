@@ -1,4 +1,4 @@
-//! Operators on expressions, by value and by reference, with numbers on either side.
+//! Operators on expressions, by value and by reference. Either operand can be a number.
 
 use std::ops;
 
@@ -19,7 +19,7 @@ impl From<bool> for Expr {
     }
 }
 
-/// Numbers without a type of their own take that of what they meet.
+/// Numbers without a type take the type of the other operand.
 macro_rules! untyped {
     ($node:ident as $as:ty: $($ty:ty),*) => {$(
         impl From<$ty> for Expr {
@@ -103,7 +103,7 @@ impl ops::Neg for Expr {
 
     fn neg(self) -> Expr {
         match self.0.kind {
-            // As in the text, a minus before a number belongs to it.
+            // As in the text language, a minus sign before a number is a part of it.
             ExprKind::Int(value, ty) => match value.checked_neg() {
                 Some(value) => ExprKind::Int(value, ty).into(),
                 None => ExprKind::Unary(UnOp::Neg, Box::new(self.0)).into(),

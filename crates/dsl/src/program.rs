@@ -1,4 +1,4 @@
-//! Modules and programs: systems in sequence, with arrays between them.
+//! Builders of modules and programs.
 
 use systola_ir::mapping::Name;
 use systola_ir::system::{Module, Program, System};
@@ -12,11 +12,11 @@ use crate::expr::{Expr, name};
 use crate::mapping::MappingBuilder;
 use crate::stencil::StencilBuilder;
 
-/// One file: systems, their mappings, and programs of them.
+/// A module: systems, their mappings, and programs of systems.
 #[derive(Clone, Debug, Default)]
 pub struct ModuleBuilder {
     tree: tree::Module,
-    /// Mistakes in mappings.
+    /// Errors in mappings.
     errors: Vec<Diagnostic>,
 }
 
@@ -57,7 +57,7 @@ impl ModuleBuilder {
         self
     }
 
-    /// The module, or everything that is wrong in it.
+    /// The module, or all errors in it.
     pub fn build(&self) -> Result<Module, Vec<Diagnostic>> {
         let mut errors = self.errors.clone();
         match elaborate_module(self.tree.clone()) {
@@ -71,7 +71,7 @@ impl ModuleBuilder {
     }
 }
 
-/// A program that is being written.
+/// A program under construction.
 #[derive(Clone, Debug)]
 pub struct ProgramBuilder(pub(crate) tree::Program);
 
@@ -89,7 +89,7 @@ impl ArrayRef {
     }
 }
 
-/// A stage, whose outputs can be named.
+/// A stage, whose outputs can be referred to.
 #[derive(Clone, Debug)]
 pub struct StageRef(Name);
 
@@ -162,7 +162,7 @@ impl ProgramBuilder {
         self
     }
 
-    /// The program, of systems that are built already.
+    /// Builds the program. Its systems are built already.
     pub fn build(&self, systems: &[System]) -> Result<Program, Vec<Diagnostic>> {
         elaborate_program(&self.0, systems)
     }

@@ -1,4 +1,4 @@
-//! Stencils, declared step by step.
+//! Builders of stencils.
 
 use systola_ir::mapping::Name;
 use systola_ir::system::{Law, System};
@@ -10,8 +10,8 @@ use systola_surface::tree::{self, Equation, ExprKind, Origin, ShapeKind};
 use crate::builder::{Axis, SystemBuilder, array, boundary_tree};
 use crate::expr::{Expr, Range, name};
 
-/// A stencil that is being written: what a cell becomes from the cells around it. Fields are read at offsets, `u.at((-1, 0))`; a bare name is
-/// the cell itself.
+/// A stencil under construction: the new value of a cell from the cells around it. Fields are read
+/// at offsets, `u.at((-1, 0))`; a bare name is the cell itself.
 ///
 /// ```
 /// use systola_dsl::prelude::*;
@@ -29,7 +29,8 @@ use crate::expr::{Expr, Range, name};
 /// ```
 #[derive(Clone, Debug)]
 pub struct StencilBuilder {
-    /// Parameters, context, constants, arrays, functions and the batch are those of a system.
+    /// The parts that stencils have in common with systems: parameters, context, constants, arrays,
+    /// functions and the batch.
     head: SystemBuilder,
     /// The rest.
     tree: tree::Stencil,
@@ -69,7 +70,7 @@ impl StencilBuilder {
         name(text)
     }
 
-    /// `input w[axes]: ty;`, an array that is read at its own indices.
+    /// `input w[axes]: ty;`, an array with its own indices.
     #[track_caller]
     pub fn input<A: Into<Axis>>(
         &mut self,
@@ -80,7 +81,8 @@ impl StencilBuilder {
         self.head.input(text, ty, axes)
     }
 
-    /// `input w[axes]: ty clamp;`, with any boundary condition but those of fields alone, `interior` and `fixed`.
+    /// `input w[axes]: ty clamp;`, with any boundary condition except `interior` and `fixed`, which
+    /// only fields can have.
     #[track_caller]
     pub fn input_boundary<A: Into<Axis>>(
         &mut self,
@@ -92,7 +94,7 @@ impl StencilBuilder {
         self.head.input_boundary(text, ty, axes, boundary)
     }
 
-    /// `table w[axes]: ty = data;`, in row-major order.
+    /// `table w[axes]: ty = data;`, with the contents in row-major order.
     #[track_caller]
     pub fn table_of<A: Into<Axis>>(
         &mut self,
@@ -157,7 +159,7 @@ impl StencilBuilder {
         self
     }
 
-    /// `var g: ty boundary = body;`, a value between.
+    /// `var g: ty boundary = body;`, an intermediate value.
     #[track_caller]
     pub fn var(
         &mut self,
@@ -206,7 +208,7 @@ impl StencilBuilder {
         around(BinOp::Max, None, field, shape)
     }
 
-    /// The system, or all that is wrong with the stencil.
+    /// The system, or all errors of the stencil.
     pub fn build(&self) -> Result<System, Vec<Diagnostic>> {
         elaborate_stencil(self.tree())
     }

@@ -477,7 +477,8 @@ fn mistakes_are_diagnostics() {
         with(&|x, i| (0..100_000).fold(x.at([i]), |sum, _| sum + 1)),
         ["E0106"]
     );
-    // A part that is used twice is read twice: forty times doubled it is a trillion.
+    // A subexpression that is used twice counts twice: doubling an expression forty times gives a
+    // trillion operations.
     assert_eq!(
         with(&|x, i| (0..40).fold(x.at([i]), |sum, _| &sum + &sum)),
         ["E0106"]

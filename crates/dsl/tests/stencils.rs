@@ -146,7 +146,7 @@ fn convolutions() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let mut s = StencilBuilder::new("s");
     let n = s.param("N");
     let u = s.field("u", F32, [&n], Boundary::Clamp);

@@ -1,5 +1,5 @@
-//! Front ends of Systola: each ends in systems and mappings.
+//! Front ends of Systola: they read source texts as systems, mappings and programs.
 
 pub mod text;
 
-pub use text::{parse_mapping, parse_module};
+pub use text::{format, parse_mapping, parse_module, parse_tree};

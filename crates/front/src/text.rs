@@ -1,24 +1,32 @@
 //! The text language: `.ure` files of systems, mappings and programs.
 //!
-//! [`parse_module`] reads a whole file, [`parse_mapping`] a single mapping. Both return every
-//! mistake they find. Syntax comes first: names and types are looked at only once the text is
-//! well formed, so that one missing bracket does not bury itself in unknown names.
+//! [`parse_module`] parses a whole file, [`parse_mapping`] a single mapping. Both return all
+//! errors. Names and types are checked only if there is no syntax error, so that one missing
+//! bracket does not cause a list of unknown names.
 
+mod format;
 mod lexer;
 mod parser;
 mod stack;
 
+pub use format::format;
 use systola_ir::Diagnostic;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
-use systola_surface::elaborate_module;
+use systola_surface::{elaborate_module, tree};
 
-/// Reads a file of systems, mappings and programs.
+/// Parses a file of systems, mappings and programs.
 pub fn parse_module(source: &str) -> Result<Module, Vec<Diagnostic>> {
     stack::with_room(|| elaborate_module(parser::parse_file(source)?))
 }
 
-/// Reads one `mapping … of … { … }`; whether its system exists is not asked.
+/// Parses a text without checking its meaning, for editors. The tree of a text with mistakes has the
+/// parts that were read without one.
+pub fn parse_tree(source: &str) -> (tree::Module, Vec<Diagnostic>) {
+    stack::with_room(|| parser::parse_tree(source))
+}
+
+/// Parses one `mapping … of … { … }`, without checking that its system exists.
 pub fn parse_mapping(source: &str) -> Result<Mapping, Vec<Diagnostic>> {
     stack::with_room(|| parser::parse_single_mapping(source))
 }

@@ -1,4 +1,4 @@
-//! Every explanation of a syntax or type error shows a program that provokes it.
+//! Every explanation of a syntax or type error contains a program that causes it.
 
 use systola_front::parse_module;
 use systola_ir::codes;
@@ -7,7 +7,7 @@ use systola_ir::system::Module;
 #[test]
 fn examples_provoke_their_codes() {
     for code in codes::all().filter(|c| c.id.starts_with("E01") || c.id.starts_with("E02")) {
-        // A file of 16 MiB is no example.
+        // The example would need 16 MiB.
         if code.id == codes::syntax::SOURCE_TOO_LONG.id {
             continue;
         }
@@ -32,7 +32,7 @@ fn examples_provoke_their_codes() {
     }
 }
 
-/// What a hint is about means the same as before.
+/// The example of a hint and its suggested notation have the same meaning.
 #[test]
 fn examples_of_hints_are_read_and_hinted_at() {
     let code = &codes::hints::OLD_WORD;

@@ -1,5 +1,5 @@
-//! Damaged programs: whatever the text, the answer is a module or diagnostics, soon, and a module
-//! survives printing. Deterministic; `fuzz/` does the same with coverage.
+//! Corrupted programs: for any text, the parser quickly returns a module or diagnostics, and a
+//! module survives printing. Deterministic; `fuzz/` does the same guided by coverage.
 
 mod rng;
 
@@ -20,7 +20,7 @@ const SAMPLES: &[&str] = &[
     "mapping m of a { lane = i/4; reg = i % 4; time = 2*i; when i < 4 && !(i == 2) { lane = 0; } }",
 ];
 
-/// Pieces that are put anywhere.
+/// Tokens that are inserted at random places.
 const PIECES: &[&str] = &[
     " over ",
     "star 1",
@@ -135,12 +135,12 @@ fn damaged(rng: &mut Rng) -> String {
                 text.splice(at..at, piece.repeat(n).into_bytes());
             }
             6 => {
-                // One word for another.
+                // Replaces one word by another.
                 let words: Vec<&str> = PIECES.iter().copied().filter(|p| p.len() < 8).collect();
                 text.splice(at..end, rng.pick(&words).bytes());
             }
             7..=9 => {
-                // One letter or digit for another: often still a program.
+                // Replaces one letter or digit by another; the result is often still a program.
                 if text.get(at).is_some_and(u8::is_ascii_alphanumeric) {
                     text[at] = rng.pick(b"019iNxXcqZ");
                 }
@@ -153,7 +153,7 @@ fn damaged(rng: &mut Rng) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Anything that a machine might write and no one else.
+/// Texts that only a machine would write.
 fn extreme() -> Vec<String> {
     let in_system = |body: &str| {
         format!("system s(N, M) {{ input x[N]: f32; index i in 0..N, j in 0..M; {body} }}")
@@ -216,10 +216,10 @@ fn extreme() -> Vec<String> {
     ]
 }
 
-/// Nested as deep as is allowed, and a little deeper: what is accepted once is accepted again after
-/// printing, which adds and removes parentheses.
+/// Expressions at the limit of nesting, and slightly beyond it. An accepted expression must be
+/// accepted again after printing, which adds and removes parentheses.
 fn nested() -> Vec<String> {
-    // What is put around, in the middle, and with which type.
+    // The text before, in the middle, and after, and the type.
     let shapes = [
         ("abs(", "1", ")", "f32"),
         ("-(1 + ", "1", ")", "f32"),
@@ -319,6 +319,6 @@ fn nothing_panics_or_hangs() {
         start.elapsed()
     );
     assert!(accepted > 100 && refused > 1000);
-    // A bound that only a text without end misses, however busy the machine is.
+    // A generous bound: only a hang exceeds it, even on a busy machine.
     assert!(slowest < Duration::from_secs(120));
 }

@@ -27,6 +27,6 @@ fn examples_of_the_guide_are_true() {
             }
         }
     }
-    println!("{n_good} examples hold, {n_bad} are refused as said");
+    println!("{n_good} examples are accepted, {n_bad} are refused with their codes");
     assert!(n_good >= 15 && n_bad >= 10);
 }

@@ -1,4 +1,4 @@
-//! What text means: whole programs, and small ones down to what they print as.
+//! The meaning of program texts: whole programs, and small ones compared with their printed form.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,8 @@ fn parsed(source: &str) -> Module {
     }
 }
 
-/// Printing and reading again changes nothing, and printing is a normal form.
+/// Checks that printing and parsing a program again changes nothing, and that printing is
+/// idempotent.
 fn round_trip(source: &str) -> String {
     let module = parsed(source);
     let printed = module.to_string();
@@ -24,7 +25,7 @@ fn round_trip(source: &str) -> String {
     printed
 }
 
-/// The declarations of a system over i and j, and how the last of them is printed.
+/// Checks the printed form of the last of some declarations in a system over i and j.
 fn check(declarations: &str, expect: &str) {
     let source = format!(
         "system s(N, M) {{
@@ -216,7 +217,7 @@ fn long_sums_are_fine_on_a_small_stack() {
          }}",
         terms.join(" + ")
     );
-    // What a thread of Rust's standard library has.
+    // The default size in Rust's standard library.
     let small = std::thread::Builder::new().stack_size(2 << 20);
     let thread = small
         .spawn(move || {

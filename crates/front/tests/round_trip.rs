@@ -8,14 +8,14 @@ use proptest::test_runner::FileFailurePersistence;
 use systola_front::{parse_mapping, parse_module};
 use systola_ir::system::Module;
 
-/// All lines of a value but those of spans.
+/// All lines of a value's debug output, without spans.
 fn lines(text: &str) -> Vec<&str> {
     let is_span =
         |l: &str| l.trim_start().starts_with("start: ") || l.trim_start().starts_with("end: ");
     text.lines().filter(|l| !is_span(l)).collect()
 }
 
-/// The lines around the first place where two values differ.
+/// The lines around the first difference between two values.
 fn first_difference(found: &Module, expected: &Module) -> String {
     let (found, expected) = (format!("{found:#?}"), format!("{expected:#?}"));
     let (found, expected): (Vec<&str>, Vec<&str>) = (lines(&found), lines(&expected));
@@ -46,11 +46,11 @@ proptest! {
                 prop_assert!(again == module, "{}\n{}", first_difference(&again, &module), text);
             }
             Err(errors) => {
-                let told: Vec<String> = errors
+                let shown: Vec<String> = errors
                     .iter()
                     .map(|e| format!("{e} at `{}`", text.get(e.span().range()).unwrap_or("")))
                     .collect();
-                return Err(TestCaseError::fail(format!("{told:#?}\n{text}")));
+                return Err(TestCaseError::fail(format!("{shown:#?}\n{text}")));
             }
         }
         for mapping in &module.mappings {

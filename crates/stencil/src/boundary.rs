@@ -5,8 +5,8 @@ use systola_ir::{Cond, Form, Rel, Scalar};
 
 use crate::Boundary;
 
-/// Whether a position is one of the first `width` of an axis that begins at `start`; `None` where
-/// there are none.
+/// The condition that a position is one of the first `width` of an axis that begins at `start`;
+/// `None` if `width` is zero.
 pub fn at_start(at: &Form, start: i128, width: i128) -> Option<Cond> {
     match width {
         0 => None,

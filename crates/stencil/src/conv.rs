@@ -34,98 +34,12 @@ pub fn write_conv(conv: &Conv) -> Result<System, Vec<Diagnostic>> {
     let [array, filter] = conv.head.inputs.as_slice() else {
         return Err(vec![incomplete(&conv.head)]);
     };
-    let n_axes = array.axes.len();
-    if filter.axes.len() != n_axes || !(1..=CELLS.len()).contains(&n_axes) {
-        return Err(vec![
-            Diagnostic::new(
-                &codes::WEIGHTS_SHAPE,
-                filter.span,
-                format!(
-                    "the array has {n_axes} axes and the filter {}; there are as many of both, 1 to {}",
-                    filter.axes.len(),
-                    CELLS.len()
-                ),
-            )
-            .also(array.span, "the array")
-            .help("axes that are not filtered are a `batch`"),
-        ]);
-    }
-    let positive = |factors: &[i128]| {
-        factors.len() == n_axes && factors.iter().all(|f| (1..=reach::HUGE).contains(f))
-    };
-    if !positive(&conv.strides) || !positive(&conv.dilations) {
-        return Err(vec![
-            Diagnostic::new(
-                &types::WRONG_COUNT,
-                conv.head.span,
-                format!("strides and dilations are positive, one for each of the {n_axes} axes"),
-            )
-            .help("leave them away where they are 1"),
-        ]);
-    }
-    let from_zero = |input: &Input| input.axes.iter().all(|axis| axis.lo == Form::zero());
-    if let Some(input) = conv.head.inputs.iter().find(|i| !from_zero(i)) {
-        return Err(vec![
-            Diagnostic::new(
-                &codes::FIELDS_DIFFER,
-                input.span,
-                format!("the axes of `{}` do not begin at zero", input.name),
-            )
-            .help("write their lengths only"),
-        ]);
-    }
-    if array.ty != filter.ty {
-        return Err(vec![
-            Diagnostic::new(
-                &types::TYPE_MISMATCH,
-                filter.span,
-                format!(
-                    "the array and the filter have one type, but these are {} and {}",
-                    array.ty, filter.ty
-                ),
-            )
-            .also(array.span, "the array")
-            .help(format!("declare `{}` as {}", filter.name, array.ty)),
-        ]);
-    }
-    if array.ty == Scalar::Bool {
-        return Err(vec![
-            Diagnostic::new(
-                &types::NO_SUCH_OPERATOR,
-                array.span,
-                "a convolution adds products, and there are none of bool",
-            )
-            .help("take a type of numbers, such as `u8`"),
-        ]);
-    }
-    let is_huge = |axis: &Axis| axis.hi.as_constant().is_some_and(|n| n.abs() > reach::HUGE);
-    if let Some(input) = conv.head.inputs.iter().find(|i| i.axes.iter().any(is_huge)) {
-        return Err(vec![
-            Diagnostic::new(
-                &types::COEFFICIENT_TOO_LARGE,
-                input.span,
-                format!("an axis of `{}` is longer than 2^40", input.name),
-            )
-            .help("no array has this size"),
-        ]);
-    }
-    if conv.boundary == Boundary::Fixed {
-        return Err(vec![
-            Diagnostic::new(
-                &codes::NOT_A_FIELD,
-                array.span,
-                "a convolution makes a new array, so no element has a value that it could keep",
-            )
-            .help("take another boundary condition"),
-        ]);
-    }
-    let mut names = Fresh::of(&conv.head);
-    let mut several = |words: [&str; 3]| -> Vec<String> {
-        (0..n_axes).rev().map(|n| names.name(words[n])).collect()
-    };
-    let (cells, window) = (several(CELLS), several(WINDOW));
-    let (sum, result) = (names.name("Z"), names.name("z"));
-    let axes: Vec<OneAxis> = (0..n_axes)
+    let checked = check_axes(conv, array, filter)
+        .and_then(|()| check_types(array, filter))
+        .and_then(|()| check_lengths(&conv.head.inputs))
+        .and_then(|()| check_boundary(conv.boundary, array));
+    checked.map_err(|error| vec![error])?;
+    let axes: Vec<OneAxis> = (0..array.axes.len())
         .map(|n| OneAxis {
             length: array.axes[n].hi.clone(),
             width: filter.axes[n].hi.clone(),
@@ -134,18 +48,133 @@ pub fn write_conv(conv: &Conv) -> Result<System, Vec<Diagnostic>> {
             boundary: conv.boundary,
         })
         .collect();
-    let dim = |name: &String, end: Form| Dim {
-        name: name.clone(),
-        range: Some((Form::zero(), end)),
-        span: Span::NONE,
+    let mut names = Fresh::of(&conv.head);
+    let stencil = Stencil {
+        kernel: kernel(&conv.head, array.ty, &axes, &mut names),
+        fields: match conv.boundary {
+            Boundary::Interior => Vec::new(),
+            boundary => vec![Field {
+                input: InputId::from(0),
+                boundary,
+                update: None,
+            }],
+        },
+        // The result is a new array, of which all is computed.
+        boundaries: vec![Boundary::Clamp],
+        steps: None,
+        time: String::new(),
+        outputs: vec![(names.name("z"), VarId::from(0))],
     };
-    let mut kernel = conv.head.clone();
-    kernel.dims = (cells.iter().zip(&axes))
-        .map(|(c, a)| dim(c, a.n_cells()))
-        .collect();
-    kernel.bound = (window.iter().zip(&axes))
-        .map(|(q, a)| dim(q, a.width.clone()))
-        .collect();
+    let mut plan = reach::plan(&stencil, &stencil.kernel)?;
+    plan.context.clear();
+    Ok(sweep::write(&stencil, &plan))
+}
+
+/// The array and the filter have the same axes, from zero, with a stride and a dilation each.
+fn check_axes(conv: &Conv, array: &Input, filter: &Input) -> Result<(), Diagnostic> {
+    let n_axes = array.axes.len();
+    if filter.axes.len() != n_axes || !(1..=CELLS.len()).contains(&n_axes) {
+        let error = Diagnostic::new(
+            &codes::WEIGHTS_SHAPE,
+            filter.span,
+            format!(
+                "the array has {n_axes} axes and the filter {}; there are as many of both, 1 to {}",
+                filter.axes.len(),
+                CELLS.len()
+            ),
+        );
+        return Err(error
+            .also(array.span, "the array")
+            .help("axes that are not filtered are a `batch`"));
+    }
+    let positive = |factors: &[i128]| {
+        factors.len() == n_axes && factors.iter().all(|f| (1..=reach::HUGE).contains(f))
+    };
+    if !positive(&conv.strides) || !positive(&conv.dilations) {
+        let error = Diagnostic::new(
+            &types::WRONG_COUNT,
+            conv.head.span,
+            format!("strides and dilations are positive, one for each of the {n_axes} axes"),
+        );
+        return Err(error.help("leave them away where they are 1"));
+    }
+    let from_zero = |input: &Input| input.axes.iter().all(|axis| axis.lo == Form::zero());
+    if let Some(input) = conv.head.inputs.iter().find(|i| !from_zero(i)) {
+        let error = Diagnostic::new(
+            &codes::FIELDS_DIFFER,
+            input.span,
+            format!("the axes of `{}` do not begin at zero", input.name),
+        );
+        return Err(error.help("write their lengths only"));
+    }
+    Ok(())
+}
+
+fn check_types(array: &Input, filter: &Input) -> Result<(), Diagnostic> {
+    if array.ty != filter.ty {
+        let error = Diagnostic::new(
+            &types::TYPE_MISMATCH,
+            filter.span,
+            format!(
+                "the array and the filter have one type, but these are {} and {}",
+                array.ty, filter.ty
+            ),
+        );
+        return Err(error
+            .also(array.span, "the array")
+            .help(format!("declare `{}` as {}", filter.name, array.ty)));
+    }
+    if array.ty == Scalar::Bool {
+        let error = Diagnostic::new(
+            &types::NO_SUCH_OPERATOR,
+            array.span,
+            "a convolution adds products, and there are none of bool",
+        );
+        return Err(error.help("take a type of numbers, such as `u8`"));
+    }
+    Ok(())
+}
+
+fn check_lengths(inputs: &[Input]) -> Result<(), Diagnostic> {
+    let is_huge = |axis: &Axis| axis.hi.as_constant().is_some_and(|n| n.abs() > reach::HUGE);
+    match inputs.iter().find(|i| i.axes.iter().any(is_huge)) {
+        Some(input) => Err(Diagnostic::new(
+            &types::COEFFICIENT_TOO_LARGE,
+            input.span,
+            format!("an axis of `{}` is longer than 2^40", input.name),
+        )
+        .help("no array has this size")),
+        None => Ok(()),
+    }
+}
+
+fn check_boundary(boundary: Boundary, array: &Input) -> Result<(), Diagnostic> {
+    if boundary != Boundary::Fixed {
+        return Ok(());
+    }
+    Err(Diagnostic::new(
+        &codes::NOT_A_FIELD,
+        array.span,
+        "a convolution makes a new array, so no element has a value that it could keep",
+    )
+    .help("take another boundary condition"))
+}
+
+/// One sweep: at each cell, the sum of the products under the filter.
+fn kernel(head: &System, ty: Scalar, axes: &[OneAxis], names: &mut Fresh) -> System {
+    let n_axes = axes.len();
+    let mut dims = |words: [&str; 3], end: fn(&OneAxis) -> Form| -> Vec<Dim> {
+        let named = axes.iter().zip((0..n_axes).rev());
+        let dims = named.map(|(axis, n)| Dim {
+            name: names.name(words[n]),
+            range: Some((Form::zero(), end(axis))),
+            span: Span::NONE,
+        });
+        dims.collect()
+    };
+    let mut kernel = head.clone();
+    kernel.dims = dims(CELLS, OneAxis::n_cells);
+    kernel.bound = dims(WINDOW, |axis| axis.width.clone());
     let large_enough = axes.iter().map(OneAxis::array_is_large_enough);
     let widths = axes
         .iter()
@@ -155,51 +184,34 @@ pub fn write_conv(conv: &Conv) -> Result<System, Vec<Diagnostic>> {
             kernel.context.push(cond);
         }
     }
-    let tap = |n: usize| Form::from(DimId::from(n_axes + n));
-    let read = |input: usize, index: Vec<Form>| Expr::Input {
-        input: InputId::from(input),
-        index,
-        span: Span::NONE,
-    };
-    let under = axes.iter().enumerate();
-    let under = under.map(|(n, axis)| axis.read_at(&Form::from(DimId::from(n)), &tap(n)));
-    let product = Expr::binary(
-        BinOp::Mul,
-        read(0, under.collect()),
-        read(1, (0..n_axes).map(tap).collect()),
-    );
     kernel.vars = vec![Var {
-        name: sum,
-        ty: Type::Scalar(array.ty),
+        name: names.name("Z"),
+        ty: Type::Scalar(ty),
         law: Law::Fixed,
         on: Vec::new(),
         body: Expr::Reduce {
             op: Combine::Op(BinOp::Add),
             dims: (n_axes..2 * n_axes).map(DimId::from).collect(),
-            body: Box::new(product),
+            body: Box::new(product(axes)),
             span: Span::NONE,
         },
-        span: conv.head.span,
+        span: head.span,
     }];
-    let stencil = Stencil {
-        fields: match conv.boundary {
-            Boundary::Interior => Vec::new(),
-            boundary => vec![Field {
-                input: InputId::from(0),
-                boundary,
-                update: None,
-            }],
-        },
-        kernel,
-        // The result is a new array, of which all is computed.
-        boundaries: vec![Boundary::Clamp],
-        steps: None,
-        time: String::new(),
-        outputs: vec![(result, VarId::from(0))],
+    kernel
+}
+
+/// An element times the tap of the filter that lies over it.
+fn product(axes: &[OneAxis]) -> Expr {
+    let read = |input: usize, index: Vec<Form>| Expr::Input {
+        input: InputId::from(input),
+        index,
+        span: Span::NONE,
     };
-    let mut plan = reach::plan(&stencil, &stencil.kernel)?;
-    plan.context.clear();
-    Ok(sweep::write(&stencil, &plan))
+    let dim = |n: usize| Form::from(DimId::from(n));
+    let taps: Vec<Form> = (axes.len()..2 * axes.len()).map(dim).collect();
+    let under = axes.iter().zip(&taps).enumerate();
+    let under = under.map(|(n, (axis, tap))| axis.read_at(&dim(n), tap));
+    Expr::binary(BinOp::Mul, read(0, under.collect()), read(1, taps))
 }
 
 fn incomplete(head: &System) -> Diagnostic {

@@ -36,7 +36,7 @@ pub struct Sweeps<'a> {
 pub fn write(stencil: &Stencil, kernel: &System, plan: &Plan) -> Result<System, Vec<Diagnostic>> {
     boundaries_agree(stencil, kernel)?;
     let n_axes = kernel.dims.len();
-    let rows = travelling(stencil, kernel);
+    let rows = migrating_rows(stencil, kernel);
     let mut ids = Vec::new();
     let mut next = 0;
     for rows in &rows {
@@ -87,9 +87,9 @@ fn boundaries_agree(stencil: &Stencil, kernel: &System) -> Result<(), Vec<Diagno
     }
 }
 
-/// Which variables become migrating partial sums: all or none, so that all read values of the same
-/// time.
-fn travelling(stencil: &Stencil, kernel: &System) -> Vec<Option<Rows>> {
+/// The rows of each variable whose equation becomes migrating partial sums. Either all variables
+/// migrate or none, so that all reads are of the same time step.
+fn migrating_rows(stencil: &Stencil, kernel: &System) -> Vec<Option<Rows>> {
     let none = vec![None; kernel.vars.len()];
     let is_updated = |input: InputId| stencil.field(input).is_some_and(|f| f.update.is_some());
     let mut sums: Vec<Linear> = Vec::new();
@@ -170,7 +170,7 @@ impl Sweeps<'_> {
         system
     }
 
-    /// The distance of a variable behind its row along the axis of the rows.
+    /// The distance of a variable behind its row, along the axis of the rows.
     pub fn shift(&self, var: VarId) -> i128 {
         self.rows[var.index()].as_ref().map_or(0, |r| r.last)
     }
@@ -292,9 +292,9 @@ impl Sweeps<'_> {
         scaled.unwrap_or_default().plus(more)
     }
 
-    /// The conditions under which a cell still has a value, where `shift` is the distance of the
-    /// iterator of the axis behind it.
-    pub fn still_there(&self, axis: usize, shift: i128, margin: Margin) -> Vec<Cond> {
+    /// The conditions under which a cell still has a value. `shift` is its distance behind the
+    /// iterator of the axis.
+    pub fn has_value(&self, axis: usize, shift: i128, margin: Margin) -> Vec<Cond> {
         let (lost, here) = (self.lost[axis], &self.here[axis]);
         let mut conds = Vec::new();
         if lost.start > 0 || margin.start + shift > 0 {
@@ -328,7 +328,7 @@ impl Sweeps<'_> {
                     true => self.lost[axis],
                     false => self.plan.margins[v][axis],
                 };
-                conds.extend(self.still_there(axis, 0, margin));
+                conds.extend(self.has_value(axis, 0, margin));
             }
         }
         if let Some(axis) = self.row_axis()

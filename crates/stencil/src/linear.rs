@@ -49,7 +49,7 @@ struct Reader<'a> {
     is_updated: &'a dyn Fn(InputId) -> bool,
     ty: Scalar,
     locals: Vec<(LocalId, Linear)>,
-    /// Copies that may still be made.
+    /// The number of copies that may still be made.
     n_left: usize,
 }
 

@@ -14,7 +14,7 @@
 //!
 //! At the boundary:
 //!
-//! * **fixed** (Dirichlet): where the row of the sum is its own, a fixed cell takes its value instead of
+//! * **fixed** (Dirichlet): in the row of the sum itself, a fixed cell takes its value instead of
 //!   the sum, and later rows add nothing. In fixed columns, and where a row has only one weight,
 //!   that is a weight of zero, which costs nothing.
 //! * **constant**: rows before the first are a constant with which the sum begins, rows after the
@@ -166,7 +166,7 @@ impl MigratingSum<'_> {
                 for axis in 0..self.sweeps.here.len() {
                     let shift = if axis == self.rows.axis { d } else { 0 };
                     let margin = self.sweeps.lost[axis];
-                    conds.extend(self.sweeps.still_there(axis, shift, margin));
+                    conds.extend(self.sweeps.has_value(axis, shift, margin));
                 }
             }
             Boundary::Fixed => {

@@ -315,8 +315,8 @@ fn by_need(kernel: &System) -> Vec<usize> {
     let mut order = Vec::new();
     let mut seen = vec![false; kernel.vars.len()];
     for first in 0..kernel.vars.len() {
-        // Waiting variables with their missing dependences. No recursion: a chain may be as long as
-        // the text.
+        // The waiting variables, with their missing dependences. There is no recursion, since a
+        // chain can be as long as the text.
         let mut waiting = Vec::new();
         if !std::mem::replace(&mut seen[first], true) {
             waiting.push((first, needs(first)));

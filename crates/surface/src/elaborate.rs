@@ -1,8 +1,9 @@
-//! From the tree to systems, mappings and programs: names resolved, types inferred, stencils
-//! written as systems.
+//! Elaboration: from the tree to systems, mappings and programs. Resolves names, infers types, and
+//! rewrites stencils as systems.
 //!
-//! Everything is looked at, so that all mistakes are found at once. A mistake points at its text;
-//! where there is none, it names the declaration that it is in, and where that was written.
+//! Elaboration continues after an error, so that all errors are found at once. An error points at
+//! the source text. Without a text, it names the declaration that contains it and the location of
+//! that declaration.
 
 use std::collections::HashMap;
 
@@ -30,12 +31,12 @@ mod value;
 
 pub(crate) use errors::{Elaborated, Errors, Failed};
 
-/// A whole module: a file, or what stands for one.
+/// Elaborates a whole module, such as a file.
 pub fn elaborate_module(tree: tree::Module) -> Result<Module, Vec<Diagnostic>> {
     let mut errors = Errors::default();
     distinct_items(&tree, &mut errors);
     let mut module = Module {
-        hints: tree.hints.clone(),
+        hints: tree.hints,
         ..Module::default()
     };
     for item in &tree.systems {
@@ -64,28 +65,28 @@ pub fn elaborate_module(tree: tree::Module) -> Result<Module, Vec<Diagnostic>> {
     errors.finish(Some(module))
 }
 
-/// A system alone.
+/// Elaborates a single system.
 pub fn elaborate_system(tree: &tree::System) -> Result<System, Vec<Diagnostic>> {
     let mut errors = Errors::default();
     let system = system::elaborate(tree, &mut errors);
     errors.finish(Some(system))
 }
 
-/// The system that a stencil is.
+/// The system that computes a stencil.
 pub fn elaborate_stencil(tree: tree::Stencil) -> Result<System, Vec<Diagnostic>> {
     let mut errors = Errors::default();
     let system = stencil::elaborate(tree, &mut errors);
     errors.finish(Some(system))
 }
 
-/// The system that a convolution is.
+/// The system that computes a convolution.
 pub fn elaborate_conv(tree: tree::Conv) -> Result<System, Vec<Diagnostic>> {
     let mut errors = Errors::default();
     let system = conv::elaborate(tree, &mut errors);
     errors.finish(Some(system))
 }
 
-/// A program of systems that are elaborated already.
+/// Elaborates a program of systems that are elaborated already.
 pub fn elaborate_program(
     tree: &tree::Program,
     systems: &[System],
@@ -95,7 +96,7 @@ pub fn elaborate_program(
     errors.finish(program)
 }
 
-/// Systems and programs share their names, since both can be run; mappings have their own.
+/// Systems and programs share a namespace, since both can be run; mappings have their own.
 fn distinct_items(tree: &tree::Module, errors: &mut Errors) {
     let mut seen: HashMap<&str, Span> = HashMap::new();
     let runnable = tree.systems.iter().map(|s| &s.name);
@@ -133,7 +134,7 @@ fn unknown_system(name: &str, span: Span, systems: &[System]) -> Diagnostic {
     }
 }
 
-/// A list of names that fits on a line.
+/// A list of names, shortened to fit on a line.
 fn shorten(names: &[&str]) -> String {
     const SHOWN: usize = 8;
     let mut text = names

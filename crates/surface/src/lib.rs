@@ -1,10 +1,11 @@
-//! What all front ends share: the tree that they build, and the elaborator that resolves its names,
-//! infers its types and writes it as systems, mappings and programs.
+//! The common part of all front ends: the tree that they build, and the elaborator that resolves
+//! its names, infers its types and converts it to systems, mappings and programs.
 //!
-//! A front end reads its own notation and returns a [`tree::Module`], with names unresolved and
-//! literals untyped. [`elaborate_module`] does the rest, and finds all mistakes at once.
+//! A front end parses its own notation and returns a [`tree::Module`] with unresolved names and
+//! untyped literals. [`elaborate_module`] does the rest, and reports all errors at once.
 
 pub mod elaborate;
+pub mod names;
 pub mod suggest;
 pub mod tree;
 pub mod words;

@@ -2,7 +2,7 @@
 
 /// The candidate closest to a mistyped word, if one is close.
 pub fn suggest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Longer names are never typed wrongly by hand, and distances cost their product.
+    // Longer names are not typed by hand, and the cost grows with the product of the lengths.
     const LONGEST: usize = 40;
     if word.len() > LONGEST {
         return None;
@@ -20,8 +20,8 @@ pub fn suggest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Opt
         .map(|(_, c)| c)
 }
 
-/// Insertions, deletions, replacements and swaps of neighbours; a change of case costs nothing but
-/// breaks no tie.
+/// The edit distance with insertions, deletions, replacements and swaps of adjacent characters,
+/// ignoring case.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (
         a.chars().map(|c| c.to_ascii_lowercase()).collect(),

@@ -1,12 +1,12 @@
-//! What a front end builds: declarations and expressions as they were written. Names are not
-//! resolved, literals have no type yet.
+//! The tree that a front end builds: declarations and expressions as in the source. Names are
+//! unresolved, literals untyped.
 //!
 //! Mappings have no tree of their own: their names stay unresolved in [`systola_ir::mapping`] too,
-//! so a front end builds those values directly; [`crate::elaborate::mapping`] makes the index
-//! expressions in them from expressions of this tree.
+//! so a front end builds those values directly. [`crate::elaborate::mapping`] converts expressions
+//! of this tree to index expressions of mappings.
 //!
-//! Declarations have an [`Origin`] and expressions a [`Span`]. A front end without text says
-//! [`Span::NONE`], and a mistake is then told with the declaration that it is in.
+//! Declarations have an [`Origin`] and expressions a [`Span`]. A front end without a source text
+//! uses [`Span::NONE`]; an error is then reported at the enclosing declaration.
 
 use std::panic::Location;
 
@@ -21,24 +21,24 @@ pub use expr::{
     relation,
 };
 
-/// Where a declaration was written.
+/// The source location of a declaration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Origin {
     Text(Span),
-    /// A place in the source of a Rust program.
+    /// A location in a Rust program.
     Rust(&'static Location<'static>),
     #[default]
     Unknown,
 }
 
 impl Origin {
-    /// The place in the Rust program that calls this.
+    /// The location of the caller in the Rust program.
     #[track_caller]
     pub fn caller() -> Origin {
         Origin::Rust(Location::caller())
     }
 
-    /// [`Span::NONE`] where there is no text.
+    /// [`Span::NONE`] if there is no text.
     pub fn span(self) -> Span {
         match self {
             Origin::Text(span) => span,
@@ -53,7 +53,7 @@ impl From<Span> for Origin {
     }
 }
 
-/// A file, or what stands for one.
+/// A module, such as a file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Module {
     pub systems: Vec<System>,
@@ -61,11 +61,11 @@ pub struct Module {
     pub convs: Vec<Conv>,
     pub mappings: Vec<MappingItem>,
     pub programs: Vec<Program>,
-    /// What could be said better.
+    /// Suggestions for a better notation.
     pub hints: Vec<Diagnostic>,
 }
 
-/// A mapping, and where the names in its head stand.
+/// A mapping, and the locations of the names in its head.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MappingItem {
     pub mapping: Mapping,
@@ -73,7 +73,7 @@ pub struct MappingItem {
     pub system_span: Span,
 }
 
-/// `system conv1d(C, Q) where C >= 1 { … }`: what is computed. All names in it are distinct.
+/// `system conv1d(C, Q) where C >= 1 { … }`: a system of equations. All names in it are distinct.
 #[derive(Clone, Debug, PartialEq)]
 pub struct System {
     pub name: Name,
@@ -90,7 +90,7 @@ pub struct System {
 }
 
 impl System {
-    /// One without any declaration.
+    /// A system without declarations.
     pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
         System {
             name: name.into(),
@@ -123,16 +123,16 @@ pub struct Input {
     pub name: Name,
     pub ty: DeclaredType,
     pub axes: Vec<Axis>,
-    /// A literal: what is read beyond the axes.
+    /// A literal: the value of reads outside of the axes.
     pub outside: Option<Expr>,
-    /// The same by a rule, where that is not one value.
+    /// A boundary condition other than a constant value.
     pub boundary: Option<(Boundary, Span)>,
     pub kind: InputKind,
     pub origin: Origin,
 }
 
 impl Input {
-    /// An array that is read inside of its axes.
+    /// An array that is read only inside of its axes.
     pub fn new(
         name: impl Into<Name>,
         ty: impl Into<DeclaredType>,
@@ -151,21 +151,21 @@ impl Input {
     }
 }
 
-/// What an array may be indexed by: a table by values too.
+/// The kinds of arrays. A table may also be indexed by values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum InputKind {
     Array,
     Table(Option<Data>),
 }
 
-/// The written contents of a table.
+/// The contents of a table in the source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Data {
     pub kind: DataKind,
     pub span: Span,
 }
 
-/// One element, or as many parts as the first axis is long.
+/// One element, or a list of parts, one for each index of the first axis.
 #[derive(Clone, Debug, PartialEq)]
 pub enum DataKind {
     Element(Expr),
@@ -187,7 +187,7 @@ impl From<Expr> for Axis {
     }
 }
 
-/// A type as it is declared; tuples are for variables and functions only.
+/// A declared type; only variables and functions can have tuples.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeclaredType {
     pub ty: Type,
@@ -203,8 +203,8 @@ impl<T: Into<Type>> From<T> for DeclaredType {
     }
 }
 
-/// `fn f(a: f32, b: f32) -> f32 associative = body;`. It reads its arguments, constants, parameters
-/// and tables.
+/// `fn f(a: f32, b: f32) -> f32 associative = body;`. Its body can use arguments, constants,
+/// parameters and tables.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Function {
     pub name: Name,
@@ -215,8 +215,8 @@ pub struct Function {
     pub origin: Origin,
 }
 
-/// `batch n in 0..B shared(w);`: the system runs once for each n. Inputs that are not shared have one
-/// axis more.
+/// `batch n in 0..B shared(w);`: the system runs once for each n. Inputs that are not shared have
+/// an additional axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     pub name: Name,
@@ -225,7 +225,7 @@ pub struct Batch {
     pub origin: Origin,
 }
 
-/// `index c in 0..C, q in 0..Q where c <= q;`: the points that variables have values at.
+/// `index c in 0..C, q in 0..Q where c <= q;`: the points at which variables have values.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Index {
     pub dims: Vec<Dim>,
@@ -233,8 +233,8 @@ pub struct Index {
     pub origin: Origin,
 }
 
-/// `q in 0..Q`, half-open. Only iterators of `index` may be without a range; bounds use the iterators
-/// before it.
+/// `q in 0..Q`, half-open. Only iterators of `index` may omit the range. Bounds can use earlier
+/// iterators.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dim {
     pub name: Name,
@@ -242,20 +242,21 @@ pub struct Dim {
     pub span: Span,
 }
 
-/// `var Z: f32 reorderable on q >= 1 = body;`: one equation, for all points where it has a value.
+/// `var Z: f32 reorderable on q >= 1 = body;`: one equation for all points at which the variable
+/// has a value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Var {
     pub name: Name,
     pub ty: DeclaredType,
     pub law: Law,
-    /// Conditions on iterators and parameters, all of which hold where there is a value.
+    /// Conditions on iterators and parameters; the variable has a value where all of them hold.
     pub on: Vec<Expr>,
     pub body: Expr,
     pub origin: Origin,
 }
 
 impl Var {
-    /// One that promises nothing and has a value everywhere.
+    /// A variable with a value everywhere, and without a promise.
     pub fn new(
         name: impl Into<Name>,
         ty: impl Into<DeclaredType>,
@@ -280,12 +281,12 @@ pub struct Output {
     pub ty: DeclaredType,
     pub axes: Vec<Axis>,
     pub writes: Vec<Write>,
-    /// A literal: what elements hold that no write reaches.
+    /// A literal: the value of elements that are not written.
     pub fill: Option<Expr>,
     pub origin: Origin,
 }
 
-/// `Z at [c] when q == Q - 1`: at every point where the condition holds, one element is written.
+/// `Z at [c] when q == Q - 1`: writes one element at every point where the condition holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Write {
     pub value: Expr,
@@ -295,7 +296,7 @@ pub struct Write {
     pub span: Span,
 }
 
-/// `program p(N) { … }`: systems in sequence, with arrays between them.
+/// `program p(N) { … }`: a sequence of systems, connected by arrays.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Program {
     pub name: Name,
@@ -308,7 +309,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// One without stages.
+    /// A program without stages.
     pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
         Program {
             name: name.into(),
@@ -322,8 +323,8 @@ impl Program {
     }
 }
 
-/// `first = conv1d(C = N - 2, Q = 3)(x = x, w = w);`. It reads inputs of the program and outputs of
-/// earlier stages.
+/// `first = conv1d(C = N - 2, Q = 3)(x = x, w = w);`. A stage can read inputs of the program and
+/// outputs of earlier stages.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stage {
     pub name: Name,
@@ -341,7 +342,7 @@ pub struct Source {
     pub span: Span,
 }
 
-/// What a cell becomes from its neighbourhood.
+/// A stencil: the new value of a cell from its neighbourhood.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stencil {
     pub name: Name,
@@ -352,17 +353,17 @@ pub struct Stencil {
     pub inputs: Vec<Input>,
     pub functions: Vec<Function>,
     pub batch: Option<Batch>,
-    /// The names of the axes, where they are given.
+    /// The names of the axes, if they are declared.
     pub index: Option<(Vec<Name>, Span)>,
     pub steps: Option<(Expr, Span)>,
     pub equations: Vec<Equation>,
-    /// The name of an output, and what it is.
+    /// The name of each output, and of the field or variable it is.
     pub outputs: Vec<(Name, Name)>,
     pub origin: Origin,
 }
 
 impl Stencil {
-    /// One without fields.
+    /// A stencil without fields.
     pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
         Stencil {
             name: name.into(),
@@ -382,7 +383,7 @@ impl Stencil {
     }
 }
 
-/// `u = body;`, the next value of a field, or `var g: f32 clamp = body;`, a value between.
+/// `u = body;`, the next value of a field, or `var g: f32 clamp = body;`, an intermediate value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Equation {
     pub name: Name,
@@ -391,7 +392,7 @@ pub struct Equation {
     pub origin: Origin,
 }
 
-/// What a cell sees beyond the boundary of a field or an input. The constant is a literal.
+/// The boundary condition of a field or an input. The constant is a literal.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Boundary {
     Interior,
@@ -404,7 +405,7 @@ pub enum Boundary {
 }
 
 impl Boundary {
-    /// All words, as users write them.
+    /// All keywords of boundary conditions.
     pub const WORDS: &'static [&'static str] = systola_stencil::Boundary::WORDS;
 }
 
@@ -423,7 +424,7 @@ pub struct Conv {
 }
 
 impl Conv {
-    /// One without input and filter.
+    /// A convolution without an input and a filter.
     pub fn new(name: impl Into<Name>, origin: impl Into<Origin>) -> Self {
         Conv {
             name: name.into(),

@@ -1,8 +1,8 @@
-//! What can name something.
+//! Words that can be names.
 
 use systola_ir::Scalar;
 
-/// Words that can not name anything.
+/// Words that cannot be names.
 const RESERVED: &[&str] = &[
     "system", "mapping", "program", "where", "const", "input", "table", "fn", "batch", "index",
     "in", "var", "on", "output", "at", "when", "else", "let", "true", "false", "inf", "nan",
@@ -10,7 +10,7 @@ const RESERVED: &[&str] = &[
     "ceil", "sin", "cos", "tanh",
 ];
 
-/// Can the word name nothing?
+/// Whether a word cannot be a name.
 pub fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
         || Scalar::from_name(word).is_some()
@@ -20,7 +20,7 @@ pub fn is_reserved(word: &str) -> bool {
             .is_some_and(|ty| Scalar::from_name(ty).is_some())
 }
 
-/// Is it a name as the text language writes them?
+/// Whether a text is an identifier of the text language.
 pub fn is_identifier(text: &str) -> bool {
     let is_start = |c: char| c.is_ascii_alphabetic() || c == '_';
     text.starts_with(is_start)

@@ -1,7 +1,7 @@
-//! The front end of `docs/add-a-front-end.md`: filters as difference equations, one in each line.
+//! The front end of `docs/add-a-front-end.md`: filters as difference equations, one per line.
 //!
-//! `y[i] = 0.5*y[i-1] + x[i]` has the array `y` as its result and reads `x`. Before the beginning
-//! everything is zero.
+//! `y[i] = 0.5*y[i-1] + x[i]` reads the array `x` and has the result `y`. Elements before the
+//! beginning are zero.
 
 use systola_interp::{Arrays, Data, Tensor, run_system};
 use systola_ir::codes::syntax;
@@ -12,7 +12,7 @@ use systola_lower::check_system::check_system;
 use systola_surface::elaborate_module;
 use systola_surface::tree::{self, Dim, Expr, ExprKind, Index, Input, Output, System, Var, Write};
 
-/// The whole front end: a tree from a text, elaborated.
+/// The complete front end: parses a text, and elaborates the tree.
 fn read(text: &str) -> Result<Module, Vec<Diagnostic>> {
     let (mut module, mut errors) = (tree::Module::default(), Vec::new());
     let mut at = 0;
@@ -33,7 +33,7 @@ fn read(text: &str) -> Result<Module, Vec<Diagnostic>> {
     }
 }
 
-/// What is left to read of a line.
+/// The rest of a line.
 struct Line<'a> {
     text: &'a str,
     at: usize,
@@ -114,7 +114,7 @@ impl Line<'_> {
         Ok(Span::new(self.at - symbol.len(), self.at))
     }
 
-    /// The characters of a kind that come next, behind blanks.
+    /// Skips blanks, then reads the characters of a class.
     fn run(&mut self, is_part: impl Fn(char) -> bool) -> (String, Span) {
         let rest = &self.text[self.at..self.end];
         let start = self.at + rest.len() - rest.trim_start().len();
@@ -126,8 +126,7 @@ impl Line<'_> {
 }
 
 impl Element {
-    /// An input has zeros beyond its ends. The result has nothing there, so its beginning is asked
-    /// for.
+    /// An input is zero beyond its ends. The result has no value there, so a guard selects zero.
     fn value(self, result: &Element) -> Expr {
         let span = self.span;
         let shift = Expr::int(self.shift, span);
@@ -188,7 +187,7 @@ fn filter(result: &Element, inputs: Vec<Name>, body: Expr) -> System {
     }
 }
 
-/// The variable behind the result: all names of a system are distinct.
+/// The variable of the result. It has its own name, since all names of a system are distinct.
 fn variable(result: &Element) -> Name {
     Name {
         text: format!("{}'", result.array.text),
@@ -201,7 +200,7 @@ fn expected(what: &str, span: Span) -> Diagnostic {
         .help("write a line as `y[i] = 0.5*y[i-1] + x[i]`")
 }
 
-/// The block of the guide that begins so.
+/// The code block of the guide that begins with this text.
 fn guide(opening: &str) -> &'static str {
     let guide = include_str!("../../../docs/add-a-front-end.md");
     let (_, rest) = guide.split_once(opening).expect("such a block");
@@ -249,10 +248,10 @@ fn mistakes_are_told_where_they_are() {
             .collect();
         assert_eq!(found, expect, "{errors:#?}");
     };
-    // This front end finds these itself, in every line.
+    // These errors are found by this front end, in every line.
     let wrong = "y[i] = 2*\nz[i] = a[i] b[i]\n";
     check(wrong, &[("E0102", "\n"), ("E0102", "b")]);
-    // The elaborator finds these.
+    // These are found by the elaborator.
     let wrong = "y[i] = in[i]\nN[i] = x[i]\n";
     check(wrong, &[("E0105", "i"), ("E0202", "N")]);
     check("y[i] = x[i]\ny[i] = z[i]\n", &[("E0202", "y")]);

@@ -1,4 +1,4 @@
-//! Mistakes that the grammar of the text language refuses, and other front ends can make.
+//! Errors that the text language's grammar excludes, but other front ends can make.
 
 use systola_ir::codes::Code;
 use systola_ir::codes::{syntax, types};

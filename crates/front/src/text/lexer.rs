@@ -3,10 +3,10 @@
 use logos::{Lexer, Logos};
 use systola_ir::{Diagnostic, Span, codes::syntax};
 
-/// What a token is; its text is in the source under its span.
+/// The kind of a token. Its text is the part of the source that its span covers.
 ///
-/// All words are one kind: whether a word is a keyword is the parser's question, since most are
-/// keywords in one place only.
+/// All words have the same kind. The parser recognises keywords, since most words are keywords in
+/// some positions only.
 #[derive(Logos, Clone, Copy, Debug, PartialEq, Eq)]
 #[logos(skip r"[ \t\r\n\f\u{feff}]+")]
 #[logos(skip r"//[^\n]*")]
@@ -89,8 +89,8 @@ pub struct Token {
     pub span: Span,
 }
 
-/// Digits, then a fraction, an exponent and a suffix where there are any. A `.` belongs to the
-/// number only before a digit, so that `0..N` is a range.
+/// Digits, optionally with a fraction, an exponent and a suffix. A `.` belongs to the number only
+/// before a digit, so that `0..N` is a range.
 fn number(lexer: &mut Lexer<'_, Tok>) {
     let rest = lexer.remainder().as_bytes();
     let digit = |n: usize| rest.get(n).is_some_and(u8::is_ascii_digit);
@@ -116,7 +116,8 @@ fn number(lexer: &mut Lexer<'_, Tok>) {
     lexer.bump(n);
 }
 
-/// All tokens, ended by one [`Tok::Eof`], and a diagnostic for each run of characters that is none.
+/// Splits a source into tokens, the last of which is [`Tok::Eof`]. Reports one error for each
+/// sequence of invalid characters.
 pub fn tokenize(source: &str) -> (Vec<Token>, Vec<Diagnostic>) {
     let mut tokens = Vec::new();
     let mut unknown: Vec<std::ops::Range<usize>> = Vec::new();
@@ -127,7 +128,7 @@ pub fn tokenize(source: &str) -> (Vec<Token>, Vec<Diagnostic>) {
                 span: Span::new(range.start, range.end),
             }),
             Err(()) => {
-                // Parsing goes on with what was meant, so that nothing else is blamed for it.
+                // Replaced by the character that was meant, so that it causes no further errors.
                 if let Some((kind, _)) = lookalike(source.get(range.clone()).unwrap_or_default()) {
                     tokens.push(Token {
                         kind,
@@ -163,12 +164,13 @@ fn unexpected_character(source: &str, range: std::ops::Range<usize>) -> Diagnost
     match (text.chars().next(), lookalike(text)) {
         (_, Some((_, plain))) => error.help(format!("write `{plain}`")),
         (Some('"'), _) => error.help("there are no strings; names are written bare"),
+        (Some('?'), _) => error.help("write a choice as `select(condition, a, b)`"),
         (Some('#'), _) => error.help("a comment starts with `//`"),
         _ => error.help("remove it"),
     }
 }
 
-/// What a character of mathematics or of a word processor stands for.
+/// The token that a typographic or mathematical character stands for, with its usual spelling.
 fn lookalike(text: &str) -> Option<(Tok, &'static str)> {
     let mut chars = text.chars();
     let only = chars.next().filter(|_| chars.next().is_none())?;

@@ -1,7 +1,8 @@
-//! Recursive descent with recovery: a mistake costs one statement, then parsing goes on.
+//! A recursive-descent parser with error recovery: after an error it skips the statement and
+//! continues.
 //!
-//! Every loop consumes a token or ends, and recursion is bounded by [`MAX_RECURSION`], so any
-//! input is read in linear time and bounded stack.
+//! Every loop consumes a token or ends, and [`MAX_RECURSION`] limits the recursion, so any input is
+//! parsed in linear time with bounded stack.
 
 use systola_ir::codes::{Code, syntax};
 use systola_ir::mapping::{Mapping, Name};
@@ -20,31 +21,55 @@ mod program;
 mod stencil;
 mod system;
 
-/// The longest source that is read.
+/// The maximum length of a source.
 const MAX_SOURCE: usize = 16 << 20;
-/// How many mistakes are reported, and how many hints are given.
+/// The maximum number of errors, and of hints.
 const MAX_ERRORS: usize = 64;
-/// How deep the parser calls itself: twice for each level that [`tree::MAX_NESTING`] allows, once
-/// for its parentheses and once for its operator, and some more for parentheses without need. A sum counts twice, since it takes
-/// twice the stack.
+/// The maximum depth of recursion: two calls for each level that [`tree::MAX_NESTING`] allows, one
+/// for its parentheses and one for its operator, and some for redundant parentheses. A sum counts
+/// twice, since it needs twice the stack.
 const MAX_RECURSION: u32 = 400;
-/// The most scalars in one tuple.
+/// The maximum number of scalars in a tuple.
 const MAX_TUPLE: usize = 64;
 
-/// The mistake is recorded; the statement can not be continued.
+/// An error that is already recorded. Parsing of the current statement cannot continue.
 #[derive(Debug)]
 struct Abort;
 
 type Parsed<T> = Result<T, Abort>;
 
-/// Words that start a declaration: wherever one stands, a statement has ended.
+/// Keywords that start a declaration, and so end the previous statement.
 const DECLARATIONS: &[&str] = &[
     "const", "input", "table", "fn", "batch", "index", "var", "output",
 ];
 
+/// Words of other languages for a statement, and the word here.
+const MEANT: &[(&str, &str)] = &[
+    ("thread", "lane"),
+    ("threads", "lane"),
+    ("pe", "lane"),
+    ("place", "lane"),
+    ("space", "lane"),
+    ("processor", "lane"),
+    ("vectorize", "lane"),
+    ("grid", "block"),
+    ("parallel", "block"),
+    ("schedule", "time"),
+    ("step", "time"),
+    ("register", "reg"),
+    ("split", "tile"),
+    ("let", "var"),
+    ("for", "index"),
+    ("iterator", "index"),
+    ("array", "input"),
+    ("return", "output"),
+    ("def", "fn"),
+    ("func", "fn"),
+];
+
 const ITEMS: &[&str] = &["system", "mapping", "program"];
 
-/// Words that begin an item before a name and a parenthesis, and are names elsewhere.
+/// Words that start an item only before a name and a parenthesis; elsewhere they are names.
 const NAMED_ITEMS: &[&str] = &["stencil", "conv"];
 
 struct Parser<'s> {
@@ -62,6 +87,14 @@ pub fn parse_file(source: &str) -> Result<tree::Module, Vec<Diagnostic>> {
     parser.finish(file)
 }
 
+/// Parses a file; a text with mistakes has a tree too.
+pub fn parse_tree(source: &str) -> (tree::Module, Vec<Diagnostic>) {
+    match Parser::new(source) {
+        Ok(mut parser) => (parser.file(), parser.into_sorted_errors()),
+        Err(errors) => (tree::Module::default(), errors),
+    }
+}
+
 pub fn parse_single_mapping(source: &str) -> Result<Mapping, Vec<Diagnostic>> {
     let mut parser = Parser::new(source)?;
     let mapping = if parser.at_word("mapping") {
@@ -75,7 +108,7 @@ pub fn parse_single_mapping(source: &str) -> Result<Mapping, Vec<Diagnostic>> {
     };
     match mapping {
         Ok(item) => parser.finish(item.mapping),
-        Err(Abort) => Err(parser.told()),
+        Err(Abort) => Err(parser.into_sorted_errors()),
     }
 }
 
@@ -108,13 +141,13 @@ impl<'s> Parser<'s> {
         if self.errors.is_empty() {
             Ok(value)
         } else {
-            Err(self.told())
+            Err(self.into_sorted_errors())
         }
     }
 
-    /// The mistakes in the order of the text, without those on the line of a character that has no
-    /// meaning: they follow from it.
-    fn told(self) -> Vec<Diagnostic> {
+    /// The errors in source order. Errors on the same line as an invalid character are omitted,
+    /// since they are consequences of it.
+    fn into_sorted_errors(self) -> Vec<Diagnostic> {
         let line = |error: &Diagnostic| {
             let before = self.source.get(..error.span().start as usize);
             before.and_then(|text| text.rfind('\n'))
@@ -126,10 +159,10 @@ impl<'s> Parser<'s> {
             .filter(|e| is_character(e))
             .map(line)
             .collect();
-        let mut told = self.errors;
-        told.retain(|e| is_character(e) || !characters.contains(&line(e)));
-        told.sort_by_key(|e| e.span().start);
-        told
+        let mut errors = self.errors;
+        errors.retain(|e| is_character(e) || !characters.contains(&line(e)));
+        errors.sort_by_key(|e| e.span().start);
+        errors
     }
 
     fn file(&mut self) -> tree::Module {
@@ -189,7 +222,7 @@ impl<'s> Parser<'s> {
             .map_or(Span::NONE, |t| t.span)
     }
 
-    /// Just behind the last consumed token.
+    /// The position just after the last consumed token.
     fn gap(&self) -> Span {
         let end = self.last_span().end;
         Span { start: end, end }
@@ -202,7 +235,7 @@ impl<'s> Parser<'s> {
             .map_or(Span::NONE, |t| t.span)
     }
 
-    /// From a place to the last consumed token.
+    /// The span from `start` to the last consumed token.
     fn since(&self, start: Span) -> Span {
         start.to(self.last_span())
     }
@@ -263,7 +296,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// The `;` of a statement, missed where it should have stood.
+    /// Expects the `;` of a statement. If it is missing, the error points just after the statement.
     fn end_statement(&mut self) -> Parsed<()> {
         if self.eat(Tok::Semi) {
             return Ok(());
@@ -277,7 +310,7 @@ impl<'s> Parser<'s> {
         self.fail(error.help("end the statement with `;`"))
     }
 
-    /// A closing bracket; points back at the one it closes.
+    /// Expects a closing bracket. The error also points at the opening bracket.
     fn close(&mut self, kind: Tok, what: &str, open: Span) -> Parsed<()> {
         if self.eat(kind) {
             return Ok(());
@@ -301,7 +334,7 @@ impl<'s> Parser<'s> {
     }
 
     fn unclosed<T>(&mut self, open: Span) -> Parsed<T> {
-        // What is around an unclosed bracket is not closed either; one is enough to tell.
+        // The brackets around an unclosed bracket are unclosed too; only one is reported.
         if self
             .errors
             .last()
@@ -324,7 +357,7 @@ impl<'s> Parser<'s> {
         )
     }
 
-    /// What stands here, for a message.
+    /// A description of the current token for a message.
     fn found(&self) -> String {
         match self.peek() {
             Tok::Eof => "the end of the text".to_string(),
@@ -359,7 +392,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Runs one more level of recursion, if there is one left.
+    /// Enters one more level of recursion, unless the limit is reached.
     fn nested<T>(&mut self, what: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.recursion >= MAX_RECURSION {
             let error = Diagnostic::new(
@@ -375,7 +408,7 @@ impl<'s> Parser<'s> {
         result
     }
 
-    /// A name being declared or referred to.
+    /// A name in a declaration or a reference.
     fn name(&mut self, what: &str) -> Parsed<Name> {
         match self.word() {
             Some(word) if is_reserved(word) => {
@@ -398,7 +431,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `item, item, …` up to a closing bracket, which is consumed; a trailing comma is fine.
+    /// `item, item, …` up to a closing bracket, which is consumed. A trailing comma is allowed.
     fn list<T>(
         &mut self,
         open: Span,
@@ -501,7 +534,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// `{ statement … }`; `statement` is told of every one and recovery happens here.
+    /// `{ statement … }`. Calls `statement` for each statement, and recovers from its errors.
     fn block(&mut self, mut statement: impl FnMut(&mut Self) -> Parsed<()>) -> Parsed<()> {
         let open = self.expect(Tok::LBrace, "`{`")?;
         loop {
@@ -523,13 +556,13 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Skips what is left of a statement that began at token `start`: behind its `;`, or before the
-    /// `}` of the block, or before a word that begins a declaration.
+    /// Skips the rest of a statement that began at token `start`: past its `;`, or up to the `}` of
+    /// the block or a keyword that starts a declaration.
     fn skip_statement(&mut self, start: usize) {
         if self.position == start {
             self.advance();
         }
-        // A statement cut by a missing `;` may have ended at the very token where it failed.
+        // Without a `;`, the statement may have ended at the token that caused the error.
         let mut depth = 0usize;
         loop {
             match self.peek() {
@@ -558,7 +591,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    /// Whether an item begins here.
+    /// Whether an item starts here.
     fn at_item(&self) -> bool {
         match self.word() {
             Some(word) if ITEMS.contains(&word) => true,
@@ -576,7 +609,13 @@ impl<'s> Parser<'s> {
         known: &[&str],
     ) -> Parsed<()> {
         let found = self.found();
-        let near = self.word().and_then(|w| suggest(w, known.iter().copied()));
+        let near = self.word().and_then(|w| {
+            let meant = MEANT.iter().find(|(word, _)| w.eq_ignore_ascii_case(word));
+            let meant = meant
+                .map(|(_, meant)| *meant)
+                .filter(|meant| known.contains(meant));
+            meant.or_else(|| suggest(w, known.iter().copied()))
+        });
         let error = Diagnostic::new(
             code,
             self.span(),
@@ -588,7 +627,7 @@ impl<'s> Parser<'s> {
         })
     }
 
-    /// `(name, name)` and `where cond, cond`: the head of a system or a program.
+    /// `(name, name)` and `where cond, cond`, in the head of a system or a program.
     fn head(&mut self) -> Parsed<(Vec<Name>, Vec<tree::Expr>)> {
         let open = self.expect(Tok::LParen, "`(` and the parameters")?;
         let params = self.list(open, Tok::RParen, "`)`", |p| p.name("a parameter"))?;
@@ -616,7 +655,7 @@ impl<'s> Parser<'s> {
         Ok(cond)
     }
 
-    /// A lone `=` where only a comparison makes sense.
+    /// Reports a single `=` in a condition.
     fn assign_in_condition<T>(&mut self) -> Parsed<T> {
         let error = Diagnostic::new(
             &syntax::ASSIGN_IN_CONDITION,

@@ -1,10 +1,10 @@
-//! Room for recursion, whatever the stack of the caller.
+//! Runs a function on a stack large enough for the recursion of parser and elaborator.
 
-/// What the parser and the elaborator take at their limits of nesting when they are compiled
-/// without optimisation is more than the 2 MB of a thread; this is several times as much.
+/// Without optimisation, parser and elaborator need more than the 2 MB of a thread at their limits
+/// of nesting. This is several times what they need.
 const STACK: usize = 32 << 20;
 
-/// Runs `work` on a stack of its own; on this one where there is no memory for another.
+/// Runs `work` on a stack of its own, or on the current one if there is no memory for another.
 pub fn with_room<T: Send>(work: impl Fn() -> T + Sync) -> T {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK);

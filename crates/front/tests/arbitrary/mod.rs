@@ -1,5 +1,5 @@
-//! Random modules that text can give: well typed, forms canonical, locals and bound iterators
-//! numbered in the order they are written.
+//! Random modules that can be written as text: well typed, with canonical forms; locals and
+//! iterators of sums are numbered in source order.
 
 use crate::rng::Rng;
 use systola_ir::form::{Cond, Form, Poly, Rel};
@@ -174,7 +174,7 @@ impl Gen<'_> {
                 span: Span::NONE,
             });
         }
-        // One that can combine.
+        // A type that supports the operator of a sum.
         let t = ty(self.rng);
         self.system.functions.push(Function {
             name: "pair".to_string(),
@@ -361,7 +361,7 @@ impl Gen<'_> {
         Box::new(self.expr(ty, depth))
     }
 
-    /// An expression that no index expression can be, so that a condition on it is a value.
+    /// An expression that cannot be an index expression, so that a condition on it is a value.
     fn opaque(&mut self, ty: Scalar, depth: usize) -> Expr {
         let from = self.rng.pick(&Scalar::ALL);
         Expr::Cast(ty, self.boxed(&Type::Scalar(from), depth.saturating_sub(1)))
@@ -408,7 +408,7 @@ impl Gen<'_> {
                 }
             }
             6 => {
-                // A field of a tuple that holds one.
+                // A field of a tuple that contains one of this type.
                 let mut parts: Vec<Type> = (0..2).map(|_| self::ty(self.rng)).collect();
                 let field = self.rng.below(2);
                 parts[field] = ty.clone();

@@ -466,7 +466,7 @@ fn is_that_of_the_gallery(name: &str, source: &str, equation: &str) {
 }
 
 #[test]
-fn sums_travel_as_in_the_gallery() {
+fn sums_migrate_as_in_the_gallery() {
     is_that_of_the_gallery(
         "drift2d",
         include_str!("../../../../gallery/stencil/drift2d.ure"),

@@ -1,4 +1,5 @@
-//! Convolutions: what is declared is elaborated like any system, the rest is [`systola_stencil`]'s.
+//! Convolutions: the declarations are elaborated like those of a system; [`systola_stencil`] writes
+//! the equations.
 
 use systola_ir::codes::{stencil as codes, types};
 use systola_ir::system::System;
@@ -60,7 +61,7 @@ pub fn elaborate(tree: tree::Conv, errors: &mut Errors) -> System {
     system
 }
 
-/// One number for each axis, or one for all.
+/// One factor for each axis, or one for all axes.
 fn factors(
     given: Option<&(Vec<Expr>, Span)>,
     n_axes: usize,

@@ -1,13 +1,13 @@
-//! The mistakes that elaboration finds.
+//! Collects the errors of elaboration.
 
 use systola_ir::Diagnostic;
 
 use crate::tree::Origin;
 
-/// How many mistakes are reported.
+/// The maximum number of reported errors.
 const MAX_ERRORS: usize = 64;
 
-/// The mistake is recorded.
+/// An error that is already recorded.
 #[derive(Debug)]
 pub struct Failed;
 
@@ -16,9 +16,9 @@ pub type Elaborated<T> = Result<T, Failed>;
 #[derive(Default)]
 pub struct Errors {
     list: Vec<Diagnostic>,
-    /// How many there are, also of those that are not reported.
+    /// The number of errors, including those that are not reported.
     n_found: usize,
-    /// The declaration that is elaborated, for mistakes without a place in a text.
+    /// The current declaration, for errors without a source location.
     within: Option<String>,
 }
 
@@ -29,7 +29,7 @@ impl Errors {
             return;
         }
         if error.span().is_none() {
-            // Labels point at text.
+            // The other labels point into a text.
             error.labels.truncate(1);
             error.notes.extend(self.within.clone());
         }
@@ -41,17 +41,17 @@ impl Errors {
         Err(Failed)
     }
 
-    /// What is found from here on is in this declaration.
+    /// Errors from here on are in this declaration.
     pub fn within(&mut self, what: &str, origin: Origin) {
         self.within = match origin {
-            // The text shows it.
+            // The span of the error shows the declaration.
             Origin::Text(_) => None,
             Origin::Rust(place) => Some(format!("in {what}, at {place}")),
             Origin::Unknown => Some(format!("in {what}")),
         };
     }
 
-    /// What is found from here on is in no declaration.
+    /// Errors from here on are outside of any declaration.
     pub fn outside(&mut self) {
         self.within = None;
     }
@@ -60,7 +60,7 @@ impl Errors {
         self.n_found
     }
 
-    /// The value, or all mistakes in the order of the text.
+    /// The value, or all errors in source order.
     pub fn finish<T>(mut self, value: Option<T>) -> Result<T, Vec<Diagnostic>> {
         match value {
             Some(value) if self.list.is_empty() => Ok(value),

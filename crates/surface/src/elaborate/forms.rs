@@ -1,4 +1,4 @@
-//! Index expressions and conditions on them, as quasi-affine forms.
+//! Converts index expressions and conditions on them to quasi-affine forms.
 
 use systola_ir::codes::{syntax, types};
 use systola_ir::form::LIMIT;
@@ -8,22 +8,23 @@ use super::names::{Entity, Names};
 use super::{shorten, size};
 use crate::tree::{Expr, ExprKind, relation};
 
-/// Terms that a form may have, in it and in its floors; every operation on forms copies them.
+/// The maximum number of terms of a form, including those in its floors. Every operation copies the
+/// form.
 const MAX_TERMS: usize = 128;
 
-/// What the names in an index expression may be.
+/// The names that an index expression may use.
 pub struct FormScope<'a> {
     pub names: &'a Names,
     pub consts: &'a [systola_ir::system::Const],
     pub sees: Sees,
 }
 
-/// Which iterators can be seen.
+/// The iterators that an index expression may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sees {
     /// None: the expression is a size.
     Parameters,
-    /// Those before this one, in its range.
+    /// The iterators before this one: the expression is in its range.
     Before(usize),
     All,
 }
@@ -267,9 +268,11 @@ fn no_index(span: Span, what: &str) -> Box<Diagnostic> {
         Diagnostic::new(
             &types::VALUE_IN_INDEX,
             span,
-            format!("{what} can not stand in an index expression"),
+            format!("{what} cannot stand in an index expression"),
         )
-        .help("an index is built of iterators, parameters and integers by + - * / %"),
+        .help(
+            "an index is built of iterators, parameters and integers by + - * / %, such as `i / 2`",
+        ),
     )
 }
 
@@ -310,7 +313,7 @@ fn measured(form: Form, span: Span) -> Formed<Form> {
     }
 }
 
-/// Terms with their factors, also those inside of floors and remainders.
+/// The size of a form: its terms and their factors, including those in floors and remainders.
 fn n_terms(form: &Form) -> usize {
     use systola_ir::Atom;
     let of_poly = |poly: &Poly| poly.terms().map(|(m, _)| 1 + m.len()).sum::<usize>();
@@ -327,7 +330,7 @@ fn n_terms(form: &Form) -> usize {
     of_poly(form.constant_part()) + atoms
 }
 
-/// The form with each parameter replaced by a form.
+/// Substitutes a form for each parameter.
 pub fn instantiate(form: &Form, args: &[Form]) -> Option<Form> {
     let poly = |poly: &Poly| -> Option<Form> {
         let mut sum = Form::zero();
@@ -357,7 +360,7 @@ pub fn instantiate(form: &Form, args: &[Form]) -> Option<Form> {
     Some(result)
 }
 
-/// The names of a list, for a message.
+/// A list of names for a message.
 pub fn listed(names: &[String]) -> String {
     shorten(&names.iter().map(String::as_str).collect::<Vec<_>>())
 }

@@ -1,4 +1,4 @@
-//! Functions are inlined by meaning, so none may lead back to itself.
+//! Rejects recursive functions: calls are inlined.
 
 use systola_ir::codes::{syntax, types};
 use systola_ir::system::Function;
@@ -6,18 +6,18 @@ use systola_ir::{Diagnostic, FnId, Span};
 
 use super::Errors;
 
-/// How many functions may call one another in a row.
+/// The maximum length of a chain of calls.
 const MAX_CALLS: usize = 64;
 
 #[derive(Clone, Copy)]
 enum Mark {
     New,
     Open,
-    /// Done; the longest chain of calls below it.
+    /// Visited, with the length of the longest chain of calls below it.
     Done(usize),
 }
 
-/// `calls[f]` are the functions that f calls, and where.
+/// `calls[f]`: the functions that f calls, and the location of each call.
 pub fn check_calls(functions: &[Function], calls: &[Vec<(FnId, Span)>], errors: &mut Errors) {
     let mut marks = vec![Mark::New; functions.len()];
     for root in 0..functions.len() {
@@ -25,7 +25,8 @@ pub fn check_calls(functions: &[Function], calls: &[Vec<(FnId, Span)>], errors: 
             continue;
         }
         marks[root] = Mark::Open;
-        // Function, position in its calls, longest chain so far.
+        // For each function on the path: its index, the next call to visit, and the longest chain
+        // so far.
         let mut path = vec![(root, 0usize, 0usize)];
         while let Some((function, next, longest)) = path.last_mut() {
             let Some((callee, span)) = calls.get(*function).and_then(|c| c.get(*next)).copied()
@@ -75,7 +76,7 @@ pub fn check_calls(functions: &[Function], calls: &[Vec<(FnId, Span)>], errors: 
             }
         }
     }
-    // Chains that were followed down are measured here, those that met a done function above.
+    // The loop above checks chains that end in a visited function; the others are checked here.
     let deep = marks
         .iter()
         .zip(functions)

@@ -1,8 +1,8 @@
-//! Types of values while they are inferred.
+//! Types of values during inference.
 //!
-//! A literal has no type of its own: it takes that of what it meets. Until then an expression of
-//! literals is [`Ty::Int`] or [`Ty::Float`]; once the type is known, [`settle`] writes it into
-//! the literals. Every node is settled once, so inference is linear.
+//! A literal has no type of its own: it takes the type of the other operands. Until that type is
+//! known, an expression of literals is [`Ty::Int`] or [`Ty::Float`]; then [`settle`] writes the
+//! type into the literals. Every node is settled once, so inference is linear.
 
 use systola_ir::codes::types;
 use systola_ir::system::Expr;
@@ -11,9 +11,9 @@ use systola_ir::{BinOp, Diagnostic, Literal, Scalar, Span, Type, UnOp};
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ty {
     Known(Scalar),
-    /// Integer literals only: any number type.
+    /// Integer literals only; fits any number type.
     Int,
-    /// Literals, some of them with a fraction: any float type.
+    /// Literals, at least one with a fraction; fits any float type.
     Float,
     Tuple(Vec<Ty>),
 }
@@ -28,7 +28,7 @@ impl From<&Type> for Ty {
 }
 
 impl Ty {
-    /// What it is if nothing else decides.
+    /// The type if the context does not determine one.
     pub fn default(&self) -> Type {
         match self {
             Ty::Known(s) => Type::Scalar(*s),
@@ -46,7 +46,7 @@ impl Ty {
         }
     }
 
-    /// For a message.
+    /// The type as text for a message.
     pub fn describe(&self) -> String {
         match self {
             Ty::Known(s) => s.name().to_string(),
@@ -56,7 +56,7 @@ impl Ty {
         }
     }
 
-    /// The type that both can have.
+    /// The common type of both, if there is one.
     pub fn join(&self, other: &Ty) -> Option<Ty> {
         match (self, other) {
             (Ty::Known(a), Ty::Known(b)) => (a == b).then(|| self.clone()),
@@ -79,7 +79,7 @@ impl Ty {
     }
 }
 
-/// On which types an operator is defined.
+/// The types for which an operator is defined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     Numbers,
@@ -132,7 +132,7 @@ impl Class {
         }
     }
 
-    /// The type narrowed to the class, if it has such a member.
+    /// The type restricted to this class of types; `None` if the class has no such type.
     pub fn narrow(self, ty: &Ty) -> Option<Ty> {
         match ty {
             Ty::Known(s) => self.has(*s).then(|| ty.clone()),
@@ -155,7 +155,7 @@ impl Class {
     }
 }
 
-/// Gives the literals of an expression of type `from` the types that `to` says, where it says one.
+/// Sets the types of the literals in an expression of type `from`, as far as `to` is known.
 pub fn settle(expr: &mut Expr, from: &Ty, to: &Ty, span: Span) -> Result<(), Box<Diagnostic>> {
     if from == to || from.is_decided() {
         return Ok(());
@@ -202,7 +202,7 @@ pub fn settle(expr: &mut Expr, from: &Ty, to: &Ty, span: Span) -> Result<(), Box
         Expr::Let { body, .. } | Expr::Reduce { body, .. } | Expr::Scan { body, .. } => {
             settle(body, from, to, span)
         }
-        // Their types are known from the start.
+        // Their types are already known.
         Expr::Const(_)
         | Expr::Iter(_)
         | Expr::Param(_)
@@ -242,7 +242,7 @@ pub fn no_operator(name: &str, class: Class, ty: &Ty, span: Span) -> Box<Diagnos
     })
 }
 
-/// A literal as a value of a type, if it is one.
+/// Converts a literal to a type, if its value fits.
 pub fn fit(literal: Literal, ty: Scalar, span: Span) -> Result<Literal, Box<Diagnostic>> {
     let out_of_range = |shown: String, range: String| {
         Box::new(
@@ -290,9 +290,10 @@ fn mismatch(found: &Ty, expected: Scalar, span: Span) -> Box<Diagnostic> {
     })
 }
 
-/// None if a finite value is too large for the type.
+/// `None` if a finite value is too large for the type.
 fn finite(value: f64, ty: Scalar) -> Option<f64> {
-    // Halfway between the largest value and the next power of two, everything rounds to infinity.
+    // Values from here on round to infinity: halfway between the largest value and the next power
+    // of two.
     let bound = match ty {
         Scalar::F16 => 65520.0,
         Scalar::BF16 => 3.396e38,

@@ -1,4 +1,4 @@
-//! Index expressions and conditions of mappings: their names stay unresolved.
+//! Converts index expressions and conditions of mappings. Their names stay unresolved.
 
 use systola_ir::codes::syntax;
 use systola_ir::mapping::{NameCond, NameExpr, NameExprKind, NameOp};
@@ -62,7 +62,7 @@ fn no_form<T>(span: Span, what: &str) -> Formed<T> {
     let error = Diagnostic::new(
         &syntax::NO_MAPPING_FORM,
         span,
-        format!("{what} can not stand in an index expression of a mapping"),
+        format!("{what} cannot stand in an index expression of a mapping"),
     );
     Err(Box::new(error.help("use names, integers and + - * / %")))
 }

@@ -1,4 +1,4 @@
-//! What the names of a system stand for. All are distinct: nothing shadows anything.
+//! The symbol table of a system. All names are distinct; there is no shadowing.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -16,7 +16,7 @@ pub enum Entity {
     Param(ParamId),
     Const(ConstId),
     Dim(DimId),
-    /// The index of `batch`, which nothing may use.
+    /// The iterator of `batch`, which no expression may use.
     Batch,
     Var(VarId),
     Input(InputId),
@@ -47,17 +47,17 @@ impl Entity {
 #[derive(Default)]
 pub struct Names {
     map: HashMap<String, (Entity, Span)>,
-    /// How often all names were searched for a similar one.
+    /// The number of searches for a similar name.
     n_searches: Cell<usize>,
 }
 
-/// Beyond this nobody reads on, and the search takes time.
+/// Users do not read more suggestions than this, and each search takes time.
 const MAX_SEARCHES: usize = 100;
 
 impl Names {
-    /// False, and a diagnostic, if the name is taken.
+    /// Declares a name. If the name is taken, reports an error and returns false.
     pub fn declare(&mut self, name: &Name, entity: Entity, errors: &mut Errors) -> bool {
-        // Uses of a name that can not be written mean what it was declared as.
+        // An invalid name is declared nevertheless, so that its uses cause no further errors.
         check_name(name, entity.describe(), errors);
         if let Some((_, before)) = self.map.get(&name.text) {
             errors.report(duplicate(&name.text, name.span, *before));
@@ -67,7 +67,7 @@ impl Names {
         true
     }
 
-    /// Declares a name that was accepted before.
+    /// Declares a name that is known to be valid.
     pub fn assume(&mut self, name: &str, span: Span, entity: Entity) {
         self.map.entry(name.to_string()).or_insert((entity, span));
     }
@@ -80,7 +80,7 @@ impl Names {
         self.map.get(name).map(|(entity, _)| *entity)
     }
 
-    /// Where it was declared.
+    /// The location of the declaration.
     pub fn span(&self, name: &str) -> Option<Span> {
         self.map.get(name).map(|(_, span)| *span)
     }
@@ -94,7 +94,7 @@ impl Names {
         if self.n_searches.replace(self.n_searches.get() + 1) >= MAX_SEARCHES {
             return error.help("declare it");
         }
-        // In the order of names, so that a tie is always broken alike.
+        // Sorted, so that ties are broken deterministically.
         let mut known: Vec<&str> = self.map.keys().map(String::as_str).collect();
         known.sort_unstable();
         let builtin = ["select", "reduce", "scan", "min", "max", "pow"].into_iter();
@@ -112,13 +112,13 @@ impl Names {
     }
 }
 
-/// A diagnostic, if the text language could not write the name.
+/// Reports an error if the name is not valid in the text language.
 pub fn check_name(name: &Name, what: &str, errors: &mut Errors) {
     let text = &name.text;
     let (code, message, help) = if is_reserved(text) {
         (
             &syntax::RESERVED_WORD,
-            format!("`{text}` is a reserved word, and can not name {what}"),
+            format!("`{text}` is a reserved word, and cannot name {what}"),
             format!("take another name, such as `{text}_`"),
         )
     } else if !is_identifier(text) {

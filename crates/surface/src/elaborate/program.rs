@@ -1,4 +1,4 @@
-//! Programs: stages connected by arrays of equal type and shape.
+//! Programs: stages that are connected by arrays of equal type and shape.
 
 use std::collections::HashMap;
 
@@ -13,8 +13,8 @@ use super::{Elaborated, Errors, Failed, unknown_system};
 use crate::suggest::suggest;
 use crate::tree;
 
-/// The type and shape of an array in the parameters of the program. A shape is `None` where it is
-/// too intricate to be compared here.
+/// The type and the shape of an array, in the parameters of the program. A shape is `None` if it is
+/// too complex to compare.
 struct Shape {
     ty: Scalar,
     rank: usize,
@@ -25,7 +25,7 @@ pub fn elaborate(tree: &tree::Program, systems: &[System], errors: &mut Errors) 
     let what = format!("the program `{}`", tree.name.text);
     errors.within(&what, tree.origin);
     check_name(&tree.name, "a program", errors);
-    // The head of a program is that of a system without equations.
+    // The head of a program is elaborated like a system without equations.
     let mut elaborator = Elaborator::of_sizes(errors);
     for (n, name) in tree.params.iter().enumerate() {
         elaborator
@@ -109,7 +109,7 @@ struct Elaboration<'a, 'e> {
     systems: &'a [System],
     elaborator: Elaborator<'e>,
     inputs: Vec<Shape>,
-    /// The system and the arguments of each stage before this one; none where that failed.
+    /// For each earlier stage, its system and arguments; `None` if elaborating it failed.
     stages: Vec<Option<(usize, Vec<Form>)>>,
 }
 
@@ -137,7 +137,7 @@ impl Elaboration<'_, '_> {
         })
     }
 
-    /// One form for each parameter of the system, in its order.
+    /// The argument for each parameter of the system, in declaration order.
     fn args(&mut self, stage: &tree::Stage, system: &System) -> Elaborated<Vec<Form>> {
         let mut args: Vec<Option<Form>> = vec![None; system.params.len()];
         let mut result = Ok(());
@@ -206,7 +206,7 @@ impl Elaboration<'_, '_> {
         self.elaborator.errors.report(error.help(help));
     }
 
-    /// One source for each input without contents, in the order of the system.
+    /// The source of each input without contents, in declaration order.
     fn stage_inputs(
         &mut self,
         n: usize,
@@ -280,7 +280,7 @@ impl Elaboration<'_, '_> {
             .collect())
     }
 
-    /// Where an array comes from, as seen by stage `n`; its shape where it is known.
+    /// The source of an array that stage `n` reads, with its shape if that is known.
     fn source(&mut self, source: &tree::Source, n: usize) -> Elaborated<(Source, Option<Shape>)> {
         let name = &source.base.text;
         match (self.elaborator.names.get(name), &source.output) {
@@ -347,7 +347,7 @@ impl Elaboration<'_, '_> {
             .stages
             .get(stage)
             .and_then(|s| self.systems.iter().find(|y| y.name == s.system.text));
-        // An unknown system was reported where its stage is declared.
+        // An unknown system is reported at the declaration of its stage.
         let Some(system) = system else {
             return Err(Failed);
         };
@@ -477,7 +477,7 @@ fn output_shape(system: &System, output: usize, args: &[Form]) -> Shape {
     }
 }
 
-/// With the axis of the batch in front, where there is one.
+/// The shape of an array; if the system has a batch, with the axis of the batch in front.
 fn shape(system: &System, ty: Scalar, axes: &[Axis], batched: bool, args: &[Form]) -> Shape {
     let batch = system
         .batch

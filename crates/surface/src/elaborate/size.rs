@@ -1,16 +1,16 @@
-//! How deep what was elaborated is nested when it is printed again.
+//! Limits the nesting of elaborated expressions, measured on their printed form.
 //!
-//! Elaboration normalises index expressions and writes chains of comparisons out, so a text may grow
-//! deeper by being read and printed. The limit is therefore on what comes out, and lies below that of
-//! the parser: what is accepted once is accepted again after printing.
+//! Elaboration normalises index expressions and expands chains of comparisons, so the printed form
+//! may be nested deeper than the source text. This limit is lower than the parser's, so that every
+//! accepted program can be printed and parsed again.
 
 use systola_ir::codes::syntax;
 use systola_ir::system::{Expr, visit};
 use systola_ir::{Atom, BinOp, Cond, Diagnostic, Form, Span};
 
-/// Levels that a printed expression may have; the parser takes more.
+/// The maximum nesting of a printed expression; the parser accepts more.
 pub const MAX_NESTING: usize = 96;
-/// Operations that may hang on one another in it; the parser takes more.
+/// The maximum height of a printed expression, in operations; the parser accepts more.
 pub const MAX_HEIGHT: usize = 520;
 
 pub fn too_deep(span: Span) -> Diagnostic {
@@ -31,7 +31,7 @@ pub fn too_high(span: Span) -> Diagnostic {
     .help("split it with `reduce`, a variable, or a `fn`")
 }
 
-/// A sum of products of floors: three levels, and what is below the floors.
+/// A sum of products of floors takes three levels, in addition to those inside of the floors.
 pub fn of_form(form: &Form) -> usize {
     let inner = form.terms().map(|(atom, _)| match atom {
         Atom::Dim(_) => 0,
@@ -54,7 +54,7 @@ pub fn of_expr(expr: &Expr) -> usize {
     let (forms, cond) = positions(expr);
     let below = forms.iter().map(of_form).chain(cond.map(of_cond));
     let below = below.max().unwrap_or(0);
-    // A run of one operator, or of `let`s, is written side by side.
+    // A chain of one operator, or of `let`s, is printed on one level.
     let side_by_side = match (expr, children.as_slice()) {
         (Expr::Binary(op, ..), [left, _]) => {
             matches!(left, Expr::Binary(inner, ..) if alike(*op, *inner))
@@ -76,7 +76,7 @@ pub fn of_expr(expr: &Expr) -> usize {
     }
 }
 
-/// The index expressions and the condition that stand in an expression beside its operands.
+/// The index expressions and the condition that an expression has besides its operands.
 fn positions(expr: &Expr) -> (&[Form], Option<&Cond>) {
     match expr {
         Expr::Var { index, .. } | Expr::Input { index, .. } => (index, None),
@@ -101,7 +101,7 @@ fn positions(expr: &Expr) -> (&[Form], Option<&Cond>) {
     }
 }
 
-/// Do the operators bind alike, so that one may stand left of the other without parentheses?
+/// Whether two operators have the same precedence, so that a left operand needs no parentheses.
 fn alike(a: BinOp, b: BinOp) -> bool {
     let is_sum = |op| matches!(op, BinOp::Add | BinOp::Sub);
     let is_product = |op| matches!(op, BinOp::Mul | BinOp::Div | BinOp::Rem);
@@ -109,7 +109,7 @@ fn alike(a: BinOp, b: BinOp) -> bool {
     (a == b && !is_comparison(a)) || (is_sum(a) && is_sum(b)) || (is_product(a) && is_product(b))
 }
 
-/// Nodes on the longest path of the expression, with its index expressions written out.
+/// The number of nodes on the longest path of the expression, including its index expressions.
 pub fn height(expr: &Expr) -> usize {
     let (forms, cond) = positions(expr);
     let below = forms.iter().map(form_height).chain(cond.map(cond_height));

@@ -1,5 +1,5 @@
-//! Stencils: offsets become indices, neighbourhoods become sums, and what one sweep computes is
-//! elaborated like any system. The rest is [`systola_stencil`]'s.
+//! Stencils: converts offsets to indices and neighbourhoods to sums, and elaborates the equations
+//! of one sweep like those of a system. [`systola_stencil`] does the rest.
 
 use systola_ir::codes::{stencil as codes, types};
 use systola_ir::mapping::Name;
@@ -19,8 +19,8 @@ use reader::Reader;
 use scope::Scope;
 use weights::check_weights;
 
-/// The system of a stencil; an empty one where a mistake was reported.
-pub fn elaborate(tree: tree::Stencil, errors: &mut Errors) -> System {
+/// The system of a stencil; an empty system if there are errors.
+pub fn elaborate(mut tree: tree::Stencil, errors: &mut Errors) -> System {
     let empty = System {
         name: tree.name.text.clone(),
         span: tree.origin.span(),
@@ -33,12 +33,8 @@ pub fn elaborate(tree: tree::Stencil, errors: &mut Errors) -> System {
         return empty;
     };
     let mut weights = Vec::new();
-    let mut equations = tree.equations;
-    for equation in &mut equations {
-        errors.within(
-            &format!("the equation of `{}`", equation.name.text),
-            equation.origin,
-        );
+    for equation in &mut tree.equations {
+        within_equation(equation, errors);
         let mut reader = Reader {
             scope: &scope,
             inputs: &tree.inputs,
@@ -50,33 +46,7 @@ pub fn elaborate(tree: tree::Stencil, errors: &mut Errors) -> System {
     if errors.n_found() > before {
         return empty;
     }
-    let kernel = tree::System {
-        name: tree.name,
-        params: tree.params,
-        context: tree.context,
-        consts: tree.consts,
-        inputs: (tree.fields.iter().map(|(input, _)| input.clone()))
-            .chain(tree.inputs)
-            .collect(),
-        functions: tree.functions,
-        batch: tree.batch,
-        index: Some(scope.index(&tree.fields[0].0)),
-        vars: (equations.iter())
-            .map(|e| scope.var(e, &tree.fields))
-            .collect(),
-        outputs: (tree.outputs.iter())
-            .map(|(name, _)| tree::Output {
-                name: name.clone(),
-                ty: tree.fields[0].0.ty.clone(),
-                axes: Vec::new(),
-                writes: Vec::new(),
-                fill: None,
-                origin,
-            })
-            .collect(),
-        origin,
-    };
-    let mut kernel = system::elaborate(&kernel, errors);
+    let mut kernel = system::elaborate(&one_sweep(&tree, &scope), errors);
     kernel.outputs.clear();
     errors.within(&what, origin);
     let steps = tree.steps.as_ref().map(|(steps, span)| {
@@ -85,44 +55,10 @@ pub fn elaborate(tree: tree::Stencil, errors: &mut Errors) -> System {
         (sizes.form(steps).unwrap_or(Form::from(1)), *span)
     });
     check_weights(&kernel, &weights, errors);
-    let updates = |name: &str| {
-        equations
-            .iter()
-            .position(|e| e.between.is_none() && e.name.text == name)
-    };
-    let mut boundary = |boundary: &tree::Boundary, ty, what: &str, origin| {
-        errors.within(what, origin);
-        elaborate_boundary(boundary, ty, errors)
-    };
-    let fields: Vec<Field> = (tree.fields.iter().enumerate())
-        .map(|(n, (input, outside))| Field {
-            input: InputId::from(n),
-            boundary: boundary(
-                outside,
-                &input.ty,
-                &format!("the field `{}`", input.name.text),
-                input.origin,
-            ),
-            update: updates(&input.name.text).map(VarId::from),
-        })
-        .collect();
-    let boundaries = (equations.iter())
-        .map(|e| match &e.between {
-            Some((ty, outside)) => {
-                let what = format!("the equation of `{}`", e.name.text);
-                boundary(outside, ty, &what, e.origin)
-            }
-            None => {
-                let field = tree
-                    .fields
-                    .iter()
-                    .position(|(f, _)| f.name.text == e.name.text);
-                field.map_or(Boundary::Interior, |n| fields[n].boundary)
-            }
-        })
-        .collect();
+    let fields = fields(&tree, errors);
+    let boundaries = boundaries(&tree, &fields, errors);
     errors.within(&what, origin);
-    for equation in &equations {
+    for equation in &tree.equations {
         if let Some((_, tree::Boundary::Fixed)) = equation.between {
             errors.report(nothing_to_hold(&equation.name));
         }
@@ -130,21 +66,88 @@ pub fn elaborate(tree: tree::Stencil, errors: &mut Errors) -> System {
     if errors.n_found() > before {
         return empty;
     }
-    let outputs = outputs(&equations, &tree.outputs);
     let stencil = Stencil {
         kernel,
         fields,
         boundaries,
         steps,
-        time: scope.time.clone(),
-        outputs,
+        time: scope.time,
+        outputs: outputs(&tree.equations, &tree.outputs),
     };
     let system = written(write_system(&stencil), empty, errors);
     errors.outside();
     system
 }
 
-/// A system that was written, if it can be written down as text too.
+fn within_equation(equation: &tree::Equation, errors: &mut Errors) {
+    let what = format!("the equation of `{}`", equation.name.text);
+    errors.within(&what, equation.origin);
+}
+
+/// The equations of one sweep at one cell. Its outputs exist only to check their names.
+fn one_sweep(tree: &tree::Stencil, scope: &Scope) -> tree::System {
+    let fields = tree.fields.iter().map(|(input, _)| input);
+    let first = &tree.fields[0].0;
+    let output = |name: &Name| tree::Output {
+        name: name.clone(),
+        ty: first.ty.clone(),
+        axes: Vec::new(),
+        writes: Vec::new(),
+        fill: None,
+        origin: tree.origin,
+    };
+    tree::System {
+        name: tree.name.clone(),
+        params: tree.params.clone(),
+        context: tree.context.clone(),
+        consts: tree.consts.clone(),
+        inputs: fields.chain(&tree.inputs).cloned().collect(),
+        functions: tree.functions.clone(),
+        batch: tree.batch.clone(),
+        index: Some(scope.index(first)),
+        vars: (tree.equations.iter())
+            .map(|e| scope.var(e, &tree.fields))
+            .collect(),
+        outputs: tree.outputs.iter().map(|(name, _)| output(name)).collect(),
+        origin: tree.origin,
+    }
+}
+
+fn fields(tree: &tree::Stencil, errors: &mut Errors) -> Vec<Field> {
+    let update = |name: &str| {
+        let is_update = |e: &tree::Equation| e.between.is_none() && e.name.text == name;
+        tree.equations.iter().position(is_update)
+    };
+    let fields = tree.fields.iter().enumerate();
+    let fields = fields.map(|(n, (input, outside))| {
+        let what = format!("the field `{}`", input.name.text);
+        errors.within(&what, input.origin);
+        Field {
+            input: InputId::from(n),
+            boundary: elaborate_boundary(outside, &input.ty, errors),
+            update: update(&input.name.text).map(VarId::from),
+        }
+    });
+    fields.collect()
+}
+
+/// The boundary condition of each equation: its own, or that of the field it updates.
+fn boundaries(tree: &tree::Stencil, fields: &[Field], errors: &mut Errors) -> Vec<Boundary> {
+    let boundaries = tree.equations.iter().map(|e| match &e.between {
+        Some((ty, outside)) => {
+            within_equation(e, errors);
+            elaborate_boundary(outside, ty, errors)
+        }
+        None => {
+            let mut names = tree.fields.iter().map(|(f, _)| &f.name.text);
+            let field = names.position(|name| *name == e.name.text);
+            field.map_or(Boundary::Interior, |n| fields[n].boundary)
+        }
+    });
+    boundaries.collect()
+}
+
+/// The generated system, if it does not exceed the limits of the text language.
 pub fn written(
     result: Result<System, Vec<Diagnostic>>,
     empty: System,
@@ -172,7 +175,7 @@ pub fn written(
     system
 }
 
-/// Fields with a next value, unless outputs are named.
+/// The declared outputs; without a declaration, all fields that are updated.
 fn outputs(equations: &[tree::Equation], named: &[(Name, Name)]) -> Vec<(String, VarId)> {
     let position = |name: &str| equations.iter().position(|e| e.name.text == name);
     if named.is_empty() {
@@ -190,7 +193,7 @@ fn outputs(equations: &[tree::Equation], named: &[(Name, Name)]) -> Vec<(String,
         .collect()
 }
 
-/// The next value of a field.
+/// The name of a field's next value.
 fn primed(name: &str) -> String {
     format!("{name}'")
 }

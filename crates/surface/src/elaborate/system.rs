@@ -1,4 +1,4 @@
-//! A system: first all its names, then the sizes, then the bodies.
+//! Systems: declares all names, then elaborates the sizes, then the bodies.
 
 use systola_ir::codes::{stencil, types};
 use systola_ir::mapping::Name;
@@ -20,7 +20,7 @@ use super::value::COPIES;
 use super::{Elaborated, Errors, Failed, functions, size, table};
 use crate::tree::{self, ExprKind};
 
-/// Where a value stands, which decides what it may read.
+/// The position of a value, which determines the names it may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
     Equation,
@@ -28,17 +28,17 @@ pub enum Place {
     Write,
 }
 
-/// A system under construction. Bodies are placeholders until they are elaborated.
+/// A system under construction. Each body is a placeholder until it is elaborated.
 pub struct Elaborator<'e> {
     pub system: System,
     pub names: Names,
     pub errors: &'e mut Errors,
     pub place: Place,
-    /// The types of the locals of the body at hand.
+    /// The types of the locals in the current body.
     pub locals: Vec<Type>,
-    /// How many nodes may still be copied in the body at hand.
+    /// The number of nodes that may still be copied in the current body.
     pub copies: usize,
-    /// The functions that the body at hand calls.
+    /// The functions that the current body calls.
     pub calls: Vec<(FnId, Span)>,
     sees: Sees,
 }
@@ -62,7 +62,7 @@ pub fn elaborate(tree: &tree::System, errors: &mut Errors) -> System {
 }
 
 impl<'e> Elaborator<'e> {
-    /// An empty system, where index expressions see parameters only.
+    /// An elaborator for an empty system; index expressions can use parameters only.
     pub fn of_sizes(errors: &'e mut Errors) -> Self {
         Elaborator {
             system: System::default(),
@@ -76,7 +76,7 @@ impl<'e> Elaborator<'e> {
         }
     }
 
-    /// Sees the parameters and constants of a system, whose names were looked at before.
+    /// Declares the parameters and constants of a system, whose names are known to be valid.
     pub fn sizes_of(&mut self, system: &System) {
         for (n, param) in system.params.iter().enumerate() {
             let entity = Entity::Param(ParamId::from(n));
@@ -89,7 +89,7 @@ impl<'e> Elaborator<'e> {
         self.system.consts.clone_from(&system.consts);
     }
 
-    /// What index expressions can see here.
+    /// The names that index expressions can use here.
     pub fn scope(&self) -> FormScope<'_> {
         let sees = if self.place == Place::Function {
             Sees::Parameters
@@ -227,7 +227,7 @@ impl<'e> Elaborator<'e> {
         self.system.domain = self.conds(&index.domain);
     }
 
-    /// The boundary conditions of the inputs that have one.
+    /// The boundary conditions of inputs.
     fn boundaries(&mut self, tree: &tree::System) -> Vec<(InputId, Boundary)> {
         let mut boundaries = Vec::new();
         for (n, input) in tree.inputs.iter().enumerate() {
@@ -378,7 +378,7 @@ impl<'e> Elaborator<'e> {
         self.calls.clear();
     }
 
-    /// A whole right-hand side.
+    /// Elaborates a right-hand side.
     fn body(&mut self, tree: &tree::Expr, ty: &Type, what: &str) -> Elaborated<Expr> {
         let body = self.value_of(tree, ty, what)?;
         if size::of_expr(&body) > size::MAX_NESTING {
@@ -486,7 +486,7 @@ impl<'e> Elaborator<'e> {
         })
     }
 
-    /// The scalar that a declaration must have.
+    /// The declared type, which must be a scalar.
     fn scalar(&mut self, declared: &tree::DeclaredType, what: &str) -> Scalar {
         declared.ty.scalar().unwrap_or_else(|| {
             self.errors.report(
@@ -527,7 +527,7 @@ pub fn param(name: &Name) -> Param {
     }
 }
 
-/// A written literal as a value of a declared type.
+/// Converts a literal to a declared type.
 pub fn literal(tree: &tree::Expr, ty: Scalar, errors: &mut Errors) -> Elaborated<Literal> {
     let (literal, suffix) = match tree.kind {
         ExprKind::Int(value, suffix) => (Literal::Int(value), suffix),

@@ -1,4 +1,4 @@
-//! The written contents of a table, flattened in row-major order.
+//! The contents of a table, flattened in row-major order.
 
 use systola_ir::codes::types;
 use systola_ir::system::Axis;
@@ -40,7 +40,7 @@ pub fn contents(
     Ok(literals)
 }
 
-/// Contents that are given flat.
+/// Contents in a flat list.
 fn all(
     name: &str,
     values: &[Literal],

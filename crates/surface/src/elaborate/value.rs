@@ -1,4 +1,4 @@
-//! Right-hand sides: resolved, typed, with literals settled.
+//! Right-hand sides: resolves names, infers types, and sets the types of literals.
 
 use systola_ir::codes::{stencil, syntax, types};
 use systola_ir::mapping::Name;
@@ -11,32 +11,36 @@ use super::system::Elaborator;
 use super::{Elaborated, Failed};
 use crate::tree::{self, ExprKind};
 
+mod casts;
 mod reads;
 mod sums;
 
-/// Nodes that chained comparisons of one body may copy.
+/// The maximum number of nodes that the chained comparisons of one body may copy.
 pub const COPIES: usize = 1 << 14;
 
-/// An expression with its type and where it stands.
+/// An expression with its type and its source location.
 #[derive(Debug)]
-pub struct Typed {
+pub struct Typed<'t> {
     pub expr: Expr,
     pub ty: Ty,
     pub span: Span,
+    /// What was written, where it is one expression.
+    pub tree: Option<&'t tree::Expr>,
 }
 
 impl Elaborator<'_> {
-    /// A value of a declared type.
+    /// Elaborates a value of a declared type.
     pub fn value_of(&mut self, tree: &tree::Expr, ty: &Type, what: &str) -> Elaborated<Expr> {
         let value = self.value(tree)?;
         self.coerce(value, ty, what)
     }
 
-    fn coerce(&mut self, value: Typed, ty: &Type, what: &str) -> Elaborated<Expr> {
+    fn coerce(&mut self, value: Typed<'_>, ty: &Type, what: &str) -> Elaborated<Expr> {
         let Typed {
             mut expr,
             ty: found,
             span,
+            tree,
         } = value;
         if found.join(&Ty::from(ty)) != Some(Ty::from(ty)) {
             let error = Diagnostic::new(
@@ -45,13 +49,15 @@ impl Elaborator<'_> {
                 format!("{what} is {ty}, but this is {}", found.describe()),
             );
             return self.errors.fail(match (ty, &found) {
-                (Type::Scalar(s), Ty::Float) if s.is_int() => {
-                    error.help("an integer literal may become a float, never the reverse")
+                (Type::Scalar(to), Ty::Known(_) | Ty::Int | Ty::Float) => {
+                    error.help(casts::conversion(tree, &found, *to))
                 }
-                (Type::Scalar(s), Ty::Known(_) | Ty::Int | Ty::Float) => {
-                    error.help(format!("convert it: `{s}(…)`"))
+                (Type::Tuple(parts), Ty::Tuple(found)) if parts.len() != found.len() => {
+                    error.help(format!("give it {} fields", parts.len()))
                 }
-                _ => error.help("change one of the types"),
+                (Type::Tuple(_), Ty::Tuple(_)) => error.help("convert its fields one by one"),
+                (Type::Scalar(_), Ty::Tuple(_)) => error.help("take one of its fields: `.0`"),
+                (Type::Tuple(_), _) => error.help(format!("write a tuple of type {ty}")),
             });
         }
         self.settle(&mut expr, &found, &Ty::from(ty), span)?;
@@ -62,21 +68,28 @@ impl Elaborator<'_> {
         settle(expr, from, to, span).or_else(|error| self.errors.fail(*error))
     }
 
-    /// The value with its own type, the default one where only literals are in it.
+    /// Elaborates a value without a declared type; literals get default types.
     fn decided(&mut self, tree: &tree::Expr) -> Elaborated<(Expr, Type)> {
         let value = self.value(tree)?;
         self.decide(value)
     }
 
-    fn decide(&mut self, value: Typed) -> Elaborated<(Expr, Type)> {
-        let Typed { mut expr, ty, span } = value;
+    fn decide(&mut self, value: Typed<'_>) -> Elaborated<(Expr, Type)> {
+        let Typed {
+            mut expr, ty, span, ..
+        } = value;
         let to = ty.default();
         self.settle(&mut expr, &ty, &Ty::from(&to), span)?;
         Ok((expr, to))
     }
 
-    /// Two values of one type.
-    fn join(&mut self, left: Typed, right: Typed, what: &str) -> Elaborated<(Expr, Expr, Ty)> {
+    /// Converts two values to their common type.
+    fn join(
+        &mut self,
+        left: Typed<'_>,
+        right: Typed<'_>,
+        what: &str,
+    ) -> Elaborated<(Expr, Expr, Ty)> {
         let Some(ty) = left.ty.join(&right.ty) else {
             let error = Diagnostic::new(
                 &types::TYPE_MISMATCH,
@@ -89,13 +102,9 @@ impl Elaborator<'_> {
             )
             .here(right.ty.describe())
             .also(left.span, left.ty.describe());
-            return self.errors.fail(match (&left.ty, &right.ty) {
-                (Ty::Tuple(_), _) | (_, Ty::Tuple(_)) => error.help("make them alike"),
-                (Ty::Known(s), _) | (_, Ty::Known(s)) => {
-                    error.help(format!("convert the other one: `{s}(…)`"))
-                }
-                _ => error.help("make them alike"),
-            });
+            let cast = casts::common((left.tree, &left.ty), (right.tree, &right.ty));
+            let cast = cast.unwrap_or_else(|| "make them alike".to_string());
+            return self.errors.fail(error.help(cast));
         };
         let (mut a, mut b) = (left.expr, right.expr);
         self.settle(&mut a, &left.ty, &ty, left.span)?;
@@ -103,7 +112,7 @@ impl Elaborator<'_> {
         Ok((a, b, ty))
     }
 
-    pub fn value(&mut self, tree: &tree::Expr) -> Elaborated<Typed> {
+    pub fn value<'t>(&mut self, tree: &'t tree::Expr) -> Elaborated<Typed<'t>> {
         let span = tree.span;
         let (expr, ty) = match &tree.kind {
             ExprKind::Int(value, ty) => self.literal(Literal::Int(*value), *ty, span)?,
@@ -143,11 +152,16 @@ impl Elaborator<'_> {
                 );
             }
         };
-        Ok(Typed { expr, ty, span })
+        Ok(Typed {
+            expr,
+            ty,
+            span,
+            tree: Some(tree),
+        })
     }
 
-    fn values(&mut self, list: &[tree::Expr]) -> Elaborated<Vec<Typed>> {
-        // All of them, so that all their mistakes are found.
+    fn values<'t>(&mut self, list: &'t [tree::Expr]) -> Elaborated<Vec<Typed<'t>>> {
+        // All of them are elaborated, so that all errors are found.
         let values: Vec<_> = list.iter().map(|e| self.value(e)).collect();
         values.into_iter().collect()
     }
@@ -246,7 +260,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Whatever the name was declared as.
+    /// Elaborates an index or a call, depending on the declaration of the name.
     fn at(&mut self, name: &Name, list: &[tree::Expr], span: Span) -> Elaborated<(Expr, Ty)> {
         let text = name.text.as_str();
         match self.names.get(text) {
@@ -322,7 +336,7 @@ impl Elaborator<'_> {
             _ => return self.wrong_count("`select`", "2 or 3 arguments", args.len(), span),
         };
         let guard = self.scope().cond(cond);
-        // In the order they are written: that numbers locals and bound iterators.
+        // In source order, since this numbers locals and iterators of sums.
         let by_value = match &guard {
             Ok(_) => None,
             Err(_) => Some(self.value_of(cond, &Type::Scalar(Scalar::Bool), "a condition")),
@@ -396,6 +410,7 @@ impl Elaborator<'_> {
                 expr,
                 ty,
                 span: joined,
+                tree: None,
             };
         }
         Ok((folded.expr, folded.ty))
@@ -415,8 +430,8 @@ impl Elaborator<'_> {
     fn binary(
         &mut self,
         op: BinOp,
-        left: Typed,
-        right: Typed,
+        left: Typed<'_>,
+        right: Typed<'_>,
         span: Span,
     ) -> Elaborated<(Expr, Ty)> {
         let class = Class::of_binary(op);
@@ -477,7 +492,7 @@ impl Elaborator<'_> {
             .ok_or(Failed)
     }
 
-    fn copy(&mut self, value: &Typed) -> Elaborated<Typed> {
+    fn copy<'t>(&mut self, value: &Typed<'t>) -> Elaborated<Typed<'t>> {
         let mut nodes = 0;
         visit::walk(&value.expr, &mut |_| nodes += 1);
         match self.copies.checked_sub(nodes) {
@@ -487,6 +502,7 @@ impl Elaborator<'_> {
                     expr: value.expr.clone(),
                     ty: value.ty.clone(),
                     span: value.span,
+                    tree: value.tree,
                 })
             }
             _ => self.errors.fail(
@@ -559,7 +575,7 @@ impl Elaborator<'_> {
         bound: &mut Vec<(LocalId, String, Expr)>,
     ) -> Elaborated<()> {
         for (name, value) in bindings {
-            // Locals are numbered in the order in which their names are written.
+            // Locals are numbered in source order.
             let local = LocalId::from(self.locals.len());
             self.locals.push(Type::Scalar(Scalar::I64));
             let (value, ty) = self.decided(value)?;
@@ -575,7 +591,7 @@ impl Elaborator<'_> {
     }
 }
 
-/// Does it bind anything? Then a copy would bind it twice.
+/// Whether an expression binds a name. A copy would bind the name twice.
 fn binds(expr: &Expr) -> bool {
     let mut found = false;
     visit::walk(expr, &mut |e| {

@@ -1,5 +1,5 @@
-//! Expressions: right-hand sides, index expressions and conditions alike. Which of them one is, its
-//! place decides.
+//! Expressions. Right-hand sides, index expressions and conditions share one type; the position of
+//! an expression decides which it is.
 
 use systola_ir::codes::syntax;
 use systola_ir::mapping::Name;
@@ -8,9 +8,10 @@ use systola_ir::{BinOp, Diagnostic, Rel, Scalar, Span, UnOp};
 
 use super::Dim;
 
-/// Nodes that may lie on one path of an expression; elaboration takes fewer, see its `size`.
+/// The maximum number of nodes on a path of an expression; elaboration accepts fewer, see its
+/// `size`.
 pub const MAX_HEIGHT: u32 = 800;
-/// Levels that may be written inside of one another; elaboration takes fewer, see its `size`.
+/// The maximum nesting of an expression; elaboration accepts less, see its `size`.
 pub const MAX_NESTING: u32 = 160;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +23,7 @@ pub struct Expr {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum ExprKind {
-    /// A minus before a number belongs to it.
+    /// Includes the minus sign of a negative number.
     Int(i128, Option<Scalar>),
     Float(f64, Option<Scalar>),
     Bool(bool),
@@ -31,25 +32,25 @@ pub enum ExprKind {
     Apply(Name, Vec<Expr>),
     /// `a[i, j]`.
     Element(Name, Vec<Expr>),
-    /// A variable at a point, an element of an array or a call of a function, whatever the name was
-    /// declared as: for notations that do not tell them apart.
+    /// A variable at a point, an element of an array, or a call of a function, depending on the
+    /// declaration of the name: for notations that use one syntax for all of these.
     At(Name, Vec<Expr>),
     Unary(UnOp, Box<Expr>),
     Binary(BinOp, Box<Expr>, Box<Expr>),
-    /// `a <= b < c`, at least two comparisons.
+    /// `a <= b < c`, two or more comparisons.
     Chain(Box<Expr>, Vec<(BinOp, Expr)>),
     Field(Box<Expr>, usize),
     Tuple(Vec<Expr>),
-    /// Kept, because `(a && b) && c` and `a && b && c` are different conditions to the IR.
+    /// Represented explicitly, because `(a && b) && c` and `a && b && c` are different conditions
+    /// in the IR.
     Paren(Box<Expr>),
     Let(Vec<(Name, Expr)>, Box<Expr>),
     Reduce(ReduceOp, Vec<Dim>, Box<Expr>),
     Scan(ReduceOp, Name, Box<Expr>),
-    /// `sum(w * u over box 2)`: all cells of a neighbourhood combined, with weights where they are
-    /// given.
+    /// `sum(w * u over box 2)`: all cells of a neighbourhood combined, optionally with weights.
     Around(BinOp, Option<Name>, Name, Shape),
-    /// A mistake that was made in writing the expression, told by the elaborator: for front ends
-    /// that can not tell it themselves.
+    /// An error that was found while the expression was built. The elaborator reports it: for front
+    /// ends that cannot report errors themselves.
     Mistake(Box<Diagnostic>),
 }
 
@@ -72,31 +73,31 @@ pub struct Shape {
     pub span: Span,
 }
 
-/// Radii are one for all axes, or one for each.
+/// One radius for all axes, or one for each.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ShapeKind {
     Box(Vec<i128>),
     Star(Vec<i128>),
-    /// The first without the second.
+    /// The difference of two shapes.
     Except(Box<Shape>, Box<Shape>),
-    /// Both together.
+    /// The union of two shapes.
     And(Box<Shape>, Box<Shape>),
 }
 
-/// How large a tree is, so that no later walk over it can exhaust the stack.
+/// The size of a tree. It is limited, so that no recursion over the tree exhausts the stack.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Size {
-    /// Nodes on the longest path, counted as the IR will have them.
+    /// Nodes on the longest path, counted as in the IR.
     height: u32,
-    /// The same, but a run of operators of one precedence counts once: what has to be written
-    /// inside of one another.
+    /// The same, but a chain of operators of one precedence counts once, since it needs no
+    /// parentheses.
     nesting: u32,
     n_nodes: u64,
 }
 
 impl Expr {
-    /// A node above its operands. The mistake itself where an operand is one, and a mistake where
-    /// the tree becomes too large.
+    /// Builds a node from its operands. If an operand is an error, the result is that error; if the
+    /// tree becomes too large, it is a new error.
     pub fn new(kind: ExprKind, span: Span) -> Expr {
         if let Some(mistake) = operands(&kind).into_iter().find(|e| e.is_mistake()) {
             return mistake.clone();
@@ -136,7 +137,7 @@ impl Expr {
         Expr::new(ExprKind::Binary(op, Box::new(left), Box::new(right)), span)
     }
 
-    /// A mistake in place of an expression.
+    /// An error in place of an expression.
     pub fn mistake(error: Diagnostic) -> Expr {
         Expr {
             span: error.span(),
@@ -145,7 +146,7 @@ impl Expr {
         }
     }
 
-    /// A node that elaboration writes, which measures its results instead.
+    /// A node that elaboration builds; elaboration measures its results instead.
     pub(crate) fn unmeasured(kind: ExprKind, span: Span) -> Expr {
         Expr {
             kind,
@@ -158,7 +159,7 @@ impl Expr {
         matches!(self.kind, ExprKind::Mistake(_))
     }
 
-    /// The operands of a run of one operator: `a && b && c`, but not into parentheses.
+    /// The operands of a chain of one operator, as in `a && b && c`; parentheses are not entered.
     pub fn operands(&self, op: BinOp) -> Vec<&Expr> {
         let mut operands = Vec::new();
         let mut left = self;
@@ -199,7 +200,7 @@ impl Size {
             | ExprKind::Mistake(_) => Size::LEAF,
             ExprKind::Paren(_) => all,
             ExprKind::Let(bindings, _) => all.above(bindings.len()),
-            // Expanded to operations on two.
+            // Expanded to binary operations.
             ExprKind::Apply(name, args) if matches!(name.text.as_str(), "min" | "max") => {
                 all.above(args.len())
             }
@@ -227,7 +228,7 @@ impl Size {
         size
     }
 
-    /// Each link of a chain is one more `&&`, and a pair of parentheses may be needed around them.
+    /// Each further comparison of a chain adds a `&&`, and possibly parentheses.
     fn of_chain(first: &Expr, rest: &[(BinOp, Expr)]) -> Size {
         let Some(((_, second), more)) = rest.split_first() else {
             return first.size.above(1);
@@ -251,7 +252,7 @@ impl Size {
         }
     }
 
-    /// One node above, or several in a row that are written side by side.
+    /// Adds a node above, or several nodes on one level of nesting.
     fn above(self, nodes: usize) -> Size {
         let nodes = u32::try_from(nodes).unwrap_or(u32::MAX);
         Size {
@@ -262,7 +263,7 @@ impl Size {
     }
 }
 
-/// The expressions right below a node.
+/// The direct operands of a node.
 fn operands(kind: &ExprKind) -> Vec<&Expr> {
     match kind {
         ExprKind::Int(..)
@@ -296,7 +297,7 @@ fn operands(kind: &ExprKind) -> Vec<&Expr> {
     }
 }
 
-/// How tightly an operator binds.
+/// The precedence of an operator.
 pub fn precedence(op: BinOp) -> u8 {
     match op {
         BinOp::Or => 1,
@@ -313,7 +314,7 @@ pub fn precedence(op: BinOp) -> u8 {
     }
 }
 
-/// The relation that a comparison is.
+/// The relation of a comparison operator.
 pub fn relation(op: BinOp) -> Option<Rel> {
     match op {
         BinOp::Eq => Some(Rel::Eq),

@@ -1,4 +1,4 @@
-//! Expressions, by precedence climbing.
+//! Parses expressions by precedence climbing.
 
 use systola_ir::codes::syntax;
 use systola_ir::mapping::Name;
@@ -9,7 +9,7 @@ use systola_surface::words::is_reserved;
 use super::{Parsed, Parser};
 use crate::text::lexer::Tok;
 
-/// The binary operator of a token, and how tightly it binds.
+/// The binary operator of a token, and its precedence.
 fn infix(tok: Tok) -> Option<(BinOp, u8)> {
     let op = match tok {
         Tok::OrOr => BinOp::Or,
@@ -40,7 +40,7 @@ fn is_relational(op: BinOp) -> bool {
 }
 
 impl Parser<'_> {
-    /// An expression that may begin with `let`.
+    /// An expression, optionally with leading `let`s.
     pub(super) fn body(&mut self) -> Parsed<Expr> {
         if !self.at_word("let") {
             return self.expr();
@@ -62,7 +62,7 @@ impl Parser<'_> {
         self.infix_expr(1)
     }
 
-    /// An expression of operators that bind at least as tightly as `least`.
+    /// An expression whose operators have at least the precedence `least`.
     fn infix_expr(&mut self, least: u8) -> Parsed<Expr> {
         self.nested(|p| {
             let mut left = p.prefix_expr()?;
@@ -85,7 +85,7 @@ impl Parser<'_> {
         self.node(start, kind)
     }
 
-    /// A comparison; a second one in a row makes a chain of both.
+    /// A comparison. Further comparisons after it form a chain.
     fn chain(&mut self, left: Expr, op: BinOp, right: Expr) -> Parsed<Expr> {
         let start = left.span;
         let kind = match left.kind {
@@ -131,7 +131,7 @@ impl Parser<'_> {
             self.advance();
             let span = self.span();
             self.advance();
-            // `t.0.1` reads as `t`, `.`, `0.1`.
+            // The tokens of `t.0.1` are `t`, `.`, `0.1`.
             for part in self.text(span).split('.') {
                 let Some(field) = part.parse::<usize>().ok().filter(|n| *n < 1 << 16) else {
                     let error = Diagnostic::new(
@@ -156,6 +156,16 @@ impl Parser<'_> {
                 self.node(start, kind)
             }
             Tok::LParen => self.parenthesis(),
+            Tok::Word
+                if self.at_word("if") && matches!(self.peek_at(1), Tok::Word | Tok::Number) =>
+            {
+                let error = Diagnostic::new(
+                    &syntax::UNEXPECTED_TOKEN,
+                    start,
+                    "expected an expression, found `if`",
+                );
+                self.fail(error.help("write a choice as `select(condition, a, b)`"))
+            }
             Tok::Word => self.named_expr(),
             Tok::LBracket => {
                 let error = Diagnostic::new(
@@ -258,10 +268,11 @@ impl Parser<'_> {
         let op = self.reduce_op()?;
         self.expect(Tok::Comma, "`,` and the iterators")?;
         let mut dims = Vec::new();
-        while self.word().is_some() && self.word_at(1) == Some("in") {
+        while self.word().is_some()
+            && (self.word_at(1) == Some("in") || is_range_without_in(self.peek_at(1)))
+        {
             let name = self.name("an iterator")?;
-            self.advance();
-            let range = Some(self.range()?);
+            let range = self.range_after(&name)?;
             let span = self.since(name.span);
             dims.push(Dim { name, range, span });
             self.expect(Tok::Comma, "`,` and what is combined")?;
@@ -319,6 +330,33 @@ impl Parser<'_> {
         Ok(ReduceOp { kind, span })
     }
 
+    /// The range after an iterator, `in lo..hi`, if there is one. A forgotten `in`, or another sign
+    /// in its place, is reported with the text to write.
+    pub(super) fn range_after(&mut self, name: &Name) -> Parsed<Option<(Expr, Expr)>> {
+        if self.eat_word("in") {
+            return Ok(Some(self.range()?));
+        }
+        if !is_range_without_in(self.peek()) {
+            return Ok(None);
+        }
+        let (found, at) = (self.found(), self.span());
+        if self.peek() != Tok::Number {
+            self.advance();
+        }
+        let (lo, hi) = self.range()?;
+        let range = self.text(lo.span.to(hi.span));
+        let error = Diagnostic::new(
+            &syntax::UNEXPECTED_TOKEN,
+            at,
+            format!(
+                "expected `in` after the iterator `{}`, found {found}",
+                name.text
+            ),
+        );
+        self.report(error.help(format!("write `{} in {range}`", name.text)));
+        Ok(Some((lo, hi)))
+    }
+
     /// `lo..hi`.
     pub(super) fn range(&mut self) -> Parsed<(Expr, Expr)> {
         let lo = self.expr()?;
@@ -330,6 +368,14 @@ impl Parser<'_> {
                 lo.span,
                 "an iterator runs over a range `lo..hi`, half-open",
             );
+            let is_to = self.word().is_some_and(|word| RANGE_WORDS.contains(&word));
+            if is_to || self.peek() == Tok::Colon {
+                self.advance();
+                let hi = self.expr()?;
+                let hi = self.text(hi.span);
+                return self
+                    .fail(error.help(format!("write `{shown}..{hi}`, which ends before `{hi}`")));
+            }
             return self.fail(error.help(format!("write `0..{shown}`")));
         }
         self.advance();
@@ -337,7 +383,7 @@ impl Parser<'_> {
         Ok((lo, hi))
     }
 
-    /// A node, unless it makes the tree too large.
+    /// Builds a node. Reports an error if the tree becomes too large.
     fn node(&mut self, start: Span, kind: ExprKind) -> Parsed<Expr> {
         let expr = Expr::new(kind, self.since(start));
         match expr.kind {
@@ -347,14 +393,22 @@ impl Parser<'_> {
     }
 }
 
-/// Words that stand before `(`.
+/// Words of other languages between the ends of a range.
+const RANGE_WORDS: [&str; 3] = ["to", "until", "upto"];
+
+/// Whether a range may begin here, behind an iterator whose `in` is missing: `c 0..C`, `c = 0..C`.
+fn is_range_without_in(tok: Tok) -> bool {
+    matches!(tok, Tok::Number | Tok::Assign | Tok::Colon)
+}
+
+/// Words that are built-in functions before `(`.
 fn is_builtin(word: &str) -> bool {
     matches!(word, "select" | "min" | "max" | "pow")
         || UnOp::function(word).is_some()
         || Scalar::from_name(word).is_some()
 }
 
-/// `inf` and `nan`, also with a type: `inf_f32`.
+/// `inf` and `nan`, optionally with a type: `inf_f32`.
 pub(super) fn special_float(word: &str) -> Option<(f64, Option<Scalar>)> {
     let (head, ty) = match word.split_once('_') {
         Some((head, ty)) => (head, Some(Scalar::from_name(ty).filter(|s| s.is_float())?)),

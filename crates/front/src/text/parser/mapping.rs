@@ -1,4 +1,4 @@
-//! Mappings: placements, directives, and the calls of the paper's Table 1.
+//! Parses mappings: placements, directives, and the method calls of the paper's Table 1.
 
 use systola_ir::Diagnostic;
 use systola_ir::codes::syntax;
@@ -13,7 +13,7 @@ use systola_surface::tree::{Expr, ExprKind, MappingItem};
 use super::{Parsed, Parser};
 use crate::text::lexer::Tok;
 
-/// What begins a directive.
+/// Keywords that start a directive.
 const DIRECTIVES: &[&str] = &[
     "node",
     "block",
@@ -39,7 +39,7 @@ const DIRECTIVES: &[&str] = &[
     "func",
 ];
 
-/// The primitives of Table 1.
+/// The primitives of the paper's Table 1.
 const METHODS: &[&str] = &[
     "merge_ures",
     "tile",
@@ -107,7 +107,7 @@ impl Parser<'_> {
                     kind: DirectiveKind::When { cond, directives },
                     span: self.since(start),
                 });
-                // A `;` behind the block is allowed and means nothing.
+                // A `;` after the block is allowed.
                 self.eat(Tok::Semi);
                 return Ok(());
             }
@@ -169,7 +169,7 @@ impl Parser<'_> {
         self.end_statement()
     }
 
-    /// `lane = c + q` or `time = (y + u, u)`, if the word names a level.
+    /// `lane = c + q` or `time = (y + u, u)`, if the word is the name of a level.
     fn level(
         &mut self,
         place: Option<PlaceLevel>,
@@ -188,7 +188,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `form`, `(form, form)` or, for none, `()`.
+    /// `form`, `(form, form)`, or `()` for an empty tuple.
     fn tuple_of_forms(&mut self) -> Parsed<Vec<NameExpr>> {
         if self.peek() == Tok::LParen && self.peek_at(1) == Tok::RParen {
             self.advance();
@@ -211,7 +211,7 @@ impl Parser<'_> {
         name_expr(expr).or_else(|error| self.fail(*error))
     }
 
-    /// `tile x by 128 as (bx, xx) overlap (4, 4) periodic`; the overlap may stand before `as` too.
+    /// `tile x by 128 as (bx, xx) overlap (4, 4) periodic`. The overlap may also precede `as`.
     fn tile(&mut self) -> Parsed<DirectiveKind> {
         self.advance();
         let dim = self.name("an iterator")?;
@@ -239,7 +239,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `overlap (lo, hi)`, where it stands.
+    /// An optional `overlap (lo, hi)`.
     fn overlap(&mut self) -> Parsed<Option<(NameExpr, NameExpr)>> {
         if !self.eat_word("overlap") {
             return Ok(None);
@@ -333,7 +333,7 @@ impl Parser<'_> {
         Ok(DirectiveKind::Transfer(transfer))
     }
 
-    /// `columns pad 4`, or one of the two.
+    /// `columns pad 4`, or only one of the two.
     fn layout(&mut self) -> Parsed<Layout> {
         let mut layout = Layout::default();
         if self.word() == Some("columns") {
@@ -370,7 +370,7 @@ impl Parser<'_> {
         Ok(store)
     }
 
-    /// A number of things.
+    /// A non-negative number.
     fn count(&mut self) -> Parsed<u64> {
         let span = self.span();
         if self.peek() != Tok::Number {
@@ -414,13 +414,13 @@ impl Parser<'_> {
         Ok(DirectiveKind::Reverse { bindings })
     }
 
-    /// `func X(f32, (c, q), device)`: all three optional.
+    /// `func X(f32, (c, q), device)`; each of the three is optional.
     fn func(&mut self) -> Parsed<DirectiveKind> {
         self.advance();
         let name = self.name("a variable or an input")?;
         let open = self.expect(Tok::LParen, "`(`")?;
         let (mut ty, mut args, mut residence) = (None, Vec::new(), Residence::Host);
-        // A tuple of types and a tuple of iterators look alike up to their first word.
+        // The first word distinguishes a tuple of types from a tuple of iterators.
         while self.peek() != Tok::RParen {
             match self.word() {
                 Some("device") => {
@@ -450,7 +450,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Does a type stand here, perhaps behind parentheses?
+    /// Whether a type comes next, possibly after parentheses.
     fn at_type(&self) -> bool {
         let mut ahead = 0;
         while self.peek_at(ahead) == Tok::LParen && ahead < super::MAX_RECURSION as usize {
@@ -466,8 +466,8 @@ impl Parser<'_> {
         self.list(open, Tok::RParen, "`)`", |p| p.name("a name"))
     }
 
-    /// `X.merge_ures(W, Z).tile(c, oc, cc, 4);`: every call is a directive on the same function,
-    /// only `in` takes those behind it to itself.
+    /// `X.merge_ures(W, Z).tile(c, oc, cc, 4);`: every call is a directive for the same function,
+    /// but the calls after `in` belong to it.
     fn calls(&mut self, list: &mut Vec<Directive>) -> Parsed<()> {
         let func = self.name("a variable or an input")?;
         while self.eat(Tok::Dot) {

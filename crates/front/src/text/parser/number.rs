@@ -1,4 +1,4 @@
-//! What a number token says: digits, fraction, exponent, suffix.
+//! Parses number tokens: digits, fraction, exponent, suffix.
 
 use systola_ir::codes::syntax;
 use systola_ir::{Diagnostic, Scalar, Span};
@@ -71,7 +71,7 @@ fn float(plain: &str, negative: bool) -> Result<f64, (String, String)> {
     Ok(if negative { -value } else { value })
 }
 
-/// Digits, `_`, fraction and exponent, then the rest.
+/// Splits off the suffix, which follows digits, `_`, fraction and exponent.
 fn split_suffix(text: &str) -> (&str, &str) {
     let bytes = text.as_bytes();
     let digit = |n: usize| bytes.get(n).is_some_and(u8::is_ascii_digit);

@@ -1,4 +1,4 @@
-//! Programs: systems in sequence, with arrays between them.
+//! Parses programs: sequences of systems, connected by arrays.
 
 use systola_ir::codes::syntax;
 use systola_surface::tree::{Program, Source, Stage};

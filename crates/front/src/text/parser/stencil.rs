@@ -1,4 +1,4 @@
-//! Stencils and convolutions.
+//! Parses stencils and convolutions.
 
 use systola_ir::codes::{hints, stencil as codes, syntax};
 use systola_ir::{BinOp, Diagnostic};
@@ -13,7 +13,7 @@ const STENCIL: &[&str] = &[
 ];
 const CONV: &[&str] = &["input", "filter", "stride", "dilation", "batch"];
 
-/// Words of other tools for boundary conditions, with ours.
+/// Keywords for boundary conditions in other tools, with ours.
 const OTHERS: [(&str, &str); 10] = [
     ("nearest", "clamp"),
     ("edge", "clamp"),
@@ -27,10 +27,10 @@ const OTHERS: [(&str, &str); 10] = [
     ("dirichlet", "fixed"),
 ];
 
-/// The word for `fixed` in older texts.
+/// The former keyword for `fixed`.
 const OLD_FIXED: &str = "held";
 
-/// Is it a word for a boundary condition, here or elsewhere?
+/// Whether a word is a keyword for a boundary condition, here or in another tool.
 pub(super) fn is_boundary(word: &str) -> bool {
     Boundary::WORDS.contains(&word)
         || word == OLD_FIXED
@@ -205,7 +205,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// `field u[N, M]: f32 clamp;`, and the `input` of a convolution.
+    /// `field u[N, M]: f32 clamp;`; also the `input` of a convolution.
     fn field(&mut self) -> Parsed<(Input, Boundary)> {
         let start = self.span();
         self.advance();
@@ -218,7 +218,7 @@ impl Parser<'_> {
         Ok((Input::new(name, ty, axes, self.since(start)), boundary))
     }
 
-    /// What lies beyond the boundary; nothing where no word is there.
+    /// An optional boundary condition.
     pub(super) fn boundary(&mut self) -> Parsed<Boundary> {
         let Some(word) = self.word() else {
             return Ok(Boundary::Interior);
@@ -260,7 +260,8 @@ impl Parser<'_> {
         Ok(boundary)
     }
 
-    /// `sum(w * u over box 2)`, if that is what stands here: told by its `over`, since `min` and `max` are functions too.
+    /// `sum(w * u over box 2)`, if one comes next. The `over` distinguishes it from a call, since
+    /// `min` and `max` are functions too.
     pub(super) fn around(&mut self) -> Option<Parsed<ExprKind>> {
         let op = match self.word()? {
             "sum" => BinOp::Add,

@@ -1,7 +1,8 @@
-//! The declarations of a system.
+//! Parses the declarations of a system.
 
-use systola_ir::Diagnostic;
 use systola_ir::codes::{stencil as codes, syntax};
+use systola_ir::mapping::Name;
+use systola_ir::{Diagnostic, Scalar};
 use systola_surface::tree::{
     Axis, Batch, Const, Data, DataKind, Dim, Expr, ExprKind, Function, Index, Input, InputKind,
     Origin, Output, System, Var, Write,
@@ -103,7 +104,7 @@ impl Parser<'_> {
         })
     }
 
-    /// A number or a truth value, perhaps with a sign; nothing to compute.
+    /// A number or a truth value, optionally with a sign; no expression.
     pub(super) fn literal(&mut self) -> Parsed<Expr> {
         let start = self.span();
         let negative = self.eat(Tok::Minus);
@@ -133,7 +134,8 @@ impl Parser<'_> {
         Ok(Expr::new(kind, self.since(start)))
     }
 
-    /// The same without a boundary condition: filters are read inside only, and the arrays of programs by systems, which say what is beyond.
+    /// The same without a boundary condition: filters are read only inside, and the systems that
+    /// read the arrays of programs declare their boundary conditions.
     pub(super) fn plain_input(&mut self) -> Parsed<Input> {
         let input = self.input()?;
         let Some((_, span)) = &input.boundary else {
@@ -143,7 +145,7 @@ impl Parser<'_> {
             &codes::UNKNOWN_BOUNDARY,
             *span,
             format!(
-                "`{}` can not have a boundary condition here",
+                "`{}` cannot have a boundary condition here",
                 input.name.text
             ),
         );
@@ -158,6 +160,9 @@ impl Parser<'_> {
         let is_table = self.at_word("table");
         self.advance();
         let name = self.name("the name of the array")?;
+        if self.peek() == Tok::Word && self.peek_at(1) == Tok::LBracket {
+            return self.type_before_name(&name);
+        }
         let axes = self.axes()?;
         self.expect(Tok::Colon, "`:` and the type of the elements")?;
         let ty = self.scalar_or_tuple()?;
@@ -288,11 +293,7 @@ impl Parser<'_> {
         let mut dims = Vec::new();
         loop {
             let name = self.name("an iterator")?;
-            let range = if self.eat_word("in") {
-                Some(self.range()?)
-            } else {
-                None
-            };
+            let range = self.range_after(&name)?;
             let span = self.since(name.span);
             dims.push(Dim { name, range, span });
             if !self.eat(Tok::Comma) {
@@ -317,6 +318,14 @@ impl Parser<'_> {
         let start = self.span();
         self.advance();
         let name = self.name("the name of the variable")?;
+        if self.peek() == Tok::Assign {
+            let error = Diagnostic::new(
+                &syntax::UNEXPECTED_TOKEN,
+                self.span(),
+                format!("expected `:` and the type of `{}`, found `=`", name.text),
+            );
+            return self.fail(error.help(format!("write `var {}: f32 = …`", name.text)));
+        }
         self.expect(Tok::Colon, "`:` and the type of the variable")?;
         let ty = self.scalar_or_tuple()?;
         let law = self.law();
@@ -372,13 +381,45 @@ impl Parser<'_> {
         })
     }
 
+    /// `float x[N]`: the order of C.
+    fn type_before_name<T>(&mut self, first: &Name) -> Parsed<T> {
+        let name = self.word().unwrap_or_default();
+        self.advance();
+        let start = self.span();
+        self.axes()?;
+        let axes = self.text(self.since(start));
+        let ty = if Scalar::from_name(&first.text).is_some() {
+            first.text.as_str()
+        } else {
+            "f32"
+        };
+        let error = Diagnostic::new(
+            &syntax::UNEXPECTED_TOKEN,
+            first.span,
+            format!(
+                "the type of `{name}` comes after its axes, found `{}`",
+                first.text
+            ),
+        );
+        self.fail(error.help(format!("write `{name}{axes}: {ty};`")))
+    }
+
     fn write(&mut self) -> Parsed<Write> {
         let start = self.span();
         let value = self.body()?;
         if !self.eat_word("at") {
-            return self.expected("`at [index]`: where the value is written");
+            let (found, value) = (self.found(), self.text(self.since(start)));
+            let shown = if value.len() <= 40 { value } else { "…" };
+            let error = Diagnostic::new(
+                &syntax::UNEXPECTED_TOKEN,
+                self.span(),
+                format!("expected `at` and the element that is written, found {found}"),
+            );
+            return self.fail(error.help(format!(
+                "say which element each point writes, such as `{shown} at [i]`"
+            )));
         }
-        let open = self.expect(Tok::LBracket, "`[`")?;
+        let open = self.expect(Tok::LBracket, "the index in brackets, such as `[i]`")?;
         let index = self.list(open, Tok::RBracket, "`]`", Self::expr)?;
         let index_span = self.since(open);
         let when = if self.eat_word("when") {

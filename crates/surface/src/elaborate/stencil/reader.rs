@@ -1,4 +1,4 @@
-//! Offsets become indices, and neighbourhoods sums.
+//! Converts offsets to indices, and neighbourhoods to sums.
 
 use systola_ir::codes::{stencil as codes, syntax, types};
 use systola_ir::mapping::Name;
@@ -12,10 +12,10 @@ use crate::elaborate::shorten;
 use crate::suggest::suggest;
 use crate::tree::{self, Dim, Expr, ExprKind, ReduceOp, ReduceOpKind, ShapeKind};
 
-/// Cells of the box around a neighbourhood.
+/// The maximum number of cells in the bounding box of a neighbourhood.
 const MAX_CELLS: i128 = 4096;
 
-/// Turns the offsets of an equation into indices.
+/// Converts the offsets of an equation to indices.
 pub struct Reader<'a> {
     pub scope: &'a Scope,
     pub inputs: &'a [tree::Input],
@@ -165,7 +165,7 @@ impl Reader<'_> {
             }
             None => cell,
         };
-        // A box of a field stays a sum over its own iterators, whose order a mapping chooses.
+        // A box of a field stays a sum over its own iterators: the mapping chooses their order.
         if is_box && is_field && offsets.len() > 1 {
             return Some(self.window(op, &set.radii(), &cell, &weighted, span));
         }
@@ -258,7 +258,7 @@ impl Reader<'_> {
         Some(own)
     }
 
-    /// One radius for each axis.
+    /// The radius for each axis.
     fn radii(&mut self, radii: &[i128], span: Span) -> Option<Vec<i128>> {
         let n_axes = self.scope.axes.len();
         let message = match radii {

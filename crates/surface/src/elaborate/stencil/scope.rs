@@ -1,4 +1,4 @@
-//! What the names of a stencil stand for, and which it is given.
+//! The names of a stencil: declared and generated ones.
 
 use systola_ir::Diagnostic;
 use systola_ir::codes::{stencil as codes, types};
@@ -11,94 +11,32 @@ use crate::elaborate::shorten;
 use crate::suggest::suggest;
 use crate::tree::{self, Dim, ExprKind, Index};
 
-/// What the names in the equations of a stencil stand for.
+/// The names that the equations of a stencil can use.
 pub struct Scope {
     pub fields: Vec<String>,
-    /// Variables: those between, and the next values of fields.
+    /// Variables: intermediate values, and the next values of fields.
     pub vars: Vec<String>,
     pub axes: Vec<Name>,
-    /// Names for the iterators of a sum over a box, one for each axis.
+    /// Names of the iterators of a sum over a box, one for each axis.
     pub window: Vec<String>,
     pub time: String,
 }
 
 impl Scope {
     pub fn of(tree: &tree::Stencil, errors: &mut Errors) -> Option<Scope> {
-        let fields: Vec<String> = tree
-            .fields
-            .iter()
-            .map(|(f, _)| f.name.text.clone())
-            .collect();
-        let updates = || tree.equations.iter().filter(|e| e.between.is_none());
-        if fields.is_empty() || updates().next().is_none() {
-            errors.report(
-                Diagnostic::new(
-                    &codes::NO_UPDATE,
-                    tree.name.span,
-                    format!(
-                        "the stencil `{}` has no {}",
-                        tree.name.text,
-                        if fields.is_empty() {
-                            "field"
-                        } else {
-                            "equation for a field"
-                        }
-                    ),
-                )
-                .help("add `field u[N]: f32 clamp;` and `u = 0.5 * u[-1] + 0.5 * u[1];`"),
-            );
+        let before = errors.n_found();
+        if tree.fields.is_empty() {
+            errors.report(missing("field", &tree.name));
+        } else if updates(tree).next().is_none() {
+            errors.report(missing("equation for a field", &tree.name));
+        } else {
+            check_names(tree, errors);
+            check_index(tree, errors);
+        }
+        if errors.n_found() > before {
             return None;
-        }
-        let mut known = true;
-        let mut not_a_field = |name: &Name, known_names: &[String], help: &str| {
-            known = false;
-            let error = Diagnostic::new(
-                &codes::NOT_A_FIELD,
-                name.span,
-                format!("`{}` is no field of this stencil", name.text),
-            );
-            let near = suggest(&name.text, known_names.iter().map(String::as_str));
-            errors.report(match near {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error.help(help.to_string()),
-            });
-        };
-        for equation in updates().filter(|e| !fields.contains(&e.name.text)) {
-            let help = format!("declare it: `var {}: f32 = …;`", equation.name.text);
-            not_a_field(&equation.name, &fields, &help);
-        }
-        let computed: Vec<String> = tree.equations.iter().map(|e| e.name.text.clone()).collect();
-        for (_, what) in tree
-            .outputs
-            .iter()
-            .filter(|(_, what)| !computed.contains(&what.text))
-        {
-            let list: Vec<&str> = computed.iter().map(String::as_str).collect();
-            let help = format!("there are equations for {}", shorten(&list));
-            not_a_field(what, &computed, &help);
         }
         let n_axes = tree.fields[0].0.axes.len();
-        if let Some((names, span)) = tree
-            .index
-            .as_ref()
-            .filter(|(names, _)| names.len() != n_axes)
-        {
-            known = false;
-            errors.report(
-                Diagnostic::new(
-                    &types::WRONG_COUNT,
-                    *span,
-                    format!(
-                        "the fields have {n_axes} axes, but {} names are given",
-                        names.len()
-                    ),
-                )
-                .help("give one name for each axis, without ranges"),
-            );
-        }
-        if !known {
-            return None;
-        }
         let mut taken = Fresh::default();
         taken_names(tree)
             .into_iter()
@@ -121,7 +59,7 @@ impl Scope {
             })
             .collect();
         Some(Scope {
-            fields,
+            fields: field_names(tree),
             vars,
             axes,
             window,
@@ -167,7 +105,72 @@ impl Scope {
     }
 }
 
-/// All names that a user gave.
+/// The equations that update fields.
+fn updates(tree: &tree::Stencil) -> impl Iterator<Item = &tree::Equation> {
+    tree.equations.iter().filter(|e| e.between.is_none())
+}
+
+fn field_names(tree: &tree::Stencil) -> Vec<String> {
+    let names = tree.fields.iter().map(|(f, _)| f.name.text.clone());
+    names.collect()
+}
+
+fn missing(what: &str, stencil: &Name) -> Diagnostic {
+    Diagnostic::new(
+        &codes::NO_UPDATE,
+        stencil.span,
+        format!("the stencil `{}` has no {what}", stencil.text),
+    )
+    .help("add `field u[N]: f32 clamp;` and `u = 0.5 * u[-1] + 0.5 * u[1];`")
+}
+
+/// Checks that every update is of a field, and every output of an update or a variable.
+fn check_names(tree: &tree::Stencil, errors: &mut Errors) {
+    let fields = field_names(tree);
+    for equation in updates(tree).filter(|e| !fields.contains(&e.name.text)) {
+        let help = format!("declare it: `var {}: f32 = …;`", equation.name.text);
+        errors.report(not_a_field(&equation.name, &fields, help));
+    }
+    let computed: Vec<String> = tree.equations.iter().map(|e| e.name.text.clone()).collect();
+    let outputs = tree.outputs.iter().map(|(_, what)| what);
+    for what in outputs.filter(|what| !computed.contains(&what.text)) {
+        let list: Vec<&str> = computed.iter().map(String::as_str).collect();
+        let help = format!("there are equations for {}", shorten(&list));
+        errors.report(not_a_field(what, &computed, help));
+    }
+}
+
+fn not_a_field(name: &Name, known: &[String], help: String) -> Diagnostic {
+    let near = suggest(&name.text, known.iter().map(String::as_str));
+    Diagnostic::new(
+        &codes::NOT_A_FIELD,
+        name.span,
+        format!("`{}` is no field of this stencil", name.text),
+    )
+    .help(near.map_or(help, |near| format!("did you mean `{near}`?")))
+}
+
+fn check_index(tree: &tree::Stencil, errors: &mut Errors) {
+    let n_axes = tree.fields[0].0.axes.len();
+    let Some((names, span)) = &tree.index else {
+        return;
+    };
+    if names.len() != n_axes {
+        errors.report(
+            Diagnostic::new(
+                &types::WRONG_COUNT,
+                *span,
+                format!(
+                    "the fields have {n_axes} axes, but {} names are given",
+                    names.len()
+                ),
+            )
+            .help("give one name for each axis, without ranges"),
+        );
+    }
+}
+
+/// All names that the user declares.
 fn taken_names(tree: &tree::Stencil) -> Vec<String> {
     let mut names: Vec<&Name> = tree.params.iter().collect();
     names.extend(tree.consts.iter().map(|c| &c.name));
@@ -188,7 +191,7 @@ fn taken_names(tree: &tree::Stencil) -> Vec<String> {
     names.iter().map(|name| name.text.clone()).collect()
 }
 
-/// Those that a body gives to parts of itself and to the iterators of its sums.
+/// The names that an expression binds: `let`s and iterators of sums.
 fn local_names<'a>(expr: &'a tree::Expr, names: &mut Vec<&'a Name>) {
     match &expr.kind {
         ExprKind::Int(..)

@@ -1,4 +1,4 @@
-//! Weights that fit their neighbourhood.
+//! Checks the lengths of the weights of neighbourhoods.
 
 use systola_ir::codes::stencil as codes;
 use systola_ir::system::System;
@@ -6,7 +6,7 @@ use systola_ir::{Diagnostic, Form, Span};
 
 use super::Errors;
 
-/// Weights that a neighbourhood was given, and the lengths that they must have.
+/// The weights that are given for a neighbourhood, and their required lengths.
 pub struct Weights {
     pub name: String,
     pub lengths: Vec<i128>,

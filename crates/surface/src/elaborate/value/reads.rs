@@ -1,10 +1,11 @@
-//! What a name stands for in a value: iterators, variables at points, elements of arrays and tables.
+//! Uses of names in values: iterators, variables at points, elements of arrays and tables.
 
 use systola_ir::codes::types;
 use systola_ir::mapping::Name;
 use systola_ir::system::{Expr, InputKind};
 use systola_ir::{Diagnostic, Form, InputId, Scalar, Span, VarId};
 
+use super::casts;
 use crate::elaborate::infer::Ty;
 use crate::elaborate::names::Entity;
 use crate::elaborate::system::{Elaborator, Place};
@@ -58,7 +59,7 @@ impl Elaborator<'_> {
         }
     }
 
-    /// Refuses what depends on the point inside of a function.
+    /// Inside of a function, refuses names that depend on the point.
     fn pure(&mut self, name: &str, entity: Entity, span: Span) -> Elaborated<()> {
         if self.place != Place::Function {
             return Ok(());
@@ -67,7 +68,7 @@ impl Elaborator<'_> {
             Diagnostic::new(
                 &types::IMPURE_FUNCTION,
                 span,
-                format!("a function can not use `{name}`, {}", entity.describe()),
+                format!("a function cannot use `{name}`, {}", entity.describe()),
             )
             .help("pass its value as an argument"),
         )
@@ -108,8 +109,18 @@ impl Elaborator<'_> {
         if args.len() != self.system.dims.len() {
             let dims: Vec<&str> = self.system.dims.iter().map(|d| d.name.as_str()).collect();
             let expected = format!("{} indices ({})", dims.len(), dims.join(", "));
-            let what = format!("the variable `{name}`");
-            return self.wrong_count(&what, &expected, args.len(), span);
+            let error = Diagnostic::new(
+                &types::WRONG_COUNT,
+                span,
+                format!(
+                    "the variable `{name}` takes {expected}, found {}",
+                    args.len()
+                ),
+            );
+            return self.errors.fail(error.help(format!(
+                "give one index for each iterator: the value of the same point is `{name}({})`",
+                dims.join(", ")
+            )));
         }
         let index = self.forms(args)?;
         self.var_at(name, var, index, span)
@@ -163,7 +174,18 @@ impl Elaborator<'_> {
         };
         if index.len() != n_axes {
             let expected = format!("{n_axes} {}", if n_axes == 1 { "index" } else { "indices" });
-            return self.wrong_count(&format!("the array `{name}`"), &expected, index.len(), span);
+            let declared = declared.span;
+            let error = Diagnostic::new(
+                &types::WRONG_COUNT,
+                span,
+                format!("the array `{name}` takes {expected}, found {}", index.len()),
+            );
+            let help = match vec!["…"; n_axes].join(", ") {
+                none if none.is_empty() => format!("`{name}` is a scalar: write `{name}[]`"),
+                indices => format!("give one index for each axis: `{name}[{indices}]`"),
+            };
+            let error = error.also(declared, format!("`{name}` is declared here"));
+            return self.errors.fail(error.help(help));
         }
         if !is_table {
             self.pure(name, Entity::Input(input), span)?;
@@ -190,7 +212,7 @@ impl Elaborator<'_> {
                     tree.span,
                     format!("a table is indexed by integers, and this is {ty}"),
                 )
-                .help("convert it: `i32(…)`"),
+                .help(casts::conversion(Some(tree), &Ty::from(&ty), Scalar::I32)),
             ),
         }
     }

@@ -122,8 +122,8 @@ impl Elaborator<'_> {
         )
     }
 
-    /// What a sum combines with, checked against what it combines.
-    fn combine(&mut self, op: &tree::ReduceOp, body: Typed) -> Elaborated<(Combine, Expr, Ty)> {
+    /// The operator of a sum, checked against the type of its terms.
+    fn combine(&mut self, op: &tree::ReduceOp, body: Typed<'_>) -> Elaborated<(Combine, Expr, Ty)> {
         let name = match &op.kind {
             ReduceOpKind::Op(combine) if !combine.is_reduction() => {
                 return self.errors.fail(
