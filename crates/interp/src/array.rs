@@ -3,10 +3,10 @@
 //! This sees the array only. Every point of the expanded domain has a slot (place, time). Steps run
 //! in the order of time; in each, the PEs that have a point evaluate their cells. A cell's value
 //! enters the queue of its PE, which keeps as many values as the array states and clears them
-//! between launches. A port is answered by its link: the value that the PE at `place −
-//! displacement` put into its queue `delay` ticks ago. That value carries the point it was made at,
-//! which must be the one the port reads; a value that is missing, too old or of another point is an
-//! error.
+//! between launches. A port is answered by its link: the value that the PE at
+//! `place − displacement` put into its queue `delay` ticks ago. That value carries the point it was
+//! made at, which must be the one the port reads; a value that is missing, too old or of another
+//! point is an error.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -253,6 +253,13 @@ impl<'a> Machine<'a> {
                     let code = &self.cells[cell.index()].code;
                     let result = code.eval(frame, point, &mut reads);
                     if let Some(need) = reads.needs {
+                        if !self.computes(need.1, need.0)? {
+                            return Err(self.not_there(
+                                cell,
+                                slot,
+                                "the cell that it comes from computes nothing there",
+                            ));
+                        }
                         if open.contains(&need) {
                             return Err(self.not_there(
                                 cell,
@@ -294,7 +301,7 @@ impl<'a> Machine<'a> {
                 };
                 if owned && !state.launch.as_ref().is_none_or(Vec::is_empty) {
                     let point = self.slots[slot].point[self.array.tiles.len()..].to_vec();
-                    state.leaving.push(((cell, point), value.clone()));
+                    state.outgoing.push(((cell, point), value.clone()));
                 }
                 let depth = self.cells[cell].depth;
                 let place = state.place(&self.slots[slot].place);
@@ -484,7 +491,7 @@ struct State {
     queues: HashMap<(usize, usize), VecDeque<Entry>>,
     /// Global memory: values of earlier launches.
     memory: HashMap<Made, Option<Value>>,
-    leaving: Vec<(Made, Option<Value>)>,
+    outgoing: Vec<(Made, Option<Value>)>,
 }
 
 impl State {
@@ -500,6 +507,6 @@ impl State {
     /// Begins a launch: registers are cleared, memory stays.
     fn commit(&mut self) {
         self.queues.clear();
-        self.memory.extend(self.leaving.drain(..));
+        self.memory.extend(self.outgoing.drain(..));
     }
 }

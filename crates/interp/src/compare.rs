@@ -77,7 +77,7 @@ fn compare_one(
         return Err(format!("{name}: another shape or type"));
     }
     let count = expect.data.len();
-    let Some(at) = first_apart(&expect.data, &found.data, &most) else {
+    let Some(at) = first_beyond(&expect.data, &found.data, &most) else {
         return Ok(match expect.ty().is_float() {
             false => format!("{name}: {count} elements equal"),
             true => format!("{name}: {count} elements equal{}", widest(expect, most)),
@@ -112,7 +112,7 @@ fn widest(expect: &Tensor, most: impl Fn(usize) -> f64) -> String {
 }
 
 /// The first element at which two arrays differ by more than the tolerance.
-fn first_apart(expect: &Data, found: &Data, most: &impl Fn(usize) -> f64) -> Option<usize> {
+fn first_beyond(expect: &Data, found: &Data, most: &impl Fn(usize) -> f64) -> Option<usize> {
     match (expect, found) {
         // A typed fast path: comparing by `Value` takes ten times as long.
         (Data::F32(a), Data::F32(b)) => a

@@ -4,7 +4,8 @@
 //! The requirements of an input follow from the uses of its elements: back from the index of a
 //! lookup or from a divisor, through casts, signs, choices, names, functions, forwarding variables
 //! and sums, products, remainders and masks with constants, to the inputs that are read there.
-//! Other computations impose nothing.
+//! Other computations impose nothing. Inputs whose elements are a few constants, such as cells that are
+//! 0 or 1, are found by [`alphabet`].
 
 use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
@@ -17,6 +18,10 @@ use crate::system::Arrays;
 use crate::tensor::{Tensor, TensorError, split_mix};
 use crate::value::literal;
 
+pub mod alphabet;
+
+use alphabet::{Alphabet, alphabets};
+
 /// The requirements of the elements of an input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wanted {
@@ -25,6 +30,8 @@ pub struct Wanted {
     pub greatest: i128,
     /// An excluded number.
     pub never: Option<i128>,
+    /// The only numbers that make sense.
+    pub among: Option<Alphabet>,
 }
 
 /// Numbers beyond all types.
@@ -35,6 +42,7 @@ impl Wanted {
         least: -FAR,
         greatest: FAR,
         never: None,
+        among: None,
     };
 
     const NOT_ZERO: Wanted = Wanted {
@@ -47,6 +55,7 @@ impl Wanted {
             least,
             greatest,
             never: None,
+            among: None,
         }
     }
 
@@ -55,6 +64,7 @@ impl Wanted {
             least: self.least.max(other.least),
             greatest: self.greatest.min(other.greatest),
             never: self.never.or(other.never),
+            among: self.among.or(other.among),
         }
     }
 
@@ -64,6 +74,7 @@ impl Wanted {
             least: self.least - by,
             greatest: self.greatest - by,
             never: self.never.map(|x| x - by),
+            among: None,
         }
     }
 }
@@ -74,14 +85,14 @@ pub fn random_inputs(
     params: &[i128],
     seed: impl Fn(InputId) -> u64,
 ) -> Result<Arrays, (String, TensorError)> {
-    let asked = wanted(system, params);
+    let requirements = wanted(system, params);
     let mut arrays = Arrays::new();
     for (n, input) in system.inputs.iter().enumerate() {
         if matches!(input.kind, InputKind::Table { data: Some(_) }) {
             continue;
         }
         let seed = seed(InputId::from(n));
-        let tensor = Tensor::random_wanted(input.ty, &input.axes, params, seed, &asked[n]);
+        let tensor = Tensor::random_wanted(input.ty, &input.axes, params, seed, &requirements[n]);
         let tensor = tensor.map_err(|e| (input.name.clone(), e))?;
         arrays.insert(input.name.clone(), tensor);
     }
@@ -102,7 +113,11 @@ pub fn wanted(system: &System, params: &[i128]) -> Vec<Wanted> {
     for expr in bodies.chain(writes.map(|w| &w.value)) {
         search.look(expr, &mut HashMap::new());
     }
-    search.inputs
+    let mut inputs = search.inputs;
+    for (wanted, among) in inputs.iter_mut().zip(alphabets(system)) {
+        wanted.among = among;
+    }
+    inputs
 }
 
 /// The requirements of a program for each of its inputs.
@@ -115,12 +130,12 @@ pub fn wanted_by_program(module: &Module, program: &Program, params: &[i128]) ->
         let (Some(args), Some(system)) = (args.collect::<Option<Vec<_>>>(), expanded) else {
             continue;
         };
-        let asked = wanted(&system, &args);
+        let requirements = wanted(&system, &args);
         for (input, source) in &stage.inputs {
-            if let (Source::Input(n), Some(asked)) = (source, asked.get(input.index()))
+            if let (Source::Input(n), Some(requirement)) = (source, requirements.get(input.index()))
                 && let Some(so_far) = inputs.get_mut(*n)
             {
-                *so_far = so_far.both(*asked);
+                *so_far = so_far.both(*requirement);
             }
         }
     }
@@ -142,22 +157,43 @@ impl Tensor {
             return Ok(tensor);
         };
         let usual = if ty.is_signed_int() { (-9, 9) } else { (0, 9) };
-        // A bounded range is drawn from as a whole, another one is intersected with the usual
-        // range.
+        // A bounded range is used as a whole; an unbounded one is intersected with the usual range.
         let is_whole = wanted.least > -FAR / 2 && wanted.greatest < FAR / 2;
         let (least, greatest) = if is_whole { all } else { usual };
         let least = wanted.least.max(least);
         let greatest = wanted.greatest.min(greatest);
-        if least > greatest {
+        // Letters satisfy what is required besides, and the type.
+        let (first, last) = (wanted.least.max(all.0), wanted.greatest.min(all.1));
+        let letters: Vec<i128> = wanted
+            .among
+            .iter()
+            .flat_map(|among| among.letters())
+            .copied()
+            .filter(|x| (first..=last).contains(x) && Some(*x) != wanted.never)
+            .collect();
+        // One letter would make all elements equal.
+        let letters = if letters.len() > 1 {
+            letters
+        } else {
+            Vec::new()
+        };
+        if letters.is_empty() && least > greatest {
             return Ok(tensor);
         }
         let mut state = seed;
         for position in 0..tensor.data.len() {
             let bits = i128::from(split_mix(&mut state) >> 1);
-            let mut x = least + bits % (greatest - least + 1);
-            if Some(x) == wanted.never {
-                x = if greatest > x { greatest } else { least };
-            }
+            let x = match letters.len() {
+                0 => {
+                    let x = least + bits % (greatest - least + 1);
+                    match Some(x) == wanted.never {
+                        true if greatest > x => greatest,
+                        true => least,
+                        false => x,
+                    }
+                }
+                n => letters[(bits >> 20) as usize % n],
+            };
             tensor.data.set(position, &literal(ty, Literal::Int(x)));
         }
         Ok(tensor)
@@ -190,7 +226,7 @@ impl<'a> Search<'a> {
         let mut found = Vec::new();
         self.find(expr, scope, &mut found, DEEPEST);
         for (expr, scope, wanted) in found {
-            self.ask(expr, &scope, wanted, DEEPEST);
+            self.require(expr, &scope, wanted, DEEPEST);
         }
     }
 
@@ -256,7 +292,7 @@ impl<'a> Search<'a> {
     }
 
     /// Adds a requirement to the value of an expression.
-    fn ask(&mut self, expr: &'a Expr, scope: &Scope<'a>, wanted: Wanted, depth: usize) {
+    fn require(&mut self, expr: &'a Expr, scope: &Scope<'a>, wanted: Wanted, depth: usize) {
         let Some(depth) = depth.checked_sub(1) else {
             return;
         };
@@ -264,10 +300,10 @@ impl<'a> Search<'a> {
             Expr::Input { input, .. } | Expr::Lookup { input, .. } => {
                 self.inputs[input.index()] = self.inputs[input.index()].both(wanted);
             }
-            Expr::Cast(_, a) => self.ask(a, scope, wanted, depth),
+            Expr::Cast(_, a) => self.require(a, scope, wanted, depth),
             Expr::Local(id) => {
                 if let Some(Bound { value, scope }) = scope.get(id).cloned() {
-                    self.ask(value, &scope, wanted, depth);
+                    self.require(value, &scope, wanted, depth);
                 }
             }
             Expr::Var { var, .. } => {
@@ -275,42 +311,43 @@ impl<'a> Search<'a> {
                     least,
                     greatest,
                     never,
+                    ..
                 } = wanted;
                 if self.seen.insert((*var, least, greatest, never)) {
                     let body = &self.system.vars[var.index()].body;
-                    self.ask(body, &Scope::new(), wanted, depth);
+                    self.require(body, &Scope::new(), wanted, depth);
                 }
             }
             Expr::Guard {
                 then, otherwise, ..
             } => {
-                self.ask(then, scope, wanted, depth);
+                self.require(then, scope, wanted, depth);
                 if let Some(otherwise) = otherwise {
-                    self.ask(otherwise, scope, wanted, depth);
+                    self.require(otherwise, scope, wanted, depth);
                 }
             }
             Expr::Select {
                 then, otherwise, ..
             } => {
-                self.ask(then, scope, wanted, depth);
-                self.ask(otherwise, scope, wanted, depth);
+                self.require(then, scope, wanted, depth);
+                self.require(otherwise, scope, wanted, depth);
             }
             Expr::Binary(BinOp::Min | BinOp::Max, a, b) => {
-                self.ask(a, scope, wanted, depth);
-                self.ask(b, scope, wanted, depth);
+                self.require(a, scope, wanted, depth);
+                self.require(b, scope, wanted, depth);
             }
             Expr::Binary(BinOp::Add, a, b) => match (self.number(a), self.number(b)) {
-                (Some(by), None) => self.ask(b, scope, wanted.moved(by), depth),
-                (None, Some(by)) => self.ask(a, scope, wanted.moved(by), depth),
+                (Some(by), None) => self.require(b, scope, wanted.moved(by), depth),
+                (None, Some(by)) => self.require(a, scope, wanted.moved(by), depth),
                 _ => {}
             },
             Expr::Binary(BinOp::Sub, a, b) => {
                 if let Some(by) = self.number(b) {
-                    self.ask(a, scope, wanted.moved(-by), depth);
+                    self.require(a, scope, wanted.moved(-by), depth);
                 }
             }
             Expr::Unary(UnOp::Neg | UnOp::Abs, a) if wanted == Wanted::NOT_ZERO => {
-                self.ask(a, scope, wanted, depth);
+                self.require(a, scope, wanted, depth);
             }
             Expr::Binary(op, a, b) if wanted == Wanted::NOT_ZERO => {
                 let (a, by) = match (self.number(a), self.number(b)) {
@@ -319,7 +356,7 @@ impl<'a> Search<'a> {
                     _ => return,
                 };
                 if let Some(wanted) = not_zero(*op, by) {
-                    self.ask(a, scope, wanted, depth);
+                    self.require(a, scope, wanted, depth);
                 }
             }
             Expr::Let {
@@ -331,7 +368,7 @@ impl<'a> Search<'a> {
                 };
                 let mut inside = scope.clone();
                 inside.insert(*local, bound);
-                self.ask(body, &inside, wanted, depth);
+                self.require(body, &inside, wanted, depth);
             }
             Expr::Call(f, args) => {
                 let around = Rc::new(scope.clone());
@@ -341,7 +378,7 @@ impl<'a> Search<'a> {
                     inside.insert(LocalId::from(n), Bound { value, scope });
                 }
                 let body = &self.system.functions[f.index()].body;
-                self.ask(body, &inside, wanted, depth / 2);
+                self.require(body, &inside, wanted, depth / 2);
             }
             Expr::Lit(..)
             | Expr::Const(_)

@@ -58,14 +58,14 @@ impl<'a> Inputs<'a> {
         let mut arrays = Vec::new();
         for (n, input) in system.inputs.iter().enumerate() {
             let tensor = given.get(n).copied().flatten();
-            let bound = bind_one(input, params, tensor)
+            let bound = bind_one(system, input, params, tensor)
                 .map_err(|d| d.note(with_params(&system.param_names(), params)))?;
             arrays.push(bound);
         }
         Ok(Inputs { arrays })
     }
 
-    /// The row-major position of an element; none outside of the axes.
+    /// The row-major position of an element; `None` outside the axes.
     pub(crate) fn position(&self, input: InputId, index: &[i64]) -> Option<usize> {
         self.arrays.get(input.index())?.position(index)
     }
@@ -131,6 +131,7 @@ impl Bound<'_> {
 }
 
 fn bind_one<'a>(
+    system: &System,
     input: &Input,
     params: &[i128],
     given: Option<&'a Tensor>,
@@ -167,7 +168,20 @@ fn bind_one<'a>(
             if tensor.shape != shape {
                 let (found, expect) = (show_index(&tensor.shape), show_index(&shape));
                 let message = format!("`{name}` has shape {expect}, the array given has {found}");
-                return Err(Diagnostic::new(&run::WRONG_SHAPE, input.span, message));
+                let axes: Vec<String> = input
+                    .axes
+                    .iter()
+                    .map(|axis| {
+                        let length = axis.hi.sub(&axis.lo);
+                        length.display(&system.param_names(), &[]).to_string()
+                    })
+                    .collect();
+                let axes = axes.join(", ");
+                return Err(
+                    Diagnostic::new(&run::WRONG_SHAPE, input.span, message).help(format!(
+                        "give an array of shape {expect}, or sizes for which [{axes}] is {found}"
+                    )),
+                );
             }
             Cow::Borrowed(&tensor.data)
         }

@@ -40,7 +40,7 @@ pub enum NpyError {
 impl NpyError {
     /// The error as a diagnostic for the user.
     pub fn diagnostic(&self, name: &str) -> Diagnostic {
-        let message = format!("`{name}` can not be read as an array: {self}");
+        let message = format!("`{name}` cannot be read as an array: {self}");
         Diagnostic::new(&run::MALFORMED_NPY, Span::NONE, message)
             .help("write it with `numpy.save`, with a plain element type")
     }
@@ -66,7 +66,7 @@ pub fn read(bytes: &[u8], expect: Option<Scalar>) -> Result<Tensor, NpyError> {
     if expect != found {
         return Err(NpyError::Data { expect, found });
     }
-    let data = decode(ty, data, is_big_endian);
+    let data = decode_ordered(ty, data, is_big_endian);
     let data = match is_fortran && shape.len() > 1 {
         true => row_major(&data, &shape),
         false => data,
@@ -124,7 +124,7 @@ pub fn write(tensor: &Tensor) -> Vec<u8> {
         bytes.extend((header.len() as u16).to_le_bytes());
     }
     bytes.extend(header.as_bytes());
-    encode(&tensor.data, &mut bytes);
+    append(&tensor.data, &mut bytes);
     bytes
 }
 
@@ -314,7 +314,19 @@ impl<'a> Scanner<'a> {
     }
 }
 
-fn decode(ty: Scalar, bytes: &[u8], is_big_endian: bool) -> Data {
+/// Little-endian elements of a type; bytes behind the last whole element are ignored.
+pub fn decode(ty: Scalar, bytes: &[u8]) -> Data {
+    decode_ordered(ty, bytes, false)
+}
+
+/// The little-endian bytes of elements.
+pub fn encode(data: &Data) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    append(data, &mut bytes);
+    bytes
+}
+
+fn decode_ordered(ty: Scalar, bytes: &[u8], is_big_endian: bool) -> Data {
     macro_rules! elements {
         ($variant:ident, $t:ty) => {
             Data::$variant(
@@ -347,7 +359,7 @@ fn decode(ty: Scalar, bytes: &[u8], is_big_endian: bool) -> Data {
     }
 }
 
-fn encode(data: &Data, bytes: &mut Vec<u8>) {
+fn append(data: &Data, bytes: &mut Vec<u8>) {
     match data {
         Data::Bool(v) => bytes.extend(v.iter().map(|x| u8::from(*x))),
         Data::I8(v) => bytes.extend(v.iter().flat_map(|x| x.to_le_bytes())),

@@ -14,8 +14,7 @@
 //!   errors, and the units in the last place that it is allowed (`slack`);
 //! * that of a choice by an undecided comparison is the distance of its two values.
 //!
-//! Inputs are exact. Each side may be off by the bound, so two results may be apart by twice as
-//! much.
+//! Inputs are exact. Each side may be off by the bound, so two results may differ by twice as much.
 //!
 //! While a run tracks errors, a float is the tuple (value, error, Σ|xᵢ|, n, ()) and an undecided
 //! bool is (value, true, ()): no tuple of a program has an empty one in it.
@@ -293,9 +292,9 @@ fn spread(values: &[Option<f64>], middle: Option<f64>) -> f64 {
     let Some(middle) = middle.filter(|m| m.is_finite()) else {
         return f64::NAN;
     };
-    let apart = |v: &Option<f64>| v.map_or(f64::INFINITY, |v| (v - middle).abs());
-    let apart = values.iter().map(apart);
-    apart.fold(0.0, |most, x| {
+    let distance = |v: &Option<f64>| v.map_or(f64::INFINITY, |v| (v - middle).abs());
+    let distances = values.iter().map(distance);
+    distances.fold(0.0, |most, x| {
         if x.is_nan() {
             f64::INFINITY
         } else {
@@ -421,9 +420,13 @@ pub(crate) fn select(cond: &Value, then: Value, otherwise: Value) -> Option<Valu
 fn unsure(one: &Value, other: &Value) -> Value {
     match (decode(one), decode(other)) {
         (Some(x), Some(y)) => {
-            let apart = (x.value - y.value).abs() + y.bound();
-            let apart = if apart.is_nan() { f64::INFINITY } else { apart };
-            Tracked::with_error(x.value, x.ty, x.bound().max(apart)).encode()
+            let distance = (x.value - y.value).abs() + y.bound();
+            let distance = if distance.is_nan() {
+                f64::INFINITY
+            } else {
+                distance
+            };
+            Tracked::with_error(x.value, x.ty, x.bound().max(distance)).encode()
         }
         _ => match (truth(one), truth(other), one, other) {
             (Some((a, a_open)), Some((b, b_open)), ..) => {

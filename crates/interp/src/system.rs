@@ -112,7 +112,7 @@ pub(crate) fn run_bound(
     Ok(expected.arrays)
 }
 
-/// The same with error bounds. `errors`: those of each input in row-major order; none where it is
+/// The same with error bounds. `errors`: those of each input in row-major order; `None` where it is
 /// exact.
 pub(crate) fn run_tracked<'a>(
     system: &'a System,
@@ -361,8 +361,8 @@ impl<'a> Machine<'a> {
     }
 
     /// Computes some equations at every point.
-    fn settle_where(&mut self, is_asked: &dyn Fn(usize) -> bool) -> Result<(), Diagnostic> {
-        for equation in (0..self.equations.len()).filter(|n| is_asked(*n)) {
+    fn settle_where(&mut self, is_wanted: &dyn Fn(usize) -> bool) -> Result<(), Diagnostic> {
+        for equation in (0..self.equations.len()).filter(|n| is_wanted(*n)) {
             for slot in 0..self.memos[equation].n_slots() {
                 if self.memos[equation].state(slot) == State::Unknown {
                     self.push(equation, slot, Phase::Visit);
@@ -377,9 +377,9 @@ impl<'a> Machine<'a> {
     /// depends on it: targets that compute all points report it, and so does this. Other mistakes
     /// in such values stay hidden.
     fn look_for_faults(&mut self) -> Result<(), Diagnostic> {
-        let asked = self.equations.iter().map(|e| e.code.may_fault());
-        let asked: Vec<bool> = asked.collect();
-        match self.settle_where(&|equation| asked[equation]) {
+        let may_fault = self.equations.iter().map(|e| e.code.may_fault());
+        let may_fault: Vec<bool> = may_fault.collect();
+        match self.settle_where(&|equation| may_fault[equation]) {
             Err(found) if is_fault(found.code) => Err(found),
             Ok(()) | Err(_) => Ok(()),
         }

@@ -132,8 +132,8 @@ fn cycles_are_listed() {
         let x = VarId(y.0 + 1);
         let back = guard(eq(i.clone(), 2), at(x, &[i.plus(-1)]), one(Scalar::I32));
         b.var("Y", Scalar::I32, back);
-        let ahead = guard(eq(i.clone(), 1), at(y, &[i.plus(1)]), one(Scalar::I32));
-        let x = b.var("X", Scalar::I32, ahead);
+        let next = guard(eq(i.clone(), 1), at(y, &[i.plus(1)]), one(Scalar::I32));
+        let x = b.var("X", Scalar::I32, next);
         b.here(x)
     });
     let words = [

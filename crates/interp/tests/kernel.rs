@@ -62,11 +62,11 @@ fn a_tail_is_predicated() {
 }
 
 #[test]
-fn lanes_slide() {
+fn lanes_shift() {
     for n in [3, 8, 9, 21, 64] {
         check(&stencil(n));
     }
-    assert_eq!(check(&stencil(21))[Event::Slides], 6);
+    assert_eq!(check(&stencil(21))[Event::LaneShifts], 6);
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn wide_accesses_move_consecutive_elements() {
     assert_eq!(counts[Event::GlobalSectors], 8);
 }
 
-/// z = select(x < y, min(x, y), max(x, y)), by way of shared memory, and y cast to f64.
+/// z = select(x < y, min(x, y), max(x, y)), through shared memory, and y cast to f64.
 #[test]
 fn every_scalar_runs() {
     for ty in Scalar::ALL {
@@ -228,7 +228,7 @@ fn outputs_are_filled() {
     check(&case);
 }
 
-/// A flag counts on from launch to launch: the second one waits for more.
+/// A flag keeps its count from launch to launch: the second launch waits for a larger value.
 #[test]
 fn flags_outlive_a_launch() {
     let mut case = pipeline(4);
@@ -238,7 +238,9 @@ fn flags_outlive_a_launch() {
         name: "h".into(),
         kind: VarKind::Host,
     });
-    let block_id = kernel.vars_where(|k| matches!(k, VarKind::Ticket)).last();
+    let block_id = kernel
+        .vars_where(|k| matches!(k, VarKind::DynamicBlock))
+        .last();
     let block_id = block_id.unwrap();
     // The second launch takes 4 … 7.
     let number = Form::from(block_id).sub(&lin(&[(4, h)], 0));

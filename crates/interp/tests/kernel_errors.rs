@@ -1,4 +1,4 @@
-//! Small kernels with invalid accesses, and runs that were not set up right.
+//! Small kernels with invalid accesses, and runs with invalid options or inputs.
 
 mod kernel_programs;
 
@@ -122,7 +122,7 @@ fn no_operation_stops_a_lane() {
         b.binary(BinOp::Pow, v, less)
     });
     stored(&negative, Why::NoResult);
-    // A divisor may be undefined; so is the quotient then.
+    // A divisor may be undefined; the quotient is then undefined too.
     let build = |is_stored: bool| {
         small(Scalar::I32, move |b, v, _| {
             let reg = b.reg("never", Scalar::I32);
@@ -204,7 +204,7 @@ fn undefined_values_may_be_computed_and_kept() {
         let stage = b.shared("stage", Scalar::I32, &[4]);
         b.store(shared(stage, &[l.into()]), sum);
         let back = b.load("back", Scalar::I32, shared(stage, &[l.into()]));
-        // By position the defined one is chosen.
+        // The condition selects the defined one by position.
         let choose = Op::Choose {
             cond: less(l, 4),
             then: v,

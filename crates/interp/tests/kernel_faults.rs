@@ -51,8 +51,8 @@ fn race(error: &RunError) -> bool {
     matches!(error.fault(), Some(FaultKind::Race { .. }))
 }
 
-/// Nothing orders a read after the write it needs: it is a race, or it came first and read an
-/// undefined value.
+/// Nothing orders a read after the write it needs: either it is a race, or the read came first and
+/// found an undefined value.
 fn too_early(error: &RunError) -> bool {
     race(error)
         || matches!(error, RunError::Fault(fault) if undefined(error)
@@ -128,7 +128,7 @@ fn a_missing_barrier_is_a_race() {
     check(transpose(1, 1), without(0), too_early);
     // A faster warp has already issued the next copy.
     let reason =
-        |e: &RunError| too_early(e) || matches!(e.fault(), Some(FaultKind::CopyUnderWay { .. }));
+        |e: &RunError| too_early(e) || matches!(e.fault(), Some(FaultKind::CopyInFlight { .. }));
     check(staged(5), without(0), reason);
     check(staged(5), without(1), reason);
 }
@@ -151,7 +151,7 @@ fn a_barrier_of_some_warps_is_refused() {
     check(
         transpose(1, 1),
         mutate,
-        invalid("not every warp comes to this barrier"),
+        invalid("not every warp reaches this barrier"),
     );
 }
 
@@ -231,7 +231,7 @@ fn a_lane_without_a_source_is_undefined() {
     check(lookup(), mutate, undefined);
     let mutate = |p: &mut Program| {
         walk_mut(&mut p.kernels[0].body, &mut |stmt| {
-            if let Stmt::Let(_, Op::Slide { low, .. }) = stmt {
+            if let Stmt::Let(_, Op::LaneShift { low, .. }) = stmt {
                 *low = None;
             }
         });
@@ -297,7 +297,7 @@ fn a_missing_or_weaker_wait_is_a_race() {
 
 /// Blocks that rely on the order of their indices need all of them to be resident.
 #[test]
-fn a_missing_ticket_is_a_deadlock_where_few_blocks_run() {
+fn a_missing_block_id_is_a_deadlock_where_few_blocks_run() {
     struct ByBlock(DimId, DimId);
     impl Rewrite for ByBlock {
         fn form(&self, form: &Form) -> Result<Form, systola_ir::form::Overflow> {
@@ -306,12 +306,14 @@ fn a_missing_ticket_is_a_deadlock_where_few_blocks_run() {
     }
     let mut case = pipeline(6);
     let kernel = &mut case.program.kernels[0];
-    let block_id = kernel.vars_where(|k| matches!(k, VarKind::Ticket)).last();
+    let block_id = kernel
+        .vars_where(|k| matches!(k, VarKind::DynamicBlock))
+        .last();
     let by = ByBlock(block_id.unwrap(), DimId(0));
     kernel.body = rewrite(&kernel.body, &by).unwrap();
     assert!(drop_nth(&mut case.program, 0, |s| matches!(
         s,
-        Stmt::Ticket { .. }
+        Stmt::DynamicBlock { .. }
     )));
     let options = |order, resident| Options {
         order,
@@ -342,12 +344,12 @@ fn a_missing_wait_for_copies_is_seen() {
             }
         });
     };
-    let under_way = |kind: &FaultKind| matches!(kind, FaultKind::CopyUnderWay { .. });
-    check(staged(5), mutate, fault(under_way));
+    let in_flight = |kind: &FaultKind| matches!(kind, FaultKind::CopyInFlight { .. });
+    check(staged(5), mutate, fault(in_flight));
     // The commit after the loop's copies separates the groups of two iterations.
     let is_commit = |stmt: &Stmt| matches!(stmt, Stmt::CommitCopies);
     let mutate = |p: &mut Program| assert!(drop_nth(p, 1, is_commit));
-    check(staged(5), mutate, fault(under_way));
+    check(staged(5), mutate, fault(in_flight));
     // The last group is not empty and is not waited for.
     let mutate = |p: &mut Program| {
         walk_mut(&mut p.kernels[0].body, &mut |stmt| {
@@ -431,7 +433,7 @@ fn no_statement_is_dropped_unseen() {
                 | Stmt::Barrier
                 | Stmt::Signal { .. }
                 | Stmt::Await { .. }
-                | Stmt::Ticket { .. }
+                | Stmt::DynamicBlock { .. }
         )
     };
     let drop_all = |is: &dyn Fn(&Stmt) -> bool, may_differ: bool| {
@@ -487,7 +489,7 @@ fn a_flag_is_nothing_else() {
 
 /// A fault names the place, the statement and the values.
 #[test]
-fn faults_are_told_in_full() {
+fn faults_are_reported_in_full() {
     let mut case = saxpy(150);
     let x = buffer(&case.program, "x");
     change(&mut case.program, x, |access| {

@@ -314,8 +314,8 @@ fn givens_with_tuples() {
         // Both branches of a select are computed: divide by something that is never zero.
         let safe = select(bin(BinOp::Eq, local(2), zero()), one.clone(), local(2));
         let none = Expr::Tuple(vec![one, zero()]);
-        let turn = Expr::Tuple(vec![div(local(0), local(3)), div(local(1), local(3))]);
-        let body = select(bin(BinOp::Eq, local(2), zero()), none, turn);
+        let quotients = Expr::Tuple(vec![div(local(0), local(3)), div(local(1), local(3))]);
+        let body = select(bin(BinOp::Eq, local(2), zero()), none, quotients);
         b.function(
             "rotation",
             &[f(), f()],
@@ -324,7 +324,7 @@ fn givens_with_tuples() {
         )
     };
     let ids = [0u32, 1].map(systola_ir::VarId);
-    let [turn, cell] = ids;
+    let [givens, cell] = ids;
     let old = guard(
         eq(i.clone(), 0),
         Expr::int(Scalar::F64, 0),
@@ -341,7 +341,7 @@ fn givens_with_tuples() {
         guard(
             eq(j.clone(), k.clone()),
             Expr::Call(rotation, vec![old.clone(), row.clone()]),
-            at(turn, &[i.clone(), k.clone(), j.plus(-1)]),
+            at(givens, &[i.clone(), k.clone(), j.plus(-1)]),
         ),
     );
     let (c, s) = (field(local(0), 0), field(local(0), 1));
@@ -349,7 +349,7 @@ fn givens_with_tuples() {
         add(mul(c.clone(), local(1)), mul(s.clone(), local(2))),
         sub(mul(c, local(2)), mul(s, local(1))),
     ]);
-    let body = bind(0, b.here(turn), bind(1, old, bind(2, row, rotated)));
+    let body = bind(0, b.here(givens), bind(1, old, bind(2, row, rotated)));
     b.var("V", pair, body);
     let (value, last) = (field(b.here(cell), 0), eq(i, param(0).plus(-1)));
     b.output(

@@ -1,8 +1,8 @@
 //! System + space-time = array: dependences become links.
 //!
-//! Before: a written-out system and a resolved mapping. After: an [`Array`] in which every reference
+//! Before: a localised system and a resolved mapping. After: an [`Array`] in which every reference
 //! to a variable is a port with links, one for each amount by which place and time change along the
-//! dependence. Whether the links are legal is asked afterwards, by `legality`.
+//! dependence. `legality` checks afterwards whether the links are legal.
 
 use std::collections::BTreeMap;
 
@@ -107,7 +107,7 @@ pub fn apply_mapping(
     })
 }
 
-/// Variables after what they read at the same point.
+/// Sorts the variables so that each comes after those that it reads at the same point.
 fn body_order(system: &System) -> Vec<VarId> {
     let here = system.identity_index();
     let reads = |var: VarId| {
@@ -163,7 +163,7 @@ impl Build<'_> {
         systola_ir::system::visit::map_expr(&forms, &mut |e| {
             Ok(match e {
                 Expr::Iter(d) => Expr::Iter(DimId::from(d.index() + self.n_tiles)),
-                // An output reads the copy of its own tile.
+                // An output reads the copy in its own tile.
                 Expr::Var { var, index, span } => {
                     let tiles = (0..self.n_tiles).map(|t| Form::from(DimId::from(t)));
                     let index = tiles.chain(index).collect();
@@ -192,7 +192,7 @@ impl Build<'_> {
         })
     }
 
-    /// Points that a tile computes: in its halo or owned, in a tile that owns something.
+    /// Points that a tile computes: they are owned or in its halo, and the tile owns something.
     fn covered(&self) -> Result<Cond, Overflow> {
         let mut cond = Cond::TRUE;
         for tile in &self.st.tiles {
@@ -246,7 +246,7 @@ impl Build<'_> {
                     otherwise,
                 }
             }
-            // Leaves have forms of their own, operators only operands.
+            // Leaves have forms of their own; operators have only operands.
             leaf @ (Expr::Input { .. } | Expr::Iter(_)) => self.expand_expr(leaf)?,
             other => return map_children(other, &mut |child| self.body(sink, child, when)),
         })
@@ -398,7 +398,7 @@ impl Build<'_> {
         } else if at(PlaceLevel::Lane) {
             Realisation::Shuffle
         } else {
-            // Unless the clock says that it would take too many.
+            // `clock` moves it to a buffer later if the queue is too long.
             Realisation::Register
         };
         let tiled = st.tiles.iter().any(|t| !e[t.dim.index()].is_zero());
@@ -450,7 +450,7 @@ pub(crate) fn reads_at(
         .domain
         .map(&|f| shift_form(f, e))?;
     if !tiles.is_empty() {
-        // The copy may be missing; whether the value exists at all is what matters.
+        // A tile may lack this copy; what matters is whether the value exists at all.
         let covered: Vec<Cond> = tiles
             .iter()
             .map(|t| t.covered().map(&|f| shift_form(f, e)))

@@ -1,10 +1,12 @@
-//! Is the system well formed? Decided for all sizes at once, with the first offending point on refusal.
+//! Is the system well formed? Each check holds for all sizes at once; a refusal shows the first
+//! offending point.
 //!
-//! Checked are: the context has a size; domain and reductions are finite; references are uniform; every
-//! value is defined where it is read; inputs are read and outputs written inside of their axes, each
-//! element of an output exactly once; the equations of one point have an order; no value depends on
-//! itself (Karp, Miller and Winograd). A question with products of parameters is no question of
-//! Presburger arithmetic; it is decided at the given sizes, or not at all, said aloud.
+//! The checks: the context admits some sizes; domain and reductions are finite; references are
+//! uniform; every value is defined where it is read; inputs are read and outputs written inside
+//! their axes, and each element of an output exactly once; the equations of one point have an
+//! order; no value depends on itself (Karp, Miller and Winograd). A condition with products of
+//! parameters is outside Presburger arithmetic. It is decided at the given sizes; without sizes a
+//! diagnostic says that it is undecided.
 
 use systola_ir::codes::limits;
 use systola_ir::diag::{Diagnostic, Kind};
@@ -30,7 +32,8 @@ use view::View;
 
 /// Every mistake in the system; `sizes` has one value for each parameter.
 pub fn check_system(system: &System, sizes: Option<&[i128]>) -> Vec<Diagnostic> {
-    // What is written out by the passes must be small enough for that, and for the interpreters to end.
+    // Later passes inline functions: the result must be small enough for them and for the
+    // interpreters.
     if let Some(diagnostic) = expansion::too_large(system) {
         return vec![diagnostic];
     }
@@ -38,13 +41,16 @@ pub fn check_system(system: &System, sizes: Option<&[i128]>) -> Vec<Diagnostic> 
         Ok(checker) => checker,
         Err(Overflow) => return vec![overflow(system.span)],
     };
+    if system.outputs.is_empty() {
+        checker.found.push(outputs::none(system));
+    }
     checker.ask(system.span, domain::context);
     checker.ask(system.span, domain::bounded);
     for n in 0..checker.view.reductions.len() {
         let span = checker.view.reductions[n].span;
         checker.ask(span, |view| domain::reduction(view, n));
     }
-    // Without a finite domain the questions below have no first point.
+    // The checks below look for a first point, which exists only in a finite domain.
     if !checker.found.is_empty() {
         return checker.found;
     }
@@ -83,7 +89,7 @@ impl<'a> Checker<'a> {
             None => None,
             Some(sizes) => {
                 let mut fixed = View::new(at_sizes(system, sizes)?)?;
-                // The user wrote `x[N*i + j]`, not `x[7*i + j]`.
+                // Messages show what the user wrote: `x[N*i + j]`, not `x[7*i + j]`.
                 for (read, original) in fixed.reads.iter_mut().zip(&view.reads) {
                     read.written.clone_from(&original.written);
                 }
@@ -98,7 +104,7 @@ impl<'a> Checker<'a> {
         })
     }
 
-    /// Asks for all sizes, else at the given ones.
+    /// Asks for all sizes; if that is undecided, at the given ones.
     fn ask(
         &mut self,
         span: Span,
@@ -114,7 +120,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The equations of a point, and the points, have an order.
+    /// The equations of a point, and the points themselves, have an order.
     fn computable(&mut self, sizes: Option<&[i128]>) {
         let fixed = self.fixed.as_ref().map(|view| &view.system);
         let mut order = body_order(self.system);
@@ -159,14 +165,14 @@ impl<'a> Checker<'a> {
                 self.ask(span, |view| outputs::once(view, output, first, second));
             }
         }
-        // A wrong index leaves elements out as well; one message is enough.
+        // A wrong index also leaves elements unwritten; one message is enough.
         if self.found.len() == n_found && system.outputs[output].fill.is_none() {
             self.ask(span, |view| outputs::covered(view, output));
         }
     }
 }
 
-/// What to say where a question has no answer.
+/// The diagnostic for a question that has no answer.
 pub(crate) fn limitation(system: &System, span: Span, error: &SetError) -> Diagnostic {
     match error {
         SetError::NotAffine(form) => {
@@ -185,7 +191,8 @@ pub(crate) fn limitation(system: &System, span: Span, error: &SetError) -> Diagn
     }
 }
 
-/// The system with numbers in place of its parameters, which stay declared and are fixed by the context.
+/// The system with numbers in place of its parameters. They stay declared, and the context fixes
+/// them.
 fn at_sizes(system: &System, sizes: &[i128]) -> Result<System, Overflow> {
     let form = |form: &Form| form.fix_params(&|p| sizes.get(p.index()).copied());
     let conds = |list: &[Cond]| {

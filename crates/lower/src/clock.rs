@@ -1,8 +1,8 @@
 //! The step clock: extents of the time coordinates, delays in ticks, registers.
 //!
-//! A cell's value stays in the PE's queue until its last reader: V[PEs][ticks + 1]. Coalesced, the
-//! oldest entry is read before the new value enters, and one register less is enough; that works
-//! where every reader at the longest delay runs no later than the cell itself.
+//! A cell's value stays in the PE's queue until its last reader has run: V[PEs][ticks + 1].
+//! Coalescing saves one register: the oldest entry is read before the new value enters. This works
+//! if every reader at the longest delay runs no later than the cell itself.
 
 use affine::Space;
 use systola_ir::array::{Array, Link, Realisation, Registers};
@@ -13,11 +13,13 @@ use systola_ir::{DimId, VarId};
 
 use crate::decide::{Decide, Undecided};
 
-/// A queue of more ticks than this is in memory. A core with AVX-512 has 32 vector registers, and so has a thread of an H200 at full
-/// occupancy (65536 for 2048 threads): a longer queue leaves too few for all else.
+/// A queue of more ticks than this is in memory. A core with AVX-512 has 32 vector registers, and
+/// so has a thread of an H200 at full occupancy (65536 registers for 2048 threads); a longer queue
+/// would leave too few for everything else.
 pub const LONGEST_QUEUE: i128 = 24;
 
-/// Fills in the registers of every cell, and moves queues to memory that are too long for registers; `sizes` are the parameters where all are given.
+/// Computes the registers of every cell, and moves queues that are too long for registers to
+/// memory. `sizes` are the parameters, if all of them are given.
 pub fn count_registers(
     array: &mut Array,
     decide: &Decide,
@@ -71,7 +73,7 @@ fn position(array: &Array, cell: VarId) -> usize {
     array.body.iter().position(|c| *c == cell).unwrap_or(0)
 }
 
-/// A delay in ticks; the launch components of it are zero where it is asked.
+/// A delay in ticks; callers pass delays whose launch components are zero.
 pub fn ticks(delay: &[Poly], radix: Option<&[Poly]>) -> Option<Poly> {
     let radix = radix?;
     let mut sum = Poly::zero();
@@ -81,7 +83,7 @@ pub fn ticks(delay: &[Poly], radix: Option<&[Poly]>) -> Option<Poly> {
     Some(sum)
 }
 
-/// The delay of a link in ticks of the loops of a block, where that is a number.
+/// The delay of a link in ticks of the loops of a block, if that is a number.
 pub fn queue_ticks(array: &Array, link: &Link, radix: Option<&[Poly]>) -> Option<i128> {
     let inside: Vec<usize> = (0..array.time.len())
         .filter(|t| array.time[*t].level != TimeLevel::Launch)
@@ -96,8 +98,8 @@ pub fn queue_ticks(array: &Array, link: &Link, radix: Option<&[Poly]>) -> Option
     ticks(&link.delay, radix)?.as_constant()
 }
 
-/// The worth of one step of each time coordinate in ticks; zero for launches. `None` where it
-/// depends on sizes that are not given.
+/// The number of ticks in one step of each time coordinate; zero for launches. `None` if it depends
+/// on sizes that are not given.
 pub fn radix(
     array: &Array,
     decide: &Decide,
@@ -120,7 +122,7 @@ pub fn radix(
     Ok(Some(radix))
 }
 
-/// How many values a time coordinate runs through.
+/// The number of values that a time coordinate takes.
 pub fn extent(
     array: &Array,
     k: usize,
@@ -129,7 +131,7 @@ pub fn extent(
 ) -> Result<Option<Poly>, Undecided> {
     if let Some(params) = sizes {
         let bounds = time_bounds(array, k, params)?;
-        // Where no point is, the clock stands.
+        // Without points the clock stands still.
         let extent = bounds.map_or(1, |(least, most)| most - least + 1);
         return Ok(Some(Poly::constant(extent)));
     }
@@ -148,7 +150,7 @@ pub fn extent(
     Ok(range.map(|(least, most)| most.sub(&least).add(&Poly::constant(1))))
 }
 
-/// Least and greatest value of a time coordinate at given sizes; `None` on an empty domain.
+/// The least and greatest value of a time coordinate at given sizes; `None` on an empty domain.
 pub fn time_bounds(
     array: &Array,
     k: usize,
@@ -158,7 +160,7 @@ pub fn time_bounds(
     form_bounds(array, &forms, params)
 }
 
-/// Least and greatest value at given sizes of forms, each on its piece of the domain.
+/// The least and greatest value, at given sizes, of forms that each hold on a piece of the domain.
 pub fn form_bounds(
     array: &Array,
     forms: &[(&Cond, &Form)],
@@ -168,7 +170,7 @@ pub fn form_bounds(
     let value = |p: systola_ir::ParamId| params.get(p.index()).copied();
     let mut range: Option<(i128, i128)> = None;
     for (cond, form) in forms {
-        // The value of the form as one more coordinate, so that floors need no special case.
+        // The value of the form becomes another coordinate, so that floors need no special case.
         let here = domain(array)
             .and((*cond).clone())
             .map(&|f| f.fix_params(&value))?;
@@ -198,8 +200,8 @@ pub fn domain(array: &Array) -> Cond {
     union_of(&domains)
 }
 
-/// Least and greatest value of a quasi-affine form over a domain, where they are single
-/// polynomials of the parameters.
+/// The least and greatest value of a quasi-affine form over a domain, if each of them is a single
+/// polynomial of the parameters.
 pub fn interval(
     form: &Form,
     domain: &Cond,
@@ -240,7 +242,7 @@ pub fn interval(
     Ok(range)
 }
 
-/// The one bound of a list, as a polynomial.
+/// The only bound of a list, as a polynomial.
 fn single(bounds: &[(affine::LinExpr, affine::Int)]) -> Option<Poly> {
     let [(expr, 1)] = bounds else { return None };
     let mut poly = Poly::constant(expr.constant_term());
@@ -251,7 +253,7 @@ fn single(bounds: &[(affine::LinExpr, affine::Int)]) -> Option<Poly> {
     Some(poly)
 }
 
-/// The larger of two polynomials, where one is larger for all parameters in the context.
+/// The larger of two polynomials, if one is larger for all parameters in the context.
 fn larger(a: Poly, b: Poly, decide: &Decide, sizes: Option<&[i128]>) -> Option<Poly> {
     if let Some(params) = sizes {
         let (x, y) = (a.eval(params).ok()?, b.eval(params).ok()?);
@@ -276,7 +278,7 @@ fn larger(a: Poly, b: Poly, decide: &Decide, sizes: Option<&[i128]>) -> Option<P
     }
 }
 
-/// The disjunction of conditions, without those that another implies word for word.
+/// The disjunction of conditions, without those that syntactically imply another one.
 pub(crate) fn union_of(conds: &[&Cond]) -> Cond {
     let parts = |c: &Cond| match c {
         Cond::And(parts) => parts.clone(),

@@ -1,6 +1,6 @@
 //! The strongly connected components of a graph, in time linear in its size (Tarjan, 1972).
 
-/// For each vertex a number that it shares with exactly those that it reaches and that reach it.
+/// A component number for each vertex. Two vertices have the same number if each reaches the other.
 pub fn strong_components(
     n_vertices: usize,
     edges: impl IntoIterator<Item = (usize, usize)>,
@@ -31,7 +31,7 @@ struct Search<'a> {
     next: &'a [Vec<usize>],
     /// When a vertex was first seen.
     found: Vec<Option<usize>>,
-    /// The earliest open vertex that is known to be reached.
+    /// The earliest open vertex that is known to be reachable.
     least: Vec<usize>,
     component: Vec<Option<usize>>,
     /// Vertices without a component yet, in the order in which they were found.
@@ -41,7 +41,8 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Depth first, with a stack of its own: a chain of equations may be longer than the machine's.
+    /// Depth-first search with an explicit stack: a chain of equations may be too long for
+    /// recursion.
     fn from(&mut self, start: usize) {
         let mut path = vec![(start, 0)];
         self.enter(start);
@@ -74,7 +75,7 @@ impl Search<'_> {
         self.open.push(vertex);
     }
 
-    /// A vertex that reaches nothing earlier closes the component of all that were found after it.
+    /// A vertex that reaches no earlier vertex closes the component of all vertices found after it.
     fn leave(&mut self, vertex: usize) {
         if self.found[vertex] != Some(self.least[vertex]) {
             return;
@@ -93,7 +94,7 @@ impl Search<'_> {
 mod tests {
     use super::*;
 
-    /// Compared with reachability, pair by pair, on graphs drawn by a congruential generator.
+    /// Compares with pairwise reachability on graphs from a congruential generator.
     #[test]
     fn two_vertices_share_a_component_if_each_reaches_the_other() {
         let mut state: u64 = 7;

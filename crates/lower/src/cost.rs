@@ -17,7 +17,7 @@ use crate::digits::gcd;
 use crate::report::{Counts, LinkRow, RegisterRow, Report, Scope};
 use crate::taxonomy::{name, streams};
 
-/// Reports on a legal array; `sizes` are the parameters where all are given.
+/// Reports on a legal array; `sizes` are the parameters, if all of them are given.
 pub fn report(
     array: &Array,
     system: &System,
@@ -67,7 +67,7 @@ pub fn report(
     })
 }
 
-/// Direct reads inside larger expressions: each holds its element in a register of its own.
+/// Direct reads inside larger expressions: each keeps its element in a register.
 fn loaded(array: &Array) -> Vec<(String, Vec<Form>)> {
     let mut list: Vec<(String, Vec<Form>)> = Vec::new();
     for cell in &array.cells {
@@ -83,7 +83,7 @@ fn loaded(array: &Array) -> Vec<(String, Vec<Form>)> {
     list
 }
 
-/// Reads that are not simply the value of the cell.
+/// Reads other than the whole value of the cell.
 fn leaf_reads(expr: &Expr, is_value: bool, list: &mut Vec<(usize, Vec<Form>)>) {
     match expr {
         Expr::Input { input, index, .. } if !is_value => list.push((input.index(), index.clone())),
@@ -167,7 +167,7 @@ fn links(array: &Array, params: &[String]) -> Vec<LinkRow> {
     rows
 }
 
-/// What is counted in points.
+/// Numbers of points, PEs and steps.
 struct Size {
     points: i128,
     expanded: i128,
@@ -175,16 +175,16 @@ struct Size {
     steps: i128,
 }
 
-/// Visits the points, where they are few: floors in the places make symbolic counts slow.
+/// Visits the points if there are few of them: floors in the places make symbolic counts slow.
 fn visited(array: &Array, sizes: &[i128]) -> Option<Size> {
-    /// More points than this are counted without visiting them.
+    /// More points than this are counted symbolically.
     const MOST: usize = 4096;
     let value = |p: ParamId| sizes.get(p.index()).copied();
     let fixed = domain(array).map(&|f| f.fix_params(&value)).ok()?;
     let set = set_of(&fixed, Space::new(0, array.dims.len())).ok()?;
-    let mut ahead = set.points(&[]).ok()?;
+    let mut pending = set.points(&[]).ok()?;
     let mut expanded = 0;
-    while ahead.next_point().ok()?.is_some() {
+    while pending.next_point().ok()?.is_some() {
         expanded += 1;
         if expanded > MOST {
             return None;
@@ -324,7 +324,7 @@ fn outputs(system: &System, sizes: &[i128]) -> Result<i128, Undecided> {
     Ok(sum)
 }
 
-/// Steps between two uses of a PE: the greatest common divisor of the time over the directions
+/// Steps between two uses of a PE: the greatest common divisor of the times along the directions
 /// that keep the place.
 fn period(array: &Array, sizes: &[i128]) -> Result<Option<i128>, Undecided> {
     let [piece] = array.pieces.as_slice() else {
@@ -355,7 +355,7 @@ fn period(array: &Array, sizes: &[i128]) -> Result<Option<i128>, Undecided> {
     } else {
         affine::Matrix::from_rows(n, &rows)?.kernel()?
     };
-    // The step clock as one row: each coordinate by its worth in ticks.
+    // The step clock as one row: each time coordinate counts by its ticks.
     let mut schedule = vec![0i128; n];
     let mut worth = 1i128;
     for k in (0..array.time.len()).rev() {

@@ -1,4 +1,4 @@
-//! Questions about conditions, answered exactly or not at all.
+//! Questions about conditions: answered exactly, or left undecided.
 
 use affine::Space;
 use systola_ir::form::Cond;
@@ -7,9 +7,9 @@ use systola_ir::sets::{SetError, is_empty, set_of};
 /// Why a question has no answer for all sizes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Undecided {
-    /// A parameter multiplies an iterator: it can be decided at given sizes.
+    /// A parameter multiplies an iterator: the question can be decided at given sizes.
     NeedsSizes(String),
-    /// The arithmetic outgrew its numbers or its budget.
+    /// The arithmetic exceeded its number range or its budget.
     TooComplex(affine::Error),
 }
 
@@ -39,7 +39,7 @@ impl From<systola_ir::form::Overflow> for Undecided {
 /// Parameters and points.
 pub type Sample = (Vec<i128>, Vec<i128>);
 
-/// Asks for parameters in a context.
+/// Decides questions for all parameters in a context.
 #[derive(Clone, Debug)]
 pub struct Decide {
     pub n_params: usize,
@@ -53,7 +53,7 @@ impl Decide {
         Ok(is_empty(&all, Space::new(self.n_params, n_dims))?)
     }
 
-    /// A place where it holds.
+    /// A sample at which the condition holds.
     pub fn sample(&self, cond: &Cond, n_dims: usize) -> Result<Option<Sample>, Undecided> {
         let all = self.context.clone().and(cond.clone());
         let space = Space::new(self.n_params, n_dims);

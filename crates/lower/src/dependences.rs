@@ -1,9 +1,9 @@
 //! The dependences of a system: who reads whom, at which distance, under which guards.
 //!
 //! `dependences` gives every reference to a variable as a distance e with V(z) reading U(z − e). A
-//! reference inside a `reduce` over constant bounds may use its iterators (a window, as in a stencil);
-//! it gives one dependence for each of their values. A distance is that of the points at which the reference is
-//! read ([`crate::uniform`]).
+//! reference inside a `reduce` over constant bounds may use its iterators (a window, as in a
+//! stencil); it gives one dependence for each of their values. A distance is taken over the points
+//! at which the reference is read ([`crate::uniform`]).
 
 use systola_ir::codes::{limits, system as codes};
 use systola_ir::diag::Diagnostic;
@@ -22,8 +22,8 @@ pub struct Dependence {
     pub source: VarId,
     /// e = z − index, constant or in the parameters.
     pub distance: Vec<Poly>,
-    /// The guards around the reference, of z only: those that ask for an iterator of a `reduce` are
-    /// left out, and inside a `scan` only those within its body count.
+    /// The guards around the reference, over z only: guards that use an iterator of a `reduce` are
+    /// omitted, and inside a `scan` only the guards within its body count.
     pub when: Cond,
     /// One of several distances of a single reference, whose index uses iterators of a `reduce`.
     pub window: bool,
@@ -35,13 +35,13 @@ pub struct Dependence {
 pub struct InputRead {
     pub sink: VarId,
     pub input: InputId,
-    /// May use the iterators of a `reduce` around it.
+    /// May use the iterators of an enclosing `reduce`.
     pub index: Vec<Form>,
     pub when: Cond,
     pub span: Span,
 }
 
-/// More distances than this in one window are not listed.
+/// At most this many distances of one window are listed.
 const MAX_WINDOW: i128 = 4096;
 
 pub fn dependences(system: &System) -> Result<Vec<Dependence>, Vec<Diagnostic>> {
@@ -101,17 +101,17 @@ pub fn input_reads(system: &System) -> Vec<InputRead> {
     all
 }
 
-/// Where in an equation a subexpression stands.
+/// The position of a subexpression in an equation.
 #[derive(Clone, Debug)]
 pub(crate) struct Site {
-    /// What holds there, of the point and of `inner`.
+    /// The conditions that hold there, over the point and `inner`.
     pub conds: Vec<Cond>,
-    /// The iterators beside those of the index space: of each `reduce` around it, and for each `scan` a
-    /// fresh one (after all others) that runs over the prefix.
+    /// The iterators beside those of the index space: those of each enclosing `reduce`, and for
+    /// each enclosing `scan` a fresh one (after all others) that runs over the prefix.
     pub inner: Vec<DimId>,
-    /// The point at which it is evaluated; inside a `scan` not the point of the equation.
+    /// The point at which it is evaluated; inside a `scan` this is not the point of the equation.
     pub here: Vec<Form>,
-    /// Guards since the innermost `scan`, as they are written.
+    /// Guards inside the innermost `scan`, as written.
     local: Vec<Cond>,
     n_scans: usize,
 }
@@ -127,7 +127,7 @@ impl Site {
         }
     }
 
-    /// A written form as a form of the point and of `inner`.
+    /// Rewrites a form of the source over the point and `inner`.
     pub(crate) fn form(&self, form: &Form) -> Result<Form, Overflow> {
         if self.n_scans == 0 {
             return Ok(form.clone());
@@ -142,7 +142,7 @@ impl Site {
         cond.map(&|form| self.form(form))
     }
 
-    /// The same site, where a guard holds too.
+    /// The same site under one more guard.
     pub(crate) fn under(&self, guard: &Cond) -> Result<Site, Overflow> {
         let mut site = self.clone();
         site.conds.push(self.cond(guard)?);
@@ -178,7 +178,7 @@ impl Site {
         Ok(site)
     }
 
-    /// The names of the iterators by their ids, those of prefixes with a prime.
+    /// The names of the iterators by their ids; those of prefixes have a prime.
     pub(crate) fn names(&self, system: &System) -> Vec<String> {
         let mut names = system.dim_names();
         let n_ids = self.inner.iter().map(|d| d.index() + 1).max().unwrap_or(0);
@@ -194,7 +194,7 @@ impl Site {
     }
 }
 
-/// Calls `f` on every subexpression of an equation with where it stands, outermost first.
+/// Calls `f` on every subexpression of an equation with its site, outermost first.
 pub(crate) fn walk_equation(
     system: &System,
     var: VarId,
@@ -205,7 +205,7 @@ pub(crate) fn walk_equation(
     walk(system, &domain, &system.vars[var.index()].body, &site, f)
 }
 
-/// The same of any expression; `domain` is what a `scan` runs within.
+/// The same for any expression; a `scan` runs within `domain`.
 pub(crate) fn walk(
     system: &System,
     domain: &Cond,
@@ -265,7 +265,7 @@ pub(crate) fn walk(
 
 type Distances = Vec<(Vec<Poly>, Cond, bool)>;
 
-/// The distances of one reference, each with its guard and whether it is one of a window.
+/// The distances of one reference, each with its guard and whether it belongs to a window.
 fn distances(
     system: &System,
     domain: &Cond,
@@ -328,7 +328,7 @@ fn distances(
     Ok(all)
 }
 
-/// The truth of a condition that asks for neither iterators nor parameters.
+/// The value of a condition that uses neither iterators nor parameters.
 fn constant_value(cond: &Cond) -> Option<bool> {
     let constant = cond.forms().iter().all(|form| form.as_constant().is_some());
     if constant {
@@ -414,7 +414,7 @@ fn not_uniform(system: &System, source: VarId, index: &[Form], span: Span) -> Di
     }
     let name = &system.vars[source.index()].name;
     diagnostic.help(format!(
-        "hand `{name}` on from neighbour to neighbour with a variable of its own, or make it an output of one system and an input of the next"
+        "pass `{name}` from neighbour to neighbour with a variable of its own, or make it an output of one system and an input of the next"
     ))
 }
 

@@ -1,9 +1,9 @@
 //! How much a form changes along a dependence: form(z) − form(z − e).
 //!
-//! For an affine form that is a constant. A floor changes by one of two amounts, depending on where
-//! in its period the point is: with k = f(z) − f(z − e) = q·m + r and 0 ≤ r < m, the difference of
-//! ⌊f/m⌋ is q where f mod m ≥ r, and q + 1 elsewhere. Each such amount is a piece with its guard;
-//! under tiles and with V points per lane these pieces are the links of an array.
+//! For an affine form this is a constant. A floor changes by one of two amounts, depending on where
+//! the point lies in the period of the floor: with k = f(z) − f(z − e) = q·m + r and 0 ≤ r < m, the
+//! difference of ⌊f/m⌋ is q where f mod m ≥ r, and q + 1 elsewhere. Each amount is a piece with its
+//! guard. With tiles and with V points per lane these pieces are the links of an array.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
 
 use crate::decide::Undecided;
 
-/// A choice of amounts for all floors, and where it holds.
+/// One choice of amounts for all floors, and where it holds.
 #[derive(Clone, Debug)]
 pub struct Amounts {
     pub guard: Cond,
@@ -28,7 +28,7 @@ pub fn amounts(forms: &[&Form], e: &[Poly]) -> Result<Vec<Amounts>, Undecided> {
         guard: Cond::TRUE,
         floors: BTreeMap::new(),
     }];
-    // Innermost first, so that what a floor contains has its amount already.
+    // Innermost first: the floors inside a floor then have their amounts already.
     for (inner, m) in floors {
         let mut next = Vec::new();
         for choice in choices {

@@ -1,11 +1,11 @@
 //! Schedules with parameters as lexicographic digits.
 //!
-//! `t = K·j + k` multiplies a parameter with an iterator, which Presburger arithmetic can not
-//! express. But if k stays within K values, t determines j and k one by one: they are its digits in
-//! base K. In general a form F = p·A + B is equivalent to the pair (A, B) wherever two points that
-//! agree on what is known already differ by less than p in B. The forms are taken as linear maps on
-//! the difference d of two points, so constants do not matter; forms that are known to agree
-//! (a skew by the PE, as in `i + K·j + k` with PE i) are eliminated first.
+//! `t = K·j + k` multiplies a parameter by an iterator, which Presburger arithmetic cannot express.
+//! But if k stays within K values, t determines both j and k: they are its digits in base K. In
+//! general a form F = p·A + B is equivalent to the pair (A, B) if any two points that agree on
+//! everything known so far differ by less than p in B. The forms are treated as linear maps on the
+//! difference d of two points, so constants do not matter. Forms that are known to agree (a skew by
+//! the PE, as in `i + K·j + k` with PE i) are eliminated first.
 
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
 use systola_ir::{DimId, ParamId};
@@ -15,8 +15,8 @@ use crate::decide::{Decide, Undecided};
 /// A linear map on differences of points, with coefficients in the parameters.
 type Row = Vec<Poly>;
 
-/// The forms that two points agree on exactly if they agree on all of `forms`, each with constant
-/// coefficients. `domain` is a condition on pairs (z, z') of `n` coordinates each.
+/// Forms with constant coefficients on which two points agree exactly if they agree on all of
+/// `forms`. `domain` is a condition on pairs (z, z') of `n` coordinates each.
 pub fn digits(
     forms: &[Form],
     n: usize,
@@ -94,7 +94,7 @@ impl Digits<'_> {
         }
     }
 
-    /// The row minus multiples of what is known to be zero.
+    /// The row minus multiples of rows that are known to be zero.
     fn eliminate(&self, mut row: Row) -> Result<Row, Undecided> {
         for (at, pivot) in &self.pivots {
             if row[*at].is_zero() {
@@ -137,7 +137,7 @@ impl Digits<'_> {
         ))
     }
 
-    /// Do two points that agree on what is known differ by less than p in the row?
+    /// Do two points that agree on the known forms differ by less than p in the row?
     fn stays_below(&self, row: &Row, p: ParamId) -> Result<bool, Undecided> {
         let first = form_of(row)?;
         let second = at_second(&first, self.n)?;

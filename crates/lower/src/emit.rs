@@ -1,11 +1,13 @@
-//! One walk over the nest of a block that makes its statements.
+//! Emits the statements of a kernel in one walk over the nest of a block.
 //!
-//! A kernel walks the slots of a block: loops over the time coordinates in lexicographic order, and in
-//! every tick (`tick.rs`) the PEs of the block, one lane for each value of the last lane coordinate. At each slot
-//! the cells (`cells.rs`) are evaluated in body order, whether or not the slot has a point: a value made outside of
-//! the domain is never read by a point inside, so only what touches memory is guarded, loads by the
-//! axes of the input and stores by the domain. What the [facts](crate::facts) decide when the kernel is made leaves no trace:
-//! unrolled coordinates are numbers, and guards that hold everywhere disappear. A builder (`builder.rs`) names equal values once.
+//! A kernel runs through the slots of a block: loops over the time coordinates in lexicographic
+//! order, and in every tick (`tick.rs`) the PEs of the block, one lane for each value of the last
+//! lane coordinate. At each slot the cells (`cells.rs`) are evaluated in body order, whether or not
+//! the slot has a point. A point inside the domain never reads a value made outside it, so only
+//! memory accesses are guarded: loads by the axes of the input, stores by the domain. Conditions
+//! that the [facts](crate::facts) decide at compile time leave no code: unrolled coordinates are
+//! numbers, and guards that hold everywhere disappear. A builder (`builder.rs`) merges equal
+//! values.
 
 use std::collections::HashMap;
 
@@ -16,10 +18,10 @@ use systola_ir::target::Machine;
 use systola_ir::{DimId, RegId, ValueId, VarId};
 
 use crate::decide::Decide;
-use crate::emit::brought::Brought;
 use crate::emit::builder::Builder;
 use crate::emit::fault_sites::{Faults, may_fault};
 use crate::emit::registers::Registers;
+use crate::emit::staged_window::StagedWindow;
 use crate::facts::{Facts, Range};
 use crate::failure::Failure;
 use crate::nest::interior::{Test, tests};
@@ -31,7 +33,6 @@ use crate::storage::slots::Slots;
 use crate::storage::waits::Flags;
 use crate::storage::{Plan, Storage};
 
-mod brought;
 mod builder;
 mod cells;
 pub mod fault_sites;
@@ -42,13 +43,14 @@ mod queues;
 mod registers;
 mod repeats;
 mod scans;
+mod staged_window;
 mod staging;
 mod stored;
 mod tick;
 mod waits;
 mod windows;
 
-/// A kernel under construction, with all that its statements are made from.
+/// A kernel under construction, with everything that its statements are made from.
 struct Emitter<'a> {
     array: &'a Array,
     storage: &'a Storage,
@@ -57,26 +59,26 @@ struct Emitter<'a> {
     b: Builder,
     facts: Facts<'a>,
     registers: Registers,
-    /// Of the cells that are scanned along the lanes, the vector before this one.
-    handed: HashMap<VarId, Vec<RegId>>,
-    /// Values of this tick, where PEs are known.
+    /// For each cell that is scanned along the lanes, the registers that hold the previous vector.
+    scan_carries: HashMap<VarId, Vec<RegId>>,
+    /// Values of this tick, if the PEs are known at compile time.
     now: HashMap<(VarId, PeKey), Vec<ValueId>>,
     decide: &'a Decide,
     machine: &'a Machine,
     lane: Option<DimId>,
-    /// Which warp this is along the coordinate of the blocks that share it.
+    /// The number of this warp along the block coordinate that is packed into warps.
     packed: Form,
     warp: Option<DimId>,
-    windows: Vec<Brought>,
-    /// Where the value that is being computed is chosen at all, if that is not often.
-    seldom: Cond,
-    /// Comparisons that cells do, over the slot.
+    windows: Vec<StagedWindow>,
+    /// The condition under which the value being computed is selected, if that is rare.
+    rare_path: Cond,
+    /// Comparisons of the cells, over the slot.
     tests: Vec<Test>,
-    /// Where equations can go wrong.
+    /// Where equations can fault.
     faults: Faults,
 }
 
-/// The kernel of some launches of an array, and where its equations can go wrong.
+/// The kernel of some launches of an array, and the sites where its equations can fault.
 pub fn emit(
     plan: Plan<'_>,
     program: &Program,
@@ -104,7 +106,7 @@ impl<'a> Emitter<'a> {
             Which::All | Which::Inner(_) => "",
             Which::Ends => "_ends",
         };
-        // What a launch reads of earlier ones is in another place than what it writes.
+        // A launch never writes the elements that it reads from earlier launches.
         let read_only: Vec<bool> = program
             .buffers
             .iter()
@@ -123,15 +125,15 @@ impl<'a> Emitter<'a> {
             b,
             facts: Facts::new(decide, machine),
             registers: Registers::default(),
-            handed: HashMap::new(),
+            scan_carries: HashMap::new(),
             now: HashMap::new(),
             decide,
             machine,
             lane: None,
             packed: Form::zero(),
             warp: None,
-            windows: windows.iter().cloned().map(Brought::empty).collect(),
-            seldom: Cond::TRUE,
+            windows: windows.iter().cloned().map(StagedWindow::empty).collect(),
+            rare_path: Cond::TRUE,
             tests: tests(array, &storage.slots)?,
             faults: Faults::default(),
         };
@@ -153,9 +155,9 @@ impl<'a> Emitter<'a> {
 }
 
 impl<'a> Emitter<'a> {
-    /// The statements that `f` makes, which may run often or not at all: no value stands for a register on the way
-    /// into them or out of them.
-    fn apart(
+    /// The statements that `f` emits, in a scope of their own. They may run many times or never, so
+    /// no value stands for a register when they begin or end.
+    fn scoped(
         &mut self,
         f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
     ) -> Result<Vec<Stmt>, Failure> {
@@ -167,14 +169,14 @@ impl<'a> Emitter<'a> {
         result.map(|()| made)
     }
 
-    /// The same where other facts are known.
-    fn apart_where(
+    /// The same with other facts.
+    fn scoped_with(
         &mut self,
         facts: Facts<'a>,
         f: &mut impl FnMut(&mut Self) -> Result<(), Failure>,
     ) -> Result<Vec<Stmt>, Failure> {
         let around = std::mem::replace(&mut self.facts, facts);
-        let made = self.apart(f);
+        let made = self.scoped(f);
         self.facts = around;
         made
     }
@@ -189,7 +191,7 @@ impl Emitter<'_> {
         alias.as_ref().unwrap_or(name).clone()
     }
 
-    /// Declares what the launch, the grid and the lanes bind, and the registers of queues.
+    /// Declares the variables that launch, grid and lanes bind, and the registers of queues.
     fn prologue(&mut self) -> Result<Vec<Form>, Failure> {
         let n = self.array.place.len() + self.array.time.len();
         let mut slot = vec![Form::zero(); n];
@@ -204,7 +206,7 @@ impl Emitter<'_> {
             let range = packed.map_or_else(|| self.slots.ranges[*k].clone(), Packing::grid);
             let Range { lo, hi } = range.clone();
             let name = self.coordinate_name(*k);
-            let name = if Flags::draws(self.storage.flags.as_ref(), *k) {
+            let name = if Flags::is_dynamic(self.storage.flags.as_ref(), *k) {
                 format!("{name}_grid")
             } else {
                 name
@@ -294,8 +296,8 @@ impl Emitter<'_> {
                     Cond::Const(false) => self.nest(edge, slot),
                     cond => {
                         let facts = self.facts.with(cond.clone());
-                        let then = self.apart_where(facts, &mut |e| e.nest(inside, slot))?;
-                        let otherwise = self.apart(&mut |e| e.nest(edge, slot))?;
+                        let then = self.scoped_with(facts, &mut |e| e.nest(inside, slot))?;
+                        let otherwise = self.scoped(&mut |e| e.nest(edge, slot))?;
                         self.b.push(Stmt::If {
                             cond,
                             then,
@@ -313,7 +315,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What is done where a condition holds.
+    /// Emits what `f` makes under a condition.
     fn only_if(
         &mut self,
         cond: Cond,
@@ -323,7 +325,7 @@ impl Emitter<'_> {
             Cond::Const(true) => f(self),
             Cond::Const(false) => Ok(()),
             cond => {
-                let then = self.apart_where(self.facts.with(cond.clone()), f)?;
+                let then = self.scoped_with(self.facts.with(cond.clone()), f)?;
                 self.b.push(Stmt::If {
                     cond,
                     then,
@@ -344,7 +346,7 @@ impl Emitter<'_> {
         let var = self.b.var(name, VarKind::Loop);
         let mut facts = self.facts.clone();
         facts.set_range(var, range.clone());
-        let body = self.apart_where(facts, &mut |e| f(e, var))?;
+        let body = self.scoped_with(facts, &mut |e| f(e, var))?;
         self.b.push(Stmt::For {
             var,
             lo: range.lo,

@@ -1,10 +1,10 @@
-//! What is known at a place of a kernel: the ranges of its variables and the conditions around it.
+//! What is known at a place in a kernel: the ranges of its variables and the conditions around it.
 //!
-//! A guard is proved away by bounding its form: every variable is replaced, innermost first, by the
-//! end of its range that makes the form smallest, and what is left must hold for all parameters in
-//! the context. Where that is not enough the question goes to the integer sets, which are exact.
-//! Most questions are not true, and a sample shows it: a few assignments of parameters and variables
-//! for which all facts hold are kept, and a form that is negative at one of them is not asked about.
+//! A guard is proved by bounding its form: every variable is replaced, innermost first, by the end
+//! of its range that makes the form smallest; what remains must hold for all parameters in the
+//! context. If that is not enough, the integer sets decide exactly. Most conditions that are asked
+//! about are not always true, and a sample shows it. A few assignments of parameters and variables
+//! that satisfy all facts are kept; a form that is negative at one of them needs no proof attempt.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -31,7 +31,7 @@ impl Range {
         }
     }
 
-    /// Both ends as one form each.
+    /// Both ends, if each is a single form.
     pub fn single(&self) -> Option<(&Form, &Form)> {
         match (self.lo.as_slice(), self.hi.as_slice()) {
             ([lo], [hi]) => Some((lo, hi)),
@@ -39,7 +39,7 @@ impl Range {
         }
     }
 
-    /// A least and a greatest value that are numbers, whatever the sizes; the range may be smaller.
+    /// Constant bounds, valid for all sizes; the range may be smaller.
     pub fn constant(&self) -> Option<(i128, i128)> {
         let lo = self.lo.iter().filter_map(Form::as_constant).max()?;
         let hi = self.hi.iter().filter_map(Form::as_constant).min()?;
@@ -62,7 +62,8 @@ impl Range {
         }
     }
 
-    /// Both ranges at once: bounds of the other one that this one does not imply are added to it.
+    /// The intersection of both ranges: bounds of the other range that this one does not imply are
+    /// added.
     #[must_use]
     pub fn within(mut self, outer: &Range, facts: &Facts<'_>) -> Range {
         for lo in &outer.lo {
@@ -78,7 +79,7 @@ impl Range {
         self
     }
 
-    /// lo ≤ v < hi, for all ends.
+    /// lo ≤ v < hi, for all bounds.
     pub fn holds(&self, v: &Form) -> Cond {
         let lo = self
             .lo
@@ -92,7 +93,7 @@ impl Range {
     }
 }
 
-/// The forms that are not on the near side of another one.
+/// The tightest forms: those that no other form implies.
 fn furthest(
     facts: &Facts<'_>,
     forms: Vec<Form>,
@@ -113,28 +114,29 @@ fn furthest(
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
     decide: &'a Decide,
-    /// By variable; a later one may be bounded by earlier ones.
+    /// By variable; a later variable may be bounded by earlier ones.
     ranges: Rc<Vec<Range>>,
     known: Vec<Rc<Cond>>,
     samples: Vec<Rc<Sample>>,
-    /// Are the samples large enough for what is frequent in them to be so in large problems?
+    /// Are the sampled sizes large enough to show what is frequent in large problems?
     large: bool,
     /// Which forms are at least zero here.
     answers: Answers,
-    /// Where less was known: what was true there is true here.
+    /// The answers of enclosing places, where less was known: what was true there is true here.
     outer: Vec<Answers>,
-    /// What the exact sets said, of facts and question together: so it holds whatever else is known.
+    /// Answers of the exact sets. Facts are part of each question, so an answer holds everywhere.
     decided: Rc<RefCell<HashMap<Cond, bool>>>,
 }
 
 type Answers = Rc<RefCell<HashMap<Form, bool>>>;
 
-/// Parameters and variables for which all facts hold.
+/// An assignment of parameters and variables that satisfies all facts.
 #[derive(Clone, Debug)]
 struct Sample {
     params: Vec<i128>,
     vars: Vec<i128>,
-    /// For how many equally likely choices of the variables it stands: the ends of ranges are taken more often than they would be.
+    /// The number of equally likely assignments it stands for: ends of ranges are sampled more
+    /// often than they would be in uniform sampling.
     weight: f64,
 }
 
@@ -144,13 +146,13 @@ impl Sample {
     }
 }
 
-/// Assignments that are tried.
+/// Assignments to try.
 const SAMPLES: u64 = 96;
 
-/// Facts that split a question into more cases than this are left out of it.
+/// Facts that split a question into more cases than this are omitted from it.
 const MOST_CASES: usize = 64;
 
-/// The largest number of combinations of bounds that are tried.
+/// At most this many combinations of bounds are tried.
 const MOST_BOUNDS: usize = 16;
 
 impl<'a> Facts<'a> {
@@ -191,7 +193,7 @@ impl<'a> Facts<'a> {
                 1 => hi - 1,
                 _ => lo + pick.below(hi - lo),
             };
-            // In a quarter of all cases it is one end, in a quarter the other, else any of them.
+            // A quarter of the samples take one end, a quarter the other, and the rest any value.
             let ends = [lo, hi - 1].iter().filter(|end| **end == value).count();
             let values = (hi - lo) as f64;
             let sample = Rc::make_mut(sample);
@@ -224,7 +226,7 @@ impl<'a> Facts<'a> {
         more
     }
 
-    /// The condition with all that is known taken out of it.
+    /// Simplifies a condition with everything that is known.
     pub fn simplify(&self, cond: &Cond) -> Cond {
         match cond {
             Cond::Const(b) => Cond::Const(*b),
@@ -273,8 +275,8 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// A part of a conjunction (or disjunction) where the parts before it hold (or do not). Plain
-    /// comparisons are left as they are: to make one of them shorter is not worth the question.
+    /// Simplifies a part of a conjunction (or disjunction), given that the parts before it hold (or
+    /// do not). Plain comparisons stay as they are: a shorter one is not worth the question.
     fn beside(&self, before: &[Cond], hold: bool, part: &Cond) -> Cond {
         let plain = |c: &Cond| matches!(c, Cond::Cmp(..) | Cond::Const(_));
         if before.is_empty() || (before.iter().all(plain) && plain(part)) {
@@ -287,7 +289,7 @@ impl<'a> Facts<'a> {
         self.with_all(facts).simplify(part)
     }
 
-    /// The form without the quotients and remainders whose quotient is known here.
+    /// The form without quotients and remainders whose quotient is known here.
     pub fn without_digits(&self, form: &Form) -> Form {
         let mut result = Form::from(form.constant_part().clone());
         for (atom, c) in form.terms() {
@@ -305,7 +307,7 @@ impl<'a> Facts<'a> {
         result
     }
 
-    /// ⌊form / k⌋, if it is one number wherever the facts hold: then a sample shows which.
+    /// ⌊form / k⌋, if it is one number wherever the facts hold; a sample then shows which.
     fn quotient(&self, form: &Form, k: i128) -> Option<i128> {
         let sample = self.samples.first()?;
         let q = form.eval(&sample.params, &sample.vars).ok()?.div_euclid(k);
@@ -346,7 +348,8 @@ impl<'a> Facts<'a> {
                 match (equal, rel) {
                     (Some(equal), Rel::Eq) => Cond::Const(equal),
                     (Some(equal), _) => Cond::Const(!equal),
-                    // One side is known: a comparison of order is cheaper to hoist and to combine.
+                    // The form has one sign: an order comparison is cheaper to hoist and to
+                    // combine.
                     (None, Rel::Eq) if above => Cond::cmp(Rel::Ge, form.neg(), 0),
                     (None, Rel::Eq) if below => Cond::cmp(Rel::Ge, form.clone(), 0),
                     (None, _) if above => Cond::cmp(Rel::Ge, form.plus(-1), 0),
@@ -378,7 +381,7 @@ impl<'a> Facts<'a> {
     }
 
     fn never_zero(&self, form: &Form) -> bool {
-        // Only remainders, and steps of more than one, can leave a hole between both signs.
+        // Only remainders, and coefficients other than ±1, can skip zero between both signs.
         let is_one = |c: &Poly| c.as_constant().is_some_and(|c| c.abs() == 1);
         let steps = |(atom, c): (&Atom, &Poly)| !matches!(atom, Atom::Dim(_)) || is_one(c);
         let remainders = form.terms().any(|(atom, _)| !matches!(atom, Atom::Dim(_)));
@@ -386,7 +389,7 @@ impl<'a> Facts<'a> {
             && self.impossible(&Cond::cmp(Rel::Eq, form.clone(), 0))
     }
 
-    /// Polynomials of the parameters that the form is never below.
+    /// Lower bounds of the form, as polynomials of the parameters.
     pub fn least(&self, form: &Form) -> Vec<Poly> {
         let mut open = vec![form.clone()];
         let mut done = Vec::new();
@@ -436,7 +439,7 @@ impl<'a> Facts<'a> {
         done
     }
 
-    /// A number that the form is never below, or never above.
+    /// A constant lower bound of the form, or upper bound if not `below`.
     fn bound(&self, form: &Form, below: bool) -> Option<i128> {
         let numbers = |form: &Form| -> Option<i128> {
             let least = self.least(form);
@@ -449,7 +452,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// The form with floors and remainders that the ranges decide taken out of it.
+    /// Removes floors and remainders that the ranges decide.
     pub fn reduce(&self, form: &Form) -> Form {
         let mut reduced = Form::from(form.constant_part().clone());
         for (atom, coefficient) in form.terms() {
@@ -478,23 +481,24 @@ impl<'a> Facts<'a> {
         poly.degree() <= 1 && self.is_empty(Cond::cmp(Rel::Lt, Form::from(poly.clone()), 0), 0)
     }
 
-    /// In how many samples a condition holds.
+    /// The number of samples in which a condition holds.
     fn frequency(&self, cond: &Cond) -> usize {
         self.samples.iter().filter(|s| s.holds(cond)).count()
     }
 
-    /// How often a condition holds, where all values of a range are equally likely.
+    /// The weight of the samples in which a condition holds; all values of a range are equally
+    /// likely.
     pub fn weight(&self, cond: &Cond) -> f64 {
         let holds = self.samples.iter().filter(|s| s.holds(cond));
         holds.map(|s| s.weight).sum()
     }
 
-    /// Is the more frequent of two outcomes the one that matters?
+    /// Is the more frequent of two outcomes the one to optimise for?
     pub fn prefers_frequent(&self) -> bool {
         self.large
     }
 
-    /// Does no size have a part in what values a form has?
+    /// Are the values of a form independent of all sizes?
     pub fn is_sizeless(&self, form: &Form) -> bool {
         let numbers = form.terms().all(|(_, c)| c.as_constant().is_some());
         let ranges = |v: DimId| {
@@ -509,23 +513,24 @@ impl<'a> Facts<'a> {
             && form.dims().into_iter().all(ranges)
     }
 
-    /// Are there enough samples to tell what is there at all?
+    /// Are there enough samples to see which cases exist at all?
     pub fn has_enough_samples(&self) -> bool {
         self.samples.len() >= 8
     }
 
-    /// And enough to tell which of two outcomes is the more frequent one?
+    /// Are there enough samples to see which of two outcomes is more frequent?
     pub fn has_many_samples(&self) -> bool {
         self.samples.len() >= 32
     }
 
-    /// Does a condition hold in more than a few of the samples? Without samples: can it hold at all?
+    /// Does a condition hold in more than a few of the samples? Without samples: can it hold at
+    /// all?
     pub fn is_common(&self, cond: &Cond) -> bool {
         let count = self.frequency(cond);
         count * 16 > self.samples.len() || (!self.has_enough_samples() && !self.impossible(cond))
     }
 
-    /// The end of its range at which a variable is wherever a condition holds, if it is at one of them.
+    /// The end of its range at which a variable is wherever a condition holds, if there is one.
     pub fn pinned(&self, v: DimId, cond: &Cond) -> Option<i128> {
         let (lo, hi) = self.range(v)?.constant()?;
         let known = self.with(cond.clone());
@@ -535,7 +540,7 @@ impl<'a> Facts<'a> {
         })
     }
 
-    /// Does a condition hold nowhere, by the exact sets? Unknown counts as no.
+    /// Do the exact sets prove that a condition holds nowhere? Undecided counts as no.
     pub fn impossible(&self, cond: &Cond) -> bool {
         if self.samples.iter().any(|s| s.holds(cond)) {
             return false;
@@ -573,7 +578,7 @@ impl<'a> Facts<'a> {
         self.is_empty(all, n)
     }
 
-    /// Do the exact sets say that a condition holds nowhere, whatever the facts?
+    /// Do the exact sets prove that a condition holds nowhere, whatever the facts?
     fn is_empty(&self, cond: Cond, n_dims: usize) -> bool {
         if let Some(answer) = self.decided.borrow().get(&cond) {
             return *answer;
@@ -584,9 +589,9 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Parameters of the context: small ones, where edges meet, and large ones.
+/// Parameters in the context: small ones, where edges meet, and large ones.
 fn samples(decide: &Decide, machine: &Machine) -> Vec<Sample> {
-    // Where blocks are warps of threads, tiles are larger.
+    // Tiles are larger where blocks are warps of threads.
     let values: [i128; 12] = match machine.threads {
         None => [1, 2, 3, 4, 5, 7, 16, 33, 64, 150, 1000, 4099],
         Some(_) => [1, 2, 3, 5, 16, 33, 150, 1000, 4099, 8200, 20_011, 100_003],
@@ -613,7 +618,7 @@ fn samples(decide: &Decide, machine: &Machine) -> Vec<Sample> {
     all
 }
 
-/// Parameters that the context makes numbers.
+/// Parameters that the context fixes.
 fn equations(context: &Cond, fixed: &mut HashMap<usize, i128>) {
     match context {
         Cond::And(parts) => parts.iter().for_each(|p| equations(p, fixed)),
@@ -633,7 +638,7 @@ fn equations(context: &Cond, fixed: &mut HashMap<usize, i128>) {
     }
 }
 
-/// Numbers that look random and are always the same.
+/// A pseudo-random sequence that is always the same.
 struct Pick(u64);
 
 impl Pick {

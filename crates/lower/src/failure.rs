@@ -1,11 +1,11 @@
-//! Why a lowering ends without a result.
+//! Why a lowering fails.
 
 use systola_ir::codes::limits;
 use systola_ir::{Diagnostic, Span};
 
 use crate::decide::Undecided;
 
-/// Why no array or kernel came out.
+/// Why no array or kernel was produced.
 #[derive(Debug)]
 pub enum Failure {
     Undecided(Undecided),

@@ -1,10 +1,10 @@
 //! Which PEs must test their point?
 //!
 //! The PEs of an array and its steps form a box, and a mapping rarely fills it. A slot of the box
-//! that belongs to no point of the domain would still compute, if nobody tests. That is harmless
-//! unless it reads an input outside of its axes, divides integers, looks up a table, or writes an
-//! output: points of the domain read only points of the domain, at the time they are due. For every
-//! such effect it is asked, for all sizes at once, whether an empty slot could have it.
+//! without a point of the domain would still compute if nothing tests for it. That is harmless
+//! unless it reads an input outside its axes, divides integers, looks up a table, or writes an
+//! output: points of the domain read only points of the domain, at the time they are due. For each
+//! such effect this module decides, for all sizes at once, whether an empty slot could have it.
 
 mod effects;
 mod slots;
@@ -18,7 +18,7 @@ use crate::decide::{Decide, Sample};
 use effects::effects;
 use slots::{Slots, empty_slots, happens};
 
-/// Finds the guards that stay and those that are proved away.
+/// Finds the guards that stay and those that are proved unnecessary.
 pub fn find_guards(array: &Array, decide: &Decide) -> Vec<Guard> {
     let mut guards: Vec<Guard> = off_lattice(array).into_iter().collect();
     let effects = effects(array);
@@ -75,7 +75,7 @@ fn off_lattice(array: &Array) -> Option<Guard> {
     })
 }
 
-/// `trust` is refused where a test is needed.
+/// Refuses `trust` where a test is needed.
 pub fn verify_trust(array: &Array, span: Span) -> Option<Diagnostic> {
     if array.check != Check::Trust {
         return None;

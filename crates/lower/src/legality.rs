@@ -1,13 +1,14 @@
 //! Is a mapping legal?
 //!
 //! * **Causality**: along every link, time grows lexicographically. It may stand still only between
-//!   equations of one point, for values marked `broadcast`, and for sums whose operator may be regrouped.
+//!   equations of one point, for values marked `broadcast`, and for sums whose operator may be
+//!   regrouped.
 //! * **No conflict**: no two points of the expanded domain share a slot (place, time).
 //! * **Halos are wide enough**: what an owned point needs within a launch is in its tile.
 //! * **Realisable**: every link can be built.
 //!
-//! All is decided exactly, for all sizes in the context, wherever the question is Presburger. A
-//! refusal carries a counterexample: concrete points that anyone can put into the mapping.
+//! Every question in Presburger arithmetic is decided exactly, for all sizes in the context. A
+//! refusal carries a counterexample: concrete points that anyone can insert into the mapping.
 
 mod halos;
 
@@ -21,6 +22,7 @@ use systola_ir::{Diagnostic, DimId, ParamId};
 use crate::apply_mapping::reads_at;
 use crate::clock::union_of;
 use crate::decide::{Decide, Undecided};
+use crate::dependences::forms;
 use crate::digits::{at_second, digits};
 use crate::failure::Failure;
 use crate::localise::Localised;
@@ -72,10 +74,20 @@ struct Checker<'a> {
     params: Vec<String>,
 }
 
-/// What standing still in time would mean for a link.
+/// What would make a link legal that stands still in time.
+enum Mend {
+    /// A directive of the mapping.
+    Broadcast,
+    /// A promise of the system.
+    Law,
+    /// A schedule only.
+    Time,
+}
+
+/// May time stand still along a link?
 enum Standing {
     Allowed,
-    Forbidden(&'static str),
+    Forbidden(Mend),
 }
 
 impl Checker<'_> {
@@ -93,19 +105,16 @@ impl Checker<'_> {
             if self.localised.may_regroup(port.source, *op) {
                 return Standing::Allowed;
             }
-            return Standing::Forbidden(
-                "declare the sum `associative` or `reorderable` to let it become a tree",
-            );
+            return Standing::Forbidden(Mend::Law);
         }
         match self.array.cells[port.source.index()].role {
-            Role::Propagation { .. } | Role::Carry { .. } => Standing::Forbidden(
-                "mark the value `broadcast` if it may arrive in the step in which it leaves",
-            ),
-            Role::Accumulation { .. } | Role::Plain => Standing::Forbidden(""),
+            Role::Propagation { .. } | Role::Carry { .. } => Standing::Forbidden(Mend::Broadcast),
+            Role::Accumulation { .. } | Role::Plain => Standing::Forbidden(Mend::Time),
         }
     }
 
     fn causality(&self, port: &Port, link: &Link) -> Result<Option<Diagnostic>, Failure> {
+        let array = self.array;
         if matches!(
             link.realisation,
             Realisation::Wire | Realisation::Hole | Realisation::Reinject
@@ -129,7 +138,7 @@ impl Checker<'_> {
             Some(wrong) => wrong,
             None => return Ok(None),
         };
-        // A delay depends on parameters only; most are positive for all of them.
+        // A delay depends on parameters only, and most are positive for all of them.
         if self.decide.is_empty(&wrong, 0)? {
             return Ok(None);
         }
@@ -165,9 +174,18 @@ impl Checker<'_> {
             )
         };
         let help = match standing {
-            Standing::Forbidden(hint) if stands && !hint.is_empty() => hint.to_string(),
+            Standing::Forbidden(Mend::Broadcast) if stands => format!(
+                "if all PEs may use `{cell}` in the step in which it is made, write `broadcast {cell};` \
+                 below `time = …;` in the mapping `{}`",
+                array.name
+            ),
+            Standing::Forbidden(Mend::Law) if stands => format!(
+                "declare the sum `associative` or `reorderable` to let it become a tree: \
+                 `var {cell}: {} reorderable = …;`",
+                array.cells[port.source.index()].ty
+            ),
             _ => format!(
-                "choose a schedule whose product with {e_text} is positive{}",
+                "choose a `time` whose product with {e_text} is positive{}",
                 self.suggest(port)
             ),
         };
@@ -180,8 +198,8 @@ impl Checker<'_> {
         ))
     }
 
-    /// What a later launch reads, its owner has left in memory by then. Where launches do not depend
-    /// on tile indices, the owner runs in the launch of every other copy.
+    /// A later launch reads a value only after its owner has stored it. If launches do not depend
+    /// on tile indices, the owner runs in the same launch as every other copy.
     fn memory(&self) -> Result<Option<Diagnostic>, Failure> {
         let array = self.array;
         let (n, n_tiles) = (self.n(), array.tiles.len());
@@ -198,7 +216,7 @@ impl Checker<'_> {
         }
         for port in &array.ports {
             let e = array.extend_distance(&port.distance);
-            // The owner's tile indices are further coordinates.
+            // The owner's tile indices are additional coordinates.
             let owner = |d: DimId| {
                 if d.index() < n_tiles {
                     return Some(Form::from(DimId::from(n + d.index())));
@@ -250,7 +268,7 @@ impl Checker<'_> {
         Ok(None)
     }
 
-    /// Which iterators want which sign.
+    /// Which iterators need which sign.
     fn suggest(&self, port: &Port) -> String {
         let wants: Vec<String> = port
             .distance
@@ -308,20 +326,40 @@ impl Checker<'_> {
                         numbers(&slot.place),
                         numbers(&slot.time)
                     );
-                    let apart: Vec<i128> = b.iter().zip(a).map(|(b, a)| b - a).collect();
+                    let difference: Vec<i128> = b.iter().zip(a).map(|(b, a)| b - a).collect();
                     return Ok(Some(
                         Diagnostic::new(&codes::CONFLICT, self.st.place_span, message)
                             .here("two points on one PE at one time")
-                            .help(format!(
-                                "the mapping does not tell points apart that differ by {}: give it another place, or a time with a coefficient along it",
-                                numbers(&apart)
-                            ))
+                            .help(self.tell_apart(&difference, &first.time))
                             .counterexample(example),
                     ));
                 }
             }
         }
         Ok(None)
+    }
+
+    /// How to give two points of one slot different ones.
+    fn tell_apart(&self, difference: &[i128], time: &[Form]) -> String {
+        let system = &self.localised.system;
+        let moved = difference.iter().zip(&system.dims).find(|(d, _)| **d != 0);
+        let by = numbers(difference);
+        let Some((_, dim)) = moved else {
+            return format!("the mapping does not tell points apart that differ by {by}");
+        };
+        let example = match time {
+            [time] => format!(
+                ", such as `time = ({}, {})`",
+                forms(system, std::slice::from_ref(time)),
+                dim.name
+            ),
+            _ => String::new(),
+        };
+        format!(
+            "the mapping does not tell points apart that differ by {by}: let the place or the time \
+             depend on `{}`{example}",
+            dim.name
+        )
     }
 
     /// Every point at which some cell computes.
@@ -359,13 +397,13 @@ impl Checker<'_> {
         Ok(errors)
     }
 
-    /// Refuses what no link can do: blocks of one launch that wait for each other without flags.
-    /// A tree may cross them, by look-back or in two launches.
+    /// Refuses links that cannot be built: between blocks of one launch that wait for each other
+    /// without flags. A tree may cross blocks, by look-back or in two launches.
     fn crossings(&self) -> Result<Vec<Diagnostic>, Failure> {
         let array = self.array;
         let mut errors = Vec::new();
         for port in array.ports.iter().filter(|_| !self.st.flags) {
-            // A tree can be cut at the edges of blocks, a chain of steps in one tick can not.
+            // A tree can be cut at the edges of blocks, a chain of steps in one tick cannot.
             let free = match &array.cells[port.source.index()].role {
                 Role::Propagation { .. } => true,
                 Role::Accumulation { op, .. } => {
@@ -467,7 +505,7 @@ impl Checker<'_> {
     }
 }
 
-/// Every piece with every piece.
+/// All pairs of pieces.
 fn pairs(pieces: &[Piece]) -> impl Iterator<Item = (&Piece, &Piece)> {
     pieces
         .iter()
@@ -487,7 +525,7 @@ fn lex_less(n: usize) -> Cond {
     Cond::Or(cases)
 }
 
-/// Linear forms of full rank tell all points apart, whatever the domain.
+/// Linear forms of full rank separate all points, whatever the domain.
 fn is_injective_everywhere(forms: &[Form], n: usize) -> Result<bool, Undecided> {
     let mut rows = Vec::new();
     for form in forms.iter().filter(|f| f.is_affine()) {
@@ -502,8 +540,8 @@ fn is_injective_everywhere(forms: &[Form], n: usize) -> Result<bool, Undecided> 
     Ok(affine::Matrix::from_rows(n, &rows)?.rank()? == n)
 }
 
-/// The condition under which a delay is not positive (or, where standing is allowed, negative);
-/// `None` where that is impossible for parameters in the context.
+/// The condition under which a delay is not positive (or negative, if standing still is allowed);
+/// `None` if that is impossible for parameters in the context.
 fn not_later(delay: &[Poly], allowed: bool, context: &Cond) -> Result<Option<Cond>, Undecided> {
     let mut cases = Vec::new();
     let mut equal = Cond::TRUE;
@@ -528,7 +566,7 @@ fn not_later(delay: &[Poly], allowed: bool, context: &Cond) -> Result<Option<Con
     Ok((!cases.is_empty()).then_some(Cond::Or(cases)))
 }
 
-/// Sufficient: with every parameter replaced by its lower bound plus a natural number, all
+/// A sufficient test: with every parameter replaced by its lower bound plus a natural number, all
 /// coefficients are natural and the constant is positive.
 fn is_positive(poly: &Poly, context: &Cond) -> Result<bool, Undecided> {
     let mut shifted = Poly::zero();
@@ -589,7 +627,7 @@ fn tuple(parts: impl Iterator<Item = String>) -> String {
     }
 }
 
-/// A vector of numbers as people write it.
+/// A vector of numbers as text.
 pub(crate) fn numbers(list: &[i128]) -> String {
     format!(
         "({})",

@@ -1,6 +1,6 @@
-//! Checks and lowering: systems under mappings become arrays.
+//! Checks and lowering: systems under mappings become arrays, and arrays become kernels.
 //!
-//! [`pipeline`] reads top to bottom as the order of things.
+//! [`pipeline`] calls the steps in order and reads top to bottom.
 
 pub mod apply_mapping;
 pub mod check_system;

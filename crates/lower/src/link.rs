@@ -1,4 +1,5 @@
-//! Programs of several arrays as one: the parts of a sum, the parts combined, and the array that uses them.
+//! Links the programs of several arrays: the parts of a sum, the combined parts, and the array that
+//! uses them.
 
 use systola_ir::kernel::{Buffer, BufferKind, Host, Memory, Program};
 use systola_ir::{BufferId, KernelId};
@@ -6,8 +7,8 @@ use systola_ir::{BufferId, KernelId};
 use crate::emit::fault_sites::join_faults;
 use crate::passes::tidy::move_memories;
 
-/// The launches of `parts` and `joined` before every launch of `rest`. What `parts` writes is what `joined` reads, and
-/// what that writes are inputs of `rest`: all of them become temporaries.
+/// Puts the launches of `parts` and `joined` before every launch of `rest`. `joined` reads what
+/// `parts` writes, and `rest` reads what `joined` writes: these buffers become temporaries.
 pub fn link(mut parts: Program, mut joined: Program, mut rest: Program) -> Program {
     let names = |program: &Program| -> Vec<String> {
         program.buffers.iter().map(|b| b.name.clone()).collect()

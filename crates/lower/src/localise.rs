@@ -1,20 +1,20 @@
-//! Localisation and serialisation: a system in core form becomes written-out uniform recurrences.
+//! Localisation and serialisation: a system in core form becomes a system of uniform recurrences.
 //!
-//! Before: inputs are read wherever they are needed, sums are `reduce` and `scan`. After: no `reduce`
-//! or `scan` is left, and every input that the mapping forwards travels in a variable of its own. A
-//! system that is written out already comes back unchanged.
+//! Before: inputs are read wherever they are needed, and sums are `reduce` and `scan`. After: there
+//! is no `reduce` or `scan`, and every input that the mapping forwards travels in a variable of its
+//! own. A system that is in this form already is returned unchanged.
 //!
-//! * `reduce(op, q, f)` becomes an accumulation over the index space with q added to it, in the order
-//!   that `sum Z along` gives, ascending by default. Its result is complete on the *last* face of q.
-//!   A variable that does not contain the sum lives on the *first* face, and what the body of a sum
-//!   reads of a variable is carried along q.
-//! * A sum that a `let` names and that is read more than once is a variable.
+//! * `reduce(op, q, f)` becomes an accumulation over the index space with q added to it, in the
+//!   order that `sum Z along` gives, ascending by default. Its result is complete on the *last*
+//!   face of q. A variable that does not contain the sum lives on the *first* face, and what the
+//!   body of a sum reads of a variable is carried along q.
+//! * A sum that a `let` names and that is read more than once becomes a variable.
 //! * Sums over the same range under the same name share an iterator.
 //! * A `reduce` over a constant window whose body reads variables at the window's iterators (a
 //!   stencil) is unrolled.
-//! * `forward x along e` is legal where the element that is read is the same at z and z − e.
+//! * `forward x along e` is legal if the element that is read is the same at z and z − e.
 //!
-//! It stands first, since everything behind it reasons about uniform references only.
+//! Localisation runs first, since all later steps handle uniform references only.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,6 +29,7 @@ use crate::uniform::make_uniform;
 
 mod forward;
 mod named;
+mod renumber;
 mod serialise;
 mod share;
 mod typing;
@@ -38,7 +39,7 @@ use named::{has_sum, name_sums, uses};
 use share::share_iterators;
 use windows::unroll_windows;
 
-/// A written-out system, and which of its variables are sums born of a `reduce` or `scan`.
+/// A system of uniform recurrences, and which of its variables are sums from a `reduce` or `scan`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Localised {
     pub system: System,
@@ -47,7 +48,7 @@ pub struct Localised {
 }
 
 impl Localised {
-    /// May the terms of an accumulation be grouped in another way?
+    /// May the terms of an accumulation be regrouped?
     pub fn may_regroup(&self, var: VarId, op: Combine) -> bool {
         let declared = &self.system.vars[var.index()];
         self.sums.contains(&var)
@@ -56,7 +57,7 @@ impl Localised {
     }
 }
 
-/// Expands the batch and makes the mapping's choices of localisation and serialisation.
+/// Expands the batch and applies the mapping's choices of localisation and serialisation.
 pub fn localise(system: &System, mapping: Option<&Mapping>) -> Result<Localised, Vec<Diagnostic>> {
     let batched = system.batch.is_some();
     let system = system
@@ -83,8 +84,8 @@ pub fn localise(system: &System, mapping: Option<&Mapping>) -> Result<Localised,
     })
 }
 
-/// A sum gets a variable of its own, which does not see the `let`s around it: their values move in. Those of sums have variables
-/// by now, but inside other sums.
+/// Inlines the `let`s around sums: a sum gets a variable of its own, in which the enclosing `let`s
+/// are not visible. Named sums are variables by now, except inside other sums.
 fn inline_lets(mut system: System) -> Result<System, Diagnostic> {
     let sum_in = |expr: &Expr| {
         let mut found = None;
@@ -130,16 +131,17 @@ fn inline_lets(mut system: System) -> Result<System, Diagnostic> {
     Ok(system)
 }
 
-/// What the mapping says of inputs and sums.
+/// What the mapping chooses for inputs and sums.
 #[derive(Default)]
 struct Choices {
-    /// Directions as written, checked against the grown index space later.
+    /// Directions as written; they are checked against the grown index space later.
     forward: Vec<(InputId, Vec<systola_ir::mapping::NameExpr>, Span)>,
     order: BTreeMap<VarId, (Vec<(DimId, Direction)>, Span)>,
 }
 
 impl Choices {
-    /// `named`: variables of sums that others had; what is said of the one holds for the other.
+    /// `named`: the variables of named sums, each with the variable it came from; a choice for one
+    /// holds for the other.
     fn of(
         system: &System,
         named: &[(VarId, VarId)],
@@ -227,7 +229,7 @@ fn sum_dims(system: &System, var: VarId) -> Vec<DimId> {
     dims
 }
 
-/// Of the sums of some variables, the last of which the mapping names.
+/// The order of the sums of some variables; the mapping names the last of these.
 fn sum_order(
     system: &System,
     vars: &[VarId],
@@ -245,11 +247,11 @@ fn sum_order(
             span,
             format!("`{name}` has no `reduce` or `scan` whose order could be chosen"),
         )
-        .help("a sum that is written out has its order in its equation already"));
+        .help("the equation of a sum that is already a recurrence fixes its order"));
     }
     let mut result = Vec::new();
     for (dim, direction) in written {
-        // Several sums of one variable may use one name; the order is for all of them.
+        // Several sums of one variable may use one name; the order applies to all of them.
         let named = dims.iter().filter(|d| system.dim(**d).name == dim.text);
         let named: Vec<DimId> = named.copied().collect();
         match named.first() {
@@ -269,7 +271,7 @@ fn sum_order(
             }
         }
     }
-    // What is not named goes outside, ascending.
+    // Iterators that are not named are outermost, ascending.
     for d in dims.into_iter().rev() {
         if !result.iter().any(|(seen, _)| *seen == d) {
             result.push((d, Direction::Up));
@@ -280,13 +282,14 @@ fn sum_order(
 
 struct Pass {
     system: System,
-    /// Iterators before those of the sums.
+    /// The number of iterators before those of the sums.
     n_outer: usize,
     batched: bool,
     sums: BTreeSet<VarId>,
 }
 
-/// z − e is in the domain, given that z is: the conditions that the move changes.
+/// The conditions under which z − e is in the domain, given that z is: those that the shift
+/// changes.
 fn moved_domain(domain: &Cond, e: &[Poly]) -> Result<Cond, Overflow> {
     let parts: Vec<Cond> = match domain {
         Cond::And(parts) => parts.clone(),
@@ -310,7 +313,7 @@ pub(crate) fn shift_form(form: &Form, e: &[Poly]) -> Result<Form, Overflow> {
     })
 }
 
-fn combine(op: Combine, left: Expr, right: Expr) -> Expr {
+pub(crate) fn combine(op: Combine, left: Expr, right: Expr) -> Expr {
     match op {
         Combine::Op(op) => Expr::binary(op, left, right),
         Combine::Fn(f) => Expr::Call(f, vec![left, right]),

@@ -1,9 +1,11 @@
 //! From a checked array to a program of kernels.
 //!
-//! 1. [`storage`](crate::storage): how the coordinates of slots run on the machine, and where values wait. A sum that crosses blocks
-//!    becomes three arrays first ([`split_sums`](crate::split_sums)), whose programs are [linked](crate::link) at the end;
-//! 2. [`nest`](crate::nest): the loops of a block, which of them are unrolled, split or multiversioned;
-//! 3. [`emit`](crate::emit): one walk over the nest makes the statements;
+//! 1. [`storage`](crate::storage): how the coordinates of slots run on the machine, and where
+//!    values are stored. A sum that crosses blocks becomes three arrays first
+//!    ([`split_sums`](crate::split_sums)), whose programs are [linked](crate::link) at the end;
+//! 2. [`nest`](crate::nest): the loops of a block, and which of them are unrolled, partitioned or
+//!    multiversioned;
+//! 3. [`emit`](crate::emit): one walk over the nest emits the statements;
 //! 4. the [passes](crate::passes) of the target, from kernel to kernel.
 
 use systola_ir::array::{Array, Port};
@@ -27,7 +29,7 @@ use crate::split_sums::{Crossing, narrow, split};
 use crate::storage::links::{crosses, is_at_once};
 use crate::storage::partition::{Partition, partition_with_lanes};
 use crate::storage::slots::Slots;
-use crate::storage::waits::{narrow_turns, with_chains, with_flags};
+use crate::storage::waits::{narrow_iterations, with_chains, with_flags};
 use crate::storage::{Plan, Storage};
 use crate::watch::Watch;
 
@@ -62,14 +64,14 @@ pub fn lower_kernel(
     Ok(program)
 }
 
-/// The loops of blocks, before there are statements.
+/// The name of the step that builds the loops of blocks, before there are statements.
 pub const NEST: &str = "nest";
 
-/// What comes before the passes: kernels as they are emitted.
+/// The name of the step before the passes, which emits the kernels.
 pub const EMIT: &str = "emit";
 
-/// Why one lane would do the work of all, where a mapping has lanes: values arrive in the step in which they leave, in
-/// an order that lanes can not follow together.
+/// Why one lane would do the work of all although the mapping has lanes: values arrive in the step
+/// in which they leave, in an order that is no scan along lanes.
 pub fn one_lane(array: &Array, decide: &Decide, lanes: u32) -> Option<String> {
     let at_once = |port: &Port| port.links.iter().any(|l| is_at_once(array, port, l));
     let port = array.ports.iter().find(|p| at_once(p))?;
@@ -78,7 +80,7 @@ pub fn one_lane(array: &Array, decide: &Decide, lanes: u32) -> Option<String> {
         return None;
     }
     let array = &with_flags(array);
-    // Warps that are there: what is walked one after the other has more reasons for a single lane.
+    // A machine with warps: without them there would be more reasons for a single lane.
     let machine = Machine::threads(
         Target::Cuda,
         lanes,
@@ -103,7 +105,7 @@ pub fn one_lane(array: &Array, decide: &Decide, lanes: u32) -> Option<String> {
     let partition = Partition::new(array, decide, &slots, &machine).ok()?;
     partition.vector.is_none().then(|| {
         format!(
-            "one lane does the work of all: `{}` takes in values of `{}` in the step in which they leave, in an order that is no scan along lanes",
+            "one lane does the work of all: `{}` reads values of `{}` in the step in which they are made, in an order that is no scan along lanes",
             array.cells[port.sink.index()].name, array.cells[port.source.index()].name
         )
     })
@@ -143,7 +145,7 @@ fn lower_blocks(
             return lower_launch(&with_chains(array), decide, machine, slots, kernels, watch);
         }
     }
-    // What goes wrong in a block is seen, whether or not it writes anything.
+    // A fault in a block must be recorded even if the block writes no output.
     let faultless = !array.cells.iter().any(|cell| may_fault(array, &cell.body));
     match blocks {
         Blocks::All => {}
@@ -163,11 +165,12 @@ fn waits(program: &Program) -> bool {
 #[derive(Clone, Copy, PartialEq)]
 enum Kernels {
     One,
-    /// Two where launches at the ends have tests that those between them do without: one for each.
+    /// Two if launches at the ends have tests that the launches between them do not need: one for
+    /// each.
     OfLaunches,
 }
 
-/// An array as launches, one for every value of the launch coordinates.
+/// Lowers an array to launches, one for every value of the launch coordinates.
 fn lower_launch(
     array: &Array,
     decide: &Decide,
@@ -178,7 +181,7 @@ fn lower_launch(
 ) -> Result<Program, Failure> {
     let (array, partition) = partition_with_lanes(array, decide, &slots, machine)?;
     let array = array.as_ref();
-    narrow_turns(array, decide, &partition, &mut slots)?;
+    narrow_iterations(array, decide, &partition, &mut slots)?;
     let mut program = declare(array);
     let storage = Storage::declare(array, decide, machine, slots, partition, &mut program)?;
     watch.goes_on("storage");
@@ -251,7 +254,7 @@ fn declare(array: &Array) -> Program {
     }
 }
 
-/// The value that the context gives a parameter, where a system was specialised.
+/// The value to which the context fixes a parameter, if the system was specialised.
 fn fixed_value(array: &Array, param: ParamId) -> Option<i128> {
     array.context.iter().find_map(|cond| match cond {
         Cond::Cmp(Rel::Eq, left, right) if *left == Form::from(param) => right.as_constant(),
@@ -259,8 +262,8 @@ fn fixed_value(array: &Array, param: ParamId) -> Option<i128> {
     })
 }
 
-/// A loop for every launch coordinate around the launch: of the one kernel, or of one for the inner launches and one for
-/// the others.
+/// A loop for every launch coordinate around the launch: of the only kernel, or of one kernel for
+/// the inner launches and one for the others.
 fn host(
     array: &Array,
     slots: &Slots,

@@ -12,11 +12,11 @@ use systola_ir::{Diagnostic, DimId, ParamId, Span};
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     forms: BTreeMap<String, Form>,
-    /// Names that have a meaning elsewhere, for better messages.
+    /// Names with a meaning elsewhere, for better messages.
     params: Vec<String>,
-    /// Names of several iterators: of sums that can not share one.
+    /// Names of several iterators, of sums that cannot share one.
     ambiguous: BTreeSet<String>,
-    /// Parameters that have a name of the lanes of the target.
+    /// Parameters whose name is also a name of the lanes of the target.
     lanes_too: BTreeSet<String>,
 }
 
@@ -52,7 +52,8 @@ impl Names {
         self.forms.insert(name.to_string(), form);
     }
 
-    /// A name of the lanes of the target. An iterator of that name is told apart by its use, a parameter is not.
+    /// Defines a name of the lanes of the target. An iterator of that name hides it; a parameter of
+    /// that name makes it ambiguous.
     pub fn define_lanes(&mut self, name: &str, lanes: i128) {
         if self.is_param(name) {
             self.lanes_too.insert(name.to_string());
@@ -74,7 +75,7 @@ impl Names {
         names.find_map(|(name, f)| (f == form).then_some(name.as_str()))
     }
 
-    /// Refuses a name of several iterators, or of a parameter and of the lanes.
+    /// Refuses a name that means several iterators, or both a parameter and the lanes.
     pub fn unambiguous(&self, name: &str, span: Span) -> Result<&Names, Diagnostic> {
         if self.lanes_too.contains(name) {
             let free = ["lanes", "L"]
@@ -98,7 +99,7 @@ impl Names {
         Err(Diagnostic::new(
             &codes::AMBIGUOUS_NAME,
             span,
-            format!("`{name}` is the iterator of several sums that can not share it"),
+            format!("`{name}` is the iterator of several sums that cannot share it"),
         )
         .help(format!(
             "sums share an iterator that has the same range and direction in all of them, where none needs \
@@ -197,7 +198,7 @@ impl Names {
     }
 }
 
-/// What the array in shared memory is called that holds windows of an input.
+/// The name of the shared array that holds windows of an input.
 pub fn near(input: &str) -> String {
     format!("{input}_near")
 }

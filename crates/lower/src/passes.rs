@@ -1,8 +1,8 @@
 //! The passes from kernels to kernels, in the order in which each target runs them.
 //!
-//! Kernels are emitted naively ([`crate::lower_kernel`]). A pass makes them faster or lets them fit, and changes nothing of what they
-//! compute: the interpreter of kernels runs them before and after each. In debug builds the program is verified after
-//! every pass.
+//! Kernels are emitted naively ([`crate::lower_kernel`]). A pass makes them faster or makes them
+//! fit, and does not change what they compute: the interpreter of kernels runs them before and
+//! after each pass. In debug builds the program is verified after every pass.
 
 use systola_ir::kernel::{Kernel, Program};
 use systola_ir::mapping::Transfer;
@@ -44,16 +44,16 @@ use tidy::tidy;
 use uniform_barriers::uniform_barriers;
 use vectorise_accesses::vectorise_accesses;
 
-/// A step of the way from naive to final kernels.
+/// A step from naive to final kernels.
 pub struct Pass {
-    /// As `systola dump --after` takes it.
+    /// The name that `systola dump --after` takes.
     pub name: &'static str,
     /// What it does, in a few words.
     pub about: &'static str,
     run: fn(&mut Program, &Context<'_>) -> Result<(), Failure>,
 }
 
-/// What a pass may look at beside the program.
+/// What a pass may use beside the program.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
     pub machine: &'a Machine,
@@ -86,7 +86,7 @@ pub fn passes(target: Target) -> &'static [Pass] {
         Target::Cpu => &[PREFETCH, NON_TEMPORAL, FOLD, INVARIANTS, OUTLINE, DEFER],
         Target::Cuda => &[
             SPILL, VECTORISE, LAY_OUT, HOIST, PIPELINE,
-            // They look at the final loops and live values.
+            // These use the final loops and live values.
             PREFETCH, RESIDENCY, FOLD, SYNC, PREDICATE,
         ],
         Target::OpenCl => &[
@@ -101,7 +101,8 @@ pub fn run_all(program: &mut Program, cx: &Context<'_>) -> Result<(), Failure> {
     all.try_for_each(|pass| pass.run(program, cx))
 }
 
-// Before accesses are vectorised: a region of global memory may begin elsewhere than the array in shared memory did.
+// Before accesses are vectorised: a region of global memory may begin elsewhere than the shared
+// array did.
 const SPILL: Pass = Pass {
     name: "spill",
     about: "arrays that do not fit into shared memory move to global memory",
@@ -115,7 +116,7 @@ const SPILL: Pass = Pass {
 
 const VECTORISE: Pass = Pass {
     name: "vectorise-accesses",
-    about: "accesses of a lane to consecutive elements become one",
+    about: "accesses of a lane to consecutive elements are vectorised",
     run: |program, cx| match cx.machine.threads {
         None => Ok(()),
         Some(threads) => each(program, &mut |kernel, program| {
@@ -125,7 +126,7 @@ const VECTORISE: Pass = Pass {
     },
 };
 
-// After accesses are vectorised: no layout takes a wide access apart.
+// After accesses are vectorised: no layout splits a vector access.
 const LAY_OUT: Pass = Pass {
     name: "lay-out-windows",
     about: "rows of windows in shared memory are padded or swizzled, against bank conflicts",
@@ -140,25 +141,25 @@ const LAY_OUT: Pass = Pass {
 
 const HOIST: Pass = Pass {
     name: "hoist-loads",
-    about: "loads come before stores to other places of the same array",
+    about: "loads move before stores to other elements of the same array",
     run: |program, _| each(program, &mut |kernel, _| Ok(hoist_loads(kernel))),
 };
 
 const PIPELINE: Pass = Pass {
     name: "software-pipeline",
-    about: "loads of long iterations are done an iteration before",
+    about: "loads of long iterations are issued one iteration ahead",
     run: |program, _| each(program, &mut |kernel, _| Ok(software_pipeline(kernel))),
 };
 
 const PREFETCH: Pass = Pass {
     name: "prefetch",
-    about: "lines that are read later are brought into a cache",
+    about: "lines that are read later are prefetched",
     run: |program, cx| Ok(prefetch(program, cx.machine)?),
 };
 
 const NON_TEMPORAL: Pass = Pass {
     name: "non-temporal-stores",
-    about: "results that nobody reads soon bypass the caches",
+    about: "stores of results that are not read again soon bypass the caches",
     run: |program, cx| Ok(non_temporal_stores(program, cx.machine)?),
 };
 
@@ -171,7 +172,8 @@ const RESIDENCY: Pass = Pass {
     },
 };
 
-// Behind the passes that make accesses and loops, which have facts of their own about sizes, and before those that compare places.
+// After the passes that make accesses and loops, which have facts of their own about sizes, and
+// before those that compare places.
 const FOLD: Pass = Pass {
     name: "fold-constants",
     about: "sizes that are fixed become numbers",
@@ -181,7 +183,8 @@ const FOLD: Pass = Pass {
     },
 };
 
-// Control goes where lanes wait, so it depends on which values go through memory; their slots need no conditions.
+// Branches are removed around points where lanes wait, so the pass must know which values go
+// through memory; their slots need no conditions.
 const LANES: Pass = Pass {
     name: "lanes-through-memory",
     about: "without shuffles, values go through shared memory, and no branch around a barrier depends on the warp",
@@ -196,7 +199,7 @@ const LANES: Pass = Pass {
 
 const SYNC: Pass = Pass {
     name: "sync-warps",
-    about: "lanes of a warp wait for each other where one reads what another wrote",
+    about: "lanes of a warp synchronise where one reads what another wrote",
     run: |program, cx| match cx.links() {
         None => Ok(()),
         Some(links) => each(program, &mut |kernel, _| {
@@ -208,17 +211,18 @@ const SYNC: Pass = Pass {
 
 const INVARIANTS: Pass = Pass {
     name: "hoist-invariants",
-    about: "elements that every block reads are read once, before the first",
+    about: "elements that every block reads are loaded once, before the first block",
     run: |program, _| {
         hoist_invariants(program);
         Ok(())
     },
 };
 
-// It asks which stores are non-temporal, and whether blocks inside have a function of their own.
+// It must know which stores are non-temporal, and whether interior blocks have a function of their
+// own.
 const DEFER: Pass = Pass {
     name: "defer-stores",
-    about: "non-temporal stores of a block leave while the next one runs",
+    about: "non-temporal stores of a block are deferred until the next one runs",
     run: |program, cx| {
         defer_stores(program, cx.machine);
         Ok(())
@@ -237,7 +241,7 @@ const PREDICATE: Pass = Pass {
     run: |program, _| each(program, &mut |kernel, _| Ok(predicate_loads(kernel))),
 };
 
-/// Replaces each kernel; buffers may be added meanwhile.
+/// Replaces each kernel; a pass may add buffers.
 fn each(
     program: &mut Program,
     pass: &mut dyn FnMut(Kernel, &mut Program) -> Result<Kernel, Failure>,

@@ -1,11 +1,12 @@
 //! Periodic iterators: tiles that overlap around a ring.
 //!
-//! An iterator x in 0..M is *periodic* if the equations are the same at every x but for references that wrap around:
-//! `select(x == 0, U(t-1, x+M-1), U(t-1, x-1))` reads its neighbour on the ring in both cases. Inside of a launch a tile with
-//! `overlap … periodic` has copies of the cells around it, also of those beyond the ends of the ring, so that no reference wraps. At the beginning of a
-//! launch values come out of memory, which holds the cells 0..M alone.
+//! An iterator x in 0..M is *periodic* if the equations are the same at every x except for
+//! references that wrap around: `select(x == 0, U(t-1, x+M-1), U(t-1, x-1))` reads its neighbour on
+//! the ring in both cases. Within a launch a tile with `overlap … periodic` has copies of the cells
+//! around it, including cells beyond the ends of the ring, so that no reference wraps. At the
+//! beginning of a launch values are loaded from memory, which holds only the cells 0..M.
 //!
-//! Before, where S sweeps t make a launch:
+//! Before, if S sweeps t make a launch:
 //!
 //! ```text
 //! index t in 0..T, x in 0..M;
@@ -17,12 +18,15 @@
 //! ```text
 //! index t in 0..T, x in -(S-1)·r .. M + (S-1)·r;
 //! var U on -(S-1 - t%S)·r <= x < M + (S-1 - t%S)·r =
-//!     f(select(t % S == 0, select(x' < 0, U(t-1, x'+M), select(x' >= M, U(t-1, x'-M), U(t-1, x'))), U(t-1, x')), …);
+//!     f(select(t % S == 0,
+//!         select(x' < 0, U(t-1, x'+M), select(x' >= M, U(t-1, x'-M), U(t-1, x'))),
+//!         U(t-1, x')), …);
 //! ```
 //!
-//! Outputs are written for 0 <= x < M. A value wraps around once, so the ring must be as long as the reach of a launch: where the
-//! context does not say so, the mapping is decided at given sizes. This stands before localisation, since it is the only
-//! choice of a mapping that changes the index space.
+//! Outputs are written for 0 <= x < M. A value wraps around once, so the ring must be at least as
+//! long as the reach of a launch. If the context does not imply that, the mapping is decided at
+//! given sizes. This runs before localisation, since it is the only choice of a mapping that
+//! changes the index space.
 
 use std::convert::Infallible;
 
@@ -43,7 +47,7 @@ pub struct Ring {
     pub length: Form,
 }
 
-/// The iterators along which a system without a batch is periodic; those with a reference that wraps.
+/// The iterators along which a system without a batch is periodic and some reference wraps.
 pub fn rings(system: &System) -> Vec<Ring> {
     let mut rings = Vec::new();
     for n in 0..system.dims.len() {
@@ -68,7 +72,8 @@ fn ring(system: &System, dim: DimId) -> Option<Ring> {
     })
 }
 
-/// The same system with neighbours on the rings at constant distances, as if there were no ends; or why it is not periodic.
+/// The same system with neighbours on the rings at constant distances, as if rings had no ends; or
+/// the reason why it is not periodic.
 pub fn unwrapped(system: &System, rings: &[Ring]) -> Result<System, &'static str> {
     let on_ring = |form: &Form| {
         form.dims()
@@ -135,7 +140,7 @@ pub fn unwrapped(system: &System, rings: &[Ring]) -> Result<System, &'static str
                 let input = &plain.inputs[input.index()];
                 let axes = &input.axes;
                 for (form, axis) in index.iter().zip(axes).filter(|(form, _)| on_ring(form)) {
-                    // Beyond the ends of an input with `else` there is a value, and no other end.
+                    // An input with `else` has a value beyond its ends, not its other end.
                     let around = rings.iter().any(|ring| {
                         let far = form.sub(&Form::from(ring.dim)).as_constant();
                         let inside = far == Some(0) || (far.is_some() && input.outside.is_none());
@@ -158,7 +163,7 @@ pub fn unwrapped(system: &System, rings: &[Ring]) -> Result<System, &'static str
     }
 }
 
-/// x + c + k·M is x + c on the ring; the shortest way where M is a number.
+/// x + c + k·M is x + c on the ring; the shortest distance if M is a number.
 fn nearest(form: &Form, rings: &[Ring]) -> Form {
     let is_on = |ring: &&Ring| form.coefficient(ring.dim) == Poly::constant(1);
     let Some(ring) = rings.iter().find(is_on) else {
@@ -171,7 +176,8 @@ fn nearest(form: &Form, rings: &[Ring]) -> Form {
     shortest.map_or_else(|| form.clone(), |c| Form::from(ring.dim).plus(c))
 }
 
-/// The system as a mapping with periodic tiles sees it, and the rings of these tiles; a mapping without such tiles leaves it as it is.
+/// The system as a mapping with periodic tiles sees it, and the rings of these tiles; `None`
+/// without such tiles.
 pub fn open_rings(
     system: &System,
     mapping: &Mapping,
@@ -228,7 +234,8 @@ pub fn open_rings(
     Ok(Some((system, rings)))
 }
 
-/// The iterator of the launches, and how many of its points share one: `launch = t`, or `launch = tl` with `tile t by 4 as (tl, s)`.
+/// The iterator of the launches, and the number of its points in one launch: `launch = t`, or
+/// `launch = tl` with `tile t by 4 as (tl, s)`.
 fn launched(system: &System, mapping: &Mapping) -> Option<(DimId, i128)> {
     let launch = mapping.directives.iter().find_map(|d| match &d.kind {
         DirectiveKind::Time {
@@ -268,7 +275,7 @@ fn launched(system: &System, mapping: &Mapping) -> Option<(DimId, i128)> {
     })
 }
 
-/// The rings of a system, cut open for launches of some sweeps.
+/// The rings of a system, cut open for launches of several sweeps.
 struct Opened<'a> {
     rings: &'a [Ring],
     time: DimId,
@@ -361,7 +368,7 @@ impl Opened<'_> {
         Ok(Ok(opened))
     }
 
-    /// What lies at an index, of which those on rings may be beyond an end.
+    /// Reads at an index whose components on rings may be beyond an end.
     fn around(&self, index: &[Form], from: usize, at: &dyn Fn(Vec<Form>) -> Expr) -> Expr {
         let ring_of = |form: &Form| {
             let is_on = |r: &&Ring| form.coefficient(r.dim) == Poly::constant(1);

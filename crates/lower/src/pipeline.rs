@@ -31,16 +31,16 @@ use crate::watch::{Watch, unwatched};
 /// A legal mapping and its array.
 #[derive(Clone, Debug)]
 pub struct Analysed {
-    /// The system as the mapping sees it: written out, at given sizes where that was needed.
+    /// The system as the mapping sees it: localised, and at given sizes if that was needed.
     pub localised: Localised,
     pub array: Array,
     pub report: Report,
 }
 
-/// Checks a mapping for all sizes where that can be decided, and otherwise at the given ones.
+/// Checks a mapping for all sizes if that can be decided, and otherwise at the given ones.
 ///
-/// Where all sizes are given the array is for these sizes: registers are counted, guards are proved
-/// away and the reverse transform is derived with them.
+/// If all sizes are given, the array is for these sizes: registers are counted, guards are proved
+/// unnecessary and the reverse transform is derived with them.
 pub fn analyse(
     system: &System,
     mapping: &Mapping,
@@ -62,7 +62,7 @@ pub fn analyse(
             "a size stands where a constant must",
         ),
         Err(Failure::Refused(errors)) if all_given(sizes) => {
-            // Illegal at some size; what was asked is this one.
+            // Illegal at some sizes; the user asked about these.
             let why = errors
                 .first()
                 .map_or(String::new(), |e| format!("refused at other sizes, {e}"));
@@ -85,8 +85,8 @@ pub struct Compiled {
     pub program: Program,
 }
 
-/// Lowers a mapping to kernels: for all sizes where that can be done, and else for the given ones. The parameters
-/// of `fix` are taken as numbers anyhow.
+/// Lowers a mapping to kernels: for all sizes if possible, and otherwise for the given ones. The
+/// parameters in `fix` become numbers in any case.
 pub fn compile(
     system: &System,
     mapping: &Mapping,
@@ -158,13 +158,13 @@ pub fn widest(system: &System) -> u32 {
     bits.map(Scalar::bits).max().unwrap_or(32)
 }
 
-/// Is the reverse transform without a closed form for all sizes?
+/// Does the reverse transform have no closed form for all sizes?
 fn is_open(array: &Array) -> bool {
     array.pieces.iter().any(|p| p.reverse == Reverse::Scan)
 }
 
-/// Legal for all sizes, but with parameters in the schedule: reverse transform and guards are then
-/// those at the given sizes.
+/// For a mapping that is legal for all sizes but has parameters in its schedule: takes reverse
+/// transform and guards from the given sizes.
 fn close(system: &System, mapping: &Mapping, sizes: &[Option<i128>], analysed: &mut Analysed) {
     let why = "the reverse transform divides by parameters";
     let Ok(fixed) = at_sizes(system, mapping, sizes, why) else {
@@ -197,7 +197,7 @@ fn at_sizes(
     analysed.map_err(|failure| diagnostics(mapping, sizes, failure))
 }
 
-/// What is said of a failure; sizes are not asked for where all are given.
+/// The diagnostics of a failure. They ask for sizes only if some are missing.
 fn diagnostics(mapping: &Mapping, sizes: &[Option<i128>], failure: Failure) -> Vec<Diagnostic> {
     let given = sizes.iter().all(Option::is_some);
     match failure {
@@ -212,7 +212,7 @@ fn undecided_diagnostic(mapping: &Mapping, given: bool, undecided: Undecided) ->
             &limits::NOT_AT_SIZES,
             mapping.span,
             format!(
-                "`{}` can not be made into an array at these sizes",
+                "`{}` cannot be made into an array at these sizes",
                 mapping.name
             ),
         )
@@ -240,7 +240,7 @@ fn undecided_diagnostic(mapping: &Mapping, given: bool, undecided: Undecided) ->
     }
 }
 
-/// A prefix is handed on from each point to the next one, which must be there.
+/// A prefix is passed on from each point to the next one, which must exist.
 fn gapped_scan(system: &System) -> Result<Option<Diagnostic>, Undecided> {
     let decide = Decide {
         n_params: system.params.len(),
@@ -289,7 +289,7 @@ fn gapped_scan(system: &System) -> Result<Option<Diagnostic>, Undecided> {
     Ok(None)
 }
 
-/// A sum that is put into an order has a first term at every point.
+/// A serialised sum needs a first term at every point.
 fn empty_sum(system: &System) -> Result<Option<Diagnostic>, Undecided> {
     let decide = Decide {
         n_params: system.params.len(),
@@ -306,6 +306,17 @@ fn empty_sum(system: &System) -> Result<Option<Diagnostic>, Undecided> {
         let Some((params, point)) = decide.sample(&empty, n + system.bound.len())? else {
             continue;
         };
+        let help = if lo.dims().is_empty() && hi.dims().is_empty() {
+            let params = system.param_names();
+            format!(
+                "state that it has terms: write `where {} < {}` after the parameters of `{}`, or add the condition to its `where`",
+                lo.display(&params, &[]),
+                hi.display(&params, &[]),
+                system.name
+            )
+        } else {
+            "restrict the domain to the points where the sum has terms".to_string()
+        };
         return Ok(Some(
             Diagnostic::new(
                 &limits::EMPTY_SUM,
@@ -317,7 +328,7 @@ fn empty_sum(system: &System) -> Result<Option<Diagnostic>, Undecided> {
                     named(system.param_names(), &params)
                 ),
             )
-            .help("restrict the domain to the points where the sum has terms"),
+            .help(help),
         ));
     }
     Ok(None)
@@ -338,7 +349,7 @@ fn analyse_once(
         None => (system, &[][..]),
         Some((opened, rings)) => (opened, rings.as_slice()),
     };
-    // The choices of localisation come first: all that follows sees uniform references only.
+    // Localisation comes first: all later steps see uniform references only.
     let localised = localise(system, Some(mapping)).map_err(Failure::Refused)?;
     watch.goes_on("localise");
     let decide = Decide {

@@ -1,22 +1,24 @@
-//! What `check` says of a legal mapping, as plain data.
+//! The report of `check` on a legal mapping, as plain data.
 
 use systola_ir::array::Realisation;
+
+pub mod sections;
 
 /// The array in numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     pub system: String,
     pub mapping: String,
-    /// For which sizes the verdict holds.
+    /// The sizes for which the verdict holds.
     pub scope: Scope,
     /// The taxonomy name by Jo, Kim and Park, one letter for each stream: `SBM`.
     pub name: String,
     pub streams: Vec<Stream>,
-    /// At the given sizes, where all parameters are given.
+    /// At the given sizes, if all parameters are given.
     pub counts: Option<Counts>,
     pub links: Vec<LinkRow>,
     pub registers: Vec<RegisterRow>,
-    /// Registers of one PE, where they do not depend on sizes that are not given.
+    /// Registers of one PE, if they do not depend on sizes that are not given.
     pub registers_per_pe: Option<i128>,
     pub coalesced_per_pe: Option<i128>,
     /// z as a function of the slot, one line for each coordinate.
@@ -26,12 +28,12 @@ pub struct Report {
     /// Drains: which output is written where, one line each.
     pub drains: Vec<String>,
     pub transfers: Vec<String>,
-    /// What the kernel does not do as the mapping says, one line each.
+    /// Where the kernel deviates from the mapping, one line each.
     pub notes: Vec<String>,
 }
 
 impl Report {
-    /// `array SBM`, where the streams give it a name.
+    /// `array SBM`, if the streams give it a name.
     pub fn array_name(&self) -> String {
         if self.name.is_empty() {
             "an array".to_string()
@@ -87,7 +89,7 @@ pub struct LinkRow {
     pub displacement: String,
     pub delay: String,
     pub realisation: Realisation,
-    /// Where it delivers, if not everywhere.
+    /// The condition under which it delivers, if not everywhere.
     pub guard: Option<String>,
 }
 

@@ -1,19 +1,19 @@
-//! A mapping against its system: directives over names become places and times.
+//! Resolves a mapping against its system: directives over names become places and times.
 //!
-//! Both the general form (`lane = …; time = …`) and the primitives of the paper's Table 1 end here
-//! as one [`SpaceTime`]. Tiles without overlap need no new coordinate: with x = B·bx + xx, bx is
-//! ⌊x/B⌋ and xx is x mod B. An overlapped tile adds its index to the expanded domain, since one point
+//! Both the general form (`lane = …; time = …`) and the primitives of the paper's Table 1 become
+//! one [`SpaceTime`]. Tiles without overlap need no new coordinate: with x = B·bx + xx, bx is ⌊x/B⌋
+//! and xx is x mod B. An overlapped tile adds its index to the expanded domain, since one point
 //! then has several copies.
 
 use systola_ir::array::{OverlapTile, PlaceCoord, TimeCoord};
 use systola_ir::codes::{limits, mapping as codes};
 use systola_ir::form::{Cond, Form, Overflow, Poly};
 use systola_ir::mapping::{
-    Check, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameExpr, PlaceLevel, Store,
-    TimeLevel, Transfer,
+    Check, Directive, DirectiveKind, Engine, Layout, Mapping, Name, NameCond, NameExpr, PlaceLevel,
+    Store, TimeLevel, Transfer,
 };
 use systola_ir::system::System;
-use systola_ir::{Diagnostic, DimId, Span, VarId};
+use systola_ir::{Diagnostic, DimId, Span, Type, VarId};
 
 use crate::names::Names;
 
@@ -22,13 +22,13 @@ mod table1;
 
 use table1::Table1;
 
-/// What a mapping calls the lanes of the target.
+/// Names for the lanes of the target in a mapping.
 const LANES_NAMES: [&str; 2] = ["L", "lanes"];
 
-/// Lanes of the target, until a target says otherwise.
+/// The number of lanes before a target is chosen.
 pub const LANES: i128 = 32;
 
-/// Where and when, resolved.
+/// Resolved places and times.
 #[derive(Clone, Debug)]
 pub struct SpaceTime {
     pub tiles: Vec<OverlapTile>,
@@ -59,7 +59,7 @@ pub struct UserReverse {
     pub span: Span,
 }
 
-/// Resolves a mapping against a written-out system; `batch` names the iterator of a batch.
+/// Resolves a mapping against a localised system; `batch` names the iterator of a batch.
 pub fn resolve(
     system: &System,
     mapping: &Mapping,
@@ -118,7 +118,7 @@ struct Extras {
     broadcast: Vec<VarId>,
     transfers: Vec<Transfer>,
     unroll: Vec<(String, Option<u64>)>,
-    /// Of those to unroll, the names that are no loop's: a time coordinate's, if known at all.
+    /// Names to unroll that are not loops. They are time coordinates, or unknown.
     unrolled_times: Vec<Name>,
     check: Check,
     check_span: Span,
@@ -154,11 +154,11 @@ impl Pass<'_> {
                 outer,
                 inner,
                 overlap,
-                // The iterators of periodic tiles are open by now.
+                // Periodic tiles were resolved before.
                 periodic: _,
             } => match overlap {
                 None => self.tile(dim, outer, inner, size),
-                Some((lo, hi)) => self.overlapped(dim, outer, inner, size, lo, hi, span),
+                Some((lo, hi)) => self.overlapped(dim, outer, inner, size, lo, hi),
             },
             DirectiveKind::Place { level, forms } => {
                 let forms = self.forms(forms)?;
@@ -168,33 +168,8 @@ impl Pass<'_> {
                 let forms = self.forms(forms)?;
                 add_time(&mut self.outside, *level, forms, span)
             }
-            DirectiveKind::When { cond, directives } => {
-                let cond = self.names.cond(cond)?;
-                let mut coords = Coords::default();
-                for inner in directives {
-                    match &inner.kind {
-                        DirectiveKind::Place { level, forms } => {
-                            let forms = self.forms(forms)?;
-                            add_place(&mut coords, *level, forms, inner.span)?;
-                        }
-                        DirectiveKind::Time { level, forms } => {
-                            let forms = self.forms(forms)?;
-                            add_time(&mut coords, *level, forms, inner.span)?;
-                        }
-                        _ => {
-                            return Err(Diagnostic::new(
-                                &codes::NOT_IN_WHEN,
-                                inner.span,
-                                "only places and times can be given by pieces",
-                            )
-                            .help("move this directive out of the `when`"));
-                        }
-                    }
-                }
-                self.whens.push((cond, coords));
-                Ok(())
-            }
-            // Already made by localisation.
+            DirectiveKind::When { cond, directives } => self.when(cond, directives),
+            // Localisation has handled these.
             DirectiveKind::Forward { .. }
             | DirectiveKind::Read { .. }
             | DirectiveKind::Sum { .. } => Ok(()),
@@ -204,20 +179,7 @@ impl Pass<'_> {
                 Ok(())
             }
             DirectiveKind::Transfer(transfer) => self.transfer(transfer.clone(), span),
-            DirectiveKind::Unroll { name, factor } => {
-                if self.names.get(&name.text).is_none() {
-                    self.result.unrolled_times.push(name.clone());
-                }
-                if *factor == Some(0) {
-                    return Err(Diagnostic::new(
-                        &codes::BAD_FACTOR,
-                        span,
-                        "a loop can not be unrolled 0 times",
-                    ));
-                }
-                self.result.unroll.push((name.text.clone(), *factor));
-                Ok(())
-            }
+            DirectiveKind::Unroll { name, factor } => self.unroll(name, *factor, span),
             DirectiveKind::Check(check) => {
                 self.result.check = *check;
                 self.result.check_span = span;
@@ -232,40 +194,7 @@ impl Pass<'_> {
                 Ok(())
             }
             DirectiveKind::Func { name, ty, args, .. } => {
-                let var = self.var(name)?;
-                let declared = &self.system.vars[var.index()];
-                if let Some(ty) = ty
-                    && *ty != declared.ty
-                {
-                    return Err(Diagnostic::new(
-                        &codes::FUNC_MISMATCH,
-                        span,
-                        format!(
-                            "`{}` is declared {ty} here and {} in the system",
-                            name.text, declared.ty
-                        ),
-                    )
-                    .help("leave the type out, or repeat that of the system"));
-                }
-                let mut written: Vec<&str> = args.iter().map(|a| a.text.as_str()).collect();
-                let mut dims: Vec<&str> =
-                    self.system.dims.iter().map(|d| d.name.as_str()).collect();
-                written.sort_unstable();
-                dims.sort_unstable();
-                if !args.is_empty() && written != dims {
-                    return Err(Diagnostic::new(
-                        &codes::FUNC_MISMATCH,
-                        span,
-                        format!(
-                            "`{}` is declared over ({}), the index space is ({})",
-                            name.text,
-                            written.join(", "),
-                            dims.join(", ")
-                        ),
-                    )
-                    .help("leave the arguments out, or list the iterators of the system"));
-                }
-                Ok(())
+                self.check_func(name, ty.as_ref(), args, span)
             }
             DirectiveKind::MergeUres { func, others } => self.merge(func, others),
             DirectiveKind::TileLoop {
@@ -275,21 +204,18 @@ impl Pass<'_> {
                 inner,
                 factor,
             } => {
-                self.var(func)?;
-                self.table1.used = true;
+                self.use_table1(func)?;
                 if !self.loops.contains(&loop_name.text) {
                     return Err(self.unknown_loop(loop_name));
                 }
                 self.tile(loop_name, outer, inner, factor)
             }
             DirectiveKind::Reorder { func, loops } => {
-                self.var(func)?;
-                self.table1.used = true;
+                self.use_table1(func)?;
                 self.reorder(loops)
             }
             DirectiveKind::GpuBlocks { func, loops } => {
-                self.var(func)?;
-                self.table1.used = true;
+                self.use_table1(func)?;
                 for name in loops {
                     self.is_loop(name)?;
                     self.table1.blocks.push(name.text.clone());
@@ -297,8 +223,7 @@ impl Pass<'_> {
                 Ok(())
             }
             DirectiveKind::GpuThreads { func, loops } => {
-                self.var(func)?;
-                self.table1.used = true;
+                self.use_table1(func)?;
                 for name in loops {
                     self.is_loop(name)?;
                     self.table1.threads.push(name.text.clone());
@@ -312,21 +237,7 @@ impl Pass<'_> {
                 store_in,
             } => {
                 self.var(consumer)?;
-                if let Some((func, level)) = compute_at {
-                    self.var(func)?;
-                    self.known(level)?;
-                }
-                self.transfer(
-                    Transfer {
-                        source: producer.clone(),
-                        store: store_in.unwrap_or(Store::Registers),
-                        at: compute_at.as_ref().map(|(_, level)| level.clone()),
-                        stages: 1,
-                        layout: Layout::default(),
-                        engine: Engine::Plain,
-                    },
-                    span,
-                )
+                self.transfer_at(producer, compute_at.as_ref(), *store_in, span)
             }
             DirectiveKind::SpaceTimeTransform {
                 func,
@@ -336,8 +247,7 @@ impl Pass<'_> {
                 reverse,
                 check,
             } => {
-                self.var(func)?;
-                self.table1.used = true;
+                self.use_table1(func)?;
                 self.transform(src, dst, matrix, reverse.as_deref(), span)?;
                 if let Some(check) = check {
                     self.result.check = *check;
@@ -348,7 +258,88 @@ impl Pass<'_> {
         }
     }
 
-    /// The tile indices of a refused `tile` are known all the same: one mistake, one message.
+    fn when(&mut self, cond: &NameCond, directives: &[Directive]) -> Result<(), Diagnostic> {
+        let cond = self.names.cond(cond)?;
+        let mut coords = Coords::default();
+        for inner in directives {
+            match &inner.kind {
+                DirectiveKind::Place { level, forms } => {
+                    add_place(&mut coords, *level, self.forms(forms)?, inner.span)?;
+                }
+                DirectiveKind::Time { level, forms } => {
+                    add_time(&mut coords, *level, self.forms(forms)?, inner.span)?;
+                }
+                _ => {
+                    return Err(Diagnostic::new(
+                        &codes::NOT_IN_WHEN,
+                        inner.span,
+                        "only places and times can be given by pieces",
+                    )
+                    .help("move this directive out of the `when`"));
+                }
+            }
+        }
+        self.whens.push((cond, coords));
+        Ok(())
+    }
+
+    fn unroll(&mut self, name: &Name, factor: Option<u64>, span: Span) -> Result<(), Diagnostic> {
+        if self.names.get(&name.text).is_none() {
+            self.result.unrolled_times.push(name.clone());
+        }
+        if factor == Some(0) {
+            return Err(Diagnostic::new(
+                &codes::BAD_FACTOR,
+                span,
+                "a loop cannot be unrolled 0 times",
+            ));
+        }
+        self.result.unroll.push((name.text.clone(), factor));
+        Ok(())
+    }
+
+    /// A declaration must repeat what the system says of the variable.
+    fn check_func(
+        &self,
+        name: &Name,
+        ty: Option<&Type>,
+        args: &[Name],
+        span: Span,
+    ) -> Result<(), Diagnostic> {
+        let var = self.var(name)?;
+        let declared = &self.system.vars[var.index()].ty;
+        if let Some(ty) = ty.filter(|ty| *ty != declared) {
+            let why = format!(
+                "`{}` is declared {ty} here and {declared} in the system",
+                name.text
+            );
+            return Err(Diagnostic::new(&codes::FUNC_MISMATCH, span, why)
+                .help("leave the type out, or repeat that of the system"));
+        }
+        let mut written: Vec<&str> = args.iter().map(|a| a.text.as_str()).collect();
+        let mut dims: Vec<&str> = self.system.dims.iter().map(|d| d.name.as_str()).collect();
+        written.sort_unstable();
+        dims.sort_unstable();
+        if !args.is_empty() && written != dims {
+            let why = format!(
+                "`{}` is declared over ({}), the index space is ({})",
+                name.text,
+                written.join(", "),
+                dims.join(", ")
+            );
+            return Err(Diagnostic::new(&codes::FUNC_MISMATCH, span, why)
+                .help("leave the arguments out, or list the iterators of the system"));
+        }
+        Ok(())
+    }
+
+    fn use_table1(&mut self, func: &Name) -> Result<(), Diagnostic> {
+        self.var(func)?;
+        self.table1.used = true;
+        Ok(())
+    }
+
+    /// Defines the tile indices of a refused `tile`, so that one mistake gives one message.
     fn forgive(&mut self, directive: &Directive) {
         let (tiled, outer, inner) = match &directive.kind {
             DirectiveKind::Tile {
@@ -402,7 +393,7 @@ impl Pass<'_> {
             name.span,
             format!("`{}` is not an iterator or tile index here", name.text),
         )
-        .help(format!("the loops are {}", self.loops.join(", "))))
+        .help(format!("name one of `{}`", self.loops.join("`, `"))))
     }
 
     fn is_loop(&self, name: &Name) -> Result<(), Diagnostic> {
@@ -459,7 +450,7 @@ impl Pass<'_> {
             (None, None) => Err(Diagnostic::new(
                 &codes::BAD_FACTOR,
                 expr.span,
-                "a tile's size can not depend on an iterator",
+                "a tile's size cannot depend on an iterator",
             )),
         }
     }
@@ -502,7 +493,6 @@ impl Pass<'_> {
         size: &NameExpr,
         lo: &NameExpr,
         hi: &NameExpr,
-        span: Span,
     ) -> Result<(), Diagnostic> {
         self.names.unambiguous(&dim.text, dim.span)?;
         self.new_name(outer, dim)?;
@@ -546,7 +536,6 @@ impl Pass<'_> {
             hi: halo(self, hi)?,
             ring: None,
         };
-        let _ = span;
         self.names.define(&outer.text, Form::from(tile.outer));
         self.names.define(&inner.text, tile.inner());
         self.tiles.push(tile);
@@ -583,6 +572,29 @@ impl Pass<'_> {
         Ok(())
     }
 
+    /// `producer.in(consumer)`: a transfer at the loop where the function is computed.
+    fn transfer_at(
+        &mut self,
+        producer: &Name,
+        compute_at: Option<&(Name, Name)>,
+        store_in: Option<Store>,
+        span: Span,
+    ) -> Result<(), Diagnostic> {
+        if let Some((func, level)) = compute_at {
+            self.var(func)?;
+            self.known(level)?;
+        }
+        let transfer = Transfer {
+            source: producer.clone(),
+            store: store_in.unwrap_or(Store::Registers),
+            at: compute_at.map(|(_, level)| level.clone()),
+            stages: 1,
+            layout: Layout::default(),
+            engine: Engine::Plain,
+        };
+        self.transfer(transfer, span)
+    }
+
     fn finish(mut self, mapping: &Mapping) -> Result<SpaceTime, Vec<Diagnostic>> {
         if let Err(error) = self.finish_table1() {
             self.errors.push(error);
@@ -595,7 +607,10 @@ impl Pass<'_> {
                     mapping.span,
                     format!("`{}` gives no time", mapping.name),
                 )
-                .help("add `time = …;`, such as the sum of the iterators"),
+                .help(format!(
+                    "add a time, such as `time = {};`",
+                    self.loops.join(" + ")
+                )),
             );
         }
         let (place, time) = self.coordinates();
@@ -670,7 +685,7 @@ fn given_twice(level: &str, span: Span) -> Diagnostic {
     ))
 }
 
-/// A form of the system over the expanded domain: iterators move behind the tile indices.
+/// A form of the system over the expanded domain: iterators come after the tile indices.
 pub fn expand_form(form: &Form, n_tiles: usize) -> Result<Form, Overflow> {
     if n_tiles == 0 {
         return Ok(form.clone());

@@ -1,11 +1,11 @@
 //! The reverse transform: from a slot (place, time) back to its point.
 //!
 //! Every coordinate of a slot is an equation for the point. Floors and remainders of one form are
-//! unknowns of their own, tied by form = m·floor + remainder, and by ⌊⌊x/a⌋/b⌋ = ⌊x/(ab)⌋. A coordinate
-//! whose equation has more unknowns than its neighbours can solve is split into digits, as in
-//! [`crate::digits`]: with F = K·A + B and B within K consecutive values from b on, A = ⌊(F − b)/K⌋
-//! and B = F − K·A. What is left is a linear system over the rationals; the divisions it needs come out even
-//! exactly at the slots that have a point.
+//! unknowns of their own, related by form = m·floor + remainder and by ⌊⌊x/a⌋/b⌋ = ⌊x/(ab)⌋. A
+//! coordinate whose equation has more unknowns than the other equations can determine is split into
+//! digits, as in [`crate::digits`]: if F = K·A + B and B stays within K consecutive values from b
+//! on, then A = ⌊(F − b)/K⌋ and B = F − K·A. What remains is a linear system over the rationals.
+//! Its divisions leave no remainder exactly at the slots that have a point.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ use crate::clock::interval;
 use crate::decide::{Decide, Undecided};
 use crate::digits::gcd;
 
-/// The reverse transform of a piece; a scan of the fibre where there is no closed form.
+/// The reverse transform of a piece; a scan of the fibre if there is no closed form.
 pub fn reverse(array: &Array, piece: &Piece, domain: &Cond, decide: &Decide) -> Reverse {
     solve(array, piece, domain, decide)
         .ok()
@@ -147,7 +147,7 @@ impl System {
         Ok(())
     }
 
-    /// A coordinate with one value only is that value: a filter of one row, say.
+    /// A coordinate with only one value is that value, for example in a filter of one row.
     fn pin(&mut self, domain: &Cond, decide: &Decide) -> Result<(), Undecided> {
         for d in 0..self.n {
             let form = Form::from(DimId::from(d));
@@ -170,7 +170,7 @@ impl System {
         let mut rows = self.rows.clone();
         let mut used = vec![false; rows.len()];
         let mut pivot_of: BTreeMap<usize, usize> = BTreeMap::new();
-        // Auxiliary unknowns first, so that they leave the rows of the coordinates.
+        // Auxiliary unknowns first, so that they vanish from the rows of the coordinates.
         let order: Vec<usize> = (self.n..self.columns).chain(0..self.n).collect();
         for column in order {
             let candidate = (0..rows.len())
@@ -222,8 +222,9 @@ impl System {
         forms
     }
 
-    /// Splits one row K·A + B into two where B stays within K consecutive values: a row of floors and remainders as it
-    /// was written, or one of the point alone, or any as it was written.
+    /// Splits one row K·A + B into two if B stays within K consecutive values. Tries rows of floors
+    /// and remainders alone as written, then reduced rows of the point alone, then the other rows
+    /// as written.
     fn split_a_digit(&mut self, domain: &Cond, decide: &Decide) -> Result<bool, Undecided> {
         let unknowns = self.unknowns();
         let written = self.rows.iter().cloned().enumerate();
@@ -279,7 +280,7 @@ impl System {
                     coefficients: low,
                     value: above.modulo(base).add(&Form::from(least)),
                 });
-                // The digits replace the row they came from.
+                // The digits replace the row that they come from.
                 self.rows.remove(origin);
                 return Ok(true);
             }
@@ -287,7 +288,8 @@ impl System {
         Ok(false)
     }
 
-    /// The rows with what rows of one unknown determine taken out, and common factors divided out.
+    /// The rows after elimination of two kinds of unknowns: floors and remainders that have
+    /// coefficient ±1 in some row, and coordinates that a row determines alone.
     fn reduced(&self) -> Result<Vec<(usize, Row)>, Undecided> {
         let mut rows = self.rows.clone();
         let mut used = vec![false; rows.len()];

@@ -1,9 +1,9 @@
-//! What an equation is: a propagated input, a carried value, an accumulation, or anything else.
+//! The role of an equation: a propagated input, a carried value, an accumulation, or plain.
 //!
 //! * X(z) = select(…, in(A z + b), X(z − e)) with A e = 0 is a *propagation*: it equals in(A z + b)
-//!   everywhere, so it can be injected again at any tile's edge.
+//!   everywhere, so it can be injected again at the edge of any tile.
 //! * With a computed value in place of the input it is a *carry*.
-//! * Z(z) = Z(z − e) ⊕ f, with any value where it starts, is an *accumulation*.
+//! * Z(z) = Z(z − e) ⊕ f, with any initial value, is an *accumulation*.
 
 use systola_ir::array::Role;
 use systola_ir::form::{Form, Poly};
@@ -13,7 +13,7 @@ use systola_ir::{InputId, VarId};
 
 use crate::localise::shift_form;
 
-/// The role of a variable of a written-out system.
+/// The role of a variable of a localised system.
 pub fn role(system: &System, var: VarId) -> Role {
     let body = &system.vars[var.index()].body;
     let mut leaves = Vec::new();
@@ -58,7 +58,7 @@ fn dedup(mut list: Vec<Vec<Poly>>) -> Vec<Vec<Poly>> {
     list
 }
 
-/// The values between which guards choose.
+/// The values among which guards choose.
 fn collect_leaves<'a>(expr: &'a Expr, leaves: &mut Vec<&'a Expr>) {
     match expr {
         Expr::Guard {
@@ -116,7 +116,8 @@ fn propagation(others: &[&&Expr], along: &[Vec<Poly>]) -> Option<Role> {
     })
 }
 
-/// The operator and the distances, if every branch is a term, or a self-reference combined with one.
+/// The operator and the distances, if every branch is a term, or a self-reference combined with a
+/// term.
 fn accumulation(system: &System, var: VarId, body: &Expr) -> Option<(Combine, Vec<Vec<Poly>>)> {
     match body {
         Expr::Guard {
@@ -174,7 +175,7 @@ fn flatten<'a>(op: systola_ir::BinOp, expr: &'a Expr, operands: &mut Vec<&'a Exp
     }
 }
 
-/// The distances, if every leaf is a self-reference or a value to start from.
+/// The distances, if every leaf is a self-reference or an initial value.
 fn so_far(system: &System, var: VarId, expr: &Expr) -> Option<Vec<Vec<Poly>>> {
     let mut leaves = Vec::new();
     collect_leaves(expr, &mut leaves);

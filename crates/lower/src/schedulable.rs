@@ -1,14 +1,16 @@
 //! Is there an order in which the values can be computed?
 //!
-//! The reduced dependence graph has a vertex for each variable and an edge for each dependence, weighted
-//! with its distance. On domains that are large enough, a value depends on itself exactly if the graph
-//! has a closed walk of total distance zero. Karp, Miller and Winograd (1967) decide that: within a
-//! strongly connected component take the edges that lie on circulations of total distance zero; if they
-//! hang together, there is such a walk; else look at their components alone.
+//! The reduced dependence graph has a vertex for each variable and an edge for each dependence,
+//! weighted with its distance. On domains that are large enough, a value depends on itself exactly
+//! if the graph has a closed walk of total distance zero. Karp, Miller and Winograd (1967) decide
+//! that: within a strongly connected component take the edges that lie on circulations of total
+//! distance zero. If they are connected, there is such a walk; otherwise examine each of their
+//! components.
 //!
-//! Guards can keep a walk of the graph from ever happening. So a refusal is confirmed: first on the graph
-//! whose vertices are the pieces of the variables' domains on which the same guards hold, then on the
-//! points themselves at a few sizes. A distance in the parameters is put into numbers at such sizes.
+//! Guards can make a walk of the graph impossible. So a refusal is confirmed: first on the graph
+//! whose vertices are the pieces of the variables' domains on which the same guards hold, then on
+//! the points themselves at a few sizes. A distance that depends on parameters is evaluated at such
+//! sizes.
 
 mod points;
 mod simplex;
@@ -31,7 +33,8 @@ use crate::dependences::{Dependence, dependences};
 use points::{PointCycle, cycle_at};
 use simplex::nonnegative_solution;
 
-/// What keeps the system from having a schedule; empty if nothing does. The references must be uniform.
+/// The reasons why the system has no schedule; empty if there are none. The references must be
+/// uniform.
 pub fn schedulable(system: &System, sizes: Option<&[i128]>) -> Result<Vec<Diagnostic>, SetError> {
     let Ok(mut edges) = dependences(system) else {
         return Ok(Vec::new());
@@ -42,7 +45,7 @@ pub fn schedulable(system: &System, sizes: Option<&[i128]>) -> Result<Vec<Diagno
         .all(|edge| edge.distance.iter().all(|e| e.as_constant().is_some()));
     let samples = samples(system, &edges, sizes)?;
     if constant {
-        // Any sizes will do: they do not occur.
+        // Any sizes will do: the weights do not depend on them.
         let weights = weights(&edges, &[])?;
         let Some(walk) = closed_walk(&coarse(&edges, &weights))? else {
             return Ok(Vec::new());
@@ -102,8 +105,8 @@ fn weights(edges: &[Dependence], params: &[i128]) -> Result<Vec<Vec<i128>>, SetE
         .collect()
 }
 
-/// Sizes to try: the given ones, small ones, and those at which a cycle of
-/// parametric distances adds up to zero.
+/// Sizes to try: the given ones, small ones, and those at which a cycle of parametric distances
+/// adds up to zero.
 fn samples(
     system: &System,
     edges: &[Dependence],
@@ -149,7 +152,7 @@ fn samples(
     Ok(all)
 }
 
-/// An edge of a weighted graph, which knows the dependence it stands for.
+/// An edge of a weighted graph, and the dependence it stands for.
 #[derive(Clone)]
 struct Edge {
     sink: usize,
@@ -171,7 +174,7 @@ fn coarse(dependences: &[Dependence], weights: &[Vec<i128>]) -> Vec<Edge> {
         .collect()
 }
 
-/// More pieces than this are not distinguished.
+/// At most this many pieces are distinguished.
 const MAX_PIECES: usize = 64;
 
 /// Is the graph of pieces with equal guards without a closed walk?
@@ -277,8 +280,8 @@ fn closed_walk(edges: &[Edge]) -> Result<Option<Walk>, SetError> {
     Ok(None)
 }
 
-/// The components without the edges that are on no circulation of total distance zero for a plain reason: along some
-/// iterator all distances of the component go one way, and theirs is not zero.
+/// The components without edges that are obviously on no circulation of total distance zero: along
+/// some iterator all distances of the component have one sign, and theirs is not zero.
 fn balanced(edges: &[Edge]) -> Vec<Vec<Edge>> {
     let mut open = components(edges);
     let mut done = Vec::new();
@@ -303,7 +306,7 @@ fn balanced(edges: &[Edge]) -> Vec<Vec<Edge>> {
     done
 }
 
-/// Numbers in the equations of a circulation, at most.
+/// At most this many numbers in the equations of a circulation.
 const MOST_NUMBERS: usize = 4_000_000;
 
 /// A circulation of total distance zero that uses an edge which is not yet covered.
@@ -334,7 +337,7 @@ fn circulation(edges: &[Edge], covered: &[i128]) -> Result<Option<Vec<i128>>, Se
 
 /// The edges of each strongly connected component that has any.
 fn components(edges: &[Edge]) -> Vec<Vec<Edge>> {
-    // A few edges of a large graph: only their ends count.
+    // Numbers only the ends of these edges, which may be a few of a large graph.
     let mut number: HashMap<usize, usize> = HashMap::new();
     let mut ends = Vec::with_capacity(edges.len());
     for edge in edges {

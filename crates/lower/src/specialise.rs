@@ -1,7 +1,7 @@
 //! A system at given sizes: known parameters become numbers in every index expression.
 //!
-//! The parameters stay declared, with an equation in the context, so that arrays of both kinds are
-//! run and reported alike.
+//! The parameters stay declared, with an equation in the context, so that arrays of both kinds run
+//! and report alike.
 
 use systola_ir::form::{Cond, Form, Overflow, Rel};
 use systola_ir::system::{System, map_forms};

@@ -1,14 +1,15 @@
-//! Aggregation trees that cross blocks, as launches one after another.
+//! Splits aggregation trees that cross blocks into launches that run in sequence.
 //!
-//! Before: a chain S(z) = S(z − e) ⊕ term(z) goes from block to block within one tick. After: three arrays, none
-//! of which has such a link. The first computes every block's part of the chain as if it began there, and writes
-//! what would leave the block. The second runs along the blocks and combines the parts. The third is the array itself,
-//! with the combined parts as an input wherever the chain enters a block; of its blocks only those run that write something, so
-//! that a plain sum is computed once and finished in one block.
+//! Before: a chain S(z) = S(z − e) ⊕ term(z) goes from block to block within one tick. After: three
+//! arrays, none of which has such a link. The first computes every block's part of the chain as if
+//! it began there, and writes what would leave the block. The second runs along the blocks and
+//! combines the parts. The third is the array itself, with the combined parts as an input wherever
+//! the chain enters a block. Of its blocks only those run that write something, so that a plain sum
+//! is computed once and finished in one block.
 //!
-//! Legal where ⊕ may be regrouped, which makes the link a tree, and where the terms do not depend on the chain
-//! itself: then a part can be known before what is combined with it. Otherwise the chain goes from block to block, by
-//! flags ([`crate::storage::waits`]).
+//! Legal if ⊕ may be regrouped, which makes the link a tree, and if the terms do not depend on the
+//! chain itself: a part is then known before what is combined with it. Otherwise the chain goes
+//! from block to block, by flags ([`crate::storage::waits`]).
 
 use systola_ir::array::{Array, Cell, Link, Piece, Port, Realisation, Role};
 use systola_ir::form::{Cond, Form, Rel};
@@ -26,7 +27,7 @@ use crate::storage::slots::{Part, Slots, bounds};
 
 mod arrays;
 
-/// The arrays that compute what one array does.
+/// The arrays that together replace one array.
 pub struct Split {
     /// Writes the parts, its only outputs.
     pub parts: Array,
@@ -40,13 +41,13 @@ pub struct Split {
 pub enum Crossing {
     /// There are none.
     None,
-    /// One of them is taken out.
+    /// One of them is split off.
     Parts(Box<Split>),
-    /// They stay chains: no part can be known before.
+    /// They stay chains: no part can be computed in advance.
     Chains,
 }
 
-/// Takes one chain that crosses blocks out of an array, if it has one.
+/// Splits off one chain that crosses blocks, if the array has one.
 pub fn split(array: &Array, decide: &Decide, slots: &Slots) -> Result<Crossing, Failure> {
     let crossing: Vec<VarId> = array
         .body
@@ -79,8 +80,8 @@ struct Chain {
     up: bool,
     /// The cells that the parts are computed from.
     cone: Vec<VarId>,
-    /// Coordinates of the slots that tell the parts of a launch apart, with their least values and extents; the
-    /// block coordinate is the last.
+    /// Coordinates of the slots that distinguish the parts of a launch, with their least values and
+    /// extents; the block coordinate is the last.
     axes: Vec<PartAxis>,
 }
 
@@ -159,7 +160,7 @@ impl Chain {
     }
 }
 
-/// The cells that a cell needs, itself among them.
+/// The cells that a cell needs, including itself.
 fn cone(array: &Array, cell: VarId) -> Vec<VarId> {
     let mut found = vec![cell];
     let mut at = 0;
@@ -175,7 +176,7 @@ fn cone(array: &Array, cell: VarId) -> Vec<VarId> {
     found
 }
 
-/// What the cells of a cone read, but for a chain's reads of itself.
+/// The cells that a cone reads, except for a chain's reads of itself.
 fn reads_cells(array: &Array, cell: VarId, cone: &[VarId], own: &[PortId]) -> Vec<VarId> {
     let ports = (0..array.ports.len()).map(PortId::from);
     ports
@@ -186,7 +187,7 @@ fn reads_cells(array: &Array, cell: VarId, cone: &[VarId], own: &[PortId]) -> Ve
         .collect()
 }
 
-/// Do all chains begin in the first block that they could begin in?
+/// Do all chains begin in the first block in which they could begin?
 fn begins_first(
     array: &Array,
     decide: &Decide,
@@ -217,7 +218,7 @@ fn begins_first(
     Ok(false)
 }
 
-/// Where a body does not read the sum so far.
+/// The condition under which a body does not read the sum so far.
 fn starts(body: &Expr, ports: &[PortId], joins: Joins) -> Cond {
     if !mentions(body, ports) {
         return Cond::TRUE;
@@ -244,9 +245,9 @@ fn starts(body: &Expr, ports: &[PortId], joins: Joins) -> Cond {
     }
 }
 
-/// The coordinates that tell the parts apart. One that has the same value wherever a chain leaves a block is
-/// none of them; one that differs must stay as it is along a chain, since the parts of a chain are combined at one
-/// place of all axes but that of the blocks.
+/// The coordinates that distinguish the parts. A coordinate that has the same value wherever a
+/// chain leaves a block is not needed. A coordinate that differs must be constant along a chain,
+/// since the parts of a chain are combined at one place along all axes but that of the blocks.
 fn axes(
     array: &Array,
     decide: &Decide,
@@ -313,7 +314,7 @@ fn axes(
     Ok(Some(axes))
 }
 
-/// Leaves the blocks out of the ranges that write no output and hand nothing to a later launch.
+/// Removes blocks from the ranges that write no output and pass nothing to a later launch.
 pub fn narrow(array: &Array, decide: &Decide, slots: &mut Slots) -> Result<(), Undecided> {
     let kept = |l: &Link| l.realisation == Realisation::Launch;
     if array.ports.iter().flat_map(|p| &p.links).any(kept) {

@@ -1,9 +1,11 @@
-//! What lives where: places and times as lanes, warps, blocks and loops, and where values wait for those who read them.
+//! Decides what lives where: how places and times become lanes, warps, blocks and loops, and where
+//! values are stored until they are read.
 //!
-//! An array says which PE makes a value and which takes it. Here it is decided how the coordinates of its slots run on a machine
-//! ([`partition`]), and of every value that is not used at once where it is kept: in registers or shared memory of its block
-//! ([`queues`]), in global memory for [later launches](launches) or [other blocks](inter_block), and which windows of inputs
-//! are brought into shared memory ([`windows`]). Nothing here makes a statement.
+//! An array says which PE makes a value and which takes it. This module decides how the coordinates
+//! of its slots run on a machine ([`partition`]). For every value that is not used at once it
+//! chooses the storage: registers or shared memory of its block ([`queues`]), or global memory for
+//! [later launches](launches) or [other blocks](inter_block). It also decides which windows of
+//! inputs are loaded into shared memory ([`windows`]). Nothing here emits a statement.
 
 use systola_ir::array::Array;
 use systola_ir::kernel::Program;
@@ -35,7 +37,7 @@ pub mod waits;
 pub mod warps;
 pub mod windows;
 
-/// All that is decided about an array before its loops are.
+/// All decisions about an array that come before its loops.
 #[derive(Clone, Debug)]
 pub struct Storage {
     pub slots: Slots,
@@ -43,11 +45,11 @@ pub struct Storage {
     pub shared: SharedMemory,
     pub launches: Launches,
     pub inter_block: InterBlock,
-    /// How blocks wait for each other, where they do.
+    /// How blocks wait for each other, if they do.
     pub flags: Option<Flags>,
 }
 
-/// An array on its way to a kernel.
+/// An array with the decisions from which its kernel is made.
 #[derive(Clone, Copy)]
 pub struct Plan<'a> {
     pub array: &'a Array,
@@ -57,7 +59,7 @@ pub struct Plan<'a> {
 }
 
 impl Storage {
-    /// Declares buffers of the program for what goes through global memory.
+    /// Declares the buffers of the program for values that go through global memory.
     pub fn declare(
         array: &Array,
         decide: &Decide,

@@ -1,9 +1,9 @@
 //! References that are uniform where they are read.
 //!
-//! `select(i == 0, Y(t - 1, 0), …)` reads Y(t − 1, 0) only where i is 0, and there it is Y(t − 1, i): at the
-//! distance (1, 0) from every point that reads it. The distance z − index is taken on the set of points at which
-//! the reference is evaluated: first with what the equations among its conditions say, then from the least and the
-//! greatest value that each component has there.
+//! `select(i == 0, Y(t - 1, 0), …)` reads Y(t − 1, 0) only where i is 0, and there it is Y(t − 1,
+//! i): at the distance (1, 0) from every point that reads it. The distance z − index is computed on
+//! the set of points at which the reference is evaluated: first with the equations among its
+//! conditions, then from the least and the greatest value of each component.
 
 use systola_ir::form::{Atom, Cond, Form, Overflow, Poly, Rel};
 use systola_ir::system::visit::map_children;
@@ -40,7 +40,7 @@ pub fn distance_where(system: &System, index: &[Form], read: &Cond) -> Option<Ve
         .collect()
 }
 
-/// Is there no point at which a condition holds? Where that can not be decided, there may be one.
+/// Is there no point at which a condition holds? If that cannot be decided, the answer is no.
 pub fn is_never(system: &System, read: &Cond) -> bool {
     let decide = Decide {
         n_params: system.params.len(),
@@ -51,7 +51,7 @@ pub fn is_never(system: &System, read: &Cond) -> bool {
         .unwrap_or(false)
 }
 
-/// Writes every reference that is uniform where it is read as z − e.
+/// Rewrites every reference that is uniform where it is read as z − e.
 pub fn make_uniform(system: &mut System) -> Result<(), Overflow> {
     for n in 0..system.vars.len() {
         let domain = system.var_domain(VarId::from(n));
@@ -104,7 +104,8 @@ fn rewrite(system: &System, domain: &Cond, expr: &Expr, read: &Cond) -> Result<E
             let inside = ranges.fold(read.clone(), Cond::and);
             return map_children(expr, &mut |e| rewrite(system, domain, e, &inside));
         }
-        // The terms of a prefix belong to other points: what is asked of this one does not hold there.
+        // The terms of a prefix belong to other points, where the conditions of this point may not
+        // hold.
         Expr::Scan { .. } => {
             return map_children(expr, &mut |e| rewrite(system, domain, e, domain));
         }
@@ -112,7 +113,7 @@ fn rewrite(system: &System, domain: &Cond, expr: &Expr, read: &Cond) -> Result<E
     })
 }
 
-/// Iterators with what they are equal to where a condition holds.
+/// Iterators with the forms that they equal where a condition holds.
 fn equations(cond: &Cond) -> Vec<(DimId, Form)> {
     let mut found: Vec<(DimId, Form)> = Vec::new();
     let mut open = vec![cond];

@@ -1,23 +1,23 @@
-//! Who watches a lowering: what runs, how far it goes.
+//! Observes a lowering: which step runs, and where it ends.
 
-/// Is told the name of each step that is done, in order, and may end the passes early.
+/// Receives the name of each completed step, in order, and may end the passes early.
 pub struct Watch<'w> {
-    /// The step behind which no pass runs; none: all run.
+    /// The step after which no pass runs; `None`: all run.
     pub until: Option<&'w str>,
     pub done: &'w mut dyn FnMut(&'static str),
-    /// Gets each [nest](crate::nest) as text, where that is the last step.
+    /// Receives each [nest](crate::nest) as text, if that is the last step.
     pub nests: Vec<String>,
 }
 
 impl Watch<'_> {
-    /// A step is done. Does the next one follow?
+    /// Reports a completed step. Does the next one follow?
     pub fn goes_on(&mut self, step: &'static str) -> bool {
         (self.done)(step);
         self.until != Some(step)
     }
 }
 
-/// Does something that nobody watches.
+/// Runs something without an observer.
 pub fn unwatched<T>(what: impl FnOnce(&mut Watch<'_>) -> T) -> T {
     what(&mut Watch {
         until: None,

@@ -1,4 +1,4 @@
-//! Each check with a program that fails it, told exactly, and one that passes.
+//! Each check with a program that fails it, with its exact messages, and one that passes.
 
 use systola_front::text::parse_module;
 use systola_ir::system::System;
@@ -295,7 +295,9 @@ fn elements_are_all_written() {
 fn equations_of_a_point_have_an_order() {
     check(
         &equations("var X: f32 = Y + 1; var Y: f32 = X * 2;"),
-        &["E0310: at (i, j) = (0, 0) with N = 1, M = 1 X needs Y, which needs X of the same point"],
+        &[
+            "E0310: at (i, j) = (0, 0) with N = 1, M = 1 `X` needs `Y`, which needs `X` of the same point",
+        ],
     );
     let later = equations("var Y: f32 = X * 2; var X: f32 = x[i, j];");
     passes(&later);
@@ -337,7 +339,7 @@ fn values_do_not_depend_on_themselves() {
     passes(&equations(
         "var Y: f32 = select(j == M - 1, x[i, j], Y(i, j + 1));",
     ));
-    // Zero-weight multi-cycles that do not hang together (KMW's example of recursion).
+    // Zero-weight multi-cycles that are not connected (KMW's example of recursion).
     passes(&equations(
         "var X: f32 = select(i == 0, x[i, j], X(i - 1, j));
          var Y: f32 = select(i == N - 1, X, Y(i + 1, j));",
@@ -428,7 +430,8 @@ fn products_of_parameters_need_sizes() {
     );
 }
 
-/// Definedness by brute force at small sizes, against the symbolic verdict and its first point.
+/// Compares definedness by brute force at small sizes with the symbolic verdict and its first
+/// point.
 #[test]
 fn random_systems_agree_with_brute_force() {
     let mut state = 0x9e37_79b9_7f4a_7c15u64;
@@ -454,7 +457,7 @@ fn random_systems_agree_with_brute_force() {
         let mut guard = format!("{} || ({} && {})", atom(), atom(), atom());
         let (mut hole, mut on) = (atom(), atom());
         let (a, b) = (next(4) - 1, next(4) - 1);
-        // Often the boundary is guarded, and the source without holes.
+        // Usually guard the boundary, and give the source no holes.
         if next(4) > 0 {
             let boundary = format!("i < {a} || i >= N + {a} || j < {b} || j >= M + {b}");
             guard = format!("{boundary} || {guard}").replace("+ -", "- ");
@@ -550,8 +553,8 @@ fn the_gallery_passes() {
     assert!(failed.is_empty(), "{failed}");
 }
 
-/// Ten thousand equations are checked in a time that grows with their number: to compare each with each, as was done
-/// once, took minutes here.
+/// The time to check ten thousand equations grows with their number; comparing each with each would
+/// take minutes.
 #[test]
 fn ten_thousand_equations_are_checked() {
     let n = 10_000;
@@ -570,7 +573,7 @@ fn ten_thousand_equations_are_checked() {
     assert!(order.is_sorted());
 }
 
-/// A ring of equations: one component, with a circulation that goes forwards only.
+/// A ring of equations: one component, with a circulation that only goes forwards.
 #[test]
 fn a_ring_of_ten_thousand_equations_is_checked() {
     let n = 10_000;
@@ -586,7 +589,7 @@ fn a_ring_of_ten_thousand_equations_is_checked() {
 }
 
 #[test]
-fn functions_that_grow_with_each_other_are_counted_and_not_written_out() {
+fn functions_that_grow_with_each_other_are_counted_and_not_inlined() {
     let nested = |n: usize| {
         let mut functions = String::from("fn g0(a: f32) -> f32 = a + 1;\n");
         for k in 1..n {

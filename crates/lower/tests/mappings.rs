@@ -65,7 +65,7 @@ fn refused(system: &str, mapping: &str, code: &str) -> Diagnostic {
 }
 
 #[test]
-fn a_sum_is_written_out_in_the_order_of_the_mapping() {
+fn a_sum_is_serialised_in_the_order_of_the_mapping() {
     let text = |mapping: &str| {
         let module = parse_module(&format!("{CORE} mapping m of conv {{ {mapping} }}")).unwrap();
         let localised = localise(&module.systems[0], Some(&module.mappings[0])).unwrap();
@@ -91,7 +91,7 @@ fn a_sum_is_written_out_in_the_order_of_the_mapping() {
 }
 
 #[test]
-fn a_written_out_system_comes_back_unchanged() {
+fn a_localised_system_comes_back_unchanged() {
     let module = parse_module(MATMUL).unwrap();
     assert_eq!(
         localise(&module.systems[0], None).unwrap().system,
@@ -177,12 +177,12 @@ fn causality_and_conflicts_come_with_concrete_points() {
 fn schedules_with_parameters_are_decided_by_their_digits() {
     let analysed = legal(MATMUL, "lane = i; time = i + K*j + k;", &[]);
     assert_eq!(analysed.report.scope, Scope::AllSizes);
-    // The digits of K - 1 overlap: (i, 0, K-1) and (i, 1, 0).
+    // The digits overlap for K - 1: (i, 0, K-1) and (i, 1, 0).
     let errors = run(MATMUL, "lane = i; time = i + K*j - j + k;", &[]).unwrap_err();
     assert_eq!(errors[0].code.id, "L0701");
     let errors = run(MATMUL, "lane = i; time = i + K*j - j + k;", &[2, 3, 4]).unwrap_err();
     assert_eq!(errors[0].code.id, "E0502");
-    // 5 is enough for K = 4 and not for all K, which is said.
+    // 5 is enough for K = 4 but not for all K, and the report says so.
     let at_sizes = legal(MATMUL, "lane = i; time = i + 5*j + k;", &[2, 3, 4]);
     match at_sizes.report.scope {
         Scope::GivenSizes(why) => assert!(why.contains("E0502"), "{why}"),
@@ -239,7 +239,8 @@ fn a_halo_must_reach_as_far_as_the_steps_of_a_launch() {
 
 #[test]
 fn the_halo_of_a_chain_of_stencils_is_decided_for_all_sizes() {
-    // Three sums in a row, each with its own boundary; `A` is wanted three cells to the left and two to the right.
+    // Three sums in a row, each with its own boundary; `A` is needed three cells to the left and
+    // two to the right.
     let chain = "
 stencil chain(N, M) {
   field u[N, M]: i32 clamp;
@@ -260,7 +261,8 @@ stencil chain(N, M) {
         let narrow = refused(chain, &with(left, right), "E0505");
         assert!(narrow.counterexample.is_some());
     }
-    // One tile as wide as the grid: what lies beyond is at the boundary, where the cells read themselves.
+    // One tile as wide as the grid: cells beyond it are at the boundary, where cells read
+    // themselves.
     legal(chain, &with(0, 0), &[50, 16]);
     let narrow = run(chain, &with(2, 2), &[50, 70]).unwrap_err();
     assert_eq!(narrow[0].code.id, "E0505");
@@ -378,8 +380,8 @@ fn pieces_that_differ_by_constants_are_linked() {
     );
 }
 
-/// Tiles of a band have edges that run through them, so that what is read later is a disjunction of many cases. Each
-/// question was once multiplied out, for minutes.
+/// Tiles of a band have edges that run through them, so the condition on what is read later is a
+/// disjunction of many cases. Multiplying it out for each question would take minutes.
 #[test]
 fn tiles_of_a_band_are_lowered() {
     let source = "
@@ -412,8 +414,8 @@ fn tiles_of_a_band_are_lowered() {
     assert_eq!(compiled.unwrap().analysed.report.scope, Scope::AllSizes);
 }
 
-/// A star of radius four under `clamp` has holes at every side of a tile, and each was once a question of its own from
-/// the start: the whole was given up as too complex.
+/// A star of radius four under `clamp` has holes at every side of a tile. If each is a separate
+/// question from the start, the whole is given up as too complex.
 #[test]
 fn the_halo_of_a_wide_star_under_clamp_is_decided_for_all_sizes() {
     let source = "

@@ -143,7 +143,7 @@ impl StepReads<'_> {
         match entry {
             None => fail("nothing was put into the queue at the step it is due from"),
             Some(entry) if machine.slots[entry.slot].point != wanted => {
-                fail("another point's value stands in the queue")
+                fail("another point's value is in the queue")
             }
             Some(entry) => Ok(entry.value.clone()),
         }

@@ -46,7 +46,7 @@ impl Targets {
             return Err(Diagnostic::new(
                 &run::OUTPUT_OUT_OF_RANGE,
                 span,
-                format!("`{name}` is written at {index:?}, outside of its axes"),
+                format!("`{name}` is written at {index:?}, outside its axes"),
             ));
         };
         if std::mem::replace(&mut self.written[output][position], true) {

@@ -336,7 +336,7 @@ impl<'a> Compiler<'a, '_> {
                 let at_least = Linear::compile(at_least, self.params)?;
                 Instr::Await(self.access(flag, 1)?, at_least)
             }
-            Stmt::Ticket { var, counter } => {
+            Stmt::DynamicBlock { var, counter } => {
                 Instr::DynamicBlockId(var.index(), self.access(counter, 1)?)
             }
             Stmt::Fault {
@@ -432,7 +432,7 @@ impl<'a> Compiler<'a, '_> {
             }
             Op::Lookup { memory, index } => Compute::Lookup(*memory, self.all(index)),
             Op::Shuffle { value, from } => Compute::Shuffle(self.value(*value), self.form(from)?),
-            Op::Slide { low, high, by } => Compute::LaneShift {
+            Op::LaneShift { low, high, by } => Compute::LaneShift {
                 low: low.map(|v| self.value(v)),
                 high: high.map(|v| self.value(v)),
                 by: *by as usize,

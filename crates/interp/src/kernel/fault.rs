@@ -130,7 +130,7 @@ pub enum FaultKind {
         other_lane: usize,
     },
     /// The element is accessed before the copy into it was waited for.
-    CopyUnderWay {
+    CopyInFlight {
         array: String,
         index: Vec<i64>,
         by: Actor,
@@ -222,7 +222,7 @@ impl fmt::Display for FaultKind {
                 write!(f, "an undefined value is stored to {array}{}", show(index))
             }
             FaultKind::UndefinedTest => {
-                f.write_str("an undefined value says whether there is a fault")
+                f.write_str("an undefined value decides whether there is a fault")
             }
             FaultKind::Operator(error) => error.fmt(f),
             FaultKind::Raised { site, point } => {
@@ -250,7 +250,7 @@ impl fmt::Display for FaultKind {
                 "lane {other_lane} stores another value to {array}{} in the same statement",
                 show(index)
             ),
-            FaultKind::CopyUnderWay { array, index, by } => write!(
+            FaultKind::CopyInFlight { array, index, by } => write!(
                 f,
                 "{by} copies into {array}{}, and that was not waited for",
                 show(index)
@@ -259,11 +259,11 @@ impl fmt::Display for FaultKind {
                 let index = show(index);
                 write!(
                     f,
-                    "{array}{index} was written while a copy of it was under way"
+                    "{array}{index} was written while a copy of it was in flight"
                 )
             }
             FaultKind::CopiesLeft { groups } => {
-                write!(f, "the warp ends with {groups} groups of copies under way")
+                write!(f, "the warp ends with {groups} groups of copies in flight")
             }
             FaultKind::FlagTouched { array, index } => {
                 let index = show(index);
@@ -283,7 +283,7 @@ impl fmt::Display for FaultKind {
                 at_least,
             } => write!(
                 f,
-                "a deadlock: {array}{} is {value}, awaited is {at_least}, and nobody else can go on",
+                "a deadlock: {array}{} is {value}, awaited is {at_least}, and no other warp can continue",
                 show(index)
             ),
             FaultKind::IndexOverflow => f.write_str("an index leaves 64 bits"),

@@ -210,7 +210,7 @@ impl Launch<'_, '_, '_> {
     fn synchronise(&mut self, block: &mut Block) -> Result<(), RunError> {
         let first = block.warps.iter().position(|w| w.state == State::AtBarrier);
         let Some(first) = first else {
-            panic!("a block without a warp that could go on");
+            panic!("a block without a warp that could continue");
         };
         let at = block.warps[first].pc;
         let iteration = |warp: &Warp| -> Vec<i64> {

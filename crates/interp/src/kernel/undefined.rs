@@ -18,7 +18,7 @@ pub enum Why {
     Predicate,
     /// The source lane or operand does not exist.
     NoLane,
-    /// The index is outside of the axes.
+    /// The index is outside the axes.
     NoElement,
     /// The operator has no result: an integer was divided by zero or raised to a negative power.
     NoResult,

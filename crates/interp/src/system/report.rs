@@ -121,7 +121,10 @@ pub(super) fn outside_domain(system: &System, var: usize, point: &[i64], span: S
     let var = &system.vars[var];
     let at = show_point(&system.dim_names(), point);
     let message = format!("`{}` is read at {at}, outside its domain", var.name);
+    let name = &var.name;
     Diagnostic::new(&run::OUTSIDE_DOMAIN, span, message)
-        .here(format!("reads `{}` at {at}", var.name))
-        .help("guard the read with `select`")
+        .here(format!("reads `{name}` at {at}"))
+        .help(format!(
+            "guard the read, `select(condition, {name}(…), …)`; `systola check` shows the condition"
+        ))
 }

@@ -60,7 +60,7 @@ impl Builder {
         dim(self.system.dims.len() as u32 - 1)
     }
 
-    /// All iterators of the index space must be there already.
+    /// All iterators of the index space must have been declared before.
     pub fn bound(&mut self, name: &str, lo: impl Into<Form>, hi: impl Into<Form>) -> DimId {
         self.system.bound.push(a_dim(name, lo, hi));
         DimId::from(self.system.dims.len() + self.system.bound.len() - 1)
@@ -284,7 +284,7 @@ pub fn floats(tensor: &Tensor) -> Vec<f64> {
         .collect()
 }
 
-/// The propagated and accumulated convolution, as the paper writes it.
+/// The propagated and accumulated convolution of the paper.
 pub fn conv1d(ty: Scalar) -> Builder {
     let mut b = new("conv1d", &["C", "Q"]);
     let (c, q) = (b.dim("c", 0, param(0)), b.dim("q", 0, param(1)));

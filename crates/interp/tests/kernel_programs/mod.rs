@@ -332,7 +332,7 @@ pub fn stencil(n: usize) -> Case {
         let before = b.get(last);
         let mut shifted = |by| {
             let (low, high) = (Some(before), Some(now));
-            b.op("s", Scalar::F32, Op::Slide { low, high, by })
+            b.op("s", Scalar::F32, Op::LaneShift { low, high, by })
         };
         let (one, two) = (shifted(1), shifted(2));
         let sum = b.binary(BinOp::Add, two, one);
@@ -540,10 +540,10 @@ pub fn pipeline(rows: usize) -> Case {
     b.begin("pipeline", 2, 4);
     b.block("b", count);
     let (w, l) = (b.warp(), b.lane());
-    let p = b.var("p", VarKind::Ticket);
+    let p = b.var("p", VarKind::DynamicBlock);
     let sum = b.reg("sum", Scalar::I64);
     let counter = global(next, &[0.into()]);
-    b.stmt(Stmt::Ticket { var: p, counter });
+    b.stmt(Stmt::DynamicBlock { var: p, counter });
     let column = lin(&[(4, w), (1, l)], 0);
     let mine = [Form::from(p), column.clone()];
     let value = b.load("a", Scalar::I64, global(x, &mine));
@@ -577,7 +577,8 @@ pub fn pipeline(rows: usize) -> Case {
     }
 }
 
-/// y[i] = table[min(max(k[i], 0), 4)], eight lanes, each lane then takes its mirror image's.
+/// y[i] = table[min(max(k[i], 0), 4)] with eight lanes; each lane then takes the value of its
+/// mirror image.
 pub fn lookup() -> Case {
     let mut b = Builder::new("lookup", &[]);
     let contents = [3, 1, 4, 1, 5].map(Literal::Int).to_vec();

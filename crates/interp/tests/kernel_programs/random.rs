@@ -47,7 +47,7 @@ impl Elements {
         warp.add(&lane)
     }
 
-    /// The same, of this block or, rarely, the one before it.
+    /// An element of the own part of this block or, rarely, of the block before it.
     fn anywhere(&self, dice: &mut Dice) -> (Form, Cond) {
         let back = if dice.one_in(4) { 1 } else { 0 };
         let block = lin(&[(WARPS * LANES, self.block)], -back * WARPS * LANES);

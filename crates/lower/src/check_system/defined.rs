@@ -1,10 +1,12 @@
 //! Every value is defined, and every element of an input exists, where it is read.
 
+use systola_ir::Scalar;
 use systola_ir::codes::system as codes;
 use systola_ir::diag::Diagnostic;
 use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::id::{InputId, VarId};
 use systola_ir::sets::SetError;
+use systola_ir::system::System;
 
 use super::view::{Frame, Read, Sink, Source, View, conjuncts};
 use super::witness::{Witness, failure, list, named_point, tuple};
@@ -49,9 +51,7 @@ fn variable(view: &View, read: &Read, var: VarId) -> Result<Option<Diagnostic>, 
                 read.span,
                 format!("{read_at}, but {name} is not defined at {}: {why}", tuple(&source)),
             )
-            .help(format!(
-                "take another branch there: `select(cond, {text}, …)` with a condition that excludes the point"
-            ))
+            .help(guarded_variable(system, cond, &read.written, &text)?)
         }
         None => Diagnostic::new(
             &codes::READ_UNDEFINED,
@@ -70,6 +70,22 @@ fn variable(view: &View, read: &Read, var: VarId) -> Result<Option<Diagnostic>, 
             &offence.names,
             vec![offence.witness.point.clone()],
         )),
+    ))
+}
+
+/// The guard to write around the reference: the condition of the domain that failed, at the
+/// reference.
+fn guarded_variable(
+    system: &System,
+    cond: &Cond,
+    written: &[Form],
+    text: &str,
+) -> Result<String, SetError> {
+    let at_reference = cond.map(&|form| form.substitute(&|dim| written.get(dim.index()).cloned()));
+    let (params, dims) = (system.param_names(), system.dim_names());
+    let guard = at_reference?.display(&params, &dims).to_string();
+    Ok(format!(
+        "say what is read there instead of `{text}`: `select({guard}, {text}, …)`"
     ))
 }
 
@@ -108,14 +124,40 @@ fn element(view: &View, read: &Read, input: InputId) -> Result<Option<Diagnostic
         .iter()
         .map(|form| form.eval(params, &offence.by_id))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut why = String::new();
-    for (axis, value) in declared.axes.iter().zip(&element) {
+    let (names, dims) = (system.param_names(), system.dim_names());
+    let (mut why, mut guard) = (String::new(), String::new());
+    for ((axis, value), index) in declared.axes.iter().zip(&element).zip(&read.written) {
         let outside = outside_axis(view, (&axis.lo, &axis.hi), *value, params)?;
         if let Some(text) = outside {
+            let (rel, bound) = if *value < axis.lo.eval(params, &[])? {
+                (">=", &axis.lo)
+            } else {
+                ("<", &axis.hi)
+            };
+            let (index, bound) = (index.display(&names, &dims), bound.display(&names, &[]));
+            guard = format!("{index} {rel} {bound}");
             why = text;
             break;
         }
     }
+    let zero = if declared.ty == Scalar::Bool {
+        "false"
+    } else {
+        "0"
+    };
+    let axes: Vec<String> = declared
+        .axes
+        .iter()
+        .map(|axis| {
+            let hi = axis.hi.display(&names, &[]);
+            if axis.lo == Form::from(0) {
+                hi.to_string()
+            } else {
+                format!("{}..{hi}", axis.lo.display(&names, &[]))
+            }
+        })
+        .collect();
+    let axes = axes.join(", ");
     let name = &declared.name;
     let written = forms(system, &read.written);
     let message = format!(
@@ -128,7 +170,7 @@ fn element(view: &View, read: &Read, input: InputId) -> Result<Option<Diagnostic
         Diagnostic::new(&codes::INPUT_OUTSIDE, read.span, message)
             .also(declared.span, format!("`{name}` is declared here"))
             .help(format!(
-                "guard the read, make the axis longer, or give the elements outside a value: `input {name}[…]: {} else 0`",
+                "guard the read, `select({guard}, {name}[{written}], {zero})`, make the axis longer, or give the elements outside a value: `input {name}[{axes}]: {} else {zero}`",
                 declared.ty
             ))
             .counterexample(offence.witness.counterexample(
@@ -139,7 +181,7 @@ fn element(view: &View, read: &Read, input: InputId) -> Result<Option<Diagnostic
     ))
 }
 
-/// `4 is not < C`, if the value lies outside of `lo..hi`.
+/// `4 is not < C`, if the value lies outside `lo..hi`.
 pub(super) fn outside_axis(
     view: &View,
     (lo, hi): (&Form, &Form),
@@ -172,8 +214,8 @@ struct Offence {
     by_id: Vec<i128>,
 }
 
-/// The first point where the index of a read leaves `needed`, a condition on the point that is read, or
-/// hits a point of no value.
+/// The first point where the index of a read leaves `needed`, a condition on the point that is
+/// read, or where the point that is read has no value.
 fn offences(
     view: &View,
     read: &Read,

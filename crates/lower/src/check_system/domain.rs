@@ -30,7 +30,7 @@ pub(super) fn context(view: &View) -> Result<Option<Diagnostic>, SetError> {
     ))
 }
 
-/// A polyhedron with a point is unbounded exactly in the directions of its recession cone, which does
+/// A nonempty polyhedron is unbounded exactly in the directions of its recession cone, which does
 /// not depend on the parameters.
 pub(super) fn bounded(view: &View) -> Result<Option<Diagnostic>, SetError> {
     let system = &view.system;
@@ -57,7 +57,7 @@ pub(super) fn bounded(view: &View) -> Result<Option<Diagnostic>, SetError> {
     Ok(None)
 }
 
-/// Does the cone of a piece have a direction in which `sign` times this dimension grows?
+/// Does the recession cone of a piece have a direction in which `sign` times this dimension grows?
 fn recedes(piece: &BasicSet, dim: usize, sign: i128) -> Result<bool, SetError> {
     let n_params = piece.space().n_params;
     let n_columns = piece.space().n_dims + piece.n_exists();

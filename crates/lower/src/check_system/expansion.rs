@@ -1,4 +1,4 @@
-//! Are the equations small enough to be written out? Functions mean their bodies.
+//! Are the equations small enough once all functions are inlined?
 
 use systola_ir::codes::syntax;
 use systola_ir::diag::Diagnostic;
@@ -6,7 +6,7 @@ use systola_ir::span::Span;
 use systola_ir::system::expansion::{Expansion, MOST_OPERATIONS};
 use systola_ir::system::{Expr, System};
 
-/// The first equation or output that is too large with its calls written out.
+/// The first equation or output that is too large with its calls inlined.
 pub(super) fn too_large(system: &System) -> Option<Diagnostic> {
     let expansion = Expansion::of(system);
     let refusal = |what: &str, name: &str, expr: &Expr, span: Span| {
@@ -15,7 +15,7 @@ pub(super) fn too_large(system: &System) -> Option<Diagnostic> {
             return None;
         }
         let mut message = format!(
-            "with its functions written out, {what} `{name}` takes {}, of at most {MOST_OPERATIONS}",
+            "with its functions inlined, {what} `{name}` takes {}, of at most {MOST_OPERATIONS}",
             operations(n)
         );
         let function = expansion.largest_call(expr);

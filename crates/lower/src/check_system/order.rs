@@ -15,7 +15,8 @@ use super::witness::{Witness, named_point};
 use crate::components::strong_components;
 use crate::dependences::{Dependence, dependences};
 
-/// An order in which the equations of one point can be computed, as close to the written one as possible.
+/// An order in which the equations of one point can be computed, as close to source order as
+/// possible.
 pub fn body_order(system: &System) -> Result<Vec<VarId>, Box<Diagnostic>> {
     let all = dependences(system).map_err(|mut list| Box::new(list.swap_remove(0)))?;
     let here: Vec<&Dependence> = all
@@ -29,7 +30,7 @@ pub fn body_order(system: &System) -> Result<Vec<VarId>, Box<Diagnostic>> {
         missing[edge.sink.index()] += 1;
         sinks[edge.source.index()].push(edge.sink.index());
     }
-    // Of those that can be computed, always the one that is written first.
+    // Among the equations that are ready, the one written first is next.
     let mut ready: BinaryHeap<Reverse<usize>> = (0..n_vars)
         .filter(|n| missing[*n] == 0)
         .map(Reverse)
@@ -47,7 +48,8 @@ pub fn body_order(system: &System) -> Result<Vec<VarId>, Box<Diagnostic>> {
     if order.len() == n_vars {
         return Ok(order);
     }
-    // What hangs behind a cycle is stuck too, but only the edges of one component can be on a cycle.
+    // Equations behind a cycle are stuck too, but only edges within one component can be on a
+    // cycle.
     let ends = |edge: &Dependence| (edge.sink.index(), edge.source.index());
     let component = strong_components(n_vars, here.iter().map(|edge| ends(edge)));
     let on_a_cycle = |edge: &&Dependence| {
@@ -58,10 +60,10 @@ pub fn body_order(system: &System) -> Result<Vec<VarId>, Box<Diagnostic>> {
     Err(Box::new(refusal(system, &stuck)))
 }
 
-/// More cycles than this are not looked at.
+/// At most this many cycles are examined.
 const MAX_CYCLES: usize = 256;
 
-/// And no more steps than this are taken to find them.
+/// At most this many steps are taken to find them.
 const MAX_STEPS: usize = 100_000;
 
 fn refusal(system: &System, edges: &[&Dependence]) -> Diagnostic {
@@ -136,10 +138,26 @@ fn common_point(system: &System, cycle: &[&Dependence]) -> Result<Option<Witness
 fn same_point_cycle(system: &System, cycle: &[&Dependence], witness: &Witness) -> Diagnostic {
     let name = |var: VarId| &system.vars[var.index()].name;
     let names: Vec<String> = system.dims.iter().map(|d| d.name.clone()).collect();
-    let mut chain = format!("{} needs {}", name(cycle[0].sink), name(cycle[0].source));
+    let mut chain = format!(
+        "`{}` needs `{}`",
+        name(cycle[0].sink),
+        name(cycle[0].source)
+    );
     for edge in &cycle[1..] {
-        chain.push_str(&format!(", which needs {}", name(edge.source)));
+        chain.push_str(&format!(", which needs `{}`", name(edge.source)));
     }
+    let help = match names.split_last() {
+        None => "let one of them be an input, or compute it from inputs alone".to_string(),
+        Some((last, before)) => {
+            let index: Vec<&str> = before.iter().map(String::as_str).collect();
+            let earlier = format!("{last} - 1");
+            let index = [index.as_slice(), &[earlier.as_str()]].concat().join(", ");
+            let first = name(cycle[0].source);
+            format!(
+                "let one of them read the value of an earlier point, such as `{first}({index})`"
+            )
+        }
+    };
     let place = named_point(&names, &witness.point);
     let mut diagnostic = Diagnostic::new(
         &codes::SAME_POINT_CYCLE,
@@ -149,11 +167,11 @@ fn same_point_cycle(system: &System, cycle: &[&Dependence], witness: &Witness) -
             witness.sizes(system)
         ),
     )
-    .help("let one of them read the value of an earlier point");
+    .help(help);
     for edge in &cycle[1..] {
         diagnostic = diagnostic.also(
             edge.span,
-            format!("{} reads {}", name(edge.sink), name(edge.source)),
+            format!("`{}` reads `{}`", name(edge.sink), name(edge.source)),
         );
     }
     diagnostic.counterexample(witness.counterexample(system, &names, vec![witness.point.clone()]))

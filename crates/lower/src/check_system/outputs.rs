@@ -1,18 +1,20 @@
-//! Every element of an output is written, once, inside of its axes.
+//! Every element of an output is written exactly once, and inside its axes.
 
 use affine::{BasicSetBuilder, LinExpr, Set, Space};
+use systola_ir::Type;
 use systola_ir::codes::system as codes;
 use systola_ir::diag::Diagnostic;
 use systola_ir::form::{Cond, Form};
 use systola_ir::id::DimId;
 use systola_ir::sets::{SetError, constrain, lin_expr, set_of, union};
+use systola_ir::system::{Output, System};
 
 use super::defined::{outside_axis, within};
 use super::view::{Frame, Sink, View};
 use super::witness::{Witness, list, named_point};
 use crate::dependences::forms;
 
-/// What holds where a write takes place.
+/// The condition under which a write takes place.
 fn active(view: &View, output: usize, write: usize) -> Cond {
     let system = &view.system;
     let when = system.outputs[output].writes[write].when.clone();
@@ -62,7 +64,7 @@ pub(super) fn value(
     ))
 }
 
-/// The index of a write stays inside of the axes.
+/// The index of a write stays inside the axes.
 pub(super) fn inside(
     view: &View,
     output: usize,
@@ -177,6 +179,54 @@ pub(super) fn once(
     Ok(Some(diagnostic))
 }
 
+/// A system without an output computes nothing that anyone can see.
+pub(super) fn none(system: &System) -> Diagnostic {
+    let message = format!(
+        "`{}` has no output: none of its values leaves it",
+        system.name
+    );
+    let error = Diagnostic::new(&codes::NO_OUTPUT, system.span, message);
+    let Some(var) = system.vars.last() else {
+        return error.help("declare a variable with `var`, and write it with `output`");
+    };
+    let params = system.param_names();
+    let dims: Vec<&str> = system.dims.iter().map(|d| d.name.as_str()).collect();
+    let axes: Option<Vec<String>> = system
+        .dims
+        .iter()
+        .map(|dim| {
+            let (lo, hi) = dim.range.as_ref()?;
+            let fixed = lo.dims().is_empty() && hi.dims().is_empty();
+            let (from, to) = (lo.display(&params, &[]), hi.display(&params, &[]));
+            fixed.then(|| match lo.as_constant() {
+                Some(0) => to.to_string(),
+                _ => format!("{from}..{to}"),
+            })
+        })
+        .collect();
+    let axes = axes.map_or_else(|| "…".to_string(), |axes| axes.join(", "));
+    let ty = match &var.ty {
+        Type::Scalar(ty) => ty.to_string(),
+        Type::Tuple(_) => "f32".to_string(),
+    };
+    let lower = var.name.to_lowercase();
+    let mut taken = params
+        .iter()
+        .chain(system.dims.iter().map(|d| &d.name))
+        .chain(system.vars.iter().map(|v| &v.name))
+        .chain(system.inputs.iter().map(|i| &i.name));
+    let name = if taken.any(|name| *name == lower) {
+        format!("{}_out", var.name)
+    } else {
+        lower
+    };
+    error.help(format!(
+        "write one, such as `output {name}[{axes}]: {ty} = {} at [{}];`",
+        var.name,
+        dims.join(", ")
+    ))
+}
+
 /// Every element is reached by a write.
 pub(super) fn covered(view: &View, output: usize) -> Result<Option<Diagnostic>, SetError> {
     let system = &view.system;
@@ -204,8 +254,42 @@ pub(super) fn covered(view: &View, output: usize) -> Result<Option<Diagnostic>, 
         list(&witness.point),
         witness.sizes(system)
     );
+    let help = match reached(system, declared) {
+        Some(text) => text,
+        None => "extend a write, shorten the axes, or say what the rest holds with `else 0`".into(),
+    };
     Ok(Some(
-        Diagnostic::new(&codes::NEVER_WRITTEN, declared.span, message)
-            .help("extend a write, shorten the axes, or say what the rest holds with `else`"),
+        Diagnostic::new(&codes::NEVER_WRITTEN, declared.span, message).help(help),
+    ))
+}
+
+/// What the only write of an output reaches along the first axis that is not the range of the
+/// iterator that indexes it.
+fn reached(system: &System, declared: &Output) -> Option<String> {
+    let [write] = declared.writes.as_slice() else {
+        return None;
+    };
+    let params = system.param_names();
+    let show = |lo: &Form, hi: &Form| {
+        format!("{}..{}", lo.display(&params, &[]), hi.display(&params, &[]))
+    };
+    let axes = declared.axes.iter().zip(&write.index);
+    let mut differing = axes.filter_map(|(axis, index)| {
+        let (n, dim) = system
+            .dims
+            .iter()
+            .enumerate()
+            .find(|(n, _)| *index == Form::from(DimId::from(*n)))?;
+        let (lo, hi) = dim.range.as_ref()?;
+        let fixed = lo.dims().is_empty() && hi.dims().is_empty();
+        let differ = (lo, hi) != (&axis.lo, &axis.hi);
+        (fixed && differ).then_some((n, dim, lo, hi, axis))
+    });
+    let (_, dim, lo, hi, axis) = differing.next()?;
+    let (range, wanted) = (show(lo, hi), show(&axis.lo, &axis.hi));
+    Some(format!(
+        "`{iterator}` writes the elements {range} of an axis {wanted}: make the axis `{range}`, let \
+         `{iterator}` run `in {wanted}`, or say what the rest holds with `else 0`",
+        iterator = dim.name
     ))
 }

@@ -1,4 +1,4 @@
-//! All places of a system about which something is asked.
+//! All places in a system that the checks ask about.
 
 use affine::{BasicSetBuilder, LinExpr, Map, Set, Space};
 use systola_ir::form::{Cond, Form, Overflow};
@@ -9,16 +9,16 @@ use systola_ir::system::{Combine, Expr, System};
 
 use crate::dependences::{Site, walk, walk_equation};
 
-/// A system with its reads, holes and reductions, in the order they are written.
+/// A system with its reads, holes and reductions in source order.
 pub(super) struct View {
     pub system: System,
     pub reads: Vec<Read>,
-    /// Every `select` without a last branch, at the site where its condition does not hold.
+    /// Every `select` without a default, at the site where its condition does not hold.
     pub holes: Vec<(Sink, Site)>,
     pub reductions: Vec<Reduction>,
 }
 
-/// Whose right-hand side something stands in.
+/// The owner of a right-hand side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sink {
     Var(VarId),
@@ -30,7 +30,7 @@ pub(super) struct Read {
     pub source: Source,
     /// Over the point of the sink and the inner iterators of the site.
     pub index: Vec<Form>,
-    /// As it is written.
+    /// As written in the source.
     pub written: Vec<Form>,
     pub site: Site,
     pub span: Span,
@@ -157,7 +157,8 @@ impl View {
         Ok(all)
     }
 
-    /// Where a site is reached, over its point and inner iterators, without points of no value.
+    /// Where a site is reached, over its point and inner iterators, without points that have no
+    /// value.
     pub(super) fn reached(&self, sink: Sink, site: &Site) -> Result<Set, SetError> {
         let frame = Frame::new(&self.system, &site.inner);
         let set = frame.set(&site.conds)?;
@@ -187,7 +188,7 @@ impl Frame {
             .collect();
         let n_params = system.params.len();
         let n_ids = dims.iter().map(|d| d.index() + 1).max().unwrap_or(0);
-        // An iterator of another reduction can not occur here; any place will do for it.
+        // An iterator of another reduction cannot occur here; its entry is never used.
         let mut places = vec![LinExpr::zero(); n_ids];
         for (column, d) in dims.iter().enumerate() {
             places[d.index()] = LinExpr::var(n_params + column);
@@ -217,7 +218,7 @@ impl Frame {
     }
 }
 
-/// The conditions whose conjunction a condition is.
+/// The conjuncts of a condition.
 pub(super) fn conjuncts(cond: Cond) -> Vec<Cond> {
     match cond {
         Cond::And(parts) => parts.into_iter().flat_map(conjuncts).collect(),

@@ -1,4 +1,4 @@
-//! The first point of a set of offences, and how it is told.
+//! The first point of a set of offences, and its text for messages.
 
 use affine::Set;
 use systola_ir::diag::{Counterexample, MappedPoint};
@@ -13,7 +13,7 @@ pub(crate) struct Witness {
 }
 
 impl Witness {
-    /// At the smallest sizes for which there is a point, the lexicographically first.
+    /// The lexicographically first point at the smallest sizes for which there is a point.
     pub(crate) fn first(set: &Set) -> Result<Option<Witness>, SetError> {
         let mut first: Option<(Vec<i128>, Vec<i128>)> = None;
         for piece in set.pieces() {
@@ -28,7 +28,7 @@ impl Witness {
         let Some((params, sampled)) = first else {
             return Ok(None);
         };
-        // A set without a first point still has some point.
+        // A set without a lexicographic minimum still has a sample.
         let point = match set.lexmin_point(&params) {
             Ok(Some(point)) => point,
             Ok(None) | Err(_) => sampled,
@@ -102,7 +102,7 @@ pub(crate) fn failure(
     let fixed = |form: &Form| form.dims().is_empty();
     Ok(match cond {
         Cond::Cmp(rel, left, right) if fixed(left) != fixed(right) => {
-            // The iterators come first: `0 <= i` is told of i.
+            // The side with iterators comes first: a failure of `0 <= i` reads `-1 is not >= 0`.
             let (rel, left, right) = if fixed(left) {
                 (mirrored(*rel), right, left)
             } else {

@@ -1,7 +1,8 @@
-//! Statements as they are emitted: scopes, shapes, and equal values named once.
+//! Statements as they are emitted: scopes, shapes and value numbering.
 //!
-//! Inputs never change, so two loads of one element are one load wherever the first is in scope. That
-//! is how a footprint is promoted: unroll a window, and every element of it is loaded once.
+//! Equal values are named once. Inputs never change, so two loads of one element are one load
+//! wherever the first is in scope. This promotes footprints to registers: once a window is
+//! unrolled, every element of it is loaded once.
 
 use std::collections::HashMap;
 
@@ -9,13 +10,13 @@ use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Reg, Shape, Stmt, Value, Var, VarKind};
 use systola_ir::{BinOp, DimId, Literal, RegId, Scalar, SharedId, UnOp, ValueId};
 
-/// What makes two operations the same.
+/// Identifies equal operations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Key {
     Lit(Scalar, u64),
     Index(Form),
     Load(Memory, Vec<Form>, Cond, Option<u64>),
-    Slide(Option<ValueId>, Option<ValueId>, u32),
+    LaneShift(Option<ValueId>, Option<ValueId>, u32),
     Unary(UnOp, ValueId),
     Binary(BinOp, ValueId, ValueId),
     Cast(Scalar, ValueId),
@@ -59,7 +60,7 @@ fn key(ty: Scalar, op: &Op, pure: &impl Fn(Memory) -> bool) -> Option<Key> {
         Op::Load { .. } => return None,
         Op::Lookup { memory, index } if pure(*memory) => Key::Lookup(*memory, index.clone()),
         Op::Lookup { .. } => return None,
-        Op::Slide { low, high, by } => Key::Slide(*low, *high, *by),
+        Op::LaneShift { low, high, by } => Key::LaneShift(*low, *high, *by),
     })
 }
 
@@ -68,11 +69,11 @@ pub struct Builder {
     pub kernel: Kernel,
     open: Vec<Vec<Stmt>>,
     known: Vec<HashMap<Key, ValueId>>,
-    /// Buffers whose elements that are read do not change.
+    /// Buffers of which this kernel never changes an element that it reads.
     read_only: Vec<bool>,
-    /// Arrays of the block that are filled before anything in their scope reads them.
+    /// Shared arrays that are filled before anything in their scope reads them.
     pub staged: Vec<SharedId>,
-    /// Of each value, where somebody asks what is known of it.
+    /// The operation of each value, if operations are kept.
     operations: Option<Vec<Op>>,
 }
 
@@ -103,7 +104,7 @@ impl Builder {
         self.operations = Some(Vec::new());
     }
 
-    /// What a value is computed from, if it was kept.
+    /// The operation that computes a value, if it was kept.
     pub fn operation(&self, value: ValueId) -> Option<&Op> {
         self.operations.as_ref()?.get(value.index())
     }
@@ -189,12 +190,12 @@ impl Builder {
                 .map(|v| self.shape(*v))
                 .fold(Shape::Uniform, Shape::max),
             Op::Shuffle { from, .. } => self.kernel.shape_of(from),
-            Op::Slide { .. } => Shape::Varying,
+            Op::LaneShift { .. } => Shape::Varying,
         }
     }
 
-    /// Lanes of `low` followed by `high`; no work where all of them hold one value.
-    pub fn slide(
+    /// A lane shift over `low` followed by `high`; no statement if all lanes hold one value.
+    pub fn lane_shift(
         &mut self,
         name: &str,
         low: Option<ValueId>,
@@ -207,10 +208,10 @@ impl Builder {
             return Some(any);
         }
         let ty = self.ty(any);
-        Some(self.value(name, ty, Op::Slide { low, high, by }))
+        Some(self.value(name, ty, Op::LaneShift { low, high, by }))
     }
 
-    /// The value of another lane; no work where all of them hold one value.
+    /// The value of another lane; no statement if all lanes hold one value.
     pub fn shuffle(&mut self, name: &str, value: ValueId, from: Form) -> ValueId {
         if self.shape(value) == Shape::Uniform {
             return value;
@@ -219,7 +220,7 @@ impl Builder {
         self.value(name, ty, Op::Shuffle { value, from })
     }
 
-    /// The value of an operation; an equal one that is in scope is taken instead.
+    /// The value of an operation; an equal value in scope is reused.
     pub fn value(&mut self, name: &str, ty: Scalar, op: Op) -> ValueId {
         affine::cancel::check();
         let (read_only, staged) = (&self.read_only, &self.staged);
@@ -252,7 +253,7 @@ impl Builder {
         value
     }
 
-    /// An array of the block is filled anew: what was loaded from it is not what is there now.
+    /// A shared array is filled again: forgets the values loaded from it.
     pub fn forget(&mut self, array: SharedId) {
         let old = Memory::Shared(array);
         for scope in &mut self.known {
@@ -260,7 +261,7 @@ impl Builder {
                 Key::Load(memory, ..) | Key::Lookup(memory, _) => *memory != old,
                 Key::Lit(..)
                 | Key::Index(_)
-                | Key::Slide(..)
+                | Key::LaneShift(..)
                 | Key::Unary(..)
                 | Key::Binary(..)
                 | Key::Cast(..)
@@ -270,7 +271,7 @@ impl Builder {
         }
     }
 
-    /// Is the value what this very access loads?
+    /// Is the value the result of a load by this very access?
     pub fn is_load_of(&self, value: ValueId, access: &Access) -> bool {
         self.open.iter().flatten().any(|stmt| {
             matches!(stmt, Stmt::Let(v, Op::Load { from, .. })
@@ -282,7 +283,7 @@ impl Builder {
         self.value("c", ty, Op::Lit(literal))
     }
 
-    /// A value that may be anything.
+    /// A placeholder where any value will do.
     pub fn hole(&mut self, ty: Scalar) -> ValueId {
         let literal = if ty.is_float() {
             Literal::Float(0.0)
@@ -294,7 +295,7 @@ impl Builder {
         self.literal(ty, literal)
     }
 
-    /// By position; no choice where the condition is known.
+    /// Selects by position; no select if the condition is known.
     pub fn choose(&mut self, name: &str, cond: Cond, then: ValueId, otherwise: ValueId) -> ValueId {
         match cond {
             Cond::Const(true) => then,

@@ -1,9 +1,9 @@
-//! The cells of a slot, evaluated.
+//! Evaluates the cells of a slot.
 //!
-//! The point of the slot is a list of forms over the variables of the kernel, so a position is
-//! never a value at run time unless the program uses it as one. Tuples are taken apart: only
-//! scalars reach the kernel. Of a guard without `else` only the branch is left, since the value is
-//! nobody's where the condition does not hold.
+//! The point of the slot is a list of forms over the variables of the kernel, so a position is a
+//! value at run time only if the program uses it as one. Tuples are split into scalars: only
+//! scalars reach the kernel. A guard without `else` emits its branch alone, since nothing reads the
+//! value where the condition does not hold.
 
 use std::collections::HashMap;
 
@@ -24,34 +24,34 @@ use crate::storage::queues::PeKey;
 pub struct Here<'s> {
     /// The coordinates of the slot.
     pub slot: &'s [Form],
-    /// The PE, where it is known.
+    /// The PE, if it is known at compile time.
     pub pe: &'s PeKey,
     /// The coordinates of the point.
     pub point: Vec<Form>,
-    /// Where the slot has this point.
+    /// The condition under which the slot has this point.
     pub valid: Cond,
 }
 
 impl Here<'_> {
-    /// A form over the point as one over the variables of the kernel.
+    /// Rewrites a form over the point as one over the variables of the kernel.
     pub fn at(&self, form: &Form) -> Result<Form, Failure> {
         Ok(form.substitute(&|d| self.point.get(d.index()).cloned())?)
     }
 
-    /// The slot and the point where a variable has a value, in the given room for the slot.
+    /// The same with a variable fixed to a value; `fixed` stores the new slot.
     pub fn with<'n>(
         &self,
         v: DimId,
         value: i128,
-        room: &'n mut Vec<Form>,
+        fixed: &'n mut Vec<Form>,
     ) -> Result<Here<'n>, Failure>
     where
         Self: 'n,
     {
         let set = |f: &Form| f.substitute(&|d| (d == v).then(|| Form::from(value)));
-        *room = self.slot.iter().map(set).collect::<Result<_, _>>()?;
+        *fixed = self.slot.iter().map(set).collect::<Result<_, _>>()?;
         Ok(Here {
-            slot: room,
+            slot: fixed,
             pe: self.pe,
             point: self.point.iter().map(set).collect::<Result<_, _>>()?,
             valid: self.valid.map(&set)?,
@@ -63,7 +63,7 @@ impl Here<'_> {
     }
 }
 
-/// A value of any type: the scalars it consists of.
+/// A value of any type, as the scalars it consists of.
 #[derive(Clone, Debug)]
 pub enum Bundle {
     Scalar(ValueId),
@@ -79,7 +79,7 @@ impl Bundle {
         }
     }
 
-    /// The other way round; as many scalars as the type has.
+    /// Builds a value of a type from its scalars, the inverse of `flat`.
     pub fn of(ty: &Type, scalars: &mut impl Iterator<Item = ValueId>) -> Option<Bundle> {
         Some(match ty {
             Type::Scalar(_) => Bundle::Scalar(scalars.next()?),
@@ -99,7 +99,7 @@ impl Bundle {
         }
     }
 
-    /// Pairs the scalars of two values of one type.
+    /// Combines the scalars of two values of one type pairwise.
     pub fn zip(&self, other: &Bundle, f: &mut impl FnMut(ValueId, ValueId) -> ValueId) -> Bundle {
         match (self, other) {
             (Bundle::Scalar(a), Bundle::Scalar(b)) => Bundle::Scalar(f(*a, *b)),
@@ -218,7 +218,7 @@ impl Emitter<'_> {
                 done.locals.insert(*local, value);
                 self.expr(body, name, here, done)?
             }
-            // Only in what an output writes, of the same point.
+            // Only the value of an output contains these, and it reads the same point.
             Expr::Var { var, .. } => done.cells[var].clone(),
             Expr::Reduce { .. } | Expr::Scan { .. } => {
                 unreachable!("sums were serialised")
@@ -245,7 +245,7 @@ impl Emitter<'_> {
         self.b.value(name, ty, Op::Binary(op, a, b))
     }
 
-    /// A function's body with its arguments for locals.
+    /// Inlines a function: its body with the arguments as locals.
     pub(super) fn call(
         &mut self,
         f: systola_ir::FnId,
@@ -287,13 +287,13 @@ impl Emitter<'_> {
             now => {
                 let (then, after_then) = self.at_points(cond, |e| {
                     e.on_path(&now, |e| {
-                        e.seldom(&now, &mut |e| e.expr(then, name, here, done))
+                        e.selected_under(&now, &mut |e| e.expr(then, name, here, done))
                     })
                 })?;
                 let other = now.clone().negate();
                 let (otherwise, after_otherwise) = self.at_points(&elsewhere, |e| {
                     e.on_path(&other, |e| {
-                        e.seldom(&other, &mut |e| e.expr(otherwise, name, here, done))
+                        e.selected_under(&other, &mut |e| e.expr(otherwise, name, here, done))
                     })
                 })?;
                 self.after_branches(&now, after_then, after_otherwise);
@@ -304,9 +304,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// What is chosen under a condition. Threads wait for a load whether they choose its value or not; where they hardly
-    /// ever do, it is not made.
-    fn seldom(
+    /// Evaluates a value that is selected under a condition. Threads wait for a load even where
+    /// they do not select its value, so a load that is rarely selected gets the condition as its
+    /// predicate.
+    fn selected_under(
         &mut self,
         cond: &Cond,
         f: &mut impl FnMut(&mut Self) -> Result<Bundle, Failure>,
@@ -314,20 +315,20 @@ impl Emitter<'_> {
         if self.machine.threads.is_none() || self.facts.is_common(cond) {
             return f(self);
         }
-        let around = self.seldom.clone();
-        self.seldom = around.clone().and(cond.clone());
+        let around = self.rare_path.clone();
+        self.rare_path = around.clone().and(cond.clone());
         let result = f(self);
-        self.seldom = around;
+        self.rare_path = around;
         result
     }
 
-    /// An index over the point, over the variables of the kernel.
+    /// An index over the point, rewritten over the variables of the kernel.
     pub(super) fn address(&self, index: &[Form], here: &Here<'_>) -> Result<Vec<Form>, Failure> {
         let at = |f: &Form| Ok(self.facts.without_digits(&here.at(f)?));
         index.iter().map(at).collect()
     }
 
-    /// An element of an input; outside of its axes, what the input states there.
+    /// An element of an input; outside its axes, the value that the input declares there.
     pub(super) fn input(&mut self, input: InputId, index: Vec<Form>) -> ValueId {
         let array = self.array;
         let declared = &array.inputs[input.index()];
@@ -335,7 +336,7 @@ impl Emitter<'_> {
             return self.b.load(&declared.name, declared.ty, from, None);
         }
         let inside = inside(&declared.axes, &index);
-        let when = self.facts.simplify(&self.seldom.clone().and(inside));
+        let when = self.facts.simplify(&self.rare_path.clone().and(inside));
         if when == Cond::Const(false) {
             return match &declared.outside {
                 Some(literal) => self.b.literal(declared.ty, *literal),
@@ -351,7 +352,8 @@ impl Emitter<'_> {
             .load(&declared.name, declared.ty, from, declared.outside)
     }
 
-    /// A table at computed indices, numbered from 0; outside of its axes, what the table states there.
+    /// A table lookup at computed indices, numbered from 0; outside its axes, the value that the
+    /// table declares there.
     fn lookup(
         &mut self,
         input: InputId,
@@ -400,7 +402,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// Stores what this point writes.
+    /// Stores the outputs of this point.
     pub(super) fn drain(
         &mut self,
         valid: &Cond,
@@ -446,7 +448,7 @@ impl Emitter<'_> {
     }
 }
 
-/// The cells that the value of an output is made of.
+/// The cells that the value of an output reads.
 fn cells_read(expr: &Expr) -> Vec<VarId> {
     let mut cells = Vec::new();
     walk(expr, &mut |e| {

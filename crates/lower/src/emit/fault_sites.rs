@@ -1,4 +1,4 @@
-//! Where equations can go wrong, and the buffer in which kernels record that they did.
+//! The sites where equations can fault, and the buffer in which kernels record faults.
 
 use systola_ir::array::Array;
 use systola_ir::kernel::visit::walk_mut;
@@ -9,11 +9,11 @@ use systola_ir::{BinOp, BufferId, Cond, Form, Scalar, Span};
 
 /// What is known of the equation that is being evaluated.
 pub struct Faults {
-    /// Where the equation is evaluated; none where it can not go wrong.
+    /// Where the equation is evaluated; `None` if it cannot fault.
     pub(super) live: Option<Cond>,
-    /// Where the evaluation has come to this place, of those.
+    /// Within `live`, the condition under which the evaluation reaches the current expression.
     pub(super) path: Cond,
-    /// All points of the array where it comes to this place; none where that is not followed.
+    /// All points of the array that reach the current expression; `None` if they are not tracked.
     pub(super) points: Option<Cond>,
     pub(super) owner: String,
     pub(super) span: Span,
@@ -33,10 +33,10 @@ impl Default for Faults {
     }
 }
 
-/// Before it is known which buffer records faults.
+/// Stands for the fault buffer until that is declared.
 pub(super) const UNKNOWN: BufferId = BufferId(u32::MAX);
 
-/// Could the expression go wrong, by its operators alone?
+/// Can the expression fault, judging by its operators alone?
 pub fn may_fault(array: &Array, expr: &Expr) -> bool {
     let mut found = false;
     walk(expr, &mut |e| {
@@ -49,7 +49,8 @@ pub fn may_fault(array: &Array, expr: &Expr) -> bool {
     found
 }
 
-/// Declares the buffer of the faults that kernels record, if there are any. `sites`: of each kernel.
+/// Declares the buffer for the faults that kernels record, if there are any. `sites` has a list for
+/// each kernel.
 pub fn declare_faults(program: &mut Program, sites: Vec<Vec<FaultSite>>) {
     let mut all: Vec<FaultSite> = Vec::new();
     let faults = BufferId::from(program.buffers.len());
@@ -66,7 +67,7 @@ pub fn declare_faults(program: &mut Program, sites: Vec<Vec<FaultSite>>) {
     program.buffers.push(buffer(name, all));
 }
 
-/// Room for the longest point.
+/// The buffer has room for the point with the most iterators.
 fn buffer(name: String, sites: Vec<FaultSite>) -> Buffer {
     let most = sites.iter().map(|s| s.iterators.len()).max().unwrap_or(0);
     let axis = Axis {
@@ -81,7 +82,7 @@ fn buffer(name: String, sites: Vec<FaultSite>) -> Buffer {
     }
 }
 
-/// Counts the sites of a kernel from another number on. Says whether there are any.
+/// Numbers the sites of a kernel from `from` on. Returns whether there are any.
 fn renumber(kernel: &mut Kernel, to: BufferId, from: usize) -> bool {
     let mut used = false;
     walk_mut(&mut kernel.body, &mut |stmt| {
@@ -94,7 +95,7 @@ fn renumber(kernel: &mut Kernel, to: BufferId, from: usize) -> bool {
     used
 }
 
-/// Lets the kernels of other programs record faults where those of the last one do.
+/// Makes the kernels of other programs record their faults in the buffer of the last program.
 pub fn join_faults(others: &mut [&mut Program], last: &mut Program) {
     let sites_of = |program: &mut Program| -> Vec<FaultSite> {
         let taken = program.buffers.iter_mut().find_map(|b| match &mut b.kind {

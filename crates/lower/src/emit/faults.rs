@@ -1,8 +1,10 @@
-//! Where equations have no value: integers divided by zero or raised to negative powers, lookups outside of the axes.
+//! Emits tests where equations have no value: integers divided by zero or raised to negative
+//! powers, and lookups outside the axes.
 //!
-//! A statement records such a fault in the lanes that hold a point of the equation, owned by its tile, where the guards
-//! around hold: copies in halos compute with values that are nobody's. Guards by position are lazy, a choice by a value is
-//! not, so the path is a condition of positions. What an [interval](crate::emit::intervals) proves impossible is not tested.
+//! A statement records such a fault in the lanes that hold a point of the equation, owned by its
+//! tile, where the enclosing guards hold: copies in halos compute with invalid values. Guards by
+//! position are lazy, selects by value are not, so the path to a fault is a condition on positions.
+//! A fault that an [interval](crate::emit::intervals) proves impossible is not tested.
 
 use systola_ir::kernel::{FaultKind, FaultSite, Memory, Op, Stmt};
 use systola_ir::system::{Axis, Expr, InputKind};
@@ -16,10 +18,10 @@ use crate::emit::repeats::decided_by;
 use crate::facts::Facts;
 use crate::failure::Failure;
 
-/// Operations that an interval is derived from, one after another.
+/// The largest number of nested operations through which an interval is derived.
 const DEEPEST: u32 = 12;
 
-/// Between which numbers a form lies, as far as a few guesses tell: small tables are indexed by small numbers.
+/// Bounds of a form, as far as a few guesses prove them: small tables are indexed by small numbers.
 fn bounds(facts: &Facts<'_>, form: &Form) -> Interval {
     if let Some(c) = form.as_constant() {
         return (c, c);
@@ -35,7 +37,8 @@ fn bounds(facts: &Facts<'_>, form: &Form) -> Interval {
 }
 
 impl Emitter<'_> {
-    /// Evaluates what belongs to an equation, which is live where a condition holds, and in all at certain points.
+    /// Evaluates a part of an equation. `live` gives the condition under which it is live, and all
+    /// points at which it is evaluated, if these are known.
     pub(super) fn within_equation<T>(
         &mut self,
         expr: &Expr,
@@ -56,7 +59,7 @@ impl Emitter<'_> {
         result
     }
 
-    /// What is evaluated where a condition holds only.
+    /// Evaluates something under a condition.
     pub(super) fn on_path<T>(
         &mut self,
         cond: &Cond,
@@ -71,8 +74,8 @@ impl Emitter<'_> {
         Ok((result?, end))
     }
 
-    /// After two branches of which one was taken: the evaluation goes on where it came to the end of that one. A value
-    /// that is undefined there ends it.
+    /// Merges the paths of two branches: the evaluation continues where it reached the end of the
+    /// branch taken. An undefined value ends its path.
     pub(super) fn after_branches(&mut self, cond: &Cond, then: Cond, otherwise: Cond) {
         let around = &self.faults.path;
         let whole = (
@@ -84,7 +87,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What is evaluated at points where a condition over them holds.
+    /// Evaluates something at the points where a condition over them holds.
     pub(super) fn at_points<T>(&mut self, cond: &Cond, f: impl FnOnce(&mut Self) -> T) -> T {
         let around = self.faults.points.clone();
         if let Some(points) = &mut self.faults.points {
@@ -97,7 +100,7 @@ impl Emitter<'_> {
         result
     }
 
-    /// What is evaluated from here on is undefined where the condition does not hold.
+    /// Everything evaluated from here on is undefined where the condition does not hold.
     pub(super) fn only_where(&mut self, cond: Cond) {
         self.faults.points = None;
         if self.faults.live.is_some() {
@@ -106,13 +109,13 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where the evaluation has come to this place.
+    /// The condition under which the evaluation reaches the current expression.
     fn here_live(&self) -> Cond {
         let live = self.faults.live.clone().unwrap_or(Cond::TRUE);
         live.and(self.faults.path.clone())
     }
 
-    /// The interval of a value in the lanes where the evaluation has come to this place.
+    /// The interval of a value in the lanes that reach the current expression.
     fn interval(&self, value: ValueId) -> Interval {
         let facts = self.facts.with(self.here_live());
         self.interval_under(value, &facts, DEEPEST)
@@ -131,7 +134,7 @@ impl Emitter<'_> {
         intervals::of_op(ty, op, &of, || self.contents(op, ty))
     }
 
-    /// The interval of what an operation reads.
+    /// The interval of the elements that an operation reads.
     fn contents(&self, op: &Op, ty: Scalar) -> Option<Interval> {
         let stated = match op.effects().reads() {
             Some(Memory::Global(buffer)) => self.array.inputs.get(buffer.index()),
@@ -177,7 +180,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Is the value of an expression tested at other points than those that are live here?
+    /// Is the value of an expression tested at a point other than those that are live here?
     fn is_tested(&self, expr: &Expr, here: &Here<'_>) -> Result<bool, Failure> {
         match (decided_by(self.array, expr), &self.faults.points) {
             (Some(forms), Some(points)) => {
@@ -187,7 +190,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Records where indices into an input, numbered from 0, are outside of its axes.
+    /// Records faults where indices into an input, numbered from 0, are outside its axes.
     pub(super) fn test_lookup(
         &mut self,
         input: InputId,
@@ -212,7 +215,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Whether some index, numbered from 0, is outside of its axis; none where that never is.
+    /// Whether some index, numbered from 0, is outside its axis; `None` if that is impossible.
     pub(super) fn outside<'x>(
         &mut self,
         index: impl IntoIterator<Item = (&'x Axis, ValueId)>,
@@ -242,8 +245,8 @@ impl Emitter<'_> {
         tests.into_iter().reduce(either)
     }
 
-    /// Whether an index is at least an extent that the sizes decide, in integers of its own type: short ones fill fewer
-    /// registers.
+    /// Whether an index is at least an extent that depends on sizes only. The test uses integers of
+    /// the index's own type, because narrower ones take fewer registers.
     fn at_least(&mut self, value: ValueId, extent: &Form) -> Vec<ValueId> {
         let ty = self.b.ty(value);
         let last = extent.plus(-1);
@@ -264,7 +267,7 @@ impl Emitter<'_> {
         tests
     }
 
-    /// Records a fault in live lanes where the bool holds.
+    /// Records a fault in live lanes where `bad` holds.
     fn fault(&mut self, kind: FaultKind, span: Span, bad: ValueId, here: &Here<'_>) {
         let when = self.facts.simplify(&self.here_live());
         if when == Cond::Const(false) {

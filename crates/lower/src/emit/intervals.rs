@@ -1,15 +1,16 @@
-//! Between which numbers a value of a kernel lies, from its type and its operation.
+//! Bounds of the values of a kernel, from their types and operations.
 //!
-//! It is for values that belong to a point: what an undefined value may be is not said. It suffices to leave out tests of
-//! divisors and indices that are never wrong: `x % 4`, `x & 3`, a byte into a table of 256.
+//! They hold for values that belong to a point; an undefined value may lie outside them. They are
+//! good enough to omit tests of divisors and indices that are never wrong: `x % 4`, `x & 3`, a byte
+//! into a table of 256.
 
 use systola_ir::kernel::Op;
 use systola_ir::{BinOp, Literal, Scalar, UnOp, ValueId};
 
-/// From the least to the greatest number, both included.
+/// The least and the greatest number, both included.
 pub type Interval = (i128, i128);
 
-/// All that a type holds; none for floats.
+/// All values of a type; `None` for floats.
 pub fn of_type(ty: Scalar) -> Option<Interval> {
     match ty {
         Scalar::Bool => Some((0, 1)),
@@ -17,7 +18,7 @@ pub fn of_type(ty: Scalar) -> Option<Interval> {
     }
 }
 
-/// All numbers of a list, if it is one of integers.
+/// The interval of a list of literals, if all of them are integers.
 pub fn of_literals(list: &[Literal]) -> Option<Interval> {
     let numbers = list.iter().map(|literal| match literal {
         Literal::Int(v) => Some(*v),
@@ -28,7 +29,8 @@ pub fn of_literals(list: &[Literal]) -> Option<Interval> {
     Some((*numbers.iter().min()?, *numbers.iter().max()?))
 }
 
-/// The interval of an operation of a type. `of`: of a value with its type; `loaded`: of the elements of a memory.
+/// The interval of an operation with a result of type `ty`. `of` gives the interval of an operand,
+/// `loaded` that of the elements of a memory.
 pub fn of_op(
     ty: Scalar,
     op: &Op,
@@ -83,9 +85,9 @@ pub fn of_op(
         )
         | Op::Get(_)
         | Op::Shuffle { .. }
-        | Op::Slide { .. } => None,
+        | Op::LaneShift { .. } => None,
     };
-    // Beyond its type a number wraps around.
+    // A result outside its type wraps around.
     found
         .filter(|(lo, hi)| all.0 <= *lo && *hi <= all.1)
         .or(Some(all))
@@ -95,7 +97,7 @@ fn either((a, b): (Interval, Interval)) -> Interval {
     (a.0.min(b.0), a.1.max(b.1))
 }
 
-/// The least and the greatest of what the ends give.
+/// The least and the greatest result over the ends of both intervals.
 fn ends(a: Interval, b: Interval, f: impl Fn(i128, i128) -> Option<i128>) -> Option<Interval> {
     let all = [f(a.0, b.0)?, f(a.0, b.1)?, f(a.1, b.0)?, f(a.1, b.1)?];
     Some((*all.iter().min()?, *all.iter().max()?))
@@ -147,7 +149,7 @@ fn binary(op: BinOp, a: Interval, b: Interval) -> Option<Interval> {
 mod tests {
     use super::*;
 
-    /// Every pair of small numbers lies between the ends that are told of its interval.
+    /// Every result on small numbers lies in the interval computed for its operands.
     #[test]
     fn what_operators_give_lies_between_the_ends() {
         let value = |op: BinOp, x: i128, y: i128| -> Option<i128> {

@@ -1,8 +1,8 @@
-//! What arrives on a port.
+//! Values that arrive on a port.
 //!
-//! Of the links of a port the one whose guard holds delivers; guards that are decided when the
-//! kernel is made leave no trace, and a hole needs no guard since any value will do. Between lanes a value
-//! moves by a slide over the vectors of its PEs.
+//! The link whose guard holds delivers the value. Guards that are decided at compile time leave no
+//! code, and a hole needs no guard since any value will do there. Between lanes a value moves by a
+//! lane shift over the vectors of its PEs.
 
 use systola_ir::array::{Link, Port, Realisation, Role};
 use systola_ir::{Cond, DimId, Form, InputId, PortId, ValueId, VarId};
@@ -25,39 +25,40 @@ impl Emitter<'_> {
         let array = self.array;
         let port = array.port(port);
         let mut open: Vec<(Cond, Cond, &Link)> = Vec::new();
-        for (link, told) in delivering(port) {
+        for (link, choice) in delivering(port) {
             match self.facts.simplify(&here.cond(&link.guard)?) {
                 Cond::Const(false) => {}
-                guard => open.push((self.facts.simplify(&here.cond(&told)?), guard, link)),
+                guard => open.push((self.facts.simplify(&here.cond(&choice)?), guard, link)),
             }
         }
-        if let Some(sure) = open.iter().position(|(told, ..)| *told == Cond::TRUE) {
+        if let Some(sure) = open.iter().position(|(choice, ..)| *choice == Cond::TRUE) {
             open = vec![open.swap_remove(sure)];
         }
         let source = &array.cells[port.source.index()];
         let mut result: Option<Bundle> = None;
-        for (told, guard, link) in open.into_iter().rev() {
-            let mut room = Vec::new();
+        for (choice, guard, link) in open.into_iter().rev() {
+            let mut fixed = Vec::new();
             let value = match self.only_lane(link, &guard) {
                 Some((lane, at)) => {
-                    let there = here.with(lane, at, &mut room)?;
+                    let there = here.with(lane, at, &mut fixed)?;
                     self.arrives(port, link, name, &there, done)?
                 }
                 None => self.arrives(port, link, name, here, done)?,
             };
             result = Some(match result {
-                // Somewhere one of the guards holds, or nobody reads the value.
+                // The last link needs no guard: one of the guards holds, or nothing reads the
+                // value.
                 None => value,
                 Some(otherwise) => value.zip(&otherwise, &mut |then, otherwise| {
-                    self.b.choose(name, told.clone(), then, otherwise)
+                    self.b.choose(name, choice.clone(), then, otherwise)
                 }),
             });
         }
-        Ok(result.unwrap_or_else(|| self.nothing(&source.ty)))
+        Ok(result.unwrap_or_else(|| self.placeholder(&source.ty)))
     }
 
-    /// The one lane that takes what a link brings from memory, where blocks hand values on: all lanes may then have what
-    /// that one loads.
+    /// The one lane that needs the value of a link, if the link loads from memory and blocks wait
+    /// for each other. All lanes may then load the element of that lane.
     fn only_lane(&self, link: &Link, guard: &Cond) -> Option<(DimId, i128)> {
         let loads = match link.realisation {
             Realisation::Flags | Realisation::Reinject => self.storage.flags.is_some(),
@@ -76,7 +77,7 @@ impl Emitter<'_> {
         Some((lane, self.facts.pinned(lane, guard)?))
     }
 
-    pub(super) fn nothing(&mut self, ty: &systola_ir::Type) -> Bundle {
+    pub(super) fn placeholder(&mut self, ty: &systola_ir::Type) -> Bundle {
         let holes: Vec<ValueId> = scalars(ty).iter().map(|s| self.b.hole(*s)).collect();
         match Bundle::of(ty, &mut holes.into_iter()) {
             Some(bundle) => bundle,
@@ -101,7 +102,8 @@ impl Emitter<'_> {
                 Realisation::Reinject | Realisation::Broadcast
             );
             if again {
-                // The element that the source carries; along the propagation it is that of this point.
+                // The element that the source carries; along the propagation this is the element of
+                // this point.
                 let e = array.extend_distance(&port.distance);
                 let behind = |d: DimId| {
                     let e = e.get(d.index())?;
@@ -129,10 +131,11 @@ impl Emitter<'_> {
             | Realisation::Tree => self.queued(source, link, name, here)?,
             Realisation::Reinject | Realisation::Message | Realisation::Hole => Vec::new(),
         };
-        Ok(Bundle::of(&cell.ty, &mut values.into_iter()).unwrap_or_else(|| self.nothing(&cell.ty)))
+        Ok(Bundle::of(&cell.ty, &mut values.into_iter())
+            .unwrap_or_else(|| self.placeholder(&cell.ty)))
     }
 
-    /// The element that a propagation carries, from the input itself.
+    /// Loads the element that a propagation carries from the input itself.
     pub(super) fn inject(
         &mut self,
         input: InputId,
@@ -143,7 +146,7 @@ impl Emitter<'_> {
         Ok(Bundle::Scalar(self.input(input, index)))
     }
 
-    /// From the queue of another PE, or of this one. Empty where there is no such PE.
+    /// Reads the queue of another PE, or of this one; returns no values if there is no such PE.
     fn queued(
         &mut self,
         source: VarId,
@@ -196,7 +199,7 @@ impl Emitter<'_> {
         if lanes == 0 {
             return self.held(source, name, &key, age).unwrap_or_default();
         }
-        // The wanted lanes start in vector `low`, `into` lanes from its first.
+        // The wanted lanes start in vector `low`, `into` lanes after its first.
         let width = i128::from(self.partition.lanes);
         let last = key.len() - 1;
         let start = key[last] * width - lanes;
@@ -213,7 +216,7 @@ impl Emitter<'_> {
         (0..n)
             .filter_map(|part| {
                 let pick = |values: &Option<Vec<ValueId>>| values.as_ref().map(|v| v[part]);
-                self.b.slide(name, pick(&below), pick(&above), by)
+                self.b.lane_shift(name, pick(&below), pick(&above), by)
             })
             .collect()
     }

@@ -8,7 +8,7 @@ use crate::emit::Emitter;
 use crate::storage::queues::Circular;
 
 impl Emitter<'_> {
-    /// What the PE at a slot put into its queue in shared memory.
+    /// Loads what the PE at a slot put into its queue in shared memory.
     pub(super) fn read_queue(
         &mut self,
         queue: &Circular,
@@ -28,7 +28,7 @@ impl Emitter<'_> {
         queue.arrays.iter().map(load).collect()
     }
 
-    /// Puts the values of a cell into its queue in shared memory, if it has one.
+    /// Stores the values of a cell into its queue in shared memory, if it has one.
     pub(super) fn write_queue(&mut self, cell: VarId, slot: &[Form], values: &[ValueId]) {
         let Some(queue) = self.storage.shared.queues.get(&cell) else {
             return;
@@ -36,7 +36,7 @@ impl Emitter<'_> {
         let index = queue.index(slot);
         for ((id, _), value) in queue.arrays.iter().zip(values) {
             let to = Access::new(Memory::Shared(*id), index.clone());
-            // A carried value that came from this very place is there.
+            // A carried value that was loaded from this very element is still there.
             if !self.b.is_load_of(*value, &to) {
                 self.b.push(Stmt::Store { to, value: *value });
             }

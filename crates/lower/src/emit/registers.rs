@@ -1,4 +1,4 @@
-//! Queues in registers, which are renamed from tick to tick and set where a loop closes.
+//! Queues in registers: renamed from tick to tick, and written back where a loop closes.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use crate::storage::queues::{PeKey, scalars};
 #[derive(Clone, Copy, Debug)]
 struct Held {
     reg: RegId,
-    /// What the register holds, where that has a name.
+    /// The value that the register holds, if it has a name.
     stored: Option<ValueId>,
     current: Option<ValueId>,
 }
 
 impl Held {
-    /// The value, read from the register if it has no name yet.
+    /// The current value, read from the register if it has no name yet.
     fn value(&mut self, builder: &mut Builder, name: &str) -> ValueId {
         if let Some(value) = self.current {
             return value;
@@ -38,7 +38,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// `depth` ages for each scalar of a cell.
+    /// Declares `depth` registers for each scalar of a cell, one for each age.
     pub fn declare(
         &mut self,
         builder: &mut Builder,
@@ -76,7 +76,7 @@ impl Registers {
         self.queues.insert((cell, pe), queue);
     }
 
-    /// The value of an age in ticks, if there is such a PE.
+    /// The value of a given age in ticks, if there is such a PE.
     pub fn read(
         &mut self,
         builder: &mut Builder,
@@ -97,7 +97,7 @@ impl Registers {
         )
     }
 
-    /// A tick has passed: every queue moves on, by renaming.
+    /// Ends a tick: every queue moves on, by renaming.
     pub fn shift(&mut self, builder: &mut Builder, now: &HashMap<(VarId, PeKey), Vec<ValueId>>) {
         for key in &self.order {
             let Some(queue) = self.queues.get_mut(key) else {
@@ -121,7 +121,7 @@ impl Registers {
         }
     }
 
-    /// Sets the registers whose value was renamed, and forgets the names.
+    /// Writes renamed values back to the registers, and forgets the names.
     pub fn flush(&mut self, builder: &mut Builder) {
         for key in &self.order {
             for held in self.queues.get_mut(key).into_iter().flatten().flatten() {

@@ -1,9 +1,10 @@
-//! Tests that another point makes as well.
+//! Fault tests that another point performs as well.
 //!
-//! A letter that travels through an array is the same at every point it passes, and so is what a table has for it. Where
-//! the equation looks it up at the point before too, the test is that point's: what is left are the points where letters
-//! enter. Chains of points before points are finite, so that each begins with a test. The point before must be earlier in the same
-//! warp: what follows from a wrong value is never recorded in place of it.
+//! A letter that travels through an array is the same at every point it passes, and so is the table
+//! entry for it. If the equation also looks it up at the previous point, that point performs the
+//! test; only the points where letters enter remain. Chains of previous points are finite, so each
+//! chain begins with a test. The previous point must come earlier in the same warp, so that a fault
+//! that follows from a wrong value is never recorded in place of the first one.
 
 use systola_ir::array::{Array, Piece, Role};
 use systola_ir::mapping::PlaceLevel;
@@ -14,7 +15,8 @@ use crate::emit::Emitter;
 use crate::emit::cells::Here;
 use crate::failure::Failure;
 
-/// Forms over the point that decide the value of an expression; none where more than a position does.
+/// Forms over the point that decide the value of an expression; `None` if it depends on more than
+/// the position.
 pub fn decided_by(array: &Array, expr: &Expr) -> Option<Vec<Form>> {
     let all = |parts: &[&Expr]| -> Option<Vec<Form>> {
         let forms = parts.iter().map(|part| decided_by(array, part));
@@ -56,8 +58,9 @@ pub fn decided_by(array: &Array, expr: &Expr) -> Option<Vec<Form>> {
 }
 
 impl Emitter<'_> {
-    /// Does a point before each of these test the same value? `points`: those that test such values. `live`: what holds here.
-    /// Where only some have such a point, a condition would cost as much as the test.
+    /// Does an earlier point test the same value, for every live point here? `points` are the
+    /// points that test such values, `live` is what holds here. If only some points have such an
+    /// earlier point, a condition would cost as much as the test.
     pub(super) fn is_tested_before(
         &self,
         decided_by: &[Form],
@@ -83,7 +86,7 @@ impl Emitter<'_> {
         Ok(false)
     }
 
-    /// Does a warp go up along an iterator, one point after the other?
+    /// Does a warp visit the points along an iterator one after another, upwards?
     fn goes_along(&self, piece: &Piece, k: DimId) -> bool {
         let mut place = self.array.place.iter().zip(&piece.place);
         let stays = place.all(|(coord, form)| match coord.level {

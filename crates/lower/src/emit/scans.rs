@@ -1,4 +1,4 @@
-//! The statements of a scan.
+//! The statements of a scan along the lanes.
 
 use std::collections::HashMap;
 
@@ -17,19 +17,21 @@ use crate::storage::queues::{PeKey, scalars};
 
 mod registers;
 
-/// An expression of a chain before its neighbour has arrived.
+/// A subexpression of a chain before the neighbour's value arrives.
 pub(super) struct Chain {
-    /// The value, where it needs no neighbour.
+    /// The value where no neighbour is needed.
     pub(super) complete: Option<Bundle>,
-    /// What the neighbour's value is combined with, where it needs one; nothing if it is the value as it comes.
+    /// What the neighbour's value is combined with, where one is needed; `None` if the neighbour's
+    /// value is itself the result.
     pub(super) term: Option<Bundle>,
-    /// Where it needs one.
+    /// Where a neighbour is needed.
     pub(super) open: Cond,
-    /// Where it took in a register of the lane that needs one.
+    /// Where it reads a register of the same lane that needs a neighbour.
     pub(super) reached: Cond,
 }
 
-/// Where registers of the lane, evaluated before, still need what enters the lane.
+/// Where registers of the lane that are already evaluated still need the value that enters the
+/// lane.
 pub(super) type Waiting = HashMap<PeKey, Cond>;
 
 impl Emitter<'_> {
@@ -43,7 +45,7 @@ impl Emitter<'_> {
     ) -> Result<Bundle, Failure> {
         let value = self.scanned_vector(cell, scan, here, done)?;
         if let Pes::Looped = self.partition.walk {
-            let registers = self.handed_over(cell);
+            let registers = self.carry_registers(cell);
             for (reg, value) in registers.into_iter().zip(value.flat()) {
                 self.b.push(Stmt::Set(reg, value));
             }
@@ -51,9 +53,9 @@ impl Emitter<'_> {
         Ok(value)
     }
 
-    /// Registers for the vector before this one.
-    fn handed_over(&mut self, cell: VarId) -> Vec<RegId> {
-        if let Some(registers) = self.handed.get(&cell) {
+    /// The registers that carry a cell's value over from the previous vector.
+    fn carry_registers(&mut self, cell: VarId) -> Vec<RegId> {
+        if let Some(registers) = self.scan_carries.get(&cell) {
             return registers.clone();
         }
         let declared = &self.array.cells[cell.index()];
@@ -65,7 +67,7 @@ impl Emitter<'_> {
                 self.b.reg(name, ty, Shape::Varying)
             })
             .collect();
-        self.handed.insert(cell, registers.clone());
+        self.scan_carries.insert(cell, registers.clone());
         registers
     }
 
@@ -84,7 +86,7 @@ impl Emitter<'_> {
         let chain = self.chain(&declared.body, name, scan, &ports, &none, here, done)?;
         let open = chain.open.clone();
         let Some(value) = self.begun(scan, name, &declared.ty, chain) else {
-            return Ok(self.nothing(&declared.ty));
+            return Ok(self.placeholder(&declared.ty));
         };
         let carried = match &open {
             Cond::Const(false) => return Ok(value),
@@ -93,7 +95,7 @@ impl Emitter<'_> {
         self.along_lanes(scan, name, value, open, carried.as_ref(), here)
     }
 
-    /// The value before the neighbour arrives.
+    /// The value before the neighbour's arrives.
     pub(super) fn begun(
         &mut self,
         scan: &Scan,
@@ -103,13 +105,13 @@ impl Emitter<'_> {
     ) -> Option<Bundle> {
         let pending = match chain.term {
             Some(term) => Some(term),
-            None if matches!(scan.joins, Joins::Nothing) => Some(self.nothing(ty)),
+            None if matches!(scan.joins, Joins::Nothing) => Some(self.placeholder(ty)),
             None => None,
         };
         self.either_of(name, &chain.open, pending, chain.complete)
     }
 
-    /// Lanes that have a lane this number of steps before them along a scan.
+    /// Lanes that have another lane `step` lanes before them along a scan.
     pub(super) fn beyond(&self, scan: &Scan, step: i128) -> Cond {
         let Some(lane) = self.lane.map(Form::from) else {
             unreachable!("a scan is over lanes")
@@ -122,7 +124,7 @@ impl Emitter<'_> {
         Cond::cmp(Rel::Ge, first, 0)
     }
 
-    /// The scan itself: values take in those of the lanes before them where they are open.
+    /// The scan itself: open lanes combine their values with those of the lanes before them.
     pub(super) fn along_lanes(
         &mut self,
         scan: &Scan,
@@ -135,8 +137,8 @@ impl Emitter<'_> {
         let width = i128::from(self.partition.lanes);
         let by = scan.by.abs();
         let up = scan.by > 0;
-        // Where nothing ends a chain, what is handed over is added last: vectors then wait for one another
-        // only there.
+        // If nothing ends a chain, the carried value is combined last: vectors then depend on each
+        // other only in that step.
         let late = open == Cond::TRUE;
         if !late && let Some(carried) = carried {
             let enters = self.beyond(scan, by).negate().and(open.clone());
@@ -158,7 +160,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// Combines what arrives with the value, where a condition holds.
+    /// Combines the arriving value with this one where a condition holds.
     pub(super) fn join(
         &mut self,
         scan: &Scan,
@@ -188,7 +190,7 @@ impl Emitter<'_> {
         match (scan.joins, later) {
             (Joins::Nothing, _) | (Joins::Term(_), None) => Ok(earlier),
             (Joins::Term(Combine::Op(op)), Some(later)) => {
-                // No operator of a sum goes wrong.
+                // Operators of sums never fault.
                 Ok(earlier.zip(&later, &mut |a, b| self.binary(op, name, a, b)))
             }
             (Joins::Term(Combine::Fn(f)), Some(later)) => self.call(f, vec![earlier, later], here),
@@ -234,14 +236,14 @@ impl Emitter<'_> {
         parts.into_iter().fold(Cond::TRUE, Cond::and)
     }
 
-    /// The condition at the lane this number of lanes further.
+    /// The condition at the lane `further` lanes away.
     fn lane_at(&self, cond: &Cond, further: i128) -> Result<Cond, Failure> {
         let lane = self.lane;
         Ok(cond
             .map(&|f| f.substitute(&|d| (Some(d) == lane).then(|| Form::from(d).plus(further))))?)
     }
 
-    /// All lanes moved, towards the last lane or, by a negative number, the first.
+    /// Shifts all lanes towards the last lane, or with a negative `by` towards the first.
     pub(super) fn moved(&mut self, name: &str, value: &Bundle, by: i128) -> Bundle {
         let width = i128::from(self.partition.lanes);
         let lanes = |n: i128| u32::try_from(n).unwrap_or(0);
@@ -251,12 +253,12 @@ impl Emitter<'_> {
             } else {
                 (Some(value), None, lanes(width + by))
             };
-            self.b.slide(name, low, high, by).unwrap_or(value)
+            self.b.lane_shift(name, low, high, by).unwrap_or(value)
         };
         value.zip(value, &mut |a, _| move_one(a))
     }
 
-    /// What the vector before this one hands over, in all lanes of the chain that it goes to.
+    /// The value carried over from the previous vector, in all lanes of the chain that it enters.
     pub(super) fn carried(
         &mut self,
         cell: VarId,
@@ -267,7 +269,7 @@ impl Emitter<'_> {
         let width = i128::from(self.partition.lanes);
         let by = scan.by.abs();
         let lane = self.lane.map(Form::from).unwrap_or_default();
-        // The lane before the first lane of this vector on the chain of each lane.
+        // For the chain of each lane, its last lane in the previous vector.
         let from = if scan.by > 0 {
             lane.modulo(by).plus(width - by)
         } else {
@@ -282,7 +284,7 @@ impl Emitter<'_> {
                 self.now.get(&(cell, key)).cloned()?
             }
             Pes::Looped => {
-                let registers = self.handed_over(cell);
+                let registers = self.carry_registers(cell);
                 let get = |reg: RegId| {
                     let ty = self.b.kernel.regs[reg.index()].ty;
                     self.b.value(name, ty, Op::Get(reg))
@@ -295,7 +297,7 @@ impl Emitter<'_> {
         Bundle::of(&self.array.cells[cell.index()].ty, &mut taken)
     }
 
-    /// Takes the body of a chain apart.
+    /// Splits the body of a chain at its neighbour.
     pub(super) fn chain(
         &mut self,
         expr: &Expr,
@@ -352,7 +354,7 @@ impl Emitter<'_> {
             };
         }
         let Some((sum, other, sum_first)) = sides(expr, scan.joins, ports) else {
-            unreachable!("the body of a chain was looked at")
+            unreachable!("the body of a chain was checked")
         };
         let sum = self.chain(sum, name, scan, ports, waiting, here, done)?;
         let other = self.expr(other, name, here, done)?;
@@ -383,7 +385,7 @@ impl Emitter<'_> {
         })
     }
 
-    /// A cell's port to itself: the links within a vector stay open, the others deliver.
+    /// A cell's port to itself: links within a vector stay open, other links deliver.
     fn own_port(
         &mut self,
         port: PortId,
@@ -420,7 +422,7 @@ impl Emitter<'_> {
         }
         let open = match (open, &complete) {
             (None, _) => Cond::Const(false),
-            // Somewhere one of the guards holds, or nobody reads the value.
+            // One of the guards holds, or nothing reads the value.
             (Some(_), None) => Cond::TRUE,
             (Some(open), Some(_)) => self.facts.simplify(&open),
         };

@@ -1,13 +1,15 @@
-//! Windows that the warps of a block bring together, some turns ahead.
+//! Windows that the warps of a block load together, some iterations ahead.
 //!
-//! The elements of a window are dealt out to all lanes of all warps, a few neighbours to each so that they become
-//! one wide access. With n stages the array has room for n windows, used in a circle: the window of turn t is
-//! asked for in turn t − n + 1. One barrier in each turn says two things: the window of this turn is there for all
-//! warps, and nobody reads the one of the turn before any more, whose room the next window takes. With
-//! one stage a window is brought between two barriers.
+//! The elements of a window are distributed over all lanes of all warps, a few neighbours to each
+//! lane so that they become one vector access. With n stages the array has room for n windows, used
+//! in rotation: the window of iteration t is prefetched in iteration t − n + 1. One barrier in each
+//! iteration serves two purposes. It ensures that the window of this iteration has arrived for all
+//! warps, and that no warp still reads the window of the previous iteration, whose stage the next
+//! prefetch overwrites. With one stage a window is loaded between two barriers.
 //!
-//! An asynchronous copy goes on while the turn is computed. The copies of a turn are a group, empty at the end, so that
-//! the same number of groups may be under way in every turn. Lanes without such copies load and store.
+//! An asynchronous copy proceeds while the iteration computes. The copies of an iteration form a
+//! group, empty at the end of the loop, so that the same number of groups is in flight in every
+//! iteration. Without asynchronous copies, lanes load and store.
 
 use systola_ir::BufferId;
 use systola_ir::form::{Cond, Form, Poly, Rel};
@@ -16,24 +18,24 @@ use systola_ir::kernel::{Access, Memory, Stmt};
 use systola_ir::mapping::{Engine, Order};
 
 use crate::emit::Emitter;
-use crate::emit::brought::Brought;
+use crate::emit::staged_window::StagedWindow;
 use crate::facts::Range;
 use crate::failure::Failure;
 use crate::nest::interior::inside;
 
-/// What is done where a condition does not hold.
+/// What runs where a condition does not hold.
 #[derive(Clone, Copy, Debug)]
 enum Otherwise {
     Nothing,
-    /// The same, without knowing.
+    /// The same statements, without the condition as a fact.
     Same,
 }
 
-/// The largest number of copies of a lane that are unrolled.
+/// At most this many copies of a lane are unrolled.
 const MOST_ROUNDS: i128 = 16;
 
 impl Emitter<'_> {
-    /// The windows of the first turns of a loop, before it begins.
+    /// Prefetches the windows of the first iterations of a loop, before it begins.
     pub(super) fn begin_stages(
         &mut self,
         at: usize,
@@ -46,19 +48,19 @@ impl Emitter<'_> {
             return Ok(());
         }
         if at > 0 {
-            self.meet();
+            self.barrier();
         }
         let range = self.iterations(k, slot)?;
         let mut first = slot.to_vec();
-        for turn in 0..stages - 1 {
+        for n in 0..stages - 1 {
             let Some((lo, _)) = range.single() else { break };
-            first[k] = lo.plus(turn);
-            self.bring(depth, &first, range.holds(&first[k]))?;
+            first[k] = lo.plus(n);
+            self.load_windows(depth, &first, range.holds(&first[k]))?;
         }
         Ok(())
     }
 
-    /// Makes sure that the windows of this turn are there, and asks for a later one.
+    /// Waits for the windows of this iteration, and prefetches those of a later one.
     pub(super) fn stage_windows(&mut self, depth: usize, slot: &[Form]) -> Result<(), Failure> {
         if !self.windows.iter().any(|w| w.of.depth == depth) {
             return Ok(());
@@ -67,19 +69,19 @@ impl Emitter<'_> {
         let pending = u32::try_from(stages - 2).unwrap_or(0);
         if stages > 1 {
             self.wait(depth, pending);
-            self.meet();
+            self.barrier();
             let k = self.partition.steps[depth - 1];
             let mut later = slot.to_vec();
             later[k] = slot[k].plus(stages - 1);
             let there = self.iterations(k, slot)?.holds(&later[k]);
-            self.bring(depth, &later, there)?;
+            self.load_windows(depth, &later, there)?;
         } else {
             if depth > 0 {
-                self.meet();
+                self.barrier();
             }
-            self.bring(depth, slot, Cond::TRUE)?;
+            self.load_windows(depth, slot, Cond::TRUE)?;
             self.wait(depth, 0);
-            self.meet();
+            self.barrier();
         }
         for n in 0..self.windows.len() {
             if self.windows[n].of.depth == depth {
@@ -96,7 +98,7 @@ impl Emitter<'_> {
         here.map(|w| w.of.stages).max().unwrap_or(1)
     }
 
-    /// Which of the rooms the window of a turn has.
+    /// The stage that holds the window of an iteration.
     fn stage(&self, depth: usize, stages: i128, slot: &[Form]) -> Form {
         match depth.checked_sub(1) {
             Some(at) if stages > 1 => slot[self.partition.steps[at]].modulo(stages),
@@ -104,8 +106,8 @@ impl Emitter<'_> {
         }
     }
 
-    /// All warps of the block come here.
-    fn meet(&mut self) {
+    /// Synchronises the warps of the block.
+    fn barrier(&mut self) {
         if self.partition.warps.count() > 1 {
             self.b.push(Stmt::Barrier);
         }
@@ -122,9 +124,9 @@ impl Emitter<'_> {
         }
     }
 
-    /// Issues what brings the windows of a turn, if there is such a turn. A window inside of the axes of its
-    /// input is brought without a test of any element.
-    fn bring(&mut self, depth: usize, slot: &[Form], there: Cond) -> Result<(), Failure> {
+    /// Loads the windows of an iteration, if there is such an iteration. A window inside the axes
+    /// of its input is loaded without a test of each element.
+    fn load_windows(&mut self, depth: usize, slot: &[Form], there: Cond) -> Result<(), Failure> {
         let there = self.facts.simplify(&there);
         for n in 0..self.windows.len() {
             if self.windows[n].of.depth != depth || there == Cond::Const(false) {
@@ -149,7 +151,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Statements where a condition is known to hold, on which all warps agree.
+    /// Statements under a condition that is the same for all warps; it is a fact inside.
     fn when(
         &mut self,
         cond: Cond,
@@ -187,8 +189,8 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Every element of a window to one lane of one warp.
-    fn deal(&mut self, window: &Brought) -> Result<(), Failure> {
+    /// Assigns every element of a window to one lane of one warp.
+    fn deal(&mut self, window: &StagedWindow) -> Result<(), Failure> {
         let extents: Option<Vec<i128>> = window
             .of
             .axes
@@ -211,10 +213,10 @@ impl Emitter<'_> {
         self.lane.map_or(warp.clone(), |l| warp.add(&Form::from(l)))
     }
 
-    /// In units of neighbours, numbered row by row; lane n of a block takes units n, n + lanes, …. Where columns lie
-    /// next to each other, a sector of each row at a time: the lanes of a warp have few columns, and these are far apart
-    /// in the banks if rows are padded.
-    fn deal_flat(&mut self, window: &Brought, extents: &[i128]) -> Result<(), Failure> {
+    /// Distributes units of neighbours, numbered row by row: lane n of a block takes units n, n +
+    /// lanes, …. In column order it takes one sector of each row at a time: the lanes of a warp
+    /// then have few columns, and these are in different banks if rows are padded.
+    fn deal_flat(&mut self, window: &StagedWindow, extents: &[i128]) -> Result<(), Failure> {
         let Some((last, lead)) = extents.split_last() else {
             return self.move_element(window, &[], Cond::TRUE);
         };
@@ -268,15 +270,16 @@ impl Emitter<'_> {
         })
     }
 
-    /// Elements of a row that are dealt out before the next row, if not the whole row.
-    fn sector(&self, window: &Brought, last: i128) -> Option<i128> {
+    /// Elements of a row that are distributed before the next row; `None` means the whole row.
+    fn sector(&self, window: &StagedWindow, last: i128) -> Option<i128> {
         let ty = self.array.inputs[window.of.input.index()].ty;
         let sector = i128::from(SECTOR * 8 / u64::from(ty.bits())).max(1);
         (window.of.order == Order::Columns && last % sector == 0).then_some(sector)
     }
 
-    /// Neighbours that one lane takes: as many as one access moves, where a row starts at a multiple of it.
-    fn unit(&self, window: &Brought, last: i128) -> i128 {
+    /// Neighbours that one lane takes: as many as one access moves, if rows start at a multiple of
+    /// that.
+    fn unit(&self, window: &StagedWindow, last: i128) -> i128 {
         if window.of.order == Order::Columns {
             return 1;
         }
@@ -294,8 +297,9 @@ impl Emitter<'_> {
         unit
     }
 
-    /// Row by row, where the extents depend on the sizes: warps take turns in the first axis, lanes in the last.
-    fn deal_rows(&mut self, window: &Brought, at: &mut Vec<Form>) -> Result<(), Failure> {
+    /// Distributes row by row, if the extents depend on the sizes: warps split the first axis,
+    /// lanes the last.
+    fn deal_rows(&mut self, window: &StagedWindow, at: &mut Vec<Form>) -> Result<(), Failure> {
         let axis = at.len();
         let Some((_, extent)) = window.of.axes.get(axis) else {
             return self.move_element(window, at, Cond::TRUE);
@@ -321,8 +325,14 @@ impl Emitter<'_> {
         })
     }
 
-    /// One element of each lane, from the input or what the input states outside of its axes.
-    fn move_element(&mut self, window: &Brought, at: &[Form], when: Cond) -> Result<(), Failure> {
+    /// One element for each lane: from the input, or outside its axes the value that the input
+    /// declares there.
+    fn move_element(
+        &mut self,
+        window: &StagedWindow,
+        at: &[Form],
+        when: Cond,
+    ) -> Result<(), Failure> {
         let declared = &self.array.inputs[window.of.input.index()];
         let index: Vec<Form> = at
             .iter()

@@ -1,4 +1,4 @@
-//! Values that go through global memory, to later launches and to other blocks.
+//! Values that pass through global memory to later launches and to other blocks.
 
 use systola_ir::array::{Array, Link, Port};
 use systola_ir::form::{Cond, Form, Rel};
@@ -12,7 +12,7 @@ use crate::storage::inter_block::{each_once, live};
 use crate::storage::place::Place;
 
 impl Emitter<'_> {
-    /// Stores what later launches read of a slot, where it is owned by its tile.
+    /// Stores what later launches read of a slot, if its tile owns it.
     pub(super) fn store_for_launches(
         &mut self,
         cell: VarId,
@@ -41,7 +41,7 @@ impl Emitter<'_> {
         };
         let when = each_once(here.valid.clone().and(place.when.clone()));
         let mut when = self.facts.simplify(&when);
-        // Most often one lane has what is handed on: then the rest is the same for all.
+        // Usually one lane holds what other blocks read; the rest of the condition is then uniform.
         let pinned = self
             .lane
             .and_then(|l| Some((l, self.facts.pinned(l, &when)?)));
@@ -74,7 +74,7 @@ impl Emitter<'_> {
         }
     }
 
-    /// What a link brings from an earlier launch.
+    /// Loads the value that a link brings from an earlier launch.
     pub(super) fn load_of_launch(
         &mut self,
         array: &Array,
@@ -93,7 +93,7 @@ impl Emitter<'_> {
         Ok(self.load(&place, when, name))
     }
 
-    /// What a link brings from another block; nothing where nobody reads it.
+    /// Loads the value that a link brings from another block; no load where nothing reads it.
     pub(super) fn load_of_block(
         &mut self,
         array: &Array,

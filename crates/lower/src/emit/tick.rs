@@ -17,7 +17,7 @@ use crate::storage::queues::PeKey;
 use crate::storage::slots::{SlotPiece, range};
 
 impl Emitter<'_> {
-    /// All PEs of a block at one time.
+    /// All PEs of a block in one tick.
     pub(super) fn tick(&mut self, slot: &mut Vec<Form>) -> Result<(), Failure> {
         match self.partition.walk {
             Pes::Known { .. } => {
@@ -49,13 +49,13 @@ impl Emitter<'_> {
             }
             Pes::Looped => self.pes(0, slot),
         }?;
-        if self.partition.warps.meet(self.array) {
+        if self.partition.warps.need_barrier(self.array) {
             self.b.push(Stmt::Barrier);
         }
         Ok(())
     }
 
-    /// The place of a PE that is known.
+    /// Sets the coordinates of a known PE.
     pub(super) fn at_pe(&self, slot: &mut [Form], pe: &PeKey) {
         for (p, value) in self.partition.pes.iter().zip(pe) {
             slot[*p] = if Some(*p) == self.partition.vector {
@@ -90,7 +90,7 @@ impl Emitter<'_> {
             &self.partition.pes[..at],
         ]
         .concat();
-        // Only PEs that have a point at this time are walked, where that is easily said.
+        // Only PEs that have a point at this time are visited, if simple bounds say which.
         let tight = range(self.array, self.decide, p, &given)
             .ok()
             .and_then(|r| r.map(&|f| self.form_at(f, slot)).ok())
@@ -110,13 +110,13 @@ impl Emitter<'_> {
                 .map(|(lo, hi)| (lo.clone(), hi.clone()))
             else {
                 return Err(crate::decide::Undecided::NeedsSizes(
-                    "PEs are walked downwards from a bound with several forms".into(),
+                    "PEs run downwards from a bound with several forms".into(),
                 )
                 .into());
             };
-            let turns = hi.sub(&lo).plus(step - 1).floor_div(step);
-            let last = lo.add(&turns.plus(-1).scale(&Poly::constant(step))?);
-            return self.looped(&name, Range::new(0, turns), 1, &mut |e, v| {
+            let iterations = hi.sub(&lo).plus(step - 1).floor_div(step);
+            let last = lo.add(&iterations.plus(-1).scale(&Poly::constant(step))?);
+            return self.looped(&name, Range::new(0, iterations), 1, &mut |e, v| {
                 slot[p] = last.sub(&Form::from(v).scale(&Poly::constant(step))?);
                 e.pe_or_further(at, slot)
             });
@@ -127,7 +127,8 @@ impl Emitter<'_> {
         })
     }
 
-    /// The PEs from the one that coordinate `at` begins at: all lanes of a vector, or loops over further coordinates.
+    /// The PEs at a value of coordinate `at`: all lanes of a vector, or loops over further
+    /// coordinates.
     pub(super) fn pe_or_further(&mut self, at: usize, slot: &mut Vec<Form>) -> Result<(), Failure> {
         let p = self.partition.pes[at];
         if Some(p) != self.partition.vector {
@@ -148,8 +149,8 @@ impl Emitter<'_> {
             return self.memory_pe(slot);
         }
         let facts = self.facts.with(inside.clone());
-        let then = self.apart_where(facts, &mut |e| e.memory_pe(slot))?;
-        let otherwise = self.apart(&mut |e| e.memory_pe(slot))?;
+        let then = self.scoped_with(facts, &mut |e| e.memory_pe(slot))?;
+        let otherwise = self.scoped(&mut |e| e.memory_pe(slot))?;
         self.b.push(Stmt::If {
             cond: inside,
             then,
@@ -163,8 +164,8 @@ impl Emitter<'_> {
         self.pe(slot, &Vec::new(), cells, &mut done, true).map(drop)
     }
 
-    /// The element that a cell carries through time in one PE, if that is all it does: it is loaded once,
-    /// before the first step, and no PE asks whether it is the first to need it.
+    /// The element that a cell carries through time in one PE, if that is all it does. It is loaded
+    /// once, before the first step, so no PE tests whether it is the first to need it.
     pub(super) fn stays<'c>(
         &self,
         cell: &'c Cell,
@@ -186,8 +187,8 @@ impl Emitter<'_> {
         Ok(Some((*input, index)))
     }
 
-    /// Some cells of one slot, and what its queues take of them; after the last ones its stores. What was evaluated
-    /// of the slot is in `done`, by pieces.
+    /// Evaluates some cells of one slot and fills their queues; after the last cells it stores the
+    /// slot's results. `done` holds what has been evaluated of the slot, by pieces.
     pub(super) fn pe(
         &mut self,
         slot: &[Form],
@@ -224,7 +225,8 @@ impl Emitter<'_> {
                 let live = |_: &Self| {
                     let points = declared.domain.clone().and(array.owned());
                     let live = here.valid.clone().and(here.cond(&points)?);
-                    // What a tree of lanes sums is evaluated in other places than its points.
+                    // The terms of a tree over lanes are evaluated at other points than the cell's
+                    // own.
                     Ok((live, scan.is_none().then_some(points)))
                 };
                 let value =
@@ -262,7 +264,8 @@ impl Emitter<'_> {
         Ok(values)
     }
 
-    /// What leaves a slot whose cells are evaluated: outputs, and values for later launches and other blocks.
+    /// Stores what leaves a slot after its cells: outputs, and values for later launches and other
+    /// blocks.
     fn leave(
         &mut self,
         valid: &Cond,

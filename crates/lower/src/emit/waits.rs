@@ -1,4 +1,4 @@
-//! Blocks that wait for each other: the order in which they begin, waits and signals.
+//! Blocks that wait for each other: dynamic block ids, waits and signals.
 
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::kernel::{Access, Memory, Stmt, VarKind};
@@ -10,7 +10,7 @@ use crate::nest::tree::Nest;
 use crate::storage::waits::{Flags, Ordered};
 
 impl Emitter<'_> {
-    /// One block: at its place in the order, where there is one.
+    /// One block. If blocks are ordered, its place follows from a dynamic block id.
     pub(super) fn block_in_order(
         &mut self,
         nest: &Nest,
@@ -24,27 +24,27 @@ impl Emitter<'_> {
             let extent = Poly::constant(o.extent().as_constant().unwrap_or(1));
             count = count.scale(&extent)?;
         }
-        let ticket = match flags.order.as_slice() {
+        let block_id = match flags.order.as_slice() {
             [only] if !only.downwards && only.lo == Form::zero() => self.coordinate_name(only.k),
-            _ => "ticket".to_string(),
+            _ => "block_id".to_string(),
         };
-        let ticket = self.b.var(&ticket, VarKind::Ticket);
-        self.facts.set_range(ticket, Range::new(0, count));
+        let block_id = self.b.var(&block_id, VarKind::DynamicBlock);
+        self.facts.set_range(block_id, Range::new(0, count));
         let still = |k: &&usize| !flags.is_ordered(**k);
         let blocks = self.partition.blocks.iter().filter(still);
         let counter = self.partition.launches.iter().chain(blocks);
-        self.b.push(Stmt::Ticket {
-            var: ticket,
+        self.b.push(Stmt::DynamicBlock {
+            var: block_id,
             counter: Access::new(
                 Memory::Global(flags.arrivals),
                 counter.map(|k| slot[*k].clone()).collect(),
             ),
         });
         if let [only] = flags.order.as_slice() {
-            slot[only.k] = only.place(&Form::from(ticket));
+            slot[only.k] = only.place(&Form::from(block_id));
             return self.nest(nest, slot);
         }
-        self.place(0, Form::from(ticket), nest, slot)
+        self.place(0, Form::from(block_id), nest, slot)
     }
 
     /// The coordinates of a block from the one at `at` on, as digits of a number.
@@ -62,7 +62,7 @@ impl Emitter<'_> {
         let faster = flags.order[at + 1..].iter().map(Ordered::extent);
         let below: i128 = faster.filter_map(|e| e.as_constant()).product();
         let place = o.place(&number.floor_div(below));
-        // A loop of one turn gives the place a name.
+        // A loop of one iteration gives the coordinate a name.
         let var = self.b.var(&self.coordinate_name(o.k), VarKind::Loop);
         self.facts.set_range(var, self.slots.ranges[o.k].clone());
         slot[o.k] = Form::from(var);
@@ -80,7 +80,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Waits for all that the turn at this slot reads of other blocks.
+    /// Waits for everything that the iteration at this slot reads from other blocks.
     pub(super) fn await_blocks(&mut self, slot: &[Form]) -> Result<(), Failure> {
         let Some(flags) = self.storage.flags.as_ref() else {
             return Ok(());
@@ -92,7 +92,8 @@ impl Emitter<'_> {
                 source[*k] = slot[*k].plus(-by);
                 there = there.and(self.slots.ranges[*k].holds(&source[*k]));
             }
-            let Some((k, (first, end))) = self.partition.steps.first().zip(flags.turns.as_ref())
+            let Some((k, (first, end))) =
+                self.partition.steps.first().zip(flags.iterations.as_ref())
             else {
                 self.await_progress(flags, &source, there, Form::from(1));
                 continue;
@@ -104,7 +105,8 @@ impl Emitter<'_> {
             let before = (slot[*k].sub(&Form::from(wait.delay.clone()))).sub(&first);
             let left = Cond::cmp(Rel::Lt, before.clone(), end.sub(&first));
             let next = Cond::cmp(Rel::Eq, before.modulo(flags.batch), 0);
-            // What comes later in a batch was there when it began, and after the last turn nothing comes.
+            // One signal covers a whole batch, so only its first iteration waits. After the last
+            // iteration of the other block there is nothing to wait for.
             let new = Cond::Or(vec![begins.clone(), next]);
             let batch = before.floor_div(flags.batch).plus(1);
             self.await_progress(
@@ -123,7 +125,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// Waits until the block at a slot has signalled this often.
+    /// Waits until the block at a slot has signalled at least this many times.
     fn await_progress(&mut self, flags: &Flags, source: &[Form], when: Cond, at_least: Form) {
         let when = self.facts.simplify(&when);
         if when == Cond::Const(false) || self.facts.is_nonnegative(&at_least.neg()) {
@@ -136,13 +138,14 @@ impl Emitter<'_> {
         });
     }
 
-    /// The turn at this slot is over.
+    /// Signals that the iteration at this slot is complete.
     pub(super) fn signal_blocks(&mut self, slot: &[Form]) -> Result<(), Failure> {
         let Some(flags) = self.storage.flags.as_ref() else {
             return Ok(());
         };
         let mut flag = self.progress(flags, slot);
-        if let Some((k, (first, end))) = self.partition.steps.first().zip(flags.turns.as_ref()) {
+        if let Some((k, (first, end))) = self.partition.steps.first().zip(flags.iterations.as_ref())
+        {
             let here = |f: &Form| f.substitute(&|d| slot.get(d.index()).cloned());
             let over = slot[*k].plus(1);
             let full = over.sub(&here(first)?).modulo(flags.batch);

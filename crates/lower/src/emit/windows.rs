@@ -5,13 +5,13 @@ use systola_ir::kernel::{Access, Memory, Stmt};
 use systola_ir::{BufferId, InputId};
 
 use crate::emit::Emitter;
-use crate::emit::brought::Brought;
+use crate::emit::staged_window::StagedWindow;
 use crate::facts::Range;
 use crate::failure::Failure;
 use crate::nest::interior::inside;
 
 impl Emitter<'_> {
-    /// Where an element is in the window of its input, if that has one.
+    /// The access to an element in the window of its input, if that has one.
     pub(super) fn staged(&self, input: InputId, index: &[Form]) -> Option<Access> {
         let window = self.windows.iter().find(|w| w.of.input == input)?;
         let at: Vec<Form> = index
@@ -24,13 +24,13 @@ impl Emitter<'_> {
         });
         Some(Access {
             memory: Memory::Shared(window.of.store),
-            // Only a slot without a point may ask for more.
+            // Only a slot without a point may read outside the window.
             when: self.facts.simplify(&within.fold(Cond::TRUE, Cond::and)),
             index: window.of.index(&window.stage, &at),
         })
     }
 
-    /// Fills the windows of a turn of the loops around `depth`.
+    /// Fills the windows that belong inside `depth` loops.
     pub(super) fn fill_windows(&mut self, depth: usize, slot: &[Form]) -> Result<(), Failure> {
         if self.machine.threads.is_some() {
             return self.stage_windows(depth, slot);
@@ -48,7 +48,7 @@ impl Emitter<'_> {
     }
 
     /// Loops over the axes of a window, the last one in vectors.
-    fn fill(&mut self, window: &Brought, at: &mut Vec<Form>) -> Result<(), Failure> {
+    fn fill(&mut self, window: &StagedWindow, at: &mut Vec<Form>) -> Result<(), Failure> {
         let axis = at.len();
         let Some((_, extent)) = window.of.axes.get(axis) else {
             return self.copy(window, at);
@@ -72,7 +72,7 @@ impl Emitter<'_> {
         })
     }
 
-    fn copy(&mut self, window: &Brought, at: &[Form]) -> Result<(), Failure> {
+    fn copy(&mut self, window: &StagedWindow, at: &[Form]) -> Result<(), Failure> {
         let declared = &self.array.inputs[window.of.input.index()];
         let index: Vec<Form> = at
             .iter()

@@ -1,4 +1,4 @@
-//! What a cell or an output does to memory, and where that goes wrong outside of the domain.
+//! The memory effects of cells and outputs, and where they go wrong outside the domain.
 
 use systola_ir::BinOp;
 use systola_ir::array::Array;
@@ -8,7 +8,7 @@ use systola_ir::system::{Axis, Expr};
 
 pub(super) struct Effect {
     pub what: String,
-    /// Where it happens, and goes wrong outside of the domain.
+    /// Where it happens and goes wrong outside the domain.
     pub when: Cond,
 }
 

@@ -1,8 +1,9 @@
 //! The slots of an array that belong to no point of its domain.
 //!
-//! The box of an array reaches in each coordinate from the least value that the domain takes to the
-//! greatest. Both are exact, also where they are no polynomials of the sizes: a number is not below the
-//! least value where some point of the domain has a value that is not above it, which is one projection.
+//! In each coordinate the box of an array reaches from the least to the greatest value that the
+//! domain takes. Both ends are exact, even if they are not polynomials of the sizes: a number is at
+//! least the least value if some point of the domain has a value that is at most this number, which
+//! is one projection.
 
 use std::cell::OnceCell;
 
@@ -22,11 +23,11 @@ pub(super) enum Slots {
     Unknown(String),
 }
 
-/// The points outside of the domain that the empty slots belong to.
+/// The points outside the domain that correspond to empty slots.
 pub(super) struct Boxes {
-    /// In a box that is at least as large as the array's, found with fewer projections.
+    /// In a box at least as large as the array's, found with fewer projections.
     loose: Set,
-    /// In the box itself, found when it is needed.
+    /// In the box itself, computed on demand.
     tight: OnceCell<Result<Set, Undecided>>,
 }
 
@@ -48,7 +49,7 @@ pub(super) fn empty_slots(array: &Array, decide: &Decide) -> Slots {
     }
 }
 
-/// A point outside of the domain, in the box of the array, at which a condition holds.
+/// A point outside the domain, in the box of the array, at which a condition holds.
 pub(super) fn happens(
     array: &Array,
     decide: &Decide,
@@ -69,7 +70,8 @@ pub(super) fn happens(
     }
 }
 
-/// A point of both. Pair by pair: most effects that need a test show it in the first pieces.
+/// A point in both sets. Pieces are tried pair by pair: most effects that need a test show it in
+/// the first pieces.
 fn first_common(slots: &Set, effect: &Set) -> Result<Option<Sample>, Undecided> {
     for slots in slots.pieces() {
         for effect in effect.pieces() {
@@ -103,7 +105,7 @@ enum Bounds {
     Tight,
 }
 
-/// The points outside of the domain whose coordinates lie between those of points inside.
+/// The points outside the domain whose coordinates lie between those of points inside.
 fn box_around(array: &Array, decide: &Decide, bounds: Bounds) -> Result<Set, Undecided> {
     let space = Space::new(decide.n_params, array.dims.len());
     let cond = decide.context.clone().and(domain(array));
@@ -139,7 +141,7 @@ fn box_around(array: &Array, decide: &Decide, bounds: Bounds) -> Result<Set, Und
 
 /// The numbers that are at least (or at most) the value of a form somewhere in a domain.
 ///
-/// The values themselves have gaps, and an exact image of them falls apart into a piece for each.
+/// The values themselves have gaps, and an exact image of them would have a piece for each value.
 fn half_lines(form: &Form, rel: Rel, domain: &Cond, space: Space) -> Result<Set, Undecided> {
     let n = space.n_dims;
     let number = Form::from(DimId::from(n));
@@ -148,7 +150,7 @@ fn half_lines(form: &Form, rel: Rel, domain: &Cond, space: Space) -> Result<Set,
     Ok(with_number.range_of(n)?.coalesce()?)
 }
 
-/// An affine form between the sums of the bounds of its iterators.
+/// Bounds of an affine form, from the bounds of its iterators.
 fn sum_of_bounds(form: &Form, domain: &Cond) -> Option<(Poly, Poly)> {
     let mut least = form.constant_part().clone();
     let mut most = least.clone();
@@ -163,8 +165,8 @@ fn sum_of_bounds(form: &Form, domain: &Cond) -> Option<(Poly, Poly)> {
     Some((least, most))
 }
 
-/// The bounds of a form where the domain states them in so many words: an iterator with a range, or
-/// the inner coordinate of a tile, plain or split by a constant.
+/// The bounds of a form that the domain states explicitly: for an iterator with a range, or for the
+/// inner coordinate of a tile, plain or split by a constant.
 fn declared_bounds(form: &Form, domain: &Cond) -> Option<(Poly, Poly)> {
     let Cond::And(parts) = domain else {
         return None;
@@ -269,7 +271,7 @@ mod tests {
         let sparse = square
             .clone()
             .and(Cond::cmp(Rel::Eq, i.add(&j).modulo(3), 1));
-        let apart = square.clone().and(Cond::Or(vec![
+        let split = square.clone().and(Cond::Or(vec![
             Cond::cmp(Rel::Eq, i.clone(), 0),
             Cond::cmp(Rel::Ge, j.clone(), 4),
         ]));
@@ -280,7 +282,7 @@ mod tests {
             times(&i.add(&j).floor_div(3), 2).sub(&i),
             times(&i.plus(5).modulo(6).modulo(4), -3).add(&n),
         ];
-        for domain in [square, triangle, sparse, apart] {
+        for domain in [square, triangle, sparse, split] {
             for form in &forms {
                 check(form, &domain);
             }

@@ -1,7 +1,8 @@
-//! Are halos wide enough? What an owned point needs within a launch is in its tile.
+//! Are halos wide enough? What an owned point needs within a launch must be in its tile.
 //!
-//! A copy whose source is not in the tile is a hole. It does no harm as long as nothing that is made of it is owned: where no value comes back to
-//! its cell that is asked of each [way on](paths), elsewhere of how often each step is taken.
+//! A copy whose source is not in the tile is a hole. A hole is harmless as long as no owned value
+//! is computed from it. If no value returns to its cell, each [path](paths) of a value is examined;
+//! otherwise the question is how often each step is taken.
 
 mod paths;
 
@@ -72,16 +73,16 @@ impl Checker<'_> {
         Ok(None)
     }
 
-    /// A hole at which `cell` lacks a value that an owned point needs, where values may come back to a cell: how often each
-    /// step is taken is then a number of its own.
+    /// A hole at which `cell` lacks a value that an owned point needs, if values may return to a
+    /// cell: the number of times that each step is taken is then an unknown.
     fn on_a_cycle(
         &self,
         walks: &Walks,
         cell: VarId,
         hole: Cond,
     ) -> Result<Option<Sample>, Failure> {
-        // The steps can follow each other: a group is left at most as often as it is entered, where the first one counts as
-        // entered.
+        // The steps can follow each other: each group is left at most as often as it is entered,
+        // and the first group counts as entered once.
         let start = walks.steps.group[cell.index()];
         let balances = walks.balances.iter().map(|(group, balance)| {
             let balance = balance.plus(i128::from(*group == start));
@@ -92,7 +93,7 @@ impl Checker<'_> {
         self.needed_hole(cell, &cond, n, n + walks.steps.edges.len())
     }
 
-    /// What the questions about all holes have in common.
+    /// What the questions about all holes share.
     fn walks(&self) -> Result<Walks, Failure> {
         let array = self.array;
         let n = self.n();
@@ -140,7 +141,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The ways in which values go on inside a tile.
+    /// The steps by which values travel inside a tile.
     fn steps(&self) -> Result<Steps, Failure> {
         let array = self.array;
         let mut steps = Steps {
@@ -190,7 +191,7 @@ impl Checker<'_> {
     }
 
     /// A hole that an owned point really needs, among the candidates of a condition whose paths may
-    /// leave the domain or ignore a guard. `None`: there is no candidate.
+    /// leave the domain or ignore a guard. `None` if there is no candidate.
     fn needed_hole(
         &self,
         cell: VarId,
@@ -198,7 +199,7 @@ impl Checker<'_> {
         n: usize,
         total: usize,
     ) -> Result<Option<Sample>, Failure> {
-        /// More candidates than this are not tried one by one.
+        /// At most this many candidates are tried one by one.
         const MOST: usize = 20_000;
         let reach = self.array.tiles.iter().map(|t| 2 * (t.size + t.lo + t.hi));
         let roomy = (0..self.params.len())
@@ -250,10 +251,10 @@ impl Checker<'_> {
         .into())
     }
 
-    /// Walks forward from a cell of a copy to what is made of its value in the tile: is an owned
+    /// Walks forward from a cell of a copy to the values computed from it in the tile: is an owned
     /// point reached?
     fn hole_is_needed(&self, params: &[i128], cell: VarId, from: &[i128]) -> Result<bool, Failure> {
-        /// A walk longer than this is left to the answer of the sets.
+        /// A longer walk is left to the answer of the sets.
         const MOST: usize = 200_000;
         let array = self.array;
         let owned = array.owned();
@@ -298,16 +299,17 @@ impl Checker<'_> {
     }
 }
 
-/// Where values of a point come to, by how often each step is taken.
+/// Where the values of a point arrive, depending on how often each step is taken.
 struct Walks {
     steps: Steps,
-    /// For each group, how often it is entered less how often it is left.
+    /// For each group, how often it is entered minus how often it is left.
     balances: Vec<(usize, Form)>,
-    /// They come to an owned point, in the same launch.
+    /// They arrive at an owned point, in the same launch.
     arrives: Cond,
 }
 
-/// How values go from cell to cell inside a tile; cells that hand values on at one point are a group.
+/// How values go from cell to cell inside a tile. Cells that pass values on at one point form a
+/// group.
 struct Steps {
     group: Vec<usize>,
     edges: Vec<Step>,

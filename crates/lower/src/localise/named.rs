@@ -1,8 +1,9 @@
-//! Sums that have a name become variables.
+//! Named sums become variables.
 //!
-//! `let a = sum(…); let b = sum(…); sqrt(a*a + b*b)` reads each sum twice. A sum becomes a recurrence of its own, and what is
-//! read twice must not become two, so that `a` gets an equation: over the points of the equation it stands in, where the
-//! choices around it by position hold, with the values of the names around it moved in. A name inside a sum stays.
+//! `let a = sum(…); let b = sum(…); sqrt(a*a + b*b)` reads each sum twice. A sum becomes a
+//! recurrence of its own, and a sum that is read twice must not become two recurrences, so `a` gets
+//! an equation. The equation holds at the points of its original equation where the enclosing
+//! choices by position hold, with enclosing names inlined. A name inside a sum stays.
 
 use std::convert::Infallible;
 
@@ -13,20 +14,20 @@ use systola_ir::{Cond, DimId, Form, LocalId, VarId};
 use super::fresh;
 use super::typing::type_of;
 
-/// Is there a sum in it?
+/// Does the expression contain a sum?
 pub fn has_sum(expr: &Expr) -> bool {
     contains(expr, &|e| {
         matches!(e, Expr::Reduce { .. } | Expr::Scan { .. })
     })
 }
 
-fn contains(expr: &Expr, is: &dyn Fn(&Expr) -> bool) -> bool {
+pub fn contains(expr: &Expr, is: &dyn Fn(&Expr) -> bool) -> bool {
     let mut found = false;
     walk(expr, &mut |e| found |= is(e));
     found
 }
 
-/// How often a name is read.
+/// The number of times that a name is read.
 pub fn uses(expr: &Expr, local: LocalId) -> usize {
     let mut uses = 0;
     walk(expr, &mut |e| {
@@ -35,7 +36,7 @@ pub fn uses(expr: &Expr, local: LocalId) -> usize {
     uses
 }
 
-/// Gives the sums variables. For each of these, the variable whose sum it was.
+/// Gives named sums variables. Returns each new variable with the variable it came from.
 pub fn name_sums(system: &mut System) -> Vec<(VarId, VarId)> {
     let mut all = Vec::new();
     for n in 0..system.vars.len() {
@@ -55,19 +56,20 @@ pub fn name_sums(system: &mut System) -> Vec<(VarId, VarId)> {
     all
 }
 
-/// A place in an equation.
+/// A position in an equation.
 struct Place {
     of: VarId,
-    /// How many variables there were without those of the equation.
+    /// The number of variables before those of this equation are added.
     before: usize,
-    /// Where the evaluation comes here.
+    /// The condition under which the evaluation reaches this position.
     when: Cond,
-    /// Names around, with values that use none of them.
+    /// Enclosing names, with values that use none of them.
     names: Vec<(LocalId, Expr)>,
 }
 
 impl Place {
-    /// The expression without names of sums that are read more than once. One such sum by itself stays in its equation.
+    /// Moves sums that are read more than once into variables. If there is only one such sum, it
+    /// stays in its equation.
     fn moved(&mut self, system: &mut System, expr: &Expr) -> Expr {
         match expr {
             Expr::Reduce { .. } | Expr::Scan { .. } => expr.clone(),
@@ -126,7 +128,7 @@ impl Place {
     }
 }
 
-/// A new variable of the value; the reference to it at the same point.
+/// Adds a variable for the value; returns the reference to it at the same point.
 fn variable(system: &mut System, of: VarId, name: &str, value: Expr, when: &Cond) -> Expr {
     let like = system.vars[of.index()].clone();
     let ty = type_of(system, &value).unwrap_or(like.ty.clone());

@@ -1,4 +1,4 @@
-//! Sums in an order: `reduce` and `scan` become accumulations.
+//! Serialises sums: `reduce` and `scan` become accumulations.
 //!
 //! The iterators of the sums join the index space. A sum is complete on the *last* face of each of
 //! its iterators; a variable that does not need the sum lives on the *first*, and is carried along
@@ -13,6 +13,7 @@ use systola_ir::system::visit::{map_children, map_expr, walk};
 use systola_ir::system::{Combine, Dim, Expr, Law, System, Var, shifted};
 use systola_ir::{Diagnostic, DimId, Span, Type, VarId};
 
+use super::named::contains;
 use super::typing::type_of;
 use super::{Choices, Pass, combine, fresh, moved_domain, overflow, shift_form};
 
@@ -23,7 +24,10 @@ enum Face {
     Last,
 }
 
-/// How one bound iterator is run through.
+/// By variable and iterator.
+type Faces = BTreeMap<(VarId, DimId), Face>;
+
+/// How one bound iterator runs.
 #[derive(Clone)]
 struct Run {
     dim: DimId,
@@ -51,79 +55,50 @@ impl Run {
     fn is_first(&self) -> Cond {
         Cond::cmp(Rel::Eq, self.dim, self.first.clone())
     }
+
+    /// Does the number of its values change from point to point?
+    fn varies(&self) -> bool {
+        self.last.sub(&self.first).as_poly().is_none()
+    }
+}
+
+/// A `reduce` of the variable `home`.
+struct Sum<'e> {
+    home: VarId,
+    op: Combine,
+    dims: &'e [DimId],
+    body: &'e Expr,
+    span: Span,
+    /// The iterators of this sum and of the sums around it.
+    free: &'e [DimId],
+}
+
+/// A reference of the variable `home` to `var`, inside the sums over some iterators.
+#[derive(Clone, Copy)]
+struct Reference<'e> {
+    home: VarId,
+    var: VarId,
+    index: &'e [Form],
+    span: Span,
+    inside: &'e [DimId],
 }
 
 impl Pass {
     pub(super) fn serialise(&mut self, choices: &Choices) -> Result<(), Vec<Diagnostic>> {
-        let n_outer = self.system.dims.len();
         if self.system.bound.is_empty() {
             return self.serialise_scans();
         }
+        let n_outer = self.system.dims.len();
         let runs = self.runs(choices).map_err(|d| vec![d])?;
         let original = self.system.clone();
-        let uses = |expr: &Expr, d: DimId| {
-            let mut found = false;
-            walk(expr, &mut |e| {
-                if let Expr::Reduce { dims, .. } = e {
-                    found |= dims.contains(&d);
-                }
-            });
-            found
-        };
-        // A variable is on the last face of q if its value needs the finished sum over q.
-        let mut face: BTreeMap<(VarId, DimId), Face> = BTreeMap::new();
-        for run in &runs {
-            // Between faces whose distance changes from point to point nothing can be handed on.
-            let varying = run.last.sub(&run.first).as_poly().is_none();
-            for (n, var) in original.vars.iter().enumerate() {
-                let own = if uses(&var.body, run.dim) {
-                    Face::Last
-                } else {
-                    Face::First
-                };
-                face.insert((VarId::from(n), run.dim), own);
-            }
-            loop {
-                let mut changed = false;
-                for (n, var) in original.vars.iter().enumerate() {
-                    let here = VarId::from(n);
-                    if face[&(here, run.dim)] == Face::Last {
-                        continue;
-                    }
-                    let mut last = false;
-                    walk(&var.body, &mut |e| {
-                        if let Expr::Var { var, index, .. } = e
-                            && (varying || *index == original.identity_index())
-                        {
-                            last |= face[&(*var, run.dim)] == Face::Last;
-                        }
-                    });
-                    if last {
-                        face.insert((here, run.dim), Face::Last);
-                        changed = true;
-                    }
-                }
-                if !changed {
-                    break;
-                }
-            }
-        }
-        // The iterators of the sums join the index space; the ids stay what they are.
-        let bound = std::mem::take(&mut self.system.bound);
-        self.system.dims.extend(bound);
-        for run in &runs {
-            let (lo, hi) = match run.direction {
-                Direction::Up => (run.first.clone(), run.last.plus(1)),
-                Direction::Down => (run.last.clone(), run.first.plus(1)),
-            };
-            self.system.dims[run.dim.index()].range = Some((lo, hi));
-        }
+        let faces = faces(&original, &runs);
+        self.grow_index_space(&runs);
         let mut build = Build {
             original: &original,
             runs: &runs,
-            face: &face,
+            faces: &faces,
             n_outer,
-            names: self.system.vars.iter().map(|v| v.name.clone()).collect(),
+            names: original.vars.iter().map(|v| v.name.clone()).collect(),
             vars: Vec::new(),
             sums: BTreeSet::new(),
             carries: BTreeMap::new(),
@@ -136,38 +111,45 @@ impl Pass {
         for n in 0..original.vars.len() {
             build.var(VarId::from(n)).map_err(|d| vec![d])?;
         }
-        let mut vars = std::mem::take(&mut build.vars);
-        // Original variables keep their ids; helpers follow, then all are put into body order later.
+        let mut vars = build.vars;
+        // Original variables keep their ids and helpers follow; the body order is determined later.
         vars.sort_by_key(|(id, _)| *id);
-        self.sums.extend(build.sums.iter().copied());
+        self.sums.extend(build.sums);
         self.system.vars = vars.into_iter().map(|(_, var)| var).collect();
-        let outputs = original
-            .outputs
-            .iter()
-            .map(|output| {
-                let mut output = output.clone();
-                for write in &mut output.writes {
-                    let mut read = None;
-                    walk(&write.value, &mut |e| {
-                        if let Expr::Var { var, .. } = e {
-                            read = Some(*var);
-                        }
-                    });
-                    let on = runs
-                        .iter()
-                        .map(|run| {
-                            let face = read.map_or(Face::First, |v| face[&(v, run.dim)]);
-                            Cond::cmp(Rel::Eq, run.dim, run.at(face))
-                        })
-                        .fold(write.when.clone(), Cond::and);
-                    write.when = on;
-                    write.value = grow(&write.value, &runs);
-                }
-                output
-            })
-            .collect();
-        self.system.outputs = outputs;
+        self.write_on_faces(&runs, &faces);
         self.serialise_scans()
+    }
+
+    /// The iterators of the sums join the index space; the ids stay what they are.
+    fn grow_index_space(&mut self, runs: &[Run]) {
+        let bound = std::mem::take(&mut self.system.bound);
+        self.system.dims.extend(bound);
+        for run in runs {
+            let (lo, hi) = match run.direction {
+                Direction::Up => (run.first.clone(), run.last.plus(1)),
+                Direction::Down => (run.last.clone(), run.first.plus(1)),
+            };
+            self.system.dims[run.dim.index()].range = Some((lo, hi));
+        }
+    }
+
+    /// An output is written on the faces of the variable that it reads.
+    fn write_on_faces(&mut self, runs: &[Run], faces: &Faces) {
+        let outputs = self.system.outputs.iter_mut();
+        for write in outputs.flat_map(|output| &mut output.writes) {
+            let mut read = None;
+            walk(&write.value, &mut |e| {
+                if let Expr::Var { var, .. } = e {
+                    read = Some(*var);
+                }
+            });
+            for run in runs {
+                let face = read.map_or(Face::First, |v| faces[&(v, run.dim)]);
+                let on = Cond::cmp(Rel::Eq, run.dim, run.at(face));
+                write.when = std::mem::replace(&mut write.when, Cond::TRUE).and(on);
+            }
+            write.value = grow(&write.value, runs);
+        }
     }
 
     /// The order of every bound iterator.
@@ -237,9 +219,10 @@ impl Pass {
                 body,
                 span,
             } => {
-                // A prefix needs all earlier points: a guard along its own line does not restrict it.
-                let apart = |c: &Cond| !c.forms().iter().any(|f| f.dims().contains(dim));
-                let when: Vec<Cond> = parts(when).into_iter().filter(apart).collect();
+                // A prefix needs all earlier points, so a guard on its own iterator does not
+                // restrict it.
+                let independent = |c: &Cond| !c.forms().iter().any(|f| f.dims().contains(dim));
+                let when: Vec<Cond> = parts(when).into_iter().filter(independent).collect();
                 let inner = when.iter().cloned().fold(Cond::TRUE, Cond::and);
                 let body = self.extract(home, body, &inner)?;
                 let like = self.system.vars[home].clone();
@@ -331,6 +314,46 @@ impl Pass {
     }
 }
 
+fn faces(system: &System, runs: &[Run]) -> Faces {
+    let mut faces = Faces::new();
+    for run in runs {
+        let last = needing_sum(system, run);
+        for var in (0..system.vars.len()).map(VarId::from) {
+            let face = if last.contains(&var) {
+                Face::Last
+            } else {
+                Face::First
+            };
+            faces.insert((var, run.dim), face);
+        }
+    }
+    faces
+}
+
+/// The variables whose values need the finished sum over the iterator of a run.
+fn needing_sum(system: &System, run: &Run) -> BTreeSet<VarId> {
+    // Between faces whose distance changes from point to point no value can be passed on.
+    let varies = run.varies();
+    let here = system.identity_index();
+    let mut needing = BTreeSet::new();
+    loop {
+        let before = needing.len();
+        for (n, var) in system.vars.iter().enumerate() {
+            let needs = |e: &Expr| match e {
+                Expr::Reduce { dims, .. } => dims.contains(&run.dim),
+                Expr::Var { var, index, .. } => needing.contains(var) && (varies || *index == here),
+                _ => false,
+            };
+            if contains(&var.body, &needs) {
+                needing.insert(VarId::from(n));
+            }
+        }
+        if needing.len() == before {
+            return needing;
+        }
+    }
+}
+
 /// The conjuncts of a condition.
 fn parts(cond: &Cond) -> Vec<Cond> {
     match cond {
@@ -340,7 +363,7 @@ fn parts(cond: &Cond) -> Vec<Cond> {
     }
 }
 
-/// Variable references over the grown index space: the iterators of the sums stay where they are.
+/// Extends variable references to the grown index space: the iterators of the sums are unchanged.
 fn grow(expr: &Expr, runs: &[Run]) -> Expr {
     let grown = map_expr::<std::convert::Infallible>(expr, &mut |e| {
         Ok(match e {
@@ -360,17 +383,21 @@ fn grow(expr: &Expr, runs: &[Run]) -> Expr {
     }
 }
 
+/// What a carry holds: the variable, the index at which it is read, and the sums around it.
+type Carried = (VarId, Vec<Form>, Vec<DimId>);
+
 /// Rebuilds the variables of a system with `reduce` over the grown index space.
 struct Build<'a> {
     original: &'a System,
     runs: &'a [Run],
-    face: &'a BTreeMap<(VarId, DimId), Face>,
+    faces: &'a Faces,
     n_outer: usize,
     names: Vec<String>,
     vars: Vec<(VarId, Var)>,
     sums: BTreeSet<VarId>,
-    /// (variable, distance over the outer iterators, faces of the reader) → the variable that carries it.
-    carries: BTreeMap<(VarId, Vec<Form>, Vec<DimId>), VarId>,
+    /// The variables that carry a value, each with its domain; readers with another domain use
+    /// another variable.
+    carries: BTreeMap<Carried, Vec<(Vec<Cond>, VarId)>>,
     /// The order of a variable's sums, innermost first.
     order: BTreeMap<VarId, Vec<(DimId, Direction)>>,
 }
@@ -396,11 +423,11 @@ impl Build<'_> {
     }
 
     /// `on` conditions that put a variable on its faces, except along `free` iterators.
-    fn faces(&self, var: VarId, free: &[DimId]) -> Vec<Cond> {
+    fn on_faces(&self, var: VarId, free: &[DimId]) -> Vec<Cond> {
         self.runs
             .iter()
             .filter(|run| !free.contains(&run.dim))
-            .map(|run| Cond::cmp(Rel::Eq, run.dim, run.at(self.face[&(var, run.dim)])))
+            .map(|run| Cond::cmp(Rel::Eq, run.dim, run.at(self.faces[&(var, run.dim)])))
             .collect()
     }
 
@@ -417,9 +444,17 @@ impl Build<'_> {
                 .on
                 .iter()
                 .cloned()
-                .chain(self.faces(id, dims))
+                .chain(self.on_faces(id, dims))
                 .collect::<Vec<_>>();
-            let body = self.accumulate(id, *op, dims, body, *span, id, dims, &Cond::TRUE)?;
+            let sum = Sum {
+                home: id,
+                op: *op,
+                dims,
+                body,
+                span: *span,
+                free: dims,
+            };
+            let body = self.accumulate(&sum, id, &Cond::TRUE)?;
             self.sums.insert(id);
             self.vars.push((
                 id,
@@ -433,72 +468,24 @@ impl Build<'_> {
             return Ok(());
         }
         let body = self.expr(id, &var.body, &[], &Cond::TRUE)?;
-        let on = var.on.iter().cloned().chain(self.faces(id, &[])).collect();
+        let on = var
+            .on
+            .iter()
+            .cloned()
+            .chain(self.on_faces(id, &[]))
+            .collect();
         self.vars.push((id, Var { on, body, ..var }));
         Ok(())
     }
 
     /// The accumulation `select(first, f, acc(z - e) op f)` of a sum, owned by the variable `acc`.
-    fn accumulate(
-        &mut self,
-        home: VarId,
-        op: Combine,
-        dims: &[DimId],
-        body: &Expr,
-        span: Span,
-        acc: VarId,
-        free: &[DimId],
-        when: &Cond,
-    ) -> Result<Expr, Diagnostic> {
-        let term = self.expr(home, body, free, when)?;
-        // Innermost first: as the mapping says, or else the last listed iterator runs fastest.
-        let order = self.order.get(&home);
-        let mut listed: Vec<DimId> = dims.iter().rev().copied().collect();
-        listed.sort_by_key(|d| order.and_then(|o| o.iter().position(|(at, _)| at == d)));
-        let runs: Vec<&Run> = listed
-            .iter()
-            .filter_map(|d| self.runs.iter().find(|r| r.dim == *d))
-            .collect();
-        for (n, run) in runs.iter().enumerate() {
-            for inner in &runs[..n] {
-                let depends = [&inner.first, &inner.last]
-                    .iter()
-                    .any(|f| f.dims().contains(&run.dim));
-                if depends {
-                    return Err(Diagnostic::new(
-                        &limits::SUM_NOT_A_BOX,
-                        span,
-                        format!(
-                            "the range of `{}` depends on `{}`, and one sum runs over both",
-                            self.original.dim(inner.dim).name,
-                            self.original.dim(run.dim).name
-                        ),
-                    )
-                    .help("write one `reduce` inside the other"));
-                }
-            }
-        }
-        // All but the outermost run go back to their first value, by the same distance everywhere.
-        let varying = runs.split_last().and_then(|(outermost, inner)| {
-            let uneven = |run: &&&Run| run.last.sub(&run.first).as_poly().is_none();
-            inner.iter().find(uneven).map(|run| (run, outermost))
-        });
-        if let Some((run, outermost)) = varying {
-            return Err(Diagnostic::new(
-                &limits::SUM_NOT_A_BOX,
-                span,
-                format!(
-                    "the number of values of `{}` changes from point to point, and one sum runs over it inside of `{}`",
-                    self.original.dim(run.dim).name,
-                    self.original.dim(outermost.dim).name
-                ),
-            )
-            .help("let it be the last in `sum … along`, or write one `reduce` inside the other"));
-        }
-        let n_dims = self.n_outer + self.original.bound.len();
-        let identity: Vec<Form> = (0..n_dims).map(|n| Form::from(DimId::from(n))).collect();
-        // From the outermost run inwards: step the innermost that is not at its first value, and
-        // send all inside it back to their last.
+    fn accumulate(&mut self, sum: &Sum<'_>, acc: VarId, when: &Cond) -> Result<Expr, Diagnostic> {
+        let term = self.expr(sum.home, sum.body, sum.free, when)?;
+        let runs = self.runs_of(sum);
+        self.check_box(&runs, sum.span)?;
+        let identity = self.identity();
+        // From the outermost run inwards: step the innermost run that is not at its first value,
+        // and send all runs inside it back to their last.
         let mut expr = None;
         for (n, run) in runs.iter().enumerate().rev() {
             let mut index = identity.clone();
@@ -508,14 +495,14 @@ impl Build<'_> {
                 let back = inner.last.sub(&inner.first);
                 index[inner.dim.index()] = Form::from(inner.dim).add(&back);
             }
-            self.stay_on_faces(home, free, &mut index)
-                .map_err(|o| overflow(o, span))?;
+            self.stay_on_faces(sum.home, sum.free, &mut index)
+                .map_err(|o| overflow(o, sum.span))?;
             let earlier = Expr::Var {
                 var: acc,
                 index,
-                span,
+                span: sum.span,
             };
-            let step = combine(op, earlier, term.clone());
+            let step = combine(sum.op, earlier, term.clone());
             expr = Some(match expr {
                 None => Expr::guard(
                     runs.iter()
@@ -530,8 +517,54 @@ impl Build<'_> {
         Ok(expr.unwrap_or(term))
     }
 
-    /// An expression of the variable `home`, seen over the grown index space; `inside` are the
-    /// iterators of the sums around it, `when` the guards.
+    /// Innermost first: as the mapping says, or else with the last listed iterator innermost.
+    fn runs_of(&self, sum: &Sum<'_>) -> Vec<&Run> {
+        let order = self.order.get(&sum.home);
+        let mut listed: Vec<DimId> = sum.dims.iter().rev().copied().collect();
+        listed.sort_by_key(|d| order.and_then(|o| o.iter().position(|(at, _)| at == d)));
+        listed
+            .iter()
+            .filter_map(|d| self.runs.iter().find(|r| r.dim == *d))
+            .collect()
+    }
+
+    /// Refuses sums whose runs cannot go back to their first values by the same distance
+    /// everywhere.
+    fn check_box(&self, runs: &[&Run], span: Span) -> Result<(), Diagnostic> {
+        let name = |run: &Run| &self.original.dim(run.dim).name;
+        for (n, run) in runs.iter().enumerate() {
+            let depends = |inner: &&&Run| {
+                let mut bounds = [&inner.first, &inner.last].into_iter();
+                bounds.any(|f| f.dims().contains(&run.dim))
+            };
+            if let Some(inner) = runs[..n].iter().find(depends) {
+                let why = format!(
+                    "the range of `{}` depends on `{}`, and one sum runs over both",
+                    name(inner),
+                    name(run)
+                );
+                return Err(Diagnostic::new(&limits::SUM_NOT_A_BOX, span, why)
+                    .help("write one `reduce` inside the other"));
+            }
+        }
+        // All but the outermost run go back.
+        if let Some((outermost, inner)) = runs.split_last()
+            && let Some(run) = inner.iter().find(|run| run.varies())
+        {
+            let why = format!(
+                "the number of values of `{}` changes from point to point, and one sum runs over it inside of `{}`",
+                name(run),
+                name(outermost)
+            );
+            return Err(Diagnostic::new(&limits::SUM_NOT_A_BOX, span, why).help(
+                "let it be the last in `sum … along`, or write one `reduce` inside the other",
+            ));
+        }
+        Ok(())
+    }
+
+    /// An expression of the variable `home`, over the grown index space; `inside` are the iterators
+    /// of the sums around it, `when` the guards.
     fn expr(
         &mut self,
         home: VarId,
@@ -546,47 +579,25 @@ impl Build<'_> {
                 body,
                 span,
             } => {
-                let acc = self.next_id();
-                let like = self.original.vars[home.index()].clone();
-                let name = self.fresh_name(&format!("{}_sum", like.name));
-                // Reserved first, so that nested sums get later ids.
-                self.vars.push((
-                    acc,
-                    Var {
-                        name: name.clone(),
-                        ..like.clone()
-                    },
-                ));
                 let free: Vec<DimId> = inside.iter().chain(dims).copied().collect();
-                let ty = self.type_of_sum(&like.ty, *op, body);
-                let body = self.accumulate(home, *op, dims, body, *span, acc, &free, when)?;
-                let on = like
-                    .on
-                    .iter()
-                    .cloned()
-                    .chain(self.faces(home, &free))
-                    .chain(parts(when))
-                    .collect();
-                if let Some((_, var)) = self.vars.iter_mut().find(|(id, _)| *id == acc) {
-                    *var = Var {
-                        name,
-                        ty,
-                        law: Law::Reorderable,
-                        on,
-                        body,
-                        span: *span,
-                    };
-                }
-                self.sums.insert(acc);
-                // Outside of the sum the reader sits on the last face, where the sum is complete.
-                Expr::Var {
-                    var: acc,
-                    index: self.identity(),
+                let sum = Sum {
+                    home,
+                    op: *op,
+                    dims,
+                    body,
                     span: *span,
-                }
+                    free: &free,
+                };
+                self.inner_sum(&sum, when)?
             }
-            Expr::Var { var, index, span } => self.reference(home, *var, index, *span, inside)?,
-            // A sum under a guard exists where the guard lets it be read.
+            Expr::Var { var, index, span } => self.reference(Reference {
+                home,
+                var: *var,
+                index,
+                span: *span,
+                inside,
+            })?,
+            // A sum under a guard exists only where the guard holds.
             Expr::Guard {
                 cond,
                 then,
@@ -609,7 +620,36 @@ impl Build<'_> {
         })
     }
 
-    /// A face may lie at a bound that depends on other iterators: where those move, it moves along.
+    /// A sum inside a larger expression gets a variable of its own.
+    fn inner_sum(&mut self, sum: &Sum<'_>, when: &Cond) -> Result<Expr, Diagnostic> {
+        let acc = self.next_id();
+        let like = self.original.vars[sum.home.index()].clone();
+        let name = self.fresh_name(&format!("{}_sum", like.name));
+        // Reserved first, so that nested sums get later ids.
+        let at = self.vars.len();
+        self.vars.push((acc, like.clone()));
+        let ty = self.type_of_sum(&like.ty, sum.op, sum.body);
+        let body = self.accumulate(sum, acc, when)?;
+        let faces = self.on_faces(sum.home, sum.free);
+        self.vars[at].1 = Var {
+            name,
+            ty,
+            law: Law::Reorderable,
+            on: [like.on, faces, parts(when)].concat(),
+            body,
+            span: sum.span,
+        };
+        self.sums.insert(acc);
+        // Outside the sum the reader is on the last face, where the sum is complete.
+        Ok(Expr::Var {
+            var: acc,
+            index: self.identity(),
+            span: sum.span,
+        })
+    }
+
+    /// A face may lie at a bound that depends on other iterators: where those move, the face moves
+    /// along.
     fn stay_on_faces(
         &self,
         var: VarId,
@@ -617,7 +657,7 @@ impl Build<'_> {
         index: &mut [Form],
     ) -> Result<(), Overflow> {
         for run in self.runs.iter().filter(|run| !free.contains(&run.dim)) {
-            let face = run.at(self.face[&(var, run.dim)]);
+            let face = run.at(self.faces[&(var, run.dim)]);
             let moved = face.substitute(&|d| index.get(d.index()).cloned())?;
             index[run.dim.index()] = Form::from(run.dim).sub(&face.sub(&moved));
         }
@@ -643,112 +683,109 @@ impl Build<'_> {
             .collect()
     }
 
-    /// A variable as read by `home`: directly from its face, or carried along the sums around.
-    fn reference(
-        &mut self,
-        home: VarId,
-        var: VarId,
-        index: &[Form],
-        span: Span,
-        inside: &[DimId],
-    ) -> Result<Expr, Diagnostic> {
-        // The faces of the variable at the point it is read from, as seen from a reader on its own.
-        let mut direct: Vec<Form> = index.to_vec();
-        for run in self.runs {
-            let reader = if inside.contains(&run.dim) {
-                run.first.clone()
-            } else {
-                run.at(self.face[&(home, run.dim)])
-            };
-            let source = run
-                .at(self.face[&(var, run.dim)])
-                .substitute(&|d| direct.get(d.index()).cloned())
-                .map_err(|o| overflow(o, span))?;
-            let jump = reader.sub(&source);
-            if jump.as_poly().is_none() {
-                return Err(Diagnostic::new(
-                    &limits::SUM_NOT_A_BOX,
-                    span,
-                    format!(
-                        "`{}` is at one end of the sum over `{}` and is read at the other, and their distance changes from point to point",
-                        self.original.vars[var.index()].name,
-                        self.original.dim(run.dim).name
-                    ),
-                )
-                .help("give the sum a range of constant or parametric length, with a guard inside"));
-            }
-            direct.push(Form::from(run.dim).sub(&jump));
+    /// A variable as its reader sees it: directly from its face, or carried along the sums around
+    /// it.
+    fn reference(&mut self, read: Reference<'_>) -> Result<Expr, Diagnostic> {
+        let source = self.on_source_faces(read)?;
+        let direct = Expr::Var {
+            var: read.var,
+            index: source.clone(),
+            span: read.span,
+        };
+        if read.inside.is_empty() {
+            return Ok(direct);
         }
-        if inside.is_empty() {
-            return Ok(Expr::Var {
-                var,
-                index: direct,
-                span,
-            });
-        }
-        let key = (var, index.to_vec(), inside.to_vec());
-        let carry = match self.carries.get(&key) {
-            Some(carry) => *carry,
+        let on = self.carry_domain(read)?;
+        let key = (read.var, source, read.inside.to_vec());
+        let known = self.carries.get(&key).into_iter().flatten();
+        let carry = match known.clone().find(|(domain, _)| *domain == on) {
+            Some((_, carry)) => *carry,
             None => {
-                let carry = self.next_id();
-                let like = self.original.vars[home.index()].clone();
-                let source = self.original.vars[var.index()].clone();
-                let name = self.fresh_name(&format!("{}_carry", source.name));
-                let identity = self.identity();
-                // Innermost run first: hand on along the first run that is not at its start.
-                let mut body = Expr::Var {
-                    var,
-                    index: direct,
-                    span,
-                };
-                for dim in inside {
-                    let Some(run) = self.runs.iter().find(|r| r.dim == *dim) else {
-                        continue;
-                    };
-                    let mut from = identity.clone();
-                    from[dim.index()] = Form::from(*dim).plus(-run.step());
-                    self.stay_on_faces(home, inside, &mut from)
-                        .map_err(|o| overflow(o, span))?;
-                    body = Expr::guard(
-                        run.is_first(),
-                        body,
-                        Expr::Var {
-                            var: carry,
-                            index: from,
-                            span,
-                        },
-                    );
-                }
-                let there = self
-                    .exists(home, var, index)
-                    .map_err(|o| overflow(o, span))?;
-                let on = like
-                    .on
-                    .iter()
-                    .cloned()
-                    .chain(self.faces(home, inside))
-                    .chain(there)
-                    .collect();
-                self.vars.push((
-                    carry,
-                    Var {
-                        name,
-                        ty: source.ty,
-                        law: Law::Fixed,
-                        on,
-                        body,
-                        span,
-                    },
-                ));
-                self.carries.insert(key, carry);
+                let carry = self.add_carry(read, on.clone(), direct)?;
+                self.carries.entry(key).or_default().push((on, carry));
                 carry
             }
         };
         Ok(Expr::Var {
             var: carry,
             index: self.identity(),
-            span,
+            span: read.span,
         })
+    }
+
+    /// The index of the variable on its own faces, from the faces of the reader.
+    fn on_source_faces(&self, read: Reference<'_>) -> Result<Vec<Form>, Diagnostic> {
+        let mut direct: Vec<Form> = read.index.to_vec();
+        for run in self.runs {
+            let reader = if read.inside.contains(&run.dim) {
+                run.first.clone()
+            } else {
+                run.at(self.faces[&(read.home, run.dim)])
+            };
+            let source = run
+                .at(self.faces[&(read.var, run.dim)])
+                .substitute(&|d| direct.get(d.index()).cloned())
+                .map_err(|o| overflow(o, read.span))?;
+            let jump = reader.sub(&source);
+            if jump.as_poly().is_none() {
+                let why = format!(
+                    "`{}` is at one end of the sum over `{}` and is read at the other, and their distance changes from point to point",
+                    self.original.vars[read.var.index()].name,
+                    self.original.dim(run.dim).name
+                );
+                return Err(
+                    Diagnostic::new(&limits::SUM_NOT_A_BOX, read.span, why).help(
+                        "give the sum a range of constant or parametric length, with a guard inside",
+                    ),
+                );
+            }
+            direct.push(Form::from(run.dim).sub(&jump));
+        }
+        Ok(direct)
+    }
+
+    /// The points of the reader at which the variable exists.
+    fn carry_domain(&self, read: Reference<'_>) -> Result<Vec<Cond>, Diagnostic> {
+        let there = self
+            .exists(read.home, read.var, read.index)
+            .map_err(|o| overflow(o, read.span))?;
+        let like = self.original.vars[read.home.index()].on.clone();
+        Ok([like, self.on_faces(read.home, read.inside), there].concat())
+    }
+
+    fn add_carry(
+        &mut self,
+        read: Reference<'_>,
+        on: Vec<Cond>,
+        direct: Expr,
+    ) -> Result<VarId, Diagnostic> {
+        let Reference { home, span, .. } = read;
+        let carry = self.next_id();
+        let source = self.original.vars[read.var.index()].clone();
+        let name = self.fresh_name(&format!("{}_carry", source.name));
+        // Innermost run first: pass the value on along the first run that is not at its start.
+        let mut body = direct;
+        for dim in read.inside {
+            let Some(run) = self.runs.iter().find(|r| r.dim == *dim) else {
+                continue;
+            };
+            let mut index = self.identity();
+            index[dim.index()] = Form::from(*dim).plus(-run.step());
+            self.stay_on_faces(home, read.inside, &mut index)
+                .map_err(|o| overflow(o, span))?;
+            let var = carry;
+            body = Expr::guard(run.is_first(), body, Expr::Var { var, index, span });
+        }
+        let var = Var {
+            name,
+            ty: source.ty,
+            law: Law::Fixed,
+            on,
+            body,
+            span,
+        };
+        self.vars.push((carry, var));
+        Ok(carry)
     }
 
     fn type_of_sum(&self, home: &Type, op: Combine, body: &Expr) -> Type {

@@ -1,24 +1,27 @@
-//! Iterators of one name: sums that run through the same range in the same direction share an iterator.
+//! Sums that run over the same range in the same direction under one name share an iterator.
 //!
-//! Before: every `reduce` has iterators of its own, also where two are called `q`. After: those that
-//! have one name, one range and one direction are one iterator, so that `q` in a mapping means all of
-//! them and their terms run at one point of the grown index space.
+//! Before: every `reduce` has iterators of its own, even where two of them are called `q`. After:
+//! iterators with the same name, range and direction are one iterator, so that `q` in a mapping
+//! means all of them and their terms are computed at one point of the grown index space.
 //!
-//! Two sums do not share where one needs the finished other at the same point: the one ends where the
-//! other begins. What can not share keeps its own iterator; a mapping that names it is refused, since
-//! the name does not say which one is meant.
+//! Two sums do not share an iterator if one needs the finished result of the other at the same
+//! point: one ends where the other begins. Such sums keep separate iterators. A mapping that uses
+//! their name is refused, since the name is ambiguous.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use systola_ir::form::{Form, Overflow};
 use systola_ir::mapping::Direction;
-use systola_ir::system::visit::{map_expr, walk};
-use systola_ir::system::{Expr, System, map_forms};
+use systola_ir::system::visit::walk;
+use systola_ir::system::{Expr, System};
 use systola_ir::{DimId, VarId};
 
 use super::Choices;
+use super::named::contains;
+use super::renumber::renumber_bound;
 
-/// Makes iterators of the same name, range and direction one, in the system and in what the mapping says of it.
+/// Merges iterators of the same name, range and direction, in the system and in the mapping's
+/// choices.
 pub(super) fn share_iterators(system: &mut System, choices: &mut Choices) -> Result<(), Overflow> {
     let n = system.dims.len();
     let direction = |d: DimId| {
@@ -28,7 +31,7 @@ pub(super) fn share_iterators(system: &mut System, choices: &mut Choices) -> Res
     };
     let owners = owners(system);
     let needs = needs(system);
-    // One waits for the other: a variable that sums over `a` needs one that sums over `b`, at its own point.
+    // A variable that sums over `a` needs, at its own point, one that sums over `b`.
     let waits = |a: DimId, b: DimId| {
         let (Some(a), Some(b)) = (owners.get(&a), owners.get(&b)) else {
             return true;
@@ -46,8 +49,8 @@ pub(super) fn share_iterators(system: &mut System, choices: &mut Choices) -> Res
             let same = system.dim(*first).name == system.dim(d).name
                 && renamed_range(system, *first, &into)? == range
                 && direction(*first) == direction(d);
-            let apart = |m: &DimId| nested(system, *m, d) || waits(d, *m) || waits(*m, d);
-            if same && !members.iter().any(apart) {
+            let separate = |m: &DimId| nested(system, *m, d) || waits(d, *m) || waits(*m, d);
+            if same && !members.iter().any(separate) {
                 found = Some(at);
                 break;
             }
@@ -67,7 +70,8 @@ pub(super) fn share_iterators(system: &mut System, choices: &mut Choices) -> Res
     for (at, (_, members)) in kept.iter().enumerate() {
         renumber.extend(members.iter().map(|m| (*m, DimId::from(n + at))));
     }
-    rewrite(system, &kept, &renumber)?;
+    let firsts: Vec<DimId> = kept.iter().map(|(first, _)| *first).collect();
+    renumber_bound(system, &firsts, &renumber).map_err(|(o, _)| o)?;
     for (order, _) in choices.order.values_mut() {
         let mut seen = BTreeSet::new();
         for (d, _) in order.iter_mut() {
@@ -137,65 +141,24 @@ fn needs(system: &System) -> BTreeMap<VarId, BTreeSet<VarId>> {
     }
 }
 
-/// Does one of two iterators run inside of the sum over the other, or do both belong to one sum?
+/// Does one of two iterators run inside the sum over the other, or do both belong to one sum?
 fn nested(system: &System, a: DimId, b: DimId) -> bool {
     let mut found = false;
     for var in &system.vars {
         walk(&var.body, &mut |e| {
-            let Expr::Reduce { dims, body, .. } = e else {
-                return;
-            };
-            let inside = |d: DimId| {
-                let mut inside = dims.contains(&d);
-                walk(body, &mut |e| {
-                    if let Expr::Reduce { dims, .. } = e {
-                        inside |= dims.contains(&d);
-                    }
-                });
-                inside
-            };
-            found |= (dims.contains(&a) || dims.contains(&b)) && inside(a) && inside(b);
+            if let Expr::Reduce { dims, .. } = e {
+                let one = dims.contains(&a) || dims.contains(&b);
+                found |= one && sums_over(e, a) && sums_over(e, b);
+            }
         });
     }
     found
 }
 
-/// Keeps the first iterator of every group, under its new number.
-fn rewrite(
-    system: &mut System,
-    kept: &[(DimId, Vec<DimId>)],
-    renumber: &BTreeMap<DimId, DimId>,
-) -> Result<(), Overflow> {
-    let rename = |f: &Form| f.substitute(&|d| renumber.get(&d).map(|d| Form::from(*d)));
-    let mut bound = Vec::new();
-    for (first, _) in kept {
-        let mut dim = system.dim(*first).clone();
-        if let Some((lo, hi)) = &dim.range {
-            dim.range = Some((rename(lo)?, rename(hi)?));
-        }
-        bound.push(dim);
-    }
-    system.bound = bound;
-    for var in &mut system.vars {
-        let body = map_forms(&var.body, &rename)?;
-        let Ok(body) = map_expr::<std::convert::Infallible>(&body, &mut |e| {
-            Ok(match e {
-                Expr::Iter(d) => Expr::Iter(*renumber.get(&d).unwrap_or(&d)),
-                Expr::Reduce {
-                    op,
-                    dims,
-                    body,
-                    span,
-                } => Expr::Reduce {
-                    op,
-                    dims: dims.iter().map(|d| *renumber.get(d).unwrap_or(d)).collect(),
-                    body,
-                    span,
-                },
-                other => other,
-            })
-        });
-        var.body = body;
-    }
-    Ok(())
+/// Does the expression sum over the iterator?
+fn sums_over(expr: &Expr, d: DimId) -> bool {
+    contains(
+        expr,
+        &|e| matches!(e, Expr::Reduce { dims, .. } if dims.contains(&d)),
+    )
 }

@@ -1,4 +1,4 @@
-//! From a loop for each time coordinate to the finished nest, from the outermost loop inwards.
+//! Builds the finished nest from a loop for each time coordinate, the outermost loop first.
 
 use systola_ir::DimId;
 use systola_ir::form::{Cond, Form, Overflow};
@@ -10,12 +10,12 @@ use crate::nest::tree::{Nest, sequence};
 use crate::nest::walk::Walk;
 use crate::storage::slots;
 
-/// What is made inside of a loop or a version.
+/// Builds what is inside a loop or a version.
 pub(super) type Body<'f, 'a> = dyn Fn(&At<'a>) -> Result<Nest, Failure> + 'f;
 
 impl<'a> Context<'a> {
-    /// The loops over the time coordinates from `depth` on. What is inside of the first is an iteration before which other
-    /// blocks are waited for and after which they are told.
+    /// The loops over the time coordinates from `depth` on. An iteration of the first loop waits
+    /// for other blocks before it begins and signals them when it is complete.
     pub(super) fn level(&self, depth: usize, at: &At<'a>) -> Result<Nest, Failure> {
         let steps = &self.partition.steps;
         let mut all = Vec::new();
@@ -53,7 +53,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A loop, and single iterations before and behind it.
+    /// A loop, and peeled iterations before and after it.
     fn rolled(&self, depth: usize, k: usize, at: &At<'a>) -> Result<Nest, Failure> {
         let range = self.iterations(depth, k, at)?;
         let (first, last) = self.peel(depth, k, &range, at)?;
@@ -71,7 +71,7 @@ impl<'a> Context<'a> {
             all.push(self.looped(depth, k, middle, at)?);
         }
         for n in (1..=last).rev() {
-            // A short range has had this iteration among the first.
+            // In a short range the first iterations already include this one.
             let value = hi.plus(-n);
             let when = Range::new(lo.plus(first), hi.clone()).holds(&value);
             all.push(self.once(depth, k, value, when, at)?);
@@ -79,7 +79,7 @@ impl<'a> Context<'a> {
         Ok(sequence(all))
     }
 
-    /// One iteration of a loop, if it is there at all.
+    /// One iteration of a loop, if it exists.
     fn once(
         &self,
         depth: usize,
@@ -104,10 +104,10 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// A loop, in parts where a wavefront fills and drains.
+    /// A loop, partitioned if a wavefront fills and drains.
     fn looped(&self, depth: usize, k: usize, range: Range, at: &At<'a>) -> Result<Nest, Failure> {
         if let Some(steady) = self.steady(depth, k, &range, at)? {
-            return self.in_parts(depth, k, &range, &steady, at);
+            return self.partitioned(depth, k, &range, &steady, at);
         }
         let copies = match at.path {
             Path::Edge => 1,
@@ -116,13 +116,13 @@ impl<'a> Context<'a> {
         self.unrolled_by(k, range, copies, at, &|at| self.iteration(depth, k, at))
     }
 
-    /// An iteration, as versions where that pays.
+    /// An iteration, multiversioned if that pays.
     fn iteration(&self, depth: usize, k: usize, at: &At<'a>) -> Result<Nest, Failure> {
         let inside = self.iteration_inside(depth, k, at)?;
         self.versions(inside, at, &|at| self.level(depth + 1, at))
     }
 
-    /// A loop over the values of a range, where more is known inside of it.
+    /// A loop over the values of a range; inside it the values are known to be in `known`.
     pub(super) fn for_each(
         &self,
         k: usize,
@@ -143,8 +143,8 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// The iterations of a loop. At an edge tiles are cut off, and a block has no point in the others; blocks that wait for each
-    /// other count all iterations.
+    /// The iterations of a loop. At an edge tiles are cut off, and a block runs only the iterations
+    /// in which it has points; blocks that wait for each other count all iterations.
     fn iterations(&self, depth: usize, k: usize, at: &At<'a>) -> Result<Range, Overflow> {
         let all = &self.slots.ranges[k];
         let cut = depth == 0 && at.path == Path::Edge && self.streams();

@@ -1,4 +1,4 @@
-//! What the loops of a block are made from, and a place among them.
+//! What the loops of a block are built from, and a position among them.
 
 use systola_ir::DimId;
 use systola_ir::array::Array;
@@ -15,7 +15,7 @@ use crate::storage::partition::{Partition, Pes};
 use crate::storage::shared_memory::SharedMemory;
 use crate::storage::slots::Slots;
 
-/// What the loops of a block are made from.
+/// What the loops of a block are built from.
 pub(super) struct Context<'a> {
     pub(super) array: &'a Array,
     pub(super) decide: &'a Decide,
@@ -26,27 +26,28 @@ pub(super) struct Context<'a> {
     /// Do blocks wait for each other?
     pub(super) waits: bool,
     pub(super) which: &'a Which,
-    /// Comparisons that cells do.
+    /// Comparisons of the cells.
     pub(super) tests: Vec<Test>,
-    /// How each of the steps is walked.
+    /// How each of the steps runs.
     pub(super) walk: Vec<Walk>,
     /// Ranges of all coordinates.
     pub(super) everywhere: Facts<'a>,
 }
 
-/// A place in the nest.
+/// A position in the nest.
 #[derive(Clone)]
 pub(super) struct At<'a> {
-    /// The values of the coordinates: a form over those of loops, or themselves.
+    /// The values of the coordinates: forms over the coordinates of loops, or the coordinates
+    /// themselves.
     pub(super) slot: Vec<Form>,
     pub(super) facts: Facts<'a>,
     pub(super) path: Path,
 }
 
-/// Which versions lead to a place.
+/// The versions that lead to a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Path {
-    /// Blocks or iterations inside of all arrays, or such that no version was made for them.
+    /// Blocks or iterations inside all arrays, or those that have only one version.
     Inside,
     /// Blocks or iterations at an edge: they are rare, and not worth more code.
     Edge,
@@ -85,12 +86,12 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Is a window brought inside of this number of loops?
+    /// Is a window filled inside this number of loops?
     pub(super) fn has_windows(&self, depth: usize) -> bool {
         self.shared.windows.iter().any(|w| w.depth == depth)
     }
 
-    /// Before the first loop.
+    /// The position before the first loop.
     pub(super) fn outside(&self) -> At<'a> {
         let mut facts = Facts::new(self.decide, self.machine);
         let grid = self.partition.launches.iter().chain(&self.partition.blocks);
@@ -117,7 +118,7 @@ impl<'a> Context<'a> {
 }
 
 impl At<'_> {
-    /// A form over the slot, at this place.
+    /// A form over the slot, at this position.
     pub(super) fn value(&self, form: &Form) -> Result<Form, Overflow> {
         form.substitute(&|d| self.slot.get(d.index()).cloned())
     }

@@ -1,8 +1,8 @@
-//! Where no test is needed.
+//! Conditions under which no test is needed.
 //!
-//! Most blocks of a large problem lie inside of every array they touch. For each test that the cells
-//! would do, its form is taken at the worst lane, PE and tick; what is left speaks of the block only,
-//! and where all of these hold, the block runs without any test.
+//! Most blocks of a large problem lie inside every array they touch. The form of each test that the
+//! cells would perform is taken at the worst lane, PE and tick. What remains depends on the block
+//! only; where all these conditions hold, the block runs without any test.
 
 use systola_ir::DimId;
 use systola_ir::array::{Array, Realisation, Role};
@@ -14,17 +14,18 @@ use crate::facts::Facts;
 use crate::storage::links::delivering;
 use crate::storage::slots::{SlotPiece, Slots};
 
-/// A comparison that decides about memory or between branches, over the slot.
+/// A comparison that decides about memory accesses or branches, over the slot.
 #[derive(Clone, Debug)]
 pub struct Test {
     pub cond: Cond,
-    /// Where it does not hold there is nothing to compute.
+    /// If it does not hold, there is nothing to compute.
     pub of_domain: bool,
-    /// It decides about nothing but stores: all values are the same whether it holds or not.
+    /// It decides only about stores: all values are the same whether or not it holds.
     pub of_stores: bool,
 }
 
-/// All of them. What there is at all comes first: among places that are none, an edge may look frequent.
+/// All tests. Those of the domain come first: among slots without a point, an edge may look
+/// frequent.
 pub fn tests(array: &Array, slots: &Slots) -> Result<Vec<Test>, Overflow> {
     let (mut domain, mut values, mut stores) = (Vec::new(), Vec::new(), Vec::new());
     for piece in &slots.pieces {
@@ -35,7 +36,7 @@ pub fn tests(array: &Array, slots: &Slots) -> Result<Vec<Test>, Overflow> {
             stores.push(write.when.map(&at)?);
         }
     }
-    // Among several pieces the one that is valid gives the value.
+    // With several pieces, the one that is valid selects the value.
     let single = slots.pieces.len() == 1;
     let mut unique: Vec<Test> = Vec::new();
     for (conds, of_domain, of_stores) in [
@@ -59,7 +60,7 @@ pub fn tests(array: &Array, slots: &Slots) -> Result<Vec<Test>, Overflow> {
     Ok(unique)
 }
 
-/// What decides about the values of cells: guards, ends of arrays, and which link a value comes by.
+/// The conditions that decide the values of cells: guards, ends of inputs, and which link delivers.
 fn of_values(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<(), Overflow> {
     let at = |f: &Form| f.substitute(&|d| piece.point.get(d.index()).cloned());
     let read = |input: usize, index: &[Form]| -> Result<Cond, Overflow> {
@@ -86,9 +87,9 @@ fn of_values(array: &Array, piece: &SlotPiece, all: &mut Vec<Cond>) -> Result<()
     }
     for port in &array.ports {
         let links = delivering(port);
-        for (link, told) in &links {
+        for (link, choice) in &links {
             if links.len() > 1 {
-                all.push(told.map(&at)?);
+                all.push(choice.map(&at)?);
             }
             if let Role::Propagation { input, index, .. } = &array.cells[port.source.index()].role
                 && matches!(
@@ -127,7 +128,7 @@ fn flatten(cond: &Cond, atoms: &mut Vec<Cond>) {
 }
 
 impl Test {
-    /// The same at another place.
+    /// The test with its forms mapped.
     pub fn map(&self, f: &impl Fn(&Form) -> Result<Form, Overflow>) -> Result<Test, Overflow> {
         Ok(Test {
             cond: self.cond.map(f)?,
@@ -137,9 +138,10 @@ impl Test {
     }
 }
 
-/// A condition without the variables `inner` under which the tests have one outcome for all of their
-/// values; true if there is nothing to gain. Tests without a variable of those that `matters` names are left alone. `holds` may
-/// know more than the facts: is a form without the inner variables at least zero? A `predicated` test stays where it mostly holds.
+/// A condition without the variables `inner` under which each test has one outcome for all of their
+/// values; true if there is nothing to gain. Tests without a variable that `matters` selects are
+/// ignored. `holds` may know more than the facts: is a form without the inner variables at least
+/// zero? A `predicated` test that mostly holds stays in the code.
 pub fn interior(
     tests: &[Test],
     facts: &Facts<'_>,
@@ -148,7 +150,9 @@ pub fn interior(
     holds: &dyn Fn(&Form) -> bool,
     predicated: &dyn Fn(&Test) -> bool,
 ) -> Cond {
-    let mut found = Cond::TRUE;
+    // Predicated tests still count where outcomes are weighed: beyond the domain an edge may look
+    // frequent.
+    let (mut found, mut likely) = (Cond::TRUE, Cond::TRUE);
     for test in tests {
         let Cond::Cmp(rel, left, right) = &test.cond else {
             continue;
@@ -157,8 +161,8 @@ pub fn interior(
         if !gap.dims().into_iter().any(matters) {
             continue;
         }
-        // Either outcome will do, the true one first where sizes may be small; the more frequent one of the two sides of an equation,
-        // and where no size has a part in it.
+        // Either outcome will do. The more frequent one is tried first for an equation, and if no
+        // size affects the test; otherwise the true one comes first if sizes may be small.
         let outcomes = match rel {
             Rel::Ge => [gap.clone(), gap.neg().plus(-1)],
             Rel::Gt => [gap.plus(-1), gap.neg()],
@@ -174,6 +178,7 @@ pub fn interior(
             continue;
         }
         let known = facts.with(found.clone());
+        let samples = facts.with(likely.clone());
         let holds_then = match rel {
             Rel::Eq => [false; 2],
             Rel::Ne => [true; 2],
@@ -184,9 +189,10 @@ pub fn interior(
             .zip(holds_then)
             .filter_map(|(f, then)| Some((worst(f, facts, inner)?, then)));
         let mut worsts: Vec<(Form, bool)> = worsts.collect();
-        // Where all that was found leaves too few samples to tell, what it says of the same variables has to do.
-        let near = (!known.has_many_samples()).then(|| facts.with(about(&found, &gap)));
-        let judge = near.as_ref().unwrap_or(&known);
+        // If too few samples satisfy everything found so far, use only the conditions on the same
+        // variables.
+        let near = (!samples.has_many_samples()).then(|| facts.with(about(&likely, &gap)));
+        let judge = near.as_ref().unwrap_or(&samples);
         let often = |worst: &Form| judge.weight(&Cond::cmp(Rel::Ge, worst.clone(), 0));
         let is_equation = matches!(rel, Rel::Eq | Rel::Ne);
         let frequent = facts.prefers_frequent() || is_equation || facts.is_sizeless(&gap);
@@ -198,11 +204,12 @@ pub fn interior(
                 break;
             }
             let holds = Cond::cmp(Rel::Ge, worst, 0);
-            // A condition that sizes rarely meet is left to the loops inside.
-            if known.is_common(&holds) {
+            // A condition that rarely holds is left to the loops inside.
+            if samples.is_common(&holds) {
                 if !(then && predicated(test)) {
-                    found = found.and(holds);
+                    found = found.and(holds.clone());
                 }
+                likely = likely.and(holds);
                 break;
             }
         }
@@ -210,7 +217,7 @@ pub fn interior(
     without_implied(found)
 }
 
-/// A condition without those of its parts that are further away than another one: `t >= 3` beside `t >= 11`.
+/// A condition without parts that another part implies: `t >= 3` beside `t >= 11`.
 pub fn without_implied(cond: Cond) -> Cond {
     let Cond::And(mut parts) = cond else {
         return cond;
@@ -231,7 +238,7 @@ pub fn without_implied(cond: Cond) -> Cond {
     parts.into_iter().fold(Cond::TRUE, Cond::and)
 }
 
-/// What is not negative where a comparison holds.
+/// The form that is nonnegative where a comparison holds.
 fn gap(cond: &Cond) -> Option<Form> {
     let Cond::Cmp(rel, left, right) = cond else {
         return None;
@@ -245,7 +252,7 @@ fn gap(cond: &Cond) -> Option<Form> {
     }
 }
 
-/// The part of a conjunction that speaks of a variable of the form.
+/// The parts of a conjunction that use a variable of the form.
 fn about(found: &Cond, form: &Form) -> Cond {
     let dims = form.dims();
     let shares = |part: &&Cond| {
@@ -306,7 +313,7 @@ fn worst(form: &Form, facts: &Facts<'_>, inner: &impl Fn(DimId) -> bool) -> Opti
     (!form.dims().into_iter().any(inner)).then_some(form)
 }
 
-/// The least and the greatest value of a digit of variables whose ranges are numbers.
+/// The least and the greatest value of a floor or remainder of variables with constant ranges.
 fn span(atom: &Atom, facts: &Facts<'_>) -> Option<(i128, i128)> {
     let (Atom::Floor(inner, by) | Atom::Mod(inner, by)) = atom else {
         return None;

@@ -1,9 +1,10 @@
-//! Two versions of a block or an iteration: inside of all arrays, and at an edge.
+//! Multiversions a block or an iteration: one version inside all arrays, one at an edge.
 //!
-//! The same work is there twice: where a condition on the block, or on the iteration of a loop, is known to hold, and where it
-//! is not. The second version is rare and not worth more code, so that there are no versions of what is inside of it. Only of
-//! threads the slow ones hold up all others: there the iterations of blocks at one edge that are inside along their own loop
-//! have a version too.
+//! The same work is emitted twice: under a condition on the block, or on the iteration of a loop,
+//! and for the case that the condition does not hold. The second version is rare and not worth more
+//! code, so nothing inside it is multiversioned again. Threads are an exception, since slow threads
+//! hold up all others: if a block is at an edge along one axis, its iterations that are inside
+//! along their own loop have an inside version too.
 
 use systola_ir::DimId;
 use systola_ir::form::{Cond, Form};
@@ -17,7 +18,7 @@ use crate::nest::walk::Walk;
 use crate::storage::partition::Pes;
 
 impl<'a> Context<'a> {
-    /// Both versions of what `body` makes, or one where the condition is decided.
+    /// Both versions of what `body` builds, or one if the condition is decided.
     pub(super) fn versions(
         &self,
         cond: Cond,
@@ -36,7 +37,7 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Which blocks have a version of their own.
+    /// The condition for the inside version of a block.
     pub(super) fn block_inside(&self, at: &At<'a>) -> Result<Cond, Failure> {
         if self.is_known() {
             self.inside(at, 0, None)
@@ -45,7 +46,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Which iterations of the loop over `k` have a version of their own.
+    /// The condition for the inside version of an iteration of the loop over `k`.
     pub(super) fn iteration_inside(
         &self,
         depth: usize,
@@ -55,11 +56,11 @@ impl<'a> Context<'a> {
         if !self.is_known() {
             return Ok(Cond::TRUE);
         }
-        // A loop around others may be over tiles of its own.
+        // An outer loop may run over tiles of its own.
         let around = depth + 1 < self.partition.steps.len();
         match at.path {
             Path::Inside if around => self.inside(at, depth + 1, Some(k)),
-            _ if self.leaves_nothing(depth) => self.inside(at, depth + 1, Some(k)),
+            _ if self.carries_nothing(depth) => self.inside(at, depth + 1, Some(k)),
             Path::Edge if around && self.holds_up_others(depth) => {
                 let inside = self.inside(at, depth + 1, Some(k))?;
                 Ok(of_blocks(inside, DimId::from(k)))
@@ -68,7 +69,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The launches that do not test at which end they are, as a condition over the launch coordinates.
+    /// The launches that need no test for the first and last launches, as a condition over the
+    /// launch coordinates.
     pub(super) fn launch_inside(&self) -> Result<Cond, Failure> {
         if !self.is_known() {
             return Ok(Cond::TRUE);
@@ -78,9 +80,10 @@ impl<'a> Context<'a> {
         self.decided(&self.outside(), 0, None, &speaks, &is_launch)
     }
 
-    /// Where the tests have one outcome for all PEs and for all steps from `depth` on. Of interest may be those tests only that
-    /// speak of one coordinate, that of the loop around these steps. The launches at the ends ask what depends on the launch alone
-    /// where they need it: all threads of a launch have the same answer.
+    /// The condition under which each test has one outcome for all PEs and for all steps from
+    /// `depth` on. With `about`, only tests that use this coordinate count, which is that of the
+    /// loop around these steps. The kernel for launches at the ends tests what depends on the
+    /// launch alone at the place of use: all threads of a launch have the same answer.
     pub(super) fn inside(
         &self,
         at: &At<'a>,
@@ -92,12 +95,12 @@ impl<'a> Context<'a> {
             about.is_none_or(|k| dims.any(|d| d.index() == k))
                 && (*self.which != Which::Ends || !self.is_of_launch(&test.cond))
         };
-        // A CPU would ask what depends on the block alone again for every vector of its cells.
+        // A CPU would repeat a test that depends on the block alone for every vector of its cells.
         let alone = self.machine.threads.is_none() && about.is_none();
         self.decided(at, depth, about, &speaks, &|_| alone)
     }
 
-    /// Does a test depend on the launch, and else on nothing but what is unrolled?
+    /// Does a test depend on the launch, and otherwise only on unrolled coordinates?
     fn is_of_launch(&self, test: &Cond) -> bool {
         let unrolled = |k: &usize| {
             let mut steps = self.partition.steps.iter().zip(&self.walk);
@@ -138,7 +141,7 @@ impl<'a> Context<'a> {
                 *test = test.map(&|f| f.substitute(&packed))?;
             }
         }
-        // Where a block has chosen its path, a loop in it need not ask again.
+        // A loop need not repeat what its block has already tested.
         let holds = |form: &Form| {
             self.machine.threads.is_some()
                 && about.is_some()
@@ -161,14 +164,16 @@ impl<'a> Context<'a> {
         Ok(without_implied(at.facts.simplify(&inside)))
     }
 
-    /// Are all values of an iteration of threads new, so that registers are renamed without copies of it? Then iterations that store
-    /// need no loop of their own beside the few that do not: a store is predicated, which takes less than the code.
+    /// Does one copy of an iteration produce new values for all registers of a thread, so that
+    /// renaming needs no further copies? Then iterations that store need no loop of their own
+    /// beside the few that do not: a store is predicated, which costs less than the code.
     fn renames_in_place(&self, depth: usize) -> bool {
         self.machine.threads.is_some() && self.copies(depth).max(self.copies_to_rename(depth)) == 1
     }
 
-    /// Does a block go through many rows, one or some in an iteration of a loop that stays, as a wavefront does? A mapping that
-    /// insists on one has no room for more code. Blocks that wait for each other count all iterations.
+    /// Does a block stream through many rows, one or a few in each iteration of a loop that is not
+    /// unrolled, as a wavefront does? If the mapping insists on one, there is no room for more
+    /// code. Blocks that wait for each other count all iterations.
     pub(super) fn streams(&self) -> bool {
         matches!(self.walk.first(), Some(Walk::Rolled | Walk::By(2..)))
             && !self.waits
@@ -176,8 +181,9 @@ impl<'a> Context<'a> {
             && self.holds_up_others(0)
     }
 
-    /// Most iterations at the edge along one axis are inside along that of the loop, and threads that test every cell are
-    /// far behind all others. An iteration must be short enough to be there once more.
+    /// Most iterations of a block at an edge along one axis are inside along the axis of the loop,
+    /// and threads that test every cell fall far behind all others. The iteration must be short
+    /// enough to be emitted twice.
     fn holds_up_others(&self, depth: usize) -> bool {
         self.machine.threads.is_some()
             && self.ticks_inside(depth).is_some_and(|ticks| {
@@ -185,9 +191,9 @@ impl<'a> Context<'a> {
             })
     }
 
-    /// Is this the innermost loop, and does an iteration leave nothing to the next one, on a CPU? Then the vectors at the ends
-    /// of rows are masked, and those between need not be.
-    fn leaves_nothing(&self, depth: usize) -> bool {
+    /// Is this the innermost loop, on a CPU, without loop-carried values? Then the vectors at the
+    /// ends of rows are masked, and those between need no mask.
+    fn carries_nothing(&self, depth: usize) -> bool {
         let Pes::Known { depth: ages } = &self.partition.walk else {
             return false;
         };
@@ -201,8 +207,8 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The parts of a condition that speak of more than the iteration. What is the same in all blocks, such as which rows of their
-/// tiles they own, takes no more than a test.
+/// The parts of a condition that depend on more than the iteration. What is the same in all blocks,
+/// such as which rows of their tiles they own, costs no more than a test.
 pub(super) fn of_blocks(cond: Cond, iteration: DimId) -> Cond {
     let parts = match cond {
         Cond::And(parts) => parts,

@@ -1,11 +1,13 @@
-//! Prologue, steady state and epilogue of a loop.
+//! Partitions a loop into prologue, steady state and epilogue.
 //!
-//! A wavefront fills and drains: only between its first and its last iterations no cell needs a test. Where these iterations are
-//! an interval, the loop becomes three, one after the other, and the one in the middle has no test. Since it has
-//! no branch either, several of its iterations can be unrolled, and queues are renamed from iteration to iteration:
-//! with as many copies as a value is old, no register is ever moved.
+//! A wavefront fills and drains: only between its first and its last iterations does no cell need a
+//! test. If these iterations are an interval, the loop becomes three loops in sequence, and the
+//! middle one has no test. Since it has no branch either, several of its iterations can be
+//! unrolled, and queues are renamed from iteration to iteration: with as many copies as a value is
+//! old, no register is ever moved.
 //!
-//! A test that decides about stores alone is left where it is if no copies are needed: a store is predicated.
+//! A test that decides only about stores stays where it is if no copies are needed: a store is
+//! predicated.
 
 use systola_ir::DimId;
 use systola_ir::form::{Cond, Form, Poly, Rel};
@@ -17,7 +19,7 @@ use crate::nest::multiversion::of_blocks;
 use crate::nest::tree::{Nest, sequence};
 use crate::storage::partition::Pes;
 
-/// From the first of these to before the last no iteration needs a test.
+/// From iteration `first` on and before iteration `end` no test is needed.
 #[derive(Debug)]
 pub(super) struct Steady {
     first: Option<Form>,
@@ -25,8 +27,9 @@ pub(super) struct Steady {
 }
 
 impl<'a> Context<'a> {
-    /// The iterations of a loop in which no test inside of it has two outcomes, if they are an interval and worth a loop of their
-    /// own. At an edge what is the same in all blocks is tested on.
+    /// The steady state of a loop: the iterations in which no test inside the loop has two
+    /// outcomes, if they are an interval and worth a loop of their own. At an edge, tests that have
+    /// the same outcome in all blocks remain.
     pub(super) fn steady(
         &self,
         depth: usize,
@@ -34,7 +37,7 @@ impl<'a> Context<'a> {
         range: &Range,
         at: &At<'a>,
     ) -> Result<Option<Steady>, Failure> {
-        // A loop around others may be over tiles of its own, and one with waits is a wavefront.
+        // An outer loop may run over tiles of its own, and a loop with waits is a wavefront.
         let around = depth + 1 < self.partition.steps.len();
         let wavefront = self.waits || (around && self.machine.threads.is_some());
         let worth = match at.path {
@@ -73,8 +76,8 @@ impl<'a> Context<'a> {
         Ok(Some(Steady { first, end }))
     }
 
-    /// The loop up to its steady iterations, these, and what is left.
-    pub(super) fn in_parts(
+    /// The prologue, the steady state and the epilogue of a loop.
+    pub(super) fn partitioned(
         &self,
         depth: usize,
         k: usize,
@@ -138,7 +141,8 @@ impl<'a> Context<'a> {
         )?))
     }
 
-    /// After this many iterations every register holds a value that was made in them; one, if that is too much code.
+    /// The number of copies of an iteration after which every register holds a value made in them;
+    /// one, if that is too much code.
     pub(super) fn copies_to_rename(&self, depth: usize) -> i128 {
         let Pes::Known { depth: ages } = &self.partition.walk else {
             return 1;
@@ -146,8 +150,9 @@ impl<'a> Context<'a> {
         let Some(ticks) = self.ticks_inside(depth) else {
             return 1;
         };
-        // The oldest value is read before the iteration ends in which it becomes that old; where its successor is made
-        // before that, it takes a move, which is an instruction like others where lanes are threads.
+        // The oldest value is read before the end of the iteration in which it becomes that old. If
+        // its successor is made before that, a move is needed, which is an instruction like any
+        // other where lanes are threads.
         let oldest = ages.iter().copied().max().unwrap_or(0);
         let spared = usize::from(self.machine.threads.is_none());
         let copies = oldest.saturating_sub(spared).div_ceil(ticks.max(1)).max(1);
@@ -162,7 +167,7 @@ impl<'a> Context<'a> {
     }
 }
 
-/// The one of the forms that is on the far side of all others.
+/// The form that is on the far side of all others.
 fn dominant(
     facts: &Facts<'_>,
     forms: &[Form],
@@ -182,7 +187,7 @@ enum Bound {
     To(Form),
 }
 
-/// c·iteration + rest ≥ 0 as a bound of the iteration.
+/// c·iteration + rest ≥ 0 as a bound on the iteration.
 fn bound(cond: &Cond, iteration: DimId) -> Result<Option<Bound>, Failure> {
     let Cond::Cmp(Rel::Ge, left, right) = cond else {
         return Ok(None);

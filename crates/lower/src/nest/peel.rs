@@ -1,7 +1,7 @@
-//! Single iterations before and behind a loop.
+//! Peels single iterations off both ends of a loop.
 //!
-//! Where the outcome of a test changes at the first or the last iterations, these stand by themselves and the loop between them does
-//! without the test.
+//! If the outcome of a test changes at the first or the last iterations, these are emitted on their
+//! own, and the loop between them needs no test.
 
 use systola_ir::DimId;
 use systola_ir::form::{Atom, Cond, Form, Poly, Rel};
@@ -15,7 +15,8 @@ use crate::nest::walk::Walk;
 const MOST: i128 = 2;
 
 impl<'a> Context<'a> {
-    /// How many first and last iterations of a loop have tests that the others do not have.
+    /// The numbers of first and last iterations of a loop with tests that the other iterations do
+    /// not need.
     pub(super) fn peel(
         &self,
         depth: usize,
@@ -72,7 +73,8 @@ impl<'a> Context<'a> {
         let copies = usize::try_from(1 + first + last).unwrap_or(1);
         let iteration = self.tick_cost().saturating_mul(self.copies_inside(depth));
         let cost = iteration.saturating_mul(copies);
-        // Threads have no vector's worth of work in each instruction that a test costs.
+        // A test costs a thread relatively more, since its other instructions do not process a
+        // whole vector each.
         let budgets = if self.machine.threads.is_some() {
             32
         } else {
@@ -84,7 +86,7 @@ impl<'a> Context<'a> {
         Ok((first, last))
     }
 
-    /// Copies of a tick in the statements of one iteration.
+    /// The number of copies of a tick in the statements of one iteration.
     fn copies_inside(&self, depth: usize) -> usize {
         let inner = self.partition.steps[depth + 1..].iter();
         let copies = inner.zip(&self.walk[depth + 1..]).map(|(k, walk)| {

@@ -1,4 +1,4 @@
-//! A nest as text, for people.
+//! Prints a nest for people.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -11,7 +11,7 @@ use crate::nest::tree::Nest;
 pub struct NestText<'a> {
     nest: &'a Nest,
     params: Vec<String>,
-    /// Of the coordinates of the slot.
+    /// Names of the coordinates of the slot.
     names: Vec<String>,
 }
 
@@ -83,16 +83,20 @@ impl<'a> NestText<'a> {
                 writeln!(f)
             }
             Nest::Prime { k, .. } => {
-                writeln!(f, "{indent}request the first windows of {}", self.names[*k])
+                writeln!(
+                    f,
+                    "{indent}prefetch the first windows of {}",
+                    self.names[*k]
+                )
             }
-            Nest::Fill { .. } => writeln!(f, "{indent}bring the windows"),
+            Nest::Fill { .. } => writeln!(f, "{indent}fill the windows"),
             Nest::Await => writeln!(f, "{indent}await other blocks"),
             Nest::Signal => writeln!(f, "{indent}signal other blocks"),
             Nest::Tick => writeln!(f, "{indent}tick"),
         }
     }
 
-    /// Iterations that differ in nothing but their number stand there once.
+    /// Iterations that differ only in their number are printed once.
     fn sequence(&self, f: &mut Formatter<'_>, parts: &[Nest], depth: usize) -> fmt::Result {
         let mut rest = parts;
         while let [first, ..] = rest {
@@ -135,7 +139,7 @@ impl Display for NestText<'_> {
     }
 }
 
-/// An iteration at a number, and what it does.
+/// The coordinate, the number and the body of a single iteration.
 fn single(nest: &Nest) -> Option<(usize, i128, &Nest)> {
     match nest {
         Nest::Once {

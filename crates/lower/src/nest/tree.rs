@@ -8,8 +8,8 @@ use crate::facts::Range;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Nest {
     Sequence(Vec<Nest>),
-    /// Coordinate `k` takes the values of the range, `copies` of them in an iteration: the last begins that many values before the end
-    /// of the range.
+    /// Coordinate `k` takes the values of the range, `copies` of them in each iteration. The last
+    /// iteration begins `copies` values before the end of the range.
     For {
         k: usize,
         range: Range,
@@ -23,26 +23,27 @@ pub enum Nest {
         when: Cond,
         body: Box<Nest>,
     },
-    /// The same work twice: where the condition is known to hold, and where it is not.
+    /// The same work twice: where the condition is known to hold, and where it does not.
     Versions {
         cond: Cond,
         inside: Box<Nest>,
         edge: Box<Nest>,
     },
-    /// The windows of the first iterations of a loop over coordinate `k` are requested, inside of `depth` loops.
+    /// Prefetches the windows of the first iterations of a loop over coordinate `k`, inside `depth`
+    /// loops.
     Prime {
         depth: usize,
         k: usize,
     },
-    /// The windows of inputs inside of `depth` loops are brought.
+    /// Fills the windows of inputs that belong inside `depth` loops.
     Fill {
         depth: usize,
     },
-    /// What other blocks make for this iteration is waited for.
+    /// Waits for what other blocks make for this iteration.
     Await,
-    /// Blocks that wait for this iteration are told.
+    /// Signals the blocks that wait for this iteration.
     Signal,
-    /// All PEs, at one time.
+    /// All PEs, in one tick.
     Tick,
 }
 
@@ -50,9 +51,9 @@ pub enum Nest {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Which {
     All,
-    /// Those for which a condition over the launch coordinates of the slot holds.
+    /// Those that satisfy a condition over the launch coordinates of the slot.
     Inner(Cond),
-    /// The first and the last ones, which have tests that the others do without.
+    /// The first and the last launches, which have tests that the others do not need.
     Ends,
 }
 

@@ -14,7 +14,7 @@ impl<'a> Context<'a> {
         tick_cost(self.array, self.slots, self.partition)
     }
 
-    /// Ticks of an iteration of the loop at `depth`, where all loops inside of it are unrolled.
+    /// Ticks of an iteration of the loop at `depth`, if all loops inside it are unrolled.
     pub(super) fn ticks_inside(&self, depth: usize) -> Option<usize> {
         let inner = self.partition.steps[depth + 1..].iter();
         let walks = inner.zip(&self.walk[depth + 1..]);
@@ -29,7 +29,7 @@ impl<'a> Context<'a> {
             .product()
     }
 
-    /// How many iterations of a loop that stays the mapping wants one after the other.
+    /// The factor by which the mapping unrolls a loop that remains; one if it says nothing.
     pub(super) fn copies(&self, depth: usize) -> i128 {
         match self.walk[depth] {
             Walk::By(n) => n,
@@ -37,7 +37,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A loop that advances by a number of copies, and one over the iterations that remain.
+    /// A loop that advances by `copies` iterations, and one over the remaining iterations.
     pub(super) fn unrolled_by(
         &self,
         k: usize,

@@ -1,7 +1,7 @@
 //! Which loops are unrolled.
 //!
-//! A time coordinate is unrolled if the mapping says so, wholly or by a number of iterations, or if the code stays within
-//! its budget, the innermost first.
+//! A time coordinate is unrolled if the mapping says so, fully or by a factor, or if the code stays
+//! within its budget, the innermost first.
 
 use systola_ir::array::{Array, TimeCoord};
 use systola_ir::system::visit::walk;
@@ -10,19 +10,19 @@ use systola_ir::target::Machine;
 use crate::storage::partition::{Partition, Pes};
 use crate::storage::slots::Slots;
 
-/// However many copies of an iteration the mapping asks for, more only take longer to compile.
+/// Whatever factor the mapping asks for, more copies than this only take longer to compile.
 const MOST_COPIES: i128 = 64;
 
 /// How the iterations of a loop become statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
     Unrolled,
-    /// In a loop that advances by this number.
+    /// A loop that advances by this number of iterations.
     By(i128),
     Rolled,
 }
 
-/// Operations of one tick, roughly.
+/// The approximate number of operations in one tick.
 pub fn tick_cost(array: &Array, slots: &Slots, partition: &Partition) -> usize {
     let mut ops = 0;
     for cell in &array.cells {
@@ -31,7 +31,7 @@ pub fn tick_cost(array: &Array, slots: &Slots, partition: &Partition) -> usize {
     (ops * partition.known_pes(slots).len()).max(1)
 }
 
-/// How each of the steps is walked, the outermost first.
+/// How each of the steps runs, the outermost first.
 pub fn choose(array: &Array, slots: &Slots, partition: &Partition, machine: &Machine) -> Vec<Walk> {
     let steps = &partition.steps;
     let mut walk = vec![Walk::Rolled; steps.len()];
@@ -54,8 +54,8 @@ pub fn choose(array: &Array, slots: &Slots, partition: &Partition, machine: &Mac
         };
         let extent = usize::try_from(hi - lo).unwrap_or(usize::MAX).max(1);
         let more = cost.saturating_mul(extent);
-        // What the innermost loop reads again is loaded once when it is unrolled, and that is
-        // worth more code than the loops around it.
+        // An unrolled innermost loop loads an element that several iterations read only once, which
+        // is worth more code than unrolling the loops around it.
         let budget = if depth + 1 == steps.len() {
             4 * machine.code_budget
         } else {
@@ -71,7 +71,7 @@ pub fn choose(array: &Array, slots: &Slots, partition: &Partition, machine: &Mac
     walk
 }
 
-/// What the mapping says of a time coordinate in `unroll`.
+/// What the mapping says about a time coordinate in `unroll`.
 fn asked(array: &Array, t: usize) -> Option<Walk> {
     let TimeCoord { name, alias, .. } = &array.time[t];
     let mut asked = array.unroll.iter();

@@ -1,40 +1,42 @@
-//! Stores of a block that are deferred until the next one runs.
+//! Defers the stores of a block until the next block runs.
 //!
-//! A non-temporal store occupies one of the few buffers between a core and memory until memory has taken it, and loads that miss the
-//! first-level cache need the same buffers. A block that adds up all of its sums at once stores them all at its end, and
-//! the loads with which the next block begins wait. So results are kept until the next block runs, and leave in pairs all
-//! along its work; those of the last block follow at the end.
+//! A non-temporal store occupies one of the few buffers between a core and memory until memory has
+//! accepted it, and loads that miss the L1 cache need the same buffers. A block that computes all
+//! of its sums at once stores them all at its end, and the loads with which the next block begins
+//! wait. So results are kept until the next block runs, and are stored in pairs throughout its
+//! work; those of the last block follow at the end.
 //!
-//! It is done where a block, or its path inside, is straight-line code with a good deal of work for each result, and where a result is a
-//! whole line of the cache. Whether an array is large enough to be stored with non-temporal stores, and whether its rows begin
-//! at lines, shows at run time.
+//! This is done if a block, or its inside version, is straight-line code with much work for each
+//! result, and if a result is a whole cache line. Whether an array is large enough for non-temporal
+//! stores, and whether its rows begin at lines, is tested at run time.
 
 use systola_ir::form::{Atom, Cond, Form};
 use systola_ir::kernel::{Access, Deferred, Kernel, Memory, Program, Shape, Stmt};
 use systola_ir::target::Machine;
 use systola_ir::{BufferId, Scalar};
 
-/// Results of a block, at least and at most: 64 lines are 4 KiB of the first-level cache.
+/// The least and the largest number of results of a block: 64 lines are 4 KiB of the L1 cache.
 const RESULTS: std::ops::RangeInclusive<usize> = 4..=64;
-/// Operations on vectors for each result, at least. A convolution of 5 × 5 has 25 and gains a tenth, one of 3 × 3 has 9 and is limited by
-/// memory anyhow (bench/results/2026-11-18-decisions.md).
+/// The least number of vector operations for each result. A 5 × 5 convolution has 25 and gains a
+/// tenth; a 3 × 3 convolution has 9 and is limited by memory anyway
+/// (bench/results/2026-11-18-decisions.md).
 const LEAST_WORK: usize = 16;
-/// The number that leaves at a time, behind one test.
-const TOGETHER: u32 = 2;
+/// The number of results that are stored at a time, behind one test.
+const GROUP_SIZE: u32 = 2;
 
-/// States it for every kernel.
+/// Sets the hint on every kernel.
 pub fn defer_stores(program: &mut Program, machine: &Machine) {
     for n in 0..program.kernels.len() {
         let buffer = candidate(program, &program.kernels[n], machine);
         let deferred = buffer.map(|buffer| Deferred {
             buffer,
-            together: TOGETHER,
+            group_size: GROUP_SIZE,
         });
         program.kernels[n].hints.deferred = deferred;
     }
 }
 
-/// The buffer that all results of a block go to, if they are worth it.
+/// The buffer that all results of a block go to, if deferring them pays.
 fn candidate(program: &Program, kernel: &Kernel, machine: &Machine) -> Option<BufferId> {
     let outlined = kernel.branches().filter(|_| kernel.hints.outlined_edge);
     let body = outlined.map_or(&kernel.body[..], |(_, inside, _)| inside);
@@ -73,7 +75,7 @@ fn candidate(program: &Program, kernel: &Kernel, machine: &Machine) -> Option<Bu
     is_fit.then_some(buffer)
 }
 
-/// Do the lanes store neighbours, from the first element of a line on, if every row begins with one?
+/// Do the lanes store all elements of a line, provided that every row begins at a line?
 fn is_line(program: &Program, kernel: &Kernel, to: &Access) -> bool {
     let (Memory::Global(buffer), Some(lane)) = (to.memory, kernel.lane()) else {
         return false;

@@ -1,7 +1,7 @@
-//! Elements of inputs that every block reads, such as the weights of a stencil.
+//! Hoists elements of inputs that every block reads, such as the weights of a stencil.
 //!
-//! They are loop-invariant and read once, before the first block. A compiler would often do the same by itself, but not across
-//! non-temporal stores, which to it may change any memory.
+//! They are loop-invariant and read once, before the first block. A compiler would often do the
+//! same, but not across non-temporal stores, which for all it knows change any memory.
 
 use systola_ir::Scalar;
 use systola_ir::form::{Cond, Form};
@@ -9,10 +9,10 @@ use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, BufferKind, Invariant, Kernel, Memory, Op, Program, Stmt};
 use systola_ir::system::Axis;
 
-/// More do not fit into registers beside all else, and are as near in the cache.
+/// More do not fit into registers beside everything else, and the cache is as near.
 const MOST: usize = 12;
 
-/// States them for every kernel.
+/// Sets the hint on every kernel.
 pub fn hoist_invariants(program: &mut Program) {
     for n in 0..program.kernels.len() {
         let mut found = invariants(program, &program.kernels[n]);
@@ -23,7 +23,7 @@ pub fn hoist_invariants(program: &mut Program) {
     }
 }
 
-/// In order of their places.
+/// The invariants, in the order of their places.
 fn invariants(program: &Program, kernel: &Kernel) -> Vec<Invariant> {
     let mut found = Vec::new();
     walk(&kernel.body, &mut |stmt| {
@@ -36,7 +36,8 @@ fn invariants(program: &Program, kernel: &Kernel) -> Vec<Invariant> {
     found
 }
 
-/// What is read, if it is the same element of an input in every block and the array has it, whatever the sizes.
+/// The element that an access reads, if it is the same element of an input in every block and
+/// inside the array for all sizes.
 fn invariant(program: &Program, from: &Access) -> Option<Invariant> {
     let Memory::Global(buffer) = from.memory else {
         return None;

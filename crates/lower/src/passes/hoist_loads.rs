@@ -1,14 +1,14 @@
-//! Loads before stores that they do not depend on.
+//! Moves loads before stores that they do not depend on.
 //!
-//! A compiler for threads starts loads as early as it may, so that there is work to do until the data has come. It
-//! may not where a store to the same array comes before: it does not know that the two go to different places, such
-//! as the planes of an array that one launch reads and the next writes. The lowering does, and puts such loads before
-//! the store.
+//! A compiler for threads starts loads as early as it can, so that there is work to do until the
+//! data arrives. It cannot move a load before a store to the same array, because it does not know
+//! that the two access different elements, such as the planes of an array that one launch reads and
+//! the next writes. The lowering does know, and puts such loads before the store.
 
 use systola_ir::kernel::{Access, Kernel, Stmt};
 use systola_ir::{DimId, Form};
 
-/// Elements of one list of statements that are loaded earlier, at most: they wait in registers.
+/// At most this many elements of one list of statements are loaded earlier: they wait in registers.
 const MOST_ELEMENTS: usize = 32;
 
 /// The kernel with loads from global memory moved up in their lists of statements.
@@ -41,7 +41,7 @@ fn list(stmts: Vec<Stmt>, lane: Option<DimId>) -> Vec<Stmt> {
     moved
 }
 
-/// Where the load may come at the earliest, if a store to its array lies behind that.
+/// The earliest position of a load that is before a store to its array, if there is one.
 fn place(before: &[Stmt], load: &Access, lane: Option<DimId>) -> Option<usize> {
     let mut found = None;
     for (at, stmt) in before.iter().enumerate().rev() {
@@ -54,7 +54,7 @@ fn place(before: &[Stmt], load: &Access, lane: Option<DimId>) -> Option<usize> {
     found
 }
 
-/// How a load passes a statement that comes before it.
+/// Whether a load can move past a statement before it.
 pub enum Pass {
     Freely,
     /// It is a store to the same array, elsewhere.
@@ -73,7 +73,7 @@ pub fn passes(stmt: &Stmt, load: &Access, lane: Option<DimId>) -> Pass {
         Stmt::Store { to, .. } | Stmt::StoreWide { to, .. } => {
             if to.memory != load.memory {
                 Pass::Freely
-            } else if apart(to, load, lane) {
+            } else if disjoint(to, load, lane) {
                 Pass::Store
             } else {
                 Pass::Not
@@ -88,13 +88,13 @@ pub fn passes(stmt: &Stmt, load: &Access, lane: Option<DimId>) -> Pass {
         | Stmt::SyncWarp
         | Stmt::Signal { .. }
         | Stmt::Await { .. }
-        | Stmt::Ticket { .. } => Pass::Not,
+        | Stmt::DynamicBlock { .. } => Pass::Not,
     }
 }
 
-/// Do no two lanes ever meet, the one at this place, the other at that? An axis on which all lanes are at the same
-/// place must tell.
-fn apart(a: &Access, b: &Access, lane: Option<DimId>) -> bool {
+/// Do two accesses never touch the same element, from whichever lanes? An axis on which all lanes
+/// have the same index must show it.
+fn disjoint(a: &Access, b: &Access, lane: Option<DimId>) -> bool {
     let uniform = |form: &Form| lane.is_none_or(|lane| !form.dims().contains(&lane));
     let axes = a.index.iter().zip(&b.index);
     let last = a.index.len().saturating_sub(1);

@@ -1,9 +1,10 @@
-//! Values that go from lane to lane by way of shared memory, where a device has no shuffles.
+//! Moves values from lane to lane through shared memory, for devices without shuffles.
 //!
-//! Before: shuffles and lane shifts. After: a lane stores what it sends into a slot of its own and loads what it gets from the slot of
-//! another; in between the lanes [wait for each other](mod@super::sync_warps). To wait seldom, values that are
-//! sent one after the other are stored together, before the first of them is loaded; and slots are used in rotation, so that
-//! nobody has to wait until all have read what was sent before.
+//! Before: shuffles and lane shifts. After: a lane stores the value it sends into a slot of its own
+//! and loads the value it receives from the slot of another lane; in between the lanes
+//! [synchronise](mod@super::sync_warps). To synchronise rarely, values that are sent in sequence
+//! are stored together, before the first of them is loaded; and slots are used in rotation, so that
+//! no lane has to wait until all lanes have read the previous values.
 
 use std::collections::BTreeSet;
 
@@ -12,10 +13,10 @@ use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Shape, Shared, Stmt, Value, Var, VarKind};
 use systola_ir::{DimId, Scalar, SharedId, ValueId};
 
-/// Bytes of all slots of a block, where one of each type takes no more.
+/// Bytes for all slots of a block, unless one slot for each type takes more.
 pub const LINK_BYTES: u64 = 8 << 10;
 
-/// Values that are sent together, at most, and slots.
+/// At most this many values are sent together, and there are at most this many slots.
 const MOST_TOGETHER: usize = 4;
 const MOST_SLOTS: usize = 2 * MOST_TOGETHER;
 
@@ -78,7 +79,7 @@ fn variable(kernel: &mut Kernel, name: &str, kind: VarKind) -> DimId {
     DimId::from(kernel.vars.len() - 1)
 }
 
-/// Where values of a type are sent.
+/// The slots for values of one type.
 struct Slots {
     ty: Scalar,
     memory: Memory,
@@ -86,7 +87,7 @@ struct Slots {
     next: usize,
 }
 
-/// A value on its way: what a lane sends, and from whom it gets.
+/// A value in transit: what a lane sends, and from which lane it receives.
 struct Link {
     sent: Sent,
     from: Form,
@@ -96,7 +97,7 @@ struct Link {
 #[derive(Clone, PartialEq)]
 enum Sent {
     Value(ValueId),
-    /// The first in lanes from this one on, else the second.
+    /// The first value in lanes from this one on, the second value in the others.
     From(i128, ValueId, ValueId),
 }
 
@@ -109,7 +110,7 @@ impl Sent {
     }
 }
 
-/// What becomes of an operation.
+/// What an operation becomes.
 enum Way {
     /// The value of the same lane.
     Same(ValueId),
@@ -117,7 +118,7 @@ enum Way {
 }
 
 struct Pass {
-    /// With what was made so far, without statements.
+    /// The new kernel so far, without statements.
     kernel: Kernel,
     lane: Form,
     warp: Option<Form>,
@@ -127,7 +128,7 @@ struct Pass {
 impl Pass {
     fn list(&mut self, list: &[Stmt]) -> Vec<Stmt> {
         let mut made = Vec::new();
-        // Loads whose stores are made, by the value they give.
+        // Loads whose stores are emitted, by the value they define.
         let mut stored: Vec<(ValueId, Stmt)> = Vec::new();
         for (at, stmt) in list.iter().enumerate() {
             let Stmt::Let(value, op) = stmt else {
@@ -161,13 +162,14 @@ impl Pass {
         stmt
     }
 
-    /// Stores what the first link of a list sends, and what those behind it send that is known already; their loads.
+    /// Stores what the first link of a list sends, and what later links send if it is known
+    /// already. Returns their loads.
     fn send(&mut self, list: &[Stmt], made: &mut Vec<Stmt>) -> Vec<(ValueId, Stmt)> {
         let mut loads = Vec::new();
         let mut sent: Vec<(Scalar, Sent, usize)> = Vec::new();
         let mut later: BTreeSet<ValueId> = BTreeSet::new();
         for stmt in list {
-            // Not past anything that runs elsewhere, later, or where others wait.
+            // Do not look past statements with bodies, asynchronous copies or synchronisation.
             let does = stmt.effects();
             let copies = does.read.is_some() && does.write.is_some();
             let together = stmt.bodies().is_empty()
@@ -197,7 +199,8 @@ impl Pass {
         loads
     }
 
-    /// The slot in which this is sent, with the store if it is not under way; none where no slot is left.
+    /// The slot in which a value is sent, with the store if it is not in transit yet; `None` if no
+    /// slot is left.
     fn slot(
         &mut self,
         ty: Scalar,
@@ -255,7 +258,7 @@ impl Pass {
         }
     }
 
-    /// How a value goes, if it goes from lane to lane.
+    /// How the value of an operation travels, if it goes from lane to lane.
     fn way(&self, op: &Op) -> Option<Way> {
         let lanes = i128::from(self.kernel.lanes);
         let link = |sent, from: Form, when| Some(Way::Link(Box::new(Link { sent, from, when })));
@@ -265,7 +268,7 @@ impl Pass {
                 let when = self.inside_of_warp(from, lanes);
                 link(Sent::Value(*value), from.clone(), when)
             }
-            Op::Slide { low, high, by } => {
+            Op::LaneShift { low, high, by } => {
                 let by = i128::from(*by);
                 let up = self.lane.plus(-by);
                 let down = self.lane.plus(lanes - by);
@@ -304,7 +307,7 @@ impl Pass {
         }
     }
 
-    /// The condition under which a form names a lane.
+    /// The condition under which a form is the number of a lane.
     fn inside_of_warp(&self, from: &Form, lanes: i128) -> Cond {
         let lane = self.lane.dims();
         if !has_sizes(from) && from.dims().iter().all(|d| lane.contains(d)) {

@@ -1,18 +1,20 @@
-//! Where the rows of a window begin in the memory of a block, so that lanes do not meet in a bank.
+//! Lays out the rows of a window in shared memory so that lanes avoid bank conflicts.
 //!
-//! A mapping may say it. If it does not, the kernel is looked at with each of the layouts: the accesses of a warp in
-//! the first turns of every loop, at sizes that are large and even, are counted as the interpreter of kernels counts them
-//! ([`passes`]), a turn as often as its loop has turns. The layout of the fewest passes is taken, and of two equal ones
-//! the simpler.
+//! A mapping may choose the layout. If it does not, each layout is tried: the accesses of a warp in
+//! the first iterations of every loop, at sizes that are large and even, are counted in
+//! bank-conflict wavefronts ([`shared_cost`]), as the interpreter of kernels counts them. A loop is
+//! weighted by its trip count. The layout with the fewest wavefronts is chosen, and of two equal
+//! ones the simpler.
 //!
-//! - *Padded* rows are longer by one wide access.
-//! - *Rotated* rows are as long as before. Of a row in line n of the banks, access c of its wide accesses is where access c + n was,
-//!   modulo their number. That is what exchanging columns by XOR is for; unlike it, it is a quasi-affine form.
+//! - *Padded* rows are longer by one vector access.
+//! - *Swizzled* rows keep their length. In a row in line n of the banks, vector access c is at the
+//!   place where access c + n was, modulo their number. This serves the same purpose as XOR of
+//!   columns, but is a quasi-affine form.
 //!
-//! This comes after accesses were made wide: none of the layouts takes a wide access apart.
+//! This runs after accesses are vectorised: no layout splits a vector access.
 
 use systola_ir::form::{Form, Overflow, Poly};
-use systola_ir::kernel::banks::{BANK_BYTES, BANKS, passes};
+use systola_ir::kernel::banks::{BANK_BYTES, BANKS, shared_cost};
 use systola_ir::kernel::visit::{Rewrite, rewrite, walk};
 use systola_ir::kernel::{Access, Kernel, Memory, Size, Stmt, VarKind};
 use systola_ir::mapping::{Rows, Store, Transfer};
@@ -21,12 +23,12 @@ use systola_ir::{DimId, SharedId};
 
 use crate::names::near;
 
-/// A parameter without a value of its own.
+/// The value of a parameter that is not fixed.
 const SIZE: i128 = 4096;
-/// Turns of a loop that are looked at; the others are like them.
-const TURNS: i128 = 2;
-/// A loop counts as often as it has turns, up to this.
-const MOST_TURNS: i128 = 64;
+/// Iterations of a loop that are sampled; the others are like them.
+const SAMPLED_ITERATIONS: i128 = 2;
+/// A loop is weighted by its trip count, up to this.
+const MOST_ITERATIONS: i128 = 64;
 
 /// The kernel with every window laid out as its transfer says.
 pub fn lay_out_windows(
@@ -45,7 +47,7 @@ pub fn lay_out_windows(
         };
         match transfer.layout.rows {
             Rows::Plain | Rows::Pad(_) => {}
-            Rows::Rotate => kernel = rows.rotated(&kernel)?.unwrap_or(kernel),
+            Rows::Rotate => kernel = rows.swizzled(&kernel)?.unwrap_or(kernel),
             Rows::Chosen => kernel = rows.best(kernel, sizes, threads)?,
         }
     }
@@ -57,14 +59,15 @@ struct RowsOf {
     array: SharedId,
     /// Elements of a row.
     length: i128,
-    /// Elements of a wide access.
+    /// Elements of a vector access.
     unit: i128,
-    /// Elements of a line of all banks.
+    /// Elements of a line across all banks.
     line: i128,
 }
 
 impl RowsOf {
-    /// None: there is one row, its length is a size, it does not consist of wide accesses, or elements are looked up in it.
+    /// `None` if there is only one row, its length is not constant, it does not consist of vector
+    /// accesses, or elements are looked up in it.
     fn find(kernel: &Kernel, array: SharedId, threads: &Threads) -> Option<RowsOf> {
         let shared = &kernel.shared[array.index()];
         let [.., _, last] = shared.extents.as_slice() else {
@@ -85,14 +88,14 @@ impl RowsOf {
     }
 
     fn best(&self, kernel: Kernel, sizes: &[Size], threads: &Threads) -> Result<Kernel, Overflow> {
-        let count = |kernel: &Kernel| Sample::new(kernel, self.array, sizes).passes();
+        let count = |kernel: &Kernel| Sample::new(kernel, self.array, sizes).wavefronts();
         let mut least = count(&kernel)?;
         let mut best = None;
         let padded = Some(self.padded(&kernel)).filter(|k| fits(k, threads));
-        for candidate in [padded, self.rotated(&kernel)?].into_iter().flatten() {
-            let passes = count(&candidate)?;
-            if passes < least {
-                (least, best) = (passes, Some(candidate));
+        for candidate in [padded, self.swizzled(&kernel)?].into_iter().flatten() {
+            let wavefronts = count(&candidate)?;
+            if wavefronts < least {
+                (least, best) = (wavefronts, Some(candidate));
             }
         }
         Ok(best.unwrap_or(kernel))
@@ -106,8 +109,8 @@ impl RowsOf {
         kernel
     }
 
-    /// None: a row is one access.
-    fn rotated(&self, kernel: &Kernel) -> Result<Option<Kernel>, Overflow> {
+    /// `None` if a row is one access.
+    fn swizzled(&self, kernel: &Kernel) -> Result<Option<Kernel>, Overflow> {
         if self.length <= self.unit {
             return Ok(None);
         }
@@ -125,8 +128,8 @@ impl Rewrite for RowsOf {
         if let [.., row, column] = index.as_mut_slice() {
             let line = row.floor_div((self.line / self.length).max(1));
             let access = column.floor_div(self.unit).add(&line);
-            let turned = access.modulo(self.length / self.unit);
-            *column = turned
+            let swizzled = access.modulo(self.length / self.unit);
+            *column = swizzled
                 .scale(&Poly::constant(self.unit))?
                 .add(&column.modulo(self.unit));
         }
@@ -134,7 +137,7 @@ impl Rewrite for RowsOf {
     }
 }
 
-/// Is there room for all arrays of a block?
+/// Do all shared arrays of a block fit?
 fn fits(kernel: &Kernel, threads: &Threads) -> bool {
     let bytes = kernel.shared.iter().map(|shared| {
         let extents = shared.extents.iter().map(Poly::as_constant);
@@ -146,7 +149,7 @@ fn fits(kernel: &Kernel, threads: &Threads) -> bool {
         .is_some_and(|bytes| bytes <= threads.block_memory)
 }
 
-/// A few turns of the first warp of a block.
+/// A few iterations of the first warp of a block.
 struct Sample<'k> {
     kernel: &'k Kernel,
     array: SharedId,
@@ -160,9 +163,13 @@ impl<'k> Sample<'k> {
     fn new(kernel: &'k Kernel, array: SharedId, sizes: &[Size]) -> Sample<'k> {
         let extents = kernel.shared[array.index()].extents.iter();
         let at = kernel.vars.iter().map(|var| match var.kind {
-            // Not the first: blocks at an edge have more tests.
+            // Not the first block: blocks at an edge have more tests.
             VarKind::Block { .. } => 1,
-            VarKind::Host | VarKind::Warp | VarKind::Lane | VarKind::Loop | VarKind::Ticket => 0,
+            VarKind::Host
+            | VarKind::Warp
+            | VarKind::Lane
+            | VarKind::Loop
+            | VarKind::DynamicBlock => 0,
         });
         Sample {
             kernel,
@@ -174,8 +181,8 @@ impl<'k> Sample<'k> {
         }
     }
 
-    /// Through the banks, of all accesses to the array.
-    fn passes(mut self) -> Result<i128, Overflow> {
+    /// The bank-conflict wavefronts of all accesses to the array.
+    fn wavefronts(mut self) -> Result<i128, Overflow> {
         self.list(&self.kernel.body)
     }
 
@@ -190,7 +197,7 @@ impl<'k> Sample<'k> {
                 body,
             } = stmt
             {
-                self.turns(*var, lo, hi, *step, body)?
+                self.iterations(*var, lo, hi, *step, body)?
             } else if let Stmt::If {
                 cond,
                 then,
@@ -201,18 +208,18 @@ impl<'k> Sample<'k> {
                 self.list(if holds { then } else { otherwise })?
             } else {
                 let effects = stmt.effects();
-                let mut passes = 0;
+                let mut wavefronts = 0;
                 for (access, width) in effects.read.into_iter().chain(effects.write) {
-                    passes += self.access(access, width)?;
+                    wavefronts += self.access(access, width)?;
                 }
-                passes
+                wavefronts
             };
             sum = sum.checked_add(here).ok_or(Overflow)?;
         }
         Ok(sum)
     }
 
-    fn turns(
+    fn iterations(
         &mut self,
         var: DimId,
         lo: &[Form],
@@ -227,14 +234,14 @@ impl<'k> Sample<'k> {
             return Ok(0);
         };
         let all = (hi.saturating_sub(lo).max(0) + step - 1).div_euclid(step);
-        let looked_at = all.min(TURNS);
+        let sampled = all.min(SAMPLED_ITERATIONS);
         let mut sum = 0i128;
-        for turn in 0..looked_at {
-            self.at[var.index()] = lo + turn * step;
+        for n in 0..sampled {
+            self.at[var.index()] = lo + n * step;
             sum = sum.checked_add(self.list(body)?).ok_or(Overflow)?;
         }
-        let all = all.min(MOST_TURNS);
-        Ok(sum.checked_mul(all).ok_or(Overflow)? / looked_at.max(1))
+        let all = all.min(MOST_ITERATIONS);
+        Ok(sum.checked_mul(all).ok_or(Overflow)? / sampled.max(1))
     }
 
     fn access(&mut self, access: &Access, width: usize) -> Result<i128, Overflow> {
@@ -256,14 +263,14 @@ impl<'k> Sample<'k> {
                 let before = position.checked_mul(*extent).ok_or(Overflow)?;
                 position = before.checked_add(index).ok_or(Overflow)?;
             }
-            // What lies outside is never read: the sizes of the sample are too small for it.
+            // Elements outside are never read: the sizes of the sample are too small for them.
             if let Ok(position) = u64::try_from(position) {
                 lanes.push((lane, position.saturating_mul(bytes)));
             }
         }
         let bytes = bytes * width as u64;
-        let passes = passes(lanes.iter().copied(), bytes, &mut self.seen);
-        Ok(i128::from(passes.wavefronts))
+        let cost = shared_cost(lanes.iter().copied(), bytes, &mut self.seen);
+        Ok(i128::from(cost.wavefronts))
     }
 }
 
@@ -291,7 +298,8 @@ mod tests {
         }
     }
 
-    /// Lane l loads `width` elements from row l / `per_row`, from its column l % `per_row` · `width` on.
+    /// Lane l loads `width` elements from row l / `per_row`, starting at column
+    /// l % `per_row` · `width`.
     fn kernel(rows: i128, length: i128, per_row: i128, width: usize) -> Kernel {
         let lane = Form::from(DimId::from(0));
         let column = lane.modulo(per_row).scale(&Poly::constant(width as i128));
@@ -342,7 +350,7 @@ mod tests {
 
     fn count(kernel: &Kernel) -> i128 {
         Sample::new(kernel, SharedId::from(0), &[])
-            .passes()
+            .wavefronts()
             .unwrap()
     }
 
@@ -352,7 +360,7 @@ mod tests {
 
     #[test]
     fn a_column_is_padded_and_a_row_stays() {
-        // Every lane the first four elements of a row of 32: all in the same four banks.
+        // Every lane loads the first four elements of a row of 32: all in the same four banks.
         let column = kernel(32, 32, 1, 4);
         assert_eq!(count(&column), 32);
         let chosen = laid_out(&column, Rows::Chosen, 1 << 16);
@@ -363,23 +371,23 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_may_not_grow_are_rotated() {
+    fn rows_that_may_not_grow_are_swizzled() {
         let column = kernel(32, 32, 1, 4);
         let chosen = laid_out(&column, Rows::Chosen, 32 * 32 * 4);
         assert_eq!(chosen.shared, column.shared);
         assert_eq!(count(&chosen), 4);
         assert_eq!(chosen, laid_out(&column, Rows::Rotate, 1 << 16));
-        // Two rows in a line of the banks: every second row turns.
+        // Two rows in a line of the banks: the swizzle changes with every second row.
         let narrow = kernel(32, 16, 1, 4);
         assert_eq!(count(&narrow), 16);
         assert_eq!(count(&laid_out(&narrow, Rows::Rotate, 1 << 16)), 4);
     }
 
     #[test]
-    fn a_rotated_row_keeps_all_its_elements() {
+    fn a_swizzled_row_keeps_all_its_elements() {
         for (rows, length) in [(32, 32), (32, 16), (8, 64), (5, 12)] {
-            let rotated = laid_out(&kernel(rows, length, 1, 1), Rows::Rotate, 1 << 16);
-            let window = RowsOf::find(&rotated, SharedId::from(0), &threads(1 << 16)).unwrap();
+            let swizzled = laid_out(&kernel(rows, length, 1, 1), Rows::Rotate, 1 << 16);
+            let window = RowsOf::find(&swizzled, SharedId::from(0), &threads(1 << 16)).unwrap();
             for row in 0..rows {
                 let mut seen: Vec<i128> = (0..length)
                     .map(|column| {

@@ -1,8 +1,9 @@
 //! Non-temporal stores.
 //!
-//! A store to a line that is not in the cache reads the line first, and evicts another one. Where an array is too large to be
-//! found in the cache again and nobody reads in this launch what is written, an output or what a sweep leaves to the next one,
-//! stores bypass the caches: nothing is read, and what inputs share stays where it is.
+//! A store to a line that is not in the cache reads the line first, and evicts another one. If an
+//! array is too large to be found in the cache again, and nothing in this launch reads what is
+//! written (an output, or what a sweep leaves to the next one), its stores bypass the caches: no
+//! line is read, and inputs that are shared stay cached.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +15,7 @@ use systola_ir::{BufferId, DimId};
 
 use super::prefetch::too_large_for_caches;
 
-/// States it for the buffers of every kernel, where the machine has such stores.
+/// Sets the hint for the buffers of every kernel, if the machine has such stores.
 pub fn non_temporal_stores(program: &mut Program, machine: &Machine) -> Result<(), Overflow> {
     if !machine.memory.streams {
         return Ok(());
@@ -31,7 +32,8 @@ pub fn non_temporal_stores(program: &mut Program, machine: &Machine) -> Result<(
     Ok(())
 }
 
-/// The outputs that no kernel reads, and what this one leaves to later launches: temporaries of which it reads other places only.
+/// The outputs that no kernel reads, and temporaries that this kernel writes for later launches
+/// while it reads other elements of them.
 fn write_only(program: &Program, kernel: &Kernel) -> BTreeSet<BufferId> {
     let mut outputs: BTreeSet<BufferId> = (0..program.buffers.len())
         .filter(|n| matches!(program.buffers[*n].kind, BufferKind::Output { .. }))
@@ -44,7 +46,7 @@ fn write_only(program: &Program, kernel: &Kernel) -> BTreeSet<BufferId> {
             }
         });
     }
-    // A flag does not announce non-temporal stores.
+    // A flag does not order non-temporal stores.
     let kind = |n: &usize| &program.buffers[*n].kind;
     let buffers = 0..program.buffers.len();
     if !buffers
@@ -58,7 +60,7 @@ fn write_only(program: &Program, kernel: &Kernel) -> BTreeSet<BufferId> {
     outputs
 }
 
-/// Is a buffer written, and read at other places only?
+/// Is a buffer written, and read at other elements only?
 fn leaves(kernel: &Kernel, buffer: BufferId) -> bool {
     let (mut read, mut written) = (Vec::new(), Vec::new());
     let mut is_looked_up = false;
@@ -72,25 +74,26 @@ fn leaves(kernel: &Kernel, buffer: BufferId) -> bool {
     !written.is_empty()
         && !is_looked_up
         && (written.iter())
-            .all(|to| (read.iter()).all(|from| are_apart(kernel, &to.index, &from.index)))
+            .all(|to| (read.iter()).all(|from| are_distinct(kernel, &to.index, &from.index)))
 }
 
-/// Do two places differ along an axis that launches use in turns: as two remainders, of neighbours?
-fn are_apart(kernel: &Kernel, to: &[Form], from: &[Form]) -> bool {
+/// Do two accesses differ along an axis that launches use alternately: as two remainders, of
+/// neighbours?
+fn are_distinct(kernel: &Kernel, to: &[Form], from: &[Form]) -> bool {
     let is_of_launch = |d: DimId| kernel.vars[d.index()].kind == VarKind::Host;
     let differ = |(to, from): (&Form, &Form)| {
         let (Some((a, m)), Some((b, n))) = (remainder(to), remainder(from)) else {
             return false;
         };
-        let apart = a.sub(b).as_constant();
+        let gap = a.sub(b).as_constant();
         m == n
-            && apart.is_some_and(|d| d.rem_euclid(m) != 0)
+            && gap.is_some_and(|d| d.rem_euclid(m) != 0)
             && a.dims().into_iter().all(is_of_launch)
     };
     to.iter().zip(from).any(differ)
 }
 
-/// What a form is the remainder of, and of a division by what.
+/// The dividend and the divisor of a form that is a remainder.
 fn remainder(form: &Form) -> Option<(&Form, i128)> {
     let mut terms = form.terms();
     match (terms.next(), terms.next()) {

@@ -1,17 +1,19 @@
-//! Loads under a condition without a branch.
+//! Predicates loads under a condition, instead of branching around them.
 //!
-//! The path of blocks at the edge of an array tests every load. As branches, these tests part its straight-line code, and the
-//! compiler, which sees that many of them are the same, keeps their outcomes and the addresses in registers all along: it runs
-//! out of them, on a path that hardly matters, and spills. So a load is an instruction with a predicate, and its tests stand beside
-//! it where the compiler cannot take them apart.
+//! The path of blocks at the edge of an array tests every load. As branches, these tests split its
+//! straight-line code. The compiler sees that many of them are the same and keeps their outcomes
+//! and the addresses in registers throughout: it runs out of registers, on a path that hardly
+//! matters, and spills. So a load becomes an instruction with a predicate, and its tests stand
+//! beside it where the compiler cannot separate them.
 //!
-//! That is for kernels without loops. In a loop most of the tests are the same in all iterations and better made before it.
+//! This is for kernels without loops. In a loop most tests are the same in all iterations and are
+//! better made before it.
 
 use systola_ir::form::Cond;
 use systola_ir::kernel::visit::any;
 use systola_ir::kernel::{Kernel, Stmt};
 
-/// States it for a kernel.
+/// Sets the hint on a kernel.
 pub fn predicate_loads(mut kernel: Kernel) -> Kernel {
     let is_loop = |stmt: &Stmt| matches!(stmt, Stmt::For { .. });
     let asks = |stmt: &Stmt| {

@@ -1,15 +1,17 @@
-//! Lines that are read later are brought into a cache.
+//! Prefetches lines into a cache.
 //!
-//! Hardware prefetches sequences once it sees them, but it follows few at a time and stops at the end of a page; a GPU does not
-//! prefetch at all. So loops and blocks prefetch lines themselves, where they do enough work for each line that loads alone do
-//! not keep the machine busy:
+//! Hardware prefetches sequences once it detects them, but it follows few at a time and stops at
+//! the end of a page; a GPU does not prefetch at all. So loops and blocks issue prefetches, if they
+//! do enough work for each line that loads alone do not keep the machine busy:
 //!
 //! - `rows`: a loop that walks down the rows of an array prefetches rows of later iterations;
-//! - `streams`: a loop, or the sequence of blocks, that goes along several rows prefetches the lines of those that come from memory;
+//! - `streams`: a loop, or the sequence of blocks, that moves along several rows prefetches the
+//!   lines of those that come from memory;
 //! - `blocks`: a block prefetches the part of its input that a later block is the first to read.
 //!
-//! On CPUs all three are done, in blocks that are not at the edge of the domain, and for arrays that are too large for the caches. On
-//! GPUs the first is done, where live values take many registers, so that few warps are resident to hide the latency.
+//! CPUs use all three, in blocks that are not at the edge of the domain, and for arrays that are
+//! too large for the caches. GPUs use the first, if live values take many registers, so that few
+//! warps are resident to hide the latency.
 
 use systola_ir::form::{Cond, Form, Overflow, Rel};
 use systola_ir::kernel::constant::constant_buffers;
@@ -26,10 +28,10 @@ mod iteration;
 mod rows;
 mod streams;
 
-/// A line that is read later.
+/// A line to prefetch.
 #[derive(Debug, PartialEq)]
 struct Line {
-    /// It is prefetched in every iteration of this loop, or once in every block.
+    /// It is prefetched in every iteration of this loop; `None`: once in every block.
     iteration_of: Option<DimId>,
     buffer: BufferId,
     into: Cache,
@@ -82,7 +84,7 @@ struct Group {
 }
 
 impl Group {
-    /// Puts them at the beginning of their loop, or of the block.
+    /// Puts them at the beginning of their loop or of the block.
     fn insert(self, kernel: &mut Kernel, when: &Cond) {
         let stmts = self.lines.into_iter().map(|index| Stmt::Prefetch {
             at: Access {
@@ -116,7 +118,7 @@ fn loop_body(stmts: &mut [Stmt], of: DimId) -> Option<&mut Vec<Stmt>> {
     None
 }
 
-/// What the blocks inside of the domain do, where a kernel does nothing but to choose between them and those at the edge.
+/// The statements of interior blocks, if a kernel only chooses between them and those at the edge.
 fn interior(body: &[Stmt]) -> &[Stmt] {
     match edge_branch(body).map(|n| &body[n]) {
         Some(Stmt::If { then, .. }) => then,
@@ -134,7 +136,7 @@ fn interior_mut(body: &mut Vec<Stmt>) -> &mut Vec<Stmt> {
     }
 }
 
-/// The one statement of a body, if it is a choice between two branches.
+/// The only statement of a body, if it is a choice between two branches.
 fn edge_branch(body: &[Stmt]) -> Option<usize> {
     let is_comment = |stmt: &Stmt| matches!(stmt, Stmt::Comment(_));
     let mut stmts = (0..body.len()).filter(|n| !is_comment(&body[*n]));
@@ -173,8 +175,8 @@ fn of_vectors(
     Ok(lines)
 }
 
-/// For machines whose lanes are threads. What other blocks write meanwhile must not be read before they are done, and constant
-/// memory has a cache of its own.
+/// For machines whose lanes are threads. A prefetch must not read what other blocks have yet to
+/// write, and constant memory has a cache of its own.
 fn of_threads(
     program: &Program,
     kernel: &Kernel,
@@ -193,11 +195,12 @@ fn of_threads(
         let buffer = load.memory.buffer();
         buffer.is_some_and(|buffer| constants.contains(&buffer))
     };
-    // A warp reads at most a line of each row: what is nearer than that in elements comes with it.
+    // A warp reads at most one line of each row: elements closer than that arrive with it.
     rows::lines(kernel, worth, machine.memory.line.into(), &is_constant)
 }
 
-/// When an array is not expected in the caches by whoever reads it next: a condition on the sizes. None: it is known to be small.
+/// The condition on the sizes under which the next reader of an array does not expect it in the
+/// caches; `None` if it is known to be small.
 pub fn too_large_for_caches(
     program: &Program,
     buffer: BufferId,

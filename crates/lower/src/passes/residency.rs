@@ -1,7 +1,8 @@
-//! How many blocks a multiprocessor should hold at once.
+//! Chooses how many blocks a multiprocessor should hold at once (achieved occupancy).
 //!
-//! As many as have their registers there, with some for addresses and for loads under way. Left alone, the compiler takes all
-//! registers for loads, and few blocks remain to hide each other's latencies.
+//! It should hold as many as fit with all live values in registers, and with some registers to
+//! spare for addresses and loads in flight. Without such a bound the compiler takes all registers
+//! for loads, and few blocks remain to hide each other's latencies.
 
 use systola_ir::kernel::Program;
 use systola_ir::kernel::pressure::pressure;
@@ -9,15 +10,16 @@ use systola_ir::target::{Machine, Multiprocessor};
 
 /// Threads of a warp of a GPU, whatever its lanes.
 const WARP: u32 = 32;
-/// Registers of a thread for what the live values do not count, and the least that it gets in all. Tuned with
-/// `bench cuda` and `bench stencils` on an H200 (bench/results/2026-11-16-h200.md).
+/// Spare registers of a thread beyond its live values, and the least number of registers in all.
+/// Tuned with `bench cuda` and `bench stencils` on an H200 (bench/results/2026-11-16-h200.md).
 const SPARE_REGISTERS: u32 = 40;
 const LEAST_REGISTERS: u32 = 64;
-/// Below this number of blocks one more hides more latency than the difference of the two spares is worth.
+/// Below this number of resident blocks, one more block hides more latency than the difference of
+/// the two numbers of spare registers is worth.
 const FEW_BLOCKS: u32 = 8;
 const FEWER_SPARE: u32 = 24;
 
-/// States it for every kernel, where the machine tells what a multiprocessor has.
+/// Sets the hint on every kernel, if the machine describes a multiprocessor.
 pub fn set_residency(program: &mut Program, machine: &Machine) {
     let Some(of) = machine.threads.and_then(|threads| threads.multiprocessor) else {
         return;
@@ -28,8 +30,8 @@ pub fn set_residency(program: &mut Program, machine: &Machine) {
     }
 }
 
-/// The number of blocks, and behind it, for a compiler that runs out of registers all the same, the next smaller numbers that
-/// leave more to a thread, down to half of the first.
+/// The number of blocks, followed by the smaller numbers that give a thread more registers, down to
+/// half of the first. The compiler tries these if it runs out of registers.
 fn resident_blocks(of: &Multiprocessor, registers: u32, threads: u32) -> Vec<u32> {
     let most = most_blocks(of, registers, threads);
     let mut found = vec![most];
@@ -55,7 +57,7 @@ fn most_blocks(of: &Multiprocessor, registers: u32, threads: u32) -> u32 {
     blocks.clamp(1, (of.threads / threads).min(of.blocks))
 }
 
-/// Registers of one part for a lane of each of its warps, all of them together.
+/// The registers of one part of a multiprocessor that its warps share, for each lane.
 fn lane_registers(of: &Multiprocessor) -> u32 {
     of.registers / (of.parts * WARP)
 }
@@ -64,7 +66,7 @@ fn warps_of_part(of: &Multiprocessor, blocks: u32, threads: u32) -> u32 {
     (blocks * threads).div_ceil(of.parts * WARP)
 }
 
-/// Registers of a thread where there are this many blocks.
+/// Registers of a thread if there are this many blocks.
 fn given_registers(of: &Multiprocessor, blocks: u32, threads: u32) -> u32 {
     let each = lane_registers(of) / warps_of_part(of, blocks, threads);
     (each - each % of.register_unit).min(of.thread_registers)
@@ -82,20 +84,22 @@ mod tests {
     #[test]
     fn blocks_share_the_registers() {
         let most = |registers, threads| resident(registers, threads)[0];
-        // 24 and 40 to spare are 64, and 128 threads of them fit eight times; one more block leaves 56.
+        // 24 live and 40 spare registers are 64, and 128 threads with 64 registers each fit eight
+        // times; one more block leaves 56.
         assert_eq!(most(24, 128), 9);
         assert_eq!(most(64, 128), 5);
         assert_eq!(most(104, 256), 2);
         assert_eq!(most(250, 1024), 1);
         assert_eq!(most(1, 32), 32);
-        // 14 single warps would fit, but four in two of the parts of a multiprocessor leave 128 to each of them.
+        // 14 single warps would fit by registers alone, but four warps in two of the parts of a
+        // multiprocessor leave 128 to each of them.
         assert_eq!(most(104, 32), 12);
     }
 
     #[test]
     fn fewer_blocks_leave_more_to_each() {
         assert_eq!(resident(24, 128), [9, 8, 7, 6, 5]);
-        // Single warps come and go by four, one for each part.
+        // The number of single warps changes by four, one for each part.
         assert_eq!(resident(1, 32), [32, 28, 24, 20, 16]);
         assert_eq!(resident(250, 1024), [1]);
     }

@@ -1,9 +1,11 @@
-//! Loads a turn ahead.
+//! Issues loads one iteration ahead.
 //!
-//! A warp whose values take most of its registers has few others beside it, and a turn of its loop that begins with a load
-//! begins with waiting. So the loads of a long turn are done in the one before: their values wait in registers of their own. What
-//! a turn loads must not be written in the turn before it. Where most turns do one thing and some another, the
-//! loads of the first are done ahead, if the next turn is one of those.
+//! A warp whose values take most of its registers has few other warps beside it, and an iteration
+//! of its loop that begins with a load begins with waiting. So the loads of a long iteration are
+//! issued in the previous one; their values wait in registers of their own. The previous iteration
+//! must not write what an iteration loads. If most iterations take one branch and some take
+//! another, the loads of the first branch are issued ahead, provided that the next iteration takes
+//! that branch.
 
 use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::{Access, Kernel, Op, Reg, Stmt};
@@ -11,12 +13,13 @@ use systola_ir::{DimId, RegId, ValueId};
 
 use super::hoist_loads::{Pass, passes};
 
-/// Operations of a turn for each element that is loaded, at least: else the registers are better used for other things.
+/// The least number of operations in an iteration for each element that is loaded; with fewer, the
+/// registers are better used for other things.
 const LEAST_WORK: usize = 5;
-/// Elements that wait, at most.
+/// At most this many elements wait.
 const MOST_ELEMENTS: usize = 16;
 
-/// The kernel with the loads of long turns moved to the turns before.
+/// The kernel with the loads of long iterations moved to the previous iterations.
 pub fn software_pipeline(mut kernel: Kernel) -> Kernel {
     let body = std::mem::take(&mut kernel.body);
     kernel.body = list(&mut kernel, body);
@@ -40,9 +43,9 @@ fn list(kernel: &mut Kernel, stmts: Vec<Stmt>) -> Vec<Stmt> {
             made.push(stmt);
             continue;
         };
-        let turns = Turns { var, lo, hi, step };
-        made.extend(turns.ahead(kernel, &mut body));
-        let Turns { var, lo, hi, step } = turns;
+        let iterations = Iterations { var, lo, hi, step };
+        made.extend(iterations.pipeline(kernel, &mut body));
+        let Iterations { var, lo, hi, step } = iterations;
         made.push(Stmt::For {
             var,
             lo,
@@ -54,34 +57,35 @@ fn list(kernel: &mut Kernel, stmts: Vec<Stmt>) -> Vec<Stmt> {
     made
 }
 
-struct Turns {
+struct Iterations {
     var: DimId,
     lo: Vec<Form>,
     hi: Vec<Form>,
     step: i128,
 }
 
-impl Turns {
-    /// Changes the body of the loop, and says what comes before it.
-    fn ahead(&self, kernel: &mut Kernel, body: &mut Vec<Stmt>) -> Vec<Stmt> {
+impl Iterations {
+    /// Rewrites the body of the loop, and returns the statements that come before the loop.
+    fn pipeline(&self, kernel: &mut Kernel, body: &mut Vec<Stmt>) -> Vec<Stmt> {
         let next = Form::from(self.var).plus(self.step);
         let lane = kernel.lane();
         let may_move = |stmt: &Stmt| {
             stmt.global_load().is_some_and(|(from, _)| {
                 let moves = from.index.iter().any(|f| f.dims().contains(&self.var));
-                // The stores of one turn, and all that comes before the load in the next.
+                // It passes the stores of one iteration, and everything before the load in the
+                // next.
                 let later = self.at(from, &next);
                 moves && later.is_some_and(|later| body.iter().all(|s| lets_pass(s, &later, lane)))
             })
         };
-        // The turn, or what it does under a condition.
+        // The iteration, or what it does under a condition.
         let branch = body.iter().position(|s| matches!(s, Stmt::If { .. }));
         let (cond, list) = match branch.map(|at| &body[at]) {
             Some(Stmt::If { cond, then, .. }) => (cond.clone(), then.as_slice()),
             _ => (Cond::TRUE, body.as_slice()),
         };
-        let is_ahead: Vec<bool> = list.iter().map(may_move).collect();
-        let moved = list.iter().zip(&is_ahead).filter(|(_, is)| **is);
+        let is_moved: Vec<bool> = list.iter().map(may_move).collect();
+        let moved = list.iter().zip(&is_moved).filter(|(_, is)| **is);
         let elements: usize = moved.map(|(load, _)| load.defs().len()).sum();
         let worth = elements * LEAST_WORK <= work(kernel, list);
         if elements == 0 || elements > MOST_ELEMENTS || !worth {
@@ -94,11 +98,11 @@ impl Turns {
         let mut loads = Vec::new();
         let mut at = 0;
         list.retain(|stmt| {
-            if is_ahead[at] {
+            if is_moved[at] {
                 loads.push(stmt.clone());
             }
             at += 1;
-            !is_ahead[at - 1]
+            !is_moved[at - 1]
         });
         let loads: Vec<(Stmt, Vec<RegId>)> = (loads.into_iter())
             .map(|load| {
@@ -133,30 +137,34 @@ impl Turns {
         before
     }
 
-    /// The loads for the turn with this value of the variable, if there is such a turn, into registers.
+    /// Loads into registers for the iteration with this value of the variable, if there is such an
+    /// iteration.
     fn fetch(
         &self,
         kernel: &mut Kernel,
         loads: &[(Stmt, Vec<RegId>)],
         cond: &Cond,
-        turn: &Form,
+        iteration: &Form,
     ) -> Vec<Stmt> {
-        let then = |f: &Form| f.substitute(&|d| (d == self.var).then(|| turn.clone()));
+        let then = |f: &Form| f.substitute(&|d| (d == self.var).then(|| iteration.clone()));
         let Ok(cond) = cond.map(&then) else {
-            unreachable!("the accesses were moved to the same turn");
+            unreachable!("the accesses were moved to the same iteration");
         };
-        let ends = self.hi.iter().map(|hi| less(turn, hi));
+        let ends = self.hi.iter().map(|hi| less(iteration, hi));
         let there = ends.fold(cond, Cond::and);
         if there == Cond::Const(false) {
             return Vec::new();
         }
         let mut made = Vec::new();
         for (load, regs) in loads {
-            let moved = load.global_load().and_then(|(from, _)| self.at(from, turn));
+            let moved = load
+                .global_load()
+                .and_then(|(from, _)| self.at(from, iteration));
             let Some(mut from) = moved else {
                 unreachable!("a load that was moved once cannot be moved again");
             };
-            // Not a branch: the compiler moves all registers from turn to turn where a loop has one.
+            // A predicate, not a branch: the compiler moves all registers from iteration to
+            // iteration if a loop has a branch.
             from.when = from.when.and(there.clone());
             let to: Vec<ValueId> = (load.defs().into_iter())
                 .map(|v| {
@@ -182,9 +190,9 @@ impl Turns {
         made
     }
 
-    /// The access in the turn with this value of the variable.
-    fn at(&self, access: &Access, turn: &Form) -> Option<Access> {
-        let there = |f: &Form| f.substitute(&|d| (d == self.var).then(|| turn.clone()));
+    /// The access in the iteration with this value of the variable.
+    fn at(&self, access: &Access, iteration: &Form) -> Option<Access> {
+        let there = |f: &Form| f.substitute(&|d| (d == self.var).then(|| iteration.clone()));
         let index: Result<_, _> = access.index.iter().map(&there).collect();
         Some(Access {
             memory: access.memory,
@@ -201,7 +209,7 @@ fn less(a: &Form, b: &Form) -> Cond {
     }
 }
 
-/// May a load come before a statement of the turn before its own?
+/// May a load come before a statement of the previous iteration?
 fn lets_pass(stmt: &Stmt, load: &Access, lane: Option<DimId>) -> bool {
     if let Stmt::If {
         then, otherwise, ..
@@ -216,7 +224,7 @@ fn lets_pass(stmt: &Stmt, load: &Access, lane: Option<DimId>) -> bool {
     }
 }
 
-/// A register for a value that is loaded ahead.
+/// A register for a value that is loaded one iteration ahead.
 fn register(kernel: &mut Kernel, value: ValueId) -> RegId {
     let value = &kernel.values[value.index()];
     let reg = Reg {
@@ -228,7 +236,7 @@ fn register(kernel: &mut Kernel, value: ValueId) -> RegId {
     RegId::from(kernel.regs.len() - 1)
 }
 
-/// Operations of the lanes in these statements, without those in loops and branches.
+/// Operations of the lanes in these statements, excluding those in loops and branches.
 fn work(kernel: &Kernel, stmts: &[Stmt]) -> usize {
     stmts.iter().filter(|stmt| kernel.is_work(stmt)).count()
 }
@@ -240,11 +248,12 @@ mod tests {
 
     use super::*;
 
-    const TURN: DimId = DimId(0);
+    const VAR: DimId = DimId(0);
 
-    /// A loop over 0..N that loads an element, does this number of operations with it, and stores the last.
+    /// A loop over 0..N that loads an element, performs `operations` operations on it, and stores
+    /// the last result.
     fn kernel(operations: u32, to: Access) -> Kernel {
-        let from = Access::new(Memory::Global(BufferId(0)), vec![Form::from(TURN)]);
+        let from = Access::new(Memory::Global(BufferId(0)), vec![Form::from(VAR)]);
         let otherwise = None;
         let mut body = vec![Stmt::Let(ValueId(0), Op::Load { from, otherwise })];
         for n in 1..=operations {
@@ -273,7 +282,7 @@ mod tests {
                 })
                 .collect(),
             body: vec![Stmt::For {
-                var: TURN,
+                var: VAR,
                 lo: vec![Form::zero()],
                 hi: vec![Form::from(ParamId(0))],
                 step: 1,
@@ -283,11 +292,11 @@ mod tests {
     }
 
     fn elsewhere() -> Access {
-        Access::new(Memory::Global(BufferId(1)), vec![Form::from(TURN)])
+        Access::new(Memory::Global(BufferId(1)), vec![Form::from(VAR)])
     }
 
     #[test]
-    fn a_long_turn_loads_for_the_next() {
+    fn a_long_iteration_loads_for_the_next() {
         let kernel = software_pipeline(kernel(24, elsewhere()));
         let [
             Stmt::Let(_, Op::Load { from: first, .. }),
@@ -309,15 +318,15 @@ mod tests {
         else {
             panic!("{body:?}");
         };
-        assert_eq!(next.index, [Form::from(TURN).plus(1)]);
-        assert_eq!(next.when, Cond::cmp(Rel::Lt, Form::from(TURN).plus(1), n));
+        assert_eq!(next.index, [Form::from(VAR).plus(1)]);
+        assert_eq!(next.when, Cond::cmp(Rel::Lt, Form::from(VAR).plus(1), n));
     }
 
     #[test]
-    fn a_short_turn_and_what_a_turn_may_have_written_stay() {
+    fn short_iterations_and_loads_of_written_elements_stay() {
         let short = kernel(4, elsewhere());
         assert_eq!(software_pipeline(short.clone()), short);
-        let back = Access::new(Memory::Global(BufferId(0)), vec![Form::from(TURN)]);
+        let back = Access::new(Memory::Global(BufferId(0)), vec![Form::from(VAR)]);
         let same = kernel(24, back);
         assert_eq!(software_pipeline(same.clone()), same);
     }

@@ -1,12 +1,13 @@
-//! Arrays of a block that do not fit into its memory.
+//! Moves shared arrays that do not fit into shared memory to global memory.
 //!
-//! Before: all arrays of a kernel are in the memory of a block, however large. After: the largest of them are
-//! temporaries in global memory, with an axis for each coordinate of the block in front, until the rest fits. A block
-//! reads and writes its own region only, and what orders the lanes and warps of a block orders their accesses to global memory
-//! too. Copies by engines end in the memory of a block, so those into a region become loads and stores.
+//! Before: all arrays of a block are in shared memory, however large. After: the largest of them
+//! are temporaries in global memory, with an axis for each coordinate of the block in front, until
+//! the rest fits. A block accesses its own region only, and what orders the lanes and warps of a
+//! block orders their accesses to global memory too. Asynchronous copies write to shared memory, so
+//! those into a region become loads and stores.
 //!
-//! Arrays that nothing touches any more are left to [`tidy`](mod@crate::passes::tidy). It stands before accesses are made
-//! wide, since a region may begin elsewhere than the array did.
+//! Arrays that nothing uses any more are left to [`tidy`](mod@crate::passes::tidy). This runs
+//! before accesses are vectorised, since a region may begin elsewhere than the array did.
 
 use systola_ir::form::{Form, Overflow, Poly};
 use systola_ir::kernel::visit::walk;
@@ -17,7 +18,8 @@ use systola_ir::system::Axis;
 use systola_ir::target::{Threads, Unsized};
 use systola_ir::{BufferId, DimId, ParamId, Scalar, SharedId, ValueId};
 
-/// The kernel with its largest arrays in global memory, which `program` gets.
+/// The kernel with its largest shared arrays moved to global memory; their buffers are added to
+/// `program`.
 pub fn spill(
     mut kernel: Kernel,
     program: &mut Program,
@@ -60,7 +62,7 @@ pub fn spill(
     Ok(kernel)
 }
 
-/// Without copies nothing waits for them.
+/// Without asynchronous copies there is nothing to wait for.
 fn forget_waits(stmts: &mut Vec<Stmt>) {
     stmts.retain(|stmt| !matches!(stmt, Stmt::CommitCopies | Stmt::WaitCopies { .. }));
     for body in stmts.iter_mut().flat_map(Stmt::bodies_mut) {
@@ -68,7 +70,7 @@ fn forget_waits(stmts: &mut Vec<Stmt>) {
     }
 }
 
-/// Do the arrays of all blocks fit into their memory at these sizes, as far as they are known?
+/// Do the shared arrays of each kernel fit at these sizes, as far as they are known?
 pub fn fits(
     program: &Program,
     sizes: &[Option<i128>],
@@ -90,7 +92,8 @@ pub fn fits(
     Ok(true)
 }
 
-/// The coordinates of a block and what they are between at all launches, if the sizes alone tell.
+/// The coordinates of a block and their bounds over all launches, if the sizes alone determine
+/// them.
 fn region(kernel: &Kernel) -> Option<Vec<(DimId, Axis)>> {
     let mut region = Vec::new();
     for (n, var) in kernel.vars.iter().enumerate() {
@@ -107,7 +110,8 @@ fn region(kernel: &Kernel) -> Option<Vec<(DimId, Axis)>> {
     Some(region)
 }
 
-/// The arrays to move: those whose size is not known, if they are to, and of the others the largest.
+/// The arrays to move: those of unknown size, if the device wants these moved, and the largest of
+/// the others.
 fn chosen(
     kernel: &Kernel,
     program: &Program,
@@ -134,7 +138,7 @@ fn chosen(
     Ok(chosen)
 }
 
-/// Bytes of an array with what may be lost to alignment, if that is a number.
+/// Bytes of an array, including what alignment may cost, if that is a number.
 fn bytes(
     array: &Shared,
     size: &impl Fn(ParamId) -> Option<i128>,
@@ -147,7 +151,7 @@ fn bytes(
     Ok(known.as_constant().map(|bytes| bytes.saturating_add(64)))
 }
 
-/// One array on its way.
+/// One array that is being moved.
 struct Moving<'a> {
     kernel: &'a mut Kernel,
     array: Memory,
@@ -193,7 +197,7 @@ impl Moving<'_> {
         }
     }
 
-    /// The region of the block as indices of a lookup, which count from 0.
+    /// The region of the block as lookup indices, which count from 0.
     fn own_region(&mut self, before: &mut Vec<Stmt>) -> Vec<ValueId> {
         let mut whole = Vec::new();
         for (var, axis) in self.region {
@@ -205,7 +209,7 @@ impl Moving<'_> {
         whole
     }
 
-    /// A copy of some neighbours, element by element.
+    /// Copies some neighbours, element by element.
     fn copy(&mut self, to: &Access, from: &Access, width: u32, into: &mut Vec<Stmt>) {
         let when = to.when.clone().and(from.when.clone());
         let neighbour = |access: &Access, n: i128| {

@@ -1,10 +1,11 @@
-//! Where the lanes of a warp have to wait for each other.
+//! Synchronises the lanes of a warp where they depend on each other.
 //!
-//! Before: a kernel orders the accesses of all lanes statement by statement. After: threads of a warp, which keep that order only
-//! where they are told to, find a `sync warp` between two accesses of different lanes to one element, at least one of which is
-//! a store. Accesses that provably stay apart, such as those of each lane to its own elements, need none.
+//! Before: a kernel orders the accesses of all lanes statement by statement. After: there is a
+//! `sync warp` between two accesses of different lanes to one element, if at least one of them is a
+//! store. Threads of a warp keep the order only where they are told to. Accesses that provably
+//! never overlap, such as those of each lane to its own elements, need none.
 //!
-//! It stands behind all passes that move or change accesses.
+//! This runs after all passes that move or change accesses.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,8 +14,8 @@ use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Access, Kernel, Memory, Op, Stmt};
 
-/// The kernel with synchronisation of warps. `threads`: those that run a warp; where they are more than it has lanes, several
-/// stand for one lane.
+/// The kernel with warp synchronisation. `threads` is the number of threads that run a warp; if
+/// that is more than its lanes, several threads stand for one lane.
 pub fn sync_warps(mut kernel: Kernel, threads: u32) -> Kernel {
     let points = SyncPoints::of(&kernel, threads > kernel.lanes);
     let body = std::mem::take(&mut kernel.body);
@@ -22,7 +23,7 @@ pub fn sync_warps(mut kernel: Kernel, threads: u32) -> Kernel {
     kernel
 }
 
-/// The statements before which lanes wait for each other, by their numbers: outer statements first.
+/// The statements before which lanes synchronise, by number: outer statements are numbered first.
 #[derive(Clone, Debug, Default)]
 pub struct SyncPoints(BTreeSet<usize>);
 
@@ -41,7 +42,7 @@ impl SyncPoints {
         SyncPoints(flow.marks)
     }
 
-    /// Is there one before the statement with this number?
+    /// Do lanes synchronise before the statement with this number?
     pub fn before(&self, number: usize) -> bool {
         self.0.contains(&number)
     }
@@ -62,7 +63,7 @@ impl SyncPoints {
     }
 }
 
-/// Memories that are both written and read here. What is only written is written once.
+/// Memories that are both written and read here. A memory that is only written is written once.
 fn tracked(kernel: &Kernel) -> BTreeSet<Memory> {
     let (mut read, mut written) = (BTreeSet::new(), BTreeSet::new());
     walk(&kernel.body, &mut |stmt| {
@@ -77,7 +78,7 @@ fn tracked(kernel: &Kernel) -> BTreeSet<Memory> {
 /// An access since the last synchronisation.
 #[derive(Clone, Debug, PartialEq)]
 struct Touch {
-    /// `None`: anywhere.
+    /// `None` means any element.
     place: Option<Place>,
     writes: bool,
 }
@@ -90,7 +91,8 @@ struct Place {
     width: u32,
 }
 
-/// The form, give or take any multiple of a number, since variables in it may have changed; 0: exactly the form.
+/// The form plus any multiple of `give`, since variables in it may have changed; 0 means exactly
+/// the form.
 #[derive(Clone, Debug, PartialEq)]
 struct Coordinate {
     form: Form,
@@ -98,7 +100,8 @@ struct Coordinate {
 }
 
 impl Coordinate {
-    /// The same after the variable has gone on by a multiple of the step. `None`: it can be anything.
+    /// The coordinate after the variable has advanced by a multiple of the step; `None` if it can
+    /// be anything.
     fn after(&self, var: DimId, step: i128) -> Option<Coordinate> {
         let coefficient = self.form.coefficient(var);
         let own = Form::from(var).scale(&coefficient).ok()?;
@@ -113,11 +116,11 @@ impl Coordinate {
     }
 }
 
-/// What was touched since the last synchronisation.
+/// The accesses since the last synchronisation.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct State(BTreeMap<Memory, Vec<Touch>>);
 
-/// More touches of a memory than this are taken to be anywhere.
+/// With more accesses of a memory than this, they count as accesses of any element.
 const MOST_TOUCHES: usize = 48;
 
 impl State {
@@ -144,7 +147,7 @@ impl State {
         }
     }
 
-    /// The variable has another value from here on, some multiple of the step away.
+    /// The variable changes from here on, by some multiple of the step.
     fn forget(&self, var: DimId, step: i128) -> State {
         let mut state = State::default();
         for (memory, touches) in &self.0 {
@@ -213,12 +216,13 @@ impl Flow<'_> {
                 body,
                 ..
             } => {
-                // From another beginning it does not go in the same steps.
+                // From another start value it does not take the same steps.
                 let step = match &lo[..] {
                     [only] if only.as_constant().is_some() => *step,
                     _ => 1,
                 };
-                // The end of an iteration comes before the next; what is marked stays marked, so that this ends.
+                // The end of an iteration comes before the next iteration; marks are never removed,
+                // so this terminates.
                 let first = self.next;
                 loop {
                     self.next = first;
@@ -241,15 +245,15 @@ impl Flow<'_> {
                 self.stmts(otherwise, &mut other);
                 state.join(&other);
             }
-            // They run in some iterations only.
+            // These run in some iterations only.
             Stmt::Signal { flag } | Stmt::Await { flag, .. } if flag.when != Cond::TRUE => {}
-            // All of them end with lanes that have waited for each other.
+            // All lanes are synchronised after these.
             Stmt::WaitCopies { .. }
             | Stmt::SyncWarp
             | Stmt::Barrier
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
-            | Stmt::Ticket { .. } => *state = State::default(),
+            | Stmt::DynamicBlock { .. } => *state = State::default(),
             Stmt::Let(..)
             | Stmt::Set(..)
             | Stmt::Prefetch { .. }
@@ -271,7 +275,7 @@ impl Flow<'_> {
         self.order(at, state, access.memory, Touch { place, writes });
     }
 
-    /// Synchronises before an access that may clash with another one.
+    /// Synchronises before an access that may conflict with an earlier one.
     fn order(&mut self, at: usize, state: &mut State, memory: Memory, touch: Touch) {
         if !self.tracked.contains(&memory) {
             return;
@@ -296,19 +300,19 @@ impl Flow<'_> {
         };
         let last = a.index.len().saturating_sub(1);
         let axes = a.index.iter().zip(&b.index).enumerate();
-        let apart = axes.into_iter().any(|(axis, (x, y))| {
+        let separate = axes.into_iter().any(|(axis, (x, y))| {
             let widths = if axis == last {
                 (a.width, b.width)
             } else {
                 (1, 1)
             };
-            self.keeps_apart(x, y, widths)
+            self.separates(x, y, widths)
         });
-        !apart
+        !separate
     }
 
-    /// Does one axis suffice to keep different threads apart?
-    fn keeps_apart(&self, a: &Coordinate, b: &Coordinate, widths: (u32, u32)) -> bool {
+    /// Does this axis alone prove that different threads touch different elements?
+    fn separates(&self, a: &Coordinate, b: &Coordinate, widths: (u32, u32)) -> bool {
         let give = gcd(a.give, b.give);
         let (a, b) = (&a.form, &b.form);
         let uniform = |form: &Form| self.kernel.lane().is_none_or(|l| !form.dims().contains(&l));
@@ -382,7 +386,7 @@ mod tests {
                 value: ValueId(0),
             },
             Stmt::Let(ValueId(1), Op::Load { from, otherwise }),
-            // Somebody has to read it.
+            // Something has to read it.
             Stmt::Set(systola_ir::RegId(0), ValueId(1)),
             Stmt::Let(ValueId(2), Op::Get(systola_ir::RegId(0))),
             Stmt::Store {
@@ -433,11 +437,11 @@ mod tests {
     fn lanes_wait_only_for_others() {
         let (lane, k) = (Form::from(LANE), Form::from(K));
         let own = lane.add(&k);
-        // Each lane its own elements, of all iterations.
+        // Each lane accesses its own elements, in all iterations.
         assert_eq!(waits(&own, &own, 32, 32), 0);
-        // In iterations that are closer, the elements of one lane are those of another before.
+        // With a smaller step, elements of one lane were another lane's in an earlier iteration.
         assert_eq!(waits(&own, &own, 16, 32), 1);
-        // The neighbour's, before it is read and before it is written again.
+        // The neighbour's element, before it is read and before it is written again.
         assert_eq!(waits(&own, &own.plus(1), 32, 32), 2);
         // A signal in each iteration synchronises all lanes; one in some iterations does not.
         let signal = |when: Cond| {
@@ -449,7 +453,7 @@ mod tests {
         assert_eq!(waits_after(&own, &next, 32, 32, signal(Cond::TRUE)), 1);
         let some = Cond::cmp(systola_ir::Rel::Eq, k.modulo(64), 0);
         assert_eq!(waits_after(&own, &next, 32, 32, signal(some)), 2);
-        // Far enough away, also in other iterations.
+        // Far enough away, in other iterations too.
         let far = lane.add(&k.scale(&Poly::constant(2)).unwrap());
         assert_eq!(waits(&far, &far.plus(32), 32, 32), 0);
         // Several threads stand for one lane.

@@ -1,4 +1,5 @@
-//! Removes what nobody uses: values, registers that are never read, arrays, loops without effect.
+//! Removes dead code: unused values, registers that are never read, arrays, and loops without
+//! effect.
 
 use systola_ir::kernel::visit::{walk, walk_mut};
 use systola_ir::kernel::{Kernel, Memory, Op, Stmt};
@@ -18,7 +19,7 @@ pub fn tidy(mut kernel: Kernel) -> Kernel {
     }
 }
 
-/// Leaves out the registers and arrays that no statement names any more.
+/// Removes the registers and arrays that no statement uses any more.
 fn compact(kernel: &mut Kernel) {
     let mut regs = vec![false; kernel.regs.len()];
     let mut shared = vec![false; kernel.shared.len()];
@@ -49,7 +50,7 @@ fn compact(kernel: &mut Kernel) {
     kernel.shared.retain(|_| used.next() == Some(&true));
 }
 
-/// Names the memory of every access anew.
+/// Renames the memory of every access.
 pub fn move_memories(kernel: &mut Kernel, moved: &impl Fn(&mut Memory)) {
     let hints = &mut kernel.hints;
     let non_temporal = hints.non_temporal.iter_mut().map(|hint| &mut hint.buffer);
@@ -78,7 +79,7 @@ fn mark(shared: &mut [bool], memory: Memory) {
     }
 }
 
-/// The position of each item among those that are used.
+/// The new number of each item once unused items are removed.
 fn numbered(used: &[bool]) -> Vec<usize> {
     let mut next = 0;
     used.iter()

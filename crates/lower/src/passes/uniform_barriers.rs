@@ -1,28 +1,31 @@
-//! Control without branches around barriers, where a device has no other synchronisation than that of a whole block.
+//! Makes control around barriers uniform, for devices that can only synchronise a whole block.
 //!
-//! A barrier of the block is the only synchronisation of a device without sub-groups, so lanes of one warp wait for each other
-//! where all warps of the block come by, or they never leave. A kernel promises that for its own barriers; but lanes may also
-//! have to [wait](mod@super::sync_warps) inside of a branch or a loop whose condition or bounds depend on the warp. Before: such control.
-//! After: all warps run through both branches, and through all iterations that one of them has, and what a warp would not have
-//! done is done by nobody, since every access and every change of a register gets the condition. What is only computed does no
-//! harm.
+//! On a device without sub-groups a barrier of the block is the only synchronisation: lanes of one
+//! warp wait for each other at a point that all warps of the block must reach, or the block hangs.
+//! A kernel guarantees this for its own barriers; but lanes may also have to
+//! [synchronise](mod@super::sync_warps) inside a branch or a loop whose condition or bounds depend
+//! on the warp. Before: such control. After: all warps run through both branches, and through all
+//! iterations that any of them has. Every access and every change of a register gets the condition,
+//! so a warp has no effect where it would not have run. Values that are only computed do no harm.
 //!
-//! Where threads may not wait in any branch, the same is done to branches that all warps take alike. A loop is then run through at least
-//! once, as `do … while`, and tests in every iteration whether there is one: compilers that make one thread of a block write down all
-//! that follows a barrier twice if it may be passed by, and so twice for every loop.
+//! If threads may not synchronise in any branch, the same is done to branches that all warps take
+//! alike. A loop then runs at least once, as `do … while`, and tests in every iteration whether
+//! that iteration exists. Compilers that turn a block into one thread duplicate all code after a
+//! barrier that may be skipped, and so once more for every loop.
 
 use std::collections::BTreeSet;
 
 use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::visit::map_forms;
-use systola_ir::kernel::{Access, Kernel, Memory, Op, Reg, Stmt, Value, VarKind};
+use systola_ir::kernel::{Kernel, Memory, Op, Reg, Stmt, Value, VarKind};
 use systola_ir::{DimId, RegId, Rel, Span, ValueId};
 
 use crate::failure::{Failure, limitation};
 use crate::passes::sync_warps::SyncPoints;
 
-/// The same kernel, in which lanes wait only where all warps come by; and not in branches either, unless they may. From `slots` on, shared
-/// arrays hold what is on its way from lane to lane.
+/// The same kernel, in which lanes synchronise only where all warps do, and not in branches unless
+/// `in_branches` allows it. From `slots` on, shared arrays hold values in transit from lane to
+/// lane.
 pub fn uniform_barriers(
     mut kernel: Kernel,
     in_branches: bool,
@@ -57,31 +60,31 @@ pub fn uniform_barriers(
     }
 }
 
-/// What was found out about a statement.
+/// What the search finds about a statement.
 #[derive(Clone, Copy, Debug, Default)]
 struct Found {
-    /// It is control that has to go.
+    /// It is control that must be removed.
     goes: bool,
-    /// Statements inside of it, and what holds for some of them.
+    /// The number of statements inside it, and what holds for some of them.
     inside: Inside,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Inside {
     count: usize,
-    /// Lanes wait for each other.
+    /// Lanes synchronise.
     waits: bool,
-    /// Control has to go.
+    /// Control must be removed.
     goes: bool,
 }
 
-/// Looks for branches and loops that have to go.
+/// Finds branches and loops that must be removed.
 struct Search<'a> {
     points: SyncPoints,
     in_branches: bool,
-    /// Loops that were found before, and test in every iteration whether there is one.
+    /// Loops found earlier that test in every iteration whether it exists.
     tested: &'a mut BTreeSet<DimId>,
-    /// By the number of the statement: outer statements first.
+    /// By statement number: outer statements are numbered first.
     found: Vec<Found>,
 }
 
@@ -128,19 +131,20 @@ impl Search<'_> {
 }
 
 struct Pass {
-    /// With what was made so far, without statements.
+    /// The new kernel so far, without statements.
     kernel: Kernel,
     found: Vec<Found>,
     /// The number of the next statement.
     next: usize,
-    /// Where there are several.
+    /// The variable of the warp, if there are several warps.
     warp: Option<DimId>,
-    /// The first shared array of which every lane has elements of its own, whether or not they are of use.
+    /// The first shared array in which every lane has elements of its own, so that accesses need no
+    /// condition.
     slots: usize,
 }
 
 impl Pass {
-    /// Statements that are done where the condition holds; none: always.
+    /// Statements that run where the condition holds; `None` means always.
     fn list(&mut self, list: &[Stmt], when: Option<&Cond>) -> Result<Vec<Stmt>, Failure> {
         let mut made = Vec::new();
         for stmt in list {
@@ -160,92 +164,39 @@ impl Pass {
         when: Option<&Cond>,
         made: &mut Vec<Stmt>,
     ) -> Result<(), Failure> {
-        let slots = self.slots;
-        // Must the statements inside be looked at, which are done under a condition?
+        // Do the statements inside have to be rewritten?
         let opened = found.goes || found.inside.goes || (when.is_some() && found.inside.waits);
-        let guarded = |access: &Access| Access {
-            when: match (when, access.memory) {
-                (Some(_), Memory::Shared(s)) if s.index() >= slots => access.when.clone(),
-                (Some(when), _) => access.when.clone().and(when.clone()),
-                (None, _) => access.when.clone(),
-            },
-            ..access.clone()
-        };
         let stmt = match stmt {
-            Stmt::Let(value, Op::Load { from, otherwise }) => Stmt::Let(
-                *value,
-                Op::Load {
-                    from: guarded(from),
-                    otherwise: *otherwise,
-                },
-            ),
-            Stmt::LoadWide {
-                to,
-                from,
+            Stmt::If {
+                cond,
+                then,
                 otherwise,
-            } => Stmt::LoadWide {
-                to: to.clone(),
-                from: guarded(from),
-                otherwise: *otherwise,
-            },
-            Stmt::Store { to, value } => Stmt::Store {
-                to: guarded(to),
-                value: *value,
-            },
-            Stmt::StoreWide { to, values } => Stmt::StoreWide {
-                to: guarded(to),
-                values: values.clone(),
-            },
-            Stmt::Prefetch { at, into } => Stmt::Prefetch {
-                at: guarded(at),
-                into: *into,
-            },
-            Stmt::Copy {
-                to,
-                from,
-                width,
-                engine,
-            } => Stmt::Copy {
-                to: guarded(to),
-                from: guarded(from),
-                width: *width,
-                engine: *engine,
-            },
-            Stmt::Set(reg, value) => {
-                let mut value = *value;
-                if let Some(when) = when {
-                    let before = self.of_register(*reg, Op::Get(*reg), made);
-                    let chosen = Op::Choose {
-                        cond: when.clone(),
-                        then: value,
-                        otherwise: before,
-                    };
-                    value = self.of_register(*reg, chosen, made);
-                }
-                Stmt::Set(*reg, value)
+            } if found.goes => {
+                let holds = both(when, cond.clone());
+                made.extend(self.list(then, Some(&holds))?);
+                let fails = both(when, cond.clone().negate());
+                made.extend(self.list(otherwise, Some(&fails))?);
+                return Ok(());
             }
             Stmt::If {
                 cond,
                 then,
                 otherwise,
-            } if opened => {
-                if found.goes {
-                    let both = |side: Cond| match when {
-                        Some(when) => when.clone().and(side),
-                        None => side,
-                    };
-                    let then = self.list(then, Some(&both(cond.clone())))?;
-                    made.extend(then);
-                    let other = both(cond.clone().negate());
-                    let otherwise = self.list(otherwise, Some(&other))?;
-                    made.extend(otherwise);
-                    return Ok(());
-                }
-                Stmt::If {
-                    cond: cond.clone(),
-                    then: self.list(then, when)?,
-                    otherwise: self.list(otherwise, when)?,
-                }
+            } if opened => Stmt::If {
+                cond: cond.clone(),
+                then: self.list(then, when)?,
+                otherwise: self.list(otherwise, when)?,
+            },
+            Stmt::For {
+                var,
+                lo,
+                hi,
+                step,
+                body,
+            } if found.goes => {
+                let inside = self.in_own_iterations(*var, (lo, hi), when);
+                let body = self.list(body, inside.as_ref())?;
+                self.iterations_of_all(*var, (lo, hi), *step, body)?
             }
             Stmt::For {
                 var,
@@ -253,34 +204,13 @@ impl Pass {
                 hi,
                 step,
                 body,
-            } if opened => {
-                let mut inside = when.cloned();
-                if !found.goes {
-                    Stmt::For {
-                        var: *var,
-                        lo: lo.clone(),
-                        hi: hi.clone(),
-                        step: *step,
-                        body: self.list(body, inside.as_ref())?,
-                    }
-                } else {
-                    let own = Form::from(*var);
-                    let begins = lo.iter().filter(|f| self.is_by_warp(f));
-                    let begins = begins.map(|f| Cond::cmp(Rel::Ge, own.clone(), f.clone()));
-                    let is_sure = runs(lo, hi);
-                    let ends = hi.iter().filter(|_| !is_sure);
-                    let ends = ends.map(|f| Cond::cmp(Rel::Lt, own.clone(), f.clone()));
-                    let all: Vec<Cond> = begins.chain(ends).collect();
-                    for cond in all {
-                        inside = Some(match inside {
-                            Some(so_far) => so_far.and(cond),
-                            None => cond,
-                        });
-                    }
-                    let body = self.list(body, inside.as_ref())?;
-                    self.iterations_of_all(*var, (lo, hi), *step, body)?
-                }
-            }
+            } if opened => Stmt::For {
+                var: *var,
+                lo: lo.clone(),
+                hi: hi.clone(),
+                step: *step,
+                body: self.list(body, when)?,
+            },
             Stmt::If { .. } | Stmt::For { .. } => match when {
                 Some(when) => Stmt::If {
                     cond: when.clone(),
@@ -289,46 +219,87 @@ impl Pass {
                 },
                 None => stmt.clone(),
             },
-            Stmt::Fault {
-                faults,
-                site,
-                bad,
-                when: own,
-                point,
-            } => Stmt::Fault {
-                faults: *faults,
-                site: *site,
-                bad: *bad,
-                when: match when {
-                    Some(when) => own.clone().and(when.clone()),
-                    None => own.clone(),
-                },
-                point: point.clone(),
-            },
-            Stmt::Signal { flag } => Stmt::Signal {
-                flag: guarded(flag),
-            },
-            Stmt::Await { flag, at_least } => Stmt::Await {
-                flag: guarded(flag),
-                at_least: at_least.clone(),
-            },
+            Stmt::Set(reg, value) => self.set(*reg, *value, when, made),
             Stmt::Let(..)
-            | Stmt::CommitCopies
+            | Stmt::LoadWide { .. }
+            | Stmt::Store { .. }
+            | Stmt::StoreWide { .. }
+            | Stmt::Prefetch { .. }
+            | Stmt::Copy { .. }
+            | Stmt::Signal { .. }
+            | Stmt::Await { .. }
+            | Stmt::Fault { .. } => self.guarded(stmt, when),
+            Stmt::CommitCopies
             | Stmt::WaitCopies { .. }
             | Stmt::Barrier
             | Stmt::SyncWarp
-            | Stmt::Ticket { .. }
+            | Stmt::DynamicBlock { .. }
             | Stmt::Comment(_) => stmt.clone(),
         };
         made.push(stmt);
         Ok(())
     }
 
+    /// The statement with its memory accesses under the condition.
+    fn guarded(&self, stmt: &Stmt, when: Option<&Cond>) -> Stmt {
+        let mut stmt = stmt.clone();
+        let Some(when) = when else { return stmt };
+        if let Stmt::Fault { when: own, .. } = &mut stmt {
+            *own = own.clone().and(when.clone());
+        }
+        for access in stmt.accesses_mut() {
+            if !matches!(access.memory, Memory::Shared(s) if s.index() >= self.slots) {
+                access.when = access.when.clone().and(when.clone());
+            }
+        }
+        stmt
+    }
+
+    /// Sets a register; it keeps its value where the condition does not hold.
+    fn set(
+        &mut self,
+        reg: RegId,
+        value: ValueId,
+        when: Option<&Cond>,
+        made: &mut Vec<Stmt>,
+    ) -> Stmt {
+        let Some(when) = when else {
+            return Stmt::Set(reg, value);
+        };
+        let before = self.of_register(reg, Op::Get(reg), made);
+        let chosen = Op::Choose {
+            cond: when.clone(),
+            then: value,
+            otherwise: before,
+        };
+        Stmt::Set(reg, self.of_register(reg, chosen, made))
+    }
+
+    /// The condition inside a loop that all warps run through: the iteration is one of the warp's
+    /// own.
+    fn in_own_iterations(
+        &self,
+        var: DimId,
+        (lo, hi): (&[Form], &[Form]),
+        when: Option<&Cond>,
+    ) -> Option<Cond> {
+        let bound = |rel: Rel, form: &Form| Cond::cmp(rel, var, form.clone());
+        let begins = lo.iter().filter(|f| self.is_by_warp(f));
+        let is_sure = runs(lo, hi);
+        let ends = hi.iter().filter(|_| !is_sure);
+        begins
+            .map(|f| bound(Rel::Ge, f))
+            .chain(ends.map(|f| bound(Rel::Lt, f)))
+            .fold(when.cloned(), |so_far, cond| {
+                Some(both(so_far.as_ref(), cond))
+            })
+    }
+
     fn is_by_warp(&self, form: &Form) -> bool {
         self.warp.is_some_and(|warp| form.dims().contains(&warp))
     }
 
-    /// A new value that the register can hold.
+    /// A new value of the type of a register.
     fn of_register(&mut self, reg: RegId, op: Op, made: &mut Vec<Stmt>) -> ValueId {
         let value = ValueId::from(self.kernel.values.len());
         let Reg { name, ty, shape } = self.kernel.regs[reg.index()].clone();
@@ -337,7 +308,8 @@ impl Pass {
         value
     }
 
-    /// A loop with all iterations that a warp has. Where warps begin at different places, iterations are counted from there.
+    /// A loop over all iterations that any warp has. If warps begin at different places, iterations
+    /// are counted from there.
     fn iterations_of_all(
         &self,
         var: DimId,
@@ -389,7 +361,14 @@ impl Pass {
     }
 }
 
-/// Is there an iteration, whatever the sizes?
+fn both(when: Option<&Cond>, cond: Cond) -> Cond {
+    match when {
+        Some(when) => when.clone().and(cond),
+        None => cond,
+    }
+}
+
+/// Is there an iteration for all sizes?
 fn runs(lo: &[Form], hi: &[Form]) -> bool {
     let numbers =
         |forms: &[Form]| -> Option<Vec<i128>> { forms.iter().map(Form::as_constant).collect() };

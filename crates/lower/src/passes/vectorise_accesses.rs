@@ -1,17 +1,18 @@
-//! Wide accesses: what one lane loads or stores at consecutive addresses becomes one access.
+//! Vectorises accesses: what one lane loads or stores at consecutive addresses becomes one access.
 //!
-//! Before: one load, store or copy for each element. After: accesses of 2, 4, … elements, as many bytes as
-//! the machine moves at once. Accesses of one list of statements are merged if they are in one row,
-//! have one predicate, and nothing between them touches what they touch. A wide access starts
-//! at a multiple of its width: the index must say so, and the length of a row too. Where that length is a
-//! parameter, the statements are there twice, and one test of the sizes chooses between them. Predicates are
-//! compared with what that test says: where rows are of 4·n elements, an aligned group of 4 ends with the row or lies
-//! beyond it, so the elements of the group have one predicate.
+//! Before: one load, store or copy for each element. After: accesses of 2, 4, … elements, up to as
+//! many bytes as the machine moves at once. Accesses in one list of statements are merged if they
+//! are in one row and have one predicate, and if nothing between them touches the same elements. A
+//! vector access starts at a multiple of its width: both the index and the length of a row must
+//! guarantee that. If that length is a parameter, the statements are emitted twice, and one test of
+//! the sizes chooses between them. Predicates are compared under the assumption of that test: if
+//! rows have 4·n elements, an aligned group of 4 lies inside the row or beyond it, so the elements
+//! of the group have one predicate.
 //!
-//! A row is the last axis. Where an access moves several times as many elements as that has, as of the four channels of a
-//! pixel, it is the last two axes together, and so on.
+//! A row is the last axis. If an access moves several times as many elements as that axis has, as
+//! with the four channels of a pixel, the row is the last two axes together, and so on.
 //!
-//! It knows statements only: who put PEs next to each other does not matter.
+//! The pass looks at statements only: why PEs are next to each other does not matter.
 
 mod rows;
 
@@ -26,10 +27,10 @@ use systola_ir::{DimId, Literal, Scalar, ValueId};
 use crate::digits::gcd;
 use rows::{Assumed, Rows, possible, tightened};
 
-/// The kernel with accesses of up to this number of bytes.
+/// The kernel with vector accesses of up to this number of bytes.
 pub fn vectorise_accesses(mut kernel: Kernel, buffers: &[Buffer], bytes: u32) -> Kernel {
     let body = std::mem::take(&mut kernel.body);
-    let mut pass = Widening {
+    let mut pass = Vectoriser {
         kernel,
         buffers,
         bytes,
@@ -38,23 +39,23 @@ pub fn vectorise_accesses(mut kernel: Kernel, buffers: &[Buffer], bytes: u32) ->
     pass.kernel
 }
 
-/// Do the statements choose between others, which decide for themselves?
+/// Does the list contain branches, which decide for themselves?
 fn chooses(list: &[Stmt]) -> bool {
     list.iter().any(|stmt| matches!(stmt, Stmt::If { .. }))
 }
 
-struct Widening<'b> {
+struct Vectoriser<'b> {
     kernel: Kernel,
     buffers: &'b [Buffer],
     bytes: u32,
 }
 
-/// A list with more statements than this gets one wide version.
+/// A list with more statements than this gets one vectorised version.
 const LONG: usize = 4000;
 
-impl Widening<'_> {
-    /// Statements for rows of any length, and beside them for rows whose lengths suit. The branches of an `If` of the
-    /// list decide for themselves.
+impl Vectoriser<'_> {
+    /// Statements for rows of any length, and beside them versions for rows of suitable lengths.
+    /// The branches of an `If` in the list decide for themselves.
     fn either(&mut self, list: Vec<Stmt>) -> Vec<Stmt> {
         let bare = list.iter().map(|stmt| match stmt {
             Stmt::If { cond, .. } => Stmt::If {
@@ -105,7 +106,7 @@ impl Widening<'_> {
                 break;
             }
         }
-        let narrow = self.list(list, &mut Rows::Any);
+        let any_length = self.list(list, &mut Rows::Any);
         let choice = |otherwise, (cond, then)| {
             vec![Stmt::If {
                 cond,
@@ -113,10 +114,10 @@ impl Widening<'_> {
                 otherwise,
             }]
         };
-        versions.into_iter().rev().fold(narrow, choice)
+        versions.into_iter().rev().fold(any_length, choice)
     }
 
-    /// A copy of the statements that assigns values and binds variables of its own.
+    /// A copy of the statements with fresh values and variables.
     fn fresh(&mut self, list: &[Stmt]) -> Result<Vec<Stmt>, Overflow> {
         let mut names = Renamed::default();
         let Kernel { values, vars, .. } = &mut self.kernel;
@@ -133,7 +134,7 @@ impl Widening<'_> {
         rewrite(list, &names)
     }
 
-    /// Every list inside, then the list itself.
+    /// Vectorises every list inside, then the list itself.
     fn list(&self, mut list: Vec<Stmt>, rows: &mut Rows<'_>) -> Vec<Stmt> {
         for body in list.iter_mut().flat_map(Stmt::bodies_mut) {
             *body = self.list(std::mem::take(body), rows);
@@ -230,8 +231,8 @@ impl Widening<'_> {
         }
     }
 
-    /// The last axes of an array that are one row. An array that is read and written keeps its axes apart, since
-    /// who may meet whom in an element is asked axis by axis.
+    /// The last axes of an array that form one row. An array that is both read and written keeps
+    /// its axes separate, since aliasing is decided axis by axis.
     fn row(&self, memory: Memory) -> Option<Row> {
         let (axes, joins): (Vec<(Form, Form)>, bool) = match memory {
             Memory::Global(id) => {
@@ -274,7 +275,7 @@ impl Widening<'_> {
         i128::from(self.bytes * 8 / self.ty(memory).bits())
     }
 
-    /// Then the length of a row does not matter.
+    /// Is it the first row of its array? Then the length of a row does not matter.
     fn is_first_row(&self, side: &Side) -> bool {
         match side.memory {
             Memory::Global(id) => {
@@ -285,7 +286,7 @@ impl Widening<'_> {
         }
     }
 
-    /// Is the element at this offset a multiple of the width away from the start of its array?
+    /// Is the element at this offset at a multiple of the width from the start of its array?
     fn starts_at_multiple(
         &self,
         run: &Run,
@@ -323,7 +324,7 @@ impl Widening<'_> {
         true
     }
 
-    /// An access as the row and the place in it.
+    /// Splits an access into a row and the place in it.
     fn side(&self, access: &Access, rows: &Rows<'_>) -> Option<Side> {
         let row = self.row(access.memory)?;
         let (lead, within) = access.index.split_at_checked(row.first)?;
@@ -350,7 +351,8 @@ impl Widening<'_> {
     fn candidate(&self, stmt: &Stmt, rows: &Rows<'_>) -> Option<Candidate> {
         let (kind, accesses) = match stmt {
             Stmt::Let(_, Op::Load { from, otherwise }) => {
-                // What is at one place for all lanes comes from caches of its own, also where not all of them ask for it.
+                // An element that is the same for all lanes comes from a cache of its own, even if
+                // not all lanes read it.
                 let one_place = from.index.iter().all(|form| self.kernel.is_uniform(form));
                 if one_place && matches!(from.memory, Memory::Global(_)) {
                     return None;
@@ -378,7 +380,7 @@ impl Widening<'_> {
             | Stmt::SyncWarp
             | Stmt::Signal { .. }
             | Stmt::Await { .. }
-            | Stmt::Ticket { .. }
+            | Stmt::DynamicBlock { .. }
             | Stmt::Fault { .. }
             | Stmt::Comment(_) => return None,
         };
@@ -390,13 +392,13 @@ impl Widening<'_> {
         (!truth).then_some(Candidate { kind, sides })
     }
 
-    /// Could the statement change what the access sees, or see what it changes?
+    /// Could the statement change what the access sees, or see what the access changes?
     fn disturbs(&self, stmt: &Stmt, run: &Run) -> bool {
         let one = &run.first;
         let does = stmt.effects();
         if does.orders.is_some() {
             return match (&one.kind, one.sides[0].memory) {
-                // What was an input stays one.
+                // Inputs never change.
                 (Kind::Load(_), Memory::Global(id)) => {
                     let buffer = &self.buffers[id.index()];
                     !matches!(buffer.kind, BufferKind::Input { .. })
@@ -410,9 +412,9 @@ impl Widening<'_> {
         let itself = match one.kind {
             Kind::Load(_) => writes == own(0),
             Kind::Store => {
-                reads == own(0) || does.write.is_some_and(|(to, _)| self.may_meet(run, to))
+                reads == own(0) || does.write.is_some_and(|(to, _)| self.may_alias(run, to))
             }
-            // No two copies under way go to one element.
+            // No two copies in flight write one element.
             Kind::Copy(_) if matches!(stmt, Stmt::Copy { .. }) => false,
             Kind::Copy(_) => {
                 matches!(stmt, Stmt::CommitCopies) || reads == own(1) || writes == own(1)
@@ -421,12 +423,12 @@ impl Widening<'_> {
         itself || inside.any(|inner| self.disturbs(inner, run))
     }
 
-    /// May a store go to an element of the run? Not if it is a constant distance away from all of them along some axis, or
-    /// within the row.
-    fn may_meet(&self, run: &Run, to: &Access) -> bool {
+    /// May a store alias an element of the run? Not if it is a constant distance away from all of
+    /// them along some axis, or within the row.
+    fn may_alias(&self, run: &Run, to: &Access) -> bool {
         let own = &run.first.sides[0];
-        let apart = |a: &Form, b: &Form| a != b && a.sub(b).as_constant().is_some();
-        if own.memory != to.memory || own.lead.iter().zip(&to.index).any(|(a, b)| apart(a, b)) {
+        let differ = |a: &Form, b: &Form| a != b && a.sub(b).as_constant().is_some();
+        if own.memory != to.memory || own.lead.iter().zip(&to.index).any(|(a, b)| differ(a, b)) {
             return false;
         }
         let place = self.row(to.memory).and_then(|row| {
@@ -454,14 +456,14 @@ struct Candidate {
 #[derive(Clone, Debug, PartialEq)]
 struct Side {
     memory: Memory,
-    /// Indices of all axes before those of a row.
+    /// Indices of all axes before those of the row.
     lead: Vec<Form>,
     /// The place in the row is `base + offset`.
     base: Form,
     offset: i128,
-    /// Tightened.
+    /// The predicate, tightened.
     when: Cond,
-    /// Extent and divisor that tightening took for granted.
+    /// Extent and divisor that tightening assumed.
     relies_on: Option<(Form, i128)>,
 }
 
@@ -469,7 +471,7 @@ struct Side {
 struct Row {
     /// The first of these axes.
     first: usize,
-    /// Elements at one place of it.
+    /// Elements at one index of that axis.
     unit: i128,
     /// Start and extent of each.
     axes: Vec<(Form, Form)>,
@@ -481,12 +483,12 @@ impl Row {
         &self.axes[0].1
     }
 
-    /// Rows are of a multiple of `width` elements if the first axis is of a multiple of this.
+    /// The divisor of the first axis under which rows are a multiple of `width` elements.
     fn groups(&self, width: i128) -> i128 {
         width / gcd(width, self.unit)
     }
 
-    /// How far from the start of the row an element is.
+    /// The offset of an element from the start of the row.
     fn place(&self, index: &[Form]) -> Option<Form> {
         let mut place = Form::zero();
         for (at, (lo, extent)) in index.iter().zip(&self.axes) {
@@ -505,7 +507,7 @@ struct Run {
     first: Candidate,
     /// Offset and statement of each.
     members: Vec<(i128, usize)>,
-    /// Can more come?
+    /// May more members be added?
     is_open: bool,
 }
 
@@ -533,7 +535,7 @@ impl Candidate {
     }
 }
 
-/// One statement for several of a kind.
+/// One statement for several of one kind.
 fn joined(kind: &Kind, part: &[(i128, usize)], list: &[Stmt]) -> Option<Stmt> {
     let stmts: Vec<&Stmt> = part.iter().map(|(_, at)| &list[*at]).collect();
     let first = stmts.first()?.accesses();
@@ -556,7 +558,7 @@ fn joined(kind: &Kind, part: &[(i128, usize)], list: &[Stmt]) -> Option<Stmt> {
     })
 }
 
-/// Most statements compute, and touch no memory.
+/// Does the statement touch memory? Most only compute.
 fn is_of_interest(stmt: &Stmt) -> bool {
     match stmt {
         Stmt::Let(_, op) => op.effects().reads().is_some(),
@@ -573,7 +575,7 @@ fn is_of_interest(stmt: &Stmt) -> bool {
         | Stmt::SyncWarp
         | Stmt::Signal { .. }
         | Stmt::Await { .. }
-        | Stmt::Ticket { .. } => true,
+        | Stmt::DynamicBlock { .. } => true,
     }
 }
 
@@ -583,7 +585,7 @@ fn count(list: &[Stmt]) -> usize {
     n
 }
 
-/// The statements without the choices that have one outcome where rows have these lengths.
+/// The statements without branches that have one outcome if rows have these lengths.
 fn decide(mut list: Vec<Stmt>, multiples: &[(Form, i128)]) -> Result<Vec<Stmt>, Overflow> {
     let mut pass = Decided {
         multiples,
@@ -608,7 +610,7 @@ fn decide(mut list: Vec<Stmt>, multiples: &[(Form, i128)]) -> Result<Vec<Stmt>, 
     rewrite(&list, &pass)
 }
 
-/// Takes out the statements that define the values.
+/// Removes the statements that define the values.
 fn remove(list: &mut Vec<Stmt>, values: &HashMap<ValueId, ValueId>) {
     list.retain(|stmt| !matches!(stmt, Stmt::Let(value, _) if values.contains_key(value)));
     for body in list.iter_mut().flat_map(Stmt::bodies_mut) {
@@ -616,7 +618,7 @@ fn remove(list: &mut Vec<Stmt>, values: &HashMap<ValueId, ValueId>) {
     }
 }
 
-/// Values that are always another one, and the lengths that say so.
+/// Values that always equal another one, and the row lengths that imply it.
 struct Decided<'m> {
     multiples: &'m [(Form, i128)],
     values: HashMap<ValueId, ValueId>,

@@ -9,7 +9,7 @@ use systola_ir::{Diagnostic, DimId, Span};
 use super::{Coords, Pass, UserReverse};
 
 impl Pass<'_> {
-    /// A batch that no place or time mentions runs on blocks of its own.
+    /// A batch that no place or time uses runs on blocks of its own.
     pub(super) fn place_batch(&mut self) {
         let position = |name| self.system.dims.iter().position(|d| d.name == name);
         let Some(position) = self.batch.and_then(position) else {
@@ -41,7 +41,7 @@ impl Pass<'_> {
         }
     }
 
-    /// The coordinates of slots: for each level as many as the longest list of forms.
+    /// The coordinates of slots: each level has as many as its longest list of forms.
     pub(super) fn coordinates(&self) -> (Vec<PlaceCoord>, Vec<TimeCoord>) {
         let all = || std::iter::once(&self.outside).chain(self.whens.iter().map(|(_, c)| c));
         let numbered = |name: &str, count: usize| {

@@ -1,8 +1,8 @@
 //! The primitives of the paper's Table 1: a loop nest becomes places and times.
 //!
-//! Loops on blocks and threads are places; the rows of the space-time transform are lanes, its last
-//! row the schedule; every other loop runs in sequence, outside or inside of the schedule as it
-//! stands in the nest.
+//! Loops on blocks and threads are places. The rows of the space-time transform are lanes, and its
+//! last row is the schedule. Every other loop runs in sequence, outside or inside the schedule
+//! according to its position in the nest.
 
 use systola_ir::codes::mapping as codes;
 use systola_ir::form::{Form, Overflow};
@@ -11,7 +11,7 @@ use systola_ir::{Diagnostic, Span, VarId};
 
 use super::{Pass, UserReverse, add_place, add_time};
 
-/// What the primitives of Table 1 said.
+/// The primitives of Table 1 in a mapping.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Table1 {
     pub(super) used: bool,
@@ -30,7 +30,8 @@ struct Transform {
 }
 
 impl Pass<'_> {
-    /// The listed order must let every equation read what an earlier one computed at the same point.
+    /// The listed order must let every equation read what an earlier one computed at the same
+    /// point.
     pub(super) fn merge(&mut self, func: &Name, others: &[Name]) -> Result<(), Diagnostic> {
         self.table1.used = true;
         let mut order = Vec::new();
@@ -85,7 +86,8 @@ impl Pass<'_> {
                 .help("list each loop once"));
             }
         }
-        // The listed loops take the positions they hold together; written innermost first.
+        // The listed loops are rearranged within the positions they hold; they are written
+        // innermost first.
         let mut listed = loops.iter().rev().map(|l| l.text.clone());
         for slot in &mut self.loops {
             if loops.iter().any(|l| l.text == *slot)
@@ -224,7 +226,7 @@ impl Pass<'_> {
             }
             match &table.transform {
                 Some(Transform { src, schedule, .. }) if src.contains(name) => {
-                    // The schedule stands where the innermost of its loops stood.
+                    // The schedule takes the position of the innermost of its loops.
                     let last = self.loops.iter().rev().find(|l| src.contains(l));
                     if last == Some(name) && !scheduled {
                         steps.push(schedule.clone());

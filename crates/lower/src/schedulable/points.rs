@@ -9,19 +9,20 @@ use systola_ir::system::System;
 
 use crate::dependences::Dependence;
 
-/// More values than this are not looked at.
+/// More values than this are not examined.
 const MAX_VALUES: usize = 20_000;
 
 /// A variable at a point.
 pub(super) type Value = (VarId, Vec<i128>);
 
-/// Each value needs the next, and the last the first, by the dependence of the same position.
+/// Each value needs the next one, and the last needs the first, by the dependence at the same
+/// position.
 pub(super) struct PointCycle {
     pub values: Vec<Value>,
     pub edges: Vec<usize>,
 }
 
-/// A cycle of values at these sizes; `None` also where there are too many to look at.
+/// A cycle of values at these sizes; also `None` if there are too many values to examine.
 pub(super) fn cycle_at(
     system: &System,
     edges: &[Dependence],
@@ -119,7 +120,7 @@ fn find_cycle(needs: &[Vec<(usize, usize)>]) -> Option<Vec<(usize, usize)>> {
             continue;
         }
         marks[start] = Mark::Open;
-        // Each open vertex with the number of its edges that were followed.
+        // Each open vertex with the number of its edges that have been followed.
         let mut stack: Vec<(usize, usize)> = vec![(start, 0)];
         while let Some((vertex, followed)) = stack.last_mut() {
             let Some(&(_, next)) = needs[*vertex].get(*followed) else {

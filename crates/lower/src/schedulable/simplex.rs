@@ -2,11 +2,11 @@
 
 use affine::{Error, Result};
 
-/// Some n >= 0 with a · n = b for every row (a, b), b >= 0, as a multiple by a positive integer: the
-/// equations of right-hand side zero hold of it as they are. `None` if there is no rational solution.
+/// Some n >= 0 with a · n = b for every row (a, b), b >= 0, up to a positive integer factor; so
+/// equations with right-hand side zero hold exactly. `None` if there is no rational solution.
 ///
-/// The first phase of the simplex method with Bland's rule, in integers: all entries of the tableau have
-/// the last pivot as their common denominator, and each division is exact (Edmonds).
+/// This is the first phase of the simplex method with Bland's rule, in integers: all entries of the
+/// tableau have the last pivot as their common denominator, and each division is exact (Edmonds).
 pub(super) fn nonnegative_solution(rows: Vec<(Vec<i128>, i128)>) -> Result<Option<Vec<i128>>> {
     let n_columns = rows.first().map_or(0, |row| row.0.len());
     let mut tableau: Vec<Vec<i128>> = rows
@@ -16,7 +16,7 @@ pub(super) fn nonnegative_solution(rows: Vec<(Vec<i128>, i128)>) -> Result<Optio
             row
         })
         .collect();
-    // Columns from n_columns on are the artificial variables, which leave and never come back.
+    // Columns from n_columns on are the artificial variables, which leave the basis for good.
     let mut basis: Vec<usize> = (0..tableau.len()).map(|n| n_columns + n).collect();
     let mut denominator: i128 = 1;
     loop {

@@ -6,38 +6,97 @@ use systola_ir::array::{
 use systola_ir::form::{Cond, Form, Poly, Rel};
 use systola_ir::mapping::{Check, PlaceLevel, TimeLevel};
 use systola_ir::system::visit::map_expr;
-use systola_ir::system::{Axis, Combine, Expr, Input, InputKind, Output, Write};
+use systola_ir::system::{Axis, Expr, Input, InputKind, Output, Write};
 use systola_ir::{DimId, InputId, PortId, Span, Type, VarId};
 
 use crate::failure::Failure;
-use crate::localise::shift_form;
+use crate::localise::{combine, shift_form};
 use crate::split_sums::{Chain, Split, crosses};
 use crate::storage::chains::{Joins, mentions, sides};
 use crate::storage::queues::scalars;
 
+/// The arrays between the kernels, with an element for every part of a chain.
+struct Store<'a> {
+    ty: &'a Type,
+    /// The prefix of the names of the arrays.
+    name: String,
+    axes: Vec<Axis>,
+}
+
+impl Store<'_> {
+    fn inputs(&self, what: &str) -> Vec<Input> {
+        scalars(self.ty)
+            .into_iter()
+            .enumerate()
+            .map(|(n, ty)| Input {
+                name: format!("{}_{what}{n}", self.name),
+                ty,
+                kind: InputKind::Array,
+                axes: self.axes.clone(),
+                outside: None,
+                span: Span::NONE,
+            })
+            .collect()
+    }
+
+    /// The value of a cell as outputs, one for each scalar.
+    fn outputs(
+        &self,
+        what: &str,
+        cell: VarId,
+        n_dims: usize,
+        index: &[Form],
+        when: &Cond,
+    ) -> Vec<Output> {
+        let value = Expr::Var {
+            var: cell,
+            index: here(n_dims),
+            span: Span::NONE,
+        };
+        fields(self.ty, value)
+            .into_iter()
+            .zip(scalars(self.ty))
+            .enumerate()
+            .map(|(n, (value, ty))| Output {
+                name: format!("{}_{what}{n}", self.name),
+                ty,
+                axes: self.axes.clone(),
+                writes: vec![Write {
+                    value,
+                    index: index.to_vec(),
+                    when: when.clone(),
+                    span: Span::NONE,
+                }],
+                fill: None,
+                span: Span::NONE,
+            })
+            .collect()
+    }
+}
+
 impl Chain {
     pub(super) fn split(&self, array: &Array) -> Result<Split, Failure> {
-        let ty = &array.cells[self.cell.index()].ty;
-        let name = &fresh(array, &array.cells[self.cell.index()].name);
-        let store: Vec<Axis> = self
-            .axes
-            .iter()
-            .map(|(_, _, extent)| Axis {
-                lo: Form::zero(),
-                hi: extent.clone(),
-            })
-            .collect();
-        let parts = self.parts(array, ty, name, &store)?;
-        let joined = self.joined(array, ty, name, &store);
-        let rest = self.rest(array, ty, name, &store)?;
+        let cell = &array.cells[self.cell.index()];
+        let extents = self.axes.iter().map(|(_, _, extent)| extent);
+        let store = Store {
+            ty: &cell.ty,
+            name: fresh(array, &cell.name),
+            axes: extents
+                .map(|extent| Axis {
+                    lo: Form::zero(),
+                    hi: extent.clone(),
+                })
+                .collect(),
+        };
         Ok(Split {
-            parts,
-            joined,
-            rest,
+            parts: self.parts(array, &store)?,
+            joined: self.joined(array, &store),
+            rest: self.rest(array, &store)?,
         })
     }
 
-    /// Where in the array of the parts a point's part is, if the point is so far from its slot.
+    /// The index, in the array of parts, of the slot that is `displacement` and `delay` before that
+    /// of a point.
     fn index(&self, piece: &Piece, displacement: &[Poly], delay: &[Poly]) -> Vec<Form> {
         let at = |(k, start, _): &(usize, Form, Form)| {
             let (form, gone) = match k.checked_sub(piece.place.len()) {
@@ -50,15 +109,9 @@ impl Chain {
         self.axes.iter().map(at).collect()
     }
 
-    fn parts(
-        &self,
-        array: &Array,
-        ty: &Type,
-        name: &str,
-        store: &[Axis],
-    ) -> Result<Array, Failure> {
+    fn parts(&self, array: &Array, store: &Store<'_>) -> Result<Array, Failure> {
         let mut parts = array.clone();
-        parts.name = format!("{}_{name}_parts", array.name);
+        parts.name = format!("{}_{}_parts", array.name, store.name);
         parts.body.retain(|c| self.cone.contains(c));
         for port in &mut parts.ports {
             if !self.cone.contains(&port.sink) {
@@ -68,40 +121,16 @@ impl Chain {
         let cell = &mut parts.cells[self.cell.index()];
         cell.body = self.begun_in_each_block(array, &cell.body);
         self.without_crossing(array, &mut parts);
-        let leaves = self.leaves(array)?;
         let index = self.index(&array.pieces[0], &[], &[]);
-        let here = (0..array.dims.len()).map(|d| Form::from(DimId::from(d)));
-        let value = Expr::Var {
-            var: self.cell,
-            index: here.collect(),
-            span: Span::NONE,
-        };
-        parts.outputs = fields(ty, value)
-            .into_iter()
-            .zip(scalars(ty))
-            .enumerate()
-            .map(|(n, (value, scalar))| Output {
-                name: format!("{name}_part{n}"),
-                ty: scalar,
-                axes: store.to_vec(),
-                writes: vec![Write {
-                    value,
-                    index: index.clone(),
-                    when: leaves.clone(),
-                    span: Span::NONE,
-                }],
-                fill: None,
-                span: Span::NONE,
-            })
-            .collect();
+        let leaves = self.leaves(array)?;
+        parts.outputs = store.outputs("part", self.cell, array.dims.len(), &index, &leaves);
         Ok(parts)
     }
 
-    fn rest(&self, array: &Array, ty: &Type, name: &str, store: &[Axis]) -> Result<Array, Failure> {
+    fn rest(&self, array: &Array, store: &Store<'_>) -> Result<Array, Failure> {
         let mut rest = array.clone();
         let first = rest.inputs.len();
-        rest.inputs
-            .extend(inputs(ty, &format!("{name}_joined"), store));
+        rest.inputs.extend(store.inputs("joined"));
         let piece = &array.pieces[0];
         let body = &array.cells[self.cell.index()].body;
         let body = map_expr(body, &mut |e| -> Result<Expr, Failure> {
@@ -112,7 +141,7 @@ impl Chain {
             let mut value = Expr::Port(port);
             for link in array.port(port).links.iter().filter(|l| crosses(array, l)) {
                 let index = self.index(piece, &link.displacement, &link.delay);
-                let entered = element(ty, &mut (first..), &index);
+                let entered = element(store.ty, &mut (first..), &index);
                 value = Expr::guard(link.guard.clone(), entered, value);
             }
             Ok(value)
@@ -129,67 +158,29 @@ impl Chain {
         }
     }
 
-    /// A part for every block: from the second on it is combined with what the one before it has.
-    fn joined(&self, array: &Array, ty: &Type, name: &str, store: &[Axis]) -> Array {
+    /// Combines the parts: from the second block on, each part is combined with the result of the
+    /// block before.
+    fn joined(&self, array: &Array, store: &Store<'_>) -> Array {
         let last = self.axes.len() - 1;
-        let dim = |n: usize| Form::from(DimId::from(n));
-        let here: Vec<Form> = (0..=last).map(dim).collect();
-        let extent = store[last].hi.clone();
-        // The chain enters a store of the parts at its first block, at one end of the axis.
+        let here = here(last + 1);
+        // The chain enters at its first block, at one end of the axis of the parts.
         let (time, first, step) = if self.up {
-            (dim(last), Form::zero(), 1)
+            (here[last].clone(), Form::zero(), 1)
         } else {
-            (dim(last).neg(), extent.plus(-1), -1)
+            (here[last].neg(), store.axes[last].hi.plus(-1), -1)
         };
-        let starts = Cond::cmp(Rel::Eq, dim(last), first);
-        let part = element(ty, &mut (0..), &here);
-        let Joins::Term(op) = self.joins else {
-            unreachable!("a chain of terms")
-        };
-        let before = Expr::Port(PortId::from(0));
-        let sum = match op {
-            Combine::Op(op) => Expr::binary(op, before, part.clone()),
-            Combine::Fn(f) => Expr::Call(f, vec![before, part.clone()]),
-        };
+        let starts = Cond::cmp(Rel::Eq, here[last].clone(), first);
         let mut distance = vec![Poly::zero(); last + 1];
         distance[last] = Poly::constant(step);
-        let domain = here.iter().zip(store).fold(Cond::TRUE, |cond, (d, axis)| {
-            cond.and(Cond::cmp(Rel::Ge, d.clone(), 0)).and(Cond::cmp(
-                Rel::Lt,
-                d.clone(),
-                axis.hi.clone(),
-            ))
-        });
-        let coordinate = |n: usize| format!("{name}{n}");
-        let value = Expr::Var {
-            var: VarId::from(0),
-            index: here.clone(),
-            span: Span::NONE,
-        };
-        let outputs = fields(ty, value)
-            .into_iter()
-            .zip(scalars(ty))
-            .enumerate()
-            .map(|(n, (value, scalar))| Output {
-                name: format!("{name}_joined{n}"),
-                ty: scalar,
-                axes: store.to_vec(),
-                writes: vec![Write {
-                    value,
-                    index: here.clone(),
-                    when: Cond::TRUE,
-                    span: Span::NONE,
-                }],
-                fill: None,
-                span: Span::NONE,
-            });
+        let coordinate = |n: usize| format!("{}{n}", store.name);
+        let slot = here[..last].iter().cloned().chain([time.clone()]);
         Array {
-            name: format!("{}_{name}_joined", array.name),
+            name: format!("{}_{}_joined", array.name, store.name),
             system: array.system.clone(),
             params: array.params.clone(),
             context: array.context.clone(),
             consts: array.consts.clone(),
-            inputs: inputs(ty, &format!("{name}_part"), store),
+            inputs: store.inputs("part"),
             functions: array.functions.clone(),
             dims: (0..=last).map(coordinate).collect(),
             tiles: Vec::new(),
@@ -208,31 +199,10 @@ impl Chain {
             pieces: vec![Piece {
                 cond: Cond::TRUE,
                 place: here[..last].to_vec(),
-                time: vec![time.clone()],
-                reverse: Reverse::Forms(
-                    here[..last]
-                        .iter()
-                        .cloned()
-                        .chain([time])
-                        .map(|form| (form, 1))
-                        .collect(),
-                ),
+                time: vec![time],
+                reverse: Reverse::Forms(slot.map(|form| (form, 1)).collect()),
             }],
-            cells: vec![Cell {
-                name: name.to_string(),
-                ty: ty.clone(),
-                domain,
-                body: Expr::guard(starts.clone(), part, sum),
-                role: Role::Accumulation {
-                    op,
-                    along: vec![distance.clone()],
-                },
-                registers: Registers {
-                    depth: Some(Poly::constant(2)),
-                    coalesced: Some(Poly::constant(1)),
-                },
-                span: array.cells[self.cell.index()].span,
-            }],
+            cells: vec![self.joining_cell(array, store, &starts, &distance)],
             body: vec![VarId::from(0)],
             ports: vec![Port {
                 sink: VarId::from(0),
@@ -247,11 +217,49 @@ impl Chain {
                 }],
                 span: array.cells[self.cell.index()].span,
             }],
-            outputs: outputs.collect(),
+            outputs: store.outputs("joined", VarId::from(0), last + 1, &here, &Cond::TRUE),
             transfers: Vec::new(),
             unroll: Vec::new(),
             check: Check::Auto,
             guards: Vec::new(),
+        }
+    }
+
+    /// The part where the chain starts; elsewhere the part combined with the result of the block
+    /// before, which its one port brings.
+    fn joining_cell(
+        &self,
+        array: &Array,
+        store: &Store<'_>,
+        starts: &Cond,
+        distance: &[Poly],
+    ) -> Cell {
+        let Joins::Term(op) = self.joins else {
+            unreachable!("a chain of terms")
+        };
+        let here = here(store.axes.len());
+        let part = element(store.ty, &mut (0..), &here);
+        let sum = combine(op, Expr::Port(PortId::from(0)), part.clone());
+        let mut domain = Cond::TRUE;
+        for (d, axis) in here.iter().zip(&store.axes) {
+            let begins = Cond::cmp(Rel::Ge, d.clone(), 0);
+            let ends = Cond::cmp(Rel::Lt, d.clone(), axis.hi.clone());
+            domain = domain.and(begins).and(ends);
+        }
+        Cell {
+            name: store.name.clone(),
+            ty: store.ty.clone(),
+            domain,
+            body: Expr::guard(starts.clone(), part, sum),
+            role: Role::Accumulation {
+                op,
+                along: vec![distance.to_vec()],
+            },
+            registers: Registers {
+                depth: Some(Poly::constant(2)),
+                coalesced: Some(Poly::constant(1)),
+            },
+            span: array.cells[self.cell.index()].span,
         }
     }
 
@@ -302,7 +310,7 @@ impl Chain {
         Expr::guard(self.enters(array, sum), term.clone(), body.clone())
     }
 
-    /// Where the sum so far comes from another block.
+    /// The condition under which the sum so far comes from another block.
     fn enters(&self, array: &Array, sum: &Expr) -> Cond {
         match sum {
             Expr::Port(port) if self.ports.contains(port) => {
@@ -332,7 +340,7 @@ impl Chain {
     }
 }
 
-/// The name, with underscores until no array of the caller begins with it.
+/// The name, with underscores appended until no array of the caller begins with it.
 fn fresh(array: &Array, name: &str) -> String {
     let mut name = name.to_string();
     let taken = |name: &str| {
@@ -348,6 +356,11 @@ fn fresh(array: &Array, name: &str) -> String {
     name
 }
 
+/// The point itself.
+fn here(n_dims: usize) -> Vec<Form> {
+    (0..n_dims).map(|d| Form::from(DimId::from(d))).collect()
+}
+
 /// The scalars of an expression of some type.
 fn fields(ty: &Type, value: Expr) -> Vec<Expr> {
     match ty {
@@ -360,7 +373,7 @@ fn fields(ty: &Type, value: Expr) -> Vec<Expr> {
     }
 }
 
-/// An element of some type, a scalar from each of the inputs of these numbers.
+/// An element of some type, with a scalar from each of the inputs with these numbers.
 fn element(ty: &Type, inputs: &mut impl Iterator<Item = usize>, index: &[Form]) -> Expr {
     match ty {
         Type::Scalar(_) => Expr::Input {
@@ -375,19 +388,4 @@ fn element(ty: &Type, inputs: &mut impl Iterator<Item = usize>, index: &[Form]) 
                 .collect(),
         ),
     }
-}
-
-fn inputs(ty: &Type, name: &str, store: &[Axis]) -> Vec<Input> {
-    scalars(ty)
-        .into_iter()
-        .enumerate()
-        .map(|(n, ty)| Input {
-            name: format!("{name}{n}"),
-            ty,
-            kind: InputKind::Array,
-            axes: store.to_vec(),
-            outside: None,
-            span: Span::NONE,
-        })
-        .collect()
 }

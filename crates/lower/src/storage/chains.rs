@@ -1,18 +1,20 @@
 //! Aggregation trees along the lanes.
 //!
-//! A cell that combines its own value of the neighbouring lane in the same tick is a chain through the
-//! lanes: S(l) = S(l − d) ⊕ term(l), except at its heads, where S is complete without its neighbour. Since ⊕ may be
-//! regrouped, a vector of it takes log₂ steps instead of one for each lane: after the step of width s every lane
-//! holds its last s terms, and takes in those of the lane s below unless a head lies between (an inclusive scan in
-//! segments). From vector to vector the chain is serial: the last lanes of one are handed to the next, in a register
-//! where vectors are walked in a loop. A value that is only carried along the lanes is the same with ⊕ = the earlier one.
+//! A cell that combines its own value with that of the neighbouring lane in the same tick is a
+//! chain through the lanes: S(l) = S(l − d) ⊕ term(l), except at its heads, where S is complete
+//! without its neighbour. Since ⊕ may be regrouped, a vector of it takes log₂ steps instead of one
+//! for each lane: after the step of width s every lane holds its last s terms, and combines them
+//! with those of the lane s below unless a head lies between (an inclusive segmented scan). From
+//! vector to vector the chain is serial: the values of the last lanes of one vector are carried to
+//! the next, in a register if a loop runs over the vectors. A value that is only carried along the
+//! lanes is the same with ⊕ = the earlier one.
 //!
-//! Where a chain goes through registers of a lane and then to the next lane, `lane = l / 4; reg = l % 4;`, every lane first
-//! combines its own registers as if the chain began there, the lanes then scan what leaves them, and what enters a lane
-//! is combined with its registers last.
+//! If a chain goes through registers of a lane and then to the next lane, `lane = l / 4; reg = l %
+//! 4;`, every lane first combines its own registers as if the chain began there. The lanes then
+//! scan what leaves them, and what enters a lane is combined with its registers last.
 //!
-//! A lane inside of the domain takes in lanes of its own chain only, which are inside too: no neutral element
-//! is needed for the others.
+//! A lane inside the domain combines only with lanes of its own chain, which are inside too: no
+//! neutral element is needed for the others.
 
 use std::collections::HashMap;
 
@@ -28,10 +30,10 @@ use crate::storage::slots::Slots;
 #[derive(Clone, Debug)]
 pub struct Scan {
     pub joins: Joins,
-    /// How many lanes further a value is used; negative where it moves towards the first lane.
+    /// The number of lanes by which a value moves; negative if it moves towards the first lane.
     pub by: i128,
-    /// Of a chain through registers and lanes: for each coordinate of the PEs how far the value moves along it when it goes
-    /// to another lane, from the last register of the chain to the first.
+    /// For a chain through registers and lanes: how far the value moves along each coordinate of
+    /// the PEs when it goes to another lane, from the last register of the chain to the first.
     wraps: Option<Vec<i128>>,
 }
 
@@ -42,15 +44,15 @@ impl Scan {
     }
 }
 
-/// What becomes of the value that arrives.
+/// How the arriving value is combined.
 #[derive(Clone, Copy, Debug)]
 pub enum Joins {
     Term(Combine),
     Nothing,
 }
 
-/// The scans that let all values which arrive at once do so in vectors along the place coordinate `vector`, or
-/// `None` where one of them is no chain of its own cell.
+/// The scans that realise all values that arrive at once, in vectors along the place coordinate
+/// `vector`; `None` if one of them is no chain of its own cell.
 pub fn scans<'a>(
     array: &Array,
     at_once: impl Iterator<Item = (&'a Port, &'a Link)>,
@@ -81,8 +83,9 @@ pub fn scans<'a>(
     Some(found)
 }
 
-/// The chains through registers and then lanes: within a lane in one order, and from the last register of one lane to the first of
-/// another. `lane` is the place coordinate of the lanes, `pes` are those inside of a warp.
+/// The chains that go through registers and then through lanes: within a lane in one order, and
+/// from the last register of one lane to the first of another. `lane` is the place coordinate of
+/// the lanes, `pes` are those inside a warp.
 pub fn register_chains(
     array: &Array,
     slots: &Slots,
@@ -144,7 +147,8 @@ fn register_chain(
         }
         let moves = within.iter().any(|w| w[at] != 0) || wraps[at] != 0;
         if moves {
-            // From one end of the registers to the other, so that a lane is entered and left in one register each.
+            // From one end of the registers to the other, so that a chain enters and leaves a lane
+            // in one register each.
             let (lo, hi) = slots.ranges[*p].constant()?;
             if wraps[at].abs() != hi - lo - 1 {
                 return None;
@@ -161,8 +165,8 @@ fn register_chain(
     })
 }
 
-/// The lanes that a link moves a value by within one vector; nothing where it comes from a vector that is
-/// walked earlier.
+/// The number of lanes by which a link moves a value within one vector; `Some(None)` if it comes
+/// from a vector that runs earlier.
 pub fn along_lanes(link: &Link, pes: &[usize], vector: usize, lanes: u32) -> Option<Option<i128>> {
     for p in pes.iter().filter(|p| **p != vector) {
         if link.displacement[*p].as_constant()? != 0 {
@@ -170,7 +174,7 @@ pub fn along_lanes(link: &Link, pes: &[usize], vector: usize, lanes: u32) -> Opt
         }
     }
     let by = link.displacement[vector].as_constant()?;
-    // A link between slots that are one is there for no point.
+    // A link from a slot to itself serves no point.
     Some((by != 0 && by.abs() < i128::from(lanes)).then_some(by))
 }
 
@@ -215,7 +219,7 @@ pub fn mentions(expr: &Expr, ports: &[PortId]) -> bool {
     found
 }
 
-/// Has the body the form that a scan takes apart?
+/// Does the body have the form that a scan can split?
 fn is_chain(expr: &Expr, joins: Joins, ports: &[PortId]) -> bool {
     if !mentions(expr, ports) {
         return true;

@@ -1,12 +1,17 @@
-//! Which inter-block buffers need two places only, since blocks have read a value long before the next but one block makes its own.
+//! Inter-block buffers that need to keep only two blocks, since each value is read long before the
+//! block after next makes its own.
 //!
-//! Let all that reads a cell lie one block further along one coordinate, and let turns begin, end and count *s* later in each block
-//! than in the one before. A block at turn t has seen its predecessor finish turn t − δ, where δ is the shortest delay that it waits for, and
-//! so, through n blocks, the n-th before it finish t − n·δ or its last turn: with δ ≤ s no block of the chain has yet to begin. It writes where the
-//! block 2m before it wrote at turn t − 2m·s, what was read 2m − 1 blocks before it at turn t − 2m·s + d for a link of delay d. That turn is
-//! over for every m if δ ≤ s and d + δ ≤ 2·s. Blocks of one turn wait for the whole block before them, so for all.
+//! Let all readers of a cell lie one block further along one coordinate, and let iterations begin,
+//! end and count *s* later in each block than in the one before. A block at iteration t has seen
+//! its predecessor finish iteration t − δ, where δ is the shortest delay that it waits for. So,
+//! through n blocks, the n-th block before it has finished iteration t − n·δ or its last iteration:
+//! with δ ≤ s every block of the chain has begun. The block overwrites what the block 2m before it
+//! wrote at iteration t − 2m·s. For a link of delay d, the block 2m − 1 before it read this value
+//! at iteration t − 2m·s + d. That iteration is complete for every m if δ ≤ s and d + δ ≤ 2·s.
+//! Blocks of one iteration wait for the whole block before them, so for all.
 //!
-//! Nobody waits for more than without it, and a chain of any length keeps the values of two blocks.
+//! No block waits longer than without folding, and a chain of any length keeps the values of two
+//! blocks.
 
 use systola_ir::array::{Array, Link};
 use systola_ir::form::Form;
@@ -14,12 +19,12 @@ use systola_ir::kernel::Program;
 use systola_ir::{DimId, VarId};
 
 use crate::failure::Failure;
-use crate::storage::inter_block::{Handed, InterBlock, PLACES};
+use crate::storage::inter_block::{BLOCKS_KEPT, InterBlock, InterBlockBuffer};
 use crate::storage::links::flagged;
 use crate::storage::partition::Partition;
 use crate::storage::waits::{Flags, displacement};
 
-/// Folds the buffers for which two places are enough.
+/// Folds the buffers that need to keep only two blocks.
 pub fn fold(
     array: &Array,
     flags: &Flags,
@@ -27,21 +32,22 @@ pub fn fold(
     inter_block: &mut InterBlock,
     program: &mut Program,
 ) -> Result<(), Failure> {
-    for (cell, handed) in inter_block.iter_mut() {
-        if let Some(k) = foldable(array, flags, partition, cell, handed)? {
-            handed.fold(k, program);
+    for (cell, buffer) in inter_block.iter_mut() {
+        if let Some(k) = foldable(array, flags, partition, cell, buffer)? {
+            buffer.fold(k, program);
         }
     }
     Ok(())
 }
 
-/// The block coordinate along which the values of a cell go to the next block, and to none else, if two places are enough.
+/// The block coordinate along which the values of a cell go to the next block only, if it is enough
+/// to keep two blocks.
 fn foldable(
     array: &Array,
     flags: &Flags,
     partition: &Partition,
     cell: VarId,
-    handed: &Handed,
+    buffer: &InterBlockBuffer,
 ) -> Result<Option<usize>, Failure> {
     let of_cell = flagged(array).filter(|(port, _)| port.source == cell);
     let links: Vec<&Link> = of_cell.map(|(_, link)| link).collect();
@@ -58,17 +64,22 @@ fn foldable(
     let Some((k, by)) = step else {
         return Ok(None);
     };
-    let Some((turn, (first, end))) = partition.steps.first().zip(flags.turns.as_ref()) else {
+    let Some((outermost, (first, end))) = partition.steps.first().zip(flags.iterations.as_ref())
+    else {
         return Ok(Some(k));
     };
-    // By how much a form over the block grows from one block to the next.
+    // The growth of a form over the block from one block to the next.
     let growth = |form: &Form| -> Result<Option<i128>, Failure> {
         let before = |d: DimId| (d.index() == k).then(|| Form::from(d).plus(-by));
         Ok(form.sub(&form.substitute(&before)?).as_constant())
     };
-    let later = [growth(first)?, growth(end)?, growth(handed.start(*turn))?];
+    let later = [
+        growth(first)?,
+        growth(end)?,
+        growth(buffer.start(*outermost))?,
+    ];
     let delays = links.iter().map(|link| {
-        let delay = &link.delay[*turn - array.place.len()];
+        let delay = &link.delay[*outermost - array.place.len()];
         delay.as_constant()
     });
     let longest = delays
@@ -80,6 +91,7 @@ fn foldable(
     else {
         return Ok(None);
     };
-    let enough = s == s_end && s == s_kept && shortest <= s && longest + shortest <= PLACES * s;
+    let enough =
+        s == s_end && s == s_kept && shortest <= s && longest + shortest <= BLOCKS_KEPT * s;
     Ok(enough.then_some(k))
 }

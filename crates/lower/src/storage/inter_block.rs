@@ -1,10 +1,13 @@
-//! Values that cross blocks within a launch: their arrays in global memory and where each value is in them.
+//! Values that cross blocks within a launch: their inter-block buffers in global memory, and the
+//! place of each value.
 //!
-//! A value is kept at the coordinates of the slot that made it, blocks first, lanes last. Only what another
-//! block reads is stored, so most coordinates of a block run through few values: a strip of rows hands on its last row, which
-//! is one PE. An axis counts from the least value that a block has there, which may depend on the block and on the axes before it,
-//! where that makes it shorter: a step that a block and a lane determine takes no room. Every element is written once in a launch, unless two
-//! blocks are known to be enough ([`circular`]), and a launch ends before the next one writes again.
+//! A value is stored at the coordinates of the slot that made it, blocks first, lanes last. Only
+//! what another block reads is stored, so most coordinates of a block take few values: a strip of
+//! rows passes on its last row, which is one PE. An axis counts from the least value that a block
+//! has there. This value may depend on the block and on the axes before it if that makes the axis
+//! shorter: a step that is determined by block and lane takes no space. Every element is written
+//! once in a launch, unless it is enough to keep two blocks ([`circular`]), and a launch ends
+//! before the next one writes again.
 //!
 //! [`circular`]: crate::storage::circular
 
@@ -26,31 +29,31 @@ use crate::storage::place::Place;
 use crate::storage::queues::scalars;
 use crate::storage::slots::{Floors, Part, bounds_by};
 
-/// Where two blocks of values are enough, those that have a place of their own.
-pub const PLACES: i128 = 2;
+/// The number of blocks that a folded buffer keeps.
+pub const BLOCKS_KEPT: i128 = 2;
 
-/// Storage maps of all cells that other blocks read.
+/// The inter-block buffers of all cells that other blocks read.
 #[derive(Clone, Debug, Default)]
 pub struct InterBlock {
-    kept: HashMap<VarId, Handed>,
+    by_cell: HashMap<VarId, InterBlockBuffer>,
 }
 
 #[derive(Clone, Debug)]
-pub struct Handed {
+pub struct InterBlockBuffer {
     buffers: Vec<(BufferId, Scalar)>,
-    axes: Vec<HandedAxis>,
-    /// Which points another block reads; over the point.
+    axes: Vec<InterBlockAxis>,
+    /// The points that another block reads; over the point.
     when: Cond,
 }
 
 #[derive(Clone, Debug)]
-struct HandedAxis {
+struct InterBlockAxis {
     /// A coordinate of the slots.
     k: usize,
-    /// Over the block coordinates of the slot, and those of the axes before this one.
+    /// Over the block coordinates of the slot, and the coordinates of earlier axes.
     start: Form,
     extent: Form,
-    /// Blocks so far apart share a place.
+    /// Blocks at this distance share elements.
     period: Option<i128>,
 }
 
@@ -89,40 +92,44 @@ impl InterBlock {
                 }
             }
             let buffers = buffers(array, cell, &axes, program);
-            let handed = Handed {
+            let buffer = InterBlockBuffer {
                 buffers,
                 axes,
                 when,
             };
-            inter_block.kept.insert(cell, handed);
+            inter_block.by_cell.insert(cell, buffer);
         }
         Ok(inter_block)
     }
 
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (VarId, &mut Handed)> {
-        self.kept.iter_mut().map(|(cell, handed)| (*cell, handed))
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (VarId, &mut InterBlockBuffer)> {
+        self.by_cell
+            .iter_mut()
+            .map(|(cell, buffer)| (*cell, buffer))
     }
 
-    /// Where the value of a cell at a slot is stored, over the point: only what another block reads.
+    /// Where the value of a cell at a slot is stored, over the point; only what another block reads
+    /// is stored.
     pub fn place(
         &self,
         cell: VarId,
         slot: &[Form],
         point: &[Form],
     ) -> Result<Option<Place<'_>>, Overflow> {
-        let Some(handed) = self.kept.get(&cell) else {
+        let Some(buffer) = self.by_cell.get(&cell) else {
             return Ok(None);
         };
-        let index = handed.index(slot)?;
+        let index = buffer.index(slot)?;
         Ok(Some(Place::at(
-            &handed.buffers,
+            &buffer.buffers,
             index,
-            &handed.when,
+            &buffer.when,
             point,
         )?))
     }
 
-    /// Where the value that a link brings was stored. A slot without a point must not touch what another block may be writing.
+    /// Where the value that a link brings is stored. A slot without a point must not access it,
+    /// since another block may be writing there.
     pub fn source(
         &self,
         array: &Array,
@@ -130,7 +137,7 @@ impl InterBlock {
         slot: &[Form],
         point: &[Form],
     ) -> Result<Option<Place<'_>>, Overflow> {
-        let Some(handed) = self.kept.get(&port.source) else {
+        let Some(buffer) = self.by_cell.get(&port.source) else {
             return Ok(None);
         };
         let gone = link.displacement.iter().chain(&link.delay);
@@ -138,29 +145,29 @@ impl InterBlock {
             .map(|(form, gone)| form.sub(&Form::from(gone.clone())))
             .collect();
         let live = live(array, port, link)?;
-        let index = handed.index(&slot)?;
-        Ok(Some(Place::at(&handed.buffers, index, &live, point)?))
+        let index = buffer.index(&slot)?;
+        Ok(Some(Place::at(&buffer.buffers, index, &live, point)?))
     }
 }
 
-impl Handed {
-    /// Where the axis of a coordinate begins, over the block.
+impl InterBlockBuffer {
+    /// The start of the axis of a coordinate, over the block.
     pub fn start(&self, k: usize) -> &Form {
         let axis = self.axes.iter().find(|axis| axis.k == k);
         &axis.expect("every step has an axis").start
     }
 
-    /// Blocks along this coordinate share places.
+    /// Makes blocks along this coordinate share elements.
     pub fn fold(&mut self, k: usize, program: &mut Program) {
         for (n, axis) in self.axes.iter_mut().enumerate() {
-            let few = axis.extent.as_constant().is_some_and(|e| e <= PLACES);
+            let few = axis.extent.as_constant().is_some_and(|e| e <= BLOCKS_KEPT);
             if axis.k != k || few {
                 continue;
             }
-            axis.period = Some(PLACES);
-            axis.extent = Form::from(PLACES);
+            axis.period = Some(BLOCKS_KEPT);
+            axis.extent = Form::from(BLOCKS_KEPT);
             for (buffer, _) in &self.buffers {
-                program.buffers[buffer.index()].axes[n].hi = Form::from(PLACES);
+                program.buffers[buffer.index()].axes[n].hi = Form::from(BLOCKS_KEPT);
             }
         }
     }
@@ -176,7 +183,7 @@ impl Handed {
     }
 }
 
-/// The same without parts that stand there twice.
+/// A condition without duplicate parts.
 pub fn each_once(cond: Cond) -> Cond {
     let Cond::And(parts) = cond else {
         return cond;
@@ -190,7 +197,7 @@ pub fn each_once(cond: Cond) -> Cond {
     Cond::And(kept)
 }
 
-/// At which points the sink takes a value from this link.
+/// The points at which the sink takes a value from this link.
 pub fn live(array: &Array, port: &Port, link: &Link) -> Result<Cond, Overflow> {
     let e = array.extend_distance(&port.distance);
     Ok(reads_at(port, &array.cells, &e, &array.tiles)?.and(link.guard.clone()))
@@ -207,7 +214,8 @@ fn read_over(array: &Array, port: &Port, link: &Link) -> Result<Cond, Overflow> 
     })
 }
 
-/// How far a coordinate runs over what is kept, of one block or where the coordinates before it are given if that is less.
+/// The range of a coordinate over the stored values: in all blocks, in one block, or at given
+/// earlier coordinates, whichever is shortest.
 fn axis(
     array: &Array,
     decide: &Decide,
@@ -215,7 +223,7 @@ fn axis(
     k: usize,
     when: &Cond,
     before: &[usize],
-) -> Result<HandedAxis, Undecided> {
+) -> Result<InterBlockAxis, Undecided> {
     let ask = |given: &[usize]| {
         let parts = array.pieces.iter().map(|piece| {
             let coordinate = |k: usize| match k.checked_sub(piece.place.len()) {
@@ -237,7 +245,7 @@ fn axis(
         )
     };
     let all = ask(&[])?;
-    let axis = |(start, extent)| HandedAxis {
+    let axis = |(start, extent)| InterBlockAxis {
         k,
         start,
         extent,
@@ -262,10 +270,12 @@ fn axis(
     found
         .or_else(|| span(&all, false))
         .map(axis)
-        .ok_or_else(|| Undecided::NeedsSizes("the extent of what blocks hand on".into()))
+        .ok_or_else(|| {
+            Undecided::NeedsSizes("the extent of the values that blocks exchange".into())
+        })
 }
 
-/// Of two starts and extents that are numbers the one with the smaller extent.
+/// The range with the smaller extent, if that is a number.
 fn shorter(known: Option<(Form, Form)>, other: Option<(Form, Form)>) -> Option<(Form, Form)> {
     let extent = |found: &Option<(Form, Form)>| found.as_ref().and_then(|f| f.1.as_constant());
     match (extent(&known), extent(&other)) {
@@ -275,7 +285,8 @@ fn shorter(known: Option<(Form, Form)>, other: Option<(Form, Form)>) -> Option<(
     }
 }
 
-/// The start and the extent of a range, which are the same in all blocks: a number, or any form.
+/// The start and the extent of a range, if the extent is the same in all blocks; with `number`,
+/// only if it is a number.
 fn span(range: &Range, number: bool) -> Option<(Form, Form)> {
     let starts = range.lo.iter();
     let pairs = starts.flat_map(|lo| range.hi.iter().map(move |hi| (lo.clone(), hi.sub(lo))));
@@ -289,7 +300,7 @@ fn span(range: &Range, number: bool) -> Option<(Form, Form)> {
 fn buffers(
     array: &Array,
     cell: VarId,
-    axes: &[HandedAxis],
+    axes: &[InterBlockAxis],
     program: &mut Program,
 ) -> Vec<(BufferId, Scalar)> {
     let cell = &array.cells[cell.index()];

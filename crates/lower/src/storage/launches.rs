@@ -1,10 +1,10 @@
-//! Values that cross launches: their arrays in global memory and where each value is in them.
+//! Values that cross launches: their buffers in global memory, and the place of each value.
 //!
-//! A value is kept from the launch that makes it to the last that reads it, so the launch coordinate
-//! runs in a circle of distance + 1: two for ping-pong. Beside it stand the iterators of the system. One
-//! whose range, in a given launch, has constant length (the last sweep of four, say) counts from the start of
-//! that range; one that is determined by the launch needs no axis at all. Only owners store, and only what a
-//! later launch reads.
+//! A value is kept from the launch that makes it to the last that reads it, so the launch
+//! coordinate is taken modulo distance + 1: two for ping-pong. The other axes are the iterators of
+//! the system. An iterator whose range has constant length in a given launch (the last sweep of
+//! four, say) counts from the start of that range; an iterator that is determined by the launch
+//! needs no axis. Only owners store, and only what a later launch reads.
 
 use std::collections::HashMap;
 
@@ -21,27 +21,27 @@ use crate::storage::place::Place;
 use crate::storage::queues::scalars;
 use crate::storage::slots::{Part, bounds};
 
-/// Of more readers than this, only what they have in common is known of the points they read.
+/// With more readers than this, only the conditions that they have in common are used.
 const MOST_READERS: usize = 8;
 
-/// Storage maps of all cells that are read in later launches.
+/// The buffers of all cells that are read in later launches.
 #[derive(Clone, Debug, Default)]
 pub struct Launches {
-    kept: HashMap<VarId, Kept>,
+    by_cell: HashMap<VarId, LaunchBuffer>,
 }
 
 #[derive(Clone, Debug)]
-struct Kept {
+struct LaunchBuffer {
     buffers: Vec<(BufferId, Scalar)>,
-    /// A launch coordinate of the slots, with the length of its circle.
-    circle: Option<(usize, i128)>,
-    axes: Vec<KeptAxis>,
-    /// Which points are read later; over the point.
+    /// A launch coordinate of the slots, and the modulus with which it is stored.
+    modulus: Option<(usize, i128)>,
+    axes: Vec<LaunchAxis>,
+    /// The points that are read later; over the point.
     when: Cond,
 }
 
 #[derive(Clone, Debug)]
-struct KeptAxis {
+struct LaunchAxis {
     dim: DimId,
     /// Over the launch coordinates of the slot.
     start: Form,
@@ -73,7 +73,7 @@ impl Launches {
                 continue;
             }
             let when = read_later(array, cell, &links)?;
-            let circle = match coordinates.as_slice() {
+            let modulus = match coordinates.as_slice() {
                 [k] => links
                     .iter()
                     .map(|(_, l)| l.delay[k - n_place].as_constant())
@@ -83,17 +83,17 @@ impl Launches {
             };
             let mut axes = Vec::new();
             for d in array.tiles.len()..array.dims.len() {
-                let axis = kept_axis(array, decide, DimId::from(d), &when, circle.map(|c| c.0))?;
+                let axis = launch_axis(array, decide, DimId::from(d), &when, modulus.map(|c| c.0))?;
                 if axis.extent != Poly::constant(1) {
                     axes.push(axis);
                 }
             }
-            let buffers = buffers(array, cell, circle, &axes, program);
-            launches.kept.insert(
+            let buffers = buffers(array, cell, modulus, &axes, program);
+            launches.by_cell.insert(
                 cell,
-                Kept {
+                LaunchBuffer {
                     buffers,
-                    circle,
+                    modulus,
                     axes,
                     when,
                 },
@@ -102,21 +102,28 @@ impl Launches {
         Ok(launches)
     }
 
-    /// Where the value of a cell at a slot is stored, over the point: only what a later launch reads.
+    /// Where the value of a cell at a slot is stored, over the point; only what a later launch
+    /// reads is stored.
     pub fn place(
         &self,
         cell: VarId,
         slot: &[Form],
         point: &[Form],
     ) -> Result<Option<Place<'_>>, Overflow> {
-        let Some(kept) = self.kept.get(&cell) else {
+        let Some(buffer) = self.by_cell.get(&cell) else {
             return Ok(None);
         };
-        let index = kept.index(slot, point)?;
-        Ok(Some(Place::at(&kept.buffers, index, &kept.when, point)?))
+        let index = buffer.index(slot, point)?;
+        Ok(Some(Place::at(
+            &buffer.buffers,
+            index,
+            &buffer.when,
+            point,
+        )?))
     }
 
-    /// Where the value that a link brings was stored. `live`: where the slot has a point that takes it.
+    /// Where the value that a link brings is stored. `live`: where the slot has a point that takes
+    /// it.
     pub fn source(
         &self,
         array: &Array,
@@ -125,7 +132,7 @@ impl Launches {
         point: &[Form],
         live: Cond,
     ) -> Result<Option<Place<'_>>, Overflow> {
-        let Some(kept) = self.kept.get(&port.source) else {
+        let Some(buffer) = self.by_cell.get(&port.source) else {
             return Ok(None);
         };
         let n_place = array.place.len();
@@ -142,30 +149,31 @@ impl Launches {
             .zip(array.extend_distance(&port.distance))
             .map(|(z, e)| z.sub(&Form::from(e)))
             .collect();
-        let index = kept.index(&slot, &point)?;
-        // Without a circle what this launch writes lies among what it reads, and a slot without a point must not touch it.
-        let live = match kept.circle {
+        let index = buffer.index(&slot, &point)?;
+        // Without a modulus this launch writes among the elements that it reads, and a slot without
+        // a point must not access them.
+        let live = match buffer.modulus {
             None => live,
             Some(_) => Cond::TRUE,
         };
-        let axes = kept.axes.iter();
-        let within = axes.zip(&index[index.len() - kept.axes.len()..]);
+        let axes = buffer.axes.iter();
+        let within = axes.zip(&index[index.len() - buffer.axes.len()..]);
         let within = within.map(|(axis, at)| {
             let end = axis.extent.clone();
             Cond::cmp(Rel::Ge, at.clone(), 0).and(Cond::cmp(Rel::Lt, at.clone(), end))
         });
         Ok(Some(Place {
             when: within.fold(live, Cond::and),
-            buffers: &kept.buffers,
+            buffers: &buffer.buffers,
             index,
         }))
     }
 }
 
-impl Kept {
+impl LaunchBuffer {
     fn index(&self, slot: &[Form], point: &[Form]) -> Result<Vec<Form>, Overflow> {
         let mut index: Vec<Form> = self
-            .circle
+            .modulus
             .iter()
             .map(|(k, length)| slot[*k].modulo(*length))
             .collect();
@@ -177,8 +185,8 @@ impl Kept {
     }
 }
 
-/// Where a later launch reads the cell, over its own point. What depends on the reader's tile is
-/// left out: then more is stored than read.
+/// Where a later launch reads the cell, over its own point. Conditions on the reader's tile are
+/// omitted: then more is stored than is read.
 fn read_later(array: &Array, cell: VarId, links: &[(&Port, &Link)]) -> Result<Cond, Overflow> {
     let mut any = Vec::new();
     for (port, link) in links {
@@ -205,7 +213,8 @@ fn read_later(array: &Array, cell: VarId, links: &[(&Port, &Link)]) -> Result<Co
     Ok(domain.and(read))
 }
 
-/// A condition that all of these imply: the comparisons that are in each of them, but for a constant. Those that are known are left out.
+/// A condition that all of these imply: the comparisons that are in each of them, up to constants.
+/// Known comparisons are omitted.
 fn hull(parts: &[Cond], known: &Cond) -> Cond {
     let known = nonnegative(known);
     let is_known = |form: &Form| {
@@ -229,7 +238,7 @@ fn hull(parts: &[Cond], known: &Cond) -> Cond {
     first.iter().filter_map(weakest).fold(Cond::TRUE, Cond::and)
 }
 
-/// Forms that are not negative where a condition holds.
+/// Forms that are nonnegative where a condition holds.
 fn nonnegative(cond: &Cond) -> Vec<Form> {
     match cond {
         Cond::And(parts) => parts.iter().flat_map(nonnegative).collect(),
@@ -265,13 +274,13 @@ fn without_tiles(cond: &Cond, n_tiles: usize) -> Cond {
     }
 }
 
-fn kept_axis(
+fn launch_axis(
     array: &Array,
     decide: &Decide,
     dim: DimId,
     when: &Cond,
     launch: Option<usize>,
-) -> Result<KeptAxis, Undecided> {
+) -> Result<LaunchAxis, Undecided> {
     let n_place = array.place.len();
     let part = |given: Option<usize>| -> Vec<Part> {
         array
@@ -295,7 +304,7 @@ fn kept_axis(
         for lo in &range.lo {
             for hi in &range.hi {
                 if let Some(extent) = hi.sub(lo).as_constant() {
-                    return Ok(KeptAxis {
+                    return Ok(LaunchAxis {
                         dim,
                         start: lo.clone(),
                         extent: Poly::constant(extent.max(1)),
@@ -311,7 +320,7 @@ fn kept_axis(
         .as_ref()
         .and_then(|(lo, hi)| hi.sub(lo).as_poly().cloned());
     match (ends, extent) {
-        (Some((start, _)), Some(extent)) => Ok(KeptAxis { dim, start, extent }),
+        (Some((start, _)), Some(extent)) => Ok(LaunchAxis { dim, start, extent }),
         _ => Err(Undecided::NeedsSizes(
             "the range of what a launch keeps depends on the sizes by a division".into(),
         )),
@@ -321,8 +330,8 @@ fn kept_axis(
 fn buffers(
     array: &Array,
     cell: VarId,
-    circle: Option<(usize, i128)>,
-    axes: &[KeptAxis],
+    modulus: Option<(usize, i128)>,
+    axes: &[LaunchAxis],
     program: &mut Program,
 ) -> Vec<(BufferId, Scalar)> {
     let cell = &array.cells[cell.index()];
@@ -340,13 +349,13 @@ fn buffers(
             } else {
                 format!("{}_kept", cell.name)
             };
-            let circle = circle.iter().map(|(_, length)| axis(Form::from(*length)));
+            let modulus = modulus.iter().map(|(_, length)| axis(Form::from(*length)));
             let rest = axes.iter().map(|a| axis(Form::from(a.extent.clone())));
             program.buffers.push(Buffer {
                 name,
                 ty: *ty,
                 kind: BufferKind::Temporary,
-                axes: circle.chain(rest).collect(),
+                axes: modulus.chain(rest).collect(),
             });
             (BufferId::from(program.buffers.len() - 1), *ty)
         })
@@ -371,7 +380,7 @@ mod tests {
             let holds = |c: &Cond| c.eval(&[8], &[at]) == Ok(true);
             assert_eq!(holds(&hull), holds(&low) && holds(&high), "{at}");
         }
-        // What is known is not said again, what one of them does not say is not known.
+        // Known comparisons are not repeated; comparisons that one reader lacks are dropped.
         let domain = Cond::cmp(Rel::Ge, x.clone(), 0);
         let only_high = super::hull(&[shifted(0), shifted(1)], &domain);
         assert_eq!(only_high.forms().len(), 2, "{only_high:?}");

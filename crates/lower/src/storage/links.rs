@@ -4,7 +4,7 @@ use systola_ir::Cond;
 use systola_ir::array::{Array, Link, Port, Realisation, Role};
 use systola_ir::mapping::PlaceLevel;
 
-/// Does the link read what another slot of this launch put into a queue?
+/// Does the link read a queue that another slot of this launch filled?
 pub fn is_queued(realisation: &Realisation) -> bool {
     match realisation {
         Realisation::Register
@@ -22,7 +22,8 @@ pub fn is_queued(realisation: &Realisation) -> bool {
     }
 }
 
-/// Does the value arrive in the tick in which it leaves? A propagated input is loaded where it is wanted.
+/// Does the value arrive in the tick in which it leaves? A propagated input is loaded where it is
+/// needed.
 pub fn is_at_once(array: &Array, port: &Port, link: &Link) -> bool {
     let loaded = matches!(
         array.cells[port.source.index()].role,
@@ -40,22 +41,22 @@ pub fn crosses(array: &Array, link: &Link) -> bool {
             .any(|(_, d)| !d.is_zero())
 }
 
-/// The links that go by flags, with their ports.
+/// The links that are realised by flags, with their ports.
 pub fn flagged(array: &Array) -> impl Iterator<Item = (&Port, &Link)> {
     let ports = array.ports.iter();
     let links = ports.flat_map(|port| port.links.iter().map(move |link| (port, link)));
     links.filter(|(_, link)| link.realisation == Realisation::Flags)
 }
 
-/// The links that deliver a value, each with the part of its guard that tells it from the others. What tells it from a hole is
-/// not asked: nobody reads the value there.
+/// The links that deliver a value, each with the part of its guard that distinguishes it from the
+/// others. The part that distinguishes it from a hole is dropped: nothing reads the value there.
 pub fn delivering(port: &Port) -> Vec<(&Link, Cond)> {
     let links: Vec<&Link> = port
         .links
         .iter()
         .filter(|link| link.realisation != Realisation::Hole)
         .collect();
-    let told = |n: usize| {
+    let choice = |n: usize| {
         let own = parts(&links[n].guard);
         let mut needed: Vec<&Cond> = Vec::new();
         for (_, other) in links.iter().enumerate().filter(|(m, _)| *m != n) {
@@ -72,7 +73,7 @@ pub fn delivering(port: &Port) -> Vec<(&Link, Cond)> {
             .cloned()
             .fold(Cond::TRUE, Cond::and)
     };
-    (0..links.len()).map(|n| (links[n], told(n))).collect()
+    (0..links.len()).map(|n| (links[n], choice(n))).collect()
 }
 
 fn opposite(cond: &Cond) -> Cond {

@@ -1,13 +1,14 @@
-//! Arrays of fewer PEs than lanes share a warp.
+//! Packs several blocks with few PEs into one warp.
 //!
-//! Where the lane coordinate of a block runs through a few values only, or there is none, most lanes would idle. Then a
-//! warp runs several blocks, consecutive along the last block coordinate: lane l is PE l mod P of block l div P, with P
-//! rounded up to a power of two. Values move between lanes as before, since no point reads from outside of its
-//! array, and blocks beyond the grid have no points, so nothing of theirs is stored.
+//! If the lane coordinate of a block takes few values, or there is none, most lanes would idle.
+//! Then a warp runs several blocks, consecutive along the last block coordinate: lane l is PE l mod
+//! P of block l div P, with P rounded up to a power of two. Values move between lanes as before,
+//! since no point reads outside its array. Blocks beyond the grid have no points, so they store
+//! nothing.
 //!
-//! Legal where blocks keep nothing in memory of their own and the PEs are known, so that bounds of loops do not
-//! depend on the block. Done where it fills lanes that would idle, unless most of the work is to fetch elements that then lie
-//! far apart.
+//! Legal if blocks keep nothing in shared memory and the PEs are known, so that bounds of loops do
+//! not depend on the block. Done if it fills lanes that would idle, unless most of the work is to
+//! fetch elements that would then be far apart.
 
 use systola_ir::DimId;
 use systola_ir::array::{Array, Piece};
@@ -19,10 +20,10 @@ use systola_ir::system::visit::walk;
 use crate::facts::Range;
 use crate::storage::slots::Slots;
 
-/// How the lanes of a warp are shared by blocks.
+/// How blocks share the lanes of a warp.
 #[derive(Clone, Debug)]
 pub struct Packing {
-    /// The block coordinate along which the blocks of a warp lie.
+    /// The block coordinate along which blocks are packed.
     pub block: usize,
     /// Lanes of one block.
     pub pes: i128,
@@ -33,7 +34,7 @@ pub struct Packing {
 }
 
 impl Packing {
-    /// For lanes that only `vector` fills, if anything does.
+    /// The packing of lanes that only `vector` fills, if anything does.
     pub fn of(
         array: &Array,
         slots: &Slots,
@@ -83,10 +84,11 @@ impl Packing {
     }
 }
 
-/// What a slot of an array does, roughly.
+/// The approximate work of a slot.
 struct Work {
     operations: usize,
-    /// Elements of inputs and outputs that neighbouring blocks have neither in common nor side by side.
+    /// Elements of inputs and outputs that neighbouring blocks neither share nor access side by
+    /// side.
     scattered: usize,
 }
 

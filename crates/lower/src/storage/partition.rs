@@ -1,17 +1,18 @@
-//! Which coordinates of a slot are blocks, loops, lanes, or known when the kernel is made.
+//! Decides which coordinates of a slot are blocks, loops, lanes, or known at compile time.
 //!
 //! Node and block coordinates make the grid, launch coordinates the host's loops. The last lane
-//! coordinate becomes the lanes of a warp, in as many vectors as it takes; the last vector may reach
-//! beyond the array. Where that leaves most lanes idle, a warp runs several blocks ([`packing`]). Warp
-//! coordinates are warps where the machine has them ([`warps`]). All other place coordinates of a block are PEs that
-//! one lane runs one after the other: their registers are the lane's.
+//! coordinate becomes the lanes of a warp, in as many vectors as it takes; the last vector may
+//! reach beyond the array. If that leaves most lanes idle, a warp runs several blocks
+//! ([`packing`]). Warp coordinates are warps if the machine has them ([`warps`]). All other place
+//! coordinates of a block are PEs that one lane runs one after another: their registers are the
+//! lane's.
 //!
 //! [`packing`]: crate::storage::packing
 //! [`warps`]: crate::storage::warps
 //!
-//! A value that arrives in the tick in which it leaves orders the PEs of a tick: they are walked in an order in
-//! which sources come first, in vectors where the values along the lanes are a scan ([`crate::storage::chains`]), else in
-//! stages ([`crate::storage::stages`]), else one by one.
+//! A value that arrives in the tick in which it leaves orders the PEs of a tick: sources run first.
+//! The PEs run in vectors if the values along the lanes are a scan ([`crate::storage::chains`]),
+//! otherwise in stages ([`crate::storage::stages`]), otherwise one by one.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -36,23 +37,23 @@ use crate::storage::slots::Slots;
 use crate::storage::stages::Stages;
 use crate::storage::warps::Warps;
 
-/// The plan of a kernel. Coordinates are those of the slots.
+/// The partition of a kernel. Coordinates are those of the slots.
 #[derive(Clone, Debug)]
 pub struct Partition {
     pub lanes: u32,
     pub launches: Vec<usize>,
     pub blocks: Vec<usize>,
-    /// Time coordinates inside of a launch, outermost first.
+    /// Time coordinates inside a launch, outermost first.
     pub steps: Vec<usize>,
     /// Place coordinates that are warps.
     pub warps: Warps,
-    /// Place coordinates inside of a warp, in the order in which they are walked.
+    /// Place coordinates inside a warp, in the order of their loops.
     pub pes: Vec<usize>,
-    /// The one of `pes`, its last, that is spread over the lanes.
+    /// The last of `pes`, if it is spread over the lanes.
     pub vector: Option<usize>,
-    /// PEs are walked downwards along these, so that sources come first.
+    /// PEs run downwards along these, so that sources come first.
     pub descending: Vec<usize>,
-    /// Cells that all PEs evaluate before those of the next stage.
+    /// The stages of the cells: all PEs evaluate the cells of one stage before those of the next.
     pub stages: Stages,
     /// Cells whose values of one tick are chained along the lanes.
     pub scans: HashMap<VarId, Scan>,
@@ -62,33 +63,25 @@ pub struct Partition {
     radix: Option<Vec<Poly>>,
 }
 
-/// What is decided about the places of a block together.
-struct Places {
-    warps: Warps,
-    vector: Option<usize>,
-    pes: Vec<usize>,
-    descending: Vec<usize>,
-    scans: HashMap<VarId, Scan>,
-}
-
-/// How the PEs of a block are walked, which decides where their queues can live.
+/// How the PEs of a block run, which decides where their queues can live.
 #[derive(Clone, Debug)]
 pub enum Pes {
-    /// Unrolled: a queue is in registers, `depth` ages of each cell, unless a link's
-    /// delay is long or depends on the sizes.
+    /// Unrolled: a queue is in registers, with `depth` ages for each cell, unless a link's delay is
+    /// long or depends on the sizes.
     Known { depth: Vec<usize> },
     /// In loops, with all queues in memory.
     Looped,
 }
 
-/// No more PEs than this are unrolled.
+/// At most this many vectors of PEs are unrolled.
 pub const MOST_VECTORS: i128 = 96;
 
-/// A chain through registers and lanes is unrolled for at most this number of vectors: each has a scan in every tick, and C compilers
-/// take long for more.
+/// A chain through registers and lanes is unrolled for at most this many vectors: each has a scan
+/// in every tick, and C compilers take long for more.
 const MOST_CHAINED: i128 = 16;
 
-/// How an array is run. Where one lane would do all of it, for want of warps, and a block for each warp has lanes: that array instead.
+/// Decides how an array runs. If one lane would do all of it for want of warps, and the array with
+/// a block for each warp has lanes, the latter array is returned.
 pub fn partition_with_lanes<'a>(
     array: &'a Array,
     decide: &Decide,
@@ -98,18 +91,18 @@ pub fn partition_with_lanes<'a>(
     let partition = Partition::new(array, decide, slots, machine)?;
     if partition.vector.is_none()
         && machine.threads.is_none()
-        && let Some(apart) = with_warps_as_blocks(array)
+        && let Some(separated) = with_warps_as_blocks(array)
     {
-        let other = Partition::new(&apart, decide, slots, machine)?;
+        let other = Partition::new(&separated, decide, slots, machine)?;
         if other.vector.is_some() {
-            return Ok((Cow::Owned(apart), other));
+            return Ok((Cow::Owned(separated), other));
         }
     }
     Ok((Cow::Borrowed(array), partition))
 }
 
-/// The array with a block for each warp, where warps have nothing to do with each other: fewer PEs are walked together then, and their
-/// chains are short enough for vectors.
+/// The array with a block for each warp, if warps are independent: fewer PEs then run together, and
+/// their chains are short enough for vectors.
 fn with_warps_as_blocks(array: &Array) -> Option<Array> {
     let is_warp = |level| level == PlaceLevel::Warp;
     let mut links = array.ports.iter().flat_map(|port| &port.links);
@@ -121,11 +114,11 @@ fn with_warps_as_blocks(array: &Array) -> Option<Array> {
     if warps == 0 || joined || !array.transfers.is_empty() {
         return None;
     }
-    let mut apart = array.clone();
-    for coordinate in apart.place.iter_mut().filter(|c| is_warp(c.level)) {
+    let mut separated = array.clone();
+    for coordinate in separated.place.iter_mut().filter(|c| is_warp(c.level)) {
         coordinate.level = PlaceLevel::Block;
     }
-    Some(apart)
+    Some(separated)
 }
 
 impl Partition {
@@ -135,151 +128,21 @@ impl Partition {
         slots: &Slots,
         machine: &Machine,
     ) -> Result<Partition, Failure> {
-        let n_place = array.place.len();
-        let places = |is: &dyn Fn(PlaceLevel) -> bool| -> Vec<usize> {
-            (0..n_place).filter(|p| is(array.place[*p].level)).collect()
-        };
-        let times = |is: &dyn Fn(TimeLevel) -> bool| -> Vec<usize> {
-            (0..array.time.len())
-                .filter(|t| is(array.time[*t].level))
-                .map(|t| n_place + t)
-                .collect()
-        };
-        let blocks = places(&|l| matches!(l, PlaceLevel::Node | PlaceLevel::Block));
-        let warps = places(&|l| l == PlaceLevel::Warp);
-        let lane_coordinates = places(&|l| l == PlaceLevel::Lane);
-        let regs = places(&|l| l == PlaceLevel::Reg);
+        let plans = Plans::of(array, decide, slots, machine)?;
         let one = Stages::one(array);
-        let bits = array
-            .cells
-            .iter()
-            .flat_map(|c| scalars(&c.ty))
-            .map(systola_ir::Scalar::bits)
-            .max()
-            .unwrap_or(32);
-        let most = machine.lanes(bits);
-        let spread = |real: &Warps, vector: Option<usize>| -> Vec<usize> {
-            let others = lane_coordinates.iter().filter(|p| Some(**p) != vector);
-            let walked = warps.iter().filter(|p| !real.has(**p));
-            walked
-                .chain(others)
-                .chain(&regs)
-                .chain(&vector)
-                .copied()
-                .collect()
-        };
-        let real = Warps::choose(array, slots, machine, most, &warps, &immediate(array, &one));
-        let in_vectors = |stages: &Stages| {
-            let vector = *lane_coordinates.last().filter(|_| most > 1)?;
-            let pes = spread(&real, Some(vector));
-            let scans = scans(array, stages.at_once(array), &pes, vector, most)?;
-            let descending = order(array, &immediate(array, stages), &pes).ok()?;
-            Some(Places {
-                warps: real.clone(),
-                vector: Some(vector),
-                pes,
-                descending,
-                scans,
-            })
-        };
-        // Chains go through the registers of a lane first, each in a stage of its own.
-        let by_registers = || {
-            let vector = *lane_coordinates.last().filter(|_| most > 1)?;
-            let pes = spread(&real, Some(vector));
-            let chains = register_chains(array, slots, &pes, vector, most);
-            if chains.is_empty() {
-                return None;
-            }
-            let stages = Stages::several(array)?.isolated(array, |c| chains.contains_key(&c));
-            let others =
-                |(p, _): &(&Port, &Link)| p.source != p.sink || !chains.contains_key(&p.sink);
-            let mut found = scans(
-                array,
-                stages.at_once(array).filter(others),
-                &pes,
-                vector,
-                most,
-            )?;
-            let immediate: Vec<(&Link, Span)> = (stages.at_once(array).filter(others))
-                .map(|(p, l)| (l, p.span))
-                .collect();
-            let descending = order(array, &immediate, &pes).ok()?;
-            found.extend(chains);
-            let places = Places {
-                warps: real.clone(),
-                vector: Some(vector),
-                pes,
-                descending,
-                scans: found,
-            };
-            Some((stages, places))
-        };
-        let one_by_one = |stages: &Stages| {
-            let none = Warps::default();
-            let pes = spread(&none, None);
-            let descending = order(array, &immediate(array, stages), &pes)?;
-            Ok::<Places, Failure>(Places {
-                warps: none,
-                vector: None,
-                pes,
-                descending,
-                scans: HashMap::new(),
-            })
-        };
-        let radix = radix(array, decide, None)?;
-        let partition = |stages: &Stages, places: Places| {
-            let vector = places.vector;
-            let mut partition = Partition {
-                lanes: if vector.is_some() { most } else { 1 },
-                launches: times(&|l| l == TimeLevel::Launch),
-                blocks: blocks.clone(),
-                steps: times(&|l| matches!(l, TimeLevel::BlockStep | TimeLevel::Step)),
-                warps: places.warps,
-                pes: places.pes,
-                vector,
-                descending: places.descending,
-                stages: stages.clone(),
-                scans: places.scans,
-                packing: None,
-                walk: Pes::Looped,
-                radix: radix.clone(),
-            };
-            if let Some(depth) = partition.depths(array, slots, machine) {
-                partition.walk = Pes::Known { depth };
-                let mut links = array.ports.iter().flat_map(|p| &p.links);
-                // Blocks of one warp could not wait for each other.
-                let alone = partition.warps.count() == 1 && flagged(array).next().is_none();
-                if alone && !links.any(|l| partition.is_in_memory(array, l)) {
-                    partition.packing = Packing::of(array, slots, &partition.blocks, vector, most);
-                }
-            }
-            if partition.packing.is_some() {
-                partition.lanes = most;
-            }
-            partition
-        };
-        if let Some(plan) = in_vectors(&one) {
-            return Ok(partition(&one, plan));
+        if let Some(places) = plans.in_vectors(&one, HashMap::new()) {
+            return Ok(plans.partition(one, places));
         }
-        let written_out = |p: &Partition| matches!(p.walk, Pes::Known { .. });
-        let several = Stages::several(array);
-        let in_stages = several
-            .as_ref()
-            .and_then(|s| Some((s.clone(), in_vectors(s)?)));
-        let alone = || {
-            let stages = several.clone()?;
-            let places = one_by_one(&stages).ok()?;
-            Some((stages, places))
-        };
-        for (stages, places) in [in_stages, by_registers(), alone()].into_iter().flatten() {
-            let staged = partition(&stages, places);
-            let chained = staged.scans.values().any(|scan| scan.wraps().is_some());
-            let short = || staged.vectors(slots).is_some_and(|n| n <= MOST_CHAINED);
-            if written_out(&staged) && (!chained || short()) {
-                return Ok(staged);
+        for plan in plans.in_stages() {
+            let unrolled = matches!(plan.walk, Pes::Known { .. });
+            let chained = plan.scans.values().any(|scan| scan.wraps().is_some());
+            let short = || plan.vectors(slots).is_some_and(|n| n <= MOST_CHAINED);
+            if unrolled && (!chained || short()) {
+                return Ok(plan);
             }
         }
-        Ok(partition(&one, one_by_one(&one)?))
+        let places = plans.one_by_one(&one)?;
+        Ok(plans.partition(one, places))
     }
 
     /// The ages of every cell that are kept in registers, if the PEs can be unrolled.
@@ -311,7 +174,7 @@ impl Partition {
         (needed <= machine.registers * 8).then_some(depths)
     }
 
-    /// The delay of a link in ticks, if a register queue of that length is sensible.
+    /// The delay of a link in ticks, if a queue of that length can be in registers.
     pub fn age(&self, array: &Array, link: &Link) -> Option<usize> {
         if self.warps.crosses(link) {
             return None;
@@ -331,7 +194,7 @@ impl Partition {
             }
     }
 
-    /// How many vectors of PEs a block has, where that is a number.
+    /// The number of vectors of PEs of a block, if that is constant.
     fn vectors(&self, slots: &Slots) -> Option<i128> {
         let mut count = 1i128;
         for p in &self.pes {
@@ -345,7 +208,7 @@ impl Partition {
         Some(count)
     }
 
-    /// The PEs of a block in the order of their walk, where they are known.
+    /// The PEs of a block in the order in which they run, if they are known.
     pub fn known_pes(&self, slots: &Slots) -> Vec<PeKey> {
         let mut keys: Vec<PeKey> = vec![Vec::new()];
         for p in &self.pes {
@@ -390,7 +253,195 @@ impl Partition {
     }
 }
 
-/// Is the link one of a scan, so that nothing but the register between vectors has to keep its values?
+/// What the candidate plans of an array have in common.
+struct Plans<'a> {
+    array: &'a Array,
+    slots: &'a Slots,
+    machine: &'a Machine,
+    /// Lanes of a warp.
+    lanes: u32,
+    /// The warps of a block, if its PEs are in vectors.
+    warps: Warps,
+    radix: Option<Vec<Poly>>,
+}
+
+/// Decisions about the places of a block that depend on each other.
+struct Places {
+    warps: Warps,
+    vector: Option<usize>,
+    pes: Vec<usize>,
+    descending: Vec<usize>,
+    scans: HashMap<VarId, Scan>,
+}
+
+impl<'a> Plans<'a> {
+    fn of(
+        array: &'a Array,
+        decide: &Decide,
+        slots: &'a Slots,
+        machine: &'a Machine,
+    ) -> Result<Plans<'a>, Failure> {
+        let bits = array
+            .cells
+            .iter()
+            .flat_map(|c| scalars(&c.ty))
+            .map(systola_ir::Scalar::bits)
+            .max()
+            .unwrap_or(32);
+        let lanes = machine.lanes(bits);
+        let stages = Stages::one(array);
+        let immediate: Vec<_> = stages.at_once(array).map(spanned).collect();
+        let warps = place_coordinates(array, |l| l == PlaceLevel::Warp);
+        Ok(Plans {
+            array,
+            slots,
+            machine,
+            lanes,
+            warps: Warps::choose(array, slots, machine, lanes, &warps, &immediate),
+            radix: radix(array, decide, None)?,
+        })
+    }
+
+    /// The place coordinate that can be spread over the lanes.
+    fn vector(&self) -> Option<usize> {
+        let lanes = place_coordinates(self.array, |l| l == PlaceLevel::Lane);
+        lanes.last().copied().filter(|_| self.lanes > 1)
+    }
+
+    /// The place coordinates inside a warp, in the order of their loops.
+    fn pes(&self, warps: &Warps, vector: Option<usize>) -> Vec<usize> {
+        let walked = place_coordinates(self.array, |l| l == PlaceLevel::Warp);
+        let others = place_coordinates(self.array, |l| l == PlaceLevel::Lane);
+        let walked = walked.into_iter().filter(|p| !warps.has(*p));
+        let others = others.into_iter().filter(|p| Some(*p) != vector);
+        walked
+            .chain(others)
+            .chain(place_coordinates(self.array, |l| l == PlaceLevel::Reg))
+            .chain(vector)
+            .collect()
+    }
+
+    /// The plan with PEs in vectors; chains through the registers of a lane are given.
+    fn in_vectors(&self, stages: &Stages, chains: HashMap<VarId, Scan>) -> Option<Places> {
+        let array = self.array;
+        let vector = self.vector()?;
+        let pes = self.pes(&self.warps, Some(vector));
+        let other = |(p, _): &(&Port, &Link)| p.source != p.sink || !chains.contains_key(&p.sink);
+        let at_once = || stages.at_once(array).filter(other);
+        let mut scans = scans(array, at_once(), &pes, vector, self.lanes)?;
+        let immediate: Vec<_> = at_once().map(spanned).collect();
+        let descending = order(array, &immediate, &pes).ok()?;
+        scans.extend(chains);
+        Some(Places {
+            warps: self.warps.clone(),
+            vector: Some(vector),
+            pes,
+            descending,
+            scans,
+        })
+    }
+
+    /// The plan in which chains go through the registers of a lane first, each in a stage of its
+    /// own.
+    fn by_registers(&self, several: &Stages) -> Option<(Stages, Places)> {
+        let vector = self.vector()?;
+        let pes = self.pes(&self.warps, Some(vector));
+        let chains = register_chains(self.array, self.slots, &pes, vector, self.lanes);
+        if chains.is_empty() {
+            return None;
+        }
+        let several = several.clone();
+        let stages = several.isolated(self.array, |c| chains.contains_key(&c));
+        let places = self.in_vectors(&stages, chains)?;
+        Some((stages, places))
+    }
+
+    fn one_by_one(&self, stages: &Stages) -> Result<Places, Failure> {
+        let warps = Warps::default();
+        let pes = self.pes(&warps, None);
+        let immediate: Vec<_> = stages.at_once(self.array).map(spanned).collect();
+        let descending = order(self.array, &immediate, &pes)?;
+        Ok(Places {
+            warps,
+            vector: None,
+            pes,
+            descending,
+            scans: HashMap::new(),
+        })
+    }
+
+    /// Plans in several stages, best first.
+    fn in_stages(&self) -> impl Iterator<Item = Partition> {
+        let several = Stages::several(self.array);
+        let plans = several.map(|stages| {
+            let in_vectors = self.in_vectors(&stages, HashMap::new());
+            let one_by_one = self.one_by_one(&stages).ok();
+            [
+                in_vectors.map(|places| (stages.clone(), places)),
+                self.by_registers(&stages),
+                one_by_one.map(|places| (stages, places)),
+            ]
+        });
+        let plans = plans.into_iter().flatten().flatten();
+        plans.map(|(stages, places)| self.partition(stages, places))
+    }
+
+    fn partition(&self, stages: Stages, places: Places) -> Partition {
+        let Plans { array, slots, .. } = *self;
+        let mut partition = Partition {
+            lanes: places.vector.map_or(1, |_| self.lanes),
+            launches: time_coordinates(array, |l| l == TimeLevel::Launch),
+            blocks: place_coordinates(array, |l| matches!(l, PlaceLevel::Node | PlaceLevel::Block)),
+            steps: time_coordinates(array, |l| {
+                matches!(l, TimeLevel::BlockStep | TimeLevel::Step)
+            }),
+            warps: places.warps,
+            pes: places.pes,
+            vector: places.vector,
+            descending: places.descending,
+            stages,
+            scans: places.scans,
+            packing: None,
+            walk: Pes::Looped,
+            radix: self.radix.clone(),
+        };
+        if let Some(depth) = partition.depths(array, slots, self.machine) {
+            partition.walk = Pes::Known { depth };
+            let mut links = array.ports.iter().flat_map(|p| &p.links);
+            // Blocks of one warp could not wait for each other.
+            let alone = partition.warps.count() == 1 && flagged(array).next().is_none();
+            if alone && !links.any(|l| partition.is_in_memory(array, l)) {
+                let (blocks, vector) = (&partition.blocks, partition.vector);
+                partition.packing = Packing::of(array, slots, blocks, vector, self.lanes);
+            }
+        }
+        if partition.packing.is_some() {
+            partition.lanes = self.lanes;
+        }
+        partition
+    }
+}
+
+/// The place coordinates at some levels.
+fn place_coordinates(array: &Array, is: impl Fn(PlaceLevel) -> bool) -> Vec<usize> {
+    let all = 0..array.place.len();
+    all.filter(|p| is(array.place[*p].level)).collect()
+}
+
+/// The time coordinates at some levels.
+fn time_coordinates(array: &Array, is: impl Fn(TimeLevel) -> bool) -> Vec<usize> {
+    let all = 0..array.time.len();
+    all.filter(|t| is(array.time[*t].level))
+        .map(|t| array.place.len() + t)
+        .collect()
+}
+
+fn spanned<'a>((port, link): (&'a Port, &'a Link)) -> (&'a Link, Span) {
+    (link, port.span)
+}
+
+/// Does the link belong to a scan, so that only the register between vectors has to keep its
+/// values?
 pub fn is_scanned(partition: &Partition, cell: VarId, link: &Link) -> bool {
     let at_once = matches!(link.realisation, Realisation::Broadcast | Realisation::Tree);
     let scan = partition.scans.get(&cell);
@@ -415,12 +466,7 @@ pub fn queued(array: &Array, cell: VarId) -> impl Iterator<Item = &Link> {
         .filter(|l| is_queued(&l.realisation))
 }
 
-/// Links whose values arrive in the tick in which they leave, in the middle of a stage.
-fn immediate<'a>(array: &'a Array, stages: &'a Stages) -> Vec<(&'a Link, Span)> {
-    stages.at_once(array).map(|(p, l)| (l, p.span)).collect()
-}
-
-/// Directions along `pes` in which every immediate value comes from a PE that was walked before.
+/// Directions along `pes` in which every immediate value comes from a PE that runs earlier.
 fn order(array: &Array, immediate: &[(&Link, Span)], pes: &[usize]) -> Result<Vec<usize>, Failure> {
     let mut descending = Vec::new();
     let mut open: Vec<&(&Link, Span)> = immediate.iter().collect();

@@ -1,4 +1,4 @@
-//! Where in global memory a value is.
+//! The place of a value in global memory.
 
 use systola_ir::form::{Cond, Form, Overflow};
 use systola_ir::{BufferId, Scalar};
@@ -9,12 +9,12 @@ pub struct Place<'a> {
     pub buffers: &'a [(BufferId, Scalar)],
     /// The same in all of them.
     pub index: Vec<Form>,
-    /// Where the value is there.
+    /// The condition under which the value exists there.
     pub when: Cond,
 }
 
 impl<'a> Place<'a> {
-    /// At an index, where a condition over the point holds.
+    /// The place at an index, where a condition over the point holds.
     pub fn at(
         buffers: &'a [(BufferId, Scalar)],
         index: Vec<Form>,

@@ -1,13 +1,14 @@
 //! Where the values of cells live between ticks.
 //!
-//! **Registers.** Where the PEs of a block are a constant number and a delay is a small constant number
-//! of ticks, a PE keeps its queue in registers, `age` 1 the value of the last tick. Between ticks the
-//! queue is renamed, not moved: only where a loop closes are the registers set.
+//! **Registers.** If the PEs of a block are a constant number and a delay is a small constant
+//! number of ticks, a PE keeps its queue in registers; `age` 1 is the value of the last tick.
+//! Between ticks the queue is renamed, not moved: registers are written only where a loop closes.
 //!
-//! **Memory.** Otherwise a cell has an array of the block: one axis for each place coordinate, and for
-//! the time coordinates from the first that a delay crosses. That first one runs in a circle of
-//! delay + 1 places (one less with coalescing), the others in full. A value that is due later in the
-//! same step of the circle is at another index, so no tick overwrites what it reads.
+//! **Memory.** Otherwise a cell has a shared array: one axis for each place coordinate, and one for
+//! each time coordinate from the first that a delay crosses. The axis of that first one is
+//! circular, with delay + 1 elements (one less with coalescing); the others are stored in full. A
+//! value that is due later in the same step of the circular axis is at another index, so no tick
+//! overwrites what it reads.
 
 use systola_ir::array::{Array, Link};
 use systola_ir::form::{Cond, Form, Poly, Rel};
@@ -25,26 +26,28 @@ pub fn scalars(ty: &Type) -> Vec<Scalar> {
     }
 }
 
-/// A PE of the block whose place is known when the kernel is made: one number for each place
-/// coordinate that is not a block's, in vectors where the lane is the coordinate.
+/// A PE of the block whose place is known at compile time: one number for each place coordinate
+/// inside the block. The lane coordinate counts in vectors.
 pub type PeKey = Vec<i128>;
 
-/// The array of one cell in the memory of a block.
+/// The shared array of one cell.
 #[derive(Clone, Debug)]
 pub struct Circular {
     /// One for each scalar.
     pub arrays: Vec<(SharedId, Scalar)>,
-    /// The first time coordinate that a delay crosses, with the length of its circle.
-    circle: Option<(usize, i128)>,
-    /// Time coordinates behind it, with the start and the extent of their range.
+    /// The first time coordinate that a delay crosses, with the length of its circular axis.
+    circular: Option<(usize, i128)>,
+    /// Time coordinates after it, with the start and the extent of their range.
     inner: Vec<(usize, Form, Poly)>,
-    /// Place coordinates with the least index that is kept, below the range where links reach out.
+    /// Place coordinates with the least index that is stored, below the range where links reach
+    /// out.
     places: Vec<(usize, Form)>,
 }
 
 impl Circular {
-    /// For the values that `links` read. `places` and `times` are coordinates of the slots with their
-    /// ranges, those of the block only. Are the PEs known when the kernel is made?
+    /// Declares the array for the values that `links` read. `places` and `times` are the
+    /// coordinates of the slots inside the block, with their ranges. `known`: are the PEs known at
+    /// compile time?
     pub fn declare(
         shared: &mut Vec<Shared>,
         array: &Array,
@@ -60,7 +63,7 @@ impl Circular {
             .iter()
             .position(|(k, _)| links.iter().any(|l| !l.delay[k - n_place].is_zero()));
         let mut extents = Vec::new();
-        let mut circle = None;
+        let mut circular = None;
         let mut inner = Vec::new();
         if let Some(first) = first {
             let k = times[first].0;
@@ -71,8 +74,8 @@ impl Circular {
                     .ok_or_else(|| Undecided::NeedsSizes("a delay depends on the sizes".into()))?;
                 longest = longest.max(delay);
             }
-            // Coalesced, where the oldest value is read only by the PE and at the place that the new
-            // one takes: it is read first.
+            // Coalesced, if only the PE itself reads the oldest value, at the element that the new
+            // value takes: the read comes first.
             let alone = |link: &&&Link| {
                 let elsewhere = |(at, d): (usize, &Poly)| at != k - n_place && !d.is_zero();
                 link.displacement.iter().all(Poly::is_zero)
@@ -85,7 +88,7 @@ impl Circular {
                 longest + 1
             };
             let length = length.max(1);
-            circle = Some((k, length));
+            circular = Some((k, length));
             extents.push(Poly::constant(length));
             for (k, range) in &times[first + 1..] {
                 let (lo, extent) = span_of(range)?;
@@ -105,8 +108,8 @@ impl Circular {
             }
             let (lo, extent) = span_of(range)?;
             if at + 1 == places.len() {
-                // The last vector may reach beyond the last PE, and where PEs are walked in loops, which begin at the
-                // first that has something to do, by any number of lanes.
+                // The last vector may reach beyond the last PE. If PEs run in loops, these begin at
+                // the first PE with work, so it may reach beyond by any number of lanes.
                 let lanes = i128::from(lanes);
                 above += match extent.as_constant() {
                     Some(pes) if known => (-pes).rem_euclid(lanes),
@@ -137,26 +140,26 @@ impl Circular {
             .collect();
         Ok(Circular {
             arrays,
-            circle,
+            circular,
             inner,
             places: kept,
         })
     }
 
-    /// Where the value of a slot is.
+    /// The index of the value of a slot.
     pub fn index(&self, slot: &[Form]) -> Vec<Form> {
-        let circle = self
-            .circle
+        let circular = self
+            .circular
             .iter()
             .map(|(k, length)| slot[*k].modulo(*length));
         let inner = self.inner.iter().map(|(k, lo, _)| (k, lo));
         let places = self.places.iter().map(|(k, lo)| (k, lo));
-        circle
+        circular
             .chain(inner.chain(places).map(|(k, lo)| slot[*k].sub(lo)))
             .collect()
     }
 
-    /// Does the circle have a place for this slot? One without a point may ask beyond the last tick.
+    /// Is the slot inside the stored range? A slot without a point may be beyond the last tick.
     pub fn has(&self, slot: &[Form]) -> Cond {
         let within = self.inner.iter().map(|(k, lo, extent)| {
             let at = slot[*k].sub(lo);
@@ -166,7 +169,7 @@ impl Circular {
     }
 }
 
-/// The start and the extent of a range, as one form each: any of its bounds is good enough.
+/// The start and the extent of a range, as one form each: any of its bounds will do.
 fn span_of(range: &Range) -> Result<(Form, Poly), Undecided> {
     let plain = |forms: &[Form]| -> Option<Form> {
         let number = forms.iter().find(|f| f.as_constant().is_some());

@@ -1,4 +1,4 @@
-//! The arrays of a block in shared memory: queues, and windows of inputs.
+//! The shared arrays of a block: queues, and windows of inputs.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ use crate::storage::windows::{Window, windows};
 #[derive(Clone, Debug)]
 pub struct SharedMemory {
     pub arrays: Vec<Shared>,
-    /// Of the cells whose values wait there.
+    /// The queues of cells that are in shared memory.
     pub queues: HashMap<VarId, Circular>,
     pub windows: Vec<Window>,
 }

@@ -1,8 +1,9 @@
-//! The slots of an array as loops see them: which point a slot holds, and how far each coordinate runs.
+//! The slots of an array as loops see them: the point of each slot, and the range of each
+//! coordinate.
 //!
 //! A *slot* is a place and a time; its coordinates are numbered as in a reverse transform, places
-//! first. The point of a slot is a list of quasi-affine forms, right wherever the slot has a point; the
-//! condition `valid` says where that is.
+//! first. The point of a slot is a list of quasi-affine forms, correct wherever the slot has a
+//! point; the condition `valid` says where that is.
 
 use std::collections::HashMap;
 
@@ -62,7 +63,7 @@ fn slot_piece(array: &Array, piece: &Piece) -> Result<SlotPiece, Undecided> {
         point.push(form.floor_div(*divisor));
     }
     let at = |form: &Form| form.substitute(&|d| point.get(d.index()).cloned());
-    // A slot that is the image of no point may still be sent to one.
+    // A slot that is not the image of any point may still map to one.
     let forms = piece.place.iter().chain(&piece.time).enumerate();
     let image = forms.map(|(k, form)| (form.clone(), Form::from(DimId::from(k))));
     let (image, digits) = joined(image.collect())?;
@@ -77,8 +78,8 @@ fn slot_piece(array: &Array, piece: &Piece) -> Result<SlotPiece, Undecided> {
     Ok(SlotPiece { point, valid })
 }
 
-/// ⌊X/m⌋ = a and X mod m = b are X = m·a + b, with 0 ≤ b < m: digits of one form become equations of
-/// the form itself, which has fewer floors.
+/// ⌊X/m⌋ = a and X mod m = b are X = m·a + b, with 0 ≤ b < m: digits of one form become equations
+/// of the form itself, which has fewer floors.
 fn joined(mut equations: Vec<(Form, Form)>) -> Result<(Vec<(Form, Form)>, Cond), Overflow> {
     let mut digits = Cond::TRUE;
     'again: loop {
@@ -108,8 +109,8 @@ fn joined(mut equations: Vec<(Form, Form)>) -> Result<(Vec<(Form, Form)>, Cond),
     }
 }
 
-/// A form at a point, where other equations say what some floors are, and so their remainders. An equation for
-/// a floor is used only by forms that the floor is inside of, or its remainder, so no two use each other.
+/// A form at a point, if other equations give some floors and so their remainders. An equation for
+/// a floor is used only by forms that contain the floor or its remainder, so no two use each other.
 fn with_known(
     form: &Form,
     known: &HashMap<&Form, &Form>,
@@ -136,7 +137,7 @@ fn with_known(
     Ok(sum)
 }
 
-/// The atom that the form is.
+/// The atom that makes up the whole form.
 fn alone(form: &Form) -> Option<&Atom> {
     let mut terms = form.terms();
     let (Some((atom, factor)), None) = (terms.next(), terms.next()) else {
@@ -159,8 +160,8 @@ fn equal(gap: &Form) -> Result<Cond, Overflow> {
     Ok(Cond::cmp(Rel::Eq, gap.clone(), 0))
 }
 
-/// How far coordinate `k` of the slots runs where the coordinates `given` are known: the forms are over
-/// the parameters and, as iterators, the coordinates of the slot.
+/// The range of coordinate `k` of the slots where the coordinates `given` are known: forms over the
+/// parameters and, as iterators, the coordinates of the slot.
 pub fn range(
     array: &Array,
     decide: &Decide,
@@ -185,33 +186,34 @@ pub fn range(
     bounds(decide, array.dims.len(), parts, given)
 }
 
-/// A form over a part of a domain, with forms whose values are known.
+/// A form over a part of a domain, and forms whose values are known.
 pub struct Part {
     pub cond: Cond,
     pub value: Form,
     pub given: Vec<Form>,
 }
 
-/// Bounds of a form over all its parts. In the result the n-th known form is the iterator `names[n]`.
+/// Bounds of a form over all its parts. In the result the n-th known form is the iterator
+/// `names[n]`.
 pub fn bounds(
     decide: &Decide,
     n: usize,
     parts: Vec<Part>,
     names: &[usize],
 ) -> Result<Range, Undecided> {
-    bounds_by(decide, n, parts, names, Floors::Apart)
+    bounds_by(decide, n, parts, names, Floors::Independent)
 }
 
-/// What is known of floors in the forms of a part.
+/// How floors in the forms of a part are treated.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Floors {
-    /// Each is a number of its own, so that loops begin where few coordinates say.
-    Apart,
-    /// One that is given is the same wherever it stands.
+    /// Each is an unknown of its own, so that the starts of loops depend on few coordinates.
+    Independent,
+    /// One that is given is the same wherever it occurs.
     Shared,
 }
 
-/// [`bounds`], and how floors are seen.
+/// [`bounds`], with a choice of how floors are treated.
 pub fn bounds_by(
     decide: &Decide,
     n: usize,
@@ -220,7 +222,7 @@ pub fn bounds_by(
     floors: Floors,
 ) -> Result<Range, Undecided> {
     let g = names.len();
-    // Known forms, then the point, then the value that is asked for.
+    // Columns: known forms, then the point, then the value to bound.
     let space = Space::new(decide.n_params, g + n + 1);
     let point: Vec<Form> = (g..g + n).map(|d| Form::from(DimId::from(d))).collect();
     let names_of_given: Vec<Form> = (0..g).map(|at| Form::from(DimId::from(at))).collect();
@@ -229,7 +231,7 @@ pub fn bounds_by(
     for part in &parts {
         let given = part.given.iter().zip(&names_of_given);
         let known: HashMap<&Form, &Form> = match floors {
-            Floors::Apart => HashMap::new(),
+            Floors::Independent => HashMap::new(),
             Floors::Shared => given.collect(),
         };
         let shift = |form: &Form| with_known(form, &known, &point);
@@ -266,7 +268,7 @@ pub fn bounds_by(
     if lows.is_empty() {
         return Ok(Range::new(0, 0));
     }
-    // A bound of one part is a bound of the whole if no other part passes it.
+    // A bound of one part is a bound of the whole if no other part exceeds it.
     let passes = |e: &LinExpr, m: Int, low: bool| -> Result<bool, Undecided> {
         for set in &pieces {
             let gap = if low {
@@ -307,7 +309,7 @@ pub fn bounds_by(
 
 type Bound = (LinExpr, Int);
 
-/// Where all bounds are numbers: the least of the lower ones, the greatest of the upper ones.
+/// If all bounds are numbers: the least of the lower ones, the greatest of the upper ones.
 fn farthest(parts: &[Vec<Bound>], low: bool) -> Option<i128> {
     let values: Option<Vec<i128>> = parts
         .iter()

@@ -1,9 +1,10 @@
 //! The cells of a tick in stages.
 //!
-//! Where a value arrives in the tick in which it leaves, its source comes first. PEs that are walked in a direction see to
-//! that as long as all such values move that way. A chain of stencils moves both ways: then all PEs evaluate the
-//! cells of one stage before any of them evaluates one of the next, and between stages values move as they like. It takes
-//! PEs that are unrolled, and cells that do not wait for each other in a circle.
+//! A value that arrives in the tick in which it leaves needs its source to run first. PEs that run
+//! in one direction ensure that as long as all such values move that way. A chain of stencils moves
+//! values both ways: then all PEs evaluate the cells of one stage before any of them evaluates the
+//! next stage, and between stages values move freely. This needs PEs that are unrolled, and cells
+//! that do not wait for each other in a cycle.
 
 use systola_ir::VarId;
 use systola_ir::array::{Array, Link, Port, Realisation};
@@ -17,15 +18,15 @@ pub struct Stages {
 }
 
 impl Stages {
-    /// All cells of a PE one after the other.
+    /// A single stage: all cells of a PE one after another.
     pub fn one(array: &Array) -> Stages {
         Stages {
             of: vec![0; array.cells.len()],
         }
     }
 
-    /// Each value that arrives at once in an earlier stage than those that take it in, except for sums along their own
-    /// cell. `None` where cells wait for each other.
+    /// Puts the source of each value that arrives at once into an earlier stage than its readers,
+    /// except for sums along their own cell. `None` if cells wait for each other.
     pub fn several(array: &Array) -> Option<Stages> {
         let mut stages = Stages::one(array);
         // A chain of n cells has at most n stages.
@@ -49,8 +50,9 @@ impl Stages {
         None
     }
 
-    /// The same with a stage of its own for each of some cells: what stands before it in its stage comes first, what stands
-    /// behind it later. Values that arrive at once from other cells are separate already.
+    /// The same with a separate stage for each cell that `alone` selects: cells before it in its
+    /// stage run earlier, cells after it later. Values that arrive at once from other cells are
+    /// separate already.
     pub fn isolated(self, array: &Array, alone: impl Fn(VarId) -> bool) -> Stages {
         let mut of = self.of.clone();
         let mut next = 0;
@@ -65,12 +67,12 @@ impl Stages {
         Stages { of }
     }
 
-    /// Is the value there before the stage of its sink begins?
+    /// Is the value complete before the stage of its sink begins?
     pub fn separate(&self, port: &Port) -> bool {
         self.of[port.source.index()] < self.of[port.sink.index()]
     }
 
-    /// The values that arrive at once in the middle of a stage.
+    /// The values that arrive at once within a stage.
     pub fn at_once<'a>(&'a self, array: &'a Array) -> impl Iterator<Item = (&'a Port, &'a Link)> {
         let ports = array.ports.iter().filter(|p| !self.separate(p));
         ports

@@ -1,4 +1,4 @@
-//! What a machine makes of the transfers that a mapping asks for.
+//! How a machine realises the transfers that a mapping asks for.
 
 use systola_ir::Scalar;
 use systola_ir::form::Poly;
@@ -8,7 +8,7 @@ use systola_ir::target::{Copies, Machine, Threads};
 use crate::storage::partition::Partition;
 use crate::storage::slots::Slots;
 
-/// What a machine makes of transfers.
+/// How a machine realises transfers.
 pub struct Staging<'a> {
     threads: Option<Threads>,
     slots: &'a Slots,
@@ -24,7 +24,7 @@ impl<'a> Staging<'a> {
         }
     }
 
-    /// Windows that are there at once, for transfers inside of `depth` loops. The first turns must be known
+    /// The number of stages for transfers inside `depth` loops. The first iterations must be known
     /// before the loop, so its range must have one start.
     pub fn stages(&self, depth: usize, asked: u64) -> i128 {
         let range = depth
@@ -38,8 +38,8 @@ impl<'a> Staging<'a> {
         }
     }
 
-    /// The extent of a row in the array of the block. Rows start at multiples of a wide access, unless the mapping
-    /// has its own idea of their length.
+    /// The extent of a row in shared memory. Rows start at multiples of a vector access, unless the
+    /// mapping fixes their length.
     pub fn row(&self, extent: &Poly, ty: Scalar, pad: i128) -> Poly {
         let Some(threads) = self.threads else {
             // A row is written in whole vectors.
@@ -51,13 +51,13 @@ impl<'a> Staging<'a> {
         match padded.as_constant() {
             Some(n) if pad == 0 => Poly::constant((n + unit - 1).div_euclid(unit) * unit),
             Some(_) => padded,
-            // Lanes beyond the last element write too.
+            // Lanes beyond the last element write, too.
             None => padded.add(&Poly::constant(i128::from(self.partition.lanes))),
         }
     }
 
-    /// Columns next to each other are for lanes that are threads; a vector is written along its row. Their extents
-    /// must be known.
+    /// The order of a window. Column order is for lanes that are threads, since a vector is written
+    /// along its row. The extents must be known.
     pub fn order(&self, asked: Order, extents: &[Poly]) -> Order {
         let known = extents.iter().all(|extent| extent.as_constant().is_some());
         if self.threads.is_some() && known {
@@ -67,7 +67,7 @@ impl<'a> Staging<'a> {
         }
     }
 
-    /// Engines move four bytes at least.
+    /// Asynchronous copies move at least four bytes.
     pub fn engine(&self, asked: Engine, ty: Scalar) -> Engine {
         match self.threads.map(|threads| threads.copies) {
             Some(Copies::Asynchronous) if ty.bits() >= 32 => asked,

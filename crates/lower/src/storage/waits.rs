@@ -1,17 +1,23 @@
-//! Links between blocks of one launch: who waits for whom, and in which order blocks begin.
+//! Links between blocks of one launch: which block waits for which, and in which order blocks
+//! begin.
 //!
-//! A block counts the turns of its outermost loop in a flag of its own, its *progress*. What it makes for other
-//! blocks it leaves in global memory ([`inter_block`]), and one that reads it waits, before an iteration, until the progress
-//! says that the turn in which the value was made is over: its own turn, less the delay of the link. A block has only those
-//! turns in which it has something to do, and where the other one has no such turn any more its last one is waited for.
+//! A block counts the iterations of its outermost loop in a flag of its own, its *progress*. It
+//! leaves values for other blocks in global memory ([`inter_block`]). A block that reads such a
+//! value waits, before an iteration, until the progress of the other block shows that the iteration
+//! in which the value was made is complete: the reader's own iteration minus the delay of the link.
+//! A block runs only the iterations in which it has work. If the other block has no such iteration
+//! any more, the reader waits for its last one.
 //!
-//! A block may wait only for blocks that run or have run, whatever the machine does with the rest. So blocks do
-//! not choose where they are: each draws the next place from a counter when it begins, and the places are numbered in an
-//! order in which every value goes to a larger number. Such an order is one coordinate after another, upwards or downwards: the values
-//! that move along the first go forward by it, the others are left to the next. Where values go both ways along every
-//! coordinate there is none, and two blocks would have to take turns, which only blocks that run together can.
+//! A block may wait only for blocks that are running or have finished, whatever the machine does
+//! with the rest. So a block does not take its place from the grid: it gets a dynamic block id from
+//! an atomic counter when it begins, and the places are numbered in an order in which every value
+//! goes to a larger number. Such an order is one coordinate after another, upwards or downwards:
+//! the values that move along the first coordinate go forward by it, the others are left to the
+//! next. If values go both ways along every coordinate there is no such order: two blocks would
+//! have to alternate, which only blocks that run at the same time can do.
 //!
-//! Coordinates that no value crosses stay with the grid, each of their places with a counter of its own.
+//! Coordinates that no value crosses stay with the grid, and each of their places has a counter of
+//! its own.
 //!
 //! [`inter_block`]: crate::storage::inter_block
 
@@ -31,10 +37,10 @@ use crate::storage::links::flagged;
 use crate::storage::partition::Partition;
 use crate::storage::slots::{Slots, range};
 
-/// The least number of ticks after which waiting blocks are signalled.
+/// Blocks signal after at least this many ticks.
 const TICKS_OF_A_SIGNAL: i128 = 32;
 
-/// A block with a known number of turns signals so often at least.
+/// A block with a known number of iterations signals at least this many times.
 const LEAST_SIGNALS: i128 = 8;
 
 /// How the blocks of a launch wait for each other.
@@ -43,14 +49,16 @@ pub struct Flags {
     /// Block coordinates that values cross, the slowest first. Never empty.
     pub order: Vec<Ordered>,
     pub waits: Vec<Wait>,
-    /// By launch and block: how many turns are over.
+    /// By launch and block: the number of batches of iterations that are complete.
     pub progress: BufferId,
-    /// By launch and the block coordinates that no value crosses: how many blocks have begun.
+    /// By launch and the block coordinates that no value crosses: the number of blocks that have
+    /// begun.
     pub arrivals: BufferId,
-    /// So many turns are told of at once.
+    /// The number of iterations that one signal covers.
     pub batch: i128,
-    /// The first turn of the outermost loop and the one behind its last, over the block; none: the block is one turn.
-    pub turns: Option<(Form, Form)>,
+    /// The first iteration of the outermost loop and the end of its range, over the block; `None`
+    /// if the block is one iteration.
+    pub iterations: Option<(Form, Form)>,
 }
 
 /// A block coordinate of the slots, and how its places are numbered.
@@ -62,16 +70,18 @@ pub struct Ordered {
     hi: Form,
 }
 
-/// Before each turn: the block so far away has finished the turn so long ago.
+/// Before each iteration: the block at this displacement has completed the iteration `delay`
+/// earlier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Wait {
-    /// By block coordinate, zero left out.
+    /// By block coordinate; zeros are omitted.
     pub displacement: Vec<(usize, i128)>,
     pub delay: Poly,
 }
 
-/// The array with flags on links between nodes, all of which this machine plays, and on those between blocks that have no other
-/// way to go. Sums stay as they are, if that is all there is.
+/// The array with flags on links between nodes, all of which run on this machine, and on those
+/// links between blocks that have no other realisation. Trees stay as they are if nothing else
+/// needs flags.
 pub fn with_flags(array: &Array) -> Array {
     let crosses = |link: &Link, levels: &[PlaceLevel]| {
         let mut moved = array.place.iter().zip(&link.displacement);
@@ -108,7 +118,7 @@ pub fn with_flags(array: &Array) -> Array {
     made
 }
 
-/// The array with its sums as chains through the blocks.
+/// The array with its sums as chains from block to block.
 pub fn with_chains(array: &Array) -> Array {
     let mut made = array.clone();
     let links = made.ports.iter_mut().flat_map(|port| &mut port.links);
@@ -118,9 +128,9 @@ pub fn with_chains(array: &Array) -> Array {
     made
 }
 
-/// Leaves the turns out of the outermost loop in which a block has nothing to do: blocks that wait for each other work
-/// one behind the other, and most of the turns of all are not a block's own.
-pub fn narrow_turns(
+/// Removes the iterations of the outermost loop in which a block has no work: blocks that wait for
+/// each other run as a wavefront, and most iterations of the whole range are not a block's own.
+pub fn narrow_iterations(
     array: &Array,
     decide: &Decide,
     partition: &Partition,
@@ -135,7 +145,7 @@ pub fn narrow_turns(
     };
     let given = [&partition.launches[..], &partition.blocks].concat();
     let own = range(array, decide, *k, &given)?;
-    // Of several ends those will do that make the turns as many in all blocks.
+    // Of several bounds, prefer those with the same number of iterations in all blocks.
     let starts = own.lo.iter();
     let mut pairs = starts.flat_map(|lo| own.hi.iter().map(move |hi| (lo, hi)));
     let even = pairs.find(|(lo, hi)| hi.sub(lo).dims().is_empty());
@@ -146,7 +156,7 @@ pub fn narrow_turns(
 }
 
 impl Flags {
-    /// What the links need, if any go by flags.
+    /// Declares what the links need, if any are realised by flags.
     pub fn declare(
         array: &Array,
         slots: &Slots,
@@ -171,7 +181,8 @@ impl Flags {
                 hi,
             });
         }
-        // Only the slowest coordinate of a number need not have a known extent.
+        // Every coordinate but the slowest must have a known extent, so that places can be
+        // numbered.
         if order[1..]
             .iter()
             .any(|o| o.extent().as_constant().is_none())
@@ -179,7 +190,7 @@ impl Flags {
             let why = "blocks that wait along several coordinates are numbered at given sizes";
             return Err(Undecided::NeedsSizes(why.into()).into());
         }
-        let turns = match partition.steps.first() {
+        let iterations = match partition.steps.first() {
             Some(k) => Some(ends(&slots.ranges[*k])?),
             None => None,
         };
@@ -194,7 +205,7 @@ impl Flags {
             };
             note(&mut waits, wait);
         }
-        let batch = match &turns {
+        let batch = match &iterations {
             Some((first, end)) => batch(slots, partition, end.sub(first).as_constant()),
             None => 1,
         };
@@ -208,11 +219,11 @@ impl Flags {
             progress: buffer("progress", slots, &progress, program),
             arrivals: buffer("arrivals", slots, &arrivals, program),
             batch,
-            turns,
+            iterations,
         }))
     }
 
-    /// How long ago a turn of the block so far away was that is waited for.
+    /// The delay of the wait for the block at this displacement.
     pub fn delay(&self, displacement: &[(usize, i128)]) -> Option<&Poly> {
         let found = self.waits.iter().find(|w| w.displacement == displacement);
         found.map(|wait| &wait.delay)
@@ -222,8 +233,8 @@ impl Flags {
         self.order.iter().any(|o| o.k == k)
     }
 
-    /// Is the place of a block along this coordinate drawn?
-    pub fn draws(flags: Option<&Flags>, k: usize) -> bool {
+    /// Does the place of a block along this coordinate follow from its dynamic block id?
+    pub fn is_dynamic(flags: Option<&Flags>, k: usize) -> bool {
         flags.is_some_and(|flags| flags.is_ordered(k))
     }
 }
@@ -233,7 +244,7 @@ impl Ordered {
         self.hi.sub(&self.lo)
     }
 
-    /// The place with a number.
+    /// The place with this number.
     pub fn place(&self, number: &Form) -> Form {
         if self.downwards {
             self.hi.plus(-1).sub(number)
@@ -243,8 +254,9 @@ impl Ordered {
     }
 }
 
-/// A signal costs as much as some ticks, and a block must not be far ahead of those that wait for it.
-fn batch(slots: &Slots, partition: &Partition, turns: Option<i128>) -> i128 {
+/// The number of iterations that one signal covers. A signal costs as much as some ticks, and a
+/// block must not be far ahead of those that wait for it.
+fn batch(slots: &Slots, partition: &Partition, iterations: Option<i128>) -> i128 {
     let inner = partition.steps.iter().skip(1);
     let mut ticks = inner.map(|k| slots.ranges[*k].constant());
     let ticks = ticks.try_fold(1i128, |product, range| {
@@ -252,14 +264,16 @@ fn batch(slots: &Slots, partition: &Partition, turns: Option<i128>) -> i128 {
         product.checked_mul((hi - lo).max(1))
     });
     let enough = ticks.map_or(1, |ticks| (TICKS_OF_A_SIGNAL / ticks).max(1));
-    turns.map_or(enough, |turns| enough.min(turns / LEAST_SIGNALS).max(1))
+    iterations.map_or(enough, |iterations| {
+        enough.min(iterations / LEAST_SIGNALS).max(1)
+    })
 }
 
-/// Of two waits for the same block the one for the later turn is enough.
+/// Adds a wait. Of two waits for the same block, the one for the later iteration is enough.
 fn note(waits: &mut Vec<Wait>, wait: Wait) {
     let same = |w: &Wait| -> Option<i128> {
-        let apart = w.delay.sub(&wait.delay).as_constant()?;
-        (w.displacement == wait.displacement).then_some(apart)
+        let gap = w.delay.sub(&wait.delay).as_constant()?;
+        (w.displacement == wait.displacement).then_some(gap)
     };
     let known = waits.iter_mut().find_map(|w| same(w).map(|by| (w, by)));
     match known {
@@ -269,7 +283,7 @@ fn note(waits: &mut Vec<Wait>, wait: Wait) {
     }
 }
 
-/// How far a link goes along the block coordinates.
+/// The distance that a link goes along the block coordinates.
 pub fn displacement(
     array: &Array,
     link: &Link,
@@ -287,7 +301,7 @@ pub fn displacement(
     Ok(moved)
 }
 
-/// How far the values of a port go along the block coordinates.
+/// The distance that the values of a port go along the block coordinates.
 struct Moved<'a> {
     port: &'a Port,
     by: Vec<(usize, i128)>,
@@ -300,7 +314,8 @@ impl Moved<'_> {
     }
 }
 
-/// Block coordinates, the slowest first, and whether they are walked downwards, so that every value goes forward.
+/// Block coordinates, the slowest first, and whether each runs downwards, so that every value goes
+/// forward.
 fn arrange(
     array: &Array,
     moves: &[Moved<'_>],
@@ -320,7 +335,8 @@ fn arrange(
         order.push((k, downwards));
         open.retain(|moved| moved.along(k) == 0);
     }
-    // What crosses further coordinates goes forward already; the number of a place needs them all the same.
+    // Values that cross further coordinates go forward already, but the number of a place needs
+    // these coordinates too.
     for k in blocks {
         let crossed = moves.iter().any(|moved| moved.along(*k) != 0);
         if crossed && !order.iter().any(|(at, _)| at == k) {
@@ -330,7 +346,7 @@ fn arrange(
     Ok(order)
 }
 
-/// Two values that go in opposite directions along a coordinate.
+/// The error for two values that go in opposite directions along a coordinate.
 fn both_ways(array: &Array, open: &[&Moved<'_>], blocks: &[usize]) -> Failure {
     let opposite = blocks.iter().find_map(|k| {
         let up = open.iter().find(|moved| moved.along(*k) > 0)?;
@@ -356,7 +372,7 @@ fn both_ways(array: &Array, open: &[&Moved<'_>], blocks: &[usize]) -> Failure {
     Failure::Refused(vec![diagnostic.help(help)])
 }
 
-/// The first value of a range and the one behind its last, as one form each.
+/// The first value of a range and its end, as one form each.
 fn ends(range: &Range) -> Result<(Form, Form), Undecided> {
     let one = |forms: &[Form], most: bool| -> Option<Form> {
         if let [form] = forms {
@@ -375,7 +391,7 @@ fn ends(range: &Range) -> Result<(Form, Form), Undecided> {
     }
 }
 
-/// Flags with an axis for each of these coordinates. Any bounds of a range are far enough.
+/// Flags with an axis for each of these coordinates. Any bounds of a range are wide enough.
 fn buffer(name: &str, slots: &Slots, coordinates: &[usize], program: &mut Program) -> BufferId {
     let axis = |k: &usize| {
         let Range { lo, hi } = &slots.ranges[*k];

@@ -1,16 +1,16 @@
 //! Place coordinates that become the warps of a block.
 //!
-//! Each warp runs the PEs at its own coordinates, so a register holds the value of one PE in every warp.
-//! Several coordinates are one number, the last one fastest. A value that moves between warps goes through
-//! an array of the block ([`state`]): it is written in one tick and read in a later one, with a barrier
-//! between any two ticks, and the circle of the array is longer than the delay, so a place is written again in
-//! a tick in which nobody reads it. Control never depends on the warp where there is a barrier: blocks, not warps,
-//! choose between interior and edge.
+//! Each warp runs the PEs at its own coordinates, so a register holds the value of one PE in every
+//! warp. Several coordinates form one number, the last one fastest. A value that moves between
+//! warps goes through a shared array ([`queues`]): it is written in one tick and read in a later
+//! one, with a barrier between any two ticks. The circular axis of the array is longer than the
+//! delay, so an element is overwritten in a tick in which nothing reads it. Control around a
+//! barrier never depends on the warp: blocks, not warps, choose between interior and edge.
 //!
-//! Coordinates stay loops over PEs where their extents are no numbers, where there are more of them than
-//! a block has warps, and where a value is to arrive in another warp in the tick in which it leaves.
+//! Coordinates stay loops over PEs if their extents are not numbers, if they are more than a block
+//! has warps, or if a value must arrive in another warp in the tick in which it leaves.
 //!
-//! [`state`]: crate::storage::queues
+//! [`queues`]: crate::storage::queues
 
 use systola_ir::array::{Array, Link, Realisation, Role};
 use systola_ir::form::{Form, Poly};
@@ -21,7 +21,7 @@ use systola_ir::{DimId, Span};
 use crate::storage::links::is_queued;
 use crate::storage::slots::Slots;
 
-/// The warps of a block; none: it is one warp.
+/// The warps of a block; without coordinates it is one warp.
 #[derive(Clone, Debug, Default)]
 pub struct Warps {
     coordinates: Vec<Coordinate>,
@@ -36,7 +36,8 @@ struct Coordinate {
 }
 
 impl Warps {
-    /// Of `pes`, the coordinates at the level of warps, if the machine can run them so.
+    /// Chooses the coordinates among `pes` at the level of warps, if the machine can run them as
+    /// warps.
     pub fn choose(
         array: &Array,
         slots: &Slots,
@@ -70,7 +71,7 @@ impl Warps {
             let mut along = warps.coordinates.iter();
             along.all(|c| known(&link.displacement[c.k]))
         };
-        // One warp is a loop of one turn.
+        // One warp is a loop of one iteration.
         let fits = warps.product() > 1
             && warps.product() <= i128::from(threads.warps)
             && queued.all(|link| moves(link, &|d| d.as_constant().is_some()))
@@ -115,10 +116,10 @@ impl Warps {
         is_queued(&link.realisation) && along.any(|c| !link.displacement[c.k].is_zero())
     }
 
-    /// Must the warps wait for each other between ticks?
-    pub fn meet(&self, array: &Array) -> bool {
+    /// Must the warps synchronise between ticks?
+    pub fn need_barrier(&self, array: &Array) -> bool {
         array.ports.iter().any(|port| {
-            // A broadcast input is loaded where it is wanted.
+            // A broadcast input is loaded where it is needed.
             let loaded = matches!(
                 array.cells[port.source.index()].role,
                 Role::Propagation { .. }

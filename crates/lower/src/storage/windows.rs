@@ -1,11 +1,12 @@
-//! Transfers: a window of an input is brought into the memory of the block before it is used.
+//! Transfers: a window of an input is loaded into shared memory before it is used.
 //!
-//! The *window* is the box of all elements that the slots below a loop read, for one turn of that
-//! loop: its start is a form over the coordinates around it, its extents do not depend on them. It is
-//! filled when the turn begins, row by row in whole vectors, with what the input states outside of its
-//! axes; reads then need no test of these axes. A box whose extents can not be said in the parameters is
-//! not staged, and its elements are read where they are. Where the machine has warps of threads, all of them
-//! bring the window together, some turns ahead if the mapping says so ([`staging`]).
+//! The *window* is the box of all elements that the slots below a loop read, for one iteration of
+//! that loop: its start is a form over the coordinates around it, its extents do not depend on
+//! them. It is filled when the iteration begins, row by row in whole vectors. Outside the axes of
+//! the input it holds the value that the input declares there, so reads need no test of these axes.
+//! A box whose extents cannot be expressed in the parameters is not staged, and its elements are
+//! read from the input. If the machine has warps of threads, all of them load the window together,
+//! some iterations ahead if the mapping says so ([`staging`]).
 //!
 //! [`staging`]: crate::storage::staging
 
@@ -31,11 +32,11 @@ use crate::storage::staging::Staging;
 pub struct Window {
     pub input: InputId,
     pub store: SharedId,
-    /// The number of loops over time inside of which it is filled.
+    /// The number of time loops inside which it is filled.
     pub depth: usize,
     /// For each axis the first index, over the coordinates of the slot, and the extent.
     pub axes: Vec<(Form, Poly)>,
-    /// The number of windows that the array has room for; the first axis says which one.
+    /// The number of windows for which the array has room; the first axis selects one.
     pub stages: i128,
     pub engine: Engine,
     pub order: Order,
@@ -51,7 +52,7 @@ pub fn windows(
 ) -> Result<Vec<Window>, Failure> {
     let mut asked = Vec::new();
     for transfer in &array.transfers {
-        // Registers take what is read often anyway; constants are read as they are.
+        // Elements that are read often are in registers anyway; constants are read directly.
         if transfer.store != Store::Shared {
             continue;
         }
@@ -69,7 +70,8 @@ pub fn windows(
         let Some(axes) = window(array, decide, partition, input, depth)? else {
             continue;
         };
-        // Windows of one loop are brought together, so they are all as far ahead as the farthest.
+        // Windows of one loop are loaded together, so all of them have the largest number of
+        // stages.
         let together = asked.iter().filter(|(_, _, other)| *other == depth);
         let most = together.map(|(transfer, ..)| transfer.stages).max();
         let stages = staging.stages(depth, most.unwrap_or(1));
@@ -106,7 +108,7 @@ pub fn windows(
     Ok(found)
 }
 
-/// Inside of how many time loops the window is filled.
+/// The number of time loops inside which the window is filled.
 fn depth(array: &Array, partition: &Partition, transfer: &Transfer) -> Result<usize, Failure> {
     let Some(at) = &transfer.at else { return Ok(0) };
     let n_place = array.place.len();
@@ -175,7 +177,8 @@ fn window(
     Ok(Some(axes))
 }
 
-/// A start and an extent that does not depend on the coordinates; the smallest number, if there is one.
+/// A start, and an extent that does not depend on the coordinates; the smallest constant extent, if
+/// there is one.
 fn span(range: &Range) -> Option<(Form, Poly)> {
     let mut all: Vec<(Form, Poly)> = Vec::new();
     for lo in &range.lo {
@@ -223,7 +226,7 @@ fn reads(array: &Array, input: InputId) -> Vec<&[Form]> {
 }
 
 impl Window {
-    /// The first indices for the turn at this slot.
+    /// The first indices for the iteration at this slot.
     pub fn starts(&self, slot: &[Form]) -> Result<Vec<Form>, Overflow> {
         let starts = self.axes.iter();
         starts
@@ -231,7 +234,7 @@ impl Window {
             .collect()
     }
 
-    /// The index in the array of the block for an index in the window.
+    /// The index in the shared array for an index in the window.
     pub fn index(&self, stage: &Form, at: &[Form]) -> Vec<Form> {
         let mut at = at.to_vec();
         ordered(self.order, &mut at);
@@ -240,7 +243,7 @@ impl Window {
     }
 }
 
-/// The axes of a window as the array of the block has them.
+/// The axes of a window in the order of the shared array.
 fn ordered<T>(order: Order, axes: &mut [T]) {
     match (order, axes) {
         (Order::Columns, [.., row, column]) => std::mem::swap(row, column),

@@ -455,7 +455,7 @@ fn blame(
             other: machine.actor(&raced.other),
             other_writes: raced.other_writes,
         },
-        Conflict::Copying(copier) => FaultKind::CopyUnderWay {
+        Conflict::Copying(copier) => FaultKind::CopyInFlight {
             array,
             index,
             by: machine.actor(&copier),

@@ -15,7 +15,7 @@ use crate::storage::links::is_at_once;
 use crate::storage::queues::PeKey;
 
 impl Emitter<'_> {
-    /// The PE in registers of the same lane that a link brings a value of this tick from.
+    /// The PE in registers of the same lane from which a link brings a value of this tick.
     pub(super) fn source(&self, link: &Link, pe: &PeKey) -> Option<PeKey> {
         let mut there = pe.clone();
         for (at, p) in self.partition.pes.iter().enumerate() {
@@ -29,7 +29,8 @@ impl Emitter<'_> {
         Some(there)
     }
 
-    /// The values of a cell in all PEs of a tick, where its chain goes through the registers of a lane before it goes to the next.
+    /// The values of a cell in all PEs of a tick. Its chain runs through the registers of a lane
+    /// before it goes to the next lane.
     pub(in crate::emit) fn chained(
         &mut self,
         slot: &mut [Form],
@@ -39,7 +40,7 @@ impl Emitter<'_> {
         pes: &[PeKey],
         done: &mut [Vec<Evaluated>],
     ) -> Result<(), Failure> {
-        // Chains that have nothing to do with each other, and in each the vectors.
+        // Independent chains, and the vectors of each.
         let mut vectors: BTreeMap<(PeKey, i128), Vec<usize>> = BTreeMap::new();
         for (n, pe) in pes.iter().enumerate() {
             let mut chain = pe.clone();
@@ -74,7 +75,7 @@ impl Emitter<'_> {
         let ports = own_ports(array, cell);
         let mut waiting = Waiting::new();
         let mut values: BTreeMap<usize, Bundle> = BTreeMap::new();
-        // Every lane on its own, as if the chain began there.
+        // Each lane on its own, as if the chain began there.
         for n in self.sources_first(cell, pes, members) {
             self.at_pe(slot, &pes[n]);
             done[n].resize_with(1, Evaluated::default);
@@ -90,12 +91,12 @@ impl Emitter<'_> {
             )?;
             let waits = any(chain.open.clone(), chain.reached.clone());
             let begun = self.begun(scan, name, &declared.ty, chain);
-            let value = begun.unwrap_or_else(|| self.nothing(&declared.ty));
+            let value = begun.unwrap_or_else(|| self.placeholder(&declared.ty));
             self.now.insert((cell, pes[n].clone()), value.flat());
             waiting.insert(pes[n].clone(), self.facts.simplify(&waits));
             values.insert(n, value);
         }
-        // What leaves the lanes.
+        // The value that leaves each lane.
         let at_end = |n: &usize| {
             let mut places = self.partition.pes.iter().zip(wraps).zip(&pes[*n]);
             places.all(|((p, wrap), x)| {
@@ -113,7 +114,7 @@ impl Emitter<'_> {
         let carried = self.carried(cell, scan, name, &here);
         let value = values[&end].clone();
         let left = self.along_lanes(scan, name, value, open, carried.as_ref(), &here)?;
-        // What enters them, combined with their registers.
+        // The value that enters each lane, to be combined with the lane's registers.
         let first = self.beyond(scan, scan.by.abs());
         let moved = self.moved(name, &left, scan.by);
         let entered = match &carried {
@@ -145,7 +146,7 @@ impl Emitter<'_> {
         Ok(())
     }
 
-    /// The registers of a lane in an order in which the chain goes through them.
+    /// The registers of a lane in the order of the chain.
     fn sources_first(&self, cell: VarId, pes: &[PeKey], members: &[usize]) -> Vec<usize> {
         let array = self.array;
         let ports = own_ports(array, cell).into_iter().map(|p| array.port(p));
@@ -162,13 +163,13 @@ impl Emitter<'_> {
                 let waits = |pe: PeKey| open.iter().any(|m| m != n && pes[*m] == pe);
                 !sources.any(waits)
             });
-            // All steps go one way: one of them is always ready.
+            // All steps go one way, so one of them is always ready.
             ordered.push(open.remove(ready.unwrap_or(0)));
         }
         ordered
     }
 
-    /// The slot of a PE that is known, in an array of one piece.
+    /// The place of a known PE in an array of one piece.
     fn here<'s>(&self, slot: &'s [Form], pe: &'s PeKey) -> Result<Here<'s>, Failure> {
         let piece = &self.slots.pieces[0];
         let at = |f: &Form| f.substitute(&|d| slot.get(d.index()).cloned());

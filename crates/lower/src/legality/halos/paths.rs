@@ -1,8 +1,10 @@
-//! What is made of a value inside its tile, where no value comes back to the cell it was made in.
+//! The values computed from a value inside its tile, if no value returns to the cell it was made
+//! in.
 //!
-//! A chain of stencils is such a case: from a cell there are finitely many ways on, and each is a displacement
-//! with the guards along it. Ways with the same cell and displacement are kept together, and one whose guards are all
-//! among another's is dropped; so a chain is as long to decide as its neighbourhoods add up to, not as they multiply.
+//! A chain of stencils is such a case: a cell has finitely many paths, and each is a displacement
+//! with the guards along it. Paths with the same cell and displacement are kept together, and a
+//! path whose guards include all guards of another is dropped. The cost of a chain is thus the sum
+//! of its neighbourhoods, not their product.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +15,7 @@ use systola_ir::form::{Cond, Overflow, Poly};
 use crate::decide::{Decide, Sample, Undecided};
 use crate::localise::shift_form;
 
-/// More alternatives than this are not kept.
+/// At most this many alternatives are kept.
 const MOST: usize = 4_096;
 
 /// Where the value of a cell at z goes within a launch.
@@ -21,10 +23,10 @@ pub(super) struct Paths {
     reached: Vec<Reached>,
 }
 
-/// Guards that all hold.
+/// The guards of a path, which must all hold.
 type Way = Vec<Cond>;
 
-/// A displacement from z, and the ways there.
+/// A displacement from z, and the paths that lead there.
 struct Reached {
     cell: VarId,
     by: Vec<Poly>,
@@ -32,7 +34,8 @@ struct Reached {
 }
 
 impl Paths {
-    /// All ways from a cell; `None` where one of them leads back to a cell on it, or where there are too many.
+    /// All paths from a cell; `None` if one of them returns to a cell on it, or if there are too
+    /// many.
     pub(super) fn from_cell(array: &Array, cell: VarId) -> Result<Option<Paths>, Overflow> {
         let Some(order) = downstream(array, cell) else {
             return Ok(None);
@@ -67,7 +70,7 @@ impl Paths {
         Ok(Some(Paths { reached }))
     }
 
-    /// A point of `from` whose value goes into an owned point of its tile.
+    /// A point of `from` whose value is used in an owned point of its tile.
     pub(super) fn needed_by_owners(
         &self,
         from: &Cond,
@@ -78,7 +81,7 @@ impl Paths {
         for Reached { cell, by, ways } in &self.reached {
             let there = array.owned().and(array.cells[cell.index()].domain.clone());
             let arrives = from.clone().and(at(&there, by)?);
-            // Most displacements lead nowhere, whatever the guards.
+            // Most displacements reach no owned point, whatever the guards.
             if decide.is_empty(&arrives, n)? {
                 continue;
             }
@@ -93,7 +96,7 @@ impl Paths {
     }
 }
 
-/// Adds a way, and says whether it is new: guards that hold more often replace those that hold less often.
+/// Adds a path, and says whether it is new: weaker guards replace stronger ones.
 fn keep(ways: &mut Vec<Way>, way: Way) -> bool {
     if ways.iter().any(|w| w.iter().all(|g| way.contains(g))) {
         return false;
@@ -107,7 +110,7 @@ fn stays_within(port: &Port) -> bool {
     port.links.iter().any(|l| l.realisation.is_within_launch())
 }
 
-/// When the sink at z + by takes the value within the launch, over z.
+/// The conditions, over z, under which the sink at z + by takes the value within the launch.
 fn guards_of(port: &Port, array: &Array, by: &[Poly]) -> Result<Vec<Cond>, Overflow> {
     let mut all = array.cells[port.sink.index()]
         .domain
@@ -133,7 +136,7 @@ fn at(cond: &Cond, by: &[Poly]) -> Result<Cond, Overflow> {
     cond.map(&|f| shift_form(f, &back))
 }
 
-/// The cells that a value can go to within a launch, sources first; `None` if there is a cycle.
+/// The cells that a value can reach within a launch, sources first; `None` if there is a cycle.
 fn downstream(array: &Array, from: VarId) -> Option<Vec<VarId>> {
     #[derive(Clone, Copy, PartialEq)]
     enum Mark {

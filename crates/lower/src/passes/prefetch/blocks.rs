@@ -1,11 +1,13 @@
-//! Inputs of later blocks.
+//! Prefetches the inputs of later blocks.
 //!
-//! Blocks that follow each other read boxes of an input that move on by a fixed distance, so most of what a block reads is in the
-//! cache already, and the part at the front is new. The lines of that part, for a block some way ahead, are prefetched
-//! in the iterations of the block's longest loop, since requests that come all at once wait for each other.
+//! Consecutive blocks read boxes of an input that advance by a fixed distance, so most of what a
+//! block reads is already in the cache, and only the part at the front is new. The lines of that
+//! part, for a block some distance ahead, are prefetched in the iterations of the block's longest
+//! loop, since requests in one burst would wait for each other.
 //!
-//! It is done where the boxes are known and one row high, and where the work that goes with a line is worth a request: a kernel that
-//! does little is busy with its loads. Boxes of several rows belong to [`streams`].
+//! This is done if the boxes are known and one row high, and if the work for each line is worth a
+//! request: a kernel that does little is busy with its loads. Boxes of several rows belong to
+//! [`streams`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,38 +18,39 @@ use systola_ir::{BufferId, DimId};
 
 use super::{Line, streams};
 
-/// A whole block is this many times as far ahead, and has to do this many times as much for a line, as an iteration: its
-/// lines come together.
-const TOGETHER: i128 = 4;
-/// Lines for one block, at most.
+/// A whole block is prefetched this many times as far ahead as an iteration, and must do this many
+/// times as much work for each line: its lines come in a burst.
+const BURST: i128 = 4;
+/// At most this many lines for one block.
 const MOST_LINES: i128 = 64;
 
 /// First and last value.
 type Span = (i128, i128);
 
-/// A part of a row of an input that a block reads and those before it did not.
+/// A part of a row of an input that a block reads and the blocks before it did not.
 #[derive(Debug, PartialEq)]
 struct Front {
     buffer: BufferId,
-    /// The first element, for the block that is asked for.
+    /// The first element, for the block that is prefetched.
     first: Vec<Form>,
     extent: i128,
 }
 
-/// A loop that is in no other.
+/// A loop that is inside no other.
 #[derive(Clone, Debug, PartialEq)]
 struct Iterations {
     var: DimId,
     first: i128,
     count: i128,
-    /// Operations on vectors in all of them.
+    /// Vector operations in all iterations.
     work: i128,
 }
 
 /// What one block does.
 #[derive(Default)]
 struct Found {
-    /// Boxes that are read, by buffer and by what their place depends on.
+    /// Boxes that are read, by buffer and by the part of their index that is constant within a
+    /// block.
     boxes: BTreeMap<(BufferId, Vec<Form>), Vec<Span>>,
     /// Inputs that are also read elsewhere.
     scattered: BTreeSet<BufferId>,
@@ -96,12 +99,12 @@ pub fn lines(
 }
 
 impl Front {
-    /// The number of lines of this many elements.
+    /// The number of lines, for lines of this many elements.
     fn count(&self, elements: i128) -> i128 {
         (self.extent + elements - 1) / elements
     }
 
-    /// Their first elements.
+    /// The first element of each line.
     fn lines(&self, elements: i128) -> Vec<Vec<Form>> {
         let line = |n: i128| {
             let mut line = self.first.clone();
@@ -114,7 +117,8 @@ impl Front {
     }
 }
 
-/// What to prefetch, and the loop to do it in; `None`: nothing is known of it, or it is too much.
+/// What to prefetch, and the loop in which to do it; `None` if nothing is known, or if there are
+/// too many lines.
 fn fronts(
     program: &Program,
     kernel: &Kernel,
@@ -130,7 +134,7 @@ fn fronts(
     }
     let mut found = Found::default();
     let work = look(program, kernel, &kernel.body, &mut spans, &mut found)?;
-    let ahead = (TOGETHER * i128::from(worth.distance) / work.max(1)).max(1);
+    let ahead = (BURST * i128::from(worth.distance) / work.max(1)).max(1);
     let mut fronts = Vec::new();
     let mut requests = 0i128;
     for ((buffer, place), spans) in found.boxes {
@@ -146,11 +150,12 @@ fn fronts(
         fronts.push(front);
     }
     let iterations = found.loops.into_iter().max_by_key(|l| l.work);
-    (requests <= MOST_LINES && requests.checked_mul(TOGETHER * i128::from(worth.work))? <= work)
+    (requests <= MOST_LINES && requests.checked_mul(BURST * i128::from(worth.work))? <= work)
         .then_some((fronts, iterations))
 }
 
-/// What a block reads first, of a box at this place, if that is one row and moves along itself.
+/// What a block is the first to read in a box at this place, if the box is one row that moves along
+/// itself.
 fn front(
     buffer: BufferId,
     place: &[Form],
@@ -188,8 +193,8 @@ fn front(
     })
 }
 
-/// Collects what some statements read, and counts their operations on vectors. `None`: a loop whose length
-/// depends on the sizes.
+/// Collects what some statements read, and counts their vector operations. `None` if the length of
+/// a loop depends on the sizes.
 fn look(
     program: &Program,
     kernel: &Kernel,
@@ -249,7 +254,7 @@ fn look(
             let then = look(program, kernel, then, spans, found)?;
             let n_loops = found.loops.len();
             let otherwise = look(program, kernel, otherwise, spans, found)?;
-            // The longer one is often that of the edge, which tests more.
+            // The longer branch is often that of the edge, which has more tests.
             if then > 0 {
                 found.loops.truncate(n_loops);
             }
@@ -300,7 +305,7 @@ impl Found {
     }
 }
 
-/// A form as one of what does not change in a block, and the span of the rest.
+/// Splits a form into the part that is constant within a block, and the span of the rest.
 fn reach(form: &Form, spans: &BTreeMap<DimId, Span>) -> Option<(Form, Span)> {
     let mut place = form.clone();
     let mut reached = (0i128, 0i128);

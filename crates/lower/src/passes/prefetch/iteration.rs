@@ -1,4 +1,5 @@
-//! The loads of a loop whose rows move on from iteration to iteration, and how much an iteration does meanwhile.
+//! The loads of a loop whose rows advance from iteration to iteration, and the work of an
+//! iteration.
 
 use systola_ir::DimId;
 use systola_ir::form::{Form, Overflow};
@@ -7,21 +8,21 @@ use systola_ir::kernel::{Access, Kernel, Stmt};
 /// One iteration of a loop.
 #[derive(Debug, Default)]
 pub struct Iteration<'s> {
-    /// Operations; loops inside are no part of them. Of two branches the longer one counts,
+    /// Operations, without those of inner loops. Of two branches the longer one counts.
     pub work: usize,
-    /// but the loads of the first, which is that of most iterations. Of those that follow each other on a line it is the first to come
-    /// there.
+    /// The loads. Of two branches those of the first count, which most iterations take. Of loads
+    /// that follow each other on a line, the one that reaches it first counts.
     pub loads: Vec<&'s Access>,
 }
 
-/// What is looked for.
+/// What to look for.
 pub struct Search<'k> {
     pub kernel: &'k Kernel,
     /// The variable of the loop.
     pub var: DimId,
-    /// Elements that come together.
+    /// Elements that arrive together.
     pub line: i128,
-    /// Loads that are left out.
+    /// Loads to ignore.
     pub except: &'k dyn Fn(&Access) -> bool,
 }
 
@@ -50,7 +51,7 @@ impl Search<'_> {
         found
     }
 
-    /// Does its row move with the loop?
+    /// Does the row of a load advance with the loop?
     fn moves(&self, load: &Access) -> bool {
         let moves = |form: &Form| match form.coefficient(self.var).as_constant() {
             Some(step) => step > 0 && !form.has_digit_of(self.var),
@@ -60,7 +61,7 @@ impl Search<'_> {
         rows.is_some_and(|rows| rows.iter().any(moves))
     }
 
-    /// Where a load goes when the variable is `later`.
+    /// The index of a load when the variable is `later`.
     pub fn moved(&self, load: &Access, later: &Form) -> Result<Vec<Form>, Overflow> {
         let at = |d: DimId| (d == self.var).then(|| later.clone());
         load.index.iter().map(|form| form.substitute(&at)).collect()
@@ -70,8 +71,8 @@ impl Search<'_> {
 impl<'s> Iteration<'s> {
     fn add(&mut self, load: &'s Access, line: i128) {
         for known in &mut self.loads {
-            let apart = distance(known, load);
-            let Some((last, rows)) = apart.as_deref().and_then(<[i128]>::split_last) else {
+            let gap = distance(known, load);
+            let Some((last, rows)) = gap.as_deref().and_then(<[i128]>::split_last) else {
                 continue;
             };
             if last.abs() < line {
@@ -85,7 +86,7 @@ impl<'s> Iteration<'s> {
     }
 }
 
-/// From one place to another of the same array, where it is known.
+/// The distance from one access to another of the same array, if it is constant.
 fn distance(from: &Access, to: &Access) -> Option<Vec<i128>> {
     if from.memory != to.memory || from.index.len() != to.index.len() {
         return None;

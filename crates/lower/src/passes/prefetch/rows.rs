@@ -1,10 +1,11 @@
-//! Rows of later iterations.
+//! Prefetches rows of later iterations.
 //!
-//! A loop that walks down the rows of an array reads another page in every iteration. The hardware sees no sequence in that: it looks
-//! for neighbouring lines and stops at the end of a page. So an iteration prefetches the lines that a later one reads.
+//! A loop that walks down the rows of an array reads another page in every iteration. The hardware
+//! sees no sequence in that: it looks for neighbouring lines and stops at the end of a page. So an
+//! iteration prefetches the lines that a later iteration reads.
 //!
-//! It is done in innermost loops whose iterations do much for every line: elsewhere there is nothing that the wait could be
-//! hidden behind.
+//! This is done in innermost loops whose iterations do much work for every line: elsewhere there is
+//! no work to hide the latency behind.
 
 use systola_ir::form::Form;
 use systola_ir::kernel::{Access, Cache, Kernel, Stmt};
@@ -13,7 +14,8 @@ use systola_ir::target::Prefetch;
 use super::iteration::Iteration;
 use super::{Line, Search};
 
-/// What the loops of a kernel prefetch. Elements nearer to each other than `at_once` come together.
+/// The prefetches of the loops of a kernel. Elements closer to each other than `at_once` arrive
+/// together.
 pub fn lines(
     kernel: &Kernel,
     worth: &Prefetch,

@@ -1,9 +1,11 @@
-//! Lines of rows that a kernel goes along.
+//! Prefetches lines of rows along which a kernel moves.
 //!
-//! A stencil reads several rows of an array side by side and goes along all of them at once: from iteration to iteration of a loop, or
-//! from block to block. Most of these rows were read by an earlier block, and are in a cache; the others lead, and come from memory. The
-//! hardware follows their sequences, but it follows only some at a time and begins again at the end of each page. So an iteration
-//! prefetches the lines of the leading rows that later iterations read: so far ahead that as many are in flight as a core can wait for.
+//! A stencil reads several rows of an array side by side and moves along all of them at once: from
+//! iteration to iteration of a loop, or from block to block. Most of these rows were read by an
+//! earlier block, and are in a cache; the leading rows come from memory. The hardware follows such
+//! streams, but only some at a time, and starts again at the end of each page. So an iteration
+//! prefetches lines of the leading rows for later iterations, just far enough ahead to keep as many
+//! requests in flight as a core can have.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +17,7 @@ use systola_ir::{BufferId, DimId};
 use super::Line;
 use super::rows::has_loop;
 
-/// Rows side by side, at most: more are another kind of access.
+/// At most this many rows side by side: more are another kind of access.
 const MOST_ROWS: usize = 64;
 /// An earlier block is at most this far away along each coordinate.
 const NEAR: i128 = 2;
@@ -24,14 +26,14 @@ const NEAR: i128 = 2;
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Row {
     buffer: BufferId,
-    /// Where it is, along the last axis without what is only a number,
+    /// The place of the row, without the constant part of its index along the last axis.
     place: Vec<Form>,
 }
 
-/// which is, of what is read of the row, the first and the last one.
+/// The first and the last of these constants that are read.
 type Span = (i128, i128);
 
-/// What goes along rows: the iterations of a loop, or the blocks.
+/// What moves along rows: the iterations of a loop, or the blocks.
 struct Walk<'k> {
     program: &'k Program,
     kernel: &'k Kernel,
@@ -41,7 +43,7 @@ struct Walk<'k> {
     line_bytes: i128,
 }
 
-/// What the loops of a kernel, or its blocks, prefetch.
+/// The prefetches of the loops of a kernel, or of its blocks.
 pub fn lines(program: &Program, kernel: &Kernel, worth: &Prefetch, line_bytes: i128) -> Vec<Line> {
     let in_flight = i128::from(worth.in_flight);
     let walk = |var, step| Walk {
@@ -63,7 +65,7 @@ pub fn lines(program: &Program, kernel: &Kernel, worth: &Prefetch, line_bytes: i
     lines
 }
 
-/// Finds the innermost loops; of two branches the first is that of most blocks.
+/// Finds the innermost loops. Of two branches, most blocks take the first.
 fn look<'k>(walk: &impl Fn(DimId, i128) -> Walk<'k>, stmts: &[Stmt], lines: &mut Vec<Line>) {
     for stmt in stmts {
         match stmt {
@@ -100,7 +102,7 @@ impl Walk<'_> {
             if moves < elements {
                 continue;
             }
-            // The part that the iteration before did not read yet, some iterations later.
+            // The part that the previous iteration has not read, `ahead` + 1 lines further on.
             let new = (*lo).max(hi - moves + 1) + (ahead + 1) * elements;
             for n in 0..(moves + elements - 1) / elements {
                 let mut first = row.place.clone();
@@ -133,7 +135,8 @@ impl Walk<'_> {
         }
     }
 
-    /// The row of a load and its place in it, if the walk goes along it and the lanes read neighbours.
+    /// The row of a load and its offset in it, if the walk moves along the row and the lanes read
+    /// neighbours.
     fn row(&self, load: &Access) -> Option<(Row, i128)> {
         let buffer = load.memory.buffer()?;
         let lane = self.kernel.lane().filter(|_| self.kernel.lanes > 1)?;
@@ -152,7 +155,8 @@ impl Walk<'_> {
         Some((Row { buffer, place }, at))
     }
 
-    /// By how many elements a row moves in an iteration, if it does and stays the same row.
+    /// The number of elements by which a row advances in an iteration, if it does and stays the
+    /// same row.
     fn moves(&self, place: &[Form]) -> Option<i128> {
         let (last, rows) = place.split_last()?;
         let stays = |form: &Form| !form.dims().contains(&self.var);
@@ -166,7 +170,7 @@ impl Walk<'_> {
         (by > 0).then_some(by)
     }
 
-    /// Was a row read by an earlier block, as another one of its own?
+    /// Did an earlier block read the row, as another one of its rows?
     fn came_earlier(&self, row: &Row, other: &Row) -> bool {
         let (Some((last, rows)), Some((its_last, its_rows))) =
             (row.place.split_last(), other.place.split_last())
@@ -176,10 +180,12 @@ impl Walk<'_> {
         if row.buffer != other.buffer || last != its_last {
             return false;
         }
-        let apart: Option<Vec<i128>> = (its_rows.iter().zip(rows))
+        let distance: Option<Vec<i128>> = (its_rows.iter().zip(rows))
             .map(|(its, own)| its.sub(own).as_constant())
             .collect();
-        let Some(apart) = apart else { return false };
+        let Some(distance) = distance else {
+            return false;
+        };
         let mut steps: Vec<Vec<i128>> = Vec::new();
         for block in self
             .kernel
@@ -197,23 +203,24 @@ impl Walk<'_> {
                 None => return false,
             }
         }
-        reaches(&apart, &steps, false)
+        reaches(&distance, &steps, false)
     }
 }
 
-/// Is this distance a sum of some of the steps, of which the first that is taken goes back to an earlier block?
-fn reaches(apart: &[i128], steps: &[Vec<i128>], earlier: bool) -> bool {
+/// Is this distance a sum of multiples of the steps, the first of which goes back to an earlier
+/// block?
+fn reaches(distance: &[i128], steps: &[Vec<i128>], earlier: bool) -> bool {
     let Some((step, inner)) = steps.split_first() else {
-        return earlier && apart.iter().all(|d| *d == 0);
+        return earlier && distance.iter().all(|d| *d == 0);
     };
     let least = if earlier { -NEAR } else { 0 };
     (least..=NEAR).any(|n| {
-        let left: Vec<i128> = apart.iter().zip(step).map(|(d, s)| d - n * s).collect();
+        let left: Vec<i128> = distance.iter().zip(step).map(|(d, s)| d - n * s).collect();
         reaches(&left, inner, earlier || n > 0)
     })
 }
 
-/// The part of a form that is only a number.
+/// The constant part of a form, without parameters.
 pub fn number_in(form: &Form) -> i128 {
     let terms = form.constant_part().terms();
     terms

@@ -1,7 +1,8 @@
-//! What the lengths of rows say of the places in them.
+//! What the lengths of rows imply for places in them.
 //!
-//! An element at a multiple of 4 from the start of its row is at a multiple of 4 from the start of the array only if rows
-//! are that long too; and only then does a row end where a group of 4 ends.
+//! An element at a multiple of 4 from the start of its row is at a multiple of 4 from the start of
+//! the array only if row lengths are multiples of 4 too; and only then does a row end where a group
+//! of 4 ends.
 
 use systola_ir::form::{Cond, Form, Monomial, Rel};
 
@@ -9,14 +10,14 @@ use crate::digits::gcd;
 
 /// What is known of the lengths of rows.
 pub enum Rows<'n> {
-    /// What holds for all sizes.
+    /// Only what holds for all sizes.
     Any,
-    /// All that is asked for, unless it contradicts itself.
+    /// Whatever is asked for, unless it contradicts an earlier assumption.
     Assumed(&'n mut Assumed),
 }
 
 impl Rows<'_> {
-    /// May the extent be taken for a multiple?
+    /// May the extent be assumed to be a multiple?
     pub fn ask(&mut self, extent: &Form, divisor: i128) -> bool {
         match self {
             Rows::Any => false,
@@ -35,14 +36,14 @@ impl Rows<'_> {
     }
 }
 
-/// Lengths of rows that are taken to be multiples.
+/// Lengths of rows that are assumed to be multiples.
 #[derive(Debug, Default)]
 pub struct Assumed {
     /// Length and divisor.
     pub multiples: Vec<(Form, i128)>,
-    /// Not this one.
+    /// This one must not be assumed.
     pub banned: Option<(Form, i128)>,
-    /// Was anything asked for that the others exclude?
+    /// Was anything asked for that the other assumptions exclude?
     pub contradicts: bool,
 }
 
@@ -53,10 +54,10 @@ impl Assumed {
             return false;
         }
         for (other, divisor) in &self.multiples {
-            let Some(apart) = extent.sub(other).as_constant() else {
+            let Some(gap) = extent.sub(other).as_constant() else {
                 continue;
             };
-            if apart.rem_euclid(width.min(*divisor)) != 0 {
+            if gap.rem_euclid(width.min(*divisor)) != 0 {
                 self.contradicts = true;
                 return false;
             }
@@ -74,8 +75,8 @@ impl Assumed {
     }
 }
 
-/// A condition of integers in one way of several: 4·l ≥ 3 and 4·l ≥ 1 are 4·l ≥ 4. `multiple` is a length that is
-/// taken to be a multiple of a number.
+/// Normalises a condition on integers: 4·l ≥ 3 and 4·l ≥ 1 both become 4·l ≥ 4. `multiple` is a
+/// length that is assumed to be a multiple of a number.
 pub fn tightened(cond: &Cond, multiple: Option<(&Form, i128)>) -> Cond {
     let all = |parts: &[Cond]| parts.iter().map(|part| tightened(part, multiple)).collect();
     match cond {
@@ -99,10 +100,10 @@ pub fn tightened(cond: &Cond, multiple: Option<(&Form, i128)>) -> Cond {
     }
 }
 
-/// Between which numbers a form can be: multiples of the first, moved by the second.
+/// The values that a form can take: multiples of the first number, offset by the second.
 fn grid(form: &Form, multiple: Option<(&Form, i128)>) -> (i128, i128) {
     let mut step = 0;
-    // The sum of all that is no multiple of the step.
+    // The sum of all terms that are not multiples of the step.
     let mut rest = 0;
     for (monomial, c) in form.constant_part().terms() {
         match multiple.and_then(|(of, by)| residue(monomial, of, by)) {
@@ -120,8 +121,8 @@ fn grid(form: &Form, multiple: Option<(&Form, i128)>) -> (i128, i128) {
     (step, rest)
 }
 
-/// A condition without the equations that the lengths of rows exclude: where rows are of 4·n elements, 4·l + 1 is not the
-/// last one.
+/// A condition without the equations that the lengths of rows exclude: if rows have 4·n elements,
+/// 4·l + 1 is not the last one.
 pub fn possible(cond: &Cond, multiples: &[(Form, i128)]) -> Cond {
     let all = |parts: &[Cond], neutral: bool| {
         let mut kept = Vec::new();
@@ -162,8 +163,8 @@ pub fn possible(cond: &Cond, multiples: &[(Form, i128)]) -> Cond {
     }
 }
 
-/// What a product of parameters is, as a multiple of a number and a rest, if a length that contains nothing else
-/// is a multiple of it.
+/// A product of parameters as a multiple of a number plus a remainder, if a length that contains
+/// nothing else is a multiple of it.
 fn residue(monomial: &Monomial, of: &Form, by: i128) -> Option<(i128, i128)> {
     if of.terms().next().is_some() {
         return None;
@@ -206,7 +207,7 @@ mod tests {
         assert_ne!(one(1, None), one(0, None));
         assert_eq!(one(1, Some((&c, 2))), one(0, Some((&c, 2))));
         assert_ne!(one(2, Some((&c, 2))), one(1, Some((&c, 2))));
-        // Rows of C + 3 elements are of 4·n where C is of 4·n + 1.
+        // Rows of C + 3 elements have 4·n elements if C is 4·n + 1.
         let longer = c.plus(3);
         assert_eq!(one(1, Some((&longer, 4))), one(4, Some((&longer, 4))));
         assert_ne!(one(0, Some((&longer, 4))), one(1, Some((&longer, 4))));
