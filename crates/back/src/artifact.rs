@@ -1,10 +1,10 @@
-//! What is handed to a runtime: source text, and how its kernels are called.
+//! What a printer passes to a runtime: source text, and how its kernels are called.
 
 use systola_ir::BufferId;
 use systola_ir::form::{Cond, Poly};
 
-/// Every shared array starts at a multiple of this number of bytes, and as many follow it, so that a vector which
-/// begins inside of it can be read whole.
+/// Every shared array starts at a multiple of this number of bytes and is followed by as many bytes
+/// of padding, so that a vector that begins inside it can be read whole.
 pub const SHARED_ALIGN: u64 = 64;
 
 /// The printed program.
@@ -19,7 +19,7 @@ pub struct Artifact {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     pub symbol: String,
-    /// What the shared arrays of one block take, in order.
+    /// The shared arrays of one block, in order.
     pub shared: Vec<SharedArray>,
 }
 
@@ -30,8 +30,8 @@ pub struct SharedArray {
 }
 
 impl Entry {
-    /// Bytes of scratch memory that each thread needs at these sizes, one for every parameter. `None`: an
-    /// extent is negative, or the sum leaves 64 bits.
+    /// Bytes of scratch memory that each thread needs at these sizes, which has one for every
+    /// parameter. `None` if an extent is negative or the sum exceeds 64 bits.
     pub fn scratch_bytes(&self, sizes: &[i128]) -> Option<u64> {
         let mut total = 0u64;
         for array in &self.shared {
@@ -49,14 +49,14 @@ impl Entry {
     }
 }
 
-/// The printed program in a language of threads: CUDA C++ or OpenCL C.
+/// The printed program in a language with threads: CUDA C++ or OpenCL C.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceArtifact {
     pub source: String,
     /// One for each kernel of the program, in order.
     pub kernels: Vec<DeviceEntry>,
-    /// Inputs that the host puts into constant memory of the program's own. Those that kernels have as arguments are not
-    /// among them.
+    /// Inputs that the host copies into arrays in constant memory that the program declares. Inputs
+    /// in constant memory that are kernel arguments are not listed.
     pub constants: Vec<Constant>,
 }
 
@@ -64,25 +64,28 @@ pub struct DeviceArtifact {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DeviceEntry {
     pub symbol: String,
-    /// Of a block.
+    /// Threads of a block.
     pub threads: u32,
-    /// Of a thread, of 32 bits: the most that values of the kernel need at a time. Addresses come on top.
+    /// 32-bit registers of a thread: the largest number that values of the kernel need at once.
+    /// Addresses need further ones.
     pub registers: u32,
     pub arguments: Vec<Argument>,
-    /// What the launch has to bring of shared memory, each array at a multiple of 16 bytes, in order.
+    /// The arrays in the shared memory that the launch provides, each at a multiple of 16 bytes, in
+    /// order.
     pub dynamic_shared: Vec<SharedArray>,
-    /// Bytes that are declared in the source.
+    /// Bytes of the shared arrays that the source declares.
     pub static_shared: u64,
-    /// Conditions on sizes and blocks that choose between two paths.
+    /// Conditions on sizes and blocks that select one of two paths.
     pub choices: Vec<Choice>,
 }
 
-/// A condition that holds for all blocks of many runs. A text that is compiled for such a run has no other path.
+/// A condition that holds for all blocks of many runs. Source that is compiled for such a run has
+/// no other path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// The macro that is 1 where it is known to hold.
+    /// The macro that is 1 where the condition is known to hold.
     pub symbol: String,
-    /// Of parameters, and of host and block variables of the kernel.
+    /// Over the parameters, and the host and block variables of the kernel.
     pub cond: Cond,
 }
 
@@ -97,7 +100,7 @@ pub enum Argument {
     Size(usize),
     /// An argument of the launch.
     Host(usize),
-    /// The shared memory that the launch brings.
+    /// The shared memory that the launch provides.
     Shared,
 }
 

@@ -1,9 +1,9 @@
-//! The part of printing that all targets with a C-like language share: statements, declarations, and the
-//! decision which values get a name.
+//! The part of printing that all targets with a C-like language share: statements, declarations,
+//! and the decision which values get a name.
 //!
-//! A value that is read once is printed inside of its reader, as long as nothing between the two changes
-//! what it is computed from: it *waits* until it is read, or until a statement is about to change a place that it
-//! reads, or until its reader turns out to stand inside of a loop. Then it is declared.
+//! A value that is read once is printed inside its reader, as long as nothing between the two
+//! changes what it is computed from. It *waits* until it is read. It is declared if, before that, a
+//! statement is about to change a place that it reads, or its reader turns out to be inside a loop.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use crate::usage::{self, Places};
 /// An expression longer than this gets a name.
 const LONG: usize = 56;
 
-/// How many prefetches with one predicate stand at the beginning of a list.
+/// The number of prefetches with the same predicate at the beginning of a list.
 fn prefetches(stmts: &[Stmt]) -> usize {
     let when = |stmt: &Stmt| match stmt {
         Stmt::Prefetch { at, .. } => Some(at.when.clone()),
@@ -38,9 +38,9 @@ pub struct Printer<'c, 'a, D> {
     pub cx: &'c mut Context<'a>,
     pub dialect: &'c mut D,
     declaring: Vec<Option<usize>>,
-    /// How many `Set` have been passed.
+    /// The number of `Set` statements printed so far.
     sets: usize,
-    /// How many loops are around.
+    /// The number of enclosing loops.
     loops: usize,
 }
 
@@ -56,7 +56,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         }
     }
 
-    /// The body of the kernel, with the registers that no `Set` can declare in front.
+    /// Prints the body of the kernel, preceded by the registers that no `Set` can declare.
     pub fn body(&mut self) -> Result<(), Fault> {
         for n in 0..self.cx.kernel.regs.len() {
             if self.cx.usage.live_regs[n] && self.declaring[n].is_none() {
@@ -174,8 +174,8 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
                 let action = self.dialect.await_flag(self.cx, flag, &at_least)?;
                 self.act(stmt, action)
             }
-            Stmt::Ticket { var, counter } => {
-                let action = self.dialect.ticket(self.cx, *var, counter)?;
+            Stmt::DynamicBlock { var, counter } => {
+                let action = self.dialect.dynamic_block(self.cx, *var, counter)?;
                 self.act(stmt, action)
             }
             Stmt::Fault {
@@ -197,7 +197,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
             }
             Stmt::Comment(text) => {
                 for line in text.lines() {
-                    // A backslash at the end would take the next line into the comment.
+                    // A backslash at the end would continue the comment on the next line.
                     let line = format!("// {}", line.trim_end().trim_end_matches('\\'));
                     self.cx.lines.push(line.trim_end());
                 }
@@ -206,7 +206,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         }
     }
 
-    /// Prefetches with one predicate, which is tested once.
+    /// Prints prefetches with the same predicate, which is tested once.
     fn prefetch(&mut self, stmts: &[Stmt]) -> Result<(), Fault> {
         let mut all = Action::default();
         for stmt in stmts {
@@ -236,7 +236,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         self.bind(value, expr, reads, matches!(op, Op::Lit(_)))
     }
 
-    /// Decides whether a value waits or is declared. `literal`: it may be repeated.
+    /// Decides whether a value waits or is declared. A `literal` may be printed several times.
     fn bind(
         &mut self,
         value: ValueId,
@@ -301,8 +301,8 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         self.declare_where(|_, reads| reads.meets(places))
     }
 
-    /// Before the statements inside of one are printed: what they read must have a name, and what they change
-    /// must have been read.
+    /// Prepares for printing the statements nested in `stmt`: values that they read get a name, and
+    /// values that read what they change are declared.
     fn declare_for(&mut self, stmt: &Stmt) -> Result<(), Fault> {
         let places = usage::writes(stmt);
         let mut inside = std::collections::BTreeSet::new();
@@ -420,7 +420,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         }
         if has_otherwise {
             let outside = if has_then && self.loops == 0 {
-                self.dialect.set_apart(self.cx, otherwise)?
+                self.dialect.copy_coordinates(self.cx, otherwise)?
             } else {
                 Vec::new()
             };
@@ -435,7 +435,7 @@ impl<'c, 'a, D: Dialect> Printer<'c, 'a, D> {
         Ok(())
     }
 
-    /// Passes statements that are not printed.
+    /// Counts the `Set` statements in statements that are not printed.
     fn skip(&mut self, stmts: &[Stmt]) {
         walk(stmts, &mut |s| {
             self.sets += usize::from(matches!(s, Stmt::Set(..)));

@@ -1,4 +1,4 @@
-//! What is known while a kernel is printed: names, what is declared, and which values wait for their readers.
+//! The state of printing a kernel: names, declarations, and the values that wait for their readers.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,13 @@ use crate::usage::{Places, Usage};
 #[derive(Debug)]
 pub struct Index {
     pub ty: &'static str,
-    /// Of the functions `min_` and `max_`.
+    /// The suffix of the functions `min_` and `max_`.
     pub suffix: &'static str,
-    /// Where `floordiv` and `mod` are.
+    /// The file that has the functions of floor division and remainder, and their names.
     pub file: File,
-    /// What negates a number before the greatest of several is taken, if that needs care.
+    pub floordiv: &'static str,
+    pub modulo: &'static str,
+    /// The function that negates an operand of a maximum, where the plain operator is not safe.
     pub minus: Option<&'static str>,
 }
 
@@ -26,10 +28,12 @@ pub const INT64: Index = Index {
     ty: "int64_t",
     suffix: "i64",
     file: File::Scalar,
+    floordiv: "floordiv",
+    modulo: "mod",
     minus: None,
 };
 
-/// A name, and whether anything printed says it.
+/// A name, and whether it occurs in printed text.
 #[derive(Clone, Debug)]
 pub struct Named {
     pub name: String,
@@ -48,7 +52,7 @@ impl Named {
 pub(crate) enum Slot {
     /// Before its `Let`, or after its last reader.
     Absent,
-    /// Printed where it is read, so often.
+    /// Printed where it is read, `left` times.
     Waiting {
         expr: Expr,
         reads: Places,
@@ -58,7 +62,7 @@ pub(crate) enum Slot {
     Ready(Expr),
 }
 
-/// What is known while a kernel is printed.
+/// The state of printing a kernel.
 pub struct Context<'a> {
     pub program: &'a Program,
     pub kernel: &'a Kernel,
@@ -74,14 +78,14 @@ pub struct Context<'a> {
     pub constants: Vec<String>,
     pub(crate) strides: BTreeMap<(Memory, usize), String>,
     pub lines: Lines,
-    /// The type of index variables and what is computed from them.
+    /// The type of index variables and of expressions over them.
     pub index: &'static Index,
     pub(crate) slots: Vec<Slot>,
-    /// The values that wait, by the list of statements they stand in, in order.
+    /// The waiting values, in order, for each list of statements that they are in.
     pub(crate) waiting: Vec<Vec<ValueId>>,
-    /// What the expressions read that were taken since the last statement began.
+    /// The places read by the expressions taken since the last statement began.
     pub(crate) taken: Places,
-    /// Expressions of index variables that have a name, by the list of statements they were declared in.
+    /// Named expressions over index variables, for each list of statements that declares them.
     pub(crate) shared_names: Vec<BTreeMap<String, String>>,
 }
 
@@ -92,7 +96,17 @@ impl<'a> Context<'a> {
         prelude: &'a mut Prelude,
         depth: usize,
     ) -> Context<'a> {
-        let mut names = Names::default();
+        Context::in_scope(program, kernel, prelude, depth, Names::default())
+    }
+
+    /// The same where some names are taken.
+    pub fn in_scope(
+        program: &'a Program,
+        kernel: &'a Kernel,
+        prelude: &'a mut Prelude,
+        depth: usize,
+        mut names: Names,
+    ) -> Context<'a> {
         let mut named = |wanted: &str| Named {
             name: names.claim(wanted),
             used: false,
@@ -124,7 +138,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// A name for an expression of index variables, declared here unless it has one already.
+    /// The name of an expression over index variables, which is declared here unless it has one
+    /// already.
     pub fn name_once(&mut self, ty: &str, wanted: &str, e: &Expr) -> Expr {
         let known = self
             .shared_names
@@ -165,7 +180,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// The pointer to a memory's first element.
+    /// The pointer to the first element of a memory.
     pub fn pointer(&mut self, memory: Memory) -> String {
         match memory {
             Memory::Global(b) => self.buffers[b.index()].mention(),

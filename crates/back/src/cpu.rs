@@ -1,4 +1,5 @@
-//! C with vector types: a warp is a vector, its lanes are the elements, and threads run ranges of blocks.
+//! C with vector types: a warp is a vector, its lanes are the elements, and threads run ranges of
+//! blocks.
 //!
 //! Each kernel becomes one function,
 //!
@@ -7,9 +8,10 @@
 //!                  int64_t first, int64_t last);
 //! ```
 //!
-//! with the program's sizes, the launch's arguments, the first elements of the buffers, memory for the shared arrays
-//! that no other thread uses at the same time ([`Entry::scratch_bytes`], aligned to 64 bytes), and a range of
-//! blocks. Blocks are numbered through, the last coordinate fastest.
+//! Its arguments are the program's sizes, the launch's arguments, the first elements of the
+//! buffers, memory for the shared arrays that no other thread uses at the same time
+//! ([`Entry::scratch_bytes`], aligned to 64 bytes), and a range of blocks. Blocks have consecutive
+//! numbers; the last coordinate varies fastest.
 
 mod defer_stores;
 mod edge;
@@ -48,7 +50,8 @@ use crate::prelude::{File, Prelude};
 use crate::scalar::{c_type, signed};
 use lanes::Vector;
 
-/// Arguments of `cc` that the meaning of kernels needs or allows: signed arithmetic has to wrap, the rest are licences.
+/// Arguments of `cc`. The meaning of kernels requires that signed arithmetic wraps; the others
+/// permit optimisations.
 pub const FLAGS: [&str; 6] = [
     "-std=gnu11",
     "-O3",
@@ -58,11 +61,11 @@ pub const FLAGS: [&str; 6] = [
     "-ffp-contract=fast",
 ];
 
-/// What a function passes on to another one.
+/// The parameters that a function passes on to another one.
 const PASSED_ON: [&str; 4] = ["sizes", "args", "buffers", "scratch"];
 const QUALIFIERS: &str = "INLINE";
 const INLINE: &str = "#define INLINE static inline __attribute__((always_inline, unused))";
-/// Calls of functions gain nothing when their loop is unrolled, and compilers take long over it.
+/// Unrolling a loop over function calls gains nothing, and compilers take long for it.
 const ONE_BY_ONE: &str = "\
 #ifdef __clang__
 #define ONE_BY_ONE _Pragma(\"clang loop unroll(disable)\")
@@ -70,7 +73,7 @@ const ONE_BY_ONE: &str = "\
 #define ONE_BY_ONE _Pragma(\"GCC unroll 1\")
 #endif";
 
-/// How a value is held.
+/// How a value is represented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rep {
     /// It is the same in all lanes.
@@ -80,12 +83,12 @@ pub enum Rep {
     Mask(u32),
 }
 
-/// What this dialect knows of a kernel.
+/// The state of this dialect for a kernel.
 pub struct Cpu {
     /// Bytes of a vector register.
     register: u32,
     lanes: u32,
-    /// The lane's variable; none where there is one lane only.
+    /// The variable of the lane; `None` where there is only one lane.
     lane: Option<DimId>,
     reps: Vec<Rep>,
     literals: Vec<Option<Literal>>,
@@ -93,13 +96,14 @@ pub struct Cpu {
     conditions: Vec<(Cond, String)>,
     /// Are there non-temporal stores?
     streams: bool,
-    /// The names of elements of inputs that were read before the first block.
+    /// The names of elements of inputs that are read before the first block.
     hoisted: BTreeMap<hoist_invariants::Element, String>,
-    /// By what several values are chosen.
+    /// The conditions that several choices share.
     shared_masks: Vec<Cond>,
-    /// Arrays that are looked up in: the names that say whether short indices reach all of them.
+    /// For arrays with lookups: the name of the flag that says whether short indices reach all
+    /// elements.
     near: BTreeMap<Memory, String>,
-    /// What is stored one block later.
+    /// The stores that are issued one block later.
     deferred: Option<defer_stores::Queue>,
 }
 
@@ -124,7 +128,7 @@ pub fn emit(program: &Program, simd: Simd) -> Result<Artifact, Error> {
     let source = format!(
         "// {name}: {} for vectors of {} bytes, printed by Systola.\n\
          // Compile with -fwrapv: integers wrap.\n\
-         // A comparison that always holds is no mistake here.\n\
+         // Comparisons that always hold are expected here.\n\
          #pragma GCC diagnostic ignored \"-Wtype-limits\"\n\n{}{functions}",
         if kernels.len() == 1 {
             "a kernel"
@@ -216,7 +220,7 @@ fn emit_kernel(
 impl Cpu {
     fn new(kernel: &Kernel, simd: Simd) -> Cpu {
         Cpu {
-            // Without vector units the compiler still makes the best of short vectors.
+            // Without vector units, the compiler still profits from short vectors.
             register: simd.bytes().max(16),
             lanes: kernel.lanes,
             lane: kernel.lane().filter(|_| kernel.lanes > 1),
@@ -231,7 +235,7 @@ impl Cpu {
         }
     }
 
-    /// How a register is held.
+    /// How a register is represented.
     fn reg_rep(&self, cx: &Context<'_>, reg: RegId) -> Rep {
         let reg = &cx.kernel.regs[reg.index()];
         if !self.is_varying(reg.shape) {
@@ -259,15 +263,15 @@ impl Cpu {
 
 impl Dialect for Cpu {
     fn before(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        self.let_leave(cx)
+        self.print_due_stores(cx)
     }
 
-    fn set_apart(
+    fn copy_coordinates(
         &mut self,
         cx: &mut Context<'_>,
         stmts: &[Stmt],
     ) -> Result<Vec<(DimId, String)>, Fault> {
-        Ok(edge::set_apart(cx, stmts))
+        Ok(edge::copy_coordinates(cx, stmts))
     }
 
     fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault> {
@@ -372,7 +376,7 @@ impl Dialect for Cpu {
         self.copy_elements(cx, to, from, width)
     }
 
-    /// Copies are there when they were made.
+    /// Copies are complete when they have been issued.
     fn commit_copies(&mut self, _: &mut Context<'_>) -> Result<Action, Fault> {
         Ok(Action::default())
     }
@@ -381,7 +385,7 @@ impl Dialect for Cpu {
         Ok(Action::default())
     }
 
-    /// A block of one warp never waits for itself.
+    /// A block has one warp, which needs no barrier.
     fn barrier(&mut self, _: &mut Context<'_>) -> Result<Action, Fault> {
         Ok(Action::default())
     }
@@ -414,24 +418,26 @@ impl Dialect for Cpu {
         })
     }
 
-    fn ticket(
+    fn dynamic_block(
         &mut self,
         cx: &mut Context<'_>,
         var: DimId,
         counter: &Access,
     ) -> Result<Action, Fault> {
         cx.prelude
-            .add("draw_ticket", File::Memory, "draw_ticket", &[]);
+            .add("take_block_id", File::Memory, "take_block_id", &[]);
         let (counter, guard) = self.flag(cx, counter)?;
         if guard.is_some() {
-            return Err(Fault::unsupported("a ticket is drawn under a condition"));
+            return Err(Fault::unsupported(
+                "a dynamic block id is taken under a condition",
+            ));
         }
-        let draw = Expr::call("draw_ticket", &[counter]);
+        let taken = Expr::call("take_block_id", &[counter]);
         let name = &cx.dims[var.index()].name;
-        // A ticket that nothing depends on is drawn all the same.
+        // A block id is taken even if nothing depends on it.
         Ok(Action::line(format!(
             "const int64_t {name} __attribute__((unused)) = {};",
-            draw.text
+            taken.text
         )))
     }
 

@@ -1,6 +1,7 @@
-//! CUDA C++: what it says in its own words, beside what all languages of threads have in common ([`simt`](crate::simt)).
+//! CUDA C++: the parts that differ from other languages with threads ([`simt`](crate::simt)).
 //!
-//! A warp is run by 32 threads, also if it has fewer lanes. The text is complete in itself: NVRTC compiles it without any header.
+//! A warp is run by 32 threads, even if it has fewer lanes. The source is self-contained: NVRTC
+//! compiles it without any header.
 
 mod bytes;
 mod predicated_loads;
@@ -27,17 +28,18 @@ use predicated_loads::load_where;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
-/// Threads of a block, at most.
+/// The maximum number of threads of a block.
 const MOST_THREADS: u32 = 1024;
 
-/// With the name of a kernel: how far down its list of blocks that a multiprocessor should hold at once. Whoever compiles the
-/// text goes down where registers do not suffice.
+/// This prefix with the name of a kernel is the macro that selects an entry from the kernel's list
+/// of resident blocks per multiprocessor. Whoever compiles the source selects a later entry where
+/// registers do not suffice.
 const FEWER: &str = "FEWER_";
 
 const QUALIFIERS: &str = "__device__ __forceinline__";
 
 const HEADER: &str = "\
-// A memory that is written and not read is no mistake here.
+// A variable that is set but never used is expected here.
 #pragma nv_diag_suppress 550
 #ifdef __CUDACC_RTC__
 typedef signed char int8_t;
@@ -59,7 +61,7 @@ typedef unsigned long long uint64_t;
 #include <stdint.h>
 #endif
 
-// Indices: 32 bits where those of the run fit.
+// Indices have 32 bits where those of the run fit.
 #ifdef INDEX
 #define NARROW
 #else
@@ -69,14 +71,14 @@ typedef INDEX index_t;
 ";
 
 const PACK: &str = "\
-// Elements that are moved at once.
+// Elements that are loaded or stored at once.
 template <typename T, int N> struct alignas(sizeof(T) * N) Pack {
     T at[N];
 };";
 
-/// What this language knows of a kernel.
+/// The state of this language for a kernel.
 struct Cuda {
-    /// Do copies into shared memory run beside the threads?
+    /// Are copies into shared memory asynchronous?
     copies: bool,
 }
 
@@ -132,11 +134,11 @@ pub fn emit(program: &Program) -> Result<DeviceArtifact, Error> {
     })
 }
 
-/// The array in constant memory that holds a buffer; names of kernels never end like it.
+/// The array in constant memory that holds a buffer; names of kernels never have this ending.
 fn constant_symbol(program: &Program, buffer: BufferId) -> String {
     let names = program.buffers[..buffer.index()].iter().map(|b| &b.name);
     let own = names::legal(&program.buffers[buffer.index()].name);
-    // Two names may become one where letters are spelled by their numbers.
+    // Two names may become equal where letters are replaced by their code points.
     let same = names.filter(|name| names::legal(name) == own).count();
     if same == 0 {
         format!("{own}{CONSTANT}")
@@ -180,7 +182,7 @@ fn print_kernel(
     emit_kernel(program, kernel, constants, prelude, symbol, cuda)
 }
 
-/// The number at a place in a list; behind its end, the last.
+/// An expression for the number at a position in a list; beyond its end, the last number.
 fn choice(place: &str, numbers: &[u32]) -> String {
     let Some((last, others)) = numbers.split_last() else {
         unreachable!("there is a number")
@@ -319,7 +321,7 @@ impl Language for Cuda {
         }
         prelude.add_type("Pack", || PACK.to_string());
         let name = format!("copy_async_{bytes}");
-        // Past the first-level cache, where that is possible.
+        // Bypasses L1, where that is possible.
         let cache = if bytes == 16 { "cg" } else { "ca" };
         let letters = [
             ('N', bytes.to_string()),

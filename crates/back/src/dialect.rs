@@ -1,7 +1,8 @@
 //! What differs between targets that speak C.
 //!
-//! [`c_family`](crate::c_family) decides what is printed and where; a dialect decides how operations on lanes and
-//! accesses to memory look. It keeps for itself how it represents each value.
+//! [`c_family`](crate::c_family) decides what is printed and where; a dialect decides how
+//! operations on lanes and memory accesses are written. How it represents each value is its own
+//! decision.
 
 use systola_ir::form::{Cond, Form};
 use systola_ir::kernel::{Access, Cache, Memory, Op, Stmt};
@@ -40,7 +41,8 @@ pub struct Record<'s> {
 }
 
 impl Record<'_> {
-    /// The lines that record it, unless another one was before. `file`: where the functions for that are.
+    /// The lines that record it, unless another fault was recorded before. `file` has the functions
+    /// for that.
     pub fn lines(&self, cx: &mut Context<'_>, file: File) -> Result<Vec<String>, Fault> {
         cx.prelude.add("claim_fault", file, "claim_fault", &[]);
         cx.prelude
@@ -57,24 +59,24 @@ impl Record<'_> {
 }
 
 pub trait Dialect {
-    /// Must the operation be done where it stands, by all lanes, wherever it is read?
+    /// Must the operation be printed where it is, by all lanes, wherever its value is read?
     fn stays(&self, _: &Op) -> bool {
         false
     }
 
-    /// The lines before a statement.
+    /// Called before each statement.
     fn before(&mut self, _: &mut Context<'_>) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// The condition as it is written that chooses between two paths, outside of loops.
+    /// The text of a condition that selects one of two paths, outside loops.
     fn choice(&mut self, _: &mut Context<'_>, _: &Cond, text: Expr) -> Expr {
         text
     }
 
-    /// Begins the other branch of a condition that is decided once for a block: variables get other names in it, and
-    /// those that they have outside are returned.
-    fn set_apart(
+    /// Begins the other branch of a condition that is decided once per block: renames variables in
+    /// it, and returns their names outside.
+    fn copy_coordinates(
         &mut self,
         _: &mut Context<'_>,
         _: &[Stmt],
@@ -82,20 +84,21 @@ pub trait Dialect {
         Ok(Vec::new())
     }
 
-    /// Is a loop with this body run through at least once? It tests itself what there is to do.
+    /// Is a loop with this body always entered at least once? It then tests inside whether there is
+    /// anything to do.
     fn runs_at_least_once(&self, _: &[Stmt]) -> bool {
         false
     }
 
-    /// The type a value is declared with. Its operation was printed before.
+    /// The type with which a value is declared. Its operation has been printed before.
     fn value_type(&mut self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault>;
 
-    /// The type of a register, and what it holds before it is set.
+    /// The type of a register, and its initial value.
     fn reg_type(&mut self, cx: &mut Context<'_>, reg: RegId) -> Result<(String, String), Fault>;
 
     fn operation(&mut self, cx: &mut Context<'_>, value: ValueId, op: &Op) -> Result<Expr, Fault>;
 
-    /// A value as the register holds it.
+    /// A value converted to the representation of the register.
     fn set(&mut self, cx: &mut Context<'_>, reg: RegId, value: ValueId) -> Result<Expr, Fault>;
 
     /// One expression for each value.
@@ -149,8 +152,8 @@ pub trait Dialect {
         at_least: &Expr,
     ) -> Result<Action, Fault>;
 
-    /// Binds the variable.
-    fn ticket(
+    /// Declares the variable.
+    fn dynamic_block(
         &mut self,
         cx: &mut Context<'_>,
         var: DimId,

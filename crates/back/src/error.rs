@@ -1,11 +1,11 @@
-//! Why a program can not be printed for a target.
+//! Why a program cannot be printed for a target.
 
 use systola_ir::form::Overflow;
 
 /// A known limitation of a target; a verified program has no other errors.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The target has no such thing, or this printer can not say it yet.
+    /// The target lacks a feature, or this printer does not support it yet.
     #[error("kernel `{kernel}`: {what}")]
     Unsupported { kernel: String, what: String },
     /// A number in an index expression does not fit into 64 bits.
@@ -13,7 +13,7 @@ pub enum Error {
     Overflow { kernel: String },
 }
 
-/// What went wrong, before it is known in which kernel.
+/// An error before it is known which kernel it is in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     Unsupported(String),

@@ -1,7 +1,7 @@
-//! C expressions as text that knows how tightly it binds, and lines that know how deep they stand.
+//! C expressions as text with a precedence, and lines with an indentation.
 //!
-//! This file has the one precedence table of all printers. Nobody else can say how tightly a text binds: an
-//! expression is made of others by the functions below, and an atom is tested to be one.
+//! This file has the only precedence table of all printers. An expression gets its precedence from
+//! the functions below, which build it from others; the text of an atom is checked.
 
 /// How tightly an expression binds, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,7 +64,7 @@ impl Expr {
     }
 
     pub fn unary(op: &str, a: &Expr) -> Expr {
-        // Two signs in a row can be another operator; what a pointer points to comes after its casts.
+        // Two signs in a row could be another operator; `*` may precede a cast.
         let operand = match op {
             "*" => Level::Unary,
             _ => Level::Primary,
@@ -119,8 +119,8 @@ impl Expr {
         }
     }
 
-    /// `a op b`, with more parentheses than C demands where people misread it: operands of shifts and
-    /// bitwise operators are grouped, and so is a comparison inside of a comparison.
+    /// `a op b`, with more parentheses than C requires where people misread precedence: operands of
+    /// shifts and bitwise operators are grouped, and so is a comparison inside a comparison.
     pub fn binary(op: &str, a: &Expr, b: &Expr) -> Expr {
         let level = match op {
             "*" | "/" | "%" => Level::Product,
@@ -148,7 +148,7 @@ impl Expr {
             | Level::Unary
             | Level::Primary => (Level::Unary, Level::Unary),
         };
-        // A run of one associative operator needs no grouping on the left.
+        // A chain of one associative operator needs no parentheses on the left.
         let run = matches!(op, "&" | "|" | "^" | "&&" | "||") && a.level == level;
         let left = if run { level } else { left };
         Expr {
@@ -171,7 +171,7 @@ fn is_word(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
 }
 
-/// Does no operator stand outside of brackets? Words, members and what is in brackets follow each other.
+/// Is the text free of operators outside brackets? Words, members and brackets follow each other.
 fn is_primary(text: &str) -> bool {
     let mut depth = 0i32;
     let bare = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'.';
@@ -179,7 +179,7 @@ fn is_primary(text: &str) -> bool {
         match b {
             b'(' | b'[' | b'{' => depth += 1,
             b')' | b']' | b'}' => depth -= 1,
-            // An exponent has a sign of its own.
+            // The sign of an exponent is no operator.
             b'+' | b'-' if depth == 0 => {
                 let number = text.as_bytes()[0].is_ascii_digit();
                 if !number || !matches!(text.as_bytes()[at - 1], b'e' | b'E') {
@@ -218,7 +218,7 @@ impl Lines {
         self.text.push('\n');
     }
 
-    /// A line that ends in `{`; what follows stands deeper.
+    /// A line that ends in `{`; the following lines are indented.
     pub fn open(&mut self, line: &str) {
         self.push(&format!("{line} {{"));
         self.depth += 1;
@@ -240,7 +240,7 @@ impl Lines {
         self.text.push_str(text);
     }
 
-    /// Text that is indented already, so much deeper.
+    /// Text that is indented already, to be indented further by `by`.
     pub fn append_deeper(&mut self, text: &str, by: usize) {
         for line in text.lines() {
             if !line.is_empty() && !line.starts_with('#') {
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn signs_do_not_meet() {
+    fn adjacent_signs_are_grouped() {
         let product = Expr::binary("*", &Expr::number("3"), &name("a"));
         let minus = Expr::negated(&product);
         assert_eq!(minus.text, "-3 * a");
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn atoms_have_no_operators_outside_of_brackets() {
+    fn atoms_have_no_operators_outside_brackets() {
         for text in [
             "a",
             "7",

@@ -1,4 +1,4 @@
-//! Forms, conditions and strides as C expressions of the type of indices, and truth values.
+//! Forms, conditions and strides as C expressions of the index type, and bools.
 
 use systola_ir::form::{Atom, Cond, Form, Monomial, Poly};
 use systola_ir::kernel::{Access, Memory};
@@ -9,7 +9,7 @@ use crate::expr::Expr;
 use crate::prelude::{File, Prelude};
 use crate::scalar;
 
-/// Is it nothing but the negation of something?
+/// Does the form consist of negated terms only, without a plain number?
 fn is_negated(form: &Form) -> bool {
     let negative = |poly: &Poly| poly.terms().all(|(_, c)| c < 0);
     let number = (form.constant_part().terms()).any(|(monomial, _)| monomial.is_empty());
@@ -19,7 +19,7 @@ fn is_negated(form: &Form) -> bool {
         && form.terms().all(|(_, c)| negative(c))
 }
 
-/// How far apart neighbours along an axis are, in elements.
+/// The distance between neighbours along an axis, in elements.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stride {
     Const(i128),
@@ -51,19 +51,19 @@ fn floor_div_in(prelude: &mut Prelude, index: &Index, a: &Expr, c: i128) -> Resu
         let shift = number(c.trailing_zeros().into())?;
         return Ok(Expr::binary(">>", a, &shift));
     }
-    prelude.add("floordiv", index.file, "floordiv", &[('T', index.ty)]);
-    Ok(Expr::call("floordiv", &[a.clone(), number(c)?]))
+    prelude.add(index.floordiv, index.file, "floordiv", &[('T', index.ty)]);
+    Ok(Expr::call(index.floordiv, &[a.clone(), number(c)?]))
 }
 
 fn modulo_in(prelude: &mut Prelude, index: &Index, a: &Expr, c: i128) -> Result<Expr, Fault> {
     if c > 0 && c & (c - 1) == 0 {
         return Ok(Expr::binary("&", a, &number(c - 1)?));
     }
-    prelude.add("mod", index.file, "mod", &[('T', index.ty)]);
-    Ok(Expr::call("mod", &[a.clone(), number(c)?]))
+    prelude.add(index.modulo, index.file, "mod", &[('T', index.ty)]);
+    Ok(Expr::call(index.modulo, &[a.clone(), number(c)?]))
 }
 
-/// A sum that is written down term by term, with the signs in front.
+/// A sum that is printed term by term, with leading signs.
 #[derive(Clone, Default)]
 pub struct Sum(Option<Expr>);
 
@@ -73,7 +73,7 @@ impl Sum {
         let product = if factor.unsigned_abs() == 1 {
             term.clone()
         } else {
-            // The magnitude of the least number has no literal of its own.
+            // The magnitude of the least number cannot be written as a literal.
             let magnitude = narrow(factor)?.checked_abs().ok_or(Fault::Overflow)?;
             Expr::binary("*", &scalar::index_literal(magnitude, false), term)
         };
@@ -104,14 +104,14 @@ impl Sum {
 }
 
 impl Context<'_> {
-    /// A form; every variable in it is a scalar of the printed function.
+    /// Prints a form; every variable in it is a scalar of the printed function.
     pub fn form(&mut self, form: &Form) -> Result<Expr, Fault> {
         let mut sum = Sum::default();
         self.add_form(&mut sum, form)?;
         Ok(sum.finish())
     }
 
-    /// Adds the terms of a form, those that are added before those that are subtracted.
+    /// Adds the terms of a form, positive ones before negative ones.
     pub fn add_form(&mut self, sum: &mut Sum, form: &Form) -> Result<(), Fault> {
         let mut terms = Vec::new();
         for (atom, poly) in form.terms() {
@@ -192,7 +192,7 @@ impl Context<'_> {
         result.ok_or_else(|| Fault::unsupported("a range has no bound"))
     }
 
-    /// A condition that is the same in all lanes.
+    /// A uniform condition.
     pub fn cond(&mut self, cond: &Cond) -> Result<Expr, Fault> {
         self.balanced_cond(&cond.balanced())
     }

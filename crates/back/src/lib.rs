@@ -1,12 +1,16 @@
-//! Printers: a verified [`Program`](systola_ir::kernel::Program) becomes the text of a target's language.
+//! Printers: a verified [`Program`](systola_ir::kernel::Program) becomes the text of a target's
+//! language.
 //!
-//! All targets speak a dialect of C. [`c_family`] walks a kernel and prints what they have in common: control,
-//! declarations, scalar arithmetic, index expressions. A [`dialect`] prints what differs. [`cpu`] is C with vector
-//! types, where a warp is a vector and a lane an element of it. In [`cuda`] and [`opencl`] a lane is a thread; what they share is
-//! in [`simt`].
+//! All targets use a dialect of C. [`c_family`] walks a kernel and prints what they have in common:
+//! control, declarations, scalar arithmetic, index expressions. A [`dialect`] prints what differs.
+//! [`cpu`] is C with vector types, where a warp is a vector and a lane one of its elements. In
+//! [`cuda`] and [`opencl`], a lane is a thread; [`simt`] has what these two share.
 //!
-//! Nothing here touches files or devices; what is printed is a function of the program alone, so the
-//! same program gives the same bytes.
+//! [`host`] prints what surrounds kernels outside our runtime: a comment that says how each is
+//! launched, and a whole program with a `main`.
+//!
+//! Nothing here accesses files or devices; the output is a function of the program alone, so the
+//! same program always gives the same bytes.
 
 pub mod artifact;
 pub mod c_family;
@@ -16,6 +20,7 @@ pub mod cuda;
 pub mod dialect;
 mod error;
 pub mod expr;
+pub mod host;
 pub mod index;
 pub mod names;
 pub mod opencl;

@@ -1,11 +1,12 @@
-//! Legal, stable identifiers: the names people chose, changed only where C or another name forbids them.
+//! Legal, stable identifiers: the names people chose, changed only where C or another name forbids
+//! them.
 
 use std::collections::BTreeMap;
 
 use systola_ir::Scalar;
 
-/// Words that mean something already: keywords of C, its dialects and C++, macros of the headers that are
-/// included or of the compiler, and names that every printed function uses.
+/// Words that already have a meaning: keywords of C, its dialects and C++, macros of the included
+/// headers or of the compiler, and names that every printed function uses.
 const RESERVED: &[&str] = &[
     "alignas",
     "alignof",
@@ -126,7 +127,7 @@ const RESERVED: &[&str] = &[
     "floordiv",
     "signal_flag",
     "await_flag",
-    "draw_ticket",
+    "take_block_id",
     "claim_fault",
     "put_coordinate",
     "shared_bytes",
@@ -142,7 +143,7 @@ const RESERVED: &[&str] = &[
     "gridDim",
     "index_t",
     "shared_memory",
-    "drawn_ticket",
+    "taken_block_id",
     "uchar",
     "ushort",
     "uint",
@@ -156,19 +157,19 @@ const RESERVED: &[&str] = &[
     "warpSize",
 ];
 
-/// Beginnings of macros and types of the standard headers, and of helper functions.
+/// Prefixes of macros and types of the standard headers, and of macros of printed code.
 const RESERVED_PREFIXES: &[&str] = &[
     "INT8_", "INT16_", "INT32_", "INT64_", "INTMAX_", "INTPTR_", "UINT8_", "UINT16_", "UINT32_",
     "UINT64_", "FEWER_", "HOLDS_", "M_", "FP_", "HUGE_VAL", "SCHED_", "CPU_", "CLONE_", "MATH_ERR",
 ];
 
-/// How the arrays in constant memory end, which are known to all kernels of a file.
+/// The suffix of arrays in constant memory, which are visible in all kernels of a file.
 pub const CONSTANT: &str = "_constant";
 
 /// The names of one scope.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// The names that something has; for each the number up to which all that begin with it are taken too.
+    /// The names in use; for each, the largest number that was tried as its suffix.
     taken: BTreeMap<String, u32>,
 }
 
@@ -193,19 +194,20 @@ impl Names {
     }
 }
 
-/// A C identifier like `wanted` that means nothing yet.
+/// A C identifier like `wanted` that has no other meaning.
 pub fn legal(wanted: &str) -> String {
     let mut name = String::with_capacity(wanted.len());
     for c in wanted.chars() {
         match c {
             '\'' | '′' => name.push_str("_prime"),
             c if c.is_ascii_alphanumeric() || c == '_' => name.push(c),
-            // Other letters are spelled by their number, which keeps different names different.
+            // Other letters are replaced by their code points, which keeps different names
+            // different.
             c if c.is_alphanumeric() => name.push_str(&format!("u{:x}", u32::from(c))),
             _ => name.push('_'),
         }
     }
-    // Leading underscores belong to the implementation.
+    // Leading underscores are reserved for the implementation.
     if !name.starts_with(|c: char| c.is_ascii_alphabetic()) {
         name.insert(0, 'v');
     }
@@ -215,7 +217,7 @@ pub fn legal(wanted: &str) -> String {
     name
 }
 
-/// The symbol of a kernel. No function of the C library ends like this.
+/// The symbol of a kernel. No function of the C library has this ending.
 pub fn symbol(kernel: &str) -> String {
     format!("{}_kernel", legal(kernel).trim_end_matches('_'))
 }
@@ -228,7 +230,8 @@ fn is_reserved(name: &str) -> bool {
         || is_helper(name)
 }
 
-/// Types and helper functions are called `f32x16`, `load_f32x16`, `min_i64`, `lanes16_below`.
+/// Is it the name of a type or helper function, such as `f32x16`, `load_f32x16`, `min_i64`,
+/// `lanes16_below`?
 fn is_helper(name: &str) -> bool {
     let digits = |s: &str| !s.is_empty() && s.bytes().all(|b| b.is_ascii_digit());
     let last = name.rsplit('_').next().unwrap_or(name);

@@ -1,17 +1,20 @@
-//! OpenCL C: what it says in its own words, beside what all languages of threads have in common ([`simt`](crate::simt)).
+//! OpenCL C: the parts that differ from other languages with threads ([`simt`](crate::simt)).
 //!
-//! What a device offers decides how lanes are linked, never its name ([`Features`]):
+//! The features of a device decide how lanes are linked, never its name ([`Features`]):
 //!
-//! * With sub-groups whose size a kernel can ask for, a warp is a sub-group, links are shuffles, and the lanes of a warp wait for
-//!   each other alone. A warp of fewer lanes than the smallest sub-group is run by all threads of one, several of which do
-//!   the same.
-//! * Without them a warp is a number of neighbours in a block and has as many threads as lanes. A pass has put values that go from
-//!   lane to lane into shared memory, where the lanes of a warp can only wait together with all others of the block, and has
-//!   removed branches around barriers that some warps would not take (`lower/passes/lanes_through_memory.rs`).
+//! * On devices with sub-groups whose size a kernel can request, a warp is a sub-group, links are
+//!   shuffles, and the lanes of a warp synchronise without the rest of the block. A warp of fewer
+//!   lanes than the smallest sub-group is run by all threads of one, several of which do the same
+//!   work.
+//! * On other devices, a warp is a number of consecutive threads of a block, with as many threads
+//!   as lanes. A pass has moved values that cross lanes into shared memory, where the lanes of a
+//!   warp can only synchronise together with all others of the block, and has removed branches
+//!   around barriers that some warps would not take (`lower/passes/lanes_through_memory.rs`).
 //!
-//! Inputs in constant memory are arguments: pointers, or the elements themselves where a device keeps arguments in that memory. Elements that are moved at once are vectors. Copies into the memory of a block are made by the
-//! lanes. Blocks wait for each other by atomics that acquire and release for the whole device; a device without them runs no
-//! kernel that needs that.
+//! Inputs in constant memory are arguments: pointers, or the elements themselves where a device
+//! keeps arguments in that memory. Elements that are loaded or stored together are vectors. The
+//! lanes copy data into shared memory. Blocks synchronise by atomics with acquire and release
+//! semantics for the whole device; a device without them runs no kernel that needs that.
 
 mod features;
 
@@ -38,7 +41,7 @@ pub use systola_ir::target::Links;
 
 const QUALIFIERS: &str = "static inline";
 
-/// Arguments in constant memory that every device allows.
+/// The number of arguments in constant memory that every device supports.
 const MOST_CONSTANTS: usize = 8;
 
 const HEADER: &str = "\
@@ -54,7 +57,7 @@ typedef ulong uint64_t;
 #define UINT64_C(x) x##UL
 #define INT32_MIN (-2147483647 - 1)
 #define INT64_MIN (-9223372036854775807L - 1)
-// One name for all types.
+// OpenCL has one name for all types.
 #define fabsf fabs
 #define sqrtf sqrt
 #define expf exp
@@ -70,7 +73,7 @@ typedef ulong uint64_t;
 #define tanhf tanh
 #define rsqrtf rsqrt
 
-// Indices: 32 bits where those of the run fit.
+// Indices have 32 bits where those of the run fit.
 #ifndef INDEX
 #define INDEX int64_t
 #endif
@@ -84,15 +87,15 @@ const SUB_GROUPS: &str = "\
 #endif
 ";
 
-/// What this language knows of a kernel.
+/// The state of this language for a kernel.
 struct OpenCl<'f> {
     features: &'f Features,
     /// Does a block read what it wrote to global memory?
     global: bool,
-    ticket: bool,
+    block_id: bool,
 }
 
-/// Prints a verified program for devices that offer this.
+/// Prints a verified program for devices with these features.
 pub fn emit(program: &Program, features: &Features) -> Result<DeviceArtifact, Error> {
     let constants = constants(program, features);
     let mut prelude = Prelude::new(QUALIFIERS);
@@ -145,8 +148,8 @@ pub fn emit(program: &Program, features: &Features) -> Result<DeviceArtifact, Er
     })
 }
 
-/// Where the inputs of constant memory lie: as many as fit are arguments themselves, as many of the others as any device allows are
-/// pointed to.
+/// Where the inputs in constant memory are placed: as many as fit are arguments themselves; of the
+/// others, as many as every device supports are accessed through pointers.
 fn constants(program: &Program, features: &Features) -> BTreeMap<BufferId, ConstantPlace> {
     let mut room = features.value_bytes;
     let mut pointers = 0;
@@ -165,7 +168,7 @@ fn constants(program: &Program, features: &Features) -> BTreeMap<BufferId, Const
     found
 }
 
-/// Does the device have blocks of such warps?
+/// Does the device support blocks of such warps?
 fn check(kernel: &Kernel, features: &Features) -> Result<(), Fault> {
     if !kernel.lanes.is_power_of_two() {
         return Err(Fault::unsupported(format!(
@@ -198,17 +201,17 @@ fn has_doubles(program: &Program, kernel: &Kernel) -> bool {
 impl<'f> OpenCl<'f> {
     fn new(kernel: &Kernel, features: &'f Features) -> OpenCl<'f> {
         let usage = Usage::new(kernel);
-        let (mut global, mut ticket) = (false, false);
+        let (mut global, mut block_id) = (false, false);
         walk(&kernel.body, &mut |stmt| {
             let read = stmt.effects().reads();
             global |= matches!(read, Some(Memory::Global(_)))
                 && read.is_some_and(|memory| usage.written.contains(&memory));
-            ticket |= matches!(stmt, Stmt::Ticket { .. });
+            block_id |= matches!(stmt, Stmt::DynamicBlock { .. });
         });
         OpenCl {
             features,
             global,
-            ticket,
+            block_id,
         }
     }
 
@@ -217,7 +220,7 @@ impl<'f> OpenCl<'f> {
     }
 }
 
-/// The name of a vector's elements.
+/// The type name of a vector's elements.
 fn vector_element(ty: Scalar) -> Result<&'static str, Fault> {
     Ok(match ty {
         Scalar::I8 => "char",
@@ -277,7 +280,7 @@ impl Language for OpenCl<'_> {
         }
     }
 
-    fn waits_are_passed(&self) -> bool {
+    fn waits_must_be_reached(&self) -> bool {
         let waits_in_branches = false;
         self.features.links == Links::SharedMemory { waits_in_branches }
     }
@@ -379,8 +382,8 @@ impl Language for OpenCl<'_> {
         true
     }
 
-    fn ticket_arguments(&self) -> Vec<Expr> {
-        vec![Expr::unary("&", &Expr::atom("drawn_ticket"))]
+    fn block_id_arguments(&self) -> Vec<Expr> {
+        vec![Expr::unary("&", &Expr::atom("taken_block_id"))]
     }
 
     fn shared_array(&self, ty: &str, name: &str, count: i128) -> String {
@@ -390,7 +393,7 @@ impl Language for OpenCl<'_> {
     fn dynamic_shared(&self) -> Dynamic {
         Dynamic {
             line: None,
-            // Its elements are as large as arrays are aligned.
+            // Its elements are as large as the alignment of arrays.
             parameter: Some("__local uint4 *shared_memory"),
             bytes: "(__local uchar *)shared_memory",
         }
@@ -411,8 +414,8 @@ impl Language for OpenCl<'_> {
     }
 
     fn top(&self, _: &Kernel) -> Vec<String> {
-        if self.ticket {
-            vec!["__local int32_t drawn_ticket;".to_string()]
+        if self.block_id {
+            vec!["__local int32_t taken_block_id;".to_string()]
         } else {
             Vec::new()
         }

@@ -1,8 +1,9 @@
 //! Helper functions and types of printed code: only those that are used, each once, callees first.
 //!
-//! Their text lies in `prelude/*.h`, a section for each, with letters after a `$` for what varies:
-//! `$T` an element type, `$V` a vector type, `$L` its lanes, `$M` the mask of that shape, `$N` the name of the element
-//! type, `$Q` the target's words for a function that is private and inlined; others are said by the caller.
+//! Their source is in `prelude/*.h`, one section for each, with letters after a `$` for the parts
+//! that vary: `$T` an element type, `$V` a vector type, `$L` its lanes, `$M` the mask of that
+//! shape, `$N` the name of the element type, `$Q` the target's qualifiers of a private inlined
+//! function. The caller defines the others.
 
 use std::collections::BTreeSet;
 
@@ -14,6 +15,7 @@ const FILES: &[&str] = &[
     include_str!("simt/prelude.h"),
     include_str!("cuda/prelude.h"),
     include_str!("opencl/prelude.h"),
+    include_str!("host/prelude.h"),
 ];
 
 /// The files, by their position in the list above.
@@ -26,6 +28,7 @@ pub enum File {
     Simt,
     Cuda,
     OpenCl,
+    Host,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -49,7 +52,7 @@ impl Prelude {
         self.includes.insert(header);
     }
 
-    /// Is it there? If not, the caller adds what it needs and then itself.
+    /// Has it been added? If not, the caller adds what it needs and then itself.
     pub fn has(&self, name: &str) -> bool {
         self.names.contains(name)
     }
@@ -65,7 +68,7 @@ impl Prelude {
         find_section(FILES[file as usize], section).contains(&format!("${letter}"))
     }
 
-    /// Adds a section under a name, once. What it calls has to be added before.
+    /// Adds a section under a name, once. Everything it calls has to be added before.
     pub fn add(&mut self, name: &str, file: File, section: &str, letters: &[(char, &str)]) {
         let text = || {
             let template = find_section(FILES[file as usize], section);
@@ -88,7 +91,8 @@ impl Prelude {
         for header in &self.includes {
             let line = format!("#include <{header}>\n");
             text.push_str(&match *header {
-                // It takes long to read, and all that is used of it is behind the same condition.
+                // The header takes long to compile, and everything used from it is under the same
+                // condition.
                 "immintrin.h" => format!("#ifdef __AVX__\n{line}#endif\n"),
                 _ => line,
             });
@@ -100,7 +104,7 @@ impl Prelude {
         text
     }
 
-    /// The same without the headers.
+    /// The same text without the headers.
     pub fn helpers(&self) -> String {
         let mut text = String::new();
         for line in &self.types {
@@ -118,7 +122,7 @@ impl Prelude {
 
 fn find_section(file: &'static str, section: &str) -> &'static str {
     let heading = format!("#: {section}\n");
-    // A name can end another one: `min` and `lane_min` begin on their own lines.
+    // A name can be the suffix of another one, such as `min` of `lane_min`; headings begin a line.
     let start = file
         .match_indices(&heading)
         .find(|(at, _)| *at == 0 || file.as_bytes()[at - 1] == b'\n')

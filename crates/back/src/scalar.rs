@@ -1,7 +1,8 @@
-//! Scalar operators in C, exactly as `systola_ir::scalar` fixes them.
+//! Scalar operators in C, with exactly the meaning that `systola_ir::scalar` defines.
 //!
-//! Printed code is compiled so that signed arithmetic wraps. C computes on `int` what is narrower, so results of
-//! narrow types are cast back, and every expression printed here has exactly the C type of its element type.
+//! Printed code is compiled so that signed arithmetic wraps. C computes on `int` for narrower
+//! types, so results of narrow types are cast back; every expression printed here has exactly the C
+//! type of its element type.
 
 use systola_ir::{BinOp, Literal, Scalar, UnOp};
 
@@ -31,7 +32,7 @@ pub fn c_type(ty: Scalar) -> Result<&'static str, Fault> {
     })
 }
 
-/// The type of the same width without a sign.
+/// The unsigned type of the same width.
 pub fn unsigned(ty: Scalar) -> Scalar {
     match ty.bits() {
         8 => Scalar::U8,
@@ -41,7 +42,7 @@ pub fn unsigned(ty: Scalar) -> Scalar {
     }
 }
 
-/// The type of the same width with a sign.
+/// The signed type of the same width.
 pub fn signed(bits: u32) -> Scalar {
     match bits {
         8 => Scalar::I8,
@@ -55,7 +56,7 @@ fn is_narrow(ty: Scalar) -> bool {
     ty.is_int() && ty.bits() < 32
 }
 
-/// A result that C may have computed on `int`.
+/// A result that C may have computed as an `int`.
 fn narrowed(ty: Scalar, e: Expr) -> Result<Expr, Fault> {
     Ok(if is_narrow(ty) {
         Expr::cast(c_type(ty)?, &e)
@@ -64,7 +65,7 @@ fn narrowed(ty: Scalar, e: Expr) -> Result<Expr, Fault> {
     })
 }
 
-/// One of two values, of exactly their type.
+/// One of two values, with exactly their type.
 pub fn choice(ty: Scalar, cond: &Expr, then: &Expr, otherwise: &Expr) -> Result<Expr, Fault> {
     narrowed(ty, Expr::ternary(cond, then, otherwise))
 }
@@ -85,7 +86,7 @@ pub fn literal(prelude: &mut Prelude, ty: Scalar, value: Literal) -> Result<Expr
     Ok(match ty {
         Scalar::Bool => Expr::atom(if int != 0 { "true" } else { "false" }),
         Scalar::F32 => {
-            // An integer is rounded once, not by way of a double.
+            // An integer is rounded once, not first to a double.
             let x = match value {
                 Literal::Int(x) => x as f32,
                 Literal::Bool(_) | Literal::Float(_) => float as f32,
@@ -109,7 +110,7 @@ pub fn literal(prelude: &mut Prelude, ty: Scalar, value: Literal) -> Result<Expr
     })
 }
 
-/// What C has no digits for.
+/// Values for which C has no literal.
 fn special(prelude: &mut Prelude, x: f64) -> Option<Expr> {
     let text = match x {
         _ if x.is_nan() => "NAN",
@@ -121,7 +122,7 @@ fn special(prelude: &mut Prelude, x: f64) -> Option<Expr> {
     Some(Expr::number(text))
 }
 
-/// An integer of 64 bits; `exact`: also where C would take a plain number for an `int`.
+/// A 64-bit integer; `exact`: also where C would give a plain number the type `int`.
 pub fn index_literal(x: i64, exact: bool) -> Expr {
     if x == i64::MIN {
         Expr::atom("INT64_MIN")
@@ -156,7 +157,7 @@ pub fn unary(prelude: &mut Prelude, op: UnOp, ty: Scalar, a: &Expr) -> Result<Ex
     }
 }
 
-/// The function of one operand behind an operator that C has no sign for.
+/// The function for a unary operator that C does not have.
 pub fn unary_helper(prelude: &mut Prelude, op: UnOp, ty: Scalar) -> Result<String, Fault> {
     if op == UnOp::Abs && ty.is_signed_int() {
         let name = format!("abs_{ty}");
@@ -247,7 +248,7 @@ pub fn binary(
     }
 }
 
-/// The function of two operands behind an operator that C has no sign for, or a different meaning.
+/// The function for a binary operator that C does not have, or that has another meaning in C.
 pub fn binary_helper(prelude: &mut Prelude, op: BinOp, ty: Scalar) -> Result<String, Fault> {
     let (name, section) = match op {
         BinOp::Min if ty.is_float() => ("min", "min_float"),
@@ -340,7 +341,7 @@ pub fn cast(prelude: &mut Prelude, from: Scalar, to: Scalar, a: &Expr) -> Result
     Ok(Expr::cast(c_type(to)?, a))
 }
 
-/// What a conversion from a float needs to know: below `.0` it gives `.1`, from `.2` on it gives `.3`.
+/// The bounds of a conversion from a float: below `.0` it gives `.1`, from `.2` on it gives `.3`.
 pub fn saturation(
     prelude: &mut Prelude,
     from: Scalar,
@@ -349,7 +350,7 @@ pub fn saturation(
     let Some((least, greatest)) = to.int_range() else {
         return Err(Fault::unsupported(format!("no saturating cast to {to}")));
     };
-    // Both are zero or a power of two, which every float has exactly.
+    // Both are zero or a power of two, which every float type represents exactly.
     let suffix = if from == Scalar::F32 { "f" } else { "" };
     let bound = |x: i128| format!("{:?}{suffix}", x as f64);
     Ok((

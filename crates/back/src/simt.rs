@@ -1,15 +1,17 @@
-//! Languages in which a lane is a thread and a block of the grid a block of threads.
+//! Languages in which a lane is a thread, and a block of the grid is a block of threads.
 //!
-//! What they have in common is here: coordinates of blocks ([`grid`]), accesses of a lane ([`memory`]), operators and
-//! moves between lanes ([`value`]), what lies in
-//! shared memory ([`shared`]). A [`Language`] says the rest: words, and functions of its own.
+//! This module has what they share: coordinates of blocks ([`grid`]), accesses of a lane
+//! ([`memory`]), operators and moves between lanes ([`value`]), and arrays in shared memory
+//! ([`shared`]). A [`Language`] adds its keywords and functions.
 //!
-//! Each kernel becomes one function of the arguments that it uses ([`DeviceEntry::arguments`]): buffers by the address of
-//! their first element, at a multiple of 16 bytes, then sizes and launch arguments, of type `index_t`. That is
-//! `int64_t`, or `int32_t` where the file is compiled with `-DINDEX=int32_t`, which is right where every index of the
-//! run fits. A block has [`DeviceEntry::threads`] threads, as many for each warp as the language says. The last coordinate of
-//! a block is its place along x of the grid; all others are numbered through along y, and on in the next layer along z, the
-//! last of which may have more than there are. Where a warp has more threads than lanes, several of them do the same.
+//! Each kernel becomes one function of the arguments that it uses ([`DeviceEntry::arguments`]):
+//! buffers by the address of their first element, at a multiple of 16 bytes, then sizes and launch
+//! arguments, of type `index_t`. That is `int64_t`, or `int32_t` where the file is compiled with
+//! `-DINDEX=int32_t`, which is correct where every index of the run fits. A block has
+//! [`DeviceEntry::threads`] threads; the language decides how many each warp has. The last
+//! coordinate of a block is its position along x of the grid. All other coordinates are linearised
+//! along y and continue in the next layer along z; the last layer may have more blocks than needed.
+//! Where a warp has more threads than lanes, several of them do the same work.
 
 pub mod grid;
 pub mod memory;
@@ -43,16 +45,19 @@ static INDEX: Index = Index {
     ty: "index_t",
     suffix: "index",
     file: File::Simt,
+    floordiv: "floordiv",
+    modulo: "mod",
     minus: Some("minus_index"),
 };
 
-/// With the name of a kernel and a number, the macro that says whether a condition holds for all blocks, or for none.
+/// This prefix with the name of a kernel and a number is the macro that says whether a condition
+/// holds for all blocks, or for none.
 const HOLDS: &str = "HOLDS_";
 
-/// Where the elements of an array are that is an argument itself.
+/// The field with the elements of an array that is passed by value.
 const VALUE_FIELD: &str = ".at";
 
-/// Where something lies.
+/// The memory that something is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
     Global,
@@ -60,56 +65,60 @@ pub enum Space {
     Shared,
 }
 
-/// Where an input of constant memory lies.
+/// Where an input in constant memory is placed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConstantPlace {
-    /// In an array of the program's own, under this name.
+    /// In an array that the program declares, under this name.
     Named(String),
-    /// Where an argument points to.
+    /// Behind a pointer argument.
     Pointer,
-    /// In the arguments themselves: this number of elements.
+    /// In the argument itself: this number of elements.
     Value(usize),
 }
 
-/// What a language says in its own words.
+/// What differs between languages.
 pub trait Language {
-    /// Where its `signal_flag`, `await_flag` and `draw_ticket` are.
+    /// The file with its `signal_flag`, `await_flag` and `take_block_id`.
     const FILE: File;
     const GRID: Grid;
 
-    /// Threads of a warp of this number of lanes, no fewer than those.
+    /// Threads of a warp of this number of lanes; at least as many.
     fn threads_of(&self, lanes: u32) -> u32;
 
-    /// The lane of a thread in a warp of this size, and its warp.
+    /// The lane of a thread in a warp of this size. `warp` is its warp.
     fn lane(&self, lanes: u32) -> Expr;
     fn warp(&self, lanes: u32) -> Expr;
 
-    /// The line with which the threads of a warp wait for each other; what they wrote is then seen by all of them.
+    /// The line that synchronises the threads of a warp; what they wrote is then visible to all of
+    /// them.
     fn sync_warp(&self) -> &'static str;
 
-    /// Must every wait be come by? Loops with one inside are then run through at least once.
-    fn waits_are_passed(&self) -> bool {
+    /// Must all threads reach every synchronisation? Loops that contain one are then always entered
+    /// at least once.
+    fn waits_must_be_reached(&self) -> bool {
         false
     }
 
-    /// The same for all threads of a block.
+    /// The line that synchronises all threads of a block.
     fn barrier(&self) -> &'static str;
 
-    /// The call that has a line of an array brought nearer: of the array, an offset, and the number of its elements.
+    /// The call that prefetches a cache line, from an array, an offset, and the number of its
+    /// elements.
     fn prefetch(&self, prelude: &mut Prelude, array: &str, offset: Expr, size: Expr) -> Expr;
 
-    /// The words before the type of what a pointer points to.
+    /// The qualifier of a pointer's target type.
     fn space(&self, space: Space) -> &'static str;
 
-    /// The word for a pointer that is the only one to its array.
+    /// The keyword for a pointer that is the only one to its array.
     fn restrict(&self) -> &'static str;
 
-    /// The type of `n` elements that are moved at once, one of those, and all of them from their parts.
+    /// The type of `n` elements that are loaded or stored together. `pack_element` is one of them,
+    /// and `pack_of` makes a pack from its elements.
     fn pack(&self, prelude: &mut Prelude, element: Scalar, n: u32) -> Result<String, Fault>;
     fn pack_element(&self, element: Scalar, of: u32, name: &str, n: u32) -> Result<Expr, Fault>;
     fn pack_of(&self, element: Scalar, pack: &str, elements: &[&str]) -> String;
 
-    /// How a load of `n` elements of global memory is made under its condition, where that takes no branch.
+    /// How `n` elements of global memory are loaded under a condition, where that needs no branch.
     fn load_where(
         &self,
         _: &mut Context<'_>,
@@ -123,7 +132,8 @@ pub trait Language {
     /// Adds the function that moves values of a type between lanes.
     fn mover(&self, prelude: &mut Prelude, ty: Scalar, by: Move, lanes: u32) -> Result<(), Fault>;
 
-    /// The function that starts a copy of this size in bytes into shared memory; none where lanes copy.
+    /// The function that starts a copy of this size in bytes into shared memory; `None` where lanes
+    /// copy.
     fn copier(&self, _: &mut Prelude, _bytes: u32) -> Option<String> {
         None
     }
@@ -137,35 +147,37 @@ pub trait Language {
         Action::line(self.sync_warp())
     }
 
-    /// Do blocks have a way to wait for each other? If not, why.
+    /// Can blocks wait for each other? The error says why not.
     fn flags(&self) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// What those functions say otherwise in each kernel of a file; it must be the same in all of them.
+    /// The letters of the templates of these functions in a kernel; all kernels of a file must have
+    /// the same.
     fn flag_letters(&self) -> Vec<(char, &'static str)> {
         Vec::new()
     }
 
-    /// Do those functions take the condition under which they do something as their last argument?
+    /// Do these functions take the condition under which they do something as their last argument?
     fn flag_takes_condition(&self) -> bool {
         false
     }
 
-    /// What the function that draws a ticket takes besides the counter.
-    fn ticket_arguments(&self) -> Vec<Expr> {
+    /// The arguments of the function that takes a block id, after the counter.
+    fn block_id_arguments(&self) -> Vec<Expr> {
         Vec::new()
     }
 
-    /// What stands before a variable that may not be used.
+    /// The attribute of a variable that may be unused.
     fn maybe_unused(&self) -> &'static str {
         ""
     }
 
-    /// An array of a block.
+    /// The declaration of an array in shared memory.
     fn shared_array(&self, ty: &str, name: &str, count: i128) -> String;
 
-    /// Shared memory that the launch brings: the line that declares it, or the parameter, and the bytes as an expression.
+    /// The shared memory that the launch provides: the line or the parameter that declares it, and
+    /// an expression for its bytes.
     fn dynamic_shared(&self) -> Dynamic;
 
     /// The lines before the name of a kernel whose blocks have this many threads.
@@ -177,33 +189,33 @@ pub trait Language {
     }
 }
 
-/// A load under a condition: a function of what it tests, of an address, and of what each element is where the condition does not
-/// hold.
+/// A load under a condition, as a function of the operands of the comparisons, of an address, and
+/// of the values for elements where the condition does not hold.
 pub struct Guarded {
     pub function: String,
     pub arguments: Vec<Expr>,
-    /// Where it loads words, the function that makes one of its elements, and their number.
+    /// Where it loads words: the function that makes one from elements, and the number of words.
     pub joined: Option<(&'static str, usize)>,
 }
 
-/// Shared memory that a launch brings.
+/// The shared memory that a launch provides.
 pub struct Dynamic {
     pub line: Option<&'static str>,
     pub parameter: Option<&'static str>,
     pub bytes: &'static str,
 }
 
-/// What is known of a kernel while it is printed.
+/// The state of printing a kernel.
 pub struct Simt<L> {
     language: L,
     lanes: u32,
-    /// The name of the lane's variable, and whether more than forms mention it.
+    /// The name of the lane's variable, and whether it is used outside forms.
     lane: String,
     uses_lane: bool,
     /// Inputs in constant memory.
     constants: BTreeMap<BufferId, ConstantPlace>,
     symbol: String,
-    /// Conditions that a run may decide for all blocks.
+    /// Conditions that may be decided for all blocks of a run.
     choices: Vec<Choice>,
 }
 
@@ -247,7 +259,7 @@ pub fn emit_kernel<L: Language>(
 }
 
 impl<L: Language> Simt<L> {
-    /// The function around a body that was printed: what it mentions is declared.
+    /// The function around a printed body, with declarations of everything that the body mentions.
     fn function(self, cx: &mut Context<'_>) -> Result<(String, DeviceEntry), Fault> {
         let (language, symbol) = (&self.language, &self.symbol);
         let body = std::mem::take(&mut cx.lines).finish();
@@ -371,7 +383,7 @@ impl<L: Language> Simt<L> {
             | BufferKind::Flags
             | BufferKind::Faults { .. } => false,
         };
-        // What other blocks write meanwhile must be read again after a flag was awaited.
+        // Data that other blocks write meanwhile must be read again after waiting for a flag.
         let restrict = if is_input || !cx.usage.has_flags {
             self.language.restrict()
         } else {
@@ -387,7 +399,7 @@ impl<L: Language> Simt<L> {
     }
 }
 
-/// The lines that make a macro 0 where the compiler is told nothing of it.
+/// The lines that give a macro a default value.
 pub fn unless_set(name: &str, value: &str) -> [String; 3] {
     [
         format!("#ifndef {name}"),
@@ -396,7 +408,8 @@ pub fn unless_set(name: &str, value: &str) -> [String; 3] {
     ]
 }
 
-/// The parameter that holds an array, as the only field of a struct: an array by itself would be handed over as a pointer.
+/// The parameter that holds an array, as the only field of a struct: an array by itself would be
+/// passed as a pointer.
 fn value_parameter(cx: &mut Context<'_>, id: BufferId, count: usize) -> Result<String, Fault> {
     let element = stored_type(cx, Memory::Global(id));
     let ty = c_type(element)?;
@@ -411,7 +424,8 @@ fn value_parameter(cx: &mut Context<'_>, id: BufferId, count: usize) -> Result<S
 }
 
 impl<L: Language> Simt<L> {
-    /// Calls a function on a flag under a condition, which some take themselves, since threads wait in them.
+    /// Calls a function on a flag under a condition. Some functions take the condition as an
+    /// argument, since threads wait in them.
     fn flag_call(&self, name: &str, mut arguments: Vec<Expr>, guard: Option<Expr>) -> Action {
         let mut outside = guard;
         if self.language.flag_takes_condition() {
@@ -425,7 +439,7 @@ impl<L: Language> Simt<L> {
     }
 }
 
-/// Do threads wait for each other in these statements?
+/// Do threads synchronise in these statements?
 fn has_waits(stmts: &[Stmt]) -> bool {
     let mut found = false;
     walk(stmts, &mut |stmt| found |= stmt.effects().orders.is_some());
@@ -433,16 +447,17 @@ fn has_waits(stmts: &[Stmt]) -> bool {
 }
 
 impl<L: Language> Dialect for Simt<L> {
-    /// All lanes take part in a shuffle, also those whose reader is behind a condition.
+    /// All lanes take part in a shuffle, even those whose reader is under a condition.
     fn stays(&self, op: &Op) -> bool {
         op.effects().crosses_lanes
     }
 
-    /// A condition that may be known for all blocks of a run gets a macro that says so: 1 or 0, and −1 where each asks.
+    /// A condition that may be known for all blocks of a run gets a macro for its value: 1 or 0, or
+    /// −1 where each block tests it.
     fn choice(&mut self, cx: &mut Context<'_>, cond: &Cond, text: Expr) -> Expr {
         let is_known = |dim: &DimId| match cx.kernel.vars[dim.index()].kind {
             VarKind::Host | VarKind::Block { .. } | VarKind::Warp => true,
-            VarKind::Lane | VarKind::Loop | VarKind::Ticket => false,
+            VarKind::Lane | VarKind::Loop | VarKind::DynamicBlock => false,
         };
         let forms = cond.forms();
         let mut dims = forms.iter().flat_map(|form| form.dims());
@@ -459,12 +474,12 @@ impl<L: Language> Dialect for Simt<L> {
             self.choices.len() - 1
         });
         let known = Expr::atom(&self.choices[at].symbol);
-        let asked = Expr::binary("<", &known, &Expr::number("0"));
-        Expr::ternary(&asked, &text, &known)
+        let is_open = Expr::binary("<", &known, &Expr::number("0"));
+        Expr::ternary(&is_open, &text, &known)
     }
 
     fn runs_at_least_once(&self, body: &[Stmt]) -> bool {
-        self.language.waits_are_passed() && has_waits(body)
+        self.language.waits_must_be_reached() && has_waits(body)
     }
 
     fn prefetch(&mut self, cx: &mut Context<'_>, at: &Access, _: Cache) -> Result<Action, Fault> {
@@ -528,7 +543,7 @@ impl<L: Language> Dialect for Simt<L> {
             Op::Load { from, otherwise } => self.load(cx, from, 0, ty, *otherwise),
             Op::Lookup { memory, index } => self.lookup(cx, *memory, index, ty),
             Op::Shuffle { value, from } => self.shuffle(cx, *value, from),
-            Op::Slide { low, high, by } => self.slide(cx, *low, *high, *by),
+            Op::LaneShift { low, high, by } => self.lane_shift(cx, *low, *high, *by),
         }
     }
 
@@ -612,7 +627,7 @@ impl<L: Language> Dialect for Simt<L> {
         Ok(self.flag_call("await_flag", vec![flag, at_least.clone()], guard))
     }
 
-    fn ticket(
+    fn dynamic_block(
         &mut self,
         cx: &mut Context<'_>,
         var: DimId,
@@ -620,20 +635,22 @@ impl<L: Language> Dialect for Simt<L> {
     ) -> Result<Action, Fault> {
         let letters = self.language.flag_letters();
         cx.prelude
-            .add("draw_ticket", L::FILE, "draw_ticket", &letters);
+            .add("take_block_id", L::FILE, "take_block_id", &letters);
         let (counter, guard) = self.flag(cx, counter)?;
         if guard.is_some() {
-            return Err(Fault::unsupported("a ticket is drawn under a condition"));
+            return Err(Fault::unsupported(
+                "a dynamic block id is taken under a condition",
+            ));
         }
         let mut arguments = vec![counter];
-        arguments.extend(self.language.ticket_arguments());
-        let draw = Expr::call("draw_ticket", &arguments);
+        arguments.extend(self.language.block_id_arguments());
+        let taken = Expr::call("take_block_id", &arguments);
         let name = &cx.dims[var.index()].name;
-        // A ticket that nothing depends on is drawn all the same.
+        // A block id is taken even if nothing depends on it.
         Ok(Action::line(format!(
             "{}const index_t {name} = {};",
             self.language.maybe_unused(),
-            draw.text
+            taken.text
         )))
     }
 

@@ -1,5 +1,5 @@
-//! What a kernel needs of itself: live values and registers, how often each value is read, what statements
-//! write, and where a register can be declared.
+//! How a kernel uses its values, registers and memories: which are live, how often each value is
+//! read, what statements write, and where a register can be declared.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use systola_ir::kernel::visit::walk;
 use systola_ir::kernel::{Kernel, Memory, Op, Stmt};
 use systola_ir::{RegId, ValueId};
 
-/// What an expression depends on that statements can change.
+/// The state that an expression depends on and that statements can change.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
     pub regs: BTreeSet<RegId>,
     pub memories: BTreeSet<Memory>,
-    /// Every memory: what a barrier or an acquire makes visible.
+    /// All memory: a barrier or an acquire makes new contents visible.
     pub all_memory: bool,
 }
 
@@ -35,7 +35,7 @@ impl Places {
     }
 }
 
-/// What an operation itself reads besides values.
+/// The state that an operation itself reads, besides values.
 pub fn reads(op: &Op) -> Places {
     let does = op.effects();
     Places {
@@ -45,7 +45,7 @@ pub fn reads(op: &Op) -> Places {
     }
 }
 
-/// What a statement may change, with all that is inside of it.
+/// The state that a statement may change, including the statements nested in it.
 pub fn writes(stmt: &Stmt) -> Places {
     let mut places = Places::default();
     walk(std::slice::from_ref(stmt), &mut |stmt| {
@@ -57,17 +57,17 @@ pub fn writes(stmt: &Stmt) -> Places {
     places
 }
 
-/// Which values and registers matter, and how often values are read by what matters.
+/// Which values and registers are live, and how often live statements read each value.
 #[derive(Clone, Debug)]
 pub struct Usage {
     pub live_regs: Vec<bool>,
-    /// Reads of each value; 0: it is dead.
+    /// The number of reads of each value; 0 if it is dead.
     pub reads: Vec<u32>,
-    /// Is all that reads the value within a few statements of it, in the same list?
+    /// Are all readers of the value within a few statements of it, in the same list?
     pub near: Vec<bool>,
     /// Buffers and shared arrays that are stored to.
     pub written: BTreeSet<Memory>,
-    /// Do blocks talk to each other through flags?
+    /// Do blocks communicate through flags?
     pub has_flags: bool,
 }
 
@@ -117,8 +117,9 @@ impl Usage {
     }
 }
 
-/// Statements between a value and what reads it, at most, for it to be printed there. Further away it would
-/// be computed later than the kernel says, and the order of a kernel is the one that needs few registers.
+/// The maximum number of statements between a value and its reader for the value to be printed
+/// there. Further away it would be computed later than in the kernel, whose order needs few
+/// registers.
 const NEAR: usize = 4;
 
 fn find_near(stmts: &[Stmt], near: &mut [bool]) {
@@ -138,7 +139,8 @@ fn find_near(stmts: &[Stmt], near: &mut [bool]) {
     }
 }
 
-/// Does the statement do anything that is seen later? What makes a value or sets a register does if that is alive.
+/// Has the statement an effect that is visible later? A statement that computes a value or sets a
+/// register has one if that is live.
 fn is_live(stmt: &Stmt, value: impl Fn(ValueId) -> bool, reg: impl Fn(RegId) -> bool) -> bool {
     let made = stmt.defs();
     match stmt.effects().set {
@@ -147,7 +149,7 @@ fn is_live(stmt: &Stmt, value: impl Fn(ValueId) -> bool, reg: impl Fn(RegId) -> 
     }
 }
 
-/// Would printing these statements print more than comments?
+/// Would printing these statements print anything but comments?
 pub fn does_something(stmts: &[Stmt], usage: &Usage) -> bool {
     let is_read = |v: ValueId| usage.reads[v.index()] > 0;
     let is_live_reg = |reg: RegId| usage.live_regs[reg.index()];
@@ -160,9 +162,9 @@ pub fn does_something(stmts: &[Stmt], usage: &Usage) -> bool {
     })
 }
 
-/// The registers whose first `Set` can declare them: it stands in the innermost list that has all uses of the
-/// register, before all others, so no use sees an older value. The answer is the number of that `Set`
-/// among all, outer statements first.
+/// The registers whose first `Set` can declare them: it is in the innermost list that contains all
+/// uses of the register, and precedes all other uses, so no use sees an older value. The answer is
+/// the number of that `Set` among all, outer statements first.
 pub fn declaring_sets(kernel: &Kernel) -> Vec<Option<usize>> {
     let touches = |stmts: &[Stmt], reg: RegId| {
         let mut found = false;

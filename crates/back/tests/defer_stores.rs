@@ -1,4 +1,4 @@
-//! Results that leave a block only while the next one runs: all of them arrive.
+//! Results that are stored only while the next block runs: all of them are written.
 
 mod common;
 
@@ -13,8 +13,8 @@ use systola_ir::{BinOp, Scalar};
 
 const ROWS: i128 = 4;
 
-/// y(r, c) = x(r + c) + 16, by as many additions: a block is a vector of 16 columns of 4 rows, and at the edge it looks where
-/// it stores.
+/// y(r, c) = x(r + c) + 16, computed by 16 additions. A block is a vector of 16 columns of 4 rows,
+/// and tests at the edge whether it may store.
 fn tall_blocks(deferred: bool) -> Program {
     let mut p = program("tall", &["N", "M"]);
     let (n, m) = (param(0), param(1));
@@ -67,7 +67,7 @@ fn tall_blocks(deferred: bool) -> Program {
     kernel.hints.outlined_edge = true;
     kernel.hints.deferred = deferred.then_some(Deferred {
         buffer: y,
-        together: 2,
+        group_size: 2,
     });
     launch(&mut p, kernel);
     p
@@ -82,9 +82,10 @@ fn all_results_arrive() {
     let p = tall_blocks(true);
     let text = source(&p);
     assert_eq!(text.matches(" keep_f32x16(&y").count(), 4, "{text}");
-    // Once in the next block, and once behind the last.
+    // Once in the next block, and once after the last block.
     assert_eq!(text.matches(" leave_f32x16(&y").count(), 8, "{text}");
-    // Large arrays: with rows that begin at lines, and with some that do not; blocks at the edge below and at the right.
+    // Large arrays, with rows that begin at cache lines and with some that do not; there are edge
+    // blocks below and at the right.
     for (n, m) in [(2054i64, 4096i64), (2048, 4104)] {
         let x: Vec<f32> = (0..n + m).map(|i| (i * 7 % 1000) as f32).collect();
         let y = vec![0u8; (n * m * 4) as usize];

@@ -1,8 +1,8 @@
-//! Functions of floats on vectors: within 2 units in the last place of the true value, for all kinds of numbers, at every
-//! width of registers.
+//! Functions of floats on vectors: within 2 units in the last place of the true value, for all
+//! kinds of numbers, at every width of registers.
 //!
-//! Results in f32 are held against the library's in f64. Those in f64 are held against the library's in f64 too, which
-//! are within 1 unit themselves.
+//! Results in f32 are compared with those of the library in f64. Results in f64 are compared with
+//! the library in f64 too, which is accurate to 1 unit itself.
 
 mod common;
 
@@ -16,7 +16,7 @@ use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar, UnOp};
 
 const COUNT: usize = 1024;
-/// For results in f32, and in f64 with the error of the library.
+/// The bounds for f32, and for f64 with the error of the library.
 const BOUND: [f64; 2] = [2.0, 3.0];
 
 const UNARY: [UnOp; 6] = [
@@ -39,7 +39,8 @@ fn reference(op: UnOp, x: f64) -> f64 {
     }
 }
 
-/// Every kind of number: special ones, those where results over- and underflow, any bits, and usual magnitudes.
+/// All kinds of numbers: special ones, numbers whose results over- and underflow, random bits, and
+/// common magnitudes.
 fn samples(ty: Scalar, seed: u64) -> Vec<f64> {
     let special = [
         0.0,
@@ -79,7 +80,7 @@ fn samples(ty: Scalar, seed: u64) -> Vec<f64> {
         state ^= state << 17;
         state
     };
-    let drawn = (0..COUNT).map(|n| {
+    let numbers = (0..COUNT).map(|n| {
         let unit = (random() >> 11) as f64 / 2f64.powi(52) - 1.0;
         let x = match n % 6 {
             0 => special[random() as usize % special.len()],
@@ -97,7 +98,7 @@ fn samples(ty: Scalar, seed: u64) -> Vec<f64> {
             x
         }
     });
-    drawn.collect()
+    numbers.collect()
 }
 
 fn value(ty: Scalar, x: f64) -> Value {
@@ -108,7 +109,8 @@ fn value(ty: Scalar, x: f64) -> Value {
     }
 }
 
-/// The distance from a number to the next one of its type; for subnormal ones that of the least normal one is as good.
+/// The distance from a number to the next one of its type; for subnormal numbers, the distance at
+/// the least normal number.
 fn last_place(ty: Scalar, x: f64) -> f64 {
     let x = x.abs();
     if ty == Scalar::F32 {
@@ -119,7 +121,8 @@ fn last_place(ty: Scalar, x: f64) -> f64 {
     }
 }
 
-/// Units in the last place between a result and the true one; infinite where it is of another kind.
+/// Units in the last place between a result and the true one; infinite where their signs differ or
+/// the true one rounds to an infinity.
 fn error(ty: Scalar, got: f64, want: f64) -> f64 {
     let rounded = value(ty, want).as_float().unwrap();
     if got.to_bits() == rounded.to_bits() || (got.is_nan() && rounded.is_nan()) {

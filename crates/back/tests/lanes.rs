@@ -1,4 +1,4 @@
-//! Positions, masks, slides and shuffles, against what the forms say.
+//! Positions, masks, lane shifts and shuffles, compared with the values of their forms.
 
 mod common;
 
@@ -11,7 +11,7 @@ use systola_ir::{ParamId, Scalar};
 
 const RELS: [Rel; 6] = [Rel::Eq, Rel::Ne, Rel::Lt, Rel::Le, Rel::Gt, Rel::Ge];
 
-/// Conditions of the lane, of a uniform variable and of a parameter, of every kind.
+/// Conditions of every kind on the lane, a uniform variable and a parameter.
 fn conditions(lane: &Form, b: &Form, n: &Form) -> Vec<Cond> {
     let two = times(2, lane).add(b);
     let floor = lane.add(&times(3, b)).floor_div(4);
@@ -49,7 +49,7 @@ fn conditions(lane: &Form, b: &Form, n: &Form) -> Vec<Cond> {
     conds
 }
 
-/// Every condition as a mask of every width, and as the predicate of a store.
+/// Checks every condition as a mask of every width, and as the predicate of a store.
 fn check_conditions(lanes: u32) {
     let blocks = 6i64;
     let size = 7i64;
@@ -194,7 +194,7 @@ fn positions_are_numbers() {
 }
 
 #[test]
-fn slides_and_shuffles_move_lanes() {
+fn lane_shifts_and_shuffles_move_values() {
     for lanes in [1u32, 2, 8, 64] {
         let l = i128::from(lanes);
         let mut p = program("moves", &["N"]);
@@ -211,7 +211,7 @@ fn slides_and_shuffles_move_lanes() {
         let high = k.load("high", Scalar::F32, Memory::Global(x), &[lane.plus(l)]);
         let values: Vec<f32> = (0..2 * lanes).map(|n| n as f32 + 0.5).collect();
         let mut data = vec![bytes_f32(&values)];
-        // Where each lane of each output comes from; none: anything may be there.
+        // The source of each lane of each output; `None` for an undefined lane.
         let mut expect: Vec<Vec<Option<usize>>> = Vec::new();
         let mut put = |k: &mut Build, value, from: Vec<Option<usize>>| {
             let name = format!("out_{}", expect.len());
@@ -223,12 +223,12 @@ fn slides_and_shuffles_move_lanes() {
         let n = lanes as usize;
         for by in [0, 1, lanes / 2, lanes - 1, lanes] {
             for (has_low, has_high) in [(true, true), (true, false), (false, true)] {
-                let op = Op::Slide {
+                let op = Op::LaneShift {
                     low: has_low.then_some(low),
                     high: has_high.then_some(high),
                     by,
                 };
-                let value = k.op("slid", Scalar::F32, Shape::Varying, op);
+                let value = k.op("shifted", Scalar::F32, Shape::Varying, op);
                 let from = (0..n)
                     .map(|l| l + n - by as usize)
                     .map(|e| ((e < n && has_low) || (e >= n && has_high)).then_some(e))

@@ -16,7 +16,8 @@ fn within(form: &Form, n: &Form) -> Cond {
     low.and(Cond::cmp(Rel::Lt, form.clone(), n.clone()))
 }
 
-/// Copies of an array of N elements shifted by so much, masked at both ends, for every type and size of a vector.
+/// Copies of an array of N elements, shifted by some elements and masked at both ends, for every
+/// type and size of a vector.
 #[test]
 fn masked_rows_do_not_leave_the_array() {
     let types = [
@@ -46,7 +47,7 @@ fn masked_rows_do_not_leave_the_array() {
             let mut k = Build::new(&format!("rows_{ty}"), lanes, 1);
             let lane = k.lane();
             let b = k.block("b", size.plus(i128::from(lanes)).floor_div(lanes.into()));
-            // The first block begins before the array, the last ends behind it.
+            // The first block begins before the array, and the last one ends after it.
             let at = times(lanes.into(), &b).add(&lane).plus(-1);
             let from = at.plus(3);
             let loaded = k.load_when(
@@ -77,7 +78,7 @@ fn masked_rows_do_not_leave_the_array() {
                 from_bytes(ty, &after[2 * t + 1]),
             );
             let one = value::literal(ty, Literal::Int(1));
-            // Elements that no block reaches keep what they had.
+            // Elements that no block reaches keep their values.
             let reached = (blocks * i64::from(lanes) - 1).min(n) as usize;
             for (i, got) in y.iter().enumerate() {
                 let expect = x.get(i + 3).filter(|_| i < reached).unwrap_or(&one);
@@ -87,7 +88,8 @@ fn masked_rows_do_not_leave_the_array() {
     }
 }
 
-/// Loads and stores through every pattern, with and without a predicate, into a matrix with offsets in its axes.
+/// Loads and stores through every pattern, with and without a predicate, into a matrix with offsets
+/// in its axes.
 #[test]
 fn patterns_reach_their_elements() {
     for lanes in [1u32, 4, 8] {
@@ -105,7 +107,7 @@ fn patterns_reach_their_elements() {
             let x = buffer(&mut p, "x", Scalar::F32, kind, &axes);
             let lane = Form::from(systola_ir::DimId(0));
             let b = Form::from(systola_ir::DimId(1));
-            // Row and column of each lane.
+            // The row and column of each lane.
             let places: Vec<(Form, Form)> = vec![
                 (b.clone(), num(4)),
                 (b.clone(), lane.add(&b).plus(3)),
@@ -161,7 +163,8 @@ fn patterns_reach_their_elements() {
                         other,
                     );
                     k.store(Memory::Global(seen), &[times(l, &b).add(&lane)], value);
-                    // The element that was read, so that lanes that meet store the same.
+                    // Lanes that store to the same element store the same value: the element that
+                    // was read.
                     k.store_when(Memory::Global(put), &index, when.clone(), value);
                 }
                 kernels.push(k.finish());
@@ -272,7 +275,8 @@ fn lookups_stay_inside() {
     }
 }
 
-/// Tables of every width of elements, too small for reads of four bytes, small, and too large for short indices.
+/// Tables of every element width: too small for reads of four bytes, small, and too large for short
+/// indices.
 #[test]
 fn lookups_of_every_width() {
     let types = [
@@ -341,7 +345,7 @@ fn lookups_of_every_width() {
     }
 }
 
-/// Wide accesses and copies by way of shared arrays, two of them with symbolic extents.
+/// Vector accesses and copies through shared arrays, two of them with symbolic extents.
 #[test]
 fn wide_accesses_and_copies() {
     for lanes in [1u32, 4, 16] {
@@ -385,7 +389,7 @@ fn wide_accesses_and_copies() {
             1,
             Cond::TRUE,
         ));
-        // Lane 0 brings the first two again, from the other end.
+        // Lane 0 copies the first two elements again, from the other end.
         k.push(copy(
             tile,
             vec![row.clone(), times(2, &lane)],
@@ -437,7 +441,8 @@ fn wide_accesses_and_copies() {
     }
 }
 
-/// A prefix sum of blocks: each waits for the one before it, in the order of the tickets.
+/// A prefix sum over blocks: each waits for the one before it, in the order of the dynamic block
+/// ids.
 #[test]
 fn flags_order_blocks() {
     let mut p = program("chain", &["B"]);
@@ -450,9 +455,9 @@ fn flags_order_blocks() {
     let counter = buffer(&mut p, "counter", Scalar::I32, kind(), &[]);
     let mut k = Build::new("chain", 1, 1);
     k.block("b", blocks);
-    let t = k.var("t", VarKind::Ticket);
+    let t = k.var("t", VarKind::DynamicBlock);
     let at = Form::from(t);
-    k.push(Stmt::Ticket {
+    k.push(Stmt::DynamicBlock {
         var: t,
         counter: Access::new(Memory::Global(counter), vec![]),
     });

@@ -1,4 +1,5 @@
-//! How numbers are negated that the greatest of three is taken of: in the text for GPUs ptxas 13.0 must not see it.
+//! Negations of operands of a three-operand maximum: in code for GPUs, ptxas 13.0 must not
+//! recognise them.
 
 mod common;
 
@@ -9,7 +10,7 @@ use systola_ir::kernel::{Memory, Program, VarKind};
 use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar, UnOp};
 
-/// y = the greatest of -x, 0 - x and x, for columns from the greatest of -t, 1 - t and -n - m to 8.
+/// y = the maximum of -x, 0 - x and x, for columns from the maximum of -t, 1 - t and -n - m to 8.
 fn negations() -> Program {
     let mut p = program("negations", &["N", "M", "T"]);
     let (n, m, t) = (param(0), param(1), param(2));
@@ -35,7 +36,7 @@ fn negations() -> Program {
 }
 
 #[test]
-fn bounds_and_values_are_negated_out_of_sight() {
+fn gpus_negate_in_a_form_ptxas_does_not_recognise() {
     let source = cuda::emit(&folded(&negations())).unwrap().source;
     assert!(
         source.contains("max_index(max_index(minus_index(T), 1 - T), minus_index(N + M))"),
@@ -46,7 +47,7 @@ fn bounds_and_values_are_negated_out_of_sight() {
 }
 
 #[test]
-fn processors_negate_as_they_are_told() {
+fn cpus_negate_directly() {
     let source = cpu::emit(&folded(&negations()), Simd::Avx512)
         .unwrap()
         .source;

@@ -54,7 +54,7 @@ const BINARY: [BinOp; 21] = [
 /// Elements of each operand.
 const COUNT: usize = 128;
 
-/// Numbers at and around the limits, and random ones.
+/// Numbers at and near the limits, and random ones.
 fn samples(ty: Scalar, seed: u64) -> Vec<Value> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut random = move || {
@@ -129,14 +129,14 @@ fn samples(ty: Scalar, seed: u64) -> Vec<Value> {
         .collect()
 }
 
-/// What an output of the kernel is.
+/// What an output of the kernel contains.
 #[derive(Clone, Copy, Debug)]
 enum What {
     Unary(UnOp),
     Binary(BinOp),
-    /// The second operand is that of the block's first lane.
+    /// The second operand is uniform: the one of the block's first lane.
     Right(BinOp),
-    /// The first operand is.
+    /// The first operand is uniform.
     Left(BinOp),
     /// The second operand is a number.
     Number(BinOp, i128),
@@ -194,13 +194,13 @@ fn agrees(what: What, got: &Value, expect: &Value) -> bool {
     );
     match (got.as_float(), expect.as_float()) {
         (Some(x), Some(y)) if x.is_nan() || y.is_nan() => x.is_nan() && y.is_nan(),
-        // Functions of libraries are within 1 unit in the last place too.
+        // Library functions are accurate to 1 unit in the last place too.
         (Some(x), Some(y)) if loose && x != y => (x - y).abs() <= 3.0 * last_place(expect),
         _ => got.is_identical(expect),
     }
 }
 
-/// A kernel for each type with all that is defined on it.
+/// Checks a kernel for each type with all operators that it has.
 fn check(lanes: u32) {
     let mut p: Program = program("operators", &[]);
     let count = num(COUNT as i128);

@@ -1,4 +1,4 @@
-//! What printed kernels look like.
+//! Snapshots of printed kernels.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn source(program: &Program) -> String {
     cpu::emit(&folded(program), Simd::Avx512).unwrap().source
 }
 
-/// y = a·x + y, sixteen elements a block, the last block masked.
+/// y = a·x + y, with sixteen elements per block and a masked last block.
 fn saxpy() -> Program {
     let mut p = program("saxpy", &["N"]);
     let n = param(0);
@@ -57,7 +57,7 @@ fn saxpy_with_a_masked_tail() {
 }
 
 #[test]
-fn three_points_by_slides() {
+fn three_points_by_lane_shifts() {
     let mut p = program("blur", &["N", "M"]);
     let (n, m) = (param(0), param(1));
     let axes = [(num(0), n.clone()), (num(-1), times(8, &m).plus(8))];
@@ -93,13 +93,13 @@ fn three_points_by_slides() {
         k.set(here, next);
         let low = k.get(before);
         let high = k.get(here);
-        let slide = |by| Op::Slide {
+        let shift = |by| Op::LaneShift {
             low: Some(low),
             high: Some(high),
             by,
         };
-        let centre = k.op("centre", Scalar::F32, Shape::Varying, slide(7));
-        let right = k.op("right", Scalar::F32, Shape::Varying, slide(6));
+        let centre = k.op("centre", Scalar::F32, Shape::Varying, shift(7));
+        let right = k.op("right", Scalar::F32, Shape::Varying, shift(6));
         let sum = k.binary("sum", BinOp::Add, low, centre);
         let sum = k.binary("sum", BinOp::Add, sum, right);
         let third = k.lit(Scalar::F32, Literal::Float(1.0 / 3.0));

@@ -1,4 +1,4 @@
-//! Order, registers, loops, branches, names and refusals.
+//! Order of statements, registers, loops, branches, names and unsupported programs.
 
 mod common;
 
@@ -11,9 +11,9 @@ use systola_ir::kernel::{BufferKind, Memory, Program, Shape, VarKind};
 use systola_ir::target::Simd;
 use systola_ir::{BinOp, Scalar};
 
-/// A value is what it was when it was assigned, whatever is stored or set before it is read.
+/// A value stays as it was assigned, whatever is stored or set before it is read.
 #[test]
-fn values_keep_what_they_were() {
+fn values_do_not_change_after_assignment() {
     for lanes in [1u32, 8] {
         let l = i128::from(lanes);
         let mut p = program("order", &[]);
@@ -38,17 +38,17 @@ fn values_keep_what_they_were() {
             std::slice::from_ref(&lane),
         );
         let high = k.load("high", Scalar::I32, Memory::Global(x), &[lane.plus(l)]);
-        // Read once, after what it was loaded from is overwritten.
+        // A value that is read once, after the element it was loaded from is overwritten.
         let early = k.load(
             "early",
             Scalar::I32,
             Memory::Global(x),
             std::slice::from_ref(&lane),
         );
-        // Exchanged in memory.
+        // Swap in memory.
         k.store(Memory::Global(x), std::slice::from_ref(&lane), high);
         k.store(Memory::Global(x), &[lane.plus(l)], low);
-        // Exchanged in registers, three times.
+        // Swap in registers, three times.
         k.set(a, low);
         k.set(b, high);
         let t = k.var("t", VarKind::Loop);
@@ -79,7 +79,8 @@ fn values_keep_what_they_were() {
     }
 }
 
-/// Loops with several bounds and steps, branches with one side, launch arguments, a grid of two coordinates.
+/// Loops with several bounds and steps, branches without an else, launch arguments, a grid with two
+/// coordinates.
 #[test]
 fn control_visits_what_it_should() {
     let mut p = program("control", &["N", "M"]);
@@ -137,7 +138,7 @@ fn control_visits_what_it_should() {
     assert_eq!(i32s(&after[0]), expect);
 }
 
-/// Names that C would take for something else.
+/// Names that have another meaning in C.
 #[test]
 fn awkward_names_compile() {
     let mut p = program("while \\", &["for", "linux"]);
@@ -180,7 +181,7 @@ fn refusal(program: &Program) -> String {
 }
 
 #[test]
-fn what_can_not_be_said_is_refused() {
+fn unsupported_programs_are_refused() {
     let mut p = program("half", &[]);
     let x = input(&mut p, "x", Scalar::F16, &[num(16)]);
     let y = output(&mut p, "y", Scalar::F16, &[num(16)]);

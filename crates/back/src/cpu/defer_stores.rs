@@ -1,4 +1,4 @@
-//! Stores of a block that leave while the next one runs, where a kernel's hints say so.
+//! Defers the stores of a block until the next block runs, where a kernel's hints request it.
 
 use std::collections::BTreeMap;
 
@@ -16,30 +16,31 @@ use crate::expr::{Expr, Lines};
 use crate::index::{Stride, number};
 use crate::prelude::File;
 
-/// What is known of the results that are kept.
+/// The deferred results of a kernel.
 #[derive(Debug)]
 pub struct Queue {
     vector: Vector,
-    /// The number of a result, by the statement that stores it.
+    /// The number of each result, by the statement that stores it.
     results: BTreeMap<usize, usize>,
-    /// The results that leave before a statement.
-    leaving: BTreeMap<usize, Vec<usize>>,
-    /// Where they go: addresses in terms of the block that made them.
+    /// The results that are stored before each statement.
+    due: BTreeMap<usize, Vec<usize>>,
+    /// Where they are stored: addresses in terms of the block that computed them.
     places: Vec<Expr>,
     /// The coordinates of that block.
     coordinates: Vec<(DimId, String)>,
-    /// Names: the results, whether there are any, and whether there will be.
+    /// Names: the array of results, the flag that it has results, and the flag that results are
+    /// deferred.
     queue: String,
     waiting: String,
     streams: String,
-    /// Statements that were passed.
-    passed: usize,
+    /// The number of statements printed so far.
+    printed: usize,
 }
 
 impl Cpu {
-    /// Makes ready what the results of a kernel need that are kept.
+    /// Prepares the deferred stores of a kernel.
     pub(super) fn defer_stores(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
-        let Some(Deferred { buffer, together }) = cx.kernel.hints.deferred else {
+        let Some(Deferred { buffer, group_size }) = cx.kernel.hints.deferred else {
             return Ok(());
         };
         let stores = stores_to(cx.kernel, buffer);
@@ -89,38 +90,38 @@ impl Cpu {
         for ((var, _), name) in coordinates.iter().zip(own) {
             cx.dims[var.index()].name = name;
         }
-        let together = together as usize;
-        let groups = stores.len().div_ceil(together);
-        let mut leaving: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        let group_size = group_size as usize;
+        let groups = stores.len().div_ceil(group_size);
+        let mut due: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for n in 0..stores.len() {
-            let at = first * (n / together) / groups;
-            leaving.entry(at).or_default().push(n);
+            let at = first * (n / group_size) / groups;
+            due.entry(at).or_default().push(n);
         }
         self.streams = true;
         self.deferred = Some(Queue {
             vector,
             results: stores.iter().map(|s| s.0).zip(0..).collect(),
-            leaving,
+            due,
             places,
             coordinates,
             queue: cx.names.claim(&format!("{name}_late")),
             waiting: cx.names.claim(&format!("{name}_waits")),
             streams,
-            passed: 0,
+            printed: 0,
         });
         Ok(())
     }
 
-    /// What leaves before the next statement of the block.
-    pub(super) fn let_leave(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
+    /// Prints the deferred stores that are due before the next statement of the block.
+    pub(super) fn print_due_stores(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         let Some(deferred) = &mut self.deferred else {
             return Ok(());
         };
-        deferred.passed += 1;
-        let Some(results) = deferred.leaving.remove(&(deferred.passed - 1)) else {
+        deferred.printed += 1;
+        let Some(results) = deferred.due.remove(&(deferred.printed - 1)) else {
             return Ok(());
         };
-        let lines = deferred.departures(cx, results)?;
+        let lines = deferred.store_lines(cx, results)?;
         cx.lines.open(&format!("if ({})", deferred.waiting));
         for line in lines {
             cx.lines.push(&line);
@@ -129,7 +130,7 @@ impl Cpu {
         Ok(())
     }
 
-    /// The store of a result that is kept; `None`: the statement that is printed has none.
+    /// The line that keeps a result for later; `None` if the current statement stores none.
     pub(super) fn keep(
         &self,
         cx: &mut Context<'_>,
@@ -139,7 +140,7 @@ impl Cpu {
         let Some(deferred) = &self.deferred else {
             return Ok(None);
         };
-        let Some(n) = deferred.results.get(&(deferred.passed - 1)) else {
+        let Some(n) = deferred.results.get(&(deferred.printed - 1)) else {
             return Ok(None);
         };
         super::transfer::Transfer::Store.function(cx.prelude, deferred.vector)?;
@@ -156,7 +157,7 @@ impl Cpu {
         Ok(Some(format!("{};", Expr::call(&name, &args).text)))
     }
 
-    /// The last lines of a block.
+    /// Prints the last lines of a block.
     pub(super) fn end_of_block(&self, cx: &mut Context<'_>) {
         if let Some(deferred) = &self.deferred {
             for (var, name) in &deferred.coordinates {
@@ -168,7 +169,7 @@ impl Cpu {
         }
     }
 
-    /// Declares what is kept, before the first block.
+    /// Declares the deferred results, before the first block.
     pub(super) fn declare_deferred(
         &self,
         cx: &mut Context<'_>,
@@ -186,7 +187,7 @@ impl Cpu {
         Ok(())
     }
 
-    /// What the last block has kept leaves.
+    /// Stores the results of the last block.
     pub(super) fn end_of_deferred(
         &self,
         cx: &mut Context<'_>,
@@ -194,7 +195,7 @@ impl Cpu {
     ) -> Result<(), Fault> {
         if let Some(deferred) = &self.deferred {
             lines.open(&format!("if ({})", deferred.waiting));
-            for line in deferred.departures(cx, (0..deferred.places.len()).collect())? {
+            for line in deferred.store_lines(cx, (0..deferred.places.len()).collect())? {
                 lines.push(&line);
             }
             lines.close();
@@ -204,7 +205,7 @@ impl Cpu {
 }
 
 impl Queue {
-    fn departures(&self, cx: &mut Context<'_>, results: Vec<usize>) -> Result<Vec<String>, Fault> {
+    fn store_lines(&self, cx: &mut Context<'_>, results: Vec<usize>) -> Result<Vec<String>, Fault> {
         super::transfer::Transfer::Store.function(cx.prelude, self.vector)?;
         cx.prelude.include("immintrin.h");
         let name = format!("leave_{}", self.vector.name(cx.prelude)?);
@@ -220,7 +221,7 @@ impl Queue {
     }
 }
 
-/// The unconditional stores of straight-line code, by their statements.
+/// The unconditional stores in straight-line code, with the positions of their statements.
 fn stores_to(kernel: &Kernel, buffer: BufferId) -> Vec<(usize, &Access)> {
     let stores = kernel.body.iter().enumerate();
     let stores = stores.filter_map(|(n, stmt)| match stmt {
@@ -236,7 +237,7 @@ fn stores_to(kernel: &Kernel, buffer: BufferId) -> Vec<(usize, &Access)> {
     stores.collect()
 }
 
-/// Gives variables other names, and returns those that they had.
+/// Renames variables, and returns their previous names.
 fn rename(cx: &mut Context<'_>, names: &[(DimId, String)]) -> Vec<String> {
     let rename = |(var, name): &(DimId, String)| {
         std::mem::replace(&mut cx.dims[var.index()].name, name.clone())

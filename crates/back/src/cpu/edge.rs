@@ -1,8 +1,9 @@
-//! The rare branch, kept apart.
+//! The branch for blocks at the edge, which is rarely taken.
 //!
-//! Where a kernel says so, its blocks at the edge are a function of their own. In other branches the coordinates are copied where the
-//! branch begins, in a way that hides where the copies come from: a compiler that sees how they go on from block to block would carry
-//! all that depends on them along.
+//! Where a kernel's hints say so, its blocks at the edge are a separate function. Other such
+//! branches copy the coordinates of the block at their beginning, in a way that hides from the
+//! compiler where the copies come from. A compiler that sees how the coordinates change from block
+//! to block would also update everything that depends on them in the loop over blocks.
 
 use std::collections::BTreeSet;
 
@@ -14,15 +15,15 @@ use systola_ir::kernel::{Kernel, Stmt, VarKind};
 use crate::context::Context;
 use crate::prelude::File;
 
-/// A kernel whose blocks do one of two things.
+/// A kernel with one path for blocks inside the domain and another for blocks at the edge.
 pub struct Split {
-    /// What holds for the blocks inside.
+    /// The condition for blocks inside.
     pub inside: Cond,
     pub then: Kernel,
     pub edge: Kernel,
 }
 
-/// Takes a kernel apart whose edge is to be a function of its own.
+/// Splits a kernel whose edge becomes a separate function.
 pub fn split(kernel: &Kernel) -> Option<Split> {
     let (inside, then, otherwise) = kernel.branches().filter(|_| kernel.hints.outlined_edge)?;
     let with = |body: Vec<Stmt>| Kernel {
@@ -37,8 +38,9 @@ pub fn split(kernel: &Kernel) -> Option<Split> {
     })
 }
 
-/// Copies the coordinates of the block that these statements mention; the names that they have outside are returned.
-pub fn set_apart(cx: &mut Context<'_>, stmts: &[Stmt]) -> Vec<(DimId, String)> {
+/// Copies the coordinates of the block that these statements mention, and returns the original
+/// names.
+pub fn copy_coordinates(cx: &mut Context<'_>, stmts: &[Stmt]) -> Vec<(DimId, String)> {
     let mut mentioned = BTreeSet::new();
     walk(stmts, &mut |stmt| {
         for form in stmt.forms() {
@@ -54,8 +56,8 @@ pub fn set_apart(cx: &mut Context<'_>, stmts: &[Stmt]) -> Vec<(DimId, String)> {
     for var in coordinates {
         let name = cx.dims[var.index()].mention();
         let own = cx.names.claim(&format!("{name}_edge"));
-        cx.prelude.add("apart", File::Memory, "apart", &[]);
-        let line = format!("const int64_t {own} = apart({name});");
+        cx.prelude.add("opaque", File::Memory, "opaque", &[]);
+        let line = format!("const int64_t {own} = opaque({name});");
         cx.lines.push(&line);
         cx.dims[var.index()].name = own;
         outside.push((var, name));

@@ -1,4 +1,5 @@
-//! The function around the body of a kernel: what the body mentions is declared, and a loop goes over the blocks.
+//! The function around the body of a kernel: declarations of everything the body mentions, and a
+//! loop over the blocks.
 
 use systola_ir::kernel::{BufferKind, Memory, VarKind};
 use systola_ir::{BufferId, DimId, SharedId};
@@ -17,13 +18,13 @@ const APART: &str = "#define APART static __attribute__((noinline))";
 pub struct EdgeFunction {
     pub declaration: String,
     pub definition: String,
-    /// The coordinates that it takes.
+    /// The coordinates that it takes as parameters.
     pub coordinates: Vec<DimId>,
 }
 
 impl Cpu {
-    /// The function around a body that was printed: what it mentions is declared. `passed_on`: so is what another function
-    /// gets.
+    /// The function around a printed body, with declarations of everything that the body mentions.
+    /// `passed_on`: whether the body passes its parameters on to another function.
     pub(super) fn function(
         &self,
         cx: &mut Context<'_>,
@@ -82,7 +83,7 @@ impl Cpu {
         })
     }
 
-    /// Declares what a body mentions.
+    /// Declares everything that a body mentions.
     fn declarations(
         &self,
         cx: &mut Context<'_>,
@@ -138,7 +139,8 @@ impl Cpu {
         let name = &cx.buffers[id.index()].name;
         let ty = c_type(Self::memory_type(cx, Memory::Global(id)))?;
         let written = cx.usage.written.contains(&Memory::Global(id));
-        // What other threads write while this one runs must be read again after a flag was awaited.
+        // Data that other threads write while this one runs must be read again after it has waited
+        // for a flag.
         let is_input = match buffer.kind {
             BufferKind::Input { .. } => true,
             BufferKind::Output { .. }
@@ -156,13 +158,15 @@ impl Cpu {
         Ok(format!("{constant}{ty} *{restrict}{name} = buffers[{n}];"))
     }
 
-    /// The pointers into the scratch memory. Arrays that are not mentioned take their place all the same.
+    /// The pointers into the scratch memory. Arrays that are not mentioned still occupy their
+    /// space.
     fn shared_arrays(&self, cx: &mut Context<'_>) -> Result<Vec<String>, Fault> {
         let Some(last) = cx.shared.iter().rposition(|s| s.used) else {
             return Ok(Vec::new());
         };
         let mut lines = Vec::new();
-        // Bytes before the next array: a number, and what is not one.
+        // The offset of the next array in bytes: the constant part, and the terms that depend on
+        // sizes.
         let mut known = 0i128;
         let mut symbolic: Vec<Expr> = Vec::new();
         for n in 0..=last {
@@ -203,15 +207,15 @@ impl Cpu {
         Ok(lines)
     }
 
-    /// How the coordinates of a block follow from its number: split off the first one, and counted on from
-    /// there, since a division takes as long as the work of a small block.
+    /// Computes the coordinates of the first block from its number by division, and those of the
+    /// others by counting, since a division takes as long as the work of a small block.
     fn block_coordinates(&self, cx: &mut Context<'_>) -> Result<Blocks, Fault> {
         let mut blocks = Blocks::default();
         let vars: Vec<DimId> = cx
             .kernel
             .vars_where(|k| matches!(k, VarKind::Block { .. }))
             .collect();
-        // The number without the coordinates that are already split off.
+        // The block number without the coordinates that have been split off.
         let mut rest = Expr::atom("first");
         let Some(first_used) = vars.iter().position(|v| cx.dims[v.index()].used) else {
             return Ok(blocks);
@@ -243,7 +247,8 @@ impl Cpu {
                     Expr::binary("-", &hi, &lo)
                 };
                 let extent = named(cx, "extent", extent);
-                // An empty grid has no blocks, but may still be asked for none.
+                // An empty grid has no blocks, but the function may still be called with an empty
+                // range.
                 let some = Expr::binary(">", &extent, &number(0)?);
                 let divisor = Expr::ternary(&some, &extent, &number(1)?);
                 own = Expr::binary("%", &rest, &divisor);
@@ -267,25 +272,25 @@ impl Cpu {
 /// Declarations of block coordinates.
 #[derive(Default)]
 struct Blocks {
-    /// Before the loop over blocks.
+    /// Printed before the loop over blocks.
     bounds: Vec<String>,
     /// The coordinates of the first block.
     coordinates: Vec<String>,
-    /// The fastest coordinate first.
+    /// In order, the fastest coordinate first.
     steps: Vec<Step>,
 }
 
-/// How a coordinate goes on from one block to the next.
+/// How a coordinate advances from one block to the next.
 struct Step {
     name: String,
     lo: Expr,
-    /// Where it starts again and the next coordinate goes on; the slowest never does.
+    /// Where it starts again and the next coordinate advances; `None` for the slowest one.
     end: Option<Expr>,
 }
 
 impl Blocks {
-    /// The loop over the blocks. The fastest coordinate has a loop of its own, in which the others stay: compilers then know
-    /// how far apart the addresses of two blocks are.
+    /// The loop over the blocks. The fastest coordinate has its own loop, in which the others are
+    /// constant: compilers then know the distance between the addresses of consecutive blocks.
     fn around(&self, cx: &mut Context<'_>, lines: &mut Lines, body: &str) {
         let Some(Step {
             name,
@@ -317,7 +322,7 @@ impl Blocks {
         lines.close();
     }
 
-    /// The coordinates of the next block, without the first `skipped` of them, the fastest.
+    /// Advances the coordinates to the next block, except the `skipped` fastest ones.
     fn step(&self, lines: &mut Lines, skipped: usize) {
         let mut depth = 0;
         for Step { name, lo, end } in self.steps.iter().skip(skipped) {
@@ -338,7 +343,7 @@ impl Blocks {
     }
 }
 
-/// The first lines of a function with its own parameters behind those that all have.
+/// The first lines of a function; its own parameters come after those that all functions have.
 fn head(kind: &str, symbol: &str, own: &str) -> String {
     let all = format!(
         "{kind} {symbol}(const int64_t *sizes, const int64_t *args, void *const *buffers, void *scratch"

@@ -1,4 +1,4 @@
-//! Elements that a kernel's hints name are read before the first block.
+//! Loads the elements that a kernel's hints name before the first block.
 
 use systola_ir::BufferId;
 use systola_ir::form::{Cond, Form};
@@ -15,7 +15,7 @@ use crate::scalar::c_type;
 pub type Element = (BufferId, Vec<i128>);
 
 impl Cpu {
-    /// Reads those that the kernel mentions.
+    /// Loads the invariants that the kernel mentions.
     pub(super) fn hoist_invariants(&mut self, cx: &mut Context<'_>) -> Result<(), Fault> {
         let mut read: Vec<(Element, &Access)> = Vec::new();
         walk(&cx.kernel.body, &mut |stmt| {
@@ -39,14 +39,14 @@ impl Cpu {
         Ok(())
     }
 
-    /// The name of an element that was read before the first block.
+    /// The name of an element that has been loaded before the first block.
     pub(super) fn hoisted(&self, from: &Access) -> Option<Expr> {
         let name = self.hoisted.get(&element(from)?)?;
         Some(Expr::atom(name))
     }
 }
 
-/// The element that is read, if it has a number and is read unconditionally.
+/// The element that an access reads, if its position is constant and the access is unconditional.
 fn element(from: &Access) -> Option<Element> {
     let buffer = from.memory.buffer().filter(|_| from.when == Cond::TRUE)?;
     let index: Option<Vec<i128>> = from.index.iter().map(Form::as_constant).collect();

@@ -1,13 +1,13 @@
-//! A form split into what is the same in all lanes and what is small: u + v(lane), where u is a scalar of 64 bits and
-//! v has a range that is known here, so that vectors of narrow integers can hold it.
+//! Splits a form into a part that is the same in all lanes and a small part: u + v(lane), where u
+//! is a 64-bit scalar and v has a known range, so that vectors of narrow integers can hold it.
 //!
-//! A floor or remainder of u + v by c needs the remainder of u only: with u = c·q + r, the floor is
-//! q + ⌊(v + r) / c⌋, and r lies in 0 … c − 1. One scalar division then serves all lanes.
+//! A floor or remainder of u + v by c needs only the remainder of u: with u = c·q + r, the floor is
+//! q + ⌊(v + r) / c⌋, and r is in 0 … c − 1. One scalar division then serves all lanes.
 
 use systola_ir::DimId;
 use systola_ir::form::{Atom, Form, Poly};
 
-/// An integer of each lane, of known range.
+/// An integer in each lane, with a known range.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Small {
     Lane,
@@ -18,13 +18,14 @@ pub enum Small {
     },
     Const(i128),
     Sum(Vec<(i128, Small)>),
-    /// Of what is not negative.
+    /// The quotient of a non-negative number.
     Div(Box<Small>, i128),
-    /// Of what is not negative.
+    /// The remainder of a non-negative number.
     Mod(Box<Small>, i128),
 }
 
-/// A form as `uniform + small`. `None`: a coefficient of the lane is no number, or the range is large.
+/// A form as `uniform + small`. `None` if a coefficient of the lane is not a number, or the range
+/// is large.
 pub fn split(form: &Form, lane: DimId, lanes: u32) -> Option<(Form, Small)> {
     let mut uniform = Form::from(form.constant_part().clone());
     let mut sum = Vec::new();
@@ -60,7 +61,7 @@ pub fn split(form: &Form, lane: DimId, lanes: u32) -> Option<(Form, Small)> {
 }
 
 impl Small {
-    /// (self + (u mod c) + c·k, k), with the least k ≥ 0 that makes it not negative.
+    /// (self + (u mod c) + c·k, k), with the least k ≥ 0 for which the sum is not negative.
     fn plus_rest(self, u: &Form, c: i128, lanes: u32) -> Option<(Small, i128)> {
         let (least, _) = self.range(lanes)?;
         let k = if least < 0 {
@@ -121,7 +122,8 @@ impl Small {
         }
     }
 
-    /// How many bits hold every number that occurs on the way, and one more on either side: 8, 16 or 32.
+    /// The number of bits that hold every intermediate value, and one more on either side: 8, 16 or
+    /// 32.
     pub fn bits(&self, lanes: u32) -> Option<u32> {
         let (least, greatest) = self.range(lanes)?;
         let here = [8u32, 16, 32].into_iter().find(|bits| {
@@ -136,7 +138,7 @@ impl Small {
                 Some(here.max(inner.bits(lanes)?).max(c))
             }
             Small::Sum(terms) => {
-                // Partial sums can leave the range of the whole: the magnitudes bound them.
+                // Partial sums can exceed the range of the whole sum: the magnitudes bound them.
                 let mut bits = here;
                 let mut magnitude = 0i128;
                 for (factor, term) in terms {
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_small_is_refused() {
+    fn forms_that_are_not_small_are_refused() {
         let lane = DimId(0);
         let l = Form::from(lane);
         let n = Poly::param(ParamId(0));

@@ -1,4 +1,4 @@
-//! Vector types and the helpers that make, choose and move their lanes.
+//! Vector types, and the helpers that make, select and move their lanes.
 
 use systola_ir::Scalar;
 
@@ -19,7 +19,7 @@ impl Vector {
         Vector { ty, lanes }
     }
 
-    /// What comparisons of such vectors give: every element 0 or −1.
+    /// The result type of comparisons of such vectors: every element is 0 or −1.
     pub fn mask(self) -> Vector {
         Vector::new(signed(self.ty.bits()), self.lanes)
     }
@@ -28,7 +28,7 @@ impl Vector {
         self.ty.bits() / 8 * self.lanes
     }
 
-    /// The type's name, declared if it is not.
+    /// The name of the type, which is declared on first use.
     pub fn name(self, prelude: &mut Prelude) -> Result<String, Fault> {
         let name = format!("{}x{}", self.ty, self.lanes);
         let (c, bytes) = (c_type(self.ty)?, self.bytes());
@@ -48,7 +48,8 @@ impl Vector {
         Ok(name)
     }
 
-    /// Adds a section of `vector.h` under a name, once. `$T`, `$V`, `$L`, `$M`, `$N` are known here.
+    /// Adds a section of `vector.h` under a name, once. This function defines `$T`, `$V`, `$L`,
+    /// `$M` and `$N`.
     pub fn add(
         self,
         prelude: &mut Prelude,
@@ -86,7 +87,7 @@ impl Vector {
         Ok(())
     }
 
-    /// All lanes the same.
+    /// The function that sets all lanes to one value.
     pub fn splat(self, prelude: &mut Prelude) -> Result<String, Fault> {
         let name = format!("splat_{}", self.name(prelude)?);
         self.add(prelude, &name, "splat", &[])?;
@@ -101,8 +102,8 @@ impl Vector {
         Ok(name)
     }
 
-    /// A vector that stays in a register, where there is one for it: a compiler that knows where a vector comes from may
-    /// load it again for every use.
+    /// Forces a vector into a register, where there is one for it: a compiler that knows where a
+    /// vector comes from may reload it for every use.
     pub fn hold(self, prelude: &mut Prelude, e: Expr) -> Result<Expr, Fault> {
         let feature = match self.bytes() {
             16 => "__SSE2__",
@@ -115,14 +116,15 @@ impl Vector {
         Ok(Expr::call(&name, &[e]))
     }
 
-    /// By a mask.
+    /// The function that selects by a mask.
     pub fn select(self, prelude: &mut Prelude) -> Result<String, Fault> {
         let name = format!("select_{}", self.name(prelude)?);
         self.add(prelude, &name, "select", &[])?;
         Ok(name)
     }
 
-    /// Lanes from places that are known here. Names after what they do are kept; others are numbered.
+    /// A permutation of lanes that is known at compile time. Common ones are named after what they
+    /// do; others are numbered.
     pub fn permute(self, prelude: &mut Prelude, from: &[u32]) -> Result<String, Fault> {
         let reversed = from.iter().copied().eq((0..self.lanes).rev());
         let up = (1..self.lanes).find(|by| {
@@ -142,15 +144,15 @@ impl Vector {
     }
 
     /// The top `by` lanes of one vector, then the rest of another.
-    pub fn slide(self, prelude: &mut Prelude, by: u32) -> Result<String, Fault> {
-        let name = format!("slide{by}_{}", self.name(prelude)?);
+    pub fn lane_shift(self, prelude: &mut Prelude, by: u32) -> Result<String, Fault> {
+        let name = format!("lane_shift{by}_{}", self.name(prelude)?);
         let indices = list((0..self.lanes).map(|l| l + self.lanes - by));
         let by = by.to_string();
-        self.add(prelude, &name, "slide", &[('F', &by), ('I', &indices)])?;
+        self.add(prelude, &name, "lane_shift", &[('F', &by), ('I', &indices)])?;
         Ok(name)
     }
 
-    /// Lanes from places that are computed.
+    /// The function that permutes lanes by computed indices.
     pub fn pick(self, prelude: &mut Prelude) -> Result<String, Fault> {
         let name = format!("pick_{}", self.name(prelude)?);
         let last = (self.lanes - 1).to_string();
@@ -158,7 +160,7 @@ impl Vector {
         Ok(name)
     }
 
-    /// A mask of the lanes less than a number.
+    /// The function for the mask of the lanes less than a number.
     pub fn lane_below(self, prelude: &mut Prelude) -> Result<String, Fault> {
         self.iota(prelude)?;
         let name = format!("lane_below_{}", self.name(prelude)?);
@@ -166,7 +168,7 @@ impl Vector {
         Ok(name)
     }
 
-    /// A mask of the lane with a number.
+    /// The function for the mask of one lane.
     pub fn lane_at(self, prelude: &mut Prelude) -> Result<String, Fault> {
         self.iota(prelude)?;
         let name = format!("lane_at_{}", self.name(prelude)?);
@@ -174,7 +176,7 @@ impl Vector {
         Ok(name)
     }
 
-    /// A mask as bits of an integer.
+    /// The function that converts a mask to the bits of an integer.
     pub fn lanes_where(self, prelude: &mut Prelude) -> Result<String, Fault> {
         let vector = self.name(prelude)?;
         let name = format!("lanes{}_where_{vector}", self.lanes);
@@ -214,7 +216,7 @@ impl Vector {
         self.add(prelude, name, &section, &letters)
     }
 
-    /// Whether a mask is set in some lane.
+    /// The function that tests whether a mask is set in any lane.
     pub fn any(self, prelude: &mut Prelude) -> Result<String, Fault> {
         self.lanes_where(prelude)?;
         let name = format!("any_{}", self.name(prelude)?);
@@ -230,7 +232,8 @@ impl Vector {
         Ok(name)
     }
 
-    /// How registers with mask instructions hold the vector. `None`: it is smaller than all of them.
+    /// The registers with mask instructions that hold the vector. `None` if it is smaller than all
+    /// of them.
     pub fn parts(self) -> Option<Parts> {
         let bytes = self.bytes().min(64);
         let (register, prefix) = match bytes {
@@ -253,17 +256,19 @@ impl Vector {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Parts {
     pub register: &'static str,
-    /// Of intrinsics.
+    /// The prefix of the intrinsics.
     pub prefix: &'static str,
     pub number: u32,
-    /// Of each part.
+    /// The elements of each part.
     pub elements: u32,
     /// Are they the widest registers?
     pub whole: bool,
 }
 
 impl Parts {
-    /// `$C`, `$G`, `$K`, `$A`, `$B` of the prelude: where it is there, registers, their number, elements, masks.
+    /// The letters `$C`, `$G`, `$K`, `$A`, `$B` of the prelude: the condition that the instructions
+    /// exist, the register type, the number of registers, the elements of each, and the type of
+    /// their masks.
     pub fn letters(&self, extension: &str) -> Vec<(char, String)> {
         let mut there = format!("defined(__AVX512{extension}__)");
         if !self.whole {
@@ -279,7 +284,7 @@ impl Parts {
     }
 }
 
-/// All lanes on, as bits.
+/// The bits of all lanes.
 pub fn all_lanes(lanes: u32) -> String {
     format!("UINT64_C({:#x})", u64::MAX >> (64 - lanes))
 }

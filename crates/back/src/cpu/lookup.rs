@@ -1,8 +1,9 @@
-//! Reads from computed indices.
+//! Reads at computed indices.
 //!
-//! Each index is brought into its axis, so that no index whatever reads outside. Short indices reach a small array,
-//! and a register holds more of them: 32 bits for elements of as many, 16 bits for narrower ones. Whether an array
-//! is small shows at run time, unless its extents are numbers.
+//! Each index is clamped to its axis, so that no index reads outside the array. Short indices
+//! suffice for a small array, and a register holds more of them: 32 bits for elements of 32 bits,
+//! 16 bits for narrower ones. Whether an array is small is decided at run time, unless its extents
+//! are numbers.
 
 use systola_ir::kernel::Memory;
 use systola_ir::{Form, Literal, Scalar};
@@ -19,11 +20,11 @@ use crate::index::{Stride, number};
 use crate::prelude::File;
 use crate::scalar;
 
-/// Do short indices reach the array?
+/// Do short indices reach all elements of the array?
 enum Reach {
     Near,
     Far,
-    /// This says it.
+    /// This expression decides at run time.
     Test(Expr),
 }
 
@@ -82,7 +83,7 @@ impl Cpu {
         Ok(self.as_value(e, Rep::Vector, ty))
     }
 
-    /// The number of the element, in integers of a type.
+    /// The position of the element, in integers of type `ty`.
     fn address(
         &self,
         cx: &mut Context<'_>,
@@ -96,7 +97,7 @@ impl Cpu {
             Scalar::I64 => e.clone(),
             _ => Expr::cast(c, e),
         };
-        // What is the same in all lanes is added up on its own, in 64 bits.
+        // The uniform terms are added up separately, in 64 bits.
         let mut uniform: Option<Expr> = None;
         let mut varying: Option<Expr> = None;
         let extents = cx.extents(memory);
@@ -140,7 +141,8 @@ impl Cpu {
         })
     }
 
-    /// Elements are read four bytes at a time, so there have to be as many.
+    /// Decides how the elements are reached. They are read four bytes at a time, so the array must
+    /// have at least four bytes.
     fn reach(
         &mut self,
         cx: &mut Context<'_>,
@@ -175,7 +177,8 @@ impl Cpu {
         Ok(Reach::Test(Expr::atom(name)))
     }
 
-    /// An array without elements has nothing to read, not even its first.
+    /// A read that is skipped for an array without elements: not even its first element may be
+    /// read.
     fn unless_empty(
         &self,
         cx: &mut Context<'_>,

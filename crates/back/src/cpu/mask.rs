@@ -1,8 +1,9 @@
 //! Conditions and positions that depend on the lane.
 //!
-//! A condition is printed in one of two ways. To choose between values it is a *mask*: a vector of integers as wide
-//! as the values, 0 where it does not hold and −1 where it does. To guard an access to memory it is the *bits* of an
-//! integer, one for each lane, those past the last lane zero.
+//! A condition is printed in one of two ways. To choose between values, it is a *mask*: a vector of
+//! integers as wide as the values, 0 where it does not hold and −1 where it does. To guard a memory
+//! access, it is the *bits* of an integer, one for each lane; the bits beyond the last lane are
+//! zero.
 
 use std::collections::HashSet;
 
@@ -27,7 +28,7 @@ struct Threshold {
     with: Form,
 }
 
-/// `lane ⋈ with`, if the comparison says no more than that.
+/// `lane ⋈ with`, if the comparison has this form.
 fn threshold(rel: Rel, uniform: &Form, small: &Small) -> Option<Threshold> {
     match small {
         Small::Lane => Some(Threshold {
@@ -71,7 +72,7 @@ impl Threshold {
     }
 }
 
-/// The conditions by which several values are chosen.
+/// The conditions that several choices share.
 pub fn shared(kernel: &Kernel) -> Vec<Cond> {
     let (mut once, mut often) = (HashSet::new(), Vec::new());
     walk(&kernel.body, &mut |stmt| {
@@ -142,7 +143,7 @@ impl Cpu {
         result.ok_or_else(|| Fault::unsupported("an empty condition depends on the lane"))
     }
 
-    /// `form ⋈ 0` as a mask.
+    /// The mask of `form ⋈ 0`.
     fn mask_of(
         &self,
         cx: &mut Context<'_>,
@@ -152,7 +153,7 @@ impl Cpu {
     ) -> Result<Expr, Fault> {
         let vector = Vector::new(signed(bits), self.lanes);
         if self.lane.is_none_or(|lane| !form.dims().contains(&lane)) {
-            // The lane was on both sides.
+            // The lane was on both sides and cancelled out.
             let holds = Expr::binary(rel.name(), &cx.form(form)?, &number(0)?);
             let splat = vector.splat(cx.prelude)?;
             return Ok(Expr::call(&splat, &[Expr::unary("-", &holds)]));
@@ -181,7 +182,7 @@ impl Cpu {
         else {
             unreachable!("what was split is small")
         };
-        // The narrowest integers that hold it, but not narrower than the mask has to be.
+        // The narrowest integers that hold the values, but at least as wide as the mask.
         let width = width.max(bits.min(32));
         let left = self.small(cx, &small, width)?;
         let (below, above) = (least - 1, greatest + 1);
@@ -199,7 +200,7 @@ impl Cpu {
         self.resized(cx, mask, width, bits)
     }
 
-    /// A mask with elements of another width.
+    /// A mask converted to elements of another width.
     pub fn resized(
         &self,
         cx: &mut Context<'_>,
@@ -217,7 +218,7 @@ impl Cpu {
         ))
     }
 
-    /// The one lane where the condition can hold, if that is all it says.
+    /// The only lane where the condition can hold, if it is of the form `lane == n`.
     pub fn only_lane(&self, cond: &Cond) -> Option<Form> {
         let Cond::Cmp(rel, left, right) = cond else {
             return None;
@@ -229,7 +230,7 @@ impl Cpu {
         }
     }
 
-    /// The bits of a condition under a name, or as a number.
+    /// The bits of a condition, as a name or a number.
     pub fn on(&self, cx: &mut Context<'_>, cond: &Cond) -> Result<Expr, Fault> {
         let bits = self.bits(cx, cond)?;
         if bits.level() == Level::Primary && bits.text.starts_with("UINT64_C") {
@@ -238,7 +239,7 @@ impl Cpu {
         Ok(cx.name_once("uint64_t", "on", &bits))
     }
 
-    /// The condition as bits.
+    /// The bits of a condition.
     fn bits(&self, cx: &mut Context<'_>, cond: &Cond) -> Result<Expr, Fault> {
         let all = Expr::atom(all_lanes(self.lanes));
         if self.is_uniform(cond) {
@@ -363,7 +364,7 @@ impl Cpu {
         })
     }
 
-    /// A small number of each lane, as a vector of integers of this width in bits.
+    /// A small number in each lane, as a vector of integers of this width in bits.
     pub fn small(&self, cx: &mut Context<'_>, small: &Small, bits: u32) -> Result<Expr, Fault> {
         let vector = Vector::new(signed(bits), self.lanes);
         Ok(match small {

@@ -1,7 +1,8 @@
-//! Functions of floats on vectors, within 2 units in the last place for all numbers.
+//! Functions of floats on vectors, accurate to 2 units in the last place for all numbers.
 //!
-//! Their text lies in `prelude/math.h`: arguments are reduced to a short range, where a polynomial stands for the function. One
-//! register is computed at a time, since compilers take vectors that are wider than a register apart badly.
+//! Their source is in `prelude/math.h`. Arguments are reduced to a short range, in which a
+//! polynomial approximates the function. One register is computed at a time, since compilers split
+//! vectors that are wider than a register badly.
 
 use systola_ir::{BinOp, Scalar, UnOp};
 
@@ -55,7 +56,7 @@ impl Cpu {
                 let far = format!("{}_each_{}", op.name(), vector.name(prelude)?);
                 add_section(prelude, &far, "each1", vector, &[('F', op.name())])?;
                 add(prelude, &[("quadrant", "quadrant"), ("sin_cos", "sin_cos")])?;
-                // As far as the products with parts of pi/2 are exact.
+                // The range in which the products with the parts of pi/2 are exact.
                 let most = if vector.ty == Scalar::F32 {
                     "0x1p13f"
                 } else {
@@ -78,7 +79,8 @@ impl Cpu {
         Ok(name)
     }
 
-    /// The function `pow` on vectors; `None`: it is faster lane by lane, where products and sums are not fused.
+    /// The function `pow` on vectors; `None` where it is faster lane by lane, if products and sums
+    /// are not fused.
     pub(super) fn power(
         &self,
         prelude: &mut Prelude,
@@ -134,7 +136,7 @@ impl Cpu {
     }
 }
 
-/// A function that goes through a vector register by register.
+/// A function that processes a vector register by register.
 fn in_parts(
     prelude: &mut Prelude,
     name: &str,

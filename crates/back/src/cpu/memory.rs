@@ -1,4 +1,4 @@
-//! Loads and stores, by how the lane enters the address.
+//! Loads and stores, according to how the lane enters the address.
 
 use systola_ir::form::Cond;
 use systola_ir::kernel::{Access, Memory};
@@ -16,7 +16,7 @@ use crate::expr::Expr;
 use crate::index::number;
 use crate::scalar;
 
-/// The type of a memory's elements as they lie there.
+/// The type in which elements are stored in memory.
 fn stored(ty: Scalar) -> Scalar {
     if ty == Scalar::Bool { Scalar::U8 } else { ty }
 }
@@ -29,8 +29,8 @@ impl Cpu {
         })
     }
 
-    /// The load of a value, at a distance along the last axis. What is read several times is held in a
-    /// register.
+    /// The load of a value, at a distance along the last axis. A value that is read several times
+    /// is held in a register.
     pub(super) fn load(
         &self,
         cx: &mut Context<'_>,
@@ -110,7 +110,7 @@ impl Cpu {
         Ok(self.as_value(e, rep, ty))
     }
 
-    /// What lies in memory, as a value of the type: a `bool` is a byte there.
+    /// An element in memory as a value of the type: a `bool` is stored as a byte.
     pub(super) fn as_value(&self, e: Expr, rep: Rep, ty: Scalar) -> (Expr, Rep) {
         if ty != Scalar::Bool {
             return (e, rep);
@@ -143,7 +143,8 @@ impl Cpu {
             None => None,
         };
         let line = if place.pattern == Pattern::Same {
-            // Lanes that store to one element store the same value: the first that is on will do.
+            // Lanes that store to the same element store the same value, so only the first active
+            // lane stores.
             let lane = match &varying {
                 None => Expr::atom("0"),
                 Some(cond) => {
@@ -196,7 +197,8 @@ impl Cpu {
         })
     }
 
-    /// Whether the condition holds in any lane, unless it surely does, and the first lane in which it holds.
+    /// A test whether the condition holds in any lane, unless it always does, and the first lane in
+    /// which it holds.
     fn first_lane(&self, cx: &mut Context<'_>, cond: &Cond) -> Result<(Option<Expr>, Expr), Fault> {
         let lanes = i128::from(self.lanes);
         if let Some(n) = self.only_lane(cond) {
@@ -217,7 +219,7 @@ impl Cpu {
         Ok((Some(any), Expr::call("__builtin_ctzll", &[on])))
     }
 
-    /// A value as a vector of what lies in memory.
+    /// A value as a vector of elements as they are stored in memory.
     fn as_stored(&self, cx: &mut Context<'_>, a: &Operand, element: Scalar) -> Result<Expr, Fault> {
         if a.ty != Scalar::Bool {
             return self.vector(cx, a);
@@ -228,7 +230,7 @@ impl Cpu {
         Ok(Expr::cast(&vector.name(cx.prelude)?, &one))
     }
 
-    /// So many consecutive elements for each lane.
+    /// Copies `width` consecutive elements for each lane.
     pub(super) fn copy_elements(
         &self,
         cx: &mut Context<'_>,
@@ -295,7 +297,7 @@ impl Cpu {
         Ok(Action { guard, lines })
     }
 
-    /// The one element of a flag.
+    /// The address of a flag, and the condition of the access.
     pub(super) fn flag(
         &self,
         cx: &mut Context<'_>,

@@ -1,4 +1,4 @@
-//! Values that move between lanes: shuffles and slides.
+//! Values that move between lanes: shuffles and lane shifts.
 
 use systola_ir::form::{Atom, Form};
 use systola_ir::{DimId, Scalar, ValueId};
@@ -67,7 +67,8 @@ impl Cpu {
         Ok((Expr::call(&pick, &[e, places]), a.rep))
     }
 
-    /// Where each lane reads, if that is known here; a place past the lanes wraps around.
+    /// The lane from which each lane reads, if it is known at compile time; lanes beyond the last
+    /// wrap around.
     fn known_places(&self, from: &Form, lane: DimId) -> Option<Vec<u32>> {
         if from.dims() != [lane] || has_params(from) {
             return None;
@@ -82,7 +83,7 @@ impl Cpu {
             .collect()
     }
 
-    pub fn slide(
+    pub fn lane_shift(
         &self,
         cx: &mut Context<'_>,
         low: Option<ValueId>,
@@ -96,7 +97,7 @@ impl Cpu {
         let (low, high) = match (low, high) {
             (Some(low), Some(high)) => (low, high),
             (Some(only), None) | (None, Some(only)) => (only.clone(), only),
-            (None, None) => return Err(Fault::unsupported("a slide of nothing")),
+            (None, None) => return Err(Fault::unsupported("a lane shift of no vector")),
         };
         if by == 0 {
             return Ok((high.expr, high.rep));
@@ -110,16 +111,16 @@ impl Cpu {
         let bits = self.choice_width(&low, &high, 8);
         if low.ty == Scalar::Bool {
             let vector = Vector::new(signed(bits), self.lanes);
-            let slide = vector.slide(cx.prelude, by)?;
+            let shift = vector.lane_shift(cx.prelude, by)?;
             let args = [
                 self.mask_value(cx, &low, bits)?,
                 self.mask_value(cx, &high, bits)?,
             ];
-            return Ok((Expr::call(&slide, &args), Rep::Mask(bits)));
+            return Ok((Expr::call(&shift, &args), Rep::Mask(bits)));
         }
-        let slide = Vector::new(low.ty, self.lanes).slide(cx.prelude, by)?;
+        let shift = Vector::new(low.ty, self.lanes).lane_shift(cx.prelude, by)?;
         let args = [self.vector(cx, &low)?, self.vector(cx, &high)?];
-        Ok((Expr::call(&slide, &args), Rep::Vector))
+        Ok((Expr::call(&shift, &args), Rep::Vector))
     }
 }
 

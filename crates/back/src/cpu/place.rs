@@ -1,4 +1,4 @@
-//! Where an access goes: the address of its first lane, and how the lanes lie from there.
+//! Where an access goes: the address of its first lane, and how the other lanes follow.
 
 use systola_ir::form::{Form, Poly};
 use systola_ir::kernel::{Access, Memory};
@@ -10,25 +10,25 @@ use crate::error::Fault;
 use crate::expr::Expr;
 use crate::index::{Stride, Sum, number};
 
-/// Where the lanes of an access go.
+/// The elements that the lanes of an access go to, relative to each other.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Pattern {
-    /// All to one element.
+    /// All lanes go to one element.
     Same,
-    /// To elements in a row.
+    /// Consecutive elements.
     Row,
-    /// To elements in a row, the last lane to the first.
+    /// Consecutive elements in reverse: the last lane goes to the first one.
     Reversed,
-    /// So many elements apart.
+    /// Elements at this distance from each other.
     Strided(Expr),
-    /// To these elements from the start of the array.
+    /// Elements at these offsets from the start of the array.
     Anywhere(Expr),
 }
 
 /// The elements of an access.
 pub struct Place {
     pub array: String,
-    /// Of lane 0, from the start of the array; 0 for `Anywhere`.
+    /// The offset of lane 0 from the start of the array; 0 for `Anywhere`.
     pub offset: Expr,
     pub pattern: Pattern,
 }
@@ -94,7 +94,7 @@ impl Cpu {
         if pattern == Pattern::Reversed
             && let Some(last) = first.last_mut()
         {
-            // The row begins where the last lane goes.
+            // The row begins at the element of the last lane.
             *last = last.plus(1 - i128::from(self.lanes));
         }
         let offset = self.offset(cx, access.memory, &first)?;
@@ -143,7 +143,7 @@ impl Cpu {
         Ok(sum.finish())
     }
 
-    /// The offset of an index in which the lane occurs anyhow, as a vector of `int64_t`.
+    /// The offset of an index that contains the lane in an arbitrary way, as a vector of `int64_t`.
     fn offset_vector(
         &self,
         cx: &mut Context<'_>,
@@ -179,8 +179,8 @@ impl Cpu {
         })
     }
 
-    /// The function that loads from a place, and its first arguments. Without a predicate a reversed row is
-    /// loaded as it lies.
+    /// The function that loads from a place, and its first arguments. A reversed row without a
+    /// predicate is loaded in memory order.
     pub fn loading(&self, place: &Place, masked: bool) -> Result<(Transfer, Vec<Expr>), Fault> {
         let start = place.pointer();
         Ok(match (&place.pattern, masked) {

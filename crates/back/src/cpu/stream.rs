@@ -1,4 +1,5 @@
-//! Non-temporal stores: whole vectors to the buffers that a kernel's hints name bypass the caches.
+//! Non-temporal stores: stores of whole vectors to the buffers that a kernel's hints name bypass
+//! the caches.
 
 use systola_ir::BufferId;
 use systola_ir::form::Cond;
@@ -13,8 +14,8 @@ use crate::expr::Expr;
 use crate::prelude::{File, Prelude};
 
 impl Cpu {
-    /// The function that does a transfer of whole vectors by non-temporal stores, and the name that says whether to; `None`: it goes
-    /// through the cache.
+    /// The function that stores whole vectors by non-temporal stores, and the name of the flag that
+    /// enables them; `None` for an ordinary store.
     pub(super) fn stream(
         &mut self,
         cx: &mut Context<'_>,
@@ -46,7 +47,7 @@ impl Cpu {
         Ok(Some((function, large)))
     }
 
-    /// Whether stores to a buffer bypass the caches; `None`: they do not.
+    /// The condition under which stores to a buffer bypass the caches; `None` if they never do.
     pub(super) fn non_temporal(
         &mut self,
         cx: &mut Context<'_>,
@@ -60,7 +61,7 @@ impl Cpu {
         Ok(Some(name))
     }
 
-    /// A condition on the sizes, under a name at the top of the function.
+    /// A condition on the sizes, which gets a name at the top of the function.
     pub(super) fn size_condition(
         &mut self,
         cx: &mut Context<'_>,
@@ -77,7 +78,7 @@ impl Cpu {
         Ok(Expr::atom(name))
     }
 
-    /// What makes the streamed lines visible to the threads that wait for this one.
+    /// The statement that makes non-temporal stores visible to threads that wait for this one.
     pub(super) fn end_of_streams(&self, cx: &mut Context<'_>) -> Option<String> {
         self.streams.then(|| {
             let name = "end_of_streams";

@@ -6,26 +6,26 @@ use super::lanes::{Vector, all_lanes};
 use crate::error::Fault;
 use crate::prelude::{File, Prelude};
 
-/// A helper of `memory.h`. Those that end in `If` take the bits of the lanes that are on.
+/// A helper of `memory.h`. Those that end in `If` take the bits of the active lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transfer {
     Load,
     LoadIf,
     Store,
     StoreIf,
-    /// Elements some distance apart.
+    /// Elements at a fixed distance.
     Gather,
     GatherIf,
     Scatter,
     ScatterIf,
-    /// Elements anywhere.
+    /// Elements at arbitrary offsets.
     GatherAt,
     GatherAtIf,
     ScatterAt,
     ScatterAtIf,
-    /// Elements anywhere in an array that a 32-bit index reaches.
+    /// Elements at arbitrary offsets in an array that 32-bit indices reach.
     Lookup,
-    /// In the others.
+    /// The same in larger arrays.
     LookupFar,
 }
 
@@ -49,7 +49,7 @@ impl Transfer {
         }
     }
 
-    /// The function for vectors of a type, with all that it calls.
+    /// The function for vectors of a type; adds it and everything it calls.
     pub fn function(self, prelude: &mut Prelude, vector: Vector) -> Result<String, Fault> {
         let name = format!("{}_{}", self.name(), vector.name(prelude)?);
         if prelude.has(&name) {
@@ -118,7 +118,8 @@ impl Transfer {
         Ok(name)
     }
 
-    /// Adds the function that has the instruction in it, and what the way to it takes.
+    /// Adds the general function with the gather or scatter instruction, and the other helpers it
+    /// needs.
     fn through(self, prelude: &mut Prelude, vector: Vector) -> Result<(), Fault> {
         prelude.include("immintrin.h");
         let general = match self {
@@ -144,12 +145,12 @@ impl Transfer {
     }
 }
 
-/// Are there instructions for elements of this width? They take eight lanes at a time.
+/// Are there gather instructions for elements of this width? They take eight lanes at a time.
 fn has_gathers(vector: Vector) -> bool {
     vector.ty.bits() >= 32 && vector.lanes >= 8
 }
 
-/// How a lookup takes its indices apart into sixteens, and puts the elements together.
+/// How a lookup splits its indices into groups of sixteen and joins the elements.
 fn narrow_letters(vector: Vector) -> Option<Vec<(char, String)>> {
     let bits = vector.ty.bits();
     let split = match vector.lanes {

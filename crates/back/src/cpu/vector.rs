@@ -1,8 +1,8 @@
 //! Operations on values, some of which are vectors.
 //!
-//! A value that is the same in all lanes is a scalar and mixes with vectors as C allows it, so a vector is made of it only
-//! where a helper wants one. A `bool` of each lane is a mask as wide as the values it was compared from; it is
-//! resized where it meets another width.
+//! A uniform value is a scalar. C allows it to be mixed with vectors, so it is converted to a
+//! vector only where a helper needs one. A `bool` of each lane is a mask as wide as the values that
+//! were compared; it is resized where another width is needed.
 
 use systola_ir::form::Form;
 use systola_ir::kernel::{Op, Shape};
@@ -23,11 +23,11 @@ pub struct Operand {
     pub expr: Expr,
     pub ty: Scalar,
     pub rep: Rep,
-    /// If it was written down as a number.
+    /// Its value, if it is a literal.
     pub literal: Option<Literal>,
 }
 
-/// An expression and how it holds the value.
+/// An expression and how it represents the value.
 pub type Printed = Result<(Expr, Rep), Fault>;
 
 impl Cpu {
@@ -130,7 +130,7 @@ impl Cpu {
                 self.lookup(cx, *memory, &index, ty)
             }
             Op::Shuffle { value, from } => self.shuffle(cx, *value, from),
-            Op::Slide { low, high, by } => self.slide(cx, *low, *high, *by),
+            Op::LaneShift { low, high, by } => self.lane_shift(cx, *low, *high, *by),
         }
     }
 
@@ -145,7 +145,7 @@ impl Cpu {
         Ok((self.index_vector(cx, form)?, Rep::Vector))
     }
 
-    /// The width of the mask that chooses between two values; `own` where both are uniform bools.
+    /// The width of the mask that selects between two values; `own` where both are uniform bools.
     pub fn choice_width(&self, a: &Operand, b: &Operand, own: u32) -> u32 {
         match (a.rep, b.rep) {
             (Rep::Mask(bits), _) | (_, Rep::Mask(bits)) => bits,
@@ -154,7 +154,7 @@ impl Cpu {
         }
     }
 
-    /// A choice that is the same in all lanes.
+    /// A selection by a uniform condition.
     fn branch(&self, cx: &mut Context<'_>, cond: &Expr, a: &Operand, b: &Operand) -> Printed {
         if a.rep == Rep::Scalar && b.rep == Rep::Scalar {
             let e = scalar::choice(a.ty, cond, &a.expr, &b.expr)?;
@@ -169,7 +169,7 @@ impl Cpu {
         Ok((Expr::ternary(cond, &a, &b), Rep::Vector))
     }
 
-    /// A choice by a mask with elements of this width in bits.
+    /// A selection by a mask with elements of this width in bits.
     fn choose(
         &self,
         cx: &mut Context<'_>,
@@ -329,7 +329,7 @@ impl Cpu {
         Ok(name)
     }
 
-    /// What the section `map2` needs.
+    /// Adds what the section `map2` needs.
     fn one_by_one(&self, cx: &mut Context<'_>, vector: Vector) -> Result<(), Fault> {
         cx.prelude.include("string.h");
         cx.prelude.add_type("ONE_BY_ONE", || ONE_BY_ONE.to_string());
@@ -340,12 +340,13 @@ impl Cpu {
     fn extreme(&self, cx: &mut Context<'_>, op: BinOp, a: &Operand, b: &Operand) -> Printed {
         let vector = Vector::new(a.ty, self.lanes);
         let ty = vector.name(cx.prelude)?;
-        // A comparison that keeps its second operand where the first is NaN or equal is one instruction, and enough where the second
-        // is a number, and if it is zero, one that the other zero can not be preferred to.
+        // A comparison that keeps its second operand where the first is NaN or equal is one
+        // instruction. It suffices where the second operand is a number and, if it is zero, has the
+        // sign that is preferred.
         let zero = if op == BinOp::Min { -0.0 } else { 0.0f64 };
         let is_number = |x: &Operand| match x.literal {
             Some(Literal::Float(x)) => {
-                // What is small for its type is a zero.
+                // A number that is too small for the type becomes zero.
                 let x = if vector.ty == Scalar::F32 {
                     f64::from(x as f32)
                 } else {
@@ -460,7 +461,7 @@ impl Cpu {
         Ok(name)
     }
 
-    /// The value's vector under a name, so that an element of it can be taken.
+    /// Gives the value's vector a name, so that one of its elements can be accessed.
     pub fn named(&self, cx: &mut Context<'_>, value: ValueId) -> Result<String, Fault> {
         let e = cx.take(value).text;
         if e.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_') {
@@ -480,7 +481,7 @@ impl Cpu {
         }
     }
 
-    /// The shape as the printed code has it.
+    /// Is the shape varying in the printed code?
     pub fn is_varying(&self, shape: Shape) -> bool {
         shape == Shape::Varying && self.lanes > 1
     }

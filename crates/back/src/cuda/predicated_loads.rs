@@ -1,6 +1,6 @@
-//! Loads under a condition without a branch, where a kernel's hints ask for them: an instruction with a predicate, and its tests beside
-//! it in one piece of assembly, which the compiler cannot take apart. Whoever compiles the text gets branches after all where it
-//! defines `BRANCHES`.
+//! Loads under a condition without a branch, where a kernel's hints request them: an instruction
+//! with a predicate, together with its tests in one piece of inline assembly, which the compiler
+//! cannot split. Whoever compiles the source gets branches instead by defining `BRANCHES`.
 
 use systola_ir::Scalar;
 use systola_ir::form::{Cond, Rel};
@@ -13,8 +13,8 @@ use crate::prelude::File;
 use crate::scalar::c_type;
 use crate::simt::Guarded;
 
-/// How `n` elements, which are a `pack` unless it is one alone, are loaded by one instruction; none where there is no such, or what is read
-/// may change while the kernel runs.
+/// How `n` elements are loaded by one instruction; they are a `pack` unless there is only one.
+/// `None` where there is no such instruction, or where the data may change while the kernel runs.
 pub fn load_where(
     cx: &mut Context<'_>,
     from: &Access,
@@ -56,7 +56,7 @@ pub fn load_where(
     }))
 }
 
-/// The comparisons of which all must hold.
+/// The comparisons that must all hold.
 fn comparisons(cond: &Cond) -> Option<Vec<Cond>> {
     let parts = match cond.balanced() {
         Cond::And(parts) => parts,
@@ -66,7 +66,7 @@ fn comparisons(cond: &Cond) -> Option<Vec<Cond>> {
     simple.then_some(parts)
 }
 
-/// As the assembler calls it.
+/// The relation in the assembler's spelling.
 fn relation(cond: &Cond) -> Option<&'static str> {
     let Cond::Cmp(rel, ..) = cond else {
         return None;
@@ -81,7 +81,7 @@ fn relation(cond: &Cond) -> Option<&'static str> {
     })
 }
 
-/// The registers of a type, as the compiler calls them for the assembler.
+/// The constraint letter of inline assembly for registers of a type.
 fn register_letter(element: Scalar) -> Option<char> {
     match element {
         Scalar::F32 => Some('f'),
@@ -98,7 +98,7 @@ fn register_letter(element: Scalar) -> Option<char> {
     }
 }
 
-/// What distinguishes one such function from another.
+/// The properties in which such functions differ.
 struct Shape<'a> {
     relations: &'a [&'a str],
     element: Scalar,
@@ -117,8 +117,8 @@ impl Shape<'_> {
         format!("load_where_{relations}_{}{width}", self.element)
     }
 
-    /// What the text of the function says otherwise. Operands are numbered: what is loaded, the sides of the
-    /// comparisons, the address, and what is there where nothing is loaded.
+    /// The letters of the function's template. Operands are numbered: the loaded values, the sides
+    /// of the comparisons, the address, and the values to use where nothing is loaded.
     fn letters(&self, name: &str) -> Result<Vec<(char, String)>, Fault> {
         let Shape {
             relations,
@@ -190,7 +190,7 @@ impl Shape<'_> {
     }
 }
 
-/// A relation as C calls it.
+/// A relation in C's spelling.
 fn comparison(relation: &str) -> &'static str {
     match relation {
         "ge" => ">=",

@@ -1,5 +1,5 @@
 #: shuffle_narrow
-// Narrow values travel as an int.
+// Narrow values are shuffled as an int.
 $Q $T $F_$N($T a, int by)
 {
     return ($T)$G(0xffffffffu, (int)a, by, $L);
@@ -12,7 +12,7 @@ $Q $T $F_$N($T a, int by)
 }
 
 #: copy_async
-// $N bytes into shared memory, there after wait_copies.
+// Copies $N bytes into shared memory; they are there after wait_copies.
 $Q void copy_async_$N(void *to, const void *from)
 {
 #if __CUDA_ARCH__ >= 800
@@ -42,7 +42,7 @@ $Q void wait_copies_$N()
 }
 
 #: prefetch
-// The line of an element that will be read soon; behind the end of the array, of its last one.
+// Prefetches the line of an element; an index outside the array is clamped.
 template <typename T> $Q void prefetch(const T *array, index_t at, index_t size)
 {
 #ifdef __CUDA_ARCH__
@@ -52,12 +52,12 @@ template <typename T> $Q void prefetch(const T *array, index_t at, index_t size)
 }
 
 #: load_where
-// What lies there where all comparisons hold, else something else.
+// Loads where all comparisons hold, and gives `otherwise` elsewhere.
 $Q $P $N($S, const $P *from, $T otherwise)
 {
     $P loaded;
 #if defined(__CUDA_ARCH__) && defined(NARROW) && !defined(BRANCHES)
-    // A global address is the same in all spaces.
+    // The generic address of global memory equals its global address.
     asm("{ .reg .pred there; $C $M @there $L }"
         : $O
         : $I, "l"(from), "$R"(otherwise));
@@ -82,7 +82,7 @@ $Q uint32_t byte_of(uint32_t word, int n)
 }
 
 #: word_of
-// The low bytes, the first one lowest.
+// Joins the low bytes; the first one becomes the lowest.
 $Q uint32_t word_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 {
 #ifdef __CUDA_ARCH__
@@ -93,7 +93,7 @@ $Q uint32_t word_of(uint32_t a, uint32_t b, uint32_t c, uint32_t d)
 }
 
 #: signal_flag
-// After all that the block wrote; every thread comes here.
+// Signals after all writes of the block; every thread reaches it.
 $Q void signal_flag(int32_t *flag)
 {
     __syncthreads();
@@ -128,17 +128,17 @@ $Q void await_flag(const int32_t *flag, index_t at_least)
     __syncwarp();
 }
 
-#: draw_ticket
-// One number for the block; every thread comes here.
-$Q index_t draw_ticket(int32_t *counter)
+#: take_block_id
+// One id for the whole block; every thread reaches it.
+$Q index_t take_block_id(int32_t *counter)
 {
-    __shared__ int32_t drawn;
+    __shared__ int32_t id;
     if (threadIdx.x == 0)
-        drawn = atomicAdd(counter, 1);
+        id = atomicAdd(counter, 1);
     __syncthreads();
-    const index_t ticket = drawn;
+    const index_t block_id = id;
     __syncthreads();
-    return ticket;
+    return block_id;
 }
 
 #: claim_fault

@@ -17,7 +17,7 @@ $Q $T $F_$N($T a, int by)
 }
 
 #: signal_flag
-// After all that the block wrote; every thread comes here.
+// Signals after all writes of the block; every thread reaches it.
 $Q void signal_flag(__global int32_t *flag, bool when)
 {
     barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE);
@@ -36,17 +36,17 @@ $Q void await_flag(const __global int32_t *flag, index_t at_least, bool when)
     $M
 }
 
-#: draw_ticket
-// One number for the block; every thread comes here.
-$Q index_t draw_ticket(__global int32_t *counter, __local int32_t *drawn)
+#: take_block_id
+// One id for the whole block; every thread reaches it.
+$Q index_t take_block_id(__global int32_t *counter, __local int32_t *id)
 {
     if (get_local_id(0) == 0)
-        *drawn = atomic_fetch_add_explicit((volatile __global atomic_int *)counter, 1, memory_order_relaxed,
-                                           memory_scope_device);
+        *id = atomic_fetch_add_explicit((volatile __global atomic_int *)counter, 1, memory_order_relaxed,
+                                        memory_scope_device);
     barrier(CLK_LOCAL_MEM_FENCE);
-    const index_t ticket = *drawn;
+    const index_t block_id = *id;
     barrier(CLK_LOCAL_MEM_FENCE);
-    return ticket;
+    return block_id;
 }
 
 #: claim_fault

@@ -15,7 +15,7 @@ $Q $V power_of_two_$V($M n)
 }
 
 #: rest_of_product_f64
-// a * b - p, where p is about that product.
+// a * b - p, where p is close to a * b.
 $Q $V rest_of_product_$V($V a, $V b, $V p)
 {
 #if defined(__FMA__) || defined(__FP_FAST_FMA) || defined(__ARM_FEATURE_FMA)
@@ -30,7 +30,8 @@ $Q $V rest_of_product_$V($V a, $V b, $V p)
 }
 
 #: exp_of_sum_f64
-// e^(x + y), where y is small beside x: within 1 ulp. e^x = 2^k e^r with |r| <= ln 2 / 2, and a polynomial for (e^r - 1 - r) / r^2.
+// e^(x + y), where y is much smaller than x: within 1 ulp. e^x = 2^k e^r with |r| <= ln 2 / 2, and
+// a polynomial for (e^r - 1 - r) / r^2.
 $Q $V exp_of_sum_$V($V x, $V y)
 {
     const $V above = select_$V(x > 710.0, splat_$V(710.0), x);
@@ -89,8 +90,8 @@ $Q $V log_$V($V x)
 }
 
 #: quadrant_f64
-// x - k pi/2 with |x - k pi/2| <= pi/4, as a sum of two; |x| < 2^20. Three parts of pi/2 have 33 bits each, so that their products
-// with k are exact.
+// x - k pi/2 with |x - k pi/2| <= pi/4, as a sum of two numbers; |x| < 2^20. pi/2 is split into
+// three parts of 33 bits, so that their products with k are exact.
 $Q $V quadrant_$V($V x, $V *rest, $M *n)
 {
     const $V k = whole_$V(x * 0x1.45f306dc9c883p-1, n);
@@ -135,7 +136,7 @@ $Q $V sin_$V($V x)
 {
     if (lanes$L_where_$M(~((x < $A) & (x > -$A))))
         return sin_each_$V(x);
-    // Of -0.0 it is -0.0.
+    // The sine of -0.0 is -0.0.
     return select_$V(x == 0, x, sin_cos_$V(x, 0));
 }
 
@@ -149,7 +150,8 @@ $Q $V cos_$V($V x)
 }
 
 #: tanh_f64
-// Within 1.5 ulp: (e^2x - 1) / (e^2x + 1), both as sums of two. e^2x - 1 = 2^k (e^r - 1) + 2^k - 1.
+// Within 1.5 ulp: (e^2x - 1) / (e^2x + 1), both as sums of two numbers, with
+// e^2x - 1 = 2^k (e^r - 1) + 2^k - 1.
 $Q $V tanh_$V($V x)
 {
     const $V size = ($V)(($M)x & INT64_MAX), most = select_$V(size > 20.0, splat_$V(20.0), size);
@@ -174,13 +176,14 @@ $Q $V tanh_$V($V x)
     const $V q = top / bottom;
     const $V error = top_rest - q * bottom_rest - rest_of_product_$V(q, bottom, top);
     const $V t = q + error / bottom;
-    // Small numbers are their own; of NaN it is NaN, and the sign is that of x.
+    // Small numbers are returned as they are, NaN gives NaN, and the sign is that of x.
     const $V known = select_$V(size > 0x1p-28, t, size);
     return ($V)(($M)select_$V(x == x, known, size) | (($M)x & INT64_MIN));
 }
 
 #: pow_positive
-// x^y = e^(y ln x) for positive finite x and finite y, within 1.5 ulp: the logarithm as a sum of two, right to 65 bits.
+// x^y = e^(y ln x) for positive finite x and finite y, within 1.5 ulp: the logarithm is a sum of
+// two numbers, accurate to 65 bits.
 $Q $V pow_positive_$V($V x, $V y)
 {
     $V k;
@@ -232,7 +235,8 @@ $Q $V pow_rough_$V($V x, $V y)
 }
 
 #: pow
-// By the magnitude of x. Of negative x it needs an integer y, and is negative where that is odd; from 2^53 on all are even.
+// Computed from the magnitude of x. A negative x needs an integer y, and gives a negative result
+// where y is odd; from 2^53 on, all y are even.
 $Q $V $F_$V($V x, $V y)
 {
     const $V size = ($V)(($M)x & INT64_MAX), most = ($V)(($M)y & INT64_MAX);
@@ -262,7 +266,7 @@ $Q $V power_of_two_$V($M n)
 }
 
 #: rest_of_product_f32
-// a * b - p, where p is about that product.
+// a * b - p, where p is close to a * b.
 $Q $V rest_of_product_$V($V a, $V b, $V p)
 {
 #if defined(__FMA__) || defined(__FP_FAST_FMA) || defined(__ARM_FEATURE_FMA)
@@ -277,7 +281,7 @@ $Q $V rest_of_product_$V($V a, $V b, $V p)
 }
 
 #: exp_of_sum_f32
-// e^(x + y), where y is small beside x: within 1.5 ulp, as on f64.
+// e^(x + y), where y is much smaller than x: within 1.5 ulp, as on f64.
 $Q $V exp_of_sum_$V($V x, $V y)
 {
     const $V above = select_$V(x > 89.0f, splat_$V(89.0f), x);
@@ -321,8 +325,8 @@ $Q $V log_$V($V x)
 }
 
 #: quadrant_f32
-// x - k pi/2 with |x - k pi/2| <= pi/4, as a sum of two; |x| < 2^13. Four parts of pi/2 have 11 bits each, so that their products
-// with k are exact.
+// x - k pi/2 with |x - k pi/2| <= pi/4, as a sum of two numbers; |x| < 2^13. pi/2 is split into
+// four parts of 11 bits, so that their products with k are exact.
 $Q $V quadrant_$V($V x, $V *rest, $M *n)
 {
     const $V k = whole_$V(x * 0x1.45f306p-1f, n);

@@ -11,7 +11,7 @@ $Q void store_$V($T *p, $V v)
 }
 
 #: stream
-// Past the cache if the array is large, where the vector fills its lines.
+// A non-temporal store if the array is large and the vector fills whole cache lines.
 $Q void stream_$V($T *p, $V v, bool large)
 {
 #ifdef $C
@@ -31,7 +31,7 @@ $Q void stream_$V($T *p, $V v, bool large)
 }
 
 #: stream_if
-// The same where all lanes are on; else those that are off do not touch memory.
+// The same if all lanes are active; otherwise inactive lanes do not access memory.
 $Q void stream_if_$V($T *p, uint64_t on, $V v, bool large)
 {
     if (on == $I)
@@ -41,7 +41,7 @@ $Q void stream_if_$V($T *p, uint64_t on, $V v, bool large)
 }
 
 #: keep
-// Past the cache some time later, or into it now.
+// Keeps the vector for a later non-temporal store, or stores it now.
 $Q void keep_$V($T *p, $V v, $V *late, bool streams)
 {
     if (streams)
@@ -51,7 +51,7 @@ $Q void keep_$V($T *p, $V v, $V *late, bool streams)
 }
 
 #: leave
-// Past the cache, to the start of a line.
+// A non-temporal store to the start of a cache line.
 $Q void leave_$V($T *p, $V v)
 {
 #ifdef __AVX512F__
@@ -70,29 +70,29 @@ $Q void end_of_streams(void)
 }
 
 #: prefetch_l1
-// Has the line at this many bytes from the start of an array brought into the L1 cache, wherever that is.
+// Prefetches the line at an offset in bytes from an array into L1; it may be outside the array.
 $Q void prefetch_l1(const void *array, int64_t bytes)
 {
     __builtin_prefetch((const void *)((uintptr_t)array + (uintptr_t)bytes));
 }
 
 #: prefetch_l2
-// The same for the L2 cache, which is where the hardware brings what it expects.
+// Prefetches the line into L2, as the hardware prefetcher does.
 $Q void prefetch_l2(const void *array, int64_t bytes)
 {
     __builtin_prefetch((const void *)((uintptr_t)array + (uintptr_t)bytes), 0, 2);
 }
 
-#: apart
-// The same number, of which the compiler does not know that it is.
-$Q int64_t apart(int64_t n)
+#: opaque
+// Returns n, but hides from the compiler that the result equals it.
+$Q int64_t opaque(int64_t n)
 {
     __asm__("" : "+r"(n));
     return n;
 }
 
 #: load_if
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q $V load_if_$V(const $T *p, uint64_t on, $V otherwise)
 {
 #if $C
@@ -114,7 +114,7 @@ $Q $V load_if_$V(const $T *p, uint64_t on, $V otherwise)
 }
 
 #: load_if_lanes
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q $V load_if_$V(const $T *p, uint64_t on, $V otherwise)
 {
     if (on == $I)
@@ -126,7 +126,7 @@ $Q $V load_if_$V(const $T *p, uint64_t on, $V otherwise)
 }
 
 #: store_if
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q void store_if_$V($T *p, uint64_t on, $V v)
 {
 #if $C
@@ -148,7 +148,7 @@ $Q void store_if_$V($T *p, uint64_t on, $V v)
 }
 
 #: store_if_lanes
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q void store_if_$V($T *p, uint64_t on, $V v)
 {
     if (on == $I) {
@@ -170,7 +170,7 @@ $Q $V gather_$V(const $T *p, int64_t stride)
 }
 
 #: gather_if
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q $V gather_if_$V(const $T *p, int64_t stride, uint64_t on, $V otherwise)
 {
     for (int l = 0; l < $L; l++)
@@ -187,7 +187,7 @@ $Q void scatter_$V($T *p, int64_t stride, $V v)
 }
 
 #: scatter_if
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q void scatter_if_$V($T *p, int64_t stride, uint64_t on, $V v)
 {
     for (int l = 0; l < $L; l++)
@@ -205,7 +205,7 @@ $Q $V gather_at_$V(const $T *p, i64x$L at)
 }
 
 #: gather_at_if
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q $V gather_at_if_$V(const $T *p, i64x$L at, uint64_t on, $V otherwise)
 {
     for (int l = 0; l < $L; l++)
@@ -222,7 +222,7 @@ $Q void scatter_at_$V($T *p, i64x$L at, $V v)
 }
 
 #: scatter_at_if
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q void scatter_at_if_$V($T *p, i64x$L at, uint64_t on, $V v)
 {
     for (int l = 0; l < $L; l++)
@@ -237,7 +237,7 @@ $Q $V gather_at_$V(const $T *p, i64x$L at)
 }
 
 #: gather_at_if_wide
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q $V gather_at_if_$V(const $T *p, i64x$L at, uint64_t on, $V otherwise)
 {
 #ifdef __AVX512F__
@@ -261,14 +261,14 @@ $Q $V gather_at_if_$V(const $T *p, i64x$L at, uint64_t on, $V otherwise)
 }
 
 #: gather_if_wide
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q $V gather_if_$V(const $T *p, int64_t stride, uint64_t on, $V otherwise)
 {
     return gather_at_if_$V(p, stride * iota_i64x$L(), on, otherwise);
 }
 
 #: scatter_at_if_wide
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q void scatter_at_if_$V($T *p, i64x$L at, uint64_t on, $V v)
 {
 #ifdef __AVX512F__
@@ -290,14 +290,14 @@ $Q void scatter_at_if_$V($T *p, i64x$L at, uint64_t on, $V v)
 }
 
 #: scatter_if_wide
-// Lanes that are off do not touch memory.
+// Inactive lanes do not access memory.
 $Q void scatter_if_$V($T *p, int64_t stride, uint64_t on, $V v)
 {
     scatter_at_if_$V(p, stride * iota_i64x$L(), on, v);
 }
 
 #: clamp_index
-// Into 0 … n - 1.
+// Clamps each element to 0 … n - 1.
 $Q $V clamp_index_$V($V i, int64_t n)
 {
     const $T last = ($T)(n - 1);
@@ -309,7 +309,7 @@ $Q $V clamp_index_$V($V i, int64_t n)
 }
 
 #: lookup
-// Elements of an array that a 32-bit index reaches.
+// Elements of an array whose indices fit in 32 bits.
 $Q $V lookup_$V(const $T *p, i32x$L at)
 {
 #if $L % 16 == 0 && defined(__AVX512F__)
@@ -339,11 +339,11 @@ $Q $V lookup_$V(const $T *p, i32x$L at)
 }
 
 #: lookup_narrow
-// Elements of an array that a 16-bit index reaches.
+// Elements of an array whose indices fit in 16 bits.
 $Q $V lookup_$V(const $T *p, u16x$L at)
 {
 #ifdef __AVX512BW__
-    // Each is read as the last of four bytes, or among the first four of the array, which has as many.
+    // Each is read as the last of four bytes; near the start, within the first four of the array.
     $S
     $G r[$K];
     for (int n = 0; n < $K; n++) {
@@ -364,7 +364,7 @@ $Q $V lookup_$V(const $T *p, u16x$L at)
 }
 
 #: lookup_narrow_lanes
-// Elements of an array that a 16-bit index reaches.
+// Elements of an array whose indices fit in 16 bits.
 $Q $V lookup_$V(const $T *p, u16x$L at)
 {
     $V r = {0};
@@ -380,7 +380,7 @@ static __attribute__((noinline, cold, unused)) $V lookup_far_$V(const $T *p, con
 }
 
 #: shared_bytes
-// An array of a block is followed by room for one vector and begins at a multiple of 64.
+// A shared array begins at a multiple of 64 bytes and is followed by padding for one vector.
 $Q int64_t shared_bytes(int64_t bytes)
 {
     return (bytes + 127) & ~INT64_C(63);
@@ -393,11 +393,11 @@ $Q void signal_flag(int32_t *flag)
 }
 
 #: await_flag
-// Spins, and lets others run when it takes long.
+// Spins, and yields the CPU when it takes long.
 $Q void await_flag(const int32_t *flag, int64_t at_least)
 {
-    for (int64_t turn = 0; __atomic_load_n(flag, __ATOMIC_ACQUIRE) < at_least; turn++) {
-        if (turn > 1000)
+    for (int64_t spins = 0; __atomic_load_n(flag, __ATOMIC_ACQUIRE) < at_least; spins++) {
+        if (spins > 1000)
             sched_yield();
 #if defined(__x86_64__) || defined(__i386__)
         else
@@ -406,8 +406,8 @@ $Q void await_flag(const int32_t *flag, int64_t at_least)
     }
 }
 
-#: draw_ticket
-$Q int64_t draw_ticket(int32_t *counter)
+#: take_block_id
+$Q int64_t take_block_id(int32_t *counter)
 {
     return __atomic_fetch_add(counter, 1, __ATOMIC_ACQ_REL);
 }

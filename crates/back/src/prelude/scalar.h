@@ -56,7 +56,7 @@ $Q $T shl_$N($T a, $T b)
 }
 
 #: div_signed
-// Rounds down. A zero divisor gives no meaning but no trap either, nor does -1 under the least number.
+// Rounds down. A zero divisor gives an undefined value; neither it nor -1 traps.
 $Q $T div_$N($T a, $T b)
 {
     const $T d = b == 0 || b == -1 ? 1 : b;
@@ -64,7 +64,7 @@ $Q $T div_$N($T a, $T b)
 }
 
 #: rem_signed
-// Has the sign of the divisor; a zero divisor gives no meaning but no trap either.
+// Has the sign of the divisor. A zero divisor gives an undefined value but does not trap.
 $Q $T rem_$N($T a, $T b)
 {
     const $T d = b == 0 || b == -1 ? 1 : b;
@@ -73,14 +73,14 @@ $Q $T rem_$N($T a, $T b)
 }
 
 #: div_unsigned
-// A zero divisor gives no meaning but no trap either.
+// A zero divisor gives an undefined value but does not trap.
 $Q $T div_$N($T a, $T b)
 {
     return ($T)(a / (b == 0 ? 1 : b));
 }
 
 #: rem_unsigned
-// A zero divisor gives no meaning but no trap either.
+// A zero divisor gives an undefined value but does not trap.
 $Q $T rem_$N($T a, $T b)
 {
     return ($T)(a % (b == 0 ? 1 : b));
@@ -117,7 +117,7 @@ $Q $T $F_$N($T a, $T b)
 }
 
 #: saturate
-// Towards zero, NaN to zero, the limits where it does not fit.
+// Rounds towards zero and saturates; NaN becomes zero.
 $Q $T $N_from_$F($G x)
 {
     return x != x ? 0 : x < $A ? $B : x >= $C ? $D : ($T)x;

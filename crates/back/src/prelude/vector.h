@@ -11,7 +11,7 @@ $Q $V iota_$V(void)
 }
 
 #: hold
-// The same vector, in a register.
+// Keeps the vector in a register.
 $Q $V hold_$V($V v)
 {
 #ifdef $C
@@ -144,8 +144,8 @@ $Q $V abs_$V($V a)
 }
 
 #: div_signed
-// Rounds down. A zero divisor gives no meaning but no trap either, nor does -1 under the least number.
-// A quotient of $F that is rounded never reaches the next integer, since $N has fewer digits.
+// Rounds down. A zero divisor gives an undefined value; neither it nor -1 traps.
+// A rounded quotient of $F never reaches the next integer, since $N has fewer digits.
 $Q $V div_$V($V a, $V b)
 {
     const $V minus = b == -1;
@@ -156,7 +156,7 @@ $Q $V div_$V($V a, $V b)
 }
 
 #: rem_signed
-// Has the sign of the divisor; a zero divisor gives no meaning but no trap either.
+// Has the sign of the divisor. A zero divisor gives an undefined value but does not trap.
 $Q $V rem_$V($V a, $V b)
 {
     const $V d = select_$V((b == 0) | (b == -1), splat_$V(1), b);
@@ -166,8 +166,8 @@ $Q $V rem_$V($V a, $V b)
 }
 
 #: div_unsigned
-// A zero divisor gives no meaning but no trap either.
-// A quotient of $F that is rounded never reaches the next integer, since $N has fewer digits.
+// A zero divisor gives an undefined value but does not trap.
+// A rounded quotient of $F never reaches the next integer, since $N has fewer digits.
 $Q $V div_$V($V a, $V b)
 {
     const $V d = select_$V(b == 0, splat_$V(1), b);
@@ -175,7 +175,7 @@ $Q $V div_$V($V a, $V b)
 }
 
 #: rem_unsigned
-// A zero divisor gives no meaning but no trap either.
+// A zero divisor gives an undefined value but does not trap.
 $Q $V rem_$V($V a, $V b)
 {
     const $V d = select_$V(b == 0, splat_$V(1), b);
@@ -205,7 +205,7 @@ $Q $V $F_$V($V a, $V b)
 }
 
 #: saturate
-// Towards zero, NaN to zero, the limits where it does not fit. $S is the mask of a result.
+// Rounds towards zero and saturates; NaN becomes zero. $S is the mask of a result.
 $Q $V $V_from_$F($F x)
 {
     const $G least = x < $A, most = x >= $C, inside = (x == x) & ~least & ~most;
@@ -220,9 +220,9 @@ $Q $V $F_$V($V a)
     return __builtin_shufflevector(a, a, $I);
 }
 
-#: slide
+#: lane_shift
 // The top of `low`, then `high`: lanes of `high` move up by $F.
-$Q $V slide$F_$V($V low, $V high)
+$Q $V lane_shift$F_$V($V low, $V high)
 {
     return __builtin_shufflevector(low, high, $I);
 }
@@ -284,7 +284,7 @@ $Q uint64_t lanes$L_where_$V($V mask)
 }
 
 #: any
-// Is it set in some lane?
+// Is the mask set in any lane?
 $Q bool any_$V($V mask)
 {
 #if $C
@@ -303,14 +303,14 @@ $Q bool any_$V($V mask)
 }
 
 #: lane_below
-// Is it set where the lane is less than n?
+// The mask of the lanes less than n.
 $Q $V lane_below_$V(int64_t n)
 {
     return iota_$V() < ($T)(n < 0 ? 0 : n > $L ? $L : n);
 }
 
 #: lane_at
-// Is it set where the lane is n?
+// The mask of lane n.
 $Q $V lane_at_$V(int64_t n)
 {
     return iota_$V() == ($T)(n < 0 || n >= $L ? -1 : n);

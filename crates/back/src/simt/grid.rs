@@ -1,8 +1,9 @@
-//! Where in the grid a block is, as coordinates.
+//! The coordinates of a block from its position in the grid.
 //!
-//! The last coordinate is the place along x. All others are numbered through along y, and on in the next layer along z; the last
-//! layer may have more than there are, and those blocks end at once. The last of them comes first, and the first second: at the edges there
-//! is more to do, and what begins late ends late.
+//! The last coordinate is the position along x. All others are linearised along y and continue in
+//! the next layer along z; the last layer may have more blocks than needed, which end at once. The
+//! last row of blocks runs first, and the first row second: blocks at the edges have more work, and
+//! blocks that start late finish late.
 
 use systola_ir::DimId;
 use systola_ir::form::Form;
@@ -13,16 +14,16 @@ use crate::error::Fault;
 use crate::expr::Expr;
 use crate::index::number;
 
-/// How a language says where a block is.
+/// How a language names the position of a block.
 #[derive(Clone, Copy, Debug)]
 pub struct Grid {
-    /// Its number along x.
+    /// The position along x.
     pub column: &'static str,
-    /// Its number in all layers of rows along y.
+    /// The number of its row, counted through all layers.
     pub row: &'static str,
 }
 
-/// The coordinates of the block, from its number.
+/// Declares the coordinates of the block.
 pub fn block_coordinates(cx: &mut Context<'_>, grid: Grid) -> Result<Vec<String>, Fault> {
     let vars: Vec<DimId> = cx
         .kernel
@@ -44,7 +45,8 @@ pub fn block_coordinates(cx: &mut Context<'_>, grid: Grid) -> Result<Vec<String>
         extents.push(block_extent(cx, &mut lines, *var, &lo)?);
         starts.push(lo);
     }
-    // The number without the coordinates that are already split off. The grid has layers of whole rows.
+    // The row number without the coordinates that have been split off. The grid has layers of whole
+    // rows.
     let mut rest = Expr::atom(cx.names.claim("rest"));
     lines.push(format!("const unsigned {} = {};", rest.text, grid.row));
     let unsigned = |e: &Expr| Expr::cast("unsigned", e);
@@ -66,7 +68,7 @@ pub fn block_coordinates(cx: &mut Context<'_>, grid: Grid) -> Result<Vec<String>
     for (n, var) in others.iter().enumerate().rev() {
         let mut own = rest.clone();
         if n > 0 {
-            // Both are unsigned, which is the faster division.
+            // Both are unsigned, since unsigned division is faster.
             let divisor = unsigned(&extents[n]);
             own = Expr::binary("%", &rest, &divisor);
             let next = cx.names.claim("rest");
@@ -82,7 +84,7 @@ pub fn block_coordinates(cx: &mut Context<'_>, grid: Grid) -> Result<Vec<String>
 fn block_range<'k>(cx: &Context<'k>, var: DimId) -> (&'k [Form], &'k [Form]) {
     match &cx.kernel.vars[var.index()].kind {
         VarKind::Block { lo, hi } => (lo, hi),
-        VarKind::Host | VarKind::Warp | VarKind::Lane | VarKind::Loop | VarKind::Ticket => {
+        VarKind::Host | VarKind::Warp | VarKind::Lane | VarKind::Loop | VarKind::DynamicBlock => {
             unreachable!("it was chosen as a block's coordinate")
         }
     }
@@ -114,7 +116,7 @@ fn block_extent(
     })
 }
 
-/// Declares a coordinate as its start and its number, if it is mentioned.
+/// Declares a coordinate as the sum of its start and its number, if it is mentioned.
 fn block_coordinate(
     cx: &Context<'_>,
     lines: &mut Vec<String>,
@@ -141,7 +143,7 @@ fn extent_of(lo: &str, hi: &[Form]) -> Option<i128> {
     }
 }
 
-/// An expression under a name, unless it is as short as one.
+/// An expression under a name, unless it is as short as a name.
 fn named<'a>(
     cx: &mut Context<'a>,
     lines: &mut Vec<String>,

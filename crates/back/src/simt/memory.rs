@@ -1,4 +1,4 @@
-//! Loads, stores and copies of a lane.
+//! Loads, stores and copies by a lane.
 
 use systola_ir::form::Cond;
 use systola_ir::kernel::{Access, Memory};
@@ -15,7 +15,7 @@ use crate::index::number;
 use crate::prelude::File;
 use crate::scalar::{self, c_type};
 
-/// The type of a memory's elements as they lie there: a `bool` is a byte.
+/// The type in which elements are stored in memory: a `bool` is a byte.
 pub fn stored_type(cx: &Context<'_>, memory: Memory) -> Scalar {
     let ty = match memory {
         Memory::Global(b) => cx.program.buffers[b.index()].ty,
@@ -24,7 +24,7 @@ pub fn stored_type(cx: &Context<'_>, memory: Memory) -> Scalar {
     if ty == Scalar::Bool { Scalar::U8 } else { ty }
 }
 
-/// What lies in memory as a value of the type.
+/// An element in memory as a value of the type.
 fn as_value(e: Expr, ty: Scalar) -> Expr {
     if ty == Scalar::Bool {
         Expr::binary("!=", &e, &Expr::atom("0"))
@@ -33,7 +33,7 @@ fn as_value(e: Expr, ty: Scalar) -> Expr {
     }
 }
 
-/// The condition of an access; none where it always holds.
+/// The condition of an access; `None` where it always holds.
 pub(super) fn guard(cx: &mut Context<'_>, when: &Cond) -> Result<Option<Expr>, Fault> {
     if *when == Cond::TRUE {
         return Ok(None);
@@ -55,8 +55,8 @@ impl Guarded {
 /// Bytes of the widest access.
 const WIDEST: u32 = 16;
 
-/// How many of `width` consecutive elements of this size in bytes are moved at once: a wide access starts at a multiple of
-/// its width.
+/// How many of `width` consecutive elements of this size in bytes are moved at once: a vector
+/// access starts at a multiple of its width.
 fn chunk(width: u32, bytes: u32) -> u32 {
     if width.is_power_of_two() {
         width.min(WIDEST / bytes)
@@ -92,7 +92,7 @@ impl<L: Language> Simt<L> {
         Ok(Expr::unary("&", &self.element(cx, access, moved)?))
     }
 
-    /// What a load gives where its condition does not hold, as it would lie in memory.
+    /// The value of a load where its condition does not hold, as it would be stored in memory.
     fn absent(
         &self,
         cx: &mut Context<'_>,
@@ -132,7 +132,7 @@ impl<L: Language> Simt<L> {
         Ok(as_value(e, ty))
     }
 
-    /// How `n` elements are loaded under a condition without a branch, if there is a way.
+    /// How `n` elements are loaded under a condition without a branch, if that is possible.
     fn load_where(
         &self,
         cx: &mut Context<'_>,
@@ -147,7 +147,7 @@ impl<L: Language> Simt<L> {
         self.language.load_where(cx, from, element, n)
     }
 
-    /// Consecutive elements, as many at a time as one access moves.
+    /// Loads consecutive elements, as many at a time as one access moves.
     pub(super) fn load_elements(
         &self,
         cx: &mut Context<'_>,
@@ -232,7 +232,7 @@ impl<L: Language> Simt<L> {
         Ok(Action { guard, lines })
     }
 
-    /// From computed indices, each brought inside of its axis.
+    /// Reads at computed indices, each clamped to its axis.
     pub(super) fn lookup(
         &self,
         cx: &mut Context<'_>,
@@ -256,7 +256,7 @@ impl<L: Language> Simt<L> {
             let letters = [('T', c_type(of)?), ('N', of.name())];
             cx.prelude.add(&name, File::Simt, section, &letters);
             let count = cx.form(extent)?;
-            // An array without elements has nothing to read, not even its first.
+            // An array without elements has nothing to read, not even its first element.
             if extent.as_constant().is_none_or(|c| c <= 0) {
                 let positive = Expr::binary(">", &count, &Expr::atom("0"));
                 some = Some(match some {
@@ -282,7 +282,7 @@ impl<L: Language> Simt<L> {
         Ok(as_value(e, ty))
     }
 
-    /// So many consecutive elements into shared memory.
+    /// Copies `width` consecutive elements into shared memory.
     pub(super) fn copy_elements(
         &self,
         cx: &mut Context<'_>,
@@ -328,7 +328,7 @@ impl<L: Language> Simt<L> {
         Ok(Action { guard, lines })
     }
 
-    /// The words for a pointer into a memory.
+    /// The qualifier of a pointer into a memory.
     fn space(&self, memory: Memory) -> &'static str {
         let is_constant = |b| self.constants.contains_key(&b);
         self.language.space(match memory {
@@ -338,7 +338,7 @@ impl<L: Language> Simt<L> {
         })
     }
 
-    /// The one element of a flag, and the condition of the access.
+    /// The address of a flag, and the condition of the access.
     pub(super) fn flag(
         &self,
         cx: &mut Context<'_>,

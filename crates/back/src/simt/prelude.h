@@ -12,15 +12,15 @@ $Q $T mod($T a, $T c)
 }
 
 #: wrap
-// Wraps around, which signed arithmetic does not promise.
+// Wraps around, which signed arithmetic does not guarantee.
 $Q $T $F_$N($T a, $T b)
 {
     return ($T)(($U)a $O ($U)b);
 }
 
 #: minus
-// -a. ptxas 13.0 forgets the sign of a number that is negated and then the second of three of which the greatest or the least one
-// is taken; that this is a negated number it does not see.
+// -a, in a form that ptxas 13.0 does not recognise as a negation: it drops the sign of a negated
+// number that is the second of three operands of a minimum or maximum.
 $Q index_t minus_index(index_t a)
 {
 #if defined(__CUDA_ARCH__) || defined(__NV_CL_C_VERSION)
@@ -34,8 +34,8 @@ $Q index_t minus_index(index_t a)
 }
 
 #: wrap_neg_32
-// ptxas 13.0 forgets the sign of a number that is negated and then the second of three of which the greatest or the least one
-// is taken; that this is a negated number it does not see.
+// -a, in a form that ptxas 13.0 does not recognise as a negation: it drops the sign of a negated
+// number that is the second of three operands of a minimum or maximum.
 $Q $T neg_$N($T a)
 {
 #if defined(__CUDA_ARCH__) || defined(__NV_CL_C_VERSION)
@@ -59,7 +59,7 @@ $Q $T abs_$N($T a)
 }
 
 #: extremum
-// One NaN is ignored; -0.0 is less than 0.0, as in instructions of NVIDIA.
+// One NaN is ignored; -0.0 is less than 0.0, as in NVIDIA's instructions.
 $Q $T $F_$N($T a, $T b)
 {
 #if defined(__CUDA_ARCH__) || defined(__NV_CL_C_VERSION)
@@ -80,22 +80,22 @@ $Q $T rsqrt_$N($T a)
 }
 
 #: inside_signed
-// The nearest index of an axis.
+// Clamps an index to its axis.
 $Q index_t inside_$N($T i, index_t n)
 {
     return i < 0 ? 0 : i < n ? (index_t)i : n - 1;
 }
 
 #: inside_unsigned
-// The nearest index of an axis.
+// Clamps an index to its axis.
 $Q index_t inside_$N($T i, index_t n)
 {
     return i < (uint64_t)n ? (index_t)i : n - 1;
 }
 
-#: slide
-// Lane l gets element l + $L - by of low and high, one after the other: each lane sends the one that is wanted.
-$Q $T slide_$N($T low, $T high, int by, int lane)
+#: lane_shift
+// Lane l gets element l + $L - by of low followed by high: each lane sends the one that is needed.
+$Q $T lane_shift_$N($T low, $T high, int by, int lane)
 {
     return lane_$N(lane >= $L - by ? low : high, lane + $L - by);
 }

@@ -1,4 +1,4 @@
-//! Arrays in the memory of a block: of known size, or cut out of what a launch brings.
+//! Arrays in shared memory: of a fixed size, or part of the memory that a launch provides.
 
 use systola_ir::SharedId;
 use systola_ir::kernel::{Kernel, Memory};
@@ -12,7 +12,7 @@ use crate::expr::Expr;
 use crate::index::{Sum, number};
 use crate::scalar::c_type;
 
-/// Shared memory whose size is written down in the code, at most.
+/// The largest size of shared memory that the source may declare.
 const MOST_STATIC: i128 = 48 << 10;
 /// Every shared array starts at a multiple of this number of bytes.
 pub const SHARED_ALIGN: u64 = 16;
@@ -25,7 +25,7 @@ pub fn shared_sizes(kernel: &Kernel) -> Vec<SharedArray> {
     arrays.collect()
 }
 
-/// Bytes of all shared arrays, where they are known.
+/// The bytes of all shared arrays, if they are known.
 pub fn static_bytes(cx: &Context<'_>) -> Option<u64> {
     let align = i128::from(SHARED_ALIGN);
     let mut total = 0i128;
@@ -41,7 +41,7 @@ pub fn static_bytes(cx: &Context<'_>) -> Option<u64> {
     u64::try_from(total).ok()
 }
 
-/// Declarations of the shared arrays, and whether the launch has to bring their memory.
+/// Declarations of the shared arrays, and whether the launch has to provide their memory.
 pub fn shared_arrays<L: Language>(
     cx: &mut Context<'_>,
     language: &L,
@@ -69,7 +69,7 @@ pub fn shared_arrays<L: Language>(
     let Dynamic { line, bytes, .. } = language.dynamic_shared();
     lines.extend(line.map(str::to_string));
     let space = language.space(Space::Shared);
-    // Bytes before the next array.
+    // The offset of the next array in bytes.
     let mut known = 0i128;
     let mut symbolic = Sum::default();
     let last = cx.shared.iter().rposition(|s| s.used).unwrap_or(0);

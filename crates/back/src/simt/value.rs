@@ -11,7 +11,7 @@ use crate::index::number;
 use crate::prelude::{File, Prelude};
 use crate::scalar::{self, c_type, unsigned};
 
-/// Signed integers that C computes as they are: an overflow has no meaning there.
+/// Signed integers that C computes without conversion: an overflow would be undefined.
 fn must_wrap(ty: Scalar) -> bool {
     ty.is_signed_int() && ty.bits() >= 32
 }
@@ -81,7 +81,7 @@ pub fn binary(
     let (wrapping, extremum) = match op {
         BinOp::Add if must_wrap(ty) => (Some(("add", "+")), None),
         BinOp::Sub if must_wrap(ty) => (Some(("sub", "-")), None),
-        // Two of 16 bits are multiplied as ints.
+        // Two of 16 bits would be multiplied as ints.
         BinOp::Mul if must_wrap(ty) || ty == Scalar::U16 => (Some(("mul", "*")), None),
         BinOp::Min if ty.is_float() => (None, Some(("min", "fmin"))),
         BinOp::Max if ty.is_float() => (None, Some(("max", "fmax"))),
@@ -146,10 +146,10 @@ pub fn binary(
     Ok(Expr::call(&name, &[a.clone(), b.clone()]))
 }
 
-/// How values travel between lanes.
+/// How values move between lanes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Move {
-    /// From the lane that is named.
+    /// From the lane that a form names.
     Lane,
     /// From the lane this number of lanes below.
     Up,
@@ -158,7 +158,7 @@ pub enum Move {
 }
 
 impl Move {
-    /// The beginning of the name of the function.
+    /// The prefix of the function's name.
     pub fn name(self) -> &'static str {
         match self {
             Move::Lane => "lane",
@@ -195,7 +195,7 @@ impl<L: Language> Simt<L> {
         Ok(Expr::call(&mover, &[a, from]))
     }
 
-    pub(super) fn slide(
+    pub(super) fn lane_shift(
         &mut self,
         cx: &mut Context<'_>,
         low: Option<ValueId>,
@@ -233,17 +233,17 @@ impl<L: Language> Simt<L> {
                     let from = Expr::binary("+", &Expr::atom(lane), &number((lanes - by).into())?);
                     return Ok(Expr::call(&mover, &[low, from]));
                 }
-                let name = format!("slide_{ty}");
+                let name = format!("lane_shift_{ty}");
                 let letters = [
                     ('T', c_type(ty)?),
                     ('N', ty.name()),
                     ('L', &lanes.to_string()),
                 ];
-                cx.prelude.add(&name, File::Simt, "slide", &letters);
+                cx.prelude.add(&name, File::Simt, "lane_shift", &letters);
                 let by = number(by.into())?;
                 Ok(Expr::call(&name, &[low, high, by, Expr::atom(lane)]))
             }
-            (None, None) => Err(Fault::unsupported("a slide of nothing")),
+            (None, None) => Err(Fault::unsupported("a lane shift of no vector")),
         }
     }
 }

@@ -1,6 +1,6 @@
-//! Kernels built by hand, and a C program that runs what is printed of them.
+//! Kernels built by hand, and a C program that runs their printed code.
 
-// Each test file uses a part of this.
+// Each test file uses only a part of this module.
 #![allow(dead_code)]
 
 pub mod build;
@@ -8,7 +8,7 @@ pub mod run;
 
 use systola_ir::kernel::Program;
 
-/// The program as printers want it.
+/// The program in the form that printers expect.
 pub fn folded(program: &Program) -> Program {
     program.clone().folded().expect("small numbers")
 }

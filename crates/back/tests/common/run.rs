@@ -1,7 +1,7 @@
-//! Compiles what was printed together with a `main` and runs it.
+//! Compiles printed code together with a `main` and runs it.
 //!
-//! Every buffer is placed so that it ends at the end of a page, or begins at the begin of one, with pages around
-//! it that can not be touched.
+//! Every buffer is placed so that it ends at the end of a page, or begins at the beginning of one,
+//! between pages that cannot be accessed.
 
 use super::folded;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ pub struct Call {
     pub kernel: usize,
     pub args: Vec<i64>,
     pub blocks: i64,
-    /// On two threads at once, or one range of blocks after the other.
+    /// Two threads run at the same time; otherwise, the ranges of blocks run one after the other.
     pub at_once: bool,
 }
 
@@ -35,7 +35,7 @@ impl Call {
     }
 }
 
-/// The compilers on this machine.
+/// The compilers available on this machine.
 pub fn compilers() -> Vec<&'static str> {
     ["gcc", "clang"]
         .into_iter()
@@ -48,17 +48,17 @@ pub fn compilers() -> Vec<&'static str> {
         .collect()
 }
 
-/// How hard the compiler tries.
+/// The level of optimisation.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// As the flags say.
     Full,
-    /// Little, for sources that are large.
+    /// Little optimisation, for large sources.
     Little,
 }
 
-/// Prints, compiles and runs: with the first compiler for this machine, with the last one for any machine. Both must
-/// leave the same bytes in the buffers, which are returned.
+/// Prints, compiles and runs a program: with the first compiler for this machine, with the last one
+/// for any machine. Both must leave the same bytes in the buffers, which are returned.
 pub fn run(program: &Program, sizes: &[i64], buffers: &[Vec<u8>], calls: &[Call]) -> Vec<Vec<u8>> {
     run_with_effort(program, sizes, buffers, calls, Effort::Full)
 }
@@ -77,7 +77,7 @@ pub fn run_with_effort(
     native
 }
 
-/// The same, where the last bits may differ, since one machine fuses products with sums.
+/// The same for results whose last bits may differ, since one machine fuses products with sums.
 pub fn run_twice(
     program: &Program,
     sizes: &[i64],
@@ -111,7 +111,7 @@ pub fn run_twice(
     [native, portable]
 }
 
-/// One compiler, one machine; the buffers in both places.
+/// Runs with one compiler for one machine. The buffers are placed both ways.
 pub fn run_with(
     cc: &str,
     simd: Simd,
@@ -205,7 +205,7 @@ fn main_c(artifact: &Artifact, sizes: &[i64], buffers: &[Vec<u8>], calls: &[Call
     let mut steps = String::new();
     for call in calls {
         let symbol = &artifact.kernels[call.kernel].symbol;
-        // Two ranges: a block may not depend on where its range begins.
+        // Two ranges: a block must not depend on where its range begins.
         let middle = call.blocks / 2;
         writeln!(
             steps,
@@ -235,7 +235,7 @@ const MAIN: &str = r#"
 
 DECLARATIONS
 
-/// Memory between pages that can not be touched.
+/// Memory between pages that cannot be accessed.
 static void *guarded(int64_t bytes, int at_end)
 {
     const int64_t page = 4096, inner = (bytes + page - 1) / page * page;
@@ -304,7 +304,7 @@ STEPS
 }
 "#;
 
-/// A folder that is removed in the end.
+/// A folder that is removed when it is dropped.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -327,7 +327,7 @@ impl Drop for Folder {
     }
 }
 
-/// Values as they lie in memory.
+/// Values as they are stored in memory.
 pub fn to_bytes(values: &[Value]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for value in values {
@@ -394,7 +394,7 @@ pub fn bytes_i32(values: &[i32]) -> Vec<u8> {
     values.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
-/// Arguments that turn the source into a shared library for this machine.
+/// Arguments that compile the source to a shared library for this machine.
 fn flags(simd: Simd) -> Vec<&'static str> {
     let mut flags = cpu::FLAGS.to_vec();
     flags.extend(["-fPIC", "-shared"]);
