@@ -35,7 +35,7 @@ impl AlignedBytes {
         _offset: PageOffset::NONE,
     };
 
-    /// Not initialised. `what` is for the error.
+    /// Bytes that are not initialised. `what` is for the error.
     pub(crate) fn for_writing(bytes: usize, what: &str) -> Result<AlignedBytes, Error> {
         let offset = PageOffset::take(bytes);
         let mut lines = Vec::<Line>::new();
@@ -66,7 +66,7 @@ impl AlignedBytes {
         Ok(memory)
     }
 
-    /// Ensures a capacity of `bytes`; the contents are lost if the memory is allocated anew.
+    /// Ensures a capacity of `bytes`; the contents are lost if new memory is allocated.
     pub(crate) fn ensure(&mut self, bytes: usize, what: &str) -> Result<(), Error> {
         if self.lines.capacity() - self.skipped < bytes.div_ceil(Line::BYTES) {
             *self = AlignedBytes::EMPTY;

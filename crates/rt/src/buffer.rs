@@ -13,6 +13,7 @@ use ndarray::{ArrayBase, ArrayView, ArrayViewMut, Data, DataMut, Dimension};
 use systola_ir::Scalar;
 
 use crate::error::Error;
+use crate::host_array::HostArray;
 use crate::layout::{Layout, Placed, element_count};
 use crate::literal::size;
 use crate::raw::Address;
@@ -88,6 +89,12 @@ impl<'a> View<'a> {
         &self.layout.shape
     }
 
+    /// Gives a dense array another shape with as many elements, row by row.
+    pub fn set_shape(&mut self, shape: &[usize]) -> Result<(), Error> {
+        self.layout = reshaped(&self.layout, shape)?;
+        Ok(())
+    }
+
     /// Can it be used where it is?
     pub fn is_dense(&self) -> bool {
         self.layout.is_row_major() && self.data.is_aligned(size(self.ty))
@@ -123,6 +130,12 @@ impl<'a> ViewMut<'a> {
         self.layout.is_row_major() && self.data.is_aligned(size(self.ty))
     }
 
+    /// Gives a dense array another shape with as many elements, row by row.
+    pub fn set_shape(&mut self, shape: &[usize]) -> Result<(), Error> {
+        self.layout = reshaped(&self.layout, shape)?;
+        Ok(())
+    }
+
     /// The same array, to be read for a while.
     pub fn as_view(&self) -> View<'_> {
         View {
@@ -144,6 +157,17 @@ fn placed(data: Address, ty: Scalar, layout: &Layout) -> Placed<'_> {
         layout,
         size: size(ty),
     }
+}
+
+fn reshaped(layout: &Layout, shape: &[usize]) -> Result<Layout, Error> {
+    if layout.is_row_major() {
+        return layout_of(layout.len(), shape);
+    }
+    Err(Error::WrongLength {
+        shape: shape.to_vec(),
+        expected: element_count(shape).unwrap_or(usize::MAX),
+        got: layout.len(),
+    })
 }
 
 fn layout_of(len: usize, shape: &[usize]) -> Result<Layout, Error> {
@@ -171,6 +195,41 @@ impl<'a, T: Element> From<&'a [T]> for View<'a> {
             },
             life: PhantomData,
         }
+    }
+}
+
+macro_rules! as_slices {
+    ($([$($n:tt)*] $array:ty;)*) => {$(
+        impl<'a, T: Element, $($n)*> From<&'a $array> for View<'a> {
+            /// One axis.
+            fn from(data: &'a $array) -> Self {
+                data.as_slice().into()
+            }
+        }
+
+        impl<'a, T: Element, $($n)*> From<&'a mut $array> for ViewMut<'a> {
+            /// One axis.
+            fn from(data: &'a mut $array) -> Self {
+                data.as_mut_slice().into()
+            }
+        }
+    )*};
+}
+
+as_slices! {
+    [] Vec<T>;
+    [const N: usize] [T; N];
+}
+
+impl<'a> From<&'a HostArray> for View<'a> {
+    fn from(array: &'a HostArray) -> Self {
+        array.view()
+    }
+}
+
+impl<'a> From<&'a mut HostArray> for ViewMut<'a> {
+    fn from(array: &'a mut HostArray) -> Self {
+        array.view_mut()
     }
 }
 
@@ -255,6 +314,20 @@ mod tests {
             Err(Error::Overflow { .. })
         ));
         assert!(View::new::<f32>(&[], &[0, 7]).unwrap().is_dense());
+    }
+
+    #[test]
+    fn vectors_and_arrays_are_slices_and_take_other_shapes() {
+        let (list, array) = (vec![1i32; 6], [1i32; 6]);
+        assert_eq!(View::from(&list).shape(), View::from(&array).shape());
+        let mut list = list;
+        let mut view = ViewMut::from(&mut list);
+        view.set_shape(&[2, 3]).unwrap();
+        assert_eq!((view.shape(), view.is_dense()), (&[2, 3][..], true));
+        assert!(view.set_shape(&[4]).is_err());
+        let matrix = Array2::<f64>::zeros((3, 4));
+        assert!(View::from(matrix.t()).set_shape(&[12]).is_err());
+        assert!(View::from(&matrix).set_shape(&[12]).is_ok());
     }
 
     #[test]

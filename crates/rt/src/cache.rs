@@ -1,11 +1,11 @@
-//! Compiled libraries, kept from one process to the next.
+//! Compiled libraries and precompiled headers, kept from one process to the next.
 //!
-//! An entry is one file, `KEY/SUM.so`: KEY is the hash of everything the code was made from, SUM
-//! that of the file's own bytes. A complete file gets its name by a rename and is not changed
-//! afterwards; a file torn by a crash or a bad disk does not match the sum in its name and counts
-//! as absent. Processes that store the same entry at once each store a whole file. Using an entry
-//! renews its time, and the least recently used entries are evicted when the cache exceeds its
-//! limit; a loaded library stays loaded when its file is removed. Files that belong to another
+//! An entry is one file, `KEY/SUM.so` (or `.gch`): KEY is the hash of everything the code was made
+//! from, SUM the hash of the file's own bytes. A complete file gets its name by a rename and is not
+//! changed afterwards; a file damaged by a crash or a bad disk does not match the sum in its name
+//! and counts as absent. Processes that store the same entry at once each store a whole file. Using
+//! an entry renews its time, and the least recently used entries are evicted when the cache exceeds
+//! its limit; a loaded library stays loaded when its file is removed. Files that belong to another
 //! user, or that others may write, are never used: see `trust.rs`.
 
 use std::env;
@@ -82,6 +82,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
 }
 
+/// The extension of headers precompiled by gcc.
+const HEADER_EXTENSION: &str = "gch";
 const LOCKS: &str = "locks";
 const WORK: &str = "work-";
 /// A work directory of this age is abandoned.
@@ -100,7 +102,15 @@ impl Cache {
         }
     }
 
-    /// The complete library of the key.
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn limit(&self) -> u64 {
+        self.limit
+    }
+
+    /// The complete file of the key.
     pub(crate) fn find(&self, key: &str) -> Option<Found> {
         Folder::open(&self.dir).ok()?;
         let folder = Folder::open(&self.dir.join(key)).ok()?;
@@ -157,9 +167,9 @@ impl Cache {
         }
     }
 
-    /// Moves a finished library in, and evicts entries beyond the limit.
-    pub(crate) fn store(&self, key: &str, library: &Path) -> io::Result<Found> {
-        let mut file = File::open(library)?;
+    /// Moves a finished file in, and evicts entries beyond the limit.
+    pub(crate) fn store(&self, key: &str, made: &Path) -> io::Result<Found> {
+        let mut file = File::open(made)?;
         // Compilers create it with the permissions of the user's other files.
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700))?;
@@ -168,15 +178,19 @@ impl Cache {
         file.read_to_end(&mut bytes)?;
         let sum = hash_of(&[&bytes]);
         let dir = self.dir.join(key);
-        let path = dir.join(sum).with_extension(env::consts::DLL_EXTENSION);
+        let is_header = made.extension() == Some(OsStr::new(HEADER_EXTENSION));
+        let path = dir.join(sum).with_extension(match is_header {
+            true => HEADER_EXTENSION,
+            false => env::consts::DLL_EXTENSION,
+        });
         make_dir(&dir)?;
-        if let Err(error) = fs::rename(library, &path) {
+        if let Err(error) = fs::rename(made, &path) {
             if error.kind() != io::ErrorKind::NotFound {
                 return Err(error);
             }
             // Another process removed the directory, which was empty, between the two steps.
             make_dir(&dir)?;
-            fs::rename(library, &path)?;
+            fs::rename(made, &path)?;
         }
         let folder = Folder::open(&dir)?;
         self.evict(&path);
@@ -198,7 +212,7 @@ impl Cache {
             let path = place.path();
             let name = place.file_name();
             if is_hash(&name) {
-                entries.extend(libraries_in(&path));
+                entries.extend(entries_in(&path));
             } else if name.to_string_lossy().starts_with(WORK) && is_stale(&path) {
                 let _ = fs::remove_dir_all(&path);
             }
@@ -211,7 +225,7 @@ impl Cache {
             }
             if entry.path != keep && fs::remove_file(&entry.path).is_ok() {
                 total -= entry.bytes;
-                // Fails if there is another library for the same key.
+                // Fails if there is another file for the same key.
                 if let Some(dir) = entry.path.parent() {
                     let _ = fs::remove_dir(dir);
                 }
@@ -220,11 +234,15 @@ impl Cache {
     }
 }
 
-/// A library of the cache, in a folder that is held open: the loaded file is the hashed one.
+/// A file of the cache, in a folder that is held open: the loaded file is the hashed one.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
     folder: Folder,
+    #[cfg_attr(
+        not(any(feature = "cuda", feature = "opencl", test)),
+        expect(dead_code, reason = "libraries are loaded by their path")
+    )]
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -244,7 +262,7 @@ struct Entry {
 }
 
 /// Only files with the names of entries: the user may keep other files in the directory.
-fn libraries_in(dir: &Path) -> Vec<Entry> {
+fn entries_in(dir: &Path) -> Vec<Entry> {
     let Ok(files) = fs::read_dir(dir) else {
         return Vec::new();
     };
@@ -262,8 +280,11 @@ fn libraries_in(dir: &Path) -> Vec<Entry> {
 
 fn sum_in(path: &Path) -> Option<String> {
     let stem = path.file_stem()?;
-    let is_library = path.extension() == Some(OsStr::new(env::consts::DLL_EXTENSION));
-    (is_library && is_hash(stem)).then(|| stem.to_string_lossy().into_owned())
+    let extensions = [env::consts::DLL_EXTENSION, HEADER_EXTENSION];
+    let is_entry = extensions
+        .iter()
+        .any(|e| path.extension() == Some(OsStr::new(e)));
+    (is_entry && is_hash(stem)).then(|| stem.to_string_lossy().into_owned())
 }
 
 fn is_hash(name: &OsStr) -> bool {
@@ -276,7 +297,7 @@ fn is_stale(path: &Path) -> bool {
     modified.is_ok_and(|time| time.elapsed().is_ok_and(|age| age > STALE))
 }
 
-/// Code that runs with the user's rights lies here: nobody else may write to it.
+/// Code in this directory runs with the user's rights, so nobody else may write to it.
 pub(crate) fn make_dir(dir: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);

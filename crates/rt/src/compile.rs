@@ -12,6 +12,7 @@ use crate::compiler::Compiler;
 use crate::deadline::Deadline;
 use crate::error::Error;
 use crate::library::Library;
+use crate::precompiled::Precompiled;
 use crate::process::Limits;
 use crate::simd::cpu_features;
 use crate::source::Source;
@@ -83,6 +84,8 @@ pub enum Origin {
 pub enum Note {
     /// The code was compiled but not cached.
     CacheUnusable { dir: PathBuf, reason: String },
+    /// The compiler took longer than this and was run again with less optimisation.
+    LessOptimised { limit: Duration },
 }
 
 impl fmt::Display for Note {
@@ -92,6 +95,12 @@ impl fmt::Display for Note {
                 f,
                 "compiled code is not kept, because the cache {} cannot be written: {reason}",
                 dir.display()
+            ),
+            Note::LessOptimised { limit } => write!(
+                f,
+                "the kernel is compiled with {LESS}, because the compiler did not end within \
+                 {} s of CPU time with more",
+                limit.as_secs_f64()
             ),
         }
     }
@@ -103,6 +112,8 @@ pub(crate) struct Loaded {
     pub(crate) notes: Vec<Note>,
 }
 
+/// gcc 12 takes minutes for some unrolled loops with -O3 and seconds with this.
+const LESS: &str = "-O1";
 const SOURCE: &str = "kernel.c";
 const LIBRARY: &str = "kernel.lib";
 
@@ -123,6 +134,12 @@ pub(crate) fn load(source: &Source, options: &CompileOptions) -> Result<Loaded, 
 /// Is there a compiler?
 pub fn require_compiler(options: &CompileOptions) -> Result<(), Error> {
     Compiler::find(&options.compilers, &options.limits()).map(drop)
+}
+
+/// A library that is not loaded yet.
+struct Built {
+    library: PathBuf,
+    note: Option<Note>,
 }
 
 struct Build<'a> {
@@ -146,8 +163,8 @@ impl Build<'_> {
     fn cached(&self, options: &CacheOptions) -> Result<Loaded, Error> {
         let (cache, key) = (Cache::new(options), self.key());
         let find = || {
-            // A complete file that does not load was removed meanwhile, or is of another system: it
-            // is compiled again.
+            // A complete file that does not load has been removed meanwhile, or belongs to another
+            // system: it is compiled again.
             let library = cache
                 .find(&key)
                 .and_then(|found| Library::open(&found.load_path()).ok())?;
@@ -172,8 +189,12 @@ impl Build<'_> {
         if let Some(found) = find() {
             return Ok(found);
         }
-        let built = match self.build_in(work.path()) {
-            Ok(built) => built,
+        let mut notes = Vec::new();
+        let built = match self.build_with_headers(work.path(), &cache) {
+            Ok(built) => {
+                notes.extend(built.note);
+                built.library
+            }
             Err(Error::Io { source, .. }) => return self.uncached(vec![unusable(source)]),
             // Compilers fail on a full disk too, each with its own message.
             Err(error) => match probe(work.path()) {
@@ -181,14 +202,17 @@ impl Build<'_> {
                 Err(full) => return self.uncached(vec![unusable(full)]),
             },
         };
-        let (library, notes) = match cache.store(&key, &built) {
+        let library = match cache.store(&key, &built) {
             Ok(stored) => match Library::open(&stored.load_path()) {
-                Ok(library) => (library, Vec::new()),
+                Ok(library) => library,
                 // A process with a smaller limit may have removed it in between.
                 Err(_) if !stored.path.exists() => return self.uncached(Vec::new()),
                 Err(error) => return Err(error),
             },
-            Err(error) => (Library::open(&built)?, vec![unusable(error)]),
+            Err(error) => {
+                notes.push(unusable(error));
+                Library::open(&built)?
+            }
         };
         Ok(Loaded {
             library,
@@ -197,14 +221,16 @@ impl Build<'_> {
         })
     }
 
-    /// Loaded before the folder is removed; a loaded library stays.
-    fn uncached(&self, notes: Vec<Note>) -> Result<Loaded, Error> {
+    /// The library is loaded before the folder is removed; a loaded library stays loaded.
+    fn uncached(&self, mut notes: Vec<Note>) -> Result<Loaded, Error> {
         let work = tempfile::tempdir().map_err(|source| Error::Io {
             action: "make a directory in",
             path: env::temp_dir(),
             source,
         })?;
-        let library = Library::open(&self.build_in(work.path())?)?;
+        let built = self.build_in(work.path(), &self.source.flags)?;
+        notes.extend(built.note);
+        let library = Library::open(&built.library)?;
         Ok(Loaded {
             library,
             origin: Origin::Compiler,
@@ -212,17 +238,58 @@ impl Build<'_> {
         })
     }
 
-    fn build_in(&self, dir: &Path) -> Result<PathBuf, Error> {
+    /// With a precompiled header where it is of use.
+    fn build_with_headers(&self, dir: &Path, cache: &Cache) -> Result<Built, Error> {
+        let (code, flags) = (&self.source.code, &self.source.flags);
+        let header = Precompiled::of(code, cache, &self.compiler, flags, &self.limits)
+            .filter(|header| header.link_into(dir));
+        let Some(header) = header else {
+            return self.build_in(dir, flags);
+        };
+        let with = [&flags[..], &["-I.".to_string()]].concat();
+        match self.build_in(dir, &with) {
+            Err(Error::CompilerFailed { .. }) => {
+                let built = self.build_in(dir, flags)?;
+                header.give_up();
+                Ok(built)
+            }
+            result => result,
+        }
+    }
+
+    /// Compiles with less optimisation if the compiler does not finish within half of its time.
+    fn build_in(&self, dir: &Path, flags: &[String]) -> Result<Built, Error> {
         let path = dir.join(SOURCE);
         fs::write(&path, &self.source.code).map_err(|source| Error::Io {
             action: "write",
             path,
             source,
         })?;
-        let flags = &self.source.flags;
-        self.compiler
-            .build(flags, dir, SOURCE, LIBRARY, &self.limits)?;
-        Ok(dir.join(LIBRARY))
+        let build = |flags: &[String], cpu_time| {
+            let limits = Limits {
+                cpu_time,
+                deadline: self.limits.deadline,
+            };
+            self.compiler.build(flags, dir, SOURCE, LIBRARY, &limits)
+        };
+        let level = flags.iter().rfind(|flag| flag.starts_with("-O"));
+        let all = self.limits.cpu_time;
+        let note = if level.is_none_or(|level| level == LESS) {
+            build(flags, all)?;
+            None
+        } else {
+            match build(flags, all / 2) {
+                Err(Error::CompilerHung { .. }) => {
+                    build(&[flags, &[LESS.to_string()]].concat(), all / 2)?;
+                    Some(Note::LessOptimised { limit: all / 2 })
+                }
+                result => result.map(|()| None)?,
+            }
+        };
+        Ok(Built {
+            library: dir.join(LIBRARY),
+            note,
+        })
     }
 }
 

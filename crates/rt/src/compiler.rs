@@ -51,16 +51,42 @@ impl Compiler {
         library: &str,
         limits: &Limits<'_>,
     ) -> Result<(), Error> {
+        let args = ["-shared", "-fPIC", "-o", library, source, "-lm"];
+        self.make(flags, dir, &args, library, limits)
+    }
+
+    /// Precompiles the header `dir/source`. The flags must be those of the library.
+    pub(crate) fn precompile(
+        &self,
+        flags: &[String],
+        dir: &Path,
+        source: &str,
+        output: &str,
+        limits: &Limits<'_>,
+    ) -> Result<(), Error> {
+        let args = ["-fPIC", "-x", "c-header", "-o", output, source];
+        self.make(flags, dir, &args, output, limits)
+    }
+
+    pub(crate) fn is_clang(&self) -> bool {
+        self.identity.contains("clang")
+    }
+
+    fn make(
+        &self,
+        flags: &[String],
+        dir: &Path,
+        args: &[&str],
+        output: &str,
+        limits: &Limits<'_>,
+    ) -> Result<(), Error> {
         let mut command = self.command();
-        command
-            .current_dir(dir)
-            .args(flags)
-            .args(["-shared", "-fPIC", "-o", library, source, "-lm"]);
+        command.current_dir(dir).args(flags).args(args);
         let said = spell(&command);
         let done = run_within(&command, limits)
             .map_err(|error| self.cannot_run(error))?
             .ok_or_else(|| stopped(&command, limits))?;
-        if done.status.success() && dir.join(library).is_file() {
+        if done.status.success() && dir.join(output).is_file() {
             return Ok(());
         }
         let mut stderr = done.stderr;

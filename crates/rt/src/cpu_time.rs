@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// CPU time of a process and its descendants that still belong to it. None where the system does
+/// CPU time of a process and its descendants that still belong to it. `None` where the system does
 /// not report it.
 #[cfg(target_os = "linux")]
 pub(crate) fn of_tree(process: u32) -> Option<Duration> {

@@ -1,20 +1,24 @@
 //! Deadlines of work.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// A time at which work has to end, and flags that end it earlier: set by an interrupt, say.
+/// A time at which work has to end, and flags that end it earlier, such as one set by an interrupt.
 #[derive(Clone, Debug)]
 pub struct Deadline {
     end: Instant,
     stops: Vec<Arc<AtomicBool>>,
+    /// How often it may still be looked at.
+    looks: Option<Arc<AtomicU64>>,
 }
 
 impl PartialEq for Deadline {
     fn eq(&self, other: &Deadline) -> bool {
         let same = |(a, b): (&Arc<AtomicBool>, &Arc<AtomicBool>)| Arc::ptr_eq(a, b);
+        let looks = |d: &Deadline| d.looks.as_ref().map(Arc::as_ptr);
         self.end == other.end
+            && looks(self) == looks(other)
             && self.stops.len() == other.stops.len()
             && self.stops.iter().zip(&other.stops).all(same)
     }
@@ -27,6 +31,17 @@ impl Deadline {
         Deadline {
             end,
             stops: Vec::new(),
+            looks: None,
+        }
+    }
+
+    /// No time, but an amount of work: over after this many calls of [`Deadline::is_over`], of this
+    /// deadline and of those made from it. What one thread does until then does not depend on the
+    /// speed of the machine.
+    pub fn counted(looks: u64) -> Deadline {
+        Deadline {
+            looks: Some(Arc::new(AtomicU64::new(looks))),
+            ..Deadline::after(Duration::MAX)
         }
     }
 
@@ -51,6 +66,7 @@ impl Deadline {
         Deadline {
             end: self.end.min(end),
             stops: self.stops.clone(),
+            looks: self.looks.clone(),
         }
     }
 
@@ -63,7 +79,18 @@ impl Deadline {
     }
 
     pub fn is_over(&self) -> bool {
-        self.is_stopped() || Instant::now() >= self.end
+        self.has_no_looks() || self.is_stopped() || Instant::now() >= self.end
+    }
+
+    /// Counts a look, if they are counted.
+    fn has_no_looks(&self) -> bool {
+        let one_less = |looks: &Arc<AtomicU64>| {
+            let less = |n: u64| n.checked_sub(1);
+            looks
+                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, less)
+                .is_err()
+        };
+        self.looks.as_ref().is_some_and(one_less)
     }
 
     /// The remaining time; zero once it is stopped.
@@ -90,5 +117,13 @@ mod tests {
         stop.store(true, Ordering::Relaxed);
         assert!(both.is_over() && both.is_stopped() && both.left().is_zero());
         assert!(!far.is_over());
+    }
+
+    #[test]
+    fn a_counted_one_is_over_after_its_looks() {
+        let counted = Deadline::counted(3);
+        let same = counted.or_at(Instant::now() + Duration::from_secs(3600));
+        assert!(!counted.is_over() && !same.is_over() && !counted.is_over());
+        assert!(counted.is_over() && same.is_over());
     }
 }

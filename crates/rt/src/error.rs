@@ -6,7 +6,8 @@ use systola_ir::Scalar;
 use systola_ir::kernel::bounds::Excess;
 use systola_ir::kernel::{Program, RaisedFault};
 
-/// Why code could not be compiled, loaded or run. Variants carry facts; the text is made from them.
+/// Why code could not be compiled, loaded or run. Variants carry facts, from which the text is
+/// made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -32,9 +33,9 @@ pub enum Error {
         value: String,
         expected: &'static str,
     },
-    #[error("this CPU has no {asked}; the widest it has is {has}")]
+    #[error("this CPU has no {requested}; the widest it has is {has}")]
     NoSuchSimd {
-        asked: &'static str,
+        requested: &'static str,
         has: &'static str,
     },
     #[error("the source does not fit the program: {reason}")]
@@ -91,10 +92,10 @@ pub enum Error {
         in_kernel(.kernel), reach(*.bound), .limit
     )]
     IndexTooLarge {
-        /// None: computed for a launch.
+        /// `None`: computed for a launch.
         kernel: Option<String>,
         expression: String,
-        /// None: more than 2^127.
+        /// `None`: more than 2^127.
         bound: Option<i128>,
         limit: i128,
         sizes: String,
@@ -102,7 +103,7 @@ pub enum Error {
     #[error("no memory for {what} ({bytes} bytes)")]
     OutOfMemory { what: String, bytes: usize },
 
-    /// An equation has no value at a point; what the outputs hold means nothing.
+    /// An equation has no value at a point; the contents of the outputs are meaningless.
     #[error("{0}")]
     Raised(Box<RaisedFault>),
 

@@ -42,7 +42,7 @@ impl HostArray {
         Ok(array)
     }
 
-    /// From a file's bytes: elements row by row, each in little-endian order.
+    /// An array from the bytes of a file: elements row by row, each in little-endian order.
     pub fn from_le_bytes(ty: Scalar, shape: &[usize], bytes: &[u8]) -> Result<HostArray, Error> {
         let mut array = HostArray::zeros(ty, shape)?;
         if bytes.len() != array.data.len() {
@@ -86,6 +86,26 @@ impl HostArray {
     /// The elements, if they are of this type.
     pub fn as_mut_slice<T: Element>(&mut self) -> Option<&mut [T]> {
         slice_of_mut(self.view_mut())
+    }
+
+    /// Copies the elements into an array of the same type and shape.
+    pub fn copy_to(&self, to: &mut ViewMut<'_>) -> Result<(), Error> {
+        if to.ty() != self.ty {
+            return Err(Error::WrongType {
+                name: "the target of a copy".to_string(),
+                expected: self.ty,
+                got: to.ty(),
+            });
+        }
+        if to.shape() != self.shape() {
+            return Err(Error::WrongShape {
+                name: "the target of a copy".to_string(),
+                expected: self.shape().to_vec(),
+                got: to.shape().to_vec(),
+            });
+        }
+        crate::raw::scatter(&self.data, to);
+        Ok(())
     }
 
     pub fn view(&self) -> View<'_> {

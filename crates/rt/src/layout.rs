@@ -8,7 +8,7 @@ pub(crate) struct Layout {
 }
 
 impl Layout {
-    /// Row by row. `None`: more elements than can be addressed.
+    /// A row-major layout. `None` if there are more elements than can be addressed.
     pub(crate) fn row_major(shape: &[usize]) -> Option<Layout> {
         if element_count(shape)? == 0 {
             return Some(Layout {
@@ -28,7 +28,7 @@ impl Layout {
         })
     }
 
-    /// The number of elements. Shapes that do not fit into memory are refused before.
+    /// The number of elements. Shapes that do not fit into memory have been refused before.
     pub(crate) fn len(&self) -> usize {
         element_count(&self.shape).expect("the shape was checked")
     }
@@ -37,7 +37,7 @@ impl Layout {
         self.shape.contains(&0)
     }
 
-    /// Dense, row by row? An axis of one element may have any stride.
+    /// Is it dense and row-major? An axis of one element may have any stride.
     pub(crate) fn is_row_major(&self) -> bool {
         if self.is_empty() {
             return true;
@@ -78,7 +78,7 @@ pub(crate) struct Placed<'a> {
 
 impl Placed<'_> {
     /// Is there a byte that belongs to an element of both? Exact for arrays whose axes nest, as
-    /// those of slices and transposes do; for others it errs towards yes.
+    /// those of slices and transposes do; otherwise the answer may be a false yes.
     pub(crate) fn overlaps(&self, other: &Placed<'_>) -> bool {
         if self.layout.is_empty() || other.layout.is_empty() {
             return false;
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_a_matrix_are_apart() {
+    fn halves_of_a_matrix_do_not_overlap() {
         let half = layout(&[8, 4], &[8, 1]);
         assert!(!overlap((4096, &half), (4096 + 16, &half)));
         assert!(overlap((4096, &half), (4096 + 12, &half)));

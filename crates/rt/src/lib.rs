@@ -1,4 +1,5 @@
-//! Runs generated code on the CPU of this machine, and on its GPUs ([`cuda`], [`opencl`]).
+//! Runs generated code on the CPU of this machine, and with the features `cuda` and `opencl` on
+//! devices with a memory of their own.
 //!
 //! [`CpuProgram::compile`] takes a program of kernels and its C, compiles that with the system's
 //! compiler, or finds it in the [`cache`], and loads it. [`CpuProgram::run`] then launches it as
@@ -28,13 +29,16 @@ mod bind;
 pub mod buffer;
 pub mod cache;
 pub mod calibration;
+#[cfg(any(feature = "cuda", feature = "opencl"))]
 mod code_cache;
 mod compile;
 mod compiler;
 mod cpu;
 mod cpu_time;
+#[cfg(feature = "cuda")]
 pub mod cuda;
 mod deadline;
+#[cfg(any(feature = "cuda", feature = "opencl"))]
 pub mod device;
 mod error;
 mod host_array;
@@ -42,6 +46,7 @@ mod layout;
 mod library;
 mod literal;
 pub mod memory;
+#[cfg(feature = "opencl")]
 pub mod opencl;
 mod pack;
 mod page_offset;
@@ -49,6 +54,7 @@ mod pages;
 mod per_sizes;
 mod plan;
 mod pool;
+mod precompiled;
 mod process;
 mod raw;
 mod run;

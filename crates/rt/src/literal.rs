@@ -1,4 +1,4 @@
-//! Literals as they lie in memory.
+//! Literals as they are stored in memory.
 //!
 //! A literal becomes a value as a cast would make it: integers keep their low bits, floats saturate
 //! towards integers (NaN becomes 0) and round to the nearest float, and a bool is true unless it is

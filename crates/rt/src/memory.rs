@@ -19,7 +19,8 @@ fn from_meminfo(text: &str) -> Option<u64> {
     kilobytes.checked_mul(1024)
 }
 
-/// The used memory includes reclaimable file pages: at least half of the limit counts as available.
+/// The used memory includes reclaimable file pages, so at least half of the limit counts as
+/// available.
 fn from_group(most: &str, used: &str) -> Option<u64> {
     let most: u64 = most.trim().parse().ok()?;
     let used: u64 = used.trim().parse().ok()?;

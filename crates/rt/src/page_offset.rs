@@ -1,6 +1,6 @@
 //! The offset of an array in its page.
 //!
-//! A CPU compares a load with the stores in flight by the low 12 bits of the address first (4K
+//! A CPU first compares a load with the stores in flight by the low 12 bits of the address (4K
 //! aliasing). Large arrays would all begin at the start of a page. A stencil that reads one of them
 //! and writes another then has loads that seem to depend on its last stores, and wait for them.
 //! Therefore each array begins at the offset that the fewest others have.
@@ -12,7 +12,7 @@ const PAGE: usize = 4096;
 /// The distance between offsets, in bytes.
 const DISTANCE: usize = PAGE / OFFSETS;
 const OFFSETS: usize = 8;
-/// The first two are as far apart as possible, the next two lie between them, and so on.
+/// The first two are as far apart as possible, the next two are halfway between them, and so on.
 const ORDER: [usize; OFFSETS] = [0, 4, 2, 6, 1, 5, 3, 7];
 /// A smaller array is read from L1 or L2, and should not take more memory than its elements.
 const LARGE: usize = 16 * PAGE;

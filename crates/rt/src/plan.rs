@@ -209,6 +209,7 @@ pub(crate) struct Blocks {
 }
 
 impl Blocks {
+    #[cfg(any(feature = "cuda", feature = "opencl"))]
     /// The number of blocks along the last coordinate, and along all others together.
     pub fn split_last(&self) -> (i64, i64) {
         match self.extents.last() {
@@ -233,7 +234,11 @@ pub(crate) fn blocks(kernel: &Kernel, params: &[i128], args: &[i64]) -> Result<B
                 let extent = last.saturating_sub(first).max(0);
                 extents.push(i64::try_from(extent).map_err(|_| too_many())?);
             }
-            VarKind::Host | VarKind::Warp | VarKind::Lane | VarKind::Loop | VarKind::Ticket => {}
+            VarKind::Host
+            | VarKind::Warp
+            | VarKind::Lane
+            | VarKind::Loop
+            | VarKind::DynamicBlock => {}
         }
     }
     let count = if extents.contains(&0) {

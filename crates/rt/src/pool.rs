@@ -1,10 +1,10 @@
 //! A thread pool that shares the blocks of a launch.
 //!
 //! The launching thread works too, so that a launch ends even if every other thread is busy or
-//! could not be started. It posts slots for helpers, withdraws unclaimed ones when no block is
-//! left, and waits for the helpers that claimed one. Between launches a helper first spins and goes
-//! to sleep after [`SPIN`]: host loops launch in quick succession, and waking a thread takes longer
-//! than many launches.
+//! could not be started. It posts slots for helpers, withdraws unclaimed ones when no blocks are
+//! left, and waits for the helpers that claimed one. Between launches, a helper first spins and
+//! goes to sleep after [`SPIN`]: host loops launch in quick succession, and waking a thread takes
+//! longer than many launches.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -18,8 +18,8 @@ use std::time::{Duration, Instant};
 pub(crate) enum Order {
     /// Chunks of consecutive blocks, smaller towards the end.
     Chunks,
-    /// One by one, each thread finishing its block before it takes the next. A block may then wait
-    /// for those with smaller numbers: each of them is done or has a thread.
+    /// One by one; each thread finishes its block before it takes the next. A block may then wait
+    /// for those with smaller numbers: each of them has finished or is running on a thread.
     Increasing,
 }
 
@@ -73,7 +73,7 @@ struct Job {
     owner: Thread,
 }
 
-/// The blocks that are not taken yet.
+/// The blocks that have not been taken yet.
 struct Blocks {
     next: AtomicI64,
     end: i64,
@@ -151,7 +151,7 @@ impl Pool {
             owner: thread::current(),
         });
         self.shared.post(&job, threads);
-        // Even when a block panics here, no helper may still use what the caller lent.
+        // Even if a block panics here, no helper may still use the caller's borrowed data.
         let end = WaitForHelpers {
             shared: &self.shared,
             job: &job,

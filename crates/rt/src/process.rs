@@ -58,9 +58,10 @@ const WAITING: u32 = 5;
 /// How often limits are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// `None`: it reached a limit, and was stopped together with everything it had started.
+/// Runs a program. `None` if it reached a limit and was stopped together with everything it had
+/// started.
 pub(crate) fn run_within(command: &Command, limits: &Limits<'_>) -> io::Result<Option<Finished>> {
-    // Files, since a full pipe would block the program.
+    // Output goes to files, since a full pipe would block the program.
     let (stdout, stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
     let mut command = gated(command);
     command

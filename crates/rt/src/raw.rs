@@ -24,8 +24,8 @@ use crate::pool::{Order, Pool};
 #[repr(transparent)]
 pub(crate) struct Address(NonNull<u8>);
 
-// SAFETY: an address is a number until it is dereferenced. Views of `T: Element`, which is `Send +
-// Sync`, may be read from any thread, and a `ViewMut` is the only one of its array.
+// SAFETY: an address is a number until it is dereferenced. Views of `T: Element`, which is
+// `Send + Sync`, may be read from any thread, and a `ViewMut` is the only one of its array.
 unsafe impl Send for Address {}
 // SAFETY: as above.
 unsafe impl Sync for Address {}
@@ -151,7 +151,7 @@ fn dense_in(layout: &Layout, ty: Scalar, memory: &AlignedBytes) -> Layout {
 
 /// # Safety
 ///
-/// All positions of the tile are inside of readable, respectively writable memory, and the two do
+/// All positions of the tile are inside readable or writable memory, respectively, and the two do
 /// not overlap.
 unsafe fn copy(to: NonNull<u8>, from: NonNull<u8>, size: usize, tile: Tile) {
     let dense = tile.to.column_step == 1 && tile.from.column_step == 1;
@@ -227,8 +227,8 @@ unsafe fn fill_shared(to: Address, size: usize, n: usize, element: [u8; 8], thre
     Pool::global().run(pieces, Order::Chunks, threads, move |_, pieces| {
         let first = pieces.start as usize * PIECE;
         let last = n.min(pieces.end as usize * PIECE);
-        // SAFETY: the pool calls with numbers of pieces only, which lie inside of the array and
-        // apart from each other, and returns after the last call.
+        // SAFETY: the pool calls only with numbers of pieces, which are inside the array and do not
+        // overlap, and returns after the last call.
         unsafe { fill_at(to.pointer().add(first * size), size, last - first, element) }
     });
 }
@@ -273,6 +273,7 @@ pub(crate) fn bytes_of_mut(memory: &mut AlignedBytes) -> &mut [u8] {
     unsafe { slice::from_raw_parts_mut(memory.start_mut().as_ptr(), n) }
 }
 
+#[cfg(any(feature = "cuda", feature = "opencl"))]
 /// The bytes of a dense view.
 pub(crate) fn bytes_of_view<'a>(view: &'a View<'_>) -> &'a [u8] {
     assert!(view.is_dense(), "only dense arrays are copied whole");
@@ -281,6 +282,7 @@ pub(crate) fn bytes_of_view<'a>(view: &'a View<'_>) -> &'a [u8] {
     unsafe { slice::from_raw_parts(view.data.pointer().as_ptr(), bytes) }
 }
 
+#[cfg(any(feature = "cuda", feature = "opencl"))]
 /// The bytes of a dense view. Whoever writes to them writes values of its element type.
 pub(crate) fn bytes_of_view_mut<'a>(view: &'a mut ViewMut<'_>) -> &'a mut [u8] {
     assert!(view.is_dense(), "only dense arrays are copied whole");

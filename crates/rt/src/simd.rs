@@ -33,7 +33,7 @@ pub fn detect() -> Simd {
 
 /// The vector unit of this name, if this CPU has it.
 pub fn named(name: &str) -> Result<Simd, Error> {
-    let asked = Simd::ALL
+    let requested = Simd::ALL
         .into_iter()
         .find(|s| s.name() == name)
         .ok_or_else(|| Error::BadVariable {
@@ -42,16 +42,18 @@ pub fn named(name: &str) -> Result<Simd, Error> {
             expected: "avx512, avx2, sse, neon or portable",
         })?;
     let has = detect();
-    let present = match asked {
+    let present = match requested {
         Simd::Portable => true,
         Simd::Neon => has == Simd::Neon,
-        Simd::Avx512 | Simd::Avx2 | Simd::Sse => has != Simd::Neon && has.bytes() >= asked.bytes(),
+        Simd::Avx512 | Simd::Avx2 | Simd::Sse => {
+            has != Simd::Neon && has.bytes() >= requested.bytes()
+        }
     };
     if present {
-        Ok(asked)
+        Ok(requested)
     } else {
         Err(Error::NoSuchSimd {
-            asked: asked.name(),
+            requested: requested.name(),
             has: has.name(),
         })
     }
@@ -113,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_detected_unit_can_be_asked_for_by_name() {
+    fn the_detected_unit_can_be_selected_by_name() {
         let has = detect();
         assert_eq!(named(has.name()).unwrap(), has);
         assert_eq!(named("portable").unwrap(), Simd::Portable);

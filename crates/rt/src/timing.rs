@@ -1,4 +1,4 @@
-//! Time measurements: how often something is run, and which of its runs count.
+//! Time measurements: how often something is run, and which of its runs are counted.
 
 /// The number of repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,6 +96,22 @@ pub fn measure_reported<E>(
     Ok(Timing { samples })
 }
 
+/// Three digits with a suitable unit.
+pub fn duration(seconds: f64) -> String {
+    let (value, unit) = match seconds {
+        s if s >= 1.0 => (s, "s"),
+        s if s >= 1e-3 => (s * 1e3, "ms"),
+        s if s >= 1e-6 => (s * 1e6, "µs"),
+        s => (s * 1e9, "ns"),
+    };
+    let digits = match value {
+        v if v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        _ => 2,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -149,5 +165,18 @@ mod tests {
         };
         let timing = measure_reported(none, || Ok::<f64, ()>(1.0));
         assert_eq!(timing.unwrap().samples.len(), 1);
+    }
+
+    #[test]
+    fn durations_have_three_digits() {
+        for (seconds, text) in [
+            (12.34, "12.3 s"),
+            (0.5, "500 ms"),
+            (0.001_234, "1.23 ms"),
+            (4.2e-5, "42.0 µs"),
+            (7e-9, "7.00 ns"),
+        ] {
+            assert_eq!(duration(seconds), text);
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! Trusted files: the user's own, which nobody else may write.
+//! Trusted files: the user's own files that no one else may write.
 //!
 //! Files of the cache run with the user's rights. A file or folder of another owner, or one that
-//! others may write, could hold anything; it counts as absent. Folders are held open while files in
-//! them are read and loaded, so that nobody can exchange them in between.
+//! others may write, could contain anything; it counts as absent. Folders are held open while files
+//! in them are read and loaded, so that no one can replace them in between.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -63,7 +63,7 @@ fn check(data: &Metadata) -> io::Result<()> {
         return refused(format!("it belongs to user {owner}, this is user {user}"));
     }
     if data.mode() & 0o022 != 0 {
-        return refused("others may write to it; `chmod go-w` mends that".to_string());
+        return refused("others may write to it; `chmod go-w` fixes that".to_string());
     }
     Ok(())
 }

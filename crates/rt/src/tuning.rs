@@ -33,6 +33,11 @@ pub struct Key<'a> {
     pub version: &'a str,
 }
 
+/// The hash of the text of a system, without its name.
+pub fn hash_of_system(text: &str) -> String {
+    hash_of(&[text.as_bytes()])
+}
+
 impl Key<'_> {
     pub fn hash(&self) -> String {
         let sizes: Vec<String> = self.sizes.iter().map(|(p, v)| format!("{p}={v}")).collect();
@@ -73,7 +78,7 @@ pub struct Record {
 pub struct Entry {
     /// In the text language.
     pub mapping: String,
-    /// Stood in the file.
+    /// Was the mapping in the file?
     pub given: bool,
     pub taxonomy: String,
     pub choices: Vec<(String, String)>,
@@ -91,6 +96,8 @@ pub struct Entry {
 pub struct Chosen {
     /// [`Key::hash`].
     pub key: String,
+    /// The hash of the system alone, without its name.
+    pub about: String,
     /// For people who read the file.
     pub system: String,
     pub sizes: Vec<(String, i128)>,
@@ -117,7 +124,7 @@ impl Stored for Record {
 }
 
 impl Stored for Chosen {
-    const FILE: &'static str = "chosen-1.jsonl";
+    const FILE: &'static str = "chosen-2.jsonl";
 }
 
 /// A file of records.
@@ -388,9 +395,9 @@ mod tests {
         assert_eq!(hashes.len(), 6);
     }
 
-    /// Not a test of its own: the processes below run it.
+    /// Not a separate test: the processes below run it.
     #[test]
-    fn adds_without_end_if_it_is_asked_to() {
+    fn adds_without_end_if_requested() {
         let Some(dir) = std::env::var_os("SYSTOLA_TEST_TUNING") else {
             return;
         };
@@ -406,10 +413,7 @@ mod tests {
         let tuning = Tuning::new(&CacheOptions::new(dir.path()));
         let start = || {
             Command::new(std::env::current_exe().unwrap())
-                .args([
-                    "--exact",
-                    "tuning::tests::adds_without_end_if_it_is_asked_to",
-                ])
+                .args(["--exact", "tuning::tests::adds_without_end_if_requested"])
                 .env("SYSTOLA_TEST_TUNING", dir.path())
                 .stdout(std::process::Stdio::null())
                 .spawn()

@@ -2,8 +2,8 @@
 //!
 //! A process killed by a signal that cannot be caught cannot stop its children. So a shell runs
 //! beside each program and reads from a pipe that only this process can write to: when the pipe
-//! closes, this process has ended, and the shell kills the program. Until that shell runs the
-//! program waits behind a gate, another pipe, and never starts if it closes.
+//! closes, this process has ended, and the shell kills the program. Until that shell runs, the
+//! program waits for a line from another pipe, its gate, and never starts if that closes.
 
 use std::io::{self, Write};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Arrays that share memory, which safe code cannot hand over, and arrays at odd addresses.
+//! Arrays that share memory, which safe code cannot pass, and arrays at unaligned addresses.
 
 #![expect(unsafe_code, reason = "only views made from addresses can overlap")]
 
@@ -14,7 +14,7 @@ fn run_at(x: usize, y: usize, z: usize, n: usize) -> Result<Vec<f32>, Error> {
     let mut memory: Vec<f32> = (0..64).map(|i| i as f32).collect();
     let start: *mut f32 = memory.as_mut_ptr();
     let at = |offset: usize| start.wrapping_add(offset).cast::<u8>();
-    // SAFETY: all offsets are inside of the array, and nothing else uses it until the run is over.
+    // SAFETY: all offsets are inside the array, and nothing else uses it until the run is over.
     let (x, y, mut z) = unsafe {
         (
             View::from_raw(at(x), Scalar::F32, &[n], &[1]),

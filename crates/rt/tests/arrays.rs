@@ -239,13 +239,13 @@ fn transposed_reversed_and_strided_views_go_in_and_out() {
     check_transposing(View::from(x), View::from(y), z.into());
     let expect = &x * 10 + y.t();
     assert_eq!(target.slice(s![..;-3, 2..m + 2]), expect);
-    // What lies between the elements of a view is not touched.
+    // The memory between the elements of a view is not touched.
     assert!(target.slice(s![.., ..2]).iter().all(|v| *v == -7));
     assert!(target.slice(s![..;-3, ..]).len() < target.len());
     assert!(target.slice(s![0..;3, ..]).iter().all(|v| *v == -7));
 }
 
-/// The program writes every other element only.
+/// The program writes only every other element.
 #[test]
 fn elements_that_are_not_written_keep_their_value_in_any_layout() {
     let program = program(

@@ -19,7 +19,7 @@ fn compile_with(options: &CompileOptions) -> Result<CpuProgram, Error> {
     CpuProgram::compile(program, source, options)
 }
 
-/// Saxpy with a factor of its own, which makes it another entry.
+/// Saxpy with its own factor, which makes it a separate entry.
 fn variant(n: usize, options: &CompileOptions) -> CpuProgram {
     let (program, mut source) = saxpy();
     source.code = source.code.replace("7 *", &format!("{n} *"));
@@ -38,16 +38,21 @@ fn check_runs(program: &CpuProgram, factor: usize) {
     assert_eq!(z, [factor, 2.0 * factor]);
 }
 
-fn libraries(dir: &Path) -> Vec<PathBuf> {
+/// The files of a cache.
+fn files(dir: &Path) -> Vec<PathBuf> {
     let list = |dir: &Path| fs::read_dir(dir).into_iter().flatten().flatten();
     list(dir)
         .flat_map(|key| list(&key.path()).collect::<Vec<_>>())
         .map(|file| file.path())
-        .filter(|path| {
-            path.extension()
-                .is_some_and(|e| e == std::env::consts::DLL_EXTENSION)
-        })
         .collect()
+}
+
+fn libraries(dir: &Path) -> Vec<PathBuf> {
+    let is_library = |path: &PathBuf| {
+        path.extension()
+            .is_some_and(|e| e == std::env::consts::DLL_EXTENSION)
+    };
+    files(dir).into_iter().filter(is_library).collect()
 }
 
 #[test]
@@ -84,10 +89,35 @@ fn a_compiler_that_hangs_is_stopped() {
     assert!(start.elapsed() < Duration::from_secs(500));
 }
 
-/// The system identifies loaded libraries by name: one that is still loaded must not be taken for
-/// another that comes after it.
+/// A compiler that does not finish with -O3 is run again with -O1.
 #[test]
-fn libraries_that_come_and_go_stay_apart() {
+fn a_kernel_that_takes_too_long_is_optimised_less() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = dir.path().join("cc.sh");
+    let text = "case \"$*\" in *-O3*-O1*|*--version*) exec cc \"$@\";; esac\nwhile :; do :; done\n";
+    fs::write(&script, text).unwrap();
+    let mut options = CompileOptions {
+        compilers: vec![format!("/bin/sh {}", script.display())],
+        time_limit: 4 * SHORT,
+        ..options()
+    };
+    for cache in [None, Some(CacheOptions::new(dir.path().join("cache")))] {
+        options.cache = cache;
+        let (program, mut source) = saxpy();
+        source.flags = vec!["-O3".to_string()];
+        let program = CpuProgram::compile(program, source, &options).unwrap();
+        check_runs(&program, 7);
+        match program.notes() {
+            [note @ Note::LessOptimised { .. }] => assert!(note.to_string().contains("-O1")),
+            notes => panic!("{notes:?}"),
+        }
+    }
+}
+
+/// The system identifies loaded libraries by name: a library that is still loaded must not be
+/// mistaken for another one that comes later.
+#[test]
+fn libraries_that_come_and_go_are_not_confused() {
     let dir = tempfile::tempdir().unwrap();
     let options = CompileOptions {
         cache: Some(CacheOptions::new(dir.path().join("cache"))),
@@ -103,10 +133,10 @@ fn libraries_that_come_and_go_stay_apart() {
     check_runs(&third, 3);
 }
 
-/// As on a full disk: the compiler fails in the cache, nothing can be written there, and elsewhere
-/// it works.
+/// As on a full disk: the compiler fails in the cache, where nothing can be written, and works
+/// elsewhere.
 #[test]
-fn where_the_cache_takes_nothing_the_code_runs_all_the_same() {
+fn code_runs_even_if_the_cache_is_full() {
     let dir = tempfile::tempdir().unwrap();
     let cache = dir.path().join("cache");
     let script = dir.path().join("cc.sh");
@@ -204,7 +234,7 @@ fn the_same_code_is_compiled_once() {
 }
 
 #[test]
-fn torn_files_are_compiled_anew() {
+fn torn_files_are_compiled_again() {
     let dir = tempfile::tempdir().unwrap();
     let options = scripted_cache(dir.path(), "");
     drop(compile_with(&options).unwrap());
@@ -246,7 +276,7 @@ fn a_failed_compilation_leaves_nothing_behind() {
 }
 
 #[test]
-fn without_a_usable_cache_the_code_runs_all_the_same() {
+fn code_runs_even_without_a_usable_cache() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("file");
     fs::write(&file, "in the way").unwrap();
@@ -327,4 +357,52 @@ fn processes_share_a_cache() {
     assert_eq!(libraries(&dir.path().join("cache")).len(), 3);
     // The second process waits for the first instead of compiling the same code.
     assert_eq!(calls(dir.path()), 3);
+}
+
+/// A kernel that includes the header of all vector instructions.
+#[cfg(target_arch = "x86_64")]
+fn with_intrinsics(n: usize, cache: &CacheOptions) -> CpuProgram {
+    let (program, mut source) = saxpy();
+    source.code = format!("#include <immintrin.h>\n{}", source.code);
+    source.code = source.code.replace("7 *", &format!("{n} *"));
+    let mut options = options();
+    options.cache = Some(cache.clone());
+    CpuProgram::compile(program, source, &options).unwrap()
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn precompiled_headers_do_not_change_kernels() {
+    let has_gcc = Command::new("gcc").arg("--version").output().is_ok();
+    assert!(has_gcc, "gcc is needed");
+    let (with, without) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let with = CacheOptions::new(with.path());
+    let mut small = CacheOptions::new(without.path());
+    small.limit = 100 << 20;
+    for n in 1..=6 {
+        for cache in [&with, &small] {
+            check_runs(&with_intrinsics(n, cache), n);
+        }
+    }
+    // Files are named by the sum of their bytes.
+    let names = |dir: &Path, extension: &str| -> Vec<String> {
+        let mut names: Vec<String> = files(dir)
+            .iter()
+            .filter(|path| path.extension().is_some_and(|e| e == extension))
+            .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&with.dir, "gch").len(), 1);
+    assert!(names(&small.dir, "gch").is_empty());
+    assert_eq!(names(&with.dir, "so").len(), 6);
+    assert_eq!(names(&with.dir, "so"), names(&small.dir, "so"));
+    // A header that cannot be read is ignored.
+    for path in files(&with.dir) {
+        if path.extension().is_some_and(|e| e == "gch") {
+            fs::write(path, "damaged").unwrap();
+        }
+    }
+    check_runs(&with_intrinsics(7, &with), 7);
 }

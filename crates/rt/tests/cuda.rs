@@ -10,7 +10,7 @@ use systola_rt::{CacheOptions, Error, Origin, View};
 
 const KERNEL: &str = "extern \"C\" __global__ void k(int *x) { x[threadIdx.x] = sizeof(INDEX); }";
 
-/// One test at a time compiles, so that what is in the cache is known.
+/// One test at a time compiles, so that the contents of the cache are known.
 static ALONE: Mutex<()> = Mutex::new(());
 
 #[test]

@@ -166,7 +166,7 @@ fn grids_depend_on_the_launch() {
     );
     let compiled = compile((program, source(&code, &["k"])));
     let mut z = [0i32; 16];
-    // With one thread, the last block of a launch is what its element shows: min(N, 7) − max(t, 2).
+    // With one thread, each element shows the last block of a launch: min(N, 7) − max(t, 2).
     let one = RunOptions { threads: 1 };
     let outputs = &mut [("z", ViewMut::from(&mut z[..]))];
     let stats = compiled.run(&[9], &[], outputs, &one).unwrap();
@@ -204,8 +204,8 @@ fn tables_are_stated_and_outputs_filled() {
     assert_eq!(z, [1.0, 4.0, -2.5, 9.5, 9.5, 9.5]);
 }
 
-/// Each block waits for the one before it and passes a number on; the same run after run, since
-/// flags start at zero.
+/// Each block waits for the one before it and passes on a number. Every run gives the same result,
+/// since flags start at zero.
 fn chain() -> (Program, Source) {
     let program = program(
         &["N"],

@@ -8,7 +8,7 @@ use systola_ir::Scalar;
 use systola_rt::opencl::{DeviceArray, Gpu, OpenClCompileOptions, devices};
 use systola_rt::{Error, View};
 
-/// Is there a device? Where one was promised, there must be.
+/// Is there a device? Where the environment promises one, there must be.
 fn has_devices() -> bool {
     match devices() {
         Ok(_) => true,
@@ -93,7 +93,7 @@ fn faulty(folder: &std::path::Path) -> Option<PathBuf> {
     }
 }
 
-/// Runs the test `child` in a process of its own that has the fault.
+/// Runs the test `child` with a fault, in its own process.
 fn with_fault(library: &std::path::Path, counts: &std::path::Path, fault: &str) -> Output {
     Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "child", "--nocapture", "--include-ignored"])
@@ -105,7 +105,7 @@ fn with_fault(library: &std::path::Path, counts: &std::path::Path, fault: &str) 
 }
 
 #[test]
-fn every_fault_is_told_and_leaves_nothing_behind() {
+fn every_fault_is_reported_without_leaks() {
     if !has_devices() {
         return;
     }
@@ -142,7 +142,7 @@ fn every_fault_is_told_and_leaves_nothing_behind() {
     }
 }
 
-/// Not a test of its own: the one above runs it in other processes.
+/// Not a separate test: the one above runs it in other processes.
 #[test]
 #[ignore = "run by another test, in a process of its own"]
 fn child() {

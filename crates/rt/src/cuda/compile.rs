@@ -154,7 +154,7 @@ fn without_spills(
     // Not every compiler reports spills; a driver does, if there is one.
     let taken = |made: &Made| match resources(&made.log) {
         none if none.is_empty() => query(&made.cubin),
-        told => told,
+        reported => reported,
     };
     let spilled = |made: &Made| -> u32 { taken(made).iter().map(|k| k.spilled).sum() };
     let mut flags = flags.to_vec();

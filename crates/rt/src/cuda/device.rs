@@ -54,7 +54,7 @@ pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
 /// A GPU that programs run on.
 pub type Gpu = device::Gpu<Cuda>;
 
-/// The driver's way to a GPU.
+/// Access to a GPU through the driver.
 #[derive(Debug)]
 pub struct Cuda {
     context: Context,
@@ -255,8 +255,8 @@ impl DeviceArray {
     ///
     /// # Safety
     ///
-    /// There is memory of the device for all elements as long as the array lives, and nobody else
-    /// writes to it while a run has it.
+    /// There is memory of the device for all elements as long as the array lives, and no one else
+    /// writes to it while a run uses it.
     #[expect(unsafe_code, reason = "the caller vouches for the address")]
     pub unsafe fn from_raw(
         gpu: &Arc<Gpu>,

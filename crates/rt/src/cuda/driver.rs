@@ -45,7 +45,7 @@ pub(crate) fn start() -> Result<i32, Error> {
             }
             let mut version = 0;
             let result = sys::cuDriverGetVersion(&mut version);
-            succeed("ask for its version", result).map_err(|e| e.to_string())?;
+            succeed("query its version", result).map_err(|e| e.to_string())?;
             // A driver without a device refuses to start.
             succeed("start", sys::cuInit(0)).map_err(|e| e.to_string())?;
             Ok(version)
@@ -67,7 +67,7 @@ fn attribute(device: sys::CUdevice, which: Attribute) -> Result<i32, Error> {
     let mut value = 0;
     // SAFETY: a number is written.
     let result = unsafe { sys::cuDeviceGetAttribute(&mut value, which, device) };
-    succeed("ask for an attribute", result)?;
+    succeed("query an attribute", result)?;
     Ok(value)
 }
 
@@ -80,9 +80,9 @@ pub(crate) fn device_info(ordinal: i32, driver: i32) -> Result<DeviceInfo, Error
     unsafe {
         succeed("find a device", sys::cuDeviceGet(&mut device, ordinal))?;
         let result = sys::cuDeviceGetName(name.as_mut_ptr().cast(), 255, device);
-        succeed("ask for a name", result)?;
+        succeed("query the name", result)?;
         succeed(
-            "ask for the memory",
+            "query the memory",
             sys::cuDeviceTotalMem_v2(&mut memory, device),
         )?;
     }
@@ -140,7 +140,7 @@ impl Context {
         let (mut free, mut total) = (0, 0);
         // SAFETY: two numbers are written.
         let result = unsafe { sys::cuMemGetInfo_v2(&mut free, &mut total) };
-        succeed("ask for the free memory", result)?;
+        succeed("query the free memory", result)?;
         Ok(free as u64)
     }
 }
@@ -154,7 +154,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Zeroed memory at a multiple of 256 bytes; none if the device has not enough.
+    /// Zeroed memory at a multiple of 256 bytes; `None` if the device does not have enough.
     pub(crate) fn new(context: Context, bytes: usize) -> Result<Option<Memory>, Error> {
         context.enter()?;
         let mut start = 0;
@@ -264,7 +264,7 @@ impl Stream {
             .iter()
             .map(|a| std::ptr::from_ref(a).cast_mut().cast())
             .collect();
-        // SAFETY: the driver copies the arguments before it returns. A kernel stays inside of its
+        // SAFETY: the driver copies the arguments before it returns. A kernel stays inside its
         // arrays, whose sizes were checked against the program; the run keeps them alive until the
         // stream is synchronised.
         let result = unsafe {
@@ -467,7 +467,7 @@ impl Module {
         })
     }
 
-    /// The address range of a variable; none where the compiler removed it.
+    /// The address range of a variable; `None` if the compiler removed it.
     pub(crate) fn global(&self, symbol: &str) -> Result<Option<DeviceRange>, Error> {
         self.context.enter()?;
         let (mut start, mut bytes) = (0, 0);
@@ -491,7 +491,7 @@ impl Function {
         let which = sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
         // SAFETY: the function lives.
         let result = unsafe { sys::cuFuncSetAttribute(self.handle, which, bytes) };
-        succeed("ask for shared memory", result)
+        succeed("request shared memory", result)
     }
 
     /// Registers of a thread, and bytes of local memory, which spilled registers are part of.
@@ -500,7 +500,7 @@ impl Function {
             let mut value = 0;
             // SAFETY: a number is written.
             let result = unsafe { sys::cuFuncGetAttribute(&mut value, which, self.handle) };
-            succeed("ask for registers", result).map(|()| i32::unsigned_abs(value))
+            succeed("query the registers", result).map(|()| i32::unsigned_abs(value))
         };
         Ok((
             query(sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_NUM_REGS)?,

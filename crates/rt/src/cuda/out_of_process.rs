@@ -58,11 +58,11 @@ impl Compilers {
     ) -> Result<Made, Error> {
         let idle = || self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let free = idle().pop();
-        let asked = free.map_or_else(|| self.start(), Ok).and_then(|mut one| {
-            let reply = one.ask_until(code, options, deadline)?;
+        let exchanged = free.map_or_else(|| self.start(), Ok).and_then(|mut one| {
+            let reply = one.exchange_until(code, options, deadline)?;
             Ok((one, reply))
         });
-        match asked {
+        match exchanged {
             Ok((one, reply)) => {
                 idle().push(one);
                 reply
@@ -105,14 +105,14 @@ struct Compiler {
 
 impl Compiler {
     /// Kills the process at the deadline, which ends the exchange with it.
-    fn ask_until(
+    fn exchange_until(
         &mut self,
         code: &str,
         options: &[String],
         deadline: Option<&Deadline>,
     ) -> io::Result<Result<Made, Error>> {
         let Some(deadline) = deadline else {
-            return self.ask(code, options);
+            return self.exchange(code, options);
         };
         let (done, wait) = channel::<()>();
         let child = Arc::clone(&self.child);
@@ -125,13 +125,13 @@ impl Compiler {
                     }
                 }
             });
-            let reply = self.ask(code, options);
+            let reply = self.exchange(code, options);
             drop(done);
             reply
         })
     }
 
-    fn ask(&mut self, code: &str, options: &[String]) -> io::Result<Result<Made, Error>> {
+    fn exchange(&mut self, code: &str, options: &[String]) -> io::Result<Result<Made, Error>> {
         let Some(texts) = &mut self.texts else {
             return Err(io::ErrorKind::BrokenPipe.into());
         };

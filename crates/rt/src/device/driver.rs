@@ -24,7 +24,7 @@ pub trait Driver: fmt::Debug + Sized + 'static {
     /// Loaded machine code.
     type Code;
 
-    /// Zeroed memory at a multiple of 16 bytes; none if the device has not enough.
+    /// Zeroed memory at a multiple of 16 bytes; `None` if the device does not have enough.
     fn allocate(&self, bytes: usize) -> Result<Option<Self::Memory>, Error>;
 
     fn location(memory: &Self::Memory) -> Self::Location;
@@ -54,7 +54,7 @@ pub trait Driver: fmt::Debug + Sized + 'static {
         options: &Self::Options,
     ) -> Result<Made<Self::Code>, Error>;
 
-    /// The location of the n-th constant array of the code; none where the compiler removed it.
+    /// The location of the n-th constant array of the code; `None` if the compiler removed it.
     fn constant(code: &Self::Code, n: usize) -> Option<Self::Location>;
 
     fn launch(

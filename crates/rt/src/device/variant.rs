@@ -1,7 +1,7 @@
 //! Specialises one source for the sizes of a run.
 //!
 //! The source of a kernel branches on its sizes and its block: blocks at the edge take another path
-//! than those inside, rows whose length is not a multiple of 16 bytes are loaded element by
+//! than those inside, and rows whose length is not a multiple of 16 bytes are loaded element by
 //! element. Where such a condition holds for all blocks of a run, or for none, the other path is
 //! dead code that costs registers and compile time, so the code for the run is compiled without it.
 //! A source has a macro for each of these conditions, and one for the width of its indices.

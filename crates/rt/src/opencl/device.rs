@@ -30,7 +30,7 @@ pub struct OpenCl {
     context: Context,
     device: Handle,
     info: DeviceInfo,
-    /// The queue for work outside of runs.
+    /// The queue for work outside runs.
     service: Queue,
 }
 

@@ -88,9 +88,9 @@ pub fn devices() -> Result<Vec<DeviceInfo>, Error> {
 /// One thread at a time: an implementation may enumerate its devices during the first query, and
 /// show another thread devices that are not initialised yet. PoCL 3.1 does.
 pub(super) fn all_devices() -> Result<Vec<(cl_platform_id, cl_device_id)>, Error> {
-    static ASKING: Mutex<()> = Mutex::new(());
+    static QUERYING: Mutex<()> = Mutex::new(());
     api()?;
-    let _alone = ASKING.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = QUERYING.lock().unwrap_or_else(PoisonError::into_inner);
     let mut found = Vec::new();
     for platform in platforms()? {
         let mut count = 0;
@@ -203,39 +203,39 @@ pub(super) fn info(
     platform: cl_platform_id,
     device: cl_device_id,
 ) -> Result<DeviceInfo, Error> {
-    let ask = |which| property(device, which);
-    let extensions = text(&ask(cl::CL_DEVICE_EXTENSIONS));
+    let query = |which| property(device, which);
+    let extensions = text(&query(cl::CL_DEVICE_EXTENSIONS));
     let has = |name: &str| extensions.split_whitespace().any(|word| word == name);
-    let language = language(&ask(cl::CL_DEVICE_OPENCL_C_ALL_VERSIONS))
+    let language = language(&query(cl::CL_DEVICE_OPENCL_C_ALL_VERSIONS))
         .into_iter()
-        .chain(version(&text(&ask(cl::CL_DEVICE_OPENCL_C_VERSION))))
+        .chain(version(&text(&query(cl::CL_DEVICE_OPENCL_C_VERSION))))
         .max()
         .unwrap_or((1, 1));
-    let orders = number(&ask(cl::CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES));
+    let orders = number(&query(cl::CL_DEVICE_ATOMIC_MEMORY_CAPABILITIES));
     let needed = cl::CL_DEVICE_ATOMIC_ORDER_ACQ_REL | cl::CL_DEVICE_ATOMIC_SCOPE_DEVICE;
-    let wide = number(&ask(cl::CL_DEVICE_DOUBLE_FP_CONFIG));
-    let single = number(&ask(cl::CL_DEVICE_SINGLE_FP_CONFIG));
-    let first = numbers(&ask(cl::CL_DEVICE_MAX_WORK_ITEM_SIZES)).next();
-    let group = number(&ask(cl::CL_DEVICE_MAX_WORK_GROUP_SIZE));
+    let wide = number(&query(cl::CL_DEVICE_DOUBLE_FP_CONFIG));
+    let single = number(&query(cl::CL_DEVICE_SINGLE_FP_CONFIG));
+    let first = numbers(&query(cl::CL_DEVICE_MAX_WORK_ITEM_SIZES)).next();
+    let group = number(&query(cl::CL_DEVICE_MAX_WORK_GROUP_SIZE));
     let most_threads = group.min(first.unwrap_or(group));
     Ok(DeviceInfo {
         ordinal,
-        name: text(&ask(cl::CL_DEVICE_NAME)),
+        name: text(&query(cl::CL_DEVICE_NAME)),
         platform: format!(
             "{}, {}",
             platform_text(platform, cl::CL_PLATFORM_NAME),
             platform_text(platform, cl::CL_PLATFORM_VERSION)
         ),
-        driver: text(&ask(cl::CL_DRIVER_VERSION)),
-        is_cpu: number(&ask(cl::CL_DEVICE_TYPE)) & cl::CL_DEVICE_TYPE_CPU != 0,
-        compute_units: number(&ask(cl::CL_DEVICE_MAX_COMPUTE_UNITS)) as u32,
-        memory: number(&ask(cl::CL_DEVICE_GLOBAL_MEM_SIZE)),
-        largest_array: number(&ask(cl::CL_DEVICE_MAX_MEM_ALLOC_SIZE)),
-        local_memory: number(&ask(cl::CL_DEVICE_LOCAL_MEM_SIZE)),
-        constant_memory: number(&ask(cl::CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE)),
+        driver: text(&query(cl::CL_DRIVER_VERSION)),
+        is_cpu: number(&query(cl::CL_DEVICE_TYPE)) & cl::CL_DEVICE_TYPE_CPU != 0,
+        compute_units: number(&query(cl::CL_DEVICE_MAX_COMPUTE_UNITS)) as u32,
+        memory: number(&query(cl::CL_DEVICE_GLOBAL_MEM_SIZE)),
+        largest_array: number(&query(cl::CL_DEVICE_MAX_MEM_ALLOC_SIZE)),
+        local_memory: number(&query(cl::CL_DEVICE_LOCAL_MEM_SIZE)),
+        constant_memory: number(&query(cl::CL_DEVICE_MAX_CONSTANT_BUFFER_SIZE)),
         constant_arguments: if has("cl_nv_device_attribute_query") {
             // Devices with these attributes keep arguments in constant memory.
-            number(&ask(cl::CL_DEVICE_MAX_PARAMETER_SIZE)).saturating_sub(OTHER_ARGUMENTS)
+            number(&query(cl::CL_DEVICE_MAX_PARAMETER_SIZE)).saturating_sub(OTHER_ARGUMENTS)
         } else {
             0
         },
@@ -249,7 +249,7 @@ pub(super) fn info(
             _ => orders & needed == needed,
         },
         exact_division: single & cl::CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0,
-        shuffles: shuffles(&has, &ask(cl::CL_DEVICE_SUB_GROUP_SIZES_INTEL)),
+        shuffles: shuffles(&has, &query(cl::CL_DEVICE_SUB_GROUP_SIZES_INTEL)),
         is_tested: false,
         failed_sizes: Vec::new(),
         failed_flags: false,

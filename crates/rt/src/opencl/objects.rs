@@ -24,7 +24,7 @@ macro_rules! handle {
 
         // SAFETY: objects of OpenCL may be used from any thread.
         unsafe impl Send for $name {}
-        // SAFETY: as above; what may not is behind a lock.
+        // SAFETY: as above; what must not be shared is behind a lock.
         unsafe impl Sync for $name {}
 
         impl Drop for $name {
@@ -133,8 +133,8 @@ fn is_full(status: cl_int) -> bool {
 }
 
 impl Memory {
-    /// Zeroed memory; none if the device has not enough. Some devices find that out only when the
-    /// memory is written.
+    /// Zeroed memory; `None` if the device does not have enough. Some devices find that out only
+    /// when the memory is written.
     pub(super) fn new(
         context: &Context,
         queue: &Queue,
@@ -232,8 +232,8 @@ impl Queue {
         let [x, y, z] = grid.map(|n| n as usize);
         let all = [x.saturating_mul(threads as usize), y, z];
         let block = [threads as usize, 1, 1];
-        // SAFETY: a kernel stays inside of its arrays, whose sizes were checked against the
-        // program; the run keeps them alive until the queue is synchronised.
+        // SAFETY: a kernel stays inside its arrays, whose sizes were checked against the program;
+        // the run keeps them alive until the queue is synchronised.
         let status = unsafe {
             call!(clEnqueueNDRangeKernel(
                 self.0,
@@ -425,10 +425,10 @@ impl Program {
         // SAFETY: a length is written, then as many bytes.
         let bytes = unsafe {
             let none = null_mut();
-            let asked = call!(clGetProgramBuildInfo(
+            let status = call!(clGetProgramBuildInfo(
                 self.0, device, which, 0, none, &mut size
             ));
-            if asked != cl::CL_SUCCESS {
+            if status != cl::CL_SUCCESS {
                 return String::new();
             }
             let mut bytes = vec![0u8; size];
@@ -451,16 +451,16 @@ impl Program {
             let start = std::ptr::from_mut(&mut size).cast::<c_void>();
             let which = cl::CL_PROGRAM_BINARY_SIZES;
             let bytes = size_of::<usize>();
-            let asked = call!(clGetProgramInfo(self.0, which, bytes, start, null_mut()));
-            if asked != cl::CL_SUCCESS || size == 0 {
+            let status = call!(clGetProgramInfo(self.0, which, bytes, start, null_mut()));
+            if status != cl::CL_SUCCESS || size == 0 {
                 return Vec::new();
             }
             let mut code = vec![0u8; size];
             let mut start = code.as_mut_ptr();
             let location = (&raw mut start).cast::<c_void>();
             let which = cl::CL_PROGRAM_BINARIES;
-            let asked = call!(clGetProgramInfo(self.0, which, bytes, location, null_mut()));
-            if asked != cl::CL_SUCCESS {
+            let status = call!(clGetProgramInfo(self.0, which, bytes, location, null_mut()));
+            if status != cl::CL_SUCCESS {
                 return Vec::new();
             }
             code
@@ -513,6 +513,6 @@ impl Kernel {
                 }
             }
         };
-        succeed("hand over an argument", status)
+        succeed("set an argument", status)
     }
 }

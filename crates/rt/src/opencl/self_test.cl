@@ -1,4 +1,5 @@
-// What generated kernels rely on, each in the way they use it. LINKS(S) is made for every size of a sub-group that is offered.
+// The features that generated kernels rely on, used as they use them. LINKS(S) is instantiated for
+// every sub-group size that the device offers.
 #ifdef cl_khr_subgroups
 #pragma OPENCL EXTENSION cl_khr_subgroups : enable
 #endif
@@ -101,16 +102,17 @@
 LINKS_OF_ALL_SIZES
 
 #ifdef FLAGS
-// Each block takes its dynamic id, waits for the block before, and adds its own value to what that one left.
+// Each block takes a dynamic id, waits for the block before it, and adds its own value to that
+// block's result.
 __kernel __attribute__((reqd_work_group_size(16, 1, 1))) void
 chain(__global const int *x, __global int *z, __global int *flags)
 {
-    __local int drawn;
+    __local int id;
     if (get_local_id(0) == 0)
-        drawn = atomic_fetch_add_explicit((volatile __global atomic_int *)flags, 1, memory_order_relaxed,
-                                          memory_scope_device);
+        id = atomic_fetch_add_explicit((volatile __global atomic_int *)flags, 1, memory_order_relaxed,
+                                       memory_scope_device);
     barrier(CLK_LOCAL_MEM_FENCE);
-    const int block = drawn, at = block * 16 + (int)get_local_id(0);
+    const int block = id, at = block * 16 + (int)get_local_id(0);
     barrier(CLK_LOCAL_MEM_FENCE);
     int before = 0;
     if (block > 0) {

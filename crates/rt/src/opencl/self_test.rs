@@ -1,10 +1,10 @@
 //! Tests whether a device implements the features that it reports.
 //!
-//! Some implementations report sub-groups whose shuffles are wrong, now and then. So a device is
-//! tested when it is first opened: shuffles of all kinds that generated kernels use, of every
-//! offered size, several sub-groups and barriers in loops, and blocks that wait for each other by
-//! flags. Features that pass are used, and the result is stored for the version of the driver;
-//! without sub-groups links go through local memory.
+//! Some implementations report sub-groups whose shuffles are occasionally wrong. So a device is
+//! tested when it is first opened: all kinds of shuffles that generated kernels use, at every size
+//! offered, several sub-groups and barriers in loops, and blocks that wait for each other by flags.
+//! Features that pass are used, and the result is stored for the version of the driver; without
+//! sub-groups, links go through local memory.
 
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
@@ -29,10 +29,10 @@ const VERSION: u32 = 1;
 /// Launches of each kernel. Known flaws show in a third of them.
 const LAUNCHES: usize = 48;
 
-/// A device that has not finished by then hangs.
+/// A device that has not finished by then is considered to hang.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Sub-groups of a block, as in the text.
+/// Sub-groups of a block, as in the source.
 const WARPS: usize = 3;
 /// Blocks of a launch, and iterations of the loop in it.
 const BLOCKS: usize = 6;
@@ -132,21 +132,21 @@ fn run_in_time(info: &DeviceInfo, device: cl_device_id) -> (Verdict, bool) {
         sizes: Vec::new(),
         flags: false,
     };
-    let (tell, told) = channel();
+    let (sender, receiver) = channel();
     let own = info.clone();
     let device = super::device::Handle(device);
     let spawned = std::thread::Builder::new().spawn(move || {
         let handle = device;
         let done = test(&own, handle.0, &|part| {
-            let _ = tell.send(Some(part));
+            let _ = sender.send(Some(part));
         });
-        let _ = tell.send(done.ok().map(|()| Part::End));
+        let _ = sender.send(done.ok().map(|()| Part::End));
     });
     if spawned.is_err() {
         return (nothing, false);
     }
     loop {
-        match told.recv_timeout(PATIENCE) {
+        match receiver.recv_timeout(PATIENCE) {
             Ok(Some(Part::Size(size))) => nothing.sizes.push(size),
             Ok(Some(Part::Flags)) => nothing.flags = true,
             Ok(Some(Part::End)) => return (nothing, true),
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn sums_go_up_down_and_through_the_block() {
-        // One lane: nothing but the lane itself, and the lanes of the warps before.
+        // With one lane, only the lane itself and the lanes of earlier warps count.
         let z = expected(&[5, 7, 11], 1, false);
         let each = |v: i32, warp: i32, before: i32, across: i32| {
             (0..ROUNDS)

@@ -71,7 +71,7 @@ pub fn host(name: &str) -> Var {
     }
 }
 
-/// A kernel of which the runtime needs nothing but the variables.
+/// A kernel of which the runtime needs only the variables.
 pub fn kernel(name: &str, vars: Vec<Var>) -> Kernel {
     Kernel {
         hints: Default::default(),
@@ -186,7 +186,7 @@ pub fn transposing() -> (Program, Source) {
     (program, source(&code, &["k"]))
 }
 
-/// No cache, and nothing from the environment but where the compiler is.
+/// No cache, and from the environment only the location of the compiler.
 pub fn options() -> CompileOptions {
     CompileOptions::new()
 }

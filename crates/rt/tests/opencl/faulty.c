@@ -1,4 +1,4 @@
-// Stands before the library of OpenCL, counts objects, and fails where FAULT says so.
+// Wraps the OpenCL library, counts objects, and fails where FAULT says so.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -107,7 +107,8 @@ void *clCreateProgramWithSource(void *context, uint32_t n, const char **texts, c
         texts = &broken;
         lengths = &length;
     }
-    // In one block of five, lanes get their own value back. Within its own macro a name is the function.
+    // In one block of five, lanes get their own value back. Inside a macro of the same name, the name
+    // refers to the function.
     const char *wrong = "#define LAX(a, b) (get_group_id(0) % 5 == 3 ? (a) : (b))\n"
                         "#define sub_group_shuffle(a, n) LAX(a, sub_group_shuffle(a, n))\n"
                         "#define sub_group_shuffle_up(a, n) LAX(a, sub_group_shuffle_up(a, n))\n"
@@ -147,7 +148,7 @@ void *clCreateKernel(void *program, const char *name, int32_t *status)
 int32_t clEnqueueNDRangeKernel(void *queue, void *kernel, uint32_t dims, const size_t *offset, const size_t *global,
                                const size_t *local, uint32_t n, void *const *list, void **event)
 {
-    // The device does not answer from here on.
+    // The device stops answering here.
     if (wants("lost device"))
         return -2;
     return ((int32_t(*)(void *, void *, uint32_t, const size_t *, const size_t *, const size_t *, uint32_t,
