@@ -1,30 +1,34 @@
-//! Which front end reads a file: the one table where they are registered.
+//! The table of front ends, and which of them reads a file.
 
 use std::path::Path;
 
 use systola_ir::Diagnostic;
 use systola_ir::system::Module;
 
-/// A notation that files are written in.
+/// A notation that source files are written in.
 #[derive(Clone, Copy, Debug)]
 pub struct FrontEnd {
     pub name: &'static str,
-    /// How names of such files end, in lower case.
+    /// The file extensions of the notation, in lower case.
     pub extensions: &'static [&'static str],
     pub read: fn(&str) -> Result<Module, Vec<Diagnostic>>,
+    /// The same text, well laid out, or the mistakes of its syntax.
+    pub format: fn(&str) -> Result<String, Vec<Diagnostic>>,
 }
 
-/// Reads whatever no other front end claims: files without an extension and the standard input too.
+/// Reads every file that no other front end claims, including files without an extension and the
+/// standard input.
 const TEXT: FrontEnd = FrontEnd {
     name: "text",
     extensions: &["ure"],
     read: systola_front::parse_module,
+    format: systola_front::format,
 };
 
-/// All of them.
+/// All registered front ends.
 pub const FRONT_ENDS: &[FrontEnd] = &[TEXT];
 
-/// The front end for a file of this name.
+/// The front end for the file at this path.
 pub fn front_end_of(path: &Path) -> FrontEnd {
     let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
     let claims = |front: &&FrontEnd| front.extensions.iter().any(|e| extension == *e);

@@ -1,4 +1,4 @@
-//! Where Systola's front ends and passes meet.
+//! The compiler driver: connects the front ends, the lowering and the printers.
 //!
 //! ```
 //! let module = systola_driver::load(
@@ -19,10 +19,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 pub mod front_ends;
+pub mod sizes;
 
 use front_ends::front_end_of;
+use sizes::{Parameters, Sizes, Small};
 
 pub use systola_back::cpu::FLAGS as C_FLAGS;
+use systola_back::host;
 pub use systola_back::opencl;
 use systola_back::opencl::{Features, Links};
 pub use systola_back::{Argument, Artifact, DeviceArtifact, DeviceEntry, Entry};
@@ -36,29 +39,36 @@ use systola_ir::{Diagnostic, Span};
 use systola_lower::passes::lanes_through_memory::LINK_BYTES;
 use systola_lower::passes::spill;
 use systola_lower::pipeline::{analyse, compile};
-use systola_lower::report::Report;
+use systola_lower::report::{Report, Scope};
 use systola_lower::watch::{Watch, unwatched};
 
-/// A legal mapping: the array, what it is in numbers, and the system as the mapping sees it.
+/// A legal mapping: its array, its report, and the localised system.
 #[derive(Clone, Debug)]
 pub struct Checked {
-    /// Written out: no sums, no forwarded inputs left to choose.
+    /// The system without `reduce` and `scan`, with every forwarded input in a variable of its own.
     pub localised: System,
     pub array: Array,
     pub report: Report,
 }
 
-/// Reads a text in the text language.
+/// Parses a program in the text language.
 pub fn load(source: &str) -> Result<Module, Vec<Diagnostic>> {
     load_file(Path::new(""), source)
 }
 
-/// Reads the text of a file with the front end that its name asks for; the file itself is not touched.
+/// Parses the text of a file with the front end that its extension selects. The file itself is not
+/// read.
 pub fn load_file(path: &Path, source: &str) -> Result<Module, Vec<Diagnostic>> {
     (front_end_of(path).read)(source)
 }
 
-/// The system a mapping maps.
+/// Formats the text of a file with the front end that its name asks for. The result has the same
+/// tokens and comments; a text with mistakes of syntax is refused.
+pub fn format_file(path: &Path, source: &str) -> Result<String, Vec<Diagnostic>> {
+    (front_end_of(path).format)(source)
+}
+
+/// The system that a mapping is for.
 pub fn system_of<'a>(module: &'a Module, mapping: &Mapping) -> Result<&'a System, Diagnostic> {
     module
         .systems
@@ -73,7 +83,8 @@ pub fn system_of<'a>(module: &'a Module, mapping: &Mapping) -> Result<&'a System
         })
 }
 
-/// Checks a system for all sizes; what multiplies parameters is decided at given sizes.
+/// Checks a system for all sizes. Conditions with products of parameters are decided only if the
+/// sizes are given.
 pub fn check_system(system: &System, sizes: &BTreeMap<String, i128>) -> Vec<Diagnostic> {
     let sizes = match by_position(system, sizes) {
         Ok(sizes) => sizes,
@@ -83,8 +94,8 @@ pub fn check_system(system: &System, sizes: &BTreeMap<String, i128>) -> Vec<Diag
     systola_lower::check_system::check_system(system, all.as_deref())
 }
 
-/// Checks a mapping of a system of the module, and builds its array. The system itself is taken to
-/// be checked.
+/// Checks a mapping of a system of the module, and builds its array. The system must have been
+/// checked already.
 pub fn check_mapping(
     module: &Module,
     mapping: &Mapping,
@@ -100,16 +111,47 @@ pub fn check_mapping(
     })
 }
 
-/// A legal mapping, and the program of kernels that runs it.
+/// Checks a mapping. If that is possible only at given sizes, and some are missing, checks it at
+/// small sizes.
+pub fn check_mapping_at_some_sizes(
+    module: &Module,
+    mapping: &Mapping,
+    sizes: &Sizes,
+) -> Result<Checked, Vec<Diagnostic>> {
+    let found = check_mapping(module, mapping, sizes);
+    let needs_sizes = |d: &Diagnostic| d.code == &limits::NEEDS_SIZES;
+    let Err(refused) = &found else { return found };
+    let system = system_of(module, mapping).ok();
+    let Some(system) = system.filter(|_| refused.iter().all(needs_sizes)) else {
+        return found;
+    };
+    let parameters = Parameters::from(system);
+    for small in [Small::Equal, Small::Distinct] {
+        let Some(taken) = parameters.with_small(sizes, small) else {
+            continue;
+        };
+        let named = parameters.named(&taken);
+        if let Ok(mut checked) = check_mapping(module, mapping, &named) {
+            if let Scope::GivenSizes(why) = &mut checked.report.scope {
+                let shown = parameters.show(&taken);
+                why.push_str(&format!("; not all are given, taking {shown}"));
+            }
+            return Ok(checked);
+        }
+    }
+    found
+}
+
+/// A legal mapping, and the program of kernels that executes it.
 #[derive(Clone, Debug)]
 pub struct Lowered {
     pub checked: Checked,
     pub program: Program,
-    /// Those of all parameters, where they were given.
+    /// The sizes of all parameters, if they were given.
     pub sizes: Option<Vec<i128>>,
 }
 
-/// Why a program is not printed. A number that does not fit into 64 bits does not fit at any size.
+/// Converts an error of a printer. A number that overflows 64 bits does so at every size.
 fn not_printed(error: systola_back::Error) -> Diagnostic {
     let (code, help) = match error {
         systola_back::Error::Unsupported { .. } => (
@@ -124,29 +166,77 @@ fn not_printed(error: systola_back::Error) -> Diagnostic {
     Diagnostic::new(code, Span::NONE, error.to_string()).help(help)
 }
 
-/// Prints the C of a program for processors with these vector instructions.
+/// Prints a program as C for CPUs with these vector instructions.
 pub fn emit_c(program: &Program, simd: Simd) -> Result<Artifact, Diagnostic> {
     systola_back::cpu::emit(program, simd).map_err(not_printed)
 }
 
-/// Prints the CUDA C++ of a program that was lowered for [`Machine::cuda`].
+/// Prints a program that was lowered for [`Machine::cuda`] as CUDA C++.
 pub fn emit_cuda(program: &Program) -> Result<DeviceArtifact, Diagnostic> {
     systola_back::cuda::emit(program).map_err(not_printed)
 }
 
-/// Prints the OpenCL C of a program that was lowered for [`opencl_machine`].
+/// Prints a program that was lowered for [`opencl_machine`] as OpenCL C.
 pub fn emit_opencl(program: &Program, features: &Features) -> Result<DeviceArtifact, Diagnostic> {
     systola_back::opencl::emit(program, features).map_err(not_printed)
 }
 
-/// Values computed in straight-line code where a compiler makes one thread of a block, which takes long.
+/// How the kernels of a printed text are launched, as a comment to put before it.
+pub fn describe_c(program: &Program, artifact: &Artifact) -> String {
+    host::notes::of_c(program, artifact)
+}
+
+/// The same of CUDA C++.
+pub fn describe_cuda(program: &Program, artifact: &DeviceArtifact) -> String {
+    host::notes::of_cuda(program, artifact)
+}
+
+/// The same of OpenCL C.
+pub fn describe_opencl(program: &Program, artifact: &DeviceArtifact) -> String {
+    host::notes::of_opencl(program, artifact)
+}
+
+/// Prints a whole program in C: kernels, launches and a `main`. `sizes`: values where its user gives none.
+pub fn emit_c_host(
+    program: &Program,
+    simd: Simd,
+    sizes: &BTreeMap<String, i128>,
+) -> Result<String, Diagnostic> {
+    host::cpu::program(program, simd, &defaults(program, sizes)).map_err(not_printed)
+}
+
+/// The same in CUDA C++.
+pub fn emit_cuda_host(
+    program: &Program,
+    sizes: &BTreeMap<String, i128>,
+) -> Result<String, Diagnostic> {
+    host::cuda::program(program, &defaults(program, sizes)).map_err(not_printed)
+}
+
+/// The same in C for OpenCL.
+pub fn emit_opencl_host(
+    program: &Program,
+    features: &Features,
+    sizes: &BTreeMap<String, i128>,
+) -> Result<String, Diagnostic> {
+    host::opencl::program(program, features, &defaults(program, sizes)).map_err(not_printed)
+}
+
+fn defaults(program: &Program, sizes: &BTreeMap<String, i128>) -> Vec<Option<i128>> {
+    let params = program.params.iter();
+    params.map(|p| sizes.get(&p.name).copied()).collect()
+}
+
+/// The code budget for OpenCL compilers that merge all threads of a block into one: they are slow
+/// on long straight-line code.
 const SHORT_CODE: usize = 400;
 
-/// Warps of a block, at most.
+/// The maximum number of warps of a block.
 const MOST_WARPS: u32 = 32;
 
-/// What the lowering is to know of an OpenCL device: warps of so many lanes, as far as it has them, and so many bytes of memory of a
-/// block.
+/// The machine description of an OpenCL device. `lanes` is the preferred number of lanes of a warp;
+/// the largest supported number up to it is used. `local_memory` is the size of local memory in
+/// bytes.
 pub fn opencl_machine(features: &Features, lanes: u32, local_memory: u64) -> Machine {
     let (lanes, slots) = match features.links {
         Links::Shuffles(sizes) => {
@@ -181,20 +271,20 @@ pub fn opencl_machine(features: &Features, lanes: u32, local_memory: u64) -> Mac
     }
 }
 
-/// Which sizes become numbers in a kernel.
+/// The sizes that become constants in a kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Fix {
-    /// None that need not: one kernel for all sizes.
+    /// Only those that must be constants: one kernel for all sizes where that is possible.
     #[default]
     Nothing,
     Everything,
-    /// These parameters.
+    /// The parameters with these names.
     Names(Vec<String>),
 }
 
-/// Lowers a mapping to a program of kernels for a machine. Where that can not be done for all sizes,
-/// it is done for the given ones. A program for all sizes keeps arrays in the memory of blocks if they fit there at the
-/// given sizes.
+/// Lowers a mapping to a program of kernels for a machine. If no program for all sizes is possible,
+/// the program is for the given sizes only. A program for all sizes keeps an array in shared memory
+/// if the array fits there at the given sizes.
 pub fn lower(
     module: &Module,
     mapping: &Mapping,
@@ -205,7 +295,7 @@ pub fn lower(
     unwatched(|watch| lower_watched(module, mapping, sizes, fix, machine, watch))
 }
 
-/// The same; `watch` is told what is done, and may end it before the last pass.
+/// The same. `watch` observes each step, and may stop the lowering before the last pass.
 pub fn lower_watched(
     module: &Module,
     mapping: &Mapping,
@@ -247,8 +337,9 @@ pub fn lower_watched(
     })
 }
 
-/// Can the program run on this machine at these sizes, or are its arrays too large for the memory of a block? Lowered
-/// for these sizes they are in global memory.
+/// Whether the shared arrays of a program fit into the shared memory of this machine at these
+/// sizes. If they do not fit, lowering the mapping again for these sizes puts them into global
+/// memory.
 pub fn fits(program: &Program, sizes: &BTreeMap<String, i128>, machine: &Machine) -> bool {
     let names = program.params.iter().map(|p| &p.name);
     let sizes: Vec<Option<i128>> = names.map(|name| sizes.get(name).copied()).collect();
@@ -256,8 +347,8 @@ pub fn fits(program: &Program, sizes: &BTreeMap<String, i128>, machine: &Machine
     !machine.threads.as_ref().is_some_and(too_large)
 }
 
-/// The sizes in the order of the system's parameters. Names that the system does not have are left
-/// to other systems of the file; sizes outside of the context are refused.
+/// The sizes in the order of the system's parameters. Names of other systems in the file are
+/// ignored. Sizes that violate the context are refused.
 fn by_position(
     system: &System,
     sizes: &BTreeMap<String, i128>,

@@ -14,14 +14,16 @@ use std::error::Error;
 use std::fmt::Write as _;
 use std::fs;
 
-use systola::cpu::compile_lowered;
-use systola::ir::kernel::{BufferKind, Program};
-use systola::rt::timing::{Enough, Repeats, measure_reported};
-use systola::rt::{CacheOptions, HostArray};
-use systola::{CpuOptions, Fix, RunOptions, View, ViewMut, lower};
+use systola_driver::{Fix, lower};
 use systola_explore::agreement::Agreement;
 use systola_explore::calibrate::{Subject, load};
 use systola_explore::model::{Device, Prediction, Source, predict};
+use systola_ir::kernel::{BufferKind, Program};
+use systola_jit::CpuOptions;
+use systola_jit::cpu::compile_lowered;
+use systola_rt::timing::{Enough, Repeats, measure_reported};
+use systola_rt::{CacheOptions, HostArray};
+use systola_rt::{RunOptions, View, ViewMut};
 
 struct Arguments {
     file: String,
@@ -112,7 +114,7 @@ fn families(text: &str) -> String {
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments = arguments()?;
     let text = families(&fs::read_to_string(&arguments.file)?);
-    let module = systola::load(&text).map_err(|errors| format!("{errors:?}"))?;
+    let module = systola_driver::load(&text).map_err(|errors| format!("{errors:?}"))?;
     let fix = match arguments.fix.is_empty() {
         true => Fix::Nothing,
         false => Fix::Names(arguments.fix.clone()),
@@ -256,7 +258,7 @@ fn cpu_seconds() -> f64 {
 
 /// The minimum over several runs.
 fn measure(
-    compiled: &systola::Compiled,
+    compiled: &systola_jit::Compiled,
     program: &Program,
     sizes: &[i128],
     threads: usize,
@@ -298,7 +300,7 @@ fn measure(
         .iter_mut()
         .map(|(n, a)| (*n, a.view_mut()))
         .collect();
-    let mut run = || -> Result<f64, systola::cpu::Error> {
+    let mut run = || -> Result<f64, systola_jit::cpu::Error> {
         let start = cpu_seconds();
         let stats = compiled.run(&named, &given, &mut taken, &RunOptions { threads })?;
         let spent = cpu_seconds() - start;

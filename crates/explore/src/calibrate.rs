@@ -4,17 +4,21 @@
 //! the runtime of designs. The measured numbers are stored for each device, and [`load`] gives them
 //! to the model; the others keep their defaults.
 
-use systola::rt::CacheOptions;
-use systola::rt::calibration::{self, Damaged, Numbers};
-use systola::rt::cuda::DeviceInfo;
 use systola_ir::form::{Cond, Form, Rel};
 use systola_ir::kernel::{Buffer, BufferKind, Host, Kernel, Program, Size, Var, VarKind};
 use systola_ir::system::Axis;
 use systola_ir::{DimId, KernelId, ParamId, Scalar};
+use systola_rt::CacheOptions;
+use systola_rt::calibration::{self, Damaged, Numbers};
+#[cfg(feature = "cuda")]
+use systola_rt::cuda::DeviceInfo;
 
-use crate::model::device::{Cpu, Device, Gpu, Number, Source};
+#[cfg(feature = "cuda")]
+use crate::model::device::Gpu;
+use crate::model::device::{Cpu, Device, Number, Source};
 
 pub mod cpu;
+#[cfg(feature = "cuda")]
 pub mod cuda;
 
 /// A device whose numbers can be measured.
@@ -22,6 +26,7 @@ pub mod cuda;
 pub enum Subject {
     /// The CPU of this machine.
     Cpu,
+    #[cfg(feature = "cuda")]
     Cuda(DeviceInfo),
 }
 
@@ -30,6 +35,7 @@ impl Subject {
     pub fn name(&self) -> String {
         match self {
             Subject::Cpu => calibration::cpu_name(),
+            #[cfg(feature = "cuda")]
             Subject::Cuda(info) => format!(
                 "{}, {} multiprocessors, {}",
                 info.name,
@@ -44,7 +50,7 @@ impl Subject {
         match self {
             Subject::Cpu => {
                 let threads = std::thread::available_parallelism().map_or(1, usize::from);
-                let bytes = systola::rt::simd::detect().bytes().max(16);
+                let bytes = systola_rt::simd::detect().bytes().max(16);
                 let registers = if bytes >= 64 { 32.0 } else { 16.0 };
                 Device::Cpu(Cpu {
                     threads: Number::reported(threads as f64),
@@ -53,6 +59,7 @@ impl Subject {
                     ..Cpu::default()
                 })
             }
+            #[cfg(feature = "cuda")]
             Subject::Cuda(info) => Device::Gpu(Gpu {
                 sms: Number::reported(f64::from(info.multiprocessors)),
                 clock: Number::reported(f64::from(info.clock_khz) * 1e3),
@@ -95,9 +102,10 @@ pub fn load(subject: &Subject, cache: Option<&CacheOptions>) -> Calibrated {
 pub fn measure(
     subject: &Subject,
     progress: &mut dyn FnMut(&str),
-) -> Result<Numbers, systola::rt::Error> {
+) -> Result<Numbers, systola_rt::Error> {
     match subject {
         Subject::Cpu => cpu::measure(progress),
+        #[cfg(feature = "cuda")]
         Subject::Cuda(info) => cuda::measure(info, progress),
     }
 }

@@ -6,9 +6,11 @@
 
 pub mod agreement;
 pub mod calibrate;
+pub mod choose;
 pub mod deadline;
 pub mod measure;
 pub mod model;
+pub mod platform;
 pub mod problem;
 pub mod rank;
 pub mod reduced;
@@ -16,3 +18,7 @@ pub mod report;
 pub mod search;
 pub mod session;
 pub mod space;
+pub mod target_device;
+pub mod tuned;
+
+pub use systola_driver::sizes;

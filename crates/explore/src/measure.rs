@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use affine::cancel::Cancelled;
-use systola::cpu::Error;
 use systola_driver::Lowered;
 use systola_interp::Arrays;
 use systola_ir::system::System;
+use systola_jit::cpu::Error;
 use systola_rt::Deadline;
 use systola_rt::timing::Enough;
 
@@ -21,6 +21,7 @@ use crate::rank::Ranked;
 use crate::search::{Bench, Fault, Rank, SHORT};
 
 pub mod cpu;
+#[cfg(any(feature = "cuda", feature = "opencl"))]
 pub mod device;
 pub mod verify;
 mod workers;
@@ -139,7 +140,7 @@ impl<T: Target> Measurer<'_, '_, T> {
     }
 }
 
-/// A run that panics is wrong; one that is not done at the deadline is too late.
+/// Runs a function: a panic is a wrong result, and exceeding the deadline is reported as late.
 fn guarded<R>(deadline: &Deadline, run: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
     match catch_unwind(AssertUnwindSafe(|| run_until(deadline, run))) {
         Ok(Ok(result)) => result,

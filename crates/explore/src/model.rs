@@ -11,6 +11,7 @@ pub mod alive;
 pub mod chain;
 pub mod code;
 pub mod count;
+pub mod counted;
 pub mod cpu;
 pub mod device;
 pub mod footprint;

@@ -7,6 +7,9 @@ use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
 use systola_ir::{Diagnostic, Form};
 
+use crate::sizes::params_in;
+use crate::space::Candidate;
+
 /// A checked system of a module at given sizes, and the machine that it is to run on.
 #[derive(Clone, Debug)]
 pub struct Problem<'a> {
@@ -25,14 +28,10 @@ const SHORT: i128 = 64;
 /// filter, say, test for the last step in every step; those for one size need not.
 pub fn short_sums(system: &System, sizes: &BTreeMap<String, i128>) -> Fix {
     let bounds = |form: &Form| -> Vec<String> {
-        let params = system.params.iter().enumerate();
-        let occurs = |n: usize| {
-            let other = form.fix_params(&|p| (p.index() == n).then_some(0));
-            other.is_ok_and(|other| other != *form)
-        };
+        let params = params_in(form, system.params.len());
         params
-            .filter(|(n, _)| occurs(*n))
-            .map(|(_, p)| p.name.clone())
+            .into_iter()
+            .map(|n| system.params[n].name.clone())
             .collect()
     };
     let ranges = system.bound.iter().filter_map(|dim| dim.range.as_ref());
@@ -52,5 +51,19 @@ impl Problem<'_> {
     /// Proves a mapping legal and lowers it to kernels.
     pub fn lower(&self, mapping: &Mapping) -> Result<Lowered, Vec<Diagnostic>> {
         lower(self.module, mapping, &self.sizes, &self.fix, &self.machine)
+    }
+
+    /// The mappings of the file, and of these candidates those that are not in the file.
+    pub fn with_own(&self, found: Vec<Candidate>) -> Vec<(Candidate, bool)> {
+        let own = self.module.mappings.iter();
+        let own: Vec<&Mapping> = own.filter(|m| m.system == self.system.name).collect();
+        let is_new = |found: &Candidate| !own.iter().any(|m| found.says_the_same(m));
+        let found = found.into_iter().filter(is_new);
+        let given = own.iter().map(|mapping| Candidate {
+            mapping: (*mapping).clone(),
+            choices: Vec::new(),
+        });
+        let given = given.map(|candidate| (candidate, true));
+        given.chain(found.map(|c| (c, false))).collect()
     }
 }

@@ -66,7 +66,7 @@ pub struct Ranker<'a> {
     pub deadline: Deadline,
 }
 
-/// One candidate first gets this fraction of the time, so that a slow one does not block the
+/// Each candidate first gets this fraction of the time, so that a slow one does not block the
 /// others. Those that need more are tried again at the end.
 const PART: u32 = 4;
 
@@ -108,20 +108,27 @@ impl Ranker<'_> {
         ranking.sort();
         ranking
     }
+}
 
-    fn evaluate(&self, candidate: &Candidate, given: bool) -> Result<Ranked, Refusal> {
-        let Lowered {
-            checked, program, ..
-        } = self.problem.lower(&candidate.mapping).map_err(|found| {
-            Refusal::Reason(found.first().map_or_else(String::new, ToString::to_string))
-        })?;
-        Ok(Ranked {
-            candidate: candidate.clone(),
-            given,
-            taxonomy: checked.report.name,
-            predicted: predict(&program, self.params, self.model).ok(),
-        })
-    }
+/// Proves a candidate legal, lowers it and predicts its time; or says why it has no kernel.
+pub(crate) fn evaluate(
+    problem: &Problem<'_>,
+    params: &[i128],
+    model: &Device,
+    candidate: &Candidate,
+    given: bool,
+) -> Result<Ranked, String> {
+    let Lowered {
+        checked, program, ..
+    } = problem
+        .lower(&candidate.mapping)
+        .map_err(|found| found.first().map_or_else(String::new, ToString::to_string))?;
+    Ok(Ranked {
+        candidate: candidate.clone(),
+        given,
+        taxonomy: checked.report.name,
+        predicted: predict(&program, params, model).ok(),
+    })
 }
 
 enum Refusal {
@@ -161,7 +168,14 @@ impl Evaluations<'_, '_> {
                     return;
                 }
                 let (candidate, given) = &self.candidates[*at];
-                let look = || self.ranker.evaluate(candidate, *given);
+                let Ranker {
+                    problem,
+                    params,
+                    model,
+                    ..
+                } = *self.ranker;
+                let look =
+                    || evaluate(problem, params, model, candidate, *given).map_err(Refusal::Reason);
                 let over = move || own.is_over() || enough();
                 let looked = catch_unwind(AssertUnwindSafe(|| cancel::run(over, look)));
                 let ranked = match looked {

@@ -121,7 +121,7 @@ pub struct Progress {
 /// The results of a search so far.
 pub struct Board<'a> {
     bench: &'a mut dyn Bench,
-    tell: &'a mut dyn FnMut(Progress),
+    on_progress: &'a mut dyn FnMut(Progress),
     timings: Vec<Timing>,
     rungs: Vec<usize>,
     faults: Vec<Option<Fault>>,
@@ -136,11 +136,11 @@ impl<'a> Board<'a> {
     pub fn new(
         candidates: usize,
         bench: &'a mut dyn Bench,
-        tell: &'a mut dyn FnMut(Progress),
+        on_progress: &'a mut dyn FnMut(Progress),
     ) -> Board<'a> {
         Board {
             bench,
-            tell,
+            on_progress,
             timings: vec![Timing::default(); candidates],
             rungs: vec![0; candidates],
             faults: vec![None; candidates],
@@ -313,7 +313,7 @@ impl<'a> Board<'a> {
             wanted: self.wanted.max(self.order.len()),
             best: self.best(),
         };
-        (self.tell)(progress);
+        (self.on_progress)(progress);
     }
 
     pub fn seconds(&self, rank: Rank) -> Option<f64> {
@@ -391,8 +391,8 @@ pub trait Strategy {
     /// Its name in the report.
     fn name(&self) -> &'static str;
 
-    /// `predicted`: non-decreasing seconds by rank; NaN where there is no prediction. `given`:
-    /// candidates that are measured in any case.
+    /// `predicted`: seconds by rank, in non-decreasing order; NaN where there is no prediction.
+    /// `given`: candidates that must be measured.
     fn search(&self, predicted: &[f64], given: &[Rank], board: &mut Board<'_>);
 }
 

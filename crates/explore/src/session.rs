@@ -3,22 +3,22 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use systola::cpu::Error as RunError;
+use systola_jit::cpu::Error as RunError;
 use systola_rt::Deadline;
 
 use crate::measure::verify::{Evidence, Verifier, random_inputs};
 use crate::measure::{Measurer, STACK, Target, Workers};
 use crate::model::Device;
 use crate::problem::Problem;
-use crate::rank::{Ranked, Ranker};
-use crate::reduced::Reduced;
+use crate::rank::{Ranked, Ranker, Ranking};
+use crate::reduced::{Part, Reduced};
 use crate::report::{Design, Ended, Outcome, mark_front};
-use crate::search::{Board, Fault, Progress, Survey, Trial, choose};
+use crate::search::{Board, Fault, Progress, Strategy, Survey, Trial, choose};
 use crate::space::Candidate;
 
-/// Lowering and prediction may take this share of the budget.
+/// The share of the budget for lowering and prediction.
 const RANKING: f64 = 0.3;
-/// The same share if all of them are to be measured.
+/// The same if all candidates are to be measured.
 const RANKING_ALL: f64 = 0.5;
 /// Measuring leaves this share of the budget, but at most `MOST_CONFIRMING`, to compare the best
 /// with the equations again,
@@ -46,6 +46,11 @@ impl Options {
         self.begin + self.budget().mul_f64(share)
     }
 
+    /// Seconds since the start.
+    fn elapsed(&self) -> f64 {
+        self.begin.elapsed().as_secs_f64()
+    }
+
     fn budget(&self) -> Duration {
         self.deadline.end().saturating_duration_since(self.begin)
     }
@@ -71,7 +76,7 @@ pub enum Error {
     #[error("no candidate is legal and has a kernel at these sizes, of {0}")]
     NoDesign(usize, Option<String>),
     #[error(
-        "no design is as short as asked for: the longest kernel of each has {shortest:.0} instructions or more"
+        "no design is short enough: the longest kernel of each has {shortest:.0} instructions or more"
     )]
     AllLong { shortest: f64 },
     #[error("no candidate was proved legal and lowered in {0:.1} s")]
@@ -88,109 +93,29 @@ pub fn explore<T: Target>(
     target: &T,
     model: &Device,
     options: &Options,
-    tell: &mut dyn FnMut(Event<'_>),
+    on_event: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, Error> {
     let total = candidates.len();
-    tell(Event::Ranking { candidates: total });
-    let share = match options.survey {
-        Some(_) => RANKING_ALL,
-        None => RANKING,
-    };
-    let ranker = Ranker {
+    on_event(Event::Ranking { candidates: total });
+    let session = Session {
         problem,
         params,
-        model,
-        end: options.after(share),
-        deadline: options.deadline.clone(),
+        target,
+        options,
     };
-    let (ranking, shortest) = match options.survey {
-        Some(reduced) => {
-            let part = reduced.rank(&ranker, candidates);
-            (part.ranking, part.shortest)
-        }
-        None => (ranker.rank(candidates), f64::INFINITY),
-    };
-    let seconds = || options.begin.elapsed().as_secs_f64();
-    let stopped = || options.deadline.is_stopped();
-    if ranking.ranked.is_empty() && ranking.panicked.is_empty() && !stopped() {
-        if shortest.is_finite() {
-            return Err(Error::AllLong { shortest });
-        }
-        if ranking.left > 0 {
-            return Err(Error::BudgetTooSmall(seconds()));
-        }
-        let why = ranking.refused.first().map(|(_, why)| why.clone());
-        return Err(Error::NoDesign(total, why));
-    }
+    let ranking = session.rank(candidates, model)?;
     let ranked = ranking.ranked;
-    tell(Event::Ranked {
+    on_event(Event::Ranked {
         candidates: ranked.len(),
     });
-    let inputs = random_inputs(problem.system, params, options.seed)?;
-    let verifier = Verifier::new(problem, target, params.to_vec(), options.seed, inputs);
-    let placed = target.place(problem.system, params, verifier.inputs())?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let confirming = options.budget().mul_f64(CONFIRMING).min(MOST_CONFIRMING);
-    let deadline = options.deadline.or_at(options.deadline.end() - confirming);
-    let workers: Workers<T::Code> = Workers::new(threads, &deadline);
-    let strategy = if options.survey.is_some() {
-        Box::new(Survey)
-    } else {
-        choose(ranked.len(), options.seed)
-    };
-    let found = std::thread::scope(|scope| {
-        for _ in 0..threads {
-            let builder = std::thread::Builder::new().stack_size(STACK);
-            let work = || workers.work(problem, target, &ranked);
-            builder
-                .spawn_scoped(scope, work)
-                .expect("a thread can be started");
-        }
-        let mut measurer = Measurer {
-            target,
-            all: options.survey.is_some(),
-            ranked: &ranked,
-            workers: &workers,
-            verifier,
-            placed,
-            codes: BTreeMap::new(),
-            confirmed: BTreeSet::new(),
-            registers: BTreeMap::new(),
-            deadline,
-        };
-        let mut say = |progress: Progress| {
-            let name = |rank: usize| ranked[rank].candidate.mapping.name.as_str();
-            let best = progress.best.map(|(rank, seconds)| (name(rank), seconds));
-            tell(Event::Measured { progress, best });
-        };
-        let predicted: Vec<f64> = ranked
-            .iter()
-            .map(|r| r.predicted_seconds().unwrap_or(f64::NAN))
-            .collect();
-        let given: Vec<usize> = (0..ranked.len()).filter(|n| ranked[*n].given).collect();
-        let mut board = Board::new(ranked.len(), &mut measurer, &mut say);
-        strategy.search(&predicted, &given, &mut board);
-        let is_over = board.is_over();
-        let mut trials = board.into_trials();
-        workers.close();
-        measurer.deadline = Deadline::after(GRACE);
-        confirm_the_best(&mut trials, &mut measurer);
-        Found {
-            trials,
-            is_over,
-            registers: measurer.registers,
-            evidence: measurer.verifier.evidence(),
-        }
-    });
-    let tried = found.trials.len();
+    let found = session.search(&ranked, on_event)?;
+    let unmeasured = ranked.len() - found.trials.len();
     let mut designs: Vec<Design> = found
         .trials
         .into_iter()
         .map(|trial| design(&ranked[trial.rank], &found.registers, trial))
         .collect();
-    for candidate in ranking.panicked {
-        designs.push(Design::panicked(candidate));
-    }
+    designs.extend(ranking.panicked.into_iter().map(Design::panicked));
     mark_front(&mut designs);
     let none_measured = designs.iter().all(|d| d.measured.is_none());
     let expected = none_measured.then(|| expected(&ranked, &designs)).flatten();
@@ -200,16 +125,137 @@ pub fn explore<T: Target>(
         candidates: total,
         refused: ranking.refused,
         unranked: ranking.left,
-        unmeasured: ranked.len() - tried,
-        strategy: strategy.name(),
+        unmeasured,
+        strategy: found.strategy,
         evidence: found.evidence,
-        seconds: seconds(),
-        ended: match (stopped(), found.is_over) {
+        seconds: options.elapsed(),
+        ended: match (options.deadline.is_stopped(), found.is_over) {
             (true, _) => Ended::Interrupted,
             (false, true) => Ended::Budget,
             (false, false) => Ended::Complete,
         },
     })
+}
+
+/// One problem at one size on one target.
+struct Session<'s, 'a, T> {
+    problem: &'s Problem<'a>,
+    params: &'s [i128],
+    target: &'s T,
+    options: &'s Options,
+}
+
+impl<T: Target> Session<'_, '_, T> {
+    fn rank(&self, candidates: Vec<(Candidate, bool)>, model: &Device) -> Result<Ranking, Error> {
+        let (options, total) = (self.options, candidates.len());
+        let share = match options.survey {
+            Some(_) => RANKING_ALL,
+            None => RANKING,
+        };
+        let ranker = Ranker {
+            problem: self.problem,
+            params: self.params,
+            model,
+            end: options.after(share),
+            deadline: options.deadline.clone(),
+        };
+        let Part { ranking, shortest } = match options.survey {
+            Some(reduced) => reduced.rank(&ranker, candidates),
+            None => Part {
+                ranking: ranker.rank(candidates),
+                shortest: f64::INFINITY,
+            },
+        };
+        let is_empty = ranking.ranked.is_empty() && ranking.panicked.is_empty();
+        if !is_empty || options.deadline.is_stopped() {
+            return Ok(ranking);
+        }
+        Err(if shortest.is_finite() {
+            Error::AllLong { shortest }
+        } else if ranking.left > 0 {
+            Error::BudgetTooSmall(options.elapsed())
+        } else {
+            let why = ranking.refused.into_iter().next().map(|(_, why)| why);
+            Error::NoDesign(total, why)
+        })
+    }
+
+    /// Compiles on all threads and measures on this one.
+    fn search(
+        &self,
+        ranked: &[Ranked],
+        on_event: &mut dyn FnMut(Event<'_>),
+    ) -> Result<Found, Error> {
+        let (problem, params) = (self.problem, self.params);
+        let (target, options) = (self.target, self.options);
+        let inputs = random_inputs(problem.system, params, options.seed)?;
+        let verifier = Verifier::new(problem, target, params.to_vec(), options.seed, inputs);
+        let placed = target.place(problem.system, params, verifier.inputs())?;
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let confirming = options.budget().mul_f64(CONFIRMING).min(MOST_CONFIRMING);
+        let deadline = options.deadline.or_at(options.deadline.end() - confirming);
+        let workers: Workers<T::Code> = Workers::new(threads, &deadline);
+        let measurer = Measurer {
+            target,
+            all: options.survey.is_some(),
+            ranked,
+            workers: &workers,
+            verifier,
+            placed,
+            codes: BTreeMap::new(),
+            confirmed: BTreeSet::new(),
+            registers: BTreeMap::new(),
+            deadline,
+        };
+        let strategy = if options.survey.is_some() {
+            Box::new(Survey)
+        } else {
+            choose(ranked.len(), options.seed)
+        };
+        Ok(std::thread::scope(|scope| {
+            for _ in 0..threads {
+                let builder = std::thread::Builder::new().stack_size(STACK);
+                let work = || workers.work(problem, target, ranked);
+                builder
+                    .spawn_scoped(scope, work)
+                    .expect("a thread can be started");
+            }
+            run_strategy(strategy.as_ref(), measurer, on_event)
+        }))
+    }
+}
+
+/// Searches, ends the workers, and confirms the best.
+fn run_strategy<T: Target>(
+    strategy: &dyn Strategy,
+    mut measurer: Measurer<'_, '_, T>,
+    on_event: &mut dyn FnMut(Event<'_>),
+) -> Found {
+    let ranked = measurer.ranked;
+    let mut say = |progress: Progress| {
+        let name = |rank: usize| ranked[rank].candidate.mapping.name.as_str();
+        let best = progress.best.map(|(rank, seconds)| (name(rank), seconds));
+        on_event(Event::Measured { progress, best });
+    };
+    let predicted: Vec<f64> = ranked
+        .iter()
+        .map(|r| r.predicted_seconds().unwrap_or(f64::NAN))
+        .collect();
+    let given: Vec<usize> = (0..ranked.len()).filter(|n| ranked[*n].given).collect();
+    let mut board = Board::new(ranked.len(), &mut measurer, &mut say);
+    strategy.search(&predicted, &given, &mut board);
+    let is_over = board.is_over();
+    let mut trials = board.into_trials();
+    measurer.workers.close();
+    measurer.deadline = Deadline::after(GRACE);
+    confirm_the_best(&mut trials, &mut measurer);
+    Found {
+        trials,
+        is_over,
+        strategy: strategy.name(),
+        registers: measurer.registers,
+        evidence: measurer.verifier.evidence(),
+    }
 }
 
 /// The candidate that the model predicts to be the fastest, of those without a known fault.
@@ -250,6 +296,7 @@ fn confirm_the_best<T: Target>(trials: &mut [Trial], measurer: &mut Measurer<'_,
 struct Found {
     trials: Vec<Trial>,
     is_over: bool,
+    strategy: &'static str,
     registers: BTreeMap<usize, u32>,
     evidence: Evidence,
 }

@@ -24,13 +24,13 @@ pub mod designs;
 pub mod opposed;
 pub mod orders;
 pub mod pieces;
-mod promise;
 mod schedule;
 pub mod strips;
 pub mod sums;
 pub mod sweeps;
 mod text;
 pub mod tiles;
+mod tiling_cost;
 mod tilings;
 
 use self::axes::{Axes, Role};
@@ -76,6 +76,10 @@ const BEFORE_DESIGNS: usize = 400;
 /// family fits.
 const BEFORE_ORDERS: usize = 12;
 
+/// Looks at a counted deadline: shapes of tilings, their comparisons, and candidates that are
+/// written.
+const STEPS: u64 = 20_000;
+
 /// The relative penalty of a tiling for each similar one before it.
 const SIMILARITY_PENALTY: f64 = 0.01;
 
@@ -85,6 +89,36 @@ const BOUND: i128 = 2;
 /// The most promising mappings of a problem, best first. Some may be refused at these sizes.
 pub fn candidates(problem: &Problem<'_>) -> Vec<Candidate> {
     candidates_until(problem, &Deadline::after(Duration::MAX))
+}
+
+/// The same, limited by a count of steps instead of a time: always the same ones.
+pub fn candidates_counted(problem: &Problem<'_>) -> Vec<Candidate> {
+    candidates_until(problem, &Deadline::counted(STEPS))
+}
+
+/// The families of candidates, which are numbered in each.
+const FAMILIES: [&str; 8] = [
+    "tile",
+    "strip",
+    "sweep",
+    "sum",
+    "order",
+    "piece",
+    "design",
+    LINEAR_ARRAY,
+];
+
+/// The family of [`linear_arrays`], which are for looking at.
+pub const LINEAR_ARRAY: &str = "array";
+
+/// The designs of the literature that are compared for a picture.
+const COMPARED_ARRAYS: usize = 2000;
+
+/// Could a candidate have this name?
+pub fn is_name_of_a_candidate(name: &str) -> bool {
+    let digits = |rest: &str| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit());
+    let mut families = FAMILIES.iter();
+    families.any(|family| name.strip_prefix(family).is_some_and(digits))
 }
 
 /// The same, limited to candidates that are found until the deadline.
@@ -166,7 +200,7 @@ fn promising(axes: &Axes, problem: &Problem<'_>, deadline: &Deadline) -> Vec<til
         .into_iter()
         .enumerate()
         .take_while(|(n, _)| *n < LEAST || !compared.is_over())
-        .map(|(_, t)| (promise::cost(axes, &problem.machine, &t), t))
+        .map(|(_, t)| (tiling_cost::cost(axes, &problem.machine, &t), t))
         .collect();
     list.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut seen = HashSet::new();
@@ -205,6 +239,33 @@ pub fn designs(problem: &Problem<'_>, bound: i128) -> Vec<Candidate> {
     })
 }
 
+/// The designs of the literature over the whole index space with components of at most 1, those
+/// with the fewest steps first. Each is named by its place in the enumeration, at all sizes.
+pub fn linear_arrays(problem: &Problem<'_>) -> Vec<Candidate> {
+    let Some(axes) = axes_of(problem) else {
+        return Vec::new();
+    };
+    let inner = designs::array_axes(&axes);
+    let mut list = Vec::new();
+    let limits = designs::Limits {
+        designs: COMPARED_ARRAYS,
+        deadline: None,
+    };
+    designs::visit(&axes, &inner, 1, &limits, &mut |design| list.push(design));
+    let mut list: Vec<(usize, designs::Design)> = list.into_iter().enumerate().collect();
+    list.sort_by_cached_key(|(_, design)| design.steps(|axis| axes.extent(axis)));
+    list.truncate(MOST_DESIGNS);
+    let write = |(n, design): (usize, designs::Design)| {
+        let text = Text::new(names(problem), lanes(problem, &axes));
+        let name = format!("{LINEAR_ARRAY}{}", n + 1);
+        Candidate {
+            mapping: design.write(&axes, None, &name, &problem.system.name, text),
+            choices: design.choices(&axes),
+        }
+    };
+    list.into_iter().map(write).collect()
+}
+
 /// The same in blocks: the parallel iterator of the array is tiled by multiples of the lanes.
 fn tiled_designs(problem: &Problem<'_>, axes: &Axes, deadline: &Deadline) -> Vec<Candidate> {
     let inner = designs::array_axes(axes);
@@ -225,11 +286,7 @@ fn tiled_designs(problem: &Problem<'_>, axes: &Axes, deadline: &Deadline) -> Vec
                 axes.extent(axis)
             }
         };
-        let steps = |row: &Vec<i128>| -> i128 {
-            let along = |(axis, c): (usize, &i128)| c.abs() * (extent(axis) - 1);
-            row.iter().enumerate().map(along).sum()
-        };
-        design.schedule.iter().map(steps).product::<i128>()
+        design.steps(extent)
     };
     let mut list: Vec<(designs::Design, i128)> = Vec::new();
     let mut add = |design: designs::Design| {

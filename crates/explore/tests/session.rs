@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use systola::cpu::Error;
 use systola_driver::{Fix, Lowered, Machine, Simd, load};
 use systola_explore::measure::Target;
 use systola_explore::model::{Cpu, Device};
@@ -18,6 +17,7 @@ use systola_explore::space::Candidate;
 use systola_interp::kernel::{Options as KernelOptions, run_kernel_program};
 use systola_interp::{Arrays, Value};
 use systola_ir::system::{Module, System};
+use systola_jit::cpu::Error;
 use systola_rt::Deadline;
 
 const PROGRAM: &str = "
@@ -34,7 +34,7 @@ mapping other of conv1d { lane = c; time = -q; sum Z along -q; }
 mapping illegal of conv1d { lane = c; time = 0; sum Z along q; }
 ";
 
-/// What is wrong with the results of one mapping.
+/// The fault that is injected into the results of one mapping.
 #[derive(Clone, Copy, PartialEq)]
 enum Sabotage {
     None,
@@ -177,7 +177,7 @@ fn look(
     budget: Duration,
     stop: &Arc<AtomicBool>,
     survey: Option<Reduced>,
-    tell: &mut dyn FnMut(Event<'_>),
+    on_event: &mut dyn FnMut(Event<'_>),
 ) -> Result<Outcome, session::Error> {
     let (system, params) = (&module.systems[0], [4001, 5]);
     let sizes = [("C".to_string(), 4001), ("Q".to_string(), 5)];
@@ -204,7 +204,7 @@ fn look(
         survey,
     };
     let model = Device::Cpu(Cpu::default());
-    explore(&problem, &params, all, target, &model, &options, tell)
+    explore(&problem, &params, all, target, &model, &options, on_event)
 }
 
 const ENOUGH: Duration = Duration::from_secs(300);

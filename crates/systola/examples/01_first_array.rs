@@ -21,7 +21,7 @@ mapping against_the_sum of prefix { lane = b; time = -i; }
 ";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let module = systola::load(PROGRAM).map_err(|errors| errors[0].to_string())?;
+    let module = systola::load(PROGRAM)?;
     let sizes = BTreeMap::from([("B".to_string(), 2), ("N".to_string(), 4)]);
     let params = [2, 4];
     let x = Tensor::new(vec![2, 4], vec![1i64, 2, 3, 4, 10, 20, 30, 40])?;

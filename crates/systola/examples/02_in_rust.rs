@@ -10,8 +10,6 @@ use std::error::Error;
 use systola::dsl::prelude::*;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let first = |errors: Vec<Diagnostic>| errors[0].to_string();
-
     let mut s = SystemBuilder::new("conv1d");
     let (outputs, taps) = (s.param("C"), s.param("Q"));
     s.context(outputs.ge(1)).context(taps.ge(1));
@@ -26,7 +24,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     s.output("z", Scalar::F32, [&outputs])
         .write_when(&z, [&c], q.equals(&taps - 1));
-    let system = s.build().map_err(first)?;
+    let system = s.build().map_err(systola::Error::from)?;
     println!("{system}");
 
     let mut module = Module {
@@ -37,7 +35,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         for along_q in -1..=1i64 {
             let mut m = MappingBuilder::new(format!("m{}", module.mappings.len()), "conv1d");
             m.lane([&c]).time([&c * along_c + &q * along_q]);
-            module.mappings.push(m.build().map_err(first)?);
+            module
+                .mappings
+                .push(m.build().map_err(systola::Error::from)?);
         }
     }
     let sizes = BTreeMap::from([("C".to_string(), 16), ("Q".to_string(), 5)]);

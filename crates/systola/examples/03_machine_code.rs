@@ -1,13 +1,14 @@
 //! Lesson 3: from a mapping to machine code, on slices and on arrays of the crate `ndarray`.
 //!
-//! A mapping is compiled once, by the C compiler of this machine, and then runs as often as wanted
-//! on arrays in place. Run it with `cargo run --release -p systola --example 03_machine_code`.
+//! First the simple way: a `Kernel` chooses a mapping if none is named, compiles it at the first
+//! call and takes the sizes from the shapes. Then the same step by step: a mapping is compiled once,
+//! by the C compiler of this machine, and then runs as often as wanted on arrays in place. Run it with `cargo run --release -p systola --example 03_machine_code`.
 
 use std::error::Error;
 
 use ndarray::{Array2, Axis, Slice};
 use systola::rt;
-use systola::{CpuOptions, RunOptions, View, ViewMut, compile, cpu};
+use systola::{CpuOptions, Kernel, RunOptions, View, ViewMut, compile, cpu};
 
 /// Differences of neighbours in each row. A block is four vectors of a row: L is the lanes of the
 /// machine.
@@ -28,7 +29,15 @@ mapping rows of edges {
 ";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let module = systola::load(PROGRAM).map_err(|errors| errors[0].to_string())?;
+    // The simple way: arguments by name, sizes from shapes.
+    let simple = Kernel::builder().text(PROGRAM).mapping("rows").build()?;
+    let small = Array2::from_shape_fn((2, 4), |(r, c)| (r + c * c) as f32);
+    let mut steps = Array2::<f32>::zeros((2, 3));
+    simple.input("x", &small).output("e", &mut steps).run()?;
+    assert_eq!(steps.row(0).to_vec(), [1.0, 3.0, 5.0]);
+
+    // Step by step.
+    let module = systola::load(PROGRAM)?;
 
     // As the environment says: SYSTOLA_CC, SYSTOLA_SIMD, SYSTOLA_CACHE. A kernel that is in the
     // cache is only loaded.

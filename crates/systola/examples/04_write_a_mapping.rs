@@ -61,7 +61,7 @@ const NAMES: [&str; 3] = ["wide", "narrow", "rows"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let text = [SYSTEM, WIDE, NARROW, ROWS].concat();
-    let module = systola::load(&text).map_err(|errors| errors[0].to_string())?;
+    let module = systola::load(&text)?;
     let (rows, columns, taps) = (720, 1283, 5);
     let sizes = [
         ("R", rows as i64),

@@ -121,7 +121,7 @@ struct Stencil {
 impl Stencil {
     fn new(name: &str, text: &str) -> Result<Stencil, Box<dyn Error>> {
         println!("{name}");
-        let module = load(text).map_err(|errors| errors[0].to_string())?;
+        let module = load(text)?;
         Ok(Stencil { module })
     }
 

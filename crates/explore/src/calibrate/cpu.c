@@ -79,14 +79,14 @@ static places neighbours(void) {
 
 #if defined(__clang__)
 #if VECTOR_BYTES == 64
-#define SLIDE(a, b) __builtin_shufflevector(a, b, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)
+#define SHIFT(a, b) __builtin_shufflevector(a, b, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16)
 #elif VECTOR_BYTES == 32
-#define SLIDE(a, b) __builtin_shufflevector(a, b, 1, 2, 3, 4, 5, 6, 7, 8)
+#define SHIFT(a, b) __builtin_shufflevector(a, b, 1, 2, 3, 4, 5, 6, 7, 8)
 #else
-#define SLIDE(a, b) __builtin_shufflevector(a, b, 1, 2, 3, 4)
+#define SHIFT(a, b) __builtin_shufflevector(a, b, 1, 2, 3, 4)
 #endif
 #else
-#define SLIDE(a, b) __builtin_shuffle(a, b, by_one)
+#define SHIFT(a, b) __builtin_shuffle(a, b, by_one)
 #endif
 
 KERNEL(move_rate) {
@@ -94,7 +94,7 @@ KERNEL(move_rate) {
   const places by_one = neighbours();
   (void)by_one;
 #define START(n) vector s##n = splat(n);
-#define MOVE(n) s##n = SLIDE(s##n, s##n); HIDE(s##n);
+#define MOVE(n) s##n = SHIFT(s##n, s##n); HIDE(s##n);
   TIMES_8(START)
   for (int64_t i = first; i < last; i++) {
     TIMES_8(MOVE)
@@ -107,7 +107,7 @@ KERNEL(move_chain) {
   (void)by_one;
   vector s = splat(1);
   for (int64_t i = first; i < last; i++) {
-#define HOP(n) s = SLIDE(s, s); HIDE(s);
+#define HOP(n) s = SHIFT(s, s); HIDE(s);
     TIMES_8(HOP)
   }
 }

@@ -1,8 +1,8 @@
 //! The CPU of this machine.
 
-use systola::rt::calibration::Numbers;
-use systola::rt::{CompileOptions, CpuProgram, Error, HostArray, RunOptions, Source, simd};
 use systola_ir::Scalar;
+use systola_rt::calibration::Numbers;
+use systola_rt::{CompileOptions, CpuProgram, Error, HostArray, RunOptions, Source, simd};
 
 use super::{Sizes, program};
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use systola::rt::calibration::Numbers;
-use systola::rt::cuda::{CudaCompileOptions, CudaProgram, DeviceArray, DeviceInfo, Gpu};
-use systola::rt::device::{DeviceKernel, DeviceSource, KernelArgument};
-use systola::rt::timing::Repeats;
-use systola::rt::{Error, HostArray};
 use systola_ir::Scalar;
+use systola_rt::calibration::Numbers;
+use systola_rt::cuda::{CudaCompileOptions, CudaProgram, DeviceArray, DeviceInfo, Gpu};
+use systola_rt::device::{DeviceKernel, DeviceSource, KernelArgument};
+use systola_rt::timing::Repeats;
+use systola_rt::{Error, HostArray};
 
 use super::{Sizes, program};
 
@@ -188,8 +188,8 @@ pub fn measure(info: &DeviceInfo, progress: &mut dyn FnMut(&str)) -> Result<Numb
 
 #[cfg(test)]
 mod tests {
-    use systola::rt::cuda::{compile_only, nvrtc_version};
-    use systola::rt::device::Variant;
+    use systola_rt::cuda::{compile_only, nvrtc_version};
+    use systola_rt::device::Variant;
 
     use super::*;
 
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn without_a_gpu_there_is_a_reason() {
-        if systola::rt::cuda::devices().is_ok_and(|list| !list.is_empty()) {
+        if systola_rt::cuda::devices().is_ok_and(|list| !list.is_empty()) {
             println!("skipped: there is a GPU");
             return;
         }

@@ -1,10 +1,10 @@
 //! Candidates on the CPU of this machine.
 
-use systola::cpu::{Compiled, CpuOptions, Error, compile_lowered};
-use systola::tensors::view;
 use systola_driver::Lowered;
 use systola_interp::{Arrays, Tensor};
 use systola_ir::system::System;
+use systola_jit::cpu::{Compiled, CpuOptions, Error, compile_lowered};
+use systola_jit::tensors::view;
 use systola_rt::timing::Repeats;
 use systola_rt::{Deadline, HostArray, RunOptions, View, ViewMut};
 

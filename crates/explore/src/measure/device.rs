@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use systola::cpu::Error;
-use systola::cuda::compile_cuda_lowered;
-use systola::device::DeviceCompiled;
-use systola::opencl::compile_opencl_lowered;
-use systola::tensors::{view, view_mut};
-use systola::{CudaOptions, OpenClOptions};
 use systola_driver::Lowered;
 use systola_interp::{Arrays, Tensor};
 use systola_ir::system::System;
+use systola_jit::cpu::Error;
+use systola_jit::cuda::compile_cuda_lowered;
+use systola_jit::device::DeviceCompiled;
+use systola_jit::opencl::compile_opencl_lowered;
+use systola_jit::tensors::{view, view_mut};
+use systola_jit::{CudaOptions, OpenClOptions};
 use systola_rt::Deadline;
 use systola_rt::cuda::Cuda;
 use systola_rt::device::{DeviceArray, Driver, Gpu};
@@ -103,7 +103,7 @@ macro_rules! on_device {
             }
 
             fn overlaps(&self) -> bool {
-                self.apart
+                self.overlaps
             }
 
             fn is_for(&self, code: &Self::Code, params: &[i128]) -> bool {
@@ -156,7 +156,7 @@ macro_rules! on_device {
 pub struct Nvidia {
     options: CudaOptions,
     gpu: Arc<Gpu<Cuda>>,
-    apart: bool,
+    overlaps: bool,
 }
 
 impl Nvidia {
@@ -165,7 +165,7 @@ impl Nvidia {
         Ok(Nvidia {
             options,
             gpu,
-            apart: true,
+            overlaps: true,
         })
     }
 
@@ -185,18 +185,18 @@ impl Nvidia {
 pub struct OpenClDevice {
     options: OpenClOptions,
     gpu: Arc<Gpu<OpenCl>>,
-    /// A compiler would disturb a CPU.
-    apart: bool,
+    /// Compiling while something is measured would disturb a CPU.
+    overlaps: bool,
 }
 
 impl OpenClDevice {
     pub fn open(options: OpenClOptions) -> Result<OpenClDevice, Error> {
         let gpu = options.open()?;
-        let apart = !gpu.info.is_cpu;
+        let overlaps = !gpu.info.is_cpu;
         Ok(OpenClDevice {
             options,
             gpu,
-            apart,
+            overlaps,
         })
     }
 

@@ -14,7 +14,6 @@
 
 use std::collections::BTreeMap;
 
-use systola::cpu::Error;
 use systola_driver::{Lowered, check_mapping};
 use systola_interp::compare::{Expected, compare, compare_two, is_close, largest, usual};
 use systola_interp::tensor::{Data, TensorError};
@@ -25,6 +24,7 @@ use systola_ir::codes::run as codes;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 use systola_ir::{Diagnostic, Scalar, Span};
+use systola_jit::cpu::Error;
 use systola_rt::{Deadline, Element, HostArray};
 
 use super::{Target, fault};
@@ -35,18 +35,18 @@ use crate::search::Fault;
 /// different axes.
 struct Extents {
     first: &'static [i128],
-    apart: i128,
+    difference: i128,
 }
 
 /// Odd, so that tiles are partial; or multiples of the widest access.
 const SMALL: [Extents; 2] = [
     Extents {
         first: &[301, 131, 67, 35, 19, 9, 5, 3],
-        apart: 2,
+        difference: 2,
     },
     Extents {
         first: &[272, 144, 80, 48, 32, 16],
-        apart: 16,
+        difference: 16,
     },
 ];
 /// The maximum number of points that the interpreter evaluates at small sizes.
@@ -221,7 +221,7 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
     fn small_case(&self, mapping: &Mapping, fixed: &[bool], extents: &Extents) -> Option<Small> {
         let system = self.problem.system;
         let mut tried = Vec::new();
-        let apart = extents.apart;
+        let difference = extents.difference;
         for extent in extents.first {
             let mut open = 0;
             let params: Vec<i128> = self
@@ -233,8 +233,8 @@ impl<'s, 'a, T: Target> Verifier<'s, 'a, T> {
                         return *full;
                     }
                     // Different extents make a swap of axes visible.
-                    open += apart;
-                    (extent + open - apart).min(*full)
+                    open += difference;
+                    (extent + open - difference).min(*full)
                 })
                 .collect();
             let holds = system

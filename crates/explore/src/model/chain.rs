@@ -1,15 +1,13 @@
-//! The critical path of a block: the time of its operations if they wait for nothing but each
-//! other.
-//!
+//! The critical path of a block: the time of its operations if each waits only for its operands.
 //! The statements are walked in order, with the time at which each value is ready. An out-of-order
-//! CPU begins an operation when its operands are ready; a warp issues its instructions in order,
-//! one per cycle, and stalls where an operand is not ready. Of a loop `ITERATIONS` iterations are
-//! walked, and the time that each adds is taken for all others.
+//! CPU begins an operation when its operands are ready. A warp issues its instructions in order,
+//! one per cycle, and stalls if an operand is not ready. Of a loop, `ITERATIONS` iterations are
+//! walked, and the time of the last one is used for all others.
 
 use systola_interp::linear::{Linear, Test};
 use systola_ir::form::Overflow;
-use systola_ir::kernel::{Memory, Op, Program, Shape, Stmt};
-use systola_ir::{BinOp, BufferId, Form, KernelId, Scalar, UnOp, ValueId};
+use systola_ir::kernel::{Kernel, Memory, Op, Shape, Stmt};
+use systola_ir::{BinOp, BufferId, Form, Scalar, UnOp, ValueId};
 
 /// Cycles until a result can be used.
 #[derive(Clone, Copy, Debug)]
@@ -36,15 +34,13 @@ pub enum Start {
 
 /// The minimum cycles of one warp of one block. `point`: the index variables of that block.
 pub fn cycles(
-    program: &Program,
-    kernel: KernelId,
+    kernel: &Kernel,
     sizes: &[i128],
     point: Vec<i64>,
     constants: &[BufferId],
     latencies: &Latencies,
     start: Start,
 ) -> Result<f64, Overflow> {
-    let kernel = &program.kernels[kernel.index()];
     let mut walk = Walk {
         kernel,
         sizes,
@@ -65,7 +61,7 @@ pub fn cycles(
 const ITERATIONS: i64 = 3;
 
 struct Walk<'k> {
-    kernel: &'k systola_ir::kernel::Kernel,
+    kernel: &'k Kernel,
     sizes: &'k [i128],
     point: Vec<i64>,
     constants: &'k [BufferId],
@@ -154,7 +150,7 @@ impl Walk<'_> {
             Stmt::Fault { bad, .. } => {
                 self.begin(self.values[bad.index()], 1.0);
             }
-            Stmt::Await { .. } | Stmt::Ticket { .. } => {
+            Stmt::Await { .. } | Stmt::DynamicBlock { .. } => {
                 self.begin(0.0, self.latencies.flag);
                 self.clock += self.latencies.flag;
             }
@@ -253,7 +249,7 @@ impl Walk<'_> {
                 }
             },
             Op::Binary(op, a, _) => self.binary(*op, self.kernel.values[a.index()].ty),
-            Op::Shuffle { .. } | Op::Slide { .. } => latencies.moved,
+            Op::Shuffle { .. } | Op::LaneShift { .. } => latencies.moved,
         };
         self.begin(operands, latency)
     }

@@ -1,6 +1,6 @@
 //! A kernel at concrete sizes, as a tree whose leaves have costs.
 //!
-//! The cost of a statement either is the same at each execution and is summed up at once, or
+//! A statement either has the same cost at each execution, which is summed up at once, or its cost
 //! depends on the addresses of an access.
 
 use systola_interp::linear::{Linear, Test};
@@ -113,7 +113,7 @@ pub enum Node {
     DynamicBlockId(DynamicBlockId),
 }
 
-/// A variable that holds the block's value of an atomic counter (`Stmt::Ticket`).
+/// A variable that holds the block's value of an atomic counter (`Stmt::DynamicBlock`).
 #[derive(Clone, Debug)]
 pub struct DynamicBlockId {
     pub var: usize,
@@ -316,7 +316,7 @@ impl Compiler<'_, '_> {
         let counted = Tally::of_events(events);
         match stmt {
             _ if events.is_empty() => {}
-            Stmt::Signal { .. } | Stmt::Ticket { .. } => nodes.push(Node::Once(counted)),
+            Stmt::Signal { .. } | Stmt::DynamicBlock { .. } => nodes.push(Node::Once(counted)),
             _ => straight(nodes, &counted),
         }
         match stmt {
@@ -375,7 +375,7 @@ impl Compiler<'_, '_> {
                 otherwise: self.body(otherwise)?,
             }),
             Stmt::Fault { .. } => straight(nodes, &Tally::of(&[(Quantity::Choices, 1.0)])),
-            Stmt::Ticket { var, counter } => {
+            Stmt::DynamicBlock { var, counter } => {
                 let dims = counter.index.iter().flat_map(Form::dims);
                 nodes.push(Node::DynamicBlockId(DynamicBlockId {
                     var: var.index(),

@@ -1,10 +1,10 @@
 //! The census of a program: what its kernels do at given sizes, counted without any values.
 //!
-//! Long loops and large numbers of blocks and warps are sampled: the first and the last ones stand
-//! for themselves, since conditions change there, and samples in between stand for all others. This
-//! is exact for a loop whose iterations are all alike. With [`Sampling::Everything`] the census
-//! equals the counts of the kernel interpreter, except for lookups in tables, whose addresses are
-//! not known here.
+//! Long loops and large numbers of blocks and warps are sampled. The first and the last iterations
+//! are counted individually, since conditions change there; samples in between represent all
+//! others. This is exact for a loop whose iterations are all alike. With [`Sampling::Everything`]
+//! the census equals the counts of the kernel interpreter, except for lookups in tables, whose
+//! addresses are not known here.
 
 use systola_interp::linear::Linear;
 use systola_ir::form::Overflow;
@@ -74,8 +74,8 @@ impl<'p> Census<'p> {
     }
 }
 
-/// The sampled indices of n iterations, with the number of iterations that each stands for: all if
-/// n is small, else the first and the last `ends`, and `between` in the middle.
+/// The sampled indices of n iterations, with the number of iterations that each represents. If n is
+/// small, these are all indices; else the first and the last `ends`, and `between` in the middle.
 fn sampled_indices(n: i64, sampling: Sampling, ends: i64, between: i64) -> Vec<(i64, f64)> {
     if sampling == Sampling::Everything || n <= between + 2 * ends {
         return (0..n).map(|index| (index, 1.0)).collect();

@@ -1,14 +1,12 @@
 //! The terms of a kernel on a CPU: a warp is a vector, threads take blocks from a queue.
 
-use systola_ir::KernelId;
-use systola_ir::kernel::Program;
-use systola_ir::kernel::census::Event;
+use systola_ir::Cond;
 
-use super::alive::alive;
+use super::alive::{Alive, alive};
 use super::chain::{self, Latencies, Start};
-use super::count::{Census, KernelCensus, bounds};
+use super::counted::CountedKernel;
 use super::device::{Cpu, Number};
-use super::footprint::{Cache, Footprint, Traffic};
+use super::footprint::{Cache, Traffic};
 use super::predict::{Error, KernelPrediction, Term, longest};
 use super::tally::Quantity;
 use super::touch::LINE;
@@ -16,110 +14,141 @@ use super::touch::LINE;
 /// Bytes of the smallest page (Intel's and Arm's manuals).
 const PAGE: f64 = 4096.0;
 
-pub fn kernel(
-    program: &Program,
-    sizes: &[i128],
-    census: &Census<'_>,
-    n: usize,
-    cpu: &Cpu,
-) -> Result<KernelPrediction, Error> {
-    let (code, counted) = (&census.codes[n], &census.kernels[n]);
-    let tally = &counted.tally;
-    let kernel = code.kernel;
-    let lane_bytes = f64::from(kernel.lanes) * 4.0;
-    let vectors_per_word = (lane_bytes / cpu.vector_bytes.value).ceil().max(1.0);
-    let alive = alive(kernel);
-
+pub fn kernel(counted: &CountedKernel<'_>, cpu: &Cpu) -> Result<KernelPrediction, Error> {
+    let alive = alive(counted.code.kernel);
     // The mean number of busy threads, in whole blocks.
-    let blocks = counted.blocks / counted.launches;
+    let blocks = counted.blocks_per_launch();
     let threads = cpu.threads.value.max(1.0);
     let busy = blocks / (blocks / threads).ceil();
     let cycles = busy * cpu.clock.value;
 
-    let sums = tally[Quantity::FloatOps] + tally[Quantity::DoubleOps];
-    let others = tally[Quantity::IntOps]
-        + 2.0 * tally[Quantity::IntProducts]
-        + tally[Quantity::Choices]
-        + tally[Quantity::Masks]
-        + tally[Quantity::Moves];
-    // Sums without a register are stored and loaded at each step; loaded values without one are
-    // read at each use.
-    let registers_of = |words: u32| f64::from(words) * vectors_per_word;
-    let (computed, loaded) = (
-        registers_of(alive.computed),
-        registers_of(alive.all - alive.computed),
-    );
-    let room = cpu.vector_registers.value - 2.0;
-    let part = |some: f64, all: f64| if some > 0.0 { some / all } else { 0.0 };
-    let spilled = part(computed - room, computed) * sums;
-    let once = tally[Quantity::VectorLoads];
-    let without = part(loaded - (room - computed).max(0.0), loaded);
-    let reloads = without * (sums - once).max(0.0);
-    let loads = once + tally[Quantity::UniformLoads] + spilled + reloads;
-    let split = cpu.split_load.value * tally[Quantity::SplitLoads];
-    let stores = tally[Quantity::VectorStores] + spilled;
-    let split_stores = cpu.split_store.value * tally[Quantity::SplitStores];
-    let elements = tally[Quantity::GatheredElements] + tally[Quantity::ScatteredElements];
-    let instructions = sums
-        + others
-        + loads
-        + stores
-        + 2.0 * elements
-        + tally[Quantity::UniformOps]
-        + 2.0 * tally[Quantity::Branches];
+    let instructions = Instructions::count(counted, alive, cpu);
+    let mut terms = Vec::from(instructions.terms(counted.code.text, cycles, cpu));
+    terms.push(critical_path(counted, instructions.all, cycles, cpu)?);
+    terms.extend(transfers(counted, busy, cpu)?);
+    let (limit, longest) = longest(&terms);
+    let longest = longest.max(through_l1(&terms));
 
-    let mut terms = Vec::new();
-    let mut term = |name, amount, unit, rate, number| {
-        terms.push(Term::new(name, amount, unit, rate, number));
-    };
-    term(
-        "arithmetic",
-        sums + others,
-        "vectors",
-        cpu.fma.value * cycles,
-        &cpu.fma,
-    );
-    term(
-        "moves between lanes",
-        tally[Quantity::Moves],
-        "vectors",
-        cpu.moves.value * cycles,
-        &cpu.moves,
-    );
-    term(
-        "divisions and functions",
-        tally[Quantity::Divides] * cpu.divide.value + tally[Quantity::Calls] * cpu.call.value,
-        "cycles",
-        cycles,
-        &cpu.divide,
-    );
-    term(
-        "loads",
-        loads + split + elements * cpu.loads.value / cpu.gather.value,
-        "loads",
-        cpu.loads.value * cycles,
-        &cpu.loads,
-    );
-    term(
-        "stores",
-        stores + split_stores,
-        "stores",
-        cpu.stores.value * cycles,
-        &cpu.stores,
-    );
-    let (issue, number) = match code.text > cpu.decoded.value {
-        true => (cpu.decode.value, &cpu.decode),
-        false => (cpu.issue.value, &cpu.issue),
-    };
-    term(
-        "instructions",
-        instructions,
-        "instructions",
-        issue * cycles,
-        number,
-    );
+    let pages = tlb_misses(counted, cpu)?;
+    let pages = Term::new("pages", pages, "pages", cycles / cpu.page.value, &cpu.page);
+    let blocks = counted.blocks(busy / cpu.block.value, &cpu.block);
+    let launches = counted.launches(&cpu.launch);
+    let seconds = longest + pages.seconds + blocks.seconds + launches.seconds;
+    terms.extend([pages, blocks, launches]);
+    Ok(KernelPrediction {
+        seconds,
+        terms,
+        limit,
+        registers: alive.all,
+        occupancy: busy / threads,
+        operations: counted.operations(),
+    })
+}
 
-    let point = middle(census, n)?;
+/// Vector instructions of all launches.
+struct Instructions {
+    arithmetic: f64,
+    /// Moves between lanes.
+    moves: f64,
+    /// Cycles of divisions and functions.
+    functions: f64,
+    /// Loads and stores, with the additional cost of those that cross a line or gather elements.
+    loads: f64,
+    stores: f64,
+    all: f64,
+}
+
+impl Instructions {
+    fn count(counted: &CountedKernel<'_>, alive: Alive, cpu: &Cpu) -> Instructions {
+        let tally = &counted.census.tally;
+        let sums = tally[Quantity::FloatOps] + tally[Quantity::DoubleOps];
+        let others = tally[Quantity::IntOps]
+            + 2.0 * tally[Quantity::IntProducts]
+            + tally[Quantity::Choices]
+            + tally[Quantity::Masks]
+            + tally[Quantity::Moves];
+        let once = tally[Quantity::VectorLoads];
+        let missing = MissingRegisters::new(counted, alive, cpu);
+        let spilled = missing.computed * sums;
+        let reloads = missing.loaded * (sums - once).max(0.0);
+        let loads = once + tally[Quantity::UniformLoads] + spilled + reloads;
+        let split = cpu.split_load.value * tally[Quantity::SplitLoads];
+        let stores = tally[Quantity::VectorStores] + spilled;
+        let split_stores = cpu.split_store.value * tally[Quantity::SplitStores];
+        let elements = tally[Quantity::GatheredElements] + tally[Quantity::ScatteredElements];
+        let arithmetic = sums + others;
+        Instructions {
+            arithmetic,
+            moves: tally[Quantity::Moves],
+            functions: tally[Quantity::Divides] * cpu.divide.value
+                + tally[Quantity::Calls] * cpu.call.value,
+            loads: loads + split + elements * cpu.loads.value / cpu.gather.value,
+            stores: stores + split_stores,
+            all: arithmetic
+                + loads
+                + stores
+                + 2.0 * elements
+                + tally[Quantity::UniformOps]
+                + 2.0 * tally[Quantity::Branches],
+        }
+    }
+
+    /// `text`: the instructions in the code of the kernel.
+    fn terms(&self, text: f64, cycles: f64, cpu: &Cpu) -> [Term; 6] {
+        let term = |name, amount, unit, number: &Number| {
+            Term::new(name, amount, unit, number.value * cycles, number)
+        };
+        let issue = match text > cpu.decoded.value {
+            true => &cpu.decode,
+            false => &cpu.issue,
+        };
+        [
+            term("arithmetic", self.arithmetic, "vectors", &cpu.fma),
+            term("moves between lanes", self.moves, "vectors", &cpu.moves),
+            Term::new(
+                "divisions and functions",
+                self.functions,
+                "cycles",
+                cycles,
+                &cpu.divide,
+            ),
+            term("loads", self.loads, "loads", &cpu.loads),
+            term("stores", self.stores, "stores", &cpu.stores),
+            term("instructions", self.all, "instructions", issue),
+        ]
+    }
+}
+
+/// The shares of values without a register. Computed ones are stored and loaded at each step,
+/// loaded ones are read at each use.
+struct MissingRegisters {
+    computed: f64,
+    loaded: f64,
+}
+
+impl MissingRegisters {
+    fn new(counted: &CountedKernel<'_>, alive: Alive, cpu: &Cpu) -> MissingRegisters {
+        let lane_bytes = f64::from(counted.code.kernel.lanes) * 4.0;
+        let vectors_per_word = (lane_bytes / cpu.vector_bytes.value).ceil().max(1.0);
+        let computed = f64::from(alive.computed) * vectors_per_word;
+        let loaded = f64::from(alive.all - alive.computed) * vectors_per_word;
+        let room = cpu.vector_registers.value - 2.0;
+        let part = |some: f64, all: f64| if some > 0.0 { some / all } else { 0.0 };
+        MissingRegisters {
+            computed: part(computed - room, computed),
+            loaded: part(loaded - (room - computed).max(0.0), loaded),
+        }
+    }
+}
+
+/// The term of operations that wait for each other.
+fn critical_path(
+    counted: &CountedKernel<'_>,
+    instructions: f64,
+    cycles: f64,
+    cpu: &Cpu,
+) -> Result<Term, Error> {
+    let (kernel, blocks) = (counted.code.kernel, counted.census.blocks);
     let latencies = Latencies {
         sum: cpu.fma_latency.value,
         choice: cpu.alu_latency.value,
@@ -131,132 +160,76 @@ pub fn kernel(
         barrier: 1.0,
         flag: 100.0,
     };
-    let chain = chain::cycles(
-        program,
-        KernelId::from(n),
-        sizes,
-        point,
-        &[],
-        &latencies,
-        Start::WhenReady,
-    )?;
+    let (point, start) = (counted.middle()?, Start::WhenReady);
+    let chain = chain::cycles(kernel, counted.sizes, point, &[], &latencies, start)?;
     // The reorder buffer overlaps as many blocks as fit into it.
-    let length = instructions / counted.blocks.max(1.0);
+    let length = instructions / blocks.max(1.0);
     let overlap = (cpu.window.value / length.max(1.0)).max(1.0);
-    term(
+    Ok(Term::new(
         "dependent operations",
-        chain * f64::from(kernel.warps) * counted.blocks / overlap,
+        chain * f64::from(kernel.warps) * blocks / overlap,
         "cycles",
         cycles,
         &cpu.fma_latency,
-    );
+    ))
+}
 
-    let cache = |size: &Number, ways: f64| Cache {
-        bytes: size.value,
-        ways,
-    };
-    let line = LINE as f64;
-    let l1 = traffic(census, n, cache(&cpu.l1_bytes, cpu.l1_ways.value), line)?;
-    let l2 = traffic(census, n, cache(&cpu.l2_bytes, cpu.l2_ways.value), line)?;
-    // L3 selects the set of a line by a hash.
-    let memory = traffic(census, n, cache(&cpu.l3_bytes, 0.0), line)?;
-    // The TLB is a cache whose lines are pages.
-    let addresses = Cache {
-        bytes: cpu.pages.value * PAGE,
-        ways: 0.0,
-    };
-    let pages = traffic(census, n, addresses, PAGE)?.bytes() / PAGE;
+/// The terms of the bytes that cross the levels of the memory hierarchy.
+fn transfers(counted: &CountedKernel<'_>, busy: f64, cpu: &Cpu) -> Result<[Term; 3], Error> {
     // A written line is read first, unless the store is non-temporal, and written back later.
-    let hints = &kernel.hints.non_temporal;
-    let streams = hints.iter().any(|h| h.when.eval(sizes, &[]) == Ok(true));
-    let moved = |t: Traffic| t.read + t.written * if streams { 1.0 } else { 2.0 };
-    term(
-        "L2",
-        moved(l1),
-        "B",
-        cpu.l2_bandwidth.value * busy,
-        &cpu.l2_bandwidth,
-    );
-    term(
-        "L3",
-        moved(l2),
-        "B",
-        cpu.l3_bandwidth.value * busy,
-        &cpu.l3_bandwidth,
-    );
-    let bandwidth = if busy > 1.0 {
+    let hints = &counted.code.kernel.hints.non_temporal;
+    let holds = |cond: &Cond| cond.eval(counted.sizes, &[]) == Ok(true);
+    let streams = hints.iter().any(|h| holds(&h.when));
+    let per_write = if streams { 1.0 } else { 2.0 };
+    let moved = |cache_bytes: &Number, ways: f64| {
+        let cache = Cache {
+            bytes: cache_bytes.value,
+            ways,
+        };
+        let traffic = traffic(counted, cache, LINE as f64)?;
+        Ok::<f64, Error>(traffic.read + traffic.written * per_write)
+    };
+    let l2 = moved(&cpu.l1_bytes, cpu.l1_ways.value)?;
+    let l3 = moved(&cpu.l2_bytes, cpu.l2_ways.value)?;
+    // L3 selects the set of a line by a hash.
+    let memory = moved(&cpu.l3_bytes, 0.0)?;
+    let copy = if busy > 1.0 {
         &cpu.copy_all
     } else {
         &cpu.copy_one
     };
-    term("memory", moved(memory), "B", bandwidth.value, bandwidth);
-
-    // Registers and L1 exchange nothing while L1 receives lines: the time of loads and stores is
-    // added to that of the slowest cache behind it, as in the ECM model (Treibig and Hager 2010).
-    // Moves between lanes, which replace loads, count like them.
-    let seconds_of = |name: &str| {
-        terms
-            .iter()
-            .find(|t| t.name == name)
-            .map_or(0.0, |t| t.seconds)
+    let per_thread = |name, bytes, bandwidth: &Number| {
+        Term::new(name, bytes, "B", bandwidth.value * busy, bandwidth)
     };
-    let near = ["loads", "stores", "moves between lanes"].map(seconds_of);
-    let near = near.into_iter().fold(0.0, f64::max);
-    let far = ["L2", "L3", "memory"].map(seconds_of);
-    let far = far.into_iter().fold(0.0, f64::max);
-    let (limit, longest) = longest(&terms);
-    let longest = longest.max(near + far);
-    let pages = Term::new("pages", pages, "pages", cycles / cpu.page.value, &cpu.page);
-    let blocks = Term::new(
-        "blocks",
-        counted.blocks,
-        "blocks",
-        busy / cpu.block.value,
-        &cpu.block,
-    );
-    let launches = Term::new(
-        "launches",
-        counted.launches,
-        "launches",
-        1.0 / cpu.launch.value,
-        &cpu.launch,
-    );
-    let seconds = longest + pages.seconds + blocks.seconds + launches.seconds;
-    terms.extend([pages, blocks, launches]);
-    Ok(KernelPrediction {
-        seconds,
-        terms,
-        limit,
-        registers: alive.all,
-        occupancy: busy / threads,
-        operations: tally[Event::Arithmetic] * f64::from(kernel.lanes),
-    })
+    Ok([
+        per_thread("L2", l2, &cpu.l2_bandwidth),
+        per_thread("L3", l3, &cpu.l3_bandwidth),
+        Term::new("memory", memory, "B", copy.value, copy),
+    ])
 }
 
-/// The middle block of the grid of the middle launch.
-pub fn middle(census: &Census<'_>, n: usize) -> Result<Vec<i64>, Error> {
-    let (code, counted) = (&census.codes[n], &census.kernels[n]);
-    let mut point = vec![0; code.kernel.vars.len()];
-    for (var, value) in code.host.iter().zip(arguments(counted)) {
-        point[*var] = *value;
-    }
-    for range in &code.grid {
-        let (lo, hi) = bounds(&range.lo, &range.hi, &point)?;
-        point[range.var] = lo + hi.saturating_sub(lo).max(0) / 2;
-    }
-    Ok(point)
+/// Registers and L1 exchange nothing while L1 receives lines: the time of loads and stores is added
+/// to that of the slowest cache behind it, as in the ECM model (Treibig and Hager 2010). Moves
+/// between lanes, which replace loads, count like them.
+fn through_l1(terms: &[Term]) -> f64 {
+    let slowest = |names: [&str; 3]| {
+        let named = terms.iter().filter(|t| names.contains(&t.name));
+        named.map(|t| t.seconds).fold(0.0, f64::max)
+    };
+    slowest(["loads", "stores", "moves between lanes"]) + slowest(["L2", "L3", "memory"])
 }
 
-/// The arguments of a representative launch.
-pub fn arguments(counted: &KernelCensus) -> &[i64] {
-    let heaviest = counted.arguments.iter().max_by(|a, b| a.1.total_cmp(&b.1));
-    heaviest.map_or(&[], |(args, _)| args)
+/// The TLB is a cache whose lines are pages.
+fn tlb_misses(counted: &CountedKernel<'_>, cpu: &Cpu) -> Result<f64, Error> {
+    let tlb = Cache {
+        bytes: cpu.pages.value * PAGE,
+        ways: 0.0,
+    };
+    Ok(traffic(counted, tlb, PAGE)?.bytes() / PAGE)
 }
 
 /// The traffic of all launches of a kernel into a cache with lines of this size.
-fn traffic(census: &Census<'_>, n: usize, capacity: Cache, line: f64) -> Result<Traffic, Error> {
-    let (code, counted) = (&census.codes[n], &census.kernels[n]);
-    let mut footprint = Footprint::new(code, arguments(counted), line)?;
-    let one = footprint.of_launch(capacity);
-    Ok(Traffic::default().plus(one, counted.launches))
+fn traffic(counted: &CountedKernel<'_>, capacity: Cache, line: f64) -> Result<Traffic, Error> {
+    let one = counted.footprint(line)?.of_launch(capacity);
+    Ok(Traffic::default().plus(one, counted.census.launches))
 }

@@ -1,19 +1,19 @@
-//! The terms of a kernel on a GPU: a lane is a thread, blocks are assigned to multiprocessors as
-//! they have room.
+//! The terms of a kernel on a GPU. A lane is a thread, and blocks are assigned to multiprocessors
+//! as these have room.
 
-use systola_ir::kernel::Program;
+use systola_ir::BufferId;
 use systola_ir::kernel::census::{self, Event};
 use systola_ir::kernel::constant::constant_buffers;
 use systola_ir::kernel::pressure::pressure;
-use systola_ir::{BufferId, KernelId};
 
 use super::chain::{self, Latencies, Start};
-use super::count::{Census, bounds, of_block};
-use super::cpu::{arguments, middle};
-use super::device::Gpu;
-use super::footprint::{Cache, Footprint};
+use super::code::{Code, Layout};
+use super::count::{bounds, of_block};
+use super::counted::CountedKernel;
+use super::device::{Gpu, Number};
+use super::footprint::Cache;
 use super::predict::{Error, KernelPrediction, Term, longest};
-use super::tally::Quantity;
+use super::tally::{Quantity, Tally};
 
 /// Registers for addresses, counters and the stack, besides those of values. Values beyond the
 /// available registers are spilled.
@@ -52,217 +52,26 @@ const DRAM_TERM: &str = "memory";
 /// Shared memory reserved by the system in every block.
 const BLOCK_SHARED: f64 = 1024.0;
 
-pub fn kernel(
-    program: &Program,
-    sizes: &[i128],
-    census: &Census<'_>,
-    n: usize,
-    gpu: &Gpu,
-) -> Result<KernelPrediction, Error> {
-    let (code, counted) = (&census.codes[n], &census.kernels[n]);
-    let tally = &counted.tally;
-    let kernel = code.kernel;
-    let warps = f64::from(kernel.warps);
+pub fn kernel(counted: &CountedKernel<'_>, gpu: &Gpu) -> Result<KernelPrediction, Error> {
+    let tally = &counted.census.tally;
+    let registers = pressure(counted.code.kernel);
+    let residency = Residency::new(counted, gpu);
+    let instructions = Instructions::count(counted, registers, gpu);
+    let bytes = Bytes::count(counted, &residency, gpu)?;
+    let warp_cycles = warp_cycles(counted, bytes.exposed_latency(tally, gpu), gpu)?;
+    let alone = warp_cycles * residency.waves * counted.census.launches / gpu.clock.value;
+    let fetch = fetch_slowdown(counted, &residency, gpu)?;
 
-    // Resident blocks of a multiprocessor.
-    let alive = pressure(kernel);
-    let wanted = f64::from(alive) + OTHER_REGISTERS;
-    let own: f64 = code.shared.iter().map(|array| array.total_bytes()).sum();
-    let room = [
-        (gpu.warps.value / warps).floor(),
-        kernel
-            .hints
-            .resident_blocks
-            .first()
-            .map_or(f64::MAX, |n| f64::from(*n)),
-        (gpu.shared_bytes.value / (own + BLOCK_SHARED)).floor(),
-        gpu.blocks.value,
-    ];
-    let resident = room.into_iter().fold(f64::MAX, f64::min).max(1.0);
-    let blocks = counted.blocks / counted.launches;
-    // The multiprocessor with the most blocks ends last.
-    let most = (blocks / gpu.sms.value).ceil();
-    let busy = blocks / most;
-    let cycles = busy * gpu.clock.value;
-    let resident = resident.min(most);
-    let occupancy = resident * warps / gpu.warps.value;
-
-    // Spilled words are stored and loaded once per iteration.
-    let spilled = (wanted - gpu.thread_registers.value).max(0.0);
-    let iterations = tally[Quantity::Branches].max(counted.blocks * warps);
-    let spills = 2.0 * spilled * iterations;
-
-    let sums = tally[Quantity::FloatOps] + tally[Quantity::IntOps] + tally[Quantity::IntProducts];
-    let choices = tally[Quantity::Choices] + tally[Quantity::Masks];
-    let special = tally[Quantity::Divides] + tally[Quantity::Calls] / f64::from(kernel.lanes);
-    let moves = tally[Quantity::Moves];
-    let accesses = tally[Quantity::GlobalAccesses]
-        + tally[Event::Loads].min(tally[Event::SharedWavefronts])
-        + spills;
-    // A loop counts, compares and jumps; special functions are some ten instructions each.
-    let instructions = sums
-        + tally[Quantity::DoubleOps]
-        + choices
-        + 10.0 * special
-        + moves
-        + accesses
-        + tally[Quantity::UniformOps]
-        + 3.0 * tally[Quantity::Branches]
-        + tally[Event::Barriers];
-
-    let mut terms = Vec::new();
-    let mut term = |name, amount, unit, rate, number| {
-        terms.push(Term::new(name, amount, unit, rate, number));
-    };
-    term(
-        "multiply-adds",
-        sums,
-        "warps",
-        gpu.fma.value * cycles,
-        &gpu.fma,
-    );
-    term(
-        "multiply-adds of f64",
-        tally[Quantity::DoubleOps],
-        "warps",
-        gpu.double.value * cycles,
-        &gpu.double,
-    );
-    term(
-        "choices",
-        choices,
-        "warps",
-        gpu.alu.value * cycles,
-        &gpu.alu,
-    );
-    term(
-        "divisions and functions",
-        special,
-        "warps",
-        gpu.special.value * cycles / 4.0,
-        &gpu.special,
-    );
-    // Shuffles, shared memory and L1 share one path.
-    let wavefronts = moves / gpu.shuffles.value
-        + (tally[Event::SharedWavefronts] + tally[Quantity::GlobalWavefronts] + spills)
-            / gpu.wavefronts.value;
-    term(
-        "wavefronts",
-        wavefronts,
-        "wavefronts",
-        cycles,
-        &gpu.wavefronts,
-    );
-
-    let cache = (gpu.l1_bytes.value - own * resident).max(16384.0);
-    let mut footprint = Footprint::new(code, arguments(counted), SECTOR)?;
-    let block = footprint.of_block(spread(cache / resident));
-    let l2 = block.bytes() * counted.blocks;
-    let memory = footprint.of_launch(spread(gpu.l2_bytes.value));
-    let dram = memory.bytes() * counted.launches;
-    // A sector filled by several accesses is written as often.
-    let in_parts = tally[Quantity::StoredSectors] * SECTOR - tally[Quantity::StoredBytes];
-    term(
-        L2_TERM,
-        l2 + FAR_HALF * dram + PARTIAL_SECTORS * in_parts.max(0.0),
-        "B",
-        gpu.l2_bandwidth.value * (busy / gpu.sms.value).min(1.0),
-        &gpu.l2_bandwidth,
-    );
-    let stretch = footprint.stretch(resident * gpu.sms.value);
-    let halved = (STRETCH / stretch.max(SECTOR)).log2().max(0.0);
-    term(
-        DRAM_TERM,
-        dram,
-        "B",
-        gpu.dram_bandwidth.value / (1.0 + SLOWDOWN * halved),
-        &gpu.dram_bandwidth,
-    );
-
-    // The time of a warp alone.
-    let touched = tally[Event::GlobalSectors] * SECTOR;
-    let part = |some: f64, all: f64| {
-        if all > 0.0 {
-            (some / all).min(1.0)
-        } else {
-            0.0
-        }
-    };
-    let (misses, far) = (part(l2, touched), part(dram, l2));
-    let l2_latency = gpu.l2_latency.value + far * (gpu.dram_latency.value - gpu.l2_latency.value);
-    let latencies = Latencies {
-        sum: gpu.fma_latency.value,
-        choice: gpu.fma_latency.value,
-        moved: gpu.shuffle_latency.value,
-        global: EXPOSED_LATENCY
-            * (gpu.l1_latency.value + misses * (l2_latency - gpu.l1_latency.value)),
-        shared: gpu.shared_latency.value,
-        divide: 40.0,
-        call: 60.0,
-        barrier: gpu.barrier.value,
-        flag: gpu.flag.value,
-    };
-    let constants: Vec<BufferId> = constant_buffers(program).into_iter().map(|c| c.0).collect();
-    let chain = |point: Vec<i64>| {
-        chain::cycles(
-            program,
-            KernelId::from(n),
-            sizes,
-            point,
-            &constants,
-            &latencies,
-            Start::InOrder,
-        )
-    };
-    let alone = chain(middle(census, n)?)?;
-    // Blocks at the edges take longer and stay resident as long.
-    let mut mean = alone;
-    for (point, share) in edges(census, n)? {
-        mean += (chain(point)? - alone) * share;
-    }
-    let waves = (blocks / (gpu.sms.value * resident)).max(1.0);
-    // Warps wait for code outside the instruction cache, the longer the fewer other warps are
-    // ready.
-    let executed = code.executed_text(middle(census, n)?)? * INSTRUCTION_BYTES;
-    let missing = (1.0 - gpu.instruction_bytes.value / executed.max(1.0)).max(0.0);
-    let fetched = 1.0 + FETCH * missing / (resident * warps);
-    let begun = gpu.issue.value * cycles;
-    let at_best = instructions / begun;
-    let alone = mean * waves * counted.launches / gpu.clock.value;
-    let used = used(resident * warps / gpu.issue.value, at_best, alone);
-    let why = if fetched > ISSUE_CYCLES.max(1.0 / used) {
-        "code"
-    } else if used < 1.0 / ISSUE_CYCLES {
-        "latency of a warp"
-    } else {
-        "instructions"
-    };
-    term(
-        why,
-        instructions,
-        "warps",
-        begun * used / (ISSUE_CYCLES * fetched),
-        &gpu.issue,
-    );
+    let mut terms = Vec::from(instructions.terms(residency.cycles, gpu));
+    terms.extend(bytes.terms(tally, &residency, gpu));
+    terms.push(residency.issue(instructions.all, alone, fetch, gpu));
     // Blocks are launched one after another on the whole device.
-    term(
-        "blocks",
-        counted.blocks,
-        "blocks",
-        gpu.dispatch.value,
-        &gpu.dispatch,
-    );
+    terms.push(counted.blocks(gpu.dispatch.value, &gpu.dispatch));
 
     let (limit, _) = longest(&terms);
-    let launches = Term::new(
-        "launches",
-        counted.launches,
-        "launches",
-        1.0 / gpu.launch.value,
-        &gpu.launch,
-    );
+    let launches = counted.launches(&gpu.launch);
     // The parts of tiles beyond the edges are wasted work.
-    let inside = of_block(code, middle(census, n)?)?.utilisation();
+    let inside = of_block(counted.code, counted.middle()?)?.utilisation();
     let beyond = (inside / tally.utilisation()).max(1.0);
     let seconds = overlapped(&terms) * beyond + launches.seconds;
     terms.push(launches);
@@ -270,10 +79,241 @@ pub fn kernel(
         seconds,
         terms,
         limit,
-        registers: alive,
-        occupancy,
-        operations: tally[Event::Arithmetic] * f64::from(kernel.lanes),
+        registers,
+        occupancy: residency.warps / gpu.warps.value,
+        operations: counted.operations(),
     })
+}
+
+/// How the blocks of a launch fill the multiprocessors.
+struct Residency {
+    /// Bytes of shared memory of a block.
+    shared: f64,
+    /// Resident blocks and warps of a multiprocessor.
+    blocks: f64,
+    warps: f64,
+    /// Sets of resident blocks that run one after another.
+    waves: f64,
+    /// The mean number of busy multiprocessors, and their cycles per second.
+    busy: f64,
+    cycles: f64,
+}
+
+impl Residency {
+    fn new(counted: &CountedKernel<'_>, gpu: &Gpu) -> Residency {
+        let kernel = counted.code.kernel;
+        let warps = f64::from(kernel.warps);
+        let shared: f64 = counted.code.shared.iter().map(Layout::total_bytes).sum();
+        let hint = kernel.hints.resident_blocks.first();
+        let room = [
+            (gpu.warps.value / warps).floor(),
+            hint.map_or(f64::MAX, |n| f64::from(*n)),
+            (gpu.shared_bytes.value / (shared + BLOCK_SHARED)).floor(),
+            gpu.blocks.value,
+        ];
+        let room = room.into_iter().fold(f64::MAX, f64::min).max(1.0);
+        let blocks = counted.blocks_per_launch();
+        // The multiprocessor with the most blocks ends last.
+        let most = (blocks / gpu.sms.value).ceil();
+        let busy = blocks / most;
+        let resident = room.min(most);
+        Residency {
+            shared,
+            blocks: resident,
+            warps: resident * warps,
+            waves: (blocks / (gpu.sms.value * resident)).max(1.0),
+            busy,
+            cycles: busy * gpu.clock.value,
+        }
+    }
+
+    /// The term of the schedulers. `alone`: the seconds of each warp alone; `fetch`: the factor by
+    /// which waiting for code slows them.
+    fn issue(&self, instructions: f64, alone: f64, fetch: f64, gpu: &Gpu) -> Term {
+        let rate = gpu.issue.value * self.cycles;
+        let used = used(self.warps / gpu.issue.value, instructions / rate, alone);
+        let name = if fetch > ISSUE_CYCLES.max(1.0 / used) {
+            "code"
+        } else if used < 1.0 / ISSUE_CYCLES {
+            "latency of a warp"
+        } else {
+            "instructions"
+        };
+        let rate = rate * used / (ISSUE_CYCLES * fetch);
+        Term::new(name, instructions, "warps", rate, &gpu.issue)
+    }
+}
+
+/// Warp instructions of all launches.
+struct Instructions {
+    sums: f64,
+    doubles: f64,
+    choices: f64,
+    /// Divisions and functions.
+    special: f64,
+    /// Wavefronts of the path that shuffles, shared memory and L1 share.
+    wavefronts: f64,
+    all: f64,
+}
+
+impl Instructions {
+    fn count(counted: &CountedKernel<'_>, registers: u32, gpu: &Gpu) -> Instructions {
+        let (kernel, tally) = (counted.code.kernel, &counted.census.tally);
+        // Spilled words are stored and loaded once per iteration.
+        let wanted = f64::from(registers) + OTHER_REGISTERS;
+        let spilled = (wanted - gpu.thread_registers.value).max(0.0);
+        let warps = counted.census.blocks * f64::from(kernel.warps);
+        let spills = 2.0 * spilled * tally[Quantity::Branches].max(warps);
+
+        let sums =
+            tally[Quantity::FloatOps] + tally[Quantity::IntOps] + tally[Quantity::IntProducts];
+        let choices = tally[Quantity::Choices] + tally[Quantity::Masks];
+        let special = tally[Quantity::Divides] + tally[Quantity::Calls] / f64::from(kernel.lanes);
+        let moves = tally[Quantity::Moves];
+        let accesses = tally[Quantity::GlobalAccesses]
+            + tally[Event::Loads].min(tally[Event::SharedWavefronts])
+            + spills;
+        let wavefronts =
+            tally[Event::SharedWavefronts] + tally[Quantity::GlobalWavefronts] + spills;
+        Instructions {
+            sums,
+            doubles: tally[Quantity::DoubleOps],
+            choices,
+            special,
+            wavefronts: moves / gpu.shuffles.value + wavefronts / gpu.wavefronts.value,
+            // A loop counts, compares and jumps; special functions are some ten instructions each.
+            all: sums
+                + tally[Quantity::DoubleOps]
+                + choices
+                + 10.0 * special
+                + moves
+                + accesses
+                + tally[Quantity::UniformOps]
+                + 3.0 * tally[Quantity::Branches]
+                + tally[Event::Barriers],
+        }
+    }
+
+    fn terms(&self, cycles: f64, gpu: &Gpu) -> [Term; 5] {
+        let term = |name, amount, number: &Number| {
+            Term::new(name, amount, "warps", number.value * cycles, number)
+        };
+        [
+            term("multiply-adds", self.sums, &gpu.fma),
+            term("multiply-adds of f64", self.doubles, &gpu.double),
+            term("choices", self.choices, &gpu.alu),
+            Term::new(
+                "divisions and functions",
+                self.special,
+                "warps",
+                gpu.special.value * cycles / 4.0,
+                &gpu.special,
+            ),
+            Term::new(
+                "wavefronts",
+                self.wavefronts,
+                "wavefronts",
+                cycles,
+                &gpu.wavefronts,
+            ),
+        ]
+    }
+}
+
+/// Bytes of all launches that are exchanged with L2 and DRAM.
+struct Bytes {
+    l2: f64,
+    dram: f64,
+    /// Contiguous bytes of DRAM that concurrent blocks touch.
+    stretch: f64,
+}
+
+impl Bytes {
+    fn count(
+        counted: &CountedKernel<'_>,
+        residency: &Residency,
+        gpu: &Gpu,
+    ) -> Result<Bytes, Error> {
+        let census = counted.census;
+        let l1 = (gpu.l1_bytes.value - residency.shared * residency.blocks).max(16384.0);
+        let mut footprint = counted.footprint(SECTOR)?;
+        let block = footprint.of_block(spread(l1 / residency.blocks));
+        let launch = footprint.of_launch(spread(gpu.l2_bytes.value));
+        Ok(Bytes {
+            l2: block.bytes() * census.blocks,
+            dram: launch.bytes() * census.launches,
+            stretch: footprint.stretch(residency.blocks * gpu.sms.value),
+        })
+    }
+
+    fn terms(&self, tally: &Tally, residency: &Residency, gpu: &Gpu) -> [Term; 2] {
+        // A sector filled by several accesses is written as often.
+        let in_parts = tally[Quantity::StoredSectors] * SECTOR - tally[Quantity::StoredBytes];
+        let l2 = self.l2 + FAR_HALF * self.dram + PARTIAL_SECTORS * in_parts.max(0.0);
+        let l2_rate = gpu.l2_bandwidth.value * (residency.busy / gpu.sms.value).min(1.0);
+        let halved = (STRETCH / self.stretch.max(SECTOR)).log2().max(0.0);
+        let dram_rate = gpu.dram_bandwidth.value / (1.0 + SLOWDOWN * halved);
+        [
+            Term::new(L2_TERM, l2, "B", l2_rate, &gpu.l2_bandwidth),
+            Term::new(DRAM_TERM, self.dram, "B", dram_rate, &gpu.dram_bandwidth),
+        ]
+    }
+
+    /// The part of the mean latency of a load that is not hidden.
+    fn exposed_latency(&self, tally: &Tally, gpu: &Gpu) -> f64 {
+        let part = |some: f64, all: f64| {
+            if all > 0.0 {
+                (some / all).min(1.0)
+            } else {
+                0.0
+            }
+        };
+        let misses = part(self.l2, tally[Event::GlobalSectors] * SECTOR);
+        let far = part(self.dram, self.l2);
+        let (l1, l2) = (gpu.l1_latency.value, gpu.l2_latency.value);
+        let l2 = l2 + far * (gpu.dram_latency.value - l2);
+        EXPOSED_LATENCY * (l1 + misses * (l2 - l1))
+    }
+}
+
+/// The mean cycles of a warp alone. `global`: the latency of a load from global memory.
+fn warp_cycles(counted: &CountedKernel<'_>, global: f64, gpu: &Gpu) -> Result<f64, Error> {
+    let latencies = Latencies {
+        sum: gpu.fma_latency.value,
+        choice: gpu.fma_latency.value,
+        moved: gpu.shuffle_latency.value,
+        global,
+        shared: gpu.shared_latency.value,
+        divide: 40.0,
+        call: 60.0,
+        barrier: gpu.barrier.value,
+        flag: gpu.flag.value,
+    };
+    let constants = constant_buffers(counted.program).into_iter();
+    let constants: Vec<BufferId> = constants.map(|c| c.0).collect();
+    let (kernel, sizes) = (counted.code.kernel, counted.sizes);
+    let start = Start::InOrder;
+    let cycles = |point| chain::cycles(kernel, sizes, point, &constants, &latencies, start);
+    let middle = counted.middle()?;
+    let edges = edges(counted.code, &middle)?;
+    let inside = cycles(middle)?;
+    // Blocks at the edges take longer and stay resident as long.
+    let mut mean = inside;
+    for (point, share) in edges {
+        mean += (cycles(point)? - inside) * share;
+    }
+    Ok(mean)
+}
+
+/// Warps wait for code outside the instruction cache, the longer the fewer other warps are ready.
+fn fetch_slowdown(
+    counted: &CountedKernel<'_>,
+    residency: &Residency,
+    gpu: &Gpu,
+) -> Result<f64, Error> {
+    let executed = counted.code.executed_text(counted.middle()?)? * INSTRUCTION_BYTES;
+    let missing = (1.0 - gpu.instruction_bytes.value / executed.max(1.0)).max(0.0);
+    Ok(1.0 + FETCH * missing / residency.warps)
 }
 
 /// The share of cycles in which a scheduler issues an instruction: each of `warps` warps is ready
@@ -303,14 +343,13 @@ fn p_norm(seconds: impl Iterator<Item = f64>, norm: f64) -> f64 {
 
 /// The first and the last block along each axis of the grid, in the middle of the others, with the
 /// share of the blocks that each stands for.
-fn edges(census: &Census<'_>, n: usize) -> Result<Vec<(Vec<i64>, f64)>, Error> {
-    let point = middle(census, n)?;
+fn edges(code: &Code<'_>, middle: &[i64]) -> Result<Vec<(Vec<i64>, f64)>, Error> {
     let mut list = Vec::new();
-    for range in &census.codes[n].grid {
-        let (lo, hi) = bounds(&range.lo, &range.hi, &point)?;
+    for range in &code.grid {
+        let (lo, hi) = bounds(&range.lo, &range.hi, middle)?;
         if hi - lo >= 3 {
             for at in [lo, hi - 1] {
-                let mut edge = point.clone();
+                let mut edge = middle.to_vec();
                 edge[range.var] = at;
                 list.push((edge, 1.0 / (hi - lo) as f64));
             }

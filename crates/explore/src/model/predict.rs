@@ -5,6 +5,7 @@ use systola_ir::kernel::Program;
 
 use super::code::Lanes;
 use super::count::{Census, Sampling};
+use super::counted::CountedKernel;
 use super::device::{Device, Number, Source};
 use super::tally::Tally;
 use super::{cpu, gpu};
@@ -128,11 +129,17 @@ pub fn predict(program: &Program, sizes: &[i128], device: &Device) -> Result<Pre
     };
     let census = Census::take(program, sizes, lanes, Sampling::Some)?;
     let mut kernels = Vec::new();
-    for n in 0..census.codes.len() {
-        if census.kernels[n].blocks > 0.0 {
+    for (code, own) in census.codes.iter().zip(&census.kernels) {
+        if own.blocks > 0.0 {
+            let counted = CountedKernel {
+                program,
+                sizes,
+                code,
+                census: own,
+            };
             kernels.push(match device {
-                Device::Cpu(cpu) => cpu::kernel(program, sizes, &census, n, cpu)?,
-                Device::Gpu(gpu) => gpu::kernel(program, sizes, &census, n, gpu)?,
+                Device::Cpu(cpu) => cpu::kernel(&counted, cpu)?,
+                Device::Gpu(gpu) => gpu::kernel(&counted, gpu)?,
             });
         }
     }

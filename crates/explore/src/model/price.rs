@@ -28,7 +28,7 @@ impl<'k> Pricing<'k> {
         let is_steady = |kind: &VarKind| match kind {
             VarKind::Host
             | VarKind::Block { .. }
-            | VarKind::Ticket
+            | VarKind::DynamicBlock
             | VarKind::Warp
             | VarKind::Lane => true,
             VarKind::Loop => false,
@@ -95,7 +95,7 @@ impl<'k> Pricing<'k> {
                 tally.add(&self.mask(cond), 1.0);
                 vec![(Quantity::Choices, n)]
             }
-            Op::Shuffle { .. } | Op::Slide { .. } => {
+            Op::Shuffle { .. } | Op::LaneShift { .. } => {
                 let n = self.instructions(value.ty) * self.words(value.ty);
                 vec![(Quantity::Moves, n)]
             }

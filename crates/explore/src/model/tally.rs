@@ -6,8 +6,8 @@ use systola_ir::kernel::census::Event;
 
 macro_rules! quantities {
     ($($(#[$doc:meta])* $name:ident,)*) => {
-        /// Work that only machines distinguish. Unless stated otherwise, the unit is one statement
-        /// executed by one warp.
+        /// Work in categories that only machines distinguish. Unless stated otherwise, the unit is
+        /// one statement executed by one warp.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Quantity {
             $($(#[$doc])* $name,)*
@@ -42,11 +42,11 @@ quantities! {
     UniformOps,
     /// Loads of one element for all lanes.
     UniformLoads,
-    /// Those that read constant memory, where the machine has it.
+    /// Loads of constant memory, on machines that have it.
     ConstantLoads,
     /// Vectors that are loaded whole.
     VectorLoads,
-    /// Those that cross a line of 64 bytes.
+    /// Vector loads that cross a cache line of 64 bytes.
     SplitLoads,
     /// Elements that are loaded one by one.
     GatheredElements,

@@ -1,7 +1,7 @@
 //! The cost of one access of a warp, given the addresses of its lanes.
 
 use systola_ir::kernel::Memory;
-use systola_ir::kernel::banks::passes;
+use systola_ir::kernel::banks::shared_cost;
 use systola_ir::kernel::census::{Event, Touch, touched};
 use systola_ir::target::{Machine, Simd};
 
@@ -49,8 +49,8 @@ fn threads(access: &Access, touches: &[Touch], seen: &mut Vec<u64>, tally: &mut 
         // L1 has the banks of shared memory, since both share one memory.
         tally[Quantity::GlobalAccesses] = 1.0;
         let bytes = access.bytes * access.width;
-        let passes = passes(touches.iter().copied(), bytes, seen);
-        tally[Quantity::GlobalWavefronts] = passes.wavefronts as f64;
+        let cost = shared_cost(touches.iter().copied(), bytes, seen);
+        tally[Quantity::GlobalWavefronts] = cost.wavefronts as f64;
     }
 }
 

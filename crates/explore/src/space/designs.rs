@@ -101,6 +101,17 @@ pub fn vectors(n: usize, bound: i128) -> Vec<Vec<i128>> {
     all
 }
 
+impl Design {
+    /// The number of steps, where the iterators have these extents.
+    pub fn steps(&self, extent: impl Fn(usize) -> i128) -> i128 {
+        let along = |row: &Vec<i128>| -> i128 {
+            let along = |(axis, c): (usize, &i128)| c.abs() * (extent(axis) - 1);
+            row.iter().enumerate().map(along).sum()
+        };
+        self.schedule.iter().map(along).product()
+    }
+}
+
 /// Every design over `inner`, some of the iterators; the others are parallel.
 pub fn designs(axes: &Axes, inner: &[usize], bound: i128) -> Vec<Design> {
     let mut list = Vec::new();
@@ -480,7 +491,7 @@ impl Design {
             let forms: Vec<String> = rows.iter().map(form).collect();
             forms.join(", ")
         };
-        let handed_on: Vec<&str> = self
+        let forwarded: Vec<&str> = self
             .inputs
             .iter()
             .filter(|(_, l)| *l != Localisation::Read)
@@ -492,10 +503,10 @@ impl Design {
             ("steps", list(&self.schedule)),
             (
                 "inputs",
-                if handed_on.is_empty() {
+                if forwarded.is_empty() {
                     "read".to_string()
                 } else {
-                    format!("{} handed on", handed_on.join(", "))
+                    format!("{} forwarded", forwarded.join(", "))
                 },
             ),
         ]

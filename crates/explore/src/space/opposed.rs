@@ -1,4 +1,4 @@
-//! Systems without a legal mapping: all variables of a point run at one place and time, so their
+//! Systems without a legal mapping: all variables of a point run in the same PE and step, so their
 //! dependences must not have opposite directions.
 
 use systola_ir::form::Poly;

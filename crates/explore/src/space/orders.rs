@@ -7,9 +7,9 @@
 //! * *Launches*: each time of the schedule is a launch, since values go from block to block.
 //! * *Block*: one block holds all lanes of one iterator, the schedule is its time.
 //!
-//! Where values are needed from both sides at once, as in a chain of filters, no row carries the
-//! dependence. Then values arrive in the step in which they leave (`broadcast`), and tiles overlap
-//! as far as the chain reaches.
+//! If values are needed from both sides at once, as in a chain of filters, no row carries the
+//! dependence. Such values are used in the step in which they are computed (`broadcast`), and tiles
+//! overlap by the reach of the chain.
 
 use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, PlaceLevel, TimeLevel};
 use systola_ir::target::Machine;
@@ -43,9 +43,9 @@ pub struct Order {
     pub free: Vec<usize>,
     /// Iterators of sums, outermost first.
     pub sums: Vec<usize>,
-    /// Variables that arrive in the step in which they leave.
+    /// Variables that are used in the step in which they are computed.
     pub broadcast: Vec<String>,
-    /// Of free iterators, where such values go from lane to lane: the reach below and above.
+    /// Free iterators along which such values go from lane to lane, with the reach below and above.
     pub halos: Vec<(usize, (i128, i128))>,
 }
 

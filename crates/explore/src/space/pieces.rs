@@ -133,7 +133,7 @@ impl<'a> Cutter<'a> {
 
     /// Does the dependence exist at any of these points?
     fn exists(&self, (dependence, _): &(Dependence, Vec<i128>), conds: &[Cond]) -> bool {
-        // An undecided test, or one that runs out of time, counts as yes.
+        // A test that is undecided or out of time counts as yes.
         if self.deadline.is_over() {
             return true;
         }
@@ -154,9 +154,9 @@ fn comparisons(cond: &Cond, found: &mut Vec<Cond>) {
     match cond {
         Cond::Const(_) => {}
         Cond::Cmp(_, left, right) => {
-            let asks = !left.sub(right).dims().is_empty();
+            let uses_iterator = !left.sub(right).dims().is_empty();
             let negated = cond.clone().negate();
-            if asks && !found.contains(cond) && !found.contains(&negated) {
+            if uses_iterator && !found.contains(cond) && !found.contains(&negated) {
                 found.push(cond.clone());
             }
         }

@@ -1,7 +1,7 @@
-//! A recurrence on a linear array of PEs that is cut into strips: each block has a few vectors of
-//! one iterator, a schedule orders the steps, and values that leave a strip go to the next one
-//! while both run. Where many blocks run at once a strip may be cut into pieces, which also wait
-//! for each other.
+//! A recurrence on a linear array of PEs that is cut into strips. A block computes a strip with a
+//! few vectors of one iterator, and a schedule orders its steps. Values that leave a strip go to
+//! the next one while both run. If many blocks run at once, a strip may also be cut into pieces,
+//! which wait for each other.
 
 use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, NameOp, PlaceLevel, TimeLevel};
 use systola_ir::target::Machine;
@@ -19,9 +19,9 @@ const PIECES: [i128; 5] = [16, 32, 64, 256, 1024];
 /// Which elements a lane has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Digits {
-    /// Neighbouring ones.
+    /// Adjacent elements.
     Blocked,
-    /// Elements that are a whole row of lanes apart.
+    /// Elements with a stride of all lanes.
     Cyclic,
 }
 
@@ -33,11 +33,11 @@ pub struct Strip {
     pub digits: Digits,
     /// Over the recurrent iterators.
     pub schedule: Vec<i128>,
-    /// The other iterator, and the size of its tile in a block; none: all of it.
+    /// The other iterator, and the size of its tile in a block; `None`: the whole iterator.
     pub piece: Option<(usize, i128)>,
 }
 
-/// The best first: few steps, then deep strips.
+/// The best first: those with few steps, then those with many elements per lane.
 pub fn strips(axes: &Axes, machine: &Machine) -> Vec<Strip> {
     let recurrent: Vec<usize> = axes.with_role(Role::Recurrent).collect();
     if recurrent.len() != 2 || axes.with_role(Role::Reduced).next().is_some() {

@@ -1,8 +1,8 @@
-//! Lanes along a sum or a recurrence: a vector of its terms is combined in one step, as a tree
-//! where the operator allows it.
+//! Lanes along a sum or a recurrence: a vector of its terms is combined in one step, by a tree if
+//! the operator can be regrouped.
 //!
-//! The iterator is tiled by multiples of a vector; the tiles follow each other in time, or, where
-//! nothing else makes many blocks, are blocks that pass their result on. A schedule carries the
+//! The iterator is tiled by multiples of a vector. The tiles run in sequence. If no other iterator
+//! gives many blocks, the tiles are blocks that pass on their result. A schedule carries the
 //! dependences along other iterators.
 
 use systola_ir::mapping::{DirectiveKind, Mapping, NameExpr, NameOp, PlaceLevel, TimeLevel};
@@ -28,7 +28,7 @@ pub enum Tiles {
 pub struct Along {
     /// The iterator on the lanes.
     pub lanes: usize,
-    /// It is descending.
+    /// The lanes run in descending order.
     pub down: bool,
     pub tiles: Tiles,
     /// Schedule rows over all iterators that carry the other dependences.

@@ -1,15 +1,15 @@
-//! Many sweeps over a field in the registers of a warp: time is cut into launches of a few sweeps,
-//! space into tiles that overlap as far as these sweeps reach, and the sweeps of a launch follow
-//! each other along one axis as a wavefront. In three dimensions a lane also has some rows of each
-//! plane. Where the field is a torus, tiles overlap around it.
+//! Many sweeps over a field in the registers of a warp. A launch computes a few sweeps on
+//! overlapping tiles, whose overlap is the reach of these sweeps. Within a launch, the sweeps
+//! follow each other along one axis as a wavefront. In three dimensions a lane also has some rows
+//! of each plane. If the field is periodic, tiles overlap around it.
 
 use systola_ir::mapping::{Mapping, NameExpr, PlaceLevel, TimeLevel};
 use systola_ir::target::Machine;
 
 use super::axes::{Axes, Role};
-use super::promise::SMS;
 use super::strips::Digits;
 use super::text::{Text, plus, times};
+use super::tiling_cost::SMS;
 
 const SWEEPS: [i128; 8] = [1, 2, 3, 4, 6, 8, 10, 12];
 const COLUMNS: [i128; 5] = [1, 2, 4, 6, 8];
@@ -142,8 +142,8 @@ fn middles(axes: &Axes, time: usize, between: Option<usize>, depth: i128) -> Vec
     middles.into_iter().filter(fits).map(Some).collect()
 }
 
-/// Along the rows: all of them, or tiles; with room for `places` resident blocks along them, also
-/// tiles that fill all places once or several times.
+/// Rows of a tile: all rows, or tiles of a few sizes. If there is room for `places` resident blocks
+/// along the rows, also tiles that fill one or several waves of them.
 fn fronts(
     axes: &Axes,
     time: usize,
@@ -229,16 +229,16 @@ impl Sweep {
             twice *= all as f64 / rows as f64;
             blocks *= (axes.extent(front.axis) as f64 / rows as f64).ceil();
         }
-        let mut held = (self.columns * self.depth * 3) as f64;
+        let mut live = (self.columns * self.depth * 3) as f64;
         if let Some(middle) = &self.middle {
             twice *= middle.rows as f64 / middle.owned() as f64;
             blocks *= (axes.extent(middle.axis) as f64 / middle.owned() as f64).ceil();
-            held *= middle.rows as f64;
+            live *= middle.rows as f64;
         }
         let work = axes.on_rings.len() as f64 + 1.0;
         match machine.threads {
             None => {
-                let spilled = (held / (machine.registers as f64 * 1.5)).max(1.0);
+                let spilled = (live / (machine.registers as f64 * 1.5)).max(1.0);
                 let idle = (2.0 / blocks).max(1.0);
                 let instructions = work * twice * spilled * idle;
                 let memory = 12.0 * twice / self.depth as f64;
@@ -250,13 +250,13 @@ impl Sweep {
                     Digits::Blocked => 2.0 / self.columns as f64,
                     Digits::Cyclic => 2.0,
                 };
-                let registers = held + 24.0;
+                let registers = live + 24.0;
                 let spilled = (registers / 240.0).max(1.0).powi(2);
-                let there = (2048.0 / registers.min(255.0)).floor().clamp(1.0, 32.0);
-                let waves = blocks / (SMS * there);
+                let resident_warps = (2048.0 / registers.min(255.0)).floor().clamp(1.0, 32.0);
+                let waves = blocks / (SMS * resident_warps);
                 let idle = waves.ceil() / waves;
-                // Few warps do not hide the latency of each other.
-                let alone = 1.0 + 4.0 / (there * self.columns as f64);
+                // Few resident warps hide little latency.
+                let alone = 1.0 + 4.0 / (resident_warps * self.columns as f64);
                 let instructions = (work + 2.0 * shuffled) * twice * spilled * alone;
                 let memory = 16.0 * twice / self.depth as f64;
                 (instructions.max(memory) + 0.2 * instructions.min(memory)) * idle

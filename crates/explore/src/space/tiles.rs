@@ -133,29 +133,30 @@ impl Tiling {
     }
 
     pub fn write(&self, axes: &Axes, name: &str, system: &str, mut text: Text) -> Mapping {
-        let mut names: Vec<(usize, String, String)> = Vec::new();
-        for split in &self.splits {
-            let axis = axes.name(split.axis);
-            if split.tile() > 1 {
-                let (outer, inner) = text.tile(axis, split.tile(), split.lanes == text.lanes);
-                names.push((split.axis, outer, inner));
-            } else {
-                names.push((split.axis, axis.to_string(), String::new()));
-            }
+        let names = Names::declare(self, axes, &mut text);
+        let outer_time = self.write_places(&names, &mut text);
+        let steps = self.write_time(outer_time, &names, axes, &mut text);
+        self.write_transfers(&names, &mut text);
+        if let Some((input, along)) = &self.forward {
+            text.forward(input, along);
         }
-        let named = |axis: usize| names.iter().find(|(a, ..)| *a == axis);
-        let mut window = None;
-        if let Some(Staging::Windows { axis, size, .. }) = &self.staging {
-            let (outer, inner) = text.tile(axes.name(*axis), *size, false);
-            window = Some((*axis, outer, inner));
+        for sum in &axes.sums {
+            let own = self.order.iter().rev().filter(|a| sum.axes.contains(a));
+            let own: Vec<&str> = own.map(|a| axes.name(*a)).collect();
+            text.sum(&sum.var, &own);
         }
+        self.write_unrolls(&steps, &mut text);
+        text.finish(name, system)
+    }
 
+    /// Returns the tiles that run in sequence, for the outermost loops.
+    fn write_places(&self, names: &Names, text: &mut Text) -> Vec<NameExpr> {
         let mut blocks = Vec::new();
         let mut warps = Vec::new();
         let mut outer_time = Vec::new();
         let mut regs = Vec::new();
         let mut lane_digits: Vec<(usize, NameExpr, i128)> = Vec::new();
-        for (split, (_, outer, inner)) in self.splits.iter().zip(&names) {
+        for (split, Tile { outer, inner, .. }) in self.splits.iter().zip(&names.tiles) {
             let rest = match split.warps {
                 1 => NameExpr::name(outer),
                 n => NameExpr::binary(NameOp::Div, NameExpr::name(outer), NameExpr::int(n)),
@@ -187,47 +188,54 @@ impl Tiling {
         text.place(PlaceLevel::Warp, warps);
         text.place(PlaceLevel::Lane, self.lane_form(lane_digits));
         text.place(PlaceLevel::Reg, regs);
+        outer_time
+    }
 
-        // Names of the steps, for `unroll`.
-        let mut steps: Vec<(String, bool)> = Vec::new();
+    fn write_time(
+        &self,
+        outer_time: Vec<NameExpr>,
+        names: &Names,
+        axes: &Axes,
+        text: &mut Text,
+    ) -> Vec<Step> {
+        let mut steps = Vec::new();
         let mut time = outer_time;
-        if let Some((_, outer, _)) = &window {
-            time.push(NameExpr::name(outer));
+        if let Some(window) = &names.window {
+            time.push(NameExpr::name(&window.outer));
         }
         for axis in &self.order {
-            let own = match &window {
-                Some((a, _, inner)) if a == axis => inner.clone(),
-                _ => axes.name(*axis).to_string(),
+            let own = match &names.window {
+                Some(window) if window.axis == *axis => window.inner.as_str(),
+                _ => axes.name(*axis),
             };
             let is_sum = axes.list[*axis].role == Role::Reduced;
             let skewed = self.skew.iter().find(|(reduced, _)| reduced == axis);
-            match skewed.and_then(|(_, parallel)| named(*parallel)) {
-                Some((_, _, inner)) => {
-                    let n = time.len();
-                    let step = if n == 0 {
-                        "time".to_string()
-                    } else {
-                        format!("time{n}")
+            let (name, form) = match skewed.and_then(|(_, parallel)| names.tile(*parallel)) {
+                Some(Tile { inner, .. }) => {
+                    let name = match time.len() {
+                        0 => "time".to_string(),
+                        n => format!("time{n}"),
                     };
-                    steps.push((step, is_sum));
-                    time.push(plus(NameExpr::name(inner), NameExpr::name(&own)));
+                    (name, plus(NameExpr::name(inner), NameExpr::name(own)))
                 }
-                None => {
-                    steps.push((own.clone(), is_sum));
-                    time.push(NameExpr::name(&own));
-                }
-            }
+                None => (own.to_string(), NameExpr::name(own)),
+            };
+            steps.push(Step { name, is_sum });
+            time.push(form);
         }
         if time.is_empty() {
             // A point is one step.
             time.push(NameExpr::int(0));
         }
         text.time(TimeLevel::Step, time);
+        steps
+    }
 
+    fn write_transfers(&self, names: &Names, text: &mut Text) {
         match &self.staging {
             None => {}
             Some(Staging::Windows { stages, inputs, .. }) => {
-                let at = window.as_ref().map_or("", |(_, outer, _)| outer);
+                let at = names.window.as_ref().map_or("", |tile| &tile.outer);
                 for (input, order) in inputs {
                     let layout = Layout {
                         order: *order,
@@ -237,30 +245,24 @@ impl Tiling {
                 }
             }
             Some(Staging::Panel { input, axis }) => {
-                let at = named(*axis).map_or("", |(_, outer, _)| outer);
+                let at = names.tile(*axis).map_or("", |tile| &tile.outer);
                 text.transfer(input, at, 1, Layout::default(), Engine::Plain);
             }
         }
-        if let Some((input, along)) = &self.forward {
-            text.forward(input, along);
-        }
-        for sum in &axes.sums {
-            let own = self.order.iter().rev().filter(|a| sum.axes.contains(a));
-            let own: Vec<&str> = own.map(|a| axes.name(*a)).collect();
-            text.sum(&sum.var, &own);
-        }
-        let first = steps.iter().position(|(_, is_sum)| *is_sum);
+    }
+
+    fn write_unrolls(&self, steps: &[Step], text: &mut Text) {
+        let first = steps.iter().position(|step| step.is_sum);
         let last = steps.len().saturating_sub(1);
-        for (n, (step, is_sum)) in steps.iter().enumerate() {
+        for (n, Step { name, .. }) in steps.iter().enumerate().filter(|(_, step)| step.is_sum) {
             match self.unroll {
-                Unroll::All if *is_sum => text.unroll(step, None),
-                Unroll::Innermost if *is_sum && n == last => text.unroll(step, None),
-                Unroll::Innermost if *is_sum => text.unroll(step, Some(1)),
-                Unroll::Outermost if *is_sum && Some(n) == first => text.unroll(step, None),
-                Unroll::Auto | Unroll::All | Unroll::Innermost | Unroll::Outermost => {}
+                Unroll::All => text.unroll(name, None),
+                Unroll::Innermost if n == last => text.unroll(name, None),
+                Unroll::Innermost => text.unroll(name, Some(1)),
+                Unroll::Outermost if Some(n) == first => text.unroll(name, None),
+                Unroll::Auto | Unroll::Outermost => {}
             }
         }
-        text.finish(name, system)
     }
 
     /// The choices, in words.
@@ -287,11 +289,11 @@ impl Tiling {
             steps.push("one".to_string());
         }
         let inputs = match (&self.staging, &self.forward) {
-            (Some(Staging::Panel { input, .. }), _) => format!("{input} once a block"),
+            (Some(Staging::Panel { input, .. }), _) => format!("{input} once per block"),
             (Some(Staging::Windows { size, stages, .. }), _) => {
                 format!("windows of {size}, {stages} stages")
             }
-            (None, Some((input, _))) => format!("{input} handed on"),
+            (None, Some((input, _))) => format!("{input} forwarded"),
             (None, None) => "read".to_string(),
         };
         vec![
@@ -301,7 +303,7 @@ impl Tiling {
             ("warps", parts(|s| s.warps)),
             ("steps", steps.join(", ")),
             (
-                "written out",
+                "unrolled",
                 match self.unroll {
                     Unroll::Auto => "as it fits",
                     Unroll::All => "all",
@@ -332,4 +334,53 @@ impl Tiling {
         }
         sum.into_iter().collect()
     }
+}
+
+/// The names of the two parts of a tiled iterator.
+struct Tile {
+    axis: usize,
+    outer: String,
+    inner: String,
+}
+
+/// The names that a mapping introduces.
+struct Names {
+    /// Of all splits, in order. An iterator that is not tiled keeps its name as the outer one.
+    tiles: Vec<Tile>,
+    /// The windows of staged inputs.
+    window: Option<Tile>,
+}
+
+impl Names {
+    fn declare(tiling: &Tiling, axes: &Axes, text: &mut Text) -> Names {
+        let lanes = text.lanes;
+        let mut tile = |axis: usize, size: i128, all_lanes: bool| {
+            let (outer, inner) = text.tile(axes.name(axis), size, all_lanes);
+            Tile { axis, outer, inner }
+        };
+        let of_split = |split: &Split| match split.tile() {
+            ..=1 => Tile {
+                axis: split.axis,
+                outer: axes.name(split.axis).to_string(),
+                inner: String::new(),
+            },
+            size => tile(split.axis, size, split.lanes == lanes),
+        };
+        let tiles = tiling.splits.iter().map(of_split).collect();
+        let window = match &tiling.staging {
+            Some(Staging::Windows { axis, size, .. }) => Some(tile(*axis, *size, false)),
+            Some(Staging::Panel { .. }) | None => None,
+        };
+        Names { tiles, window }
+    }
+
+    fn tile(&self, axis: usize) -> Option<&Tile> {
+        self.tiles.iter().find(|tile| tile.axis == axis)
+    }
+}
+
+/// A step in time, named for `unroll`.
+struct Step {
+    name: String,
+    is_sum: bool,
 }

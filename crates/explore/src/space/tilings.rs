@@ -8,7 +8,7 @@ use systola_rt::Deadline;
 use super::axes::{Axes, Role};
 use super::tiles::{BlockOrder, Rest, Split, Staging, Tiling, Unroll};
 
-/// Neighbouring or distant elements of a lane.
+/// Elements of a lane, adjacent or with a stride.
 const ROWS: [i128; 11] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 14, 16];
 const VECTORS: [i128; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 /// The same where lanes are threads, along the lanes.
@@ -283,7 +283,7 @@ fn vary(axes: &Axes, machine: &Machine, tiling: Tiling, all: &mut Vec<Tiling>) {
     for staging in stagings(axes, machine, &tiling) {
         let mut staged = tiling.clone();
         if let Staging::Panel { input, .. } = &staging {
-            // Iterators that do not index the panel vary while it stays.
+            // Iterators that do not index the panel advance while it is in shared memory.
             for split in &mut staged.splits {
                 let read = axes.reads.iter().find(|r| r.name == *input);
                 if split.axis != tiling.vector && read.is_some_and(|r| !r.uses(split.axis)) {

@@ -7,7 +7,9 @@
 
 use systola_ir::target::Threads;
 
-use super::{Shape, elements, handed_on, is_in_register, is_scattered, is_staged, is_unrolled};
+use super::{
+    Shape, elements, forwarding_factor, is_in_register, is_scattered, is_staged, is_unrolled,
+};
 use crate::space::axes::{Axes, Read};
 use crate::space::tiles::Tiling;
 
@@ -52,7 +54,7 @@ pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &
 
     let mut instructions = operations + 4.0 * iterations;
     let mut near = 0.0;
-    let mut held = shape.sums;
+    let mut live = shape.sums;
     for read in &axes.reads {
         let uniform = tiling.splits.iter().all(|s| !read.uses(s.axis));
         if uniform {
@@ -65,9 +67,9 @@ pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &
         let shifts = |axis: &&usize| looped(axis) && last.is_some_and(|row| row[**axis] != 0);
         if shape.reduced.iter().any(|axis| shifts(&axis)) && !is_staged(tiling, read) {
             // Elements shift by one from iteration to iteration: they are loaded one by one.
-            access.wide = 1.0;
+            access.width = 1.0;
         }
-        let n = elements(axes, tiling, shape, read) * handed_on(tiling, read);
+        let n = elements(axes, tiling, shape, read) * forwarding_factor(tiling, read);
         // From the cache, in scattered lines.
         let long = shape.reduced.iter().any(|a| axes.extent(*a) >= 64);
         let lines = if long && !is_staged(tiling, read) {
@@ -75,9 +77,9 @@ pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &
         } else {
             1.0
         };
-        instructions += n / access.wide * lines;
+        instructions += n / access.width * lines;
         near += n * access.conflicts * lines * f64::from(read.bits) / 8.0 * lanes;
-        held += row_of(axes, tiling, shape, read);
+        live += row_of(axes, tiling, shape, read);
     }
     for write in &axes.writes {
         let apart = if is_scattered(write, tiling.vector) {
@@ -90,13 +92,13 @@ pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &
     }
     let compulsory = compulsory(axes, tiling) * lanes;
 
-    let registers = held * words + ADDRESS_REGISTERS;
+    let registers = live * words + ADDRESS_REGISTERS;
     let spilled = (registers / THREAD_REGISTERS).max(1.0);
     let warps = tiling.warps() as f64;
-    let blocks_there = (REGISTERS / registers.min(THREAD_REGISTERS) / warps)
+    let resident_blocks = (REGISTERS / registers.min(THREAD_REGISTERS) / warps)
         .floor()
         .clamp(1.0, 32.0);
-    let there = (blocks_there * warps).min(WARPS);
+    let resident_warps = (resident_blocks * warps).min(WARPS);
     // Every iteration waits for its loads, the first one for those from DRAM.
     let alone = DRAM_LATENCY + L1_LATENCY * iterations + instructions;
 
@@ -105,12 +107,12 @@ pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &
         near / L1_BYTES,
         traffic(axes, tiling, &shape.reduced) / L2_BYTES,
         compulsory / DRAM_BYTES,
-        alone / there,
+        alone / resident_warps,
     ];
     let longest = terms.iter().fold(0.0, |a: f64, b| a.max(*b));
     let busy = longest + 0.1 * (terms.iter().sum::<f64>() - longest);
 
-    let waves = shape.blocks / (SMS * blocks_there);
+    let waves = shape.blocks / (SMS * resident_blocks);
     let tail = if waves > 1.0 {
         1.0 + 0.5 * (waves.ceil() / waves - 1.0)
     } else {
@@ -118,7 +120,9 @@ pub fn cost(axes: &Axes, threads: Threads, lanes: f64, tiling: &Tiling, shape: &
     };
     let idle = (SMS * 4.0 / (shape.blocks * warps)).max(1.0);
     let text = instructions / iterations.max(1.0);
-    let code = 1.0 + FETCH * (1.0 - CACHED_INSTRUCTIONS / text).max(0.0) / there + text / 100_000.0;
+    let code = 1.0
+        + FETCH * (1.0 - CACHED_INSTRUCTIONS / text).max(0.0) / resident_warps
+        + text / 100_000.0;
     // A block releases its resources when the last of its warps is done.
     let together = 1.0 + TAIL * warps;
     busy * spilled * spilled * tail * idle * code * together
@@ -166,7 +170,7 @@ fn row_of(axes: &Axes, tiling: &Tiling, shape: &Shape, read: &Read) -> f64 {
 /// How a warp reads an input.
 struct Access {
     /// Elements of one load.
-    wide: f64,
+    width: f64,
     /// Bank-conflict wavefronts of a load, relative to a conflict-free one.
     conflicts: f64,
 }
@@ -175,7 +179,7 @@ impl Access {
     fn of(threads: Threads, lanes: f64, tiling: &Tiling, read: &Read) -> Access {
         if is_scattered(&read.matrix, tiling.vector) {
             return Access {
-                wide: 1.0,
+                width: 1.0,
                 conflicts: lanes / 4.0,
             };
         }
@@ -188,17 +192,17 @@ impl Access {
             .max();
         let low = low.unwrap_or(1).max(1);
         let most = i128::from(threads.wide_bytes * 8 / read.bits.max(8)).max(1);
-        let mut wide = 1;
-        while wide * 2 <= most && low % (wide * 2) == 0 {
-            wide *= 2;
+        let mut width = 1;
+        while width * 2 <= most && low % (width * 2) == 0 {
+            width *= 2;
         }
         // Neighbouring lanes are this many accesses apart; as many lanes as fill all banks go
         // together.
-        let stride = low / wide;
-        let banks = (i128::from(lanes as i32) * 32 / (wide * i128::from(read.bits))).max(1);
+        let stride = low / width;
+        let banks = (i128::from(lanes as i32) * 32 / (width * i128::from(read.bits))).max(1);
         let conflicts = if low > 1 { gcd(stride, banks) } else { 1 };
         Access {
-            wide: wide as f64,
+            width: width as f64,
             conflicts: conflicts as f64,
         }
     }

@@ -5,7 +5,7 @@
 
 use systola_ir::target::Machine;
 
-use super::{Shape, elements, handed_on, is_scattered, is_staged};
+use super::{Shape, elements, forwarding_factor, is_scattered, is_staged};
 use crate::space::axes::Axes;
 use crate::space::tiles::{Tiling, Unroll};
 
@@ -22,7 +22,7 @@ pub fn cost(axes: &Axes, machine: &Machine, tiling: &Tiling, shape: &Shape) -> f
     let long = shape.reduced.iter().any(|a| axes.extent(*a) >= 256);
     let mut loads = 0.0;
     for read in &axes.reads {
-        let n = elements(axes, tiling, shape, read) * handed_on(tiling, read);
+        let n = elements(axes, tiling, shape, read) * forwarding_factor(tiling, read);
         let far = !is_staged(tiling, read) && long && read.uses(tiling.vector);
         loads += n * apart(&read.matrix) * if far { 1.5 } else { 1.0 };
     }

@@ -4,11 +4,13 @@ use systola_interp::{Arrays, Data, Tensor};
 use systola_ir::codes::limits;
 use systola_ir::kernel::{BufferKind, Program};
 use systola_ir::{Diagnostic, Span};
+#[cfg(any(feature = "cuda", feature = "opencl"))]
 use systola_rt::device::{DeviceArray, Driver};
 use systola_rt::timing::{Repeats, Timing};
 use systola_rt::{RunOptions, Stats, View, ViewMut};
 
 use crate::cpu::{Compiled, Error};
+#[cfg(any(feature = "cuda", feature = "opencl"))]
 use crate::device::DeviceCompiled;
 
 macro_rules! each_type {
@@ -83,7 +85,7 @@ fn prepare(program: &Program, params: &[i128]) -> Result<Prepared, Error> {
 }
 
 /// Runs a function of views on tensors, and allocates the outputs.
-fn on_tensors(
+fn on_tensors<T>(
     program: &Program,
     params: &[i128],
     inputs: &Arrays,
@@ -91,8 +93,8 @@ fn on_tensors(
         &[(&str, i64)],
         &[(&str, View<'_>)],
         &mut [(&str, ViewMut<'_>)],
-    ) -> Result<Stats, Error>,
-) -> Result<(Arrays, Stats), Error> {
+    ) -> Result<T, Error>,
+) -> Result<(Arrays, T), Error> {
     let mut prepared = prepare(program, params)?;
     let given: Vec<(&str, View<'_>)> = inputs
         .iter()
@@ -125,8 +127,23 @@ impl Compiled {
             self.run(sizes, given, made, options)
         })
     }
+
+    /// Seconds of each of several consecutive runs on the same arrays.
+    pub fn time_tensors(
+        &self,
+        params: &[i128],
+        inputs: &Arrays,
+        options: &RunOptions,
+        repeats: Repeats,
+    ) -> Result<Timing, Error> {
+        let timed = on_tensors(self.program(), params, inputs, |sizes, given, made| {
+            self.time(sizes, given, made, options, repeats)
+        });
+        timed.map(|(_, timing)| timing)
+    }
 }
 
+#[cfg(any(feature = "cuda", feature = "opencl"))]
 impl<D: Driver> DeviceCompiled<D> {
     /// The same on a device.
     pub fn run_tensors(&self, params: &[i128], inputs: &Arrays) -> Result<(Arrays, Stats), Error> {

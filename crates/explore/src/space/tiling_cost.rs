@@ -118,7 +118,7 @@ fn is_staged(tiling: &Tiling, read: &Read) -> bool {
 }
 
 /// Forwarding costs a little more than reading from L1.
-fn handed_on(tiling: &Tiling, read: &Read) -> f64 {
+fn forwarding_factor(tiling: &Tiling, read: &Read) -> f64 {
     match &tiling.forward {
         Some((input, _)) if *input == read.name => 1.2,
         Some(_) | None => 1.0,

@@ -1,23 +1,4 @@
 //! Mappings compiled for an NVIDIA GPU.
-//!
-//! ```no_run
-//! use systola::rt::cuda::DeviceArray;
-//! use systola::{CudaOptions, View, compile_cuda};
-//! # fn main() -> Result<(), systola::cpu::Error> {
-//! # let module = systola::load("").unwrap();
-//! let sizes = [("C", 1 << 20), ("Q", 5)];
-//! let kernel = compile_cuda(&module, "sbm", &sizes, &CudaOptions::from_env()?)?;
-//! let (samples, weights) = (vec![1f32; (1 << 20) + 4], [0.2f32; 5]);
-//! // Arrays that stay on the GPU between runs.
-//! let gpu = kernel.loaded().gpu();
-//! let x = DeviceArray::from_view(gpu, &View::from(&samples[..]))?;
-//! let w = DeviceArray::from_view(gpu, &View::from(&weights[..]))?;
-//! let mut z = DeviceArray::new(gpu, x.ty(), &[1 << 20])?;
-//! let stats = kernel.run_on_device(&sizes, &[("x", &x), ("w", &w)], &mut [("z", &mut z)])?;
-//! println!("{} s", stats.kernel_seconds);
-//! # Ok(())
-//! # }
-//! ```
 
 use systola_driver::{Fix, Lowered, Machine, emit_cuda};
 use systola_ir::system::Module;
