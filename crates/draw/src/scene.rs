@@ -306,8 +306,8 @@ impl Builder<'_> {
         }
     }
 
-    /// The label of the value of this cell: the input element it carries, the output element it is
-    /// a part of, or the variable at the point.
+    /// The label of the value of this cell: the input element that it carries, the output element
+    /// that it contributes to, or the variable at the point.
     fn value_label(&self, n: usize, cell: &Cell, z: &[i128]) -> String {
         let eval = |index: &[Form]| -> Option<Vec<i128>> {
             index.iter().map(|f| f.eval(self.params, z).ok()).collect()
@@ -339,7 +339,7 @@ impl Builder<'_> {
         }
     }
 
-    /// `z2`, where the cell ends up in z and the element is constant on the way.
+    /// `z2`, if the value of the cell contributes to z and its element is constant on the way.
     fn output_label(&self, n: usize, along: &[Vec<Poly>], z: &[i128]) -> Option<String> {
         for output in &self.array.outputs {
             for write in &output.writes {
@@ -411,7 +411,7 @@ impl Builder<'_> {
                         });
                     }
                 }
-                let steps = match delay.as_slice() {
+                let delay = match delay.as_slice() {
                     [1] => "1 step".to_string(),
                     [n] => format!("{n} steps"),
                     many => format!("after {}", coordinates(many)),
@@ -419,7 +419,8 @@ impl Builder<'_> {
                 let drawn = Link {
                     stream: source,
                     displacement: move_by,
-                    label: format!("{steps}, {}", link.realisation.short_name()),
+                    delay,
+                    realisation: link.realisation.short_name().to_string(),
                 };
                 if delivers && !scene.links.contains(&drawn) {
                     scene.links.push(drawn);
@@ -446,7 +447,8 @@ fn mark_broadcasts(scene: &mut Scene, n_cells: usize) {
     }
 }
 
-/// A value worth following: of the results, the one that the most slots hold, in the middle.
+/// The value whose path is outlined: of the results, the middle one of those that the most slots
+/// hold.
 fn followed(scene: &Scene) -> Option<(usize, String)> {
     let mut holders: BTreeMap<(usize, &str), usize> = BTreeMap::new();
     for slot in &scene.slots {

@@ -1,6 +1,13 @@
 //! A drawing as SVG text: simple shapes, reproducible bytes.
+//!
+//! A drawing is a list of shapes until it is written, so that panels are drawn at the origin,
+//! measured, and moved to their place.
 
 use std::fmt::Write;
+
+mod text_width;
+
+pub use text_width::text_width;
 
 /// Number of colours for streams; see the style sheet below.
 pub const N_COLOURS: usize = 8;
@@ -14,6 +21,11 @@ const DARK: [&str; N_COLOURS] = [
     "#56b4e9", "#f0894a", "#2cc79a", "#dd8fc2", "#e6c84a", "#9cc7ea", "#b4b4b4", "#bb92ea",
 ];
 
+/// The white space around a drawing.
+const MARGIN: f64 = 24.0;
+
+pub type Position = (f64, f64);
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Anchor {
     Start,
@@ -21,12 +33,202 @@ pub enum Anchor {
     End,
 }
 
-/// Shapes in drawing order, and their bounding box.
+/// A box around shapes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Area {
+    pub left: f64,
+    pub top: f64,
+    pub right: f64,
+    pub bottom: f64,
+}
+
+impl Area {
+    /// The box between two corners.
+    pub fn of(from: Position, to: Position) -> Area {
+        Area::around(&[from, to], 0.0)
+    }
+
+    /// The box that is larger on all sides.
+    pub fn grown(self, by: f64) -> Area {
+        Area {
+            left: self.left - by,
+            top: self.top - by,
+            right: self.right + by,
+            bottom: self.bottom + by,
+        }
+    }
+
+    pub fn contains(&self, other: &Area) -> bool {
+        self.with(*other) == *self
+    }
+
+    fn around(points: &[Position], by: f64) -> Area {
+        let fold = |f: fn(f64, f64) -> f64, start: f64, of: fn(&Position) -> f64| {
+            points.iter().map(of).fold(start, f)
+        };
+        Area {
+            left: fold(f64::min, f64::INFINITY, |p| p.0) - by,
+            top: fold(f64::min, f64::INFINITY, |p| p.1) - by,
+            right: fold(f64::max, f64::NEG_INFINITY, |p| p.0) + by,
+            bottom: fold(f64::max, f64::NEG_INFINITY, |p| p.1) + by,
+        }
+    }
+
+    fn with(self, other: Area) -> Area {
+        Area {
+            left: self.left.min(other.left),
+            top: self.top.min(other.top),
+            right: self.right.max(other.right),
+            bottom: self.bottom.max(other.bottom),
+        }
+    }
+
+    pub fn overlaps(&self, other: &Area) -> bool {
+        self.left < other.right
+            && other.left < self.right
+            && self.top < other.bottom
+            && other.top < self.bottom
+    }
+}
+
+/// The size of the letters of a class, and whether they are bold; see the style sheet.
+fn face(class: &str) -> (f64, bool) {
+    let has = |name: &str| class.split(' ').any(|c| c == name);
+    match () {
+        () if has("title") => (17.0, true),
+        () if has("head") => (13.5, true),
+        () if has("small") => (10.5, false),
+        () => (12.0, false),
+    }
+}
+
+/// Where a text of a class lies.
+pub fn text_area(class: &str, anchor: Anchor, at: Position, text: &str) -> Area {
+    let (size, bold) = face(class);
+    let width = text_width(text, size, bold);
+    let left = match anchor {
+        Anchor::Start => at.0,
+        Anchor::Middle => at.0 - width / 2.0,
+        Anchor::End => at.0 - width,
+    };
+    Area {
+        left,
+        top: at.1 - 0.8 * size,
+        right: left + width,
+        bottom: at.1 + 0.25 * size,
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Shape {
+    Line(Position, Position),
+    /// The ends, and the points by which a cubic curve leaves and arrives.
+    Curve([Position; 4]),
+    Polygon(Vec<Position>),
+    Rect(Position, f64, f64),
+    Circle(Position, f64),
+    Text(Anchor, Position, String),
+}
+
+#[derive(Clone, Debug)]
+struct Item {
+    class: String,
+    shape: Shape,
+}
+
+impl Item {
+    fn area(&self) -> Area {
+        match &self.shape {
+            Shape::Line(from, to) => Area::around(&[*from, *to], 1.0),
+            // A cubic curve lies within the hull of its points.
+            Shape::Curve(points) => Area::around(points, 1.5),
+            Shape::Polygon(points) => Area::around(points, 1.0),
+            Shape::Rect((x, y), width, height) => {
+                Area::around(&[(*x, *y), (x + width, y + height)], 1.0)
+            }
+            Shape::Circle(centre, radius) => Area::around(&[*centre], radius + 1.5),
+            Shape::Text(anchor, at, text) => text_area(&self.class, *anchor, *at, text),
+        }
+    }
+
+    fn moved(mut self, dx: f64, dy: f64) -> Item {
+        let by = |p: &mut Position| *p = (p.0 + dx, p.1 + dy);
+        match &mut self.shape {
+            Shape::Line(from, to) => {
+                by(from);
+                by(to);
+            }
+            Shape::Curve(points) => points.iter_mut().for_each(by),
+            Shape::Polygon(points) => points.iter_mut().for_each(by),
+            Shape::Rect(at, ..) | Shape::Circle(at, _) | Shape::Text(_, at, _) => by(at),
+        }
+        self
+    }
+
+    fn write(&self, out: &mut String) {
+        let class = &self.class;
+        let pair = |p: &Position| format!("{},{}", num(p.0), num(p.1));
+        let line = match &self.shape {
+            Shape::Line(from, to) => format!(
+                r#"<line class="{class}" x1="{}" y1="{}" x2="{}" y2="{}"/>"#,
+                num(from.0),
+                num(from.1),
+                num(to.0),
+                num(to.1)
+            ),
+            Shape::Curve([from, leave, arrive, to]) => format!(
+                r#"<path class="{class}" d="M {} {} C {} {}, {} {}, {} {}"/>"#,
+                num(from.0),
+                num(from.1),
+                num(leave.0),
+                num(leave.1),
+                num(arrive.0),
+                num(arrive.1),
+                num(to.0),
+                num(to.1)
+            ),
+            Shape::Polygon(points) => {
+                let points: Vec<String> = points.iter().map(pair).collect();
+                format!(
+                    r#"<polygon class="{class}" points="{}"/>"#,
+                    points.join(" ")
+                )
+            }
+            Shape::Rect((x, y), width, height) => format!(
+                r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}" rx="3"/>"#,
+                num(*x),
+                num(*y),
+                num(*width),
+                num(*height)
+            ),
+            Shape::Circle((x, y), radius) => format!(
+                r#"<circle class="{class}" cx="{}" cy="{}" r="{}"/>"#,
+                num(*x),
+                num(*y),
+                num(*radius)
+            ),
+            Shape::Text(anchor, (x, y), text) => {
+                let anchor = match anchor {
+                    Anchor::Start => "start",
+                    Anchor::Middle => "middle",
+                    Anchor::End => "end",
+                };
+                format!(
+                    r#"<text class="{class}" text-anchor="{anchor}" x="{}" y="{}">{}</text>"#,
+                    num(*x),
+                    num(*y),
+                    escape(text)
+                )
+            }
+        };
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+/// Shapes in drawing order.
 #[derive(Clone, Debug, Default)]
 pub struct Svg {
-    body: String,
-    width: f64,
-    height: f64,
+    items: Vec<Item>,
 }
 
 impl Svg {
@@ -34,25 +236,44 @@ impl Svg {
         Self::default()
     }
 
-    fn cover(&mut self, x: f64, y: f64) {
-        self.width = self.width.max(x);
-        self.height = self.height.max(y);
+    fn push(&mut self, class: &str, shape: Shape) {
+        let class = class.to_string();
+        self.items.push(Item { class, shape });
     }
 
-    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
-        self.cover(from.0.max(to.0), from.1.max(to.1));
-        let _ = writeln!(
-            self.body,
-            r#"<line class="{class}" x1="{}" y1="{}" x2="{}" y2="{}"/>"#,
-            num(from.0),
-            num(from.1),
-            num(to.0),
-            num(to.1)
-        );
+    /// The box around everything, if there is something.
+    pub fn area(&self) -> Option<Area> {
+        self.items.iter().map(Item::area).reduce(Area::with)
+    }
+
+    /// The boxes around the texts.
+    pub fn text_areas(&self) -> impl Iterator<Item = Area> + '_ {
+        let is_text = |item: &&Item| matches!(item.shape, Shape::Text(..));
+        self.items.iter().filter(is_text).map(Item::area)
+    }
+
+    /// Adds a drawing so that the upper left corner of its box lies at a position; its box there.
+    pub fn place(&mut self, panel: Svg, at: Position) -> Area {
+        let Some(area) = panel.area() else {
+            return Area::around(&[at], 0.0);
+        };
+        let (dx, dy) = (at.0 - area.left, at.1 - area.top);
+        let items = panel.items.into_iter();
+        self.items.extend(items.map(|item| item.moved(dx, dy)));
+        Area {
+            left: at.0,
+            top: at.1,
+            right: area.right + dx,
+            bottom: area.bottom + dy,
+        }
+    }
+
+    pub fn line(&mut self, class: &str, from: Position, to: Position) {
+        self.push(class, Shape::Line(from, to));
     }
 
     /// A line with a head at its end, in the colour of a stream.
-    pub fn arrow(&mut self, colour: usize, class: &str, from: (f64, f64), to: (f64, f64)) {
+    pub fn arrow(&mut self, colour: usize, class: &str, from: Position, to: Position) {
         let (dx, dy) = (to.0 - from.0, to.1 - from.1);
         let length = dx.hypot(dy).max(1e-6);
         let (ux, uy) = (dx / length, dy / length);
@@ -62,21 +283,13 @@ impl Svg {
         self.head(colour, class, base, to);
     }
 
-    fn head(&mut self, colour: usize, class: &str, base: (f64, f64), tip: (f64, f64)) {
+    fn head(&mut self, colour: usize, class: &str, base: Position, tip: Position) {
         let (dx, dy) = (tip.0 - base.0, tip.1 - base.1);
         let length = dx.hypot(dy).max(1e-6);
         let (nx, ny) = (-dy / length * 3.2, dx / length * 3.2);
-        let _ = writeln!(
-            self.body,
-            r#"<polygon class="{class} f{}" points="{},{} {},{} {},{}"/>"#,
-            colour % N_COLOURS,
-            num(tip.0),
-            num(tip.1),
-            num(base.0 + nx),
-            num(base.1 + ny),
-            num(base.0 - nx),
-            num(base.1 - ny)
-        );
+        let corners = [tip, (base.0 + nx, base.1 + ny), (base.0 - nx, base.1 - ny)];
+        let class = format!("{class} f{}", colour % N_COLOURS);
+        self.push(&class, Shape::Polygon(corners.to_vec()));
     }
 
     /// A cubic curve with a head, for links that jump or return.
@@ -84,94 +297,100 @@ impl Svg {
         &mut self,
         colour: usize,
         class: &str,
-        from: (f64, f64),
-        by: ((f64, f64), (f64, f64)),
-        to: (f64, f64),
+        from: Position,
+        by: (Position, Position),
+        to: Position,
     ) {
         let (dx, dy) = (to.0 - by.1.0, to.1 - by.1.1);
         let length = dx.hypot(dy).max(1e-6);
         let base = (to.0 - dx / length * 6.5, to.1 - dy / length * 6.5);
-        self.cover(from.0.max(to.0), from.1.max(to.1));
-        let _ = writeln!(
-            self.body,
-            r#"<path class="{class} s{}" d="M {} {} C {} {}, {} {}, {} {}"/>"#,
-            colour % N_COLOURS,
-            num(from.0),
-            num(from.1),
-            num(by.0.0),
-            num(by.0.1),
-            num(by.1.0),
-            num(by.1.1),
-            num(base.0),
-            num(base.1)
-        );
+        let line = format!("{class} s{}", colour % N_COLOURS);
+        self.push(&line, Shape::Curve([from, by.0, by.1, base]));
         self.head(colour, class, base, to);
     }
 
     pub fn rect(&mut self, class: &str, x: f64, y: f64, width: f64, height: f64) {
-        self.cover(x + width, y + height);
-        let _ = writeln!(
-            self.body,
-            r#"<rect class="{class}" x="{}" y="{}" width="{}" height="{}" rx="3"/>"#,
-            num(x),
-            num(y),
-            num(width),
-            num(height)
-        );
+        self.push(class, Shape::Rect((x, y), width, height));
     }
 
-    pub fn circle(&mut self, class: &str, centre: (f64, f64), radius: f64) {
-        self.cover(centre.0 + radius, centre.1 + radius);
-        let _ = writeln!(
-            self.body,
-            r#"<circle class="{class}" cx="{}" cy="{}" r="{}"/>"#,
-            num(centre.0),
-            num(centre.1),
-            num(radius)
-        );
+    pub fn circle(&mut self, class: &str, centre: Position, radius: f64) {
+        self.push(class, Shape::Circle(centre, radius));
     }
 
     /// A square that stands on a corner.
-    pub fn diamond(&mut self, class: &str, centre: (f64, f64), radius: f64) {
+    pub fn diamond(&mut self, class: &str, centre: Position, radius: f64) {
         let ((x, y), r) = (centre, radius);
-        self.cover(x + r, y + r);
         let corners = [(x - r, y), (x, y - r), (x + r, y), (x, y + r)];
-        let corners = corners.map(|(x, y)| format!("{},{}", num(x), num(y)));
-        let corners = corners.join(" ");
-        let _ = writeln!(
-            self.body,
-            r#"<polygon class="{class}" points="{corners}"/>"#
-        );
+        self.push(class, Shape::Polygon(corners.to_vec()));
     }
 
-    pub fn text(&mut self, class: &str, anchor: Anchor, at: (f64, f64), text: &str) {
-        // A generous guess at the width of a letter in a sans-serif face of 12 pixels.
-        let width = text.chars().count() as f64 * 6.6;
-        let (right, anchor) = match anchor {
-            Anchor::Start => (at.0 + width, "start"),
-            Anchor::Middle => (at.0 + width / 2.0, "middle"),
-            Anchor::End => (at.0, "end"),
-        };
-        self.cover(right, at.1 + 4.0);
-        let _ = writeln!(
-            self.body,
-            r#"<text class="{class}" text-anchor="{anchor}" x="{}" y="{}">{}</text>"#,
-            num(at.0),
-            num(at.1),
-            escape(text)
-        );
+    pub fn text(&mut self, class: &str, anchor: Anchor, at: Position, text: &str) {
+        self.push(class, Shape::Text(anchor, at, text.to_string()));
     }
 
-    /// The whole file.
+    /// A text on a patch of the page's colour, at the first position where it covers no other text;
+    /// whether there is one.
+    pub fn text_where_free(
+        &mut self,
+        class: &str,
+        anchor: Anchor,
+        positions: impl IntoIterator<Item = Position>,
+        text: &str,
+    ) -> bool {
+        let taken: Vec<Area> = self.text_areas().collect();
+        for at in positions {
+            let area = text_area(class, anchor, at, text);
+            if taken.iter().any(|other| other.overlaps(&area)) {
+                continue;
+            }
+            let (width, height) = (area.right - area.left, area.bottom - area.top);
+            self.rect("page", area.left, area.top, width, height);
+            self.text(class, anchor, at, text);
+            return true;
+        }
+        false
+    }
+
+    /// A text in as many lines as it takes; the baseline of the last line.
+    pub fn paragraph(&mut self, class: &str, at: Position, width: f64, text: &str) -> f64 {
+        let (size, bold) = face(class);
+        let mut y = at.1;
+        let mut line = String::new();
+        for word in text.split(' ') {
+            let longer = if line.is_empty() {
+                word.to_string()
+            } else {
+                format!("{line} {word}")
+            };
+            if line.is_empty() || text_width(&longer, size, bold) <= width {
+                line = longer;
+            } else {
+                self.text(class, Anchor::Start, (at.0, y), &line);
+                y += 1.35 * size;
+                line = word.to_string();
+            }
+        }
+        self.text(class, Anchor::Start, (at.0, y), &line);
+        y
+    }
+
+    /// The whole file: its view box holds every shape and text.
     pub fn finish(self, title: &str) -> String {
-        let (width, height) = ((self.width + 24.0).ceil(), (self.height + 20.0).ceil());
+        let area = self.area().unwrap_or(Area::around(&[(0.0, 0.0)], 0.0));
+        let (left, top) = ((area.left - MARGIN).floor(), (area.top - MARGIN).floor());
+        let width = (area.right + MARGIN).ceil() - left;
+        let height = (area.bottom + MARGIN).ceil() - top;
+        let mut body = String::new();
+        for item in &self.items {
+            item.write(&mut body);
+        }
+        let [left, top, width, height] = [left, top, width, height].map(num);
         format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
-             viewBox=\"0 0 {width} {height}\" role=\"img\">\n<title>{}</title>\n<style>\n{}</style>\n\
-             <rect class=\"page\" x=\"0\" y=\"0\" width=\"{width}\" height=\"{height}\"/>\n{}</svg>\n",
+             viewBox=\"{left} {top} {width} {height}\" role=\"img\">\n<title>{}</title>\n<style>\n{}</style>\n\
+             <rect class=\"page\" x=\"{left}\" y=\"{top}\" width=\"{width}\" height=\"{height}\"/>\n{body}</svg>\n",
             escape(title),
             style_sheet(),
-            self.body
         )
     }
 }
@@ -195,6 +414,8 @@ fn style_sheet() -> String {
          .reg { fill: #ffffff; stroke-width: 1.2; }\n\
          .dep, .flow, .bus { stroke-width: 1.6; fill: none; }\n\
          .flow { opacity: 0.75; }\n\
+         .mark { fill-opacity: 0.85; }\n\
+         .ring { fill: none; stroke: #333333; stroke-width: 1.3; }\n\
          .hot { stroke-width: 2.6; }\n",
     );
     let colours = |css: &mut String, palette: &[&str; N_COLOURS]| {
@@ -210,6 +431,7 @@ fn style_sheet() -> String {
          .faint { fill: #a0a0a0; }\n\
          .page { fill: #16181c; }\n\
          .point { fill: #16181c; stroke: #d0d0d0; }\n\
+         .ring { stroke: #d0d0d0; }\n\
          .band { stroke: #33352f; }\n\
          .wave { stroke: #9a9a9a; }\n\
          .pe { fill: #24262b; stroke: #d0d0d0; }\n\
