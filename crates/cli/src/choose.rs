@@ -1,182 +1,237 @@
-//! Chooses a mapping where the user names none: the best that was measured on this machine, else
-//! the one that the model predicts to be the fastest. The model's choice is stored.
+//! The mapping of a command: the one that `--map` names, else one that is chosen, and said in one
+//! line.
 
-use std::time::{Duration, Instant};
-
-use indicatif::ProgressBar;
-use systola::rt::Deadline;
-use systola_driver::{Fix, check_system};
-use systola_explore::deadline::run_until;
-use systola_explore::problem::{Problem, short_sums};
-use systola_explore::rank::{Ranked, Ranker};
-use systola_ir::codes::explore as codes;
-use systola_ir::mapping::Mapping;
+use systola::CpuOptions;
+use systola::rt::RunOptions;
+use systola_driver::Machine;
+use systola_explore::choose::{Choice, Subject, Why};
+use systola_explore::platform::Platform;
+use systola_explore::space::is_name_of_a_candidate;
+use systola_explore::target_device::TargetDevice;
 use systola_ir::system::System;
-use systola_ir::{Diagnostic, Span};
+use systola_ir::target::Target;
 
-use crate::cmd::explore::all_candidates;
-use crate::execute::duration;
-use crate::source::{Failure, Parameters, Source};
-use crate::target_device::TargetDevice;
+use crate::runtime;
+use crate::save;
+use crate::source::{Failure, Sizes, Source};
 use crate::term::{self, Paint};
-use crate::tuned::{Remembered, Tuned, fix_of, mapping_of};
 
-/// The number of candidates that are considered besides the mappings of the file.
-const CONSIDERED: usize = 32;
-/// The time limit, for systems of one statement and for others,
-const SIMPLE: Duration = Duration::from_secs(2);
-const OTHERS: Duration = Duration::from_secs(5);
-/// and its extension where no candidate is known to be legal by then.
-const PATIENCE: Duration = Duration::from_millis(1500);
-/// The share of it for writing mappings.
-const WRITING: f64 = 0.25;
-
-/// A mapping, and the sizes that are constants in its kernels.
-pub struct Choice {
-    pub mapping: Mapping,
-    pub fix: Fix,
+/// What to take of a file with mappings, where none is named.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Prefer {
+    /// What `systola run` would run.
+    Fastest,
+    /// The first of the file, for looking at it.
+    First,
+    /// The same; in a file without mappings an array that a picture can show.
+    Readable,
 }
 
-/// Chooses a mapping, and prints the reason in one line.
-pub fn choose(
-    source: &Source,
-    system: &System,
-    params: &[i128],
-    target_device: &TargetDevice,
-) -> Result<Choice, Failure> {
-    let begin = Instant::now();
-    if let Some(choice) = measured(system, params, target_device) {
-        return Ok(choice);
+/// Where the line about a choice goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Say {
+    Out,
+    /// The standard output is for code.
+    Err,
+}
+
+/// The options that select a mapping.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted<'a> {
+    pub map: Option<&'a str>,
+    pub system: Option<&'a str>,
+    pub sizes: &'a Sizes,
+    /// Write a chosen mapping into the file under this name.
+    pub save: Option<&'a str>,
+    pub prefer: Prefer,
+    pub say: Say,
+}
+
+/// The mapping of a command, and its system. The platform is needed only where the file does not
+/// settle it.
+pub fn select<'a>(
+    source: &'a Source,
+    wanted: &Wanted<'_>,
+    platform: impl Fn() -> Result<Platform, Failure>,
+) -> Result<(&'a System, Choice), Failure> {
+    if let Some(name) = wanted.save {
+        save::check_name(source, name)?;
     }
-    let names = system.params.iter().map(|p| p.name.clone());
-    let listed: Vec<(String, i128)> = names.zip(params.iter().copied()).collect();
-    let own = source.module.mappings.iter();
-    let own: Vec<&Mapping> = own.filter(|m| m.system == system.name).collect();
-    let remembered = Remembered::about(system, &own, &listed, target_device);
-    if let Some((chosen, mapping, fix)) = remembered.last(system) {
-        let (many, predicted) = (chosen.candidates, chosen.predicted);
-        say_predicted(system, &mapping, many, predicted, ", remembered");
-        return Ok(Choice { mapping, fix });
+    let (system, choice) = find(source, wanted, &platform)?;
+    tell(wanted, &choice);
+    if let Some(name) = wanted.save {
+        save_choice(source, &choice, &platform()?, name)?;
+        say(
+            wanted.say,
+            &format!("mapping {name} written to {}\n", source.path),
+        );
     }
-    let sizes = Parameters::from(system).named(params);
-    let fix = match target_device.fix() {
-        Fix::Nothing => short_sums(system, &sizes),
-        given @ (Fix::Everything | Fix::Names(_)) => given.clone(),
+    Ok((system, choice))
+}
+
+fn find<'a>(
+    source: &'a Source,
+    wanted: &Wanted<'_>,
+    platform: &impl Fn() -> Result<Platform, Failure>,
+) -> Result<(&'a System, Choice), Failure> {
+    let of_system = |m: &&systola_ir::mapping::Mapping| wanted.system.is_none_or(|s| m.system == s);
+    let mut own = source.module.mappings.iter().filter(of_system);
+    if let Some(name) = wanted.map {
+        if let Some(mapping) = own.find(|m| m.name == name) {
+            let system = source.system(Some(&mapping.system))?;
+            return Ok((
+                system,
+                Choice::named(mapping.clone(), platform_fix(platform)?),
+            ));
+        }
+        return candidate(source, name, wanted, platform);
+    }
+    let first = own.next();
+    let system = match (wanted.system, first) {
+        (Some(name), _) => source.system(Some(name))?,
+        (None, Some(first)) => source.system(Some(&first.system))?,
+        (None, None) => source.system(None)?,
     };
-    let problem = Problem {
+    let platform = platform()?;
+    if wanted.prefer != Prefer::Fastest
+        && let Some(choice) = Choice::first(&source.module, system, &platform.fix)
+    {
+        return Ok((system, choice));
+    }
+    let subject = Subject {
         module: &source.module,
         system,
-        sizes,
-        fix: fix.clone(),
-        machine: target_device.machine(),
+        sizes: wanted.sizes,
+        platform: &platform,
     };
-    let time = match system.vars.len() {
-        0 | 1 => SIMPLE,
-        _ => OTHERS,
+    let choice = match wanted.prefer {
+        Prefer::Readable => subject.readable(),
+        Prefer::Fastest | Prefer::First => subject.choose(),
     };
-    let progress = ProgressBar::new_spinner();
-    progress.enable_steady_tick(Duration::from_millis(100));
-    progress.set_message(format!("choosing a mapping of {}", system.name));
-    let ranked = rank(source, &problem, params, target_device, (begin, time));
-    progress.finish_and_clear();
-    let ranked = ranked?;
-    let many = ranked.len();
-    let best = ranked.into_iter().next();
-    let best = best.and_then(|best| Some((best.predicted_seconds()?, best)));
-    let Some((seconds, best)) = best else {
-        // The first mapping of the file, or an error if it has none.
-        let mapping = source.mapping(None, Some(&system.name))?.clone();
-        let why = "the first of the file; the model ranked none in the time it has";
-        say(system, &mapping.name, why);
-        return Ok(Choice {
-            mapping,
-            fix: target_device.fix().clone(),
-        });
-    };
-    let mapping = best.candidate.mapping;
-    remembered.add(&mapping, &fix, seconds, many);
-    say_predicted(system, &mapping, many, seconds, "");
-    Ok(Choice { mapping, fix })
+    Ok((system, choice.map_err(|found| source.fail(&found))?))
 }
 
-/// Legal candidates, by predicted time. `time`: when it began, and the limit.
-fn rank(
+fn platform_fix(
+    platform: &impl Fn() -> Result<Platform, Failure>,
+) -> Result<systola_driver::Fix, Failure> {
+    Ok(platform()?.fix)
+}
+
+/// A mapping that is not in the file, by the name that the explorer gives it.
+fn candidate<'a>(
+    source: &'a Source,
+    name: &str,
+    wanted: &Wanted<'_>,
+    platform: &impl Fn() -> Result<Platform, Failure>,
+) -> Result<(&'a System, Choice), Failure> {
+    let unknown = || match source.mapping(Some(name), wanted.system) {
+        Err(failure) => failure,
+        Ok(_) => unreachable!("it is not in the file"),
+    };
+    if !is_name_of_a_candidate(name) {
+        return Err(unknown());
+    }
+    let platform = platform()?;
+    let systems: Vec<&System> = match wanted.system {
+        Some(system) => vec![source.system(Some(system))?],
+        None => source.module.systems.iter().collect(),
+    };
+    let mut found = Vec::new();
+    for system in systems {
+        let subject = Subject {
+            module: &source.module,
+            system,
+            sizes: wanted.sizes,
+            platform: &platform,
+        };
+        let choice = subject.named(name).map_err(|found| source.fail(&found))?;
+        found.extend(choice.map(|choice| (system, choice)));
+    }
+    match found.len() {
+        0 => Err(unknown()),
+        1 => Ok(found.swap_remove(0)),
+        n => {
+            let names: Vec<&str> = found.iter().map(|(s, _)| s.name.as_str()).collect();
+            Err(
+                Failure::new(format!("{n} systems have a candidate `{name}`"))
+                    .help(format!("choose one with --system {}", names.join("|"))),
+            )
+        }
+    }
+}
+
+/// One line about a choice, and notes about stored results.
+fn tell(wanted: &Wanted<'_>, choice: &Choice) {
+    match (&choice.why, choice.sizes.is_empty()) {
+        // A mapping of the file that was named.
+        (Why::Named, true) => {}
+        _ => announce(choice, wanted.say),
+    }
+}
+
+/// Says what was chosen, and why.
+pub fn announce(choice: &Choice, where_to: Say) {
+    let head = match choice.why {
+        Why::Named => "--map:",
+        _ => "no --map:",
+    };
+    let head = match where_to {
+        Say::Out => Paint::Dim.out(head),
+        Say::Err => Paint::Dim.err(head),
+    };
+    say(where_to, &format!("{head} {choice}\n"));
+    for note in &choice.notes {
+        runtime::print_tuning_note(note);
+    }
+}
+
+fn say(where_to: Say, text: &str) {
+    match where_to {
+        Say::Out => term::print(text),
+        Say::Err => term::eprint(text),
+    }
+}
+
+/// Writes a chosen mapping into the file.
+pub fn save_choice(
     source: &Source,
-    problem: &Problem<'_>,
-    params: &[i128],
-    target_device: &TargetDevice,
-    (begin, time): (Instant, Duration),
-) -> Result<Vec<Ranked>, Failure> {
-    let deadline = Deadline::at(begin + time + PATIENCE);
-    let late = || {
-        let message = format!(
-            "no mapping of `{}` was proved legal and lowered in {:.1} s",
-            problem.system.name,
-            begin.elapsed().as_secs_f64()
-        );
-        let found = Diagnostic::new(&codes::BUDGET_TOO_SMALL, Span::NONE, message);
-        source
-            .fail(&[found
-                .help("name one with --map, or give `systola explore` more time with --budget")])
-    };
-    let check = || check_system(problem.system, &problem.sizes);
-    let found = run_until(&deadline, check).map_err(|_| late())?;
-    if !found.is_empty() {
-        return Err(source.fail(&found));
+    choice: &Choice,
+    platform: &Platform,
+    name: &str,
+) -> Result<(), Failure> {
+    let (chosen, mappings) = (&choice.mapping, &source.module.mappings);
+    if mappings.contains(chosen) {
+        return Err(Failure::new(format!(
+            "--save: the mapping {} is in the file already",
+            chosen.name
+        ))
+        .help("--save is for a mapping that was chosen from the explorer's candidates"));
     }
-    let mut all = all_candidates(problem, &deadline.or_at(begin + time.mul_f64(WRITING)));
-    let own = all.iter().filter(|(_, given)| *given).count();
-    all.truncate(own + CONSIDERED);
-    let ranker = Ranker {
-        problem,
-        params,
-        model: &target_device.model(),
-        end: begin + time,
-        deadline,
+    let by = match choice.why {
+        Why::Measured { .. } => "Found by the explorer",
+        Why::Predicted { .. } | Why::Legal { .. } => "Chosen by the model",
+        Why::Named | Why::First | Why::FewSteps => "Written by the explorer",
     };
-    let ranking = ranker.rank(all);
-    if ranking.ranked.is_empty() && ranking.left > 0 && own == 0 {
-        return Err(late());
+    let why = match choice.why {
+        Why::Named | Why::First | Why::FewSteps => String::new(),
+        why => format!(": {why}"),
+    };
+    let comment = save::comment(by, &choice.sizes, &choice.fix, platform, &why);
+    save::save(source, &comment, chosen.clone(), name)
+}
+
+/// This CPU with some options.
+pub fn cpu_platform(options: &CpuOptions, threads: usize) -> Platform {
+    TargetDevice::Cpu(options.clone(), RunOptions { threads }).platform()
+}
+
+/// The platform of kernels that are printed or interpreted.
+pub fn platform_of(machine: &Machine, options: &CpuOptions) -> Platform {
+    match machine.target {
+        Target::Cpu => cpu_platform(options, 0),
+        Target::Cuda | Target::OpenCl => Platform {
+            cache: options.compile.cache.clone(),
+            ..Platform::of(machine.clone(), options.fix.clone())
+        },
     }
-    Ok(ranking.ranked)
-}
-
-fn say_predicted(system: &System, mapping: &Mapping, many: usize, seconds: f64, more: &str) {
-    say(
-        system,
-        &mapping.name,
-        &format!(
-            "the model's choice of {many}, {} predicted{more}; `systola explore` measures",
-            duration(seconds)
-        ),
-    );
-}
-
-fn measured(system: &System, params: &[i128], target_device: &TargetDevice) -> Option<Choice> {
-    let names = system.params.iter().map(|p| p.name.clone());
-    let sizes: Vec<(String, i128)> = names.zip(params.iter().copied()).collect();
-    let tuned = Tuned::read(system, &sizes, target_device);
-    let (record, entry) = tuned.best(target_device.fix())?;
-    let mapping = mapping_of(system, record, entry)?;
-    say(
-        system,
-        &mapping.name,
-        &format!(
-            "the best of {} that `systola explore` measured here, {}",
-            record.designs.len(),
-            duration(entry.measured)
-        ),
-    );
-    Some(Choice {
-        mapping,
-        fix: fix_of(record),
-    })
-}
-
-fn say(system: &System, name: &str, why: &str) {
-    term::print(format!(
-        "{} {name} of {}: {why}\n",
-        Paint::Dim.out("no --map:"),
-        system.name
-    ));
 }

@@ -23,13 +23,13 @@ const ROWS: &[CountRow] = &[
     always("  stores", &[Event::Stores]),
     row("  lookups", &[Event::Lookups]),
     row("  copies", &[Event::Copies]),
-    always("  slides", &[Event::Slides]),
+    always("  lane shifts", &[Event::LaneShifts]),
     row("  shuffles", &[Event::Shuffles]),
     row("  barriers", &[Event::Barriers]),
     row("  flags", &[Event::Flags]),
     always("global bytes", &[Event::GlobalBytes]),
     row("global sectors", &[Event::GlobalSectors]),
-    row("shared passes", &[Event::SharedWavefronts]),
+    row("shared wavefronts", &[Event::SharedWavefronts]),
     always("bank conflicts", &[Event::BankConflicts]),
 ];
 
@@ -57,7 +57,7 @@ const INSTRUCTIONS: &[Event] = &[
     Event::Stores,
     Event::Lookups,
     Event::Copies,
-    Event::Slides,
+    Event::LaneShifts,
     Event::Shuffles,
     Event::Barriers,
     Event::Flags,
@@ -120,7 +120,7 @@ mod tests {
   instructions      1 234      1 234      2 468
     loads           1 234      1 234      2 468
     stores              0          0          0
-    slides              0          0          0
+    lane shifts         0          0          0
   global bytes  1 000 000  1 000 000  2 000 000
   bank conflicts          0          0          0";
         let same = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");

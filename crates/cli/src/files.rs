@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use systola_interp::npy::{self, NpyError};
 use systola_interp::tensor::Tensor;
-use systola_ir::Scalar;
+use systola_ir::{Diagnostic, Scalar};
 use tempfile::NamedTempFile;
 
 use crate::source::Failure;
@@ -18,6 +18,8 @@ pub const LONGEST_TEXT: u64 = 64 << 20;
 pub enum ReadError {
     Io(Failure),
     Npy(NpyError),
+    /// Another format.
+    Refused(Diagnostic),
 }
 
 impl From<NpyError> for ReadError {
@@ -32,9 +34,20 @@ fn cannot(action: &str, path: &Path, why: impl std::fmt::Display) -> Failure {
 
 /// A text of at most [`LONGEST_TEXT`] bytes.
 pub fn read_text(path: &Path) -> Result<String, Failure> {
+    let file = File::open(path).map_err(|e| cannot("read", path, e))?;
+    text(path, file)
+}
+
+/// The same from the standard input.
+pub fn read_standard_input() -> Result<String, Failure> {
+    text(Path::new("the standard input"), io::stdin().lock())
+}
+
+fn text(path: &Path, reader: impl Read) -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(LONGEST_TEXT + 1).read_to_end(&mut bytes))
+    reader
+        .take(LONGEST_TEXT + 1)
+        .read_to_end(&mut bytes)
         .map_err(|e| cannot("read", path, e))?;
     if bytes.len() as u64 > LONGEST_TEXT {
         let most = LONGEST_TEXT >> 20;
@@ -79,12 +92,61 @@ pub fn read_array(path: &Path, expect: Scalar) -> Result<Tensor, ReadError> {
     Ok(npy::read(&bytes, Some(expect))?)
 }
 
+/// The maximum bytes of a picture or a text of numbers.
+pub const LONGEST_DATA: u64 = 1 << 30;
+
+/// A file of at most [`LONGEST_DATA`] bytes. One that starts with other bytes than these is not
+/// read further.
+pub fn read_bytes(path: &Path, starts: &[u8]) -> Result<Vec<u8>, ReadError> {
+    let io = |e: io::Error| ReadError::Io(cannot("read", path, e));
+    let mut file = File::open(path).map_err(io)?;
+    let mut bytes = Vec::new();
+    (&mut file)
+        .take(starts.len() as u64)
+        .read_to_end(&mut bytes)
+        .map_err(io)?;
+    if bytes != starts {
+        return Ok(bytes);
+    }
+    read_rest(file, bytes, LONGEST_DATA).map_err(|why| ReadError::Io(cannot("read", path, why)))
+}
+
+/// A file of this length, or one of at most [`LONGEST_DATA`] bytes. Of a longer file one byte more
+/// is read.
+pub fn read_up_to(path: &Path, length: Option<usize>) -> Result<Vec<u8>, ReadError> {
+    let file = File::open(path).map_err(|e| ReadError::Io(cannot("read", path, e)))?;
+    let read = match length {
+        Some(length) => read_rest(file.take(length as u64 + 1), Vec::new(), u64::MAX),
+        None => read_rest(file, Vec::new(), LONGEST_DATA),
+    };
+    read.map_err(|why| ReadError::Io(cannot("read", path, why)))
+}
+
+/// Appends what is left of a file. Memory grows with what was read.
+fn read_rest(mut file: impl Read, mut bytes: Vec<u8>, most: u64) -> Result<Vec<u8>, String> {
+    const PART: usize = 1 << 20;
+    loop {
+        if bytes.len() as u64 > most {
+            return Err(format!("it has more than {} MiB", most >> 20));
+        }
+        // Vectors double their memory.
+        if bytes.try_reserve(PART).is_err() {
+            return Err(format!("there is no memory for its {} bytes", bytes.len()));
+        }
+        match (&mut file).take(PART as u64).read_to_end(&mut bytes) {
+            Ok(0) => return Ok(bytes),
+            Ok(_) => {}
+            Err(e) => return Err(e.to_string()),
+        }
+    }
+}
+
 /// Writes one file, whole or not at all.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     replace(path, bytes).map_err(|e| cannot("write", path, e))
 }
 
-/// The same, with the error of the system.
+/// The same, but returns the error of the system.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Staged::new(path, bytes)?.commit()
 }
@@ -161,7 +223,7 @@ impl Staged {
     }
 }
 
-/// A new file with the rights that any new file of the user has.
+/// A new file with the default permissions of the user.
 fn beside(folder: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".systola-");

@@ -8,7 +8,7 @@ use systola_ir::diag::{Counterexample, Diagnostic, Kind};
 use systola_ir::system::System;
 use systola_lower::report::Scope;
 
-use crate::cmd::check::Verdict;
+use crate::cmd::check::{Chosen, Verdict};
 use crate::render::line_column;
 use crate::source::{Sizes, Source, Status};
 
@@ -22,6 +22,7 @@ struct Document<'a> {
     params: ParamsJson<'a>,
     systems: Vec<SystemJson<'a>>,
     mappings: Vec<MappingJson<'a>>,
+    chosen: Vec<ChosenJson<'a>>,
     diagnostics: Vec<DiagnosticJson<'a>>,
     status: u8,
 }
@@ -62,6 +63,15 @@ struct MappingJson<'a> {
     notes: &'a [String],
     reverse: &'a [String],
     diagnostics: Vec<DiagnosticJson<'a>>,
+}
+
+/// A design for a system without a mapping in the file; without one, why there is none.
+#[derive(Serialize)]
+struct ChosenJson<'a> {
+    why: String,
+    text: Option<String>,
+    sizes: ParamsJson<'a>,
+    mapping: MappingJson<'a>,
 }
 
 #[derive(Serialize)]
@@ -155,6 +165,7 @@ pub fn unreadable(path: &str, text: &str, found: &[Diagnostic], status: Status) 
         params: ParamsJson::new(),
         systems: Vec::new(),
         mappings: Vec::new(),
+        chosen: Vec::new(),
         diagnostics: diagnostics(text, found),
         status: status.code(),
     })
@@ -166,6 +177,7 @@ pub fn checked(
     sizes: &Sizes,
     systems: &[(&System, Vec<Diagnostic>)],
     verdicts: &[Verdict<'_>],
+    chosen: &[Chosen<'_>],
     status: Status,
 ) -> String {
     let text = &source.text;
@@ -192,9 +204,38 @@ pub fn checked(
         params: params(sizes.iter()),
         systems: systems.collect(),
         mappings: mappings.collect(),
+        chosen: chosen
+            .iter()
+            .map(|chosen| chosen_json(text, chosen))
+            .collect(),
         diagnostics: Vec::new(),
         status: status.code(),
     })
+}
+
+fn chosen_json<'a>(text: &str, chosen: &'a Chosen<'_>) -> ChosenJson<'a> {
+    match &chosen.result {
+        Ok((choice, checked)) => ChosenJson {
+            why: choice.why.to_string(),
+            text: Some(choice.mapping.to_string()),
+            sizes: choice.sizes.iter().map(|(p, v)| (p.as_str(), *v)).collect(),
+            mapping: MappingJson {
+                name: &choice.mapping.name,
+                system: &chosen.system.name,
+                ..legal(checked)
+            },
+        },
+        Err(found) => ChosenJson {
+            why: found.message.clone(),
+            text: None,
+            sizes: ParamsJson::new(),
+            mapping: MappingJson {
+                system: &chosen.system.name,
+                diagnostics: diagnostics(text, std::slice::from_ref(found)),
+                ..MappingJson::default()
+            },
+        },
+    }
 }
 
 fn print(document: &Document<'_>) -> String {

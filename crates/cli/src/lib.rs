@@ -5,14 +5,16 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 mod choose;
 mod cmd;
 mod counts;
+mod data;
 pub mod device;
 mod execute;
 pub mod files;
+mod frames;
 mod job;
 mod json;
 pub mod lowering;
@@ -20,11 +22,12 @@ pub mod named;
 pub mod program;
 pub mod render;
 pub mod runtime;
+mod save;
 pub mod source;
 pub mod table;
-pub mod target_device;
 pub mod term;
-mod tuned;
+
+pub use systola_explore::target_device;
 
 use crate::source::Outcome;
 
@@ -39,6 +42,7 @@ Examples:
   systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5     the best mapping, found
   systola devices                                          the devices of this machine
   systola show gallery/conv1d/core.ure --map sbm -o sbm.svg
+  systola fmt gallery/conv1d/core.ure                      format a program in place
   systola explain E0501                                    what a code means, and how to fix it
 
 Exit status: 0 legal or done, 1 a mistake in the program or the command, 2 a known limitation, or a
@@ -67,6 +71,10 @@ enum Command {
     Explain(cmd::explain::Args),
     Devices(cmd::devices::Args),
     Explore(cmd::explore::Args),
+    Fmt(cmd::fmt::Args),
+    Completions(cmd::completions::Args),
+    Man(cmd::man::Args),
+    Lsp(cmd::lsp::Args),
     #[command(hide = true)]
     Nvrtc(cmd::nvrtc::Args),
     #[command(hide = true, disable_help_flag = true)]
@@ -93,9 +101,68 @@ fn run(command: Command) -> Outcome {
         Command::Explain(args) => cmd::explain::run(&args),
         Command::Devices(args) => cmd::devices::run(&args),
         Command::Explore(args) => cmd::explore::run(&args),
+        Command::Fmt(args) => cmd::fmt::run(&args),
+        Command::Completions(args) => cmd::completions::run(&args, shown()),
+        Command::Man(args) => cmd::man::run(&args, shown()),
+        Command::Lsp(args) => cmd::lsp::run(&args),
         Command::Nvrtc(args) => cmd::nvrtc::run(&args),
         Command::Bench(_) => cmd::moved::run("bench", "bench"),
         Command::Verify(_) => cmd::moved::run("verify", "verify"),
         Command::Gpu(_) => cmd::moved::run("gpu verify", "verify"),
+    }
+}
+
+/// The command line without its hidden commands.
+fn shown() -> clap::Command {
+    let whole = Cli::command();
+    let shown = whole
+        .get_subcommands()
+        .filter(|c| !c.is_hide_set())
+        .cloned();
+    let mut command = clap::Command::new("systola")
+        .version(env!("CARGO_PKG_VERSION"))
+        .after_help(EXAMPLES)
+        .subcommand_required(true)
+        .subcommands(shown)
+        .args(whole.get_arguments().cloned());
+    if let Some(about) = whole.get_about() {
+        command = command.about(about.clone());
+    }
+    if let Some(about) = whole.get_long_about() {
+        command = command.long_about(about.clone());
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Those that need a device are parsed only; the others run in `tests/help.rs`.
+    #[test]
+    fn examples_of_help_texts_are_parsed() {
+        let cli = Cli::command();
+        let mut texts = vec![EXAMPLES.to_string()];
+        texts.extend(
+            cli.get_subcommands()
+                .filter_map(|c| c.get_after_help())
+                .map(|t| t.to_string()),
+        );
+        let mut seen = 0;
+        for line in texts.iter().flat_map(|text| text.lines()) {
+            let Some(rest) = line.strip_prefix("  systola ") else {
+                continue;
+            };
+            let end = rest.find(['|', '>']).unwrap_or(rest.len());
+            let (shown, _) = rest[..end].split_once("  ").unwrap_or((&rest[..end], ""));
+            let words = std::iter::once("systola").chain(shown.split_whitespace());
+            if let Err(why) = Cli::try_parse_from(words) {
+                panic!("{line}: {why}");
+            }
+            seen += 1;
+        }
+        assert!(seen >= 40, "{seen} examples");
     }
 }

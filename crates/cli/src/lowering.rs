@@ -93,7 +93,7 @@ impl LoweringArgs {
         }
     }
 
-    /// Every fixed name is a parameter of a system of the file.
+    /// Checks that every fixed name is a parameter of a system of the file.
     pub fn check(&self, source: &Source) -> Result<(), Failure> {
         let Fix::Names(names) = self.fix() else {
             return Ok(());

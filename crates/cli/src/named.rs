@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, StyledStr, TypedValueParser};
 use systola_ir::target::Target;
 
-/// Reads a value by its name. The help of an option lists the names, each with its text.
+/// Parses a value by its name. The help of an option lists the names, each with its description.
 pub fn named<T: Clone + Send + Sync + 'static, H: Into<StyledStr>>(
     values: impl IntoIterator<Item = (&'static str, H, T)>,
 ) -> impl TypedValueParser<Value = T> {

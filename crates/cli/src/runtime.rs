@@ -124,7 +124,7 @@ fn code_of(error: &rt::Error) -> (&'static Code, Option<&'static str>) {
         E::IndexTooLarge { .. } => (
             &run::TOO_LARGE,
             Some(
-                "use smaller sizes with --set, or smaller numbers in the expression; the equations (--target system) tell the point where an index leaves 64 bits, if one does",
+                "use smaller sizes with --set, or smaller numbers in the expression; the equations (--target system) report the point where an index leaves 64 bits, if one does",
             ),
         ),
         E::NoDriver { .. } => (
@@ -214,7 +214,7 @@ fn fault_code(fault: &Fault) -> Option<&'static Code> {
         | FaultKind::Raised { .. }
         | FaultKind::Race { .. }
         | FaultKind::LanesDisagree { .. }
-        | FaultKind::CopyUnderWay { .. }
+        | FaultKind::CopyInFlight { .. }
         | FaultKind::CopySourceWritten { .. }
         | FaultKind::CopiesLeft { .. }
         | FaultKind::FlagTouched { .. }
@@ -223,11 +223,18 @@ fn fault_code(fault: &Fault) -> Option<&'static Code> {
     }
 }
 
+/// Prints a note about the stored results of explorations and choices.
+pub fn print_tuning_note(text: &str) {
+    let code = systola_ir::codes::explore::TUNING_UNUSABLE.id;
+    term::eprint(format!("{}: {text} ({code})\n", Paint::Blue.err("note")));
+}
+
 /// Prints notes about a successful compilation.
 pub fn print_notes(notes: &[Note]) {
     for note in notes {
         let code = match note {
             Note::CacheUnusable { .. } => &run::CACHE_UNUSABLE,
+            Note::LessOptimised { .. } => &run::LESS_OPTIMISED,
         };
         term::eprint(format!(
             "{}: {note} ({})\n",
@@ -288,7 +295,7 @@ mod tests {
         );
         check(
             E::NoSuchSimd {
-                asked: "avx512",
+                requested: "avx512",
                 has: "sse",
             },
             "E0635",

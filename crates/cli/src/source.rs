@@ -1,17 +1,16 @@
 //! A source file, and the selections of the command line from it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use systola_ir::array::Array;
 use systola_ir::diag::{Diagnostic, Kind};
-use systola_ir::form::Cond;
 use systola_ir::mapping::Mapping;
-use systola_ir::system::{Axis, Module, Param, Program, System};
+use systola_ir::system::{Module, Program, System};
 
 use crate::files::read_text;
 use crate::render;
 use crate::term;
+
+pub use systola_driver::sizes::{Parameters, Sizes, Small};
 
 /// The exit status, in ascending order of gravity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,9 +103,6 @@ impl Failure {
 }
 
 pub type Outcome = Result<Status, Failure>;
-
-/// Parameter values, by name.
-pub type Sizes = BTreeMap<String, i128>;
 
 /// A parsed file.
 #[derive(Debug)]
@@ -227,7 +223,7 @@ impl Source {
         }
     }
 
-    /// Every name in `--set` must be a parameter of something in the file.
+    /// Checks that every name in `--set` is a parameter of a system or program of the file.
     pub fn check_sizes(&self, sizes: &Sizes) -> Result<(), Failure> {
         let of_systems = self.module.systems.iter().flat_map(|s| &s.params);
         let of_programs = self.module.programs.iter().flat_map(|p| &p.params);
@@ -284,202 +280,9 @@ pub fn parse_file(text: &str) -> Result<(String, std::path::PathBuf), String> {
     }
 }
 
-/// Which small sizes are tried first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Small {
-    /// Different extents, which make a swap of axes visible.
-    Distinct,
-    /// Small enough for the third dimension of a picture.
-    Equal,
-}
-
-/// Parameters with their context, of a system, a program or an array.
-#[derive(Clone, Copy, Debug)]
-pub struct Parameters<'a> {
-    pub params: &'a [Param],
-    pub context: &'a [Cond],
-}
-
-impl<'a> From<&'a System> for Parameters<'a> {
-    fn from(s: &'a System) -> Self {
-        Parameters {
-            params: &s.params,
-            context: &s.context,
-        }
-    }
-}
-
-impl<'a> From<&'a Program> for Parameters<'a> {
-    fn from(p: &'a Program) -> Self {
-        Parameters {
-            params: &p.params,
-            context: &p.context,
-        }
-    }
-}
-
-impl<'a> From<&'a Array> for Parameters<'a> {
-    fn from(a: &'a Array) -> Self {
-        Parameters {
-            params: &a.params,
-            context: &a.context,
-        }
-    }
-}
-
-impl Parameters<'_> {
-    pub fn missing(&self, sizes: &Sizes) -> Vec<&str> {
-        let names = self.params.iter().map(|p| p.name.as_str());
-        names.filter(|name| !sizes.contains_key(*name)).collect()
-    }
-
-    pub fn holds(&self, values: &[i128]) -> bool {
-        self.context
-            .iter()
-            .all(|c| c.eval(values, &[]).unwrap_or(false))
-    }
-
-    /// The given sizes, and for the others small ones that satisfy the context: those that a
-    /// picture can show. `None` if no small sizes do.
-    pub fn with_small(&self, sizes: &Sizes, small: Small) -> Option<Vec<i128>> {
-        let missing: Vec<usize> = (0..self.params.len())
-            .filter(|n| !sizes.contains_key(&self.params[*n].name))
-            .collect();
-        let preferred: [&[i128]; 2] = match small {
-            Small::Distinct => [&[6, 5, 8, 4, 3, 7, 2, 1, 12, 16], &[3, 4, 2, 5, 6, 1, 8]],
-            Small::Equal => [&[3, 4, 2, 5, 6, 1, 8, 12, 16], &[3, 4, 2, 5, 6, 1, 8]],
-        };
-        let mut choice = vec![0; missing.len()];
-        for _ in 0..100_000 {
-            let values: Vec<i128> = self
-                .params
-                .iter()
-                .enumerate()
-                .map(|(n, p)| match sizes.get(&p.name) {
-                    Some(v) => *v,
-                    None => {
-                        let k = missing.iter().position(|m| *m == n).unwrap_or(0);
-                        preferred[n.min(1)][choice[k]]
-                    }
-                })
-                .collect();
-            if self.holds(&values) {
-                return Some(values);
-            }
-            // The next choice, the last parameter fastest.
-            let mut k = choice.len();
-            loop {
-                k = k.checked_sub(1)?;
-                choice[k] += 1;
-                if choice[k] < preferred[missing[k].min(1)].len() {
-                    break;
-                }
-                choice[k] = 0;
-            }
-        }
-        None
-    }
-
-    pub fn named(&self, values: &[i128]) -> Sizes {
-        let names = self.params.iter().map(|p| p.name.clone());
-        names.zip(values.iter().copied()).collect()
-    }
-
-    /// `C = 6, Q = 3`
-    pub fn show(&self, values: &[i128]) -> String {
-        let parts: Vec<String> = self
-            .params
-            .iter()
-            .zip(values)
-            .map(|(p, v)| format!("{} = {v}", p.name))
-            .collect();
-        parts.join(", ")
-    }
-
-    /// Infers sizes from the shape of a given input: an extent with one unknown parameter.
-    pub fn infer(&self, sizes: &mut Sizes, axes: &[Axis], shape: &[usize]) {
-        for (axis, extent) in axes.iter().zip(shape) {
-            let length = axis.hi.sub(&axis.lo);
-            let Some(poly) = length.as_poly() else {
-                continue;
-            };
-            let (mut known, mut unknown) = (0i128, Vec::new());
-            for (monomial, c) in poly.terms() {
-                let name = match monomial.as_slice() {
-                    [] => None,
-                    [p] => self.params.get(p.index()).map(|p| &p.name),
-                    _ => continue,
-                };
-                match name.map(|name| (name, sizes.get(name))) {
-                    None => known += c,
-                    Some((_, Some(value))) => known += c.saturating_mul(*value),
-                    Some((name, None)) => unknown.push((name, c)),
-                }
-            }
-            if let [(name, c)] = unknown.as_slice() {
-                let rest = *extent as i128 - known;
-                if rest % c == 0 {
-                    sizes.insert((*name).clone(), rest / c);
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use systola_ir::form::{Form, Rel};
-    use systola_ir::id::ParamId;
-
     use super::*;
-
-    fn params(names: &[&str]) -> Vec<Param> {
-        let param = |name: &&str| Param {
-            name: (*name).to_string(),
-            span: systola_ir::Span::NONE,
-        };
-        names.iter().map(param).collect()
-    }
-
-    #[test]
-    fn small_sizes_satisfy_the_context() {
-        let params = params(&["N", "K"]);
-        let (n, k) = (Form::from(ParamId(0)), Form::from(ParamId(1)));
-        let context = [Cond::cmp(Rel::Ge, n.clone(), 8), Cond::cmp(Rel::Lt, k, n)];
-        let parameters = Parameters {
-            params: &params,
-            context: &context,
-        };
-        assert_eq!(
-            parameters.with_small(&Sizes::new(), Small::Distinct),
-            Some(vec![8, 3])
-        );
-        let given = Sizes::from([("N".to_string(), 9)]);
-        assert_eq!(
-            parameters.with_small(&given, Small::Distinct),
-            Some(vec![9, 3])
-        );
-        let impossible = Sizes::from([("N".to_string(), 2)]);
-        assert_eq!(parameters.with_small(&impossible, Small::Distinct), None);
-    }
-
-    #[test]
-    fn shapes_decide_sizes() {
-        let params = params(&["C", "Q"]);
-        let parameters = Parameters {
-            params: &params,
-            context: &[],
-        };
-        let axis = |hi: Form| Axis {
-            lo: Form::zero(),
-            hi,
-        };
-        let (c, q) = (Form::from(ParamId(0)), Form::from(ParamId(1)));
-        let mut sizes = Sizes::new();
-        parameters.infer(&mut sizes, &[axis(q.clone())], &[3]);
-        parameters.infer(&mut sizes, &[axis(c.add(&q).plus(-1))], &[18]);
-        assert_eq!(parameters.show(&[sizes["C"], sizes["Q"]]), "C = 16, Q = 3");
-    }
 
     #[test]
     fn sizes_are_read() {

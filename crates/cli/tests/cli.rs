@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use systola_driver::load;
+
 mod common;
 
 use common::{CORE, PROGRAM, check, check_with, command, file, npy, root, stderr, stdout};
@@ -43,6 +45,57 @@ fn an_illegal_mapping_is_status_1_with_a_counterexample() {
     assert!(err.contains("counterexample at"), "{err}");
     assert!(err.contains("point 1") && err.contains("point 2"), "{err}");
     check(&["check", &path, "--map", "sbm"], 0);
+}
+
+/// The parameters and mappings in the examples of help texts exist in their files.
+#[test]
+fn examples_of_help_texts_fit_their_files() {
+    let mut seen = 0;
+    for name in ["", "check", "show", "dump", "emit", "run", "explore"] {
+        let help = [name, "--help"];
+        let (help, _) = check(&help[usize::from(name.is_empty())..], 0);
+        for example in examples(&help) {
+            let words: Vec<&str> = example.split_whitespace().collect();
+            let Some(file) = words.iter().find(|w| w.ends_with(".ure")) else {
+                continue;
+            };
+            let text = std::fs::read_to_string(root().join(file));
+            let module = load(&text.unwrap_or_else(|e| panic!("{example}: {e}"))).expect("legal");
+            let is_param = |name: &str| {
+                let mut params = module.systems.iter().flat_map(|system| &system.params);
+                name == "all" || params.any(|param| param.name == name)
+            };
+            for pair in words.windows(2) {
+                let fits = match pair[0] {
+                    "--set" | "-p" => is_param(pair[1].split('=').next().unwrap_or_default()),
+                    "--fix" => pair[1].split(',').all(is_param),
+                    "--map" => module.mappings.iter().any(|m| m.name == pair[1]),
+                    _ => continue,
+                };
+                assert!(fits, "{} {} in `{example}`", pair[0], pair[1]);
+                seen += 1;
+            }
+        }
+    }
+    assert!(seen > 40, "{seen} options");
+}
+
+/// The lines of a help text that start the program, with continuation lines joined.
+fn examples(help: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    let mut inside = false;
+    for line in help.lines() {
+        if line.starts_with("  systola ") {
+            found.push(line.trim().to_string());
+            inside = true;
+        } else if inside && line.starts_with("  --") {
+            let last = found.last_mut().expect("inside one");
+            last.push_str(&format!(" {}", line.trim()));
+        } else {
+            inside = false;
+        }
+    }
+    found
 }
 
 #[test]
@@ -104,7 +157,7 @@ fn json_has_its_documented_shape() {
     ] {
         assert!(mapping[list].is_array(), "{list}");
     }
-    // Every field that the page names for a mapping is there.
+    // Every field of a mapping that the page describes exists.
     let page = std::fs::read_to_string(root().join("docs/json.md")).unwrap();
     for field in mapping.as_object().unwrap().keys() {
         assert!(

@@ -1,4 +1,4 @@
-//! Edge cases: files without end, full disks, killed commands, contradicting arguments.
+//! Edge cases: endless files, full disks, killed commands, contradictory arguments.
 
 mod common;
 
@@ -36,7 +36,7 @@ fn wrong_names_and_types_are_told_before_anything_runs() {
     before(&twice, "E0639");
     let integers = file("integers.npy", npy("<i4", "(4,)", &[1, 2, 3, 4]));
     before(&["--in", &format!("x={integers}")], "E0607");
-    // The same for compiled code: neither lowering nor the compiler is waited for.
+    // The same for compiled code: it is refused before lowering and compiling.
     before(
         &["--target", "cpu", "--map", "sbm", "--out", "y=never.npy"],
         "no output `y`",
@@ -70,7 +70,7 @@ fn what_can_not_be_printed_is_an_error() {
         assert_eq!(output.status.code(), Some(1), "{args:?}");
         assert!(stderr(&output).contains("standard output"), "{args:?}");
     }
-    // A reader that goes away is none.
+    // A closed pipe is not an error.
     let mut child = command(&["explain", "E0501"])
         .stdout(Stdio::piped())
         .spawn()
@@ -91,7 +91,7 @@ fn outputs_are_written_whole_or_not_at_all() {
     let names = || std::fs::read_dir(&folder).unwrap().count();
     assert_eq!(names(), 1, "nothing lies beside it");
     let first = std::fs::read(&path).unwrap();
-    // It can be read again as what it was written for.
+    // A run at other sizes replaces the file.
     let more = ["--set", "C=9", "--set", "Q=4"];
     let out = format!("z={}", path.display());
     check(&[&["run", CORE, "--out", &out], &more[..]].concat(), 0);
@@ -99,7 +99,7 @@ fn outputs_are_written_whole_or_not_at_all() {
     assert_eq!(names(), 1);
 }
 
-/// Killed in the middle of a compilation, by a signal that cannot be caught.
+/// Killed during a compilation, by a signal that cannot be caught.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_compiler_ends_with_the_command_that_started_it() {
@@ -119,14 +119,14 @@ fn a_compiler_ends_with_the_command_that_started_it() {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    // Opened by the compiler when it has begun.
+    // The compiler opens it when it starts.
     let mut pids = String::new();
     File::open(&pipe)
         .unwrap()
         .read_to_string(&mut pids)
         .unwrap();
     assert_eq!(pids.split_whitespace().count(), 2, "{pids}");
-    // The watchdog is started after it, and waits beside it from then on.
+    // The watchdog starts after the compiler, and then runs beside it.
     let group = format!(
         "systola-watch\0-{}",
         pids.split_whitespace().next().unwrap()

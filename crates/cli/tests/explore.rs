@@ -13,7 +13,7 @@ use common::{check, check_with, command, stderr, stdout, temporary};
 use serde_json::Value;
 
 const TWO: &str = "\
-// Sums, and what is twice as much.
+// Sums, and twice the sums.
 system sums(N, K) where N >= 1, K >= 1 {
   input x[N + K]: i32;
   index n in 0..N;
@@ -97,7 +97,7 @@ fn a_search_is_remembered_until_its_system_changes() {
     }
     let best = |all: &Value| all["systems"][0]["designs"][0]["mapping"].clone();
     assert_eq!(best(&first), best(&second));
-    // A comment and a name change nothing, an equation does.
+    // Changing a comment or a name keeps the result, changing an equation does not.
     let text = TWO
         .replace("x[n] + x[n]", "3*x[n]")
         .replace("// Sums", "// The sums");
@@ -146,7 +146,7 @@ fn a_run_without_a_mapping_takes_the_best() {
         "{out}"
     );
     assert!(out.contains("verified s: 40 elements equal"), "{out}");
-    // Without --fix it takes what is fixed in the best, too.
+    // Without --fix, the best design determines the fixed sizes.
     let out = run(&SIZES[..4]);
     assert!(
         out.contains("measured here") && out.contains("K = 3"),
@@ -243,7 +243,7 @@ fn what_is_found_can_be_saved_looked_at_and_drawn() {
         );
         assert!(svg.matches("<circle").count() >= 2, "{svg}");
     }
-    // A name that is there is refused, and the file stays as it is.
+    // An existing name is refused, and the file is unchanged.
     let taken = [
         &["explore", &file, "--system", "sums"],
         &SIZES[..],
@@ -280,7 +280,7 @@ fn a_file_that_can_not_be_replaced_is_left_alone() {
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("two.ure");
     fs::write(&file, TWO).unwrap();
-    // The folder goes while it is explored: rights mean nothing to some users.
+    // The folder is removed during the exploration: permissions do not stop some users.
     let path = file.display().to_string();
     let mut child = command(
         &[
@@ -295,7 +295,7 @@ fn a_file_that_can_not_be_replaced_is_left_alone() {
     .stderr(Stdio::piped())
     .spawn()
     .unwrap();
-    // The first kernel is compiled, so the file has been read.
+    // When the first kernel is compiled, the file has been read.
     while !PathBuf::from(&cache).join("locks").exists() {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
@@ -309,7 +309,7 @@ fn a_file_that_can_not_be_replaced_is_left_alone() {
 }
 
 #[test]
-fn mistakes_are_told() {
+fn mistakes_are_reported() {
     let cache = cache("mistakes");
     let file = two(&cache);
     let ends = |args: &[&str], status: i32, part: &str| {
@@ -344,9 +344,9 @@ fn mistakes_are_told() {
 }
 
 #[test]
-fn a_system_without_a_design_is_told() {
+fn a_system_without_a_design_is_reported() {
     let cache = cache("none");
-    // Both variables of a point run at once, and one goes up where the other goes down.
+    // Both variables of a point run in one step, and one ascends where the other descends.
     let text = "\
 system back_and_forth(N) where N >= 2 {
   input x[N]: i32;
@@ -396,7 +396,7 @@ fn damage_in_the_database_is_said_and_survived() {
     assert!(err.contains("2 lines of") && err.contains("E0675"), "{err}");
 }
 
-/// Many candidates, which take more time than any budget.
+/// Many candidates, more than any budget suffices for.
 const MANY: &str = "\
 system sums(N, K) where N >= 1, K >= 1 {
   input x[N + K - 1]: i32;
@@ -406,8 +406,7 @@ system sums(N, K) where N >= 1, K >= 1 {
 }
 ";
 
-/// A compiler that stalls after some kernels: those that are compiled at once before anything is
-/// measured.
+/// A compiler that stalls after some kernels: those that are compiled before anything is measured.
 struct Stalling {
     script: PathBuf,
     stalled: PathBuf,
@@ -440,7 +439,7 @@ impl Stalling {
             .unwrap()
     }
 
-    /// Until a compiler stalls.
+    /// Waits until a compiler stalls.
     fn wait(&self, child: &mut Child) {
         while !self.stalled.exists() {
             assert_eq!(child.try_wait().unwrap(), None, "no compiler stalled");
@@ -500,7 +499,7 @@ fn an_interrupt_keeps_what_was_found() {
     use rustix::process::{Pid, Signal, kill_process};
     let cache = cache("interrupted");
     let file = many(&cache);
-    // The second batch is compiled when the first was measured.
+    // The second batch is compiled after the first was measured.
     let stalling = Stalling::new(&cache, first_batch());
     let mut child = stalling.explore(&cache, &file, &[&["--seed", "5"], &ENOUGH[..]].concat());
     stalling.wait(&mut child);
@@ -518,7 +517,8 @@ fn an_interrupt_keeps_what_was_found() {
     assert!(out.contains("measured here"), "{out}");
 }
 
-/// No compiler ever ends: the budget does, and the model's best is printed and can be saved.
+/// No compiler ever ends. The search ends with its budget, and the model's choice is printed and
+/// can be saved.
 #[test]
 fn a_budget_ends_compilers_that_do_not_end() {
     let cache = cache("stalled");

@@ -43,7 +43,7 @@ fn the_interpreter_counts_what_a_kernel_does() {
         "instructions",
         "loads",
         "stores",
-        "slides",
+        "lane shifts",
         "global bytes",
         "bank conflicts",
     ] {
@@ -96,7 +96,7 @@ fn a_kernel_says_for_which_sizes_it_is() {
         ") for C = 20, Q = 3 only, which are fixed",
     );
     let (out, _) = check(&run("gallery/conv2d/core.ure", "sbm", "kernel"), 0);
-    assert!(out.contains(" only: "), "the reason is told\n{out}");
+    assert!(out.contains(" only: "), "the reason is printed\n{out}");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn without_a_compiler_it_is_said() {
 }
 
 #[test]
-fn a_failing_compiler_is_told_with_what_it_said() {
+fn the_output_of_a_failing_compiler_is_printed() {
     let (_, err) = check_with(&[("SYSTOLA_CC", "false")], &run(CORE, "fbs", "cpu"), 1);
     assert!(err.contains("E0631") && err.contains("/false"), "{err}");
     assert!(err.contains("exit status: 1"), "{err}");
@@ -351,14 +351,15 @@ fn code_is_emitted() {
     let (wide, _) = check(&[&emit[..6], &["--simd", "avx512"]].concat(), 0);
     assert!(wide.contains("vector_size(64)"), "{wide}");
     check(&[&emit[..], &["-o", "/no/such/folder/out.c"]].concat(), 1);
-    // No kernel for all sizes: then they have to be given.
+    // There is no kernel for all sizes, so sizes must be given.
     let open = ["emit", "gallery/conv2d/core.ure", "--map", "sbm"];
     check(&open, 2);
     let sizes = ["-p", "R=8", "-p", "C=9", "-p", "H=3", "-p", "Q=3"];
     check(&[&open[..], &sizes].concat(), 0);
 }
 
-/// `docs/kernels.md` shows what the commands in its listings print; SYSTOLA_BLESS=1 writes it anew.
+/// The listings of `docs/kernels.md` are the output of their commands; SYSTOLA_BLESS=1 rewrites
+/// them.
 #[test]
 fn the_page_on_kernels_shows_what_is_printed() {
     let page = common::root().join("docs/kernels.md");
@@ -375,7 +376,7 @@ fn the_page_on_kernels_shows_what_is_printed() {
         };
         let arguments = command.replace("conv1d.ure", &path);
         let (out, _) = check(&arguments.split(' ').collect::<Vec<_>>(), 0);
-        // Of C, the kernel: what stands before it is the same for all.
+        // Of C, only the kernel: the part before it is the same for all.
         let from = match mark {
             "//" => out.find("\nvoid ").expect("a function") + 1,
             _ => 0,
@@ -463,14 +464,14 @@ fn indices_that_leave_64_bits_are_refused_before_anything_runs() {
         let args = [&run(&path, "m", "cpu")[..], sizes].concat();
         let (_, err) = check(&args, 1);
         assert!(err.contains("E0608") && err.contains("can reach"), "{err}");
-        // Where the interpreter comes to it soon, it says the same.
+        // If the interpreter reaches the point quickly, it reports the same.
         if sizes.contains(&"N=8") {
             let args = [&run(&path, "m", "kernel")[..], sizes].concat();
             let (_, err) = check(&args, 1);
             assert!(err.contains("E0608"), "{args:?}\n{err}");
         }
     }
-    // A number that no size makes smaller.
+    // A number that is too large at every size.
     let tiled = LARGE[2].1.replace(
         "lane = i;",
         "tile i by 2*L as (b, ii); block = b; lane = ii % L; reg = ii / L;",
@@ -505,8 +506,8 @@ fn arrays_beyond_memory_are_told_with_their_bytes() {
     }
 }
 
-/// An equation without a value ends a run on every target with its code and a point, and nothing is
-/// written.
+/// An equation without a value ends a run on every target with its code and a point, and no output
+/// is written.
 #[test]
 fn a_run_without_a_value_says_where_and_writes_nothing() {
     let text = "system divide(N) where N >= 1 {
@@ -536,6 +537,6 @@ mapping m of divide { tile i by L as (b, ii); block = b; lane = ii; time = 0; }
         check(&[&args[..], &["--in", &fine, "--verify"]].concat(), 0);
         assert!(std::fs::remove_file(&z).is_ok(), "{target}");
     }
-    // Divisors that are drawn are not zero.
+    // Random divisors are not zero.
     check(&["run", &path, "--set", "N=400", "--random", "1"], 0);
 }

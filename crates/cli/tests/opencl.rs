@@ -4,7 +4,7 @@ mod common;
 
 use common::{CORE, check, check_with, temporary};
 
-/// The indices of the devices of this machine; where they were promised, there must be some.
+/// The indices of the devices of this machine. If devices are required, there must be some.
 fn devices() -> Vec<String> {
     let (out, _) = check(&["devices"], 0);
     let lines = out.lines().filter_map(|line| line.strip_prefix("opencl "));
@@ -87,7 +87,7 @@ fn every_device_verifies() {
                 out.contains(&format!("kernel with {lanes} lanes (opencl)")),
                 "{out}"
             );
-            // The second time it comes from the cache.
+            // The second run finds it in the cache.
             let (out, _) = check(&[&run[..], &more].concat(), 0);
             assert!(out.contains("found in the cache"), "{out}");
         }
@@ -102,7 +102,7 @@ fn a_part_of_a_name_says_which_device() {
     if listed.is_empty() {
         return;
     }
-    // PoCL names itself, whatever its number is.
+    // PoCL is in the name of its device, whatever the index is.
     let (out, _) = check(&["devices"], 0);
     let line = out.lines().find(|line| line.contains("pthread"));
     if let Some(number) = line.and_then(|line| line.split_whitespace().nth(1)) {
@@ -117,7 +117,7 @@ fn a_part_of_a_name_says_which_device() {
     }
 }
 
-/// A device whose shuffles are wrong now and then.
+/// A device whose shuffles are sometimes wrong.
 #[test]
 fn what_fails_the_self_test_is_not_used() {
     let (out, _) = check(&["devices"], 0);
@@ -175,7 +175,7 @@ fn what_fails_the_self_test_is_not_used() {
         .find(|line| line.starts_with(&format!("opencl {device} ")));
     let own = own.unwrap_or_else(|| panic!("{out}"));
     assert!(own.contains("fail its self-test and are not used"), "{own}");
-    // A device that is in order uses what it announces.
+    // A working device uses the capabilities that it announces.
     let calibration = folder.join("calibration");
     assert!(std::fs::read_dir(&calibration).unwrap().count() > 0);
     std::fs::remove_dir_all(&calibration).unwrap();

@@ -1,5 +1,5 @@
-//! Programs from end to end: shipped ones are legal, and small ones of one idea each compute what
-//! their equations say.
+//! Programs from end to end: the mappings of the repository's programs are legal, and small
+//! programs, each for one idea, compute what their equations say.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::sync::Mutex;
 
 use common::{check, command, file, root, stderr, stdout};
 
-/// The `.ure` files of a folder, also below it.
+/// The `.ure` files of a folder and its subfolders.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a readable folder");
     let mut found = Vec::new();
@@ -164,7 +164,7 @@ system chain() {
 mapping m of chain { block = i / (2*L); lane = i % (2*L); time = i; }";
     let path = file("lanes.ure", text);
     check(&["check", &path], 0);
-    let (_, said) = check(&["emit", &path, "--simd", "avx2"], 1);
+    let (_, said) = check(&["emit", &path, "--map", "m", "--simd", "avx2"], 1);
     assert!(said.contains("E0504"), "{said}");
     assert!(said.contains("L is 8 on this target"), "{said}");
 }

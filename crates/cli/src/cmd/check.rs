@@ -3,18 +3,21 @@
 use std::fmt::Write;
 use std::path::PathBuf;
 
-use systola_driver::{Checked, check_mapping, check_system};
+use systola::CpuOptions;
+use systola_driver::{Checked, check_mapping_at_some_sizes, check_system};
+use systola_explore::choose::{Choice, Subject};
 use systola_ir::array::Array;
-use systola_ir::codes::limits;
 use systola_ir::diag::Diagnostic;
 use systola_ir::mapping::Mapping;
-use systola_lower::report::{Report, Scope};
+use systola_ir::system::System;
+use systola_lower::report::Report;
+use systola_lower::report::sections::{Align as ColumnAlign, Weight, scope, sections};
 
+use crate::choose::cpu_platform;
 use crate::files::read_text;
 use crate::json;
-use crate::source::{
-    Failure, Outcome, Parameters, Sizes, Small, Source, Status, given_sizes, parse_size, worst,
-};
+use crate::runtime;
+use crate::source::{Failure, Outcome, Sizes, Source, Status, given_sizes, parse_size, worst};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
 
@@ -25,6 +28,7 @@ Examples:
   systola check gallery/conv1d/core.ure --json | jq '.mappings[] | {name, legal}'
 
 A mapping that can be decided only at given sizes is checked at small ones where --set does not give all of them.
+A system without a mapping in the file is shown with the one that `systola run` would choose.
 The exit status is that of the worst finding: 0 all legal, 2 a known limitation, 1 a mistake.";
 
 /// Check the systems and mappings of a file: legality for all sizes, PEs, links, registers
@@ -89,7 +93,7 @@ fn check_all(args: &Args, source: &Source, sizes: &Sizes) -> Outcome {
         .filter(|m| !broken(&m.system))
         .map(|mapping| Verdict {
             mapping,
-            result: check_at_some_sizes(source, mapping, sizes),
+            result: check_mapping_at_some_sizes(&source.module, mapping, sizes),
         })
         .collect();
     let refused = verdicts.iter().filter_map(|v| v.result.as_ref().err());
@@ -99,9 +103,19 @@ fn check_all(args: &Args, source: &Source, sizes: &Sizes) -> Outcome {
         .chain(refused.map(Vec::as_slice))
         .collect();
     let status = found.iter().map(|d| worst(d)).max().unwrap_or(Status::Done);
+    let sound = systems.iter().filter(|(_, found)| found.is_empty());
+    let unmapped = sound.filter(|(s, _)| !mappings.iter().any(|m| m.system == s.name));
+    let chosen = match args.maps.is_empty() {
+        true => unmapped
+            .map(|(system, _)| Chosen::of(source, system, sizes))
+            .collect::<Result<Vec<_>, Failure>>()?,
+        false => Vec::new(),
+    };
 
     if args.json {
-        term::print(json::checked(source, sizes, &systems, &verdicts, status));
+        term::print(json::checked(
+            source, sizes, &systems, &verdicts, &chosen, status,
+        ));
         return Ok(status);
     }
     term::print(headline(source, &verdicts, mappings.len(), status));
@@ -146,47 +160,60 @@ fn check_all(args: &Args, source: &Source, sizes: &Sizes) -> Outcome {
             }
         }
     }
+    for chosen in &chosen {
+        term::print(chosen.text());
+    }
     let all: Vec<Diagnostic> = found.concat();
     source.print_pointer(&all);
     Ok(status)
 }
 
-/// Checks a mapping; where that is possible only at given sizes, and not all are given, at small
-/// ones.
-fn check_at_some_sizes(
-    source: &Source,
-    mapping: &Mapping,
-    sizes: &Sizes,
-) -> Result<Checked, Vec<Diagnostic>> {
-    let found = check_mapping(&source.module, mapping, sizes);
-    let needs_sizes = |d: &Diagnostic| d.code == &limits::NEEDS_SIZES;
-    let Err(refused) = &found else { return found };
-    let system = source
-        .module
-        .systems
-        .iter()
-        .find(|s| s.name == mapping.system);
-    let Some(system) = system.filter(|_| refused.iter().all(needs_sizes)) else {
-        return found;
-    };
-    let parameters = Parameters::from(system);
-    for small in [Small::Equal, Small::Distinct] {
-        let Some(taken) = parameters.with_small(sizes, small) else {
-            continue;
+/// A design for a system without a mapping in the file.
+#[derive(Debug)]
+pub struct Chosen<'a> {
+    pub system: &'a System,
+    /// The design with its array, or why there is none.
+    pub result: Result<(Choice, Checked), Diagnostic>,
+}
+
+impl<'a> Chosen<'a> {
+    fn of(source: &Source, system: &'a System, sizes: &Sizes) -> Result<Chosen<'a>, Failure> {
+        let options = CpuOptions::from_env().map_err(|e| runtime::fail(source, e))?;
+        let subject = Subject {
+            module: &source.module,
+            system,
+            sizes,
+            platform: &cpu_platform(&options, 0),
         };
-        let named = parameters.named(&taken);
-        if let Ok(mut checked) = check_mapping(&source.module, mapping, &named) {
-            if let Scope::GivenSizes(why) = &mut checked.report.scope {
-                let _ = write!(
-                    why,
-                    "; not all are given, taking {}",
-                    parameters.show(&taken)
+        let choose = || {
+            let choice = subject.choose()?;
+            let checked = check_mapping_at_some_sizes(&source.module, &choice.mapping, sizes)?;
+            Ok((choice, checked))
+        };
+        let result = choose().map_err(|mut found: Vec<Diagnostic>| found.swap_remove(0));
+        Ok(Chosen { system, result })
+    }
+
+    /// Below the report of the file. That there is no design is a note, since the file is right.
+    fn text(&self) -> String {
+        let name = Paint::Bold.out(&self.system.name);
+        match &self.result {
+            Ok((choice, checked)) => format!(
+                "\nno mapping of {name} in the file; chosen: {choice}\n{}",
+                summary(&checked.report, &checked.array)
+            ),
+            Err(why) => {
+                let mut text = format!(
+                    "\nno mapping of {name} was found: {} ({})\n",
+                    why.message, why.code.id
                 );
+                if let Some(help) = &why.help {
+                    text.push_str(&format!("  {}: {help}\n", Paint::Cyan.out("help")));
+                }
+                text
             }
-            return Ok(checked);
         }
     }
-    found
 }
 
 /// The overall verdict, in one line.
@@ -235,163 +262,33 @@ fn at_sizes(sizes: &Sizes) -> String {
 
 /// The full report of a legal mapping; the verdict comes first.
 pub fn summary(report: &Report, array: &Array) -> String {
-    let mut out = String::new();
-    let scope = match &report.scope {
-        Scope::AllSizes => "for all sizes".to_string(),
-        Scope::GivenSizes(why) => format!("at the given sizes only: {why}"),
-    };
-    let _ = writeln!(
-        out,
-        "mapping {} of {}: {} {scope}",
+    let mut out = format!(
+        "mapping {} of {}: {} {}\n",
         Paint::Bold.out(&report.mapping),
         report.system,
         Paint::Green.out("legal"),
+        scope(report),
     );
-    heading(&mut out, &format!("array {}", report.name));
-    let mut streams = Table::left(4);
-    for s in &report.streams {
-        streams.row([
-            Paint::Bold.out(s.letter),
-            s.name.clone(),
-            letter_word(s.letter).to_string(),
-            Paint::Dim.out(&s.reason),
-        ]);
-    }
-    out.push_str(&streams.render());
-    out.push_str(&numbers(report));
-
-    if !report.links.is_empty() {
-        heading(&mut out, "links");
-        let mut links = Table::left(4);
-        links.header([
-            "dependence",
-            "distance",
-            "displacement",
-            "delay",
-            "realisation",
-            "",
-        ]);
-        for row in &report.links {
-            let dependence = if row.source == row.sink {
-                row.source.clone()
-            } else {
-                format!("{} to {}", row.source, row.sink)
-            };
-            links.row([
-                dependence,
-                row.distance.clone(),
-                row.displacement.clone(),
-                row.delay.clone(),
-                row.realisation.short_name().to_string(),
-                row.guard
-                    .as_ref()
-                    .map_or_else(String::new, |g| Paint::Dim.out(format!("where {g}"))),
-            ]);
+    for section in sections(report, &array.guards) {
+        if let Some(title) = &section.title {
+            let _ = writeln!(out, "  {}", Paint::Cyan.out(title));
         }
-        out.push_str(&links.render());
-    }
-    if !report.registers.is_empty() {
-        heading(&mut out, "registers per PE");
-        let align = [Align::Left, Align::Right, Align::Right];
-        let mut registers = Table::new(4, align);
-        registers.header(["", "plain", "coalesced"]);
-        for row in &report.registers {
-            let name = match row.scalars {
-                1 => row.name.clone(),
-                n => format!("{} (x{n})", row.name),
-            };
-            registers.row([name, row.depth.clone(), row.coalesced.clone()]);
+        let align = section.align.iter().map(|align| match align {
+            ColumnAlign::Left => Align::Left,
+            ColumnAlign::Right => Align::Right,
+        });
+        let mut table = Table::new(4, align.collect::<Vec<_>>());
+        if let Some(header) = &section.header {
+            table.header(header);
         }
-        let total = |n: Option<i128>| n.map_or("?".to_string(), |n| n.to_string());
-        registers.row([
-            "in all".to_string(),
-            total(report.registers_per_pe),
-            total(report.coalesced_per_pe),
-        ]);
-        out.push_str(&registers.render());
-    }
-    if !array.guards.is_empty() {
-        heading(&mut out, "guards");
-        let mut guards = Table::left(4);
-        for guard in &array.guards {
-            let kept = if guard.kept { "kept" } else { "proved away" };
-            guards.row([kept, guard.effect.as_str(), &Paint::Dim.out(&guard.reason)]);
+        for row in &section.rows {
+            table.row(row.iter().map(|cell| match cell.weight {
+                Weight::Plain => cell.text.clone(),
+                Weight::Strong => Paint::Bold.out(&cell.text),
+                Weight::Quiet => Paint::Dim.out(&cell.text),
+            }));
         }
-        out.push_str(&guards.render());
-    }
-    for (title, lines) in [
-        ("injections", &report.injections),
-        ("drains", &report.drains),
-        ("transfers", &report.transfers),
-        ("reverse", &report.reverse),
-        ("kernel", &report.notes),
-    ] {
-        if !lines.is_empty() {
-            heading(&mut out, title);
-            for line in lines {
-                let _ = writeln!(out, "    {line}");
-            }
-        }
+        out.push_str(&table.render());
     }
     out
-}
-
-fn heading(out: &mut String, title: &str) {
-    let _ = writeln!(out, "  {}", Paint::Cyan.out(title));
-}
-
-/// PEs, steps, throughput, utilisation, period: one compact table.
-fn numbers(report: &Report) -> String {
-    let Some(counts) = &report.counts else {
-        return format!(
-            "    {}\n",
-            Paint::Dim.out("give all sizes with --set to count PEs, steps and utilisation")
-        );
-    };
-    let params: Vec<String> = counts
-        .params
-        .iter()
-        .map(|(p, v)| format!("{p} = {v}"))
-        .collect();
-    let mut table = Table::new(4, [Align::Right; 8]);
-    let mut head = vec!["PEs", "steps", "points"];
-    let mut row = vec![
-        counts.pes.to_string(),
-        counts.steps.to_string(),
-        counts.points.to_string(),
-    ];
-    if counts.expanded != counts.points {
-        head.push("with copies");
-        row.push(counts.expanded.to_string());
-    }
-    head.extend(["outputs", "throughput", "utilisation", "period"]);
-    row.extend([
-        counts.outputs.to_string(),
-        format!("{:.3}", counts.throughput),
-        percent(counts.utilisation),
-        counts.period.map_or("-".to_string(), |p| p.to_string()),
-    ]);
-    table.header(head);
-    table.row(row);
-    let title = if params.is_empty() {
-        "in numbers".to_string()
-    } else {
-        format!("at {}", params.join(", "))
-    };
-    format!("  {}\n{}", Paint::Cyan.out(title), table.render())
-}
-
-pub fn percent(fraction: f64) -> String {
-    format!("{:.1} %", 100.0 * fraction)
-}
-
-fn letter_word(letter: char) -> &'static str {
-    match letter {
-        'B' => "broadcast",
-        'F' => "forwarded",
-        'S' => "stays",
-        'A' => "aggregated",
-        'M' => "migrates",
-        _ => "no reuse",
-    }
 }

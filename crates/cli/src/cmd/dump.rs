@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use systola_driver::{Target, check_mapping};
+use systola_explore::choose::Choice;
 use systola_lower::localise::localise;
 use systola_lower::lower_kernel::{EMIT, NEST};
 use systola_lower::passes::{Pass, passes};
 use systola_lower::watch::Watch;
 
+use crate::choose::{Prefer, Say, Wanted, platform_of, select};
 use crate::lowering::{LoweringArgs, Purpose, lower_watched};
 use crate::source::{Failure, Outcome, Source, Status, given_sizes, parse_size};
 use crate::term;
@@ -36,13 +38,17 @@ pub struct Args {
     /// The stage, or a pass of the target
     #[arg(long, value_name = "STAGE", value_parser = stages(), default_value = "parse")]
     after: Stage,
-    /// Print on the standard error how long each step of the lowering took
+    /// Print the time of each lowering step to the standard error
     #[arg(long)]
     timings: bool,
-    /// The mapping; the first of the file if not given
+    /// The mapping, also one of the explorer's candidates. Without it the first of the file; if it
+    /// has none, the one that `systola run` would choose
     #[arg(long = "map", value_name = "NAME")]
     map: Option<String>,
-    /// Of which system, where a file has several
+    /// Write the mapping that was chosen into the file, under this name
+    #[arg(long, value_name = "NAME")]
+    save: Option<String>,
+    /// The system, if the file has several
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
     /// Give a parameter a value, for instance C=16; may be repeated
@@ -109,19 +115,29 @@ pub fn run(args: &Args) -> Outcome {
         return Err(Failure::new("--timings goes with --after kernel"));
     }
     args.lowering.check(&source)?;
-    let selected = || source.mapping(args.map.as_deref(), args.system.as_deref());
+    let options = args.lowering.options(&source, Purpose::Print)?;
+    let (machine, _) = args.lowering.machine(&options);
+    let wanted = Wanted {
+        map: args.map.as_deref(),
+        system: args.system.as_deref(),
+        sizes: &sizes,
+        save: args.save.as_deref(),
+        prefer: Prefer::First,
+        say: Say::Err,
+    };
+    let selected = || select(&source, &wanted, || Ok(platform_of(&machine, &options)));
     let mut text = String::new();
     match &args.after {
-        Stage::Parse if args.map.is_none() && args.system.is_none() => {
+        Stage::Parse if args.map.is_none() && args.system.is_none() && args.save.is_none() => {
             let _ = write!(text, "{}", source.module);
         }
         Stage::Parse => {
-            let (system, mapping) = match &args.map {
-                Some(_) => {
-                    let mapping = selected()?;
-                    (source.system(Some(&mapping.system))?, Some(mapping))
+            let (system, mapping) = match (&args.map, &args.save) {
+                (None, None) => (source.system(args.system.as_deref())?, None),
+                (Some(_), _) | (_, Some(_)) => {
+                    let (system, choice) = selected()?;
+                    (system, Some(choice.mapping))
                 }
-                None => (source.system(args.system.as_deref())?, None),
             };
             let _ = write!(text, "{system}");
             if let Some(mapping) = mapping {
@@ -129,24 +145,21 @@ pub fn run(args: &Args) -> Outcome {
             }
         }
         Stage::Localise => {
-            let mapping = selected()?;
-            let system = source.system(Some(&mapping.system))?;
-            let localised = localise(system, Some(mapping)).map_err(|d| source.fail(&d))?;
+            let (system, choice) = selected()?;
+            let localised = localise(system, Some(&choice.mapping)).map_err(|d| source.fail(&d))?;
             let _ = write!(text, "{}", localised.system);
         }
         Stage::Array => {
+            let mapping = selected()?.1.mapping;
             let checked =
-                check_mapping(&source.module, selected()?, &sizes).map_err(|d| source.fail(&d))?;
+                check_mapping(&source.module, &mapping, &sizes).map_err(|d| source.fail(&d))?;
             let _ = write!(text, "{}", checked.array);
         }
         Stage::Kernel(until) => {
-            let mapping = selected()?;
-            let system = source.system(Some(&mapping.system))?;
-            let options = args.lowering.options(&source, Purpose::Print)?;
-            let (machine, _) = args.lowering.machine(&options);
             if let Some(until) = until {
                 is_run(until, machine.target)?;
             }
+            let (system, Choice { mapping, fix, .. }) = selected()?;
             let mut steps = Steps::default();
             let mut last = Instant::now();
             let watch = &mut Watch {
@@ -156,8 +169,7 @@ pub fn run(args: &Args) -> Outcome {
                 },
                 nests: Vec::new(),
             };
-            let fix = &options.fix;
-            let lowered = lower_watched(&source, system, mapping, &sizes, fix, &machine, watch)?;
+            let lowered = lower_watched(&source, system, &mapping, &sizes, &fix, &machine, watch)?;
             let nests = std::mem::take(&mut watch.nests);
             if args.timings {
                 eprint!("{steps}");

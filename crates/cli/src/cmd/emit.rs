@@ -3,19 +3,28 @@
 use std::path::PathBuf;
 
 use clap::builder::TypedValueParser;
-use systola::OpenClOptions;
 use systola::device::device_source;
+use systola::rt;
 use systola::rt::cuda::{CudaCompileOptions, compile_only};
 use systola::rt::device::Variant;
+use systola::{CudaOptions, OpenClOptions};
 use systola_driver::opencl::{Features, Links};
-use systola_driver::{Machine, Target, emit_c, emit_cuda, emit_opencl, opencl_machine};
+use systola_driver::{
+    Lowered, Machine, Simd, Target, describe_c, describe_cuda, describe_opencl, emit_c,
+    emit_c_host, emit_cuda, emit_cuda_host, emit_opencl, emit_opencl_host, opencl_machine,
+};
+use systola_explore::choose::Choice;
+use systola_explore::platform::Platform;
+use systola_explore::target_device::TargetDevice;
+use systola_ir::Diagnostic;
 
+use crate::choose::{Prefer, Say, Wanted, platform_of, select};
 use crate::device::DeviceName;
 use crate::files;
 use crate::lowering::{LoweringArgs, Purpose, lower_checked, parse_lanes};
 use crate::named::named;
 use crate::runtime;
-use crate::source::{Failure, Outcome, Source, Status, given_sizes, parse_size};
+use crate::source::{Failure, Outcome, Sizes, Source, Status, given_sizes, parse_size};
 use crate::term;
 
 const EXAMPLES: &str = "\
@@ -25,9 +34,17 @@ Examples:
   systola emit gallery/conv1d/core.ure --map sbm --target cuda
   systola emit gallery/conv1d/core.ure --map sbm --target cuda --arch sm_90 -o sbm.cu
   systola emit gallery/conv1d/core.ure --map sbm --target opencl --lanes 16
+  systola emit gallery/conv1d/core.ure --map sbm --target cuda --with-host --set C=1000000 --set Q=5 -o x.cu
+
+Every text begins with a comment that says how its kernels are launched. With --with-host it is a whole program: its head
+says how it is compiled and run, and sizes that are given with --set are those that it takes unless told otherwise.
 
 The code is for all sizes unless --fix makes some of them constants. Where no kernel for all sizes can be made, all
-sizes must be given with --set.";
+sizes must be given with --set.
+
+Without --map the standard error says which mapping was chosen and why. What is chosen depends on the file, the options
+and the machine alone: the same call prints the same code. Sizes that are not given are taken typical for the choice,
+and remain parameters of the code.";
 
 /// Print the code that a mapping is compiled from
 #[derive(Debug, clap::Args)]
@@ -38,10 +55,14 @@ pub struct Args {
     /// The language of the code
     #[arg(long, value_parser = languages(), default_value = "c")]
     target: Target,
-    /// The mapping; the first of the file if not given
+    /// The mapping, also one of the explorer's candidates. Without it, that of `systola run`: the
+    /// best that `systola explore` found, or else the one that the model predicts to be the fastest
     #[arg(long = "map", value_name = "NAME")]
     map: Option<String>,
-    /// Of which system, where a file has several
+    /// Write the mapping that was chosen into the file, under this name
+    #[arg(long, value_name = "NAME")]
+    save: Option<String>,
+    /// The system, if the file has several
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
     /// Give a parameter a value, for instance C=16; may be repeated
@@ -57,13 +78,17 @@ pub struct Args {
     /// them
     #[arg(long, value_name = "N|NAME")]
     device: Option<DeviceName>,
-    /// Lanes of a warp in OpenCL C, as far as the device has them
+    /// Lanes of a warp in OpenCL C; limited to what the device supports
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
     /// On an OpenCL device, route links through local memory even where there are sub-groups
     #[arg(long)]
     no_sub_groups: bool,
-    /// Where to write it; the standard output if not given
+    /// Print a whole program: the kernels, and a `main` that reads sizes and files, launches them, and
+    /// writes what they computed
+    #[arg(long)]
+    with_host: bool,
+    /// The output file; the standard output if not given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -88,8 +113,6 @@ pub fn run(args: &Args) -> Outcome {
     let sizes = given_sizes(&args.sizes)?;
     source.check_sizes(&sizes)?;
     args.lowering.check(&source)?;
-    let mapping = source.mapping(args.map.as_deref(), args.system.as_deref())?;
-    let system = source.system(Some(&mapping.system))?;
     if let (Target::Cuda | Target::OpenCl, Some(option)) =
         (args.target, args.lowering.names_machine())
     {
@@ -97,8 +120,8 @@ pub fn run(args: &Args) -> Outcome {
             "{option} does not go with --target cuda or opencl"
         )));
     }
-    let asked = args.device.is_some() || args.lanes.is_some() || args.no_sub_groups;
-    if asked && args.target != Target::OpenCl {
+    let given = args.device.is_some() || args.lanes.is_some() || args.no_sub_groups;
+    if given && args.target != Target::OpenCl {
         return Err(Failure::new(
             "--device, --lanes and --no-sub-groups go with --target opencl",
         ));
@@ -136,35 +159,56 @@ pub fn run(args: &Args) -> Outcome {
         Target::Cuda => Machine::cuda(),
         Target::OpenCl => opencl_lanes,
     };
-    let lowered = lower_checked(&source, system, mapping, &sizes, &options.fix, &machine)?;
-    let mut for_gpu = None;
-    let code = match args.target {
-        Target::Cpu => {
-            emit_c(&lowered.program, options.simd)
-                .map_err(|d| source.fail(&[d]))?
-                .source
-        }
-        Target::Cuda => {
-            let artifact = emit_cuda(&lowered.program).map_err(|d| source.fail(&[d]))?;
-            let code = artifact.source.clone();
-            for_gpu = Some(device_source(artifact));
-            code
-        }
-        Target::OpenCl => {
-            emit_opencl(&lowered.program, &features)
-                .map_err(|d| source.fail(&[d]))?
-                .source
-        }
+    let platform = || -> Result<Platform, Failure> {
+        let device = match (args.target, &device) {
+            (Target::Cpu, _) => None,
+            (Target::Cuda, _) => {
+                let cuda = CudaOptions::from_env().map_err(|e| runtime::fail(&source, e))?;
+                TargetDevice::cuda(cuda).ok()
+            }
+            (Target::OpenCl, Some(device)) => {
+                let opencl = OpenClOptions {
+                    compile: OpenClOptions::from_env()
+                        .map_err(|e| runtime::fail(&source, e))?
+                        .compile,
+                    ..opencl.clone()
+                };
+                Some(TargetDevice::OpenCl(opencl, device.info.clone()))
+            }
+            (Target::OpenCl, None) => None,
+        };
+        Ok(match device {
+            Some(device) => device.with_fix(options.fix.clone()).platform(),
+            // Without the device: what the target is in general.
+            None => platform_of(&machine, &options),
+        })
     };
-    match &args.output {
-        None => term::print(&code),
-        Some(path) => {
-            files::write(path, code.as_bytes())?;
-            term::print(format!("written to {}\n", path.display()));
-        }
-    }
-    if let (Some(arch), Some(for_gpu)) = (&args.arch, for_gpu) {
-        let fail = |error| source.fail(&[runtime::diagnostic(&error)]);
+    let wanted = Wanted {
+        map: args.map.as_deref(),
+        system: args.system.as_deref(),
+        sizes: &sizes,
+        save: args.save.as_deref(),
+        prefer: Prefer::Fastest,
+        say: Say::Err,
+    };
+    let (system, Choice { mapping, fix, .. }) = select(&source, &wanted, platform)?;
+    let lowered = lower_checked(&source, system, &mapping, &sizes, &fix, &machine)?;
+    let text = Text {
+        lowered: &lowered,
+        sizes: &sizes,
+        host: args.with_host,
+    };
+    let printed = match args.target {
+        Target::Cpu => text.c(options.simd),
+        Target::Cuda => text.cuda(),
+        Target::OpenCl => text.opencl(&features),
+    };
+    let code = printed.map_err(|d| source.fail(&[d]))?;
+    let mut resources = String::new();
+    if let Some(arch) = &args.arch {
+        let artifact = emit_cuda(&lowered.program).map_err(|d| source.fail(&[d]))?;
+        let for_gpu = device_source(artifact);
+        let fail = |error: rt::Error| runtime::fail(&source, error.into());
         let variant = match &lowered.sizes {
             Some(sizes) => Variant::at(&lowered.program, &for_gpu.kernels, sizes).map_err(fail)?,
             None => Variant::narrow(),
@@ -172,11 +216,63 @@ pub fn run(args: &Args) -> Outcome {
         let options = CudaCompileOptions::default();
         let made = compile_only(&for_gpu.code, arch, &variant, &options).map_err(fail)?;
         for kernel in made.resources() {
-            term::eprint(format!(
+            resources.push_str(&format!(
                 "{} for {arch}: {} registers, {} bytes spilled, {} bytes of stack\n",
                 kernel.kernel, kernel.registers, kernel.spilled, kernel.stack
             ));
         }
     }
+    match &args.output {
+        None => term::print(&code),
+        Some(path) => {
+            files::write(path, code.as_bytes())?;
+            term::print(format!("written to {}\n", path.display()));
+        }
+    }
+    term::eprint(resources);
     Ok(Status::Done)
+}
+
+/// A text to print.
+struct Text<'a> {
+    lowered: &'a Lowered,
+    sizes: &'a Sizes,
+    /// With a `main`?
+    host: bool,
+}
+
+impl Text<'_> {
+    fn c(&self, simd: Simd) -> Result<String, Diagnostic> {
+        let program = &self.lowered.program;
+        if self.host {
+            return emit_c_host(program, simd, self.sizes);
+        }
+        let artifact = emit_c(program, simd)?;
+        Ok(joined(describe_c(program, &artifact), &artifact.source))
+    }
+
+    fn cuda(&self) -> Result<String, Diagnostic> {
+        let program = &self.lowered.program;
+        if self.host {
+            return emit_cuda_host(program, self.sizes);
+        }
+        let artifact = emit_cuda(program)?;
+        Ok(joined(describe_cuda(program, &artifact), &artifact.source))
+    }
+
+    fn opencl(&self, features: &Features) -> Result<String, Diagnostic> {
+        let program = &self.lowered.program;
+        if self.host {
+            return emit_opencl_host(program, features, self.sizes);
+        }
+        let artifact = emit_opencl(program, features)?;
+        Ok(joined(
+            describe_opencl(program, &artifact),
+            &artifact.source,
+        ))
+    }
+}
+
+fn joined(notes: String, source: &str) -> String {
+    format!("{notes}\n{source}")
 }

@@ -11,6 +11,7 @@ use systola::rt::{Deadline, RunOptions, require_compiler};
 use systola::{CudaOptions, OpenClOptions, cpu};
 use systola_driver::{Fix, check_system};
 use systola_explore::agreement::Agreement;
+use systola_explore::choose::no_design;
 use systola_explore::deadline::run_until;
 use systola_explore::measure::cpu::HostCpu;
 use systola_explore::measure::device::{Nvidia, OpenClDevice};
@@ -18,9 +19,10 @@ use systola_explore::problem::{Problem, short_sums};
 use systola_explore::reduced::Reduced;
 use systola_explore::report::{Design, Ended, Outcome as Explored};
 use systola_explore::session::{self, Event, Options};
-use systola_explore::space::opposed::opposed;
 use systola_explore::space::{Candidate, candidates_until};
-use systola_ir::codes::{explore as codes, limits, run as run_codes};
+use systola_explore::target_device::TargetDevice;
+use systola_explore::tuned::{Tuned, fix_of, mapping_of};
+use systola_ir::codes::{explore as codes, run as run_codes};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::System;
 use systola_ir::target::Target;
@@ -32,23 +34,21 @@ use crate::execute::duration;
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
 use crate::named::targets;
 use crate::runtime;
+use crate::save;
 use crate::source::{Failure, Outcome, Parameters, Sizes, Source, Status, given_sizes, parse_size};
-use crate::target_device::TargetDevice;
 use crate::term::{self, Paint};
-use crate::tuned::{Tuned, fix_of, mapping_of};
 
 mod explain;
 mod json;
 mod list;
 mod plot;
 mod progress;
-mod save;
 mod table;
 
 const EXAMPLES: &str = "\
 Examples:
   systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --fix Q
-  systola explore gallery/conv2d/core.ure --set R=2048 --set C=2048 --set K=5 --fix K --budget 1m --plot pictures
+  systola explore gallery/conv2d/core.ure --set R=2048 --set C=2048 --set H=5 --set Q=5 --fix H,Q --budget 1m --plot pictures
   systola explore gallery/linear-algebra/matmul_core.ure --set M=512 --set N=512 --set K=512 --save found
   systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --list --top 5
   systola explore gallery/conv1d/core.ure --set C=1_000_000 --set Q=5 --survey 500 --budget 10m --plot pictures
@@ -66,7 +66,7 @@ Environment: as for `systola run`; the database is in the folder SYSTOLA_CACHE."
 pub struct Args {
     /// A .ure file
     file: PathBuf,
-    /// Which system; all of the file if not given
+    /// The system; all systems of the file if not given
     #[arg(long, value_name = "NAME")]
     system: Option<String>,
     /// Give a parameter a value, for instance C=16; all are needed
@@ -81,8 +81,8 @@ pub struct Args {
     /// Threads of the CPU; one for each core if not given
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
-    /// Lanes of a warp on an OpenCL device, as far as it has them; the best for the device if not
-    /// given
+    /// Lanes of a warp on an OpenCL device, limited to what it supports; the best for the device if
+    /// not given
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
     /// Time for each system: writing mappings, lowering, compiling, measuring. It ends within two
@@ -104,7 +104,7 @@ pub struct Args {
     /// compile fast
     #[arg(long, value_name = "N", requires = "survey")]
     text: Option<u32>,
-    /// Search even if an earlier search has an answer
+    /// Search even if the result of an earlier search is stored
     #[arg(long)]
     again: bool,
     /// Print one JSON object
@@ -360,7 +360,8 @@ impl<'a> Task<'a> {
     /// The mappings of the file, and those of the space.
     fn candidates(&self) -> Vec<(Candidate, bool)> {
         let end = self.begin + self.args.budget.mul_f64(WRITING);
-        all_candidates(&self.problem(), &self.deadline.or_at(end))
+        let problem = self.problem();
+        problem.with_own(candidates_until(&problem, &self.deadline.or_at(end)))
     }
 
     /// Runs required work within the budget.
@@ -376,7 +377,11 @@ impl<'a> Task<'a> {
 
     /// From the database, or by a search.
     fn answer(&self) -> Result<Answer<'a>, Failure> {
-        let tuned = Tuned::read(self.system, &self.sizes(), self.target_device);
+        let platform = self.target_device.platform();
+        let tuned = Tuned::read(self.system, &self.sizes(), &platform);
+        for note in &tuned.notes {
+            runtime::print_tuning_note(note);
+        }
         let anew = self.args.again || self.args.survey.is_some();
         let last = tuned.last(self.target_device.fix()).filter(|_| !anew);
         if let Some(record) = last {
@@ -387,10 +392,13 @@ impl<'a> Task<'a> {
             });
         }
         let outcome = self.search()?;
-        let record = tuned.record(self.system, &self.sizes(), self.target_device, &outcome);
+        let record = tuned.record(self.system, &self.sizes(), &platform, &outcome);
         // The best of a survey may be far from the overall best.
-        if !record.designs.is_empty() && self.args.survey.is_none() {
-            tuned.add(&record);
+        if !record.designs.is_empty()
+            && self.args.survey.is_none()
+            && let Some(note) = tuned.add(&record)
+        {
+            runtime::print_tuning_note(&note);
         }
         Ok(Answer {
             system: self.system,
@@ -402,7 +410,7 @@ impl<'a> Task<'a> {
     fn search(&self) -> Result<Explored, Failure> {
         let progress = progress::Bar::new(self.args.budget);
         progress.begin();
-        let mut tell = |event: Event<'_>| progress.tell(event);
+        let mut on_event = |event: Event<'_>| progress.on_event(event);
         let problem = self.problem();
         let options = Options {
             begin: self.begin,
@@ -414,7 +422,7 @@ impl<'a> Task<'a> {
             }),
         };
         let (all, model) = (self.candidates(), self.target_device.model());
-        let (params, tell): (_, &mut dyn FnMut(Event<'_>)) = (&self.params, &mut tell);
+        let (params, on_event): (_, &mut dyn FnMut(Event<'_>)) = (&self.params, &mut on_event);
         let fail = |error| runtime::fail(self.source, error);
         let found = match self.target_device {
             TargetDevice::Cpu(options_of_target, run) => {
@@ -422,15 +430,15 @@ impl<'a> Task<'a> {
                     options: options_of_target.clone(),
                     run: *run,
                 };
-                session::explore(&problem, params, all, &target, &model, &options, tell)
+                session::explore(&problem, params, all, &target, &model, &options, on_event)
             }
             TargetDevice::Cuda(options_of_target, _) => {
                 let target = Nvidia::open(options_of_target.clone()).map_err(fail)?;
-                session::explore(&problem, params, all, &target, &model, &options, tell)
+                session::explore(&problem, params, all, &target, &model, &options, on_event)
             }
             TargetDevice::OpenCl(options_of_target, _) => {
                 let target = OpenClDevice::open(options_of_target.clone()).map_err(fail)?;
-                session::explore(&problem, params, all, &target, &model, &options, tell)
+                session::explore(&problem, params, all, &target, &model, &options, on_event)
             }
         };
         progress.end();
@@ -440,20 +448,8 @@ impl<'a> Task<'a> {
     fn failure(&self, error: session::Error) -> Failure {
         let message = error.to_string();
         match error {
-            session::Error::NoDesign(_, why) => {
-                let help = match opposed(self.system) {
-                    Some((a, b)) => format!(
-                        "`{a}` and `{b}` go against each other, and all variables of a point run at one place and time: make \
-                         them two systems, and a `program` that runs one after the other"
-                    ),
-                    None => {
-                        "write a mapping by hand, and see what `systola check` says of it".into()
-                    }
-                };
-                let mut found = Diagnostic::new(&limits::NO_DESIGN, Span::NONE, message).help(help);
-                found
-                    .notes
-                    .extend(why.map(|why| format!("the first: {why}")));
+            session::Error::NoDesign(candidates, why) => {
+                let found = no_design(self.system, candidates, why);
                 self.source.fail(&[found])
             }
             session::Error::AllLong { .. } => {
@@ -469,22 +465,6 @@ impl<'a> Task<'a> {
             session::Error::Run(error) => runtime::fail(self.source, error),
         }
     }
-}
-
-/// The mappings of the file, and those of the space that are not in the file, as far as they are
-/// found by the deadline.
-pub fn all_candidates(problem: &Problem<'_>, deadline: &Deadline) -> Vec<(Candidate, bool)> {
-    let own = problem.module.mappings.iter();
-    let own: Vec<&Mapping> = own.filter(|m| m.system == problem.system.name).collect();
-    let is_new = |found: &Candidate| !own.iter().any(|m| found.says_the_same(m));
-    let found = candidates_until(problem, deadline);
-    let found = found.into_iter().filter(is_new);
-    let given = own.iter().map(|mapping| Candidate {
-        mapping: (*mapping).clone(),
-        choices: Vec::new(),
-    });
-    let given = given.map(|candidate| (candidate, true));
-    given.chain(found.map(|c| (c, false))).collect()
 }
 
 impl Answer<'_> {
@@ -534,7 +514,7 @@ impl Answer<'_> {
             let mapping = mapping_of(task.system, &self.record, best);
             let mapping =
                 mapping.ok_or_else(|| Failure::new("the mapping cannot be read again"))?;
-            save::save(task, &self.record, &duration(best.measured), mapping, name)?;
+            self.save(task, &duration(best.measured), mapping, name)?;
             if !args.json {
                 term::print(format!("mapping {name} written to {}\n", task.source.path));
             }
@@ -546,6 +526,21 @@ impl Answer<'_> {
             explain::mapping(task, &mapping, &fix_of(&self.record), Some(best.measured))?;
         }
         Ok(status)
+    }
+
+    /// `time`: that of the mapping, in words.
+    fn save(
+        &self,
+        task: &Task<'_>,
+        time: &str,
+        mapping: Mapping,
+        name: &str,
+    ) -> Result<(), Failure> {
+        let (sizes, fix) = (&self.record.sizes, fix_of(&self.record));
+        let platform = task.target_device.platform();
+        let why = format!(": {time}");
+        let comment = save::comment("Found by the explorer", sizes, &fix, &platform, &why);
+        save::save(task.source, &comment, mapping, name)
     }
 
     /// Nothing was measured: prints the best design by the model.
@@ -561,7 +556,7 @@ impl Answer<'_> {
         }
         if let Some(name) = &task.args.save {
             let time = format!("{} predicted, nothing measured", duration(seconds));
-            save::save(task, &self.record, &time, mapping.clone(), name)?;
+            self.save(task, &time, mapping.clone(), name)?;
             if !task.args.json {
                 term::print(format!("mapping {name} written to {}\n", task.source.path));
             }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use crate::source::{Failure, Outcome};
 
-/// Whatever was asked of it
+/// The arguments of the old command
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]

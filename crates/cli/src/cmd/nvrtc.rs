@@ -1,4 +1,4 @@
-//! `systola nvrtc`: compiles for another process of this program, which starts it by itself.
+//! `systola nvrtc`: compiles for another process of this program, which starts it.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use systola::rt::cuda::{Compilers, serve};
 
 use crate::source::{Outcome, Status};
 
-/// Compile the CUDA C++ that comes in
+/// Compile CUDA C++ from the standard input
 #[derive(Debug, clap::Args)]
 pub struct Args {}
 
 pub fn run(_: &Args) -> Outcome {
-    // The caller sees that it ended, and compiles by itself.
+    // The caller notices the end of this process, and compiles without it.
     let served = serve(std::io::stdin().lock(), std::io::stdout().lock());
     Ok(served.map_or(Status::Mistake, |()| Status::Done))
 }

@@ -3,16 +3,19 @@
 use std::path::PathBuf;
 
 use systola::{CpuOptions, CudaOptions, OpenClOptions};
-use systola_interp::{Arrays, npy};
+use systola_interp::Arrays;
 use systola_ir::target::Target;
 
+use crate::data::{self, DataFile, Format};
 use crate::device::DeviceName;
 use crate::execute::{Execution, Runner, runners};
 use crate::files::Outputs;
+use crate::frames::Frames;
 use crate::job::{Job, Selection};
 use crate::lowering::{LoweringArgs, Purpose, parse_lanes};
 use crate::runtime;
-use crate::source::{Failure, Outcome, Source, Status, given_sizes, parse_file, parse_size};
+use crate::save;
+use crate::source::{Failure, Outcome, Sizes, Source, Status, given_sizes, parse_size};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
 use systola_interp::compare::{Expected, compare};
@@ -24,12 +27,20 @@ Examples:
   systola run gallery/conv1d/core.ure --target kernel --map sbm --set C=100 --set Q=5
   systola run gallery/conv1d/core.ure --target cpu --map sbm --set C=100_000 --set Q=5 --fix Q --verify
   systola run gallery/conv1d/core.ure --target cpu --map sbm --in x=x.npy --in w=w.npy --out z=z.npy
+  systola run gallery/vision/sobel.ure --in x=photo.png --out z=edges.png
+  systola run gallery/string/edit_distance.ure --in a=one.txt --in b=two.txt
+  systola run stencils/heat.ure --target cpu --in u=start.png --set T=400 --frames 50 --out u=heat.gif
   systola run gallery/conv1d/core.ure --target cuda --map sbm --set C=100_000 --set Q=5 --fix Q --verify
   systola run stencils/gaussian.ure --target cuda --map down8_words --set N=2160 --set M=3840 --times 100
   systola run gallery/conv1d/core.ure --target opencl --device 1 --map sbm --set C=100_000 --set Q=5 --verify
 
-Inputs that are not given are random and reproducible: indices of a table lie in its axes, divisors are not zero. Sizes
-follow from the shapes of the given inputs where possible; the others are chosen small, and printed.
+The ending of a file is its format, or a prefix: npy: png: pnm: raw: text: numbers: csv: gif:, as in --in a=text:FILE.
+A pixel is 0 to 1 as a float and the sample of the file as an integer; colours become grey for an input of two axes. A
+.txt file is characters for an input of u8 with one axis, and numbers for others. docs/data.md shows all of it.
+
+Inputs that are not given are random and reproducible: indices of a table lie in its axes, divisors are not zero, and
+cells that are 0 or 1 start as 0 or 1. Sizes follow from the shapes of the given inputs where possible; the others are
+chosen small, and printed.
 
 Environment: SYSTOLA_CC the C compiler, SYSTOLA_SIMD the vector instructions, SYSTOLA_CACHE the folder of compiled
 kernels, SYSTOLA_CACHE_MB its limit (0: no cache), SYSTOLA_NVRTC the folder with libnvrtc, SYSTOLA_OPENCL the
@@ -44,13 +55,15 @@ pub struct Args {
     /// The target
     #[arg(long = "target", value_name = "TARGET", value_parser = runners(), default_value = "system")]
     runner: Runner,
-    /// The mapping; repeat it to choose one for each system of a program. Without it compiled
-    /// targets take the best that `systola explore` found, or else the one that the model predicts
-    /// to be the fastest of those it can rank in 2 s (5 s where a system has several equations);
-    /// that choice is stored
+    /// The mapping; repeat it to choose one for each system of a program. Names of the explorer's
+    /// candidates work too. Without it compiled targets take the best that `systola explore` found,
+    /// or else the one that the model predicts to be the fastest; that choice is stored
     #[arg(long = "map", value_name = "NAME")]
     maps: Vec<String>,
-    /// Which system, where a file has several
+    /// Write the mapping that was chosen into the file, under this name
+    #[arg(long, value_name = "NAME", conflicts_with = "program")]
+    save: Option<String>,
+    /// The system, if the file has several
     #[arg(long, value_name = "NAME", conflicts_with = "program")]
     system: Option<String>,
     /// Run a program of the file
@@ -59,21 +72,26 @@ pub struct Args {
     /// Give a parameter a value, for instance C=16; may be repeated
     #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
     sizes: Vec<(String, i128)>,
-    /// Read an input from a .npy file; may be repeated
-    #[arg(long = "in", value_name = "NAME=FILE", value_parser = parse_file)]
-    inputs: Vec<(String, PathBuf)>,
-    /// Seed of the inputs that are not given
+    /// Read an input from a file: .npy, .png, .pgm, .ppm, .raw, .txt or .csv; may be repeated
+    #[arg(long = "in", value_name = "NAME=FILE", value_parser = data::parse)]
+    inputs: Vec<DataFile>,
+    /// Seed of the random inputs
     #[arg(long, value_name = "SEED")]
     random: Option<u64>,
-    /// Write an output to a .npy file; may be repeated
-    #[arg(long = "out", value_name = "NAME=FILE", value_parser = parse_file)]
-    outputs: Vec<(String, PathBuf)>,
+    /// Write an output to a file, in the same formats, or with --frames as .gif; may be repeated
+    #[arg(long = "out", value_name = "NAME=FILE", value_parser = data::parse)]
+    outputs: Vec<DataFile>,
+    /// Divide the steps into this many parts, and show the outputs after each in the .gif and .png
+    /// files of --out
+    #[arg(long, value_name = "N", conflicts_with = "times",
+          value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    frames: Option<u16>,
     /// Run the equations too, and compare: integers exactly, floats within the bounds of rounding
     /// errors
     #[arg(long)]
     verify: bool,
-    /// Run it this many more times on a GPU or OpenCL device, with arrays on the device, and print
-    /// the time of a run
+    /// Run compiled code this many more times, with arrays in place or on the device, and print the
+    /// time of a run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     times: Option<u16>,
     /// Threads of the CPU; one for each core if not given
@@ -82,8 +100,8 @@ pub struct Args {
     /// Which GPU or OpenCL device, by its index or a part of its name; `systola devices` lists them
     #[arg(long, value_name = "N|NAME")]
     device: Option<DeviceName>,
-    /// Lanes of a warp on an OpenCL device, as far as it has them; the best for the device if not
-    /// given
+    /// Lanes of a warp on an OpenCL device, limited to what it supports; the best for the device if
+    /// not given
     #[arg(long, value_name = "N", value_parser = parse_lanes)]
     lanes: Option<u32>,
     /// On an OpenCL device, route links through local memory even where there are sub-groups
@@ -126,13 +144,26 @@ pub fn run(args: &Args) -> Outcome {
     let mut sizes = given_sizes(&args.sizes)?;
     source.check_sizes(&sizes)?;
     check_options(args)?;
-    job.check_outputs(&source, &args.outputs)?;
-    let mut inputs = job.read_inputs(&source, &args.inputs)?;
+    if let Some(name) = &args.save {
+        save::check_name(&source, name)?;
+    }
+    let outputs = job.check_outputs(&source, args.outputs.clone(), &sizes)?;
+    let mut frames = match args.frames {
+        Some(n) => Some(Frames::plan(&source, &job, &mut sizes, n.into(), &outputs)?),
+        None => None,
+    };
+    let is_gif = |file: &&DataFile| file.format == Some(Format::Gif);
+    if let (None, Some(file)) = (&frames, outputs.iter().find(is_gif)) {
+        let message = format!("{} shows the frames of a run", file.path.display());
+        return Err(Failure::new(message).help("add --frames N, or write a .png"));
+    }
+    let mut inputs = job.read_inputs(&source, &args.inputs, &mut sizes)?;
     args.lowering.check(&source)?;
     let mut execution = Execution {
         source: &source,
         runner: args.runner,
         maps: &args.maps,
+        save: args.save.as_deref(),
         options: CpuOptions::new(),
         cuda: CudaOptions::new(),
         opencl: OpenClOptions::new(),
@@ -141,21 +172,30 @@ pub fn run(args: &Args) -> Outcome {
         times: args.times.unwrap_or(0).into(),
     };
     match args.runner {
-        Runner::System | Runner::Array => {}
-        Runner::Kernel | Runner::On(Target::Cpu) => {
+        Runner::System => {}
+        Runner::Array | Runner::Kernel | Runner::On(Target::Cpu) => {
             execution.options = args.lowering.options(&source, Purpose::Run)?;
         }
         Runner::On(Target::Cuda) => execution.cuda = cuda_options(&source, args)?,
         Runner::On(Target::OpenCl) => execution.opencl = opencl_options(&source, args)?,
     }
-    job.infer_sizes(&inputs, &mut sizes);
     let params = job.choose_sizes(&sizes)?;
-    job.check_memory(&source, &params)?;
+    let names = job.parameters().params.iter().map(|p| p.name.clone());
+    let sizes: Sizes = names.zip(params.iter().copied()).collect();
+    job.check_formats(&source, &outputs, &sizes)?;
+    job.check_memory(&source, &params, &inputs)?;
     job.fill_inputs(&source, &params, &mut inputs, args.random)?;
 
-    let ran = execution.run(&job, &params, &inputs)?;
+    if let Some(frames) = &mut frames {
+        frames.start(&source, &inputs)?;
+    }
+    let mut next = |outputs: &Arrays| match &mut frames {
+        Some(frames) => frames.next(&source, outputs),
+        None => Ok(None),
+    };
+    let ran = execution.run(&job, &params, &inputs, &mut next)?;
     print_outputs(&ran.outputs);
-    write_outputs(&ran.outputs, &args.outputs)?;
+    write_outputs(&source, &ran.outputs, &outputs, frames.as_ref())?;
     for remark in &ran.remarks {
         let (first, rest) = remark.split_once('\n').unwrap_or((remark, ""));
         term::print(Paint::Dim.out(first) + "\n");
@@ -166,21 +206,37 @@ pub fn run(args: &Args) -> Outcome {
     if !args.verify {
         return Ok(Status::Done);
     }
-    let expect = execution.expected(&job, &params, &inputs)?;
-    Ok(verify(&source, &expect, &ran.outputs))
+    // The equations make all steps at once.
+    let whole = frames.as_ref().map(|frames| frames.whole(&params));
+    let expect = execution.expected(&job, &whole.unwrap_or(params), &inputs)?;
+    Ok(verify(&source, &expect, &ran.outputs, frames.as_ref()))
 }
 
 /// All files appear, or none does.
-fn write_outputs(outputs: &Arrays, files: &[(String, PathBuf)]) -> Result<(), Failure> {
+fn write_outputs(
+    source: &Source,
+    outputs: &Arrays,
+    files: &[DataFile],
+    frames: Option<&Frames>,
+) -> Result<(), Failure> {
     let mut staged = Outputs::default();
-    for (name, path) in files {
-        if let Some(tensor) = outputs.get(name) {
-            staged.add(path, &npy::write(tensor))?;
+    let mut said = Vec::new();
+    for file in files {
+        if let Some(tensor) = outputs.get(&file.name) {
+            let film = frames.and_then(|frames| frames.encode(file));
+            let encoded = film.unwrap_or_else(|| file.encode(tensor));
+            let (bytes, remarks) = encoded.map_err(|found| source.fail(&[found]))?;
+            staged.add(&file.path, &bytes)?;
+            said.extend(remarks);
         }
     }
     staged.commit()?;
-    for (name, path) in files {
-        term::print(format!("{name} written to {}\n", path.display()));
+    for file in files {
+        let (name, path) = (&file.name, file.path.display());
+        term::print(format!("{name} written to {path}\n"));
+    }
+    for remark in said {
+        term::print(Paint::Dim.out(&remark) + "\n");
     }
     Ok(())
 }
@@ -211,11 +267,13 @@ fn check_options(args: &Args) -> Result<(), Failure> {
     if args.device.is_some() && !has_devices {
         return Err(Failure::new("--device goes with --target cuda or opencl"));
     }
-    if args.times.is_some() && !has_devices {
-        return Err(Failure::new("--times goes with --target cuda or opencl"));
+    if args.times.is_some() && !matches!(args.runner, Runner::On(_)) {
+        return Err(Failure::new(
+            "--times goes with --target cpu, cuda or opencl",
+        ));
     }
-    let asked = args.lanes.is_some() || args.no_sub_groups;
-    if asked && args.runner != Runner::On(Target::OpenCl) {
+    let given = args.lanes.is_some() || args.no_sub_groups;
+    if given && args.runner != Runner::On(Target::OpenCl) {
         return Err(Failure::new(
             "--lanes and --no-sub-groups go with --target opencl",
         ));
@@ -231,17 +289,27 @@ fn check_options(args: &Args) -> Result<(), Failure> {
     Ok(())
 }
 
-fn verify(source: &Source, expect: &Expected, found: &Arrays) -> Status {
+fn verify(source: &Source, expect: &Expected, found: &Arrays, frames: Option<&Frames>) -> Status {
+    let different = match frames {
+        Some(_) => Status::Mistake,
+        None => Status::Bug,
+    };
     let mut status = Status::Done;
     for line in compare(expect, found) {
         let (word, line) = match line {
             Ok(line) => (Paint::Green.out("verified"), line),
             Err(line) => {
-                status = Status::Bug;
+                status = different;
                 (Paint::Red.out("DIFFERENT"), line)
             }
         };
         term::print(format!("{word} {line}\n"));
+    }
+    if let (Status::Mistake, Some(frames)) = (status, frames) {
+        term::eprint(format!(
+            "the frames are not all steps at once: its equations depend on {}, or on an input that no output becomes\n",
+            frames.iterator()
+        ));
     }
     if status == Status::Bug {
         term::eprint(format!(

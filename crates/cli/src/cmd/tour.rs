@@ -10,14 +10,15 @@ use systola_draw::scene::scene;
 use systola_driver::{Checked, check_mapping};
 use systola_interp::array::run_array;
 use systola_interp::{Arrays, Tensor, expect_system};
+use systola_ir::array::Array;
 use systola_ir::diag::{Diagnostic, coordinates};
+use systola_lower::report::sections::percent;
 use tempfile::TempDir;
 
-use crate::cmd::check::percent;
 use crate::cmd::show::slots;
 use crate::files;
 use crate::render;
-use crate::source::{Failure, Outcome, Parameters, Source, Status};
+use crate::source::{Failure, Outcome, Parameters, Sizes, Source, Status};
 use crate::table::{Align, Table};
 use crate::term::{self, Paint};
 use systola_interp::compare::compare;
@@ -36,146 +37,187 @@ pub struct Args {
     /// No pauses
     #[arg(long)]
     fast: bool,
-    /// Where to write the picture and the program; a folder for temporary files if not given
+    /// The folder for the picture and the program; a temporary folder if not given
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
 
 pub fn run(args: &Args) -> Outcome {
-    let guide = Guide {
-        pause: !args.fast && std::io::stdout().is_terminal(),
-    };
     let source = Source::parse("tour.ure", TOUR)?;
-    let system = source.system(None)?;
-    let sizes = Parameters::from(system).named(&PARAMS);
-    let legal = |name: &str| -> Result<Checked, Failure> {
-        let mapping = source.mapping(Some(name), None)?;
-        check_mapping(&source.module, mapping, &sizes).map_err(|d| source.fail(&d))
+    let tour = Tour {
+        guide: Guide {
+            pause: !args.fast && std::io::stdout().is_terminal(),
+        },
+        sizes: Parameters::from(source.system(None)?).named(&PARAMS),
+        source,
     };
+    tour.recurrence();
+    let (sbm, scene) = tour.mapping()?;
+    tour.another_mapping()?;
+    tour.illegal_mappings()?;
+    tour.results(&sbm.array)?;
+    tour.guide.chapter("6", "The same mappings as machine code");
+    machine::walk(&tour.guide, &tour.source)?;
+    tour.picture(&scene, args)?;
+    Ok(Status::Done)
+}
 
-    guide.chapter("1", "A recurrence says what is computed");
-    guide.listing("system conv1d");
-    guide.say(
-        "One sum for every c. Nothing here says where or when anything happens, who hands an input\n\
-         to whom, or in which order the sum runs. All that is the mapping's business.",
-    );
+struct Tour {
+    guide: Guide,
+    source: Source,
+    sizes: Sizes,
+}
 
-    guide.chapter("2", "A mapping says where and when");
-    guide.listing("mapping sbm");
-    let sbm = legal("sbm")?;
-    let trace = slots(&sbm.array, &PARAMS).map_err(|d| source.fail(&[d]))?;
-    let sbm_scene = scene(&sbm.array, &sbm.report, &PARAMS, &trace);
-    guide.say(&format!(
-        "Systola proves it {} for all sizes: every value arrives before it is needed, and no PE\n\
-         computes two points at once. It is an {} array:",
-        Paint::Green.out("legal"),
-        Paint::Bold.out(&sbm.report.name)
-    ));
-    term::print("\n");
-    let mut streams = Table::left(4);
-    for s in &sbm.report.streams {
-        streams.row([Paint::Bold.out(s.letter), s.name.clone(), s.reason.clone()]);
+impl Tour {
+    /// A legal mapping, and its picture.
+    fn legal(&self, name: &str) -> Result<(Checked, Scene), Failure> {
+        let checked = self
+            .check(name)?
+            .map_err(|found| self.source.fail(&found))?;
+        let trace = slots(&checked.array, &PARAMS).map_err(|d| self.source.fail(&[d]))?;
+        let scene = scene(&checked.array, &checked.report, &PARAMS, &trace);
+        Ok((checked, scene))
     }
-    term::print(streams.render());
-    if let Some(c) = &sbm.report.counts {
+
+    fn check(&self, name: &str) -> Result<Result<Checked, Vec<Diagnostic>>, Failure> {
+        let mapping = self.source.mapping(Some(name), None)?;
+        Ok(check_mapping(&self.source.module, mapping, &self.sizes))
+    }
+
+    fn recurrence(&self) {
+        let guide = &self.guide;
+        guide.chapter("1", "A recurrence says what is computed");
+        guide.listing("system conv1d");
+        guide.say(
+            "One sum for every c. Nothing here says where or when anything happens, who hands an input\n\
+             to whom, or in which order the sum runs. All that is the mapping's business.",
+        );
+    }
+
+    fn mapping(&self) -> Result<(Checked, Scene), Failure> {
+        let guide = &self.guide;
+        guide.chapter("2", "A mapping says where and when");
+        guide.listing("mapping sbm");
+        let (sbm, scene) = self.legal("sbm")?;
+        let report = &sbm.report;
         guide.say(&format!(
-            "At C = {}, Q = {}: {} PEs, {} steps, {} of the slots busy. Each PE at each step:",
-            PARAMS[0],
-            PARAMS[1],
-            c.pes,
-            c.steps,
-            percent(c.utilisation)
+            "Systola proves it {} for all sizes: every value arrives before it is needed, and no PE\n\
+             computes two points at once. It is an {} array:",
+            Paint::Green.out("legal"),
+            Paint::Bold.out(&report.name)
         ));
+        term::print("\n");
+        let mut streams = Table::left(4);
+        for s in &report.streams {
+            streams.row([Paint::Bold.out(s.letter), s.name.clone(), s.reason.clone()]);
+        }
+        term::print(streams.render());
+        if let Some(c) = &report.counts {
+            guide.say(&format!(
+                "At C = {}, Q = {}: {} PEs, {} steps, {} of the slots busy. Each PE at each step:",
+                PARAMS[0],
+                PARAMS[1],
+                c.pes,
+                c.steps,
+                percent(c.utilisation)
+            ));
+        }
+        term::print("\n");
+        term::print(diagram(&scene));
+        guide.say("Read a column down: x stays. Read along a diagonal: z moves one PE a step. Every row has one w.");
+        Ok((sbm, scene))
     }
-    term::print("\n");
-    term::print(diagram(&sbm_scene));
-    guide.say("Read a column down: x stays. Read along a diagonal: z moves one PE a step. Every row has one w.");
 
-    guide.chapter(
-        "3",
-        "Another mapping of the same recurrence is another array",
-    );
-    guide.listing("mapping fbs");
-    let fbs = legal("fbs")?;
-    let trace = slots(&fbs.array, &PARAMS).map_err(|d| source.fail(&[d]))?;
-    term::print("\n");
-    term::print(diagram(&scene(&fbs.array, &fbs.report, &PARAMS, &trace)));
-    guide.say(&format!(
-        "Now z stays and x travels: an {} array. Fewer PEs, all of them busy.",
-        Paint::Bold.out(&fbs.report.name)
-    ));
+    fn another_mapping(&self) -> Result<(), Failure> {
+        let guide = &self.guide;
+        guide.chapter(
+            "3",
+            "Another mapping of the same recurrence is another array",
+        );
+        guide.listing("mapping fbs");
+        let (fbs, scene) = self.legal("fbs")?;
+        term::print("\n");
+        term::print(diagram(&scene));
+        guide.say(&format!(
+            "Now z stays and x travels: an {} array. Fewer PEs, all of them busy.",
+            Paint::Bold.out(&fbs.report.name)
+        ));
+        Ok(())
+    }
 
-    guide.chapter(
-        "4",
-        "An illegal mapping is refused, with two points that show why",
-    );
-    for name in ["crowded", "hasty"] {
-        guide.listing(&format!("mapping {name}"));
-        let mapping = source.mapping(Some(name), None)?;
-        match check_mapping(&source.module, mapping, &sizes) {
-            Ok(_) => {
+    fn illegal_mappings(&self) -> Result<(), Failure> {
+        self.guide.chapter(
+            "4",
+            "An illegal mapping is refused, with two points that show why",
+        );
+        for name in ["crowded", "hasty"] {
+            self.guide.listing(&format!("mapping {name}"));
+            let Err(found) = self.check(name)? else {
                 return Err(Failure::new(format!(
                     "the tour is out of date: {name} is legal"
                 )));
-            }
-            Err(found) => {
-                term::print("\n");
-                guide.refusal(&source, &found);
-            }
+            };
+            term::print("\n");
+            self.guide.refusal(&self.source, &found);
         }
+        Ok(())
     }
 
-    guide.chapter("5", "The array computes what the equations say");
-    let (x, w) = signal();
-    let inputs = Arrays::from([
-        ("x".to_string(), Tensor::vector(x.clone())),
-        ("w".to_string(), Tensor::vector(w.clone())),
-    ]);
-    let expected = expect_system(system, &PARAMS, &inputs).map_err(|d| source.fail(&[d]))?;
-    let by_equations = &expected.arrays;
-    let by_array = run_array(&sbm.array, &PARAMS, &inputs).map_err(|d| source.fail(&[d]))?;
-    let by_loop = Arrays::from([("z".to_string(), Tensor::vector(plain_loop(&x, &w)))]);
-    term::print("\n");
-    print_results(&[
-        ("a plain loop", &by_loop),
-        ("the equations", by_equations),
-        ("the array, clock by clock", &by_array),
-    ]);
-    for results in [&by_loop, &by_array] {
-        for line in compare(&expected, results) {
-            if let Err(difference) = line {
-                return Err(Failure::new(format!("a bug of Systola: {difference}")));
+    fn results(&self, array: &Array) -> Result<(), Failure> {
+        let (guide, source) = (&self.guide, &self.source);
+        guide.chapter("5", "The array computes what the equations say");
+        let (x, w) = signal();
+        let inputs = Arrays::from([
+            ("x".to_string(), Tensor::vector(x.clone())),
+            ("w".to_string(), Tensor::vector(w.clone())),
+        ]);
+        let expected =
+            expect_system(source.system(None)?, &PARAMS, &inputs).map_err(|d| source.fail(&[d]))?;
+        let by_array = run_array(array, &PARAMS, &inputs).map_err(|d| source.fail(&[d]))?;
+        let by_loop = Arrays::from([("z".to_string(), Tensor::vector(plain_loop(&x, &w)))]);
+        term::print("\n");
+        print_results(&[
+            ("a plain loop", &by_loop),
+            ("the equations", &expected.arrays),
+            ("the array, clock by clock", &by_array),
+        ]);
+        for results in [&by_loop, &by_array] {
+            for line in compare(&expected, results) {
+                if let Err(difference) = line {
+                    return Err(Failure::new(format!("a bug of Systola: {difference}")));
+                }
             }
         }
+        guide.say(&format!("All three {}.", Paint::Green.out("agree")));
+        Ok(())
     }
-    guide.say(&format!("All three {}.", Paint::Green.out("agree")));
 
-    guide.chapter("6", "The same mappings as machine code");
-    machine::walk(&guide, &source)?;
-
-    guide.chapter("7", "The picture");
-    let (svg, _) = picture::draw(&sbm_scene);
-    let folder = folder(args)?;
-    let picture = write(&folder, "systola-tour.svg", &svg)?;
-    let program = write(&folder, "systola-tour.ure", TOUR)?;
-    guide.say(&format!(
-        "{}  points, PEs and time in one drawing; open it in a browser\n\
-         {}  the program of this tour",
-        Paint::Bold.out(picture.display()),
-        Paint::Bold.out(program.display())
-    ));
-    guide.say("Go on with:");
-    let file = program.display();
-    term::print(format!(
-        "    systola check {file} --map sbm --set C=16 --set Q=5\n    \
-         systola show {file} --map fbs -o fbs.svg\n    \
-         systola run {file} --target array --map sbm --verify\n    \
-         systola run {file} --target cpu --map fbs_tiles --set C=1_000_000 --set Q=9 --fix Q\n    \
-         systola emit {file} --map fbs_tiles\n    \
-         systola explain\n    \
-         systola help\n"
-    ));
-    Ok(Status::Done)
+    fn picture(&self, scene: &Scene, args: &Args) -> Result<(), Failure> {
+        let guide = &self.guide;
+        guide.chapter("7", "The picture");
+        let (svg, _) = picture::draw(scene);
+        let folder = folder(args)?;
+        let picture = write(&folder, "systola-tour.svg", &svg)?;
+        let program = write(&folder, "systola-tour.ure", TOUR)?;
+        guide.say(&format!(
+            "{}  points, PEs and time in one drawing; open it in a browser\n\
+             {}  the program of this tour",
+            Paint::Bold.out(picture.display()),
+            Paint::Bold.out(program.display())
+        ));
+        guide.say("Go on with:");
+        let file = program.display();
+        term::print(format!(
+            "    systola check {file} --map sbm --set C=16 --set Q=5\n    \
+             systola show {file} --map fbs -o fbs.svg\n    \
+             systola run {file} --target array --map sbm --verify\n    \
+             systola run {file} --target cpu --map fbs_tiles --set C=1_000_000 --set Q=9 --fix Q\n    \
+             systola emit {file} --map fbs_tiles\n    \
+             systola explain\n    \
+             systola help\n"
+        ));
+        Ok(())
+    }
 }
 
 struct Guide {
@@ -241,36 +283,15 @@ impl Guide {
 
 /// Keywords in colour, comments faint.
 fn highlight(line: &str) -> String {
-    const KEYWORDS: [&str; 21] = [
-        "system",
-        "mapping",
-        "of",
-        "where",
-        "input",
-        "index",
-        "in",
-        "var",
-        "output",
-        "at",
-        "reduce",
-        "reorderable",
-        "tile",
-        "by",
-        "as",
-        "block",
-        "reg",
-        "lane",
-        "time",
-        "forward",
-        "along",
-    ];
+    const KEYWORDS: &str = "system mapping of where input index in var output at reduce reorderable \
+        tile by as block reg lane time forward along sum";
     if line.trim_start().starts_with("//") {
         return Paint::Dim.out(line);
     }
     line.split_inclusive(|c: char| !c.is_ascii_alphanumeric())
         .map(|part| {
             let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-            if KEYWORDS.contains(&word) || word == "sum" {
+            if KEYWORDS.split(' ').any(|k| k == word) {
                 part.replacen(word, &Paint::Blue.out(word), 1)
             } else {
                 part.to_string()

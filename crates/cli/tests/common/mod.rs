@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// With an environment of its own; all tests share one cache of compiled kernels.
+/// The binary with an environment of its own; all tests share one cache of compiled kernels.
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_systola"));
     command.args(args).current_dir(root());
@@ -19,7 +19,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// A path in the folder for tests.
+/// A path in the folder of temporary test files.
 pub fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
@@ -32,12 +32,12 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Runs, holds the exit status, returns both streams.
+/// Runs the binary, checks the exit status, and returns both streams.
 pub fn check(args: &[&str], status: i32) -> (String, String) {
     check_with(&[], args, status)
 }
 
-/// The same with variables of the environment.
+/// The same with additional environment variables.
 pub fn check_with(variables: &[(&str, &str)], args: &[&str], status: i32) -> (String, String) {
     let output = command(args)
         .envs(variables.iter().copied())
@@ -48,7 +48,13 @@ pub fn check_with(variables: &[(&str, &str)], args: &[&str], status: i32) -> (St
     (out, err)
 }
 
-/// A file of its own for one test.
+/// A diagnostic in one line. Where it was wrapped depends on the length of the paths in it.
+pub fn unwrapped(diagnostic: &str) -> String {
+    let words = diagnostic.split_whitespace().filter(|word| *word != "│");
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Writes a file for one test.
 pub fn file(name: &str, text: impl AsRef<[u8]>) -> String {
     let path = temporary(name);
     std::fs::write(&path, text).expect("the folder for tests can be written");

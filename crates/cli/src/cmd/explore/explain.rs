@@ -88,7 +88,7 @@ pub fn mapping(
         text.push_str(&format!(", {} measured", duration(measured)));
     }
     text.push_str(&format!(
-        "\n  {} registers, {:.0} % of the places for warps taken, {:.0} % of the lanes store, {} instructions\n",
+        "\n  {} registers, occupancy {:.0} %, {:.0} % of the lanes store, {} instructions\n",
         prediction.registers,
         100.0 * prediction.occupancy,
         100.0 * prediction.utilisation,
@@ -139,7 +139,7 @@ fn ssam(task: &Task<'_>) -> Option<String> {
     let found = latency(filter, &cycles);
     Some(format!(
         "  SSAM's latency model of a {height} × {width} filter, with the latencies of this device: {:.0} cycles for a result whose sums \
-         travel through registers, {:.0} through memory, {:.2} times as long\n",
+         migrate through registers, {:.0} through memory, {:.2} times as long\n",
         found.registers,
         found.shared,
         found.gain()

@@ -27,7 +27,7 @@ impl Bar {
         self.bar.set_message("candidates are written");
     }
 
-    pub fn tell(&self, event: Event<'_>) {
+    pub fn on_event(&self, event: Event<'_>) {
         match event {
             Event::Ranking { candidates } => {
                 self.bar

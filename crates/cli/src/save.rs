@@ -1,16 +1,16 @@
-//! Writes a mapping that was found into the file of its system.
+//! Writes a mapping that was found or chosen into the file of its system.
 
 use std::fs;
 use std::path::Path;
 
-use systola::rt::tuning::Record;
-use systola_driver::load;
+use systola_driver::{Fix, load};
+use systola_explore::platform::Platform;
+use systola_front::parse_module;
 use systola_ir::codes::explore as codes;
 use systola_ir::mapping::Mapping;
 use systola_ir::system::Module;
 use systola_ir::{Diagnostic, Span};
 
-use super::Task;
 use crate::files;
 use crate::source::{Failure, Source};
 
@@ -23,44 +23,59 @@ pub fn check_name(source: &Source, name: &str) -> Result<(), Failure> {
     if source.module.mappings.iter().any(|m| m.name == name) {
         return Err(taken(format!("there is a mapping `{name}` already")));
     }
-    let mut letters = name.chars();
-    let is_name = letters
-        .next()
-        .is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
-        && letters.all(|c| c.is_ascii_alphanumeric() || c == '_');
-    if !is_name {
-        return Err(taken(format!("`{name}` is no name")));
+    if !is_name(name) {
+        return Err(taken(format!("`{name}` cannot be the name of a mapping")));
     }
     Ok(())
 }
 
-/// Adds the mapping after the last one of its system; `time` is its time, in words. The file is
-/// replaced as a whole or not at all.
+/// Whether the text language takes this as the name of a mapping: it is asked to read one, since
+/// only it knows all reserved words.
+fn is_name(name: &str) -> bool {
+    let probe = format!(
+        "system s(N) where N >= 1 {{
+  input x[N]: i32;
+  index i in 0..N;
+  var S: i32 = x[i];
+  output y[N]: i32 = S at [i];
+}}
+mapping {name} of s {{ time = i; }}"
+    );
+    parse_module(&probe).is_ok_and(|read| read.mappings.iter().map(|m| &m.name).eq([name]))
+}
+
+/// The comment above a mapping: who found it, for which sizes and platform, and why.
+pub fn comment(
+    by: &str,
+    sizes: &[(String, i128)],
+    fix: &Fix,
+    platform: &Platform,
+    why: &str,
+) -> String {
+    let sizes: Vec<String> = sizes.iter().map(|(p, v)| format!("{p} = {v}")).collect();
+    let sizes = match sizes.as_slice() {
+        [] => String::new(),
+        _ => format!(" for {}", sizes.join(", ")),
+    };
+    let fixed = match fix {
+        Fix::Nothing => String::new(),
+        Fix::Everything => " with all fixed".to_string(),
+        Fix::Names(names) => format!(" with {} fixed", names.join(", ")),
+    };
+    let (target, device) = (platform.target(), &platform.device);
+    format!("// {by}{sizes}{fixed} on {target} ({device}){why}.")
+}
+
+/// Adds a mapping after the last one of its system, below a comment. The file is replaced as a
+/// whole or not at all.
 pub fn save(
-    task: &Task<'_>,
-    record: &Record,
-    time: &str,
+    source: &Source,
+    comment: &str,
     mut mapping: Mapping,
     name: &str,
 ) -> Result<(), Failure> {
     mapping.name = name.to_string();
-    let sizes: Vec<String> = record
-        .sizes
-        .iter()
-        .map(|(p, v)| format!("{p} = {v}"))
-        .collect();
-    let fixed = match record.fix.as_slice() {
-        [] => String::new(),
-        names => format!(" with {} fixed", names.join(", ")),
-    };
-    let comment = format!(
-        "// Found by the explorer for {}{fixed} on {} ({}): {time}.",
-        sizes.join(", "),
-        record.target,
-        record.device,
-    );
-    let source = task.source;
-    let text = insert(&source.module, &source.text, &comment, &mapping);
+    let text = insert(&source.module, &source.text, comment, &mapping);
     let text = text.map_err(|why| failed(source, why))?;
     replace(Path::new(&source.path), &source.text, &text).map_err(|why| failed(source, why))
 }
@@ -148,6 +163,33 @@ system b(N) where N >= 1 {
     fn check(text: &str, system: &str) -> String {
         let module = load(text).unwrap();
         insert(&module, text, "// Why.", &found(system)).unwrap()
+    }
+
+    #[test]
+    fn names_are_those_that_the_text_language_reads() {
+        let check = |name: &str, expect: bool| assert_eq!(is_name(name), expect, "`{name}`");
+        for name in ["found", "m'", "_2", "s", "i", "mapping_1"] {
+            check(name, true);
+        }
+        for name in [
+            "min",
+            "when",
+            "select",
+            "f32",
+            "mapping",
+            "inf_f32",
+            "two words",
+            "",
+            "2",
+            "ü",
+            "a-b",
+            "a of s {} mapping b",
+            "a // b",
+            "a /* b */",
+            " a",
+        ] {
+            check(name, false);
+        }
     }
 
     #[test]
