@@ -1,13 +1,13 @@
 //! The legality of a mapping, decided by trying every point.
 //!
-//! Written from the definitions of the calculus, and sharing nothing with the checker but the
-//! localised system: the text of the mapping is evaluated number by number, every point of a small
-//! domain is visited, and every reference is followed to the point it reads.
+//! It is written from the definitions of the calculus, and shares nothing with the checker except
+//! the localised system. It evaluates the text of the mapping number by number, visits every point
+//! of a small domain, and follows every reference to the point that it reads.
 //!
 //! * **Time grows** along every reference from one point to another. It may be equal for a value
 //!   marked `broadcast` and for a sum that may be regrouped.
 //! * **Slots are unique**: no two points of the expanded domain have the same place and time.
-//! * **Launches** pass values on through memory, where their owners leave them.
+//! * **Launches** pass on values through memory, in which the owners store them.
 //! * **Blocks** of one launch do not wait for each other, unless the mapping says `flags`. A
 //!   propagated input can be loaded again wherever a block, a warp or a tile begins.
 //! * **Halos**: no owned point needs, within its launch, a value from outside of its tile.
@@ -85,7 +85,7 @@ impl Verdict {
     }
 }
 
-/// A mapping of a localised system at given sizes.
+/// A mapping of a localised system, at given sizes.
 pub struct Brute<'a> {
     system: &'a System,
     /// Sums whose order the program left open.
@@ -96,7 +96,7 @@ pub struct Brute<'a> {
     regroupable: Vec<bool>,
 }
 
-/// Where and when.
+/// The place and the time of a point.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Slot {
     pub place: Point,
@@ -471,7 +471,8 @@ impl<'a> Brute<'a> {
         })
     }
 
-    /// The bindings of a user's reverse transform, put to the slot of the point.
+    /// Evaluates the user's reverse transform at the slot of the point; an error if it does not
+    /// give this point.
     fn wrong_reverse(&self, copy: &Point) -> Option<String> {
         let slot = self.map.slot(copy);
         let names = self.map.names(copy);
@@ -567,7 +568,7 @@ impl<'a> Brute<'a> {
             .count()
     }
 
-    /// What an expression reads at a point: of a guard, the branch that is taken.
+    /// The reads of an expression at a point; of a guard, only those of the branch that is taken.
     fn reads(&self, expr: &Expr, z: &[i128], f: &mut impl FnMut(usize, Point)) {
         match expr {
             Expr::Var { var, index, .. } => {

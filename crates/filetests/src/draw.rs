@@ -1,8 +1,8 @@
 //! Small systems and mappings, drawn from a seed.
 //!
 //! A system is valid by construction: references point backwards in a hidden order of the points,
-//! and each is guarded by "z - e is in the domain of what is read". Mappings are drawn by several
-//! strategies, some of which aim at legal ones and some at nothing; their legality is decided
+//! and each is guarded by "z - e is in the domain of the variable that is read". Mappings are drawn
+//! by several strategies. Some of them aim at legal mappings, others do not; legality is decided
 //! elsewhere. Every draw is marked with its traits, so that a test can count what it covers.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +35,8 @@ pub struct Drawn {
     pub traits: BTreeSet<&'static str>,
     /// Sums of floats whose order is left open.
     pub regroups_floats: bool,
-    /// Operations on floats that round: results of targets are close to each other, not the same.
+    /// Some operations on floats round, so the results of targets are close to each other, but not
+    /// equal.
     pub rounds: bool,
     /// The choices of this draw, and the start of those of the mappings.
     pub choices: Vec<u32>,

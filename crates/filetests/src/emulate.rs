@@ -1,8 +1,8 @@
 //! Printed CUDA C++ run on the CPU, for tests on machines without a GPU.
 //!
-//! A small header replaces the extensions of the language. It lets every thread of a warp run as
-//! far ahead of the others as it can, so that a missing warp synchronisation shows, and puts arrays
-//! between guard pages.
+//! A small header replaces the extensions of the language. Each thread of a warp runs as far ahead
+//! of the others as it can, so that a missing warp synchronisation shows. Arrays lie between guard
+//! pages.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -101,6 +101,8 @@ impl Emulated {
             "-O0",
             "-march=native",
             "-w",
+            // C's headers alone: those of libstdc++ take 0.1 s longer to read.
+            "-D_GLIBCXX_INCLUDE_NEXT_C_HEADERS",
             // The sanitizer does not support jumps between stacks.
             "-U_FORTIFY_SOURCE",
         ]);
@@ -402,7 +404,7 @@ fn blocks(kernel: &Kernel, params: &[i128], args: &[i128]) -> Result<(i128, i128
     Ok((last, extents.iter().product()))
 }
 
-/// The elements as they lie in memory, which is how files have them.
+/// The elements in memory order, which is also that of files.
 fn bytes(tensor: &Tensor) -> Vec<u8> {
     let n = tensor.data.len() * (tensor.ty().bits() / 8) as usize;
     let mut file = npy::write(tensor);

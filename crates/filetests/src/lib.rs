@@ -10,9 +10,10 @@
 //! * [`mod@examine`]: any text through every check and, where it is legal, through a run.
 //! * [`oracle`]: random programs on every target, for any length of time.
 //! * [`mod@read_back`]: printed kernels, read and printed again.
+//! * [`quick_cpu`]: how tests compile C.
 //! * [`cpus`]: work on all CPUs, and the CPU time of a thread.
 
-/// As in the binaries, which the tests here are to be as fast as.
+/// The same allocator as in the binaries: the tests should be as fast.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -23,6 +24,9 @@ pub mod emulate;
 pub mod examine;
 pub mod gallery;
 pub mod oracle;
+mod quick;
 pub mod read_back;
 pub mod reference;
 pub mod tensor;
+
+pub use quick::quick_cpu;

@@ -7,8 +7,9 @@
 //! //~ E0501 13:3 dependence (0, 1) of `Z` goes back in time: it takes -1 steps
 //! ```
 //!
-//! the code, the line and column of the primary span in this file, and the message. With
-//! `SYSTOLA_BLESS=1` the lines are written anew. There are two corpora: `crates/front/tests/bad`
+//! the code, the line and column of the primary span in this file, and the message. A file whose
+//! header has a line `//~ help:` states the help of each diagnostic too. With `SYSTOLA_BLESS=1` the
+//! lines are written anew. There are two corpora: `crates/front/tests/bad`
 //! has what the parser refuses, `tests/bad` what parses and is refused by a check, or has no kernel
 //! yet.
 
@@ -22,6 +23,9 @@ use systola_front::parse_module;
 use systola_ir::{Diagnostic, codes};
 
 const HEADER: &str = "//~ ";
+
+/// Begins the line of a help.
+const HELP: &str = "//~ help: ";
 
 struct Corpus {
     /// Beside the manifest of this crate.
@@ -38,7 +42,7 @@ struct Corpus {
 }
 
 #[test]
-fn what_does_not_parse_is_told() {
+fn syntax_errors_are_reported() {
     run(&Corpus {
         folder: "../front/tests/bad",
         least: 45,
@@ -50,7 +54,7 @@ fn what_does_not_parse_is_told() {
 }
 
 #[test]
-fn mistakes_and_limitations_are_told() {
+fn errors_and_limitations_are_reported() {
     run(&Corpus {
         folder: "tests/bad",
         least: 30,
@@ -67,7 +71,7 @@ fn mistakes_and_limitations_are_told() {
             ("L0711", "the grammar asks for a range, E0102"),
             (
                 "L0723",
-                "the explorer tells it: crates/cli/tests/explore.rs",
+                "the explorer reports it: crates/cli/tests/explore.rs",
             ),
         ],
     });
@@ -117,10 +121,19 @@ fn run(corpus: &Corpus) {
         let name = path.file_name().expect("a name").to_string_lossy();
         let mut source = fs::read_to_string(&path).expect("a text");
         if bless {
-            // The header moves what is below it, so its length comes first.
+            // The header shifts the lines below it, so its length is needed first.
             let body = without_header(&source).to_string();
-            let n_errors = (corpus.diagnostics)(&body).map_or(0, |errors| errors.len());
-            source = format!("{}{body}", format!("{HEADER}\n").repeat(n_errors));
+            let errors = (corpus.diagnostics)(&body).unwrap_or_default();
+            let (n_helps, line) = if states_help(&source) {
+                (
+                    errors.iter().filter(|error| error.help.is_some()).count(),
+                    HELP,
+                )
+            } else {
+                (0, HEADER)
+            };
+            let n_lines = errors.len() + n_helps;
+            source = format!("{}{body}", format!("{line}\n").repeat(n_lines));
         }
         let errors = match (corpus.diagnostics)(&source) {
             Ok(errors) if errors.is_empty() => {
@@ -175,12 +188,21 @@ fn programs(folder: &str) -> Vec<PathBuf> {
     files
 }
 
+fn states_help(source: &str) -> bool {
+    let header = &source[..source.len() - without_header(source).len()];
+    header.lines().any(|line| line.starts_with(HELP.trim_end()))
+}
+
 fn header(source: &str, errors: &[Diagnostic]) -> String {
     let mut text = String::new();
+    let with_help = states_help(source);
     for error in errors {
         let (line, column) = position(source, error.span().start as usize);
         let id = error.code.id;
         writeln!(text, "{HEADER}{id} {line}:{column} {}", error.message).expect("to a string");
+        if let (true, Some(help)) = (with_help, &error.help) {
+            writeln!(text, "{HELP}{help}").expect("to a string");
+        }
     }
     text
 }
@@ -198,4 +220,31 @@ fn without_header(source: &str) -> &str {
         rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
     }
     rest
+}
+
+/// The directive that a help shows, written where it says, makes its mapping legal.
+#[test]
+fn a_suggested_broadcast_mends_the_mapping() {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad/broadcast_without_its_directive.ure");
+    let source = fs::read_to_string(path).expect("a text");
+    let errors = checked(&source).expect("it parses");
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    let help = errors[0].help.as_deref().expect("a help");
+    let directive = help.split('`').find(|code| code.starts_with("broadcast "));
+    let directive = directive.unwrap_or_else(|| panic!("no directive in {help}"));
+    assert!(
+        help.contains("below `time = …;` in the mapping `m`"),
+        "{help}"
+    );
+    let mended = source.replace(
+        "  time = c + q;\n",
+        &format!("  time = c + q;\n  {directive}\n"),
+    );
+    assert_ne!(mended, source);
+    let errors = checked(&mended).expect("it parses");
+    assert!(
+        errors.iter().all(|error| !error.code.id.starts_with('E')),
+        "{errors:?}"
+    );
 }

@@ -1,8 +1,8 @@
 //! The CUDA C++ of every mapping of the gallery through NVRTC, which needs no GPU.
 //!
-//! `cargo xtask test` installs NVRTC below `target/` and says where in `SYSTOLA_NVRTC`; then it
-//! must be there. Without that variable, and without a toolkit on the machine, the test says that
-//! it is skipped.
+//! `cargo xtask test` installs NVRTC below `target/` and sets `SYSTOLA_NVRTC`; then it is required.
+//! Without that variable, and without a CUDA toolkit on the machine, the test prints that it is
+//! skipped.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -25,7 +25,7 @@ use support::{parse, sizes, system};
 /// Architectures, with whether indices have 32 bits.
 const ARCHITECTURES: [(&str, bool); 2] = [("sm_80", false), ("sm_90", true)];
 
-/// Legal at some sizes only: D11 asks N² ≥ 2M − 1, SSAM a filter that is narrower than a warp.
+/// Legal at some sizes only: D11 requires N² ≥ 2M − 1, SSAM a filter that is narrower than a warp.
 const AT_SOME_SIZES: &[(&str, &str)] = &[
     ("vision/motion_estimation.ure", "linear_n"),
     ("conv2d/same.ure", "ssam"),
@@ -37,7 +37,7 @@ struct Source {
     text: String,
 }
 
-/// Is there NVRTC? Where it was promised, it must be.
+/// Whether NVRTC is available. If it is required, it must be.
 fn has_nvrtc() -> bool {
     match nvrtc_version() {
         Ok(_) => true,

@@ -63,7 +63,7 @@ fn check(program: &Program, params: &[i128], inputs: &Arrays) -> String {
     source
 }
 
-/// The program with what threads of a warp need to keep the order of its statements.
+/// Inserts the warp synchronisation that keeps the order of the program's statements.
 fn synchronised(program: &Program) -> Program {
     let mut program = program.clone();
     let cx = Context {
@@ -79,7 +79,7 @@ fn synchronised(program: &Program) -> Program {
     program
 }
 
-/// The text, after NVRTC has seen it.
+/// Returns the text, after compiling it with NVRTC.
 fn compile(program: &Program) -> String {
     let artifact = emit_cuda(program).unwrap_or_else(|e| panic!("{e}\n{program}"));
     if nvrtc_version().is_ok() {
@@ -138,10 +138,10 @@ fn values_move_between_lanes() {
                 row += 1;
             };
             for by in [0, 1, lanes / 2, lanes] {
-                let lane_shift = |low, high| Op::Slide { low, high, by };
+                let lane_shift = |low, high| Op::LaneShift { low, high, by };
                 let both = k.op("s", ty, Shape::Varying, lane_shift(Some(low), Some(high)));
                 put(&mut k, both, Cond::TRUE);
-                // Lanes that no value comes to are undefined.
+                // Lanes that receive no value are undefined.
                 let by = i128::from(by);
                 let up = k.op("up", ty, Shape::Varying, lane_shift(None, Some(high)));
                 let down = k.op("down", ty, Shape::Varying, lane_shift(Some(low), None));
@@ -152,7 +152,7 @@ fn values_move_between_lanes() {
                 "turn",
                 ty,
                 Shape::Varying,
-                Op::Slide {
+                Op::LaneShift {
                     low: Some(low),
                     high: Some(low),
                     by: lanes / 2,
@@ -605,7 +605,7 @@ fn small_uniform_inputs_are_constants() {
     }
 }
 
-/// Blocks that wait for each other take dynamic block ids first.
+/// Blocks that wait for each other first take dynamic block ids.
 #[test]
 fn flags_are_released_and_acquired() {
     let mut p = program("chain", &["N"]);
@@ -629,10 +629,10 @@ fn flags_are_released_and_acquired() {
     let mut k = Build::new("chain", 32, 2);
     k.lane();
     k.block("b", n.clone());
-    let block_id = k.var("ticket", VarKind::Ticket);
+    let block_id = k.var("block_id", VarKind::DynamicBlock);
     let at = Form::from(block_id);
     let flag = |index: Form| Access::new(Memory::Global(flags), vec![index]);
-    k.push(Stmt::Ticket {
+    k.push(Stmt::DynamicBlock {
         var: block_id,
         counter: flag(n),
     });
@@ -670,7 +670,7 @@ fn flags_are_released_and_acquired() {
     for part in [
         "red.release.gpu",
         "ld.acquire.gpu",
-        "draw_ticket(&flags[N])",
+        "take_block_id(&flags[N])",
     ] {
         assert!(source.contains(part), "{part}\n{source}");
     }

@@ -6,15 +6,15 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use systola::cpu::{Effort, compile_lowered};
-use systola::{CpuOptions, RunOptions};
+use systola::RunOptions;
+use systola::cpu::compile_lowered;
 use systola_driver::{Lowered, Machine, emit_cuda, load};
 use systola_explore::model::{Cpu, Device, Gpu, predict};
 use systola_explore::problem::{Problem, short_sums};
 use systola_explore::space::{Candidate, candidates};
 use systola_filetests::cpus::on_all_cpus;
 use systola_filetests::gallery::{self, File};
-use systola_filetests::reference;
+use systola_filetests::{quick_cpu, reference};
 use systola_interp::compare::{Expected, compare};
 use systola_interp::kernel::{Options, run_kernel_program};
 use systola_interp::{Arrays, Tensor, expect_system};
@@ -249,7 +249,8 @@ fn choose(case: &Case, machine: Machine, device: &Device) -> Result<(Candidate, 
         .ok_or_else(none)
 }
 
-/// Lanes along sums, loops in order and orders of parts, whatever the other families have.
+/// Checks lanes along sums, loops in order and orders of parts, even if other families have
+/// candidates.
 #[test]
 fn sums_orders_and_pieces_compute_what_the_systems_compute() {
     for case in of_text("others", OTHERS)
@@ -289,14 +290,13 @@ fn differences(expected: &Expected, got: &Arrays) -> Result<(), String> {
 }
 
 fn on_the_cpu(case: &Case, expected: &Expected) -> Result<String, String> {
-    let mut options = CpuOptions::new();
-    options.effort = Effort::Little;
+    let options = quick_cpu();
     let (candidate, lowered) = choose(case, options.machine(), &Device::Cpu(Cpu::default()))?;
-    let told = |error: String| format!("{error}\n{}", candidate.mapping);
-    let code = compile_lowered(lowered, &options).map_err(|e| told(e.to_string()))?;
+    let with_mapping = |error: String| format!("{error}\n{}", candidate.mapping);
+    let code = compile_lowered(lowered, &options).map_err(|e| with_mapping(e.to_string()))?;
     let ran = code.run_tensors(&case.params(), &case.inputs, &RunOptions { threads: 2 });
-    let (got, _) = ran.map_err(|e| told(e.to_string()))?;
-    differences(expected, &got).map_err(told)?;
+    let (got, _) = ran.map_err(|e| with_mapping(e.to_string()))?;
+    differences(expected, &got).map_err(with_mapping)?;
     Ok(candidate.mapping.name)
 }
 
@@ -309,9 +309,9 @@ fn interpret(case: &Case, lowered: &Lowered, expected: &Expected) -> Result<(), 
 
 fn on_a_gpu(case: &Case, expected: &Expected) -> Result<String, String> {
     let (candidate, lowered) = choose(case, Machine::cuda(), &Device::Gpu(Gpu::default()))?;
-    let told = |error: String| format!("{error}\n{}", candidate.mapping);
-    emit_cuda(&lowered.program).map_err(|e| told(e.to_string()))?;
-    interpret(case, &lowered, expected).map_err(told)?;
+    let with_mapping = |error: String| format!("{error}\n{}", candidate.mapping);
+    emit_cuda(&lowered.program).map_err(|e| with_mapping(e.to_string()))?;
+    interpret(case, &lowered, expected).map_err(with_mapping)?;
     Ok(candidate.mapping.name)
 }
 

@@ -1,5 +1,5 @@
-//! Programs of the gallery with something wrong in them, through every check and, where they are
-//! legal, through a run at tiny sizes: no panic, no hang, no flood of memory.
+//! Corrupted programs of the gallery, through every check and, if they are legal, through a run at
+//! tiny sizes: no panic, no hang, no excessive use of memory.
 //!
 //! The same programs come in every run. `SYSTOLA_SEED=n` runs one, `SYSTOLA_CASES=n` this many.
 
@@ -98,7 +98,7 @@ fn no_program_makes_the_checker_panic_or_hang() {
         assert!(bytes < 2 << 30, "{} MiB", bytes >> 20);
     }
     if full {
-        // Otherwise the corruptions are too rough to reach what is to be tested.
+        // Otherwise the corruptions are too strong to reach the later stages.
         assert!(total.parsed >= 700, "{} parsed", total.parsed);
         assert!(total.sound >= 300, "{} sound", total.sound);
         assert!(total.legal >= 300, "{} legal", total.legal);
@@ -106,7 +106,7 @@ fn no_program_makes_the_checker_panic_or_hang() {
     }
 }
 
-/// Programs that are small to write and large to multiply out.
+/// Programs with a short text and very large expansions.
 #[test]
 fn long_conditions_and_many_equations_take_bounded_time() {
     let program = |guard: &str, mapping: &str| {
@@ -174,7 +174,7 @@ fn long_conditions_and_many_equations_take_bounded_time() {
     }
 }
 
-/// The most memory this process ever had, where the system tells.
+/// The maximum memory of this process so far, if the system reports it.
 fn most_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find(|l| l.starts_with("VmHWM:"))?;

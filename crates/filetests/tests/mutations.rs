@@ -1,8 +1,8 @@
-//! One thing in an array is corrupted at a time, and every time the array must fail to run, or give
-//! another result. Otherwise the interpreter of arrays would be blind to a part of them.
+//! Corrupts one property of an array at a time. The array must then fail to run or give another
+//! result; otherwise the interpreter of arrays ignores this property.
 //!
-//! An unobservable corruption is not in the set: a link that no point uses at these sizes, one more
-//! register, a delay of a value that travels through memory.
+//! The set contains no unobservable corruptions, such as a link that no point uses at these sizes,
+//! an additional register, or the delay of a value that goes through memory.
 
 use std::collections::BTreeMap;
 
@@ -220,7 +220,7 @@ impl<'a> Corruptions<'a> {
         for (p, l) in self.used() {
             let link = &self.array.ports[p].links[l];
             let queued = link.realisation.is_within_launch();
-            // Without its link a port that is read has no answer; with two of them neither.
+            // Without its link, a port that is read has no value; with two links it has two.
             self.add("link guard", format!("port {p}, link {l}"), |array| {
                 array.ports[p].links[l].guard = Cond::Const(false);
             });
@@ -231,8 +231,8 @@ impl<'a> Corruptions<'a> {
             if !queued {
                 continue;
             }
-            // A point has one slot, so that its value is in one queue at one tick: any other place
-            // or delay finds nothing, or the value of another point.
+            // A point has one slot, so its value is in one queue at one tick. Any other place or
+            // delay finds nothing, or the value of another point.
             for k in 0..self.array.place.len() {
                 for by in [-1, 1] {
                     self.add(
@@ -263,7 +263,7 @@ impl<'a> Corruptions<'a> {
         }
     }
 
-    /// One register less than the longest delay that is used needs.
+    /// Removes one register from the number that the longest used delay needs.
     fn registers(&mut self) {
         let used = self.used();
         for n in 0..self.array.cells.len() {
@@ -302,8 +302,7 @@ impl<'a> Corruptions<'a> {
             if !self.points.iter().any(|z| inside(&z)) {
                 continue;
             }
-            // A slot's point is checked against the reverse transform, which is one more than
-            // before.
+            // The reverse transform, which is off by one now, is checked at the slot of each point.
             for d in 0..reverse.len() {
                 self.add("reverse", format!("piece {n}, iterator {d}"), |array| {
                     if let Reverse::Forms(forms) = &mut array.pieces[n].reverse {
@@ -312,8 +311,8 @@ impl<'a> Corruptions<'a> {
                     }
                 });
             }
-            // A coordinate that the reverse transform uses leads it to another point once it moves
-            // with one more iterator, wherever that iterator is not 0.
+            // The reverse transform uses this coordinate. If it also depends on another iterator,
+            // it leads to another point wherever that iterator is not 0.
             for k in 0..n_place + self.array.time.len() {
                 let read = reverse
                     .iter()

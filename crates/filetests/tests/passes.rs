@@ -6,7 +6,7 @@
 //!
 //! A comment such as `// block memory: 1024` configures the pass:
 //!
-//! - `machine`: `cuda` unless told, `avx512`, or `opencl`;
+//! - `machine`: `cuda` (the default), `avx512` or `opencl`;
 //! - `links`: `shared memory`, or `shared memory, no barrier in branches`;
 //! - `wide bytes`, `block memory`, `unsized arrays` (`block` or `global`) and `prefetch pressure`
 //!   of the machine;

@@ -330,8 +330,8 @@ fn no_bound_of_a_loop_is_another_one_and_a_number() {
     assert!(bounds > 1, "a loop at an edge has bounds of both");
 }
 
-/// Most sizes of the proofs are smaller than a strip; interior blocks have a path without tests
-/// nevertheless.
+/// Most sizes of the proofs are smaller than a strip; nevertheless interior blocks have a path
+/// without tests.
 #[test]
 fn blocks_in_strips_have_a_path_inside() {
     let text = include_str!("../../../stencils/3d7pt.ure");
@@ -366,7 +366,7 @@ fn blocks_in_strips_have_a_path_inside() {
     }
 }
 
-/// Of a row only the vectors at its ends are masked, in blocks inside and in those at an edge.
+/// Only the vectors at the ends of a row are masked, in interior blocks and in edge blocks.
 #[test]
 fn vectors_between_the_ends_of_rows_are_not_masked() {
     let program = lowered(
@@ -404,10 +404,10 @@ fn vectors_between_the_ends_of_rows_are_not_masked() {
     assert_eq!(rows, 2, "one loop inside and one at the edge");
 }
 
-/// Where iterations of a wavefront are unrolled, the rows of a block at an edge that are far from
-/// it still have a loop of their own.
+/// If iterations of a wavefront are unrolled, the rows of an edge block that are far from the edge
+/// still have a loop of their own.
 #[test]
-fn turns_written_out_leave_the_parts_of_a_wavefront_at_an_edge() {
+fn unrolled_wavefronts_at_an_edge_are_multiversioned() {
     let text = include_str!("../../../stencils/2d9pt.ure");
     let unroll = "  unroll time by 2;\n";
     assert!(text.contains(unroll));
@@ -425,8 +425,9 @@ fn turns_written_out_leave_the_parts_of_a_wavefront_at_an_edge() {
         loops.retain(|n| *n > 0);
         loops
     });
-    // Of each kernel, blocks inside whose rows are not aligned, and blocks at an edge. Inside, an iteration that is not copied
-    // tests its stores in one loop; where it is, one more loop than three has the remaining iterations.
+    // For each kernel: interior blocks whose rows are not aligned, and edge blocks. If iterations
+    // are not unrolled, an interior block tests its stores in one loop; if they are, there are
+    // three loops and a remainder loop.
     assert_eq!(plain, [1, 3, 1, 3]);
     assert_eq!(unrolled, [4, 3, 4, 3]);
 }

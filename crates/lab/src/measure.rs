@@ -45,9 +45,9 @@ const INTERLEAVED: Enough = Enough {
     seconds: 0.06,
 };
 
-/// Samples until there are enough, alternating with another measurement, so that both see the
+/// Takes samples until there are enough, alternating with another measurement, so that both see the
 /// machine in the same state.
-pub fn sample_in_turns(
+pub fn sample_interleaved(
     enough: Enough,
     warm_up: bool,
     mut run: impl FnMut(usize) -> Result<Vec<f64>, String>,
@@ -59,8 +59,8 @@ pub fn sample_in_turns(
         if warm_up {
             sample(WARM_UP, &mut run)?;
         }
-        let turn = samples.len();
-        while !enough.is_reached(&samples) && !INTERLEAVED.is_reached(&samples[turn..]) {
+        let begin = samples.len();
+        while !enough.is_reached(&samples) && !INTERLEAVED.is_reached(&samples[begin..]) {
             samples.extend(run(1)?);
         }
     }
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_begin_with_the_other_and_with_runs_that_do_not_count() {
+    fn samples_alternate_with_the_other_after_warm_up_runs() {
         let (mut runs, mut others) = (0, 0);
         let enough = enough_on_cpu(1e-3, 1.0);
         let run = |times: usize| {
@@ -98,7 +98,7 @@ mod tests {
             others += 1;
             Ok(())
         };
-        let timing = sample_in_turns(enough, true, run, other).unwrap();
+        let timing = sample_interleaved(enough, true, run, other).unwrap();
         assert_eq!(timing.samples.len(), 51);
         assert_eq!((runs, others), (51 + 7 * WARM_UP.most, 7));
     }

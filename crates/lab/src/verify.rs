@@ -1,9 +1,10 @@
-//! `systola-lab verify`: every mapping of a folder on a device, against the equations; the stencils
-//! of the literature under every boundary condition, against loops.
+//! `systola-lab verify`: compares every mapping of a folder on a device with the equations, and the
+//! stencils of the literature under every boundary condition with loops.
 
 mod boundaries;
 mod code;
 mod device;
+mod hosts;
 mod mappings;
 mod processes;
 mod sizes;
@@ -43,18 +44,20 @@ the largest error relative to the bound.";
 
 /// Run every mapping on a device and compare with the equations
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
+    #[command(subcommand)]
+    special: Option<Special>,
     /// A .ure file, or a folder with some, also below it
     #[arg(default_value = "gallery")]
     path: PathBuf,
-    /// Files of this name only, without .ure; may be repeated
+    /// Only files of this name, without .ure; may be repeated
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Mappings of this name only
+    /// Only mappings of this name
     #[arg(long = "map", value_name = "NAME")]
     map: Option<String>,
-    /// Give a parameter a value; may be repeated
+    /// Set a parameter; may be repeated
     #[arg(short = 'p', long = "set", value_name = "P=V", value_parser = parse_size)]
     sizes: Vec<(String, i128)>,
     /// The target
@@ -69,13 +72,13 @@ pub struct Args {
     /// On an OpenCL device, route links through local memory even where there are sub-groups
     #[arg(long)]
     no_sub_groups: bool,
-    /// Skip sizes with more points of the domain
+    /// Skip sizes whose domain has more points
     #[arg(long, value_name = "N", default_value_t = 300_000)]
     most_points: i128,
-    /// Processes at a time
+    /// The number of processes that run at once
     #[arg(long, value_name = "N", default_value_t = 4)]
     jobs: usize,
-    /// Seconds after which the process of a file is stopped
+    /// Time limit of the process of a file, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 240)]
     patience: u64,
     /// The fifteen stencils, with these boundary conditions instead of their own, or with all
@@ -91,7 +94,7 @@ pub struct Args {
         conflicts_with_all = ["sizes", "most_points"]
     )]
     boundaries: Vec<BoundaryName>,
-    /// With --boundaries: elements of this type only
+    /// With --boundaries: only elements of this type
     #[arg(
         long = "type",
         value_name = "TYPE",
@@ -104,7 +107,16 @@ pub struct Args {
     log: Option<PathBuf>,
 }
 
+/// Campaigns with options of their own.
+#[derive(Debug, clap::Subcommand)]
+enum Special {
+    Hosts(hosts::Args),
+}
+
 pub fn run(args: &Args) -> Outcome {
+    if let Some(Special::Hosts(args)) = &args.special {
+        return hosts::run(args);
+    }
     let (device, mut text) =
         device::find(args.target, &args.device, args.lanes, args.no_sub_groups)?;
     term::print(&text);

@@ -5,7 +5,7 @@ mod common;
 use common::{CORE, check};
 use systola::rt::opencl;
 
-/// The indices of the devices of this machine; where they were promised, there must be some.
+/// The indices of the devices of this machine. If devices are required, there must be some.
 fn devices() -> Vec<String> {
     let found = opencl::devices().map_or(0, |all| all.len());
     let promised = std::env::var("SYSTOLA_OPENCL_DEVICES").is_ok_and(|n| n != "0");
@@ -23,8 +23,8 @@ fn every_device_verifies() {
     }
 }
 
-/// Each boundary condition over rows and over planes, in f32 and f64, one sweep and many. Plain
-/// mappings, since PoCL compiles others for minutes.
+/// Each boundary condition over rows and over planes, in f32 and f64, one sweep and many. Only
+/// plain mappings, since PoCL takes minutes to compile the others.
 #[test]
 fn every_device_takes_every_boundary() {
     for device in devices() {
@@ -76,7 +76,7 @@ fn every_device_is_timed() {
 fn a_part_of_a_name_says_which_device() {
     let verify = ["verify", CORE, "--map", "fbs", "--target", "opencl"];
     let more = ["--most-points", "50", "--device"];
-    // PoCL names itself, whatever its number is.
+    // PoCL is in the name of its device, whatever the index is.
     let all = opencl::devices().unwrap_or_default();
     if all.iter().any(|device| device.name.contains("pthread")) {
         let (out, _) = check(&[&verify[..], &more, &["PTHREAD"]].concat(), 0);

@@ -25,6 +25,8 @@ fn a_stencil_is_verified_under_the_boundaries_that_are_named() {
         ),
         (&["stencils", "--only", "none"][..], "has no file none.ure"),
         (&["stencils", "--boundaries=nearest"][..], "nearest"),
+        // The old name of the option.
+        (&["stencils", "--borders=nearest"][..], "nearest"),
         (&["stencils", "--type", "f32"][..], "--boundaries"),
     ] {
         let (_, err) = check(&[&["verify", "--target", "cpu"], args].concat(), 1);

@@ -69,101 +69,12 @@ impl<'a> Map<'a> {
             flags: false,
             reverse: Vec::new(),
         };
-        let sizes: Names = system
-            .param_names()
-            .into_iter()
-            .zip(params.iter().copied())
-            .collect();
-        let constant = |e: &NameExpr| eval(e, &sizes).ok_or("a tile of unknown size".to_string());
         let mut outside = Forms::default();
-        let mut whens = Vec::new();
         for directive in &mapping.directives {
-            match &directive.kind {
-                DirectiveKind::Tile {
-                    dim,
-                    size,
-                    outer,
-                    inner,
-                    overlap: Some((lo, hi)),
-                    ..
-                } => {
-                    let d = system.dims.iter().position(|d| d.name == dim.text);
-                    let d = d.ok_or("overlap of something that is not an iterator")?;
-                    let size = constant(size)?;
-                    let range = system.dims[d].range.as_ref();
-                    let range =
-                        range.filter(|(lo, hi)| lo.as_poly().is_some() && hi.as_poly().is_some());
-                    map.tiles.push(Tile {
-                        outer: outer.text.clone(),
-                        inner: inner.text.clone(),
-                        dim: d,
-                        size,
-                        lo: constant(lo)?,
-                        hi: constant(hi)?,
-                        tiles: range.map(|(lo, hi)| {
-                            let first = value(lo, params, &[]).div_euclid(size);
-                            (first, (value(hi, params, &[]) - 1).div_euclid(size))
-                        }),
-                    });
-                }
-                DirectiveKind::When { cond, directives } => {
-                    let mut forms = Forms::default();
-                    for directive in directives {
-                        forms.add(directive);
-                    }
-                    whens.push((Some(cond), forms));
-                }
-                DirectiveKind::Broadcast { var } => {
-                    map.broadcast.insert(var.text.clone());
-                }
-                DirectiveKind::Flags => map.flags = true,
-                DirectiveKind::Reverse { bindings } => {
-                    map.reverse
-                        .extend(bindings.iter().map(|(name, e)| (name.text.clone(), e)));
-                }
-                DirectiveKind::SpaceTimeTransform {
-                    src,
-                    matrix,
-                    reverse: None,
-                    ..
-                } if src.len() == system.dims.len() => {
-                    let names: Vec<&str> = src.iter().map(|n| n.text.as_str()).collect();
-                    let mut rows: Vec<Entry<'_>> = matrix
-                        .iter()
-                        .map(|r| Entry::Row(r, names.clone()))
-                        .collect();
-                    let schedule = rows.pop().ok_or("an empty matrix")?;
-                    outside.place.insert(PlaceLevel::Lane, rows);
-                    outside.time.insert(TimeLevel::Step, vec![schedule]);
-                }
-                DirectiveKind::Tile { overlap: None, .. }
-                | DirectiveKind::Place { .. }
-                | DirectiveKind::Time { .. } => outside.add(directive),
-                DirectiveKind::Forward { .. }
-                | DirectiveKind::Read { .. }
-                | DirectiveKind::Sum { .. }
-                | DirectiveKind::Transfer(_)
-                | DirectiveKind::Unroll { .. }
-                | DirectiveKind::Func { .. }
-                | DirectiveKind::MergeUres { .. }
-                | DirectiveKind::Check(_) => {}
-                DirectiveKind::TileLoop { .. }
-                | DirectiveKind::Reorder { .. }
-                | DirectiveKind::GpuBlocks { .. }
-                | DirectiveKind::GpuThreads { .. }
-                | DirectiveKind::In { .. }
-                | DirectiveKind::SpaceTimeTransform { .. } => {
-                    return Err("loops of Table 1".into());
-                }
-            }
+            map.read(directive, &mut outside)?;
         }
-        for (_, forms) in &mut whens {
-            for (level, list) in &outside.place {
-                forms.place.entry(*level).or_insert_with(|| list.clone());
-            }
-            for (level, list) in &outside.time {
-                forms.time.entry(*level).or_insert_with(|| list.clone());
-            }
+        for (_, forms) in &mut map.pieces {
+            forms.inherit(&outside);
         }
         for (level, list) in &outside.place {
             map.place_levels.extend(list.iter().map(|_| *level));
@@ -171,9 +82,102 @@ impl<'a> Map<'a> {
         for (level, list) in &outside.time {
             map.time_levels.extend(list.iter().map(|_| *level));
         }
-        map.pieces = whens;
         map.pieces.push((None, outside));
         Ok(map)
+    }
+
+    /// Takes what one directive says; forms outside of a `when` are collected in `outside`.
+    fn read(&mut self, directive: &'a Directive, outside: &mut Forms<'a>) -> Result<(), String> {
+        match &directive.kind {
+            DirectiveKind::Tile {
+                dim,
+                size,
+                outer,
+                inner,
+                overlap: Some((lo, hi)),
+                ..
+            } => {
+                let dims = &self.system.dims;
+                let dim = dims.iter().position(|d| d.name == dim.text);
+                let dim = dim.ok_or("overlap of something that is not an iterator")?;
+                let size = self.size(size)?;
+                self.tiles.push(Tile {
+                    outer: outer.text.clone(),
+                    inner: inner.text.clone(),
+                    dim,
+                    size,
+                    lo: self.size(lo)?,
+                    hi: self.size(hi)?,
+                    tiles: self.tiles_of(dim, size),
+                });
+            }
+            DirectiveKind::When { cond, directives } => {
+                let mut forms = Forms::default();
+                for directive in directives {
+                    forms.add(directive);
+                }
+                self.pieces.push((Some(cond), forms));
+            }
+            DirectiveKind::Broadcast { var } => {
+                self.broadcast.insert(var.text.clone());
+            }
+            DirectiveKind::Flags => self.flags = true,
+            DirectiveKind::Reverse { bindings } => {
+                let bindings = bindings.iter().map(|(name, e)| (name.text.clone(), e));
+                self.reverse.extend(bindings);
+            }
+            DirectiveKind::SpaceTimeTransform {
+                src,
+                matrix,
+                reverse: None,
+                ..
+            } if src.len() == self.system.dims.len() => {
+                let names: Vec<&str> = src.iter().map(|n| n.text.as_str()).collect();
+                let rows = matrix.iter().map(|r| Entry::Row(r, names.clone()));
+                let mut rows: Vec<Entry<'_>> = rows.collect();
+                let schedule = rows.pop().ok_or("an empty matrix")?;
+                outside.place.insert(PlaceLevel::Lane, rows);
+                outside.time.insert(TimeLevel::Step, vec![schedule]);
+            }
+            DirectiveKind::Tile { overlap: None, .. }
+            | DirectiveKind::Place { .. }
+            | DirectiveKind::Time { .. } => outside.add(directive),
+            DirectiveKind::Forward { .. }
+            | DirectiveKind::Read { .. }
+            | DirectiveKind::Sum { .. }
+            | DirectiveKind::Transfer(_)
+            | DirectiveKind::Unroll { .. }
+            | DirectiveKind::Func { .. }
+            | DirectiveKind::MergeUres { .. }
+            | DirectiveKind::Check(_) => {}
+            DirectiveKind::TileLoop { .. }
+            | DirectiveKind::Reorder { .. }
+            | DirectiveKind::GpuBlocks { .. }
+            | DirectiveKind::GpuThreads { .. }
+            | DirectiveKind::In { .. }
+            | DirectiveKind::SpaceTimeTransform { .. } => {
+                return Err("loops of Table 1".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// A number that depends on parameters only.
+    fn size(&self, expr: &NameExpr) -> Result<i128, String> {
+        let names = self.system.param_names().into_iter();
+        let sizes: Names = names.zip(self.params.iter().copied()).collect();
+        eval(expr, &sizes).ok_or("a tile of unknown size".to_string())
+    }
+
+    /// The first and the last tile that own a point of the range of an iterator.
+    fn tiles_of(&self, dim: usize, size: i128) -> Option<(i128, i128)> {
+        let range = self.system.dims[dim].range.as_ref();
+        let range = range.filter(|(lo, hi)| lo.as_poly().is_some() && hi.as_poly().is_some());
+        range.map(|(lo, hi)| {
+            let first = value(lo, &self.params, &[]).div_euclid(size);
+            let last = (value(hi, &self.params, &[]) - 1).div_euclid(size);
+            (first, last)
+        })
     }
 
     /// What the names of a mapping stand for at a point of the expanded domain.
@@ -307,6 +311,16 @@ impl<'a> Forms<'a> {
                     .insert(*level, forms.iter().map(Entry::Expr).collect());
             }
             _ => {}
+        }
+    }
+
+    /// Takes over the levels that it does not have itself.
+    fn inherit(&mut self, outside: &Forms<'a>) {
+        for (level, list) in &outside.place {
+            self.place.entry(*level).or_insert_with(|| list.clone());
+        }
+        for (level, list) in &outside.time {
+            self.time.entry(*level).or_insert_with(|| list.clone());
         }
     }
 }

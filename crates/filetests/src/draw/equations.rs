@@ -37,7 +37,8 @@ impl Sketch {
         e
     }
 
-    /// "z - e has a value of the variable", given what holds at z.
+    /// The conditions for "z - e has a value of the variable" that do not follow from those known
+    /// at z.
     pub(super) fn inside(&self, e: &[Lin], on: &[Rule], known: &[Rule]) -> Vec<Rule> {
         let moved = self.domain.iter().filter_map(|rule| {
             let there = rule.shifted(e);

@@ -214,7 +214,7 @@ impl Task<'_> {
         if source.chance(10) {
             plan.tail.push(source.pick(&["check", "auto"]).into());
         }
-        // Something to go wrong.
+        // Inserts a possible error.
         if source.chance(16) && !reversed {
             // Pieces have the same coordinates.
             let kind = if plan.whens.is_empty() {

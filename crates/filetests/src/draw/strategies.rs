@@ -1,4 +1,4 @@
-//! Strategies: places and times, most of them with legality in mind.
+//! Strategies for places and times; most of them aim at legal mappings.
 
 use super::Source;
 use super::known;

@@ -1,9 +1,11 @@
 //! Kernels as machine code of this CPU, those of many subjects in one library.
 
-use systola::cpu::{Compiled, CpuOptions, Effort, compile_source, source_of};
+use systola::cpu::{Compiled, CpuOptions, compile_source, source_of};
 use systola::rt::Source;
 use systola::rt::cache::CacheOptions;
 use systola::{Machine, RunOptions, Simd};
+
+use crate::quick_cpu;
 
 use super::batch::{Prepared, Ran};
 use super::subject::Run;
@@ -11,9 +13,8 @@ use super::unit::join;
 
 /// How kernels are compiled here; a small budget of code keeps the compiler quick.
 pub(super) fn options(simd: Simd) -> CpuOptions {
-    let mut options = CpuOptions::new();
+    let mut options = quick_cpu();
     options.simd = simd;
-    options.effort = Effort::Little;
     options
 }
 
@@ -33,7 +34,7 @@ pub(super) fn machine(simd: Simd, seed: u64) -> Machine {
     machine
 }
 
-/// The kernels of all, compiled together; one by one where that fails, to find the wrong one.
+/// Compiles all kernels together. If that fails, compiles them one by one, to find the wrong one.
 pub(super) fn compile(jobs: &[&Prepared<'_>], simd: Simd) -> Vec<Result<Compiled, String>> {
     let mut options = options(simd);
     let sources: Vec<Result<Source, String>> = jobs
@@ -42,10 +43,12 @@ pub(super) fn compile(jobs: &[&Prepared<'_>], simd: Simd) -> Vec<Result<Compiled
         .collect();
     let texts: Vec<&str> = sources.iter().flatten().map(|s| s.code.as_str()).collect();
     let joined = join(&texts);
+    // All but the first compilation find the common text in the cache.
     let Ok(folder) = tempfile::tempdir() else {
         return jobs.iter().map(|_| Err("no folder".into())).collect();
     };
-    options.compile.cache = Some(CacheOptions::new(folder.path()));
+    let cache = &mut options.compile.cache;
+    cache.get_or_insert_with(|| CacheOptions::new(folder.path()));
     let mut renamed = joined.renamed.iter();
     let mut together = true;
     let mut compiled = Vec::new();

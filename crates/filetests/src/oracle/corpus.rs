@@ -1,8 +1,8 @@
 //! Programs in files: new finds, and earlier finds, which are tried first.
 //!
-//! The first lines of a file say at which sizes it is tried, `// sizes: N=3, M=4`, one line for
-//! each, whether floats are compared up to a tolerance, `// floats: close`, and which seed decides
-//! among machines and orders, `// seed: 5`.
+//! The first lines of a file give the sizes to try, one line for each, as in `// sizes: N=3, M=4`;
+//! whether floats are compared up to a tolerance, `// floats: close`; and the seed that selects
+//! machines and orders, `// seed: 5`.
 
 use std::fmt::Write as _;
 use std::fs;

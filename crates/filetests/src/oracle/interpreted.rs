@@ -67,11 +67,11 @@ fn machine(seed: u64) -> (Machine, Fix) {
     };
     let mut fix = Fix::Nothing;
     if seed % 6 > 3 {
-        // Only numbers of warps become warps.
+        // A coordinate becomes warps only if its extent is a constant.
         fix = Fix::Everything;
         machine.target = [Target::Cuda, Target::OpenCl][(seed / 6 % 2) as usize];
         machine.most_lanes = [4, 2][(seed % 2) as usize];
-        // Where only whole blocks can wait, in branches or not.
+        // Machines without shuffles, whose barriers may or may not be in branches.
         let links = match machine.target {
             Target::OpenCl => Links::SharedMemory {
                 waits_in_branches: (seed / 12).is_multiple_of(2),

@@ -58,8 +58,8 @@ fn element(ty: Scalar, draw: u64, extremes: bool) -> Value {
     value::literal(ty, literal)
 }
 
-/// How far apart floats of inexact operations may be, relative to the larger value (and at least
-/// 1).
+/// The tolerance between the results of inexact operations, relative to the larger value (and at
+/// least 1).
 fn tolerance(ty: Scalar) -> f64 {
     match ty {
         Scalar::F32 => 1e-3,

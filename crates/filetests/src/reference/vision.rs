@@ -1,6 +1,6 @@
 //! Images.
 
-use super::{EXACT, Reference};
+use super::{EXACT, Reference, SINGLE};
 use crate::tensor::{Arrays, Params, Tensor};
 
 /// Farther than any pixel.
@@ -34,7 +34,37 @@ pub fn references() -> Vec<Reference> {
             outputs: motion_estimation,
             tolerance: EXACT,
         },
+        Reference {
+            file: "vision/sobel.ure",
+            system: "sobel",
+            sizes: &[&[1, 1], &[1, 6], &[5, 1], &[7, 8], &[35, 70]],
+            inputs: |p, rng| {
+                let [n, m] = p.get(["N", "M"]);
+                Arrays::new().with("x", rng.floats([n, m]))
+            },
+            outputs: sobel,
+            tolerance: SINGLE,
+        },
     ]
+}
+
+/// Differences of pixels beside each other, with the weights 1, 2, 1 across.
+fn sobel(p: &Params, arrays: &Arrays) -> Arrays {
+    let [n, m] = p.get(["N", "M"]);
+    let x = arrays.floats("x");
+    let pixel = |i: usize, di: i64, j: usize, dj: i64| {
+        let inside = |at: usize, d: i64, end: usize| (at as i64 + d).clamp(0, end as i64 - 1);
+        x[[inside(i, di, n) as usize, inside(j, dj, m) as usize]]
+    };
+    let z = Tensor::from_fn([n, m], |[i, j]| {
+        let (mut across, mut down) = (0.0, 0.0);
+        for (d, weight) in [(-1, 1.0), (0, 2.0), (1, 1.0)] {
+            across += weight * (pixel(i, d, j, 1) - pixel(i, d, j, -1));
+            down += weight * (pixel(i, 1, j, d) - pixel(i, -1, j, d));
+        }
+        f64::hypot(across, down) / 4.0
+    });
+    Arrays::new().with("z", z)
 }
 
 /// The forward pass finds the cheapest path from a seed that never goes up or, within a row, left.

@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use systola::Simd;
-use systola::cpu::Effort;
 use systola::opencl::compile_opencl;
 use systola::rt::simd;
 use systola::{CpuOptions, OpenClOptions, RunOptions};
 use systola_driver::{Fix, Machine, emit_cuda, load, lower};
 use systola_filetests::emulate::Emulated;
+use systola_filetests::quick_cpu;
 use systola_interp::kernel::{Options, RunError, run_kernel_program};
 use systola_interp::{Arrays, Tensor, run_array, run_system, value};
 use systola_ir::kernel::{Program, RaisedFault};
@@ -163,8 +163,7 @@ fn run(case: &Case, mapping: &Mapping, target: Target) -> Outcome {
             }
         }
         Target::Cpu(simd) => {
-            let mut options = CpuOptions::new();
-            options.effort = Effort::Little;
+            let mut options = quick_cpu();
             options.simd = simd;
             let compiled = systola::compile(&case.module, &mapping.name, &named, &options);
             let compiled = compiled.unwrap_or_else(|e| panic!("{e}"));

@@ -222,8 +222,8 @@ fn values_that_travel_go_wrong_where_they_are_used() {
     check(&sweeps, Some("E0613"), &targets(false));
 }
 
-/// A propagated letter is tested where it is looked up first, wherever it enters and wherever the
-/// equation reads it.
+/// A propagated letter is tested at its first lookup, wherever it enters and wherever the equation
+/// reads it.
 #[test]
 fn letters_that_travel_are_tested_once_and_never_missed() {
     let text = |guard: &str| {
@@ -292,7 +292,7 @@ mapping registers of letters {{ tile i by 2*L as (b, ii); launch = b; lane = ii/
 /// The clamped element of the table is 0, and is used as a divisor: the reported fault is the
 /// lookup, in whatever order points run.
 #[test]
-fn what_follows_from_a_fault_is_not_told() {
+fn consequences_of_a_fault_are_not_reported() {
     let text = "
 system follows(N, M, S) where N >= 1, M >= 1, S >= 1 {
   table t[S]: i32;

@@ -74,6 +74,7 @@ system asks(N, M) where N >= 1, M >= 1 {
             least: lo,
             greatest: hi,
             never,
+            ..
         } = of(name);
         assert_eq!((lo, hi, never), (least, greatest, None), "{name}");
     };
@@ -101,4 +102,97 @@ system asks(N, M) where N >= 1, M >= 1 {
         .iter()
         .filter(|i| matches!(i.kind, InputKind::Table { .. }));
     assert_eq!(tables.count(), 2);
+}
+
+/// Cells of Life are drawn as dead or alive, and live on.
+#[test]
+fn random_cells_live() {
+    let files = [
+        (include_str!("../../../../stencils/life.ure"), "u", "u'"),
+        (
+            include_str!("../../../../gallery/stencil/life.ure"),
+            "x",
+            "y",
+        ),
+    ];
+    for (text, input, output) in files {
+        let module = load(text).unwrap_or_else(|e| panic!("{e:?}"));
+        let system = &module.systems[0];
+        for (n, m) in [(16, 16), (33, 20), (24, 40)] {
+            let size = |name: &str| match name {
+                "N" => n,
+                "M" => m,
+                _ => 10,
+            };
+            let params: Vec<i128> = system.params.iter().map(|p| size(&p.name)).collect();
+            for seed in 0..3 {
+                let inputs = random_inputs(system, &params, |_| seed).expect("small");
+                let outputs = run_system(system, &params, &inputs);
+                let outputs = outputs.unwrap_or_else(|e| panic!("{e:?}"));
+                for (when, cells) in [("before", &inputs[input]), ("after", &outputs[output])] {
+                    let cell = |at| cells.data.get(at).and_then(|v| v.as_int());
+                    let all: Vec<_> = (0..cells.data.len()).map(cell).collect();
+                    let alive = all.iter().filter(|cell| **cell == Some(1)).count();
+                    let dead = all.iter().filter(|cell| **cell == Some(0)).count();
+                    assert_eq!(alive + dead, all.len(), "{when}: cells are 0 or 1");
+                    assert!(
+                        alive > 0 && dead > 0,
+                        "{n} x {m}, seed {seed}: {alive} {when}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_few_constants_are_found_by_their_use() {
+    let text = "
+system uses(N) where N >= 1 {
+  const two: u8 = 2;
+  input cell[N]: u8; input mode[N]: i32; input level[N]: u8; input free[N]: i32; input flag[N]: u8;
+  input edge[N]: u8; input shown[N]: u8; input named[N]: u8; input large[N]: u8;
+  index i in 0..N, t in 0..3;
+  var C: u8 = select(t == 0, cell[i], select(C(i, t - 1) + 3 > 4, two, 5));
+  var F: i32 = select(t == 0, mode[i], F(i, t - 1));
+  var E: u8 = select(i == 0, 1, select(t == 0, 0, edge[i]));
+  var S: u8 = select(t == 0, shown[i], S(i, t - 1));
+  var G: i32 = let kind = named[i];
+    select(F == 3 || F == 7, 1, 0) + select(level[i] < 100, 1, 0) + select(flag[i] == 0, free[i], 0)
+    + select(free[i] == 9, 1, 0) + select(kind == 6 || kind == 4, 1, 0) + select(large[i] == 900, 1, 0) + i32(E);
+  output z[N]: i32 = G at [i] when t == 2;
+  output c[N]: u8 = C at [i] when t == 2;
+  output s[N]: u8 = S at [i] when t == 2;
+}
+";
+    let text = text.replace("large[i] == 900", "i32(large[i]) == 900");
+    let module = load(&text).unwrap_or_else(|e| panic!("{e:?}"));
+    let system = &module.systems[0];
+    let found = wanted(system, &[50]);
+    let check = |name: &str, letters: &[i128]| {
+        let among = found[system.find_input(name).expect("an input").index()].among;
+        let found = among.map(|among| among.letters().to_vec());
+        assert_eq!(found.unwrap_or_default(), letters, "{name}");
+    };
+    check("cell", &[2, 5]);
+    check("mode", &[3, 7]);
+    check("level", &[99, 100, 101]);
+    check("flag", &[0, 1]);
+    check("named", &[4, 6]);
+    // Used otherwise too, or beside constants that no condition chose.
+    check("free", &[]);
+    check("edge", &[]);
+    check("shown", &[]);
+    // Letters that the type does not have are left out.
+    check("large", &[899, 900]);
+    let inputs = random_inputs(system, &[50], |n| n.index() as u64).expect("small");
+    let drawn = |name: &str| -> std::collections::BTreeSet<i128> {
+        let data = &inputs[name].data;
+        let all = (0..data.len()).filter_map(|n| data.get(n).and_then(|v| v.as_int()));
+        all.collect()
+    };
+    assert_eq!(drawn("cell"), [2, 5].into());
+    assert_eq!(drawn("level"), [99, 100, 101].into());
+    assert!(drawn("large").len() > 5 && drawn("free").len() > 5);
+    run_system(system, &[50], &inputs).unwrap_or_else(|e| panic!("{e:?}"));
 }

@@ -1,8 +1,8 @@
 //! Every mapping of the gallery as machine code, against the equations of its system.
 
 use systola::Simd;
-use systola::cpu::Effort;
 use systola::{Compiled, CpuOptions, RunOptions, compile};
+use systola_filetests::quick_cpu;
 use systola_filetests::tensor::Params;
 use systola_interp::Arrays;
 use systola_ir::kernel::Program;
@@ -35,7 +35,7 @@ impl Target for Cpu {
         &code.source
     }
 
-    /// Where each size is compiled anew, some are enough.
+    /// If each size needs a compilation, a few sizes suffice.
     fn most_sizes(&self) -> (usize, usize) {
         (usize::MAX, 2)
     }
@@ -61,8 +61,7 @@ fn machine_code_computes_what_the_systems_compute() {
 
 /// The machine's vectors for most mappings, short ones for every fourth.
 fn options(mapping: usize) -> CpuOptions {
-    let mut options = CpuOptions::new();
-    options.effort = Effort::Little;
+    let mut options = quick_cpu();
     if mapping % 4 == 3 {
         options.simd = Simd::Portable;
     }

@@ -19,7 +19,7 @@ use crate::support::{
     assert_close, from_interp, mapping, ordered, parse, seeded, system, to_interp,
 };
 
-/// Emulated threads, each far ahead of the others.
+/// The emulator, in which each thread runs far ahead of the others.
 struct Emulator;
 
 struct Code {
@@ -121,9 +121,9 @@ fn a_missing_wait_shows() {
     assert!(differs(&run(&artifact), &want).is_some());
 }
 
-/// Fields with blocks inside of them, at all edges, and launches that are neither first nor last;
-/// rows of whole groups and others. Tiles have fewer rows than in the gallery, so that a field of
-/// three tiles is small.
+/// Fields with interior blocks, blocks at all edges, and launches that are neither first nor last;
+/// with rows of whole groups, and with others. Tiles have fewer rows than in the gallery, so that a
+/// field of three tiles is small.
 #[test]
 fn many_sweeps_are_right_in_large_fields() {
     let cases = [
@@ -189,7 +189,7 @@ fn a_chain_of_stencils_is_right_on_bytes_and_words() {
         let program = lowered.expect("it lowers").program;
         let artifact = emit_cuda(&program).expect("it prints");
         let emulated = Emulated::compile(&program, &artifact, true).expect("it compiles");
-        // Blocks inside and at all edges; rows of whole groups and others.
+        // Interior blocks and blocks at all edges; rows of whole groups, and others.
         for params in [[100, 372], [67, 251], [1, 2]] {
             let input = &system.inputs[0];
             let u = Tensor::random(input.ty, &input.axes, &params, 5).expect("small");

@@ -2,7 +2,8 @@
 
 use systola::rt::opencl::{DeviceInfo, devices};
 
-/// The first device that is so, if there is one; where it was promised, it must be there.
+/// The first device that satisfies the condition, if there is one. If devices are required, there
+/// must be one.
 pub fn device(what: &str, is: impl Fn(&DeviceInfo) -> bool) -> Option<usize> {
     if std::env::var("SYSTOLA_OPENCL_DEVICES").is_ok_and(|n| n == "0") {
         println!("skipped: not asked for");

@@ -112,7 +112,7 @@ impl Case {
         }
     }
 
-    /// A mutation is seen in some order.
+    /// Checks that a mutation is detected in some order.
     fn seen(&self, what: &str, program: &Program, is: fn(&FaultKind) -> bool) {
         let faults = ORDERS.map(|order| self.fault(program, order, 3));
         let found = faults.iter().flatten().any(is);
@@ -148,7 +148,7 @@ fn blocks_wait_in_any_order_and_with_few_of_them_at_once() {
         let mut statements = [0; 3];
         walk(&case.program.kernels[0].body, &mut |stmt| {
             let kinds = [
-                matches!(stmt, Stmt::Ticket { .. }),
+                matches!(stmt, Stmt::DynamicBlock { .. }),
                 matches!(stmt, Stmt::Await { .. }),
                 matches!(stmt, Stmt::Signal { .. }),
             ];
@@ -223,7 +223,9 @@ fn numbers_by_the_grid_are_seen() {
     let first = &cases()[0];
     let mut program = first.program.clone();
     let kernel = &mut program.kernels[0];
-    let block_id = kernel.vars_where(|k| matches!(k, VarKind::Ticket)).last();
+    let block_id = kernel
+        .vars_where(|k| matches!(k, VarKind::DynamicBlock))
+        .last();
     let block = kernel
         .vars_where(|k| matches!(k, VarKind::Block { .. }))
         .last();
@@ -232,7 +234,7 @@ fn numbers_by_the_grid_are_seen() {
         Form::from(block.expect("a block")),
     );
     each_list(&mut kernel.body, &mut |list| {
-        list.retain(|stmt| !matches!(stmt, Stmt::Ticket { .. }));
+        list.retain(|stmt| !matches!(stmt, Stmt::DynamicBlock { .. }));
     });
     kernel.body = rewrite(&kernel.body, &by).expect("small numbers");
     assert_eq!(first.fault(&program, Order::InOrder, 3), None);
@@ -241,7 +243,7 @@ fn numbers_by_the_grid_are_seen() {
 }
 
 /// A mapping of a text, lowered for sizes, and the extents of its inter-block buffers.
-fn kept_for_other_blocks(
+fn inter_block_buffers(
     text: &str,
     name: &str,
     sizes: &[(&str, i128)],
@@ -279,14 +281,14 @@ fn two_blocks_of_a_chain_are_kept() {
     let scan = text("scan/across_blocks.ure");
     for time in ["i + j", "(bi + bj, ii + jj)"] {
         let scan = scan.replace("time = i + j;", &format!("time = {time};"));
-        let (program, kept) = kept_for_other_blocks(&scan, "wavefront", &[("N", n), ("M", m)]);
+        let (program, kept) = inter_block_buffers(&scan, "wavefront", &[("N", n), ("M", m)]);
         let elements: i128 = kept.iter().map(|e| e.iter().product::<i128>()).sum();
         assert_eq!(kept.len(), 2, "of R and S");
         assert!(elements <= 2 * (n + m), "{kept:?}\n{program}");
     }
     let strips = text("string/edit_distance_strips.ure");
     let sizes = [("N", 1_000_000), ("M", 1_000_000)];
-    let (program, kept) = kept_for_other_blocks(strips, "strips", &sizes);
+    let (program, kept) = inter_block_buffers(strips, "strips", &sizes);
     assert_eq!(kept, [[2, 1_000_000, 1, 1]], "{program}");
 }
 
@@ -310,7 +312,7 @@ const SIMULTANEOUS: &str = "
 #[test]
 fn what_may_still_be_read_is_kept() {
     let sizes = [("N", 30), ("M", 9)];
-    let (program, kept) = kept_for_other_blocks(SIMULTANEOUS, "m", &sizes);
+    let (program, kept) = inter_block_buffers(SIMULTANEOUS, "m", &sizes);
     let strips = 30 / 4;
     assert_eq!(kept.len(), 1, "{program}");
     assert_eq!(kept[0][0], strips, "{program}");
@@ -340,7 +342,7 @@ fn what_may_still_be_read_is_kept() {
             case.program
         );
     }
-    // As if two strips were enough.
+    // Folds the buffer as if two strips sufficed.
     struct Folded(BufferId);
     impl Rewrite for Folded {
         fn index(&self, memory: Memory, mut index: Vec<Form>) -> Result<Vec<Form>, Overflow> {

@@ -50,8 +50,8 @@ pub fn machines() -> [Machine; 5] {
     ]
 }
 
-/// Arrays that are legal at some sizes only: D11 asks N² ≥ 2M − 1, SSAM a filter that is narrower
-/// than a warp.
+/// Arrays that are legal at some sizes only: D11 requires N² ≥ 2M − 1, SSAM a filter that is
+/// narrower than a warp.
 pub const AT_SOME_SIZES: &[(&str, &str)] = &[
     ("vision/motion_estimation.ure", "linear_n"),
     ("conv2d/same.ure", "ssam"),

@@ -1,4 +1,4 @@
-//! The files as programs: they parse, read what they should, and compute what they should.
+//! The files as programs: they parse, read the expected elements, and compute the expected results.
 
 use std::collections::{BTreeMap, BTreeSet};
 

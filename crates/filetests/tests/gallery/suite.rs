@@ -15,7 +15,7 @@ use systola_ir::system::Module;
 
 use crate::support::{ordered, parse, seeded, sizes, system, to_interp};
 
-/// Legal at some sizes only: D11 asks N² ≥ 2M − 1, SSAM a filter that is narrower than a warp.
+/// Legal at some sizes only: D11 requires N² ≥ 2M − 1, SSAM a filter that is narrower than a warp.
 pub const AT_SOME_SIZES: &[(&str, &str)] = &[
     ("vision/motion_estimation.ure", "linear_n"),
     ("conv2d/same.ure", "ssam"),

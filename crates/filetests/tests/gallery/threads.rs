@@ -241,8 +241,8 @@ fn warps_bring_tiles_of_a_product_together() {
     }
 }
 
-/// Values that move between warps: a stencil whose line of PEs is cut into warps, and a grid of PEs
-/// whose rows are warps.
+/// Values that move between warps: a stencil whose line of PEs is distributed over warps, and a
+/// grid of PEs in which each row is a warp.
 const BETWEEN_WARPS: &str = "
     system smooth(T, N) where T >= 1, N >= 1 {
       input x[N]: i32;
@@ -349,7 +349,7 @@ const ROWS: &str = "
 const WINDOWS: [(&str, &str); 5] = [
     ("plain", "layout plain"),
     ("chosen", ""),
-    ("rotated", "stages 2 layout rotate by cp_async"),
+    ("swizzled", "stages 2 layout rotate by cp_async"),
     ("columns", "stages 2 layout columns by cp_async"),
     ("padded", "stages 3 layout pad 1"),
 ];
@@ -397,12 +397,12 @@ fn windows_have_the_layout_and_the_stages_that_are_asked_for() {
     );
     let barriers = (plain[Event::Barriers], padded[Event::Barriers]);
     let (_, chosen) = run("chosen", 128, 124);
-    let (_, rotated) = run("rotated", 128, 124);
+    let (_, swizzled) = run("swizzled", 128, 124);
     let (program, columns) = run("columns", 128, 124);
     let extents = &program.kernels[0].shared[0].extents;
     let extents: Vec<_> = extents.iter().map(|e| e.as_constant()).collect();
     assert_eq!(extents, [Some(2), Some(32), Some(132)]);
-    let conflicts = [plain, rotated, chosen].map(|c| c[Event::BankConflicts]);
+    let conflicts = [plain, swizzled, chosen].map(|c| c[Event::BankConflicts]);
     assert!(conflicts.is_sorted_by(|a, b| a >= b), "{conflicts:?}");
     assert_eq!(columns[Event::BankConflicts], 0);
     // Four iterations each: two barriers around a window, or one before each iteration.

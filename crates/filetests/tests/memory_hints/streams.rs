@@ -1,5 +1,5 @@
-//! Stream prefetches of kernels that go along several rows, and data that is read once or left to
-//! later launches.
+//! Stream prefetches of kernels that walk along several rows, and stores of data that is read once
+//! or by later launches.
 
 use crate::build::{Build, buffer, input, launch, num, output, param, program, times};
 use systola_ir::form::Form;

@@ -67,7 +67,8 @@ impl Case<'_> {
         brute.verdict()
     }
 
-    /// The checker says it is legal: is it, and does the array compute what the system says?
+    /// Checks a mapping that is legal according to the checker: is it legal, and does the array
+    /// compute the same as the system?
     pub fn legal_at(
         &self,
         size: &BTreeMap<String, i128>,
@@ -191,7 +192,7 @@ pub fn located(text: &str) -> impl Fn(&Diagnostic) -> String + '_ {
     }
 }
 
-/// A mapping that names what the system has in another way, or not at all.
+/// A mapping that refers to names that the system lacks or uses differently.
 fn is_unfit(code: &Code) -> bool {
     [codes::WRONG_DIRECTION.id, codes::AMBIGUOUS_NAME.id].contains(&code.id)
 }

@@ -21,7 +21,7 @@ impl Case<'_> {
         };
         let mut fix = Fix::Nothing;
         if self.seed % 6 > 3 {
-            // Only numbers of warps become warps.
+            // A coordinate becomes warps only if its extent is a constant.
             fix = Fix::Everything;
             machine.target = Target::Cuda;
             machine.most_lanes = [4, 2][(self.seed % 2) as usize];

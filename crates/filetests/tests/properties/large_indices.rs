@@ -1,10 +1,11 @@
 //! Index arithmetic near the end of 64 bits: compiled code gives the exact result, or the run is
 //! refused.
 
-use systola::cpu::{Effort, Error};
+use systola::cpu::Error;
 use systola::rt;
-use systola::{Compiled, CpuOptions, RunOptions};
+use systola::{Compiled, RunOptions};
 use systola_driver::load;
+use systola_filetests::quick_cpu;
 use systola_interp::{Arrays, Data, Tensor};
 
 /// A guard, with `i` and `K`, as the language and as exact arithmetic has it.
@@ -78,8 +79,7 @@ fn results_are_exact_or_refused() {
     for (n, (guard, holds)) in GUARDS.iter().enumerate() {
         let module = load(&program(guard)).expect("it parses");
         for mapping in ["m", "u"] {
-            let mut options = CpuOptions::new();
-            options.effort = Effort::Little;
+            let options = quick_cpu();
             let compiled = match systola::compile(&module, mapping, &[], &options) {
                 Ok(compiled) => compiled,
                 // A number in it fits at no size.

@@ -6,12 +6,13 @@
 use std::time::Duration;
 
 use systola::Simd;
-use systola::cpu::{Effort, compile_lowered};
+use systola::cpu::compile_lowered;
 use systola::opencl::compile_opencl_lowered;
 use systola::rt::simd;
 use systola::{CpuOptions, OpenClOptions, RunOptions};
 use systola_driver::{Fix, Lowered, emit_cuda, load, lower};
 use systola_filetests::emulate::Emulated;
+use systola_filetests::quick_cpu;
 use systola_interp::kernel::{Options, run_kernel_program};
 use systola_interp::{Arrays, Tensor};
 use systola_ir::form::{Cond, Form, Poly, Rel};
@@ -484,7 +485,7 @@ fn inputs(program: &Program, params: &[i128]) -> Arrays {
 }
 
 /// Compares the result of a target with the interpreter, to the last bit.
-fn hold(
+fn compare(
     program: &Program,
     source: &str,
     run: impl Fn(&[i128], &Arrays) -> Result<Arrays, String>,
@@ -548,14 +549,13 @@ fn printed_c_computes_what_was_drawn() {
     let lanes: [&[u32]; 4] = [&[16], &[8], &[4], &[1, 2]];
     for (n, simd) in widths.enumerate() {
         let program = drawn(n as u64, lanes[n % lanes.len()], &MANY);
-        let mut options = CpuOptions::new();
+        let mut options = quick_cpu();
         options.simd = simd;
-        options.effort = Effort::Little;
         // However busy the machine is.
         options.compile.time_limit = Duration::from_secs(3600);
         let compiled = compile_lowered(as_lowered(program, &options), &options);
         let compiled = compiled.unwrap_or_else(|e| panic!("{e}"));
-        compared += hold(compiled.program(), &compiled.source, |params, given| {
+        compared += compare(compiled.program(), &compiled.source, |params, given| {
             let ran = compiled.run_tensors(params, given, &RunOptions { threads: 1 });
             ran.map(|(got, _)| got).map_err(|e| e.to_string())
         });
@@ -571,7 +571,7 @@ fn printed_cuda_computes_what_was_drawn() {
     for narrow in [true, false] {
         let emulated = Emulated::compile(&program, &artifact, narrow);
         let emulated = emulated.unwrap_or_else(|e| panic!("{e}\n{}", artifact.source));
-        compared += hold(&program, &artifact.source, |params, given| {
+        compared += compare(&program, &artifact.source, |params, given| {
             emulated.run(params, given)
         });
     }
@@ -600,7 +600,7 @@ fn printed_opencl_computes_what_was_drawn() {
         let lowered = as_lowered(program, &CpuOptions::new());
         let compiled = compile_opencl_lowered(lowered, &options);
         let compiled = compiled.unwrap_or_else(|e| panic!("{e}"));
-        let compared = hold(compiled.program(), &compiled.source, |params, given| {
+        let compared = compare(compiled.program(), &compiled.source, |params, given| {
             let ran = compiled.run_tensors(params, given);
             ran.map(|(got, _)| got).map_err(|e| e.to_string())
         });

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use systola::cpu::Effort;
 use systola::opencl::compile_opencl;
-use systola::{CpuOptions, OpenClOptions, RunOptions, compile};
+use systola::{OpenClOptions, RunOptions, compile};
 use systola_driver::{Fix, Machine, check_mapping, emit_cuda, load, lower};
 use systola_filetests::emulate::Emulated;
+use systola_filetests::quick_cpu;
 use systola_interp::{Arrays, expect_system};
 use systola_ir::mapping::Mapping;
 use systola_ir::system::{Module, System};
@@ -88,8 +88,7 @@ fn they_are_legal() {
 #[test]
 fn machine_code_computes_what_they_say() {
     on_all(&modules(), |module, mapping, _| {
-        let mut options = CpuOptions::new();
-        options.effort = Effort::Little;
+        let options = quick_cpu();
         let compiled = compile(module, &mapping.name, &sizes(module, mapping), &options);
         let compiled = compiled.map_err(|e| e.to_string())?;
         Ok(Some(Box::new(move |params, inputs| {

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use systola::cpu::Effort;
-use systola::{CpuOptions, RunOptions};
+use systola::RunOptions;
 use systola_driver::{Fix, load, lower};
+use systola_filetests::quick_cpu;
 use systola_interp::compare::compare;
 use systola_interp::kernel::{Options, run_kernel_program};
 use systola_interp::{Arrays, Data, Tensor, expect_system};
@@ -84,8 +84,7 @@ fn reordered_and_fused_sums_stay_within_their_bounds() {
         };
         let named: BTreeMap<String, i128> = names.iter().map(|n| (n.clone(), size(n))).collect();
         let params: Vec<i128> = names.iter().map(size).collect();
-        let mut options = CpuOptions::new();
-        options.effort = Effort::Little;
+        let options = quick_cpu();
         let lowered = lower(&module, mapping, &named, &Fix::Nothing, &options.machine()).unwrap();
         let program = lowered.program.clone();
         let compiled = systola::cpu::compile_lowered(lowered, &options).unwrap();
@@ -101,7 +100,8 @@ fn reordered_and_fused_sums_stay_within_their_bounds() {
                 for line in compare(&expected, &found) {
                     line.unwrap_or_else(|e| panic!("{context}: {e}"));
                 }
-                // A thousandth of any element is found, unless what was added is that much larger.
+                // An error of a thousandth of any element is detected, unless the terms of its sum
+                // are much larger.
                 let mut caught = 0;
                 let mut seen = 0;
                 for (output, tensor) in &found {
@@ -118,7 +118,7 @@ fn reordered_and_fused_sums_stay_within_their_bounds() {
                             usize::from(compare(&expected, &changed).iter().any(Result::is_err));
                     }
                 }
-                // One element alone may be what is left of a cancellation.
+                // A single element may be the rest of a cancellation.
                 assert!(
                     caught * 10 >= seen * 7 || seen < 10,
                     "{context}: {caught} of {seen} are found"

@@ -1,9 +1,9 @@
-//! Counts of draws and their results: a test that covers too little of something says so.
+//! Counts draws and their results: a test with too little coverage fails.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// What must have been drawn, and how often at least.
+/// The traits that must be drawn, each with its minimum number.
 pub const REQUIRED: &[(&str, usize)] = &[
     ("1 dim", 20),
     ("2 dims", 100),

@@ -14,7 +14,7 @@ use systola_cli::source::Failure;
 use super::expected::Expected;
 use super::family::Family;
 use super::problem::{GAP_EXTEND, GAP_OPEN, Problem, Scale};
-use super::tools::{Scratch, compile_c, said_last};
+use super::tools::{Scratch, compile_c, last_line};
 
 /// The available baselines.
 #[derive(Debug, Default)]
@@ -201,7 +201,7 @@ impl Baselines {
         if !done.status.success() {
             self.notes.push(format!(
                 "{row}: a baseline failed: {}",
-                said_last(&done.stderr)
+                last_line(&done.stderr)
             ));
         }
         let text = String::from_utf8_lossy(&done.stdout);

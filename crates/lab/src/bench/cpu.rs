@@ -41,13 +41,13 @@ pub struct Args {
     /// Do not run the baselines
     #[arg(long)]
     no_baselines: bool,
-    /// How many threads "all" are [default: as many as the machine runs at once]
+    /// The number of threads in rows with all threads [default: all hardware threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
     /// JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// Tiny problems, to try the command itself: the times mean nothing
+    /// Tiny problems, to test the command itself: the times mean nothing
     #[arg(long)]
     small: bool,
 }

@@ -14,6 +14,7 @@ mod designs;
 pub mod limits;
 mod matmul;
 pub mod measure;
+mod plot;
 pub mod sample;
 mod startup;
 mod stencil;
@@ -25,6 +26,7 @@ use std::path::{Path, PathBuf};
 use systola::CudaCompiled;
 use systola::rt::cuda::{Cuda, Gpu};
 use systola_cli::device::DeviceName;
+use systola_cli::files;
 use systola_cli::runtime::fail_alone;
 use systola_cli::source::{Failure, Outcome, Status};
 use systola_cli::term;
@@ -35,6 +37,7 @@ use self::case::{Case, Group};
 use self::conv::Precision;
 use self::limits::Limits;
 use self::measure::{Kernel, Measured, OnDevice};
+use self::plot::Plot;
 use super::tools::{no_gpu, root};
 use crate::arrays::Arrays;
 
@@ -43,6 +46,7 @@ Examples:
   cargo xtask bench cuda                           everything, in a few minutes
   cargo xtask bench cuda --with-baselines          compared with the libraries of this machine
   cargo xtask bench cuda --only conv2d --k 3,9,20  2-D convolution with some filters
+  cargo xtask bench cuda --only conv2d --with-baselines --plot conv2d.svg
   cargo xtask bench cuda --all-mappings            a row for every mapping that was tried
 
 Every result is checked before its time counts: the first and last 40 rows, 200 random rows and the first and
@@ -58,10 +62,10 @@ pub struct Choice {
     /// Only mappings of this name; can be given more than once
     #[arg(long, value_name = "NAME")]
     pub mapping: Vec<String>,
-    /// A row for every mapping, not only for the fastest
+    /// Print a row for every mapping, not only for the fastest
     #[arg(long)]
     pub all_mappings: bool,
-    /// Tiny problems, to try the command itself: the times mean nothing
+    /// Tiny problems, to test the command itself: the times mean nothing
     #[arg(long)]
     pub small: bool,
 }
@@ -79,9 +83,12 @@ pub struct Args {
     /// libraries take
     #[arg(long)]
     with_baselines: bool,
-    /// The same from a file with what the scripts printed
+    /// Read the output of the scripts from a file instead
     #[arg(long, value_name = "FILE", conflicts_with = "with_baselines")]
     baselines: Option<PathBuf>,
+    /// Draw the times of 2-D convolutions by the size of the filter, as SVG
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
     /// Which GPU, by its index in `systola devices` or a part of its name
     #[arg(long, value_name = "N|NAME", default_value_t)]
     device: DeviceName,
@@ -107,6 +114,7 @@ pub fn run(args: &Args) -> Outcome {
         baselines,
         arrays: Arrays::default(),
         here: OnDevice::new(),
+        plot: Plot::new(Group::Conv2d),
     };
     for group in Group::ALL {
         if args.only.is_empty() || args.only.contains(&group) {
@@ -115,6 +123,14 @@ pub fn run(args: &Args) -> Outcome {
                 term::print(startup::measure(&root, gpu.info.ordinal)?);
             }
         }
+    }
+    if let Some(path) = &args.plot {
+        let Some(chart) = bench.plot.draw(&gpu.info.name) else {
+            return Err(Failure::new("no 2-D convolution was measured")
+                .help("--plot goes with --only conv2d"));
+        };
+        files::write(path, chart.as_bytes())?;
+        term::print(format!("\nthe chart is in {}\n", path.display()));
     }
     Ok(status)
 }
@@ -128,6 +144,7 @@ struct Bench<'a> {
     baselines: Baselines,
     arrays: Arrays,
     here: OnDevice<Cuda>,
+    plot: Plot,
 }
 
 impl Bench<'_> {
@@ -144,6 +161,9 @@ impl Bench<'_> {
         let list = list.map_err(Failure::new)?;
         if list.is_empty() {
             return Ok(Status::Done);
+        }
+        if group == Group::Conv2d {
+            self.plot.side = size;
         }
         let n: usize = list.iter().map(|(_, names)| names.len()).sum();
         term::eprint(format!("{}: compiling {n} mappings\n", group.title()));
@@ -179,13 +199,14 @@ impl Bench<'_> {
             Ok(measured) => measured.timing.median(),
             Err(_) => f64::INFINITY,
         };
+        let best = tried.iter().map(|(_, o)| seconds(o));
+        let best = best.fold(f64::INFINITY, f64::min);
+        if group == Group::Conv2d && best.is_finite() {
+            self.plot.add(case, best, &self.limits, &self.baselines);
+        }
         // A refused or wrong one is always reported.
         let failed = tried.iter().any(|(_, outcome)| outcome.is_err());
         if !self.args.choice.all_mappings {
-            let best = tried
-                .iter()
-                .map(|(_, o)| seconds(o))
-                .fold(f64::INFINITY, f64::min);
             tried.retain(|(_, outcome)| outcome.is_err() || seconds(outcome) == best);
         }
         for (mapping, outcome) in &tried {

@@ -41,7 +41,7 @@ pub fn measure(root: &Path, limits: &Path, scale: Scale, progress: &mut Progress
         .map(|mapping| {
             progress.step(&format!("the design {}", mapping.to_uppercase()));
             let problem = conv1d(String::new(), samples, TAPS, mapping);
-            let timing = Ours::compile(root, &problem).and_then(|mut ours| {
+            let timing = Ours::compile(root, &problem, scale).and_then(|mut ours| {
                 pinned.as_ref().map_err(String::clone)?;
                 ours.check(1)?;
                 ours.time(1, scale, None)

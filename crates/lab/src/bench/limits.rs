@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use systola_cli::source::Failure;
 
 use super::problem::Work;
-use super::tools::{Scratch, compile_c, said_last};
+use super::tools::{Scratch, compile_c, last_line};
 
 /// The rates of `threads` threads together.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
@@ -56,7 +56,7 @@ impl Limits {
             .output()
             .map_err(|e| Failure::new(format!("bench/limits.c does not run: {e}")))?;
         if !done.status.success() {
-            let why = said_last(&done.stderr);
+            let why = last_line(&done.stderr);
             return Err(Failure::new(format!(
                 "bench/limits.c ends with an error: {why}"
             )));

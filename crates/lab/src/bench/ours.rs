@@ -11,7 +11,7 @@ use systola_cli::files::read_text;
 use super::problem::{Problem, Scale};
 use super::rate_probe::RateProbe;
 use crate::compare::floats;
-use crate::measure::{enough_on_cpu, is_slow, sample_in_turns};
+use crate::measure::{enough_on_cpu, is_slow, sample_interleaved};
 
 /// The samples to find the fastest mapping.
 const CHOICE: Enough = Enough {
@@ -32,15 +32,12 @@ pub struct Ours<'a> {
 }
 
 impl<'a> Ours<'a> {
-    pub fn compile(root: &Path, problem: &'a Problem) -> Result<Ours<'a>, String> {
+    pub fn compile(root: &Path, problem: &'a Problem, scale: Scale) -> Result<Ours<'a>, String> {
         let path = root.join(problem.family.folder()).join(problem.program);
         let text = read_text(&path).map_err(|_| format!("cannot read {}", path.display()))?;
-        let first = |found: Vec<systola::ir::Diagnostic>| match found.first() {
-            Some(diagnostic) => diagnostic.to_string(),
-            None => "refused".to_string(),
-        };
-        let module = systola::load(&text).map_err(first)?;
+        let module = systola::load(&text).map_err(|error| error.to_string())?;
         let mut options = CpuOptions::from_env().map_err(|e| e.to_string())?;
+        options.effort = scale.effort();
         options.fix = match problem.fix {
             [] => Fix::Nothing,
             names => Fix::Names(names.iter().map(ToString::to_string).collect()),
@@ -123,7 +120,7 @@ impl<'a> Ours<'a> {
         let run = |times| self.runs(threads, times);
         match probe {
             None => sample(enough, run),
-            Some(probe) => sample_in_turns(enough, !is_slow(one), run, || probe.take()),
+            Some(probe) => sample_interleaved(enough, !is_slow(one), run, || probe.take()),
         }
     }
 

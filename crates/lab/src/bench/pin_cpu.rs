@@ -51,7 +51,7 @@ impl PinnedCpu {
             }
         }
         let rates = found.iter().map(|(cpu, probe)| (*cpu, probe.median()));
-        if let Some(cpu) = soonest(rates, work) {
+        if let Some(cpu) = fastest_cpu(rates, work) {
             // If the CPU went offline meanwhile, the thread stays on another of them.
             let _ = only(cpu);
         }
@@ -76,8 +76,8 @@ impl Drop for PinnedCpu {
     }
 }
 
-/// The CPU with the smallest limit for the work.
-fn soonest(cpus: impl Iterator<Item = (usize, Option<Rates>)>, work: Work) -> Option<usize> {
+/// The CPU that reaches the limit of the work in the shortest time.
+fn fastest_cpu(cpus: impl Iterator<Item = (usize, Option<Rates>)>, work: Work) -> Option<usize> {
     let seconds = cpus.filter_map(|(cpu, rates)| Some((cpu, rates?.seconds(work))));
     seconds
         .min_by(|a, b| a.1.total_cmp(&b.1))
@@ -101,9 +101,9 @@ mod tests {
         };
         let found = || [(3, rates(100e9, 10e9)), (5, None), (7, rates(50e9, 20e9))].into_iter();
         let work = |operations, bytes| Work { operations, bytes };
-        assert_eq!(soonest(found(), work(1e9, 1e9)), Some(7));
-        assert_eq!(soonest(found(), work(1e12, 1e9)), Some(3));
-        assert_eq!(soonest(std::iter::empty(), work(1.0, 1.0)), None);
+        assert_eq!(fastest_cpu(found(), work(1e9, 1e9)), Some(7));
+        assert_eq!(fastest_cpu(found(), work(1e12, 1e9)), Some(3));
+        assert_eq!(fastest_cpu(std::iter::empty(), work(1.0, 1.0)), None);
     }
 
     #[cfg(target_os = "linux")]

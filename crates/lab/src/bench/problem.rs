@@ -1,5 +1,6 @@
 //! The timed problems: programs of the gallery with sizes, inputs and expected results.
 
+use systola::cpu::Effort;
 use systola::interp::{Data, Tensor};
 use systola::rt::HostArray;
 use systola_cli::source::Failure;
@@ -116,6 +117,14 @@ impl Scale {
         match self {
             Scale::Full => 0.5,
             Scale::Small => 0.0,
+        }
+    }
+
+    /// How C is compiled.
+    pub fn effort(self) -> Effort {
+        match self {
+            Scale::Full => Effort::Full,
+            Scale::Small => Effort::Little,
         }
     }
 

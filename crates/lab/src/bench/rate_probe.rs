@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use systola::rt::timing::Timing;
 
 use super::limits::Rates;
-use super::tools::said_last;
+use super::tools::last_line;
 
 /// The size of an image of 4096².
 pub const COPY_MIB: usize = 64;
@@ -74,7 +74,7 @@ impl RateProbe {
         if let Some(stderr) = &mut self.child.stderr {
             let _ = stderr.read_to_end(&mut said);
         }
-        format!("bench/limits.c ends with an error: {}", said_last(&said))
+        format!("bench/limits.c ends with an error: {}", last_line(&said))
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_is_told() {
+    fn a_program_that_ends_is_reported() {
         let scratch = Scratch::new().ok().unwrap();
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let program = limits::program(&root, &scratch).ok().unwrap();

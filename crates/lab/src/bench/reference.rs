@@ -169,11 +169,11 @@ mod tests {
         let (a, b) = ([0, 0, 1, 1], [0, 0, 2, 2, 1, 1]);
         assert_eq!(smith_waterman(&a, &b, 4, 6, scoring), [16.0]);
         // An expensive gap does not pay.
-        let dear = Scoring {
+        let expensive = Scoring {
             open: 30,
             ..scoring
         };
-        assert_eq!(smith_waterman(&a, &b, 4, 6, dear), [10.0]);
+        assert_eq!(smith_waterman(&a, &b, 4, 6, expensive), [10.0]);
         assert_eq!(smith_waterman(&[0], &[1], 1, 1, scoring), [0.0]);
     }
 }

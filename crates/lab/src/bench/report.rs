@@ -184,9 +184,9 @@ impl Report {
             .rows
             .iter()
             .filter(|row| row.of_limit() > Some(1.0 + NOISE));
-        let held_up = above.map(|row| {
+        let disturbed = above.map(|row| {
             format!(
-                "{}, {}, threads {}: nothing is faster than its limit; other programs held up what measured it",
+                "{}, {}, threads {}: faster than its limit; other programs slowed down the measurement of the limit",
                 row.family.title(),
                 row.problem,
                 row.threads
@@ -194,7 +194,7 @@ impl Report {
         });
         let notes: Vec<String> = refused
             .chain(wrong)
-            .chain(held_up)
+            .chain(disturbed)
             .chain(designs)
             .chain(self.notes.iter().cloned())
             .collect();
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_machine_is_told() {
+    fn a_busy_machine_is_reported() {
         let mut report = report();
         report.machine.load = [Some(0.1), Some(1.5)];
         assert!(report.text().contains("load  0.10 before, 1.50 after"));
@@ -492,13 +492,13 @@ mod tests {
     }
 
     #[test]
-    fn a_limit_that_was_held_up_is_told() {
+    fn a_disturbed_limit_is_reported() {
         let mut report = report();
-        assert!(!report.text().contains("held up"));
+        assert!(!report.text().contains("slowed down"));
         report.rows[0].limit_ms = Some(12.0);
         let text = report.text();
         assert!(
-            text.contains("8², 3 × 3, threads 1: nothing is faster than its limit"),
+            text.contains("8², 3 × 3, threads 1: faster than its limit"),
             "{text}"
         );
     }

@@ -71,7 +71,7 @@ impl Session<'_> {
         if self.baselines.is_some() {
             Baselines::hand_over(problem, &self.scratch)?;
         }
-        let mut ours = match Ours::compile(self.root, problem) {
+        let mut ours = match Ours::compile(self.root, problem, self.scale) {
             Ok(ours) => ours,
             Err(why) => return Ok(vec![ProblemRow::new(problem, 1, Err(why), None)]),
         };

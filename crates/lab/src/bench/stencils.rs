@@ -68,22 +68,22 @@ pub struct Args {
     /// Only with these elements
     #[arg(long = "type", value_name = "TYPE", value_delimiter = ',')]
     precisions: Vec<Precision>,
-    /// Sweeps, where there are many [default: 1000 on a GPU, 100 on the CPU]
+    /// The number of sweeps of many [default: 1000 on a GPU, 100 on the CPU]
     #[arg(long, value_name = "T", value_parser = clap::value_parser!(u32).range(1..))]
     steps: Option<u32>,
-    /// A line for every mapping that was tried
+    /// Print a line for every mapping that was tried
     #[arg(long)]
     all_mappings: bool,
-    /// Tiny fields, to try the command itself: the times mean nothing
+    /// Tiny fields, to test the command itself: the times mean nothing
     #[arg(long)]
     small: bool,
     /// Which GPU, by its index in `systola devices` or a part of its name
     #[arg(long, value_name = "N|NAME", default_value_t)]
     device: DeviceName,
-    /// Do not run the baselines, on the CPU
+    /// Do not run the baselines on the CPU
     #[arg(long)]
     no_baselines: bool,
-    /// How many threads of the CPU "all" are [default: as many as the machine runs at once]
+    /// The number of CPU threads in rows with all threads [default: all hardware threads]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     threads: Option<u16>,
 }
@@ -270,7 +270,7 @@ fn load(root: &Path, stencil: &Stencil, precision: Precision) -> Result<Module, 
     let path = root.join("stencils").join(format!("{}.ure", stencil.name));
     let text = with_type(&read_text(&path)?, precision.scalar());
     systola::load(&text).map_err(|found| {
-        let first = found.first().map(ToString::to_string);
+        let first = found.diagnostics().first().map(ToString::to_string);
         Failure::new(format!("{}: {}", path.display(), first.unwrap_or_default()))
     })
 }

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 /// baselines.
 pub fn root() -> Result<PathBuf, Failure> {
     let here = std::env::current_dir()
-        .map_err(|e| Failure::new(format!("cannot tell the current folder: {e}")))?;
+        .map_err(|e| Failure::new(format!("cannot find the current folder: {e}")))?;
     let is_root =
         |dir: &&Path| dir.join("bench/limits.c").is_file() && dir.join("gallery").is_dir();
     match here.ancestors().find(is_root) {
@@ -74,7 +74,8 @@ fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(format!("cannot write {}: {error}", path.display()))
 }
 
-/// Compiles a C program for this machine as well as the compiler can; with OpenMP where it has it.
+/// Compiles a C program for this machine with full optimisation, and with OpenMP if the compiler
+/// supports it.
 pub fn compile_c(source: &Path, program: &Path, more: &[String]) -> Result<(), String> {
     let options = CompileOptions::from_env().map_err(|e| e.to_string())?;
     let native = if cfg!(target_arch = "aarch64") {
@@ -99,7 +100,7 @@ pub fn compile_c(source: &Path, program: &Path, more: &[String]) -> Result<(), S
                 .output();
             match done {
                 Ok(done) if done.status.success() => return Ok(()),
-                Ok(done) => why = said_last(&done.stderr),
+                Ok(done) => why = last_line(&done.stderr),
                 Err(_) => break,
             }
         }
@@ -108,7 +109,7 @@ pub fn compile_c(source: &Path, program: &Path, more: &[String]) -> Result<(), S
 }
 
 /// The last line of a program's standard error.
-pub fn said_last(stderr: &[u8]) -> String {
+pub fn last_line(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let line = text.lines().rfind(|l| !l.trim().is_empty());
     line.unwrap_or("it said nothing").trim().to_string()
@@ -173,12 +174,12 @@ mod tests {
 
     #[test]
     fn the_last_complaint_is_shown() {
-        assert_eq!(said_last(b"a\n  b: c \n\n"), "b: c");
-        assert_eq!(said_last(b"\n"), "it said nothing");
+        assert_eq!(last_line(b"a\n  b: c \n\n"), "b: c");
+        assert_eq!(last_line(b"\n"), "it said nothing");
     }
 
     #[test]
-    fn c_that_is_wrong_is_told() {
+    fn errors_in_c_are_reported() {
         let scratch = Scratch::new().ok().unwrap();
         let source = scratch.path().join("wrong.c");
         std::fs::write(&source, "int main(void) { return undeclared; }").unwrap();

@@ -19,7 +19,7 @@ pub use self::boundary_name::BoundaryName;
 use self::case::Case;
 use self::summary::{Summary, table};
 use super::Args;
-use super::processes::{said, verify_again};
+use super::processes::{parsed_output, verify_again};
 use crate::bench::stencils::Precision;
 use crate::bench::stencils::catalogue::{STENCILS, Stencil};
 use crate::threads::each;
@@ -122,7 +122,7 @@ fn in_process(program: &Path, args: &Args, part: &Part) -> Done {
     command.arg(format!("--boundaries={}", part.boundary.word()));
     command.args(["--type", &ty]);
     let limit = Duration::from_secs(args.patience);
-    match said(&command, limit, Summary::parse) {
+    match parsed_output(&command, limit, Summary::parse) {
         Ok((lines, summary)) => {
             let rows = lines.iter().map(|line| format!("{line}\n"));
             (summary, rows.collect())

@@ -1,4 +1,4 @@
-//! Code of a mapping, reused from size to size as long as possible.
+//! The compiled code of a mapping, reused at other sizes if possible.
 
 use systola::cpu::Error;
 use systola_cli::source::Sizes;

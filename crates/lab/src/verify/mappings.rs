@@ -15,7 +15,7 @@ use systola_ir::system::System;
 use super::Args;
 use super::code::{Code, no_code};
 use super::device::Compiled;
-use super::processes::{said, verify_again};
+use super::processes::{parsed_output, verify_again};
 use super::sizes::sizes;
 use super::tally::{RunResult, Tally};
 use crate::threads::each;
@@ -39,7 +39,7 @@ pub fn verify_files(args: &Args, files: &[PathBuf]) -> Result<(Tally, String), F
 fn in_process(program: &Path, args: &Args, file: &Path) -> (Tally, String) {
     let command = verify_again(program, args, file);
     let limit = Duration::from_secs(args.patience);
-    match said(&command, limit, Tally::parse) {
+    match parsed_output(&command, limit, Tally::parse) {
         Ok((lines, tally)) => (
             tally,
             lines.iter().map(|line| format!("{line}\n")).collect(),
@@ -151,7 +151,7 @@ fn verify_run(system: &System, compiled: &Compiled, params: &[i128], shown: &str
     ))
 }
 
-fn random_inputs(system: &System, params: &[i128]) -> Result<Arrays, String> {
+pub(super) fn random_inputs(system: &System, params: &[i128]) -> Result<Arrays, String> {
     let expanded = system.expand_batch().map_err(|e| e.to_string())?;
     let arrays = draw::random_inputs(&expanded, params, |n| n.index() as u64);
     arrays.map_err(|(name, e)| format!("input {name}: {e}"))

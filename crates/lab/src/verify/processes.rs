@@ -38,9 +38,9 @@ pub fn verify_again(program: &Path, args: &Args, file: &Path) -> Command {
     command
 }
 
-/// The lines of a process that ends in time, the last of them parsed by `parse`; its errors are
-/// among the others.
-pub fn said<T>(
+/// The output of a process, if it ends in time. `parse` parses the last line. The other lines
+/// include the errors.
+pub fn parsed_output<T>(
     command: &Command,
     limit: Duration,
     parse: impl Fn(&str) -> Option<T>,
@@ -52,7 +52,7 @@ pub fn said<T>(
     let output = wait(spawned.map_err(|e| e.to_string())?, limit)?;
     let out = String::from_utf8_lossy(&output.stdout);
     let err = String::from_utf8_lossy(&output.stderr);
-    // The first line says what runs, the last what was counted.
+    // The first line names the run, the last one has the counts.
     let lines: Vec<&str> = out.lines().skip(1).collect();
     let Some((parsed, rows)) = lines
         .split_last()
@@ -65,7 +65,7 @@ pub fn said<T>(
     Ok((lines.collect(), parsed))
 }
 
-/// The output of a process that ends in time.
+/// The output of a process, if it ends in time.
 fn wait(mut child: Child, limit: Duration) -> Result<Output, String> {
     let start = Instant::now();
     let _watch = Watch::over(&child);

@@ -23,7 +23,7 @@ pub fn sizes(system: &System, given: &Sizes) -> Vec<Vec<i128>> {
         if parameters.holds(&all) {
             values = all;
         } else {
-            // One after the other, as far as the context allows it.
+            // One parameter after another, if the context allows it.
             for n in (0..small.len()).filter(|n| free(*n)) {
                 let before = std::mem::replace(&mut values[n], wanted[n]);
                 if !parameters.holds(&values) {

@@ -4,7 +4,7 @@
 pub enum RunResult {
     Verified(String),
     Failed(String),
-    /// No kernel is made of it yet.
+    /// No kernel can be generated yet.
     Refused(String),
     Skipped(String),
 }

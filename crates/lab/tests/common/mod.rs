@@ -6,18 +6,18 @@ use std::process::Command;
 
 pub const CORE: &str = "gallery/conv1d/core.ure";
 
-/// A path in the folder for tests.
+/// A path in the folder of temporary test files.
 pub fn temporary(name: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join(name)
 }
 
-/// Runs, holds the exit status, returns both streams. All tests share one cache of compiled
-/// kernels.
+/// Runs the binary, checks the exit status, and returns both streams. All tests share one cache of
+/// compiled kernels.
 pub fn check(args: &[&str], status: i32) -> (String, String) {
     check_with(&[], args, status)
 }
 
-/// The same with variables of the environment.
+/// The same with additional environment variables.
 pub fn check_with(variables: &[(&str, &str)], args: &[&str], status: i32) -> (String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_systola-lab"));
     for name in ["NO_COLOR", "SYSTOLA_CC", "SYSTOLA_SIMD", "SYSTOLA_CACHE_MB"] {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde::Deserialize;
 
-use super::super::tools::said_last;
+use super::super::tools::last_line;
 use super::case::{Case, Group};
 
 /// One line of a script.
@@ -24,7 +24,7 @@ struct Line {
 pub struct Baselines {
     /// Milliseconds, or why there are none, by group, problem and baseline.
     found: BTreeMap<(String, String, String), Result<f64, String>>,
-    asked: bool,
+    enabled: bool,
 }
 
 impl Baselines {
@@ -32,7 +32,7 @@ impl Baselines {
     pub fn read(&mut self, path: &Path) -> Result<(), String> {
         let text = std::fs::read_to_string(path)
             .map_err(|e| format!("cannot read {}: {e}", path.display()))?;
-        self.asked = true;
+        self.enabled = true;
         for (n, line) in text.lines().enumerate() {
             if !line.trim().is_empty() {
                 self.add(line)
@@ -44,7 +44,7 @@ impl Baselines {
 
     /// Runs the scripts of a group for the cases that are timed.
     pub fn measure(&mut self, root: &Path, group: Group, size: usize, cases: &[&Case]) {
-        self.asked = true;
+        self.enabled = true;
         let items: Vec<&String> = cases.iter().filter_map(|c| c.baseline.as_ref()).collect();
         for (baseline, script, first) in scripts(group) {
             if items.is_empty() {
@@ -67,7 +67,7 @@ impl Baselines {
                     if done.status.success() {
                         format!("{script} printed no time")
                     } else {
-                        format!("{script}: {}", said_last(&done.stderr))
+                        format!("{script}: {}", last_line(&done.stderr))
                     }
                 }
             };
@@ -90,9 +90,9 @@ impl Baselines {
         Ok(())
     }
 
-    /// Are there any baselines?
-    pub fn asked(&self) -> bool {
-        self.asked
+    /// Whether baselines were requested.
+    pub fn enabled(&self) -> bool {
+        self.enabled
     }
 
     /// The time of a baseline.
@@ -103,7 +103,7 @@ impl Baselines {
 
     /// Why baselines of a group are missing in some rows, one reason to a line.
     pub fn notes(&self, group: Group, problems: &[String]) -> Vec<String> {
-        if !self.asked || problems.is_empty() {
+        if !self.enabled || problems.is_empty() {
             return Vec::new();
         }
         let mut notes: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -164,9 +164,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_joined_and_gaps_are_told() {
+    fn lines_are_joined_and_gaps_are_reported() {
         let mut baselines = Baselines {
-            asked: true,
+            enabled: true,
             ..Baselines::default()
         };
         let line = |baseline: &str, rest: &str| {

@@ -96,10 +96,10 @@ impl Group {
     }
 }
 
-/// Which mappings of a program are tried.
+/// The mappings of a program that are tried.
 #[derive(Clone, Debug)]
 pub enum Mappings {
-    /// Every one that the file has for this system, but for some.
+    /// All mappings of this system in the file, except for some.
     Of {
         system: &'static str,
         but: &'static [&'static str],

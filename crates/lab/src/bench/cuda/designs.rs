@@ -197,16 +197,16 @@ mod tests {
     #[test]
     fn the_model_is_that_of_the_paper() {
         // Table 4, at 16 outputs and 5 taps.
-        let said = |n: usize| {
+        let text = |n: usize| {
             let design = Design { c: 16, ..LINES[n] };
             model(&design, [1, 5])
         };
         assert!(
-            said(0).starts_with("20 PEs, 5 steps, throughput 3.20, utilisation 80 %, paper 147 %")
+            text(0).starts_with("20 PEs, 5 steps, throughput 3.20, utilisation 80 %, paper 147 %")
         );
-        assert!(said(1).starts_with("5 PEs, 20 steps, throughput 0.80, utilisation 80 %"));
-        assert!(said(4).starts_with("16 PEs, 35 steps, throughput 0.46, utilisation 14 %"));
-        assert!(said(5).starts_with("16 PEs, 5 steps, throughput 3.20, utilisation 100 %"));
+        assert!(text(1).starts_with("5 PEs, 20 steps, throughput 0.80, utilisation 80 %"));
+        assert!(text(4).starts_with("16 PEs, 35 steps, throughput 0.46, utilisation 14 %"));
+        assert!(text(5).starts_with("16 PEs, 5 steps, throughput 3.20, utilisation 100 %"));
         assert!(model(&IMAGES[2], [5, 5]).starts_with("35 PEs, 25 steps"));
     }
 }

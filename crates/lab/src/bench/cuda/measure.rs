@@ -85,7 +85,7 @@ pub fn compile_all<C: Send>(
 pub fn load(root: &Path, program: &str) -> Result<systola::ir::system::Module, String> {
     let path = root.join("gallery").join(program);
     let text = read_text(&path).map_err(|_| format!("cannot read {}", path.display()))?;
-    systola::load(&text).map_err(|found| match found.first() {
+    systola::load(&text).map_err(|found| match found.diagnostics().first() {
         Some(diagnostic) => diagnostic.to_string(),
         None => "refused".to_string(),
     })

@@ -2,8 +2,8 @@
 //! [`EDGE`] rows and [`RANDOM`] rows between them in full, and the first and last [`EDGE`] columns
 //! of every row.
 //!
-//! Blocks of threads have some rows and some columns, and those at the edges take their own paths:
-//! the sample covers every column of blocks, many rows of them and all edges.
+//! Each block of threads computes some rows and some columns, and blocks at an edge have code of
+//! their own. The sample covers every column of blocks, many rows of them and all edges.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -80,11 +80,11 @@ fn pieces(rows: usize, columns: usize) -> Vec<Part> {
             rest.push(piece(row, columns - EDGE..columns));
         }
     }
-    deal(pieces, rest)
+    interleave(pieces, rest)
 }
 
-/// Spreads the long pieces evenly between the short ones.
-fn deal(long: Vec<Part>, short: Vec<Part>) -> Vec<Part> {
+/// Distributes the long pieces evenly among the short ones.
+fn interleave(long: Vec<Part>, short: Vec<Part>) -> Vec<Part> {
     let each = short.len().checked_div(long.len()).unwrap_or(0);
     let mut dealt = Vec::with_capacity(long.len() + short.len());
     let mut short = short.into_iter();

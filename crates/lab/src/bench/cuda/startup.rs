@@ -8,7 +8,7 @@ use std::time::Instant;
 use systola::rt::timing::Timing;
 use systola_cli::source::Failure;
 
-use super::super::tools::{Scratch, said_last};
+use super::super::tools::{Scratch, last_line};
 
 const REPEATS: usize = 5;
 
@@ -47,7 +47,7 @@ fn seconds(root: &Path, device: usize, cache: &Path) -> Result<f64, Failure> {
     if done.status.success() {
         Ok(seconds)
     } else {
-        let why = said_last(&done.stderr);
+        let why = last_line(&done.stderr);
         Err(Failure::new(format!(
             "the first result did not come: {why}"
         )))

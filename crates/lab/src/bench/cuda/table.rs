@@ -71,7 +71,7 @@ pub fn row(
 }
 
 fn baselines_shown(group: Group, baselines: &Baselines) -> &'static [&'static str] {
-    if baselines.asked() {
+    if baselines.enabled() {
         group.baselines()
     } else {
         &[]

@@ -11,13 +11,13 @@ pub enum BoundaryName {
     Constant,
     /// Cells without all neighbours keep their value
     Fixed,
-    /// The last cell, again and again
+    /// The nearest cell of the grid
     Clamp,
-    /// Back without the last cell
+    /// Reflected, without repeating the last cell
     Mirror,
-    /// Back with the last cell
+    /// Reflected, repeating the last cell
     Reflect,
-    /// On from the other side
+    /// Periodic
     Wrap,
 }
 

@@ -130,7 +130,7 @@ impl Case {
         }
         let text =
             with_type(text, self.ty).replace(WRITTEN, &format!(" {};", self.boundary.text()));
-        let load = |text: &str| systola::load(text).map_err(|found| all_of(&found));
+        let load = |text: &str| systola::load(text).map_err(|found| all_of(found.diagnostics()));
         let module = load(&text)?;
         let system = module.systems.iter().find(|s| s.name == self.system());
         let plain = system.and_then(|system| plain(system, self.many));

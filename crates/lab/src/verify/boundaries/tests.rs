@@ -65,8 +65,8 @@ fn check(case: &Case, device: &TargetDevice, text: &str, map: Option<&str>) -> R
     }
 }
 
-/// Every stencil with every boundary condition, and every type and number of sweeps with each.
-fn rotated() -> Vec<Case> {
+/// Every stencil with every boundary condition, cycling through the types and numbers of sweeps.
+fn cases() -> Vec<Case> {
     let mut cases = Vec::new();
     for (row, stencil) in STENCILS.iter().enumerate() {
         for (column, boundary) in BOUNDARIES.into_iter().enumerate() {
@@ -84,7 +84,7 @@ fn rotated() -> Vec<Case> {
 
 #[test]
 fn every_boundary_is_tested_with_every_stencil_and_kind() {
-    let cases = rotated();
+    let cases = cases();
     assert_eq!(cases.len(), 15 * 7);
     for boundary in BOUNDARIES {
         for (ty, many) in KINDS {
@@ -98,7 +98,7 @@ fn every_boundary_is_tested_with_every_stencil_and_kind() {
 /// `crates/filetests/tests/stencils.rs`, also under every boundary condition.
 #[test]
 fn all_stencils_under_all_boundaries_on_the_cpu() {
-    let (cases, device) = (rotated(), cpu());
+    let (cases, device) = (cases(), cpu());
     let done = each(&cases, available(), |case| {
         let map = case.many.then_some(PLAIN);
         check(case, &device, &text(case.stencil), map)
@@ -141,7 +141,7 @@ fn mappings_for_gpus_compile_under_every_boundary() {
         println!("skipped: {error}");
         return;
     }
-    let mut cases = rotated();
+    let mut cases = cases();
     cases.retain(|case| ["2d9pt", "3d27pt"].contains(&case.stencil.name));
     let done = each(&cases, available(), through_nvrtc);
     for (case, compiled) in cases.iter().zip(done) {

@@ -51,7 +51,7 @@ pub fn text(report: &Report) -> String {
     }
     let scaled = |r: &ProblemRow| r.steps > 1 && r.baseline("SciPy").is_some();
     if report.rows.iter().any(scaled) {
-        text.push_str("SciPy: many sweeps are so many times its one sweep, which was measured\n");
+        text.push_str("SciPy: only one sweep was measured; the time of many is a multiple of it\n");
     }
     text.push_str(&report.notes_text());
     text
