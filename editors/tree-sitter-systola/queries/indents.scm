@@ -1,0 +1,15 @@
+[
+  (system_body)
+  (stencil_body)
+  (convolution_body)
+  (program_body)
+  (mapping_body)
+  (arguments)
+  (reduce)
+  (scan)
+  (row)
+] @indent.begin
+
+["}" ")" "]"] @indent.branch
+"}" @indent.end
+(comment) @indent.auto
